@@ -1,0 +1,23 @@
+"""The errors of experiments; their root, and which exit code each has, is in `infra.errors`."""
+
+from infra.errors import HarnessError, InputError
+
+
+class ExperimentError(InputError):
+    """An experiment file or an override is wrong: names file, key, value and what is allowed."""
+
+
+class UnknownName(InputError):
+    """An experiment, sweep, fault or axis that does not exist; names the nearest that does."""
+
+
+class LedgerError(InputError):
+    """A ledger is incomplete, cut short, of another version or of another trial."""
+
+
+class TrialFailed(HarnessError):
+    """The harness could not carry a trial to its end; the cluster's logs are kept."""
+
+
+class ClientLibraryError(HarnessError):
+    """librdkafka was not found, or it is a version whose structures have not been verified."""

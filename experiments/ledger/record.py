@@ -1,0 +1,119 @@
+"""`trial.json`: what a trial was, what was done to it, and whether that bit."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict
+
+from experiments.ledger.schema import LEDGER_VERSION
+
+Scalar = str | int | float | bool | None
+Cell = dict[str, Scalar]
+"""The axes as the YAML names them (`acks`, `enable.idempotence`, ...) and this cell's value of each, in the YAML's order."""
+
+
+class Status(StrEnum):
+    """How a trial ended. Only SEALED ones are judged."""
+
+    SEALED = "sealed"
+    VOID = "void"
+    """Sealed, but its fault did not bite: says nothing about the fault."""
+    REFUSED = "refused"
+    """No client accepts these settings; never run."""
+    FAILED = "failed"
+    """The harness failed; says nothing about Kafka."""
+
+
+class Frozen(BaseModel):
+    """A record: immutable, and strict about what it holds."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class FaultEvidence(Frozen):
+    """What the fault did, and how we know."""
+
+    kind: str
+    targets: tuple[int, ...] = ()
+    """Node ids, resolved when the fault struck."""
+    bit: bool
+    evidence: tuple[str, ...] = ()
+    """One sentence each, with figures; also why it did not bite."""
+
+
+class Phases(Frozen):
+    """The trial's marks, nanoseconds since the epoch, all on one host's clock."""
+
+    load_begin_ns: int
+    """The first record's intended time; warm-up lies before."""
+    load_end_ns: int
+    """The last record's intended time."""
+    fault_begin_ns: int | None = None
+    fault_end_ns: int | None = None
+    """The heal was done: the process runs again (its ISR may not be full yet)."""
+    settled_ns: int
+    """Every record settled, or its delivery timeout over."""
+    whole_ns: int
+    """The full ISR was seen again."""
+
+
+class ProducerSummary(Frozen):
+    """One producer process."""
+
+    producer: int
+    records: int
+    version: str
+    """librdkafka's own version string."""
+    lateness_us_p50: float
+    lateness_us_p99: float
+    lateness_us_max: float
+    """sent - intended: how far the generator itself fell behind its schedule."""
+
+
+class TrialRecord(Frozen):
+    """One trial, as `trial.json` holds it."""
+
+    ledger_version: int = LEDGER_VERSION
+    sweep_id: str
+    trial_id: str
+    experiment: str
+    cell: Cell
+    label: str
+    repeat: int
+    order: int
+    seed: int
+    token: int
+    """Every record of the trial carries it, so a stranger's record is never taken for ours."""
+    status: Status
+    reason: str | None = None
+    topic: str
+    kafka_version: str
+    client: str
+    producer_settings: dict[str, str]
+    """Effective: what was passed, all of it."""
+    consumer_settings: dict[str, str]
+    topic_settings: dict[str, str]
+    broker_settings: dict[str, str]
+    replication_factor: int
+    partitions: int
+    rate_records_per_s: float
+    record_size_bytes: int
+    duration_s: float
+    fault: FaultEvidence
+    phases: Phases
+    producers: tuple[ProducerSummary, ...]
+    end_offsets: dict[int, int]
+    """The partition's end at the final read; the read went from 0 to here, or the trial would not be sealed."""
+    stages_s: dict[str, float]
+    """What each stage of the trial cost, seconds."""
+
+
+def read_record(trial_folder: Path) -> TrialRecord:
+    """Read `trial.json`.
+
+    Raises:
+        pydantic.ValidationError, OSError: it is not there or not of this version; callers name the trial.
+    """
+    return TrialRecord.model_validate_json((trial_folder / "trial.json").read_bytes())

@@ -1,0 +1,73 @@
+"""The ledger's tables. `docs/ledger.md` tells what each column means to a reader.
+
+Times are nanoseconds since the epoch. A column that nothing settled holds null, never 0 or -1.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pyarrow as pa
+
+LEDGER_VERSION: Final = 1
+"""Raised whenever a reader of the old layout would read the new one wrongly."""
+
+ACKED: Final = "acked"
+"""The client reported success. With acks=0 that is all it ever means: handed to the socket."""
+REJECTED: Final = "rejected"
+"""The client reported that the record was not persisted."""
+UNKNOWN: Final = "unknown"
+"""The client cannot tell, or never settled the record at all."""
+
+_OUTCOME = pa.dictionary(pa.int8(), pa.string())
+
+ATTEMPTS: Final = pa.schema(
+    [
+        pa.field("producer", pa.int32(), nullable=False),
+        pa.field("seq", pa.int64(), nullable=False),  # dense from 0 per producer
+        pa.field("key", pa.int64()),  # the key's number; null: no key
+        pa.field("intended_ns", pa.int64(), nullable=False),
+        pa.field("sent_ns", pa.int64()),  # handed to librdkafka; null: it never took the record
+        pa.field("settled_ns", pa.int64()),  # sent_ns + librdkafka's own latency; null: never settled
+        pa.field("outcome", _OUTCOME, nullable=False),
+        pa.field("error", pa.int32(), nullable=False),  # rd_kafka_resp_err_t; 0: none
+        pa.field("partition", pa.int32()),
+        pa.field("offset", pa.int64()),  # null: the broker told none (acks=0, errors)
+    ]
+)
+
+LOG: Final = pa.schema(
+    [
+        pa.field("partition", pa.int32(), nullable=False),
+        pa.field("offset", pa.int64(), nullable=False),
+        pa.field("producer", pa.int32()),  # null: carries no mark of this trial (of other origin)
+        pa.field("seq", pa.int64()),
+        pa.field("timestamp_ms", pa.int64(), nullable=False),
+        pa.field("intact", pa.bool_(), nullable=False),  # false: carries our mark and its checksum does not hold
+    ]
+)
+
+READS: Final = pa.schema(
+    [
+        pa.field("consumer", pa.int32(), nullable=False),
+        pa.field("generation", pa.int32(), nullable=False),
+        pa.field("partition", pa.int32(), nullable=False),
+        pa.field("offset", pa.int64(), nullable=False),
+        pa.field("producer", pa.int32()),
+        pa.field("seq", pa.int64()),
+        pa.field("intended_ns", pa.int64()),  # as the record itself carries it: end-to-end latency needs no join
+        pa.field("received_ns", pa.int64(), nullable=False),
+    ]
+)
+
+EVENTS: Final = pa.schema(
+    [
+        pa.field("at_ns", pa.int64(), nullable=False),
+        pa.field("kind", pa.string(), nullable=False),
+        pa.field("node", pa.int32()),
+        pa.field("partition", pa.int32()),
+        pa.field("detail", pa.string(), nullable=False),
+    ]
+)
+
+TABLES: Final = {"attempts": ATTEMPTS, "log": LOG, "reads": READS, "events": EVENTS}

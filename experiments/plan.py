@@ -1,0 +1,100 @@
+"""What a sweep is going to run, as data: `plan.json`. Pure; `experiments.spec` makes it."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from experiments.ledger.record import Cell, Frozen, Scalar
+
+
+class ClusterNeed(Frozen):
+    """The cluster a trial needs; trials with equal needs share one."""
+
+    nodes: int = 3
+    kafka_version: str
+    broker: dict[str, str] = Field(default_factory=dict)
+
+
+class Workload(Frozen):
+    """The load of a trial: open loop, so the schedule does not wait for the cluster."""
+
+    rate_records_per_s: float
+    """Of all producers together."""
+    record_size_bytes: int
+    """The value's size; the record's own header is inside it."""
+    duration_s: float
+    keys: int
+    """Distinct keys, drawn in turn; 0: no key."""
+    producers: int
+
+    @property
+    def records(self) -> int:
+        """How many records the schedule holds."""
+        return round(self.rate_records_per_s * self.duration_s)
+
+
+class FaultRequest(Frozen):
+    """Which fault, and its parameters as `experiments.faults` names them."""
+
+    kind: str
+    parameters: dict[str, Scalar] = Field(default_factory=dict)
+
+
+class TrialSpec(Frozen):
+    """All that one trial needs to know, resolved: nothing is looked up later."""
+
+    sweep_id: str
+    trial_id: str
+    """Unique in the sweep and fit for a file and a topic name: `007-a1b2c3`."""
+    experiment: str
+    cell: Cell
+    label: str
+    """The cell for a person, short: `acks=1 idempotence=off rf=3 p=6 leader-crash`."""
+    repeat: int
+    order: int
+    """Place in the shuffled order, from 0."""
+    seed: int
+    cluster: ClusterNeed
+    replication_factor: int
+    partitions: int
+    producer: dict[str, str]
+    """librdkafka's properties, explicit, `acks` and `enable.idempotence` among them."""
+    consumer: dict[str, str]
+    topic: dict[str, str]
+    """Topic properties; `min.insync.replicas` is a number by now."""
+    workload: Workload
+    fault: FaultRequest
+
+
+class RefusedCell(Frozen):
+    """A cell that no client accepts."""
+
+    trial_id: str
+    cell: Cell
+    label: str
+    reason: str
+    """The client's own words."""
+
+
+class Plan(Frozen):
+    """A sweep before it runs."""
+
+    sweep_id: str
+    experiment: str
+    question: str
+    seed: int
+    repeats: int
+    trials: tuple[TrialSpec, ...]
+    """In the order they run."""
+    refused: tuple[RefusedCell, ...]
+
+    def trial(self, trial_id: str) -> TrialSpec:
+        """Return the trial of that id.
+
+        Raises:
+            KeyError: the plan holds none.
+        """
+        for trial in self.trials:
+            if trial.trial_id == trial_id:
+                return trial
+        raise KeyError(trial_id)

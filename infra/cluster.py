@@ -1,0 +1,108 @@
+"""What a cluster is and what can be done to it; `infra/local.py` has the real one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, Protocol
+
+NodeState = Literal["running", "paused", "stopped"]
+
+
+@dataclass(frozen=True)
+class ClusterSpec:
+    """What to provision. Two equal specs may share a cluster; unequal ones may not."""
+
+    nodes: int = 3
+    kafka_version: str = "4.3.1"
+    broker: Mapping[str, str] = field(default_factory=dict)
+    """Broker properties on top of `infra.kraft`'s explicit ones."""
+
+
+@dataclass(frozen=True)
+class NodeStatus:
+    """One node as its supervisor knows it. A pid means something only together with its start time."""
+
+    node_id: int
+    state: NodeState
+    pid: int | None
+    start_ticks: int | None
+    """Field 22 of /proc/<pid>/stat."""
+    client_port: int
+    replication_port: int
+    controller_port: int
+
+
+@dataclass(frozen=True)
+class PartitionState:
+    """One partition as a broker's metadata tells it."""
+
+    topic: str
+    partition: int
+    leader: int | None
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class ClusterState:
+    """What the cluster says of itself at one moment."""
+
+    brokers: tuple[int, ...]
+    controller: int | None
+    controller_epoch: int | None
+    partitions: tuple[PartitionState, ...]
+
+    def of(self, topic: str) -> tuple[PartitionState, ...]:
+        """The topic's partitions, by number."""
+        return tuple(sorted((p for p in self.partitions if p.topic == topic), key=lambda p: p.partition))
+
+
+class Cluster(Protocol):
+    """A running cluster that trials use. Signals go through its supervisor, never past it."""
+
+    @property
+    def folder(self) -> Path:
+        """Where its handle, data and logs lie."""
+
+    @property
+    def spec(self) -> ClusterSpec:
+        """What was asked for."""
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """The client listeners of all nodes, as the property wants them."""
+
+    def node_ids(self) -> tuple[int, ...]:
+        """All nodes, running or not."""
+
+    def status(self) -> tuple[NodeStatus, ...]:
+        """Each node's state as the supervisor knows it."""
+
+    def describe(self, topics: Sequence[str] | None = None, timeout_s: float = 5.0) -> ClusterState:
+        """Leaders, ISR, live brokers and the active controller, asked from the brokers that answer."""
+
+    def wait_until_whole(self, timeout_s: float = 60.0) -> ClusterState:
+        """Return once every node runs and is registered and every partition of every topic has its full ISR."""
+
+    def kill(self, node_id: int) -> NodeStatus:
+        """SIGKILL; returns, once the process is gone, what it was."""
+
+    def pause(self, node_id: int) -> None:
+        """SIGSTOP; returns once the kernel shows it stopped."""
+
+    def resume(self, node_id: int) -> None:
+        """SIGCONT; a node that is not paused is left as it is."""
+
+    def stop(self, node_id: int, timeout_s: float = 30.0) -> None:
+        """SIGTERM and wait for a clean end."""
+
+    def start(self, node_id: int) -> NodeStatus:
+        """Start a stopped node; returns when the process runs (it need not be registered yet)."""
+
+    def restart(self, node_id: int) -> NodeStatus:
+        """Stop cleanly, then start."""
+
+    def destroy(self) -> None:
+        """End every node and the supervisor, and remove the data; the nodes' logs stay until `ackbench clean`."""

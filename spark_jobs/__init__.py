@@ -1,0 +1,1 @@
+"""From the ledgers of a sweep to its results."""
