@@ -1,0 +1,21 @@
+"""One clock a process: nanoseconds since the epoch, made from the monotonic clock and one anchor.
+
+The wall clock may be stepped in mid-trial; the monotonic clock may not. All processes of a trial run on one
+host, so their anchors differ by what the wall clock was slewed between their starts and no more.
+"""
+
+from __future__ import annotations
+
+import time
+
+_ANCHOR_NS = time.time_ns() - time.monotonic_ns()
+
+
+def now_ns() -> int:
+    """Return nanoseconds since the epoch; never goes back within a process."""
+    return _ANCHOR_NS + time.monotonic_ns()
+
+
+def monotonic_s(epoch_ns: int) -> float:
+    """Return the moment of the monotonic clock, in seconds, that an epoch time stands for."""
+    return (epoch_ns - _ANCHOR_NS) / 1e9

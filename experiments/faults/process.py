@@ -1,0 +1,143 @@
+"""Faults of processes: crash (SIGKILL, restarted later) and pause (SIGSTOP, SIGCONT).
+
+Which of these loses or duplicates what: KIP-101 (truncation to the leader epoch when an old leader rejoins),
+KIP-98 (idempotent producers), and the table of measured faults in `docs/faults.md`.
+"""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from experiments.faults.base import OBSERVED_PARTITION, FaultParameters, Scene
+from experiments.faults.observing import controller_moved, isr_shrank, leader_left
+from experiments.ledger.record import FaultEvidence
+
+
+class CrashParameters(FaultParameters):
+    """A node is killed and started again."""
+
+    restart_after_s: float = Field(default=5.0, gt=0, le=3600, description="from the kill to the restart, seconds")
+
+    def ends_s(self) -> float:
+        """Return when the node is started again."""
+        return self.at_s + self.restart_after_s
+
+
+class BehindParameters(CrashParameters):
+    """The followers are stopped for a moment before the leader is killed."""
+
+    behind_s: float = Field(default=0.5, gt=0, le=60, description="how long the followers stand still before the leader dies, seconds")
+
+    def ends_s(self) -> float:
+        """Return when the leader is started again."""
+        return self.at_s + self.behind_s + self.restart_after_s
+
+
+class PauseParameters(FaultParameters):
+    """A node is stopped for a while, and all its connections stay open."""
+
+    pause_s: float = Field(default=3.0, gt=0, le=3600, description="how long the process stands still, seconds")
+
+    def ends_s(self) -> float:
+        """Return when the node goes on."""
+        return self.at_s + self.pause_s
+
+
+def crash_leader(scene: Scene, parameters: CrashParameters) -> FaultEvidence:
+    """Kill the leader of the observed partition; it bit when the process is gone and the partition lost its leader."""
+    scene.until(parameters.at_s)
+    leader = _leader(scene)
+    with scene.striking(leader) as healing:
+        healing.callback(scene.start, leader)
+        scene.kill(leader)
+        scene.until(parameters.ends_s())
+        left = leader_left(scene, leader)
+    return _evidence("leader-crash", scene, (leader,), bit=left)
+
+
+def crash_leader_with_followers_behind(scene: Scene, parameters: BehindParameters) -> FaultEvidence:
+    """Stop the followers, kill the leader, let the followers go on: what only the leader had is gone."""
+    scene.until(parameters.at_s)
+    partition = scene.partition()
+    leader, followers = _leader(scene), tuple(node for node in partition.replicas if node != partition.leader)
+    with scene.striking(leader, *followers) as healing:
+        for follower in followers:
+            healing.callback(scene.resume, follower)
+            scene.pause(follower)
+        scene.saw(
+            f"followers {_nodes(followers)} stood still for {parameters.behind_s:g} s" if followers else "there is no follower to stop: replication factor 1"
+        )
+        scene.until(parameters.at_s + parameters.behind_s)
+        healing.callback(scene.start, leader)
+        scene.kill(leader)
+        for follower in followers:
+            scene.resume(follower)
+        scene.until(parameters.ends_s())
+        left = leader_left(scene, leader)
+    return _evidence("leader-crash-behind", scene, (leader, *followers), bit=left)
+
+
+def crash_follower(scene: Scene, parameters: CrashParameters) -> FaultEvidence:
+    """Kill a follower of the observed partition; it bit when the ISR shrank."""
+    scene.until(parameters.at_s)
+    partition = scene.partition()
+    followers = [node for node in partition.isr if node != partition.leader]
+    if not followers:
+        scene.saw("the partition has no follower in its ISR: nothing was done")
+        return _evidence("follower-crash", scene, (), bit=False)
+    with scene.striking(followers[0]) as healing:
+        healing.callback(scene.start, followers[0])
+        scene.kill(followers[0])
+        scene.until(parameters.ends_s())
+        shrank = isr_shrank(scene, followers[0])
+    return _evidence("follower-crash", scene, (followers[0],), bit=shrank)
+
+
+def crash_controller(scene: Scene, parameters: CrashParameters) -> FaultEvidence:
+    """Kill the active controller; it bit when another one took over."""
+    scene.until(parameters.at_s)
+    before = scene.cluster.describe([scene.topic])
+    if before.controller is None:
+        scene.saw("no active controller could be found: nothing was done")
+        return _evidence("controller-crash", scene, (), bit=False)
+    with scene.striking(before.controller) as healing:
+        healing.callback(scene.start, before.controller)
+        scene.kill(before.controller)
+        scene.until(parameters.ends_s())
+        moved = controller_moved(scene, before)
+    return _evidence("controller-crash", scene, (before.controller,), bit=moved)
+
+
+def pause_leader(scene: Scene, parameters: PauseParameters) -> FaultEvidence:
+    """Stop the leader of the observed partition for longer than the client waits and shorter than its session."""
+    scene.until(parameters.at_s)
+    leader = _leader(scene)
+    with scene.striking(leader) as healing:
+        healing.callback(scene.resume, leader)
+        scene.pause(leader)
+        began_s = scene.since_load_began_s()
+        scene.until(parameters.ends_s())
+        stopped = any(node.node_id == leader and node.state == "paused" for node in scene.cluster.status())
+        lasted_s = scene.since_load_began_s() - began_s
+    scene.saw(f"node {leader} stood still for {lasted_s:.2f} s; a request times out after {scene.client_timeout_s:g} s")
+    if not stopped:
+        scene.saw("the process was not stopped any more when the pause ended")
+    return _evidence("leader-pause", scene, (leader,), bit=stopped and lasted_s > scene.client_timeout_s)
+
+
+def _leader(scene: Scene) -> int:
+    leader = scene.partition().leader
+    if leader is None:  # Scene.partition waits for one
+        raise AssertionError(scene.topic)
+    return leader
+
+
+def _evidence(kind: str, scene: Scene, targets: tuple[int, ...], *, bit: bool) -> FaultEvidence:
+    return FaultEvidence(kind=kind, targets=targets, bit=bit, evidence=tuple(scene.facts))
+
+
+def _nodes(ids: tuple[int, ...]) -> str:
+    return " and ".join(map(str, ids))
+
+
+__all__ = ["OBSERVED_PARTITION", "BehindParameters", "CrashParameters", "PauseParameters"]

@@ -1,0 +1,48 @@
+"""What happened when: the events of one trial, written from several threads, in the ledger's own schema."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import astuple, dataclass
+
+import pyarrow as pa
+
+from experiments.clock import now_ns
+from experiments.ledger.schema import EVENTS
+
+
+@dataclass(frozen=True)
+class Event:
+    """One row of `events.parquet`."""
+
+    at_ns: int
+    kind: str
+    node: int | None
+    partition: int | None
+    detail: str
+
+
+class Journal:
+    """Events in the order they were noted; safe to write to from any thread."""
+
+    def __init__(self) -> None:
+        self._events: list[Event] = []
+        self._lock = threading.Lock()
+
+    def note(self, kind: str, detail: str = "", *, node: int | None = None, partition: int | None = None, at_ns: int | None = None) -> Event:
+        """Write an event down, now unless a time is given."""
+        event = Event(now_ns() if at_ns is None else at_ns, kind, node, partition, detail)
+        with self._lock:
+            self._events.append(event)
+        return event
+
+    def events(self, *kinds: str) -> tuple[Event, ...]:
+        """Return all events, or those of some kinds, by time."""
+        with self._lock:
+            return tuple(sorted((e for e in self._events if not kinds or e.kind in kinds), key=lambda e: e.at_ns))
+
+    def table(self) -> pa.Table:
+        """Return the events as `events.parquet` holds them."""
+        rows = [astuple(event) for event in self.events()]
+        columns = zip(*rows, strict=True) if rows else [[] for _ in EVENTS]
+        return pa.table([pa.array(column, field.type) for column, field in zip(columns, EVENTS, strict=True)], schema=EVENTS)
