@@ -1,0 +1,31 @@
+# `make bench` and `make test` set up what is missing; nothing but Python >= 3.11 and the package registries is needed.
+PYTHON ?= python3
+BIN := .venv/bin
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.PHONY: help setup bench test check perf lock clean
+
+help: ## this list
+	@grep -hE '^[a-z]+:.*##' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:.*## /\t/' | expand -t 10
+
+setup: ## Python packages, Kafka's jars, start-up caches; a second call does nothing
+	@$(PYTHON) infra/bootstrap.py
+
+bench: setup ## the quick sweep: which settings lose or duplicate when a broker dies
+	@$(BIN)/ackbench run quick
+
+test: setup check ## style, types, arrows, and all tests, on real brokers too
+	@$(BIN)/pytest
+
+check: setup ## style, types and the arrows between the packages
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check --quiet . && $(BIN)/mypy && $(BIN)/lint-imports --no-logo
+
+perf: setup ## the generator against Kafka's own, lateness, the final read, Spark, cluster start
+	@$(BIN)/python tests/perf
+
+clean: ## end what a killed run left behind; sealed trials are kept
+	@$(BIN)/ackbench clean
+
+lock: ## resolve the dependencies again, with hashes and no index address
+	@$(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --quiet \
+	  --upgrade --group dev pyproject.toml -o requirements/lock.txt
