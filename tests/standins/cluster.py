@@ -1,0 +1,93 @@
+"""A cluster in memory: nodes are states, a dead leader's partitions move to the next replica at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from infra.cluster import ClusterSpec, ClusterState, NodeState, NodeStatus, PartitionState
+
+
+@dataclass
+class MemoryCluster:
+    """Satisfies `infra.cluster.Cluster`; `signals` keeps what was done to it, in order."""
+
+    folder: Path = Path("/nowhere")
+    spec: ClusterSpec = field(default_factory=ClusterSpec)
+    replicas: tuple[int, ...] = (2, 3, 1)
+    partitions: int = 1
+    topic: str = "trial"
+    notices: bool = True
+    """Whether anybody notices that a node is gone: leaders move and ISRs shrink."""
+    active_controller: int = 1
+    signals: list[tuple[str, int]] = field(default_factory=list)
+    states: dict[int, NodeState] = field(default_factory=lambda: dict.fromkeys((1, 2, 3), "running"))
+    refuses_start: bool = False
+
+    bootstrap_servers: str = "127.0.0.1:1"
+
+    def node_ids(self) -> tuple[int, ...]:
+        """All nodes."""
+        return tuple(self.states)
+
+    def effective_settings(self) -> Mapping[str, str]:
+        """A setting, to be recorded."""
+        return {"broker.session.timeout.ms": "4000"}
+
+    def status(self) -> tuple[NodeStatus, ...]:
+        """Each node's state."""
+        return tuple(NodeStatus(node, state, 1000 + node, 1, 1, 2, 3) for node, state in self.states.items())
+
+    def describe(self, topics: Sequence[str] | None = None, timeout_s: float = 5.0) -> ClusterState:
+        """Leaders and ISRs among the nodes that are not stopped."""
+        del topics, timeout_s
+        alive = tuple(node for node, state in self.states.items() if state != "stopped" or not self.notices)
+        isr = tuple(node for node in self.replicas if node in alive)
+        states = tuple(PartitionState(self.topic, number, isr[0] if isr else None, self.replicas, isr) for number in range(self.partitions))
+        moved = self.notices and self.states[self.active_controller] == "stopped"
+        return ClusterState(alive, 3 if moved else self.active_controller, 2 if moved else 1, states)
+
+    def wait_until_whole(self, timeout_s: float = 60.0) -> ClusterState:
+        """Whole at once."""
+        del timeout_s
+        return self.describe()
+
+    def kill(self, node_id: int) -> NodeStatus:
+        """Stop a node at once."""
+        was = self.status()[node_id - 1]
+        self._signal("kill", node_id, "stopped")
+        return was
+
+    def pause(self, node_id: int) -> None:
+        """Pause a node."""
+        self._signal("pause", node_id, "paused")
+
+    def resume(self, node_id: int) -> None:
+        """Resume a paused node."""
+        if self.states[node_id] == "paused":
+            self._signal("resume", node_id, "running")
+
+    def stop(self, node_id: int, timeout_s: float = 30.0) -> None:
+        """Stop a node."""
+        del timeout_s
+        self._signal("stop", node_id, "stopped")
+
+    def start(self, node_id: int) -> NodeStatus:
+        """Start a node, unless it was told to refuse."""
+        if self.refuses_start:
+            raise RuntimeError(f"node {node_id} does not start")
+        self._signal("start", node_id, "running")
+        return self.status()[node_id - 1]
+
+    def restart(self, node_id: int) -> NodeStatus:
+        """Stop and start."""
+        self.stop(node_id)
+        return self.start(node_id)
+
+    def destroy(self) -> None:
+        """Nothing to destroy."""
+
+    def _signal(self, name: str, node: int, state: NodeState) -> None:
+        self.signals.append((name, node))
+        self.states[node] = state

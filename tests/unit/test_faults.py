@@ -1,0 +1,107 @@
+"""Faults against a cluster in memory: the order of what they do, what they heal, and when they say that they bit."""
+
+from __future__ import annotations
+
+import pytest
+from standins.cluster import MemoryCluster
+
+from experiments.clock import now_ns
+from experiments.faults import FAULTS, Scene
+from experiments.journal import Journal
+from experiments.ledger.record import FaultEvidence
+from experiments.watching import Watch
+
+
+def strike(cluster: MemoryCluster, kind: str, **parameters: float) -> tuple[FaultEvidence, Journal]:
+    """Let a fault strike a watched cluster, quickly."""
+    journal = Journal()
+    fault = FAULTS[kind]
+    scene = Scene(cluster, cluster.topic, now_ns(), journal, client_timeout_s=0.05)
+    with Watch(cluster, cluster.topic, journal, every_s=0.005):
+        return fault.strike(scene, fault.parameters.model_validate({"at_s": 0.02, **parameters})), journal
+
+
+def test_a_crashed_leader_is_killed_and_started_again() -> None:
+    """The target is the leader of partition 0, and it runs again at the end."""
+    cluster = MemoryCluster(replicas=(2, 3, 1))
+    evidence, _ = strike(cluster, "leader-crash", restart_after_s=0.1)
+    assert cluster.signals == [("kill", 2), ("start", 2)]
+    assert evidence.targets == (2,)
+    assert evidence.bit
+
+
+def test_a_crash_that_nobody_noticed_did_not_bite() -> None:
+    """The process was gone, but the partition kept its leader: the trial says nothing about a failover."""
+    evidence, _ = strike(MemoryCluster(notices=False), "leader-crash", restart_after_s=0.1)
+    assert not evidence.bit
+    assert "before the cluster noticed" in evidence.evidence[-1]
+
+
+def test_followers_stand_still_before_the_leader_dies_and_go_on_after() -> None:
+    """Pause both followers, kill the leader, resume both, start the leader."""
+    cluster = MemoryCluster(replicas=(2, 3, 1))
+    evidence, _ = strike(cluster, "leader-crash-behind", behind_s=0.05, restart_after_s=0.1)
+    assert cluster.signals == [("pause", 3), ("pause", 1), ("kill", 2), ("resume", 3), ("resume", 1), ("start", 2)]
+    assert evidence.bit
+
+
+def test_without_followers_the_leader_alone_is_killed() -> None:
+    """Replication factor 1 has nobody to stop, and the evidence says so."""
+    cluster = MemoryCluster(replicas=(2,))
+    evidence, _ = strike(cluster, "leader-crash-behind", behind_s=0.05, restart_after_s=0.1)
+    assert cluster.signals == [("kill", 2), ("start", 2)]
+    assert any("no follower" in sentence for sentence in evidence.evidence)
+
+
+def test_a_pause_longer_than_the_client_waits_bites() -> None:
+    """The leader is stopped, goes on, and the pause outlasted the client's patience."""
+    cluster = MemoryCluster()
+    evidence, _ = strike(cluster, "leader-pause", pause_s=0.2)
+    assert cluster.signals == [("pause", 2), ("resume", 2)]
+    assert evidence.bit
+
+
+def test_a_pause_shorter_than_the_client_waits_did_not_bite() -> None:
+    """TCP repairs what is shorter than the client's timeout, and nothing shows."""
+    evidence, _ = strike(MemoryCluster(), "leader-pause", pause_s=0.01)
+    assert not evidence.bit
+
+
+def test_a_crashed_follower_bites_when_the_isr_shrinks() -> None:
+    """The first follower in the ISR is the target."""
+    evidence, _ = strike(MemoryCluster(replicas=(2, 3, 1)), "follower-crash", restart_after_s=0.1)
+    assert (evidence.targets, evidence.bit) == ((3,), True)
+
+
+def test_without_followers_there_is_no_follower_to_crash() -> None:
+    """The fault has no target, so the trial is void and nothing was signalled."""
+    cluster = MemoryCluster(replicas=(2,))
+    evidence, _ = strike(cluster, "follower-crash", restart_after_s=0.1)
+    assert (cluster.signals, evidence.bit) == ([], False)
+
+
+def test_a_crashed_controller_bites_when_another_takes_over() -> None:
+    """The target is the active controller, not a leader."""
+    evidence, _ = strike(MemoryCluster(active_controller=1), "controller-crash", restart_after_s=0.1)
+    assert (evidence.targets, evidence.bit) == ((1,), True)
+
+
+def test_what_was_stopped_goes_on_even_when_the_fault_fails_halfway() -> None:
+    """A leader that cannot be started again does not leave its followers standing still."""
+    cluster = MemoryCluster(refuses_start=True)
+    with pytest.raises(RuntimeError, match="does not start"):
+        strike(cluster, "leader-crash-behind", behind_s=0.02, restart_after_s=0.05)
+    assert "paused" not in cluster.states.values()
+
+
+@pytest.mark.parametrize("kind", [kind for kind in FAULTS if kind != "none"])
+def test_every_fault_notes_its_begin_and_its_end(kind: str) -> None:
+    """The phases of a trial are cut at these two marks."""
+    cluster = MemoryCluster()
+    _, journal = strike(cluster, kind, **quick(kind))
+    assert [event.kind for event in journal.events("fault_begin", "fault_end")] == ["fault_begin", "fault_end"]
+
+
+def quick(kind: str) -> dict[str, float]:
+    """Return parameters that let a fault pass in a fraction of a second."""
+    return {name: 0.08 for name in FAULTS[kind].parameters.model_fields if name != "at_s"}
