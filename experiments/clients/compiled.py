@@ -1,0 +1,74 @@
+"""What compiled code builds on: librdkafka's functions by symbol, the clock, and memory by address.
+
+Import this before any other module that uses Numba: it says where compiled code is kept, so that it is compiled once a
+machine and not once a process. `ExternalFunction`, unlike a ctypes pointer, can be kept on disk.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from experiments.clients.librdkafka import library, library_path
+from infra.home import Home
+
+os.environ.setdefault("NUMBA_CACHE_DIR", str(Home.from_environment().cache / "numba"))
+
+import llvmlite.binding as llvm
+import numba
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+library()
+_load: Callable[[str], None] = llvm.load_library_permanently
+_load(str(library_path()))
+
+ADDRESS, INT, I64, SIZE = types.int64, types.int32, types.int64, types.uint64
+CLOCK_MONOTONIC = 1
+
+produce = types.ExternalFunction("rd_kafka_produce", INT(ADDRESS, INT, INT, ADDRESS, SIZE, ADDRESS, SIZE, ADDRESS))
+poll = types.ExternalFunction("rd_kafka_poll", INT(ADDRESS, INT))
+last_error = types.ExternalFunction("rd_kafka_last_error", INT())
+message_latency_us = types.ExternalFunction("rd_kafka_message_latency", I64(ADDRESS))
+message_status = types.ExternalFunction("rd_kafka_message_status", INT(ADDRESS))
+message_timestamp_ms = types.ExternalFunction("rd_kafka_message_timestamp", I64(ADDRESS, ADDRESS))
+message_destroy = types.ExternalFunction("rd_kafka_message_destroy", types.void(ADDRESS))
+consumer_poll = types.ExternalFunction("rd_kafka_consumer_poll", ADDRESS(ADDRESS, INT))
+consume_batch = types.ExternalFunction("rd_kafka_consume_batch_queue", I64(ADDRESS, INT, ADDRESS, SIZE))
+memcpy = types.ExternalFunction("memcpy", ADDRESS(ADDRESS, ADDRESS, SIZE))
+_clock_gettime = types.ExternalFunction("clock_gettime", INT(INT, ADDRESS))
+
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def compiled(signature: str) -> Callable[[Function], Function]:
+    """Compile a function for one signature: without the GIL, kept on disk."""
+    decorator: Callable[[Function], Function] = numba.njit(signature, nogil=True, cache=True)
+    return decorator
+
+
+def compiled_callback(signature: str) -> Callable[[Callable[..., Any]], Any]:
+    """Compile a function that C calls; its `address` is the C function pointer. Needs no GIL, kept on disk."""
+    decorator: Callable[[Callable[..., Any]], Any] = numba.cfunc(signature, nopython=True, cache=True)
+    return decorator
+
+
+@intrinsic
+def pointer(_typing_context: Any, address: Any) -> Any:
+    """Turn an address into a pointer that `numba.carray` takes."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return builder.inttoptr(arguments[0], cgutils.voidptr_t)
+
+    signature: Any = types.voidptr
+    return signature(address), generate
+
+
+@compiled("int64(int64[::1])")
+def monotonic_ns(timespec: Any) -> Any:
+    """Return the monotonic clock, as `time.monotonic_ns` reads it; `timespec` is room for two words."""
+    _clock_gettime(CLOCK_MONOTONIC, timespec.ctypes.data)
+    return timespec[0] * 1_000_000_000 + timespec[1]

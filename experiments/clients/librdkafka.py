@@ -1,0 +1,215 @@
+"""The librdkafka that confluent-kafka ships: where it lies, which version it is, and its C functions by ctypes.
+
+Compiled code needs the shape of `rd_kafka_message_t`, which the header promises but the library cannot tell. So only
+versions whose header was read are accepted, and the layout that compiled code uses is compared with the C declaration.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+from collections.abc import Mapping
+from ctypes import POINTER, c_char_p, c_int, c_int32, c_int64, c_size_t, c_void_p
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from experiments.errors import ClientLibraryError
+
+VERIFIED_SERIES: Final = "2.16"
+"""Versions whose `rd_kafka_message_t` (rdkafka.h) is the one below."""
+
+PRODUCER: Final = 0
+CONSUMER: Final = 1
+"""`rd_kafka_type_t`."""
+
+COPY_PAYLOAD: Final = 2
+"""RD_KAFKA_MSG_F_COPY: librdkafka copies value and key before produce() returns."""
+
+ANY_PARTITION: Final = -1
+"""RD_KAFKA_PARTITION_UA: the partitioner decides."""
+
+NO_ERROR: Final = 0
+QUEUE_FULL: Final = -184
+PARTITION_EOF: Final = -191
+FATAL: Final = -150
+AUTO_OFFSET_RESET: Final = -140
+LOG_TRUNCATION: Final = -139
+"""`rd_kafka_resp_err_t`; all of them are checked against the library's own names by a test."""
+
+_TEXT_BYTES: Final = 512
+_SIGNATURES: Final[dict[str, tuple[Any, tuple[Any, ...]]]] = {
+    "rd_kafka_version_str": (c_char_p, ()),
+    "rd_kafka_err2str": (c_char_p, (c_int,)),
+    "rd_kafka_err2name": (c_char_p, (c_int,)),
+    "rd_kafka_last_error": (c_int, ()),
+    "rd_kafka_fatal_error": (c_int, (c_void_p, c_char_p, c_size_t)),
+    "rd_kafka_conf_new": (c_void_p, ()),
+    "rd_kafka_conf_destroy": (None, (c_void_p,)),
+    "rd_kafka_conf_set": (c_int, (c_void_p, c_char_p, c_char_p, c_char_p, c_size_t)),
+    "rd_kafka_conf_dump": (POINTER(c_char_p), (c_void_p, POINTER(c_size_t))),
+    "rd_kafka_conf_dump_free": (None, (POINTER(c_char_p), c_size_t)),
+    "rd_kafka_conf_set_log_cb": (None, (c_void_p, c_void_p)),
+    "rd_kafka_conf_set_opaque": (None, (c_void_p, c_void_p)),
+    "rd_kafka_conf_set_dr_msg_cb": (None, (c_void_p, c_void_p)),
+    "rd_kafka_conf_interceptor_add_on_new": (c_int, (c_void_p, c_char_p, c_void_p, c_void_p)),
+    "rd_kafka_interceptor_add_on_acknowledgement": (c_int, (c_void_p, c_char_p, c_void_p, c_void_p)),
+    "rd_kafka_topic_conf_new": (c_void_p, ()),
+    "rd_kafka_topic_conf_destroy": (None, (c_void_p,)),
+    "rd_kafka_topic_conf_dump": (POINTER(c_char_p), (c_void_p, POINTER(c_size_t))),
+    "rd_kafka_new": (c_void_p, (c_int, c_void_p, c_char_p, c_size_t)),
+    "rd_kafka_destroy": (None, (c_void_p,)),
+    "rd_kafka_topic_new": (c_void_p, (c_void_p, c_char_p, c_void_p)),
+    "rd_kafka_topic_destroy": (None, (c_void_p,)),
+    "rd_kafka_produce": (c_int, (c_void_p, c_int32, c_int, c_void_p, c_size_t, c_void_p, c_size_t, c_void_p)),
+    "rd_kafka_poll": (c_int, (c_void_p, c_int)),
+    "rd_kafka_flush": (c_int, (c_void_p, c_int)),
+    "rd_kafka_outq_len": (c_int, (c_void_p,)),
+    "rd_kafka_metadata": (c_int, (c_void_p, c_int, c_void_p, POINTER(c_void_p), c_int)),
+    "rd_kafka_metadata_destroy": (None, (c_void_p,)),
+    "rd_kafka_topic_partition_list_new": (c_void_p, (c_int,)),
+    "rd_kafka_topic_partition_list_add": (c_void_p, (c_void_p, c_char_p, c_int32)),
+    "rd_kafka_topic_partition_list_set_offset": (c_int, (c_void_p, c_char_p, c_int32, c_int64)),
+    "rd_kafka_topic_partition_list_destroy": (None, (c_void_p,)),
+    "rd_kafka_assign": (c_int, (c_void_p, c_void_p)),
+    "rd_kafka_queue_get_consumer": (c_void_p, (c_void_p,)),
+    "rd_kafka_queue_destroy": (None, (c_void_p,)),
+    "rd_kafka_consumer_close": (c_int, (c_void_p,)),
+}
+
+
+class Message(ctypes.Structure):
+    """`rd_kafka_message_t`, as rdkafka.h declares it."""
+
+    _fields_ = (
+        ("err", c_int),
+        ("rkt", c_void_p),
+        ("partition", c_int32),
+        ("payload", c_void_p),
+        ("len", c_size_t),
+        ("key", c_void_p),
+        ("key_len", c_size_t),
+        ("offset", c_int64),
+        ("_private", c_void_p),
+    )
+
+
+MESSAGE: Final = np.dtype(
+    {
+        "names": ["error", "partition", "payload", "payload_bytes", "offset", "opaque"],
+        "formats": ["<i4", "<i4", "<i8", "<i8", "<i8", "<i8"],
+        "offsets": [0, 16, 24, 32, 56, 64],
+        "itemsize": 72,
+    }
+)
+"""The parts of `rd_kafka_message_t` that compiled code reads."""
+
+
+class TopicPartition(ctypes.Structure):
+    """The head of `rd_kafka_metadata_partition`, `rd_kafka_metadata_topic` and `rd_kafka_metadata` follow."""
+
+    _fields_ = (
+        ("id", c_int32),
+        ("err", c_int),
+        ("leader", c_int32),
+        ("replica_cnt", c_int),
+        ("replicas", POINTER(c_int32)),
+        ("isr_cnt", c_int),
+        ("isrs", POINTER(c_int32)),
+    )
+
+
+class TopicMetadata(ctypes.Structure):
+    """`rd_kafka_metadata_topic_t`."""
+
+    _fields_ = (("topic", c_char_p), ("partition_cnt", c_int), ("partitions", POINTER(TopicPartition)), ("err", c_int))
+
+
+class Metadata(ctypes.Structure):
+    """`rd_kafka_metadata_t`."""
+
+    _fields_ = (
+        ("broker_cnt", c_int),
+        ("brokers", c_void_p),
+        ("topic_cnt", c_int),
+        ("topics", POINTER(TopicMetadata)),
+        ("orig_broker_id", c_int32),
+        ("orig_broker_name", c_char_p),
+    )
+
+
+def library_path() -> Path:
+    """Return the shared library that lies beside the installed confluent-kafka.
+
+    Raises:
+        ClientLibraryError: confluent-kafka is not installed, or it was built against a librdkafka of the system.
+    """
+    spec = importlib.util.find_spec("confluent_kafka")
+    if spec is None or spec.origin is None:
+        raise ClientLibraryError("confluent-kafka is not installed: `make setup` installs it")
+    folder = Path(spec.origin).parent.parent / "confluent_kafka.libs"
+    found = sorted(folder.glob("librdkafka*.so*"))
+    if not found:
+        raise ClientLibraryError(f"no librdkafka in {folder}: install confluent-kafka from a wheel, which ships one")
+    return found[0]
+
+
+@cache
+def library() -> ctypes.CDLL:
+    """Return the loaded library with its functions' types set; verified, and loaded once a process.
+
+    Raises:
+        ClientLibraryError: it is not there, or its structures have not been verified.
+    """
+    loaded = ctypes.CDLL(str(library_path()))
+    for name, (result, arguments) in _SIGNATURES.items():
+        function = getattr(loaded, name)
+        function.restype, function.argtypes = result, list(arguments)
+    require_verified(loaded.rd_kafka_version_str().decode())
+    require_layout(MESSAGE)
+    return loaded
+
+
+def version() -> str:
+    """Return librdkafka's own version string, such as `2.16.0`."""
+    text: bytes = library().rd_kafka_version_str()
+    return text.decode()
+
+
+def require_verified(found: str) -> None:
+    """Check a version string.
+
+    Raises:
+        ClientLibraryError: nobody has compared that version's structures with ours.
+    """
+    if not f"{found}.".startswith(f"{VERIFIED_SERIES}."):
+        raise ClientLibraryError(
+            f"librdkafka {found}: its message layout has been verified for {VERIFIED_SERIES} only; install confluent-kafka {VERIFIED_SERIES}"
+        )
+
+
+def require_layout(compiled: np.dtype[np.void]) -> None:
+    """Compare what compiled code reads with the C declaration.
+
+    Raises:
+        ClientLibraryError: this platform lays the structure out in another way.
+    """
+    declared = {"error": Message.err, "partition": Message.partition, "payload": Message.payload, "payload_bytes": Message.len}
+    declared |= {"offset": Message.offset, "opaque": Message._private}  # noqa: SLF001 - the header's name
+    fields: Mapping[str, Any] = compiled.fields or {}
+    wrong = [name for name, field in declared.items() if fields[name][1] != field.offset or fields[name][0].itemsize != field.size]
+    if wrong or compiled.itemsize != ctypes.sizeof(Message):
+        raise ClientLibraryError(f"rd_kafka_message_t is laid out otherwise on this platform: {', '.join(wrong) or 'its size'}")
+
+
+def error_text(code: int) -> str:
+    """Return Kafka's name and text of an error code: `_TRANSPORT (Local: Broker transport failure)`."""
+    name, text = library().rd_kafka_err2name(code), library().rd_kafka_err2str(code)
+    return f"{name.decode()} ({text.decode()})"
+
+
+def text_buffer() -> ctypes.Array[ctypes.c_char]:
+    """Return room for librdkafka's reason."""
+    return ctypes.create_string_buffer(_TEXT_BYTES)
