@@ -1,0 +1,162 @@
+"""Experiment -> cells -> trials. Pure: the same experiment gives the same plan, in the same order.
+
+`load` reads an experiment by name or from a file, `override` lays the command line's wishes over it, `plan` makes the trials.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from experiments.errors import ExperimentError
+from experiments.ledger.record import Cell, Scalar
+from experiments.plan import Plan, RefusedCell, TrialSpec
+from experiments.spec_axes import CORE_AXES, PROPERTY_SCOPES, KnownNames, Place, Scope, section_place
+from experiments.spec_catalog import catalogue, load
+from experiments.spec_cells import axis_places, cell_key, cells_of
+from experiments.spec_clients import ClientRules, client_rules
+from experiments.spec_model import Experiment
+from experiments.spec_override import known_names, override
+from experiments.spec_settings import CellSettings, check_value, fault_parameters, settings_of
+
+MOST_TRIALS = 1024
+"""What one Airflow task can be mapped to (`core.max_map_length`)."""
+
+
+def plan(experiment: Experiment, sweep_id: str, rules: ClientRules | None = None) -> Plan:
+    """Return the sweep that answers an experiment.
+
+    The same repeat of every cell has the same seed, so cells are compared in pairs; the order is shuffled by the seed among the
+    trials that can share a cluster. A cell that no client accepts is refused, with the client's own words.
+
+    Args:
+        experiment: the question, with every override in it.
+        sweep_id: what the sweep will be called.
+        rules: what the clients know and refuse; librdkafka's by default.
+
+    Raises:
+        ExperimentError: a name is unknown, a value impossible, or there are too many trials; one line, without the file's name.
+    """
+    rules = rules or client_rules()
+    settled = tuple(_settled(experiment, rules))
+    trials = tuple(_trials(experiment, sweep_id, [run for run in settled if run.reason is None], rules))
+    return Plan(
+        sweep_id=sweep_id,
+        experiment=experiment.name,
+        question=experiment.question,
+        seed=experiment.seed,
+        repeats=experiment.repeats,
+        trials=trials,
+        refused=tuple(_refused(experiment.seed, [run for run in settled if run.reason is not None], len(trials))),
+    )
+
+
+def trial_id(number: int, seed: int, cell: Cell, repeat: int) -> str:
+    """Return `007-a1b2c3`: the place in the order, and a digest that no other trial of this seed has there."""
+    return f"{number:03d}-{_digest(seed, cell_key(cell), repeat)[:6]}"
+
+
+def trial_seed(seed: int, repeat: int) -> int:
+    """Return the seed that the trials of one repeat share, 63 bits."""
+    return int(_digest(seed, "trial", repeat)[:16], 16) >> 1
+
+
+def label_of(cell: Cell) -> str:
+    """Return the cell for a person: `acks=1 idempotence=off rf=3 p=6 leader-crash`, then the other axes as they are."""
+    short = {"acks": "acks=", "enable.idempotence": "idempotence=", "replication.factor": "rf=", "partitions": "p=", "fault": ""}
+    core = [f"{short[axis]}{_word(cell[axis])}" for axis in CORE_AXES if axis in cell]
+    return " ".join(core + [f"{axis}={_word(value)}" for axis, value in cell.items() if axis not in CORE_AXES and value is not None])
+
+
+def _checked(experiment: Experiment, rules: ClientRules) -> tuple[dict[str, Place], tuple[Cell, ...]]:
+    """Return the axes' places and the cells, once every name and every value by itself is known to be right."""
+    known = known_names(experiment, rules)
+    places = axis_places(experiment, known)
+    for place, value in dict.fromkeys(_properties(experiment, places, known)):
+        check_value(place, value, known, rules.refusal)
+    for kind, parameters in experiment.faults.items():
+        fault_parameters(kind, parameters)
+    _check_fault_axes(experiment, places, known)
+    return places, cells_of(experiment, known)
+
+
+def _properties(experiment: Experiment, places: Mapping[str, Place], known: KnownNames) -> Iterator[tuple[Place, Scalar]]:
+    for scope in PROPERTY_SCOPES:
+        for name, value in getattr(experiment, scope).items():
+            yield section_place(scope, name, known), value
+    for axis, values in itertools.chain.from_iterable(cross.items() for cross in experiment.axes):
+        if places[axis].scope in PROPERTY_SCOPES:
+            yield from ((places[axis], value) for value in values)
+
+
+def _check_fault_axes(experiment: Experiment, places: Mapping[str, Place], known: KnownNames) -> None:
+    kinds = {str(value) for cross in experiment.axes for value in cross.get("fault", ())}
+    for axis, place in places.items():
+        if place.scope is Scope.FAULT and not any(place.name in known.parameters_of(kind) for kind in kinds):
+            raise ExperimentError(f"axis {axis}: no fault of this experiment has a parameter {place.name}")
+
+
+@dataclass(frozen=True)
+class _Settled:
+    """A cell, what it runs with, and why no client accepts it, if none does."""
+
+    cell: Cell
+    settings: CellSettings
+    reason: str | None
+
+
+def _settled(experiment: Experiment, rules: ClientRules) -> Iterator[_Settled]:
+    places, cells = _checked(experiment, rules)
+    for cell in cells:
+        settings = settings_of(experiment, cell, places)
+        yield _Settled(cell, settings, rules.refusal(rules.producer_settings(settings.producer)))
+
+
+def _trials(experiment: Experiment, sweep_id: str, accepted: Sequence[_Settled], rules: ClientRules) -> Iterator[TrialSpec]:
+    if len(accepted) * experiment.repeats > MOST_TRIALS:
+        raise ExperimentError(f"{len(accepted)} cells x {experiment.repeats} repeats are more than {MOST_TRIALS} trials: ask less at once")
+    for order, (run, repeat) in enumerate(_in_order(experiment, accepted)):
+        settings = run.settings
+        yield TrialSpec(
+            sweep_id=sweep_id,
+            trial_id=trial_id(order, experiment.seed, run.cell, repeat),
+            experiment=experiment.name,
+            cell=run.cell,
+            label=label_of(run.cell),
+            repeat=repeat,
+            order=order,
+            seed=trial_seed(experiment.seed, repeat),
+            cluster=settings.cluster,
+            replication_factor=settings.replication_factor,
+            partitions=settings.partitions,
+            producer=rules.producer_settings(settings.producer),
+            consumer=rules.consumer_settings(settings.consumer),
+            topic=settings.topic,
+            workload=settings.workload,
+            fault=settings.fault,
+        )
+
+
+def _refused(seed: int, refused: Sequence[_Settled], after: int) -> Iterator[RefusedCell]:
+    for number, run in enumerate(refused, after):
+        yield RefusedCell(trial_id=trial_id(number, seed, run.cell, 0), cell=run.cell, label=label_of(run.cell), reason=str(run.reason))
+
+
+def _in_order(experiment: Experiment, accepted: Sequence[_Settled]) -> list[tuple[_Settled, int]]:
+    """Return the trials grouped by cluster, shuffled inside a group: sorted by a digest that the seed decides."""
+    clusters = [run.settings.cluster for run in accepted]
+    runs = itertools.product(accepted, range(experiment.repeats))
+    return sorted(runs, key=lambda run: (clusters.index(run[0].settings.cluster), _digest(experiment.seed, "order " + cell_key(run[0].cell), run[1])))
+
+
+def _digest(seed: int, what: str, repeat: int) -> str:
+    return hashlib.blake2b(f"{seed}/{repeat}/{what}".encode(), digest_size=16).hexdigest()
+
+
+def _word(value: Scalar) -> str:
+    return ("on" if value else "off") if isinstance(value, bool) else str(value)
+
+
+__all__ = ["MOST_TRIALS", "Experiment", "catalogue", "label_of", "load", "override", "plan", "trial_id", "trial_seed"]

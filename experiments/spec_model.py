@@ -1,0 +1,127 @@
+"""An experiment file as a value: its keys, their types and their bounds. What the names in it mean is `spec_axes`'s."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, Strict, ValidationError
+
+from experiments import spec_yaml
+from experiments.errors import ExperimentError
+from experiments.spec_cron import cron
+from experiments.spec_errors import sentence
+
+HEADER_BYTES: Final = 48
+"""What every record's value begins with, so that it can be attributed; a shorter value cannot hold it."""
+
+
+def _value(given: object) -> str | int | float | bool:
+    if isinstance(given, (str, int, float)):
+        return given
+    raise ValueError("one value: text, a number, true or false")
+
+
+def _values(given: object) -> tuple[object, ...]:
+    """Return what an axis runs through; a single value is an axis of one."""
+    listed = tuple(given) if isinstance(given, (list, tuple)) else (given,)
+    if not listed:
+        raise ValueError("at least one value")
+    return listed
+
+
+def _crosses(given: object) -> object:
+    """Return the cross products; a single mapping is a union of one."""
+    return (given,) if isinstance(given, Mapping) else given
+
+
+def _one_line(given: str) -> str:
+    if "\n" in given.strip():
+        raise ValueError("one line")
+    return given.strip()
+
+
+Value = Annotated[str | int | float | bool, PlainValidator(_value)]
+Properties = dict[str, Value]
+Axes = dict[str, Annotated[tuple[Value, ...], BeforeValidator(_values)]]
+Whole = Annotated[int, Strict()]
+Number = Annotated[float, Strict(), Field(allow_inf_nan=False)]
+Text = Annotated[str, Strict(), Field(min_length=1)]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+
+class WorkloadSection(_Part):
+    """The load of every trial: open loop, from all producers together."""
+
+    rate_records_per_s: Number = Field(default=10_000.0, gt=0, le=10_000_000)
+    record_size_bytes: Whole = Field(default=100, ge=HEADER_BYTES, le=1_000_000)
+    duration_s: Number = Field(default=10.0, gt=0, le=86_400)
+    keys: Whole = Field(default=64, ge=0, le=2**31 - 1)
+    producers: Whole = Field(default=1, ge=1, le=64)
+
+
+class Experiment(_Part):
+    """One question, as its file puts it. The keys of the file are the aliases, or the names where there is none."""
+
+    name: Annotated[str, Strict()] = Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", max_length=60)
+    title: Annotated[Text, BeforeValidator(lambda given: _one_line(given) if isinstance(given, str) else given)]
+    question: Text
+    kafka_version: Text = Field(default="4.3.1", alias="kafka.version")
+    nodes: Whole = Field(default=3, ge=1, le=9)
+    axes: Annotated[tuple[Axes, ...], BeforeValidator(_crosses)] = Field(min_length=1)
+    """A union of cross products."""
+    producer: Properties = Field(default_factory=dict)
+    consumer: Properties = Field(default_factory=dict)
+    topic: Properties = Field(default_factory=dict)
+    broker: Properties = Field(default_factory=dict)
+    workload: WorkloadSection = Field(default_factory=WorkloadSection)
+    faults: dict[str, Properties] = Field(default_factory=dict)
+    """Parameters of faults, by kind; what is not named has the fault's own default."""
+    repeats: Whole = Field(default=1, ge=1, le=1024)
+    seed: Whole = Field(default=42, ge=0, lt=2**63)
+    schedule: Annotated[Text, BeforeValidator(cron)] | None = None
+    """A cron expression; an experiment that has one is run by the scheduler."""
+
+    def to_yaml(self) -> str:
+        """Return the file that reads back as this experiment, every key in it."""
+        return spec_yaml.dump(self.model_dump(mode="json", by_alias=True, exclude_none=True))
+
+
+def experiment_of(data: Any, source: str) -> Experiment:
+    """Return the experiment that parsed YAML describes.
+
+    Args:
+        data: what the YAML held.
+        source: the file's name, for the message.
+
+    Raises:
+        ExperimentError: a key is unknown or missing, a type wrong, a value out of bounds; one line with file, key, value and what is allowed.
+    """
+    if not isinstance(data, Mapping):
+        raise ExperimentError(f"{source}: holds {_kind_of(data)}; an experiment is a mapping with the keys name, title, question, axes, ...")
+    try:
+        return Experiment.model_validate({_text_key(key): value for key, value in data.items()})
+    except ValidationError as error:
+        raise ExperimentError(f"{source}: {sentence(error, Experiment)}") from error
+
+
+def read_experiment(path: Path) -> Experiment:
+    """Return the experiment in a file; what its names mean is not looked at yet.
+
+    Raises:
+        ExperimentError: it cannot be read, is no YAML or no experiment.
+    """
+    return experiment_of(spec_yaml.read(path), str(path))
+
+
+def _kind_of(data: object) -> str:
+    return "nothing" if data is None else "a list" if isinstance(data, list) else f"one value ({re.sub(chr(10), ' ', str(data))[:40]!r})"
+
+
+def _text_key(key: object) -> str:
+    return {True: "on", False: "off"}.get(key, str(key)) if isinstance(key, bool) else str(key)

@@ -1,0 +1,109 @@
+"""Laying wishes over an experiment: axes, repeats and seed of the command line or of the trigger form."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pydantic import ValidationError
+
+from experiments.errors import ExperimentError
+from experiments.faults import FAULTS
+from experiments.ledger.record import Scalar
+from experiments.properties import kafka_properties, versions
+from experiments.spec_axes import CORE_AXES, PROPERTY_SCOPES, KnownNames, Place, Scope, place_of
+from experiments.spec_clients import ClientRules, client_rules
+from experiments.spec_errors import nearest, sentence, shown
+from experiments.spec_model import Experiment
+from experiments.spec_settings import as_text, check_value
+from experiments.spec_yaml import parse_values
+
+
+def known_names(experiment: Experiment, rules: ClientRules) -> KnownNames:
+    """Return the names that an experiment may use.
+
+    Raises:
+        ExperimentError: its version of Kafka is not known.
+    """
+    version = experiment.kafka_version
+    if version not in versions():
+        raise ExperimentError(f"kafka.version is {shown(version)}; allowed: {', '.join(versions())}")
+    faults = {kind: frozenset(fault.parameters.model_fields) for kind, fault in FAULTS.items() if kind != "none"}
+    return KnownNames(rules.producer_names, rules.consumer_names, kafka_properties(version), faults)
+
+
+def override(
+    experiment: Experiment,
+    axes: Mapping[str, Sequence[Scalar]],
+    *,
+    repeats: int | None = None,
+    seed: int | None = None,
+    rules: ClientRules | None = None,
+) -> Experiment:
+    """Return the experiment with other values.
+
+    An axis that the experiment sweeps takes the new values in every cross product. A single value of anything else becomes what
+    holds for all cells; several values become a new axis.
+
+    Args:
+        experiment: the experiment as its file has it.
+        axes: the values by the axis's name: `{"acks": (0, 1), "workload.duration_s": (5,)}`.
+        repeats: how often each cell is run, when not as the file says.
+        seed: the seed, when not the file's.
+        rules: what the clients know and refuse; librdkafka's by default.
+
+    Raises:
+        ExperimentError: a name or a value is not possible; one line that names it.
+    """
+    rules = rules or client_rules()
+    for axis, values in axes.items():
+        experiment = _with_axis(experiment, axis, tuple(values), rules)
+    wishes = {"repeats": repeats, "seed": seed}
+    return _with(experiment, {name: wish for name, wish in wishes.items() if wish is not None}, "--")
+
+
+def parse_override(text: str) -> tuple[str, tuple[Scalar, ...]]:
+    """Return the axis and the values of `axis=v1,v2`.
+
+    Raises:
+        ExperimentError: it is not of that form.
+    """
+    axis, equals, listed = text.partition("=")
+    values = parse_values(listed, f"--set {text}") if equals else ()
+    if not axis or not values or not all(isinstance(value, (str, int, float)) for value in values):
+        raise ExperimentError(f"--set {text}: write --set axis=value or --set axis=value1,value2")
+    return axis.strip(), values
+
+
+def _with_axis(experiment: Experiment, axis: str, values: tuple[Scalar, ...], rules: ClientRules) -> Experiment:
+    known = known_names(experiment, rules)
+    try:
+        place = place_of(axis, known)
+        _check(place, values, known, rules)
+    except ExperimentError as error:
+        raise ExperimentError(f"--set {axis}: {error}") from error
+    named = next((name for cross in experiment.axes for name in cross if place_of(name, known) == place), None)
+    if named or axis in CORE_AXES or len(values) > 1 or place.scope is Scope.FAULT:
+        return _with(experiment, {"axes": [{**cross, named or axis: list(values)} for cross in experiment.axes]}, "--set ")
+    return _with(experiment, _section(experiment, place, values[0]), "--set ")
+
+
+def _check(place: Place, values: tuple[Scalar, ...], known: KnownNames, rules: ClientRules) -> None:
+    for value in values:
+        if place.scope in PROPERTY_SCOPES:
+            check_value(place, value, known, rules.refusal)
+        elif place == Place(Scope.STRUCTURE, "fault") and value not in FAULTS:
+            raise ExperimentError(f"unknown fault {value}{nearest(str(value), FAULTS)}")
+
+
+def _section(experiment: Experiment, place: Place, value: Scalar) -> dict[str, object]:
+    if place.scope is Scope.STRUCTURE:
+        return {place.name: as_text(value) if place.name == "kafka.version" else value}
+    section = getattr(experiment, place.scope)
+    return {place.scope.value: {**(section if isinstance(section, Mapping) else section.model_dump()), place.name: value}}
+
+
+def _with(experiment: Experiment, changes: Mapping[str, object], said_by: str) -> Experiment:
+    try:
+        return Experiment.model_validate({**experiment.model_dump(by_alias=True), **changes})
+    except ValidationError as error:
+        raise ExperimentError(f"{said_by}{sentence(error, Experiment)}") from error
