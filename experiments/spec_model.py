@@ -5,17 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, Strict, ValidationError
 
 from experiments import spec_yaml
+from experiments.clients.value import HEADER_BYTES
 from experiments.errors import ExperimentError
 from experiments.spec_cron import cron
 from experiments.spec_errors import sentence
-
-HEADER_BYTES: Final = 48
-"""What every record's value begins with, so that it can be attributed; a shorter value cannot hold it."""
 
 
 def _value(given: object) -> str | int | float | bool:

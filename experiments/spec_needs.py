@@ -1,0 +1,55 @@
+"""What a sweep asks of the machine, from its plan: enough to refuse the impossible before anything starts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from experiments.plan import Plan, TrialSpec
+
+MIB: Final = 2**20
+
+NODE_BYTES: Final = 300 * MIB
+"""A node was measured at 190 MiB, with a heap of 256 MiB at most."""
+CLIENT_BYTES: Final = 250 * MIB
+"""A producer or reader process: the interpreter with its libraries 150 MiB, and queues."""
+ORCHESTRATION_BYTES: Final = 500 * MIB
+"""Airflow in one process, and the command itself."""
+SPARK_BYTES: Final = 2048 * MIB
+"""The measuring session's heap; the cluster may still run beside it."""
+
+RECORD_OVERHEAD_BYTES: Final = 30
+"""Key, offsets and batch header of a record in a broker's log, rounded up."""
+LEDGER_RECORD_BYTES: Final = 120
+"""A record's attempt (57 bytes), log and read rows while they are written, before Parquet makes them small."""
+NODE_DISK_BYTES: Final = 64 * MIB
+"""Metadata log, indexes (preallocated) and the node's own logs."""
+
+
+@dataclass(frozen=True)
+class Needs:
+    """Bytes of memory and disk at the sweep's widest moment, generously rounded."""
+
+    memory_bytes: int
+    disk_bytes: int
+
+
+def needs_of(plan: Plan) -> Needs:
+    """Return what the plan's trials need; nothing where it has none."""
+    if not plan.trials:
+        return Needs(0, 0)
+    return Needs(memory_bytes=max(map(_memory_bytes, plan.trials)) + ORCHESTRATION_BYTES, disk_bytes=_disk_bytes(plan))
+
+
+def _memory_bytes(trial: TrialSpec) -> int:
+    clients = trial.workload.producers + 1
+    ledger = trial.workload.records * LEDGER_RECORD_BYTES
+    running = trial.cluster.nodes * NODE_BYTES + clients * CLIENT_BYTES + ledger
+    return max(running, trial.cluster.nodes * NODE_BYTES + SPARK_BYTES)
+
+
+def _disk_bytes(plan: Plan) -> int:
+    """Every trial's log on every replica, as if no topic were deleted before the end, and every ledger."""
+    records = sum(trial.workload.records * LEDGER_RECORD_BYTES for trial in plan.trials)
+    logs = sum(trial.workload.records * (trial.workload.record_size_bytes + RECORD_OVERHEAD_BYTES) * trial.replication_factor for trial in plan.trials)
+    return records + logs + max(trial.cluster.nodes for trial in plan.trials) * NODE_DISK_BYTES

@@ -1,0 +1,117 @@
+"""A sweep before it runs: planned, found possible on this machine, and written into its folder."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+from experiments.errors import ExperimentError, UnknownName
+from experiments.ledger.record import Scalar
+from experiments.plan import Plan
+from experiments.spec import load, override, plan
+from experiments.spec_errors import nearest
+from experiments.spec_model import Experiment
+from experiments.spec_needs import needs_of
+from experiments.sweep_folder import SweepFolder
+from infra.home import Home
+from infra.machine import require, this_machine
+
+_SWEEP_ID = re.compile(r"^(?P<experiment>.+)-(?P<at>\d{8}T\d{6})-[0-9a-f]{4}$")
+
+
+def new_sweep(
+    home: Home, name_or_file: str, axes: Mapping[str, Sequence[Scalar]] | None = None, *, repeats: int | None = None, seed: int | None = None
+) -> SweepFolder:
+    """Plan a sweep and write its folder: `experiment.yaml` as resolved, and `plan.json`. Nothing is started.
+
+    Args:
+        home: where the sweep will lie.
+        name_or_file: an experiment of the catalogue, or a file.
+        axes: other values by axis, as `experiments.spec.override` takes them.
+        repeats: how often each cell is run, when not as the experiment says.
+        seed: the seed, when not the experiment's.
+
+    Raises:
+        InputError: the experiment, a wish or this machine does not allow it; one line.
+    """
+    home.ensure_writable()
+    experiment = override(load(name_or_file), axes or {}, repeats=repeats, seed=seed)
+    planned = planned_as(experiment, new_sweep_id(experiment.name), source=name_or_file)
+    check_machine(planned, home)
+    return _written(home, experiment, planned)
+
+
+def planned_as(experiment: Experiment, sweep_id: str, source: str) -> Plan:
+    """Return the plan; what is wrong with it is said with the name of the file or experiment.
+
+    Raises:
+        ExperimentError: as `experiments.spec.plan`, with the source in front.
+    """
+    with _said_of(source):
+        return plan(experiment, sweep_id)
+
+
+def check_machine(planned: Plan, home: Home) -> None:
+    """See that this machine has the memory and the disk.
+
+    Raises:
+        MachineError: it has not.
+    """
+    needs = needs_of(planned)
+    require(this_machine(home.root), memory_bytes=needs.memory_bytes, disk_bytes=needs.disk_bytes, purpose=f"a sweep of {len(planned.trials)} trials")
+
+
+def new_sweep_id(experiment: str) -> str:
+    """Return `<experiment>-<UTC yyyymmddThhmmss>-<4 hex>`: sorts by time, and two of one second differ."""
+    return f"{experiment}-{datetime.now(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(2)}"
+
+
+def sweeps(home: Home) -> tuple[SweepFolder, ...]:
+    """Return all sweeps, the newest first."""
+    found = [path.parent for path in home.sweeps.glob("*/plan.json")]
+    return tuple(SweepFolder(path) for path in sorted(found, key=_made_at, reverse=True))
+
+
+def find_sweep(home: Home, named: str | None) -> SweepFolder:
+    """Return the sweep of that name or folder; the newest when none is named.
+
+    Raises:
+        UnknownName: there is none.
+    """
+    known = sweeps(home)
+    if named is None:
+        if not known:
+            raise UnknownName(f"no sweep in {home.sweeps} yet: begin with `ackbench run quick`")
+        return known[0]
+    if "/" in named and (Path(named) / "plan.json").is_file():
+        return SweepFolder(Path(named).resolve())
+    for sweep in known:
+        if sweep.sweep_id == named:
+            return sweep
+    raise UnknownName(f"unknown sweep {named}{nearest(named, [sweep.sweep_id for sweep in known])} (in {home.sweeps})")
+
+
+def _written(home: Home, experiment: Experiment, planned: Plan) -> SweepFolder:
+    sweep = SweepFolder(home.sweeps / planned.sweep_id)
+    sweep.root.mkdir(parents=True)
+    sweep.experiment_yaml.write_text(experiment.to_yaml(), encoding="utf-8")
+    sweep.write_plan(planned)
+    return sweep
+
+
+def _made_at(folder: Path) -> tuple[str, float]:
+    found = _SWEEP_ID.match(folder.name)
+    made_s = (folder / "plan.json").stat().st_mtime
+    return (found["at"] if found else f"{datetime.fromtimestamp(made_s, UTC):%Y%m%dT%H%M%S}"), made_s
+
+
+@contextmanager
+def _said_of(source: str) -> Iterator[None]:
+    try:
+        yield
+    except ExperimentError as error:
+        raise ExperimentError(f"{source}: {error}") from error
