@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from experiments.clients.librdkafka import library, library_path
 from infra.home import Home
@@ -27,6 +27,7 @@ _load(str(library_path()))
 
 ADDRESS, INT, I64, SIZE = types.int64, types.int32, types.int64, types.uint64
 CLOCK_MONOTONIC = 1
+_VOID_POINTER: Any = types.voidptr
 
 produce = types.ExternalFunction("rd_kafka_produce", INT(ADDRESS, INT, INT, ADDRESS, SIZE, ADDRESS, SIZE, ADDRESS))
 poll = types.ExternalFunction("rd_kafka_poll", INT(ADDRESS, INT))
@@ -46,25 +47,24 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 def compiled(signature: str) -> Callable[[Function], Function]:
     """Compile a function for one signature: without the GIL, kept on disk."""
-    decorator: Callable[[Function], Function] = numba.njit(signature, nogil=True, cache=True)
-    return decorator
+    decorator: Any = numba.njit(signature, nogil=True, cache=True)
+    return cast("Callable[[Function], Function]", decorator)
 
 
 def compiled_callback(signature: str) -> Callable[[Callable[..., Any]], Any]:
     """Compile a function that C calls; its `address` is the C function pointer. Needs no GIL, kept on disk."""
-    decorator: Callable[[Callable[..., Any]], Any] = numba.cfunc(signature, nopython=True, cache=True)
-    return decorator
+    decorator: Any = numba.cfunc(signature, cache=True)
+    return cast("Callable[[Callable[..., Any]], Any]", decorator)
 
 
 @intrinsic
-def pointer(_typing_context: Any, address: Any) -> Any:
+def pointer(_typing_context, address):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201 - Numba reads the signature
     """Turn an address into a pointer that `numba.carray` takes."""
 
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         return builder.inttoptr(arguments[0], cgutils.voidptr_t)
 
-    signature: Any = types.voidptr
-    return signature(address), generate
+    return _VOID_POINTER(address), generate
 
 
 @compiled("int64(int64[::1])")

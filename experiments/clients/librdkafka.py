@@ -49,16 +49,12 @@ _SIGNATURES: Final[dict[str, tuple[Any, tuple[Any, ...]]]] = {
     "rd_kafka_conf_new": (c_void_p, ()),
     "rd_kafka_conf_destroy": (None, (c_void_p,)),
     "rd_kafka_conf_set": (c_int, (c_void_p, c_char_p, c_char_p, c_char_p, c_size_t)),
-    "rd_kafka_conf_dump": (POINTER(c_char_p), (c_void_p, POINTER(c_size_t))),
-    "rd_kafka_conf_dump_free": (None, (POINTER(c_char_p), c_size_t)),
+    "rd_kafka_conf_properties_show": (None, (c_void_p,)),
     "rd_kafka_conf_set_log_cb": (None, (c_void_p, c_void_p)),
     "rd_kafka_conf_set_opaque": (None, (c_void_p, c_void_p)),
     "rd_kafka_conf_set_dr_msg_cb": (None, (c_void_p, c_void_p)),
     "rd_kafka_conf_interceptor_add_on_new": (c_int, (c_void_p, c_char_p, c_void_p, c_void_p)),
     "rd_kafka_interceptor_add_on_acknowledgement": (c_int, (c_void_p, c_char_p, c_void_p, c_void_p)),
-    "rd_kafka_topic_conf_new": (c_void_p, ()),
-    "rd_kafka_topic_conf_destroy": (None, (c_void_p,)),
-    "rd_kafka_topic_conf_dump": (POINTER(c_char_p), (c_void_p, POINTER(c_size_t))),
     "rd_kafka_new": (c_void_p, (c_int, c_void_p, c_char_p, c_size_t)),
     "rd_kafka_destroy": (None, (c_void_p,)),
     "rd_kafka_topic_new": (c_void_p, (c_void_p, c_char_p, c_void_p)),
@@ -185,9 +181,7 @@ def require_verified(found: str) -> None:
         ClientLibraryError: nobody has compared that version's structures with ours.
     """
     if not f"{found}.".startswith(f"{VERIFIED_SERIES}."):
-        raise ClientLibraryError(
-            f"librdkafka {found}: its message layout has been verified for {VERIFIED_SERIES} only; install confluent-kafka {VERIFIED_SERIES}"
-        )
+        raise ClientLibraryError(f"librdkafka {found}: its message layout is verified for {VERIFIED_SERIES} only; install confluent-kafka {VERIFIED_SERIES}")
 
 
 def require_layout(compiled: np.dtype[np.void]) -> None:

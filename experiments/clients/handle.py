@@ -1,0 +1,160 @@
+"""One librdkafka client: configured, made, its log in a file, and destroyed for certain."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+
+from experiments.clients.librdkafka import NO_ERROR, Metadata, error_text, library, text_buffer
+from experiments.clock import now_ns
+from infra.errors import HarnessError
+
+_LOG: Final = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_char_p)
+_ON_NEW: Final = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t)
+_OWN: Final = b"ackbench"
+
+
+class Refused(HarnessError):
+    """librdkafka does not take a setting, or not together with the others; the text is its own."""
+
+
+@dataclass(frozen=True)
+class Callbacks:
+    """C functions that a producer calls for each record."""
+
+    delivered: int
+    """Called by poll() for a settled record (`dr_msg_cb`)."""
+    acknowledged: int
+    """Called by a broker's own thread at the moment a record settles, whoever polls (`on_acknowledgement`)."""
+    opaque: int
+    """The address that both get."""
+
+
+class Client:
+    """A context manager around `rd_kafka_t`.
+
+    Args:
+        kind: `librdkafka.PRODUCER` or `CONSUMER`.
+        settings: all that is passed.
+        log: the file that librdkafka's log is appended to; without one there is none.
+        callbacks: of a producer.
+
+    Raises:
+        Refused: librdkafka does not take these settings.
+        OSError: the log cannot be written.
+    """
+
+    def __init__(self, kind: int, settings: Mapping[str, str], *, log: Path | None = None, callbacks: Callbacks | None = None) -> None:
+        self._log_fd = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644) if log else None
+        self._kept: list[Any] = []
+        """Callbacks that C holds and Python must not free."""
+        self._topics: dict[str, int] = {}
+        conf = library().rd_kafka_conf_new()
+        try:
+            self._configure(conf, settings)
+            self._add_callbacks(conf, callbacks)
+            self.address = _make(kind, conf)
+        except BaseException:
+            library().rd_kafka_conf_destroy(conf)
+            self._close_log()
+            raise
+
+    def __enter__(self) -> Self:
+        """Return the client."""
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        """Destroy it: no callback comes after this."""
+        for topic in self._topics.values():
+            library().rd_kafka_topic_destroy(topic)
+        library().rd_kafka_destroy(self.address)
+        self._close_log()
+
+    def topic(self, name: str) -> int:
+        """Return the address of the topic's handle."""
+        if name not in self._topics:
+            made = library().rd_kafka_topic_new(self.address, name.encode(), None)
+            if not made:
+                raise Refused(f"topic {name}: {error_text(library().rd_kafka_last_error())}")
+            self._topics[name] = made
+        return self._topics[name]
+
+    def leaders(self, name: str, timeout_s: float) -> tuple[int, ...]:
+        """Return the leader of each of the topic's partitions, -1 where there is none, as a broker's metadata tells.
+
+        Raises:
+            HarnessError: no broker answered in time, or the topic is not there.
+        """
+        answer = ctypes.c_void_p()
+        code = library().rd_kafka_metadata(self.address, 0, self.topic(name), ctypes.byref(answer), int(timeout_s * 1000))
+        if code != NO_ERROR:
+            raise HarnessError(f"asked for the metadata of topic {name} for {timeout_s:g} s: {error_text(code)}")
+        try:
+            return _leaders(name, Metadata.from_address(answer.value or 0))
+        finally:
+            library().rd_kafka_metadata_destroy(answer)
+
+    def fatal_error(self) -> tuple[int, str] | None:
+        """Return the error, with its text, after which the client takes nothing more; `None` while there is none."""
+        text = text_buffer()
+        code = library().rd_kafka_fatal_error(self.address, text, len(text))
+        return None if code == NO_ERROR else (code, text.value.decode(errors="replace"))
+
+    def _configure(self, conf: int, settings: Mapping[str, str]) -> None:
+        text = text_buffer()
+        for name, value in settings.items():
+            if library().rd_kafka_conf_set(conf, name.encode(), value.encode(), text, len(text)) != NO_ERROR:
+                raise Refused(f"{name}={value}: {text.value.decode(errors='replace')}")
+
+    def _add_callbacks(self, conf: int, callbacks: Callbacks | None) -> None:
+        library().rd_kafka_conf_set_log_cb(conf, self._keep(_LOG(self._write_log)) if self._log_fd is not None else None)
+        if callbacks is None:
+            return
+        library().rd_kafka_conf_set_opaque(conf, callbacks.opaque)
+        library().rd_kafka_conf_set_dr_msg_cb(conf, callbacks.delivered)
+        on_new = self._keep(_ON_NEW(_adds_interceptor(callbacks)))
+        library().rd_kafka_conf_interceptor_add_on_new(conf, _OWN, on_new, None)
+
+    def _keep(self, callback: Any) -> ctypes.c_void_p:
+        self._kept.append(callback)
+        return ctypes.cast(callback, ctypes.c_void_p)
+
+    def _write_log(self, _client: int, level: int, facility: bytes, text: bytes) -> None:
+        if self._log_fd is not None:
+            os.write(self._log_fd, b"%d %d %s %s\n" % (now_ns(), level, facility, text))
+
+    def _close_log(self) -> None:
+        if self._log_fd is not None:
+            os.close(self._log_fd)
+            self._log_fd = None
+
+
+def _make(kind: int, conf: int) -> int:
+    text = text_buffer()
+    made: int | None = library().rd_kafka_new(kind, conf, text, len(text))
+    if not made:
+        raise Refused(text.value.decode(errors="replace"))
+    return made
+
+
+def _adds_interceptor(callbacks: Callbacks) -> Callable[[int, int, int, bytes, int], int]:
+    """The only place where librdkafka lets this interceptor be added is inside rd_kafka_new()."""
+
+    def on_new(client: int, _conf: int, _opaque: int, _text: bytes, _text_bytes: int) -> int:
+        code: int = library().rd_kafka_interceptor_add_on_acknowledgement(client, _OWN, callbacks.acknowledged, callbacks.opaque)
+        return code
+
+    return on_new
+
+
+def _leaders(name: str, metadata: Metadata) -> tuple[int, ...]:
+    topic = metadata.topics[0]
+    if topic.err != NO_ERROR:
+        raise HarnessError(f"topic {name}: {error_text(topic.err)}")
+    partitions = [topic.partitions[index] for index in range(topic.partition_cnt)]
+    return tuple(partition.leader for partition in sorted(partitions, key=lambda partition: int(partition.id)))
