@@ -75,7 +75,7 @@ def _checked(experiment: Experiment, rules: ClientRules) -> tuple[dict[str, Plac
     known = known_names(experiment, rules)
     places = axis_places(experiment, known)
     for place, value in dict.fromkeys(_properties(experiment, places, known)):
-        check_value(place, value, known, rules.refusal)
+        check_value(place, value, known, rules)
     for kind, parameters in experiment.faults.items():
         fault_parameters(kind, parameters)
     _check_fault_axes(experiment, places, known)

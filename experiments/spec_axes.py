@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from experiments.clients.settings import FIRST_NAME
 from experiments.errors import ExperimentError
 from experiments.properties import KafkaProperties
 from experiments.spec_errors import nearest
@@ -35,8 +36,8 @@ CORE_AXES: Final = ("acks", "enable.idempotence", "replication.factor", "partiti
 PROPERTY_SCOPES: Final = (Scope.PRODUCER, Scope.CONSUMER, Scope.TOPIC, Scope.BROKER)
 
 OWNED: Final = {
-    Scope.PRODUCER: frozenset({"bootstrap.servers", "metadata.broker.list", "client.id", "transactional.id", "opaque"}),
-    Scope.CONSUMER: frozenset({"bootstrap.servers", "metadata.broker.list", "client.id", "group.id", "group.instance.id", "opaque"}),
+    Scope.PRODUCER: frozenset({"bootstrap.servers", "client.id", "transactional.id", "delivery.report.only.error", "produce.offset.report"}),
+    Scope.CONSUMER: frozenset({"bootstrap.servers", "client.id", "group.id", "group.instance.id", "auto.offset.reset", "enable.partition.eof"}),
     Scope.TOPIC: frozenset[str](),
     Scope.BROKER: frozenset(
         {
@@ -104,7 +105,7 @@ def place_of(axis: str, known: KnownNames) -> Place:
     Raises:
         ExperimentError: the name is unknown, ambiguous, or one that ackbench sets itself.
     """
-    bare = _bare(axis, known)
+    bare = _bare(FIRST_NAME.get(axis, axis), known)
     if bare:
         return _free(bare)
     prefix, _, name = axis.partition(".")
@@ -119,11 +120,17 @@ def section_place(scope: Scope, name: str, known: KnownNames) -> Place:
     Raises:
         ExperimentError: the section does not know it, or ackbench sets it itself.
     """
+    name = first_name(scope, name)
     if name not in known.of(scope):
         elsewhere = [other.value for other in PROPERTY_SCOPES if other is not scope and name in known.of(other)]
         hint = f"; it belongs to {' and '.join(elsewhere)}" if elsewhere else nearest(name, known.of(scope))
         raise ExperimentError(f"unknown {scope} {'property' if scope in PROPERTY_SCOPES else 'setting'} {name}{hint}")
     return _free(Place(scope, name))
+
+
+def first_name(scope: Scope, name: str) -> str:
+    """Return the one of librdkafka's two names for a property that we use."""
+    return FIRST_NAME.get(name, name) if scope in {Scope.PRODUCER, Scope.CONSUMER} else name
 
 
 def _bare(axis: str, known: KnownNames) -> Place | None:

@@ -2,29 +2,61 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from typing import Final
+
+from experiments.clients.settings import FIRST_NAME
 
 Settings = Callable[[Mapping[str, str]], dict[str, str]]
+
+_RANGE: Final = re.compile(r"^(-?\d+) \.\. (-?\d+)$")
+_SEVERAL: Final = frozenset({"debug"})
+"""The properties that take a list of their words."""
+_FRACTIONS: Final = frozenset({"linger.ms"})
+"""The one property that CONFIGURATION.md gives the type float."""
+_OBJECTS: Final = frozenset({"opaque", "interceptors", "builtin.features"})
+"""Names that no text can set; with those that hold an underscore (callbacks, pointers) they are left out."""
 
 
 @dataclass(frozen=True)
 class ClientRules:
     """A client's side of a plan."""
 
-    producer_names: AbstractSet[str]
-    consumer_names: AbstractSet[str]
+    producer: Mapping[str, str]
+    """The producer's properties by first name, and what each allows, in the client's notation: `0 .. 900000`, `none, gzip`, or nothing."""
+    consumer: Mapping[str, str]
+    """The consumer's."""
     refusal: Callable[[Mapping[str, str]], str | None]
     """The client's own reason for not being made with these settings; `None` when it can be."""
     producer_settings: Settings
     """Overrides -> every setting that bears on correctness."""
     consumer_settings: Settings
 
+    def objection(self, name: str, text: str) -> str | None:
+        """Return what is wrong with a value by itself, as the end of a sentence; `None` when nothing is."""
+        allowed = self.producer.get(name) or self.consumer.get(name)
+        if allowed:
+            return None if _allows(name, allowed, text) else f"; allowed: {allowed.replace(' .. ', ' to ')}"
+        reason = self.refusal({name: text})
+        return None if reason is None else f"; the client says: {' '.join(reason.split())}"
+
 
 def client_rules() -> ClientRules:
     """Return librdkafka's rules, asked from the library that is installed."""
     from experiments.clients import acceptance, settings
 
-    names = frozenset(acceptance.known_properties())
-    return ClientRules(names, names, acceptance.refusal, settings.producer_settings, settings.consumer_settings)
+    usable = [known for known in acceptance.known_properties().values() if "_" not in known.name and known.name not in _OBJECTS]
+    producer = {FIRST_NAME.get(known.name, known.name): known.allowed for known in usable if known.scope != "C"}
+    consumer = {FIRST_NAME.get(known.name, known.name): known.allowed for known in usable if known.scope != "P"}
+    return ClientRules(producer, consumer, acceptance.refusal, settings.producer_settings, settings.consumer_settings)
+
+
+def _allows(name: str, allowed: str, text: str) -> bool:
+    bounds = _RANGE.match(allowed)
+    if bounds:
+        number = r"-?\d+(\.\d+)?" if name in _FRACTIONS else r"-?\d+"
+        return re.fullmatch(number, text) is not None and float(bounds[1]) <= float(text) <= float(bounds[2])
+    words = allowed.split(", ")
+    return all(word in words for word in (text.split(",") if name in _SEVERAL else [text]))

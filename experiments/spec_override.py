@@ -28,7 +28,7 @@ def known_names(experiment: Experiment, rules: ClientRules) -> KnownNames:
     if version not in versions():
         raise ExperimentError(f"kafka.version is {shown(version)}; allowed: {', '.join(versions())}")
     faults = {kind: frozenset(fault.parameters.model_fields) for kind, fault in FAULTS.items() if kind != "none"}
-    return KnownNames(rules.producer_names, rules.consumer_names, kafka_properties(version), faults)
+    return KnownNames(rules.producer.keys(), rules.consumer.keys(), kafka_properties(version), faults)
 
 
 def override(
@@ -90,7 +90,7 @@ def _with_axis(experiment: Experiment, axis: str, values: tuple[Scalar, ...], ru
 def _check(place: Place, values: tuple[Scalar, ...], known: KnownNames, rules: ClientRules) -> None:
     for value in values:
         if place.scope in PROPERTY_SCOPES:
-            check_value(place, value, known, rules.refusal)
+            check_value(place, value, known, rules)
         elif place == Place(Scope.STRUCTURE, "fault") and value not in FAULTS:
             raise ExperimentError(f"unknown fault {value}{nearest(str(value), FAULTS)}")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pydantic import ValidationError
@@ -12,7 +12,8 @@ from experiments.faults import FAULTS
 from experiments.ledger.record import Cell, Scalar
 from experiments.plan import ClusterNeed, FaultRequest, Workload
 from experiments.properties import Property, kafka_properties, versions
-from experiments.spec_axes import KnownNames, Place, Scope
+from experiments.spec_axes import KnownNames, Place, Scope, first_name
+from experiments.spec_clients import ClientRules
 from experiments.spec_errors import nearest, sentence, shown
 from experiments.spec_model import Experiment, WorkloadSection
 
@@ -66,7 +67,7 @@ def as_text(value: Scalar) -> str:
     return str(value).lower() if isinstance(value, bool) else str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
-def check_value(place: Place, value: Scalar, known: KnownNames, client_refusal: Callable[[Mapping[str, str]], str | None]) -> None:
+def check_value(place: Place, value: Scalar, known: KnownNames, rules: ClientRules) -> None:
     """Judge a property's value by itself.
 
     Raises:
@@ -75,12 +76,13 @@ def check_value(place: Place, value: Scalar, known: KnownNames, client_refusal: 
     text = as_text(value)
     if place.scope in {Scope.TOPIC, Scope.BROKER}:
         allowed = None if _is_majority(place, text) else _definition(place, known).refusal(text)
+        objection = allowed and f"; allowed: {allowed}"
     elif place == Place(Scope.PRODUCER, "acks"):
-        allowed = None if text in {"0", "1", "all", "-1"} else "0, 1 or all"
+        objection = None if text in {"0", "1", "all", "-1"} else "; allowed: 0, 1 or all"
     else:
-        allowed = client_refusal({place.name: text})
-    if allowed:
-        raise ExperimentError(f"{place.scope} property {place.name} is {shown(value)}; allowed: {allowed}")
+        objection = rules.objection(place.name, text)
+    if objection:
+        raise ExperimentError(f"{place.scope} property {place.name} is {shown(value)}{objection}")
 
 
 def fault_parameters(kind: str, given: Mapping[str, Scalar]) -> dict[str, Scalar]:
@@ -122,7 +124,7 @@ class _Given:
 
     def properties(self, scope: Scope) -> dict[str, str]:
         section: Mapping[str, Scalar] = getattr(self.experiment, scope)
-        return {name: as_text(value) for name, value in {**section, **self.axes(scope)}.items()}
+        return {first_name(scope, name): as_text(value) for name, value in [*section.items(), *self.axes(scope).items()]}
 
     def workload(self) -> Workload:
         together = self.experiment.workload.model_dump() | self.axes(Scope.WORKLOAD)

@@ -17,6 +17,7 @@ from experiments.spec_errors import nearest
 from experiments.spec_model import Experiment
 from experiments.spec_needs import needs_of
 from experiments.sweep_folder import SweepFolder
+from infra.errors import InputError
 from infra.home import Home
 from infra.machine import require, this_machine
 
@@ -113,5 +114,5 @@ def _made_at(folder: Path) -> tuple[str, float]:
 def _said_of(source: str) -> Iterator[None]:
     try:
         yield
-    except ExperimentError as error:
+    except InputError as error:
         raise ExperimentError(f"{source}: {error}") from error

@@ -1,0 +1,175 @@
+"""The command `ackbench`. What each command does stands in `experiments.commands`; nothing heavy is imported before it is needed."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from infra.errors import AckbenchError, HarnessError
+from infra.home import Home
+
+INTERRUPTED = 130
+"""128 + SIGINT, as shells report it."""
+
+
+class OneLineErrors(click.Group):
+    """A group whose errors are one line on stderr and an exit code: 2 for what the user can mend, 1 for the harness, never a traceback."""
+
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        """Run a command and end the process with its exit code."""
+        kwargs["standalone_mode"] = False
+        try:
+            code = super().main(*args, **kwargs)
+        except click.UsageError as error:
+            sys.exit(_said(_usage(error), error.exit_code))
+        except click.ClickException as error:
+            sys.exit(_said(error.format_message(), error.exit_code))
+        except (click.Abort, KeyboardInterrupt):
+            sys.exit(_said("interrupted; nothing was started", INTERRUPTED))
+        except AckbenchError as error:
+            sys.exit(_said(str(error), error.exit_code))
+        sys.exit(code if isinstance(code, int) else 0)
+
+
+def _said(text: str, code: int) -> int:
+    line = text if code == HarnessError.exit_code else " ".join(text.split())
+    click.echo(f"ackbench: {line}", err=True)
+    return code
+
+
+def _usage(error: click.UsageError) -> str:
+    command = error.ctx.command_path if error.ctx else "ackbench"
+    return f"{error.format_message()} (`{command} --help`)"
+
+
+EXAMPLES = """
+\b
+Examples:
+  ackbench run quick                              which settings lose or duplicate?
+  ackbench run quick --set acks=1,all --repeats 5 a part of it, more often
+  ackbench run mine.yaml                          a question of your own
+  ackbench show --json                            the newest sweep, as data
+"""
+
+
+@click.group(cls=OneLineErrors, epilog=EXAMPLES, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="ackbench", message="%(prog)s %(version)s")
+def cli() -> None:
+    """What do Kafka's settings lose, what arrives twice, and how long are we down?
+
+    Each experiment runs real brokers under induced failure, keeps every record's fate, and answers one question.
+    """
+
+
+@cli.command(
+    epilog="""
+\b
+Examples:
+  ackbench run quick
+  ackbench run quick --set acks=1 --set fault=leader-pause --repeats 5
+  ackbench run quick --set workload.duration_s=20 --set linger.ms=0,50
+  ackbench run --resume quick-20260102T030405-ab12
+"""
+)
+@click.argument("experiment", required=False)
+@click.option("--set", "wishes", multiple=True, metavar="AXIS=V1[,V2...]", help="Other values for an axis, a property or workload.*; several make an axis.")
+@click.option("--repeats", type=int, metavar="N", help="Runs of each cell.")
+@click.option("--seed", type=int, metavar="N", help="Decides keys, order and timing.")
+@click.option("--resume", metavar="SWEEP", help="Go on with a sweep that was interrupted: run the trials that are missing.")
+def run(experiment: str | None, wishes: tuple[str, ...], repeats: int | None, seed: int | None, resume: str | None) -> int:
+    """Run EXPERIMENT, a name of `ackbench list` or a YAML file, and print what was seen.
+
+    Exit code 0: every trial ended, whatever Kafka lost. 1: the harness failed. 2: the request cannot be.
+    """
+    from experiments.commands import running
+
+    home = Home.from_environment()
+    if resume:
+        if experiment or wishes or repeats is not None or seed is not None:
+            raise click.UsageError("--resume goes on with a sweep as it was planned: name nothing else")
+        return running.resume(home, resume)
+    if not experiment:
+        raise click.UsageError("name an experiment: `ackbench list` shows them; a file's name ends in .yaml")
+    return running.run_new(home, experiment, wishes, repeats=repeats, seed=seed)
+
+
+@cli.command("list")
+def list_() -> int:
+    """List the experiments of the catalogue, with the question each one answers."""
+    from experiments.commands import listing
+
+    return listing.list_experiments()
+
+
+@cli.command(
+    epilog="""
+\b
+Examples:
+  ackbench show
+  ackbench show quick-20260102T030405-ab12 --json | jq '.cells[] | {cell, lost}'
+"""
+)
+@click.argument("sweep", required=False)
+@click.option("--json", "as_json", is_flag=True, help="One object, as docs/show-json.md describes it.")
+def show(sweep: str | None, as_json: bool) -> int:
+    """Show the results of SWEEP, a name or a folder; of the newest when none is named."""
+    from experiments.commands import showing
+
+    return showing.show(Home.from_environment(), sweep, as_json=as_json)
+
+
+@cli.command()
+@click.argument("sweep")
+def measure(sweep: str) -> int:
+    """Measure SWEEP again from its ledgers alone, and show the results."""
+    from experiments.commands import showing
+
+    return showing.measure_again(Home.from_environment(), sweep)
+
+
+@cli.command()
+@click.option("--airflow-port", type=click.IntRange(1, 65535), metavar="PORT", help="Where Airflow's page listens.")
+@click.option("--mlflow-port", type=click.IntRange(1, 65535), metavar="PORT", help="Where MLflow's page listens.")
+def up(airflow_port: int | None, mlflow_port: int | None) -> int:
+    """Start the scheduler, Airflow's page and MLflow's on this machine only; Ctrl-C stops them."""
+    from experiments.commands import serving
+
+    return serving.up(Home.from_environment(), airflow_port=airflow_port, mlflow_port=mlflow_port)
+
+
+@cli.command()
+@click.option("--sweep", "sweeps", multiple=True, metavar="SWEEP", help="Delete this sweep too, its sealed trials included.")
+@click.option("--force", is_flag=True, help="Also end clusters that a run still uses.")
+def clean(sweeps: tuple[str, ...], force: bool) -> int:
+    """End what killed runs left behind: processes, clusters, unfinished trials. Sealed trials are kept."""
+    from experiments.commands import cleaning
+
+    return cleaning.clean(Home.from_environment(), sweeps, force=force)
+
+
+@cli.command()
+def doctor() -> int:
+    """Say what is installed, what this machine can do, and what would mend the rest."""
+    from experiments.commands import doctoring
+
+    return doctoring.doctor(Home.from_environment())
+
+
+@cli.command()
+def env() -> int:
+    """Print the environment that Airflow's own commands need: eval "$(ackbench env)"."""
+    from experiments.commands import serving
+
+    return serving.env(Home.from_environment())
+
+
+def main() -> None:
+    """Run the command of this process's arguments."""
+    cli(prog_name=Path(sys.argv[0]).name)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,113 @@
+"""How far a sweep is, read from its folder alone: the same whoever runs it, here, under a scheduler, or elsewhere."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+from experiments.plan import Plan, TrialSpec
+from experiments.sweep_folder import FAILED, PARTIAL, Doing, SweepFolder
+
+TRIAL_OVERHEAD_S: Final = 5.0
+"""What a trial costs beside its load, until the first one has told."""
+TAIL_S: Final = 25.0
+"""Measuring and tracking, after the last trial."""
+
+STAGES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "plan": "planning",
+        "provision": "starting the cluster",
+        "trial": "running",
+        "measure": "measuring the ledgers with Spark",
+        "track": "writing to MLflow",
+        "destroy": "taking the cluster down",
+        "done": "done",
+        "failed": "failed",
+    }
+)
+
+
+@dataclass(frozen=True)
+class Progress:
+    """A sweep at one moment."""
+
+    done: int
+    failed: int
+    total: int
+    trial: str | None
+    """The label of the trial under way."""
+    what: str
+    """What is being done, for a person."""
+    left_s: float
+    """An estimate."""
+
+
+class Watcher:
+    """Looks at a sweep again and again; keeps what the estimate of the time left needs."""
+
+    def __init__(self, sweep: SweepFolder, plan: Plan) -> None:
+        self._sweep, self._plan = sweep, plan
+        self._labels = {trial.trial_id: trial.label for trial in plan.trials}
+        self._done_before = len(self._ended())
+        self._trials_began_s: float | None = None
+
+    def look(self) -> Progress:
+        """Return how far the sweep is now."""
+        ended, doing = self._ended(), self._sweep.doing()
+        return Progress(
+            done=len(ended),
+            failed=sum(1 for trial_id in ended if self._sweep.failed(trial_id).exists()),
+            total=len(self._plan.trials),
+            trial=self._labels.get(doing.trial_id or "") if doing else None,
+            what=said(doing),
+            left_s=self._left_s(ended, doing),
+        )
+
+    def _ended(self) -> frozenset[str]:
+        """The ids of the planned trials that are whole or failed."""
+        try:
+            names = {path.name.removesuffix(FAILED) for path in (self._sweep.root / "trials").iterdir() if not path.name.endswith(PARTIAL)}
+        except FileNotFoundError:
+            names = set()
+        return frozenset(names & self._labels.keys())
+
+    def _left_s(self, ended: frozenset[str], doing: Doing | None) -> float:
+        now_s = time.monotonic()
+        if self._trials_began_s is None and doing and doing.stage == "trial":
+            self._trials_began_s = now_s
+        spent_s = 0.0 if self._trials_began_s is None else now_s - self._trials_began_s
+        waiting = [trial for trial in self._plan.trials if trial.trial_id not in ended]
+        return seconds_left(waiting, finished=len(ended) - self._done_before, spent_s=spent_s)
+
+
+def seconds_left(waiting: list[TrialSpec], *, finished: int, spent_s: float) -> float:
+    """Return an estimate of the time until the results are there.
+
+    Args:
+        waiting: the trials that have not ended, the one under way among them.
+        finished: how many ended since the watch began.
+        spent_s: how long trials have been running since then; what the one under way has used is in it.
+    """
+    expected_s = [trial.workload.duration_s + TRIAL_OVERHEAD_S for trial in waiting]
+    if not waiting:
+        return TAIL_S
+    if finished == 0:
+        return max(sum(expected_s) - spent_s, sum(expected_s[1:])) + TAIL_S
+    return len(waiting) * spent_s / (finished + 0.5) + TAIL_S  # half of the one under way is over, on average
+
+
+def said(doing: Doing | None) -> str:
+    """Return what is being done, for a person."""
+    if doing is None:
+        return "starting Airflow"
+    return doing.what or STAGES.get(doing.stage, doing.stage)
+
+
+def clock(seconds: float) -> str:
+    """Return a duration as `1:05` or `1:01:05`."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
