@@ -17,7 +17,8 @@ os.environ.setdefault("NUMBA_CACHE_DIR", str(Home.from_environment().cache / "nu
 
 import llvmlite.binding as llvm
 import numba
-from numba import types
+import numpy as np
+from numba import types as types  # noqa: PLC0414 - handed on
 from numba.core import cgutils
 from numba.extending import intrinsic
 
@@ -25,27 +26,27 @@ library()
 _load: Callable[[str], None] = llvm.load_library_permanently
 _load(str(library_path()))
 
-ADDRESS, INT, I64, SIZE = types.int64, types.int32, types.int64, types.uint64
+ADDRESS, INT, I64, SIZE = types.int64, types.int32, types.int64, types.int64
 CLOCK_MONOTONIC = 1
 _VOID_POINTER: Any = types.voidptr
 
-produce = types.ExternalFunction("rd_kafka_produce", INT(ADDRESS, INT, INT, ADDRESS, SIZE, ADDRESS, SIZE, ADDRESS))
-poll = types.ExternalFunction("rd_kafka_poll", INT(ADDRESS, INT))
-last_error = types.ExternalFunction("rd_kafka_last_error", INT())
-message_latency_us = types.ExternalFunction("rd_kafka_message_latency", I64(ADDRESS))
-message_status = types.ExternalFunction("rd_kafka_message_status", INT(ADDRESS))
-message_timestamp_ms = types.ExternalFunction("rd_kafka_message_timestamp", I64(ADDRESS, ADDRESS))
-message_destroy = types.ExternalFunction("rd_kafka_message_destroy", types.void(ADDRESS))
-consumer_poll = types.ExternalFunction("rd_kafka_consumer_poll", ADDRESS(ADDRESS, INT))
-consume_batch = types.ExternalFunction("rd_kafka_consume_batch_queue", I64(ADDRESS, INT, ADDRESS, SIZE))
-memcpy = types.ExternalFunction("memcpy", ADDRESS(ADDRESS, ADDRESS, SIZE))
-_clock_gettime = types.ExternalFunction("clock_gettime", INT(INT, ADDRESS))
+produce: Any = types.ExternalFunction("rd_kafka_produce", INT(ADDRESS, INT, INT, ADDRESS, SIZE, ADDRESS, SIZE, ADDRESS))
+poll: Any = types.ExternalFunction("rd_kafka_poll", INT(ADDRESS, INT))
+last_error: Any = types.ExternalFunction("rd_kafka_last_error", INT())
+message_latency_us: Any = types.ExternalFunction("rd_kafka_message_latency", I64(ADDRESS))
+message_status: Any = types.ExternalFunction("rd_kafka_message_status", INT(ADDRESS))
+message_timestamp_ms: Any = types.ExternalFunction("rd_kafka_message_timestamp", I64(ADDRESS, ADDRESS))
+message_destroy: Any = types.ExternalFunction("rd_kafka_message_destroy", types.void(ADDRESS))
+consumer_poll: Any = types.ExternalFunction("rd_kafka_consumer_poll", ADDRESS(ADDRESS, INT))
+consume_batch: Any = types.ExternalFunction("rd_kafka_consume_batch_queue", I64(ADDRESS, INT, ADDRESS, SIZE))
+memcpy: Any = types.ExternalFunction("memcpy", ADDRESS(ADDRESS, ADDRESS, SIZE))
+_clock_gettime: Any = types.ExternalFunction("clock_gettime", INT(INT, ADDRESS))
 
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-def compiled(signature: str) -> Callable[[Function], Function]:
+def compiled(signature: Any) -> Callable[[Function], Function]:
     """Compile a function for one signature: without the GIL, kept on disk."""
     decorator: Any = numba.njit(signature, nogil=True, cache=True)
     return cast("Callable[[Function], Function]", decorator)
@@ -57,14 +58,24 @@ def compiled_callback(signature: str) -> Callable[[Callable[..., Any]], Any]:
     return cast("Callable[[Callable[..., Any]], Any]", decorator)
 
 
-@intrinsic
-def pointer(_typing_context, address):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201 - Numba reads the signature
-    """Turn an address into a pointer that `numba.carray` takes."""
+def records_of(layout: np.dtype[np.void]) -> Any:
+    """Return the compiled type of an array of such records."""
+    return types.Array(numba.from_dtype(layout), 1, "C")
+
+
+def _pointer(_typing_context: Any, address: Any) -> Any:
+    """Turn an address into a pointer."""
 
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         return builder.inttoptr(arguments[0], cgutils.voidptr_t)
 
     return _VOID_POINTER(address), generate
+
+
+pointer: Any = intrinsic(_pointer)
+"""Turns an address into a pointer that `carray` takes."""
+carray: Any = numba.carray
+"""Sees memory as an array."""
 
 
 @compiled("int64(int64[::1])")

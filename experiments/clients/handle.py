@@ -99,6 +99,15 @@ class Client:
         finally:
             library().rd_kafka_metadata_destroy(answer)
 
+    def poll(self, timeout_ms: int) -> int:
+        """Serve what has come, or wait for it; return how many events it was."""
+        served: int = library().rd_kafka_poll(self.address, timeout_ms)
+        return served
+
+    def flush(self, timeout_ms: int) -> None:
+        """Send what waits for company (linger.ms), and serve reports, for a while."""
+        library().rd_kafka_flush(self.address, timeout_ms)
+
     def fatal_error(self) -> tuple[int, str] | None:
         """Return the error, with its text, after which the client takes nothing more; `None` while there is none."""
         text = text_buffer()

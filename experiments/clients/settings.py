@@ -51,7 +51,6 @@ _BOTH: Final[dict[str, str]] = {
 _PRODUCER: Final[dict[str, str]] = {
     "acks": "all",
     "enable.idempotence": "false",
-    "enable.gapless.guarantee": "false",
     "max.in.flight.requests.per.connection": "1000000",
     "retries": "2147483647",
     # A trial waits this long for its last records (librdkafka: 300000).

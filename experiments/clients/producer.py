@@ -1,0 +1,161 @@
+"""A producer under test: what it is to do, its process as the parent sees it, and what it attempted.
+
+The process itself is `producer_main`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Final, Self
+
+import pyarrow as pa
+from pydantic import Field, model_validator
+
+from experiments.clients.attempts import AttemptsFile
+from experiments.clients.child import BEGIN, DONE, READY, Child
+from experiments.clients.settings import delivery_timeout_ms
+from experiments.clients.value import HEADER_BYTES, MAX_PRODUCER
+from experiments.clock import anchor_ns
+from experiments.ledger.record import Frozen, ProducerSummary
+
+START_TIMEOUT_S: Final = 60.0
+"""A new process that compiles nothing is ready in seconds; one that compiles all, on a busy machine, is within this."""
+
+
+class ProducerJob(Frozen):
+    """All that one producer is to do."""
+
+    producer: Annotated[int, Field(ge=0, le=MAX_PRODUCER)]
+    bootstrap_servers: str
+    topic: str
+    warm_up_topic: str
+    """Exists, and has partitions on all brokers that the trial's topic is on: warming up connects to them."""
+    settings: dict[str, str]
+    """As `settings.producer_settings` returns them; passed as they are."""
+    records: Annotated[int, Field(gt=0)]
+    rate_records_per_s: Annotated[float, Field(ge=0)]
+    """Of this producer; 0: as fast as it goes."""
+    record_size_bytes: Annotated[int, Field(ge=HEADER_BYTES)]
+    keys: Annotated[int, Field(ge=0)]
+    """Distinct keys, drawn in turn: the key of a record is seq % keys, as 8 bytes; 0: no key."""
+    token: Annotated[int, Field(ge=0, lt=2**63)]
+    folder: Path
+    """Where its ledger, log and errors are written."""
+    anchor_ns: int = Field(default_factory=anchor_ns)
+    """The parent's: all processes of a trial count time from one anchor."""
+
+    @model_validator(mode="after")
+    def _settles(self) -> Self:
+        if delivery_timeout_ms(self.settings) == 0:
+            raise ValueError("delivery.timeout.ms is 0: records would never be given up, and the trial would not end")
+        return self
+
+    @property
+    def ledger(self) -> Path:
+        """The mapping; see `attempts`."""
+        return self.folder / f"producer-{self.producer}.attempts"
+
+    @property
+    def log(self) -> Path:
+        """What librdkafka has to say."""
+        return self.folder / f"producer-{self.producer}.log"
+
+    @property
+    def duration_s(self) -> float:
+        """From the first record's intended time to the last one's; 0 without a rate."""
+        return self.records / self.rate_records_per_s if self.rate_records_per_s else 0.0
+
+
+@dataclass(frozen=True)
+class ProducerProgress:
+    """How far a producer is, in records."""
+
+    accepted: int
+    settled: int
+    acked: int
+
+
+class ProducerProcess:
+    """A producer in a process of its own: start, wait until ready, begin, wait until done."""
+
+    def __init__(self, job: ProducerJob) -> None:
+        self.job = job
+        self._ledger = AttemptsFile.create(job.ledger, job.records)
+        path = job.folder / f"producer-{job.producer}.json"
+        path.write_text(job.model_dump_json())
+        self._child = Child(f"producer {job.producer}", "experiments.clients.producer_main", [str(path)], job.folder / f"producer-{job.producer}.errors")
+
+    @classmethod
+    def start(cls, job: ProducerJob) -> ProducerProcess:
+        """Start the process; it warms up by itself.
+
+        Raises:
+            OSError: its files cannot be made, or it cannot be started.
+        """
+        return cls(job)
+
+    @property
+    def pid(self) -> int:
+        """The process's id."""
+        return self._child.pid
+
+    def wait_ready(self, timeout_s: float = START_TIMEOUT_S) -> None:
+        """Return when it is warm: compiled, connected, with a producer id and the topic's metadata.
+
+        Raises:
+            HarnessError: it could not start or warm up; the text says why.
+            WaitTimeout: it was not ready in time.
+        """
+        self._child.hear(READY, timeout_s)
+
+    def begin(self, start_ns: int) -> None:
+        """Tell it when its first record is due, nanoseconds since the epoch by `experiments.clock`.
+
+        Raises:
+            HarnessError: it has ended.
+        """
+        self._child.tell(f"{BEGIN} {start_ns}")
+
+    def progress(self) -> ProducerProgress:
+        """Return how far it is, alive or dead."""
+        header = self._ledger.header[0]
+        return ProducerProgress(int(header["accepted"]), int(header["settled"]), int(header["acked"]))
+
+    def wait_done(self, timeout_s: float) -> ProducerSummary:
+        """Return when every record is settled, or its delivery timeout has passed.
+
+        Raises:
+            HarnessError: it ended on the way.
+            WaitTimeout: it was not done in time.
+        """
+        summary = ProducerSummary.model_validate_json(self._child.hear(DONE, timeout_s))
+        self._child.wait(timeout_s)
+        return summary
+
+    def kill(self) -> None:
+        """SIGKILL; its ledger stays. Nothing, when it has ended already."""
+        self._child.kill()
+
+
+def attempts_table(job: ProducerJob) -> pa.Table:
+    """Return what the producer attempted, whether it ended by itself or was killed; schema `ATTEMPTS`.
+
+    Raises:
+        HarnessError: it left no ledger.
+    """
+    from experiments.clients.attempts_table import table_of
+
+    return table_of(AttemptsFile.open(job.ledger).rows, job.producer, job.keys)
+
+
+@contextmanager
+def producing(job: ProducerJob) -> Iterator[ProducerProcess]:
+    """Start a producer, and end it for certain."""
+    process = ProducerProcess.start(job)
+    try:
+        yield process
+    finally:
+        process.kill()

@@ -1,0 +1,122 @@
+"""The producer's own process: warm up, follow the schedule, settle."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+import time
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from experiments.clients import librdkafka
+from experiments.clients.attempts import AttemptsFile, Records
+from experiments.clients.child import BEGIN, DONE, READY, listen, say
+from experiments.clients.handle import Callbacks, Client
+from experiments.clients.producer import ProducerJob
+from experiments.clients.producing import KEY_BYTES, WARM_UP, Schedule, acknowledged, delivered, drive
+from experiments.clients.settings import delivery_timeout_ms
+from experiments.clients.value_compiled import begin_value
+from experiments.ledger.record import ProducerSummary
+from infra.errors import AckbenchError, HarnessError
+from infra.waiting import wait_until
+
+WARM_UP_TIMEOUT_S: Final = 30.0
+TIMEOUT_SCAN_S: Final = 2.0
+"""librdkafka looks for records that are past their timeout once a second; twice that is late enough."""
+_SLICE_MS: Final = 100
+
+
+def main(job_path: Path) -> int:
+    """Be the producer; return the exit code."""
+    job = ProducerJob.model_validate_json(job_path.read_bytes())
+    try:
+        _produce(job)
+    except AckbenchError as error:
+        sys.stderr.write(f"{error}\n")
+        return error.exit_code
+    return 0
+
+
+def _produce(job: ProducerJob) -> None:
+    ledger = AttemptsFile.attach(job.ledger)
+    callbacks = Callbacks(delivered.address, acknowledged.address, ledger.header.ctypes.data)
+    settings = {**job.settings, "bootstrap.servers": job.bootstrap_servers}
+    with Client(librdkafka.PRODUCER, settings, log=job.log, callbacks=callbacks) as client:
+        _warm_up(client, job, ledger)
+        say(READY)
+        schedule = _schedule(client, job, int(listen(BEGIN)))
+        drive(schedule, ledger.header, ledger.rows, begin_value(job.record_size_bytes, job.producer, job.token))
+        _name_fatal_error(client, ledger)
+        _settle(client, ledger, delivery_timeout_ms(job.settings) / 1000 + TIMEOUT_SCAN_S)
+        say(DONE, _summary(job, ledger).model_dump_json())
+
+
+def _warm_up(client: Client, job: ProducerJob, ledger: AttemptsFile) -> None:
+    """Get a producer id, the trial's topic's metadata, and a connection to each broker that leads a partition.
+
+    Raises:
+        HarnessError: a warm-up record was not accepted or not acknowledged.
+    """
+    client.leaders(job.topic, WARM_UP_TIMEOUT_S)
+    partitions = range(len(client.leaders(job.warm_up_topic, WARM_UP_TIMEOUT_S)))
+    for partition in partitions:
+        _send_warm_up_record(client, job.warm_up_topic, partition)
+    wait_until(
+        lambda: client.poll(_SLICE_MS) >= 0 and bool(ledger.header["warmed"][0] >= len(partitions)),
+        awaiting=f"{len(partitions)} warm-up records to settle",
+        timeout_s=WARM_UP_TIMEOUT_S,
+        every_s=0,
+        seen=lambda: f"{ledger.header['warmed'][0]} settled",
+    )
+    error = int(ledger.header["warm_up_error"][0])
+    if error:
+        raise HarnessError(f"a warm-up record was not delivered: {librdkafka.error_text(error)}")
+
+
+def _send_warm_up_record(client: Client, topic: str, partition: int) -> None:
+    library, key = librdkafka.library(), ctypes.create_string_buffer(KEY_BYTES)
+    if library.rd_kafka_produce(client.topic(topic), partition, librdkafka.COPY_PAYLOAD, key, KEY_BYTES, key, KEY_BYTES, WARM_UP) != 0:
+        raise HarnessError(f"a warm-up record for partition {partition} of {topic} was refused: {librdkafka.error_text(library.rd_kafka_last_error())}")
+
+
+def _schedule(client: Client, job: ProducerJob, start_ns: int) -> Records:
+    end_ns = start_ns + round(job.duration_s * 1e9)
+    give_up_ns = end_ns + delivery_timeout_ms(job.settings) * 1_000_000
+    told = (client.address, client.topic(job.topic), job.record_size_bytes, job.keys, 0, 0, job.rate_records_per_s, start_ns, job.anchor_ns, give_up_ns)
+    return np.array([told], Schedule)
+
+
+def _name_fatal_error(client: Client, ledger: AttemptsFile) -> None:
+    """Put the cause in the place of "the client has had a fatal error"."""
+    fatal = client.fatal_error()
+    if fatal is None:
+        return
+    ledger.header["ended_by"] = fatal[0]
+    sys.stderr.write(f"the client takes nothing more: {librdkafka.error_text(fatal[0])}: {fatal[1]}\n")
+
+
+def _settle(client: Client, ledger: AttemptsFile, timeout_s: float) -> None:
+    """Serve reports until every record that librdkafka took has one, or its time is up: then it stays unsettled."""
+    end_s = time.monotonic() + timeout_s
+    while ledger.header["settled"][0] < ledger.header["accepted"][0] and time.monotonic() < end_s:
+        client.flush(_SLICE_MS)
+
+
+def _summary(job: ProducerJob, ledger: AttemptsFile) -> ProducerSummary:
+    tried = ledger.rows[ledger.rows["sent_ns"] > 0]
+    lateness_us = (tried["sent_ns"] - tried["intended_ns"]) / 1000
+    p50, p99, highest = np.percentile(lateness_us, [50, 99, 100], method="inverted_cdf")
+    return ProducerSummary(
+        producer=job.producer,
+        records=int(np.count_nonzero(ledger.rows["state"])),
+        version=librdkafka.version(),
+        lateness_us_p50=p50,
+        lateness_us_p99=p99,
+        lateness_us_max=highest,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1])))
