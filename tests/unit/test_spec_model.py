@@ -1,0 +1,95 @@
+"""An experiment file is refused in one line that names file, key, value and what is allowed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from experiments.errors import ExperimentError
+from experiments.spec_cron import cron
+from experiments.spec_model import experiment_of, read_experiment
+from experiments.spec_yaml import parse
+
+WHOLE: dict[str, Any] = {"name": "mine", "title": "One line", "question": "Why?", "axes": {"acks": [0, 1]}}
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"axis": {}}, "unknown key axis; did you mean axes?"),
+        ({"workload": {"rate": 5}}, "unknown key workload.rate"),
+        ({"workload": {"duration": 5}}, "unknown key workload.duration; did you mean duration_s?"),
+        ({"workload": {"rate_records_per_s": 0}}, "workload.rate_records_per_s is 0; allowed: more than 0"),
+        ({"workload": {"rate_records_per_s": -1.5}}, "workload.rate_records_per_s is -1.5; allowed: more than 0"),
+        ({"workload": {"rate_records_per_s": float("inf")}}, "workload.rate_records_per_s is inf; allowed: a finite number"),
+        ({"workload": {"record_size_bytes": 39}}, "workload.record_size_bytes is 39; allowed: 40 or more"),
+        ({"workload": {"keys": True}}, "workload.keys is true; allowed: a whole number"),
+        ({"workload": {"producers": "2"}}, "workload.producers is '2'; allowed: a whole number"),
+        ({"workload": 5}, "workload is 5; allowed: a mapping"),
+        ({"nodes": 0}, "nodes is 0; allowed: 1 or more"),
+        ({"repeats": 0}, "repeats is 0; allowed: 1 or more"),
+        ({"seed": -1}, "seed is -1; allowed: 0 or more"),
+        ({"kafka.version": 4.3}, "kafka.version is 4.3; allowed: text; write it in quotes"),
+        ({"name": "No Spaces"}, "name is 'No Spaces'; allowed: text like"),
+        ({"title": "two\nlines"}, "title is 'two\\nlines'; allowed: one line"),
+        ({"axes": []}, "axes is []; allowed: at least one"),
+        ({"axes": {"acks": []}}, "axes.0.acks is []; allowed: at least one value"),
+        ({"axes": {"acks": [{"a": 1}]}}, "axes.0.acks.0 is {'a': 1}; allowed: one value"),
+        ({"topic": {"retention.ms": None}}, "topic.retention.ms is nothing; allowed: one value"),
+        ({"schedule": "0 3 * *"}, "schedule is '0 3 * *'; allowed: five cron fields"),
+        ({"schedule": "61 3 * * *"}, "schedule is '61 3 * * *'; allowed: 0-59"),
+    ],
+)
+def test_a_wrong_key_or_value_is_named_with_what_is_allowed(changes: dict[str, Any], words: str) -> None:
+    """The message begins with the file and stays one line."""
+    with pytest.raises(ExperimentError) as raised:
+        experiment_of(WHOLE | changes, "mine.yaml")
+
+    assert str(raised.value).startswith(f"mine.yaml: {words}")
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("missing", ["name", "title", "question", "axes"])
+def test_a_missing_key_is_named(missing: str) -> None:
+    """What every experiment needs is asked for."""
+    with pytest.raises(ExperimentError, match=f"^mine.yaml: {missing} is missing"):
+        experiment_of({key: value for key, value in WHOLE.items() if key != missing}, "mine.yaml")
+
+
+@pytest.mark.parametrize(("data", "words"), [(None, "holds nothing"), ([1], "holds a list"), ("text", "holds one value")])
+def test_a_file_of_another_kind_is_refused(data: object, words: str) -> None:
+    """An empty file, a list and a lone value are no experiments."""
+    with pytest.raises(ExperimentError, match=words):
+        experiment_of(data, "mine.yaml")
+
+
+def test_an_experiment_reads_back_from_its_own_yaml() -> None:
+    """What a sweep keeps as experiment.yaml can be run again."""
+    experiment = experiment_of(WHOLE | {"producer": {"linger.ms": 5, "compression.type": "none"}, "schedule": "@daily"}, "mine.yaml")
+
+    assert experiment_of(parse(experiment.to_yaml(), "again.yaml"), "again.yaml") == experiment
+
+
+@pytest.mark.parametrize("name", ["absent.yaml", "folder.yaml", "latin.yaml"])
+def test_a_file_that_cannot_be_read_is_one_line(tmp_path: Path, name: str) -> None:
+    """A missing file, a folder and bytes that are no UTF-8 are named, without a traceback."""
+    (tmp_path / "folder.yaml").mkdir()
+    (tmp_path / "latin.yaml").write_bytes(b"name: caf\xe9")
+
+    with pytest.raises(ExperimentError, match=f"{name}: (cannot be read|is no UTF-8)"):
+        read_experiment(tmp_path / name)
+
+
+@pytest.mark.parametrize("expression", ["0 3 * * *", "*/5 0-6 1,15 jan-mar MON", "@daily"])
+def test_cron_expressions_are_taken(expression: str) -> None:
+    """Five fields with ranges, lists, steps and names, or a nickname."""
+    assert cron(expression) == expression
+
+
+@pytest.mark.parametrize("expression", ["", "* * * *", "60 * * * *", "* 24 * * *", "* * 0 * *", "5-1 * * * *", "*/0 * * * *", "* * * foo *", "@nightly"])
+def test_other_expressions_are_refused(expression: str) -> None:
+    """A wrong count, a value out of its range, a reversed range, a step of zero, an unknown name."""
+    with pytest.raises(ValueError, match=r"cron|as the"):
+        cron(expression)
