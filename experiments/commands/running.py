@@ -1,0 +1,114 @@
+"""`ackbench run`: plan, run the DAG in a process of its own, show how far it is, then the table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from experiments.commands.bar import bar
+from experiments.commands.child import Ended, Run, embedded, limit_s
+from experiments.commands.interrupts import Interrupts
+from experiments.commands.run_record import RunRecord
+from experiments.commands.showing import print_results
+from experiments.ledger.record import Scalar
+from experiments.plan import Plan
+from experiments.progress import Watcher
+from experiments.spec_override import parse_override
+from experiments.spec_sweep import check_machine, find_sweep, new_sweep
+from experiments.sweep_folder import SweepFolder
+from infra.errors import HarnessError, InputError
+from infra.home import Home
+
+
+def run_new(home: Home, experiment: str, wishes: Sequence[str], *, repeats: int | None, seed: int | None) -> int:
+    """Plan a sweep, run it and show it; return the exit code.
+
+    Raises:
+        InputError: the request cannot be; nothing was started.
+        HarnessError: a trial, or a step after the trials, could not be carried out.
+    """
+    sweep = new_sweep(home, experiment, _axes(wishes), repeats=repeats, seed=seed)
+    return _carry_out(home, sweep)
+
+
+def resume(home: Home, named: str) -> int:
+    """Run the trials of a sweep that are not whole, then measure and show all of it; return the exit code.
+
+    Raises:
+        InputError: there is no such sweep, or this machine cannot run it.
+        HarnessError: as `run_new`.
+    """
+    home.ensure_writable()
+    sweep = find_sweep(home, named)
+    check_machine(sweep.plan(), home)
+    return _carry_out(home, sweep)
+
+
+def _axes(wishes: Sequence[str]) -> dict[str, tuple[Scalar, ...]]:
+    axes: dict[str, tuple[Scalar, ...]] = {}
+    for axis, values in map(parse_override, wishes):
+        if axis in axes:
+            raise InputError(f"--set {axis} is given twice: write --set {axis}=value1,value2")
+        axes[axis] = values
+    return axes
+
+
+def _carry_out(home: Home, sweep: SweepFolder) -> int:
+    plan, log = sweep.plan(), log_of(home, sweep)
+    ended = _followed(home, sweep, plan, log)
+    if ended.interrupted:
+        return _interrupted(home, sweep, plan, ended)
+    if sweep.results.is_dir():
+        print_results(home, sweep)
+    if ended.code or sweep.pending():
+        raise HarnessError(f"{_reason(sweep, log)}\nlog: {log}\ngo on with: ackbench run --resume {sweep.sweep_id}")
+    return 0
+
+
+def log_of(home: Home, sweep: SweepFolder) -> Path:
+    """Return where a run's chatter goes."""
+    return home.logs / sweep.sweep_id / "airflow.log"
+
+
+def _followed(home: Home, sweep: SweepFolder, plan: Plan, log: Path) -> Ended:
+    from experiments.orchestration.environment import airflow_environment
+
+    watcher = Watcher(sweep, plan)
+    with Interrupts() as interrupts, bar() as shown:
+        shown.say(_announced(sweep, plan))
+        run = Run(embedded(sweep.sweep_id), airflow_environment(home), log)
+        with RunRecord.kept(home, sweep.sweep_id, run.identity):
+            return run.follow(interrupts, lambda: shown.show(watcher.look()), shown.say, limit_s(plan))
+
+
+def _announced(sweep: SweepFolder, plan: Plan) -> str:
+    pending = len(sweep.pending())
+    whole = f", {len(plan.trials) - pending} already whole" if pending < len(plan.trials) else ""
+    refused = f", {len(plan.refused)} cells refused" if plan.refused else ""
+    return f"sweep {sweep.sweep_id}: {len(plan.trials)} trials{whole}{refused}"
+
+
+def _interrupted(home: Home, sweep: SweepFolder, plan: Plan, ended: Ended) -> int:
+    """See that nothing is left, and say how to go on."""
+    from infra import cleaning
+
+    cleaning.clean(home.clusters)
+    whole = len(plan.trials) - len(sweep.pending())
+    how = "killed" if ended.killed else "stopped"
+    click.echo(f"{how}; {whole} of {len(plan.trials)} trials are whole and kept\ngo on with: ackbench run --resume {sweep.sweep_id}", err=True)
+    return ended.interrupted
+
+
+def _reason(sweep: SweepFolder, log: Path) -> str:
+    """Return what failed: the trials' own reasons, or else the last thing the run said."""
+    failed = [(trial_id, sweep.failed(trial_id) / "reason.txt") for trial_id in sweep.pending()]
+    told = [f"trial {trial_id} failed: {reason.read_text().strip()}" for trial_id, reason in failed if reason.is_file()]
+    return "\n".join(told) or last_line(log) or "the run ended without a word"
+
+
+def last_line(log: Path) -> str:
+    """Return the last line of a log that says something."""
+    lines = log.read_text(errors="replace").splitlines() if log.is_file() else []
+    return next((line.strip() for line in reversed(lines) if line.strip()), "")
