@@ -1,0 +1,123 @@
+"""How long acknowledgement and delivery took, from the time the record was intended: exact quantiles, to the microsecond.
+
+Quantiles come from a histogram of whole microseconds. Cutting to microseconds never changes the order of two values, so the
+quantile of the cut values is the cut quantile of the values themselves.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from experiments.ledger.measured import QUANTILES, Measure, Phase
+from experiments.ledger.schema import ACKED
+from spark_jobs.blocks import BLOCK, bits, with_block
+
+_PARTS: Final = ("trial_id", "measure", "phase")
+
+
+def ack_latencies(attempts: DataFrame) -> DataFrame:
+    """Return intended_ns and end_ns of every acknowledged record, measure `ack`.
+
+    Args:
+        attempts: trial_id, intended_ns, settled_ns, outcome.
+    """
+    acked = attempts.where(F.col("outcome") == ACKED)
+    return acked.select("trial_id", F.lit(Measure.ACK.value).alias("measure"), "intended_ns", F.col("settled_ns").alias("end_ns"))
+
+
+def read_blocks(reads: DataFrame) -> DataFrame:
+    """Return the blocks of what was read: key, `present` (bitmap), `copies` (reads)."""
+    blocks = with_block(reads.where("producer IS NOT NULL")).groupBy(*BLOCK)
+    return blocks.agg(bits("bit").alias("present"), F.count("*").alias("copies")).select(*BLOCK, "present", "copies")
+
+
+def first_reads(reads: DataFrame, crowded_blocks: DataFrame) -> DataFrame:
+    """Return the first read of every record: as it is in blocks where nothing was read twice, the earliest in crowded ones.
+
+    Args:
+        reads: trial_id, producer, seq, intended_ns, received_ns; rows without producer are not of this trial.
+        crowded_blocks: those of `read_blocks` that `spark_jobs.blocks.crowded` picks.
+
+    Returns:
+        trial_id, intended_ns, received_ns.
+    """
+    blocked, columns = with_block(reads.where("producer IS NOT NULL")), ("trial_id", "intended_ns", "received_ns")
+    earliest = (F.min(name).alias(name) for name in columns[1:])
+    once = blocked.join(crowded_blocks, list(BLOCK), "left_anti").select(*columns)
+    often = blocked.join(crowded_blocks, list(BLOCK), "left_semi").groupBy(*BLOCK, "bit").agg(*earliest).select(*columns)
+    return once.unionByName(often)
+
+
+def end_to_end_latencies(reads: DataFrame) -> DataFrame:
+    """Return intended_ns and end_ns of every read, measure `end_to_end`.
+
+    Args:
+        reads: trial_id, intended_ns, received_ns; first reads only, rows without intended_ns are not of this trial.
+    """
+    ours = reads.where("intended_ns IS NOT NULL")
+    return ours.select("trial_id", F.lit(Measure.END_TO_END.value).alias("measure"), "intended_ns", F.col("received_ns").alias("end_ns"))
+
+
+def histogram(latencies: DataFrame, phases: DataFrame) -> DataFrame:
+    """Count latencies by trial, measure, phase and whole microsecond.
+
+    Args:
+        latencies: trial_id, measure, intended_ns, end_ns.
+        phases: trial_id, fault_begin_ns, fault_end_ns, a row a trial.
+
+    Returns:
+        trial_id, measure, phase (null: a trial without fault), us, records.
+    """
+    return (
+        latencies.join(F.broadcast(phases.select("trial_id", "fault_begin_ns", "fault_end_ns")), "trial_id")
+        .select("trial_id", "measure", _phase().alias("phase"), _whole_us().alias("us"))
+        .groupBy(*_PARTS, "us")
+        .agg(F.count("*").alias("records"))
+        .select(*_PARTS, "us", "records")
+    )
+
+
+def _phase() -> Column:
+    """The phase that the record was intended in; a fault that nothing ended lasts to the end."""
+    intended = F.col("intended_ns")
+    before, after = intended < F.col("fault_begin_ns"), intended >= F.col("fault_end_ns")
+    return F.when(F.col("fault_begin_ns").isNull(), None).when(before, Phase.BEFORE).when(after, Phase.AFTER).otherwise(Phase.DURING)
+
+
+def _whole_us() -> Column:
+    """The latency cut to whole microseconds, downwards also below zero."""
+    return F.expr("(end_ns - intended_ns - pmod(end_ns - intended_ns, 1000L)) div 1000L")
+
+
+def quantiles(counted: DataFrame) -> DataFrame:
+    """Read the quantiles off a histogram, by phase and over all.
+
+    Args:
+        counted: trial_id, measure, phase, us, records; of `histogram`.
+
+    Returns:
+        trial_id, measure, phase, records, negative_records and `<quantile>_us` for each of `QUANTILES`.
+    """
+    parts = Window.partitionBy(*_PARTS)
+    by_phase = counted.where("phase IS NOT NULL")
+    overall = counted.groupBy("trial_id", "measure", F.lit(Phase.ALL.value).alias("phase"), "us").agg(F.sum("records").alias("records"))
+    up_to = F.sum("records").over(parts.orderBy("us").rowsBetween(Window.unboundedPreceding, Window.currentRow))
+    return (
+        by_phase.unionByName(overall)
+        .select(*_PARTS, "us", "records", up_to.alias("up_to"), F.sum("records").over(parts).alias("of"))
+        .groupBy(*_PARTS)
+        .agg(F.sum("records").alias("records"), _negative().alias("negative_records"), *(_quantile(p).alias(f"{name}_us") for name, p in QUANTILES.items()))
+        .select(*_PARTS, "records", "negative_records", *(f"{name}_us" for name in QUANTILES))
+    )
+
+
+def _negative() -> Column:
+    return F.sum(F.when(F.col("us") < 0, F.col("records")).otherwise(0))
+
+
+def _quantile(thousandths: int) -> Column:
+    """Nearest rank, in whole numbers: the smallest value with up_to / of >= thousandths / 1000."""
+    return F.min(F.when(F.col("up_to") * 1000 >= F.col("of") * thousandths, F.col("us")))

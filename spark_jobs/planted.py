@@ -1,0 +1,123 @@
+"""Ledgers made by hand, with the contract's own schemas and seal: what is in them is known, so what is measured can be told right or wrong."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from experiments.ledger.record import Cell, FaultEvidence, Phases, ProducerSummary, Status, TrialRecord
+from experiments.ledger.schema import ACKED, ATTEMPTS, EVENTS, LOG, READS
+from experiments.ledger.seal import seal
+
+QUIET = Phases(load_begin_ns=0, load_end_ns=10**10, settled_ns=10**10, whole_ns=10**10)
+"""Ten seconds of load in which nothing went wrong."""
+NO_FAULT = FaultEvidence(kind="none", bit=True)
+
+
+class Attempt(NamedTuple):
+    """One row of `attempts.parquet`."""
+
+    producer: int
+    seq: int
+    outcome: str = ACKED
+    intended_ns: int = 0
+    settled_ns: int | None = 1_000_000
+    partition: int | None = 0
+    key: int | None = None
+    sent_ns: int | None = 0
+    error: int = 0
+    offset: int | None = None
+
+
+class Logged(NamedTuple):
+    """One row of `log.parquet`."""
+
+    producer: int | None
+    seq: int | None
+    offset: int
+    partition: int = 0
+    intact: bool = True
+    timestamp_ms: int = 0
+
+
+class Read(NamedTuple):
+    """One row of `reads.parquet`."""
+
+    producer: int | None
+    seq: int | None
+    offset: int
+    intended_ns: int | None = 0
+    received_ns: int = 2_000_000
+    partition: int = 0
+    consumer: int = 0
+    generation: int = 0
+
+
+@dataclass(frozen=True)
+class PlantedTrial:
+    """A trial with a known truth."""
+
+    trial_id: str
+    attempts: Sequence[Attempt]
+    log: Sequence[Logged] = ()
+    reads: Sequence[Read] = ()
+    phases: Phases = QUIET
+    status: Status = Status.SEALED
+    fault: FaultEvidence = NO_FAULT
+    cell: Cell = field(default_factory=lambda: {"acks": "all", "enable.idempotence": False, "fault": "none"})
+    repeat: int = 0
+
+    def plant(self, sweep: Path) -> Path:
+        """Write and seal the trial below a sweep's folder; returns its own."""
+        whole = sweep / "trials" / self.trial_id
+        partial = whole.with_name(f"{self.trial_id}.partial")
+        partial.mkdir(parents=True)
+        tables = {"attempts": _table(self.attempts, ATTEMPTS), "log": _table(self.log, LOG), "reads": _table(self.reads, READS), "events": _table((), EVENTS)}
+        seal(partial, whole, self._record(sweep.name), tables)
+        return whole
+
+    def _record(self, sweep_id: str) -> TrialRecord:
+        ends = Counter(row.partition for row in self.log)
+        return TrialRecord(
+            sweep_id=sweep_id,
+            trial_id=self.trial_id,
+            experiment="planted",
+            cell=self.cell,
+            label=" ".join(f"{axis}={value}" for axis, value in self.cell.items()),
+            repeat=self.repeat,
+            order=0,
+            seed=0,
+            token=0,
+            status=self.status,
+            topic="planted",
+            kafka_version="none",
+            client="none",
+            producer_settings={},
+            consumer_settings={},
+            topic_settings={},
+            broker_settings={},
+            replication_factor=1,
+            partitions=len(ends),
+            rate_records_per_s=1,
+            record_size_bytes=100,
+            duration_s=10,
+            fault=self.fault,
+            phases=self.phases,
+            producers=tuple(_summary(producer, records) for producer, records in sorted(Counter(row.producer for row in self.attempts).items())),
+            end_offsets=dict(sorted(ends.items())),
+            stages_s={},
+        )
+
+
+def _summary(producer: int, records: int) -> ProducerSummary:
+    return ProducerSummary(producer=producer, records=records, version="none", lateness_us_p50=0, lateness_us_p99=0, lateness_us_max=0)
+
+
+def _table(rows: Sequence[Any], schema: pa.Schema) -> pa.Table:
+    """Return named tuples as a table of the ledger, whatever order they hold their values in."""
+    return pa.table([pa.array([getattr(row, column.name) for row in rows], column.type) for column in schema], schema=schema)

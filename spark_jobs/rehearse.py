@@ -1,0 +1,59 @@
+"""An ordinary run over a small planted sweep: what a start-up cache is trained with (JEP 514, `-XX:AOTCacheOutput`).
+
+python -m spark_jobs.rehearse --java-options=-XX:AOTCacheOutput=<file>
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from experiments.ledger.record import Phases
+from experiments.ledger.schema import ACKED, REJECTED, UNKNOWN
+from spark_jobs.measure import measure
+from spark_jobs.planted import Attempt, Logged, PlantedTrial, Read
+
+_RECORDS: Final = 20_000
+_SPACING_NS: Final = 100_000
+_PHASES: Final = Phases(load_begin_ns=0, load_end_ns=2 * 10**9, fault_begin_ns=8 * 10**8, fault_end_ns=12 * 10**8, settled_ns=3 * 10**9, whole_ns=3 * 10**9)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Plant a sweep in a temporary folder and measure it; the JVM has exited, and its cache is written, on return."""
+    parser = argparse.ArgumentParser(prog="spark_jobs.rehearse", description="Run the measuring job once over a small planted sweep.")
+    parser.add_argument("--java-options", default="", help="further options of the driver's JVM, as one text quoted as for a shell")
+    parser.add_argument("--log", type=Path, help="Spark's log (default: none is kept)")
+    options = parser.parse_args(arguments)
+    with tempfile.TemporaryDirectory(prefix="ackbench-rehearsal-") as folder:
+        sweep = Path(folder) / "planted"
+        for trial in rehearsal():
+            trial.plant(sweep)
+        measure(str(sweep), Path(folder) / "work", options.log, java_options=options.java_options)
+    return 0
+
+
+def rehearsal() -> Iterator[PlantedTrial]:
+    """Yield trials that take the job through all of its paths: copies, losses, unknowns, reads that repeat, strangers."""
+    for number in range(4):
+        attempts = tuple(_attempt(number, seq) for seq in range(_RECORDS))
+        kept = [row for row in attempts if row.seq % 97]
+        log = (
+            *(Logged(0, row.seq, row.seq) for row in kept),
+            *(Logged(0, row.seq, _RECORDS + row.seq) for row in kept[:100]),
+            Logged(None, None, 3 * _RECORDS),
+        )
+        reads = tuple(Read(0, row.seq, row.seq, row.intended_ns, row.intended_ns + 5_000_000) for row in (*kept, *kept[:100]))
+        yield PlantedTrial(f"{number:03d}-rehearsal", attempts, log, reads, _PHASES, repeat=number)
+
+
+def _attempt(number: int, seq: int) -> Attempt:
+    outcome = REJECTED if seq % 1001 == 0 else UNKNOWN if seq % 503 == 0 else ACKED
+    intended_ns = seq * _SPACING_NS
+    return Attempt(0, seq, outcome, intended_ns, intended_ns + (seq * 7919 + number) % 4_000_000, partition=seq % 6)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

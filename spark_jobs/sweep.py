@@ -1,0 +1,61 @@
+"""All of a sweep's results in one Spark session; what is collected is a few rows a trial, never records."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from spark_jobs.availability import gaps
+from spark_jobs.blocks import crowded
+from spark_jobs.cells import cells
+from spark_jobs.fates import fates, further_copies, record_blocks, with_further_copies
+from spark_jobs.frames import phases, table
+from spark_jobs.latency import ack_latencies, end_to_end_latencies, first_reads, histogram, quantiles, read_blocks
+from spark_jobs.ledgers import Ledgers
+from spark_jobs.throughput import throughput
+from spark_jobs.trials import Found, trials
+
+_BROADCAST_BLOCKS: Final = 200_000
+"""Up to here the crowded blocks go to every executor (some 10 MB) and the ledger is not shuffled to meet them."""
+
+
+def results(spark: SparkSession, ledgers: Ledgers) -> dict[str, pa.Table]:
+    """Return the tables of `experiments.ledger.measured.RESULTS`.
+
+    Raises:
+        UnfitLedger: a sum does not hold; names the trial.
+    """
+    attempts, log, reads = (table(spark, ledgers, name) for name in ("attempts", "log", "reads"))
+    marks = phases(spark, ledgers)
+    found = Found(
+        fates=all_fates(attempts, log).toArrow(),
+        latency=all_latencies(attempts, reads, marks).toArrow(),
+        gaps=gaps(attempts, marks).toArrow(),
+        throughput=throughput(attempts, marks).toArrow(),
+    )
+    of_trials = trials(ledgers.trials, found)
+    return {"trials": of_trials, "fates": found.fates, "latency": found.latency, "gaps": found.gaps, "cells": cells(of_trials, found.latency)}
+
+
+def all_fates(attempts: DataFrame, log: DataFrame) -> DataFrame:
+    """Return the fates of all records, with a second pass over the log only where a block holds more copies than records."""
+    blocks = record_blocks(attempts, log).persist()
+    counted, suspects = blocks.transform(fates), blocks.transform(crowded)
+    count = suspects.count()
+    return counted.transform(with_further_copies, further_copies(log, _spread(suspects, count))) if count else counted
+
+
+def all_latencies(attempts: DataFrame, reads: DataFrame, marks: DataFrame) -> DataFrame:
+    """Return the quantiles of both latencies; reads are freed of repetitions only where there are any."""
+    blocks = read_blocks(reads).persist()
+    suspects = blocks.transform(crowded)
+    count = suspects.count()
+    first = reads.transform(first_reads, _spread(suspects, count)) if count else reads
+    return ack_latencies(attempts).unionByName(end_to_end_latencies(first)).transform(histogram, marks).transform(quantiles)
+
+
+def _spread(suspects: DataFrame, count: int) -> DataFrame:
+    return F.broadcast(suspects) if count <= _BROADCAST_BLOCKS else suspects
