@@ -15,6 +15,7 @@ from typing import Final
 
 from infra import trust
 from infra.errors import HarnessError, MachineError
+from infra.exclusive import exclusively
 from infra.jvm import java, java_environment
 
 _IVY: Final = Path(__file__).with_name("ivy")
@@ -61,7 +62,9 @@ def kafka_jars(cache: Path, version: str) -> tuple[Path, ...]:
     """
     locked, folder = locked_jars(version), jars_folder(cache, version)
     if not _are_there(folder, locked):
-        _resolve(cache, version, locked)
+        with exclusively(folder):
+            if not _are_there(folder, locked):
+                _resolve(cache, version, locked)
     return tuple(folder / jar.name for jar in locked)
 
 
@@ -79,7 +82,6 @@ def _are_there(folder: Path, locked: tuple[LockedJar, ...]) -> bool:
 def _resolve(cache: Path, version: str, locked: tuple[LockedJar, ...]) -> None:
     """Fetch into a partial folder, verify, and only then give it the name that is looked for."""
     target = jars_folder(cache, version)
-    target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f".{version}-", dir=target.parent) as partial:
         fetched = Path(partial, "jars")
         _run_ivy(cache, _IVY / f"kafka-{version}.xml", fetched)
@@ -93,7 +95,21 @@ def _run_ivy(cache: Path, ivy_file: Path, fetched: Path) -> None:
     store = fetched.parent / "trusted.jks"
     trusted = [f"-Djavax.net.ssl.trustStore={store}", f"-Djavax.net.ssl.trustStorePassword={trust.PASSWORD}"] if trust.write_trust_store(store) else []
     pattern = f"{fetched}/[artifact]-[revision].[ext]"
-    command = [java(), *trusted, "-jar", _ivy_jar(), "-cache", cache / "ivy", "-ivy", ivy_file, "-types", "jar", "bundle", "-retrieve", pattern]
+    command = [
+        str(java()),
+        *trusted,
+        "-jar",
+        str(_ivy_jar()),
+        "-cache",
+        str(cache / "ivy"),
+        "-ivy",
+        str(ivy_file),
+        "-types",
+        "jar",
+        "bundle",
+        "-retrieve",
+        pattern,
+    ]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=_RESOLVE_TIMEOUT_S, check=False, env=java_environment())
     if ran.returncode != 0 or not fetched.is_dir():
         log = cache / "ivy.log"

@@ -120,7 +120,7 @@ def spawn_dying_with_parent(command: Sequence[str | os.PathLike[str]], **popen: 
     program = shutil.which(command[0])
     if program is None:
         raise FileNotFoundError(f"no program {os.fspath(command[0])}")
-    argv = [sys.executable, "-I", "-S", str(_DYING), str(os.getpid()), os.path.abspath(program), *map(os.fspath, command[1:])]  # noqa: PTH100 - links stay
+    argv = [sys.executable, "-I", "-S", str(_DYING), str(os.getpid()), os.path.abspath(program), *(os.fspath(argument) for argument in command[1:])]  # noqa: PTH100 - links stay
     return subprocess.Popen(argv, **popen)
 
 

@@ -1,0 +1,91 @@
+"""Formatted log folders without a JVM each: Kafka's own storage tool formats one, and every node gets a copy with ids of its own.
+
+With a static quorum the tool writes two files: `bootstrap.checkpoint`, the feature levels of a new cluster, which knows neither
+cluster nor node, and `meta.properties`, whose ids are text (KIP-631, KIP-858). So a copy with other ids is what the tool would have made.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+import shutil
+import subprocess
+import tempfile
+import uuid
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from infra.errors import HarnessError
+from infra.exclusive import exclusively
+from infra.jvm import java_environment
+from infra.kraft import NodeAddress, own_properties, properties_text
+
+_BOOTSTRAP, _META = "bootstrap.checkpoint", "meta.properties"
+_TIMEOUT_S: Final = 120.0
+
+
+def new_uuid() -> str:
+    """Return a random id as `org.apache.kafka.common.Uuid` writes it: 22 characters, none of them a leading dash."""
+    while True:
+        text = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        if not text.startswith("-"):
+            return text
+
+
+def formatted_folder(cache: Path, version: str, storage_tool: Sequence[str]) -> Path:
+    """Return a formatted folder to copy from; format it first when there is none.
+
+    Args:
+        cache: where it is kept.
+        version: Kafka's.
+        storage_tool: the command that runs `kafka.tools.StorageTool`; another one gets a folder of its own.
+
+    Raises:
+        HarnessError: the tool failed; the text has its last words.
+    """
+    key = hashlib.sha256("\0".join(storage_tool).encode()).hexdigest()[:12]
+    target = cache / "formatted" / f"{version}-{key}"
+    if not (target / _META).is_file():
+        with exclusively(target):
+            if not (target / _META).is_file():
+                _format(target, storage_tool)
+    return target
+
+
+def copy_formatted(formatted: Path, data: Path, node_id: int, cluster_id: str) -> None:
+    """Make a node's log folder out of a formatted one.
+
+    Raises:
+        HarnessError: `meta.properties` is not as it was known.
+    """
+    data.mkdir(parents=True)
+    shutil.copyfile(formatted / _BOOTSTRAP, data / _BOOTSTRAP)
+    text = (formatted / _META).read_text()
+    (data / _META).write_text(with_ids(text, {"cluster.id": cluster_id, "node.id": str(node_id), "directory.id": new_uuid()}))
+
+
+def with_ids(meta: str, ids: dict[str, str]) -> str:
+    """Return the text of `meta.properties` with other ids.
+
+    Raises:
+        HarnessError: it has not each of them exactly once.
+    """
+    for key, value in ids.items():
+        meta, found = re.subn(rf"(?m)^{re.escape(key)}=.*$", f"{key}={value}", meta)
+        if found != 1:
+            raise HarnessError(f"{_META} has {found} lines for {key}, one was expected: this Kafka version formats in another way")
+    return meta
+
+
+def _format(target: Path, storage_tool: Sequence[str]) -> None:
+    node = NodeAddress(1, 1, 2, 3)
+    with tempfile.TemporaryDirectory(prefix=".formatting-", dir=target.parent) as partial:
+        Path(partial, "server.properties").write_text(properties_text(own_properties(node, [node])))
+        command = [*storage_tool, "format", "--cluster-id", new_uuid(), "--config", "server.properties"]
+        ran = subprocess.run(command, cwd=partial, env=java_environment(), capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
+        if ran.returncode != 0:
+            raise HarnessError(f"the storage tool could not format a folder: {(ran.stdout + ran.stderr)[-2000:]}")
+        shutil.rmtree(target, ignore_errors=True)
+        Path(partial, "data").replace(target)

@@ -1,0 +1,290 @@
+"""A real Kafka cluster on this machine: provisioned, used by any process that holds its folder, destroyed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from infra import views
+from infra.brokers import broker_launch
+from infra.cleaning import remove_processes
+from infra.cluster import ClusterSpec, ClusterState, NodeStatus
+from infra.errors import HarnessError, InputError, NodeFailed, SupervisorError, WaitTimeout
+from infra.formatted import new_uuid
+from infra.handle import Handle, Holder, Launch, read_handle
+from infra.kraft import LOOPBACK, shared_properties
+from infra.last_words import last_words
+from infra.node import LOG, node_folder
+from infra.process import ProcessIdentity
+from infra.protocol import NodeReport, Request, Verb, ask
+from infra.waiting import wait_until
+
+_SUPERVISOR_LOG: Final = "supervisor.log"
+_SUPERVISOR_START_TIMEOUT_S: Final = 30.0
+_PROVISION_TIMEOUT_S: Final = 120.0
+_END_TIMEOUT_S: Final = 30.0
+_ANSWER_TIMEOUT_S: Final = 1.0
+_LOOK_EVERY_S: Final = 0.03
+
+
+class LocalCluster:
+    """A cluster whose nodes are processes of this machine; implements `infra.cluster.Cluster`. Safe to use from several threads."""
+
+    def __init__(self, folder: Path, handle: Handle, supervisor: subprocess.Popen[bytes] | None = None) -> None:
+        """Know the cluster of a folder; `provision` and `attach` make one.
+
+        Args:
+            folder: the cluster's.
+            handle: what its file says.
+            supervisor: the process, where it is a child of this one, to be reaped.
+        """
+        self._folder, self._handle, self._supervisor = folder, handle, supervisor
+
+    @property
+    def folder(self) -> Path:
+        """Where its handle, data and logs lie."""
+        return self._folder
+
+    @property
+    def spec(self) -> ClusterSpec:
+        """What was asked for."""
+        return self._handle.spec
+
+    @property
+    def broker_settings(self) -> dict[str, str]:
+        """The effective settings that all nodes share; each node's own are in its `server.properties`."""
+        return dict(self._handle.shared_settings)
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """The client listeners of all nodes, as the property wants them."""
+        return ",".join(f"{LOOPBACK}:{node.client_port}" for node in self._handle.nodes)
+
+    def node_ids(self) -> tuple[int, ...]:
+        """All nodes, running or not."""
+        return tuple(node.node_id for node in self._handle.nodes)
+
+    def node_log(self, node_id: int) -> Path:
+        """What the node had to say, over all its starts."""
+        return node_folder(self._folder, node_id) / LOG
+
+    def status(self) -> tuple[NodeStatus, ...]:
+        """Each node's state as the supervisor knows it.
+
+        Raises:
+            SupervisorError: it cannot be reached.
+        """
+        return tuple(report.status for report in self._reports())
+
+    def describe(self, topics: Sequence[str] | None = None, timeout_s: float = 5.0) -> ClusterState:
+        """Leaders, ISR, live brokers and the active controller, of the node that knows best: the active controller's own.
+
+        While there is none, of the first node that answers; dead and paused ones are not asked.
+
+        Raises:
+            WaitTimeout: no broker answered.
+            SupervisorError: the supervisor cannot be reached.
+        """
+        return wait_until(
+            lambda: self._look(topics, min(timeout_s, _ANSWER_TIMEOUT_S)),
+            awaiting=f"an answer of any broker of {self._folder.name}",
+            timeout_s=timeout_s,
+            seen=lambda: ", ".join(f"node {node.node_id} {node.state}" for node in self.status()),
+        )
+
+    def wait_until_whole(self, timeout_s: float = 60.0) -> ClusterState:
+        """Return once every node itself says that all are registered and every partition has its full ISR; see `infra.views`.
+
+        Raises:
+            NodeFailed: a node died unasked; the text ends with its last words.
+            WaitTimeout: the cluster did not become whole in time.
+            SupervisorError: the supervisor cannot be reached.
+        """
+        lacking = "nothing was seen"
+
+        def look() -> ClusterState | None:
+            nonlocal lacking
+            state, lacking = self._look_at_all()
+            return state
+
+        awaiting = f"{self._folder.name} to be whole"
+        return wait_until(look, awaiting=awaiting, timeout_s=timeout_s, every_s=_LOOK_EVERY_S, seen=lambda: lacking)
+
+    def kill(self, node_id: int) -> NodeStatus:
+        """SIGKILL; returns, once the process is gone, what it was.
+
+        Raises:
+            SupervisorError: it does not run.
+        """
+        return self._told("kill", node_id)
+
+    def pause(self, node_id: int) -> None:
+        """SIGSTOP; returns once every thread of it stands.
+
+        Raises:
+            SupervisorError: it does not run.
+        """
+        self._told("pause", node_id)
+
+    def resume(self, node_id: int) -> None:
+        """SIGCONT; a node that is not paused is left as it is."""
+        self._told("resume", node_id)
+
+    def stop(self, node_id: int, timeout_s: float = 30.0) -> None:
+        """SIGTERM and wait for a clean end; a node that is stopped is left as it is.
+
+        Raises:
+            WaitTimeout: it goes on.
+        """
+        self._told("stop", node_id, timeout_s)
+
+    def start(self, node_id: int) -> NodeStatus:
+        """Start a stopped node; returns when the process runs (it need not be registered yet). One that runs is left as it is."""
+        return self._told("start", node_id)
+
+    def restart(self, node_id: int) -> NodeStatus:
+        """Stop cleanly, then start."""
+        self.stop(node_id)
+        return self.start(node_id)
+
+    def destroy(self) -> None:
+        """End every node and the supervisor, and remove the data; the nodes' logs stay until `ackbench clean`.
+
+        Works as well when the supervisor is dead, and a second time.
+        """
+        supervisor = read_handle(self._folder).supervisor
+        if supervisor and supervisor.is_alive():
+            self._end_supervisor(supervisor)
+        remove_processes(self._folder)
+        if self._supervisor:
+            self._supervisor.wait(_END_TIMEOUT_S)
+
+    def _end_supervisor(self, supervisor: ProcessIdentity) -> None:
+        """Ask it to end; what does not answer or does not end is left to the caller's next step."""
+        try:
+            ask(self._folder, Request("destroy"))
+            wait_until(lambda: not supervisor.is_alive(), awaiting="the supervisor's end", timeout_s=_END_TIMEOUT_S, every_s=0.01)
+        except (SupervisorError, WaitTimeout):
+            return
+
+    def _told(self, verb: Verb, node_id: int, timeout_s: float = 30.0) -> NodeStatus:
+        told = ask(self._folder, Request(verb, node_id, timeout_s)).node
+        if told is None:
+            raise SupervisorError(f"the supervisor did not say what became of node {node_id}")
+        return told
+
+    def _reports(self) -> tuple[NodeReport, ...]:
+        return ask(self._folder, Request("status")).nodes
+
+    def _look(self, topics: Sequence[str] | None, timeout_s: float) -> ClusterState | None:
+        running = [node for node in self.status() if node.state == "running"]
+        quorum = views.active_controller(running, timeout_s)
+        best_first = sorted(running, key=lambda node: quorum is None or node.node_id != quorum.leader)
+        answers = (views.ask_broker(node, topics, timeout_s) for node in best_first)
+        return next((views.cluster_state(view, quorum) for view in answers if view), None)
+
+    def _look_at_all(self) -> tuple[ClusterState | None, str]:
+        """Return the state of a whole cluster, or `None` and what it lacks."""
+        reports = self._reports()
+        self._raise_for_dead(reports)
+        nodes = [report.status for report in reports]
+        quorum = views.active_controller(nodes, _ANSWER_TIMEOUT_S)
+        seen = {node.node_id: views.ask_broker(node, None, _ANSWER_TIMEOUT_S) for node in nodes if node.state == "running"} if quorum else {}
+        heartbeat_s = int(self._handle.shared_settings["broker.heartbeat.interval.ms"]) / 1000
+        lacking = views.why_not_whole(reports, quorum, seen, quiet_s=heartbeat_s)
+        view = seen.get(quorum.leader) if quorum else None
+        return (views.cluster_state(view, quorum), "") if view and not lacking else (None, lacking or "the active controller's broker does not answer")
+
+    def _raise_for_dead(self, reports: Sequence[NodeReport]) -> None:
+        for report in reports:
+            if report.died_unasked:
+                node_id = report.status.node_id
+                raise NodeFailed(f"node {node_id} ended by itself with status {report.exit_status}; its log ends:\n{last_words(self.node_log(node_id))}")
+
+
+def provision(clusters: Path, cache: Path, name: str, spec: ClusterSpec, holder_grace_s: float = 0) -> LocalCluster:
+    """Make a cluster and return it once it is whole; what fails on the way leaves nothing but logs.
+
+    Args:
+        clusters: the folder of all clusters.
+        cache: the home's cache folder.
+        name: the cluster's, and its folder's; must not exist.
+        spec: what to provision.
+        holder_grace_s: how long the cluster outlives this process and the later holders.
+
+    Raises:
+        InputError: the name is taken, or a broker setting cannot be set.
+        MachineError: the jars cannot be had, or no ports are free.
+        NodeFailed: a node did not start; the text ends with the last lines of its own log.
+        WaitTimeout: it did not become whole.
+    """
+    return provision_with(clusters, name, spec, broker_launch(cache, spec.kafka_version), holder_grace_s)
+
+
+def provision_with(clusters: Path, name: str, spec: ClusterSpec, launch: Launch, holder_grace_s: float = 0) -> LocalCluster:
+    """Make a cluster whose nodes are started in a given way; as `provision` otherwise."""
+    folder = _new_folder(clusters, name)
+    holder = Holder(ProcessIdentity.own(), holder_grace_s)
+    handle = Handle(name, new_uuid(), spec, launch, shared_properties(spec.nodes, spec.broker), (holder,))
+    handle.write(folder)
+    supervisor = _start_supervisor(folder)
+    try:
+        cluster = LocalCluster(folder, _await_supervisor(folder, supervisor), supervisor)
+        cluster.wait_until_whole(_PROVISION_TIMEOUT_S)
+    except BaseException:
+        LocalCluster(folder, handle, supervisor).destroy()
+        raise
+    return cluster
+
+
+def attach(folder: Path, holder_grace_s: float = 0) -> LocalCluster:
+    """Return a cluster that another process provisioned, and hold it from now on.
+
+    Raises:
+        SupervisorError: there is none, or its supervisor has ended.
+    """
+    handle = read_handle(folder)
+    own = ProcessIdentity.own()
+    ask(folder, Request("lease", pid=own.pid, start_ticks=own.start_ticks, grace_s=holder_grace_s))
+    return LocalCluster(folder, handle)
+
+
+def destroy(folder: Path) -> None:
+    """Destroy the cluster of a folder, whoever made it and whatever still lives of it.
+
+    Raises:
+        SupervisorError: there is no cluster's handle.
+    """
+    LocalCluster(folder, read_handle(folder)).destroy()
+
+
+def _new_folder(clusters: Path, name: str) -> Path:
+    folder = clusters / name
+    try:
+        folder.mkdir(parents=True, mode=0o700)
+    except FileExistsError as error:
+        raise InputError(f"there is a cluster folder {folder} already: `ackbench clean` removes what was left behind") from error
+    return folder.resolve()
+
+
+def _start_supervisor(folder: Path) -> subprocess.Popen[bytes]:
+    """Detached: a session of its own, so that neither Ctrl-C nor a killed process group reaches it."""
+    with (folder / _SUPERVISOR_LOG).open("wb") as log:
+        command = [sys.executable, "-m", "infra.supervisor", str(folder)]
+        return subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True)
+
+
+def _await_supervisor(folder: Path, supervisor: subprocess.Popen[bytes]) -> Handle:
+    def answered() -> bool:
+        if supervisor.poll() is not None:
+            raise SupervisorError(f"the supervisor of {folder.name} ended with status {supervisor.returncode}: {last_words(folder / _SUPERVISOR_LOG)}")
+        try:
+            return bool(ask(folder, Request("status")).nodes)
+        except HarnessError:
+            return False
+
+    wait_until(answered, awaiting=f"the supervisor of {folder.name}", timeout_s=_SUPERVISOR_START_TIMEOUT_S, every_s=0.02)
+    return read_handle(folder)

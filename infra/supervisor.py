@@ -1,0 +1,186 @@
+"""The process that owns a cluster: `python -m infra.supervisor <cluster folder>`, detached, one a cluster.
+
+It is the parent of every node, and the kernel kills them when it ends (PR_SET_PDEATHSIG). It does to them what it is asked over
+its socket, keeps the handle on disk, and ends with them when nobody holds the cluster any more, or on SIGTERM.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import shutil
+import signal
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from infra.cluster import NodeStatus
+from infra.errors import AckbenchError, HarnessError, SupervisorError
+from infra.formatted import copy_formatted
+from infra.handle import Handle, Holder, read_handle
+from infra.jvm import java_environment
+from infra.kraft import NodeAddress, properties_text, server_properties
+from infra.lease import Lease
+from infra.node import Node, node_folder
+from infra.ports import reserve_ports
+from infra.process import ProcessIdentity
+from infra.protocol import SOCKET, NodeReport, Reply, Request, decode_request, encode, socket_address
+
+_PORTS_A_NODE: Final = 3
+_log = logging.getLogger("supervisor")
+
+
+class Supervisor:
+    """One cluster's nodes, lease and handle. Everything happens on one event loop, in one thread."""
+
+    def __init__(self, folder: Path, handle: Handle) -> None:
+        """Reserve ports and write each node's folder; nothing runs yet."""
+        self._folder = folder
+        self._handle = replace(handle, supervisor=ProcessIdentity.own())
+        self._reservation = reserve_ports(_PORTS_A_NODE * handle.spec.nodes)
+        self._nodes = {address.node_id: self._prepared(address) for address in self._addresses()}
+        self._lease = Lease(on_expired=self._expire, on_change=self._write_handle)
+        self._over = asyncio.Event()
+
+    async def run(self) -> None:
+        """Start the nodes, serve until told to end or left alone, then end them and remove their data."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            loop.add_signal_handler(number, self._over.set)
+        for holder in self._handle.holders:
+            self._lease.take(holder)
+        try:
+            await self._serve()
+        finally:
+            await self._destroy()
+
+    async def _serve(self) -> None:
+        for node in self._nodes.values():
+            node.start()
+        self._write_handle()
+        with socket_address(self._folder) as address:
+            server = await asyncio.start_unix_server(self._converse, address)
+        _log.info("nodes %s run, the socket is open", sorted(self._nodes))
+        await self._over.wait()
+        server.close()
+
+    async def _destroy(self) -> None:
+        """End every node, by force: its data goes with it. The logs stay."""
+        self._lease.close()
+        for node in self._nodes.values():
+            if node.state != "stopped":
+                await node.kill()
+            shutil.rmtree(node.folder / "data", ignore_errors=True)
+        (self._folder / SOCKET).unlink(missing_ok=True)
+        self._handle = replace(self._handle, supervisor=None)
+        self._write_handle()
+        _log.info("every node has ended, their data is removed")
+
+    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer each line of one connection."""
+        try:
+            while line := await reader.readline():
+                writer.write(encode(await self._answer(line)))
+                await writer.drain()
+        except ConnectionError as error:
+            _log.info("a caller went away: %s", error)
+        finally:
+            writer.close()
+
+    async def _answer(self, line: bytes) -> Reply:
+        try:
+            request = decode_request(line)
+            if request.verb != "status":
+                _log.info("%s", request)
+            return await self._do(request)
+        except HarnessError as error:
+            _log.warning("refused: %s", error)
+            return Reply(error=str(error), kind=type(error).__name__)
+
+    async def _do(self, request: Request) -> Reply:
+        """Carry out a request; only what changes something is written to disk."""
+        told: NodeStatus | None = None
+        match request.verb:
+            case "status":
+                return Reply(self._reports())
+            case "lease":
+                self._take_lease(request)
+            case "destroy":
+                self._over.set()
+            case "kill" | "pause" | "resume" | "stop" | "start":
+                told = await self._handle_node(request)
+        self._write_handle()
+        return Reply(self._reports(), told)
+
+    async def _handle_node(self, request: Request) -> NodeStatus:
+        """Do something to a node; return what it was before its end, or is after anything else."""
+        node = self._node(request)
+        before = node.status()
+        match request.verb:
+            case "kill":
+                await node.kill()
+            case "stop":
+                await node.stop(request.timeout_s)
+            case "pause":
+                node.pause()
+            case "resume":
+                node.resume()
+            case _:
+                node.start()
+        return before if request.verb in {"kill", "stop"} else node.status()
+
+    def _node(self, request: Request) -> Node:
+        node = self._nodes.get(-1 if request.node_id is None else request.node_id)
+        if node is None:
+            raise SupervisorError(f"there is no node {request.node_id}: there are {sorted(self._nodes)}")
+        return node
+
+    def _take_lease(self, request: Request) -> None:
+        if request.pid is None or request.start_ticks is None:
+            raise SupervisorError("a lease needs a pid and its start time")
+        self._lease.take(Holder(ProcessIdentity(request.pid, request.start_ticks), request.grace_s))
+
+    def _expire(self) -> None:
+        _log.info("nobody holds the cluster any more")
+        self._over.set()
+
+    def _reports(self) -> tuple[NodeReport, ...]:
+        return tuple(node.report() for node in self._nodes.values())
+
+    def _write_handle(self) -> None:
+        self._handle = replace(self._handle, holders=self._lease.holders, nodes=tuple(node.status() for node in self._nodes.values()))
+        self._handle.write(self._folder)
+
+    def _addresses(self) -> tuple[NodeAddress, ...]:
+        ports = self._reservation.ports
+        triples = zip(ports[0::_PORTS_A_NODE], ports[1::_PORTS_A_NODE], ports[2::_PORTS_A_NODE], strict=True)
+        return tuple(NodeAddress(number, *triple) for number, triple in enumerate(triples, start=1))
+
+    def _prepared(self, address: NodeAddress) -> Node:
+        """Make a node's folder: its settings and its formatted data."""
+        handle, folder = self._handle, node_folder(self._folder, address.node_id)
+        copy_formatted(Path(handle.launch.formatted), folder / "data", address.node_id, handle.cluster_id)
+        properties = server_properties(address, self._addresses(), handle.spec.broker)
+        (folder / "server.properties").write_text(properties_text(properties))
+        return Node(address, self._folder, handle.launch.command, java_environment())
+
+
+async def _own(folder: Path) -> None:
+    await Supervisor(folder, read_handle(folder)).run()
+
+
+def main() -> None:
+    """Own the cluster whose folder is named, until its end."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stdout)
+    os.umask(0o077)
+    try:
+        asyncio.run(_own(Path(sys.argv[1])))
+    except AckbenchError as error:
+        _log.error("%s", error)
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,109 @@
+"""What the nodes say of their cluster, each asked by itself, and whether that makes a whole cluster.
+
+Whom to believe. A broker answers from its own copy of the metadata, which is old when it was paused, cut off or just started.
+The active controller's own process has the newest: it wrote the records. A controller that was replaced without knowing says so
+with an older epoch (KIP-595), so of several that take themselves for active the one with the highest epoch is right.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+from collections.abc import Mapping, Sequence
+from typing import BinaryIO
+
+from infra import wire
+from infra.cluster import ClusterState, NodeStatus, PartitionState
+from infra.kraft import LOOPBACK
+from infra.protocol import NodeReport
+from infra.wire import BrokerView, QuorumView
+
+
+def ask_broker(node: NodeStatus, topics: Sequence[str] | None, timeout_s: float) -> BrokerView | None:
+    """Return the broker's own view of the topics, or of all; `None` when it does not answer in time."""
+    answer = _ask(node.client_port, wire.metadata_request(topics), timeout_s)
+    return wire.read_metadata(answer) if answer is not None else None
+
+
+def ask_controller(node: NodeStatus, timeout_s: float) -> QuorumView | None:
+    """Return the quorum as the node's controller sees it; `None` when it is not active, or does not answer in time."""
+    answer = _ask(node.controller_port, wire.quorum_request(), timeout_s)
+    return wire.read_quorum(answer) if answer is not None else None
+
+
+def active_controller(nodes: Sequence[NodeStatus], timeout_s: float) -> QuorumView | None:
+    """Ask every running node; return the newest answer of those that take themselves for the active controller."""
+    answers = [ask_controller(node, timeout_s) for node in nodes if node.state == "running"]
+    return max((answer for answer in answers if answer), key=lambda answer: answer.epoch, default=None)
+
+
+def cluster_state(view: BrokerView, quorum: QuorumView | None) -> ClusterState:
+    """Return one broker's view and the quorum's as the contract has them."""
+    leader, epoch = (quorum.leader, quorum.epoch) if quorum else (None, None)
+    return ClusterState(tuple(sorted(view.brokers)), leader, epoch, view.partitions)
+
+
+def why_not_whole(reports: Sequence[NodeReport], quorum: QuorumView | None, views: Mapping[int, BrokerView | None], quiet_s: float) -> str | None:
+    """Return what keeps the cluster from being whole, in words; `None` when it is.
+
+    Whole: every node runs, and has run undisturbed for as long as a heartbeat needs (a node that was resumed may have been given
+    up in that moment); there is an active controller; and every broker itself says that all of them are registered and not
+    fenced, and that each partition has a leader and its full ISR. One view alone would not do: the one of a broker that was
+    paused is from before, and the others' is from before when it was killed and came back within its session.
+
+    Args:
+        reports: the nodes as their supervisor knows them.
+        quorum: the active controller's answer.
+        views: each node's own answer.
+        quiet_s: how long a node must not have been started or resumed.
+    """
+    for report in reports:
+        node = report.status
+        if node.state != "running":
+            return f"node {node.node_id} is {node.state}"
+        if report.quiet_s < quiet_s:
+            return f"node {node.node_id} runs for {report.quiet_s:.1f} s only"
+    if quorum is None:
+        return "no node is the active controller"
+    return next(filter(None, (_flaw(node_id, view, set(views)) for node_id, view in views.items())), None) or _disagreement(views)
+
+
+def _flaw(node_id: int, view: BrokerView | None, nodes: set[int]) -> str | None:
+    """What one broker's view lacks."""
+    if view is None:
+        return f"node {node_id} does not answer"
+    if view.brokers != nodes:
+        return f"node {node_id} sees the brokers {sorted(view.brokers)} of {sorted(nodes)}"
+    return next((f"node {node_id} sees {_text(p)}" for p in view.partitions if p.leader is None or set(p.isr) != set(p.replicas)), None)
+
+
+def _disagreement(views: Mapping[int, BrokerView | None]) -> str | None:
+    """Leaders and ISR must be the same everywhere; with full ISR, that leaves leaders and the partitions that there are."""
+    seen = {frozenset((p.topic, p.partition, p.leader) for p in view.partitions) for view in views.values() if view}
+    return None if len(seen) == 1 else "the nodes see different partitions or leaders"
+
+
+def _text(partition: PartitionState) -> str:
+    return f"{partition.topic}-{partition.partition} with leader {partition.leader} and ISR {list(partition.isr)} of {list(partition.replicas)}"
+
+
+def _ask(port: int, request: bytes, timeout_s: float) -> bytes | None:
+    """Send one request over a connection of its own; `None` when nothing whole came back in time."""
+    try:
+        with socket.create_connection((LOOPBACK, port), timeout=timeout_s) as connection:
+            connection.settimeout(timeout_s)
+            connection.sendall(request)
+            with connection.makefile("rb") as answers:
+                return _read_frame(answers)
+    except OSError:
+        return None
+
+
+def _read_frame(answers: BinaryIO) -> bytes | None:
+    """A size in four bytes, and so many bytes; `None` when the connection ended before."""
+    head = answers.read(4)
+    if len(head) < 4:  # noqa: PLR2004 - the size's own
+        return None
+    (size_bytes,) = struct.unpack(">i", head)
+    answer = answers.read(size_bytes)
+    return answer if len(answer) == size_bytes else None
