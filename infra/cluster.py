@@ -71,6 +71,10 @@ class Cluster(Protocol):
         """What was asked for."""
 
     @property
+    def broker_settings(self) -> Mapping[str, str]:
+        """The effective settings that all nodes share, to be recorded."""
+
+    @property
     def bootstrap_servers(self) -> str:
         """The client listeners of all nodes, as the property wants them."""
 

@@ -31,7 +31,8 @@ class MemoryCluster:
         """All nodes."""
         return tuple(self.states)
 
-    def effective_settings(self) -> Mapping[str, str]:
+    @property
+    def broker_settings(self) -> Mapping[str, str]:
         """A setting, to be recorded."""
         return {"broker.session.timeout.ms": "4000"}
 
