@@ -23,6 +23,7 @@ STAGES: Final[Mapping[str, str]] = MappingProxyType(
         "trial": "running",
         "measure": "measuring the ledgers with Spark",
         "track": "writing to MLflow",
+        "verify": "looking for missing trials",
         "destroy": "taking the cluster down",
         "done": "done",
         "failed": "failed",

@@ -61,7 +61,7 @@ def _carry_out(home: Home, sweep: SweepFolder) -> int:
     if ended.interrupted:
         return _interrupted(home, sweep, plan, ended)
     if sweep.results.is_dir():
-        print_results(home, sweep)
+        print_results(sweep)
     if ended.code or sweep.pending():
         raise HarnessError(f"{_reason(sweep, log)}\nlog: {log}\ngo on with: ackbench run --resume {sweep.sweep_id}")
     return 0

@@ -11,10 +11,24 @@ from infra.home import Home
 
 
 def env(home: Home) -> int:
-    """Print the environment's differences from this one, as a shell reads them."""
+    """Print how the environment of Airflow's own commands differs from this one, as a shell reads it."""
     from experiments.orchestration.environment import airflow_environment
 
     for name, value in sorted(airflow_environment(home).items()):
         if os.environ.get(name) != value:
             click.echo(f"export {name}={shlex.quote(value)}")
+    return 0
+
+
+def up(home: Home, *, airflow_port: int | None, mlflow_port: int | None) -> int:
+    """Start the services and wait for Ctrl-C.
+
+    Raises:
+        MachineError: a port is taken, or the home cannot be written.
+        HarnessError: a service did not become healthy.
+    """
+    from experiments.orchestration import services
+
+    ports = {name: port for name, port in (("airflow_port", airflow_port), ("mlflow_port", mlflow_port)) if port is not None}
+    services.up(home, **ports)
     return 0

@@ -1,0 +1,128 @@
+"""What a sweep saw, as a table for a terminal: a row a cell, in the order of its axes; what was refused stands below it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from experiments.ledger.record import Cell, Scalar
+from experiments.result_models import CellResult, Spread
+
+UNKNOWN: Final = "-"
+"""Nothing was measured: not zero."""
+HEAD_WIDTH: Final = 12
+MOST_WIDTH: Final = 1000
+PIPED_WIDTH: Final = 160
+"""Where there is no terminal to fit, nothing is wrapped."""
+
+_HEADS: Final = {"acks": "acks", "enable.idempotence": "idem", "replication.factor": "RF", "partitions": "P"}
+_FIRST: Final = ("acks", "enable.idempotence", "replication.factor", "partitions")
+"""The order of the columns, and of the rows."""
+
+
+def status_of(cell: CellResult) -> str:
+    """Return how a cell's trials ended, for a person: `sealed`, or what else there was."""
+    missing = cell.planned_trials - cell.sealed_trials - cell.void_trials - cell.failed_trials
+    counts = ((cell.void_trials, "void"), (cell.failed_trials, "failed"), (missing, "not run"))
+    return ", ".join(f"{count} {name}" for count, name in counts if count) or "sealed"
+
+
+def cells_tables(rows: Sequence[CellResult]) -> tuple[Table, ...]:
+    """Return a table for each fault, of the cells that could be run; all have the same columns, so that they stand as one."""
+    axes = _axes(rows)
+    run = sorted((row for row in rows if row.refused is None), key=lambda row: [_rank(row.cell.get(axis)) for axis in axes])
+    texts = {id(row): _texts(row, axes) for row in run}
+    heads = [*(_head(axis) for axis in axes), "n", "lost", "dup.", "ack p99\nms", "longest\ngap ms", "status"]
+    widths = [max(*map(len, head.split("\n")), *(len(text[column]) for text in texts.values())) for column, head in enumerate(heads)]
+    faults = dict.fromkeys(word(row.cell.get("fault")) for row in run)
+    return tuple(_table(fault, heads, widths, len(axes), [texts[id(row)] for row in run if word(row.cell.get("fault")) == fault]) for fault in faults)
+
+
+def _table(fault: str, heads: Sequence[str], widths: Sequence[int], axes: int, rows: Sequence[Sequence[str]]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0), title=f"fault: {fault}", title_justify="left", title_style="bold")
+    for number, (head, width) in enumerate(zip(heads, widths, strict=True)):
+        figure = axes <= number < len(heads) - 1
+        table.add_column(head, justify="right" if figure else "left", min_width=width, no_wrap=figure, overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def print_cells(console: Console, rows: Sequence[CellResult]) -> None:
+    """Print the table, then what was refused, a line a reason."""
+    for table in cells_tables(rows):
+        wanted = console.measure(table, options=console.options.update(max_width=MOST_WIDTH)).maximum
+        console.print(table, width=max(wanted, console.width), crop=False, highlight=False)  # too wide is wrapped by the terminal; nothing is cut
+        console.print()
+    for line in refusals(rows):
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
+
+
+def refusals(rows: Sequence[CellResult]) -> tuple[str, ...]:
+    """Return a line for each reason, with how many cells it holds for and which values they share."""
+    by_reason: dict[str, list[Cell]] = {}
+    for row in rows:
+        if row.refused is not None:
+            by_reason.setdefault(row.refused, []).append(row.cell)
+    return tuple(f"refused: {len(cells)} {'cell' if len(cells) == 1 else 'cells'} ({_shared(cells)}): {reason}" for reason, cells in by_reason.items())
+
+
+def console_for_results(*, terminal: bool) -> Console:
+    """Return where results are printed: on a terminal within its width and with its colours, else plain and wide."""
+    return Console() if terminal else Console(width=PIPED_WIDTH, color_system=None, force_terminal=False)
+
+
+def _axes(rows: Sequence[CellResult]) -> list[str]:
+    """Return the columns: the core axes, then those that differ between cells."""
+    others = dict.fromkeys(axis for row in rows for axis in row.cell if axis not in (*_FIRST, "fault"))
+    return [*_FIRST, *(axis for axis in others if len({str(row.cell.get(axis)) for row in rows}) > 1)]
+
+
+def _head(axis: str) -> str:
+    """Return a column's head; a long name goes over several lines, cut at its dots."""
+    lines = [""]
+    for part in axis.split(".") if axis not in _HEADS else []:
+        lines = [*lines[:-1], f"{lines[-1]}.{part}".lstrip(".")] if len(lines[-1]) + len(part) < HEAD_WIDTH else [*lines, f".{part}"]
+    return _HEADS.get(axis) or "\n".join(lines)
+
+
+def _texts(row: CellResult, axes: Sequence[str]) -> list[str]:
+    numbers = [_interval(row.lost), _count(row.duplicates), _median(row.latency_ms.ack.p99), _median(row.unavailable_ms)]
+    return [*(word(row.cell.get(axis)) for axis in axes), str(row.sealed_trials), *numbers, status_of(row)]
+
+
+def word(value: Scalar) -> str:
+    """Return an axis's value for a person."""
+    return UNKNOWN if value is None else ("on" if value else "off") if isinstance(value, bool) else str(value)
+
+
+def _interval(bounds: tuple[int, int] | None) -> str:
+    if bounds is None:
+        return UNKNOWN
+    low, high = bounds
+    return f"{low:,}" if low == high else f"{low:,}..{high:,}"
+
+
+def _count(value: float | None) -> str:
+    """Return a figure with three digits at least, and no more decimals than that needs."""
+    if value is None:
+        return UNKNOWN
+    return f"{value:,.1f}" if isinstance(value, float) and abs(value) < 100 else f"{value:,.0f}"  # noqa: PLR2004 - three digits
+
+
+def _rank(value: Scalar) -> tuple[int, float, str]:
+    """Sort numbers before words, and both by themselves."""
+    return (0, float(value), "") if isinstance(value, (bool, int, float)) else (1, 0.0, str(value))
+
+
+def _median(spread: Spread | None) -> str:
+    return UNKNOWN if spread is None else _count(spread.median)
+
+
+def _shared(cells: Sequence[Cell]) -> str:
+    """Return the values of acks and idempotence among the cells, and whatever else they all have in common is left out."""
+    return ", ".join(f"{_HEADS[axis]}={'/'.join(dict.fromkeys(word(cell.get(axis)) for cell in cells))}" for axis in ("acks", "enable.idempotence"))
