@@ -19,7 +19,7 @@ from infra.waiting import wait_until
 
 READY: Final = "ready"
 BEGIN: Final = "begin"
-STOP: Final = "stop"
+FINISH: Final = "finish"
 DONE: Final = "done"
 _LAST_LINES: Final = 5
 _EVERY_S: Final = 0.002

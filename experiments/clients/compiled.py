@@ -74,7 +74,7 @@ def _pointer(_typing_context: Any, address: Any) -> Any:
 
 pointer: Any = intrinsic(_pointer)
 """Turns an address into a pointer that `carray` takes."""
-carray: Any = numba.carray
+carray: Any = numba.carray  # type: ignore[attr-defined]
 """Sees memory as an array."""
 
 

@@ -1,0 +1,111 @@
+"""A librdkafka consumer with its partitions assigned by hand, read by compiled code."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+import numpy as np
+
+from experiments.clients.attempts import Records
+from experiments.clients.handle import Client, Refused
+from experiments.clients.librdkafka import CONSUMER, NO_ERROR, error_text, library
+from experiments.clients.reading import BATCH_RECORDS, NO_END, Partition, Reading, all_read, read_some
+from infra.errors import HarnessError
+
+_SCRATCH_BYTES: Final = 1 << 20
+"""Larger values are told as well, but their room is made for each."""
+
+
+class Consumer:
+    """A context manager: partitions that are read from an offset on, each to its end or without one.
+
+    Args:
+        settings: all that is passed, the addresses too.
+        token: whose records are ours.
+        anchor_ns: epoch = anchor + monotonic clock.
+        log: the file for librdkafka's log; without one there is none.
+
+    Raises:
+        HarnessError: librdkafka refuses the settings.
+    """
+
+    def __init__(self, settings: Mapping[str, str], token: int, anchor_ns: int, log: Path | None) -> None:
+        self._client = Client(CONSUMER, settings, log=log)
+        self._queue = library().rd_kafka_queue_get_consumer(self._client.address)
+        self._reading = np.array([(self._client.address, self._queue, token, anchor_ns, 0, 0, 0)], Reading)
+        self._messages, self._scratch = np.zeros(BATCH_RECORDS, np.int64), np.zeros(_SCRATCH_BYTES // 8, np.uint64)
+        self.partitions: Records = np.zeros(0, Partition)
+
+    def __enter__(self) -> Self:
+        """Return the consumer."""
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        """Close it."""
+        library().rd_kafka_queue_destroy(self._queue)
+        library().rd_kafka_consumer_close(self._client.address)
+        self._client.__exit__(kind, error, trace)
+
+    def assign(self, topic: str, begin_offsets: Mapping[int, int]) -> None:
+        """Begin to fetch partitions, each from an offset on; without an end, until `end_at` gives one.
+
+        Raises:
+            Refused: librdkafka's own reason.
+        """
+        assigned = library().rd_kafka_topic_partition_list_new(len(begin_offsets))
+        self.partitions = np.zeros(max(begin_offsets) + 1, Partition)
+        self.partitions["seen"] = 1  # of those that are not assigned nothing is awaited
+        for number, offset in begin_offsets.items():
+            library().rd_kafka_topic_partition_list_add(assigned, topic.encode(), number)
+            library().rd_kafka_topic_partition_list_set_offset(assigned, topic.encode(), number, offset)
+            self.partitions[number] = (NO_END, max(offset, 0), 0, 0, 0)
+        code = library().rd_kafka_assign(self._client.address, assigned)
+        library().rd_kafka_topic_partition_list_destroy(assigned)
+        if code != NO_ERROR:
+            raise Refused(f"assigning {len(begin_offsets)} partitions of {topic}: {error_text(code)}")
+
+    def end_at(self, end_offsets: Mapping[int, int]) -> None:
+        """Say where partitions end."""
+        for number, offset in end_offsets.items():
+            self.partitions["end_offset"][number] = offset
+
+    def read(self, rows: Records, filled: int, timeout_s: float) -> int:
+        """Fill rows from `filled` on, for a while; return how many are filled then. Holds no GIL.
+
+        It ends early when every partition is read to its end, or when a further batch may not fit.
+        """
+        self._reading["filled"], self._reading["until_ns"] = filled, time.monotonic_ns() + round(timeout_s * 1e9)
+        read_some(self._reading, self.partitions, rows, self._messages, self._scratch)
+        return int(self._reading["filled"][0])
+
+    def all_read(self) -> bool:
+        """Whether every partition is read to its end."""
+        return bool(all_read(self.partitions))
+
+    def all_seen(self) -> bool:
+        """Whether a broker has answered a fetch of each partition."""
+        return bool(self.partitions["seen"].all())
+
+    def where(self) -> str:
+        """Say, for a message, how far the partitions are that are not at their ends, and the last error of each."""
+        return "; ".join(self._place(int(number)) for number in np.flatnonzero(self.partitions["next_offset"] < self.partitions["end_offset"]))
+
+    def raise_if_lost(self, codes: frozenset[int]) -> None:
+        """Check the partitions' errors.
+
+        Raises:
+            HarnessError: one of them is among the codes.
+        """
+        lost = [number for number in range(self.partitions.size) if self.partitions["error"][number] in codes]
+        if lost:
+            raise HarnessError("; ".join(map(self._place, lost)))
+
+    def _place(self, number: int) -> str:
+        partition = self.partitions[number]
+        end = "an end not yet known" if partition["end_offset"] == NO_END else partition["end_offset"]
+        error = int(partition["error"] or self._reading["error"][0])
+        return f"partition {number} is at offset {partition['next_offset']} of {end}" + (f", last error {error_text(error)}" if error else "")

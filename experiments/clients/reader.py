@@ -1,0 +1,138 @@
+"""Readers: one that reads along while a trial runs, in a process of its own, and the final read of the whole log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Final
+
+import pyarrow as pa
+from pydantic import Field
+
+from experiments.clients.child import DONE, FINISH, READY, Child
+from experiments.clients.final_read import read_log
+from experiments.clients.producer import START_TIMEOUT_S
+from experiments.clock import anchor_ns
+from experiments.ledger.record import Frozen
+
+__all__ = ["Ending", "ReadTo", "ReaderJob", "ReaderProcess", "read_log", "reading", "reads_table"]
+
+_MARGIN_S: Final = 10.0
+"""What a process may need to say so after its own time is up."""
+
+
+class ReaderJob(Frozen):
+    """All that one reader is to do."""
+
+    consumer: Annotated[int, Field(ge=0)] = 0
+    generation: Annotated[int, Field(ge=0)] = 0
+    bootstrap_servers: str
+    topic: str
+    partitions: Annotated[int, Field(gt=0)]
+    settings: dict[str, str]
+    """As `settings.consumer_settings` returns them; `enable.partition.eof` is set on top, it tells what was fetched."""
+    token: Annotated[int, Field(ge=0, lt=2**63)]
+    folder: Path
+    """Where its rows, log and errors are written."""
+    anchor_ns: int = Field(default_factory=anchor_ns)
+    """The parent's: all processes of a trial count time from one anchor."""
+
+    @property
+    def reads(self) -> Path:
+        """The mapping; see `reads`."""
+        return self.folder / f"reader-{self.consumer}.reads"
+
+    @property
+    def log(self) -> Path:
+        """What librdkafka has to say."""
+        return self.folder / f"reader-{self.consumer}.log"
+
+
+class ReadTo(Frozen):
+    """When to stop: at these offsets, or when the time is up."""
+
+    end_offsets: dict[int, int]
+    timeout_s: float
+
+
+class Ending(Frozen):
+    """How a reader ended."""
+
+    records: int
+    at_end: bool
+    """Every partition was read to the end it was told."""
+    where: str
+    """How far the partitions are that were not."""
+
+
+class ReaderProcess:
+    """A reader in a process of its own: start, wait until it fetches, tell it where to finish."""
+
+    def __init__(self, job: ReaderJob) -> None:
+        self.job = job
+        path = job.folder / f"reader-{job.consumer}.json"
+        path.write_text(job.model_dump_json())
+        self._child = Child(f"reader {job.consumer}", "experiments.clients.reader_main", [str(path)], job.folder / f"reader-{job.consumer}.errors")
+
+    @classmethod
+    def start(cls, job: ReaderJob) -> ReaderProcess:
+        """Start the process; it begins to read by itself.
+
+        Raises:
+            OSError: its files cannot be made, or it cannot be started.
+        """
+        return cls(job)
+
+    @property
+    def pid(self) -> int:
+        """The process's id."""
+        return self._child.pid
+
+    def wait_ready(self, timeout_s: float = START_TIMEOUT_S) -> None:
+        """Return when a broker has answered a fetch of each partition.
+
+        Raises:
+            HarnessError: it could not start.
+            WaitTimeout: a partition was not fetched in time.
+        """
+        self._child.hear(READY, timeout_s)
+
+    def finish(self, end_offsets: Mapping[int, int], timeout_s: float) -> Ending:
+        """Let it read on to these offsets, exclusive, for so long at most; return when it has ended.
+
+        That it did not come so far is a finding, not an error: see `Ending`.
+
+        Raises:
+            HarnessError: it ended on the way.
+        """
+        self._child.tell(f"{FINISH} {ReadTo(end_offsets=dict(end_offsets), timeout_s=timeout_s).model_dump_json()}")
+        ending = Ending.model_validate_json(self._child.hear(DONE, timeout_s + _MARGIN_S))
+        self._child.wait(_MARGIN_S)
+        return ending
+
+    def kill(self) -> None:
+        """SIGKILL; what it read stays. Nothing, when it has ended already."""
+        self._child.kill()
+
+
+@contextmanager
+def reading(job: ReaderJob) -> Iterator[ReaderProcess]:
+    """Start a reader, and end it for certain."""
+    process = ReaderProcess.start(job)
+    try:
+        yield process
+    finally:
+        process.kill()
+
+
+def reads_table(job: ReaderJob) -> pa.Table:
+    """Return what the reader read, whether it ended by itself or was killed; schema `READS`.
+
+    Raises:
+        HarnessError: it left nothing.
+    """
+    from experiments.clients.reads import reads_in
+    from experiments.clients.reads_table import reads_of
+
+    return reads_of(reads_in(job.reads), job.consumer, job.generation)

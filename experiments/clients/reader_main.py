@@ -1,0 +1,69 @@
+"""The reader's own process: fetch every partition, read along, finish where told."""
+
+from __future__ import annotations
+
+import select
+import sys
+import time
+from pathlib import Path
+from typing import Final
+
+from experiments.clients.child import DONE, FINISH, READY, listen, say
+from experiments.clients.consumer import Consumer
+from experiments.clients.reader import Ending, ReaderJob, ReadTo
+from experiments.clients.reading import BATCH_RECORDS
+from experiments.clients.reads import ReadsFile
+from infra.errors import AckbenchError
+
+FROM_START: Final = -2
+"""RD_KAFKA_OFFSET_BEGINNING."""
+_SLICE_S: Final = 0.05
+"""How long the compiled loop runs before the parent is listened to."""
+
+
+def main(job_path: Path) -> int:
+    """Be the reader; return the exit code."""
+    job = ReaderJob.model_validate_json(job_path.read_bytes())
+    try:
+        _read(job)
+    except AckbenchError as error:
+        sys.stderr.write(f"{error}\n")
+        return error.exit_code
+    return 0
+
+
+def _read(job: ReaderJob) -> None:
+    rows = ReadsFile(job.reads)
+    settings = {**job.settings, "enable.partition.eof": "true", "bootstrap.servers": job.bootstrap_servers}
+    with Consumer(settings, job.token, job.anchor_ns, job.log) as consumer:
+        consumer.assign(job.topic, dict.fromkeys(range(job.partitions), FROM_START))
+        while not consumer.all_seen():
+            _read_on(consumer, rows, _SLICE_S)
+        say(READY)
+        while not _told():
+            _read_on(consumer, rows, _SLICE_S)
+        say(DONE, _finish(consumer, rows, ReadTo.model_validate_json(listen(FINISH))).model_dump_json())
+
+
+def _read_on(consumer: Consumer, rows: ReadsFile, timeout_s: float) -> None:
+    """Read for a while; with more room, when a further batch may not fit."""
+    if rows.filled + BATCH_RECORDS > rows.rows.size:
+        rows.grow()
+    rows.filled = consumer.read(rows.rows, rows.filled, timeout_s)
+
+
+def _finish(consumer: Consumer, rows: ReadsFile, to: ReadTo) -> Ending:
+    consumer.end_at(to.end_offsets)
+    until_s = time.monotonic() + to.timeout_s
+    while not consumer.all_read() and time.monotonic() < until_s:
+        _read_on(consumer, rows, _SLICE_S)
+    return Ending(records=rows.filled, at_end=consumer.all_read(), where=consumer.where())
+
+
+def _told() -> bool:
+    """Whether the parent has said something, or has gone."""
+    return bool(select.select([sys.stdin], [], [], 0)[0])
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1])))
