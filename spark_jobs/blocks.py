@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import functions as sf
 
 BLOCK: Final = ("trial_id", "producer", "block")
 """The key of a block; `block` is null for rows that carry no id."""
@@ -16,22 +16,22 @@ BLOCK: Final = ("trial_id", "producer", "block")
 
 def with_block(rows: DataFrame) -> DataFrame:
     """Add `block` and `bit`, the record's place among its 64, to rows with `seq`."""
-    return rows.withColumns({"block": F.shiftright("seq", 6), "bit": F.expr("shiftleft(1L, CAST(seq & 63 AS INT))")})
+    return rows.withColumns({"block": sf.shiftright("seq", 6), "bit": sf.expr("shiftleft(1L, CAST(seq & 63 AS INT))")})
 
 
 def none() -> Column:
     """Return the empty bitmap, which is also the count of nothing."""
-    return F.lit(0).cast("long")
+    return sf.lit(0).cast("long")
 
 
 def bits(column: str) -> Column:
     """Return the aggregate that unites bitmaps; no row, no bits."""
-    return F.coalesce(F.bit_or(column), none())
+    return sf.coalesce(sf.bit_or(column), none())
 
 
 def size(bitmap: Column) -> Column:
     """Return how many records a bitmap holds."""
-    return F.bit_count(bitmap).cast("long")
+    return sf.bit_count(bitmap).cast("long")
 
 
 def crowded(blocks: DataFrame) -> DataFrame:
@@ -40,4 +40,4 @@ def crowded(blocks: DataFrame) -> DataFrame:
     Args:
         blocks: at least the key, `present` (bitmap) and `copies` (rows).
     """
-    return blocks.where(F.col("block").isNotNull() & (F.col("copies") > size(F.col("present"))))
+    return blocks.where(sf.col("block").isNotNull() & (sf.col("copies") > size(sf.col("present"))))

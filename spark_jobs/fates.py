@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import functions as sf
 
 from experiments.ledger.measured import Fate
 from experiments.ledger.schema import ACKED, REJECTED, UNKNOWN
@@ -37,20 +37,20 @@ def record_blocks(attempts: DataFrame, log: DataFrame) -> DataFrame:
         attempts.transform(_attempt_marks)
         .unionByName(log.transform(_log_marks))
         .groupBy(*BLOCK)
-        .agg(*(bits(name).alias(name) for name in (*OUTCOMES, "present")), F.sum("copies").alias("copies"), F.sum("corrupt").alias("corrupt"))
+        .agg(*(bits(name).alias(name) for name in (*OUTCOMES, "present")), sf.sum("copies").alias("copies"), sf.sum("corrupt").alias("corrupt"))
         .select(*BLOCK, *OUTCOMES, "present", "copies", "corrupt")
     )
 
 
 def _attempt_marks(attempts: DataFrame) -> DataFrame:
-    marks = (F.when(F.col("outcome") == outcome, F.col("bit")).otherwise(none()).alias(outcome) for outcome in OUTCOMES)
+    marks = (sf.when(sf.col("outcome") == outcome, sf.col("bit")).otherwise(none()).alias(outcome) for outcome in OUTCOMES)
     return with_block(attempts).select(*BLOCK, *marks, *(none().alias(name) for name in ("present", "copies", "corrupt")))
 
 
 def _log_marks(log: DataFrame) -> DataFrame:
-    intact = F.col("intact")
-    key = (F.when(intact, F.col(name)).alias(name) for name in ("producer", "block"))
-    sides = {"present": F.when(intact, F.coalesce("bit", none())).otherwise(none()), "copies": intact.cast("long"), "corrupt": (~intact).cast("long")}
+    intact = sf.col("intact")
+    key = (sf.when(intact, sf.col(name)).alias(name) for name in ("producer", "block"))
+    sides = {"present": sf.when(intact, sf.coalesce("bit", none())).otherwise(none()), "copies": intact.cast("long"), "corrupt": (~intact).cast("long")}
     return with_block(log).select("trial_id", *key, *(none().alias(name) for name in OUTCOMES), *(mark.alias(name) for name, mark in sides.items()))
 
 
@@ -64,23 +64,23 @@ def fates(blocks: DataFrame) -> DataFrame:
         trial_id, outcome, fate, records, duplicated_records, copies: a row for every trial and fate, also where it has no record.
     """
     counts = _counts()
-    totals = blocks.groupBy("trial_id").agg(*(F.sum(count).alias(fate) for (_, fate), count in counts.items()))
-    rows = (F.struct(F.lit(outcome).alias("outcome"), F.lit(fate).alias("fate"), F.col(fate).alias("records")) for outcome, fate in counts)
-    in_log = F.when(~F.col("fate").isin(*ABSENT.values()), F.col("records")).otherwise(none())
-    return totals.select("trial_id", F.inline(F.array(*rows))).select(*_KEY, "records", none().alias("duplicated_records"), in_log.alias("copies"))
+    totals = blocks.groupBy("trial_id").agg(*(sf.sum(count).alias(fate) for (_, fate), count in counts.items()))
+    rows = (sf.struct(sf.lit(outcome).alias("outcome"), sf.lit(fate).alias("fate"), sf.col(fate).alias("records")) for outcome, fate in counts)
+    in_log = sf.when(~sf.col("fate").isin(*ABSENT.values()), sf.col("records")).otherwise(none())
+    return totals.select("trial_id", sf.inline(sf.array(*rows))).select(*_KEY, "records", none().alias("duplicated_records"), in_log.alias("copies"))
 
 
 def _counts() -> dict[tuple[str | None, Fate], Column]:
     """Return, for each outcome and fate, how many records of a block have it."""
-    present, strangers = F.col("present"), F.col("present")
+    present, strangers = sf.col("present"), sf.col("present")
     for outcome in OUTCOMES:
-        strangers = strangers.bitwiseAND(F.bitwise_not(outcome))
+        strangers = strangers.bitwiseAND(sf.bitwise_not(outcome))
     return {
-        **{(outcome, fate): size(F.col(outcome).bitwiseAND(present)) for outcome, fate in PRESENT.items()},
-        **{(outcome, fate): size(F.col(outcome).bitwiseAND(F.bitwise_not(present))) for outcome, fate in ABSENT.items()},
+        **{(outcome, fate): size(sf.col(outcome).bitwiseAND(present)) for outcome, fate in PRESENT.items()},
+        **{(outcome, fate): size(sf.col(outcome).bitwiseAND(sf.bitwise_not(present))) for outcome, fate in ABSENT.items()},
         (ACKED, Fate.DUPLICATED): none(),
-        (None, Fate.PHANTOM): F.when(F.col("block").isNull(), F.col("copies")).otherwise(size(strangers)),
-        (None, Fate.CORRUPT): F.col("corrupt"),
+        (None, Fate.PHANTOM): sf.when(sf.col("block").isNull(), sf.col("copies")).otherwise(size(strangers)),
+        (None, Fate.CORRUPT): sf.col("corrupt"),
     }
 
 
@@ -94,15 +94,15 @@ def further_copies(log: DataFrame, crowded_blocks: DataFrame) -> DataFrame:
     Returns:
         trial_id, outcome (null: never attempted), records, copies beyond the first.
     """
-    outcome = F.coalesce(*(F.when(F.col(name).bitwiseAND(F.col("bit")) != 0, name) for name in OUTCOMES))
+    outcome = sf.coalesce(*(sf.when(sf.col(name).bitwiseAND(sf.col("bit")) != 0, name) for name in OUTCOMES))
     return (
         with_block(log.where("intact"))
         .join(crowded_blocks.select(*BLOCK, *OUTCOMES), list(BLOCK))
         .groupBy(*BLOCK, "bit", outcome.alias("outcome"))
-        .agg((F.count("*") - 1).alias("further"))
+        .agg((sf.count("*") - 1).alias("further"))
         .where("further > 0")
         .groupBy("trial_id", "outcome")
-        .agg(F.count("*").alias("records"), F.sum("further").alias("copies"))
+        .agg(sf.count("*").alias("records"), sf.sum("further").alias("copies"))
         .select("trial_id", "outcome", "records", "copies")
     )
 
@@ -118,19 +118,19 @@ def with_further_copies(counted: DataFrame, further: DataFrame) -> DataFrame:
         What `fates` returns.
     """
     corrected = counted.unionByName(further.transform(_corrections)).groupBy(*_KEY)
-    return corrected.agg(*(F.sum(name).alias(name) for name in _SUMS)).select(*_KEY, *_SUMS)
+    return corrected.agg(*(sf.sum(name).alias(name) for name in _SUMS)).select(*_KEY, *_SUMS)
 
 
 def _corrections(further: DataFrame) -> DataFrame:
     """Return what the further copies add to and take from each fate."""
-    records, copies, outcome = F.col("records"), F.col("copies"), F.col("outcome")
-    acked = F.array(_correction(Fate.DELIVERED_ONCE, -records, none(), -records), _correction(Fate.DUPLICATED, records, records, records + copies))
-    phantom = F.array(_correction(Fate.PHANTOM, copies, none(), copies))
-    others = {name: F.array(_correction(PRESENT[name], none(), records, copies)) for name in (REJECTED, UNKNOWN)}
-    chosen = F.when(outcome == ACKED, acked).when(outcome == REJECTED, others[REJECTED]).when(outcome == UNKNOWN, others[UNKNOWN]).otherwise(phantom)
-    return further.select("trial_id", "outcome", F.inline(chosen))
+    records, copies, outcome = sf.col("records"), sf.col("copies"), sf.col("outcome")
+    acked = sf.array(_correction(Fate.DELIVERED_ONCE, -records, none(), -records), _correction(Fate.DUPLICATED, records, records, records + copies))
+    phantom = sf.array(_correction(Fate.PHANTOM, copies, none(), copies))
+    others = {name: sf.array(_correction(PRESENT[name], none(), records, copies)) for name in (REJECTED, UNKNOWN)}
+    chosen = sf.when(outcome == ACKED, acked).when(outcome == REJECTED, others[REJECTED]).when(outcome == UNKNOWN, others[UNKNOWN]).otherwise(phantom)
+    return further.select("trial_id", "outcome", sf.inline(chosen))
 
 
 def _correction(fate: Fate, records: Column, duplicated_records: Column, copies: Column) -> Column:
-    columns = {"fate": F.lit(fate.value), "records": records, "duplicated_records": duplicated_records, "copies": copies}
-    return F.struct(*(column.alias(name) for name, column in columns.items()))
+    columns = {"fate": sf.lit(fate.value), "records": records, "duplicated_records": duplicated_records, "copies": copies}
+    return sf.struct(*(column.alias(name) for name, column in columns.items()))

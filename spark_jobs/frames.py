@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import functions as sf
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from experiments.ledger.record import Phases
@@ -20,7 +20,7 @@ def table(spark: SparkSession, ledgers: Ledgers, name: str) -> DataFrame:
     A scan a table keeps the plan as small for a thousand trials as for one; taking the id from the path costs 0.1 us a row.
     """
     scan = spark.read.schema(from_arrow_schema(TABLES[name])).option("recursiveFileLookup", "true")  # no `name=value` in a path is a column
-    folder = F.substring_index(F.substring_index("_metadata.file_path", "/", -2), "/", 1)
+    folder = sf.substring_index(sf.substring_index("_metadata.file_path", "/", -2), "/", 1)
     return scan.parquet(*ledgers.spark_paths(name)).withColumn("trial_id", folder)
 
 

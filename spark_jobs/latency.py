@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as F
+from pyspark.sql import functions as sf
 
 from experiments.ledger.measured import QUANTILES, Measure, Phase
 from experiments.ledger.schema import ACKED
@@ -24,14 +24,14 @@ def ack_latencies(attempts: DataFrame) -> DataFrame:
     Args:
         attempts: trial_id, intended_ns, settled_ns, outcome.
     """
-    acked = attempts.where(F.col("outcome") == ACKED)
-    return acked.select("trial_id", F.lit(Measure.ACK.value).alias("measure"), "intended_ns", F.col("settled_ns").alias("end_ns"))
+    acked = attempts.where(sf.col("outcome") == ACKED)
+    return acked.select("trial_id", sf.lit(Measure.ACK.value).alias("measure"), "intended_ns", sf.col("settled_ns").alias("end_ns"))
 
 
 def read_blocks(reads: DataFrame) -> DataFrame:
     """Return the blocks of what was read: key, `present` (bitmap), `copies` (reads)."""
     blocks = with_block(reads.where("producer IS NOT NULL")).groupBy(*BLOCK)
-    return blocks.agg(bits("bit").alias("present"), F.count("*").alias("copies")).select(*BLOCK, "present", "copies")
+    return blocks.agg(bits("bit").alias("present"), sf.count("*").alias("copies")).select(*BLOCK, "present", "copies")
 
 
 def first_reads(reads: DataFrame, crowded_blocks: DataFrame) -> DataFrame:
@@ -45,7 +45,7 @@ def first_reads(reads: DataFrame, crowded_blocks: DataFrame) -> DataFrame:
         trial_id, intended_ns, received_ns.
     """
     blocked, columns = with_block(reads.where("producer IS NOT NULL")), ("trial_id", "intended_ns", "received_ns")
-    earliest = (F.min(name).alias(name) for name in columns[1:])
+    earliest = (sf.min(name).alias(name) for name in columns[1:])
     once = blocked.join(crowded_blocks, list(BLOCK), "left_anti").select(*columns)
     often = blocked.join(crowded_blocks, list(BLOCK), "left_semi").groupBy(*BLOCK, "bit").agg(*earliest).select(*columns)
     return once.unionByName(often)
@@ -58,7 +58,7 @@ def end_to_end_latencies(reads: DataFrame) -> DataFrame:
         reads: trial_id, intended_ns, received_ns; first reads only, rows without intended_ns are not of this trial.
     """
     ours = reads.where("intended_ns IS NOT NULL")
-    return ours.select("trial_id", F.lit(Measure.END_TO_END.value).alias("measure"), "intended_ns", F.col("received_ns").alias("end_ns"))
+    return ours.select("trial_id", sf.lit(Measure.END_TO_END.value).alias("measure"), "intended_ns", sf.col("received_ns").alias("end_ns"))
 
 
 def histogram(latencies: DataFrame, phases: DataFrame) -> DataFrame:
@@ -72,24 +72,24 @@ def histogram(latencies: DataFrame, phases: DataFrame) -> DataFrame:
         trial_id, measure, phase (null: a trial without fault), us, records.
     """
     return (
-        latencies.join(F.broadcast(phases.select("trial_id", "fault_begin_ns", "fault_end_ns")), "trial_id")
+        latencies.join(sf.broadcast(phases.select("trial_id", "fault_begin_ns", "fault_end_ns")), "trial_id")
         .select("trial_id", "measure", _phase().alias("phase"), _whole_us().alias("us"))
         .groupBy(*_PARTS, "us")
-        .agg(F.count("*").alias("records"))
+        .agg(sf.count("*").alias("records"))
         .select(*_PARTS, "us", "records")
     )
 
 
 def _phase() -> Column:
     """The phase that the record was intended in; a fault that nothing ended lasts to the end."""
-    intended = F.col("intended_ns")
-    before, after = intended < F.col("fault_begin_ns"), intended >= F.col("fault_end_ns")
-    return F.when(F.col("fault_begin_ns").isNull(), None).when(before, Phase.BEFORE).when(after, Phase.AFTER).otherwise(Phase.DURING)
+    intended = sf.col("intended_ns")
+    before, after = intended < sf.col("fault_begin_ns"), intended >= sf.col("fault_end_ns")
+    return sf.when(sf.col("fault_begin_ns").isNull(), None).when(before, Phase.BEFORE).when(after, Phase.AFTER).otherwise(Phase.DURING)
 
 
 def _whole_us() -> Column:
     """The latency cut to whole microseconds, downwards also below zero."""
-    return F.expr("(end_ns - intended_ns - pmod(end_ns - intended_ns, 1000L)) div 1000L")
+    return sf.expr("(end_ns - intended_ns - pmod(end_ns - intended_ns, 1000L)) div 1000L")
 
 
 def quantiles(counted: DataFrame) -> DataFrame:
@@ -103,21 +103,21 @@ def quantiles(counted: DataFrame) -> DataFrame:
     """
     parts = Window.partitionBy(*_PARTS)
     by_phase = counted.where("phase IS NOT NULL")
-    overall = counted.groupBy("trial_id", "measure", F.lit(Phase.ALL.value).alias("phase"), "us").agg(F.sum("records").alias("records"))
-    up_to = F.sum("records").over(parts.orderBy("us").rowsBetween(Window.unboundedPreceding, Window.currentRow))
+    overall = counted.groupBy("trial_id", "measure", sf.lit(Phase.ALL.value).alias("phase"), "us").agg(sf.sum("records").alias("records"))
+    up_to = sf.sum("records").over(parts.orderBy("us").rowsBetween(Window.unboundedPreceding, Window.currentRow))
     return (
         by_phase.unionByName(overall)
-        .select(*_PARTS, "us", "records", up_to.alias("up_to"), F.sum("records").over(parts).alias("of"))
+        .select(*_PARTS, "us", "records", up_to.alias("up_to"), sf.sum("records").over(parts).alias("of"))
         .groupBy(*_PARTS)
-        .agg(F.sum("records").alias("records"), _negative().alias("negative_records"), *(_quantile(p).alias(f"{name}_us") for name, p in QUANTILES.items()))
+        .agg(sf.sum("records").alias("records"), _negative().alias("negative_records"), *(_quantile(p).alias(f"{name}_us") for name, p in QUANTILES.items()))
         .select(*_PARTS, "records", "negative_records", *(f"{name}_us" for name in QUANTILES))
     )
 
 
 def _negative() -> Column:
-    return F.sum(F.when(F.col("us") < 0, F.col("records")).otherwise(0))
+    return sf.sum(sf.when(sf.col("us") < 0, sf.col("records")).otherwise(0))
 
 
 def _quantile(thousandths: int) -> Column:
     """Nearest rank, in whole numbers: the smallest value with up_to / of >= thousandths / 1000."""
-    return F.min(F.when(F.col("up_to") * 1000 >= F.col("of") * thousandths, F.col("us")))
+    return sf.min(sf.when(sf.col("up_to") * 1000 >= sf.col("of") * thousandths, sf.col("us")))

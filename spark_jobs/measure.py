@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from experiments.ledger.measured import RESULTS
-from spark_jobs.ledgers import Ledgers, UnfitLedger, open_ledgers
+from spark_jobs.ledgers import UnfitLedger, open_ledgers
 from spark_jobs.writing import write_results
 
 BAD_INPUT: Final = 2

@@ -10,15 +10,13 @@ from pathlib import Path
 from typing import Final
 
 import pyspark
-from py4j.java_gateway import JavaGateway
+from py4j.java_gateway import JavaGateway  # type: ignore[import-untyped]
 from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 JVM_EXIT_TIMEOUT_S: Final = 120
 """An orderly end also writes the start-up cache when one is being trained, which takes a while."""
-JAVA_OPTIONS: Final = "-XX:+UseSerialGC -XX:-UsePerfData"
-"""A serial collector starts faster and suits two cores; performance data would be a file outside our folders."""
 
 _LOG4J: Final = """\
 status = error
@@ -85,7 +83,7 @@ def _conf(request: SessionRequest) -> SparkConf:
     if master:
         conf.setMaster(master)
     if not _submitted():
-        options = f'{JAVA_OPTIONS} "-Dlog4j2.configurationFile={_log_configuration(request).as_uri()}" {request.java_options}'
+        options = f'"-Dlog4j2.configurationFile={_log_configuration(request).as_uri()}" {request.java_options}'
         conf.set("spark.driver.extraJavaOptions", options.strip())
     if master and master.startswith("local"):
         conf.setAll(list(_LOOPBACK.items()))
@@ -103,13 +101,17 @@ def _gateway(request: SessionRequest, conf: SparkConf) -> JavaGateway:
     """Start the JVM with its output in the log; it ends when this process does, because its standard input then closes."""
     os.environ.setdefault("SPARK_HOME", str(Path(pyspark.__file__).parent))  # else the launcher asks whatever python3 is on PATH
     with request.log.open("ab") as log:
-        return launch_gateway(conf, {"stdout": log, "stderr": log})
+        return launch_gateway(conf, {"stdout": log, "stderr": log})  # type: ignore[no-untyped-call]
 
 
 def _end(gateway: JavaGateway) -> None:
-    """Close the JVM's standard input, which asks it to exit, and see it gone."""
+    """Ask the JVM to exit, by closing its standard input, and see it gone; under spark-submit it is not ours to end."""
     process = gateway.proc
     gateway.shutdown()
-    if process is not None:
-        process.stdin.close()
+    if process is None:
+        return
+    process.stdin.close()
+    try:
         process.wait(JVM_EXIT_TIMEOUT_S)
+    finally:
+        process.kill()  # no effect on one that has ended

@@ -6,7 +6,7 @@ from typing import Final
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import functions as sf
 
 from spark_jobs.availability import gaps
 from spark_jobs.blocks import crowded
@@ -58,4 +58,4 @@ def all_latencies(attempts: DataFrame, reads: DataFrame, marks: DataFrame) -> Da
 
 
 def _spread(suspects: DataFrame, count: int) -> DataFrame:
-    return F.broadcast(suspects) if count <= _BROADCAST_BLOCKS else suspects
+    return sf.broadcast(suspects) if count <= _BROADCAST_BLOCKS else suspects

@@ -1,0 +1,86 @@
+"""Starts the measuring job as a process of its own, so that the JVM's memory and its chatter stay outside of this one."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+from experiments.errors import LedgerError
+from experiments.sweep_folder import SweepFolder
+from infra.errors import HarnessError
+from infra.home import CLONE, Home
+from infra.jvm import java_environment, spark_java_home
+from infra.process import spawn_dying_with_parent
+from infra.startup_cache import StartupCache, option_text, spark_startup_cache
+
+JAVA_OPTIONS: Final = ("-XX:+UseSerialGC", "-XX:-UsePerfData")
+"""The serial collector starts fastest and suits few cores; performance data would be a file outside the home folder."""
+_BAD_LEDGER: Final = 2
+_ANSWER: Final = "measure: "
+"""How the job's own line begins among what the JVM says (`spark_jobs.measure`)."""
+_LAST_LINES: Final = 15
+
+
+def measure(sweep: SweepFolder, home: Home) -> None:
+    """Make the sweep's `results/` from its ledgers alone; what was there stays when that fails.
+
+    Raises:
+        LedgerError: a ledger is incomplete, cut short, of another version or of another trial; the job's own words.
+        HarnessError: the job did not end well; names its log and ends with its last lines.
+    """
+    _run("spark_jobs.measure", [str(sweep.root)], home, f"{sweep.sweep_id}/spark", _cache(home).options)
+
+
+def ensure_spark_ready(home: Home, say: Callable[[str], None]) -> None:
+    """Train the start-up cache of Spark's JVM, where the JVM makes such caches and it is not there yet.
+
+    Raises:
+        HarnessError: the rehearsal did not end well, or no cache was written.
+    """
+    cache = _cache(home)
+    if cache.fresh:
+        return
+    say("rehearsing the Spark job once, so that its JVM starts faster from now on")
+    with cache.training() as options:
+        _run("spark_jobs.rehearse", [], home, "setup/spark", options)
+
+
+def _cache(home: Home) -> StartupCache:
+    return spark_startup_cache(home.cache, JAVA_OPTIONS)
+
+
+def _run(module: str, arguments: Sequence[str], home: Home, log_name: str, cache_options: Sequence[str]) -> None:
+    """Run one of the job's programs to its end; all it says goes to `<home>/logs/<log_name>.log`."""
+    log = home.logs / f"{log_name}.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    began = log.stat().st_size if log.exists() else 0
+    with tempfile.TemporaryDirectory(prefix=".spark-", dir=_folder(home.cache)) as work, log.open("ab") as chatter:
+        options = [f"--java-options={option_text([*JAVA_OPTIONS, *cache_options])}", f"--log={log}"]
+        command = [sys.executable, "-m", module, *arguments, *options]
+        job = spawn_dying_with_parent(command, env=_environment(home, Path(work)), cwd=CLONE, stdin=subprocess.DEVNULL, stdout=chatter, stderr=chatter)
+        code = job.wait()
+    if code:
+        raise _failure(code, log, log.read_bytes()[began:].decode(errors="replace").splitlines())
+
+
+def _folder(path: Path) -> Path:
+    path.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def _environment(home: Home, work: Path) -> dict[str, str]:
+    """Return the job's environment: our JVM, and nothing written outside of the home folder."""
+    java = {"JAVA_HOME": str(spark_java_home(home.cache)), "TMPDIR": str(work), "SPARK_LOCAL_IP": "127.0.0.1"}
+    return {**java_environment(os.environ), **java}
+
+
+def _failure(code: int, log: Path, said: Sequence[str]) -> Exception:
+    answers = [line.removeprefix(_ANSWER) for line in said if line.startswith(_ANSWER)]
+    if code == _BAD_LEDGER and answers:
+        return LedgerError(answers[-1])
+    return HarnessError(f"the Spark job ended with exit code {code}; its log is {log}, and ends:\n" + "\n".join(said[-_LAST_LINES:]))

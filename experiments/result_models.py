@@ -1,0 +1,171 @@
+"""What a sweep found, as `ackbench show --json` prints it. `docs/metrics.md` has every value's formula.
+
+A value that a trial does not have (refused, failed, not yet measured, nobody read) is null, never 0.
+"""
+
+from __future__ import annotations
+
+from experiments.ledger.record import Cell, Frozen, Status
+
+
+class Quantiles(Frozen):
+    """A latency in milliseconds, exact to the microsecond; nearest rank."""
+
+    records: int
+    negative_records: int
+    """Below zero, which only clocks can do; kept in, so that they are seen."""
+    p50: float
+    p90: float
+    p99: float
+    p99_9: float
+    max: float
+
+
+class Latencies(Frozen):
+    """Both latencies, from the intended time."""
+
+    ack: Quantiles | None = None
+    end_to_end: Quantiles | None = None
+
+
+class PhaseLatencies(Frozen):
+    """Latencies by when the record was intended; all empty in a trial without fault."""
+
+    before: Latencies = Latencies()
+    during: Latencies = Latencies()
+    after: Latencies = Latencies()
+
+
+class Fates(Frozen):
+    """How many records have each fate; the first seven add up to the attempts."""
+
+    delivered_once: int
+    duplicated: int
+    lost: int
+    rejected: int
+    rejected_present: int
+    unknown_present: int
+    unknown_absent: int
+    phantom: int
+    """Copies in the log, not records of ours."""
+    corrupt: int
+    """Copies in the log whose checksum does not hold."""
+
+
+class Gap(Frozen):
+    """A partition's longest time without an acknowledgement though load was due."""
+
+    partition: int
+    acked: int
+    gap_ms: float
+    began_s: float
+    """After the load's begin."""
+
+
+class FaultResult(Frozen):
+    """What the fault did; of a trial that did not come so far, what was asked for."""
+
+    kind: str | None
+    targets: tuple[int, ...] = ()
+    bit: bool | None = None
+    evidence: tuple[str, ...] = ()
+
+
+class TrialResult(Frozen):
+    """One trial, whatever became of it."""
+
+    trial_id: str
+    cell: Cell
+    label: str
+    repeat: int | None
+    status: Status
+    reason: str | None = None
+    fault: FaultResult
+    attempted: int | None = None
+    acked: int | None = None
+    rejected: int | None = None
+    unknown: int | None = None
+    lost: tuple[int, int] | None = None
+    """Acked and absent; and that with the unknown and absent ones, any of which may have been acknowledged."""
+    duplicates: int | None = None
+    """Copies in the log beyond a record's first."""
+    duplicated: int | None = None
+    """Records with more than one copy."""
+    latency_ms: Latencies = Latencies()
+    latency_by_phase_ms: PhaseLatencies = PhaseLatencies()
+    unavailable_ms: float | None = None
+    throughput_rps: float | None = None
+    """Acknowledged inside the load window, a second."""
+    offered_rps: float | None = None
+    fates: Fates | None = None
+    gaps: tuple[Gap, ...] = ()
+
+
+class Spread(Frozen):
+    """A value over a cell's sealed trials."""
+
+    median: float
+    max: float
+
+
+class QuantileSpreads(Frozen):
+    """Each quantile over a cell's sealed trials, milliseconds."""
+
+    p50: Spread | None = None
+    p90: Spread | None = None
+    p99: Spread | None = None
+    p99_9: Spread | None = None
+    max: Spread | None = None
+
+
+class LatencySpreads(Frozen):
+    """Both latencies over a cell's sealed trials."""
+
+    ack: QuantileSpreads = QuantileSpreads()
+    end_to_end: QuantileSpreads = QuantileSpreads()
+
+
+class CellResult(Frozen):
+    """A cell over its repeats. Sums and spreads are over sealed trials; null where there is none."""
+
+    cell: Cell
+    label: str
+    refused: str | None = None
+    """The client's own reason, where no client accepts the cell."""
+    planned_trials: int
+    sealed_trials: int = 0
+    void_trials: int = 0
+    failed_trials: int = 0
+    trials_with_loss: int | None = None
+    trials_with_duplicates: int | None = None
+    attempted: int | None = None
+    acked: int | None = None
+    rejected: int | None = None
+    unknown: int | None = None
+    lost: tuple[int, int] | None = None
+    duplicates: int | None = None
+    duplicated: int | None = None
+    latency_ms: LatencySpreads = LatencySpreads()
+    unavailable_ms: Spread | None = None
+    throughput_rps: Spread | None = None
+
+
+class SweepResults(Frozen):
+    """All that is known of a sweep."""
+
+    sweep_id: str
+    experiment: str
+    question: str
+    seed: int
+    trials: tuple[TrialResult, ...]
+    """Refused, failed, void and sealed ones, by id."""
+    cells: tuple[CellResult, ...]
+    """In the order of their first trials' ids."""
+    pending: tuple[str, ...]
+    """Planned trials that have not run."""
+    unmeasured: tuple[str, ...]
+    """Whole trials that `results/` does not hold: `ackbench measure` makes it anew."""
+
+    def to_json(self) -> str:
+        """Return the object as `ackbench show --json` prints it; equal results give equal text."""
+        return self.model_dump_json(indent=2)
