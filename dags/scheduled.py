@@ -1,0 +1,9 @@
+"""One DAG for each experiment of the catalogue that has a schedule: the same tasks as `ackbench_sweep`, begun by the clock (UTC)."""
+
+from experiments.orchestration.dag import sweep_dag
+from experiments.spec_catalog import catalogue
+
+for experiment in catalogue():
+    if experiment.schedule:
+        page = f"# {experiment.title}\n\n{experiment.question}\n\nRuns `{experiment.schedule}` (UTC); `ackbench_sweep` says what each task does."
+        sweep_dag(f"ackbench_{experiment.name}", experiment=experiment.name, doc=page, schedule=experiment.schedule, display_name=experiment.title)
