@@ -1,0 +1,147 @@
+"""The clients of one trial: producers, the reader along, and the final read. What to judge lies elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+
+from experiments.clients import admin
+from experiments.clients.producer import ProducerJob, ProducerProcess, attempts_table, producing
+from experiments.clients.reader import ReaderJob, ReaderProcess, read_log, reading, reads_table
+from experiments.clients.settings import delivery_timeout_ms
+from experiments.clock import monotonic_s, now_ns
+from experiments.ledger.record import ProducerSummary
+from experiments.plan import TrialSpec
+from infra.cluster import Cluster
+from infra.waiting import pause_until, wait_until
+
+WARM_UP_TOPIC: Final = "ackbench-warm-up"
+LEAD_NS: Final = 200_000_000
+"""From saying "begin" to the first intended time: every producer has heard it by then."""
+FLOW_TIMEOUT_S: Final = 10.0
+SETTLE_MARGIN_S: Final = 20.0
+READ_TIMEOUT_S: Final = 120.0
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What the end of a trial gave."""
+
+    producers: tuple[ProducerSummary, ...]
+    end_offsets: dict[int, int]
+    log: pa.Table
+
+
+@dataclass(frozen=True)
+class Bench:
+    """A topic with warm producers and a reader that fetches already."""
+
+    spec: TrialSpec
+    cluster: Cluster
+    topic: str
+    token: int
+    producers: tuple[ProducerProcess, ...]
+    reader: ReaderProcess
+
+    @classmethod
+    @contextmanager
+    def prepared(cls, spec: TrialSpec, cluster: Cluster, folder: Path, token: int) -> Iterator[Bench]:
+        """Make the topic, start the clients, and return once all are warm; end every client on the way out.
+
+        Raises:
+            HarnessError: the topic or a client could not be made ready.
+        """
+        topic = f"trial-{spec.trial_id}"
+        folder = folder / "clients"
+        folder.mkdir()
+        servers = cluster.bootstrap_servers
+        admin.ensure_topic(servers, WARM_UP_TOPIC, partitions=2 * len(cluster.node_ids()), replication_factor=1)
+        admin.create_topic(servers, topic, partitions=spec.partitions, replication_factor=spec.replication_factor, config=spec.topic)
+        with ExitStack() as clients:
+            producers = tuple(clients.enter_context(producing(job)) for job in _producer_jobs(spec, servers, topic, token, folder))
+            reader = clients.enter_context(reading(_reader_job(spec, servers, topic, token, folder)))
+            reader.wait_ready()
+            for producer in producers:
+                producer.wait_ready()
+            yield cls(spec, cluster, topic, token, producers, reader)
+        admin.delete_topic(servers, topic)
+
+    def begin(self) -> int:
+        """Start the load; return the first record's intended time, nanoseconds since the epoch."""
+        begin_ns = now_ns() + LEAD_NS
+        for number, producer in enumerate(self.producers):
+            producer.begin(begin_ns + round(number * 1e9 / self.spec.workload.rate_records_per_s))
+        return begin_ns
+
+    def wait_until_flowing(self) -> None:
+        """Return when every producer has had a record acknowledged.
+
+        Raises:
+            WaitTimeout: nothing flows.
+        """
+        wait_until(
+            lambda: all(producer.progress().acked for producer in self.producers),
+            awaiting="the first acknowledgement of each producer",
+            timeout_s=FLOW_TIMEOUT_S,
+            seen=lambda: [producer.progress() for producer in self.producers],
+        )
+
+    def wait_until_sent(self, load_begin_ns: int) -> None:
+        """Return at the end of the schedule."""
+        pause_until(monotonic_s(load_begin_ns) + self.spec.workload.duration_s)
+
+    def wait_until_settled(self) -> tuple[ProducerSummary, ...]:
+        """Return when every record is settled, or its delivery timeout has passed.
+
+        Raises:
+            HarnessError: a producer ended on the way, or was not done in time.
+        """
+        patience_s = delivery_timeout_ms(self.spec.producer) / 1000 + SETTLE_MARGIN_S
+        return tuple(producer.wait_done(patience_s) for producer in self.producers)
+
+    def read_to_the_end(self, producers: tuple[ProducerSummary, ...]) -> Measured:
+        """Fix the end offsets, let the reader along get there, and read the whole log.
+
+        Raises:
+            HarnessError: a partition could not be read to its end.
+        """
+        ends = admin.end_offsets(self.cluster.bootstrap_servers, self.topic)
+        log = read_log(self.cluster.bootstrap_servers, self.topic, ends, self.token, self.spec.consumer, READ_TIMEOUT_S)
+        self.reader.finish(ends, READ_TIMEOUT_S)
+        return Measured(producers, ends, log)
+
+    def tables(self, measured: Measured) -> dict[str, pa.Table]:
+        """Return the ledger's tables, the events apart."""
+        attempts = pa.concat_tables([attempts_table(producer.job) for producer in self.producers])
+        tables = {"attempts": attempts, "log": measured.log, "reads": reads_table(self.reader.job)}
+        for mapping in (*(producer.job.ledger for producer in self.producers), self.reader.job.reads):
+            mapping.unlink()  # the tables hold all of it, in a tenth of the room
+        return tables
+
+
+def _producer_jobs(spec: TrialSpec, servers: str, topic: str, token: int, folder: Path) -> Iterator[ProducerJob]:
+    """Share the schedule out: each producer has its part of the rate and of the records."""
+    load = spec.workload
+    for number in range(load.producers):
+        yield ProducerJob(
+            producer=number,
+            bootstrap_servers=servers,
+            topic=topic,
+            warm_up_topic=WARM_UP_TOPIC,
+            settings=spec.producer,
+            records=load.records // load.producers + (number < load.records % load.producers),
+            rate_records_per_s=load.rate_records_per_s / load.producers,
+            record_size_bytes=load.record_size_bytes,
+            keys=load.keys,
+            token=token,
+            folder=folder,
+        )
+
+
+def _reader_job(spec: TrialSpec, servers: str, topic: str, token: int, folder: Path) -> ReaderJob:
+    return ReaderJob(bootstrap_servers=servers, topic=topic, partitions=spec.partitions, settings=spec.consumer, token=token, folder=folder)

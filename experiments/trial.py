@@ -1,0 +1,162 @@
+"""The story of one trial, from a fresh topic to a sealed ledger. Nothing is judged here."""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from experiments.bench import Bench, Measured
+from experiments.errors import TrialFailed
+from experiments.faults import FAULTS, Scene
+from experiments.journal import Journal
+from experiments.ledger.record import FaultEvidence, Phases, ProducerSummary, Status, TrialRecord
+from experiments.ledger.seal import seal
+from experiments.plan import TrialSpec
+from experiments.stages import Stages
+from experiments.sweep_folder import SweepFolder
+from experiments.watching import Watch
+from infra.cluster import Cluster
+from infra.home import Home
+
+WHOLE_TIMEOUT_S: Final = 60.0
+
+
+def run_trial(sweep: SweepFolder, spec: TrialSpec, cluster: Cluster, home: Home) -> TrialRecord:
+    """Run one trial on a cluster and seal its ledger.
+
+    1. The cluster must be whole; a fresh topic is made.
+    2. Producers and the reader start and warm up, outside the measured window.
+    3. Steady load, open loop; it is seen to flow.
+    4. The fault strikes a target that is resolved then, and heals.
+    5. The load goes on to its end; every record settles, or its delivery timeout passes.
+    6. The cluster must be whole again, with the full ISR.
+    7. The whole log is read, from its start to the end offsets fixed now; the ledger is sealed.
+
+    Raises:
+        TrialFailed: the harness could not carry it to its end; what there is stays in the sweep's folder, with the reason.
+    """
+    partial = _fresh(sweep.partial(spec.trial_id))
+    try:
+        return _Trial(sweep, spec, cluster, home, partial).run()
+    except Exception as error:  # an interrupt is no failure: its partial folder is written anew by whoever goes on
+        _keep_remains(sweep, spec, partial, error)
+        raise TrialFailed(f"trial {spec.trial_id} ({spec.label}): {error}") from error
+
+
+@dataclass(frozen=True)
+class _Course:
+    """What came of the load and the fault."""
+
+    evidence: FaultEvidence
+    producers: tuple[ProducerSummary, ...]
+    phases: Phases
+
+
+@dataclass(frozen=True)
+class _Trial:
+    sweep: SweepFolder
+    spec: TrialSpec
+    cluster: Cluster
+    home: Home
+    partial: Path
+
+    def run(self) -> TrialRecord:
+        stages, journal = Stages(self.sweep, self.spec.trial_id), Journal()
+        with ExitStack() as clients:
+            with stages("prepare", "making the topic, starting the clients"):
+                self.cluster.wait_until_whole(WHOLE_TIMEOUT_S)
+                bench = clients.enter_context(Bench.prepared(self.spec, self.cluster, self.partial, secrets.randbits(63)))
+            with Watch(self.cluster, bench.topic, journal):
+                course = self._course(bench, journal, stages)
+            with stages("read", "reading the log"):
+                measured = bench.read_to_the_end(course.producers)
+            with stages("write", "writing the ledger"):
+                tables = {**bench.tables(measured), "events": journal.table()}
+        record = self._record(bench, measured, course, stages)
+        seal(self.partial, self.sweep.trial(self.spec.trial_id), record, tables)
+        return record
+
+    def _course(self, bench: Bench, journal: Journal, stages: Stages) -> _Course:
+        """Steps 3 to 6: load, fault, settle, heal; all of it under watch."""
+        with stages("load", f"load, and {self.spec.fault.kind}"):
+            load_begin_ns = bench.begin()
+            journal.note("load_begin", at_ns=load_begin_ns)
+            bench.wait_until_flowing()
+            evidence = self._strike(bench, load_begin_ns, journal)
+            bench.wait_until_sent(load_begin_ns)
+        with stages("settle", "waiting for the last acknowledgements"):
+            producers = bench.wait_until_settled()
+            settled = journal.note("settled")
+        with stages("heal", "waiting for the full ISR"):
+            self.cluster.wait_until_whole(WHOLE_TIMEOUT_S)
+            whole = journal.note("whole")
+        return _Course(evidence, producers, self._phases(journal, load_begin_ns, settled.at_ns, whole.at_ns))
+
+    def _strike(self, bench: Bench, load_begin_ns: int, journal: Journal) -> FaultEvidence:
+        fault = FAULTS[self.spec.fault.kind]
+        client_timeout_s = int(self.spec.producer["socket.timeout.ms"]) / 1000
+        scene = Scene(self.cluster, bench.topic, load_begin_ns, journal, client_timeout_s)
+        return fault.strike(scene, fault.parameters.model_validate(self.spec.fault.parameters))
+
+    def _phases(self, journal: Journal, load_begin_ns: int, settled_ns: int, whole_ns: int) -> Phases:
+        begins, ends = journal.events("fault_begin"), journal.events("fault_end")
+        return Phases(
+            load_begin_ns=load_begin_ns,
+            load_end_ns=load_begin_ns + round(self.spec.workload.duration_s * 1e9),
+            fault_begin_ns=begins[0].at_ns if begins else None,
+            fault_end_ns=ends[-1].at_ns if ends else None,
+            settled_ns=settled_ns,
+            whole_ns=whole_ns,
+        )
+
+    def _record(self, bench: Bench, measured: Measured, course: _Course, stages: Stages) -> TrialRecord:
+        spec = self.spec
+        evidence = course.evidence
+        return TrialRecord(
+            sweep_id=spec.sweep_id,
+            trial_id=spec.trial_id,
+            experiment=spec.experiment,
+            cell=spec.cell,
+            label=spec.label,
+            repeat=spec.repeat,
+            order=spec.order,
+            seed=spec.seed,
+            token=bench.token,
+            status=Status.SEALED if evidence.bit else Status.VOID,
+            reason=None if evidence.bit else "the fault did not bite: " + "; ".join(evidence.evidence),
+            topic=bench.topic,
+            kafka_version=spec.cluster.kafka_version,
+            client=measured.producers[0].version,
+            producer_settings=spec.producer,
+            consumer_settings=spec.consumer,
+            topic_settings=spec.topic,
+            broker_settings=dict(self.cluster.broker_settings),
+            replication_factor=spec.replication_factor,
+            partitions=spec.partitions,
+            rate_records_per_s=spec.workload.rate_records_per_s,
+            record_size_bytes=spec.workload.record_size_bytes,
+            duration_s=spec.workload.duration_s,
+            fault=evidence,
+            phases=course.phases,
+            producers=measured.producers,
+            end_offsets=measured.end_offsets,
+            stages_s=stages.seconds,
+        )
+
+
+def _fresh(folder: Path) -> Path:
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    return folder
+
+
+def _keep_remains(sweep: SweepFolder, spec: TrialSpec, partial: Path, error: Exception) -> None:
+    """Give the unfinished trial's folder a name that says so; a failed trial is shown, never run again in silence."""
+    failed = sweep.failed(spec.trial_id)
+    shutil.rmtree(failed, ignore_errors=True)
+    (partial / "reason.txt").write_text(f"{type(error).__name__}: {error}\n")
+    partial.rename(failed)

@@ -1,0 +1,91 @@
+"""The trial's story without a cluster: what happens in which order, and what is kept when something fails."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from standins.bench import MemoryBench
+from standins.cluster import MemoryCluster
+from standins.records import a_spec
+
+from experiments.errors import TrialFailed
+from experiments.ledger.record import Status, TrialRecord, read_record
+from experiments.plan import FaultRequest, TrialSpec
+from experiments.sweep_folder import SweepFolder
+from experiments.trial import run_trial
+from infra.home import Home
+
+
+@pytest.fixture
+def sweep(tmp_path: Path) -> SweepFolder:
+    """Return a sweep's folder, empty."""
+    return SweepFolder(tmp_path / "sweep")
+
+
+def run(sweep: SweepFolder, bench: MemoryBench, monkeypatch: pytest.MonkeyPatch, **changes: object) -> TrialRecord:
+    """Run a trial on a cluster in memory with clients in memory."""
+    monkeypatch.setattr("experiments.trial.Bench", bench)
+    return run_trial(sweep, a_spec(**changes), MemoryCluster(), Home(sweep.root))
+
+
+def crash(restart_after_s: float = 0.2) -> FaultRequest:
+    """Return a crash of the leader that is over soon."""
+    return FaultRequest(kind="leader-crash", parameters={"at_s": 0.1, "restart_after_s": restart_after_s})
+
+
+def test_the_log_is_read_after_everything_settled(sweep: SweepFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Flow is seen before the fault, and the final read comes last."""
+    bench = MemoryBench()
+    run(sweep, bench, monkeypatch)
+    assert bench.told == ["prepared", "begin", "flowing", "sent", "settled", "read", "tables", "closed"]
+
+
+def test_a_trial_whose_fault_bit_is_sealed(sweep: SweepFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The record on disk is the one returned."""
+    record = run(sweep, MemoryBench(), monkeypatch, fault=crash())
+    assert record.status is Status.SEALED
+    assert read_record(sweep.trial(record.trial_id)) == record
+
+
+def test_a_trial_whose_fault_did_not_bite_is_void(sweep: SweepFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its ledger is kept, with the reason."""
+    monkeypatch.setattr(MemoryCluster, "notices", False)
+    monkeypatch.setattr("experiments.trial.Bench", MemoryBench())
+    spec: TrialSpec = a_spec(fault=crash())
+    record = run_trial(sweep, spec, MemoryCluster(notices=False), Home(sweep.root))
+    assert record.status is Status.VOID
+    assert "did not bite" in (record.reason or "")
+
+
+def test_the_fault_lies_between_its_marks(sweep: SweepFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Phases are in order: load, fault, heal, settled, whole."""
+    phases = run(sweep, MemoryBench(), monkeypatch, fault=crash()).phases
+    assert phases.fault_begin_ns is not None
+    assert phases.fault_end_ns is not None
+    assert phases.load_begin_ns < phases.fault_begin_ns < phases.fault_end_ns <= phases.settled_ns <= phases.whole_ns
+
+
+def test_a_control_has_no_fault_marks(sweep: SweepFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the fault `none` there is nothing between before and after."""
+    phases = run(sweep, MemoryBench(), monkeypatch).phases
+    assert (phases.fault_begin_ns, phases.fault_end_ns) == (None, None)
+
+
+@pytest.mark.parametrize("step", ["begin", "flowing", "sent", "settled", "read", "tables"])
+def test_a_step_that_fails_leaves_no_sealed_trial(sweep: SweepFolder, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
+    """The remains carry a name and a reason, the clients are closed, and the sweep counts no whole trial."""
+    bench = MemoryBench(fails_at=step)
+    with pytest.raises(TrialFailed, match=step):
+        run(sweep, bench, monkeypatch)
+    assert step in (sweep.failed("000-abcdef") / "reason.txt").read_text()
+    assert list(sweep.whole_trials()) == []
+    assert bench.told[-1] == "closed"
+
+
+def test_an_interrupted_trial_is_not_a_failed_one(sweep: SweepFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C says nothing about the harness: the trial is simply run again by whoever goes on."""
+    with pytest.raises(KeyboardInterrupt):
+        run(sweep, MemoryBench(fails_at="sent", error=KeyboardInterrupt), monkeypatch)
+    assert not sweep.failed("000-abcdef").exists()
+    assert not sweep.trial("000-abcdef").exists()
