@@ -66,7 +66,8 @@ def delete_topic(bootstrap_servers: str, topic: str, *, timeout_s: float = TIMEO
     Raises:
         HarnessError: Kafka refused, with its text, or did not answer.
     """
-    deleted = _client(bootstrap_servers).delete_topics([topic], operation_timeout=timeout_s, request_timeout=timeout_s)[topic]
+    client = _client(bootstrap_servers)  # a client that is not kept is destroyed, and its questions with it
+    deleted = client.delete_topics([topic], operation_timeout=timeout_s, request_timeout=timeout_s)[topic]
     try:
         _answer(f"deleting topic {topic}", deleted, timeout_s)
     except _KafkaRefused as refused:

@@ -102,5 +102,5 @@ def _by_partition(rows: Records) -> Iterator[tuple[int, pa.Table]]:
     """Sort a chunk by partition; within one it is in order already, for librdkafka hands a partition's records on in order."""
     rows = rows[np.argsort(rows["partition"], kind="stable")]
     numbers, begins = np.unique(rows["partition"], return_index=True)
-    for number, part in zip(numbers, np.split(rows, begins[1:]), strict=True):
-        yield int(number), log_of(part)
+    for number, begin, end in zip(numbers, begins, [*begins[1:], rows.size], strict=True) if rows.size else ():
+        yield int(number), log_of(rows[begin:end])

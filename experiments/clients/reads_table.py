@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 
@@ -16,13 +14,13 @@ def reads_of(rows: Records, consumer: int, generation: int) -> pa.Table:
     """Return rows of dtype `Read` as the ledger's `reads`."""
     constants = {"consumer": np.full(rows.size, consumer, np.int32), "generation": np.full(rows.size, generation, np.int32)}
     columns = {**{name: pa.array(values) for name, values in constants.items()}, **_ours(rows, "producer", "seq", "intended_ns")}
-    return pa.table([columns.get(field.name, _plain(rows, field.name)) for field in READS], schema=READS)
+    return _table(rows, columns, READS)
 
 
 def log_of(rows: Records) -> pa.Table:
     """Return rows of dtype `Read` as the ledger's `log`."""
     columns = {**_ours(rows, "producer", "seq"), "intact": pa.array(rows["origin"] != Origin.CORRUPT)}
-    return pa.table([columns[field.name] if field.name in columns else _plain(rows, field.name) for field in LOG], schema=LOG)
+    return _table(rows, columns, LOG)
 
 
 def _ours(rows: Records, *names: str) -> dict[str, pa.Array]:
@@ -31,5 +29,6 @@ def _ours(rows: Records, *names: str) -> dict[str, pa.Array]:
     return {name: pa.array(np.ascontiguousarray(rows[name]), mask=strange) for name in names}
 
 
-def _plain(rows: Records, name: str) -> Any:
-    return pa.array(np.ascontiguousarray(rows[name]))
+def _table(rows: Records, made: dict[str, pa.Array], schema: pa.Schema) -> pa.Table:
+    """What was not made is a column of the rows."""
+    return pa.table([made[field.name] if field.name in made else pa.array(np.ascontiguousarray(rows[field.name])) for field in schema], schema=schema)
