@@ -37,8 +37,8 @@ def cells_tables(rows: Sequence[CellResult]) -> tuple[Table, ...]:
     run = sorted((row for row in rows if row.refused is None), key=lambda row: [_rank(row.cell.get(axis)) for axis in axes])
     texts = {id(row): _texts(row, axes) for row in run}
     heads = [*(_head(axis) for axis in axes), "n", "lost", "dup.", "ack p99\nms", "longest\ngap ms", "status"]
-    widths = [max(*map(len, head.split("\n")), *(len(text[column]) for text in texts.values())) for column, head in enumerate(heads)]
-    faults = dict.fromkeys(word(row.cell.get("fault")) for row in run)
+    widths = [max(map(len, [*head.split("\n"), *(text[column] for text in texts.values())])) for column, head in enumerate(heads)]
+    faults = sorted({word(row.cell.get("fault")) for row in run}, key=lambda fault: (fault != "none", fault))
     return tuple(_table(fault, heads, widths, len(axes), [texts[id(row)] for row in run if word(row.cell.get("fault")) == fault]) for fault in faults)
 
 

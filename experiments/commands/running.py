@@ -62,6 +62,7 @@ def _carry_out(home: Home, sweep: SweepFolder) -> int:
         return _interrupted(home, sweep, plan, ended)
     if sweep.results.is_dir():
         print_results(sweep)
+        _print_places(home, sweep)
     if ended.code or sweep.pending():
         raise HarnessError(f"{_reason(sweep, log)}\nlog: {log}\ngo on with: ackbench run --resume {sweep.sweep_id}")
     return 0
@@ -81,6 +82,15 @@ def _followed(home: Home, sweep: SweepFolder, plan: Plan, log: Path) -> Ended:
         run = Run(embedded(sweep.sweep_id), airflow_environment(home), log)
         with RunRecord.kept(home, sweep.sweep_id, run.identity):
             return run.follow(interrupts, lambda: shown.show(watcher.look()), shown.say, limit_s(plan))
+
+
+def _print_places(home: Home, sweep: SweepFolder) -> None:
+    """Print where to look further."""
+    from experiments import tracking
+
+    for link in tracking.links(sweep, home):
+        click.echo(f"MLflow:  {link}")
+    click.echo(f"sweep:   {sweep.root}\nlogs:    {log_of(home, sweep).parent}")
 
 
 def _announced(sweep: SweepFolder, plan: Plan) -> str:

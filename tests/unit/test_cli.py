@@ -1,0 +1,189 @@
+"""The command: bad input is one line and exit code 2, nothing is started, and nothing heavy is imported before it is needed."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from standins.records import a_record, no_rows
+
+from experiments.cli import cli
+from experiments.commands.run_record import RunRecord
+from experiments.ledger.seal import seal
+from experiments.spec_sweep import new_sweep
+from experiments.sweep_folder import SweepFolder
+from infra.home import Home
+from infra.process import ProcessIdentity
+
+HEAVY = ("airflow", "confluent_kafka", "mlflow", "numba", "numpy", "pandas", "pyarrow", "pyspark", "rich", "psutil")
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    """Return a home of the test's own, in a folder with a space in its name."""
+    folder = tmp_path / "a home"
+    monkeypatch.setenv("ACKBENCH_HOME", str(folder))
+    return Home(folder)
+
+
+def ackbench(*arguments: str) -> Result:
+    """Run the command in this process."""
+    return CliRunner().invoke(cli, arguments, prog_name="ackbench")
+
+
+def a_sweep(home: Home) -> SweepFolder:
+    """Return a sweep of two trials and one refused cell, of which the first trial is sealed."""
+    sweep = new_sweep(home, "quick", {"acks": ("all", 1), "partitions": (1,), "replication.factor": (3,), "fault": ("none",), "enable.idempotence": (False,)})
+    first = sweep.plan().trials[0]
+    sweep.partial(first.trial_id).mkdir()
+    seal(sweep.partial(first.trial_id), sweep.trial(first.trial_id), a_record(trial_id=first.trial_id, cell=first.cell, label=first.label), no_rows())
+    return sweep
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["run"], "name an experiment"),
+        (["run", "quik"], "unknown experiment quik; did you mean quick?"),
+        (["run", "absent.yaml"], "absent.yaml: cannot be read (No such file or directory)"),
+        (["run", "quick", "--set", "acsk=1"], "--set acsk: unknown axis acsk; did you mean acks?"),
+        (["run", "quick", "--set", "acks=5"], "--set acks: producer property acks is 5; allowed: 0, 1 or all"),
+        (["run", "quick", "--set", "acks=1", "--set", "acks=0"], "--set acks is given twice"),
+        (["run", "quick", "--set", "fault=meteor"], "--set fault: unknown fault meteor"),
+        (["run", "quick", "--set", "replication.factor=5"], "quick: replication.factor is 5; allowed: at most the number of nodes, which is 3"),
+        (["run", "quick", "--set", "workload.rate_records_per_s=0"], "--set workload.rate_records_per_s is 0; allowed: more than 0"),
+        (["run", "quick", "--set", "workload.rate_records_per_s=-1,5"], "quick: workload.rate_records_per_s is -1; allowed: more than 0"),
+        (["run", "quick", "--repeats", "0"], "--repeats is 0; allowed: 1 or more"),
+        (["run", "quick", "--repeats", "many"], "Invalid value for '--repeats'"),
+        (["run", "quick", "--resume", "x"], "--resume goes on with a sweep as it was planned"),
+        (["run", "--resume", "x"], "unknown sweep x"),
+        (["run", "quick", "--set", "workload.rate_records_per_s=9e6", "--set", "workload.duration_s=80000"], "a sweep of 20 trials needs"),
+        (["run", "--nodes", "5"], "No such option '--nodes'"),
+        (["show"], "no sweep in"),
+        (["show", "x"], "unknown sweep x"),
+        (["measure", "x"], "unknown sweep x"),
+        (["clean", "--sweep", "x"], "unknown sweep x"),
+        (["up", "--airflow-port", "0"], "Invalid value for '--airflow-port'"),
+        (["frobnicate"], "No such command 'frobnicate'"),
+    ],
+)
+def test_bad_input_is_one_line_and_starts_nothing(home: Home, arguments: list[str], words: str) -> None:
+    """Exit code 2, one line on stderr that names what is wrong, and no sweep, cluster or log."""
+    result = ackbench(*arguments)
+
+    assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (2, "", 1)
+    assert result.stderr.startswith(f"ackbench: {words}")
+    assert not any(folder.exists() for folder in (home.sweeps, home.clusters, home.logs))
+
+
+def test_a_home_that_cannot_be_made_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The line says which variable to set."""
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("ACKBENCH_HOME", str(tmp_path / "file" / "home"))
+    result = ackbench("run", "quick")
+
+    assert result.exit_code == 2
+    assert "cannot be made (Not a directory): set ACKBENCH_HOME" in result.stderr
+
+
+def test_a_broken_file_is_refused_with_its_name_and_line(tmp_path: Path, home: Home) -> None:
+    """Neither a traceback nor a folder comes of it."""
+    (tmp_path / "mine.yaml").write_text("name: mine\naxes: [")
+    result = ackbench("run", str(tmp_path / "mine.yaml"))
+
+    assert (result.exit_code, result.stderr.count("\n"), home.sweeps.exists()) == (2, 1, False)
+    assert f"{tmp_path / 'mine.yaml'}, line 2" in result.stderr
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["list"], ["run", "--help"]])
+def test_nothing_heavy_is_imported_to_say_what_there_is(arguments: list[str]) -> None:
+    """Help and the list are there at once, because they wait for no library that they do not use."""
+    program = f"import sys\nfrom experiments.cli import cli\ntry:\n  cli({arguments})\nfinally:\n  print('imported', *sys.modules, file=sys.stderr)"
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+    assert not set(HEAVY) & set(ran.stderr.split())
+    assert ran.stdout
+
+
+def test_the_list_has_each_question() -> None:
+    """The catalogue's names, what they sweep, and when they are scheduled."""
+    result = ackbench("list")
+
+    assert "quick " in result.stdout
+    assert "scheduled 0 3 * * *" in result.stdout
+
+
+def test_a_sweeps_own_file_is_an_experiment(home: Home) -> None:
+    """What was run can be run again, from its folder."""
+    sweep = a_sweep(home)
+    again = new_sweep(home, str(sweep.experiment_yaml))
+
+    assert [trial.cell for trial in again.plan().trials] == [trial.cell for trial in sweep.plan().trials]
+
+
+def test_show_prints_what_is_there_and_what_is_missing(home: Home) -> None:
+    """The newest sweep is shown when none is named; a trial that has not run is said to be missing, not counted as 0."""
+    sweep = a_sweep(home)
+    result = ackbench("show")
+
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert "fault: none" in result.stdout
+    assert f"not run: 1 trials; go on with: ackbench run --resume {sweep.sweep_id}" in result.stdout
+    assert f"not measured: 1 trials; measure with: ackbench measure {sweep.sweep_id}" in result.stdout
+
+
+def test_show_as_json_is_one_object(home: Home) -> None:
+    """Its cells have the axes as the YAML names them."""
+    sweep = a_sweep(home)
+    shown = json.loads(ackbench("show", sweep.sweep_id, "--json").stdout)
+
+    assert (shown["sweep_id"], shown["experiment"]) == (sweep.sweep_id, "quick")
+    assert set(shown["trials"][0]["cell"]) == {"acks", "enable.idempotence", "replication.factor", "partitions", "fault"}
+
+
+def test_clean_removes_what_is_unfinished_and_keeps_what_is_sealed(home: Home) -> None:
+    """A trial that nobody will end goes; the sealed one stays; the second time there is nothing to do."""
+    sweep = a_sweep(home)
+    sealed, unfinished = (trial.trial_id for trial in sweep.plan().trials)
+    sweep.partial(unfinished).mkdir()
+    first, second = ackbench("clean"), ackbench("clean")
+
+    assert f"removed unfinished trial {unfinished}" in first.stdout
+    assert (sweep.trial(sealed).is_dir(), sweep.partial(unfinished).exists()) == (True, False)
+    assert second.stdout == "nothing to clean\n"
+
+
+def test_clean_leaves_a_run_alone_whose_command_lives(home: Home) -> None:
+    """Neither the run nor its unfinished trial is touched."""
+    sweep = a_sweep(home)
+    unfinished = sweep.partial(sweep.plan().trials[1].trial_id)
+    unfinished.mkdir()
+    with RunRecord.kept(home, sweep.sweep_id, ProcessIdentity.own()):
+        result = ackbench("clean")
+
+    assert f"left alone: the run of {sweep.sweep_id} (process {os.getpid()}) is under way" in result.stdout
+    assert unfinished.is_dir()
+
+
+def test_a_sweep_is_deleted_only_by_its_name(home: Home) -> None:
+    """Sealed trials go with the sweep that was named, and with no other."""
+    named, other = a_sweep(home), a_sweep(home)
+    ackbench("clean", "--sweep", named.sweep_id)
+
+    assert (named.root.exists(), other.root.exists()) == (False, True)
+
+
+def test_doctor_says_a_line_for_each_thing(home: Home) -> None:
+    """Each begins with ok or missing; what is missing says what would mend it, and then the exit code is 1."""
+    result = ackbench("doctor")
+    lines = result.stdout.splitlines()
+
+    assert all(line.split()[0] in {"ok", "missing"} for line in lines)
+    assert all(" -> " in line for line in lines if line.startswith("missing"))
+    assert result.exit_code == (1 if any(line.startswith("missing") for line in lines) else 0)
+    assert any("Kafka 4.3.1" in line and "make setup" in line for line in lines), home

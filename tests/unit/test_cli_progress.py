@@ -1,0 +1,158 @@
+"""How far a sweep is, from its folder, and the bar and the table that show it."""
+
+from __future__ import annotations
+
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+from standins.records import a_record, a_spec, no_rows
+
+from experiments.commands.bar import drawn
+from experiments.ledger.record import Cell
+from experiments.ledger.seal import seal
+from experiments.plan import Plan
+from experiments.progress import TAIL_S, TRIAL_OVERHEAD_S, Progress, Watcher, clock, seconds_left
+from experiments.result_models import CellResult, LatencySpreads, QuantileSpreads, Spread
+from experiments.sweep_folder import SweepFolder
+from experiments.tables import console_for_results, print_cells, refusals, status_of
+
+LABEL = "acks=all idempotence=off rf=3 p=6 leader-crash-behind"
+REFUSAL = "`acks` must be set to `all` when `enable.idempotence` is true"
+
+
+def a_sweep(folder: Path, trials: int = 3) -> tuple[SweepFolder, Plan]:
+    """Return a planned sweep."""
+    sweep = SweepFolder(folder / "s")
+    specs = tuple(a_spec(trial_id=f"{n:03d}-abcdef", order=n, label=f"cell {n}") for n in range(trials))
+    plan = Plan(sweep_id="s", experiment="e", question="q", seed=1, repeats=1, trials=specs, refused=())
+    sweep.write_plan(plan)
+    return sweep, plan
+
+
+def a_cell(acks: object, fault: str = "none", **changes: Any) -> CellResult:
+    """Return a cell with one sealed trial."""
+    cell: Cell = {"acks": acks, "enable.idempotence": False, "replication.factor": 3, "partitions": 1, "fault": fault}  # type: ignore[dict-item]
+    latency = LatencySpreads(ack=QuantileSpreads(p99=Spread(median=1234.5, max=2000)))
+    row = CellResult(cell=cell, label="c", planned_trials=1, sealed_trials=1, lost=(3918, 4101), duplicates=7, latency_ms=latency)
+    return row.model_copy(update=changes)
+
+
+def printed(rows: list[CellResult], width: int = 100) -> str:
+    """Return the table as text."""
+    out = StringIO()
+    print_cells(Console(file=out, width=width, color_system=None), rows)
+    return out.getvalue()
+
+
+def test_progress_counts_what_is_whole_and_what_failed(tmp_path: Path) -> None:
+    """An unfinished trial is not counted; the one under way is named, with what it is doing."""
+    sweep, plan = a_sweep(tmp_path)
+    sweep.partial("000-abcdef").mkdir()
+    seal(sweep.partial("000-abcdef"), sweep.trial("000-abcdef"), a_record(), no_rows())
+    sweep.failed("001-abcdef").mkdir()
+    sweep.partial("002-abcdef").mkdir()
+    sweep.say("trial", "waiting for the full ISR", "002-abcdef")
+    seen = Watcher(sweep, plan).look()
+
+    assert (seen.done, seen.failed, seen.total, seen.trial, seen.what) == (2, 1, 3, "cell 2", "waiting for the full ISR")
+
+
+def test_before_anything_was_said_airflow_is_starting(tmp_path: Path) -> None:
+    """A sweep that was only planned has done nothing."""
+    seen = Watcher(*a_sweep(tmp_path)).look()
+
+    assert (seen.done, seen.trial, seen.what) == (0, None, "starting Airflow")
+
+
+def test_the_time_left_is_planned_first_and_measured_later() -> None:
+    """Before the first trial ended, loads and a usual overhead; afterwards what the trials really took."""
+    waiting = [a_spec(), a_spec()]
+    planned_s = 2 * (1 + TRIAL_OVERHEAD_S)
+
+    assert seconds_left(waiting, finished=0, spent_s=0) == planned_s + TAIL_S
+    assert seconds_left(waiting, finished=4, spent_s=90) == 2 * 20 + TAIL_S
+    assert seconds_left([], finished=4, spent_s=90) == TAIL_S
+
+
+def test_the_time_left_does_not_run_below_the_trials_that_wait() -> None:
+    """A first trial that takes for ever does not use up the others' time."""
+    assert seconds_left([a_spec(), a_spec()], finished=0, spent_s=1000) == 1 + TRIAL_OVERHEAD_S + TAIL_S
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(0, "0:00"), (65.4, "1:05"), (3661, "1:01:01")])
+def test_durations_are_clocks(seconds: float, text: str) -> None:
+    """Minutes and seconds, hours where there are any."""
+    assert clock(seconds) == text
+
+
+@pytest.mark.parametrize("width", [100, 70, 40])
+def test_the_bar_is_two_lines_of_the_terminals_width(width: int) -> None:
+    """A label too long for the terminal is cut, never wrapped."""
+    out = StringIO()
+    Console(file=out, width=width).print(drawn(Progress(7, 1, 20, LABEL, "waiting for the last acknowledgements", 130)))
+    lines = out.getvalue().splitlines()
+
+    assert len(lines) == 2
+    assert max(map(len, lines)) <= width
+    assert "7/20 trials, 1 failed" in lines[0]
+    assert "2:10 left" in lines[0]
+
+
+def test_the_table_has_a_row_a_cell_in_the_order_of_its_axes() -> None:
+    """Numbers before words, a block a fault, the control first, whatever order the trials ran in."""
+    text = printed([a_cell("all", "leader-pause"), a_cell("all"), a_cell(0), a_cell(1)])
+    rows = [line.split()[0] for line in text.splitlines() if line.startswith(("0", "1", "all", "fault"))]
+
+    assert rows == ["fault:", "0", "1", "all", "fault:", "all"]
+    assert "3,918..4,101" in text
+    assert "1,234" in text
+
+
+def test_what_was_not_measured_is_no_zero() -> None:
+    """A void cell has no figures, and says that it is void."""
+    void = a_cell(1, sealed_trials=0, void_trials=1, lost=None, duplicates=None, latency_ms=LatencySpreads())
+    line = next(line for line in printed([void]).splitlines() if line.startswith("1"))
+
+    assert line.split() == ["1", "off", "3", "1", "0", "-", "-", "-", "-", "1", "void"]
+
+
+def test_refused_cells_stand_below_the_table_once_a_reason() -> None:
+    """They are counted and never dropped."""
+    rows = [a_cell(acks, sealed_trials=0, planned_trials=0, refused=REFUSAL) for acks in (0, 1)]
+
+    assert refusals(rows) == (f"refused: 2 cells (acks=0/1, idem=off): {REFUSAL}",)
+    assert REFUSAL in printed(rows)
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({}, "sealed"),
+        ({"planned_trials": 3}, "2 not run"),
+        ({"planned_trials": 3, "void_trials": 1, "failed_trials": 1}, "1 void, 1 failed"),
+    ],
+)
+def test_a_cells_status_says_what_is_not_sealed(changes: dict[str, Any], text: str) -> None:
+    """Void, failed and missing trials are counted apart."""
+    assert status_of(a_cell(1, **changes)) == text
+
+
+def test_an_axis_beyond_the_usual_has_a_column_where_it_differs() -> None:
+    """One that is the same everywhere says nothing, and has none."""
+    rows = [a_cell(1), a_cell(1)]
+    for row, linger in zip(rows, (0, 50), strict=True):
+        row.cell.update({"linger.ms": linger, "socket.timeout.ms": 1000})
+    text = printed(rows)
+
+    assert "linger.ms" in text
+    assert "socket" not in text
+
+
+def test_piped_results_are_plain() -> None:
+    """No colours, and no terminal's width to fit."""
+    console = console_for_results(terminal=False)
+
+    assert (console.color_system, console.width > 100) == (None, True)

@@ -1,0 +1,178 @@
+"""A run as a person sees it, with another process in place of the DAG: how it ends, and what an interrupt leaves."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from experiments.spec_sweep import sweeps
+from experiments.sweep_folder import SweepFolder
+from infra.home import Home
+from infra.process import ProcessIdentity
+from infra.waiting import wait_until
+
+PROGRAM = Path(__file__).parents[1] / "standins" / "run_beside.py"
+ONE_CELL = ("run", "quick", "--set", "acks=all", "--set", "fault=leader-pause", "--set", "replication.factor=3", "--set", "partitions=1")
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    """Return a home of the test's own, in a folder with a space in its name."""
+    folder = tmp_path / "a home"
+    folder.mkdir()
+    return Home(folder)
+
+
+class Command:
+    """`ackbench` as a process, and what it left behind."""
+
+    def __init__(self, home: Home, mode: str, *arguments: str) -> None:
+        self.home = home
+        environment = {**os.environ, "ACKBENCH_HOME": str(home.root), "PYTHONUNBUFFERED": "1"}
+        command = [sys.executable, str(PROGRAM), mode, *arguments]
+        self.process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+        self.said = ""
+
+    def under_way(self) -> ProcessIdentity:
+        """Return the run's own child once the run is in mid-trial."""
+        wait_until(lambda: any(sweep.root.joinpath("under-way").exists() for sweep in sweeps(self.home)), awaiting="the run in mid-trial", timeout_s=30)
+        return ProcessIdentity.of(int((self.home.root / "child.pid").read_text()))
+
+    def interrupt(self, number: signal.Signals) -> None:
+        """Send a signal to the command alone, as a shell does not; the terminal's own way is the group, and the run is in none of it."""
+        self.process.send_signal(number)
+
+    def hear(self, words: str) -> None:
+        """Return once the command has said these words on stderr."""
+        assert self.process.stderr
+        while words not in self.said:
+            line = self.process.stderr.readline()
+            assert line, self.said
+            self.said += line
+
+    def ended(self) -> tuple[int, str, str]:
+        """Return exit code, stdout and stderr."""
+        out, err = self.process.communicate(timeout=60)
+        return self.process.returncode, out, self.said + err
+
+    @property
+    def sweep(self) -> SweepFolder:
+        """The one sweep there is."""
+        return sweeps(self.home)[0]
+
+
+Start = Callable[..., Command]
+
+
+@pytest.fixture
+def start(home: Home) -> Iterator[Start]:
+    """Return how to start the command with a stand-in's mode; what is left of it at the end of the test is killed."""
+    started: list[Command] = []
+
+    def run(mode: str, *arguments: str) -> Command:
+        started.append(Command(home, mode, *arguments))
+        return started[-1]
+
+    yield run
+    for command in started:
+        command.process.kill()
+        command.process.communicate()
+
+
+def gone(process: ProcessIdentity) -> bool:
+    """Return once the process is gone."""
+    return wait_until(lambda: not process.is_alive(), awaiting=f"the end of process {process.pid}", timeout_s=10)
+
+
+def test_a_run_that_ends_well_exits_with_0(start: Start) -> None:
+    """Every trial is whole, and where there is no terminal nothing but the sweep's name is said meanwhile."""
+    command = start("ends", *ONE_CELL)
+    code, _, err = command.ended()
+
+    assert (code, command.sweep.pending()) == (0, ())
+    assert err == f"sweep {command.sweep.sweep_id}: 2 trials\n"
+
+
+def test_a_failed_trial_exits_with_1_and_says_why(start: Start) -> None:
+    """The trial's own reason, the log's path and how to go on; no traceback."""
+    command = start("fails", *ONE_CELL)
+    code, _, err = command.ended()
+
+    assert code == 1
+    assert "failed: NodeFailed: node 2 died" in err
+    assert f"log: {command.home.logs / command.sweep.sweep_id / 'airflow.log'}" in err
+    assert f"go on with: ackbench run --resume {command.sweep.sweep_id}" in err
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_an_interrupt_ends_the_run_and_keeps_sealed_trials(start: Start, number: signal.Signals) -> None:
+    """The run tears its cluster down; no process is left; the exit code is the signal's; it says how to go on."""
+    command = start("hangs", *ONE_CELL)
+    child = command.under_way()
+    command.interrupt(number)
+    code, _, err = command.ended()
+
+    assert code == 128 + number
+    assert gone(child)
+    assert (command.home.root / "torn-down").exists()
+    assert len(list(command.sweep.whole_trials())) == 1
+    assert f"1 of 2 trials are whole and kept\ngo on with: ackbench run --resume {command.sweep.sweep_id}" in err
+
+
+def test_an_interrupt_before_the_first_trial_leaves_nothing_running(start: Start) -> None:
+    """While the cluster starts, too."""
+    command = start("waits", *ONE_CELL)
+    child = command.under_way()
+    command.interrupt(signal.SIGINT)
+
+    assert command.ended()[0] == 130
+    assert gone(child)
+
+
+def test_a_second_interrupt_kills_a_run_that_does_not_obey(start: Start) -> None:
+    """Its children die with it, and what is sealed stays."""
+    command = start("deaf", *ONE_CELL)
+    child = command.under_way()
+    command.interrupt(signal.SIGINT)
+    command.hear("stopping")
+    command.interrupt(signal.SIGINT)
+    code, _, err = command.ended()
+
+    assert code == 130
+    assert gone(child)
+    assert "killed; 1 of 2 trials are whole and kept" in err
+
+
+def test_killing_the_command_takes_the_run_with_it(start: Start) -> None:
+    """SIGKILL leaves no time for anything: the kernel ends the run, and `ackbench clean` removes the rest."""
+    command = start("hangs", *ONE_CELL)
+    child = command.under_way()
+    command.process.kill()
+
+    assert gone(child)
+    code, out, _ = start("ends", "clean").ended()
+    assert (code, "removed unfinished trial" in out) == (0, True)
+    assert len(list(command.sweep.whole_trials())) == 1
+
+
+def test_an_interrupted_sweep_goes_on_where_it_was(start: Start) -> None:
+    """The sealed trial is not run again, and in the end every trial is whole."""
+    command = start("hangs", *ONE_CELL)
+    command.under_way()
+    command.interrupt(signal.SIGINT)
+    command.ended()
+    first = next(command.sweep.whole_trials())
+    sealed_ns = (command.sweep.trial(first.trial_id) / "trial.json").stat().st_mtime_ns
+    resumed = start("ends", "run", "--resume", command.sweep.sweep_id)
+    code, _, err = resumed.ended()
+
+    assert (code, command.sweep.pending()) == (0, ())
+    assert "2 trials, 1 already whole" in err
+    assert (command.sweep.trial(first.trial_id) / "trial.json").stat().st_mtime_ns == sealed_ns
