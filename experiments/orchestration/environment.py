@@ -13,16 +13,14 @@ from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import Final
-from urllib.parse import quote
 
 from infra.errors import HarnessError
 from infra.exclusive import exclusively
 from infra.home import CLONE, Home
+from infra.sqlite import sqlite_url
 
 DAGS: Final = CLONE / "dags"
 LOOPBACK: Final = "127.0.0.1"
-LOCK_TIMEOUT_S: Final = 60
-"""How long SQLite waits for another process's write, instead of failing after 5 s."""
 PARALLEL_TASKS: Final = 4
 """Tasks at once under `ackbench up`; trials among them run one at a time whatever this says."""
 
@@ -139,11 +137,6 @@ def _settings(home: Home, database: Path) -> dict[str, str]:
     }
     named = {f"AIRFLOW__{section}__{key}": value for section, keys in sections.items() for key, value in keys.items()}
     return {"AIRFLOW_HOME": str(home.airflow), **named}
-
-
-def sqlite_url(database: Path) -> str:
-    """Return SQLAlchemy's URL of a file; since 2.1 it unquotes the path, so a `%` or `?` in it must be quoted."""
-    return f"sqlite:///{quote(str(database), safe='/ ')}?timeout={LOCK_TIMEOUT_S}"
 
 
 def main() -> None:

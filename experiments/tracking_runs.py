@@ -1,0 +1,140 @@
+"""What a trial and a sweep look like in MLflow: params, metrics and tags as plain values. Pure; `experiments.tracking` sends them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from experiments.ledger.record import Scalar, Status, TrialRecord
+from experiments.plan import TrialSpec
+from experiments.result_models import Latencies, SweepResults, TrialResult
+
+SUMMARY: Final = "summary"
+TRIAL: Final = "trial"
+_NS_PER_MS: Final = 1_000_000
+
+
+@dataclass(frozen=True)
+class RunContent:
+    """One MLflow run."""
+
+    name: str
+    tags: Mapping[str, str]
+    params: Mapping[str, str] = field(default_factory=dict)
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    """`group/name_unit`: MLflow's charts are grouped by what stands before the slash. A value that a trial does not have is left out."""
+    failed: bool = False
+    begin_ms: int | None = None
+    end_ms: int | None = None
+
+    @property
+    def key(self) -> str:
+        """What the run is found again by, within its sweep."""
+        return self.tags["trial_id"]
+
+
+def trial_run(result: TrialResult, spec: TrialSpec, record: TrialRecord | None) -> RunContent:
+    """Return the run of a trial.
+
+    Args:
+        result: what became of it.
+        spec: how it was planned.
+        record: how it ran; `None` when the harness failed it.
+    """
+    return RunContent(
+        name=result.label if spec.repeat == 0 else f"{result.label} #{spec.repeat + 1}",
+        tags=_tags(result, spec),
+        params=_params(spec, record),
+        metrics=dict(_metrics(result, record)),
+        failed=result.status is Status.FAILED,
+        begin_ms=record.phases.load_begin_ns // _NS_PER_MS if record else None,
+        end_ms=record.phases.whole_ns // _NS_PER_MS if record else None,
+    )
+
+
+def summary_run(results: SweepResults, page: str) -> RunContent:
+    """Return the run of a sweep: how many trials ended how, and a page with the table, shown as the run's description.
+
+    Args:
+        results: the sweep's.
+        page: Markdown.
+    """
+    statuses = [trial.status for trial in results.trials]
+    counts = {f"sweep/{status.value}_trials": float(statuses.count(status)) for status in Status}
+    tags = {
+        "sweep_id": results.sweep_id,
+        "experiment": results.experiment,
+        "kind": SUMMARY,
+        "trial_id": SUMMARY,
+        "mlflow.note.content": page,
+        "refused_cells": "\n".join(f"{cell.label}: {cell.refused}" for cell in results.cells if cell.refused),
+    }
+    params = {"seed": str(results.seed), "question": results.question}
+    return RunContent(name=f"{results.sweep_id} (summary)", tags=tags, params=params, metrics={**counts, "sweep/pending_trials": float(len(results.pending))})
+
+
+def _tags(result: TrialResult, spec: TrialSpec) -> dict[str, str]:
+    tags = {
+        "sweep_id": spec.sweep_id,
+        "experiment": spec.experiment,
+        "kind": TRIAL,
+        "trial_id": spec.trial_id,
+        "cell": spec.label,
+        "status": result.status.value,
+        "fault": spec.fault.kind,
+        "fault_evidence": "\n".join(result.fault.evidence),
+        "fault_targets": ",".join(map(str, result.fault.targets)),
+        "reason": result.reason or "",
+    }
+    return {name: value for name, value in tags.items() if value}
+
+
+def _params(spec: TrialSpec, record: TrialRecord | None) -> dict[str, str]:
+    """Return the settings under Kafka's own names: the producer's bare, the others' bare or, where a name is taken, with their scope."""
+    cell = {axis: _text(value) for axis, value in spec.cell.items() if value is not None}
+    params = {**cell, **{name: _text(value) for name, value in spec.producer.items()}}
+    for scope, settings in (("topic", spec.topic), ("consumer", spec.consumer), ("broker", record.broker_settings if record else spec.cluster.broker)):
+        for name, value in settings.items():
+            params[name if name not in params and scope == "topic" else f"{scope}.{name}"] = value
+    workload = {f"workload.{name}": _text(value) for name, value in spec.workload.model_dump().items()}
+    fault = {f"fault.{name}": _text(value) for name, value in spec.fault.parameters.items()}
+    run = {"kafka.version": spec.cluster.kafka_version, "nodes": str(spec.cluster.nodes), "trial_seed": str(spec.seed), "repeat": str(spec.repeat)}
+    return {**params, **workload, **fault, **run, "order": str(spec.order), **({"client": record.client} if record else {})}
+
+
+def _metrics(result: TrialResult, record: TrialRecord | None) -> Iterator[tuple[str, float]]:
+    low, high = result.lost or (None, None)
+    values: dict[str, float | None] = {
+        "records/attempted_records": result.attempted,
+        "records/acked_records": result.acked,
+        "records/rejected_records": result.rejected,
+        "records/unknown_records": result.unknown,
+        "loss/acked_lost_records": low,
+        "loss/at_most_lost_records": high,
+        "duplicates/extra_copies": result.duplicates,
+        "duplicates/duplicated_records": result.duplicated,
+        "availability/longest_gap_ms": result.unavailable_ms,
+        "throughput/acked_per_s": result.throughput_rps,
+        "throughput/offered_per_s": result.offered_rps,
+        "fault/bit": None if result.fault.bit is None else float(result.fault.bit),
+    }
+    yield from ((name, float(value)) for name, value in values.items() if value is not None)
+    if result.fates:
+        yield from ((f"fates/{fate}_records", float(records)) for fate, records in result.fates.model_dump().items())
+    yield from _latencies("latency", result.latency_ms)
+    for phase in ("before", "during", "after"):
+        yield from _latencies(f"latency_{phase}", getattr(result.latency_by_phase_ms, phase))
+    if record:
+        yield from ((f"stages/{stage}_s", seconds) for stage, seconds in record.stages_s.items())
+        yield "generator/lateness_p99_us", max((producer.lateness_us_p99 for producer in record.producers), default=0.0)
+
+
+def _latencies(group: str, latencies: Latencies) -> Iterator[tuple[str, float]]:
+    for name, quantiles in (("ack", latencies.ack), ("e2e", latencies.end_to_end)):
+        if quantiles:
+            yield from ((f"{group}/{name}_{rank}_ms", getattr(quantiles, rank)) for rank in ("p50", "p90", "p99", "p99_9", "max"))
+
+
+def _text(value: Scalar) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
