@@ -54,7 +54,7 @@ class StartupCache:
             WaitTimeout: no cache was written.
         """
         partial = self.file.with_name(f".{self.file.name}.partial")
-        with exclusively(self.file):
+        with exclusively(self.file.with_name(self.name)):
             for remains in (partial, _recording(partial)):
                 remains.unlink(missing_ok=True)
             yield (f"-XX:AOTCacheOutput={partial}",) if self.supported else ()

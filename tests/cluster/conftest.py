@@ -1,0 +1,64 @@
+"""Real clusters for tests: a cache that is made ready once, and one shared cluster a module that is whole again before each test."""
+
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from infra.cluster import ClusterSpec
+from infra.home import Home
+from infra.kafka_ready import ensure_kafka_ready
+from infra.local import LocalCluster, provision
+
+AWKWARD = "clusters in a folder, with a näme that alone is längér than the 108 bytes that the address of a Unix socket may have"
+
+
+@pytest.fixture(scope="session")
+def cache() -> Path:
+    """Jars and start-up caches of the home in use, made when they are missing."""
+    folder = Home.from_environment().cache
+    ensure_kafka_ready(folder, ClusterSpec().kafka_version, print)
+    return folder
+
+
+@pytest.fixture
+def clusters(tmp_path: Path) -> Path:
+    """A folder for a test's own clusters, with a name that is hard on careless code."""
+    folder = tmp_path / AWKWARD
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture(scope="module")
+def shared_cluster(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
+    """Three nodes for a whole module."""
+    cluster = provision(tmp_path_factory.mktemp("clusters") / AWKWARD, cache, "shared", ClusterSpec())
+    yield cluster
+    cluster.destroy()
+
+
+@pytest.fixture
+def cluster(shared_cluster: LocalCluster) -> Iterator[LocalCluster]:
+    """The module's cluster, whole; whatever a test did to its nodes is healed after it."""
+    shared_cluster.wait_until_whole()
+    yield shared_cluster
+    for node_id in shared_cluster.node_ids():
+        shared_cluster.resume(node_id)
+        shared_cluster.start(node_id)
+
+
+@pytest.fixture
+def make_topic(cluster: LocalCluster) -> Callable[[int, int], str]:
+    """Makes a topic of so many partitions and replicas, returns its name once the cluster is whole with it."""
+
+    def make(partitions: int, replicas: int) -> str:
+        name = f"topic-{uuid.uuid4().hex[:8]}"
+        admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers, "log_level": 0})
+        admin.create_topics([NewTopic(name, partitions, replicas)])[name].result(timeout=30)
+        cluster.wait_until_whole()
+        return name
+
+    return make

@@ -1,0 +1,92 @@
+"""Processes are known for good, signalled for certain, and die with their parents."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from infra.errors import HarnessError
+from infra.process import ProcessIdentity, is_alive, is_stopped, kill_and_wait, send, spawn_dying_with_parent
+from infra.waiting import wait_until
+
+SLEEP = [sys.executable, "-c", "import sys; print('up', flush=True); sys.stdin.read()"]
+PARENT = (
+    "import subprocess, sys; from infra.process import spawn_dying_with_parent\n"
+    "child = spawn_dying_with_parent([sys.executable, '-c', 'import sys; sys.stdin.read()'], stdin=subprocess.PIPE)\n"
+    "print(child.pid, flush=True); sys.stdin.read()"
+)
+
+
+def _sleeper() -> subprocess.Popen[bytes]:
+    process: subprocess.Popen[bytes] = spawn_dying_with_parent(SLEEP, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert process.stdout
+    assert process.stdout.readline() == b"up\n"
+    return process
+
+
+def test_a_process_is_known_by_pid_and_start() -> None:
+    """The same pid with another start time is a stranger, and gets no signal."""
+    with _sleeper() as process:
+        known = ProcessIdentity.of(process.pid)
+        stranger = ProcessIdentity(known.pid, known.start_ticks + 1)
+        assert (known.is_alive(), stranger.is_alive()) == (True, False)
+        assert send(stranger, signal.SIGKILL) is False
+        assert process.poll() is None
+        process.kill()
+
+
+def test_a_zombie_is_not_alive() -> None:
+    """A child that ended and was not waited for is still in the process table."""
+    with _sleeper() as process:
+        known = ProcessIdentity.of(process.pid)
+        os.kill(process.pid, signal.SIGKILL)
+        wait_until(lambda: not is_alive(known.pid, known.start_ticks), awaiting="the end", timeout_s=10, every_s=0.01)
+        assert Path(f"/proc/{process.pid}").exists()
+
+
+def test_killing_what_is_gone_says_so() -> None:
+    """Cleaning up twice is no error, and tells what was there."""
+    with _sleeper() as process:
+        known = ProcessIdentity.of(process.pid)
+        assert kill_and_wait(known) is True
+    assert kill_and_wait(known) is False
+    with pytest.raises(HarnessError, match="has ended"):
+        ProcessIdentity.of(known.pid)
+
+
+def test_a_stopped_process_is_seen_to_stand() -> None:
+    """After SIGSTOP each thread is stopped, after SIGCONT none."""
+    with _sleeper() as process:
+        process.send_signal(signal.SIGSTOP)
+        wait_until(lambda: is_stopped(process.pid), awaiting="the stop", timeout_s=10, every_s=0.001)
+        process.send_signal(signal.SIGCONT)
+        wait_until(lambda: not is_stopped(process.pid), awaiting="going on", timeout_s=10, every_s=0.001)
+        process.kill()
+
+
+def test_a_child_dies_with_its_killed_parent() -> None:
+    """SIGKILL leaves the parent no chance to end it: the kernel does."""
+    with subprocess.Popen([sys.executable, "-c", PARENT], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout
+        child = ProcessIdentity.of(int(parent.stdout.readline()))
+        parent.kill()
+        wait_until(lambda: not child.is_alive(), awaiting="the child's end", timeout_s=10, every_s=0.01)
+
+
+def test_a_program_that_does_not_exist_is_told_at_once() -> None:
+    """As `subprocess` itself would, and not by a child that ends."""
+    with pytest.raises(FileNotFoundError, match="no-such-program"):
+        spawn_dying_with_parent(["no-such-program"])
+
+
+def test_a_program_in_a_folder_with_spaces_gets_its_arguments_whole(tmp_path: Path) -> None:
+    """No shell comes in between."""
+    program = tmp_path / "a folder" / "say it"
+    program.parent.mkdir()
+    program.write_text('#!/bin/sh\nprintf "%s|" "$@"\n')
+    program.chmod(0o755)
+    process = spawn_dying_with_parent([program, "one two", "*", ""], stdout=subprocess.PIPE)
+    assert process.communicate()[0] == b"one two|*||"
