@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from standins.clients import RULES
 
 from experiments.errors import ExperimentError
+from experiments.faults import FAULTS
 from experiments.ledger.record import Cell
 from experiments.plan import Plan
 from experiments.spec import catalogue, label_of, load, override, plan
 from experiments.spec_model import Experiment, experiment_of
 from experiments.spec_override import parse_override
 from experiments.spec_yaml import parse
+
+
+EXPERIMENTS = Path(__file__).parents[2] / "docs" / "experiments.md"
 
 
 def experiment(**changes: Any) -> Experiment:
@@ -255,3 +260,20 @@ def test_the_quick_sweep_is_the_one_of_the_readme() -> None:
 
     assert (len(made.trials), len(made.refused)) == (20, 10)
     assert {cell.reason for cell in made.refused} == {"`acks` must be set to `all` when `enable.idempotence` is true"}
+
+
+def test_the_documented_example_is_an_experiment() -> None:
+    """What the documentation shows can be copied and run."""
+    block = EXPERIMENTS.read_text().split("```yaml\n")[1].split("```")[0]
+    example = experiment_of(parse(block, "docs"), "docs")
+
+    assert len(plan(example, "x").trials) == 4 * example.repeats
+
+
+@pytest.mark.parametrize("kind", FAULTS)
+def test_every_fault_is_documented_with_its_parameters(kind: str) -> None:
+    """The table names each with every parameter's default."""
+    row = next(line for line in EXPERIMENTS.read_text().splitlines() if line.startswith(f"| `{kind}` "))
+    parameters = {} if kind == "none" else FAULTS[kind].parameters.model_fields
+
+    assert all(f"`{name}` ({field.default:g})" in row for name, field in parameters.items())
