@@ -17,7 +17,6 @@ from experiments.spec_model import Experiment, experiment_of
 from experiments.spec_override import parse_override
 from experiments.spec_yaml import parse
 
-
 EXPERIMENTS = Path(__file__).parents[2] / "docs" / "experiments.md"
 
 
