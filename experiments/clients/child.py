@@ -7,14 +7,14 @@ wants it, and take nothing with them. Its standard output is the conversation; i
 from __future__ import annotations
 
 import os
-import subprocess
+import select
+import signal
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from experiments.clients.nursery import Birth, bear
 from infra.errors import HarnessError
-from infra.process import spawn_dying_with_parent
 from infra.waiting import wait_until
 
 READY: Final = "ready"
@@ -23,31 +23,35 @@ FINISH: Final = "finish"
 DONE: Final = "done"
 _LAST_LINES: Final = 5
 _EVERY_S: Final = 0.002
+_KILL_TIMEOUT_S: Final = 10.0
+_READ_BYTES: Final = 1 << 16
 
 
 class Child:
-    """A started client. It gets SIGKILL when the thread that started it ends.
+    """A started client; it ends with the run at the latest.
 
     Args:
         name: who it is, for messages: `producer 0`.
-        module: what to run.
-        arguments: for it.
+        birth: which client it is, and its job.
         errors: the file for its standard error.
 
     Raises:
-        OSError: it cannot be started.
+        HarnessError: it cannot be started.
+        OSError: its files cannot be made.
     """
 
-    def __init__(self, name: str, module: str, arguments: Sequence[str], errors: Path) -> None:
-        self.name, self._errors, self._heard = name, errors, b""
-        with errors.open("wb") as file:
-            self._process = spawn_dying_with_parent([sys.executable, "-m", module, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=file)
-        os.set_blocking(self._process.stdout.fileno(), False)  # type: ignore[union-attr]
-
-    @property
-    def pid(self) -> int:
-        """The process's id."""
-        return self._process.pid
+    def __init__(self, name: str, birth: Birth, errors: Path) -> None:
+        self.name, self._errors, self._heard, self._ended = name, errors, b"", False
+        their_input, self._input = os.pipe()
+        self._output, their_output = os.pipe()
+        their_errors = os.open(errors, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        streams = (their_input, their_output, their_errors)
+        try:
+            self.pid, self._pidfd = bear(birth, streams)
+        finally:
+            for descriptor in streams:
+                os.close(descriptor)
+        os.set_blocking(self._output, False)
 
     def hear(self, word: str, timeout_s: float) -> str:
         """Wait for a line that begins with a word; return what follows the word.
@@ -71,37 +75,54 @@ class Child:
             HarnessError: the process has ended.
         """
         try:
-            os.write(self._process.stdin.fileno(), f"{line}\n".encode())  # type: ignore[union-attr]
+            os.write(self._input, f"{line}\n".encode())
         except OSError as error:
             raise HarnessError(f"{self.name} ended before it was told {line!r}; {self._last_errors()}") from error
 
-    def wait(self, timeout_s: float) -> int:
-        """Wait for its end; return its exit code.
+    def wait(self, timeout_s: float) -> None:
+        """Wait for its end.
 
         Raises:
             WaitTimeout: it still runs.
         """
-        wait_until(lambda: self._process.poll() is not None, awaiting=f"the end of {self.name}", timeout_s=timeout_s, every_s=_EVERY_S)
-        return self._process.returncode
+        wait_until(self._has_ended, awaiting=f"the end of {self.name}", timeout_s=timeout_s, every_s=_EVERY_S)
 
     def kill(self) -> None:
-        """SIGKILL, and wait until it is gone; nothing, when it has ended already."""
-        self._process.kill()
-        self._process.wait()
-        for pipe in (self._process.stdin, self._process.stdout):
-            if pipe is not None:
-                pipe.close()
+        """SIGKILL, and wait until it is gone; nothing, when it has ended already.
+
+        Raises:
+            WaitTimeout: the kernel did not end it.
+        """
+        if self._pidfd < 0:
+            return
+        if not self._has_ended():
+            signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
+            self.wait(_KILL_TIMEOUT_S)
+        for descriptor in (self._pidfd, self._input, self._output):
+            os.close(descriptor)
+        self._pidfd = -1
+
+    def _has_ended(self) -> bool:
+        """A pidfd is readable once its process has ended (pidfd_open(2))."""
+        self._ended = self._ended or bool(select.select([self._pidfd], [], [], 0)[0])
+        return self._ended
 
     def _line(self) -> str | None:
-        ended = self._process.poll() is not None
-        self._heard += self._process.stdout.read() or b""  # type: ignore[union-attr]
+        ended = self._has_ended()
+        self._heard += self._said()
         line, newline, rest = self._heard.partition(b"\n")
         if newline:
             self._heard = rest
             return line.decode()
         if ended:
-            raise HarnessError(f"{self.name} ended with exit code {self._process.returncode}; {self._last_errors()}")
+            raise HarnessError(f"{self.name} ended early; {self._last_errors()}")
         return None
+
+    def _said(self) -> bytes:
+        try:
+            return os.read(self._output, _READ_BYTES)
+        except BlockingIOError:
+            return b""
 
     def _last_errors(self) -> str:
         lines = self._errors.read_text(errors="replace").splitlines()[-_LAST_LINES:]

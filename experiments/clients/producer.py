@@ -16,6 +16,7 @@ from pydantic import Field, model_validator
 
 from experiments.clients.attempts import AttemptsFile
 from experiments.clients.child import BEGIN, DONE, READY, Child
+from experiments.clients.nursery import Birth
 from experiments.clients.settings import delivery_timeout_ms
 from experiments.clients.value import HEADER_BYTES, MAX_PRODUCER
 from experiments.clock import anchor_ns
@@ -44,6 +45,7 @@ class ProducerJob(Frozen):
     token: Annotated[int, Field(ge=0, lt=2**63)]
     folder: Path
     """Where its ledger, log and errors are written."""
+    warm_up_timeout_s: Annotated[float, Field(gt=0)] = 30.0
     anchor_ns: int = Field(default_factory=anchor_ns)
     """The parent's: all processes of a trial count time from one anchor."""
 
@@ -86,7 +88,7 @@ class ProducerProcess:
         self._ledger = AttemptsFile.create(job.ledger, job.records)
         path = job.folder / f"producer-{job.producer}.json"
         path.write_text(job.model_dump_json())
-        self._child = Child(f"producer {job.producer}", "experiments.clients.producer_main", [str(path)], job.folder / f"producer-{job.producer}.errors")
+        self._child = Child(f"producer {job.producer}", Birth(role="producer", job=path), job.folder / f"producer-{job.producer}.errors")
 
     @classmethod
     def start(cls, job: ProducerJob) -> ProducerProcess:

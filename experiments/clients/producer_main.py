@@ -22,7 +22,6 @@ from experiments.ledger.record import ProducerSummary
 from infra.errors import AckbenchError, HarnessError
 from infra.waiting import wait_until
 
-WARM_UP_TIMEOUT_S: Final = 30.0
 TIMEOUT_SCAN_S: Final = 2.0
 """librdkafka looks for records that are past their timeout once a second; twice that is late enough."""
 _SLICE_MS: Final = 100
@@ -59,14 +58,14 @@ def _warm_up(client: Client, job: ProducerJob, ledger: AttemptsFile) -> None:
     Raises:
         HarnessError: a warm-up record was not accepted or not acknowledged.
     """
-    client.leaders(job.topic, WARM_UP_TIMEOUT_S)
-    partitions = range(len(client.leaders(job.warm_up_topic, WARM_UP_TIMEOUT_S)))
+    client.leaders(job.topic, job.warm_up_timeout_s)
+    partitions = range(len(client.leaders(job.warm_up_topic, job.warm_up_timeout_s)))
     for partition in partitions:
         _send_warm_up_record(client, job.warm_up_topic, partition)
     wait_until(
         lambda: client.poll(_SLICE_MS) >= 0 and bool(ledger.header["warmed"][0] >= len(partitions)),
         awaiting=f"{len(partitions)} warm-up records to settle",
-        timeout_s=WARM_UP_TIMEOUT_S,
+        timeout_s=job.warm_up_timeout_s,
         every_s=0,
         seen=lambda: f"{ledger.header['warmed'][0]} settled",
     )
@@ -116,7 +115,3 @@ def _summary(job: ProducerJob, ledger: AttemptsFile) -> ProducerSummary:
         lateness_us_p99=p99,
         lateness_us_max=highest,
     )
-
-
-if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1])))

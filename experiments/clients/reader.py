@@ -12,6 +12,7 @@ from pydantic import Field
 
 from experiments.clients.child import DONE, FINISH, READY, Child
 from experiments.clients.final_read import read_log
+from experiments.clients.nursery import Birth
 from experiments.clients.producer import START_TIMEOUT_S
 from experiments.clock import anchor_ns
 from experiments.ledger.record import Frozen
@@ -73,7 +74,7 @@ class ReaderProcess:
         self.job = job
         path = job.folder / f"reader-{job.consumer}.json"
         path.write_text(job.model_dump_json())
-        self._child = Child(f"reader {job.consumer}", "experiments.clients.reader_main", [str(path)], job.folder / f"reader-{job.consumer}.errors")
+        self._child = Child(f"reader {job.consumer}", Birth(role="reader", job=path), job.folder / f"reader-{job.consumer}.errors")
 
     @classmethod
     def start(cls, job: ReaderJob) -> ReaderProcess:

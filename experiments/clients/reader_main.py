@@ -63,7 +63,3 @@ def _finish(consumer: Consumer, rows: ReadsFile, to: ReadTo) -> Ending:
 def _told() -> bool:
     """Whether the parent has said something, or has gone."""
     return bool(select.select([sys.stdin], [], [], 0)[0])
-
-
-if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1])))
