@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Final
 
 from experiments.plan import Plan, TrialSpec
-from experiments.sweep_folder import FAILED, PARTIAL, Doing, SweepFolder
+from experiments.sweep_folder import Doing, SweepFolder
 
 TRIAL_OVERHEAD_S: Final = 5.0
 """What a trial costs beside its load, until the first one has told."""
@@ -52,15 +52,17 @@ class Watcher:
     def __init__(self, sweep: SweepFolder, plan: Plan) -> None:
         self._sweep, self._plan = sweep, plan
         self._labels = {trial.trial_id: trial.label for trial in plan.trials}
+        self._failed_before = {trial_id: self._failed_at_ns(trial_id) for trial_id in self._labels}
         self._done_before = len(self._ended())
         self._trials_began_s: float | None = None
+        self._trials_ended_s: float | None = None
 
     def look(self) -> Progress:
         """Return how far the sweep is now."""
         ended, doing = self._ended(), self._sweep.doing()
         return Progress(
             done=len(ended),
-            failed=sum(1 for trial_id in ended if self._sweep.failed(trial_id).exists()),
+            failed=sum(1 for trial_id in ended if not self._sweep.trial(trial_id).exists()),
             total=len(self._plan.trials),
             trial=self._labels.get(doing.trial_id or "") if doing else None,
             what=said(doing),
@@ -68,12 +70,17 @@ class Watcher:
         )
 
     def _ended(self) -> frozenset[str]:
-        """The ids of the planned trials that are whole or failed."""
+        """The ids of the planned trials that are whole, or failed since the watch began: an earlier failure is run again."""
+        return frozenset(trial_id for trial_id in self._labels if self._sweep.trial(trial_id).exists() or self._has_failed(trial_id))
+
+    def _has_failed(self, trial_id: str) -> bool:
+        return self._failed_at_ns(trial_id) not in {None, self._failed_before[trial_id]}
+
+    def _failed_at_ns(self, trial_id: str) -> int | None:
         try:
-            names = {path.name.removesuffix(FAILED) for path in (self._sweep.root / "trials").iterdir() if not path.name.endswith(PARTIAL)}
+            return self._sweep.failed(trial_id).stat().st_mtime_ns
         except FileNotFoundError:
-            names = set()
-        return frozenset(names & self._labels.keys())
+            return None
 
     def _left_s(self, ended: frozenset[str], doing: Doing | None) -> float:
         now_s = time.monotonic()
@@ -81,6 +88,9 @@ class Watcher:
             self._trials_began_s = now_s
         spent_s = 0.0 if self._trials_began_s is None else now_s - self._trials_began_s
         waiting = [trial for trial in self._plan.trials if trial.trial_id not in ended]
+        if not waiting:
+            self._trials_ended_s = self._trials_ended_s or now_s
+            return max(TAIL_S - (now_s - self._trials_ended_s), 1.0)
         return seconds_left(waiting, finished=len(ended) - self._done_before, spent_s=spent_s)
 
 
@@ -88,13 +98,11 @@ def seconds_left(waiting: list[TrialSpec], *, finished: int, spent_s: float) -> 
     """Return an estimate of the time until the results are there.
 
     Args:
-        waiting: the trials that have not ended, the one under way among them.
+        waiting: the trials that have not ended, the one under way among them; at least one.
         finished: how many ended since the watch began.
         spent_s: how long trials have been running since then; what the one under way has used is in it.
     """
     expected_s = [trial.workload.duration_s + TRIAL_OVERHEAD_S for trial in waiting]
-    if not waiting:
-        return TAIL_S
     if finished == 0:
         return max(sum(expected_s) - spent_s, sum(expected_s[1:])) + TAIL_S
     return len(waiting) * spent_s / (finished + 0.5) + TAIL_S  # half of the one under way is over, on average

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -52,12 +53,26 @@ def test_progress_counts_what_is_whole_and_what_failed(tmp_path: Path) -> None:
     sweep, plan = a_sweep(tmp_path)
     sweep.partial("000-abcdef").mkdir()
     seal(sweep.partial("000-abcdef"), sweep.trial("000-abcdef"), a_record(), no_rows())
+    watcher = Watcher(sweep, plan)
     sweep.failed("001-abcdef").mkdir()
     sweep.partial("002-abcdef").mkdir()
     sweep.say("trial", "waiting for the full ISR", "002-abcdef")
-    seen = Watcher(sweep, plan).look()
+    seen = watcher.look()
 
     assert (seen.done, seen.failed, seen.total, seen.trial, seen.what) == (2, 1, 3, "cell 2", "waiting for the full ISR")
+
+
+def test_a_trial_that_failed_before_is_still_to_do(tmp_path: Path) -> None:
+    """A sweep that is gone on with runs it again; when it fails again, it has ended."""
+    sweep, plan = a_sweep(tmp_path)
+    failed = sweep.failed("001-abcdef")
+    failed.mkdir()
+    watcher = Watcher(sweep, plan)
+    before = watcher.look()
+    os.utime(failed)
+    after = watcher.look()
+
+    assert (before.done, before.failed, after.done, after.failed) == (0, 0, 1, 1)
 
 
 def test_before_anything_was_said_airflow_is_starting(tmp_path: Path) -> None:
@@ -74,7 +89,6 @@ def test_the_time_left_is_planned_first_and_measured_later() -> None:
 
     assert seconds_left(waiting, finished=0, spent_s=0) == planned_s + TAIL_S
     assert seconds_left(waiting, finished=4, spent_s=90) == 2 * 20 + TAIL_S
-    assert seconds_left([], finished=4, spent_s=90) == TAIL_S
 
 
 def test_the_time_left_does_not_run_below_the_trials_that_wait() -> None:
