@@ -1,0 +1,204 @@
+"""What is produced on real brokers is read back exactly, also while brokers die."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from experiments.clients import admin
+from experiments.clients.final_read import read_log
+from experiments.clients.producer import ProducerJob, attempts_table, producing
+from experiments.clients.reader import ReaderJob, reading, reads_table
+from experiments.clients.settings import consumer_settings, producer_settings
+from experiments.clients.value import Mark, Origin, decode, encode
+from experiments.clock import now_ns
+from experiments.ledger.schema import ACKED
+from infra.errors import HarnessError
+from infra.local import LocalCluster
+from infra.waiting import wait_until
+
+pytestmark = pytest.mark.cluster
+TOKEN = 4711
+SAFE = {"acks": "all", "enable.idempotence": "true"}
+
+
+@pytest.fixture
+def job_for(cluster: LocalCluster, tmp_path: Path) -> Callable[..., ProducerJob]:
+    """Makes jobs for a topic, the warm-up topic made."""
+    admin.ensure_topic(cluster.bootstrap_servers, "warm-up", partitions=6, replication_factor=1)
+
+    def make(topic: str, settings: Mapping[str, str], **changes: object) -> ProducerJob:
+        fixed: dict[str, object] = {"producer": 1, "bootstrap_servers": cluster.bootstrap_servers, "topic": topic, "warm_up_topic": "warm-up"}
+        usual = {"records": 20_000, "rate_records_per_s": 10_000, "record_size_bytes": 100, "keys": 16, "token": TOKEN, "folder": tmp_path}
+        return ProducerJob.model_validate({**fixed, **usual, "settings": producer_settings(settings), **changes})
+
+    return make
+
+
+def produced(job: ProducerJob) -> pa.Table:
+    """Run a producer to its end."""
+    with producing(job) as producer:
+        producer.wait_ready()
+        producer.begin(now_ns() + 50_000_000)
+        producer.wait_done(60)
+    return attempts_table(job)
+
+
+def log_of(cluster: LocalCluster, topic: str) -> pa.Table:
+    """Read all there is."""
+    return read_log(cluster.bootstrap_servers, topic, admin.end_offsets(cluster.bootstrap_servers, topic), TOKEN, consumer_settings({}), 60)
+
+
+def places(table: pa.Table) -> set[tuple[int, int, int]]:
+    """Where each record is: seq, partition, offset."""
+    return set(zip(table["seq"].to_pylist(), table["partition"].to_pylist(), table["offset"].to_pylist(), strict=True))
+
+
+@pytest.mark.parametrize("settings", [SAFE, {"acks": "1"}])
+def test_what_is_produced_is_read_back_exactly(
+    cluster: LocalCluster, make_topic: Callable[[int, int], str], job_for: Callable[..., ProducerJob], settings: dict[str, str]
+) -> None:
+    """Each acknowledged record is at the very partition and offset that its producer was told."""
+    topic = make_topic(3, 3)
+    attempts = produced(job_for(topic, settings))
+    log = log_of(cluster, topic)
+    assert pc.unique(attempts["outcome"]).to_pylist() == [ACKED]
+    assert places(attempts) == places(log)
+    assert pc.unique(log["producer"]).to_pylist() == [1]
+    assert pc.all(log["intact"]).as_py()
+
+
+def test_keys_and_values_arrive_as_they_were_meant(cluster: LocalCluster, make_topic: Callable[[int, int], str], job_for: Callable[..., ProducerJob]) -> None:
+    """Read by confluent-kafka's own consumer: seq modulo 16 as 8 bytes, and a value that the reference decodes."""
+    topic = make_topic(1, 1)
+    attempts = produced(job_for(topic, SAFE, records=200, record_size_bytes=61))
+    consumer = Consumer({"bootstrap.servers": cluster.bootstrap_servers, "group.id": "test", "log_level": 0})
+    consumer.assign([TopicPartition(topic, 0, 0)])
+    messages = consumer.consume(200, timeout=30)
+    consumer.close()
+    assert [int.from_bytes(message.key() or b"", "big") for message in messages] == [seq % 16 for seq in range(200)]
+    intended = attempts["intended_ns"].to_pylist()
+    assert [decode(message.value() or b"", TOKEN) for message in messages] == [(Origin.OURS, Mark(1, seq, intended[seq], TOKEN)) for seq in range(200)]
+
+
+def test_records_without_keys_carry_none(cluster: LocalCluster, make_topic: Callable[[int, int], str], job_for: Callable[..., ProducerJob]) -> None:
+    """Neither in the log nor in the ledger."""
+    topic = make_topic(1, 1)
+    attempts = produced(job_for(topic, SAFE, records=50, keys=0))
+    consumer = Consumer({"bootstrap.servers": cluster.bootstrap_servers, "group.id": "test", "log_level": 0})
+    consumer.assign([TopicPartition(topic, 0, 0)])
+    messages = consumer.consume(50, timeout=30)
+    consumer.close()
+    assert {message.key() for message in messages} == {None}
+    assert attempts["key"].null_count == 50
+
+
+def test_without_acknowledgements_no_offset_is_known(cluster: LocalCluster, make_topic: Callable[[int, int], str], job_for: Callable[..., ProducerJob]) -> None:
+    """acks=0 with batches of thousands: every record is "acked", none has an offset, and all are in the log of brokers that live."""
+    topic = make_topic(1, 1)
+    attempts = produced(job_for(topic, {"acks": "0", "linger.ms": "500"}, rate_records_per_s=0))
+    assert pc.unique(attempts["outcome"]).to_pylist() == [ACKED]
+    assert attempts["offset"].null_count == attempts.num_rows
+    assert sorted(log_of(cluster, topic)["seq"].to_pylist()) == list(range(20_000))
+
+
+def test_records_of_other_origin_and_damaged_ones_are_told_apart(cluster: LocalCluster, make_topic: Callable[[int, int], str]) -> None:
+    """Through a real broker, whose own checksums do not cover what the producer damaged."""
+    topic = make_topic(1, 3)
+    damaged = bytearray(encode(Mark(1, 1, 2, TOKEN), 100))
+    damaged[70] ^= 4
+    producer = Producer({"bootstrap.servers": cluster.bootstrap_servers, "log_level": 0})
+    for content in (encode(Mark(1, 0, 2, TOKEN), 100), bytes(damaged), encode(Mark(1, 2, 2, TOKEN + 1), 100), b"of nobody"):
+        producer.produce(topic, content, partition=0)
+    assert producer.flush(30) == 0
+    log = log_of(cluster, topic)
+    assert log["seq"].to_pylist() == [0, None, None, None]
+    assert log["intact"].to_pylist() == [True, False, True, True]
+
+
+def test_offsets_that_hold_no_record_are_passed_over(cluster: LocalCluster, make_topic: Callable[[int, int], str]) -> None:
+    """A committed and an aborted transaction: their markers take offsets, the last one at the very end."""
+    topic = make_topic(1, 3)
+    producer = Producer({"bootstrap.servers": cluster.bootstrap_servers, "transactional.id": topic, "log_level": 0})
+    producer.init_transactions(30)
+    for end in (producer.commit_transaction, producer.abort_transaction):
+        producer.begin_transaction()
+        producer.produce(topic, encode(Mark(1, 0, 2, TOKEN), 100), partition=0)
+        producer.flush(30)
+        end(30)
+    ends = {0: 4}
+    wait_until(
+        lambda: admin.end_offsets(cluster.bootstrap_servers, topic) == ends, awaiting="the marker, which brokers write after they answered", timeout_s=30
+    )
+    committed = read_log(cluster.bootstrap_servers, topic, ends, TOKEN, consumer_settings({"isolation.level": "read_committed"}), 60)
+    everything = read_log(cluster.bootstrap_servers, topic, ends, TOKEN, consumer_settings({"isolation.level": "read_uncommitted"}), 60)
+    assert committed["offset"].to_pylist() == [0]
+    assert everything["offset"].to_pylist() == [0, 2]
+
+
+def test_the_log_is_read_to_its_end_while_a_broker_is_dead(
+    cluster: LocalCluster, make_topic: Callable[[int, int], str], job_for: Callable[..., ProducerJob]
+) -> None:
+    """Two of three replicas are left, and a new leader serves the rest."""
+    topic = make_topic(3, 3)
+    attempts = produced(job_for(topic, SAFE))
+    ends = admin.end_offsets(cluster.bootstrap_servers, topic)
+    cluster.kill(cluster.describe([topic]).of(topic)[0].leader or 1)
+    log = read_log(cluster.bootstrap_servers, topic, ends, TOKEN, consumer_settings({}), 60)
+    assert places(log) == places(attempts)
+
+
+def test_a_reader_reads_along_through_the_death_of_a_leader(
+    cluster: LocalCluster, make_topic: Callable[[int, int], str], job_for: Callable[..., ProducerJob], tmp_path: Path
+) -> None:
+    """Everything that was acknowledged is read, each record after it was due."""
+    topic = make_topic(3, 3)
+    servers = cluster.bootstrap_servers
+    job = job_for(topic, SAFE, records=40_000)
+    reader_job = ReaderJob(bootstrap_servers=servers, topic=topic, partitions=3, settings=consumer_settings({}), token=TOKEN, folder=tmp_path)
+    with producing(job) as producer, reading(reader_job) as reader:
+        reader.wait_ready()
+        producer.wait_ready()
+        producer.begin(now_ns())
+        wait_until(lambda: producer.progress().acked > 5_000, awaiting="5,000 acknowledgements", timeout_s=30)
+        dead = cluster.kill(cluster.describe([topic]).of(topic)[0].leader or 1)
+        producer.wait_done(90)
+        cluster.start(dead.node_id)
+        cluster.wait_until_whole()
+        ends = admin.end_offsets(servers, topic)
+        ending = reader.finish(ends, 60)
+    attempts, reads = attempts_table(job), reads_table(reader_job)
+    acked = attempts.filter(pc.equal(attempts["outcome"], ACKED))
+    assert ending.at_end
+    assert set(acked["seq"].to_pylist()) <= set(reads["seq"].to_pylist())
+    assert pc.all(pc.greater_equal(reads["received_ns"], reads["intended_ns"])).as_py()
+    assert acked.num_rows == 40_000
+
+
+def test_a_topic_kafka_refuses_is_refused_with_its_own_text(cluster: LocalCluster) -> None:
+    """More replicas than brokers."""
+    with pytest.raises(HarnessError, match="INVALID_REPLICATION_FACTOR"):
+        admin.create_topic(cluster.bootstrap_servers, "too-many", partitions=1, replication_factor=4)
+
+
+def test_a_topic_is_made_whole_and_deleted_once(cluster: LocalCluster) -> None:
+    """With its configuration; deleting what is not there is no error, asking for its ends is one."""
+    servers = cluster.bootstrap_servers
+    admin.create_topic(servers, "made", partitions=4, replication_factor=3, config={"min.insync.replicas": "2"})
+    assert admin.end_offsets(servers, "made") == {0: 0, 1: 0, 2: 0, 3: 0}
+    admin.delete_topic(servers, "made")
+    admin.delete_topic(servers, "made")
+    wait_until(lambda: _is_gone(servers, "made"), awaiting="the topic to be gone", timeout_s=30)
+
+
+def _is_gone(servers: str, topic: str) -> bool:
+    try:
+        admin.end_offsets(servers, topic)
+    except HarnessError as error:
+        return f"there is no topic {topic}" in str(error)
+    return False
