@@ -1,4 +1,4 @@
-"""One DAG for each experiment of the catalogue that has a schedule: the same tasks as `ackbench_sweep`, begun by the clock (UTC)."""
+"""One Airflow DAG for each experiment of the catalogue that has a schedule: the tasks of `ackbench_sweep`, begun by the clock (UTC)."""
 
 from experiments.orchestration.dag import sweep_dag
 from experiments.spec_catalog import catalogue

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from airflow.sdk import dag, get_current_context, setup, task, teardown
+from airflow.sdk import dag, get_current_context, task
 from airflow.sdk.definitions.dag import DAG
 
 from experiments.faults import FAULTS
@@ -24,7 +24,7 @@ BEGUN_FIRST: Final[dict[str, Any]] = {"weight_rule": "absolute", "priority_weigh
 def sweep_dag(dag_id: str, *, experiment: str, doc: str, schedule: str | None = None, display_name: str | None = None) -> DAG:
     """Return the DAG that runs a sweep.
 
-    plan -> provision -> trial (one mapped task a trial, one at a time) -> measure -> track -> verify; destroy is provision's teardown.
+    plan -> turns, provision -> trial (one mapped task a trial, one at a time) -> measure -> track -> verify; destroy is provision's teardown.
     A trial is never retried: a failed one that is run again until it passes is survivorship bias.
 
     Args:
@@ -48,10 +48,9 @@ def sweep_dag(dag_id: str, *, experiment: str, doc: str, schedule: str | None = 
         tags=["ackbench", "scheduled" if schedule else "ad hoc"],
     )
     def sweep() -> None:
-        planned: Any = plan()
-        sweep_id = planned["sweep_id"]
+        sweep_id = plan()
         provisioned = provision(sweep_id)
-        trials = trial.partial(sweep_id=sweep_id).expand(turn=planned["turns"])
+        trials = trial.partial(sweep_id=sweep_id).expand(turn=turns(sweep_id))
         provisioned >> trials >> destroy(sweep_id).as_teardown(setups=provisioned)
         measured = measure(sweep_id)
         trials >> measured >> track(sweep_id) >> verify(sweep_id)
@@ -59,16 +58,22 @@ def sweep_dag(dag_id: str, *, experiment: str, doc: str, schedule: str | None = 
     return sweep()
 
 
-@task(multiple_outputs=True)
-def plan(**context: Any) -> dict[str, Any]:
+@task
+def plan(**context: Any) -> str:
     """Write the sweep's folder, or find the one that is named."""
     from experiments.orchestration import steps
 
-    sweep_id = steps.plan_sweep(context["params"])
-    return {"sweep_id": sweep_id, "turns": steps.turns(sweep_id)}
+    return steps.plan_sweep(context["params"])
 
 
-@setup
+@task
+def turns(sweep_id: str) -> list[int]:
+    """Count the trials that are to be run; Airflow maps over the return value of a task and nothing else."""
+    from experiments.orchestration import steps
+
+    return steps.turns(sweep_id)
+
+
 @task(pool=MACHINE_POOL)
 def provision(sweep_id: str) -> str:
     """Start the cluster."""
@@ -110,7 +115,6 @@ def verify(sweep_id: str) -> None:
     steps.verify(sweep_id)
 
 
-@teardown
 @task
 def destroy(sweep_id: str) -> None:
     """Take the cluster down."""

@@ -1,0 +1,46 @@
+"""Airflow on a database of its own, and a world without brokers, Spark and MLflow for the DAG to run in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from standins.sweeping import MemoryWorld
+
+from experiments.orchestration import steps
+from experiments.orchestration.environment import DAGS, airflow_environment, new_database
+from infra.home import Home
+
+
+@pytest.fixture(scope="session")
+def airflow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
+    """Make Airflow's environment before anything imports it: it reads its settings then, and never again."""
+    home = Home(tmp_path_factory.mktemp("air flow"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ACKBENCH_HOME", str(home.root))
+        for name, value in airflow_environment(home, new_database(home, "tests")).items():
+            patch.setenv(name, value)
+        yield home
+
+
+@pytest.fixture(scope="session")
+def dags(airflow: Home) -> Any:
+    """All DAGs, parsed as a scheduler does."""
+    del airflow
+    from airflow.dag_processing.dagbag import DagBag
+
+    return DagBag(dag_folder=str(DAGS))
+
+
+@pytest.fixture
+def world(airflow: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MemoryWorld:
+    """A home of the test's own, and stand-ins for all that is heavy."""
+    del airflow
+    monkeypatch.setenv("ACKBENCH_HOME", str(tmp_path))
+    monkeypatch.setenv(steps.EMBEDDED, "1")
+    monkeypatch.setattr(steps, "RUN", steps.Run())
+    world = MemoryWorld(Home(tmp_path))
+    world.take_the_place_of(monkeypatch.setattr)
+    return world
