@@ -59,7 +59,12 @@ def print_cells(console: Console, rows: Sequence[CellResult]) -> None:
         console.print(table, width=max(wanted, console.width), crop=False, highlight=False)  # too wide is wrapped by the terminal; nothing is cut
         console.print()
     for line in refusals(rows):
-        console.print(line, highlight=False, markup=False, soft_wrap=True)
+        print_text(console, line, wrap=console.is_terminal)
+
+
+def print_text(console: Console, text: str, *, wrap: bool) -> None:
+    """Print text as it is, wrapped between words or not at all."""
+    console.print(text, highlight=False, markup=False, emoji=False, soft_wrap=not wrap)
 
 
 def refusals(rows: Sequence[CellResult]) -> tuple[str, ...]:

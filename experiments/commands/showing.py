@@ -12,7 +12,7 @@ from experiments.result_models import SweepResults
 from experiments.results import read_results
 from experiments.spec_sweep import find_sweep
 from experiments.sweep_folder import SweepFolder
-from experiments.tables import console_for_results, print_cells
+from experiments.tables import console_for_results, print_cells, print_text
 from infra.home import Home
 
 
@@ -49,11 +49,12 @@ def measure_again(home: Home, named: str) -> int:
 
 def print_results(sweep: SweepFolder) -> None:
     """Print the question, the table, and what else a reader must know: what is void, failed, not run or not measured."""
-    results = read_results(sweep)
-    click.echo(f"{results.question.strip()}\n")
-    print_cells(console_for_results(terminal=sys.stdout.isatty()), results.cells)
+    results, terminal = read_results(sweep), sys.stdout.isatty()
+    console = console_for_results(terminal=terminal)
+    print_text(console, f"{results.question.strip()}\n", wrap=terminal)
+    print_cells(console, results.cells)
     for line in remarks(results):
-        click.echo(line)
+        print_text(console, line, wrap=terminal)
 
 
 def remarks(results: SweepResults) -> Iterator[str]:
