@@ -16,6 +16,7 @@ from experiments.ledger.schema import ACKED
 from spark_jobs.blocks import BLOCK, bits, with_block
 
 _PARTS: Final = ("trial_id", "measure", "phase")
+_SLOT_BITS: Final = 10
 
 
 def ack_latencies(attempts: DataFrame) -> DataFrame:
@@ -61,23 +62,72 @@ def end_to_end_latencies(reads: DataFrame) -> DataFrame:
     return ours.select("trial_id", sf.lit(Measure.END_TO_END.value).alias("measure"), "intended_ns", sf.col("received_ns").alias("end_ns"))
 
 
-def histogram(latencies: DataFrame, phases: DataFrame) -> DataFrame:
-    """Count latencies by trial, measure, phase and whole microsecond.
+def whole_us(latencies: DataFrame, phases: DataFrame) -> DataFrame:
+    """Cut latencies to whole microseconds, downwards also below zero, and say in which phase the record was intended.
 
     Args:
         latencies: trial_id, measure, intended_ns, end_ns.
         phases: trial_id, fault_begin_ns, fault_end_ns, a row a trial.
 
     Returns:
-        trial_id, measure, phase (null: a trial without fault), us, records.
+        trial_id, measure, phase (null: a trial without fault), us.
     """
+    us = sf.expr("(end_ns - intended_ns - pmod(end_ns - intended_ns, 1000L)) div 1000L")
+    marked = latencies.join(sf.broadcast(phases.select("trial_id", "fault_begin_ns", "fault_end_ns")), "trial_id")
+    return marked.select("trial_id", "measure", _phase().alias("phase"), us.alias("us"))
+
+
+def coarse(latencies: DataFrame) -> DataFrame:
+    """Cut latencies further down to slots of a millisecond or so, told by their lower bound.
+
+    Args:
+        latencies: of `whole_us`; the same columns are returned.
+    """
+    return latencies.withColumn("us", _slot())
+
+
+def coarse_but(latencies: DataFrame, fine_slots: DataFrame) -> DataFrame:
+    """Cut latencies down to slots, all but those in some.
+
+    Args:
+        latencies: of `whole_us`; the same columns are returned.
+        fine_slots: trial_id, measure, slot (its lower bound, microseconds).
+    """
+    fine = sf.broadcast(fine_slots.withColumn("fine", sf.expr("true")))
     return (
-        latencies.join(sf.broadcast(phases.select("trial_id", "fault_begin_ns", "fault_end_ns")), "trial_id")
-        .select("trial_id", "measure", _phase().alias("phase"), _whole_us().alias("us"))
-        .groupBy(*_PARTS, "us")
-        .agg(sf.count("*").alias("records"))
-        .select(*_PARTS, "us", "records")
+        latencies.withColumn("slot", _slot())
+        .join(fine, ["trial_id", "measure", "slot"], "left")
+        .select(*_PARTS, sf.when(sf.col("fine"), sf.col("us")).otherwise(sf.col("slot")).alias("us"))
     )
+
+
+def _slot() -> Column:
+    return sf.shiftleft(sf.shiftright("us", _SLOT_BITS), _SLOT_BITS)
+
+
+def histogram(latencies: DataFrame) -> DataFrame:
+    """Count equal latencies.
+
+    Args:
+        latencies: trial_id, measure, phase, us.
+
+    Returns:
+        trial_id, measure, phase, us, records.
+    """
+    return latencies.groupBy(*_PARTS, "us").agg(sf.count("*").alias("records")).select(*_PARTS, "us", "records")
+
+
+def slots_of(found: DataFrame) -> DataFrame:
+    """Return the slots that quantiles lie in.
+
+    Args:
+        found: of `quantiles`, over `coarse` latencies.
+
+    Returns:
+        trial_id, measure, slot; each once.
+    """
+    slots = sf.array(*(f"{name}_us" for name in QUANTILES))
+    return found.select("trial_id", "measure", sf.explode(slots).alias("slot")).distinct()
 
 
 def _phase() -> Column:
@@ -85,11 +135,6 @@ def _phase() -> Column:
     intended = sf.col("intended_ns")
     before, after = intended < sf.col("fault_begin_ns"), intended >= sf.col("fault_end_ns")
     return sf.when(sf.col("fault_begin_ns").isNull(), None).when(before, Phase.BEFORE).when(after, Phase.AFTER).otherwise(Phase.DURING)
-
-
-def _whole_us() -> Column:
-    """The latency cut to whole microseconds, downwards also below zero."""
-    return sf.expr("(end_ns - intended_ns - pmod(end_ns - intended_ns, 1000L)) div 1000L")
 
 
 def quantiles(counted: DataFrame) -> DataFrame:

@@ -1,0 +1,47 @@
+"""One Spark session for all tests of this folder; a JVM start costs more than any of them."""
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+from infra.home import Home
+from infra.jvm import spark_java_home
+from infra.startup_cache import option_text
+from spark_jobs.ledgers import open_ledgers
+from spark_jobs.planted import PlantedTrial
+from spark_jobs.session import SessionRequest, spark_session
+from spark_jobs.sweep import results
+
+FAST_START = ("-XX:+UseSerialGC", "-XX:-UsePerfData", "-XX:TieredStopAtLevel=1")
+
+Measured = dict[str, pa.Table]
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """A session of this machine's JVM, its files in a temporary folder."""
+    work = tmp_path_factory.mktemp("spark")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("JAVA_HOME", str(spark_java_home(Home(work).cache)))
+        patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
+        patch.setenv("SPARK_HOME", os.environ.get("SPARK_HOME", ""))
+        patch.delenv("SPARK_HOME")
+        with spark_session(SessionRequest(work / "work", work / "spark.log", "local[2]", option_text(FAST_START))) as session:
+            yield session
+
+
+@pytest.fixture
+def measured(spark: SparkSession, tmp_path: Path) -> Callable[..., Measured]:
+    """Plants trials in a sweep of their own and measures them."""
+
+    def plant_and_measure(*trials: PlantedTrial) -> Measured:
+        sweep = tmp_path / "a sweep"
+        for trial in trials:
+            trial.plant(sweep)
+        return results(spark, open_ledgers(str(sweep)))
+
+    return plant_and_measure
