@@ -60,8 +60,12 @@ def makes_startup_caches(home: Path) -> bool:
 
 
 def java_environment(environment: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return the environment without the variables that would add flags or jars behind our back."""
-    return {name: value for name, value in (os.environ if environment is None else environment).items() if name not in _FOREIGN}
+    """Return the environment without the variables that would add flags or jars behind our back.
+
+    And with UTF-8 for names of files: a JVM under the locale "C" cannot open a jar whose path has an umlaut.
+    """
+    inherited = os.environ if environment is None else environment
+    return {name: value for name, value in inherited.items() if name not in _FOREIGN} | {"LC_ALL": "C.UTF-8"}
 
 
 def spark_java_home(cache: Path) -> Path:

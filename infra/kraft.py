@@ -92,7 +92,13 @@ def shared_properties(nodes: int, overrides: Mapping[str, str]) -> dict[str, str
     Args:
         nodes: how many the cluster has; internal topics have at most three replicas.
         overrides: Kafka's own property names and values.
+
+    Raises:
+        InputError: an override names a setting that follows from who the node is.
     """
+    taken = sorted(own_properties(NodeAddress(0, 0, 0, 0), ()).keys() & overrides.keys())
+    if taken:
+        raise InputError(f"broker settings {', '.join(taken)} follow from the cluster itself and cannot be set")
     replicas = str(min(3, nodes))
     majority = str(min(3, nodes) // 2 + 1)
     internal = {
@@ -111,11 +117,7 @@ def server_properties(node: NodeAddress, nodes: Sequence[NodeAddress], overrides
     Raises:
         InputError: an override names a setting that follows from who the node is.
     """
-    own = own_properties(node, nodes)
-    taken = sorted(own.keys() & overrides.keys())
-    if taken:
-        raise InputError(f"broker settings {', '.join(taken)} follow from the cluster itself and cannot be set")
-    return {**own, **shared_properties(len(nodes), overrides)}
+    return {**own_properties(node, nodes), **shared_properties(len(nodes), overrides)}
 
 
 def properties_text(properties: Mapping[str, str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import signal
 import subprocess
@@ -19,6 +20,7 @@ from infra.waiting import wait_until
 
 LOG: Final = "node.log"
 _SIGNAL_TIMEOUT_S: Final = 10.0
+_log = logging.getLogger("supervisor")
 
 
 def node_folder(cluster: Path, node_id: int) -> Path:
@@ -128,7 +130,8 @@ class Node:
         asyncio.get_running_loop().remove_reader(pidfd)
         os.close(pidfd)
         if self._process is not None:
-            self._process.wait()
+            status = self._process.wait()
+            _log.info("node %s ended with status %s, %s", self.address.node_id, status, "as asked" if self._end_is_asked else "unasked")
         self._identity = None
         self._become("stopped")
         self._ended.set()

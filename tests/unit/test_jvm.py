@@ -51,7 +51,7 @@ def test_the_shim_for_spark_drops_one_flag_and_nothing_else(monkeypatch: pytest.
 
 def test_java_is_not_told_anything_behind_our_back() -> None:
     """Flags in the environment would change what is recorded."""
-    assert java_environment({"JAVA_TOOL_OPTIONS": "-Xmx1g", "CLASSPATH": "x", "HOME": "/h"}) == {"HOME": "/h"}
+    assert java_environment({"JAVA_TOOL_OPTIONS": "-Xmx1g", "CLASSPATH": "x", "HOME": "/h"}) == {"HOME": "/h", "LC_ALL": "C.UTF-8"}
 
 
 def test_java_reads_the_trust_store(tmp_path: Path) -> None:
