@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ LEAD_NS: Final = 200_000_000
 FLOW_TIMEOUT_S: Final = 10.0
 SETTLE_MARGIN_S: Final = 20.0
 READ_TIMEOUT_S: Final = 120.0
+_TIMED_OUT: Final = re.compile(r"Timed out (\d+) in-flight")
 
 
 @dataclass(frozen=True)
@@ -103,6 +105,11 @@ class Bench:
         """
         patience_s = delivery_timeout_ms(self.spec.producer) / 1000 + SETTLE_MARGIN_S
         return tuple(producer.wait_done(patience_s) for producer in self.producers)
+
+    def timed_out_requests(self) -> int:
+        """Count the requests that librdkafka gave up waiting for, by its own log: `Timed out 50 in-flight, ...`."""
+        logs = (producer.job.log.read_text(errors="replace") for producer in self.producers if producer.job.log.exists())
+        return sum(int(count) for log in logs for count in _TIMED_OUT.findall(log))
 
     def read_to_the_end(self, producers: tuple[ProducerSummary, ...]) -> Measured:
         """Fix the end offsets, let the reader along get there, and read the whole log.

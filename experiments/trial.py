@@ -12,6 +12,7 @@ from typing import Final
 from experiments.bench import Bench, Measured
 from experiments.errors import TrialFailed
 from experiments.faults import FAULTS, Scene
+from experiments.faults.observing import with_timeouts
 from experiments.journal import Journal
 from experiments.ledger.record import FaultEvidence, Phases, ProducerSummary, Status, TrialRecord
 from experiments.ledger.seal import seal
@@ -94,6 +95,7 @@ class _Trial:
         with stages("heal", "waiting for the full ISR"):
             self.cluster.wait_until_whole(WHOLE_TIMEOUT_S)
             whole = journal.note("whole")
+        evidence = with_timeouts(evidence, bench.timed_out_requests(), self.spec.producer["acks"])
         return _Course(evidence, producers, self._phases(journal, load_begin_ns, settled.at_ns, whole.at_ns))
 
     def _strike(self, bench: Bench, load_begin_ns: int, journal: Journal) -> FaultEvidence:

@@ -1,40 +1,43 @@
-"""Did it bite? Answers from what the watcher saw of the cluster since the fault began."""
+"""Did it bite? Answers from what the watcher saw of the cluster since the fault began, and from what the clients logged."""
 
 from __future__ import annotations
 
 from experiments.faults.base import OBSERVED_PARTITION, Scene
 from experiments.journal import Event
+from experiments.ledger.record import FaultEvidence
 from infra.cluster import ClusterState
 
 
-def leader_left(scene: Scene, node: int) -> bool:
-    """Whether the observed partition was led by another node, or by none, after the fault began; says so."""
-    for event in _seen(scene, "leader"):
-        if event.node != node:
-            scene.saw(f"partition {OBSERVED_PARTITION} {_led_by(event)} {_after_s(scene, event):.2f} s after the fault began")
-            return True
-    scene.saw(f"partition {OBSERVED_PARTITION} kept node {node} as its leader: the fault was over before the cluster noticed")
-    return False
+def leader_left(scene: Scene, node: int) -> str | None:
+    """Say when the observed partition was led by another node, or by none, after the fault began; `None`: not so far."""
+    moves = (event for event in _seen(scene, "leader") if event.node != node)
+    return next((f"partition {OBSERVED_PARTITION} {_led_by(event)} {_after_s(scene, event):.2f} s after the fault began" for event in moves), None)
 
 
-def isr_shrank(scene: Scene, node: int) -> bool:
-    """Whether the node left the observed partition's ISR after the fault began; says so."""
-    for event in _seen(scene, "isr"):
-        if str(node) not in event.detail.split(","):
-            scene.saw(f"the ISR of partition {OBSERVED_PARTITION} shrank to {event.detail or 'nothing'} {_after_s(scene, event):.2f} s after the fault began")
-            return True
-    scene.saw(f"node {node} stayed in the ISR of partition {OBSERVED_PARTITION}: the fault was over before the cluster noticed")
-    return False
+def isr_shrank(scene: Scene, node: int) -> str | None:
+    """Say when the node had left the observed partition's ISR after the fault began; `None`: not so far."""
+    shrunk = (event for event in _seen(scene, "isr") if str(node) not in event.detail.split(","))
+    text = f"the ISR of partition {OBSERVED_PARTITION} shrank to"
+    return next((f"{text} {event.detail or 'nothing'} {_after_s(scene, event):.2f} s after the fault began" for event in shrunk), None)
 
 
-def controller_moved(scene: Scene, before: ClusterState) -> bool:
-    """Whether another controller became active after the fault began; says so."""
-    for event in _seen(scene, "controller", partition=None):
-        if event.node is not None and event.node != before.controller:
-            scene.saw(f"the active controller moved from node {before.controller} to node {event.node} {_after_s(scene, event):.2f} s after the fault began")
-            return True
-    scene.saw(f"node {before.controller} stayed the active controller: the fault was over before the quorum noticed")
-    return False
+def controller_moved(scene: Scene, before: ClusterState) -> str | None:
+    """Say when another controller was active after the fault began; `None`: not so far."""
+    others = (event for event in _seen(scene, "controller", partition=None) if event.node not in {None, before.controller})
+    text = f"the active controller moved from node {before.controller} to node"
+    return next((f"{text} {event.node} {_after_s(scene, event):.2f} s after the fault began" for event in others), None)
+
+
+def with_timeouts(evidence: FaultEvidence, timed_out_requests: int, acks: str) -> FaultEvidence:
+    """Add what the producers' own logs say to the evidence of a pause: with nobody kept waiting too long, it did not bite.
+
+    With acks=0 there is no answer to wait for, and nothing can time out.
+    """
+    if evidence.kind != "leader-pause":
+        return evidence
+    told = f"{timed_out_requests} requests timed out at the client" if acks != "0" else "acks=0 waits for no answer, so no request can time out"
+    bit = evidence.bit and (acks == "0" or timed_out_requests > 0)
+    return evidence.model_copy(update={"bit": bit, "evidence": (*evidence.evidence, told)})
 
 
 def _seen(scene: Scene, kind: str, partition: int | None = OBSERVED_PARTITION) -> list[Event]:

@@ -6,20 +6,25 @@ KIP-98 (idempotent producers), and the table of measured faults in `docs/faults.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from pydantic import Field
 
-from experiments.faults.base import OBSERVED_PARTITION, FaultParameters, Scene
+from experiments.faults.base import FaultParameters, Scene
 from experiments.faults.observing import controller_moved, isr_shrank, leader_left
 from experiments.ledger.record import FaultEvidence
+from infra.errors import WaitTimeout
+from infra.waiting import wait_until
 
 
 class CrashParameters(FaultParameters):
     """A node is killed and started again."""
 
-    restart_after_s: float = Field(default=5.0, gt=0, le=3600, description="from the kill to the restart, seconds")
+    restart_after_s: float = Field(default=5.0, gt=0, le=3600, description="from the kill to the restart at the earliest, seconds")
+    patience_s: float = Field(default=10.0, ge=0, le=3600, description="how much longer it stays down while the cluster has not noticed, seconds")
 
     def ends_s(self) -> float:
-        """Return when the node is started again."""
+        """Return when the node is started again, where the cluster has noticed by then."""
         return self.at_s + self.restart_after_s
 
 
@@ -50,8 +55,7 @@ def crash_leader(scene: Scene, parameters: CrashParameters) -> FaultEvidence:
     with scene.striking(leader) as healing:
         healing.callback(scene.start, leader)
         scene.kill(leader)
-        scene.until(parameters.ends_s())
-        left = leader_left(scene, leader)
+        left = _noticed(scene, parameters, lambda: leader_left(scene, leader))
     return _evidence("leader-crash", scene, (leader,), bit=left)
 
 
@@ -72,8 +76,7 @@ def crash_leader_with_followers_behind(scene: Scene, parameters: BehindParameter
         scene.kill(leader)
         for follower in followers:
             scene.resume(follower)
-        scene.until(parameters.ends_s())
-        left = leader_left(scene, leader)
+        left = _noticed(scene, parameters, lambda: leader_left(scene, leader))
     return _evidence("leader-crash-behind", scene, (leader, *followers), bit=left)
 
 
@@ -88,8 +91,7 @@ def crash_follower(scene: Scene, parameters: CrashParameters) -> FaultEvidence:
     with scene.striking(followers[0]) as healing:
         healing.callback(scene.start, followers[0])
         scene.kill(followers[0])
-        scene.until(parameters.ends_s())
-        shrank = isr_shrank(scene, followers[0])
+        shrank = _noticed(scene, parameters, lambda: isr_shrank(scene, followers[0]))
     return _evidence("follower-crash", scene, (followers[0],), bit=shrank)
 
 
@@ -103,8 +105,7 @@ def crash_controller(scene: Scene, parameters: CrashParameters) -> FaultEvidence
     with scene.striking(before.controller) as healing:
         healing.callback(scene.start, before.controller)
         scene.kill(before.controller)
-        scene.until(parameters.ends_s())
-        moved = controller_moved(scene, before)
+        moved = _noticed(scene, parameters, lambda: controller_moved(scene, before))
     return _evidence("controller-crash", scene, (before.controller,), bit=moved)
 
 
@@ -125,6 +126,17 @@ def pause_leader(scene: Scene, parameters: PauseParameters) -> FaultEvidence:
     return _evidence("leader-pause", scene, (leader,), bit=stopped and lasted_s > scene.client_timeout_s)
 
 
+def _noticed(scene: Scene, parameters: CrashParameters, look: Callable[[], str | None]) -> bool:
+    """Leave the node down for its time, and on until the cluster has noticed or patience ends; keep what was seen."""
+    scene.until(parameters.ends_s())
+    try:
+        scene.saw(wait_until(look, awaiting="the cluster to notice", timeout_s=parameters.patience_s))
+    except WaitTimeout:
+        scene.saw(f"the cluster had not noticed {scene.since_load_began_s() - parameters.at_s:.1f} s after the fault began, when it was healed")
+        return False
+    return True
+
+
 def _leader(scene: Scene) -> int:
     leader = scene.partition().leader
     if leader is None:  # Scene.partition waits for one
@@ -138,6 +150,3 @@ def _evidence(kind: str, scene: Scene, targets: tuple[int, ...], *, bit: bool) -
 
 def _nodes(ids: tuple[int, ...]) -> str:
     return " and ".join(map(str, ids))
-
-
-__all__ = ["OBSERVED_PARTITION", "BehindParameters", "CrashParameters", "PauseParameters"]

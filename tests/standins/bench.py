@@ -52,6 +52,10 @@ class MemoryBench:
         self._tell("settled")
         return a_record().producers
 
+    def timed_out_requests(self) -> int:
+        """None timed out."""
+        return 0
+
     def read_to_the_end(self, producers: tuple[ProducerSummary, ...]) -> Measured:
         """Read nothing."""
         self._tell("read")

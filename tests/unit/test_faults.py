@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 from standins.cluster import MemoryCluster
 
 from experiments.clock import now_ns
 from experiments.faults import FAULTS, Scene
+from experiments.faults.observing import with_timeouts
 from experiments.journal import Journal
 from experiments.ledger.record import FaultEvidence
 from experiments.watching import Watch
@@ -32,9 +35,9 @@ def test_a_crashed_leader_is_killed_and_started_again() -> None:
 
 def test_a_crash_that_nobody_noticed_did_not_bite() -> None:
     """The process was gone, but the partition kept its leader: the trial says nothing about a failover."""
-    evidence, _ = strike(MemoryCluster(notices=False), "leader-crash", restart_after_s=0.1)
+    evidence, _ = strike(MemoryCluster(notices=False), "leader-crash", restart_after_s=0.1, patience_s=0.1)
     assert not evidence.bit
-    assert "before the cluster noticed" in evidence.evidence[-1]
+    assert "had not noticed" in evidence.evidence[-1]
 
 
 def test_followers_stand_still_before_the_leader_dies_and_go_on_after() -> None:
@@ -71,6 +74,26 @@ def test_a_crashed_follower_bites_when_the_isr_shrinks() -> None:
     """The first follower in the ISR is the target."""
     evidence, _ = strike(MemoryCluster(replicas=(2, 3, 1)), "follower-crash", restart_after_s=0.1)
     assert (evidence.targets, evidence.bit) == ((3,), True)
+
+
+def test_a_leader_stays_down_until_the_cluster_has_noticed() -> None:
+    """A session that outlasts the asked-for time is waited for, within patience."""
+    cluster = MemoryCluster(notices=False)
+    threading.Timer(0.2, lambda: setattr(cluster, "notices", True)).start()
+    evidence, _ = strike(cluster, "leader-crash", restart_after_s=0.02, patience_s=5)
+    assert evidence.bit
+
+
+def test_a_pause_that_kept_no_request_waiting_did_not_bite() -> None:
+    """The node stood still, but the producers' own logs show no timed-out request."""
+    evidence = FaultEvidence(kind="leader-pause", targets=(2,), bit=True)
+    assert not with_timeouts(evidence, 0, acks="all").bit
+    assert with_timeouts(evidence, 3, acks="all").bit
+
+
+def test_acks_0_needs_no_timed_out_request() -> None:
+    """There is no answer that could be waited for."""
+    assert with_timeouts(FaultEvidence(kind="leader-pause", bit=True), 0, acks="0").bit
 
 
 def test_without_followers_there_is_no_follower_to_crash() -> None:

@@ -31,7 +31,7 @@ def run(sweep: SweepFolder, bench: MemoryBench, monkeypatch: pytest.MonkeyPatch,
 
 def crash(restart_after_s: float = 0.2) -> FaultRequest:
     """Return a crash of the leader that is over soon."""
-    return FaultRequest(kind="leader-crash", parameters={"at_s": 0.1, "restart_after_s": restart_after_s})
+    return FaultRequest(kind="leader-crash", parameters={"at_s": 0.1, "restart_after_s": restart_after_s, "patience_s": 0.2})
 
 
 def test_the_log_is_read_after_everything_settled(sweep: SweepFolder, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -50,7 +50,6 @@ def test_a_trial_whose_fault_bit_is_sealed(sweep: SweepFolder, monkeypatch: pyte
 
 def test_a_trial_whose_fault_did_not_bite_is_void(sweep: SweepFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its ledger is kept, with the reason."""
-    monkeypatch.setattr(MemoryCluster, "notices", False)
     monkeypatch.setattr("experiments.trial.Bench", MemoryBench())
     spec: TrialSpec = a_spec(fault=crash())
     record = run_trial(sweep, spec, MemoryCluster(notices=False), Home(sweep.root))
