@@ -17,7 +17,7 @@ from urllib.parse import quote
 from experiments.ledger.record import Frozen, Status
 from experiments.results import SweepResults, read_results
 from experiments.sweep_folder import SweepFolder
-from experiments.tracking_runs import SUMMARY, RunContent, summary_run, trial_run
+from experiments.tracking_runs import SUMMARY, VANISHING, RunContent, summary_run, trial_run
 from infra.errors import HarnessError
 from infra.home import Home
 from infra.sqlite import sqlite_url
@@ -61,9 +61,9 @@ def track(sweep: SweepFolder, home: Home) -> Tracked:
         run_ids = _write_all(client, experiment_id, results.sweep_id, contents)
         _attach(client, run_ids[SUMMARY], results)
     except mlflow.exceptions.MlflowException as error:
-        raise HarnessError(f"MLflow at {_shown(tracking_uri(home))}: {' '.join(str(error).split())}") from error
+        raise HarnessError(f"MLflow at {shown(tracking_uri(home))}: {' '.join(str(error).split())}") from error
     trials = tuple(run_id for key, run_id in run_ids.items() if key != SUMMARY)
-    tracked = Tracked(tracking_uri=_shown(tracking_uri(home)), experiment_id=experiment_id, summary_run_id=run_ids[SUMMARY], trial_run_ids=trials)
+    tracked = Tracked(tracking_uri=shown(tracking_uri(home)), experiment_id=experiment_id, summary_run_id=run_ids[SUMMARY], trial_run_ids=trials)
     (sweep.root / "mlflow.json").write_text(tracked.model_dump_json(indent=1))
     return tracked
 
@@ -179,6 +179,8 @@ def _log(client: MlflowClient, run: Run, content: RunContent) -> None:
     metrics = [Metric(name, value, now_ms, 0) for name, value in content.metrics.items() if run.data.metrics.get(name) != value]
     params = [Param(name, value) for name, value in content.params.items() if name not in run.data.params]
     tags = [RunTag(name, value) for name, value in content.tags.items() if run.data.tags.get(name) != value]
+    for name in run.data.tags.keys() & VANISHING - content.tags.keys():
+        client.delete_tag(run.info.run_id, name)
     client.log_batch(run.info.run_id, metrics=metrics, params=params[:_PARAMS_AND_TAGS_PER_BATCH], tags=tags)
     for begin in range(_PARAMS_AND_TAGS_PER_BATCH, len(params), _PARAMS_AND_TAGS_PER_BATCH):
         client.log_batch(run.info.run_id, params=params[begin : begin + _PARAMS_AND_TAGS_PER_BATCH])
@@ -204,7 +206,7 @@ def _table(results: SweepResults) -> str:
     return "\n".join(line.rstrip() for line in text.getvalue().splitlines())
 
 
-def _shown(uri: str) -> str:
+def shown(uri: str) -> str:
     """Return an address without the password that may be in it."""
     scheme, separator, rest = uri.partition("://")
     return f"{scheme}{separator}{rest.rpartition('@')[2]}" if separator else uri

@@ -12,6 +12,8 @@ from experiments.result_models import Latencies, SweepResults, TrialResult
 
 SUMMARY: Final = "summary"
 TRIAL: Final = "trial"
+VANISHING: Final = frozenset({"reason", "fault_evidence", "fault_targets"})
+"""Tags that a later run of the same trial may not have any more."""
 _NS_PER_MS: Final = 1_000_000
 
 

@@ -48,8 +48,8 @@ def sweep_dag(dag_id: str, *, experiment: str, doc: str, schedule: str | None = 
         tags=["ackbench", "scheduled" if schedule else "ad hoc"],
     )
     def sweep() -> None:
-        sweep_id = plan()
-        provisioned = provision(sweep_id)
+        sweep_id: Any = plan()
+        provisioned: Any = provision(sweep_id)
         trials = trial.partial(sweep_id=sweep_id).expand(turn=turns(sweep_id))
         provisioned >> trials >> destroy(sweep_id).as_teardown(setups=provisioned)
         measured = measure(sweep_id)

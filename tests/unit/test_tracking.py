@@ -1,0 +1,212 @@
+"""What MLflow is told, against a real SQLite store of the test's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from standins.records import a_record, a_spec, no_rows
+
+from experiments import tracking
+from experiments.ledger.record import FaultEvidence, ProducerSummary, TrialRecord
+from experiments.ledger.seal import seal
+from experiments.plan import Plan, RefusedCell, TrialSpec
+from experiments.result_models import Fates, FaultResult, Latencies, Quantiles, TrialResult
+from experiments.sweep_folder import SweepFolder
+from experiments.tracking_runs import RunContent, trial_run
+from infra.home import Home
+
+SWEEP_ID = "planted-20260101T000000-abcd"
+
+
+def a_sweep(home: Home, sweep_id: str = SWEEP_ID) -> SweepFolder:
+    """Plan three trials and a refused cell; seal the first, fail the second, leave the third."""
+    specs = tuple(a_spec(sweep_id=sweep_id, trial_id=f"{n:03d}-abcdef", label=f"acks=1 number={n}", order=n) for n in range(3))
+    refused = RefusedCell(trial_id="003-abcdef", cell={"acks": 0, "enable.idempotence": True}, label="acks=0 idempotence=on", reason="acks must be all")
+    sweep = SweepFolder(home.sweeps / sweep_id)
+    sweep.write_plan(Plan(sweep_id=sweep_id, experiment="planted", question="Who?", seed=42, repeats=1, trials=specs, refused=(refused,)))
+    sealed(sweep, specs[0])
+    sweep.failed("001-abcdef").mkdir()
+    (sweep.failed("001-abcdef") / "reason.txt").write_text("NodeFailed: node 2 died\n")
+    return sweep
+
+
+def sealed(sweep: SweepFolder, spec: TrialSpec) -> None:
+    """Seal an empty ledger."""
+    partial = sweep.partial(spec.trial_id)
+    partial.mkdir()
+    record = a_record(sweep_id=spec.sweep_id, trial_id=spec.trial_id, cell=spec.cell, label=spec.label, stages_s={"load": 1.5})
+    seal(partial, sweep.trial(spec.trial_id), record, no_rows())
+
+
+@pytest.fixture(scope="module")
+def tracked(tmp_path_factory: pytest.TempPathFactory) -> tuple[Home, SweepFolder, tracking.Tracked]:
+    """A sweep, tracked once in a home whose path needs quoting."""
+    home = Home(tmp_path_factory.mktemp("a home, 50% full"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("MLFLOW_TRACKING_URI", raising=False)
+        sweep = a_sweep(home)
+        return home, sweep, tracking.track(sweep, home)
+
+
+def runs(home: Home, sweep_id: str = SWEEP_ID) -> list[Any]:
+    """Return the sweep's runs, as MLflow has them."""
+    from mlflow.tracking import MlflowClient
+
+    client = MlflowClient(tracking.embedded_uri(home))
+    experiment = client.get_experiment_by_name("ackbench/planted")
+    return list(client.search_runs([experiment.experiment_id], f"tags.sweep_id = '{sweep_id}'"))
+
+
+def run_of(home: Home, trial_id: str) -> Any:
+    """Return the run of a trial, or the summary."""
+    return next(run for run in runs(home) if run.data.tags["trial_id"] == trial_id)
+
+
+def test_there_is_one_flat_run_a_trial_and_a_summary(tracked: tuple[Home, SweepFolder, tracking.Tracked]) -> None:
+    """A trial that never ran has none; a nested run would collapse in MLflow's list."""
+    found = runs(tracked[0])
+    assert sorted(run.data.tags["trial_id"] for run in found) == ["000-abcdef", "001-abcdef", "summary"]
+    assert not any("mlflow.parentRunId" in run.data.tags for run in found)
+
+
+def test_a_run_is_tagged_with_all_it_is_found_by(tracked: tuple[Home, SweepFolder, tracking.Tracked]) -> None:
+    """Sweep, cell, experiment, status and fault."""
+    tags = run_of(tracked[0], "000-abcdef").data.tags
+    assert {name: tags[name] for name in ("sweep_id", "cell", "experiment", "status", "fault", "kind")} == {
+        "sweep_id": SWEEP_ID,
+        "cell": "acks=1 number=0",
+        "experiment": "planted",
+        "status": "sealed",
+        "fault": "none",
+        "kind": "trial",
+    }
+
+
+def test_params_are_kafkas_own_names(tracked: tuple[Home, SweepFolder, tracking.Tracked]) -> None:
+    """And the workload's."""
+    params = run_of(tracked[0], "000-abcdef").data.params
+    assert params["acks"] == "1"
+    assert params["socket.timeout.ms"] == "1000"
+    assert params["workload.rate_records_per_s"] == "1000.0"
+
+
+def test_a_failed_trial_is_a_failed_run_with_its_reason_and_no_figures(tracked: tuple[Home, SweepFolder, tracking.Tracked]) -> None:
+    """Zeros would be read as results."""
+    run = run_of(tracked[0], "001-abcdef")
+    assert (run.info.status, run.data.tags["reason"]) == ("FAILED", "NodeFailed: node 2 died")
+    assert not any(name.startswith(("loss/", "duplicates/", "latency/")) for name in run.data.metrics)
+
+
+def test_the_summary_lists_refused_cells_and_holds_the_table(tracked: tuple[Home, SweepFolder, tracking.Tracked]) -> None:
+    """With the client's own reason; the table is on the run's page and beside it as a file."""
+    home, _, _ = tracked
+    summary = run_of(home, "summary")
+    assert summary.data.tags["refused_cells"] == "acks=0 idempotence=on: acks must be all"
+    assert "acks must be all" in summary.data.tags["mlflow.note.content"]
+    assert summary.data.metrics["sweep/sealed_trials"] == 1
+    kept = {path.name for path in (home.mlflow / "artifacts").rglob("*") if path.is_file()}
+    assert kept == {"results.json", "table.txt"}
+
+
+def test_a_second_time_adds_nothing(tracked: tuple[Home, SweepFolder, tracking.Tracked]) -> None:
+    """The same runs, with the same single value of each metric."""
+    home, sweep, first = tracked
+    assert tracking.track(sweep, home) == first
+    assert len(runs(home)) == 3
+    from mlflow.tracking import MlflowClient
+
+    history = MlflowClient(tracking.embedded_uri(home)).get_metric_history(first.trial_run_ids[0], "stages/load_s")
+    assert [metric.value for metric in history] == [1.5]
+
+
+def test_a_trial_that_was_run_after_all_replaces_its_failed_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Going on with a sweep leaves no run behind that says otherwise."""
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    home = Home(tmp_path)
+    sweep = a_sweep(home)
+    tracking.track(sweep, home)
+    (sweep.failed("001-abcdef") / "reason.txt").unlink()
+    sweep.failed("001-abcdef").rmdir()
+    sealed(sweep, sweep.plan().trial("001-abcdef"))
+    tracking.track(sweep, home)
+    run = run_of(home, "001-abcdef")
+    assert (run.info.status, run.data.tags["status"], "reason" in run.data.tags) == ("FINISHED", "sealed", False)
+    assert len(runs(home)) == 3
+
+
+def test_links_open_the_comparison_and_say_what_serves_it(tracked: tuple[Home, SweepFolder, tracking.Tracked]) -> None:
+    """The charts of this sweep alone, not MLflow's landing page."""
+    home, sweep, made = tracked
+    charts, together, summary, note = tracking.links(sweep, home)
+    assert charts.startswith(f"http://127.0.0.1:5000/#/experiments/{made.experiment_id}/runs?workflowType=machine_learning&compareRunsMode=CHART")
+    assert SWEEP_ID in charts
+    assert all(run_id in together for run_id in made.trial_run_ids)
+    assert summary.endswith(made.summary_run_id)
+    assert "ackbench up" in note
+
+
+def test_links_of_a_sweep_that_was_never_tracked_are_none(tmp_path: Path) -> None:
+    """Rather than links to nothing."""
+    assert tracking.links(SweepFolder(tmp_path), Home(tmp_path)) == ()
+
+
+def test_a_password_in_the_servers_address_is_not_kept(tmp_path: Path) -> None:
+    """What is written down is shown to people."""
+    made = tracking.Tracked(tracking_uri=tracking.shown("https://me:secret@mlflow.example"), experiment_id="7", summary_run_id="s", trial_run_ids=("a",))
+    (tmp_path / "mlflow.json").write_text(made.model_dump_json())
+    assert tracking.links(SweepFolder(tmp_path), Home(tmp_path))[-1] == "https://mlflow.example/#/experiments/7/runs/s"
+
+
+LATENCY = Quantiles(records=9, negative_records=0, p50=1.0, p90=2.0, p99=3.0, p99_9=4.0, max=5.0)
+NO_FATES = dict.fromkeys(Fates.model_fields, 0)
+
+
+def content(**changes: Any) -> RunContent:
+    """Return the run of a measured trial, with some values changed."""
+    spec = a_spec(topic={"min.insync.replicas": "2", "acks": "x"}, consumer={"isolation.level": "read_uncommitted"})
+    measured: dict[str, Any] = {
+        "trial_id": spec.trial_id,
+        "cell": spec.cell,
+        "label": spec.label,
+        "repeat": 0,
+        "status": "sealed",
+        "fault": FaultResult(kind="none", bit=True),
+        "lost": (3, 7),
+        "duplicates": 2,
+        "latency_ms": Latencies(ack=LATENCY),
+        "unavailable_ms": 12.5,
+        "fates": Fates(**NO_FATES),
+    }
+    record: TrialRecord = a_record(
+        broker_settings={"broker.session.timeout.ms": "4000"},
+        fault=FaultEvidence(kind="none", bit=True),
+        producers=tuple(
+            ProducerSummary(producer=n, records=1, version="2.16.1", lateness_us_p50=0, lateness_us_p99=p99, lateness_us_max=p99)
+            for n, p99 in enumerate((5, 9))
+        ),
+    )
+    return trial_run(TrialResult(**{**measured, **changes}), spec, record)
+
+
+def test_metrics_are_named_group_slash_name_and_unit() -> None:
+    """MLflow groups its charts by what stands before the slash."""
+    metrics = content().metrics
+    expected = {"loss/acked_lost_records": 3, "loss/at_most_lost_records": 7, "duplicates/extra_copies": 2, "latency/ack_p99_ms": 3}
+    expected |= {"availability/longest_gap_ms": 12.5, "generator/lateness_p99_us": 9, "fault/bit": 1, "fates/lost_records": 0}
+    assert {name: metrics[name] for name in expected} == expected
+
+
+def test_a_value_that_a_trial_does_not_have_is_no_metric() -> None:
+    """Nothing was read end to end, so there is no latency of it, not one of 0."""
+    metrics = content(lost=None, unavailable_ms=None).metrics
+    assert not any(name.startswith(("latency/e2e", "loss/", "availability/")) for name in metrics)
+
+
+def test_a_name_that_two_scopes_share_is_told_apart() -> None:
+    """The producer's stands bare, the others say whose they are."""
+    params = content().params
+    assert (params["acks"], params["topic.acks"], params["min.insync.replicas"]) == ("1", "x", "2")
+    assert params["broker.broker.session.timeout.ms"] == "4000"
+    assert params["consumer.isolation.level"] == "read_uncommitted"
