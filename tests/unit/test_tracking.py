@@ -55,8 +55,8 @@ def runs(home: Home, sweep_id: str = SWEEP_ID) -> list[Any]:
     from mlflow.tracking import MlflowClient
 
     client = MlflowClient(tracking.embedded_uri(home))
-    experiment = client.get_experiment_by_name("ackbench/planted")
-    return list(client.search_runs([experiment.experiment_id], f"tags.sweep_id = '{sweep_id}'"))
+    experiments = client.search_experiments(filter_string="name = 'ackbench/planted'")
+    return list(client.search_runs([found.experiment_id for found in experiments], f"tags.sweep_id = '{sweep_id}'"))
 
 
 def run_of(home: Home, trial_id: str) -> Any:
@@ -193,7 +193,7 @@ def content(**changes: Any) -> RunContent:
 def test_metrics_are_named_group_slash_name_and_unit() -> None:
     """MLflow groups its charts by what stands before the slash."""
     metrics = content().metrics
-    expected = {"loss/acked_lost_records": 3, "loss/at_most_lost_records": 7, "duplicates/extra_copies": 2, "latency/ack_p99_ms": 3}
+    expected: dict[str, float] = {"loss/acked_lost_records": 3, "loss/at_most_lost_records": 7, "duplicates/extra_copies": 2, "latency/ack_p99_ms": 3}
     expected |= {"availability/longest_gap_ms": 12.5, "generator/lateness_p99_us": 9, "fault/bit": 1, "fates/lost_records": 0}
     assert {name: metrics[name] for name in expected} == expected
 
