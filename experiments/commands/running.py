@@ -101,10 +101,11 @@ def _announced(sweep: SweepFolder, plan: Plan) -> str:
 
 
 def _interrupted(home: Home, sweep: SweepFolder, plan: Plan, ended: Ended) -> int:
-    """See that nothing is left, and say how to go on."""
+    """See that no process is left (the cluster's logs are), and say how to go on."""
     from infra import cleaning
 
-    cleaning.clean(home.clusters)
+    for cluster in home.clusters.glob(f"{sweep.sweep_id}.*"):
+        cleaning.remove_processes(cluster)
     whole = len(plan.trials) - len(sweep.pending())
     how = "killed" if ended.killed else "stopped"
     click.echo(f"{how}; {whole} of {len(plan.trials)} trials are whole and kept\ngo on with: ackbench run --resume {sweep.sweep_id}", err=True)

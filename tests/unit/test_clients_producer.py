@@ -94,7 +94,7 @@ def test_a_full_queue_holds_the_schedule_up_and_loses_nothing(brokers: MockBroke
 
 def test_records_that_no_broker_takes_in_time_are_judged_each(brokers: MockBrokers, tmp_path: Path) -> None:
     """Brokers that do not answer: records sent are unknown, records that the full queue never took are rejected and were never sent."""
-    job = job_for(brokers, tmp_path, records=300, queue_buffering_max_messages="100", delivery_timeout_ms="1500")
+    job = job_for(brokers, tmp_path, records=300, rate_records_per_s=10_000, queue_buffering_max_messages="100", delivery_timeout_ms="1500")
     with producing(job) as producer:
         producer.wait_ready()
         for broker in (1, 2, 3):
