@@ -1,7 +1,6 @@
 """What compiled code builds on: librdkafka's functions by symbol, the clock, and memory by address.
 
-Import this before any other module that uses Numba: it says where compiled code is kept, so that it is compiled once a
-machine and not once a process. `ExternalFunction`, unlike a ctypes pointer, can be kept on disk.
+Compiled code is kept on disk (see `code_cache`); `ExternalFunction`, unlike a ctypes pointer, allows that.
 """
 
 from __future__ import annotations
@@ -10,11 +9,6 @@ import os
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
-from experiments.clients.librdkafka import library, library_path
-from infra.home import Home
-
-os.environ.setdefault("NUMBA_CACHE_DIR", str(Home.from_environment().cache / "numba"))
-
 import llvmlite.binding as llvm
 import numba
 import numpy as np
@@ -22,6 +16,13 @@ from numba import types as types  # noqa: PLC0414 - handed on
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from experiments.clients.code_cache import VARIABLE, cache_folder
+from experiments.clients.librdkafka import library, library_path
+
+os.environ[VARIABLE] = str(cache_folder())
+
+_read_environment: Callable[[], None] = numba.core.config.reload_config
+_read_environment()
 library()
 _load: Callable[[str], None] = llvm.load_library_permanently
 _load(str(library_path()))

@@ -24,6 +24,7 @@ from infra.waiting import wait_until
 
 TIMEOUT_SCAN_S: Final = 2.0
 """librdkafka looks for records that are past their timeout once a second; twice that is late enough."""
+NEVER: Final = np.iinfo(np.int64).max
 _SLICE_MS: Final = 100
 
 
@@ -81,8 +82,9 @@ def _send_warm_up_record(client: Client, topic: str, partition: int) -> None:
 
 
 def _schedule(client: Client, job: ProducerJob, start_ns: int) -> Records:
+    """Say when what is due; without a rate there is no end after which a full queue would be final: it empties by timeouts."""
     end_ns = start_ns + round(job.duration_s * 1e9)
-    give_up_ns = end_ns + delivery_timeout_ms(job.settings) * 1_000_000
+    give_up_ns = end_ns + delivery_timeout_ms(job.settings) * 1_000_000 if job.rate_records_per_s else NEVER
     told = (client.address, client.topic(job.topic), job.record_size_bytes, job.keys, 0, 0, job.rate_records_per_s, start_ns, job.anchor_ns, give_up_ns)
     return np.array([told], Schedule)
 

@@ -1,0 +1,53 @@
+"""Where compiled code is kept, so that it is compiled once a machine and not once a process.
+
+Numba looks at a function's own file alone to tell whether what it kept is out of date, and not at what was inlined from others
+(numba.readthedocs.io, "Notes on Caching"). The folder's name is therefore a digest of all sources that may take part.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from experiments.clients.librdkafka import version
+from infra.home import Home
+
+VARIABLE: Final = "NUMBA_CACHE_DIR"
+_DONE: Final = "compiled"
+
+
+def cache_folder() -> Path:
+    """Return the folder: below the one that `NUMBA_CACHE_DIR` names, or in the home's cache.
+
+    Raises:
+        ClientLibraryError: librdkafka was not found, or is of a version not verified.
+    """
+    digest = hashlib.sha256(version().encode())
+    for source in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(source.read_bytes())
+    name, named = digest.hexdigest()[:16], os.environ.get(VARIABLE)
+    folder = Path(named) if named else Home.from_environment().cache / "numba"
+    return folder if folder.name == name else folder / name
+
+
+def ensure_compiled(say: Callable[[str], None]) -> None:
+    """Compile what the clients run, unless it lies in the cache already; that costs next to nothing to find out.
+
+    Args:
+        say: tells a person what takes long.
+
+    Raises:
+        ClientLibraryError: librdkafka was not found, or is of a version not verified.
+        OSError: the cache cannot be written.
+    """
+    done = cache_folder() / _DONE
+    if done.exists():
+        return
+    say("compiling the clients (once; about 10 seconds)")
+    from experiments.clients import producing, reading  # noqa: F401 - importing compiles
+
+    done.parent.mkdir(parents=True, exist_ok=True)
+    done.touch()
