@@ -1,4 +1,4 @@
-"""What is said to a cluster's supervisor and what it answers: one JSON object a line, over a Unix socket in the cluster's folder."""
+"""What is said to a cluster's supervisor and what it answers: one JSON object a line, over a Unix socket in the cluster's folder, and one request a connection."""
 
 from __future__ import annotations
 

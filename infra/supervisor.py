@@ -79,11 +79,10 @@ class Supervisor:
         _log.info("every node has ended, their data is removed")
 
     async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Answer each line of one connection."""
+        """Answer the one request of a connection."""
         try:
-            while line := await reader.readline():
-                writer.write(encode(await self._answer(line)))
-                await writer.drain()
+            writer.write(encode(await self._answer(await reader.readline())))
+            await writer.drain()
         except ConnectionError as error:
             _log.info("a caller went away: %s", error)
         finally:
