@@ -1,4 +1,4 @@
-"""What is said to a cluster's supervisor and what it answers: one JSON object a line, over a Unix socket in the cluster's folder, and one request a connection."""
+"""What is said to a cluster's supervisor and what it answers: one JSON line each way, one request a connection, over a Unix socket."""
 
 from __future__ import annotations
 
