@@ -9,8 +9,8 @@ from pathlib import Path
 import click
 
 from experiments.commands.run_record import run_records
-from experiments.spec_sweep import find_sweep, sweeps
 from experiments.sweep_folder import PARTIAL, SweepFolder
+from experiments.sweeps import find_sweep, sweeps
 from infra.errors import InputError
 from infra.home import Home
 from infra.process import kill_and_wait

@@ -150,8 +150,8 @@ def _cores(home: Home) -> Check:
 
 
 def _room(home: Home) -> str:
-    from experiments.spec import load, plan
-    from experiments.spec_needs import needs_of
+    from experiments.spec.needs import needs_of
+    from experiments.spec.planning import load, plan
 
     needs, machine = needs_of(plan(load(USUAL_SWEEP), "doctor")), this_machine(home.root)
     said = (

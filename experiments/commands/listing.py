@@ -7,8 +7,8 @@ import sys
 
 import click
 
-from experiments.spec_catalog import catalogue
-from experiments.spec_model import Experiment
+from experiments.spec.catalog import catalogue
+from experiments.spec.model import Experiment
 
 
 def list_experiments() -> int:

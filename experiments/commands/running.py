@@ -15,9 +15,9 @@ from experiments.commands.showing import print_results
 from experiments.ledger.record import Scalar
 from experiments.plan import Plan
 from experiments.progress import Watcher
-from experiments.spec_override import parse_override
-from experiments.spec_sweep import check_machine, find_sweep, new_sweep
+from experiments.spec.override import parse_override
 from experiments.sweep_folder import SweepFolder
+from experiments.sweeps import check_machine, find_sweep, new_sweep
 from infra.errors import HarnessError, InputError
 from infra.home import Home
 

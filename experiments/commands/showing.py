@@ -10,8 +10,8 @@ import click
 from experiments.ledger.record import Status
 from experiments.result_models import SweepResults
 from experiments.results import read_results
-from experiments.spec_sweep import find_sweep
 from experiments.sweep_folder import SweepFolder
+from experiments.sweeps import find_sweep
 from experiments.tables import console_for_results, print_cells, print_text
 from infra.home import Home
 

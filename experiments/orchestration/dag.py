@@ -10,7 +10,7 @@ from airflow.sdk.definitions.dag import DAG
 
 from experiments.faults import FAULTS
 from experiments.orchestration.form import form
-from experiments.spec_catalog import names
+from experiments.spec.catalog import names
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context

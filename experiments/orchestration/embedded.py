@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from experiments.orchestration import steps
 from experiments.orchestration.alone import alone
-from experiments.orchestration.environment import DAGS, airflow_environment, new_database
+from experiments.orchestration.environment import DAGS, airflow_environment, own_database
 from experiments.sweep_folder import SweepFolder
 from infra.errors import AckbenchError
 from infra.home import Home
@@ -58,14 +58,12 @@ def run(home: Home, sweep: SweepFolder) -> bool:
     def waiting(holder: str) -> None:
         sweep.say("plan", f"waiting for {holder}, which has the machine")
 
-    with alone(home, sweep.sweep_id, waiting, steps.EMBEDDED_WAIT_S):
-        database = new_database(home, sweep.sweep_id)
+    with alone(home, sweep.sweep_id, waiting, steps.EMBEDDED_WAIT_S), own_database(home) as database:
         os.environ.update(airflow_environment(home, database) | {steps.EMBEDDED: "1"})
         try:
             return bool(_dag().test(run_conf={"sweep_id": sweep.sweep_id}).state == "success")
         finally:
             steps.destroy(sweep.sweep_id)
-            database.unlink()
 
 
 def _dag() -> DAG:

@@ -9,7 +9,8 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from typing import Final
@@ -62,19 +63,24 @@ def ensure_database(home: Home) -> None:
         stamp.write_text(version("apache-airflow"))
 
 
-def new_database(home: Home, name: str) -> Path:
-    """Return a fresh, migrated database for one embedded run; whoever asked for it removes it.
+@contextmanager
+def own_database(home: Home) -> Iterator[Path]:
+    """Give one embedded run a fresh, migrated database; what a killed run left of its own goes too.
 
-    An embedded run does not share the scheduler's: a run that was killed would be found there as running, and be gone on with.
+    It does not share the scheduler's: a run that was killed would be found there as running, and be gone on with. Call it with
+    the machine held (`experiments.orchestration.alone`), so that no other embedded run of this home is under way.
 
     Raises:
         HarnessError: Airflow could not make it.
     """
     _ensure_empty_database(home)
-    database = home.airflow / "runs" / f"{name}.db"
-    database.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(_empty_database(home), database)
-    return database
+    folder = home.airflow / "embedded"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    try:
+        yield Path(shutil.copyfile(_empty_database(home), folder / "airflow.db"))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _empty_database(home: Home) -> Path:

@@ -9,9 +9,9 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from experiments.errors import ExperimentError
 from experiments.ledger.record import Scalar
-from experiments.spec_errors import sentence
-from experiments.spec_override import parse_override
-from experiments.spec_yaml import parse_values
+from experiments.spec.errors import sentence
+from experiments.spec.override import parse_override
+from experiments.spec.reading import parse_values
 from infra.errors import InputError
 
 AXES = {
@@ -59,7 +59,7 @@ class Request(BaseModel):
             raise ExperimentError(f"the run's parameters: {sentence(error, cls)}") from error
 
     def axes(self) -> dict[str, tuple[Scalar, ...]]:
-        """Return the values by axis, as `experiments.spec_sweep.new_sweep` takes them.
+        """Return the values by axis, as `experiments.sweeps.new_sweep` takes them.
 
         Raises:
             InputError: an axis is named twice, or `set` holds no `axis=values`.

@@ -52,7 +52,7 @@ def plan_sweep(form: Mapping[str, Any]) -> str:
         InputError: the request cannot be; one line, nothing was started.
     """
     from experiments.orchestration.request import Request
-    from experiments.spec_sweep import find_sweep, new_sweep
+    from experiments.sweeps import find_sweep, new_sweep
 
     with _step("plan"):
         home, request = Home.from_environment(), Request.of(form)

@@ -12,7 +12,7 @@ import pytest
 from experiments.faults import FAULTS
 from experiments.orchestration.environment import DAGS
 from experiments.orchestration.request import Request
-from experiments.spec_catalog import catalogue, names
+from experiments.spec.catalog import catalogue, names
 from infra.home import Home
 
 HEAVY = ("mlflow", "pyspark", "pandas", "numba", "confluent_kafka", "scipy", "matplotlib")

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from experiments.spec_clients import ClientRules
+from experiments.spec.clients import ClientRules
 
 BOTH = {"socket.timeout.ms": "10 .. 300000", "client.id": "", "compression.type": "none, lz4, zstd", "debug": "broker, msg, all"}
 PRODUCER = {**BOTH, "acks": "-1 .. 1000", "enable.idempotence": "true, false", "linger.ms": "0 .. 900000", "retries": "0 .. 2147483647", "partitioner": ""}

@@ -15,8 +15,8 @@ from standins.records import a_record, no_rows
 from experiments.cli import cli
 from experiments.commands.run_record import RunRecord
 from experiments.ledger.seal import seal
-from experiments.spec_sweep import new_sweep
 from experiments.sweep_folder import SweepFolder
+from experiments.sweeps import new_sweep
 from infra.home import Home
 from infra.process import ProcessIdentity
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from experiments.spec_sweep import sweeps
 from experiments.sweep_folder import SweepFolder
+from experiments.sweeps import sweeps
 from infra.home import Home
 from infra.process import ProcessIdentity
 from infra.waiting import wait_until

@@ -8,7 +8,7 @@ import pytest
 from standins.records import a_spec
 
 from experiments.plan import ClusterNeed, Plan, TrialSpec, Workload
-from experiments.spec_needs import Needs, needs_of
+from experiments.spec.needs import Needs, needs_of
 from infra.errors import MachineError
 from infra.machine import GIB, Machine, require, this_machine
 

@@ -12,10 +12,10 @@ from experiments.errors import ExperimentError
 from experiments.faults import FAULTS
 from experiments.ledger.record import Cell
 from experiments.plan import Plan
-from experiments.spec import catalogue, label_of, load, override, plan
-from experiments.spec_model import Experiment, experiment_of
-from experiments.spec_override import parse_override
-from experiments.spec_yaml import parse
+from experiments.spec.model import Experiment, experiment_of
+from experiments.spec.override import parse_override
+from experiments.spec.planning import catalogue, label_of, load, override, plan
+from experiments.spec.reading import parse
 
 EXPERIMENTS = Path(__file__).parents[2] / "docs" / "experiments.md"
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from experiments.errors import ExperimentError
-from experiments.spec_cron import cron
-from experiments.spec_model import experiment_of, read_experiment
-from experiments.spec_yaml import parse
+from experiments.spec.cron import cron
+from experiments.spec.model import experiment_of, read_experiment
+from experiments.spec.reading import parse
 
 WHOLE: dict[str, Any] = {"name": "mine", "title": "One line", "question": "Why?", "axes": {"acks": [0, 1]}}
 

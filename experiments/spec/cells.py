@@ -10,8 +10,8 @@ from typing import Final
 
 from experiments.errors import ExperimentError
 from experiments.ledger.record import Cell, Scalar
-from experiments.spec_axes import CORE_AXES, KnownNames, Place, Scope, place_of
-from experiments.spec_model import Experiment
+from experiments.spec.axes import CORE_AXES, KnownNames, Place, Scope, place_of
+from experiments.spec.model import Experiment
 
 USUAL: Final[Mapping[str, Scalar]] = {"acks": "all", "enable.idempotence": False, "partitions": 1, "fault": "none"}
 """What a cell says of a core axis that the experiment does not name; replication: 3, or the nodes where there are fewer."""

@@ -11,8 +11,8 @@ from typing import Final
 from experiments.clients.settings import FIRST_NAME
 from experiments.errors import ExperimentError
 from experiments.properties import KafkaProperties
-from experiments.spec_errors import nearest
-from experiments.spec_model import WorkloadSection
+from experiments.spec.errors import nearest
+from experiments.spec.model import WorkloadSection
 
 
 class Scope(StrEnum):

@@ -10,12 +10,12 @@ from experiments.errors import ExperimentError
 from experiments.faults import FAULTS
 from experiments.ledger.record import Scalar
 from experiments.properties import kafka_properties, versions
-from experiments.spec_axes import CORE_AXES, PROPERTY_SCOPES, KnownNames, Place, Scope, place_of
-from experiments.spec_clients import ClientRules, client_rules
-from experiments.spec_errors import nearest, sentence, shown
-from experiments.spec_model import Experiment
-from experiments.spec_settings import as_text, check_value
-from experiments.spec_yaml import parse_values
+from experiments.spec.axes import CORE_AXES, PROPERTY_SCOPES, KnownNames, Place, Scope, place_of
+from experiments.spec.clients import ClientRules, client_rules
+from experiments.spec.errors import nearest, sentence, shown
+from experiments.spec.model import Experiment
+from experiments.spec.reading import parse_values
+from experiments.spec.settings import as_text, check_value
 
 
 def known_names(experiment: Experiment, rules: ClientRules) -> KnownNames:

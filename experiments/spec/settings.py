@@ -12,10 +12,10 @@ from experiments.faults import FAULTS
 from experiments.ledger.record import Cell, Scalar
 from experiments.plan import ClusterNeed, FaultRequest, Workload
 from experiments.properties import Property, kafka_properties, versions
-from experiments.spec_axes import KnownNames, Place, Scope, first_name
-from experiments.spec_clients import ClientRules
-from experiments.spec_errors import nearest, sentence, shown
-from experiments.spec_model import Experiment, WorkloadSection
+from experiments.spec.axes import KnownNames, Place, Scope, first_name
+from experiments.spec.clients import ClientRules
+from experiments.spec.errors import nearest, sentence, shown
+from experiments.spec.model import Experiment, WorkloadSection
 
 MAJORITY = "majority"
 """As `min.insync.replicas`: the smallest majority of the cell's replication factor, so never above it."""

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Final
 
 from experiments.errors import UnknownName
-from experiments.spec_errors import nearest
-from experiments.spec_model import Experiment, read_experiment
+from experiments.spec.errors import nearest
+from experiments.spec.model import Experiment, read_experiment
 
-CATALOG: Final = Path(__file__).parent / "catalog"
+CATALOG: Final = Path(__file__).parents[1] / "catalog"
 
 
 def catalogue() -> tuple[Experiment, ...]:

@@ -1,4 +1,4 @@
-"""An experiment file as a value: its keys, their types and their bounds. What the names in it mean is `spec_axes`'s."""
+"""An experiment file as a value: its keys, their types and their bounds. What the names in it mean is `experiments.spec.axes`'s."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, Strict, ValidationError
 
-from experiments import spec_yaml
 from experiments.clients.value import HEADER_BYTES
 from experiments.errors import ExperimentError
-from experiments.spec_cron import cron
-from experiments.spec_errors import sentence
+from experiments.spec import reading
+from experiments.spec.cron import cron
+from experiments.spec.errors import sentence
 
 
 def _value(given: object) -> str | int | float | bool:
@@ -87,7 +87,7 @@ class Experiment(_Part):
 
     def to_yaml(self) -> str:
         """Return the file that reads back as this experiment, every key in it."""
-        return spec_yaml.dump(self.model_dump(mode="json", by_alias=True, exclude_none=True))
+        return reading.dump(self.model_dump(mode="json", by_alias=True, exclude_none=True))
 
 
 def experiment_of(data: Any, source: str) -> Experiment:
@@ -114,7 +114,7 @@ def read_experiment(path: Path) -> Experiment:
     Raises:
         ExperimentError: it cannot be read, is no YAML or no experiment.
     """
-    return experiment_of(spec_yaml.read(path), str(path))
+    return experiment_of(reading.read(path), str(path))
 
 
 def _kind_of(data: object) -> str:

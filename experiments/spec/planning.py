@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from experiments.errors import ExperimentError
 from experiments.ledger.record import Cell, Scalar
 from experiments.plan import Plan, RefusedCell, TrialSpec
-from experiments.spec_axes import CORE_AXES, PROPERTY_SCOPES, KnownNames, Place, Scope, section_place
-from experiments.spec_catalog import catalogue, load
-from experiments.spec_cells import axis_places, cell_key, cells_of
-from experiments.spec_clients import ClientRules, client_rules
-from experiments.spec_model import Experiment
-from experiments.spec_override import known_names, override
-from experiments.spec_settings import CellSettings, check_value, fault_parameters, settings_of
+from experiments.spec.axes import CORE_AXES, PROPERTY_SCOPES, KnownNames, Place, Scope, section_place
+from experiments.spec.catalog import catalogue, load
+from experiments.spec.cells import axis_places, cell_key, cells_of
+from experiments.spec.clients import ClientRules, client_rules
+from experiments.spec.model import Experiment
+from experiments.spec.override import known_names, override
+from experiments.spec.settings import CellSettings, check_value, fault_parameters, settings_of
 
 MOST_TRIALS = 1024
 """What one Airflow task can be mapped to (`core.max_map_length`)."""

@@ -12,10 +12,10 @@ from pathlib import Path
 from experiments.errors import ExperimentError, UnknownName
 from experiments.ledger.record import Scalar
 from experiments.plan import Plan
-from experiments.spec import load, override, plan
-from experiments.spec_errors import nearest
-from experiments.spec_model import Experiment
-from experiments.spec_needs import needs_of
+from experiments.spec.errors import nearest
+from experiments.spec.model import Experiment
+from experiments.spec.needs import needs_of
+from experiments.spec.planning import load, override, plan
 from experiments.sweep_folder import SweepFolder
 from infra.errors import InputError
 from infra.home import Home
