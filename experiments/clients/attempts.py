@@ -1,7 +1,8 @@
 """What a producer attempted, in a file mapping that outlives it.
 
-The mapping begins with one page of counters; then follows a row a record, at the record's place in the schedule. Only the
-producer's process writes, and it writes to memory: the kernel keeps what was written when the process is killed, and the
+The mapping begins with one page of counters; then follow a row a record, at the record's place in the schedule, and a column
+of its own for the latencies: brokers' threads write that, the schedule's thread the rows, and neither waits for the other's
+cache lines. Only the producer's process writes, and it writes to memory: the kernel keeps what was written when the process is killed, and the
 parent reads the file. Nothing is flushed to the disk; that is not needed but when the machine dies, and then the trial has.
 """
 
@@ -19,6 +20,7 @@ from infra.errors import HarnessError
 
 HEADER_BYTES: Final = 4096
 
+Column = np.ndarray[tuple[int], np.dtype[np.int64]]
 Records = np.ndarray[tuple[int], np.dtype[np.void]]
 
 Header = np.dtype(
@@ -41,7 +43,6 @@ Attempt = np.dtype(
     [
         ("intended_ns", "<i8"),
         ("sent_ns", "<i8"),
-        ("latency_us", "<i8"),
         ("offset", "<i8"),
         ("error", "<i4"),
         ("partition", "<i4"),
@@ -50,6 +51,9 @@ Attempt = np.dtype(
     ]
 )
 """One record. A row of zeros is a record that was never due."""
+
+RECORD_BYTES: Final = Attempt.itemsize + 8
+"""What one record takes: its row and its latency."""
 
 UNTOUCHED: Final = 0
 DUE: Final = 1
@@ -62,10 +66,11 @@ REFUSED: Final = 4
 
 @dataclass(frozen=True)
 class AttemptsFile:
-    """The mapping, open. `header` has one element, and `rows` one a record; both are views of the file."""
+    """The mapping, open. `header` has one element, `rows` and `latency_us` one a record; all are views of the file."""
 
     header: Records
     rows: Records
+    latency_us: Column
 
     @classmethod
     def create(cls, path: Path, records: int) -> AttemptsFile:
@@ -75,7 +80,7 @@ class AttemptsFile:
             OSError: the disk is full, or the folder cannot be written.
         """
         with path.open("wb") as file:
-            os.posix_fallocate(file.fileno(), 0, HEADER_BYTES + records * Attempt.itemsize)
+            os.posix_fallocate(file.fileno(), 0, HEADER_BYTES + records * RECORD_BYTES)
         made = cls._mapped(path, mmap.ACCESS_WRITE)
         made.header["records"] = records
         return made
@@ -104,9 +109,15 @@ class AttemptsFile:
         """
         return cls._mapped(path, mmap.ACCESS_WRITE)
 
+    def touch(self) -> None:
+        """Let the kernel find a page for each row now, and not while the schedule runs."""
+        for view in (self.rows.view(np.int64), self.latency_us):
+            view[:: mmap.PAGESIZE // view.itemsize] = 0
+
     @classmethod
     def _mapped(cls, path: Path, access: int) -> AttemptsFile:
         with path.open("r+b" if access == mmap.ACCESS_WRITE else "rb") as file:
             memory = mmap.mmap(file.fileno(), 0, access=access)
-        header = np.frombuffer(memory, Header, 1)
-        return cls(header, np.frombuffer(memory, Attempt, offset=HEADER_BYTES))
+        records = (len(memory) - HEADER_BYTES) // RECORD_BYTES
+        rows = np.frombuffer(memory, Attempt, records, HEADER_BYTES)
+        return cls(np.frombuffer(memory, Header, 1), rows, np.frombuffer(memory, np.int64, records, HEADER_BYTES + rows.nbytes))

@@ -7,18 +7,19 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from experiments.clients.attempts import REFUSED, SENT, SETTLED, UNTOUCHED, Records
+from experiments.clients.attempts import REFUSED, SENT, SETTLED, UNTOUCHED, Column, Records
 from experiments.clients.outcome import outcome
 from experiments.ledger.schema import ACKED, ATTEMPTS, REJECTED, UNKNOWN
 
 _OUTCOMES: Final = (ACKED, REJECTED, UNKNOWN)
 
 
-def table_of(rows: Records, producer: int, keys: int) -> pa.Table:
+def table_of(rows: Records, latency_us: Column, producer: int, keys: int) -> pa.Table:
     """Return the records that were due as the ledger's `attempts`.
 
     Args:
         rows: of dtype `Attempt`, in the schedule's order. Rows that were never due end the table: seq stays dense.
+        latency_us: how long each took to settle, for those that are settled.
         producer: their producer's number.
         keys: how many keys were drawn in turn; 0: no key.
     """
@@ -31,7 +32,7 @@ def table_of(rows: Records, producer: int, keys: int) -> pa.Table:
         "key": pa.array(seq % keys) if keys else pa.nulls(rows.size, pa.int64()),
         "intended_ns": pa.array(rows["intended_ns"].copy()),
         "sent_ns": _where(taken, rows["sent_ns"]),
-        "settled_ns": _where(settled, rows["sent_ns"] + rows["latency_us"] * 1000),
+        "settled_ns": _where(settled, rows["sent_ns"] + latency_us[: rows.size] * 1000),
         "outcome": _outcomes(rows),
         "error": pa.array(rows["error"].copy()),
         "partition": _where(settled & (rows["partition"] >= 0), rows["partition"]),

@@ -150,7 +150,8 @@ def attempts_table(job: ProducerJob) -> pa.Table:
     """
     from experiments.clients.attempts_table import table_of
 
-    return table_of(AttemptsFile.open(job.ledger).rows, job.producer, job.keys)
+    ledger = AttemptsFile.open(job.ledger)
+    return table_of(ledger.rows, ledger.latency_us, job.producer, job.keys)
 
 
 @contextmanager

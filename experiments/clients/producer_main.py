@@ -45,6 +45,7 @@ def _produce(job: ProducerJob) -> None:
     settings = {**job.settings, "bootstrap.servers": job.bootstrap_servers}
     with Client(librdkafka.PRODUCER, settings, log=job.log, callbacks=callbacks) as client:
         _warm_up(client, job, ledger)
+        ledger.touch()
         say(READY)
         schedule = _schedule(client, job, int(listen(BEGIN)))
         drive(schedule, ledger.header, ledger.rows, begin_value(job.record_size_bytes, job.producer, job.token))

@@ -34,6 +34,7 @@ WARM_UP: Final = 0
 """A record's opaque is its seq + 1; that of a warm-up record is 0."""
 
 KEY_BYTES: Final = 8
+ROW_BYTES: Final = Attempt.itemsize
 POLL_EVERY_RECORDS: Final = 64
 """How often reports are served while records are sent in a burst."""
 
@@ -65,8 +66,9 @@ def acknowledged(_client: Any, message_address: Any, ledger: Any) -> Any:
     header = carray(pointer(ledger), (1,), Header)
     seq = message[0].opaque - 1
     if 0 <= seq < header[0].records:
-        rows = carray(pointer(ledger + HEADER_BYTES), (header[0].records,), Attempt)
-        rows[seq].latency_us = message_latency_us(message_address)
+        rows_bytes = header[0].records * ROW_BYTES
+        latencies = carray(pointer(ledger + HEADER_BYTES + rows_bytes), (header[0].records,), np.int64)
+        latencies[seq] = message_latency_us(message_address)
     return 0
 
 
@@ -114,7 +116,6 @@ def hand_over(schedule: Any, rows: Any, seq: Any, words: Any, clock: Any) -> Any
     client, topic, size_bytes, key, key_bytes = schedule[0].client, schedule[0].topic, schedule[0].size_bytes, schedule[0].key, schedule[0].key_bytes
     rows[seq].state = DUE
     while True:
-        rows[seq].sent_ns = schedule[0].anchor_ns + monotonic_ns(clock)
         if produce(topic, ANY_PARTITION, COPY_PAYLOAD, np.int64(words.ctypes.data), size_bytes, key, key_bytes, seq + 1) == 0:
             rows[seq].state = SENT
             return 0
@@ -123,23 +124,22 @@ def hand_over(schedule: Any, rows: Any, seq: Any, words: Any, clock: Any) -> Any
             rows[seq].error, rows[seq].state = error, REFUSED
             return error
         poll(client, 1)
+        rows[seq].sent_ns = schedule[0].anchor_ns + monotonic_ns(clock)
 
 
-@compiled(types.int64(SCHEDULE, types.int64, CLOCK))
-def wait_until_due(schedule: Any, seq: Any, clock: Any) -> Any:
-    """Serve reports until the record is due; return its intended time.
+@compiled(types.void(SCHEDULE, ROWS, types.int64, CLOCK))
+def wait_until_due(schedule: Any, rows: Any, seq: Any, clock: Any) -> None:
+    """Serve reports until the record is due; note when it was due and when it is handed over.
 
     Waiting with poll(1 ms), and then sending what is due in a burst, leaves the brokers more of the processor than spinning
     does, and so comes nearer to the schedule.
     """
     now_ns = schedule[0].anchor_ns + monotonic_ns(clock)
-    if schedule[0].rate_records_per_s <= 0:
-        return now_ns
-    intended_ns = due_ns(schedule[0].start_ns, schedule[0].rate_records_per_s, seq)
+    intended_ns = due_ns(schedule[0].start_ns, schedule[0].rate_records_per_s, seq) if schedule[0].rate_records_per_s > 0 else now_ns
     while now_ns < intended_ns:
         poll(schedule[0].client, 1)
         now_ns = schedule[0].anchor_ns + monotonic_ns(clock)
-    return intended_ns
+    rows[seq].intended_ns, rows[seq].sent_ns = intended_ns, now_ns
 
 
 @compiled(types.void(SCHEDULE, ROWS, types.int64, types.int32))
@@ -159,7 +159,7 @@ def drive(schedule: Any, header: Any, rows: Any, words: Any) -> None:
     if schedule[0].keys > 0:
         schedule[0].key, schedule[0].key_bytes = key.ctypes.data, KEY_BYTES
     for seq in range(rows.size):
-        rows[seq].intended_ns = wait_until_due(schedule, seq, clock)
+        wait_until_due(schedule, rows, seq, clock)
         encode(words, schedule[0].size_bytes, seq, rows[seq].intended_ns)
         if schedule[0].keys > 0:
             write_key(key, seq % schedule[0].keys)

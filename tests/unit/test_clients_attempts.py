@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from experiments.clients.attempts import DUE, REFUSED, SENT, SETTLED, Attempt, AttemptsFile
+from experiments.clients.attempts import DUE, RECORD_BYTES, REFUSED, SENT, SETTLED, Attempt, AttemptsFile
 from experiments.clients.attempts_table import table_of
 from experiments.clients.outcome import NOT_PERSISTED, PERSISTED, POSSIBLY_PERSISTED
 from experiments.ledger.schema import ACKED, ATTEMPTS, REJECTED, UNKNOWN
@@ -15,41 +15,42 @@ QUEUE_FULL, TRANSPORT = -184, -195
 
 
 def rows(*states: tuple[int, ...]) -> np.ndarray[tuple[int], np.dtype[np.void]]:
-    """Rows: intended_ns, sent_ns, latency_us, offset, error, partition, state, status."""
+    """Rows: intended_ns, sent_ns, offset, error, partition, state, status."""
     return np.array(list(states), Attempt)
 
 
 PLANTED = rows(
-    (10, 11, 5, 42, 0, 3, SETTLED, PERSISTED),
-    (20, 21, 6, -1, 0, 3, SETTLED, POSSIBLY_PERSISTED),
-    (30, 31, 7, -1001, TRANSPORT, 2, SETTLED, POSSIBLY_PERSISTED),
-    (40, 41, 0, 0, 0, 0, SENT, 0),
-    (50, 51, 0, 0, QUEUE_FULL, 0, REFUSED, 0),
-    (60, 61, 8, -1001, -192, -1, SETTLED, NOT_PERSISTED),
-    (70, 71, 0, 0, 0, 0, DUE, 0),
-    (0, 0, 0, 0, 0, 0, 0, 0),
+    (10, 11, 42, 0, 3, SETTLED, PERSISTED),
+    (20, 21, -1, 0, 3, SETTLED, POSSIBLY_PERSISTED),
+    (30, 31, -1001, TRANSPORT, 2, SETTLED, POSSIBLY_PERSISTED),
+    (40, 41, 0, 0, 0, SENT, 0),
+    (50, 51, 0, QUEUE_FULL, 0, REFUSED, 0),
+    (60, 61, -1001, -192, -1, SETTLED, NOT_PERSISTED),
+    (70, 71, 0, 0, 0, DUE, 0),
+    (0, 0, 0, 0, 0, 0, 0),
 )
+LATENCY_US = np.array([5, 6, 7, 0, 0, 8, 0, 0], np.int64)
 
 
 def test_the_table_is_of_the_ledgers_schema() -> None:
     """Whatever it holds."""
-    assert table_of(PLANTED, 0, 0).schema.equals(ATTEMPTS)
-    assert table_of(PLANTED[:0], 0, 4).schema.equals(ATTEMPTS)
+    assert table_of(PLANTED, LATENCY_US, 0, 0).schema.equals(ATTEMPTS)
+    assert table_of(PLANTED[:0], LATENCY_US[:0], 0, 4).schema.equals(ATTEMPTS)
 
 
 def test_each_state_has_its_outcome() -> None:
     """Acked, acked without an offset, unknown, never settled, refused, timed out unsent, killed at that moment."""
-    assert table_of(PLANTED, 0, 0)["outcome"].to_pylist() == [ACKED, ACKED, UNKNOWN, UNKNOWN, REJECTED, REJECTED, UNKNOWN]
+    assert table_of(PLANTED, LATENCY_US, 0, 0)["outcome"].to_pylist() == [ACKED, ACKED, UNKNOWN, UNKNOWN, REJECTED, REJECTED, UNKNOWN]
 
 
 def test_a_record_that_was_never_due_is_no_attempt() -> None:
     """The last row is untouched: seq ends before it."""
-    assert table_of(PLANTED, 0, 0)["seq"].to_pylist() == [0, 1, 2, 3, 4, 5, 6]
+    assert table_of(PLANTED, LATENCY_US, 0, 0)["seq"].to_pylist() == [0, 1, 2, 3, 4, 5, 6]
 
 
 def test_what_was_not_seen_is_null() -> None:
     """Neither 0 nor -1 stands for "not known"."""
-    table = table_of(PLANTED, 0, 0)
+    table = table_of(PLANTED, LATENCY_US, 0, 0)
     assert table["sent_ns"].to_pylist() == [11, 21, 31, 41, None, 61, None]
     assert table["settled_ns"].to_pylist() == [5_011, 6_021, 7_031, None, None, 8_061, None]
     assert table["partition"].to_pylist() == [3, 3, 2, None, None, None, None]
@@ -58,8 +59,8 @@ def test_what_was_not_seen_is_null() -> None:
 
 def test_keys_are_drawn_in_turn() -> None:
     """And without keys there is none."""
-    assert table_of(PLANTED, 0, 3)["key"].to_pylist() == [0, 1, 2, 0, 1, 2, 0]
-    assert table_of(PLANTED, 0, 0)["key"].null_count == 7
+    assert table_of(PLANTED, LATENCY_US, 0, 3)["key"].to_pylist() == [0, 1, 2, 0, 1, 2, 0]
+    assert table_of(PLANTED, LATENCY_US, 0, 0)["key"].null_count == 7
 
 
 def test_a_mapping_outlives_its_maker(tmp_path: Path) -> None:
@@ -80,6 +81,6 @@ def test_a_ledger_cut_short_is_the_harnesss_failure(tmp_path: Path) -> None:
     path = tmp_path / "cut"
     AttemptsFile.create(path, 8)
     with path.open("r+b") as file:
-        file.truncate(path.stat().st_size - Attempt.itemsize)
+        file.truncate(path.stat().st_size - RECORD_BYTES)
     with pytest.raises(HarnessError, match="room for 7 records and was made for 8"):
         AttemptsFile.open(path)
