@@ -20,12 +20,12 @@ _SLOT_BITS: Final = 10
 
 
 def ack_latencies(attempts: DataFrame) -> DataFrame:
-    """Return intended_ns and end_ns of every acknowledged record, measure `ack`.
+    """Return intended_ns and end_ns of every acknowledged record that tells when, measure `ack`.
 
     Args:
         attempts: trial_id, intended_ns, settled_ns, outcome.
     """
-    acked = attempts.where(sf.col("outcome") == ACKED)
+    acked = attempts.where((sf.col("outcome") == ACKED) & sf.col("settled_ns").isNotNull())
     return acked.select("trial_id", sf.lit(Measure.ACK.value).alias("measure"), "intended_ns", sf.col("settled_ns").alias("end_ns"))
 
 

@@ -35,15 +35,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def rehearsal() -> Iterator[PlantedTrial]:
+def rehearsal(records: int = _RECORDS) -> Iterator[PlantedTrial]:
     """Yield trials that take the job through all of its paths: copies, losses, unknowns, reads that repeat, strangers."""
     for number in range(4):
-        attempts = tuple(_attempt(number, seq) for seq in range(_RECORDS))
+        attempts = tuple(_attempt(number, seq) for seq in range(records))
         kept = [row for row in attempts if row.seq % 97]
         log = (
             *(Logged(0, row.seq, row.seq) for row in kept),
-            *(Logged(0, row.seq, _RECORDS + row.seq) for row in kept[:100]),
-            Logged(None, None, 3 * _RECORDS),
+            *(Logged(0, row.seq, records + row.seq) for row in kept[:100]),
+            Logged(None, None, 3 * records),
         )
         reads = tuple(Read(0, row.seq, row.seq, row.intended_ns, row.intended_ns + 5_000_000) for row in (*kept, *kept[:100]))
         yield PlantedTrial(f"{number:03d}-rehearsal", attempts, log, reads, _PHASES, repeat=number)

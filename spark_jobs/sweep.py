@@ -13,7 +13,7 @@ from spark_jobs.blocks import crowded
 from spark_jobs.cells import cells
 from spark_jobs.fates import fates, further_copies, record_blocks, with_further_copies
 from spark_jobs.frames import phases, table
-from spark_jobs.latency import ack_latencies, end_to_end_latencies, coarse, coarse_but, first_reads, histogram, quantiles, read_blocks, slots_of, whole_us
+from spark_jobs.latency import ack_latencies, coarse, coarse_but, end_to_end_latencies, first_reads, histogram, quantiles, read_blocks, slots_of, whole_us
 from spark_jobs.ledgers import Ledgers
 from spark_jobs.throughput import throughput
 from spark_jobs.trials import Found, trials

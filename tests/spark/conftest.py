@@ -8,15 +8,17 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
+from experiments.measuring import JAVA_OPTIONS
 from infra.home import Home
 from infra.jvm import spark_java_home
-from infra.startup_cache import option_text
+from infra.startup_cache import option_text, spark_startup_cache
 from spark_jobs.ledgers import open_ledgers
 from spark_jobs.planted import PlantedTrial
 from spark_jobs.session import SessionRequest, spark_session
 from spark_jobs.sweep import results
 
-FAST_START = ("-XX:+UseSerialGC", "-XX:-UsePerfData", "-XX:TieredStopAtLevel=1")
+COMPILED_ONCE = "-XX:TieredStopAtLevel=1"
+"""Tables of a few rows are not worth a second compilation."""
 
 Measured = dict[str, pa.Table]
 
@@ -25,12 +27,13 @@ Measured = dict[str, pa.Table]
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """A session of this machine's JVM, its files in a temporary folder."""
     work = tmp_path_factory.mktemp("spark")
+    cached = spark_startup_cache(Home.from_environment().cache, JAVA_OPTIONS).options
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("JAVA_HOME", str(spark_java_home(Home(work).cache)))
         patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
         patch.setenv("SPARK_HOME", os.environ.get("SPARK_HOME", ""))
         patch.delenv("SPARK_HOME")
-        with spark_session(SessionRequest(work / "work", work / "spark.log", "local[2]", option_text(FAST_START))) as session:
+        with spark_session(SessionRequest(work / "work", work / "spark.log", "local[2]", option_text([*JAVA_OPTIONS, COMPILED_ONCE, *cached]))) as session:
             yield session
 
 

@@ -3,6 +3,7 @@
 from pyspark.sql import SparkSession
 from pyspark.testing import assertDataFrameEqual
 
+from experiments.ledger.measured import QUANTILES
 from spark_jobs.latency import ack_latencies, coarse, coarse_but, end_to_end_latencies, first_reads, histogram, quantiles, read_blocks, slots_of, whole_us
 
 ATTEMPTS = "trial_id string, intended_ns bigint, settled_ns bigint, outcome string"
@@ -12,7 +13,7 @@ WHOLE = "trial_id string, measure string, phase string, us bigint"
 COUNTED = f"{WHOLE}, records bigint"
 READS = "trial_id string, producer int, seq bigint, intended_ns bigint, received_ns bigint"
 FIRST = "trial_id string, intended_ns bigint, received_ns bigint"
-FOUND = "trial_id string, measure string, phase string, records bigint, negative_records bigint, p50_us bigint, p90_us bigint, p99_us bigint, p99_9_us bigint, max_us bigint"
+FOUND = f"trial_id string, measure string, phase string, records bigint, negative_records bigint, {', '.join(f'{name}_us bigint' for name in QUANTILES)}"
 
 
 def test_only_acked_records_have_an_ack_latency(spark: SparkSession) -> None:

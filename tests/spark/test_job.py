@@ -1,0 +1,56 @@
+"""The job as the program runs it: a process of its own, with a JVM of its own."""
+
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from experiments.errors import LedgerError
+from experiments.measuring import measure
+from experiments.sweep_folder import SweepFolder
+from infra.home import Home
+from spark_jobs.ledgers import open_ledgers
+from spark_jobs.planted import Attempt, Logged, PlantedTrial, Read
+from spark_jobs.rehearse import rehearsal
+from spark_jobs.sweep import results
+from spark_jobs.writing import write_results
+
+AWKWARD = "a sweep [0]{1} *? 100% #=1"
+"""Blanks, signs that Hadoop's globs know, and what a URI would decode or cut."""
+
+
+def test_measuring_again_gives_the_same_bytes(spark: SparkSession, tmp_path: Path) -> None:
+    """Every file of the results, over a sweep with copies, losses and strangers."""
+    for trial in rehearsal(records=2_000):
+        trial.plant(tmp_path)
+    first, second = (_measured_bytes(spark, tmp_path) for _ in range(2))
+    assert first == second
+    assert set(first) == {"trials.parquet", "fates.parquet", "latency.parquet", "gaps.parquet", "cells.parquet"}
+
+
+def _measured_bytes(spark: SparkSession, sweep: Path) -> dict[str, bytes]:
+    ledgers = open_ledgers(str(sweep))
+    write_results(ledgers.files, ledgers.root, results(spark, ledgers))
+    return {path.name: path.read_bytes() for path in (sweep / "results").iterdir()}
+
+
+def test_the_job_finds_its_way_through_an_awkward_path(tmp_path: Path) -> None:
+    """It writes results only, and keeps its own files in the home folder."""
+    sweep, home = SweepFolder(tmp_path / AWKWARD), Home(tmp_path / "a home")
+    PlantedTrial("000-planted", [Attempt(0, 0), Attempt(0, 1)], [Logged(0, 0, 0)], [Read(0, 0, 0)]).plant(sweep.root)
+    measure(sweep, home)
+    assert pq.read_table(sweep.results / "trials.parquet")["lost_low_records"].to_pylist() == [1]
+    assert {path.name for path in tmp_path.iterdir()} == {AWKWARD, "a home"}
+    assert [path.name for path in home.cache.iterdir()] == ["spark-java"]
+
+
+def test_what_the_job_cannot_measure_is_a_ledger_error(tmp_path: Path) -> None:
+    """In the job's own words, and the results that were there stay."""
+    sweep = SweepFolder(tmp_path / "sweep")
+    trial = PlantedTrial("000-planted", [Attempt(0, 0)]).plant(sweep.root)
+    sweep.results.mkdir()
+    (trial / "log.parquet").unlink()
+    with pytest.raises(LedgerError, match=r"^trial 000-planted: log.parquet is missing$"):
+        measure(sweep, Home(tmp_path / "home"))
+    assert list(sweep.results.iterdir()) == []

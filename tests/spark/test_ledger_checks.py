@@ -1,0 +1,98 @@
+"""A ledger that cannot be measured is one line and exit code 2, before any JVM is started, and changes nothing."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from spark_jobs.measure import main
+from spark_jobs.planted import Attempt, Logged, PlantedTrial
+
+TRIAL = "000-planted"
+
+
+def _missing(trial: Path) -> None:
+    (trial / "log.parquet").unlink()
+
+
+def _cut_short(trial: Path) -> None:
+    whole = (trial / "log.parquet").read_bytes()
+    (trial / "log.parquet").write_bytes(whole[: len(whole) // 2])
+
+
+def _empty(trial: Path) -> None:
+    (trial / "log.parquet").write_bytes(b"")
+
+
+def _of_another_trial(trial: Path) -> None:
+    other = PlantedTrial("001-other", [Attempt(0, 0)]).plant(trial.parent.parent)
+    (other / "attempts.parquet").replace(trial / "attempts.parquet")
+
+
+def _of_another_version(trial: Path) -> None:
+    record = json.loads((trial / "trial.json").read_text())
+    (trial / "trial.json").write_text(json.dumps(record | {"ledger_version": 99}))
+
+
+def _of_another_shape(trial: Path) -> None:
+    table = pq.read_table(trial / "reads.parquet")
+    pq.write_table(table.drop_columns(["received_ns"]), trial / "reads.parquet")
+
+
+def _of_other_types(trial: Path) -> None:
+    table = pq.read_table(trial / "log.parquet")
+    number = table.schema.get_field_index("seq")
+    pq.write_table(table.set_column(number, "seq", table["seq"].cast("int32")), trial / "log.parquet")
+
+
+def _short_of_rows(trial: Path) -> None:
+    table = pq.read_table(trial / "attempts.parquet")
+    pq.write_table(table.slice(1), trial / "attempts.parquet")
+
+
+def _no_json(trial: Path) -> None:
+    (trial / "trial.json").write_text("{")
+
+
+@pytest.mark.parametrize(
+    ("damage", "told"),
+    [
+        (_missing, "log.parquet is missing"),
+        (_cut_short, "log.parquet cannot be read: "),
+        (_empty, "log.parquet cannot be read: "),
+        (_of_another_trial, "attempts.parquet is marked ackbench.trial_id=001-other, not 000-planted"),
+        (_of_another_version, "trial.json is of ledger version 99, and this program reads 1"),
+        (_of_another_shape, "reads.parquet has the columns consumer, generation, partition, offset, producer, seq, intended_ns, not "),
+        (_of_other_types, "log.parquet has "),
+        (_short_of_rows, "attempts.parquet holds 1 records, and trial.json tells of 2"),
+        (_no_json, "trial.json is not a trial's record: "),
+    ],
+)
+def test_a_damaged_ledger_is_one_line_that_names_trial_and_file(
+    damage: Callable[[Path], None], told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No stack trace, exit code 2, and no results."""
+    trial = PlantedTrial(TRIAL, [Attempt(0, 0), Attempt(0, 1)], [Logged(0, 0, 0)]).plant(tmp_path)
+    damage(trial)
+    code, said = main([str(tmp_path)]), capsys.readouterr().err
+    assert (code, said.startswith(f"measure: trial {TRIAL}: {told}"), said.count("\n"), (tmp_path / "results").exists()) == (2, True, 1, False), said
+
+
+def test_a_folder_that_is_no_sweep_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing is made in it."""
+    assert main([str(tmp_path)]) == 2
+    assert capsys.readouterr().err == f"measure: {tmp_path} is no sweep: it has no folder trials\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_unfinished_and_failed_trials_are_passed_over(tmp_path: Path) -> None:
+    """A sweep without a whole trial has results, and they are empty; no JVM is needed for that."""
+    for name in ("000-planted.partial", "001-planted.failed", "002-empty"):
+        (tmp_path / "trials" / name).mkdir(parents=True)
+    (tmp_path / "trials" / "000-planted.partial" / "trial.json").write_text("{")
+    assert main([str(tmp_path)]) == 0
+    assert {path.stem: pq.read_metadata(path).num_rows for path in (tmp_path / "results").iterdir()} == dict.fromkeys(
+        ("trials", "fates", "latency", "gaps", "cells"), 0
+    )

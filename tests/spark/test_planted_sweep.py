@@ -1,0 +1,147 @@
+"""Whole sweeps with a known truth: what is planted is found, exactly."""
+
+from collections.abc import Callable
+
+import pyarrow as pa
+import pytest
+
+from experiments.ledger.measured import RESULTS
+from experiments.ledger.record import FaultEvidence, Phases, Status
+from spark_jobs.ledgers import UnfitLedger
+from spark_jobs.planted import Attempt, Logged, PlantedTrial, Read
+
+Measure = Callable[..., dict[str, pa.Table]]
+MS = 1_000_000
+
+EVERYTHING = PlantedTrial(
+    "000-everything",
+    attempts=(
+        *(Attempt(1, seq) for seq in range(4)),  # 0 once, 1 twice, 2 lost, 3 corrupt: lost too
+        *(Attempt(1, seq, "unknown", settled_ns=None) for seq in range(4, 7)),  # 4 landed, 5 did not, 6 landed three times
+        *(Attempt(1, seq, "rejected") for seq in range(7, 9)),  # 7 landed, 8 did not
+    ),
+    log=(
+        *(Logged(1, seq, offset) for offset, seq in enumerate((0, 1, 1, 4, 6, 6, 6, 7))),
+        Logged(1, 3, 8, intact=False),
+        Logged(None, None, 9),  # of other origin
+        Logged(1, 64, 10),  # our mark, and an id that no producer was given, twice
+        Logged(1, 64, 11),
+    ),
+)
+
+
+def test_every_planted_fate_is_found(measured: Measure) -> None:
+    """Records and copies of each, and both sums."""
+    fates = {row["fate"]: (row["records"], row["duplicated_records"], row["copies"]) for row in measured(EVERYTHING)["fates"].to_pylist()}
+    assert fates == {
+        "DELIVERED_ONCE": (1, 0, 1),
+        "DUPLICATED": (1, 1, 2),
+        "LOST": (2, 0, 0),
+        "UNKNOWN_PRESENT": (2, 1, 4),
+        "UNKNOWN_ABSENT": (1, 0, 0),
+        "REJECTED_PRESENT": (1, 0, 1),
+        "REJECTED": (1, 0, 0),
+        "PHANTOM": (3, 0, 3),
+        "CORRUPT": (1, 0, 1),
+    }
+
+
+def test_a_trial_adds_its_fates_up(measured: Measure) -> None:
+    """Lost is an interval: the unknown and absent record may have been acknowledged."""
+    (trial,) = measured(EVERYTHING)["trials"].to_pylist()
+    counted = {name: value for name, value in trial.items() if name.endswith(("_records", "_copies"))}
+    assert counted == {
+        "attempted_records": 9,
+        "acked_records": 4,
+        "rejected_records": 2,
+        "unknown_records": 3,
+        "lost_low_records": 2,
+        "lost_high_records": 3,
+        "duplicate_copies": 3,
+        "duplicated_records": 2,
+        "log_records": 12,
+    }
+
+
+def test_trials_do_not_see_each_other(measured: Measure) -> None:
+    """Equal ids in two trials are different records."""
+    lossy = PlantedTrial("000-lossy", [Attempt(0, 0), Attempt(0, 1)], [Logged(0, 0, 0)])
+    whole = PlantedTrial("001-whole", [Attempt(0, 0), Attempt(0, 1)], [Logged(0, 0, 0), Logged(0, 1, 1)])
+    assert measured(lossy, whole)["trials"]["lost_low_records"].to_pylist() == [1, 0]
+
+
+def test_producers_do_not_see_each_other(measured: Measure) -> None:
+    """Equal sequence numbers of two producers are different records."""
+    trial = PlantedTrial("000-two", [Attempt(0, 0), Attempt(1, 0)], [Logged(1, 0, 0), Logged(1, 0, 1)])
+    fates = {row["fate"]: row["records"] for row in measured(trial)["fates"].to_pylist()}
+    assert (fates["LOST"], fates["DUPLICATED"]) == (1, 1)
+
+
+def test_latencies_are_told_by_phase(measured: Measure) -> None:
+    """One record before the fault, one during, none after it."""
+    phases = Phases(load_begin_ns=0, load_end_ns=9 * MS, fault_begin_ns=5 * MS, fault_end_ns=9 * MS, settled_ns=20 * MS, whole_ns=20 * MS)
+    attempts = [Attempt(0, 0, intended_ns=0, settled_ns=2 * MS), Attempt(0, 1, intended_ns=6 * MS, settled_ns=20 * MS)]
+    reads = [Read(0, 0, 0, 0, 3 * MS), Read(0, 0, 0, 0, 4 * MS)]
+    found = measured(PlantedTrial("000-phases", attempts, [Logged(0, 0, 0), Logged(0, 1, 1)], reads, phases))["latency"].to_pylist()
+    maxima = {(row["measure"], row["phase"]): (row["records"], row["max_us"]) for row in found}
+    assert maxima == {
+        ("ack", "all"): (2, 14_000),
+        ("ack", "before"): (1, 2_000),
+        ("ack", "during"): (1, 14_000),
+        ("end_to_end", "all"): (1, 3_000),
+        ("end_to_end", "before"): (1, 3_000),
+    }
+
+
+def test_a_trial_that_nobody_read_has_no_end_to_end_latency(measured: Measure) -> None:
+    """It is missing, not zero."""
+    trial = PlantedTrial("000-unread", [Attempt(0, 0)], [Logged(0, 0, 0)])
+    assert set(measured(trial)["latency"]["measure"].to_pylist()) == {"ack"}
+
+
+def test_a_trial_without_any_acknowledgement_was_unavailable_throughout(measured: Measure) -> None:
+    """Also when no record ever got a partition that could be blamed."""
+    trial = PlantedTrial("000-dark", [Attempt(0, 0, "unknown", settled_ns=None, partition=None)])
+    assert measured(trial)["trials"]["unavailable_ns"].to_pylist() == [trial.phases.settled_ns]
+
+
+def test_a_void_trial_is_counted_and_not_judged(measured: Measure) -> None:
+    """The cell's sums are those of its sealed trial."""
+    sealed = PlantedTrial("000-sealed", [Attempt(0, 0), Attempt(0, 1)], [Logged(0, 0, 0)])
+    void = PlantedTrial("001-void", [Attempt(0, 0)], status=Status.VOID, fault=FaultEvidence(kind="leader-crash", bit=False))
+    (cell,) = measured(sealed, void)["cells"].to_pylist()
+    assert (cell["sealed_trials"], cell["void_trials"], cell["attempted_records"], cell["lost_low_records"], cell["trials_with_loss"]) == (1, 1, 2, 1, 1)
+
+
+def test_a_cell_tells_median_and_maximum_of_its_trials(measured: Measure) -> None:
+    """Over three repeats with latencies of 1, 2 and 9 ms."""
+    repeats = [PlantedTrial(f"{n:03d}-repeat", [Attempt(0, 0, settled_ns=ms * MS)], [Logged(0, 0, 0)], repeat=n) for n, ms in enumerate((9, 1, 2))]
+    (cell,) = measured(*repeats)["cells"].to_pylist()
+    assert (cell["ack_p99_us_median"], cell["ack_p99_us_max"], cell["end_to_end_p99_us_median"]) == (2_000, 9_000, None)
+
+
+def test_equal_cells_are_one_whatever_the_order_of_their_axes(measured: Measure) -> None:
+    """A union of sweeps may name the axes in another order."""
+    one = PlantedTrial("000-one", [Attempt(0, 0)], [Logged(0, 0, 0)], cell={"acks": 1, "fault": "none"})
+    other = PlantedTrial("001-other", [Attempt(0, 0)], [Logged(0, 0, 0)], cell={"fault": "none", "acks": 1})
+    assert measured(one, other)["cells"]["sealed_trials"].to_pylist() == [2]
+
+
+def test_an_id_that_was_attempted_twice_is_no_ledger(measured: Measure) -> None:
+    """The fates would not add up to the attempts: an error that names the trial, never a wrong number."""
+    with pytest.raises(UnfitLedger, match=r"^trial 000-twice: attempts.parquet has 2 rows, and the fates add up to 1 records$"):
+        measured(PlantedTrial("000-twice", [Attempt(0, 0), Attempt(0, 0)], [Logged(0, 0, 0)]))
+
+
+def test_an_acked_record_that_never_settled_is_no_ledger(measured: Measure) -> None:
+    """It would be missing from the latencies without a word."""
+    with pytest.raises(UnfitLedger, match=r"^trial 000-unsettled: .* 1 acked records, of which 0 tell when they settled$"):
+        measured(PlantedTrial("000-unsettled", [Attempt(0, 0, settled_ns=None)], [Logged(0, 0, 0)]))
+
+
+def test_tables_have_the_schemas_of_the_contract(measured: Measure) -> None:
+    """All five, whatever the trial has none of."""
+    tables = measured(PlantedTrial("000-bare", [Attempt(0, 0, "unknown", settled_ns=None)]))
+    assert {name: table.select(RESULTS[name].names).cast(RESULTS[name]).schema.names for name, table in tables.items()} == {
+        name: schema.names for name, schema in RESULTS.items()
+    }
