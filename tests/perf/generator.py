@@ -59,6 +59,10 @@ class Rates:
         """The middle round."""
         return statistics.median(self.records_per_s)
 
+    def times(self, other: Rates) -> float:
+        """How many times as fast as another: the middle one of the rounds' ratios, for a round's weather is the same for both."""
+        return statistics.median(own / theirs for own, theirs in zip(self.records_per_s, other.records_per_s, strict=True))
+
 
 @dataclass(frozen=True)
 class FinalRead:
