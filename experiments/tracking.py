@@ -100,6 +100,12 @@ def comparison(server: str, sweep_id: str, tracked: Tracked) -> Sequence[str]:
     return [charts, *together, f"{runs}/{tracked.summary_run_id}"]
 
 
+def serve_at(home: Home, address: str) -> None:
+    """Keep where the embedded store is served, for links."""
+    home.mlflow.mkdir(parents=True, exist_ok=True)
+    (home.mlflow / "served-at").write_text(address)
+
+
 def served_at(home: Home) -> str:
     """Return the address at which `ackbench up` serves, or last served, the embedded store."""
     told = home.mlflow / "served-at"

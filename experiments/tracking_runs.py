@@ -12,7 +12,7 @@ from experiments.result_models import Latencies, SweepResults, TrialResult
 
 SUMMARY: Final = "summary"
 TRIAL: Final = "trial"
-VANISHING: Final = frozenset({"reason", "fault_evidence", "fault_targets"})
+VANISHING: Final = frozenset({"reason", "fault_evidence", "fault_targets", "refused_cells"})
 """Tags that a later run of the same trial may not have any more."""
 _NS_PER_MS: Final = 1_000_000
 
@@ -73,7 +73,9 @@ def summary_run(results: SweepResults, page: str) -> RunContent:
         "refused_cells": "\n".join(f"{cell.label}: {cell.refused}" for cell in results.cells if cell.refused),
     }
     params = {"seed": str(results.seed), "question": results.question}
-    return RunContent(name=f"{results.sweep_id} (summary)", tags=tags, params=params, metrics={**counts, "sweep/pending_trials": float(len(results.pending))})
+    return RunContent(
+        name=f"{results.sweep_id} (summary)", tags=_said(tags), params=params, metrics={**counts, "sweep/pending_trials": float(len(results.pending))}
+    )
 
 
 def _tags(result: TrialResult, spec: TrialSpec) -> dict[str, str]:
@@ -83,12 +85,19 @@ def _tags(result: TrialResult, spec: TrialSpec) -> dict[str, str]:
         "kind": TRIAL,
         "trial_id": spec.trial_id,
         "cell": spec.label,
+        "repeat": str(spec.repeat),
+        "order": str(spec.order),  # no param: MLflow would draw it beside the settings
+        "seed": str(spec.seed),
         "status": result.status.value,
         "fault": spec.fault.kind,
         "fault_evidence": "\n".join(result.fault.evidence),
         "fault_targets": ",".join(map(str, result.fault.targets)),
         "reason": result.reason or "",
     }
+    return _said(tags)
+
+
+def _said(tags: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in tags.items() if value}
 
 
@@ -101,21 +110,21 @@ def _params(spec: TrialSpec, record: TrialRecord | None) -> dict[str, str]:
             params[name if name not in params and scope == "topic" else f"{scope}.{name}"] = value
     workload = {f"workload.{name}": _text(value) for name, value in spec.workload.model_dump().items()}
     fault = {f"fault.{name}": _text(value) for name, value in spec.fault.parameters.items()}
-    run = {"kafka.version": spec.cluster.kafka_version, "nodes": str(spec.cluster.nodes), "trial_seed": str(spec.seed), "repeat": str(spec.repeat)}
-    return {**params, **workload, **fault, **run, "order": str(spec.order), **({"client": record.client} if record else {})}
+    cluster = {"kafka.version": spec.cluster.kafka_version, "nodes": str(spec.cluster.nodes)}
+    return {**params, **workload, **fault, **cluster, **({"client": record.client} if record else {})}
 
 
 def _metrics(result: TrialResult, record: TrialRecord | None) -> Iterator[tuple[str, float]]:
     low, high = result.lost or (None, None)
-    values: dict[str, float | None] = {
-        "records/attempted_records": result.attempted,
-        "records/acked_records": result.acked,
-        "records/rejected_records": result.rejected,
-        "records/unknown_records": result.unknown,
+    values: dict[str, float | None] = {  # the first one is what MLflow's comparison opens with
         "loss/acked_lost_records": low,
         "loss/at_most_lost_records": high,
         "duplicates/extra_copies": result.duplicates,
         "duplicates/duplicated_records": result.duplicated,
+        "records/attempted_records": result.attempted,
+        "records/acked_records": result.acked,
+        "records/rejected_records": result.rejected,
+        "records/unknown_records": result.unknown,
         "availability/longest_gap_ms": result.unavailable_ms,
         "throughput/acked_per_s": result.throughput_rps,
         "throughput/offered_per_s": result.offered_rps,

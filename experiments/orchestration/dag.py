@@ -9,14 +9,13 @@ from airflow.sdk import dag, get_current_context, task
 from airflow.sdk.definitions.dag import DAG
 
 from experiments.faults import FAULTS
+from experiments.orchestration.environment import MACHINE_POOL
 from experiments.orchestration.form import form
 from experiments.spec.catalog import names
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
-MACHINE_POOL: Final = "ackbench_machine"
-"""One slot: whoever waits for the machine waits here, and not in a process. `ackbench up` makes it; elsewhere, make it once."""
 BEGUN_FIRST: Final[dict[str, Any]] = {"weight_rule": "absolute", "priority_weight": 10}
 """A sweep that has its cluster goes on before another one starts its own."""
 
@@ -43,6 +42,7 @@ def sweep_dag(dag_id: str, *, experiment: str, doc: str, schedule: str | None = 
         start_date=datetime(2026, 1, 1, tzinfo=UTC),
         catchup=False,
         max_active_runs=1,
+        is_paused_upon_creation=schedule is not None,
         params=form(names(), tuple(FAULTS), experiment),
         default_args={"retries": 0, "owner": "ackbench"},
         tags=["ackbench", "scheduled" if schedule else "ad hoc"],

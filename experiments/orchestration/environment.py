@@ -24,6 +24,8 @@ DAGS: Final = CLONE / "dags"
 LOOPBACK: Final = "127.0.0.1"
 PARALLEL_TASKS: Final = 4
 """Tasks at once under `ackbench up`; trials among them run one at a time whatever this says."""
+MACHINE_POOL: Final = "ackbench_machine"
+"""A pool of one slot: whoever waits for the machine waits here, and not in a process."""
 
 _FOREIGN: Final = ("AIRFLOW", "_AIRFLOW", "__AIRFLOW")
 """Prefixes of what another Airflow installation may have set."""
@@ -58,9 +60,9 @@ def ensure_database(home: Home) -> None:
     with exclusively(database):
         if not database.is_file():
             shutil.copyfile(_empty_database(home), database)
-        elif not stamp.is_file() or stamp.read_text() != version("apache-airflow"):
+        elif not stamp.is_file() or stamp.read_text() != _made_for():
             _migrate(home, database)
-        stamp.write_text(version("apache-airflow"))
+        stamp.write_text(_made_for())
 
 
 @contextmanager
@@ -84,7 +86,12 @@ def own_database(home: Home) -> Iterator[Path]:
 
 
 def _empty_database(home: Home) -> Path:
-    return home.airflow / f"empty-{version('apache-airflow')}.db"
+    return home.airflow / f"empty-{_made_for()}.db"
+
+
+def _made_for() -> str:
+    """What a database depends on: when this changes, it is migrated again."""
+    return f"{version('apache-airflow')}-{MACHINE_POOL}"
 
 
 def _ensure_empty_database(home: Home) -> None:
@@ -102,13 +109,19 @@ def _ensure_empty_database(home: Home) -> None:
 
 
 def _migrate(home: Home, database: Path) -> None:
-    log = home.logs / "airflow-db-migrate.log"
+    """Bring a database to the installed Airflow's version, with the pool that the DAG's heavy tasks wait in."""
+    _airflow(home, database, "db", "migrate")
+    _airflow(home, database, "pools", "set", MACHINE_POOL, "1", "provision, trial and measure: one at a time on this machine")
+
+
+def _airflow(home: Home, database: Path, *words: str) -> None:
+    log = home.logs / "airflow-set-up.log"
     log.parent.mkdir(parents=True, exist_ok=True)
-    with log.open("wb") as chatter:
-        command = [sys.executable, "-m", "airflow", "db", "migrate"]
+    with log.open("ab") as chatter:
+        command = [sys.executable, "-m", "airflow", *words]
         ended = subprocess.run(command, env=airflow_environment(home, database), stdout=chatter, stderr=subprocess.STDOUT, check=False)
     if ended.returncode != 0:
-        raise HarnessError(f"`airflow db migrate` ended with status {ended.returncode}, see {log}")
+        raise HarnessError(f"`airflow {' '.join(words)}` ended with status {ended.returncode}, see {log}")
 
 
 def _process(home: Home, inherited: Mapping[str, str]) -> dict[str, str]:
@@ -129,6 +142,7 @@ def _settings(home: Home, database: Path) -> dict[str, str]:
             "LOAD_EXAMPLES": "False",
             "EXECUTOR": "LocalExecutor",
             "PARALLELISM": str(PARALLEL_TASKS),
+            "DAGS_ARE_PAUSED_AT_CREATION": "True",
             "SIMPLE_AUTH_MANAGER_ALL_ADMINS": "True",  # no login: the servers listen on loopback only
         },
         "DATABASE": {"SQL_ALCHEMY_CONN": sqlite_url(database)},
@@ -137,7 +151,7 @@ def _settings(home: Home, database: Path) -> dict[str, str]:
             "DAG_PROCESSOR_CHILD_PROCESS_LOG_DIRECTORY": str(home.logs / "airflow" / "dag_processor"),
             "COLORED_CONSOLE_LOG": "False",
         },
-        "SCHEDULER": {"SCHEDULER_IDLE_SLEEP_TIME": "0.1", "ENABLE_HEALTH_CHECK": "False"},
+        "SCHEDULER": {"SCHEDULER_IDLE_SLEEP_TIME": "0.1", "TASK_INSTANCE_HEARTBEAT_TIMEOUT": "60"},  # a killed task is noticed within a minute
         "DAG_PROCESSOR": {"PARSING_PROCESSES": "1", "REFRESH_INTERVAL": "30"},
         "API": {"HOST": LOOPBACK, "WORKERS": "1"},
     }

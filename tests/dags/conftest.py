@@ -10,7 +10,7 @@ import pytest
 from standins.sweeping import MemoryWorld
 
 from experiments.orchestration import steps
-from experiments.orchestration.environment import DAGS, airflow_environment, new_database
+from experiments.orchestration.environment import DAGS, airflow_environment, own_database
 from infra.home import Home
 
 
@@ -18,9 +18,9 @@ from infra.home import Home
 def airflow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
     """Make Airflow's environment before anything imports it: it reads its settings then, and never again."""
     home = Home(tmp_path_factory.mktemp("air flow"))
-    with pytest.MonkeyPatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch, own_database(home) as database:
         patch.setenv("ACKBENCH_HOME", str(home.root))
-        for name, value in airflow_environment(home, new_database(home, "tests")).items():
+        for name, value in airflow_environment(home, database).items():
             patch.setenv(name, value)
         yield home
 
