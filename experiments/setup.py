@@ -5,22 +5,17 @@ Run as `python -m experiments.setup`.
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 import time
 from collections.abc import Callable
-from typing import Final
 
+from experiments.clients.code_cache import ensure_compiled
 from experiments.measuring import ensure_spark_ready
 from experiments.orchestration.environment import database_of, ensure_database
 from infra.cluster import ClusterSpec
-from infra.errors import AckbenchError, HarnessError
-from infra.home import CLONE, Home
+from infra.errors import AckbenchError
+from infra.home import Home
 from infra.kafka_ready import ensure_kafka_ready
-
-_COMPILED: Final = ("experiments.clients.producing", "experiments.clients.reading")
-"""What Numba compiles; importing it once puts it on disk."""
 
 
 def main() -> int:
@@ -43,6 +38,7 @@ def make_ready(home: Home, say: Callable[[str], None]) -> bool:
     Raises:
         MachineError: jars cannot be had, or the JVM that is named is none.
         HarnessError: a program to learn from did not run.
+        ClientLibraryError: librdkafka was not found, or is of a version that nobody verified.
     """
     said: list[str] = []
 
@@ -51,27 +47,12 @@ def make_ready(home: Home, say: Callable[[str], None]) -> bool:
         say(text)
 
     ensure_kafka_ready(home.cache, ClusterSpec.kafka_version, tell)
-    _ensure_compiled(home, tell)
+    ensure_compiled(tell)
     ensure_spark_ready(home, tell)
     if not database_of(home).is_file():
         tell("making Airflow's database (once; about 10 seconds)")
     ensure_database(home)
     return bool(said)
-
-
-def _ensure_compiled(home: Home, say: Callable[[str], None]) -> None:
-    """Numba itself knows when its files are old; a stamp of the sources tells whether to ask it."""
-    sources = sorted((CLONE / "experiments" / "clients").glob("*.py"))
-    stamp = "\n".join(f"{path.name} {path.stat().st_mtime_ns}" for path in sources) + sys.version
-    kept = home.cache / "numba" / "stamp"
-    if kept.is_file() and kept.read_text() == stamp:
-        return
-    say("compiling the producer and the reader (once; about 20 seconds)")
-    command = [sys.executable, "-c", "import " + ", ".join(_COMPILED)]
-    done = subprocess.run(command, cwd=CLONE, env={**os.environ, "NUMBA_CACHE_DIR": str(kept.parent)}, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise HarnessError(f"the producer and the reader did not compile:\n{done.stderr[-2000:]}")
-    kept.write_text(stamp)
 
 
 def _say(text: str) -> None:

@@ -85,6 +85,7 @@ def provision(sweep_id: str) -> str:
     Raises:
         InputError, HarnessError: it did not start; nothing of it is left but logs.
     """
+    from experiments.clients.nursery import open_nursery
     from experiments.orchestration import clusters
 
     sweep = _sweep(sweep_id)
@@ -93,6 +94,8 @@ def provision(sweep_id: str) -> str:
         if trial is None:
             return ""
         with _alone(sweep, "provision"):
+            if os.environ.get(EMBEDDED):
+                open_nursery()  # gets ready while the cluster starts; elsewhere it would end with this task
             return str(clusters.provision(Home.from_environment(), sweep_id, trial.cluster, holder_grace_s()).folder)
 
 
