@@ -10,7 +10,9 @@ import logging
 import os
 import runpy
 import signal
+import socket
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -26,7 +28,8 @@ from infra.home import Home
 if TYPE_CHECKING:
     from airflow.sdk.definitions.dag import DAG
 
-HEARD: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+TRANSLATED: Final = (signal.SIGTERM, signal.SIGHUP)
+"""What asks for the end beside SIGINT."""
 
 
 def main(arguments: list[str]) -> int:
@@ -75,19 +78,38 @@ def _dag() -> DAG:
 
 @contextmanager
 def _ending_on_signals() -> Iterator[None]:
-    """Make each of the signals an interrupt, once: what unwinds must not be torn by the next one."""
+    """Make each of the signals an interrupt, once: what unwinds must not be torn by the next one.
+
+    Airflow puts a SIGTERM handler of its own in place for every task, which swallows it. So signals are heard beside their
+    handlers, by the file descriptor that Python writes each one to (`signal.set_wakeup_fd`), and sent on as SIGINT.
+    """
 
     def end(number: int, _frame: FrameType | None) -> None:
         if not steps.RUN.stopping:
             steps.RUN.stopping = True
             raise KeyboardInterrupt(signal.Signals(number).name)
 
-    before = {heard: signal.signal(heard, end) for heard in HEARD}
+    hearing, told = socket.socketpair()
+    told.setblocking(False)
+    handlers = {signal.SIGINT: end, **dict.fromkeys(TRANSLATED, lambda *_: None)}
+    before = {heard: signal.signal(heard, handler) for heard, handler in handlers.items()}
+    wakeup = signal.set_wakeup_fd(told.fileno(), warn_on_full_buffer=False)
+    threading.Thread(target=_send_on, args=[hearing], name="signals", daemon=True).start()
     try:
         yield
     finally:
+        signal.set_wakeup_fd(wakeup)
+        told.close()
         for heard, handler in before.items():
             signal.signal(heard, handler)
+
+
+def _send_on(hearing: socket.socket) -> None:
+    """Send SIGINT for every signal that asks for the same in other words, until the other end is closed."""
+    with hearing:
+        while number := hearing.recv(1):
+            if number[0] in TRANSLATED:
+                os.kill(os.getpid(), signal.SIGINT)
 
 
 def _last_words(succeeded: bool) -> None:

@@ -128,7 +128,7 @@ def _process(home: Home, inherited: Mapping[str, str]) -> dict[str, str]:
     return {
         "ACKBENCH_HOME": str(home.root),
         "NUMBA_CACHE_DIR": inherited.get("NUMBA_CACHE_DIR", str(home.cache / "numba")),
-        "PATH": os.pathsep.join([str(Path(sys.executable).parent), inherited.get("PATH", os.defpath)]),
+        "PATH": os.pathsep.join(dict.fromkeys([str(Path(sys.executable).parent), *inherited.get("PATH", os.defpath).split(os.pathsep)])),
         "MLFLOW_DISABLE_TELEMETRY": "true",
     }
 

@@ -33,7 +33,7 @@ from infra.waiting import wait_until
 
 AIRFLOW_PORT: Final = 8080
 HEALTHY_TIMEOUT_S: Final = 180.0
-PATIENCE_S: Final = 8.0
+PATIENCE_S: Final = 5.0
 """How long a service may take to end in good order; a trial under way is not waited for."""
 _LAST_LINES: Final = 8
 _BIN: Final = Path(sys.executable).parent
@@ -160,13 +160,13 @@ _Processes = Mapping[str, "subprocess.Popen[Any]"]
 
 @contextmanager
 def _running(home: Home, services: Sequence[Service]) -> Iterator[_Processes]:
-    """Run the services; on the way out end them, all they forked, and the clusters their tasks used."""
+    """Run the services; on the way out end them, all they forked, and the clusters their tasks used; whom others need goes last."""
     processes: dict[str, subprocess.Popen[Any]] = {}
     leaders: list[ProcessIdentity] = []
     with ExitStack() as ending:
         ending.callback(cleaning.clean, home.clusters)
         ending.callback(lambda: [process.wait() for process in processes.values()])
-        ending.callback(lambda: end_sessions(leaders, patience_s=PATIENCE_S))
+        ending.callback(_end_one_by_one, leaders)
         guard = _guard(home)
         ending.callback(guard.wait)
         ending.callback(guard.kill)
@@ -176,6 +176,12 @@ def _running(home: Home, services: Sequence[Service]) -> Iterator[_Processes]:
             write_record(_record(home), leaders)
         yield processes
     _record(home).unlink(missing_ok=True)
+
+
+def _end_one_by_one(leaders: Sequence[ProcessIdentity]) -> None:
+    """The last first: the scheduler reports to the API server until it has ended."""
+    for leader in reversed(leaders):
+        end_sessions([leader], patience_s=PATIENCE_S)
 
 
 def _start(home: Home, service: Service) -> subprocess.Popen[Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,6 +31,8 @@ class MemoryWorld:
     """Trials that the harness fails."""
     interrupted_at: str = ""
     """A trial in which somebody asks for the end."""
+    hangs_at: str = ""
+    """A trial that goes on until somebody asks for the end; `under-way` in the home tells that it has begun."""
     no_cluster: bool = False
     did: list[str] = field(default_factory=list)
 
@@ -68,6 +71,9 @@ class MemoryWorld:
         self.did.append(f"trial {spec.trial_id}")
         if spec.trial_id == self.interrupted_at:
             os.kill(os.getpid(), signal.SIGINT)
+        if spec.trial_id == self.hangs_at:
+            (self.home.root / "under-way").touch()
+            threading.Event().wait(60)
         if spec.trial_id in self.fails:
             sweep.failed(spec.trial_id).mkdir()
             (sweep.failed(spec.trial_id) / "reason.txt").write_text("NodeFailed: node 3 died\n")
@@ -91,7 +97,7 @@ class MemoryWorld:
         del sweep, home
         self.did.append("track")
 
-    def take_the_place_of(self, setattr_: Callable[[str, object], None]) -> None:
+    def take_the_place_of(self, setattr_: Callable[[str, object], object]) -> None:
         """Stand in, by way of a `monkeypatch.setattr`."""
         for name in ("provision", "fit_for", "destroy_all"):
             setattr_(f"experiments.orchestration.clusters.{name}", getattr(self, name))
