@@ -11,7 +11,7 @@ from experiments.ledger.record import Phases
 from experiments.ledger.schema import TABLES
 from spark_jobs.ledgers import Ledgers
 
-_PHASES = pa.schema([pa.field("trial_id", pa.string()), *(pa.field(name, pa.int64()) for name in Phases.model_fields)])
+_PHASES = pa.schema([pa.field("trial_id", pa.string()), pa.field("trial_no", pa.int32()), *(pa.field(name, pa.int64()) for name in Phases.model_fields)])
 
 
 def table(spark: SparkSession, ledgers: Ledgers, name: str) -> DataFrame:
@@ -25,6 +25,6 @@ def table(spark: SparkSession, ledgers: Ledgers, name: str) -> DataFrame:
 
 
 def phases(spark: SparkSession, ledgers: Ledgers) -> DataFrame:
-    """Return trial_id and the marks of `trial.json`, a row a trial."""
-    rows = [{"trial_id": ledger.record.trial_id, **ledger.record.phases.model_dump()} for ledger in ledgers.trials]
+    """Return trial_id, trial_no (a number for it within this run) and the marks of `trial.json`, a row a trial."""
+    rows = [{"trial_id": ledger.record.trial_id, "trial_no": number, **ledger.record.phases.model_dump()} for number, ledger in enumerate(ledgers.trials)]
     return spark.createDataFrame(pa.Table.from_pylist(rows, schema=_PHASES))

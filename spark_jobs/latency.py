@@ -2,6 +2,8 @@
 
 Quantiles come from a histogram of whole microseconds. Cutting to microseconds never changes the order of two values, so the
 quantile of the cut values is the cut quantile of the values themselves.
+
+Between the ledger and the result, trial, measure and phase are small numbers: a key of texts would cost more than all the rest.
 """
 
 from __future__ import annotations
@@ -15,18 +17,20 @@ from experiments.ledger.measured import QUANTILES, Measure, Phase
 from experiments.ledger.schema import ACKED
 from spark_jobs.blocks import BLOCK, bits, with_block
 
-_PARTS: Final = ("trial_id", "measure", "phase")
+_PARTS: Final = ("trial_no", "measure", "phase")
+_MEASURES: Final = tuple(Measure)
+_PHASES: Final = tuple(Phase)
 _SLOT_BITS: Final = 10
 
 
 def ack_latencies(attempts: DataFrame) -> DataFrame:
-    """Return intended_ns and end_ns of every acknowledged record that tells when, measure `ack`.
+    """Return intended_ns and end_ns of every acknowledged record that tells when, measure 0 (`ack`).
 
     Args:
         attempts: trial_id, intended_ns, settled_ns, outcome.
     """
     acked = attempts.where((sf.col("outcome") == ACKED) & sf.col("settled_ns").isNotNull())
-    return acked.select("trial_id", sf.lit(Measure.ACK.value).alias("measure"), "intended_ns", sf.col("settled_ns").alias("end_ns"))
+    return acked.select("trial_id", sf.lit(_MEASURES.index(Measure.ACK)).alias("measure"), "intended_ns", sf.col("settled_ns").alias("end_ns"))
 
 
 def read_blocks(reads: DataFrame) -> DataFrame:
@@ -53,13 +57,13 @@ def first_reads(reads: DataFrame, crowded_blocks: DataFrame) -> DataFrame:
 
 
 def end_to_end_latencies(reads: DataFrame) -> DataFrame:
-    """Return intended_ns and end_ns of every read, measure `end_to_end`.
+    """Return intended_ns and end_ns of every read, measure 1 (`end_to_end`).
 
     Args:
         reads: trial_id, intended_ns, received_ns; first reads only, rows without intended_ns are not of this trial.
     """
     ours = reads.where("intended_ns IS NOT NULL")
-    return ours.select("trial_id", sf.lit(Measure.END_TO_END.value).alias("measure"), "intended_ns", sf.col("received_ns").alias("end_ns"))
+    return ours.select("trial_id", sf.lit(_MEASURES.index(Measure.END_TO_END)).alias("measure"), "intended_ns", sf.col("received_ns").alias("end_ns"))
 
 
 def whole_us(latencies: DataFrame, phases: DataFrame) -> DataFrame:
@@ -67,14 +71,14 @@ def whole_us(latencies: DataFrame, phases: DataFrame) -> DataFrame:
 
     Args:
         latencies: trial_id, measure, intended_ns, end_ns.
-        phases: trial_id, fault_begin_ns, fault_end_ns, a row a trial.
+        phases: trial_id, trial_no, fault_begin_ns, fault_end_ns, a row a trial.
 
     Returns:
-        trial_id, measure, phase (null: a trial without fault), us.
+        trial_no, measure, phase (null: a trial without fault), us.
     """
     us = sf.expr("(end_ns - intended_ns - pmod(end_ns - intended_ns, 1000L)) div 1000L")
-    marked = latencies.join(sf.broadcast(phases.select("trial_id", "fault_begin_ns", "fault_end_ns")), "trial_id")
-    return marked.select("trial_id", "measure", _phase().alias("phase"), us.alias("us"))
+    marked = latencies.join(sf.broadcast(phases.select("trial_id", "trial_no", "fault_begin_ns", "fault_end_ns")), "trial_id")
+    return marked.select("trial_no", "measure", _phase().alias("phase"), us.alias("us"))
 
 
 def coarse(latencies: DataFrame) -> DataFrame:
@@ -91,12 +95,12 @@ def coarse_but(latencies: DataFrame, fine_slots: DataFrame) -> DataFrame:
 
     Args:
         latencies: of `whole_us`; the same columns are returned.
-        fine_slots: trial_id, measure, slot (its lower bound, microseconds).
+        fine_slots: trial_no, measure, slot (its lower bound, microseconds).
     """
     fine = sf.broadcast(fine_slots.withColumn("fine", sf.expr("true")))
     return (
         latencies.withColumn("slot", _slot())
-        .join(fine, ["trial_id", "measure", "slot"], "left")
+        .join(fine, ["trial_no", "measure", "slot"], "left")
         .select(*_PARTS, sf.when(sf.col("fine"), sf.col("us")).otherwise(sf.col("slot")).alias("us"))
     )
 
@@ -109,10 +113,10 @@ def histogram(latencies: DataFrame) -> DataFrame:
     """Count equal latencies.
 
     Args:
-        latencies: trial_id, measure, phase, us.
+        latencies: trial_no, measure, phase, us.
 
     Returns:
-        trial_id, measure, phase, us, records.
+        trial_no, measure, phase, us, records.
     """
     return latencies.groupBy(*_PARTS, "us").agg(sf.count("*").alias("records")).select(*_PARTS, "us", "records")
 
@@ -124,31 +128,36 @@ def slots_of(found: DataFrame) -> DataFrame:
         found: of `quantiles`, over `coarse` latencies.
 
     Returns:
-        trial_id, measure, slot; each once.
+        trial_no, measure, slot; each once.
     """
     slots = sf.array(*(f"{name}_us" for name in QUANTILES))
-    return found.select("trial_id", "measure", sf.explode(slots).alias("slot")).distinct()
+    return found.select("trial_no", "measure", sf.explode(slots).alias("slot")).distinct()
 
 
 def _phase() -> Column:
     """The phase that the record was intended in; a fault that nothing ended lasts to the end."""
     intended = sf.col("intended_ns")
     before, after = intended < sf.col("fault_begin_ns"), intended >= sf.col("fault_end_ns")
-    return sf.when(sf.col("fault_begin_ns").isNull(), None).when(before, Phase.BEFORE).when(after, Phase.AFTER).otherwise(Phase.DURING)
+    in_fault = sf.when(before, _phase_no(Phase.BEFORE)).when(after, _phase_no(Phase.AFTER)).otherwise(_phase_no(Phase.DURING))
+    return sf.when(sf.col("fault_begin_ns").isNotNull(), in_fault)
+
+
+def _phase_no(phase: Phase) -> Column:
+    return sf.lit(_PHASES.index(phase))
 
 
 def quantiles(counted: DataFrame) -> DataFrame:
     """Read the quantiles off a histogram, by phase and over all.
 
     Args:
-        counted: trial_id, measure, phase, us, records; of `histogram`.
+        counted: trial_no, measure, phase, us, records; of `histogram`.
 
     Returns:
-        trial_id, measure, phase, records, negative_records and `<quantile>_us` for each of `QUANTILES`.
+        trial_no, measure, phase, records, negative_records and `<quantile>_us` for each of `QUANTILES`.
     """
     parts = Window.partitionBy(*_PARTS)
     by_phase = counted.where("phase IS NOT NULL")
-    overall = counted.groupBy("trial_id", "measure", sf.lit(Phase.ALL.value).alias("phase"), "us").agg(sf.sum("records").alias("records"))
+    overall = counted.groupBy("trial_no", "measure", _phase_no(Phase.ALL).alias("phase"), "us").agg(sf.sum("records").alias("records"))
     up_to = sf.sum("records").over(parts.orderBy("us").rowsBetween(Window.unboundedPreceding, Window.currentRow))
     return (
         by_phase.unionByName(overall)
@@ -166,3 +175,18 @@ def _negative() -> Column:
 def _quantile(thousandths: int) -> Column:
     """Nearest rank, in whole numbers: the smallest value with up_to / of >= thousandths / 1000."""
     return sf.min(sf.when(sf.col("up_to") * 1000 >= sf.col("of") * thousandths, sf.col("us")))
+
+
+def named(found: DataFrame, phases: DataFrame) -> DataFrame:
+    """Give trials, measures and phases their names again.
+
+    Args:
+        found: of `quantiles`.
+        phases: trial_id, trial_no, a row a trial.
+
+    Returns:
+        trial_id, measure, phase and the other columns of `found`.
+    """
+    names = (sf.element_at(sf.array(*map(sf.lit, of)), sf.col(name) + 1).alias(name) for name, of in (("measure", _MEASURES), ("phase", _PHASES)))
+    values = [name for name in found.columns if name not in _PARTS]
+    return found.join(sf.broadcast(phases.select("trial_id", "trial_no")), "trial_no").select("trial_id", *names, *values)

@@ -36,6 +36,7 @@ _SETTINGS: Final = {
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.shuffle.partitions": "4",  # what is shuffled is 64 times smaller than the ledger
     "spark.sql.autoBroadcastJoinThreshold": "-1",  # compressed ledgers look tiny and would be broadcast whole
+    "spark.sql.adaptive.enabled": "false",  # every plan is known; planning each stage anew costs more than it finds
     "spark.sql.session.timeZone": "UTC",
 }
 _LOOPBACK: Final = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}

@@ -13,7 +13,19 @@ from spark_jobs.blocks import crowded
 from spark_jobs.cells import cells
 from spark_jobs.fates import fates, further_copies, record_blocks, with_further_copies
 from spark_jobs.frames import phases, table
-from spark_jobs.latency import ack_latencies, coarse, coarse_but, end_to_end_latencies, first_reads, histogram, quantiles, read_blocks, slots_of, whole_us
+from spark_jobs.latency import (
+    ack_latencies,
+    coarse,
+    coarse_but,
+    end_to_end_latencies,
+    first_reads,
+    histogram,
+    named,
+    quantiles,
+    read_blocks,
+    slots_of,
+    whole_us,
+)
 from spark_jobs.ledgers import Ledgers
 from spark_jobs.throughput import throughput
 from spark_jobs.trials import Found, trials
@@ -56,7 +68,7 @@ def all_latencies(attempts: DataFrame, reads: DataFrame, marks: DataFrame) -> Da
     first = reads.transform(first_reads, _spread(suspects, count)) if count else reads
     latencies = ack_latencies(attempts).unionByName(end_to_end_latencies(first)).transform(whole_us, marks)
     slots = latencies.transform(coarse).transform(histogram).transform(quantiles).transform(slots_of)
-    return latencies.transform(coarse_but, slots).transform(histogram).transform(quantiles)
+    return latencies.transform(coarse_but, slots).transform(histogram).transform(quantiles).transform(named, marks)
 
 
 def _spread(suspects: DataFrame, count: int) -> DataFrame:

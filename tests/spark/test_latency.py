@@ -4,22 +4,38 @@ from pyspark.sql import SparkSession
 from pyspark.testing import assertDataFrameEqual
 
 from experiments.ledger.measured import QUANTILES
-from spark_jobs.latency import ack_latencies, coarse, coarse_but, end_to_end_latencies, first_reads, histogram, quantiles, read_blocks, slots_of, whole_us
+from spark_jobs.latency import (
+    ack_latencies,
+    coarse,
+    coarse_but,
+    end_to_end_latencies,
+    first_reads,
+    histogram,
+    named,
+    quantiles,
+    read_blocks,
+    slots_of,
+    whole_us,
+)
 
 ATTEMPTS = "trial_id string, intended_ns bigint, settled_ns bigint, outcome string"
-LATENCIES = "trial_id string, measure string, intended_ns bigint, end_ns bigint"
-PHASES = "trial_id string, fault_begin_ns bigint, fault_end_ns bigint"
-WHOLE = "trial_id string, measure string, phase string, us bigint"
+LATENCIES = "trial_id string, measure int, intended_ns bigint, end_ns bigint"
+PHASES = "trial_id string, trial_no int, fault_begin_ns bigint, fault_end_ns bigint"
+WHOLE = "trial_no int, measure int, phase int, us bigint"
+ACK, END_TO_END = 0, 1
+ALL, BEFORE, DURING, AFTER = 0, 1, 2, 3
 COUNTED = f"{WHOLE}, records bigint"
 READS = "trial_id string, producer int, seq bigint, intended_ns bigint, received_ns bigint"
 FIRST = "trial_id string, intended_ns bigint, received_ns bigint"
-FOUND = f"trial_id string, measure string, phase string, records bigint, negative_records bigint, {', '.join(f'{name}_us bigint' for name in QUANTILES)}"
+VALUES = f"records bigint, negative_records bigint, {', '.join(f'{name}_us bigint' for name in QUANTILES)}"
+FOUND = f"trial_no int, measure int, phase int, {VALUES}"
+SLOTS = "trial_no int, measure int, slot bigint"
 
 
 def test_only_acked_records_have_an_ack_latency(spark: SparkSession) -> None:
     """It counts from the intended time."""
     attempts = spark.createDataFrame([("t", 10, 30, "acked"), ("t", 20, 90, "rejected"), ("t", 30, None, "unknown")], ATTEMPTS)
-    assertDataFrameEqual(ack_latencies(attempts), spark.createDataFrame([("t", "ack", 10, 30)], LATENCIES))
+    assertDataFrameEqual(ack_latencies(attempts), spark.createDataFrame([("t", ACK, 10, 30)], LATENCIES))
 
 
 def test_a_record_read_twice_counts_by_its_first_read(spark: SparkSession) -> None:
@@ -33,65 +49,72 @@ def test_a_record_read_twice_counts_by_its_first_read(spark: SparkSession) -> No
 def test_reads_of_strangers_have_no_latency(spark: SparkSession) -> None:
     """Their intended time is null."""
     reads = spark.createDataFrame([("t", 5, 70), ("t", None, 80)], FIRST)
-    assertDataFrameEqual(end_to_end_latencies(reads), spark.createDataFrame([("t", "end_to_end", 5, 70)], LATENCIES))
+    assertDataFrameEqual(end_to_end_latencies(reads), spark.createDataFrame([("t", END_TO_END, 5, 70)], LATENCIES))
 
 
 def test_latencies_are_cut_downwards_also_below_zero(spark: SparkSession) -> None:
     """-1 ns is in the microsecond that begins at -1 us."""
-    latencies = spark.createDataFrame([("t", "ack", 10_000, 11_999), ("t", "ack", 10_000, 9_999)], LATENCIES)
-    phases = spark.createDataFrame([("t", None, None)], PHASES)
-    assertDataFrameEqual(whole_us(latencies, phases), spark.createDataFrame([("t", "ack", None, 1), ("t", "ack", None, -1)], WHOLE))
+    latencies = spark.createDataFrame([("t", ACK, 10_000, 11_999), ("t", ACK, 10_000, 9_999)], LATENCIES)
+    phases = spark.createDataFrame([("t", 7, None, None)], PHASES)
+    assertDataFrameEqual(whole_us(latencies, phases), spark.createDataFrame([(7, ACK, None, 1), (7, ACK, None, -1)], WHOLE))
 
 
 def test_the_phase_is_that_of_the_intended_time(spark: SparkSession) -> None:
     """The fault's begin belongs to the fault, its end to what follows."""
-    latencies = spark.createDataFrame([("t", "ack", at, at) for at in (99, 100, 199, 200)], LATENCIES)
-    phases = spark.createDataFrame([("t", 100, 200)], PHASES)
-    expected = [("t", "ack", phase, 0) for phase in ("before", "during", "during", "after")]
+    latencies = spark.createDataFrame([("t", ACK, at, at) for at in (99, 100, 199, 200)], LATENCIES)
+    phases = spark.createDataFrame([("t", 7, 100, 200)], PHASES)
+    expected = [(7, ACK, phase, 0) for phase in (BEFORE, DURING, DURING, AFTER)]
     assertDataFrameEqual(whole_us(latencies, phases), spark.createDataFrame(expected, WHOLE), ignoreNullable=True)
 
 
 def test_a_fault_that_nothing_ended_lasts_to_the_end(spark: SparkSession) -> None:
     """There is no phase after it."""
-    latencies, phases = spark.createDataFrame([("t", "ack", 10**9, 10**9)], LATENCIES), spark.createDataFrame([("t", 100, None)], PHASES)
-    assertDataFrameEqual(whole_us(latencies, phases), spark.createDataFrame([("t", "ack", "during", 0)], WHOLE), ignoreNullable=True)
+    latencies, phases = spark.createDataFrame([("t", ACK, 10**9, 10**9)], LATENCIES), spark.createDataFrame([("t", 7, 100, None)], PHASES)
+    assertDataFrameEqual(whole_us(latencies, phases), spark.createDataFrame([(7, ACK, DURING, 0)], WHOLE), ignoreNullable=True)
 
 
 def test_equal_latencies_are_counted_together(spark: SparkSession) -> None:
     """By trial, measure and phase."""
-    latencies = spark.createDataFrame([("t", "ack", None, 7), ("t", "ack", None, 7), ("t", "end_to_end", None, 7)], WHOLE)
-    expected = [("t", "ack", None, 7, 2), ("t", "end_to_end", None, 7, 1)]
+    latencies = spark.createDataFrame([(7, ACK, None, 7), (7, ACK, None, 7), (7, END_TO_END, None, 7)], WHOLE)
+    expected = [(7, ACK, None, 7, 2), (7, END_TO_END, None, 7, 1)]
     assertDataFrameEqual(histogram(latencies), spark.createDataFrame(expected, COUNTED), ignoreNullable=True)
 
 
 def test_a_quantile_is_the_nearest_rank(spark: SparkSession) -> None:
     """Of 1 to 1000, the p50 is the 500th value and the p99.9 the 999th: no value is invented between two."""
-    counted = spark.createDataFrame([("t", "ack", None, us, 1) for us in range(1, 1001)], COUNTED)
-    assertDataFrameEqual(quantiles(counted), spark.createDataFrame([("t", "ack", "all", 1000, 0, 500, 900, 990, 999, 1000)], FOUND), ignoreNullable=True)
+    counted = spark.createDataFrame([(7, ACK, None, us, 1) for us in range(1, 1001)], COUNTED)
+    assertDataFrameEqual(quantiles(counted), spark.createDataFrame([(7, ACK, ALL, 1000, 0, 500, 900, 990, 999, 1000)], FOUND), ignoreNullable=True)
 
 
 def test_all_is_over_the_phases_together(spark: SparkSession) -> None:
     """Each phase has its own quantiles besides; what is below zero is counted."""
-    counted = spark.createDataFrame([("t", "ack", "before", -1, 3), ("t", "ack", "during", 5, 2)], COUNTED)
-    expected = [("before", 3, 3, -1, -1, -1, -1, -1), ("during", 2, 0, 5, 5, 5, 5, 5), ("all", 5, 3, -1, 5, 5, 5, 5)]
-    assertDataFrameEqual(quantiles(counted), spark.createDataFrame([("t", "ack", *row) for row in expected], FOUND), ignoreNullable=True)
+    counted = spark.createDataFrame([(7, ACK, BEFORE, -1, 3), (7, ACK, DURING, 5, 2)], COUNTED)
+    expected = [(BEFORE, 3, 3, -1, -1, -1, -1, -1), (DURING, 2, 0, 5, 5, 5, 5, 5), (ALL, 5, 3, -1, 5, 5, 5, 5)]
+    assertDataFrameEqual(quantiles(counted), spark.createDataFrame([(7, ACK, *row) for row in expected], FOUND), ignoreNullable=True)
 
 
 def test_slots_are_told_by_their_lower_bound(spark: SparkSession) -> None:
     """1024 microseconds each, also below zero."""
-    latencies = spark.createDataFrame([("t", "ack", None, us) for us in (1023, 1024, -1)], WHOLE)
-    assertDataFrameEqual(coarse(latencies), spark.createDataFrame([("t", "ack", None, us) for us in (0, 1024, -1024)], WHOLE), ignoreNullable=True)
+    latencies = spark.createDataFrame([(7, ACK, None, us) for us in (1023, 1024, -1)], WHOLE)
+    assertDataFrameEqual(coarse(latencies), spark.createDataFrame([(7, ACK, None, us) for us in (0, 1024, -1024)], WHOLE), ignoreNullable=True)
 
 
 def test_slots_that_hold_a_quantile_stay_fine(spark: SparkSession) -> None:
     """All others are lumped together, which moves no quantile."""
-    latencies = spark.createDataFrame([("t", "ack", None, us) for us in (5, 1030)], WHOLE)
-    fine = spark.createDataFrame([("t", "ack", 1024)], "trial_id string, measure string, slot bigint")
-    assertDataFrameEqual(coarse_but(latencies, fine), spark.createDataFrame([("t", "ack", None, 0), ("t", "ack", None, 1030)], WHOLE), ignoreNullable=True)
+    latencies = spark.createDataFrame([(7, ACK, None, us) for us in (5, 1030)], WHOLE)
+    fine = spark.createDataFrame([(7, ACK, 1024)], SLOTS)
+    assertDataFrameEqual(coarse_but(latencies, fine), spark.createDataFrame([(7, ACK, None, 0), (7, ACK, None, 1030)], WHOLE), ignoreNullable=True)
 
 
 def test_every_slot_with_a_quantile_of_any_phase_is_told_once(spark: SparkSession) -> None:
     """The p50 of one phase and the maximum of another may share theirs."""
-    found = spark.createDataFrame([("t", "ack", "all", 9, 0, 0, 0, 1024, 1024, 1024), ("t", "ack", "during", 2, 0, 1024, 1024, 1024, 1024, 1024)], FOUND)
-    slots = spark.createDataFrame([("t", "ack", 0), ("t", "ack", 1024)], "trial_id string, measure string, slot bigint")
+    found = spark.createDataFrame([(7, ACK, ALL, 9, 0, 0, 0, 1024, 1024, 1024), (7, ACK, DURING, 2, 0, 1024, 1024, 1024, 1024, 1024)], FOUND)
+    slots = spark.createDataFrame([(7, ACK, 0), (7, ACK, 1024)], SLOTS)
     assertDataFrameEqual(slots_of(found), slots, ignoreNullable=True)
+
+
+def test_names_come_back_at_the_end(spark: SparkSession) -> None:
+    """Numbers are for the way only."""
+    found = spark.createDataFrame([(7, END_TO_END, AFTER, 1, 0, 5, 5, 5, 5, 5)], FOUND)
+    expected = spark.createDataFrame([("t", "end_to_end", "after", 1, 0, 5, 5, 5, 5, 5)], f"trial_id string, measure string, phase string, {VALUES}")
+    assertDataFrameEqual(named(found, spark.createDataFrame([("t", 7, None, None)], PHASES)), expected, ignoreNullable=True)
