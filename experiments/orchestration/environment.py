@@ -102,8 +102,9 @@ def _ensure_empty_database(home: Home) -> None:
         return
     with exclusively(empty):
         if not empty.is_file():
+            for old in empty.parent.glob("empty-*"):
+                old.unlink()
             partial = empty.with_suffix(".partial")
-            partial.unlink(missing_ok=True)
             _migrate(home, partial)
             partial.replace(empty)
 

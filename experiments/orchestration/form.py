@@ -61,17 +61,16 @@ def _choice(axis: str, values: Sequence[str]) -> Param:
         examples=list(values),
         title=axis,
         description=f"Axis; any of them. {AS_IT_IS}",
-        section="Axes",
     )
 
 
 def _numbers(axis: str) -> Param:
-    return Param(None, type=["null", "string"], pattern=NUMBERS, title=axis, description=f"Axis; whole numbers, like `1,3`. {AS_IT_IS}", section="Axes")
+    return Param(None, type=["null", "string"], pattern=NUMBERS, title=axis, description=f"Axis; whole numbers, like `1,3`. {AS_IT_IS}")
 
 
 def _number(title: str, description: str, maximum: float) -> Param:
-    return Param(None, type=["null", "number"], exclusiveMinimum=0, maximum=maximum, title=title, description=f"{description} {AS_IT_IS}", section="Workload")
+    return Param(None, type=["null", "number"], exclusiveMinimum=0, maximum=maximum, title=title, description=f"{description} {AS_IT_IS}")
 
 
 def _whole(title: str, description: str, minimum: int, maximum: int) -> Param:
-    return Param(None, type=["null", "integer"], minimum=minimum, maximum=maximum, title=title, description=f"{description} {AS_IT_IS}", section="Workload")
+    return Param(None, type=["null", "integer"], minimum=minimum, maximum=maximum, title=title, description=f"{description} {AS_IT_IS}")
