@@ -16,8 +16,8 @@ from experiments.spec.catalog import names
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
-BEGUN_FIRST: Final[dict[str, Any]] = {"weight_rule": "absolute", "priority_weight": 10}
-"""A sweep that has its cluster goes on before another one starts its own."""
+BEGUN_FIRST: Final = 10
+"""Priority of trials and measuring over provisioning (1): a sweep that has its cluster goes on before another one starts its own."""
 
 
 def sweep_dag(dag_id: str, *, experiment: str, doc: str, schedule: str | None = None, display_name: str | None = None) -> DAG:
@@ -44,7 +44,7 @@ def sweep_dag(dag_id: str, *, experiment: str, doc: str, schedule: str | None = 
         max_active_runs=1,
         is_paused_upon_creation=schedule is not None,
         params=form(names(), tuple(FAULTS), experiment),
-        default_args={"retries": 0, "owner": "ackbench"},
+        default_args={"retries": 0, "owner": "ackbench", "weight_rule": "absolute"},  # by default, what has more to follow goes first
         tags=["ackbench", "scheduled" if schedule else "ad hoc"],
     )
     def sweep() -> None:
@@ -82,7 +82,7 @@ def provision(sweep_id: str) -> str:
     return steps.provision(sweep_id)
 
 
-@task(pool=MACHINE_POOL, max_active_tis_per_dag=1, map_index_template="{{ trial }}", **BEGUN_FIRST)
+@task(pool=MACHINE_POOL, max_active_tis_per_dag=1, map_index_template="{{ trial }}", priority_weight=BEGUN_FIRST)
 def trial(sweep_id: str, turn: int) -> str:
     """Run the trial whose turn it is."""
     from experiments.orchestration import steps
@@ -91,7 +91,7 @@ def trial(sweep_id: str, turn: int) -> str:
     return steps.take_turn(sweep_id, name_it)
 
 
-@task(pool=MACHINE_POOL, trigger_rule="all_done", **BEGUN_FIRST)
+@task(pool=MACHINE_POOL, trigger_rule="all_done", priority_weight=BEGUN_FIRST)
 def measure(sweep_id: str) -> None:
     """Make the results from the ledgers, also when a trial failed."""
     from experiments.orchestration import steps

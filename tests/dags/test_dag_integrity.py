@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from experiments.faults import FAULTS
-from experiments.orchestration.environment import DAGS
+from experiments.orchestration.environment import DAGS, MACHINE_POOL
 from experiments.orchestration.request import Request
 from experiments.spec.catalog import catalogue, names
 from infra.home import Home
@@ -47,6 +47,15 @@ def test_every_dag_has_the_same_tasks(dags: Any, dag_id: str) -> None:
 def test_no_task_is_retried(dags: Any, dag_id: str) -> None:
     """A trial that is run until it passes is survivorship bias."""
     assert {task.retries for task in dags.get_dag(dag_id).tasks} == {0}
+
+
+@pytest.mark.parametrize("dag_id", IDS)
+def test_a_sweep_that_has_begun_goes_before_one_that_has_not(dags: Any, dag_id: str) -> None:
+    """Provision, trial and measure wait in one pool of one slot, by weight; Airflow's own rule would let provision go first."""
+    tasks = {task.task_id: task for task in dags.get_dag(dag_id).tasks}
+    assert {tasks[name].pool for name in ("provision", "trial", "measure")} == {MACHINE_POOL}
+    assert {str(task.weight_rule) for task in tasks.values()} == {"absolute"}
+    assert tasks["provision"].priority_weight < tasks["trial"].priority_weight == tasks["measure"].priority_weight
 
 
 @pytest.mark.parametrize("dag_id", IDS)
