@@ -156,11 +156,10 @@ def quantiles(counted: DataFrame) -> DataFrame:
         trial_no, measure, phase, records, negative_records and `<quantile>_us` for each of `QUANTILES`.
     """
     parts = Window.partitionBy(*_PARTS)
-    by_phase = counted.where("phase IS NOT NULL")
-    overall = counted.groupBy("trial_no", "measure", _phase_no(Phase.ALL).alias("phase"), "us").agg(sf.sum("records").alias("records"))
+    both = sf.explode(sf.array_compact(sf.array(_phase_no(Phase.ALL), "phase"))).alias("phase")
     up_to = sf.sum("records").over(parts.orderBy("us").rowsBetween(Window.unboundedPreceding, Window.currentRow))
     return (
-        by_phase.unionByName(overall)
+        counted.select("trial_no", "measure", both, "us", "records")
         .select(*_PARTS, "us", "records", up_to.alias("up_to"), sf.sum("records").over(parts).alias("of"))
         .groupBy(*_PARTS)
         .agg(sf.sum("records").alias("records"), _negative().alias("negative_records"), *(_quantile(p).alias(f"{name}_us") for name, p in QUANTILES.items()))
@@ -173,7 +172,7 @@ def _negative() -> Column:
 
 
 def _quantile(thousandths: int) -> Column:
-    """Nearest rank, in whole numbers: the smallest value with up_to / of >= thousandths / 1000."""
+    """Nearest rank, in whole numbers: the smallest value with up_to / of >= thousandths / 1000; equal values may stand in several rows."""
     return sf.min(sf.when(sf.col("up_to") * 1000 >= sf.col("of") * thousandths, sf.col("us")))
 
 
