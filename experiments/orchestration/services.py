@@ -166,7 +166,7 @@ def _running(home: Home, services: Sequence[Service]) -> Iterator[_Processes]:
     with ExitStack() as ending:
         ending.callback(cleaning.clean, home.clusters)
         ending.callback(lambda: [process.wait() for process in processes.values()])
-        ending.callback(_end_one_by_one, leaders)
+        ending.callback(_end_in_order, leaders)
         guard = _guard(home)
         ending.callback(guard.wait)
         ending.callback(guard.kill)
@@ -178,10 +178,10 @@ def _running(home: Home, services: Sequence[Service]) -> Iterator[_Processes]:
     _record(home).unlink(missing_ok=True)
 
 
-def _end_one_by_one(leaders: Sequence[ProcessIdentity]) -> None:
-    """The last first: the scheduler reports to the API server until it has ended."""
-    for leader in reversed(leaders):
-        end_sessions([leader], patience_s=PATIENCE_S)
+def _end_in_order(leaders: Sequence[ProcessIdentity]) -> None:
+    """The API server, which was started first, goes last: the scheduler reports to it until it has ended."""
+    end_sessions(leaders[1:], patience_s=PATIENCE_S)
+    end_sessions(leaders[:1], patience_s=PATIENCE_S)
 
 
 def _start(home: Home, service: Service) -> subprocess.Popen[Any]:
