@@ -12,8 +12,8 @@ from typing import Final
 import pyarrow as pa
 
 from experiments.clients import admin
-from experiments.clients.producer import ProducerJob, ProducerProcess, attempts_table, producing
-from experiments.clients.reader import ReaderJob, ReaderProcess, read_log, reading, reads_table
+from experiments.clients.producer import ProducerJob, ProducerProcess, attempts_table
+from experiments.clients.reader import Ending, ReaderJob, ReaderProcess, read_log, reads_table
 from experiments.clients.settings import delivery_timeout_ms
 from experiments.clock import monotonic_s, now_ns
 from experiments.ledger.record import ProducerSummary
@@ -27,6 +27,7 @@ LEAD_NS: Final = 200_000_000
 FLOW_TIMEOUT_S: Final = 10.0
 SETTLE_MARGIN_S: Final = 20.0
 READ_TIMEOUT_S: Final = 120.0
+READABLE_TIMEOUT_S: Final = 30.0
 _TIMED_OUT: Final = re.compile(r"Timed out (\d+) in-flight")
 
 
@@ -37,6 +38,8 @@ class Measured:
     producers: tuple[ProducerSummary, ...]
     end_offsets: dict[int, int]
     log: pa.Table
+    reader: Ending
+    """How far the reader along came: that it did not come to the end is a finding."""
 
 
 @dataclass(frozen=True)
@@ -65,8 +68,8 @@ class Bench:
         admin.ensure_topic(servers, WARM_UP_TOPIC, partitions=2 * len(cluster.node_ids()), replication_factor=1)
         admin.create_topic(servers, topic, partitions=spec.partitions, replication_factor=spec.replication_factor, config=spec.topic)
         with ExitStack() as clients:
-            producers = tuple(clients.enter_context(producing(job)) for job in _producer_jobs(spec, servers, topic, token, folder))
-            reader = clients.enter_context(reading(_reader_job(spec, servers, topic, token, folder)))
+            producers = tuple(clients.enter_context(ProducerProcess(job)) for job in _producer_jobs(spec, servers, topic, token, folder))
+            reader = clients.enter_context(ReaderProcess(_reader_job(spec, servers, topic, token, folder)))
             reader.wait_ready()
             for producer in producers:
                 producer.wait_ready()
@@ -117,10 +120,28 @@ class Bench:
         Raises:
             HarnessError: a partition could not be read to its end.
         """
-        ends = admin.end_offsets(self.cluster.bootstrap_servers, self.topic)
+        ends = self._wait_until_all_is_readable()
         log = read_log(self.cluster.bootstrap_servers, self.topic, ends, self.token, self.spec.consumer, READ_TIMEOUT_S)
-        self.reader.finish(ends, READ_TIMEOUT_S)
-        return Measured(producers, ends, log)
+        return Measured(producers, ends, log, self.reader.finish(ends, READ_TIMEOUT_S))
+
+    def _wait_until_all_is_readable(self) -> dict[int, int]:
+        """Return the end offsets once consumers may read all that the leaders have.
+
+        Consumers are shown what the whole ISR has, and a follower may be a fetch behind and still be in the ISR. With acks=1 the
+        last acknowledged records would be taken for lost if the end were fixed before.
+
+        Raises:
+            WaitTimeout: a high watermark stays behind its log's end, as with fewer replicas than `min.insync.replicas` (KIP-966).
+        """
+        readable: dict[int, int] = {}
+
+        def look() -> bool:
+            readable.update(admin.end_offsets(self.cluster.bootstrap_servers, self.topic))
+            return self.cluster.log_end_offsets(self.topic) == readable
+
+        awaiting = "consumers to be shown all that the leaders' logs hold"
+        wait_until(look, awaiting=awaiting, timeout_s=READABLE_TIMEOUT_S, seen=lambda: f"{readable} of {self.cluster.log_end_offsets(self.topic)}")
+        return readable
 
     def tables(self, measured: Measured) -> dict[str, pa.Table]:
         """Return the ledger's tables, the events apart."""

@@ -75,6 +75,7 @@ class _Trial:
                 course = self._course(bench, journal, stages)
             with stages("read", "reading the log"):
                 measured = bench.read_to_the_end(course.producers)
+                journal.note("reader", measured.reader.model_dump_json())
             with stages("write", "writing the ledger"):
                 tables = {**bench.tables(measured), "events": journal.table()}
         record = self._record(bench, measured, course, stages)

@@ -87,6 +87,9 @@ class Cluster(Protocol):
     def describe(self, topics: Sequence[str] | None = None, timeout_s: float = 5.0) -> ClusterState:
         """Leaders, ISR, live brokers and the active controller, asked from the brokers that answer."""
 
+    def log_end_offsets(self, topic: str) -> dict[int, int]:
+        """The end of each partition's log as its leader has it, readable or not; a partition that no running node leads is left out."""
+
     def wait_until_whole(self, timeout_s: float = 60.0) -> ClusterState:
         """Return once every node runs and is registered and every partition of every topic has its full ISR."""
 

@@ -95,6 +95,15 @@ class LocalCluster:
             seen=lambda: ", ".join(f"node {node.node_id} {node.state}" for node in self.status()),
         )
 
+    def log_end_offsets(self, topic: str) -> dict[int, int]:
+        """The end of each partition's log as its leader has it, readable or not; a partition that no running node leads is left out.
+
+        Raises:
+            WaitTimeout, SupervisorError: as `describe`.
+        """
+        running = [node for node in self.status() if node.state == "running"]
+        return views.log_ends(running, self.describe([topic]).of(topic), _ANSWER_TIMEOUT_S)
+
     def wait_until_whole(self, timeout_s: float = 60.0) -> ClusterState:
         """Return once every node itself says that all are registered and every partition has its full ISR; see `infra.views`.
 

@@ -31,6 +31,16 @@ def ask_controller(node: NodeStatus, timeout_s: float) -> QuorumView | None:
     return wire.read_quorum(answer) if answer is not None else None
 
 
+def log_ends(nodes: Sequence[NodeStatus], partitions: Sequence[PartitionState], timeout_s: float) -> dict[int, int]:
+    """Return the end of each partition's log, asked from its leader; left out where that is none of the nodes, or does not answer in time."""
+    ends: dict[int, int] = {}
+    for node in nodes:
+        led = [partition for partition in partitions if partition.leader == node.node_id]
+        answer = _ask(node.client_port, wire.log_ends_request(led[0].topic, [p.partition for p in led]), timeout_s) if led else None
+        ends |= wire.read_log_ends(answer) if answer is not None else {}
+    return ends
+
+
 def active_controller(nodes: Sequence[NodeStatus], timeout_s: float) -> QuorumView | None:
     """Ask every running node; return the newest answer of those that take themselves for the active controller."""
     answers = [ask_controller(node, timeout_s) for node in nodes if node.state == "running"]

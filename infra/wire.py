@@ -1,7 +1,7 @@
-"""Two requests of Kafka's protocol, so that one certain node can be asked what it knows, and no client asks another instead. Pure.
+"""Three requests of Kafka's protocol, so that one certain node can be asked what it knows, and no client asks another instead. Pure.
 
 A client library picks the broker that answers by itself and keeps trying others; here a paused node is a paused node. Layouts:
-https://kafka.apache.org/protocol, Metadata version 7 (the last without flexible fields but one) and DescribeQuorum version 1.
+https://kafka.apache.org/protocol, Metadata version 7 (the last without flexible fields but one), DescribeQuorum version 1, and ListOffsets version 1.
 """
 
 from __future__ import annotations
@@ -18,6 +18,10 @@ Item = TypeVar("Item")
 
 _METADATA: Final = (3, 7)
 _DESCRIBE_QUORUM: Final = (55, 1)
+_LIST_OFFSETS: Final = (2, 1)
+_DEBUGGING_REPLICA: Final = -2
+"""Who asks as nobody's replica and no consumer is told the log's end, and not the high watermark (`ReplicaManager.fetchOffset`)."""
+_LATEST: Final = -1
 _CLIENT_ID: Final = b"ackbench"
 _CORRELATION_ID: Final = 1
 _METADATA_TOPIC: Final = b"__cluster_metadata"
@@ -84,6 +88,26 @@ def read_quorum(answer: bytes) -> QuorumView | None:
     return None if failed or leader < 0 else QuorumView(leader, epoch)
 
 
+def log_ends_request(topic: str, partitions: Sequence[int]) -> bytes:
+    """Return the request for the ends of some partitions' logs; only their leader answers it."""
+    name = topic.encode()
+    asked = b"".join(struct.pack(">iq", partition, _LATEST) for partition in partitions)
+    one_topic = struct.pack(">iih", _DEBUGGING_REPLICA, 1, len(name)) + name + struct.pack(">i", len(partitions))
+    return _request(_LIST_OFFSETS, b"", one_topic + asked)
+
+
+def read_log_ends(answer: bytes) -> dict[int, int]:
+    """Return the log end offset by partition; those that the broker does not lead are left out.
+
+    Raises:
+        HarnessError: that is not such an answer.
+    """
+    reader = _Reader(answer)
+    reader.skip(4)  # correlation id
+    ends = [end for topic in reader.array(_read_ends_of_topic) for end in topic]
+    return {partition: offset for partition, error, offset in ends if not error}
+
+
 def _request(api: tuple[int, int], header_end: bytes, body: bytes) -> bytes:
     header = struct.pack(">hhih", *api, _CORRELATION_ID, len(_CLIENT_ID)) + _CLIENT_ID + header_end
     return struct.pack(">i", len(header) + len(body)) + header + body
@@ -116,6 +140,16 @@ class _Reader:
 
     def array(self, read: Callable[[_Reader], Item]) -> list[Item]:
         return [read(self) for _ in range(self.number(">i"))]
+
+
+def _read_ends_of_topic(reader: _Reader) -> list[tuple[int, int, int]]:
+    reader.text()
+    return reader.array(_read_end)
+
+
+def _read_end(reader: _Reader) -> tuple[int, int, int]:
+    partition, error, _timestamp, offset = (reader.number(kind) for kind in (">i", ">h", ">q", ">q"))
+    return partition, error, offset
 
 
 def _read_broker(reader: _Reader) -> int:

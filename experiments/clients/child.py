@@ -11,7 +11,8 @@ import select
 import signal
 import sys
 from pathlib import Path
-from typing import Final
+from types import TracebackType
+from typing import Final, Self
 
 from experiments.clients.nursery import Birth, bear
 from infra.errors import HarnessError
@@ -21,6 +22,8 @@ READY: Final = "ready"
 BEGIN: Final = "begin"
 FINISH: Final = "finish"
 DONE: Final = "done"
+START_TIMEOUT_S: Final = 60.0
+"""A new process that compiles nothing is ready in seconds; one that compiles all, on a busy machine, is within this."""
 _LAST_LINES: Final = 5
 _EVERY_S: Final = 0.002
 _KILL_TIMEOUT_S: Final = 10.0
@@ -52,6 +55,23 @@ class Child:
             for descriptor in streams:
                 os.close(descriptor)
         os.set_blocking(self._output, False)
+
+    def __enter__(self) -> Self:
+        """Return the client; it ends with the context for certain."""
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        """End it, if it has not ended by itself."""
+        self.kill()
+
+    def wait_ready(self, timeout_s: float = START_TIMEOUT_S) -> None:
+        """Return when the client says that it is warm.
+
+        Raises:
+            HarnessError: it could not start or warm up; the text says why.
+            WaitTimeout: it was not ready in time.
+        """
+        self.hear(READY, timeout_s)
 
     def hear(self, word: str, timeout_s: float) -> str:
         """Wait for a line that begins with a word; return what follows the word.
@@ -88,7 +108,7 @@ class Child:
         wait_until(self._has_ended, awaiting=f"the end of {self.name}", timeout_s=timeout_s, every_s=_EVERY_S)
 
     def kill(self) -> None:
-        """SIGKILL, and wait until it is gone; nothing, when it has ended already.
+        """SIGKILL, and wait until it is gone; what it wrote stays. Nothing, when it has ended already.
 
         Raises:
             WaitTimeout: the kernel did not end it.

@@ -5,25 +5,20 @@ The process itself is `producer_main`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Final, Self
+from typing import Annotated, Self
 
 import pyarrow as pa
 from pydantic import Field, model_validator
 
 from experiments.clients.attempts import AttemptsFile
-from experiments.clients.child import BEGIN, DONE, READY, Child
+from experiments.clients.child import BEGIN, DONE, Child
 from experiments.clients.nursery import Birth
 from experiments.clients.settings import delivery_timeout_ms
 from experiments.clients.value import HEADER_BYTES, MAX_PRODUCER
 from experiments.clock import anchor_ns
 from experiments.ledger.record import Frozen, ProducerSummary
-
-START_TIMEOUT_S: Final = 60.0
-"""A new process that compiles nothing is ready in seconds; one that compiles all, on a busy machine, is within this."""
 
 
 class ProducerJob(Frozen):
@@ -80,38 +75,15 @@ class ProducerProgress:
     acked: int
 
 
-class ProducerProcess:
-    """A producer in a process of its own: start, wait until ready, begin, wait until done."""
+class ProducerProcess(Child):
+    """A producer in a process of its own: it warms up by itself; wait until ready, begin, wait until done."""
 
     def __init__(self, job: ProducerJob) -> None:
         self.job = job
         self._ledger = AttemptsFile.create(job.ledger, job.records)
         path = job.folder / f"producer-{job.producer}.json"
         path.write_text(job.model_dump_json())
-        self._child = Child(f"producer {job.producer}", Birth(role="producer", job=path), job.folder / f"producer-{job.producer}.errors")
-
-    @classmethod
-    def start(cls, job: ProducerJob) -> ProducerProcess:
-        """Start the process; it warms up by itself.
-
-        Raises:
-            OSError: its files cannot be made, or it cannot be started.
-        """
-        return cls(job)
-
-    @property
-    def pid(self) -> int:
-        """The process's id."""
-        return self._child.pid
-
-    def wait_ready(self, timeout_s: float = START_TIMEOUT_S) -> None:
-        """Return when it is warm: compiled, connected, with a producer id and the topic's metadata.
-
-        Raises:
-            HarnessError: it could not start or warm up; the text says why.
-            WaitTimeout: it was not ready in time.
-        """
-        self._child.hear(READY, timeout_s)
+        super().__init__(f"producer {job.producer}", Birth(role="producer", job=path), job.folder / f"producer-{job.producer}.errors")
 
     def begin(self, start_ns: int) -> None:
         """Tell it when its first record is due, nanoseconds since the epoch by `experiments.clock`.
@@ -119,7 +91,7 @@ class ProducerProcess:
         Raises:
             HarnessError: it has ended.
         """
-        self._child.tell(f"{BEGIN} {start_ns}")
+        self.tell(f"{BEGIN} {start_ns}")
 
     def progress(self) -> ProducerProgress:
         """Return how far it is, alive or dead."""
@@ -133,13 +105,9 @@ class ProducerProcess:
             HarnessError: it ended on the way.
             WaitTimeout: it was not done in time.
         """
-        summary = ProducerSummary.model_validate_json(self._child.hear(DONE, timeout_s))
-        self._child.wait(timeout_s)
+        summary = ProducerSummary.model_validate_json(self.hear(DONE, timeout_s))
+        self.wait(timeout_s)
         return summary
-
-    def kill(self) -> None:
-        """SIGKILL; its ledger stays. Nothing, when it has ended already."""
-        self._child.kill()
 
 
 def attempts_table(job: ProducerJob) -> pa.Table:
@@ -152,13 +120,3 @@ def attempts_table(job: ProducerJob) -> pa.Table:
 
     ledger = AttemptsFile.open(job.ledger)
     return table_of(ledger.rows, ledger.latency_us, job.producer, job.keys)
-
-
-@contextmanager
-def producing(job: ProducerJob) -> Iterator[ProducerProcess]:
-    """Start a producer, and end it for certain."""
-    process = ProducerProcess.start(job)
-    try:
-        yield process
-    finally:
-        process.kill()

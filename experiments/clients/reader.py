@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Final
 
 import pyarrow as pa
 from pydantic import Field
 
-from experiments.clients.child import DONE, FINISH, READY, Child
+from experiments.clients.child import DONE, FINISH, Child
 from experiments.clients.final_read import read_log
 from experiments.clients.nursery import Birth
-from experiments.clients.producer import START_TIMEOUT_S
 from experiments.clock import anchor_ns
 from experiments.ledger.record import Frozen
 
-__all__ = ["Ending", "ReadTo", "ReaderJob", "ReaderProcess", "read_log", "reading", "reads_table"]
+__all__ = ["Ending", "ReadTo", "ReaderJob", "ReaderProcess", "read_log", "reads_table"]
 
 _MARGIN_S: Final = 10.0
 """What a process may need to say so after its own time is up."""
@@ -67,37 +65,14 @@ class Ending(Frozen):
     """How far the partitions are that were not."""
 
 
-class ReaderProcess:
-    """A reader in a process of its own: start, wait until it fetches, tell it where to finish."""
+class ReaderProcess(Child):
+    """A reader in a process of its own: it begins by itself, and is ready when a broker has answered a fetch of each partition."""
 
     def __init__(self, job: ReaderJob) -> None:
         self.job = job
         path = job.folder / f"reader-{job.consumer}.json"
         path.write_text(job.model_dump_json())
-        self._child = Child(f"reader {job.consumer}", Birth(role="reader", job=path), job.folder / f"reader-{job.consumer}.errors")
-
-    @classmethod
-    def start(cls, job: ReaderJob) -> ReaderProcess:
-        """Start the process; it begins to read by itself.
-
-        Raises:
-            OSError: its files cannot be made, or it cannot be started.
-        """
-        return cls(job)
-
-    @property
-    def pid(self) -> int:
-        """The process's id."""
-        return self._child.pid
-
-    def wait_ready(self, timeout_s: float = START_TIMEOUT_S) -> None:
-        """Return when a broker has answered a fetch of each partition.
-
-        Raises:
-            HarnessError: it could not start.
-            WaitTimeout: a partition was not fetched in time.
-        """
-        self._child.hear(READY, timeout_s)
+        super().__init__(f"reader {job.consumer}", Birth(role="reader", job=path), job.folder / f"reader-{job.consumer}.errors")
 
     def finish(self, end_offsets: Mapping[int, int], timeout_s: float) -> Ending:
         """Let it read on to these offsets, exclusive, for so long at most; return when it has ended.
@@ -107,24 +82,10 @@ class ReaderProcess:
         Raises:
             HarnessError: it ended on the way.
         """
-        self._child.tell(f"{FINISH} {ReadTo(end_offsets=dict(end_offsets), timeout_s=timeout_s).model_dump_json()}")
-        ending = Ending.model_validate_json(self._child.hear(DONE, timeout_s + _MARGIN_S))
-        self._child.wait(_MARGIN_S)
+        self.tell(f"{FINISH} {ReadTo(end_offsets=dict(end_offsets), timeout_s=timeout_s).model_dump_json()}")
+        ending = Ending.model_validate_json(self.hear(DONE, timeout_s + _MARGIN_S))
+        self.wait(_MARGIN_S)
         return ending
-
-    def kill(self) -> None:
-        """SIGKILL; what it read stays. Nothing, when it has ended already."""
-        self._child.kill()
-
-
-@contextmanager
-def reading(job: ReaderJob) -> Iterator[ReaderProcess]:
-    """Start a reader, and end it for certain."""
-    process = ReaderProcess.start(job)
-    try:
-        yield process
-    finally:
-        process.kill()
 
 
 def reads_table(job: ReaderJob) -> pa.Table:

@@ -12,8 +12,8 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from experiments.clients import admin
 from experiments.clients.final_read import read_log
-from experiments.clients.producer import ProducerJob, attempts_table, producing
-from experiments.clients.reader import ReaderJob, reading, reads_table
+from experiments.clients.producer import ProducerJob, ProducerProcess, attempts_table
+from experiments.clients.reader import ReaderJob, ReaderProcess, reads_table
 from experiments.clients.settings import consumer_settings, producer_settings
 from experiments.clients.value import Mark, Origin, decode, encode
 from experiments.clock import now_ns
@@ -42,7 +42,7 @@ def job_for(cluster: LocalCluster, tmp_path: Path) -> Callable[..., ProducerJob]
 
 def produced(job: ProducerJob) -> pa.Table:
     """Run a producer to its end."""
-    with producing(job) as producer:
+    with ProducerProcess(job) as producer:
         producer.wait_ready()
         producer.begin(now_ns() + 50_000_000)
         producer.wait_done(60)
@@ -50,7 +50,8 @@ def produced(job: ProducerJob) -> pa.Table:
 
 
 def log_of(cluster: LocalCluster, topic: str) -> pa.Table:
-    """Read all there is."""
+    """Read all there is, once consumers are shown all of it."""
+    wait_until(lambda: admin.end_offsets(cluster.bootstrap_servers, topic) == cluster.log_end_offsets(topic), awaiting="the high watermarks", timeout_s=30)
     return read_log(cluster.bootstrap_servers, topic, admin.end_offsets(cluster.bootstrap_servers, topic), TOKEN, consumer_settings({}), 60)
 
 
@@ -161,7 +162,7 @@ def test_a_reader_reads_along_through_the_death_of_a_leader(
     servers = cluster.bootstrap_servers
     job = job_for(topic, SAFE, records=40_000)
     reader_job = ReaderJob(bootstrap_servers=servers, topic=topic, partitions=3, settings=consumer_settings({}), token=TOKEN, folder=tmp_path)
-    with producing(job) as producer, reading(reader_job) as reader:
+    with ProducerProcess(job) as producer, ReaderProcess(reader_job) as reader:
         reader.wait_ready()
         producer.wait_ready()
         producer.begin(now_ns())
@@ -202,3 +203,26 @@ def _is_gone(servers: str, topic: str) -> bool:
     except HarnessError as error:
         return f"there is no topic {topic}" in str(error)
     return False
+
+
+def test_the_log_may_be_longer_than_consumers_are_shown(
+    cluster: LocalCluster, make_topic: Callable[[int, int], str], job_for: Callable[..., ProducerJob]
+) -> None:
+    """With the followers standing still, what acks=1 acknowledged is in the leader's log and not yet readable."""
+    topic = make_topic(1, 3)
+    state = cluster.describe([topic]).of(topic)[0]
+    followers = [node for node in state.replicas if node != state.leader]
+    job = job_for(topic, {"acks": "1"}, records=100)
+    with ProducerProcess(job) as producer:
+        producer.wait_ready()
+        for follower in followers:
+            cluster.pause(follower)
+        producer.begin(now_ns() + 50_000_000)
+        producer.wait_done(60)
+        behind = cluster.log_end_offsets(topic)
+        shown = admin.end_offsets(f"127.0.0.1:{cluster.status()[(state.leader or 0) - 1].client_port}", topic)
+        for follower in followers:
+            cluster.resume(follower)
+    assert behind == {0: 100}
+    assert shown[0] < 100
+    assert log_of(cluster, topic).num_rows == 100

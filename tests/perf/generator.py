@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 
 from experiments.clients import admin
 from experiments.clients.final_read import read_log
-from experiments.clients.producer import ProducerJob, attempts_table, producing
+from experiments.clients.producer import ProducerJob, ProducerProcess, attempts_table
 from experiments.clients.settings import consumer_settings, producer_settings
 from experiments.clock import now_ns
 from experiments.ledger.record import ProducerSummary
@@ -168,7 +168,7 @@ def _job(cluster: Cluster, topic: str, folder: Path, records: int, rate_records_
 
 
 def _run(job: ProducerJob) -> ProducerSummary:
-    with producing(job) as producer:
+    with ProducerProcess(job) as producer:
         producer.wait_ready()
         producer.begin(now_ns() + 100_000_000)
         return producer.wait_done(_TIMEOUT_S)

@@ -10,6 +10,7 @@ import pyarrow as pa
 from standins.records import a_record, no_rows
 
 from experiments.bench import Measured
+from experiments.clients.reader import Ending
 from experiments.clock import now_ns
 from experiments.ledger.record import ProducerSummary
 
@@ -59,7 +60,7 @@ class MemoryBench:
     def read_to_the_end(self, producers: tuple[ProducerSummary, ...]) -> Measured:
         """Read nothing."""
         self._tell("read")
-        return Measured(producers, {0: 0}, no_rows()["log"])
+        return Measured(producers, {0: 0}, no_rows()["log"], Ending(records=0, at_end=True, where=""))
 
     def tables(self, measured: Measured) -> dict[str, pa.Table]:
         """Return empty tables."""

@@ -7,7 +7,7 @@ from standins.mock_brokers import MockBrokers
 
 from experiments.clients.child import Child
 from experiments.clients.nursery import Birth, open_nursery
-from experiments.clients.reader import ReaderJob, reading
+from experiments.clients.reader import ReaderJob, ReaderProcess
 from experiments.clients.settings import consumer_settings
 from infra.errors import HarnessError
 
@@ -34,7 +34,7 @@ def test_a_killed_client_is_gone(tmp_path: Path) -> None:
     with MockBrokers(1) as brokers:
         brokers.create_topic("trial", 1)
         job = ReaderJob(bootstrap_servers=brokers.bootstrap_servers, topic="trial", partitions=1, settings=consumer_settings({}), token=1, folder=tmp_path)
-        with reading(job) as reader:
+        with ReaderProcess(job) as reader:
             reader.wait_ready()
             reader.kill()
             reader.kill()

@@ -9,7 +9,7 @@ import pytest
 from pydantic import ValidationError
 from standins.mock_brokers import MockBrokers
 
-from experiments.clients.producer import ProducerJob, attempts_table, producing
+from experiments.clients.producer import ProducerJob, ProducerProcess, attempts_table
 from experiments.clients.settings import producer_settings
 from experiments.clock import now_ns
 from experiments.ledger.schema import ACKED, ATTEMPTS, REJECTED, UNKNOWN
@@ -50,7 +50,7 @@ def job_for(brokers: MockBrokers, folder: Path, records: int = 2_000, rate_recor
 def test_every_record_of_the_schedule_is_in_the_ledger(brokers: MockBrokers, tmp_path: Path) -> None:
     """Dense, acknowledged, at its intended time, and nothing was written to standard error."""
     job = job_for(brokers, tmp_path, records=500, rate_records_per_s=1_000)
-    with producing(job) as producer:
+    with ProducerProcess(job) as producer:
         producer.wait_ready()
         start_ns = now_ns()
         producer.begin(start_ns)
@@ -68,7 +68,7 @@ def test_every_record_of_the_schedule_is_in_the_ledger(brokers: MockBrokers, tmp
 def test_a_killed_producer_keeps_its_ledger(brokers: MockBrokers, tmp_path: Path) -> None:
     """SIGKILL in mid-schedule: what it attempted until then is there, and what it did not is not."""
     job = job_for(brokers, tmp_path, records=100_000, rate_records_per_s=5_000)
-    with producing(job) as producer:
+    with ProducerProcess(job) as producer:
         producer.wait_ready()
         producer.begin(now_ns())
         wait_until(lambda: producer.progress().acked > 500, awaiting="500 acknowledgements", timeout_s=30)
@@ -83,7 +83,7 @@ def test_a_killed_producer_keeps_its_ledger(brokers: MockBrokers, tmp_path: Path
 def test_a_full_queue_holds_the_schedule_up_and_loses_nothing(brokers: MockBrokers, tmp_path: Path) -> None:
     """A queue of 100 records: produce() refuses again and again, and each record is taken in the end."""
     job = job_for(brokers, tmp_path, records=3_000, queue_buffering_max_messages="100")
-    with producing(job) as producer:
+    with ProducerProcess(job) as producer:
         producer.wait_ready()
         producer.begin(now_ns())
         producer.wait_done(60)
@@ -95,7 +95,7 @@ def test_a_full_queue_holds_the_schedule_up_and_loses_nothing(brokers: MockBroke
 def test_records_that_no_broker_takes_in_time_are_judged_each(brokers: MockBrokers, tmp_path: Path) -> None:
     """Brokers that do not answer: records sent are unknown, records that the full queue never took are rejected and were never sent."""
     job = job_for(brokers, tmp_path, records=300, rate_records_per_s=10_000, queue_buffering_max_messages="100", delivery_timeout_ms="1500")
-    with producing(job) as producer:
+    with ProducerProcess(job) as producer:
         producer.wait_ready()
         for broker in (1, 2, 3):
             brokers.round_trip_ms(broker, 20_000)
@@ -113,7 +113,7 @@ def test_records_that_no_broker_takes_in_time_are_judged_each(brokers: MockBroke
 def test_a_brokers_refusal_is_a_rejection(brokers: MockBrokers, tmp_path: Path) -> None:
     """One batch is refused for good; its records are rejected, with the broker's code, and no offset."""
     job = job_for(brokers, tmp_path, records=10, rate_records_per_s=1_000, linger_ms="0")
-    with producing(job) as producer:
+    with ProducerProcess(job) as producer:
         producer.wait_ready()
         brokers.answer_with(PRODUCE_API, MSG_SIZE_TOO_LARGE)
         producer.begin(now_ns())
@@ -128,7 +128,7 @@ def test_a_brokers_refusal_is_a_rejection(brokers: MockBrokers, tmp_path: Path) 
 def test_without_acknowledgements_no_offset_is_made_up(brokers: MockBrokers, tmp_path: Path) -> None:
     """acks=0, batches of thousands: librdkafka counts offsets up from "none", past zero."""
     job = job_for(brokers, tmp_path, records=20_000, acks="0", linger_ms="100")
-    with producing(job) as producer:
+    with ProducerProcess(job) as producer:
         producer.wait_ready()
         producer.begin(now_ns())
         producer.wait_done(60)
@@ -139,21 +139,21 @@ def test_without_acknowledgements_no_offset_is_made_up(brokers: MockBrokers, tmp
 def test_brokers_that_do_not_answer_are_said_so(brokers: MockBrokers, tmp_path: Path) -> None:
     """Before anything is measured, with librdkafka's own name of it."""
     job = job_for(brokers, tmp_path).model_copy(update={"bootstrap_servers": "127.0.0.1:1", "warm_up_timeout_s": 1})
-    with producing(job) as producer, pytest.raises(HarnessError, match="topic trial for 1 s: _TRANSPORT"):
+    with ProducerProcess(job) as producer, pytest.raises(HarnessError, match="topic trial for 1 s: _TRANSPORT"):
         producer.wait_ready(60)
 
 
 def test_settings_that_librdkafka_refuses_end_the_process_with_its_reason(brokers: MockBrokers, tmp_path: Path) -> None:
     """The parent is told what the child was told."""
     job = job_for(brokers, tmp_path, enable_idempotence="true", acks="1")
-    with producing(job) as producer, pytest.raises(HarnessError, match="`acks` must be set to `all`"):
+    with ProducerProcess(job) as producer, pytest.raises(HarnessError, match="`acks` must be set to `all`"):
         producer.wait_ready(60)
 
 
 def test_librdkafkas_log_goes_to_a_file(brokers: MockBrokers, tmp_path: Path) -> None:
     """Here made talkative."""
     job = job_for(brokers, tmp_path, records=10, debug="broker")
-    with producing(job) as producer:
+    with ProducerProcess(job) as producer:
         producer.wait_ready()
         producer.begin(now_ns())
         producer.wait_done(60)

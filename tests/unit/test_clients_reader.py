@@ -10,7 +10,7 @@ from standins.mock_brokers import MockBrokers
 
 from experiments.clients import value
 from experiments.clients.final_read import read_log
-from experiments.clients.reader import ReaderJob, reading, reads_table
+from experiments.clients.reader import ReaderJob, ReaderProcess, reads_table
 from experiments.clients.reads import GROW_RECORDS, HEADER_BYTES, Read, ReadsFile, reads_in
 from experiments.clients.settings import consumer_settings
 from experiments.clients.value import Mark
@@ -111,7 +111,7 @@ def test_a_log_that_does_not_hold_its_beginning_is_said_so(brokers: MockBrokers,
 def test_a_reader_reads_along_and_finishes_where_told(brokers: MockBrokers, send: Callable[[int, bytes | None], None], tmp_path: Path) -> None:
     """Ready means that it fetches: what is sent from then on is received after it was intended."""
     job = ReaderJob(bootstrap_servers=brokers.bootstrap_servers, topic="trial", partitions=2, settings=consumer_settings({}), token=TOKEN, folder=tmp_path)
-    with reading(job) as reader:
+    with ReaderProcess(job) as reader:
         reader.wait_ready()
         for seq in range(10):
             send(seq % 2, ours(seq))
@@ -127,7 +127,7 @@ def test_a_reader_that_does_not_come_to_its_end_says_how_far_it_came(brokers: Mo
     """That is a finding, and what it read is kept."""
     job = ReaderJob(bootstrap_servers=brokers.bootstrap_servers, topic="trial", partitions=2, settings=consumer_settings({}), token=TOKEN, folder=tmp_path)
     send(0, ours(0))
-    with reading(job) as reader:
+    with ReaderProcess(job) as reader:
         reader.wait_ready()
         ending = reader.finish({0: 2, 1: 0}, 0.5)
     assert not ending.at_end

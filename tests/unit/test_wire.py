@@ -1,4 +1,4 @@
-"""The two requests of Kafka's protocol, against bytes made by its layout."""
+"""The three requests of Kafka's protocol, against bytes made by its layout."""
 
 import struct
 
@@ -6,7 +6,7 @@ import pytest
 
 from infra.cluster import PartitionState
 from infra.errors import HarnessError
-from infra.wire import BrokerView, QuorumView, metadata_request, quorum_request, read_metadata, read_quorum
+from infra.wire import BrokerView, QuorumView, log_ends_request, metadata_request, quorum_request, read_log_ends, read_metadata, read_quorum
 
 
 def _text(text: str) -> bytes:
@@ -66,3 +66,15 @@ def test_no_topics_is_not_all_topics() -> None:
     """An empty list asks for none, and nothing at all for every one."""
     assert metadata_request([])[-5:] == struct.pack(">ib", 0, 0)
     assert metadata_request(None)[-5:] == struct.pack(">ib", -1, 0)
+
+
+def test_the_end_of_a_log_is_asked_for_as_no_consumer() -> None:
+    """Replica -2, so that the answer is the log's end and not the high watermark."""
+    asked = struct.pack(">iih", -2, 1, 6) + b"orders" + struct.pack(">iiqiq", 2, 0, -1, 3, -1)
+    assert log_ends_request("orders", [0, 3]).endswith(asked)
+
+
+def test_log_ends_are_read_and_a_partition_led_elsewhere_is_left_out() -> None:
+    """NOT_LEADER_OR_FOLLOWER (6) is no end of a log."""
+    answer = struct.pack(">ii", 1, 1) + _text("orders") + struct.pack(">i", 2) + struct.pack(">ihqq", 0, 0, -1, 42) + struct.pack(">ihqq", 3, 6, -1, -1)
+    assert read_log_ends(answer) == {0: 42}
