@@ -28,7 +28,7 @@ def up(home: Home, *, airflow_port: int | None, mlflow_port: int | None) -> int:
         HarnessError: a service did not become healthy.
     """
     from experiments.orchestration import services
+    from experiments.tracking import MLFLOW_PORT
 
-    ports = {name: port for name, port in (("airflow_port", airflow_port), ("mlflow_port", mlflow_port)) if port is not None}
-    services.up(home, **ports)
+    services.up(home, airflow_port or services.AIRFLOW_PORT, mlflow_port or MLFLOW_PORT)
     return 0
