@@ -1,4 +1,4 @@
-"""`make setup`, second half: jars, start-up caches, compiled code and Airflow's database. A second call finds all of it and ends.
+"""`make setup`, second half: jars, start-up caches, compiled code, and the databases of Airflow and MLflow. A second call finds all of it and ends.
 
 Run as `python -m experiments.setup`.
 """
@@ -12,6 +12,7 @@ from collections.abc import Callable
 from experiments.clients.code_cache import ensure_compiled
 from experiments.measuring import ensure_spark_ready
 from experiments.orchestration.environment import database_of, ensure_database
+from experiments.tracking import ensure_store
 from infra.cluster import ClusterSpec
 from infra.errors import AckbenchError
 from infra.home import Home
@@ -52,6 +53,7 @@ def make_ready(home: Home, say: Callable[[str], None]) -> bool:
     if not database_of(home).is_file():
         tell("making Airflow's database (once; about 10 seconds)")
     ensure_database(home)
+    ensure_store(home)
     return bool(said)
 
 

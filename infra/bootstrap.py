@@ -46,7 +46,8 @@ def _install() -> None:
     venv.create(VENV, with_pip=True, clear=True)
     _run(PYTHON, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--require-hashes", "-r", LOCKS[0])
     uv = [VENV / "bin" / "uv", "pip", "install", "--quiet", "--python", PYTHON]
-    _run(*uv, "--require-hashes", "-r", LOCKS[1], env=_index_environment())
+    # without bytecode each import of Airflow would compile it again where Python is told to write none
+    _run(*uv, "--compile-bytecode", "--require-hashes", "-r", LOCKS[1], env=_index_environment())
     _run(*uv, "--no-deps", "--no-build-isolation", "--offline", "-e", ".")
     _say(f"the packages are there ({time.monotonic() - began:.0f} s)")
 
