@@ -1,7 +1,7 @@
 """Faults of processes: crash (SIGKILL, restarted later) and pause (SIGSTOP, SIGCONT).
 
 Which of these loses or duplicates what: KIP-101 (truncation to the leader epoch when an old leader rejoins),
-KIP-98 (idempotent producers), and the table of measured faults in `docs/faults.md`.
+KIP-98 (idempotent producers), and `docs/faults.md`.
 """
 
 from __future__ import annotations
