@@ -126,6 +126,7 @@ def _client(home: Home, uri: str | None = None) -> MlflowClient:
     """Make a client; imports MLflow, which takes a second or more."""
     os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
     os.environ.setdefault("MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT", "true")
+    os.environ.setdefault("MLFLOW_LOGGING_LEVEL", "WARNING")  # it tells of every table that it makes
     from mlflow.tracking import MlflowClient
 
     home.mlflow.mkdir(parents=True, exist_ok=True)
