@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -24,6 +25,8 @@ _BAD_LEDGER: Final = 2
 _ANSWER: Final = "measure: "
 """How the job's own line begins among what the JVM says (`spark_jobs.measure`)."""
 _LAST_LINES: Final = 15
+_WORK: Final = ".spark-"
+"""Begins the name of the folder of Spark's own files; the pid of its owner follows."""
 
 
 def measure(sweep: SweepFolder, home: Home) -> None:
@@ -59,7 +62,7 @@ def _run(module: str, arguments: Sequence[str], home: Home, log_name: str, cache
     log = home.logs / f"{log_name}.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     began = log.stat().st_size if log.exists() else 0
-    with tempfile.TemporaryDirectory(prefix=".spark-", dir=_folder(home.cache)) as work, log.open("ab") as chatter:
+    with tempfile.TemporaryDirectory(prefix=f"{_WORK}{os.getpid()}-", dir=_swept(home.cache)) as work, log.open("ab") as chatter:
         options = [f"--java-options={option_text([*JAVA_OPTIONS, *cache_options])}", f"--log={log}"]
         command = [sys.executable, "-m", module, *arguments, *options]
         job = spawn_dying_with_parent(command, env=_environment(home, Path(work)), cwd=CLONE, stdin=subprocess.DEVNULL, stdout=chatter, stderr=chatter)
@@ -68,9 +71,13 @@ def _run(module: str, arguments: Sequence[str], home: Home, log_name: str, cache
         raise _failure(code, log, log.read_bytes()[began:].decode(errors="replace").splitlines())
 
 
-def _folder(path: Path) -> Path:
-    path.mkdir(parents=True, exist_ok=True)
-    return path
+def _swept(cache: Path) -> Path:
+    """Return the folder for Spark's own files, rid of those that a killed run left there."""
+    cache.mkdir(parents=True, exist_ok=True)
+    for left in cache.glob(f"{_WORK}*-*"):
+        if not Path("/proc", left.name.removeprefix(_WORK).split("-")[0]).exists():
+            shutil.rmtree(left, ignore_errors=True)
+    return cache
 
 
 def _environment(home: Home, work: Path) -> dict[str, str]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 import pyarrow as pa
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
@@ -26,7 +28,7 @@ from spark_jobs.latency import (
     slots_of,
     whole_us,
 )
-from spark_jobs.ledgers import Ledgers
+from spark_jobs.ledgers import Ledgers, UnfitLedger
 from spark_jobs.throughput import throughput
 from spark_jobs.trials import Found, trials
 
@@ -38,8 +40,23 @@ def results(spark: SparkSession, ledgers: Ledgers) -> dict[str, pa.Table]:
     """Return the tables of `experiments.ledger.measured.RESULTS`.
 
     Raises:
-        UnfitLedger: a sum does not hold; names the trial.
+        UnfitLedger: a sum does not hold, or a file's data cannot be read though its footer can; names the trial.
     """
+    try:
+        return _results(spark, ledgers)
+    except Py4JJavaError as error:  # it can only be told while the JVM is there
+        raise _told(str(error)) from None
+
+
+def _told(text: str) -> Exception:
+    """Return the error for what Spark said."""
+    broken = re.search(r"FAILED_READ_FILE.*?/([^/\s]+)/(\w+\.parquet)", text)
+    if broken:
+        return UnfitLedger(f"trial {broken[1]}: {broken[2]} cannot be read: its footer is whole, and its data are not")
+    return RuntimeError(text)
+
+
+def _results(spark: SparkSession, ledgers: Ledgers) -> dict[str, pa.Table]:
     attempts, log, reads = (table(spark, ledgers, name) for name in ("attempts", "log", "reads"))
     marks = phases(spark, ledgers)
     found = Found(

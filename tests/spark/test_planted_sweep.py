@@ -1,14 +1,17 @@
 """Whole sweeps with a known truth: what is planted is found, exactly."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import SparkSession
 
 from experiments.ledger.measured import RESULTS
 from experiments.ledger.record import FaultEvidence, Phases, Status
-from spark_jobs.ledgers import UnfitLedger
+from spark_jobs.ledgers import UnfitLedger, open_ledgers
 from spark_jobs.planted import Attempt, Logged, PlantedTrial, Read
+from spark_jobs.sweep import results
 
 Measure = Callable[..., dict[str, pa.Table]]
 MS = 1_000_000
@@ -137,6 +140,16 @@ def test_an_acked_record_that_never_settled_is_no_ledger(measured: Measure) -> N
     """It would be missing from the latencies without a word."""
     with pytest.raises(UnfitLedger, match=r"^trial 000-unsettled: .* 1 acked records, of which 0 tell when they settled$"):
         measured(PlantedTrial("000-unsettled", [Attempt(0, 0, settled_ns=None)], [Logged(0, 0, 0)]))
+
+
+def test_data_that_cannot_be_read_are_told_by_trial_and_file(spark: SparkSession, tmp_path: Path) -> None:
+    """The footer is whole, so only reading the file shows it."""
+    trial = PlantedTrial("000-broken", [Attempt(0, seq) for seq in range(999)], [Logged(0, seq, seq) for seq in range(999)]).plant(tmp_path)
+    whole = bytearray((trial / "log.parquet").read_bytes())
+    whole[4:200] = bytes(196)
+    (trial / "log.parquet").write_bytes(whole)
+    with pytest.raises(UnfitLedger, match=r"^trial 000-broken: log.parquet cannot be read: its footer is whole, and its data are not$"):
+        results(spark, open_ledgers(str(tmp_path)))
 
 
 def test_tables_have_the_schemas_of_the_contract(measured: Measure) -> None:
