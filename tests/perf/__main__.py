@@ -6,6 +6,7 @@ import sys
 import uuid
 from collections.abc import Callable
 from pathlib import Path
+from statistics import median
 
 from rich.console import Console
 from rich.table import Table
@@ -13,8 +14,11 @@ from rich.table import Table
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from perf.generator import FinalRead, Rates, compare, final_read, lateness
+from perf.spark_job import SparkRate, spark_rate
+from perf.starting import Starts, cluster_starts
 
 from experiments.ledger.record import ProducerSummary
+from experiments.measuring import ensure_spark_ready
 from infra.cluster import Cluster, ClusterSpec
 from infra.home import Home
 from infra.kafka_ready import ensure_kafka_ready
@@ -47,6 +51,21 @@ def final_read_table(found: FinalRead) -> Table:
     return table
 
 
+def starts_table(found: Starts) -> Table:
+    """Show what the start-up caches are worth."""
+    table = Table("start-up caches", "without / with", "seconds, median", "seconds, each round", title="From nothing to a whole cluster of three nodes")
+    for name, ratio, seconds in (("with", "1.00", found.with_caches_s), ("without", f"{found.ratio:.2f}", found.without_s)):
+        table.add_row(name, ratio, f"{median(seconds):.2f}", "  ".join(f"{second:.2f}" for second in seconds))
+    return table
+
+
+def spark_table(found: SparkRate) -> Table:
+    """Show what the Spark job measures, and what its start alone costs."""
+    table = Table("records", "seconds / of them start", "records/s", title="The Spark job: 20 trials, its own start included")
+    table.add_row(f"{found.records:,}", f"{found.seconds:.1f} / {found.start_seconds:.1f}", f"{found.records_per_s:,.0f}")
+    return table
+
+
 SECTIONS: tuple[Callable[[Cluster], Table], ...] = (
     lambda cluster: rates_table(compare(cluster)),
     lambda cluster: lateness_table(lateness(cluster)),
@@ -60,12 +79,15 @@ def main() -> int:
     console, home = Console(), Home.from_environment()
     home.ensure_writable()
     ensure_kafka_ready(home.cache, ClusterSpec().kafka_version, console.print)
+    ensure_spark_ready(home, console.print)
+    console.print(starts_table(cluster_starts(home)))
     cluster = provision(home.clusters, home.cache, f"perf-{uuid.uuid4().hex[:6]}", ClusterSpec())
     try:
         for section in SECTIONS:
             console.print(section(cluster))
     finally:
         cluster.destroy()
+    console.print(spark_table(spark_rate(home)))
     return 0
 
 
