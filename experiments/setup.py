@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from experiments.clients.code_cache import ensure_compiled
+from experiments.clients.compiling import ensure_compiled
 from experiments.measuring import ensure_spark_ready
 from experiments.orchestration.environment import database_of, ensure_database
 from experiments.tracking import ensure_store

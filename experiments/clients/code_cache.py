@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -16,7 +15,6 @@ from experiments.clients.librdkafka import version
 from infra.home import Home
 
 VARIABLE: Final = "NUMBA_CACHE_DIR"
-_DONE: Final = "compiled"
 
 
 def cache_folder() -> Path:
@@ -31,23 +29,3 @@ def cache_folder() -> Path:
     name, named = digest.hexdigest()[:16], os.environ.get(VARIABLE)
     folder = Path(named) if named else Home.from_environment().cache / "numba"
     return folder if folder.name == name else folder / name
-
-
-def ensure_compiled(say: Callable[[str], None]) -> None:
-    """Compile what the clients run, unless it lies in the cache already; that costs next to nothing to find out.
-
-    Args:
-        say: tells a person what takes long.
-
-    Raises:
-        ClientLibraryError: librdkafka was not found, or is of a version not verified.
-        OSError: the cache cannot be written.
-    """
-    done = cache_folder() / _DONE
-    if done.exists():
-        return
-    say("compiling the clients (once; about 10 seconds)")
-    from experiments.clients import producing, reading  # noqa: F401 - importing compiles
-
-    done.parent.mkdir(parents=True, exist_ok=True)
-    done.touch()

@@ -9,26 +9,20 @@ thread of the run that started it; then the next client starts another.
 
 from __future__ import annotations
 
-import ctypes
-import gc
 import os
-import signal
 import socket
 import subprocess
 import sys
 import threading
-import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import Final
 
 from experiments.ledger.record import Frozen
 from infra.errors import HarnessError
 from infra.process import spawn_dying_with_parent
 
-_MESSAGE_BYTES: Final = 1 << 16
-_PR_SET_PDEATHSIG: Final = 1
-"""linux/prctl.h."""
+MESSAGE_BYTES: Final = 1 << 16
 _ONE_THREAD: Final[Mapping[str, str]] = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 _START_TIMEOUT_S: Final = 120.0
 """The first client waits until all is compiled, on a machine that never did; later ones are copied at once."""
@@ -49,7 +43,7 @@ class Nursery:
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             environment = {**os.environ, **_ONE_THREAD}
-            command = [sys.executable, "-m", "experiments.clients.nursery"]
+            command = [sys.executable, "-m", "experiments.clients.nursery_main"]
             self._process = spawn_dying_with_parent(command, stdin=theirs, stdout=subprocess.DEVNULL, env=environment, start_new_session=True)
         self._socket.settimeout(_START_TIMEOUT_S)
 
@@ -65,7 +59,7 @@ class Nursery:
         """
         try:
             socket.send_fds(self._socket, [birth.model_dump_json().encode()], streams)
-            answer, pidfds, _, _ = socket.recv_fds(self._socket, _MESSAGE_BYTES, 1)
+            answer, pidfds, _, _ = socket.recv_fds(self._socket, MESSAGE_BYTES, 1)
         except OSError as error:
             raise HarnessError(f"the process that clients are copied from did not answer: {error}") from error
         if not pidfds:
@@ -89,59 +83,3 @@ def bear(birth: Birth, streams: tuple[int, int, int]) -> tuple[int, int]:
     """Start a client; see `Nursery.bear`. Safe to call from several threads."""
     with _asking:
         return open_nursery().bear(birth, streams)
-
-
-def main() -> None:
-    """Be the nursery: load all, then copy itself on request until the run has gone."""
-    from experiments.clients import producer_main, reader_main
-
-    roles = {"producer": producer_main.main, "reader": reader_main.main}
-    run = socket.socket(fileno=os.dup(0))
-    gc.freeze()
-    while True:
-        request, streams, _, _ = socket.recv_fds(run, _MESSAGE_BYTES, 3)
-        if not request:
-            return
-        _bury_the_dead()
-        _bear(run, Birth.model_validate_json(request), roles, streams)
-
-
-def _bear(run: socket.socket, birth: Birth, roles: Mapping[str, Callable[[Path], int]], streams: list[int]) -> None:
-    nursery_pid = os.getpid()
-    pid = os.fork()
-    if pid == 0:
-        run.close()
-        _live(lambda: roles[birth.role](birth.job), streams, nursery_pid)
-    pidfd = os.pidfd_open(pid)  # it is not buried yet, so this is it
-    socket.send_fds(run, [str(pid).encode()], [pidfd])
-    for descriptor in (*streams, pidfd):
-        os.close(descriptor)
-
-
-def _live(work: Callable[[], int], streams: list[int], nursery_pid: int) -> NoReturn:
-    """Be a client, with its own standard streams, until its work is done; never return into the nursery."""
-    try:
-        for descriptor, stream in enumerate(streams):
-            os.dup2(stream, descriptor)
-            os.close(stream)
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-        code = work() if os.getppid() == nursery_pid else 1
-    except BaseException:  # noqa: BLE001 - whatever it is, it is said, and ends here
-        traceback.print_exc()
-        code = 1
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code)
-
-
-def _bury_the_dead() -> None:
-    """Collect the clients that have ended; until then their pids are given to nobody else."""
-    try:
-        while os.waitpid(-1, os.WNOHANG) != (0, 0):
-            continue
-    except ChildProcessError:
-        return
-
-
-if __name__ == "__main__":
-    main()
