@@ -97,7 +97,8 @@ def _announced(sweep: SweepFolder, plan: Plan) -> str:
     pending = len(sweep.pending())
     whole = f", {len(plan.trials) - pending} already whole" if pending < len(plan.trials) else ""
     refused = f", {len(plan.refused)} cells refused" if plan.refused else ""
-    return f"sweep {sweep.sweep_id}: {len(plan.trials)} trials{whole}{refused}"
+    trials = "1 trial" if len(plan.trials) == 1 else f"{len(plan.trials)} trials"
+    return f"sweep {sweep.sweep_id}: {trials}{whole}{refused}"
 
 
 def _interrupted(home: Home, sweep: SweepFolder, plan: Plan, ended: Ended) -> int:
