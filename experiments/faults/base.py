@@ -95,9 +95,6 @@ class Scene:
             self.journal.note("fault_end", "healed")
 
 
-Strike = Callable[[Scene, FaultParameters], FaultEvidence]
-
-
 @dataclass(frozen=True)
 class FaultKind:
     """An entry of the catalogue of faults."""

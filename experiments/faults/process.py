@@ -13,6 +13,7 @@ from pydantic import Field
 from experiments.faults.base import FaultParameters, Scene
 from experiments.faults.observing import controller_moved, isr_shrank, leader_left
 from experiments.ledger.record import FaultEvidence
+from infra.cluster import PartitionState
 from infra.errors import WaitTimeout
 from infra.waiting import wait_until
 
@@ -51,7 +52,7 @@ class PauseParameters(FaultParameters):
 def crash_leader(scene: Scene, parameters: CrashParameters) -> FaultEvidence:
     """Kill the leader of the observed partition; it bit when the process is gone and the partition lost its leader."""
     scene.until(parameters.at_s)
-    leader = _leader(scene)
+    leader = _leader(scene.partition())
     with scene.striking(leader) as healing:
         healing.callback(scene.start, leader)
         scene.kill(leader)
@@ -63,7 +64,7 @@ def crash_leader_with_followers_behind(scene: Scene, parameters: BehindParameter
     """Stop the followers, kill the leader, let the followers go on: what only the leader had is gone."""
     scene.until(parameters.at_s)
     partition = scene.partition()
-    leader, followers = _leader(scene), tuple(node for node in partition.replicas if node != partition.leader)
+    leader, followers = _leader(partition), tuple(node for node in partition.replicas if node != partition.leader)
     with scene.striking(leader, *followers) as healing:
         for follower in followers:
             healing.callback(scene.resume, follower)
@@ -112,7 +113,7 @@ def crash_controller(scene: Scene, parameters: CrashParameters) -> FaultEvidence
 def pause_leader(scene: Scene, parameters: PauseParameters) -> FaultEvidence:
     """Stop the leader of the observed partition for longer than the client waits and shorter than its session."""
     scene.until(parameters.at_s)
-    leader = _leader(scene)
+    leader = _leader(scene.partition())
     with scene.striking(leader) as healing:
         healing.callback(scene.resume, leader)
         scene.pause(leader)
@@ -137,11 +138,10 @@ def _noticed(scene: Scene, parameters: CrashParameters, look: Callable[[], str |
     return True
 
 
-def _leader(scene: Scene) -> int:
-    leader = scene.partition().leader
-    if leader is None:  # Scene.partition waits for one
-        raise AssertionError(scene.topic)
-    return leader
+def _leader(partition: PartitionState) -> int:
+    if partition.leader is None:  # Scene.partition waits for one
+        raise AssertionError(partition.topic)
+    return partition.leader
 
 
 def _evidence(kind: str, scene: Scene, targets: tuple[int, ...], *, bit: bool) -> FaultEvidence:
