@@ -15,6 +15,7 @@ from typing import Final, NoReturn
 
 from experiments.clients import producer_main, reader_main
 from experiments.clients.nursery import MESSAGE_BYTES, Birth
+from infra.errors import AckbenchError
 
 _PR_SET_PDEATHSIG: Final = 1
 """linux/prctl.h."""
@@ -33,7 +34,7 @@ def main() -> None:
         _bear(run, Birth.model_validate_json(request), roles, streams)
 
 
-def _bear(run: socket.socket, birth: Birth, roles: Mapping[str, Callable[[Path], int]], streams: list[int]) -> None:
+def _bear(run: socket.socket, birth: Birth, roles: Mapping[str, Callable[[Path], None]], streams: list[int]) -> None:
     nursery_pid = os.getpid()
     pid = os.fork()
     if pid == 0:
@@ -45,14 +46,20 @@ def _bear(run: socket.socket, birth: Birth, roles: Mapping[str, Callable[[Path],
         os.close(descriptor)
 
 
-def _live(work: Callable[[], int], streams: list[int], nursery_pid: int) -> NoReturn:
+def _live(work: Callable[[], None], streams: list[int], nursery_pid: int) -> NoReturn:
     """Be a client, with its own standard streams, until its work is done; never return into the nursery."""
     try:
         for descriptor, stream in enumerate(streams):
             os.dup2(stream, descriptor)
             os.close(stream)
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-        code = work() if os.getppid() == nursery_pid else 1
+        code = 1
+        if os.getppid() == nursery_pid:
+            work()
+            code = 0
+    except AckbenchError as error:
+        sys.stderr.write(f"{error}\n")
+        code = error.exit_code
     except BaseException:  # noqa: BLE001 - whatever it is, it is said, and ends here
         traceback.print_exc()
         code = 1

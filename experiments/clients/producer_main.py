@@ -19,7 +19,7 @@ from experiments.clients.producing import KEY_BYTES, WARM_UP, Schedule, acknowle
 from experiments.clients.settings import delivery_timeout_ms
 from experiments.clients.value_compiled import begin_value
 from experiments.ledger.record import ProducerSummary
-from infra.errors import AckbenchError, HarnessError
+from infra.errors import HarnessError
 from infra.waiting import wait_until
 
 TIMEOUT_SCAN_S: Final = 2.0
@@ -28,15 +28,13 @@ NEVER: Final = np.iinfo(np.int64).max
 _SLICE_MS: Final = 100
 
 
-def main(job_path: Path) -> int:
-    """Be the producer; return the exit code."""
-    job = ProducerJob.model_validate_json(job_path.read_bytes())
-    try:
-        _produce(job)
-    except AckbenchError as error:
-        sys.stderr.write(f"{error}\n")
-        return error.exit_code
-    return 0
+def main(job_path: Path) -> None:
+    """Be the producer.
+
+    Raises:
+        AckbenchError: it could not do its job.
+    """
+    _produce(ProducerJob.model_validate_json(job_path.read_bytes()))
 
 
 def _produce(job: ProducerJob) -> None:

@@ -13,7 +13,6 @@ from experiments.clients.consumer import Consumer
 from experiments.clients.reader import Ending, ReaderJob, ReadTo
 from experiments.clients.reading import BATCH_RECORDS
 from experiments.clients.reads import ReadsFile
-from infra.errors import AckbenchError
 
 FROM_START: Final = -2
 """RD_KAFKA_OFFSET_BEGINNING."""
@@ -21,15 +20,13 @@ _SLICE_S: Final = 0.05
 """How long the compiled loop runs before the parent is listened to."""
 
 
-def main(job_path: Path) -> int:
-    """Be the reader; return the exit code."""
-    job = ReaderJob.model_validate_json(job_path.read_bytes())
-    try:
-        _read(job)
-    except AckbenchError as error:
-        sys.stderr.write(f"{error}\n")
-        return error.exit_code
-    return 0
+def main(job_path: Path) -> None:
+    """Be the reader.
+
+    Raises:
+        AckbenchError: it could not do its job.
+    """
+    _read(ReaderJob.model_validate_json(job_path.read_bytes()))
 
 
 def _read(job: ReaderJob) -> None:
