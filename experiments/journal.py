@@ -8,7 +8,7 @@ from dataclasses import astuple, dataclass
 import pyarrow as pa
 
 from experiments.clock import now_ns
-from experiments.ledger.schema import EVENTS
+from experiments.ledger.schema import EVENTS, Source
 
 
 @dataclass(frozen=True)
@@ -17,9 +17,14 @@ class Event:
 
     at_ns: int
     kind: str
-    node: int | None
-    partition: int | None
-    detail: str
+    source: Source = Source.TRIAL
+    resolution_ns: int | None = None
+    """It happened at most so long before `at_ns`; `None`: that is the moment itself."""
+    node: int | None = None
+    partition: int | None = None
+    leader_epoch: int | None = None
+    offset: int | None = None
+    detail: str = ""
 
 
 class Journal:
@@ -31,7 +36,10 @@ class Journal:
 
     def note(self, kind: str, detail: str = "", *, node: int | None = None, partition: int | None = None, at_ns: int | None = None) -> Event:
         """Write an event down, now unless a time is given."""
-        event = Event(now_ns() if at_ns is None else at_ns, kind, node, partition, detail)
+        return self.keep(Event(now_ns() if at_ns is None else at_ns, kind, node=node, partition=partition, detail=detail))
+
+    def keep(self, event: Event) -> Event:
+        """Write down an event that others tell of: a broker's log, a client's, the watcher."""
         with self._lock:
             self._events.append(event)
         return event

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from experiments.ledger.record import Cell, Frozen, Scalar
+from experiments.ledger.record import Cell, Frozen, Role, Scalar
 
 
 class ClusterNeed(Frozen):
@@ -50,6 +50,7 @@ class TrialSpec(Frozen):
     cell: Cell
     label: str
     """The cell for a person, short: `acks=1 idempotence=off rf=3 p=6 leader-crash`."""
+    role: Role = Role.CELL
     repeat: int
     order: int
     """Place in the shuffled order, from 0."""

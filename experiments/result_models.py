@@ -5,7 +5,12 @@ A value that a trial does not have (refused, failed, not yet measured, nobody re
 
 from __future__ import annotations
 
-from experiments.ledger.record import Cell, Frozen, Status
+from pydantic import Field
+
+from experiments.contract import Commitment
+from experiments.ledger.record import Cell, Frozen, Role, Scalar, Status
+from experiments.statistics import Estimate, Share
+from experiments.verdicts import Judgement
 
 
 class Quantiles(Frozen):
@@ -66,6 +71,7 @@ class FaultResult(Frozen):
     """What the fault did; of a trial that did not come so far, what was asked for."""
 
     kind: str | None
+    parameters: dict[str, Scalar] = Field(default_factory=dict)
     targets: tuple[int, ...] = ()
     bit: bool | None = None
     evidence: tuple[str, ...] = ()
@@ -77,6 +83,7 @@ class TrialResult(Frozen):
     trial_id: str
     cell: Cell
     label: str
+    role: Role = Role.CELL
     repeat: int | None
     status: Status
     reason: str | None = None
@@ -91,6 +98,15 @@ class TrialResult(Frozen):
     """Copies in the log beyond a record's first."""
     duplicated: int | None = None
     """Records with more than one copy."""
+    reordered: int | None = None
+    """Records whose first copy lies behind one that the same producer sent later to the same partition."""
+    missed: int | None = None
+    """Records of the log that the consumer read past; null where it did not come to the end."""
+    redelivered: int | None = None
+    """Reads of an offset that was read before."""
+    generator_late: bool | None = None
+    """The producer fell behind its own schedule by more than `LATE_MS` at its 99th percentile."""
+    lateness_p99_ms: float | None = None
     latency_ms: Latencies = Latencies()
     latency_by_phase_ms: PhaseLatencies = PhaseLatencies()
     unavailable_ms: float | None = None
@@ -130,6 +146,7 @@ class CellResult(Frozen):
 
     cell: Cell
     label: str
+    role: Role = Role.CELL
     refused: str | None = None
     """The client's own reason, where no client accepts the cell."""
     planned_trials: int
@@ -148,6 +165,33 @@ class CellResult(Frozen):
     latency_ms: LatencySpreads = LatencySpreads()
     unavailable_ms: Spread | None = None
     throughput_rps: Spread | None = None
+    reordered: int | None = None
+    missed: int | None = None
+    redelivered: int | None = None
+    late_trials: int | None = None
+    """Sealed trials whose generator fell behind its schedule."""
+    loss: Share | None = None
+    """Of the sealed trials, in how many an acknowledged record was lost for certain."""
+    duplication: Share | None = None
+    reordering: Share | None = None
+    outage_ms: Estimate | None = None
+    """Of the longest gap, over sealed trials."""
+    ack_p99_ms: Estimate | None = None
+    commitments: tuple[Commitment, ...] = ()
+    """What Kafka promises for the cell, one for each promise; also where nothing was measured."""
+    judgements: tuple[Judgement, ...] = ()
+    """A verdict on each promise; empty where the cell was refused."""
+
+
+class HarnessCheck(Frozen):
+    """Whether the sweep's own controls say that its figures can be believed."""
+
+    control_clean: bool | None = None
+    """No loss, no duplicate, no phantom, no corrupt record without a fault; null: no control was measured."""
+    positive_control_lost: bool | None = None
+    """The cell that must lose did, in at least one trial; null: none was measured."""
+    sentences: tuple[str, ...] = ()
+    """What the controls showed, for a person."""
 
 
 class SweepResults(Frozen):
@@ -165,6 +209,7 @@ class SweepResults(Frozen):
     """Planned trials that have not run."""
     unmeasured: tuple[str, ...]
     """Whole trials that `results/` does not hold: `ackbench measure` makes it anew."""
+    harness: HarnessCheck = HarnessCheck()
 
     def to_json(self) -> str:
         """Return the object as `ackbench show --json` prints it; equal results give equal text."""

@@ -8,8 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 from pydantic import ValidationError
 
 from experiments.errors import LedgerError
@@ -30,6 +28,7 @@ from experiments.result_models import (
     SweepResults,
     TrialResult,
 )
+from experiments.result_tables import read_table
 from experiments.sweep_folder import SweepFolder
 
 __all__ = ["SweepResults", "read_results"]
@@ -83,16 +82,7 @@ class _Tables:
 
 def _rows(sweep: SweepFolder, name: str) -> list[Row]:
     """Return a table's rows; of a sweep that was not measured, none."""
-    path = sweep.results / f"{name}.parquet"
-    if not sweep.results.exists():
-        return []
-    try:
-        table = pq.read_table(path)
-    except (OSError, pa.ArrowInvalid) as error:
-        raise LedgerError(f"{path} cannot be read: `ackbench measure {sweep.sweep_id}` makes it anew") from error
-    if not table.schema.equals(RESULTS[name], check_metadata=False):
-        raise LedgerError(f"{path} is of another version: `ackbench measure {sweep.sweep_id}` makes it anew")
-    return list(table.to_pylist())
+    return list(read_table(sweep, name).to_pylist())
 
 
 def _grouped(rows: Sequence[Row]) -> Mapping[str, list[Row]]:

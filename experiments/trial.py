@@ -125,6 +125,7 @@ class _Trial:
             experiment=spec.experiment,
             cell=spec.cell,
             label=spec.label,
+            role=spec.role,
             repeat=spec.repeat,
             order=spec.order,
             seed=spec.seed,

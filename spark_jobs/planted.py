@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from experiments.ledger.record import Cell, FaultEvidence, Phases, ProducerSummary, Status, TrialRecord
-from experiments.ledger.schema import ACKED, ATTEMPTS, EVENTS, LOG, READS
+from experiments.ledger.schema import ACKED, TABLES, Source
 from experiments.ledger.seal import seal
 
 QUIET = Phases(load_begin_ns=0, load_end_ns=10**10, settled_ns=10**10, whole_ns=10**10)
@@ -43,6 +43,7 @@ class Logged(NamedTuple):
     partition: int = 0
     intact: bool = True
     timestamp_ms: int = 0
+    leader_epoch: int | None = 0
 
 
 class Read(NamedTuple):
@@ -58,6 +59,29 @@ class Read(NamedTuple):
     generation: int = 0
 
 
+class Happened(NamedTuple):
+    """One row of `events.parquet`."""
+
+    at_ns: int
+    kind: str
+    node: int | None = None
+    partition: int | None = None
+    leader_epoch: int | None = None
+    offset: int | None = None
+    source: str = Source.TRIAL
+    resolution_ns: int | None = None
+    detail: str = ""
+
+
+class Epoch(NamedTuple):
+    """One row of `epochs.parquet`."""
+
+    node: int
+    partition: int
+    leader_epoch: int
+    start_offset: int
+
+
 @dataclass(frozen=True)
 class PlantedTrial:
     """A trial with a known truth."""
@@ -71,17 +95,24 @@ class PlantedTrial:
     fault: FaultEvidence = NO_FAULT
     cell: Cell = field(default_factory=lambda: {"acks": "all", "enable.idempotence": False, "fault": "none"})
     repeat: int = 0
+    events: Sequence[Happened] = ()
+    epochs: Sequence[Epoch] = ()
 
     def plant(self, sweep: Path) -> Path:
         """Write and seal the trial below a sweep's folder; returns its own."""
         whole = sweep / "trials" / self.trial_id
         partial = whole.with_name(f"{self.trial_id}.partial")
         partial.mkdir(parents=True)
-        tables = {"attempts": _table(self.attempts, ATTEMPTS), "log": _table(self.log, LOG), "reads": _table(self.reads, READS), "events": _table((), EVENTS)}
-        seal(partial, whole, self._record(sweep.name), tables)
+        seal(partial, whole, self.record(sweep.name), self.tables())
         return whole
 
-    def _record(self, sweep_id: str) -> TrialRecord:
+    def tables(self) -> dict[str, pa.Table]:
+        """Return the trial's ledger."""
+        planted = {"attempts": self.attempts, "log": self.log, "reads": self.reads, "events": self.events, "epochs": self.epochs}
+        return {name: _table(rows, TABLES[name]) for name, rows in planted.items()}
+
+    def record(self, sweep_id: str) -> TrialRecord:
+        """Return the trial's `trial.json`."""
         ends = Counter(row.partition for row in self.log)
         return TrialRecord(
             sweep_id=sweep_id,

@@ -19,7 +19,8 @@ def reads_of(rows: Records, consumer: int, generation: int) -> pa.Table:
 
 def log_of(rows: Records) -> pa.Table:
     """Return rows of dtype `Read` as the ledger's `log`."""
-    columns = {**_ours(rows, "producer", "seq"), "intact": pa.array(rows["origin"] != Origin.CORRUPT)}
+    untold = pa.nulls(rows.size, pa.int32())
+    columns = {**_ours(rows, "producer", "seq"), "intact": pa.array(rows["origin"] != Origin.CORRUPT), "leader_epoch": untold}
     return _table(rows, columns, LOG)
 
 

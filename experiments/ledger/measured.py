@@ -131,4 +131,136 @@ CELLS: Final = pa.schema(
     ]
 )
 
+
+class Anomaly(StrEnum):
+    """What can be wrong with one record or one read; a record can have several."""
+
+    LOST = "LOST"
+    DUPLICATED = "DUPLICATED"
+    """A row for each copy in the log beyond the first."""
+    REORDERED = "REORDERED"
+    """Its first copy lies behind a record that the same producer sent later to the same partition."""
+    REJECTED_PRESENT = "REJECTED_PRESENT"
+    UNKNOWN_ABSENT = "UNKNOWN_ABSENT"
+    PHANTOM = "PHANTOM"
+    CORRUPT = "CORRUPT"
+    MISSED = "MISSED"
+    """In the log, and never received by the consumer, although that read on beyond it."""
+    REDELIVERED = "REDELIVERED"
+    """The same offset received again."""
+
+
+class Cause(StrEnum):
+    """Why, as far as the evidence carries; `docs/metrics.md` has the rule of each."""
+
+    TRUNCATED = "TRUNCATED"
+    """Its acknowledged offset lies at or past the place to which a broker says that it cut its log, or past the end of its epoch in the log that survived."""
+    NEVER_APPENDED = "NEVER_APPENDED"
+    """Nobody told an offset (acks=0): it was on its way when its leader died, or its leader's log was cut. Which of the two cannot be told."""
+    RESENT = "RESENT"
+    """A further copy: the client gave up waiting for the answer and sent it again."""
+    UNATTRIBUTED = "UNATTRIBUTED"
+    """The evidence does not say."""
+
+
+class Side(StrEnum):
+    """Who was without the partition."""
+
+    PRODUCER = "producer"
+    CONSUMER = "consumer"
+
+
+class Mark(StrEnum):
+    """The parts of an outage, in the order in which they happen."""
+
+    LAST_BEFORE = "last_before"
+    """The last acknowledgement (or read) before the gap."""
+    DETECTED = "detected"
+    """The controller took the broker for dead."""
+    ELECTED = "elected"
+    """Another replica began to lead."""
+    LEARNED = "learned"
+    """The client was told of the new leader."""
+    FIRST_AFTER = "first_after"
+    """The first acknowledgement (or read) after the gap."""
+
+
+def _perhaps(name: str, kind: pa.DataType) -> pa.Field:
+    return pa.field(name, kind)
+
+
+TIMELINE_SLOT_NS: Final = 100_000_000
+
+TIMELINE: Final = pa.schema(
+    [
+        _text("trial_id"),
+        _count("slot"),  # tenths of a second since load_begin; below 0: before it
+        _count("sent_records"),
+        _count("acked_records"),
+        _count("read_records"),
+    ]
+)
+
+HISTOGRAM: Final = pa.schema(
+    [
+        _text("trial_id"),
+        _text("measure"),
+        _text("phase"),
+        _count("from_us"),  # the slot's lower bound; slots are 1/128 of their value wide, or 1 us
+        _count("to_us"),  # its upper bound, exclusive
+        _count("records"),
+    ]
+)
+
+_SCENE: Final = [
+    _perhaps("phase", pa.string()),  # by at_ns: before, during, after; null: a trial without fault, or no time is known
+    _perhaps("leader", pa.int32()),  # who led the partition then
+    _perhaps("leader_epoch", pa.int32()),
+    _perhaps("isr", pa.string()),  # "1,2,3", as the watcher saw it then
+    _text("cause"),
+    _perhaps("truncated_to", pa.int64()),  # the offset to which `truncated_by` says that it cut its log
+    _perhaps("truncated_by", pa.int32()),
+]
+
+ANOMALIES: Final = pa.schema(
+    [
+        _text("trial_id"),
+        _text("kind"),  # of `Anomaly`
+        _perhaps("producer", pa.int32()),
+        _perhaps("seq", pa.int64()),
+        _perhaps("partition", pa.int32()),
+        _perhaps("offset", pa.int64()),  # LOST: as acknowledged; in the log or read: where
+        _perhaps("at_ns", pa.int64()),  # when it was acknowledged, or given up (attempts); received (reads)
+        *_SCENE,
+    ]
+)
+
+ATTRIBUTION: Final = pa.schema(
+    [
+        _text("trial_id"),
+        _text("kind"),
+        _perhaps("partition", pa.int32()),
+        *_SCENE,
+        _count("records"),
+        _perhaps("first_offset", pa.int64()),
+        _perhaps("last_offset", pa.int64()),
+        _perhaps("first_at_ns", pa.int64()),
+        _perhaps("last_at_ns", pa.int64()),
+    ]
+)
+"""`ANOMALIES`, counted by all that they have in common."""
+
+OUTAGES: Final = pa.schema(
+    [
+        _text("trial_id"),
+        pa.field("partition", pa.int32(), nullable=False),
+        _text("side"),  # of `Side`
+        _text("mark"),  # of `Mark`
+        _perhaps("at_ns", pa.int64()),  # null: not seen
+        _perhaps("source", pa.string()),  # of `experiments.ledger.schema.Source`, or `ledger`
+        _perhaps("resolution_ns", pa.int64()),
+    ]
+)
+"""A row for each mark of each partition whose longest gap overlaps the fault's time; trials without fault have none."""
+
 RESULTS: Final = {"trials": TRIALS, "fates": FATES, "latency": LATENCY, "gaps": GAPS, "cells": CELLS}

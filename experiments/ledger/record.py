@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from experiments.ledger.schema import LEDGER_VERSION
 
@@ -26,6 +26,17 @@ class Status(StrEnum):
     """The harness failed; says nothing about Kafka."""
 
 
+class Role(StrEnum):
+    """What a trial is in its sweep for."""
+
+    CELL = "cell"
+    """A point of the experiment's axes."""
+    CONTROL = "control"
+    """No fault: what is lost or repeated here is the harness's own error."""
+    POSITIVE_CONTROL = "positive-control"
+    """Settings and a fault that must lose: a harness that sees no loss here would see none anywhere."""
+
+
 class Frozen(BaseModel):
     """A record: immutable, and strict about what it holds."""
 
@@ -36,6 +47,8 @@ class FaultEvidence(Frozen):
     """What the fault did, and how we know."""
 
     kind: str
+    parameters: dict[str, Scalar] = Field(default_factory=dict)
+    """As they were asked for."""
     targets: tuple[int, ...] = ()
     """Node ids, resolved when the fault struck."""
     bit: bool
@@ -51,6 +64,8 @@ class Phases(Frozen):
     load_end_ns: int
     """The last record's intended time."""
     fault_begin_ns: int | None = None
+    fault_bit_ns: int | None = None
+    """The first effect was seen: the process gone or stopped."""
     fault_end_ns: int | None = None
     """The heal was done: the process runs again (its ISR may not be full yet)."""
     settled_ns: int
@@ -81,6 +96,7 @@ class TrialRecord(Frozen):
     experiment: str
     cell: Cell
     label: str
+    role: Role = Role.CELL
     repeat: int
     order: int
     seed: int

@@ -5,11 +5,12 @@ Times are nanoseconds since the epoch. A column that nothing settled holds null,
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Final
 
 import pyarrow as pa
 
-LEDGER_VERSION: Final = 1
+LEDGER_VERSION: Final = 2
 """Raised whenever a reader of the old layout would read the new one wrongly."""
 
 ACKED: Final = "acked"
@@ -44,6 +45,7 @@ LOG: Final = pa.schema(
         pa.field("seq", pa.int64()),
         pa.field("timestamp_ms", pa.int64(), nullable=False),
         pa.field("intact", pa.bool_(), nullable=False),  # false: carries our mark and its checksum does not hold
+        pa.field("leader_epoch", pa.int32()),  # of the leader that appended the batch; null: the client was not told
     ]
 )
 
@@ -64,10 +66,36 @@ EVENTS: Final = pa.schema(
     [
         pa.field("at_ns", pa.int64(), nullable=False),
         pa.field("kind", pa.string(), nullable=False),
+        pa.field("source", pa.string(), nullable=False),  # who says so: `Source`
+        pa.field("resolution_ns", pa.int64()),  # it happened at most so long before at_ns; null: at_ns is the moment itself
         pa.field("node", pa.int32()),
         pa.field("partition", pa.int32()),
+        pa.field("leader_epoch", pa.int32()),
+        pa.field("offset", pa.int64()),
         pa.field("detail", pa.string(), nullable=False),
     ]
 )
 
-TABLES: Final = {"attempts": ATTEMPTS, "log": LOG, "reads": READS, "events": EVENTS}
+EPOCHS: Final = pa.schema(
+    [
+        pa.field("node", pa.int32(), nullable=False),  # whose `leader-epoch-checkpoint`, read after the heal and the full ISR
+        pa.field("partition", pa.int32(), nullable=False),
+        pa.field("leader_epoch", pa.int32(), nullable=False),
+        pa.field("start_offset", pa.int64(), nullable=False),  # the epoch's first offset in the log that survived
+    ]
+)
+
+TABLES: Final = {"attempts": ATTEMPTS, "log": LOG, "reads": READS, "events": EVENTS, "epochs": EPOCHS}
+
+
+class Source(StrEnum):
+    """Who says that something happened, and so how well the moment is known; `docs/ledger.md` has each one's resolution."""
+
+    TRIAL = "trial"
+    """The trial's own story and its fault: the moment itself."""
+    WATCHER = "watcher"
+    """A broker's metadata, asked again and again: known to the time between two answers."""
+    BROKER = "broker"
+    """A broker's or a controller's own log, by the millisecond."""
+    CLIENT = "client"
+    """librdkafka's own log, by the millisecond."""

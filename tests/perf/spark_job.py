@@ -80,6 +80,7 @@ def _plant(sweep: SweepFolder, trial_id: str, number: int, records: int) -> None
         "offset": seq // 6,
         "timestamp_ms": intended // 1_000_000,
         "intact": np.ones(records, np.bool_),
+        "leader_epoch": np.zeros(records, np.int32),
     }
     tables = {name: _table(columns, TABLES[name]) for name in ("attempts", "log", "reads")}
     partial = sweep.partial(trial_id)
@@ -95,7 +96,7 @@ def _plant(sweep: SweepFolder, trial_id: str, number: int, records: int) -> None
         end_offsets={number: int((partition == number).sum()) for number in range(6)},
         phases=Phases(load_begin_ns=0, load_end_ns=end_ns, settled_ns=end_ns + 10**9, whole_ns=end_ns + 10**9),
     )
-    seal(partial, sweep.trial(trial_id), record, {**tables, "events": no_rows()["events"]})
+    seal(partial, sweep.trial(trial_id), record, {**tables, **{name: no_rows()[name] for name in ("events", "epochs")}})
 
 
 def _table(columns: dict[str, object], schema: pa.Schema) -> pa.Table:

@@ -10,7 +10,7 @@ from experiments.plan import ClusterNeed, FaultRequest, TrialSpec, Workload
 
 
 def no_rows() -> dict[str, pa.Table]:
-    """Return all four tables, empty."""
+    """Return all tables of a ledger, empty."""
     return {name: schema.empty_table() for name, schema in TABLES.items()}
 
 

@@ -110,7 +110,7 @@ def test_what_a_trial_does_not_have_is_null(results: SweepResults) -> None:
     valued = ("attempted", "acked", "rejected", "unknown", "lost", "duplicates", "unavailable_ms", "throughput_rps")
     assert {trials[name][value] for name in ("001-planned", "002-planned", "900-refused") for value in valued} == {None}
     assert trials["900-refused"]["latency_ms"] == {"ack": None, "end_to_end": None}
-    assert trials["900-refused"]["fault"] == {"kind": "leader-crash", "targets": [], "bit": None, "evidence": []}
+    assert trials["900-refused"]["fault"] == {"kind": "leader-crash", "parameters": {}, "targets": [], "bit": None, "evidence": []}
 
 
 def test_a_trial_without_reads_has_no_end_to_end_latency(results: SweepResults) -> None:
@@ -138,7 +138,7 @@ def test_the_object_has_the_keys_that_are_promised(results: SweepResults) -> Non
     assert {"sweep_id", "experiment", "trials", "cells"} <= shown.keys()
     assert promised <= shown["trials"][0].keys()
     assert {"p50", "p90", "p99", "p99_9", "max"} <= shown["trials"][0]["latency_ms"]["ack"].keys()
-    assert shown["trials"][0]["fault"] == {"kind": "leader-crash", "targets": [2], "bit": True, "evidence": ["node 2 was gone"]}
+    assert shown["trials"][0]["fault"] == {"kind": "leader-crash", "parameters": {}, "targets": [2], "bit": True, "evidence": ["node 2 was gone"]}
     assert list(shown["trials"][0]["cell"]) == ["acks", "fault"]
 
 
