@@ -13,6 +13,7 @@ import pyarrow as pa
 from experiments.ledger.record import Cell, FaultEvidence, Phases, ProducerSummary, Status, TrialRecord
 from experiments.ledger.schema import ACKED, TABLES, Source
 from experiments.ledger.seal import seal
+from spark_jobs.ledgers import Ledger
 
 QUIET = Phases(load_begin_ns=0, load_end_ns=10**10, settled_ns=10**10, whole_ns=10**10)
 """Ten seconds of load in which nothing went wrong."""
@@ -111,6 +112,10 @@ class PlantedTrial:
         planted = {"attempts": self.attempts, "log": self.log, "reads": self.reads, "events": self.events, "epochs": self.epochs}
         return {name: _table(rows, TABLES[name]) for name, rows in planted.items()}
 
+    def ledger(self) -> Ledger:
+        """Return the trial as one whose files were checked, though it lies in none."""
+        return Ledger(self.record("planted"), self.trial_id, len(self.attempts), len(self.log))
+
     def record(self, sweep_id: str) -> TrialRecord:
         """Return the trial's `trial.json`."""
         ends = Counter(row.partition for row in self.log)
@@ -143,6 +148,16 @@ class PlantedTrial:
             end_offsets=dict(sorted(ends.items())),
             stages_s={},
         )
+
+
+def together(trials: Sequence[PlantedTrial]) -> dict[str, pa.Table]:
+    """Return the ledgers of many trials, all of a kind in one table with `trial_id` as its last column: what `spark_jobs.frames.in_memory` takes."""
+    by_trial = [(trial.trial_id, trial.tables()) for trial in trials]
+    return {name: pa.concat_tables([_of_trial(trial_id, tables[name]) for trial_id, tables in by_trial]) for name in TABLES}
+
+
+def _of_trial(trial_id: str, table: pa.Table) -> pa.Table:
+    return table.append_column(pa.field("trial_id", pa.string(), nullable=False), pa.array([trial_id] * len(table), pa.string()))
 
 
 def _summary(producer: int, records: int) -> ProducerSummary:

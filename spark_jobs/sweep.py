@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Final
 
 import pyarrow as pa
@@ -14,7 +15,7 @@ from spark_jobs.availability import gaps
 from spark_jobs.blocks import crowded
 from spark_jobs.cells import cells
 from spark_jobs.fates import fates, further_copies, record_blocks, with_further_copies
-from spark_jobs.frames import phases, table
+from spark_jobs.frames import Frames, phases, stored
 from spark_jobs.latency import (
     ack_latencies,
     coarse,
@@ -28,7 +29,7 @@ from spark_jobs.latency import (
     slots_of,
     whole_us,
 )
-from spark_jobs.ledgers import Ledgers, UnfitLedger
+from spark_jobs.ledgers import Ledger, Ledgers, UnfitLedger
 from spark_jobs.throughput import throughput
 from spark_jobs.trials import Found, trials
 
@@ -43,7 +44,7 @@ def results(spark: SparkSession, ledgers: Ledgers) -> dict[str, pa.Table]:
         UnfitLedger: a sum does not hold, or a file's data cannot be read though its footer can; names the trial.
     """
     try:
-        return _results(spark, ledgers)
+        return results_of(stored(spark, ledgers), ledgers.trials)
     except Py4JJavaError as error:  # it can only be told while the JVM is there
         raise _told(str(error)) from None
 
@@ -56,16 +57,25 @@ def _told(text: str) -> Exception:
     return RuntimeError(text)
 
 
-def _results(spark: SparkSession, ledgers: Ledgers) -> dict[str, pa.Table]:
-    attempts, log, reads = (table(spark, ledgers, name) for name in ("attempts", "log", "reads"))
-    marks = phases(spark, ledgers)
+def results_of(frames: Frames, ledgers: Sequence[Ledger]) -> dict[str, pa.Table]:
+    """Return the tables of `experiments.ledger.measured.RESULTS`, wherever the ledgers lie.
+
+    Args:
+        frames: the ledgers' rows.
+        ledgers: what is known of each trial besides.
+
+    Raises:
+        UnfitLedger: a sum does not hold; names the trial.
+    """
+    attempts, log, reads = frames.attempts, frames.log, frames.reads
+    marks = phases(attempts.sparkSession, ledgers)
     found = Found(
         fates=all_fates(attempts, log).toArrow(),
         latency=all_latencies(attempts, reads, marks).toArrow(),
         gaps=gaps(attempts, marks).toArrow(),
         throughput=throughput(attempts, marks).toArrow(),
     )
-    of_trials = trials(ledgers.trials, found)
+    of_trials = trials(ledgers, found)
     return {"trials": of_trials, "fates": found.fates, "latency": found.latency, "gaps": found.gaps, "cells": cells(of_trials, found.latency)}
 
 

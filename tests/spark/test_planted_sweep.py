@@ -9,9 +9,10 @@ from pyspark.sql import SparkSession
 
 from experiments.ledger.measured import RESULTS
 from experiments.ledger.record import FaultEvidence, Phases, Status
+from spark_jobs.frames import in_memory
 from spark_jobs.ledgers import UnfitLedger, open_ledgers
-from spark_jobs.planted import Attempt, Logged, PlantedTrial, Read
-from spark_jobs.sweep import results
+from spark_jobs.planted import Attempt, Logged, PlantedTrial, Read, together
+from spark_jobs.sweep import results, results_of
 
 Measure = Callable[..., dict[str, pa.Table]]
 MS = 1_000_000
@@ -158,3 +159,10 @@ def test_tables_have_the_schemas_of_the_contract(measured: Measure) -> None:
     assert {name: table.select(RESULTS[name].names).cast(RESULTS[name]).schema.names for name, table in tables.items()} == {
         name: schema.names for name, schema in RESULTS.items()
     }
+
+
+def test_ledgers_that_lie_in_no_file_are_measured_alike(spark: SparkSession, measured: Measure) -> None:
+    """The same trial from its rows and from its files."""
+    unsealed = results_of(in_memory(spark, together([EVERYTHING])), [EVERYTHING.ledger()])
+    sealed = measured(EVERYTHING)
+    assert {name: table.to_pylist() for name, table in unsealed.items()} == {name: table.to_pylist() for name, table in sealed.items()}
