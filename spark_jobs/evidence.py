@@ -1,0 +1,136 @@
+"""What a trial's events and leader-epoch checkpoints say, in the shape that attribution asks: who led when and from which offset, who cut its log.
+
+A few hundred rows a trial, so plain Python.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+
+from experiments.ledger.record import TrialRecord
+from experiments.ledger.schema import Source
+
+LEADS: Final = "leads"
+LEADER: Final = "leader"
+ISR: Final = "isr"
+TRUNCATED: Final = "truncated"
+
+
+@dataclass(frozen=True)
+class Event:
+    """One row of `events.parquet`; `docs/ledger.md` has the kinds."""
+
+    at_ns: int
+    kind: str
+    source: str
+    resolution_ns: int | None
+    node: int | None
+    partition: int | None
+    leader_epoch: int | None
+    offset: int | None
+    detail: str
+
+    @property
+    def from_ns(self) -> int:
+        """The earliest moment at which it can have happened."""
+        return self.at_ns - (self.resolution_ns or 0)
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """One row of `epochs.parquet`."""
+
+    node: int
+    partition: int
+    leader_epoch: int
+    start_offset: int
+
+
+@dataclass(frozen=True)
+class Leadership:
+    """A broker led a partition, or none did, from this moment on."""
+
+    since_ns: int
+    leader: int | None
+    leader_epoch: int | None
+    start_offset: int | None
+    """Where its epoch starts in its own log; `None`: nobody told."""
+
+
+@dataclass(frozen=True)
+class Era:
+    """What the surviving log holds of one leader epoch."""
+
+    leader_epoch: int
+    start_offset: int
+    leader: int | None
+    """`None`: nobody told who led then."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """One trial's."""
+
+    record: TrialRecord
+    events: tuple[Event, ...]
+    """By time."""
+    epochs: tuple[Epoch, ...]
+
+    def of(self, partition: int | None, *kinds: str) -> Iterator[Event]:
+        """Yield a partition's events of some kinds, by time."""
+        return (event for event in self.events if event.partition == partition and event.kind in kinds)
+
+    def leaderships(self, partition: int) -> tuple[Leadership, ...]:
+        """Return who led a partition, by time: as the brokers' own logs tell, and where they do not tell of an epoch, as the watcher saw it."""
+        starts = {epoch: start for epoch, start in self._lineage(partition)}
+        told, seen = list(self.of(partition, LEADS)), list(self.of(partition, LEADER))
+        epochs = {event.leader_epoch for event in told}
+        changes = sorted([*told, *(event for event in seen if event.leader_epoch not in epochs)], key=lambda event: event.at_ns)
+        return tuple(Leadership(event.at_ns, event.node, event.leader_epoch, _first(event.offset, starts.get(event.leader_epoch))) for event in changes)
+
+    def eras(self, partition: int) -> tuple[Era, ...]:
+        """Return the surviving log's leader epochs, by offset."""
+        leaders = {leadership.leader_epoch: leadership.leader for leadership in self.leaderships(partition)}
+        return tuple(Era(epoch, start, leaders.get(epoch)) for epoch, start in self._lineage(partition))
+
+    def _lineage(self, partition: int) -> list[tuple[int, int]]:
+        """Return leader epochs and where they start, those that the replicas agree about.
+
+        A follower's checkpoint has only epochs with records in them, so not every replica tells of every epoch.
+        """
+        starts: defaultdict[int, set[int]] = defaultdict(set)
+        for epoch in self.epochs:
+            if epoch.partition == partition:
+                starts[epoch.leader_epoch].add(epoch.start_offset)
+        return sorted((epoch, min(told)) for epoch, told in starts.items() if len(told) == 1)
+
+
+def evidence_of(records: Sequence[TrialRecord], events: pa.Table, epochs: pa.Table) -> dict[str, Evidence]:
+    """Return each trial's evidence, by trial id.
+
+    Args:
+        records: of the trials.
+        events: trial_id and the columns of `experiments.ledger.schema.EVENTS`.
+        epochs: trial_id and the columns of `experiments.ledger.schema.EPOCHS`.
+    """
+    happened: defaultdict[str, list[Event]] = defaultdict(list)
+    checkpoints: defaultdict[str, list[Epoch]] = defaultdict(list)
+    for row in events.sort_by("at_ns").to_pylist():
+        happened[row.pop("trial_id")].append(Event(**row))
+    for row in epochs.to_pylist():
+        checkpoints[row.pop("trial_id")].append(Epoch(**row))
+    return {record.trial_id: Evidence(record, tuple(happened[record.trial_id]), tuple(checkpoints[record.trial_id])) for record in records}
+
+
+def is_told_by(event: Event, client: str) -> bool:
+    """Tell whether a client's own log says so; clients are called `producer 0`, `reader 0`."""
+    return event.source == Source.CLIENT and event.detail.startswith(f"{client}:")
+
+
+def _first(*values: int | None) -> int | None:
+    return next((value for value in values if value is not None), None)
