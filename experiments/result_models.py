@@ -10,7 +10,7 @@ from pydantic import Field
 from experiments.contract import Commitment
 from experiments.ledger.record import Cell, Frozen, Role, Scalar, Status
 from experiments.statistics import Estimate, Share
-from experiments.verdicts import Judgement
+from experiments.verdicts import HarnessCheck, Judgement
 
 
 class Quantiles(Frozen):
@@ -181,17 +181,6 @@ class CellResult(Frozen):
     """What Kafka promises for the cell, one for each promise; also where nothing was measured."""
     judgements: tuple[Judgement, ...] = ()
     """A verdict on each promise; empty where the cell was refused."""
-
-
-class HarnessCheck(Frozen):
-    """Whether the sweep's own controls say that its figures can be believed."""
-
-    control_clean: bool | None = None
-    """No loss, no duplicate, no phantom, no corrupt record without a fault; null: no control was measured."""
-    positive_control_lost: bool | None = None
-    """The cell that must lose did, in at least one trial; null: none was measured."""
-    sentences: tuple[str, ...] = ()
-    """What the controls showed, for a person."""
 
 
 class SweepResults(Frozen):

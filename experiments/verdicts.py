@@ -18,6 +18,17 @@ class Verdict(StrEnum):
     UNKNOWN = "UNKNOWN"
 
 
+class HarnessCheck(Frozen):
+    """Whether the sweep's own controls say that its figures can be believed."""
+
+    control_clean: bool | None = None
+    """No loss, no duplicate, no phantom, no corrupt record without a fault; null: no control was measured."""
+    positive_control_lost: bool | None = None
+    """The cell that must lose did, in at least one trial; null: none was measured."""
+    sentences: tuple[str, ...] = ()
+    """What the controls showed, for a person."""
+
+
 class NamedRecord(Frozen):
     """A record that broke a promise."""
 
