@@ -78,22 +78,27 @@ Examples:
 @click.option("--set", "wishes", multiple=True, metavar="AXIS=V1[,V2...]", help="Other values for an axis, a property or workload.*; several make an axis.")
 @click.option("--repeats", type=int, metavar="N", help="Runs of each cell.")
 @click.option("--seed", type=int, metavar="N", help="Decides keys, order and timing.")
+@click.option("--no-controls", is_flag=True, help="Leave out the cell in which nothing may be lost, and the one in which something must.")
 @click.option("--resume", metavar="SWEEP", help="Go on with a sweep that was interrupted: run the trials that are missing.")
-def run(experiment: str | None, wishes: tuple[str, ...], repeats: int | None, seed: int | None, resume: str | None) -> int:
+def run(  # noqa: PLR0913, PLR0917 - click hands each option over by its name
+    experiment: str | None, wishes: tuple[str, ...], repeats: int | None, seed: int | None, no_controls: bool, resume: str | None
+) -> int:
     """Run EXPERIMENT, a name of `ackbench list` or a YAML file, and print what was seen.
 
     Exit code 0: every trial ended, whatever Kafka lost. 1: the harness failed. 2: the request cannot be.
     """
     from experiments.commands import running
+    from experiments.spec.override import Wishes
 
     home = Home.from_environment()
     if resume:
-        if experiment or wishes or repeats is not None or seed is not None:
+        if experiment or wishes or repeats is not None or seed is not None or no_controls:
             raise click.UsageError("--resume goes on with a sweep as it was planned: name nothing else")
         return running.resume(home, resume)
     if not experiment:
         raise click.UsageError("name an experiment: `ackbench list` shows them; a file's name ends in .yaml")
-    return running.run_new(home, experiment, wishes, repeats=repeats, seed=seed)
+    asked = Wishes(running.axes_of(wishes), repeats, seed, controls=False if no_controls else None)
+    return running.run_new(home, experiment, asked)
 
 
 @cli.command("list")

@@ -51,6 +51,8 @@ class TrialSpec(Frozen):
     label: str
     """The cell for a person, short: `acks=1 idempotence=off rf=3 p=6 leader-crash`."""
     role: Role = Role.CELL
+    added: bool = False
+    """Not of the experiment's axes: planned as a control only."""
     repeat: int
     order: int
     """Place in the shuffled order, from 0."""

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
 from experiments.errors import ExperimentError, UnknownName
-from experiments.ledger.record import Scalar
 from experiments.plan import Plan
 from experiments.spec.errors import nearest
 from experiments.spec.model import Experiment
 from experiments.spec.needs import needs_of
+from experiments.spec.override import Wishes
 from experiments.spec.planning import load, override, plan
 from experiments.sweep_folder import SweepFolder
 from infra.errors import InputError
@@ -24,23 +24,19 @@ from infra.machine import require, this_machine
 _SWEEP_ID = re.compile(r"^(?P<experiment>.+)-(?P<at>\d{8}T\d{6})-[0-9a-f]{4}$")
 
 
-def new_sweep(
-    home: Home, name_or_file: str, axes: Mapping[str, Sequence[Scalar]] | None = None, *, repeats: int | None = None, seed: int | None = None
-) -> SweepFolder:
+def new_sweep(home: Home, name_or_file: str, wishes: Wishes | None = None) -> SweepFolder:
     """Plan a sweep and write its folder: `experiment.yaml` as resolved, and `plan.json`. Nothing is started.
 
     Args:
         home: where the sweep will lie.
         name_or_file: an experiment of the catalogue, or a file.
-        axes: other values by axis, as `experiments.spec.override` takes them.
-        repeats: how often each cell is run, when not as the experiment says.
-        seed: the seed, when not the experiment's.
+        wishes: what is to be other than the experiment has it.
 
     Raises:
         InputError: the experiment, a wish or this machine does not allow it; one line.
     """
     home.ensure_writable()
-    experiment = override(load(name_or_file), axes or {}, repeats=repeats, seed=seed)
+    experiment = override(load(name_or_file), wishes or Wishes())
     planned = planned_as(experiment, new_sweep_id(experiment.name), source=name_or_file)
     check_machine(planned, home)
     return _written(home, experiment, planned)

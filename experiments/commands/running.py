@@ -15,22 +15,21 @@ from experiments.commands.showing import print_results
 from experiments.ledger.record import Scalar
 from experiments.plan import Plan
 from experiments.progress import Watcher
-from experiments.spec.override import parse_override
+from experiments.spec.override import Wishes, parse_override
 from experiments.sweep_folder import SweepFolder
 from experiments.sweeps import check_machine, find_sweep, new_sweep
 from infra.errors import HarnessError, InputError
 from infra.home import Home
 
 
-def run_new(home: Home, experiment: str, wishes: Sequence[str], *, repeats: int | None, seed: int | None) -> int:
+def run_new(home: Home, experiment: str, wishes: Wishes) -> int:
     """Plan a sweep, run it and show it; return the exit code.
 
     Raises:
         InputError: the request cannot be; nothing was started.
         HarnessError: a trial, or a step after the trials, could not be carried out.
     """
-    sweep = new_sweep(home, experiment, _axes(wishes), repeats=repeats, seed=seed)
-    return _carry_out(home, sweep)
+    return _carry_out(home, new_sweep(home, experiment, wishes))
 
 
 def resume(home: Home, named: str) -> int:
@@ -46,7 +45,12 @@ def resume(home: Home, named: str) -> int:
     return _carry_out(home, sweep)
 
 
-def _axes(wishes: Sequence[str]) -> dict[str, tuple[Scalar, ...]]:
+def axes_of(wishes: Sequence[str]) -> dict[str, tuple[Scalar, ...]]:
+    """Return the values by axis of `axis=v1,v2` each.
+
+    Raises:
+        InputError: one is of another form, or an axis is named twice.
+    """
     axes: dict[str, tuple[Scalar, ...]] = {}
     for axis, values in map(parse_override, wishes):
         if axis in axes:

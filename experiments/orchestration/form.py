@@ -36,6 +36,13 @@ def form(experiments: Sequence[str], faults: Sequence[str], chosen: str) -> dict
         "duration_s": _number("Duration", "Seconds of load in each trial.", 86_400),
         "repeats": _whole("Repeats", "Trials of each cell.", 1, 1024),
         "seed": _whole("Seed", "Decides keys, order and timing.", 0, 2**53 - 1),
+        "controls": Param(
+            "as the experiment has it",
+            type="string",
+            enum=["as the experiment has it", "on", "off"],
+            title="Controls",
+            description="A cell in which nothing may be lost, and one in which something must: whether the figures can be believed.",
+        ),
         "set": Param(
             None,
             type=["null", "array"],

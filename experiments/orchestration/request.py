@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from experiments.errors import ExperimentError
 from experiments.ledger.record import Scalar
 from experiments.spec.errors import sentence
-from experiments.spec.override import parse_override
+from experiments.spec.override import Wishes, parse_override
 from experiments.spec.reading import parse_values
 from infra.errors import InputError
 
@@ -24,6 +24,9 @@ AXES = {
     "duration_s": "workload.duration_s",
 }
 """Fields of the form that are axes, and the axis's name."""
+
+Controls = Literal["as the experiment has it", "on", "off"]
+"""A drop-down: Airflow's page has no field for "yes, no or nothing said"."""
 
 
 class Request(BaseModel):
@@ -41,6 +44,7 @@ class Request(BaseModel):
     duration_s: float | None = None
     repeats: int | None = None
     seed: int | None = None
+    controls: Controls = "as the experiment has it"
     set: list[str] | None = None
     """`axis=value1,value2`, an axis or property each."""
     sweep_id: str | None = None
@@ -58,8 +62,16 @@ class Request(BaseModel):
         except ValidationError as error:
             raise ExperimentError(f"the run's parameters: {sentence(error, cls)}") from error
 
+    def wishes(self) -> Wishes:
+        """Return what is to be other than the experiment has it.
+
+        Raises:
+            InputError: as `axes`.
+        """
+        return Wishes(self.axes(), self.repeats, self.seed, {"on": True, "off": False}.get(self.controls))
+
     def axes(self) -> dict[str, tuple[Scalar, ...]]:
-        """Return the values by axis, as `experiments.sweeps.new_sweep` takes them.
+        """Return the values by axis.
 
         Raises:
             InputError: an axis is named twice, or `set` holds no `axis=values`.

@@ -58,7 +58,7 @@ def plan_sweep(form: Mapping[str, Any]) -> str:
         home, request = Home.from_environment(), Request.of(form)
         if request.sweep_id:
             return find_sweep(home, request.sweep_id).sweep_id
-        return new_sweep(home, request.experiment, request.axes(), repeats=request.repeats, seed=request.seed).sweep_id
+        return new_sweep(home, request.experiment, request.wishes()).sweep_id
 
 
 def turns(sweep_id: str) -> list[int]:

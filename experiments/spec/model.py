@@ -82,6 +82,8 @@ class Experiment(_Part):
     """Parameters of faults, by kind; what is not named has the fault's own default."""
     repeats: Whole = Field(default=1, ge=1, le=1024)
     seed: Whole = Field(default=42, ge=0, lt=2**63)
+    controls: Annotated[bool, Strict()] = True
+    """Whether the sweep holds a cell in which nothing may be lost and one in which something must."""
     schedule: Annotated[Text, BeforeValidator(cron)] | None = None
     """A cron expression; an experiment that has one is run by the scheduler."""
 

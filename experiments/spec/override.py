@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from pydantic import ValidationError
 
@@ -31,14 +32,20 @@ def known_names(experiment: Experiment, rules: ClientRules) -> KnownNames:
     return KnownNames(rules.producer.keys(), rules.consumer.keys(), kafka_properties(version), faults)
 
 
-def override(
-    experiment: Experiment,
-    axes: Mapping[str, Sequence[Scalar]],
-    *,
-    repeats: int | None = None,
-    seed: int | None = None,
-    rules: ClientRules | None = None,
-) -> Experiment:
+@dataclass(frozen=True)
+class Wishes:
+    """What is to be other than the experiment's file has it."""
+
+    axes: Mapping[str, Sequence[Scalar]] = field(default_factory=dict)
+    """The values by the axis's name: `{"acks": (0, 1), "workload.duration_s": (5,)}`."""
+    repeats: int | None = None
+    """How often each cell is run."""
+    seed: int | None = None
+    controls: bool | None = None
+    """Whether the sweep holds controls."""
+
+
+def override(experiment: Experiment, wishes: Wishes, rules: ClientRules | None = None) -> Experiment:
     """Return the experiment with other values.
 
     An axis that the experiment sweeps takes the new values in every cross product. A single value of anything else becomes what
@@ -46,19 +53,17 @@ def override(
 
     Args:
         experiment: the experiment as its file has it.
-        axes: the values by the axis's name: `{"acks": (0, 1), "workload.duration_s": (5,)}`.
-        repeats: how often each cell is run, when not as the file says.
-        seed: the seed, when not the file's.
+        wishes: what is to be other.
         rules: what the clients know and refuse; librdkafka's by default.
 
     Raises:
         ExperimentError: a name or a value is not possible; one line that names it.
     """
     rules = rules or client_rules()
-    for axis, values in axes.items():
+    for axis, values in wishes.axes.items():
         experiment = _with_axis(experiment, axis, tuple(values), rules)
-    wishes = {"repeats": repeats, "seed": seed}
-    return _with(experiment, {name: wish for name, wish in wishes.items() if wish is not None}, "--")
+    others = {"repeats": wishes.repeats, "seed": wishes.seed, "controls": wishes.controls}
+    return _with(experiment, {name: wish for name, wish in others.items() if wish is not None}, "--")
 
 
 def parse_override(text: str) -> tuple[str, tuple[Scalar, ...]]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from experiments.errors import ExperimentError
 from experiments.ledger.record import Cell, Scalar
@@ -17,6 +16,7 @@ from experiments.spec.axes import CORE_AXES, PROPERTY_SCOPES, KnownNames, Place,
 from experiments.spec.catalog import catalogue, load
 from experiments.spec.cells import axis_places, cell_key, cells_of
 from experiments.spec.clients import ClientRules, client_rules
+from experiments.spec.controls import SettledCell, with_controls
 from experiments.spec.model import Experiment
 from experiments.spec.override import known_names, override
 from experiments.spec.settings import CellSettings, check_value, fault_parameters, settings_of
@@ -26,7 +26,7 @@ MOST_TRIALS = 1024
 
 
 def plan(experiment: Experiment, sweep_id: str, rules: ClientRules | None = None) -> Plan:
-    """Return the sweep that answers an experiment.
+    """Return the sweep that answers an experiment, its controls among the trials unless it wants none.
 
     The same repeat of every cell has the same seed, so cells are compared in pairs; the order is shuffled by the seed among the
     trials that can share a cluster. A cell that no client accepts is refused, with the client's own words.
@@ -40,7 +40,7 @@ def plan(experiment: Experiment, sweep_id: str, rules: ClientRules | None = None
         ExperimentError: a name is unknown, a value impossible, or there are too many trials; one line, without the file's name.
     """
     rules = rules or client_rules()
-    settled = tuple(_settled(experiment, rules))
+    settled = _settled(experiment, rules)
     trials = tuple(_trials(experiment, sweep_id, [run for run in settled if run.reason is None], rules))
     return Plan(
         sweep_id=sweep_id,
@@ -98,25 +98,23 @@ def _check_fault_axes(experiment: Experiment, places: Mapping[str, Place], known
             raise ExperimentError(f"axis {axis}: no fault of this experiment has a parameter {place.name}")
 
 
-@dataclass(frozen=True)
-class _Settled:
-    """A cell, what it runs with, and why no client accepts it, if none does."""
+def _settled(experiment: Experiment, rules: ClientRules) -> tuple[SettledCell, ...]:
+    """Return the experiment's cells, and its controls."""
 
-    cell: Cell
-    settings: CellSettings
-    reason: str | None
+    def refusal(settings: CellSettings) -> str | None:
+        return rules.refusal(rules.producer_settings(settings.producer))
 
-
-def _settled(experiment: Experiment, rules: ClientRules) -> Iterator[_Settled]:
     places, cells = _checked(experiment, rules)
-    for cell in cells:
-        settings = settings_of(experiment, cell, places)
-        yield _Settled(cell, settings, rules.refusal(rules.producer_settings(settings.producer)))
+    settled = [(cell, settings_of(experiment, cell, places)) for cell in cells]
+    own = tuple(SettledCell(cell, settings, refusal(settings)) for cell, settings in settled)
+    return with_controls(experiment, own, places, known_names(experiment, rules), refusal) if experiment.controls else own
 
 
-def _trials(experiment: Experiment, sweep_id: str, accepted: Sequence[_Settled], rules: ClientRules) -> Iterator[TrialSpec]:
+def _trials(experiment: Experiment, sweep_id: str, accepted: Sequence[SettledCell], rules: ClientRules) -> Iterator[TrialSpec]:
     if len(accepted) * experiment.repeats > MOST_TRIALS:
-        raise ExperimentError(f"{len(accepted)} cells x {experiment.repeats} repeats are more than {MOST_TRIALS} trials: ask less at once")
+        added = sum(run.added for run in accepted)
+        cells = f"{len(accepted) - added} cells" + (f" and {added} controls" if added else "")
+        raise ExperimentError(f"{cells} x {experiment.repeats} repeats are more than {MOST_TRIALS} trials: ask less at once")
     for order, (run, repeat) in enumerate(_in_order(experiment, accepted)):
         settings = run.settings
         yield TrialSpec(
@@ -125,6 +123,8 @@ def _trials(experiment: Experiment, sweep_id: str, accepted: Sequence[_Settled],
             experiment=experiment.name,
             cell=run.cell,
             label=label_of(run.cell),
+            role=run.role,
+            added=run.added,
             repeat=repeat,
             order=order,
             seed=trial_seed(experiment.seed, repeat),
@@ -139,12 +139,12 @@ def _trials(experiment: Experiment, sweep_id: str, accepted: Sequence[_Settled],
         )
 
 
-def _refused(seed: int, refused: Sequence[_Settled], after: int) -> Iterator[RefusedCell]:
+def _refused(seed: int, refused: Sequence[SettledCell], after: int) -> Iterator[RefusedCell]:
     for number, run in enumerate(refused, after):
         yield RefusedCell(trial_id=trial_id(number, seed, run.cell, 0), cell=run.cell, label=label_of(run.cell), reason=str(run.reason))
 
 
-def _in_order(experiment: Experiment, accepted: Sequence[_Settled]) -> list[tuple[_Settled, int]]:
+def _in_order(experiment: Experiment, accepted: Sequence[SettledCell]) -> list[tuple[SettledCell, int]]:
     """Return the trials grouped by cluster, shuffled inside a group: sorted by a digest that the seed decides."""
     clusters = [run.settings.cluster for run in accepted]
     runs = itertools.product(accepted, range(experiment.repeats))

@@ -35,7 +35,7 @@ def experiment(tmp_path: Path) -> Callable[..., str]:
             f"name: small\ntitle: Small\nquestion: Does the whole path work?\n"
             f"axes: {{acks: {acks}, enable.idempotence: false, replication.factor: 3, partitions: 2, fault: {fault}}}\n"
             f"topic: {{min.insync.replicas: majority}}\n"
-            f"workload: {{rate_records_per_s: 2000, record_size_bytes: 100, duration_s: {duration_s}, keys: 8, producers: 2}}\nseed: 7\n"
+            f"workload: {{rate_records_per_s: 2000, record_size_bytes: 100, duration_s: {duration_s}, keys: 8, producers: 2}}\nseed: 7\ncontrols: false\n"
         )
         return str(path)
 

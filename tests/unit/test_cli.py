@@ -14,12 +14,15 @@ from standins.records import a_record, no_rows
 
 from experiments.cli import cli
 from experiments.commands.run_record import RunRecord
+from experiments.ledger.record import Scalar
 from experiments.ledger.seal import seal
+from experiments.spec.override import Wishes
 from experiments.sweep_folder import SweepFolder
 from experiments.sweeps import new_sweep
 from infra.home import Home
 from infra.process import ProcessIdentity
 
+Axes = dict[str, tuple[Scalar, ...]]
 HEAVY = ("airflow", "confluent_kafka", "mlflow", "numba", "numpy", "pandas", "pyarrow", "pyspark", "rich", "psutil")
 
 
@@ -38,7 +41,8 @@ def ackbench(*arguments: str) -> Result:
 
 def a_sweep(home: Home) -> SweepFolder:
     """Return a sweep of two trials and one refused cell, of which the first trial is sealed."""
-    sweep = new_sweep(home, "quick", {"acks": ("all", 1), "partitions": (1,), "replication.factor": (3,), "fault": ("none",), "enable.idempotence": (False,)})
+    axes: Axes = {"acks": ("all", 1), "partitions": (1,), "replication.factor": (3,), "fault": ("none",), "enable.idempotence": (False,)}
+    sweep = new_sweep(home, "quick", Wishes(axes, controls=False))
     first = sweep.plan().trials[0]
     sweep.partial(first.trial_id).mkdir()
     seal(sweep.partial(first.trial_id), sweep.trial(first.trial_id), a_record(trial_id=first.trial_id, cell=first.cell, label=first.label), no_rows())
@@ -61,8 +65,9 @@ def a_sweep(home: Home) -> SweepFolder:
         (["run", "quick", "--repeats", "0"], "--repeats is 0; allowed: 1 or more"),
         (["run", "quick", "--repeats", "many"], "Invalid value for '--repeats'"),
         (["run", "quick", "--resume", "x"], "--resume goes on with a sweep as it was planned"),
+        (["run", "--resume", "x", "--no-controls"], "--resume goes on with a sweep as it was planned"),
         (["run", "--resume", "x"], "unknown sweep x"),
-        (["run", "quick", "--set", "workload.rate_records_per_s=9e6", "--set", "workload.duration_s=80000"], "a sweep of 20 trials needs"),
+        (["run", "quick", "--set", "workload.rate_records_per_s=9e6", "--set", "workload.duration_s=80000"], "a sweep of 21 trials needs"),
         (["run", "--nodes", "5"], "No such option '--nodes'"),
         (["show"], "no sweep in"),
         (["show", "x"], "unknown sweep x"),

@@ -18,7 +18,7 @@ from infra.process import ProcessIdentity
 from infra.waiting import wait_until
 
 PROGRAM = Path(__file__).parents[1] / "standins" / "run_beside.py"
-ONE_CELL = ("run", "quick", "--set", "acks=all", "--set", "fault=leader-pause", "--set", "replication.factor=3", "--set", "partitions=1")
+ONE_CELL = ("run", "quick", "--no-controls", "--set", "acks=all", "--set", "fault=leader-pause", "--set", "replication.factor=3", "--set", "partitions=1")
 
 
 @pytest.fixture

@@ -40,6 +40,14 @@ def test_other_properties_are_axes_too() -> None:
     assert Request.of({"experiment": "quick", "set": ["linger.ms=0,50"]}).axes() == {"linger.ms": (0, 50)}
 
 
+@pytest.mark.parametrize(
+    ("chosen", "wanted"), [({}, None), ({"controls": "as the experiment has it"}, None), ({"controls": "off"}, False), ({"controls": "on"}, True)]
+)
+def test_the_form_can_leave_the_controls_to_the_experiment(chosen: dict[str, str], wanted: bool | None) -> None:
+    """Or turn them on or off."""
+    assert Request.of({"experiment": "quick", **chosen}).wishes().controls is wanted
+
+
 def test_an_unknown_field_is_refused_with_the_nearest() -> None:
     """Airflow takes it in silence, and the run would be another one than was asked for."""
     with pytest.raises(ExperimentError, match="unknown key repaets; did you mean repeats"):

@@ -13,7 +13,7 @@ from experiments.faults import FAULTS
 from experiments.ledger.record import Cell
 from experiments.plan import Plan
 from experiments.spec.model import Experiment, experiment_of
-from experiments.spec.override import parse_override
+from experiments.spec.override import Wishes, parse_override
 from experiments.spec.planning import catalogue, label_of, load, override, plan
 from experiments.spec.reading import parse
 
@@ -21,8 +21,9 @@ EXPERIMENTS = Path(__file__).parents[2] / "docs" / "experiments.md"
 
 
 def experiment(**changes: Any) -> Experiment:
-    """Return a small experiment with a few keys changed; `kafka.version` is written `kafka_version`."""
-    small = {"name": "small", "title": "t", "question": "q", "axes": {"acks": [0, 1, "all"], "fault": "none"}, "workload": {"duration_s": 10}}
+    """Return a small experiment without controls (`test_spec_controls` is about those) with a few keys changed; `kafka.version` is written `kafka_version`."""
+    small: dict[str, Any] = {"name": "small", "title": "t", "question": "q", "workload": {"duration_s": 10}, "controls": False}
+    small["axes"] = {"acks": [0, 1, "all"], "fault": "none"}
     return experiment_of(small | {key.replace("_", "."): value for key, value in changes.items()}, "small.yaml")
 
 
@@ -33,7 +34,7 @@ def planned(**changes: Any) -> Plan:
 
 def overridden(*wishes: str, **changes: Any) -> Plan:
     """Return the plan of a small experiment as the command line wishes it."""
-    return plan(override(experiment(**changes), dict(map(parse_override, wishes)), rules=RULES), "small-1", RULES)
+    return plan(override(experiment(**changes), Wishes(dict(map(parse_override, wishes))), RULES), "small-1", RULES)
 
 
 def test_a_cross_product_gives_every_cell_once() -> None:
@@ -206,6 +207,7 @@ def test_a_cells_label_is_short() -> None:
         ({"workload": {"rate_records_per_s": 0.1, "duration_s": 10, "producers": 2}}, "workload holds 1 records; allowed: one a producer at least, so 2"),
         ({"kafka_version": "4.2.9"}, "kafka.version is '4.2.9'; allowed: 4.3.1"),
         ({"repeats": 500}, "3 cells x 500 repeats are more than 1024 trials"),
+        ({"repeats": 250, "controls": True}, "3 cells and 2 controls x 250 repeats are more than 1024 trials"),
         ({"axes": {"linger.ms": list(range(65)), "partitions": list(range(1, 65))}}, "the axes span 4160 cells; allowed: 4096 at most"),
     ],
 )
@@ -238,7 +240,7 @@ def test_a_wrong_wish_is_refused_by_its_own_name(wish: str, words: str) -> None:
 
 def test_an_experiment_with_wishes_reads_back_and_plans_the_same() -> None:
     """A sweep's own experiment.yaml asks for exactly the sweep that was run."""
-    wished = override(load("quick"), {"acks": (1,), "linger.ms": (0, 5)}, repeats=2, seed=7, rules=RULES)
+    wished = override(load("quick"), Wishes({"acks": (1,), "linger.ms": (0, 5)}, repeats=2, seed=7), RULES)
     again = experiment_of(parse(wished.to_yaml(), "experiment.yaml"), "experiment.yaml")
 
     assert plan(again, "x", RULES) == plan(wished, "x", RULES)
@@ -254,10 +256,10 @@ def test_every_catalogue_entry_plans_with_the_real_client(name: str) -> None:
 
 
 def test_the_quick_sweep_is_the_one_of_the_readme() -> None:
-    """Twenty trials, and ten cells that librdkafka refuses because idempotence wants acks=all."""
+    """Twenty cells and a control without a fault, and ten cells that librdkafka refuses because idempotence wants acks=all."""
     made = plan(load("quick"), "x")
 
-    assert (len(made.trials), len(made.refused)) == (20, 10)
+    assert (len(made.trials), len(made.refused), sum(trial.added for trial in made.trials)) == (21, 10, 1)
     assert {cell.reason for cell in made.refused} == {"`acks` must be set to `all` when `enable.idempotence` is true"}
 
 
@@ -266,7 +268,7 @@ def test_the_documented_example_is_an_experiment() -> None:
     block = EXPERIMENTS.read_text().split("```yaml\n")[1].split("```")[0]
     example = experiment_of(parse(block, "docs"), "docs")
 
-    assert len(plan(example, "x").trials) == 4 * example.repeats
+    assert sum(not trial.added for trial in plan(example, "x").trials) == 4 * example.repeats
 
 
 @pytest.mark.parametrize("kind", FAULTS)

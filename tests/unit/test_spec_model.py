@@ -30,6 +30,7 @@ WHOLE: dict[str, Any] = {"name": "mine", "title": "One line", "question": "Why?"
         ({"workload": 5}, "workload is 5; allowed: a mapping"),
         ({"nodes": 0}, "nodes is 0; allowed: 1 or more"),
         ({"repeats": 0}, "repeats is 0; allowed: 1 or more"),
+        ({"controls": "maybe"}, "controls is 'maybe'; allowed: true or false"),
         ({"seed": -1}, "seed is -1; allowed: 0 or more"),
         ({"kafka.version": 4.3}, "kafka.version is 4.3; allowed: text; write it in quotes"),
         ({"name": "No Spaces"}, "name is 'No Spaces'; allowed: text like"),
