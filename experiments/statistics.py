@@ -85,11 +85,11 @@ def bound(given: Share) -> float | None:
     return float(found.high if none else found.low)
 
 
-def words(given: Share) -> str:
-    """Say a share: `3 of 5 (14 to 95 %)`, `0 of 10: below 26 % at 95 %`. Bounds are rounded outwards, so that what is said is true."""
-    told = f"{given.seen} of {given.of}"
+def words(given: Share, of: str = "trials") -> str:
+    """Say a share: `3 of 5 trials (14 to 95 %)`, `0 of 10 trials: below 26 % at 95 %`. Bounds are rounded outwards, so that what is said is true."""
+    told = f"{given.seen} of {given.of} {of}"
     if given.of == 0:
-        return "no trial"
+        return f"no {of}"
     limit = bound(given)
     if limit is None:
         return f"{told} ({_percent(given.interval.low, up=False)} to {_percent(given.interval.high, up=True)} %)"
