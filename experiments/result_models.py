@@ -84,6 +84,8 @@ class TrialResult(Frozen):
     cell: Cell
     label: str
     role: Role = Role.CELL
+    added: bool = False
+    """Of no cell of the experiment's axes: planned as a control only."""
     repeat: int | None
     status: Status
     reason: str | None = None
@@ -147,6 +149,8 @@ class CellResult(Frozen):
     cell: Cell
     label: str
     role: Role = Role.CELL
+    added: bool = False
+    """No cell of the experiment's axes: planned as a control only."""
     refused: str | None = None
     """The client's own reason, where no client accepts the cell."""
     planned_trials: int

@@ -53,6 +53,33 @@ def plan(experiment: Experiment, sweep_id: str, rules: ClientRules | None = None
     )
 
 
+def extended(planned: Plan, more: Mapping[str, int]) -> Plan:
+    """Return the plan with more repeats of some cells behind its trials, in an order that the seed decides, as ever.
+
+    A repeat has the seed that it would have had if it had been planned at first.
+
+    Args:
+        planned: the sweep as it is.
+        more: how many repeats, by `cell_key`.
+
+    Raises:
+        KeyError: a key is of no cell that is run.
+    """
+    of_cell: dict[str, list[TrialSpec]] = {}
+    for trial in planned.trials:
+        of_cell.setdefault(cell_key(trial.cell), []).append(trial)
+    added = [(of_cell[key][0], len(of_cell[key]) + number) for key, count in more.items() for number in range(count)]
+    clusters = [trial.cluster for trial in planned.trials]
+    added.sort(key=lambda run: (clusters.index(run[0].cluster), _digest(planned.seed, "order " + cell_key(run[0].cell), run[1])))
+    trials = (_repeated(spec, planned, repeat, number) for number, (spec, repeat) in enumerate(added, len(planned.trials) + len(planned.refused)))
+    return planned.model_copy(update={"trials": (*planned.trials, *trials)})
+
+
+def _repeated(spec: TrialSpec, planned: Plan, repeat: int, number: int) -> TrialSpec:
+    changes = {"trial_id": trial_id(number, planned.seed, spec.cell, repeat), "repeat": repeat, "order": number, "seed": trial_seed(planned.seed, repeat)}
+    return spec.model_copy(update=changes)
+
+
 def trial_id(number: int, seed: int, cell: Cell, repeat: int) -> str:
     """Return `007-a1b2c3`: the place in the order, and a digest that no other trial of this seed has there."""
     return f"{number:03d}-{_digest(seed, cell_key(cell), repeat)[:6]}"
@@ -159,4 +186,4 @@ def _word(value: Scalar) -> str:
     return ("on" if value else "off") if isinstance(value, bool) else str(value)
 
 
-__all__ = ["MOST_TRIALS", "Experiment", "catalogue", "label_of", "load", "override", "plan", "trial_id", "trial_seed"]
+__all__ = ["MOST_TRIALS", "Experiment", "catalogue", "extended", "label_of", "load", "override", "plan", "trial_id", "trial_seed"]

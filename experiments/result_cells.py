@@ -1,0 +1,92 @@
+"""Each cell over its repeats: sums and spreads as Spark made them, shares and estimates over its sealed trials."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final
+
+from experiments.ledger.measured import QUANTILES, Measure
+from experiments.ledger.record import Cell, Status
+from experiments.plan import Plan, RefusedCell, TrialSpec
+from experiments.result_models import CellResult, LatencySpreads, QuantileSpreads, Spread, TrialResult
+from experiments.result_rows import ResultRows, Row
+from experiments.result_trials import NS_PER_MS, counts
+from experiments.statistics import Estimate, Share, estimate, share
+
+_US_PER_MS: Final = 1e3
+_COUNTED: Final = (Status.SEALED, Status.VOID, Status.FAILED)
+
+
+def cell_results(plan: Plan, trials: Sequence[TrialResult], rows: ResultRows) -> Iterator[CellResult]:
+    """Yield the plan's cells in the order of their first trials' ids."""
+    planned: list[TrialSpec | RefusedCell] = [*plan.trials, *plan.refused]
+    of_cell: dict[str, list[TrialSpec | RefusedCell]] = {}
+    for spec in sorted(planned, key=lambda spec: spec.trial_id):
+        of_cell.setdefault(cell_text(spec.cell), []).append(spec)
+    for key, specs in of_cell.items():
+        yield _cell(specs, [trial for trial in trials if cell_text(trial.cell) == key], rows.cells.get(key))
+
+
+def cell_text(cell: Cell) -> str:
+    """Return the text that `spark_jobs` knows a cell by."""
+    return json.dumps(cell, sort_keys=True)
+
+
+def judged(trials: Sequence[TrialResult]) -> list[TrialResult]:
+    """Return the sealed trials that were measured: the others are judged in nothing."""
+    return [trial for trial in trials if trial.status is Status.SEALED and trial.attempted is not None]
+
+
+def _cell(specs: Sequence[TrialSpec | RefusedCell], trials: Sequence[TrialResult], row: Row | None) -> CellResult:
+    first = specs[0]
+    if isinstance(first, RefusedCell):
+        return CellResult(cell=first.cell, label=first.label, refused=first.reason, planned_trials=0)
+    cell = CellResult(
+        cell=first.cell,
+        label=first.label,
+        role=first.role,
+        added=first.added,
+        planned_trials=len(specs),
+        **{f"{status.value}_trials": sum(trial.status is status for trial in trials) for status in _COUNTED},
+    )
+    return cell.model_copy(update={**_sums(row), **_over(judged(trials))}) if row and row["sealed_trials"] else cell
+
+
+def _sums(row: Row) -> dict[str, Any]:
+    """Return what Spark has of a cell."""
+    latency = {measure.value: {name: _spread(row, f"{measure.value}_{name}_us", _US_PER_MS) for name in QUANTILES} for measure in Measure}
+    return {
+        **counts(row),
+        "trials_with_loss": row["trials_with_loss"],
+        "trials_with_duplicates": row["trials_with_duplicates"],
+        "latency_ms": LatencySpreads(**{measure: QuantileSpreads(**spreads) for measure, spreads in latency.items()}),
+        "unavailable_ms": _spread(row, "unavailable_ns", NS_PER_MS),
+        "throughput_rps": _spread(row, "acked_per_s", 1.0),
+    }
+
+
+def _over(trials: Sequence[TrialResult]) -> dict[str, Any]:
+    """Return what is said of a cell by trial, and not by record."""
+    return {
+        "late_trials": sum(bool(trial.generator_late) for trial in trials),
+        "loss": _share(trials, lambda trial: trial.lost[0] if trial.lost else None),
+        "duplication": _share(trials, lambda trial: trial.duplicates),
+        "outage_ms": _estimate(trials, lambda trial: trial.unavailable_ms),
+        "ack_p99_ms": _estimate(trials, lambda trial: trial.latency_ms.ack.p99 if trial.latency_ms.ack else None),
+    }
+
+
+def _share(trials: Sequence[TrialResult], records: Callable[[TrialResult], int | None]) -> Share | None:
+    """Return in how many of the trials there were any, of those of which it is known; `None` where that is none."""
+    known = [found for found in map(records, trials) if found is not None]
+    return share(sum(found > 0 for found in known), len(known)) if known else None
+
+
+def _estimate(trials: Sequence[TrialResult], value: Callable[[TrialResult], float | None]) -> Estimate | None:
+    return estimate([found for found in map(value, trials) if found is not None])
+
+
+def _spread(row: Row, name: str, unit: float) -> Spread | None:
+    median, largest = row[f"{name}_median"], row[f"{name}_max"]
+    return None if median is None or largest is None else Spread(median=median / unit, max=largest / unit)

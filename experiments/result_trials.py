@@ -1,0 +1,120 @@
+"""What became of each trial: the plan, `trial.json` and Spark's rows, joined."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from experiments.ledger.measured import QUANTILES, Fate, Phase
+from experiments.ledger.record import Cell, Status, TrialRecord
+from experiments.plan import RefusedCell, TrialSpec
+from experiments.result_models import Fates, FaultResult, Gap, Latencies, PhaseLatencies, Quantiles, TrialResult
+from experiments.result_rows import ResultRows, Row
+from experiments.sweep_folder import SweepFolder
+
+LATE_MS: Final = 50.0
+"""How far a generator may fall behind its schedule, at the 99th percentile of its records; a trial beyond it is marked, and judged all the same.
+
+Ten times what it is late on an idle machine, and a hundredth of the outages that are measured.
+"""
+NS_PER_MS: Final = 1e6
+_US_PER_MS, _NS_PER_S = 1e3, 1e9
+
+
+def refused_trial(refused: RefusedCell) -> TrialResult:
+    """Return what is known of a cell that no client accepts."""
+    fault = FaultResult(kind=_fault_kind(refused.cell))
+    return TrialResult(
+        trial_id=refused.trial_id, cell=refused.cell, label=refused.label, repeat=None, status=Status.REFUSED, reason=refused.reason, fault=fault
+    )
+
+
+def failed_trial(spec: TrialSpec, sweep: SweepFolder) -> TrialResult:
+    """Return what is known of a trial that the harness failed."""
+    told = sweep.failed(spec.trial_id) / "reason.txt"
+    reason = told.read_text().strip() if told.exists() else "it left no reason behind"
+    return TrialResult(
+        trial_id=spec.trial_id,
+        cell=spec.cell,
+        label=spec.label,
+        role=spec.role,
+        added=spec.added,
+        repeat=spec.repeat,
+        status=Status.FAILED,
+        reason=reason,
+        fault=FaultResult(kind=spec.fault.kind),
+    )
+
+
+def whole_trial(record: TrialRecord, rows: ResultRows, *, added: bool) -> TrialResult:
+    """Return a sealed or void trial, with its values where it was measured.
+
+    Args:
+        record: its `trial.json`.
+        rows: Spark's.
+        added: whether it was planned as a control only.
+    """
+    late_ms = max((producer.lateness_us_p99 for producer in record.producers), default=0.0) / _US_PER_MS
+    trial = TrialResult(
+        trial_id=record.trial_id,
+        cell=record.cell,
+        label=record.label,
+        role=record.role,
+        added=added,
+        repeat=record.repeat,
+        status=record.status,
+        reason=record.reason,
+        fault=FaultResult(**record.fault.model_dump()),
+        generator_late=late_ms > LATE_MS,
+        lateness_p99_ms=late_ms,
+    )
+    row = rows.trials.get(record.trial_id)
+    return trial if row is None else trial.model_copy(update=_values(record, row, rows))
+
+
+def counts(row: Row) -> dict[str, Any]:
+    """Return the counts that a trial and a cell share."""
+    return {
+        **{name: row[f"{name}_records"] for name in ("attempted", "acked", "rejected", "unknown", "duplicated")},
+        "lost": (row["lost_low_records"], row["lost_high_records"]),
+        "duplicates": row["duplicate_copies"],
+    }
+
+
+def _values(record: TrialRecord, row: Row, rows: ResultRows) -> dict[str, Any]:
+    """Return the measured fields of `TrialResult`."""
+    latency = rows.latency[record.trial_id]
+    unavailable_ns = row["unavailable_ns"]
+    return {
+        **counts(row),
+        "latency_ms": _latencies(latency, Phase.ALL),
+        "latency_by_phase_ms": PhaseLatencies(**{phase.value: _latencies(latency, phase) for phase in Phase if phase is not Phase.ALL}),
+        "unavailable_ms": None if unavailable_ns is None else unavailable_ns / NS_PER_MS,
+        "throughput_rps": row["acked_per_s"],
+        "offered_rps": row["attempted_per_s"],
+        "fates": _fates(rows.fates[record.trial_id]),
+        "gaps": tuple(_gap(gap, record.phases.load_begin_ns) for gap in rows.gaps[record.trial_id]),
+    }
+
+
+def _fault_kind(cell: Cell) -> str | None:
+    kind = cell.get("fault")
+    return None if kind is None else str(kind)
+
+
+def _latencies(rows: Sequence[Row], phase: Phase) -> Latencies:
+    return Latencies(**{row["measure"]: _quantiles(row) for row in rows if row["phase"] == phase})
+
+
+def _quantiles(row: Row) -> Quantiles:
+    values = {name: row[f"{name}_us"] / _US_PER_MS for name in QUANTILES}
+    return Quantiles(records=row["records"], negative_records=row["negative_records"], **values)
+
+
+def _fates(rows: Sequence[Row]) -> Fates:
+    return Fates(**{fate.lower(): sum(row["records"] for row in rows if row["fate"] == fate) for fate in Fate})
+
+
+def _gap(row: Row, load_begin_ns: int) -> Gap:
+    began_s = (row["began_ns"] - load_begin_ns) / _NS_PER_S
+    return Gap(partition=row["partition"], acked=row["acked_records"], gap_ms=row["gap_ns"] / NS_PER_MS, began_s=began_s)
