@@ -13,7 +13,6 @@ from typing import Final
 import pyarrow as pa
 
 from experiments.ledger.record import TrialRecord
-from experiments.ledger.schema import Source
 
 LEADS: Final = "leads"
 LEADER: Final = "leader"
@@ -87,7 +86,7 @@ class Evidence:
 
     def leaderships(self, partition: int) -> tuple[Leadership, ...]:
         """Return who led a partition, by time: as the brokers' own logs tell, and where they do not tell of an epoch, as the watcher saw it."""
-        starts = {epoch: start for epoch, start in self._lineage(partition)}
+        starts: dict[int | None, int] = dict(self._lineage(partition))
         told, seen = list(self.of(partition, LEADS)), list(self.of(partition, LEADER))
         epochs = {event.leader_epoch for event in told}
         changes = sorted([*told, *(event for event in seen if event.leader_epoch not in epochs)], key=lambda event: event.at_ns)
@@ -125,11 +124,6 @@ def evidence_of(records: Sequence[TrialRecord], events: pa.Table, epochs: pa.Tab
     for row in epochs.to_pylist():
         checkpoints[row.pop("trial_id")].append(Epoch(**row))
     return {record.trial_id: Evidence(record, tuple(happened[record.trial_id]), tuple(checkpoints[record.trial_id])) for record in records}
-
-
-def is_told_by(event: Event, client: str) -> bool:
-    """Tell whether a client's own log says so; clients are called `producer 0`, `reader 0`."""
-    return event.source == Source.CLIENT and event.detail.startswith(f"{client}:")
 
 
 def _first(*values: int | None) -> int | None:

@@ -156,9 +156,11 @@ class Cause(StrEnum):
     TRUNCATED = "TRUNCATED"
     """Its acknowledged offset lies at or past the place to which a broker says that it cut its log, or past the end of its epoch in the log that survived."""
     NEVER_APPENDED = "NEVER_APPENDED"
-    """Nobody told an offset (acks=0): it was on its way when its leader died, or its leader's log was cut. Which of the two cannot be told."""
+    """Nobody told an offset (acks=0): it was on its way when its leader ceased to lead, or its leader's log was cut. Which of the two cannot be told."""
     RESENT = "RESENT"
-    """A further copy: the client gave up waiting for the answer and sent it again."""
+    """The client gave up waiting for the answer and sent it again: so it is there twice, or late, or although the last try was refused."""
+    UNANSWERED = "UNANSWERED"
+    """Of unknown fate: the client gave up waiting for the leader's answer, or lost the connection on which it was to come."""
     UNATTRIBUTED = "UNATTRIBUTED"
     """The evidence does not say."""
 
@@ -214,12 +216,12 @@ HISTOGRAM: Final = pa.schema(
 
 _SCENE: Final = [
     _perhaps("phase", pa.string()),  # by at_ns: before, during, after; null: a trial without fault, or no time is known
-    _perhaps("leader", pa.int32()),  # who led the partition then
+    _perhaps("leader", pa.int32()),  # who led the partition then; in the log: when it was appended; TRUNCATED: who acknowledged it
     _perhaps("leader_epoch", pa.int32()),
     _perhaps("isr", pa.string()),  # "1,2,3", as the watcher saw it then
     _text("cause"),
-    _perhaps("truncated_to", pa.int64()),  # the offset to which `truncated_by` says that it cut its log
-    _perhaps("truncated_by", pa.int32()),
+    _perhaps("truncated_to", pa.int64()),  # the offset to which `truncated_by` says that it cut its log, or where the epoch ends in the log that survived
+    _perhaps("truncated_by", pa.int32()),  # null beside `truncated_to`: no broker's log says so, the leader epochs do
 ]
 
 ANOMALIES: Final = pa.schema(

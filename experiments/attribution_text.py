@@ -1,0 +1,117 @@
+"""Rows of the table `attribution` in words: what happened to how many records, under whose lead, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+
+from experiments.ledger.measured import Anomaly, Cause, Phase
+
+
+@dataclass(frozen=True)
+class Attributed:
+    """One row of `experiments.ledger.measured.ATTRIBUTION`, which tells what each column means."""
+
+    trial_id: str
+    kind: str
+    partition: int | None
+    phase: str | None
+    leader: int | None
+    leader_epoch: int | None
+    isr: str | None
+    cause: str
+    truncated_to: int | None
+    truncated_by: int | None
+    records: int
+    first_offset: int | None
+    last_offset: int | None
+    first_at_ns: int | None
+    last_at_ns: int | None
+
+
+_WHAT: Final = {
+    Anomaly.LOST: ("lost record", "lost records"),
+    Anomaly.DUPLICATED: ("further copy", "further copies"),
+    Anomaly.REORDERED: ("record behind later ones", "records behind later ones"),
+    Anomaly.REJECTED_PRESENT: ("record that is there although it was refused", "records that are there although they were refused"),
+    Anomaly.UNKNOWN_ABSENT: ("record of unknown outcome that is not there", "records of unknown outcome that are not there"),
+    Anomaly.PHANTOM: ("row that this trial never sent", "rows that this trial never sent"),
+    Anomaly.CORRUPT: ("row whose checksum does not hold", "rows whose checksum does not hold"),
+    Anomaly.MISSED: ("record that the consumer never received", "records that the consumer never received"),
+    Anomaly.REDELIVERED: ("record received again", "records received again"),
+}
+"""One of a kind, and several."""
+_TIMED: Final = {
+    Anomaly.LOST: "acknowledged",
+    Anomaly.DUPLICATED: "acknowledged",
+    Anomaly.REORDERED: "acknowledged",
+    Anomaly.REJECTED_PRESENT: "refused",
+    Anomaly.UNKNOWN_ABSENT: "given up",
+    Anomaly.MISSED: "acknowledged",
+    Anomaly.REDELIVERED: "received",
+}
+"""What happened at the time by which a phase is told."""
+_WHEN: Final = {Phase.BEFORE: "before the fault", Phase.DURING: "while the fault lasted", Phase.AFTER: "after the heal"}
+_LED: Final = {Anomaly.LOST: "acknowledged by leader", Anomaly.UNKNOWN_ABSENT: "while the leader was"}
+_APPENDED: Final = "appended by leader"
+
+
+def attributed(table: pa.Table) -> Iterator[Attributed]:
+    """Yield the rows of the table `attribution`, as they stand."""
+    return (Attributed(**row) for row in table.to_pylist())
+
+
+def sentence(row: Attributed) -> str:
+    """Say a row in one sentence; what is not known is said to be so, and null is left out."""
+    told = ", ".join(part for part in (f"{_counted(row)}{_where(row)}", _leader(row), _time(row)) if part)
+    return f"cause not known: {told}" if row.cause == Cause.UNATTRIBUTED else f"{told}: {_why(row)}"
+
+
+def _counted(row: Attributed) -> str:
+    one, several = _WHAT[Anomaly(row.kind)]
+    return f"{row.records:,} {one if row.records == 1 else several}"
+
+
+def _where(row: Attributed) -> str:
+    if row.partition is None:
+        return ""
+    if row.first_offset is None or row.last_offset is None:
+        return f" of partition {row.partition}"
+    offsets = f"offset {row.first_offset:,}" if row.first_offset == row.last_offset else f"offsets {row.first_offset:,} to {row.last_offset:,}"
+    return f" of partition {row.partition} ({offsets})"
+
+
+def _leader(row: Attributed) -> str:
+    """Say who led; acks=0 acknowledges nothing, so there it is whom they were sent to."""
+    if row.leader is None:
+        return "" if row.leader_epoch is None else f"in epoch {row.leader_epoch}"
+    led = "handed over to leader" if row.kind == Anomaly.LOST and row.first_offset is None else _LED.get(Anomaly(row.kind), _APPENDED)
+    epoch = "" if row.leader_epoch is None else f" in epoch {row.leader_epoch}"
+    return f"{led} {row.leader}{epoch}" + (f" with ISR {row.isr}" if row.isr else "")
+
+
+def _time(row: Attributed) -> str:
+    """Say in which phase; of a lost record that was acknowledged, who did it stands before."""
+    if row.phase is None:
+        return ""
+    what = "" if row.kind in {Anomaly.LOST, Anomaly.UNKNOWN_ABSENT} else f"{_TIMED.get(Anomaly(row.kind), '')} "
+    return f"{what}{_WHEN[Phase(row.phase)]}".strip()
+
+
+def _why(row: Attributed) -> str:
+    match Cause(row.cause):
+        case Cause.TRUNCATED if row.truncated_by is not None:
+            return f"node {row.truncated_by} cut its log to offset {row.truncated_to:,} when it followed again"
+        case Cause.TRUNCATED:
+            return f"in the log that survived, epoch {row.leader_epoch} ends at offset {row.truncated_to:,}"
+        case Cause.NEVER_APPENDED:
+            return "they were on their way when the leader changed, or were cut with its log; which of the two cannot be told, as no broker told an offset"
+        case Cause.RESENT:
+            return "the client gave up waiting for an answer and sent again"
+        case Cause.UNANSWERED:
+            return "the client gave up waiting for the leader's answer, or lost the connection on which it was to come"
+        case Cause.UNATTRIBUTED:
+            return "not known"

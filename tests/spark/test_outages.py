@@ -1,0 +1,131 @@
+"""An outage taken apart, with every mark planted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from experiments.ledger.measured import OUTAGES
+from experiments.ledger.record import FaultEvidence, Phases
+from spark_jobs.evidence import evidence_of
+from spark_jobs.outages import outages
+from spark_jobs.planted import Happened, PlantedTrial
+
+MS = 1_000_000
+PHASES = Phases(load_begin_ns=0, load_end_ns=900 * MS, fault_begin_ns=100 * MS, fault_end_ns=500 * MS, settled_ns=900 * MS, whole_ns=900 * MS)
+LED = Happened(0, "leads", node=2, partition=0, leader_epoch=5, offset=0, source="broker", resolution_ns=MS)
+FENCED = Happened(250 * MS, "fenced", node=2, source="broker", resolution_ns=MS)
+LEADS = Happened(260 * MS, "leads", node=1, partition=0, leader_epoch=6, offset=80, source="broker", resolution_ns=MS)
+SEEN = Happened(270 * MS, "leader", node=1, partition=0, leader_epoch=6, source="watcher", resolution_ns=10 * MS)
+LEARNED = Happened(280 * MS, "learned", node=1, partition=0, leader_epoch=6, source="client", resolution_ns=MS, detail="producer 0: leader 1")
+CRASH = (LED, FENCED, LEADS, SEEN, LEARNED)
+GAP = {"trial_id": "t", "partition": 0, "side": "producer", "began_ns": 99 * MS, "gap_ns": 201 * MS, "answered": True}
+
+
+def found(*events: Happened, phases: Phases = PHASES, targets: tuple[int, ...] = (2, 3), **gap: Any) -> pa.Table:
+    """Return the outages of one planted trial with one gap."""
+    trial = PlantedTrial("t", (), events=events, phases=phases, fault=FaultEvidence(kind="leader-crash", targets=targets, bit=True))
+    tables = {name: table.append_column("trial_id", pa.array(["t"] * len(table), pa.string())) for name, table in trial.tables().items()}
+    return outages(pa.Table.from_pylist([{**GAP, **gap}]), evidence_of([trial.record("planted")], tables["events"], tables["epochs"]))
+
+
+def seen_ms(*events: Happened, phases: Phases = PHASES, targets: tuple[int, ...] = (2, 3), **gap: Any) -> dict[str, float | None]:
+    """Return when each mark was seen, milliseconds."""
+    rows = found(*events, phases=phases, targets=targets, **gap).to_pylist()
+    return {row["mark"]: None if row["at_ns"] is None else row["at_ns"] / MS for row in rows}
+
+
+def test_every_planted_mark_is_found_with_its_source_and_resolution() -> None:
+    """In the order in which they are due."""
+    table = found(*CRASH)
+    assert table.schema.equals(OUTAGES)
+    assert [tuple(row.values())[3:] for row in table.to_pylist()] == [
+        ("last_before", 99 * MS, "ledger", None),
+        ("detected", 250 * MS, "broker", MS),
+        ("elected", 260 * MS, "broker", MS),
+        ("learned", 280 * MS, "client", MS),
+        ("first_after", 300 * MS, "ledger", None),
+    ]
+
+
+def test_the_watcher_tells_of_the_election_where_no_broker_does() -> None:
+    """With its own resolution."""
+    (row,) = (row for row in found(LED, FENCED, SEEN).to_pylist() if row["mark"] == "elected")
+    assert (row["at_ns"], row["source"], row["resolution_ns"]) == (270 * MS, "watcher", 10 * MS)
+
+
+def test_a_pause_without_change_of_leader_has_two_marks() -> None:
+    """Nobody was taken for dead, nobody was elected, and the client had nothing to learn."""
+    assert seen_ms(LED) == {"last_before": 99, "detected": None, "elected": None, "learned": None, "first_after": 300}
+
+
+def test_each_side_learns_by_itself() -> None:
+    """What the producer was told is no news to the reader."""
+    assert seen_ms(*CRASH, side="consumer")["learned"] is None
+    told = LEARNED._replace(at_ns=290 * MS, detail="reader 0: leader 1")
+    assert seen_ms(*CRASH, told, side="consumer")["learned"] == 290
+
+
+def test_what_lies_outside_the_gap_is_no_part_of_it() -> None:
+    """The election for the sake of the restarted leader, after the first acknowledgement."""
+    later = [event._replace(at_ns=event.at_ns + 200 * MS) for event in (FENCED, LEADS, LEARNED)]
+    assert seen_ms(LED, *later) == {"last_before": 99, "detected": None, "elected": None, "learned": None, "first_after": 300}
+
+
+@pytest.mark.parametrize(("late_ms", "expected"), [(1, 301), (2, None)])
+def test_a_mark_may_lie_behind_the_gap_by_as_much_as_its_clock_is_coarse(late_ms: int, expected: int | None) -> None:
+    """The log tells milliseconds; what was seen is kept, not moved into order."""
+    assert seen_ms(LED, FENCED, LEADS, LEARNED._replace(at_ns=(300 + late_ms) * MS))["learned"] == expected
+
+
+def test_the_fence_of_another_broker_is_not_the_leaders() -> None:
+    """Node 3 is a target as well, and did not lead."""
+    assert seen_ms(LED, FENCED._replace(node=3), LEADS)["detected"] is None
+
+
+def test_the_fence_of_a_follower_counts_where_the_leader_was_no_target() -> None:
+    """acks=all waits for a follower that is gone, until it is fenced."""
+    assert seen_ms(LED, FENCED._replace(node=3), targets=(3,))["detected"] == 250
+
+
+def test_a_leader_that_comes_back_in_a_new_epoch_is_elected() -> None:
+    """Replication factor 1: the same node again."""
+    assert seen_ms(LED, FENCED, LEADS._replace(node=2), LEARNED._replace(node=2)) == {
+        "last_before": 99,
+        "detected": 250,
+        "elected": 260,
+        "learned": 280,
+        "first_after": 300,
+    }
+
+
+def test_a_client_that_is_told_the_old_leader_again_has_learned_nothing() -> None:
+    """A broker that does not know better."""
+    stale = LEARNED._replace(at_ns=200 * MS, node=2, leader_epoch=5)
+    assert seen_ms(*CRASH, stale)["learned"] == 280
+
+
+def test_without_epochs_a_new_leader_is_another_node() -> None:
+    """The client's log does not always say the epoch."""
+    learned = [LEARNED._replace(leader_epoch=None, at_ns=at, node=node) for at, node in ((200 * MS, 2), (285 * MS, 1))]
+    assert seen_ms(LED, FENCED, LEADS, *learned)["learned"] == 285
+
+
+def test_a_gap_without_an_edge_has_no_mark_there() -> None:
+    """Nothing was acknowledged before, and nothing afterwards."""
+    marks = seen_ms(*CRASH, began_ns=0, gap_ns=900 * MS, answered=False)
+    assert (marks["last_before"], marks["first_after"]) == (None, None)
+
+
+@pytest.mark.parametrize(("began_ms", "gap_ms", "rows"), [(0, 99, 0), (0, 100, 5), (899, 10, 5), (901, 10, 0)])
+def test_only_gaps_within_the_faults_time_are_outages(began_ms: int, gap_ms: int, rows: int) -> None:
+    """From the fault's begin at 100 ms to the full ISR at 900 ms."""
+    assert len(found(*CRASH, began_ns=began_ms * MS, gap_ns=gap_ms * MS)) == rows
+
+
+def test_a_trial_without_fault_has_no_outages() -> None:
+    """A gap there is the load's, or the harness's."""
+    quiet = PHASES.model_copy(update={"fault_begin_ns": None, "fault_end_ns": None})
+    assert len(found(*CRASH, phases=quiet)) == 0
