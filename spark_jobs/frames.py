@@ -37,7 +37,12 @@ def stored(spark: SparkSession, ledgers: Ledgers) -> Frames:
 
 def in_memory(spark: SparkSession, tables: Mapping[str, pa.Table]) -> Frames:
     """Return ledgers that lie in no file: each table of `TABLES`, all trials' rows in one, and `trial_id` as one more column."""
-    return Frames(**{name: spark.createDataFrame(tables[name].cast(_plain(schema))) for name, schema in TABLES.items()})
+    return Frames(**{name: _frame(spark, tables[name].cast(_plain(schema))) for name, schema in TABLES.items()})
+
+
+def _frame(spark: SparkSession, table: pa.Table) -> DataFrame:
+    """Return a table as a DataFrame: in one piece, for of small tables in many pieces Spark keeps the rows of some and drops the others without a word."""
+    return spark.createDataFrame(table.combine_chunks())
 
 
 def _scan(spark: SparkSession, ledgers: Ledgers, name: str) -> DataFrame:

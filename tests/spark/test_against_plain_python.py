@@ -1,64 +1,117 @@
-"""Random ledgers, measured by Spark and by a loop over every record: the same comes out."""
+"""Generated histories by the thousand, measured by Spark and by plain loops over every record: the same comes out, to the last figure."""
 
-from pathlib import Path
-from tempfile import TemporaryDirectory
+import os
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from random import Random
+from typing import Any
 
 import pyarrow as pa
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+import pytest
 from pyspark.sql import SparkSession
+from standins import tally
+from standins.generated import histories, shrunk
+from standins.histories import History, played
 from standins.plain_results import PlainTrial, plain
 
 from experiments.ledger.measured import QUANTILES
-from experiments.ledger.record import Phases
-from spark_jobs.ledgers import open_ledgers
-from spark_jobs.planted import Attempt, Logged, PlantedTrial, Read
-from spark_jobs.sweep import results
+from spark_jobs.frames import in_memory
+from spark_jobs.planted import PlantedTrial, together
+from spark_jobs.sweep import results_of
 
-MS = 1_000_000
-END_MS = 40
-PRODUCERS = 2
-RECORDS = 70
-"""Of each producer: more than a block of 64."""
+IN_ALL = int(os.environ.get("ACKBENCH_HISTORIES", "2048"))
+IN_A_JOB = 512
+SEED = int(os.environ.get("ACKBENCH_HISTORIES_SEED", "20"))
 
-times_ns = st.integers(0, END_MS).map(lambda ms: ms * MS)
-fault = st.one_of(st.none(), st.tuples(times_ns, st.one_of(st.none(), times_ns)))
-outcomes = st.sampled_from(["acked", "acked", "rejected", "unknown"])
+Tables = dict[str, pa.Table]
+Row = Mapping[str, Any]
 
 
-@st.composite
-def trials(draw: st.DrawFn) -> PlantedTrial:
-    """A trial whose every record has a random outcome, copies, reads and times; some rows of the log are nobody's."""
-    random = draw(st.randoms(use_true_random=False))
-    begin_ns, end_ns = draw(fault) or (None, None)
-    phases = Phases(load_begin_ns=0, load_end_ns=END_MS * MS, fault_begin_ns=begin_ns, fault_end_ns=end_ns, settled_ns=END_MS * MS, whole_ns=END_MS * MS)
-    wanted = [(producer, seq, draw(outcomes), random.randrange(END_MS * MS)) for producer in range(PRODUCERS) for seq in range(draw(st.integers(1, RECORDS)))]
-    attempts = [Attempt(p, seq, outcome, at, random.randrange(END_MS) * MS, partition=random.randrange(3)) for p, seq, outcome, at in wanted]
-    ids = [(p, seq, at) for p, seq, _, at in wanted]
-    copies = [(p, seq) for p, seq, _ in random.choices(ids, k=len(ids)) + ids[::2]] + [(9, 9)] * random.randrange(3) + [(None, None)] * random.randrange(3)
-    log = [Logged(p, seq, offset, intact=p is None or random.random() > 0.1) for offset, (p, seq) in enumerate(copies)]
-    reads = [Read(p, seq, offset, at, random.randrange(END_MS * MS)) for offset, (p, seq, at) in enumerate(random.choices(ids, k=len(ids)))]
-    return PlantedTrial("", attempts, log, [*reads, Read(None, None, 0, None)], phases)
+@pytest.mark.parametrize("job", range(-(-IN_ALL // IN_A_JOB)))
+def test_spark_finds_what_a_loop_over_every_record_finds(spark: SparkSession, job: int) -> None:
+    """In hundreds of trials at once; a history that fails is made as short as it can be, and printed."""
+    generated = histories(min(IN_A_JOB, IN_ALL - job * IN_A_JOB), SEED + job)
+    wrong = [history for history, bad in zip(generated, _differ(spark, generated), strict=True) if bad]
+    if wrong:
+        pytest.fail(_told(spark, shrunk(min(wrong, key=len), lambda smaller: _differ(spark, smaller)), len(wrong)))
+    tally.count("generated histories that Spark and plain Python agree on", len(generated))
 
 
-@settings(max_examples=3, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.data_too_large, HealthCheck.too_slow])
-@given(sweep=st.lists(trials(), min_size=16, max_size=16))
-def test_spark_finds_what_a_loop_over_every_record_finds(spark: SparkSession, sweep: list[PlantedTrial]) -> None:
-    """Fates, quantiles and gaps of many trials at once."""
-    with TemporaryDirectory() as folder:
-        for number, trial in enumerate(sweep):
-            PlantedTrial(f"{number:03d}", trial.attempts, trial.log, trial.reads, trial.phases).plant(Path(folder))
-        found = results(spark, open_ledgers(folder))
-    assert [_of(found, f"{number:03d}") for number in range(len(sweep))] == [plain(trial) for trial in sweep]
+def test_the_order_of_rows_and_trials_changes_nothing(spark: SparkSession) -> None:
+    """Files hold rows in the order of the clock that wrote them; no figure may hang on it."""
+    trials, random = _planted(histories(128, SEED)), Random(SEED)  # noqa: S311 - a shuffle, no secret
+    shuffled = [_shuffled(trial, random) for trial in random.sample(trials, len(trials))]
+    one, other = _measured(spark, trials), _measured(spark, shuffled)
+    assert {name: _as_a_set(table) for name, table in one.items()} == {name: _as_a_set(table) for name, table in other.items()}
 
 
-def _of(found: dict[str, pa.Table], trial_id: str) -> PlainTrial:
-    """One trial's results in the words of the plain loop."""
-    rows = {name: [row for row in found[name].to_pylist() if row["trial_id"] == trial_id] for name in ("fates", "latency", "gaps")}
-    latency = {(row["measure"], row["phase"]): [row[f"{name}_us"] for name in QUANTILES] for row in rows["latency"]}
+def test_trials_measured_together_are_as_by_themselves(spark: SparkSession) -> None:
+    """What a sweep finds of a trial does not hang on the sweep: one by itself, and the others without it."""
+    trials = _planted(histories(48, SEED))
+    apart = [_of(_measured(spark, of)) for of in (trials[:1], trials[1:])]
+    assert _of(_measured(spark, trials)) == {trial_id: found for part in apart for trial_id, found in part.items()}
+
+
+def test_every_kind_of_trouble_is_among_the_histories() -> None:
+    """Every fate, every phase, and unknown outcomes enough to tell loss only as an interval."""
+    found = [plain(trial) for trial in _planted(histories(512, SEED))]
+    fates = {fate for trial in found for fate in trial.fates}
+    assert (len(fates), {phase for trial in found for phase in trial.end_to_end_us}) == (9, {"all", "before", "during", "after"})
+
+
+def _planted(of: Sequence[History]) -> list[PlantedTrial]:
+    return [played(history, f"{number:05d}") for number, history in enumerate(of)]
+
+
+def _measured(spark: SparkSession, trials: Sequence[PlantedTrial]) -> Tables:
+    return results_of(in_memory(spark, together(trials)), [trial.ledger() for trial in trials])
+
+
+def _differ(spark: SparkSession, of: Sequence[History]) -> list[bool]:
+    """Return of which histories Spark and the plain loops tell different things."""
+    trials = _planted(of)
+    found = _of(_measured(spark, trials))
+    return [found[trial.trial_id] != plain(trial) for trial in trials]
+
+
+def _told(spark: SparkSession, history: History, wrong: int) -> str:
+    (trial,) = _planted([history])
+    found = _of(_measured(spark, [trial]))[trial.trial_id]
+    operations = "\n".join(f"    {operation}," for operation in history)
+    return f"{wrong} of the histories differ; the shortest is\n[\n{operations}\n]\nSpark:  {found}\nplain:  {plain(trial)}"
+
+
+def _of(found: Tables) -> dict[str, PlainTrial]:
+    """Return each trial's results in the words of the plain loops."""
+    rows = {name: _by_trial(table) for name, table in found.items() if name != "cells"}
+    return {trial_id: _one(trial_id, rows) for trial_id in rows["trials"]}
+
+
+def _by_trial(table: pa.Table) -> Mapping[str, list[Row]]:
+    rows: defaultdict[str, list[Row]] = defaultdict(list)
+    for row in table.to_pylist():
+        rows[row["trial_id"]].append(row)
+    return rows
+
+
+def _one(trial_id: str, rows: Mapping[str, Mapping[str, list[Row]]]) -> PlainTrial:
+    of = {name: by_trial[trial_id] for name, by_trial in rows.items()}
+    latency = {(row["measure"], row["phase"]): [row[f"{name}_us"] for name in QUANTILES] for row in of["latency"]}
     return PlainTrial(
-        fates={row["fate"]: (row["records"], row["copies"]) for row in rows["fates"] if row["records"]},
+        fates={row["fate"]: (row["records"], row["copies"]) for row in of["fates"] if row["records"]},
         ack_us={phase: values for (measure, phase), values in latency.items() if measure == "ack"},
         end_to_end_us={phase: values for (measure, phase), values in latency.items() if measure == "end_to_end"},
-        gaps={row["partition"]: (row["gap_ns"], row["began_ns"]) for row in rows["gaps"]},
+        gaps={row["partition"]: (row["gap_ns"], row["began_ns"]) for row in of["gaps"]},
     )
+
+
+def _shuffled(trial: PlantedTrial, random: Random) -> PlantedTrial:
+    rows: dict[str, Any] = {name: list(getattr(trial, name)) for name in ("attempts", "log", "reads", "events", "epochs")}
+    for of in rows.values():
+        random.shuffle(of)
+    return replace(trial, **rows)
+
+
+def _as_a_set(table: pa.Table) -> set[str]:
+    return {repr(sorted(row.items())) for row in table.to_pylist()}

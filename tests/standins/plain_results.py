@@ -10,6 +10,7 @@ from math import ceil
 from spark_jobs.planted import PlantedTrial
 
 Id = tuple[int, int]
+MS = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,8 @@ def _gaps(trial: PlantedTrial) -> dict[int, tuple[int, int]]:
         rows = [row for row in trial.attempts if row.partition == partition]
         acks = sorted(row.settled_ns for row in rows if row.outcome == "acked" and row.settled_ns is not None)
         due_until = max(trial.phases.settled_ns if row.settled_ns is None else row.settled_ns for row in rows)
-        marks = [trial.phases.load_begin_ns, *acks, due_until]
-        longest, begin = max((after - before, -before) for before, after in pairwise(marks))
+        between = [(before, after) for before, after in pairwise(acks) if before // MS != after // MS]
+        edges = [(trial.phases.load_begin_ns, acks[0]), (acks[-1], due_until)] if acks else [(trial.phases.load_begin_ns, due_until)]
+        longest, begin = max((after - before, -before) for before, after in [*edges, *between])
         found[partition] = (longest, -begin)
     return found
