@@ -1,31 +1,45 @@
-"""What Kafka promises for a cell: from its settings and its fault, with the source of each promise. Pure."""
+"""What Kafka promises for a cell: from its settings and its fault, with the source of each promise. Pure.
+
+`experiments.contract_rules` is the table; `docs/contract.md` holds it as text.
+"""
 
 from __future__ import annotations
 
-from enum import StrEnum
+from experiments.circumstances import Circumstances, circumstances_of
+from experiments.contract_rules import RULES
+from experiments.promises import DOCUMENTATION, KIP, Commitment, Promise, Rule
 
-from experiments.ledger.record import Frozen
-
-
-class Promise(StrEnum):
-    """What a user may count on."""
-
-    NO_ACKED_LOSS = "no-acked-loss"
-    """An acknowledged record is in the log once the cluster is whole again."""
-    NO_DUPLICATES = "no-duplicates"
-    """A record is in the log once."""
-    ORDER = "order"
-    """A producer's records lie in a partition in the order in which they were sent."""
-    AVAILABILITY = "availability"
-    """The partition takes records again before the fault is healed."""
+__all__ = ["RULES", "Circumstances", "Commitment", "Promise", "as_markdown", "circumstances_of", "contract", "contract_table", "deciding"]
 
 
-class Commitment(Frozen):
-    """One promise, made or not made to a cell."""
+def contract(circumstances: Circumstances) -> tuple[Commitment, ...]:
+    """Return what is promised and what is not, one commitment for each promise, in the order of `Promise`."""
+    return tuple(deciding(promise, circumstances).commitment(promise, circumstances) for promise in Promise)
 
-    promise: Promise
-    promised: bool
-    because: str
-    """Promised: by what. Not promised: what breaks it by design, the mechanism in words."""
-    source: str
-    """The address of the KIP or of the documentation's page."""
+
+def deciding(promise: Promise, circumstances: Circumstances) -> Rule:
+    """Return the rule that decides on a promise: the first whose condition holds."""
+    return next(rule for rule in RULES[promise] if rule.when(circumstances))
+
+
+def contract_table() -> tuple[tuple[Promise, Rule], ...]:
+    """Return the contract line by line, in the order in which the rules are asked."""
+    return tuple((promise, rule) for promise in Promise for rule in RULES[promise])
+
+
+def as_markdown() -> str:
+    """Return the contract as `docs/contract.md` holds it: a table for each promise."""
+    return "\n".join(_section(promise) for promise in Promise)
+
+
+def _section(promise: Promise) -> str:
+    head = f"### {promise.value}\n\n| # | when | promised | because | source |\n|---|---|---|---|---|\n"
+    return head + "".join(_line(number, rule) for number, rule in enumerate(RULES[promise], 1))
+
+
+def _line(number: int, rule: Rule) -> str:
+    return f"| {number} | {rule.condition} | {'yes' if rule.promised else 'no'} | {rule.because} | [{_name(rule.source)}]({rule.source}) |\n"
+
+
+def _name(source: str) -> str:
+    return f"KIP-{source.removeprefix(KIP).split('+')[0].removesuffix('%3A')}" if source.startswith(KIP) else source.removeprefix(DOCUMENTATION)

@@ -1,0 +1,218 @@
+"""What a cell's promises hang on: its settings and the nature of its fault, read off a planned trial. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from experiments.clients.settings import producer_settings
+from experiments.faults import FAULTS, FaultParameters
+from experiments.faults.process import BehindParameters, CrashParameters, PauseParameters
+from experiments.ledger.record import Frozen
+from experiments.plan import FaultRequest, TrialSpec
+from infra.kraft import shared_properties
+
+UNLIMITED_RETRIES: Final = 2_147_483_647
+_TRUE: Final = frozenset({"true", "t", "1"})
+
+
+class Nature(Frozen):
+    """What a fault does, as far as promises hang on it; times are of the fault itself, not of the load."""
+
+    kind: str
+    known: bool = True
+    """False: nothing is known of this fault, and it may do anything."""
+    kills: int = 0
+    """How many nodes die at once."""
+    power_loss: bool = False
+    """With them goes what their operating systems had not written to disk."""
+    stalled: int = 0
+    """How many nodes stand still for a while, their connections open."""
+    stalls_ms: float = 0
+    strikes_leader: bool = False
+    """A node that leads one of the topic's partitions may be hit; false: certainly none."""
+    heals_after_ms: float = 0
+    """From the strike to the heal at the earliest."""
+    heals_within_ms: float = 0
+    """And at the latest."""
+
+
+class Circumstances(Frozen):
+    """All that the contract asks about; properties of Kafka and librdkafka, effective ones."""
+
+    acks: str
+    """`0`, `1` or `all`."""
+    idempotent: bool
+    """`enable.idempotence`, or brought along by a `transactional.id`."""
+    retries: int
+    max_in_flight: int
+    delivery_timeout_ms: float
+    """0: a record is never given up."""
+    socket_timeout_ms: float
+    connection_setup_timeout_ms: float
+    retry_backoff_max_ms: float
+    nodes: int
+    """Each of them broker and controller."""
+    partitions: int
+    replication_factor: int
+    min_insync_replicas: int
+    unclean_election: bool
+    flush_messages: int
+    """1: every record is synced to disk before it is acknowledged."""
+    compacts: bool
+    retention_ms: float
+    """-1: records are kept for ever."""
+    retention_bytes: float
+    """-1: no limit."""
+    session_timeout_ms: float
+    heartbeat_interval_ms: float
+    replica_lag_ms: float
+    controller_failover_ms: float
+    """A new active controller at the latest: fetch timeout, an election of up to twice its timeout, and the backoff of a second one."""
+    fault: Nature
+
+    @property
+    def fenced(self) -> bool:
+        """Whether a stalled node may be taken for dead, or dropped from the ISR."""
+        return self.fault.stalled > 0 and self.fault.stalls_ms + self.heartbeat_interval_ms >= min(self.session_timeout_ms, self.replica_lag_ms)
+
+    @property
+    def nodes_gone(self) -> int:
+        """How many nodes may be dead at once, in Kafka's sense: their process is gone, or they miss their heartbeats."""
+        return self.fault.kills + (self.fault.stalled if self.fenced else 0)
+
+    @property
+    def gone(self) -> int:
+        """How many replicas of one partition may be dead at once."""
+        return min(self.replication_factor, self.nodes_gone)
+
+    @property
+    def needed(self) -> int:
+        """On how many in-sync replicas a record is when it is acknowledged, at the least."""
+        return self.min_insync_replicas if self.acks == "all" else 1
+
+    @property
+    def gives_up(self) -> bool:
+        """Whether the client may give up a record while the fault lasts, and go on with later ones."""
+        return self.retries < UNLIMITED_RETRIES or 0 < self.delivery_timeout_ms <= self.fault.heals_within_ms
+
+    @property
+    def late_arrivals(self) -> bool:
+        """Whether a request that the client gave up can still be appended: it waits in the buffers of a node that stands still."""
+        return self.fault.stalls_ms > self.socket_timeout_ms and self.gives_up
+
+    @property
+    def failover_ms(self) -> float:
+        """How long it may take until another replica takes records, where the struck node was also the active controller.
+
+        A session is looked at eight times in its length, so a node is fenced after up to 9/8 of it; a new controller begins every session anew.
+        The client needs a retry; if its connection stands still rather than breaks, a timeout of its own (looked at once a second) and a new connection.
+        """
+        standing = self.socket_timeout_ms + 1000 + self.connection_setup_timeout_ms if self.fault.kills == 0 else 0
+        return self.controller_failover_ms + self.session_timeout_ms * 9 / 8 + standing + self.retry_backoff_max_ms
+
+
+def circumstances_of(spec: TrialSpec) -> Circumstances:
+    """Return the circumstances of a planned trial: what it asks for, over the clients' and the nodes' own defaults."""
+    client = producer_settings(spec.producer)
+    node = shared_properties(spec.cluster.nodes, spec.cluster.broker)
+    return Circumstances(
+        **_of_client(client),
+        **_of_topic(spec.topic, node),
+        **_of_nodes(node),
+        nodes=spec.cluster.nodes,
+        partitions=spec.partitions,
+        replication_factor=spec.replication_factor,
+        fault=nature(spec.fault, spec.partitions, spec.replication_factor),
+    )
+
+
+def nature(fault: FaultRequest, partitions: int, replication_factor: int) -> Nature:
+    """Return what is known of a fault; of a kind that nothing is known of, that it may do anything."""
+    if fault.kind not in _NATURES:
+        return Nature(kind=fault.kind, known=False, strikes_leader=True)
+    parameters = FAULTS[fault.kind].parameters.model_validate(fault.parameters)
+    return _NATURES[fault.kind](fault.kind, parameters, partitions, replication_factor)
+
+
+def _of_client(client: Mapping[str, str]) -> dict[str, str | bool]:
+    return {
+        "acks": "all" if client["acks"] == "-1" else client["acks"],
+        "idempotent": client["enable.idempotence"].lower() in _TRUE or bool(client.get("transactional.id")),
+        "retries": client["retries"],
+        "max_in_flight": client["max.in.flight.requests.per.connection"],
+        "delivery_timeout_ms": client["delivery.timeout.ms"],
+        "socket_timeout_ms": client["socket.timeout.ms"],
+        "connection_setup_timeout_ms": client["socket.connection.setup.timeout.ms"],
+        "retry_backoff_max_ms": client["retry.backoff.max.ms"],
+    }
+
+
+def _of_topic(topic: Mapping[str, str], node: Mapping[str, str]) -> dict[str, str | bool]:
+    """A topic's own setting counts before its nodes' (https://kafka.apache.org/documentation/#topicconfigs)."""
+    return {
+        "min_insync_replicas": topic.get("min.insync.replicas") or node["min.insync.replicas"],
+        "unclean_election": (topic.get("unclean.leader.election.enable") or node["unclean.leader.election.enable"]).lower() == "true",
+        "flush_messages": topic.get("flush.messages") or node["log.flush.interval.messages"],
+        "compacts": "compact" in (topic.get("cleanup.policy") or node.get("log.cleanup.policy", "delete")),
+        "retention_ms": topic.get("retention.ms") or _node_retention_ms(node),
+        "retention_bytes": topic.get("retention.bytes") or node.get("log.retention.bytes", "-1"),
+    }
+
+
+def _node_retention_ms(node: Mapping[str, str]) -> str:
+    """The finest unit that is given wins; a week where none is."""
+    units = {"log.retention.ms": 1, "log.retention.minutes": 60_000, "log.retention.hours": 3_600_000}
+    given = next((int(node[name]) * unit for name, unit in units.items() if name in node), 168 * 3_600_000)
+    return str(given)
+
+
+def _of_nodes(node: Mapping[str, str]) -> dict[str, str | float]:
+    election = float(node["controller.quorum.election.timeout.ms"]) * 2 + float(node["controller.quorum.election.backoff.max.ms"])
+    return {
+        "session_timeout_ms": node["broker.session.timeout.ms"],
+        "heartbeat_interval_ms": node["broker.heartbeat.interval.ms"],
+        "replica_lag_ms": node["replica.lag.time.max.ms"],
+        "controller_failover_ms": float(node["controller.quorum.fetch.timeout.ms"]) + election,
+    }
+
+
+def _none(kind: str, _parameters: FaultParameters, _partitions: int, _factor: int) -> Nature:
+    return Nature(kind=kind)
+
+
+def _crash(kind: str, parameters: FaultParameters, _partitions: int, _factor: int) -> Nature:
+    """The struck node may lead any partition; also the active controller may."""
+    if not isinstance(parameters, CrashParameters):
+        raise TypeError(kind)
+    heals_ms = parameters.restart_after_s * 1000
+    return Nature(kind=kind, kills=1, strikes_leader=True, heals_after_ms=heals_ms, heals_within_ms=heals_ms + parameters.patience_s * 1000)
+
+
+def _crash_behind(kind: str, parameters: FaultParameters, partitions: int, factor: int) -> Nature:
+    if not isinstance(parameters, BehindParameters):
+        raise TypeError(kind)
+    crash, stalls_ms = _crash(kind, parameters, partitions, factor), parameters.behind_s * 1000
+    return crash.model_copy(update={"stalled": factor - 1, "stalls_ms": stalls_ms, "heals_within_ms": crash.heals_within_ms + stalls_ms})
+
+
+def _crash_follower(kind: str, parameters: FaultParameters, partitions: int, factor: int) -> Nature:
+    """A follower of partition 0; with more partitions it may lead another one."""
+    return _crash(kind, parameters, partitions, factor).model_copy(update={"strikes_leader": partitions > 1})
+
+
+def _pause(kind: str, parameters: FaultParameters, _partitions: int, _factor: int) -> Nature:
+    if not isinstance(parameters, PauseParameters):
+        raise TypeError(kind)
+    lasts_ms = parameters.pause_s * 1000
+    return Nature(kind=kind, stalled=1, stalls_ms=lasts_ms, strikes_leader=True, heals_after_ms=lasts_ms, heals_within_ms=lasts_ms)
+
+
+_NATURES: Final[Mapping[str, Callable[[str, FaultParameters, int, int], Nature]]] = {
+    "none": _none,
+    "leader-crash": _crash,
+    "leader-crash-behind": _crash_behind,
+    "leader-pause": _pause,
+    "follower-crash": _crash_follower,
+    "controller-crash": _crash,
+}

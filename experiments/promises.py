@@ -1,0 +1,59 @@
+"""What can be promised, and how a promise is written down. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from experiments.circumstances import Circumstances
+from experiments.ledger.record import Frozen
+
+DOCUMENTATION: Final = "https://kafka.apache.org/documentation/#"
+"""Followed by an anchor of Kafka's own documentation."""
+KIP: Final = "https://cwiki.apache.org/confluence/display/KAFKA/KIP-"
+"""Followed by the number and the title of a Kafka Improvement Proposal."""
+
+
+class Promise(StrEnum):
+    """What a user may count on."""
+
+    NO_ACKED_LOSS = "no-acked-loss"
+    """An acknowledged record is in the log once the cluster is whole again."""
+    NO_DUPLICATES = "no-duplicates"
+    """A record is in the log once."""
+    ORDER = "order"
+    """A producer's records lie in a partition in the order in which they were sent."""
+    AVAILABILITY = "availability"
+    """The partition takes records again before the fault is healed."""
+
+
+class Commitment(Frozen):
+    """One promise, made or not made to a cell."""
+
+    promise: Promise
+    promised: bool
+    because: str
+    """Promised: by what. Not promised: what breaks it by design, the mechanism in words."""
+    source: str
+    """The address of the KIP or of the documentation's page."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A line of the contract."""
+
+    condition: str
+    """`when` in words."""
+    when: Callable[[Circumstances], bool]
+    promised: bool
+    because: str
+    source: str
+    figures: str = ""
+    """What is added to `because` for a cell, with the cell's circumstances as `c`."""
+
+    def commitment(self, promise: Promise, circumstances: Circumstances) -> Commitment:
+        """Return what the rule says to a cell."""
+        figures = f" ({self.figures.format(c=circumstances)})" if self.figures else ""
+        return Commitment(promise=promise, promised=self.promised, because=self.because + figures, source=self.source)
