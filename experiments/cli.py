@@ -71,6 +71,7 @@ Examples:
   ackbench run quick
   ackbench run quick --set acks=1 --set fault=leader-pause --repeats 5
   ackbench run quick --set workload.duration_s=20 --set linger.ms=0,50
+  ackbench run quick --set acks=1,all --until "ci<0.3" --budget 30m
   ackbench run --resume quick-20260102T030405-ab12
 """
 )
@@ -79,9 +80,20 @@ Examples:
 @click.option("--repeats", type=int, metavar="N", help="Runs of each cell.")
 @click.option("--seed", type=int, metavar="N", help="Decides keys, order and timing.")
 @click.option("--no-controls", is_flag=True, help="Leave out the cell in which nothing may be lost, and the one in which something must.")
-@click.option("--resume", metavar="SWEEP", help="Go on with a sweep that was interrupted: run the trials that are missing.")
+@click.option("--until", metavar="ci<WIDTH", help="Add repeats until the shares of trials that lost, and that repeated, are known to this width (95 %).")
+@click.option("--budget", metavar="TIME", help="With --until: begin no round that would end later; 90s, 30m, 2h.")
+@click.option("--max-repeats", type=int, metavar="N", help="With --until: at most N runs of each cell (100).")
+@click.option("--resume", metavar="SWEEP", help="Go on with a sweep that was interrupted: run the trials that are missing; also with --until.")
 def run(  # noqa: PLR0913, PLR0917 - click hands each option over by its name
-    experiment: str | None, wishes: tuple[str, ...], repeats: int | None, seed: int | None, no_controls: bool, resume: str | None
+    experiment: str | None,
+    wishes: tuple[str, ...],
+    repeats: int | None,
+    seed: int | None,
+    no_controls: bool,
+    until: str | None,
+    budget: str | None,
+    max_repeats: int | None,
+    resume: str | None,
 ) -> int:
     """Run EXPERIMENT, a name of `ackbench list` or a YAML file, and print what was seen.
 
@@ -91,14 +103,15 @@ def run(  # noqa: PLR0913, PLR0917 - click hands each option over by its name
     from experiments.spec.override import Wishes
 
     home = Home.from_environment()
+    limits = running.limits_of(until, budget, max_repeats)
     if resume:
         if experiment or wishes or repeats is not None or seed is not None or no_controls:
             raise click.UsageError("--resume goes on with a sweep as it was planned: name nothing else")
-        return running.resume(home, resume)
+        return running.resume(home, resume, limits)
     if not experiment:
         raise click.UsageError("name an experiment: `ackbench list` shows them; a file's name ends in .yaml")
     asked = Wishes(running.axes_of(wishes), repeats, seed, controls=False if no_controls else None)
-    return running.run_new(home, experiment, asked)
+    return running.run_new(home, experiment, asked, limits)
 
 
 @cli.command("list")
@@ -133,6 +146,22 @@ def measure(sweep: str) -> int:
     from experiments.commands import showing
 
     return showing.measure_again(Home.from_environment(), sweep)
+
+
+@cli.command(
+    epilog="""
+\b
+Examples:
+  ackbench report
+  ackbench report quick-20260102T030405-ab12
+"""
+)
+@click.argument("sweep", required=False)
+def report(sweep: str | None) -> int:
+    """Make the page of SWEEP anew, of the newest when none is named, and print where it lies."""
+    from experiments.commands import reporting
+
+    return reporting.report(Home.from_environment(), sweep)
 
 
 @cli.command()

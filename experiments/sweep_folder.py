@@ -19,7 +19,7 @@ class Doing(Frozen):
     """What the sweep is doing now; whoever runs it writes this, whoever watches reads it."""
 
     stage: str
-    """`provision`, `trial`, `measure`, `track`, `destroy`, `done` or `failed`."""
+    """`provision`, `trial`, `measure`, `report`, `track`, `destroy`, `done` or `failed`."""
     trial_id: str | None = None
     what: str = ""
     since_ns: int
@@ -51,6 +51,11 @@ class SweepFolder:
         """The page."""
         return self.root / "report.html"
 
+    @property
+    def until(self) -> Path:
+        """How trials were added until intervals were narrow enough (`experiments.until.Course`); there only where that was asked for."""
+        return self.root / "until.json"
+
     def plan(self) -> Plan:
         """Return the plan.
 
@@ -66,6 +71,10 @@ class SweepFolder:
         """Make the folder and put the plan into it."""
         (self.root / "trials").mkdir(parents=True, exist_ok=True)
         _replace(self.root / "plan.json", plan.model_dump_json(indent=1))
+
+    def keep(self, path: Path, record: Frozen) -> None:
+        """Write a record into the folder, so that a reader sees the old one or the new one."""
+        _replace(path, record.model_dump_json(indent=1))
 
     def trial(self, trial_id: str) -> Path:
         """Where a whole trial lies; it exists only when the trial is sealed or void."""

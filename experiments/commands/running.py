@@ -10,6 +10,7 @@ import click
 from experiments.commands.bar import bar
 from experiments.commands.child import Ended, Run, embedded, limit_s
 from experiments.commands.interrupts import Interrupts
+from experiments.commands.repeating import Repeating
 from experiments.commands.run_record import RunRecord
 from experiments.commands.showing import print_results
 from experiments.ledger.record import Scalar
@@ -18,21 +19,28 @@ from experiments.progress import Watcher
 from experiments.spec.override import Wishes, parse_override
 from experiments.sweep_folder import SweepFolder
 from experiments.sweeps import check_machine, find_sweep, new_sweep
+from experiments.until import Limits
 from infra.errors import HarnessError, InputError
 from infra.home import Home
 
 
-def run_new(home: Home, experiment: str, wishes: Wishes) -> int:
+def run_new(home: Home, experiment: str, wishes: Wishes, limits: Limits | None = None) -> int:
     """Plan a sweep, run it and show it; return the exit code.
+
+    Args:
+        home: where it will lie.
+        experiment: a name of the catalogue, or a file.
+        wishes: what is to be other than the experiment has it.
+        limits: how narrow intervals are to be made by further repeats; `None`: it is run once.
 
     Raises:
         InputError: the request cannot be; nothing was started.
         HarnessError: a trial, or a step after the trials, could not be carried out.
     """
-    return _carry_out(home, new_sweep(home, experiment, wishes))
+    return _carry_out(home, new_sweep(home, experiment, wishes), limits)
 
 
-def resume(home: Home, named: str) -> int:
+def resume(home: Home, named: str, limits: Limits | None = None) -> int:
     """Run the trials of a sweep that are not whole, then measure and show all of it; return the exit code.
 
     Raises:
@@ -42,7 +50,7 @@ def resume(home: Home, named: str) -> int:
     home.ensure_writable()
     sweep = find_sweep(home, named)
     check_machine(sweep.plan(), home)
-    return _carry_out(home, sweep)
+    return _carry_out(home, sweep, limits)
 
 
 def axes_of(wishes: Sequence[str]) -> dict[str, tuple[Scalar, ...]]:
@@ -59,11 +67,24 @@ def axes_of(wishes: Sequence[str]) -> dict[str, tuple[Scalar, ...]]:
     return axes
 
 
-def _carry_out(home: Home, sweep: SweepFolder) -> int:
-    plan, log = sweep.plan(), log_of(home, sweep)
-    ended = _followed(home, sweep, plan, log)
+def limits_of(until: str | None, budget: str | None, max_repeats: int | None) -> Limits | None:
+    """Return what `--until` and its two limits ask for; `None`: nothing.
+
+    Raises:
+        InputError: one is of another form, or a limit stands without `--until`.
+    """
+    if until is not None:
+        return Limits.of(until, budget, max_repeats)
+    if budget is not None or max_repeats is not None:
+        raise InputError('--budget and --max-repeats limit --until: name it too, as in --until "ci<0.1"')
+    return None
+
+
+def _carry_out(home: Home, sweep: SweepFolder, limits: Limits | None) -> int:
+    log = log_of(home, sweep)
+    ended = _until(home, sweep, limits) if limits else _followed(home, sweep)
     if ended.interrupted:
-        return _interrupted(home, sweep, plan, ended)
+        return _interrupted(home, sweep, ended)
     if sweep.results.is_dir():
         print_results(sweep)
         _print_places(home, sweep)
@@ -72,14 +93,26 @@ def _carry_out(home: Home, sweep: SweepFolder) -> int:
     return 0
 
 
+def _until(home: Home, sweep: SweepFolder, limits: Limits) -> Ended:
+    """Run the sweep, and again with more repeats, until its intervals are narrow enough; one that did not end well is not gone on with."""
+    repeating = Repeating(home, sweep, limits, lambda text: click.echo(text, err=True))
+    ended = _followed(home, sweep)
+    while not (ended.interrupted or ended.code or sweep.pending()) and repeating.go_on():
+        ended = _followed(home, sweep)
+    if ended.interrupted or ended.code or sweep.pending():
+        repeating.end("interrupted" if ended.interrupted else "the harness could not carry a run to its end")
+    return ended
+
+
 def log_of(home: Home, sweep: SweepFolder) -> Path:
     """Return where a run's chatter goes."""
     return home.logs / sweep.sweep_id / "airflow.log"
 
 
-def _followed(home: Home, sweep: SweepFolder, plan: Plan, log: Path) -> Ended:
+def _followed(home: Home, sweep: SweepFolder) -> Ended:
     from experiments.orchestration.environment import airflow_environment
 
+    plan, log = sweep.plan(), log_of(home, sweep)
     watcher = Watcher(sweep, plan)
     with Interrupts() as interrupts, bar() as shown:
         shown.say(_announced(sweep, plan))
@@ -105,15 +138,16 @@ def _announced(sweep: SweepFolder, plan: Plan) -> str:
     return f"sweep {sweep.sweep_id}: {trials}{whole}{refused}"
 
 
-def _interrupted(home: Home, sweep: SweepFolder, plan: Plan, ended: Ended) -> int:
+def _interrupted(home: Home, sweep: SweepFolder, ended: Ended) -> int:
     """See that no process is left (the cluster's logs are), and say how to go on."""
     from infra import cleaning
 
     for cluster in home.clusters.glob(f"{sweep.sweep_id}.*"):
         cleaning.remove_processes(cluster)
-    whole = len(plan.trials) - len(sweep.pending())
+    planned = len(sweep.plan().trials)
+    whole = planned - len(sweep.pending())
     how = "killed" if ended.killed else "stopped"
-    click.echo(f"{how}; {whole} of {len(plan.trials)} trials are whole and kept\ngo on with: ackbench run --resume {sweep.sweep_id}", err=True)
+    click.echo(f"{how}; {whole} of {planned} trials are whole and kept\ngo on with: ackbench run --resume {sweep.sweep_id}", err=True)
     return ended.interrupted
 
 

@@ -13,6 +13,7 @@ import pytest
 
 from experiments.sweep_folder import SweepFolder
 from experiments.sweeps import sweeps
+from experiments.until import Course
 from infra.home import Home
 from infra.process import ProcessIdentity
 from infra.waiting import wait_until
@@ -97,6 +98,48 @@ def test_a_run_that_ends_well_exits_with_0(start: Start) -> None:
 
     assert (code, command.sweep.pending()) == (0, ())
     assert err == f"sweep {command.sweep.sweep_id}: 2 trials\n"
+
+
+def test_repeats_are_added_until_the_intervals_are_narrow_enough(start: Start) -> None:
+    """0 of 5 is below 0.53 at 95 %: after the first trial each cell is given four more, and the reason for stopping is said and kept."""
+    command = start("measures", *ONE_CELL, "--set", "enable.idempotence=false", "--until", "ci<0.6")
+    code, out, err = command.ended()
+    course = Course.model_validate_json(command.sweep.until.read_bytes())
+
+    assert (code, [(added.trials, added.cells) for added in course.rounds]) == (0, [(4, 1)])
+    assert sorted(trial.repeat for trial in command.sweep.plan().trials) == [0, 1, 2, 3, 4]
+    assert course.ended == "every interval is narrower than 0.6"
+    assert "until: every interval is narrower than 0.6" in err
+    assert "0 of 5" in out
+
+
+def test_repeats_end_with_the_budget(start: Start) -> None:
+    """The first ones are run whatever it is; what is still too wide is named."""
+    command = start("measures", *ONE_CELL, "--until", "ci<0.1", "--budget", "0.01s")
+    code, _, err = command.ended()
+
+    assert (code, len(command.sweep.plan().trials)) == (0, 2)
+    assert "until: the budget of 0.01 s holds no more trials (--budget); 2 cells still wider than 0.1 (the widest 0.97: acks=all" in err
+
+
+def test_a_sweep_can_be_gone_on_with_until_it_is_narrow_enough(start: Start) -> None:
+    """Its sealed trials count, and only what is missing is run."""
+    first = start("measures", *ONE_CELL)
+    first.ended()
+    command = start("measures", "run", "--resume", first.sweep.sweep_id, "--until", "ci<0.6", "--max-repeats", "3")
+    code, _, err = command.ended()
+
+    assert (code, len(command.sweep.plan().trials)) == (0, 6)
+    assert "3 repeats of a cell are the most that was allowed (--max-repeats); 2 cells still wider than 0.6" in err
+
+
+def test_a_failed_trial_ends_the_adding_of_repeats(start: Start) -> None:
+    """Trials of a harness that fails prove nothing, however many."""
+    command = start("fails", *ONE_CELL, "--until", "ci<0.6")
+    code, _, err = command.ended()
+
+    assert (code, len(command.sweep.plan().trials)) == (1, 2)
+    assert "until: the harness could not carry a run to its end" in err
 
 
 def test_a_failed_trial_exits_with_1_and_says_why(start: Start) -> None:
