@@ -1,0 +1,115 @@
+"""Which records are found to be anomalous, on a planted ledger with one of each kind."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame, SparkSession
+
+from experiments.ledger.measured import Anomaly
+from spark_jobs.blocks import BLOCK
+from spark_jobs.finding import found, found_without_id, reaches, wanted
+from spark_jobs.frames import in_memory
+from spark_jobs.planted import Attempt, Logged, PlantedTrial, together
+
+EVERYTHING = PlantedTrial(
+    "t",
+    attempts=(
+        Attempt(1, 0, settled_ns=10, sent_ns=1, offset=0),
+        Attempt(1, 1, settled_ns=11, sent_ns=2, offset=1),  # three copies, one in another partition
+        Attempt(1, 2, settled_ns=12, sent_ns=3, offset=77),  # lost
+        Attempt(1, 3, settled_ns=13, sent_ns=4),  # corrupt: lost too
+        Attempt(1, 4, "unknown", settled_ns=None, sent_ns=5),  # landed twice
+        Attempt(1, 5, "unknown", settled_ns=None, sent_ns=None, partition=None),  # did not land
+        Attempt(1, 6, "rejected", settled_ns=16, sent_ns=7),  # landed
+        Attempt(1, 7, "rejected", settled_ns=17, sent_ns=8),
+        Attempt(2, 130, settled_ns=18, sent_ns=9, offset=12),  # nothing is wrong in its block
+    ),
+    log=(
+        *(Logged(1, seq, offset) for offset, seq in enumerate((0, 1, 4, 1, 4, 6))),
+        Logged(1, 1, 3, partition=1),
+        Logged(1, 3, 6, intact=False),
+        Logged(None, None, 7),
+        Logged(1, 64, 8),  # our mark, and an id that nobody was given, twice
+        Logged(1, 64, 9),
+        Logged(2, 130, 12),
+    ),
+)
+NAMES = ("producer", "seq", "kind", "partition", "offset", "at_ns", "sent_ns", "first_offset")
+LOST = (1, 2, "LOST", 0, 77, 12, 3, None)
+
+
+BLOCKS = f"{BLOCK[0]} string, producer int, block bigint, acked bigint, rejected bigint, unknown bigint, present bigint, copies bigint"
+OF_EVERYTHING = [
+    ("t", 1, 0, 0b1111, 0b11000000, 0b110000, 0b1010011, 6),
+    ("t", 1, 1, 0, 0, 0, 1, 2),
+    ("t", 2, 2, 0b100, 0, 0, 0b100, 1),
+    ("t", None, None, 0, 0, 0, 0, 1),
+]
+
+
+def planted(spark: SparkSession, *trials: PlantedTrial) -> tuple[DataFrame, DataFrame]:
+    """Return attempts and log of trials that lie in no file."""
+    frames = in_memory(spark, together(trials))
+    attempts, log = (frame.withColumnRenamed("trial_id", BLOCK[0]) for frame in (frames.attempts, frames.log))
+    return attempts, log
+
+
+def test_every_planted_anomaly_is_found_and_nothing_else(spark: SparkSession) -> None:
+    """With where it is, when it was settled, and where the first copy is."""
+    rows = found(*planted(spark, EVERYTHING), spark.createDataFrame(OF_EVERYTHING, BLOCKS).transform(wanted)).collect()
+    assert sorted((tuple(row[name] for name in NAMES) for row in rows), key=str) == sorted(
+        [
+            (1, 1, "DUPLICATED", 0, 3, 11, 2, 1),
+            (1, 1, "DUPLICATED", 1, 3, 11, 2, None),
+            (1, 2, "LOST", 0, 77, 12, 3, None),
+            (1, 3, "LOST", 0, None, 13, 4, None),
+            (1, 4, "DUPLICATED", 0, 4, None, 5, 2),
+            (1, 5, "UNKNOWN_ABSENT", None, None, None, None, None),
+            (1, 6, "REJECTED_PRESENT", 0, 5, 16, 7, None),
+            (1, 64, "PHANTOM", 0, 8, None, None, None),
+            (1, 64, "PHANTOM", 0, 9, None, None, None),
+        ],
+        key=str,
+    )
+
+
+def test_rows_without_an_id_are_found_by_their_place(spark: SparkSession) -> None:
+    """What a corrupt row says of itself is not relied on."""
+    rows = found_without_id(planted(spark, EVERYTHING)[1]).collect()
+    assert sorted(tuple(row[name] for name in NAMES) for row in rows) == [
+        (None, None, "CORRUPT", 0, 6, None, None, None),
+        (None, None, "PHANTOM", 0, 7, None, None, None),
+    ]
+
+
+def test_only_records_that_something_may_be_wrong_with_are_looked_up(spark: SparkSession) -> None:
+    """Of a block with more copies than records all that are there; of one in which all is well nothing; and what carries no id cannot be."""
+    blocks = [*OF_EVERYTHING, ("u", 1, 0, 0b111, 0b1000, 0b10000, 0b10101, 3)]
+    rows = spark.createDataFrame(blocks, BLOCKS).transform(wanted).collect()
+    assert sorted(tuple(row) for row in rows) == [("t", 1, 0, 0b1111111), ("t", 1, 1, 1), ("u", 1, 0, 0b10)]
+
+
+def test_trials_do_not_see_each_other(spark: SparkSession) -> None:
+    """Equal ids of two trials are different records."""
+    attempts, log = planted(spark, PlantedTrial("t", [Attempt(1, 2)]), PlantedTrial("u", [Attempt(1, 2)], [Logged(1, 2, 0)]))
+    blocks = spark.createDataFrame([("t", 1, 0, 0b100, 0, 0, 0, 0)], BLOCKS)
+    assert [(row[BLOCK[0]], row.kind) for row in found(attempts, log, blocks.transform(wanted)).collect()] == [("t", "LOST")]
+
+
+def test_the_reach_of_an_epoch_is_the_first_and_the_last_that_it_appended(spark: SparkSession) -> None:
+    """Corrupt rows and strangers reach nowhere."""
+    rows = (
+        *(Logged(0, seq, seq, leader_epoch=5) for seq in (0, 1, 2)),
+        *(Logged(0, seq, seq, leader_epoch=6) for seq in (7, 9)),
+        Logged(0, 99, 10, intact=False, leader_epoch=6),
+        Logged(None, None, 11, leader_epoch=6),
+        Logged(0, 4, 4, partition=1, leader_epoch=None),
+    )
+    found_reaches = reaches(planted(spark, PlantedTrial("t", [Attempt(0, 0)], rows))[1]).collect()
+    assert sorted((tuple(row) for row in found_reaches), key=str) == [("t", 0, 0, 5, 0, 2), ("t", 0, 0, 6, 7, 9), ("t", 1, 0, None, 4, 4)]
+
+
+def test_the_names_of_the_kinds_are_the_contracts(spark: SparkSession) -> None:
+    """Of what attempts and log tell; what the readers tell is found elsewhere."""
+    rows = found(*planted(spark, EVERYTHING), spark.createDataFrame(OF_EVERYTHING, BLOCKS).transform(wanted)).collect()
+    told = {Anomaly.LOST, Anomaly.DUPLICATED, Anomaly.UNKNOWN_ABSENT, Anomaly.REJECTED_PRESENT, Anomaly.PHANTOM}
+    assert {row.kind for row in rows} == {kind.value for kind in told}
