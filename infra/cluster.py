@@ -43,6 +43,8 @@ class PartitionState:
     leader: int | None
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
+    leader_epoch: int | None = None
+    """How often the partition had got a leader, or lost it, before; `None`: the broker did not tell."""
 
 
 @dataclass(frozen=True)

@@ -169,10 +169,9 @@ def _read_topic(reader: _Reader) -> list[PartitionState]:
 
 def _read_partition(reader: _Reader, topic: str) -> PartitionState:
     reader.skip(2)  # an error such as LEADER_NOT_AVAILABLE: then the leader is -1
-    number, leader = reader.number(">i"), reader.number(">i")
-    reader.skip(4)  # leader epoch
+    number, leader, epoch = (reader.number(">i") for _ in range(3))
     replicas, isr, _offline = (tuple(reader.array(_read_id)) for _ in range(3))
-    return PartitionState(topic, number, None if leader < 0 else leader, replicas, isr)
+    return PartitionState(topic, number, None if leader < 0 else leader, replicas, isr, None if epoch < 0 else epoch)
 
 
 def _read_id(reader: _Reader) -> int:

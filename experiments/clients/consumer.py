@@ -34,7 +34,7 @@ class Consumer:
     """
 
     def __init__(self, settings: Mapping[str, str], token: int, anchor_ns: int, log: Path | None) -> None:
-        self._client = Client(CONSUMER, settings, log=log)
+        self._client = Client(CONSUMER, settings, log=log, clock_ns=anchor_ns)
         self._queue = library().rd_kafka_queue_get_consumer(self._client.address)
         self._reading = np.array([(self._client.address, self._queue, token, anchor_ns, 0, 0, 0)], Reading)
         self._messages, self._scratch = np.zeros(BATCH_RECORDS, np.int64), np.zeros(_SCRATCH_BYTES // 8, np.uint64)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,7 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from experiments.clients.librdkafka import NO_ERROR, Metadata, error_text, library, text_buffer
-from experiments.clock import now_ns
+from experiments.clock import anchor_ns
 from infra.errors import HarnessError
 
 _LOG: Final = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_char_p)
@@ -43,13 +44,17 @@ class Client:
         settings: all that is passed.
         log: the file that librdkafka's log is appended to; without one there is none.
         callbacks: of a producer.
+        clock_ns: epoch = this + monotonic clock, in the log; the trial's, so that all its clients tell one time.
 
     Raises:
         Refused: librdkafka does not take these settings.
         OSError: the log cannot be written.
     """
 
-    def __init__(self, kind: int, settings: Mapping[str, str], *, log: Path | None = None, callbacks: Callbacks | None = None) -> None:
+    def __init__(
+        self, kind: int, settings: Mapping[str, str], *, log: Path | None = None, callbacks: Callbacks | None = None, clock_ns: int | None = None
+    ) -> None:
+        self._clock_ns = anchor_ns() if clock_ns is None else clock_ns
         self._log_fd = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644) if log else None
         self._kept: list[Any] = []
         """Callbacks that C holds and Python must not free."""
@@ -135,7 +140,7 @@ class Client:
 
     def _write_log(self, _client: int, level: int, facility: bytes, text: bytes) -> None:
         if self._log_fd is not None:
-            os.write(self._log_fd, b"%d %d %s %s\n" % (now_ns(), level, facility, text))
+            os.write(self._log_fd, b"%d %d %s %s\n" % (self._clock_ns + time.monotonic_ns(), level, facility, text))
 
     def _close_log(self) -> None:
         if self._log_fd is not None:

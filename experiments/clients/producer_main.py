@@ -41,7 +41,7 @@ def _produce(job: ProducerJob) -> None:
     ledger = AttemptsFile.attach(job.ledger)
     callbacks = Callbacks(delivered.address, acknowledged.address, ledger.header.ctypes.data)
     settings = {**job.settings, "bootstrap.servers": job.bootstrap_servers}
-    with Client(librdkafka.PRODUCER, settings, log=job.log, callbacks=callbacks) as client:
+    with Client(librdkafka.PRODUCER, settings, log=job.log, callbacks=callbacks, clock_ns=job.anchor_ns) as client:
         _warm_up(client, job, ledger)
         ledger.touch()
         say(READY)

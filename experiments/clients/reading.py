@@ -13,6 +13,7 @@ from experiments.clients.compiled import (
     consumer_poll,
     memcpy,
     message_destroy,
+    message_leader_epoch,
     message_timestamp_ms,
     monotonic_ns,
     pointer,
@@ -105,7 +106,7 @@ def note_record(reading: Any, partitions: Any, rows: Any, address: Any, received
     partitions[number].next_offset = max(partitions[number].next_offset, offset + 1)
     if offset < partitions[number].end_offset:
         rows[at].partition, rows[at].offset, rows[at].received_ns = number, offset, received_ns
-        rows[at].timestamp_ms = message_timestamp_ms(address, 0)
+        rows[at].timestamp_ms, rows[at].leader_epoch = message_timestamp_ms(address, 0), message_leader_epoch(address)
         note_value(message[0].payload, message[0].payload_bytes, reading[0].token, rows, at, scratch)
         reading[0].filled = at + 1
 

@@ -24,7 +24,8 @@ Read = np.dtype(
         ("intended_ns", "<i8"),
         ("received_ns", "<i8"),
         ("timestamp_ms", "<i8"),
-        ("origin", "<i8"),  # value.Origin; producer, seq and intended_ns hold for OURS alone
+        ("origin", "<i4"),  # value.Origin; producer, seq and intended_ns hold for OURS alone
+        ("leader_epoch", "<i4"),  # of the leader that appended the record's batch; -1: the broker did not tell
     ]
 )
 """One record read."""

@@ -19,8 +19,8 @@ def reads_of(rows: Records, consumer: int, generation: int) -> pa.Table:
 
 def log_of(rows: Records) -> pa.Table:
     """Return rows of dtype `Read` as the ledger's `log`."""
-    untold = pa.nulls(rows.size, pa.int32())
-    columns = {**_ours(rows, "producer", "seq"), "intact": pa.array(rows["origin"] != Origin.CORRUPT), "leader_epoch": untold}
+    epochs = pa.array(np.ascontiguousarray(rows["leader_epoch"]), mask=rows["leader_epoch"] < 0)
+    columns = {**_ours(rows, "producer", "seq"), "intact": pa.array(rows["origin"] != Origin.CORRUPT), "leader_epoch": epochs}
     return _table(rows, columns, LOG)
 
 

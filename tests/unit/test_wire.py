@@ -34,8 +34,8 @@ def _quorum(error: int = 0, failed: int = 0, leader: int = 3) -> bytes:
 
 
 def test_metadata_is_read() -> None:
-    """Leaders, replicas and ISR; a partition without a leader has none, and an unknown topic has no partitions."""
-    partitions = (PartitionState("orders", 0, 1, (1, 2), (1, 2)), PartitionState("orders", 1, None, (1, 2), ()))
+    """Leaders, replicas, ISR and leader epoch; a partition without a leader has none, and an unknown topic has no partitions."""
+    partitions = (PartitionState("orders", 0, 1, (1, 2), (1, 2), 7), PartitionState("orders", 1, None, (1, 2), (), 7))
     assert read_metadata(_metadata()) == BrokerView(frozenset({1}), partitions)
 
 
