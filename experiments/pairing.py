@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from experiments.ledger.record import Frozen
@@ -51,7 +51,7 @@ class PairedShares(Frozen):
     """Why something is missing."""
 
 
-def paired_numbers(a: Mapping[Hashable, float], b: Mapping[Hashable, float]) -> PairedNumbers:
+def paired_numbers(a: Mapping[int, float], b: Mapping[int, float]) -> PairedNumbers:
     """Compare one number a trial between two cells, by what pairs them: the seed. A trial without its partner is left out."""
     keys = _common(a, b)
     before, after = [a[key] for key in keys], [b[key] for key in keys]
@@ -68,7 +68,7 @@ def paired_numbers(a: Mapping[Hashable, float], b: Mapping[Hashable, float]) -> 
     )
 
 
-def paired_shares(a: Mapping[Hashable, bool], b: Mapping[Hashable, bool]) -> PairedShares:
+def paired_shares(a: Mapping[int, bool], b: Mapping[int, bool]) -> PairedShares:
     """Compare one yes or no a trial between two cells, by what pairs them: the seed. A trial without its partner is left out."""
     pairs = [(a[key], b[key]) for key in _common(a, b)]
     only_a, only_b = pairs.count((True, False)), pairs.count((False, True))
@@ -85,7 +85,7 @@ def paired_shares(a: Mapping[Hashable, bool], b: Mapping[Hashable, bool]) -> Pai
     )
 
 
-def _common(a: Mapping[Hashable, object], b: Mapping[Hashable, object]) -> list[Hashable]:
+def _common(a: Mapping[int, object], b: Mapping[int, object]) -> list[int]:
     return [key for key in a if key in b]
 
 

@@ -220,7 +220,7 @@ def _untold(case: _Case) -> Iterator[str]:
         named = ", ".join(f"{trial.trial_id}: {trial.lost[1]}" for trial in case.unclear() if trial.lost)
         yield f"records of unknown outcome are absent, and any of them may have been acknowledged ({named})"
     else:
-        yield f"{len(case.unclear())} of {len(case.sealed())} sealed trials do not tell"
+        yield f"not told by {len(case.unclear())} of {len(case.sealed())} sealed {_trials(case.sealed())}"
 
 
 def _power(case: _Case) -> Iterator[str]:
@@ -235,7 +235,11 @@ def _left_out(case: _Case) -> Iterator[str]:
         of = [trial for trial in case.trials if trial.status is status]
         if of:
             told = "; ".join(f"{trial.trial_id}: {trial.reason or 'no reason was left'}" for trial in of)
-            yield f"{len(of)} {status.value} trials, judged in nothing ({told})"
+            yield f"{len(of)} {status.value} {_trials(of)}, judged in nothing ({told})"
     late = [trial.trial_id for trial in case.sealed() if trial.generator_late]
     if late:
-        yield f"in {len(late)} judged trials the generator fell behind its own schedule ({', '.join(late)})"
+        yield f"in {len(late)} judged {_trials(late)} the generator fell behind its own schedule ({', '.join(late)})"
+
+
+def _trials(of: Sequence[object]) -> str:
+    return "trial" if len(of) == 1 else "trials"
