@@ -10,6 +10,7 @@
 | `trial` | one mapped task a trial, one at a time, in the plan's shuffled order: load, fault, heal, final read, sealed ledger |
 | `destroy` | takes the cluster down, whatever happened |
 | `measure` | Spark makes the results from the ledgers |
+| `report` | the page of the sweep: verdicts, intervals, curves, and a timeline a trial |
 | `track` | every trial becomes a run in MLflow, and the sweep a summary |
 | `verify` | fails when a trial is missing, and names it |
 

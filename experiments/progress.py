@@ -22,6 +22,7 @@ STAGES: Final[Mapping[str, str]] = MappingProxyType(
         "provision": "starting the cluster",
         "trial": "running",
         "measure": "measuring the ledgers with Spark",
+        "report": "making the page",
         "track": "writing to MLflow",
         "verify": "looking for missing trials",
         "destroy": "taking the cluster down",

@@ -23,7 +23,7 @@ BEGUN_FIRST: Final = 10
 def sweep_dag(dag_id: str, *, experiment: str, doc: str, schedule: str | None = None, display_name: str | None = None) -> DAG:
     """Return the DAG that runs a sweep.
 
-    plan -> turns, provision -> trial (one mapped task a trial, one at a time) -> measure -> track -> verify; destroy is provision's teardown.
+    plan -> turns, provision -> trial (one mapped task a trial, one at a time) -> measure -> report -> track -> verify; destroy is provision's teardown.
     A trial is never retried: a failed one that is run again until it passes is survivorship bias.
 
     Args:
@@ -53,7 +53,7 @@ def sweep_dag(dag_id: str, *, experiment: str, doc: str, schedule: str | None = 
         trials = trial.partial(sweep_id=sweep_id).expand(turn=turns(sweep_id))
         provisioned >> trials >> destroy(sweep_id).as_teardown(setups=provisioned)
         measured = measure(sweep_id)
-        trials >> measured >> track(sweep_id) >> verify(sweep_id)
+        trials >> measured >> report(sweep_id) >> track(sweep_id) >> verify(sweep_id)
 
     return sweep()
 
@@ -97,6 +97,14 @@ def measure(sweep_id: str) -> None:
     from experiments.orchestration import steps
 
     steps.measure(sweep_id)
+
+
+@task
+def report(sweep_id: str) -> None:
+    """Make the sweep's page."""
+    from experiments.orchestration import steps
+
+    steps.report(sweep_id)
 
 
 @task

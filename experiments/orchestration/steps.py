@@ -154,6 +154,19 @@ def measure(sweep_id: str) -> None:
                 measuring.measure(sweep, Home.from_environment())
 
 
+def report(sweep_id: str) -> None:
+    """Make the sweep's page, also of a sweep that nothing was measured of.
+
+    Raises:
+        InputError: a trial's record or a table of the results cannot be read.
+    """
+    from experiments.report import making
+
+    sweep = _sweep(sweep_id)
+    with _step("report", sweep, "making the page"):
+        making.make_report(sweep, Home.from_environment())
+
+
 def track(sweep_id: str) -> None:
     """Bring the results into MLflow; a second time changes them there and adds nothing.
 

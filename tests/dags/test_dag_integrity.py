@@ -40,7 +40,7 @@ def test_there_is_one_dag_for_requests_and_one_for_each_schedule(dags: Any) -> N
 @pytest.mark.parametrize("dag_id", IDS)
 def test_every_dag_has_the_same_tasks(dags: Any, dag_id: str) -> None:
     """A scheduled sweep is no other sweep."""
-    assert sorted(dags.get_dag(dag_id).task_ids) == ["destroy", "measure", "plan", "provision", "track", "trial", "turns", "verify"]
+    assert sorted(dags.get_dag(dag_id).task_ids) == ["destroy", "measure", "plan", "provision", "report", "track", "trial", "turns", "verify"]
 
 
 @pytest.mark.parametrize("dag_id", IDS)

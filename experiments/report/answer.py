@@ -1,0 +1,139 @@
+"""The answer, computed from the judgements: what was promised and broken, what was seen though not promised, what held. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from experiments.contract import Promise
+from experiments.report.boxes import named_together
+from experiments.report.wording import PROMISES, SEEN, counted, differing, share_words
+from experiments.result_models import CellResult, SweepResults
+from experiments.verdicts import HarnessCheck, Judgement, Verdict
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One sentence of the answer, and the cells that it is about."""
+
+    sign: str
+    kind: str
+    """`violated`, `seen`, `held` or `unknown`: the style sheet's name of it."""
+    text: str
+    cells: tuple[str, ...]
+    """Names of single cells, and of products of them."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The answer to a sweep's question."""
+
+    sentence: str
+    findings: tuple[Finding, ...]
+
+
+@dataclass(frozen=True)
+class _Judged:
+    cell: CellResult
+    judgement: Judgement
+
+
+def harness_failed(harness: HarnessCheck) -> bool:
+    """Say whether the controls forbid to believe the sweep's figures."""
+    return harness.control_clean is False or harness.positive_control_lost is False
+
+
+def answer(results: SweepResults) -> Answer:
+    """Return the answer; of a sweep in which nothing was judged, that it is not known."""
+    judged = [_Judged(cell, judgement) for cell in results.cells for judgement in cell.judgements]
+    findings = tuple(_findings(judged, results.cells))
+    return Answer(_sentence(judged, results), findings)
+
+
+def _sentence(judged: Sequence[_Judged], results: SweepResults) -> str:
+    if not judged:
+        return f"Not known: none of the sweep's {counted(len(results.cells), 'cell')} has been judged."
+    if results.harness.control_clean is False:
+        return "Nothing can be concluded: the harness itself lost or repeated records where nothing was wrong."
+    parts = [_of_violations(judged), _of_the_unpromised(judged), _of_the_held(judged), _of_the_unknown(judged)]
+    sentence = "; ".join(part for part in parts if part)
+    return sentence[0].upper() + sentence[1:] + "."
+
+
+def _of_violations(judged: Sequence[_Judged]) -> str:
+    broken = _with(judged, Verdict.VIOLATED)
+    if broken:
+        names = ", ".join(dict.fromkeys(PROMISES[entry.judgement.promise] for entry in broken))
+        return f"a promise was broken in {_cells(broken)} ({names})"
+    return "no promise was seen broken" if _with(judged, Verdict.HELD) else ""
+
+
+def _of_the_unpromised(judged: Sequence[_Judged]) -> str:
+    seen = [entry for entry in _with(judged, Verdict.NOT_PROMISED) if entry.judgement.seen]
+    parts = [(promise, [entry for entry in seen if entry.judgement.promise is promise]) for promise in Promise]
+    told = " and ".join(f"{SEEN[promise]} in {_cells(entries)}" for promise, entries in parts if entries)
+    return f"where nothing else was promised, {told}" if told else ""
+
+
+def _of_the_held(judged: Sequence[_Judged]) -> str:
+    held = _with(judged, Verdict.HELD)
+    if not held:
+        return ""
+    return f"{counted(len(held), 'promise')} held{_weakest(held)}"
+
+
+def _of_the_unknown(judged: Sequence[_Judged]) -> str:
+    unknown = _with(judged, Verdict.UNKNOWN)
+    return f"{counted(len(unknown), 'verdict')} cannot be given" if unknown else ""
+
+
+def _weakest(held: Sequence[_Judged]) -> str:
+    """Return how little the weakest of the held promises excludes."""
+    shares = [entry.judgement.share for entry in held if entry.judgement.share]
+    return f" (at the weakest {share_words(max(shares, key=lambda share: share.interval.high))})" if shares else ""
+
+
+def _findings(judged: Sequence[_Judged], among: Sequence[CellResult]) -> Iterator[Finding]:
+    """Yield what was seen, the worst first."""
+    for promise in Promise:
+        broken = [entry for entry in _with(judged, Verdict.VIOLATED) if entry.judgement.promise is promise]
+        if broken:
+            yield Finding("\N{MULTIPLICATION X}", "violated", f"Promised and broken: {PROMISES[promise]}. {_records(broken)}", _named(broken, among))
+    for promise in Promise:
+        seen = [entry for entry in _with(judged, Verdict.NOT_PROMISED) if entry.judgement.promise is promise and entry.judgement.seen]
+        if seen:
+            yield Finding("!", "seen", f"Not promised, and seen: {SEEN[promise]}. {_records(seen)}", _named(seen, among))
+    for promise in Promise:
+        held = [entry for entry in _with(judged, Verdict.HELD) if entry.judgement.promise is promise]
+        if held:
+            yield Finding("\N{CHECK MARK}", "held", f"Promised, and held: {PROMISES[promise]}{_bound(held)}.", _named(held, among))
+    for promise in Promise:
+        unknown = [entry for entry in _with(judged, Verdict.UNKNOWN) if entry.judgement.promise is promise]
+        if unknown:
+            yield Finding("?", "unknown", f"Not known: {PROMISES[promise]}.", _named(unknown, among))
+
+
+def _records(entries: Sequence[_Judged]) -> str:
+    """Return in how many trials, and how many records."""
+    shares = [entry.judgement.share for entry in entries if entry.judgement.share]
+    records = sum(entry.judgement.records_total for entry in entries)
+    trials = f"In {sum(share.seen for share in shares)} of {counted(sum(share.of for share in shares), 'trial')}" if shares else "In trials"
+    return f"{trials}, {counted(records, 'record')}." if records else f"{trials}."
+
+
+def _bound(held: Sequence[_Judged]) -> str:
+    shares = [entry.judgement.share for entry in held if entry.judgement.share]
+    return f" (at the weakest {share_words(max(shares, key=lambda share: share.interval.high))})" if shares else ""
+
+
+def _with(judged: Sequence[_Judged], verdict: Verdict) -> list[_Judged]:
+    return [entry for entry in judged if entry.judgement.verdict is verdict]
+
+
+def _cells(entries: Sequence[_Judged]) -> str:
+    return counted(len({id(entry.cell) for entry in entries}), "cell")
+
+
+def _named(entries: Sequence[_Judged], among: Sequence[CellResult]) -> tuple[str, ...]:
+    axes = differing([cell.cell for cell in among if cell.refused is None])
+    return named_together([entry.cell.cell for entry in entries], axes)

@@ -1,0 +1,196 @@
+"""The page's charts with their captions, each of which says what is to be seen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+from experiments.ledger.measured import Measure, Phase, Side
+from experiments.ledger.record import Status
+from experiments.report.evidence import Evidence, Row, cell_key
+from experiments.report.forest import CountRow, ShareRow, counts_chart, shares_chart
+from experiments.report.outages import PARTS, Outage, outages_chart, outages_of
+from experiments.report.percentiles import Curve, curve, curves_chart
+from experiments.report.wording import cell_name, counted, differing, fault_name, milliseconds, share_words
+from experiments.result_models import CellResult, TrialResult
+
+T = TypeVar("T")
+
+MOST_ROWS: Final = 16
+"""Of a chart: a taller one would be cut in print."""
+MOST_BARS: Final = 36
+MOST_CURVES: Final = 6
+_LATENCIES: Final = {Measure.ACK: "acknowledged", Measure.END_TO_END: "read"}
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A drawing, and what it says in words."""
+
+    svg: str
+    caption: str
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """Charts of one fault."""
+
+    fault: str
+    charts: tuple[Chart, ...]
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """All charts of a sweep but the timelines."""
+
+    losses: tuple[Gathered, ...]
+    latencies: tuple[Chart, ...]
+    phases: tuple[Chart, ...]
+    outages: tuple[Chart, ...]
+    consumer_outages: tuple[Chart, ...]
+
+
+def draw(evidence: Evidence) -> Drawn:
+    """Draw what there is; what was not measured has no chart."""
+    groups = by_fault(evidence.results.cells)
+    return Drawn(
+        losses=tuple(gathered for gathered in (Gathered(group.fault, (*_shares(group), *_counts(group, evidence))) for group in groups) if gathered.charts),
+        latencies=tuple(chart for group in groups for chart in _latencies(group, evidence)),
+        phases=tuple(chart for group in groups for chart in _phases(group, evidence)),
+        outages=tuple(chart for group in groups for chart in _outages(group, evidence, Side.PRODUCER)),
+        consumer_outages=tuple(chart for group in groups for chart in _outages(group, evidence, Side.CONSUMER)),
+    )
+
+
+@dataclass(frozen=True)
+class Group:
+    """The cells of one fault."""
+
+    number: int
+    fault: str
+    cells: tuple[CellResult, ...]
+
+    def name(self, cell: CellResult) -> str:
+        """Return a cell's name within the group."""
+        return cell_name(cell.cell, [axis for axis in differing([of.cell for of in self.cells]) if axis != "fault"])
+
+
+def by_fault(cells: Sequence[CellResult]) -> list[Group]:
+    """Return the cells that were run, by fault, those without one last."""
+    run = [cell for cell in cells if cell.refused is None]
+    faults = sorted({fault_name(cell.cell) for cell in run}, key=lambda fault: (fault == "no fault", fault))
+    return [Group(number, fault, tuple(cell for cell in run if fault_name(cell.cell) == fault)) for number, fault in enumerate(faults)]
+
+
+def sealed(evidence: Evidence, cell: CellResult) -> list[TrialResult]:
+    """Return a cell's sealed and measured trials."""
+    key = cell_key(cell.cell)
+    return [trial for trial in evidence.results.trials if trial.status is Status.SEALED and cell_key(trial.cell) == key and trial.attempted is not None]
+
+
+def _shares(group: Group) -> Iterator[Chart]:
+    loss = [ShareRow(group.name(cell), cell.loss) for cell in group.cells if cell.loss]
+    twice = [ShareRow(group.name(cell), cell.duplication) for cell in group.cells if cell.duplication]
+    order = [ShareRow(group.name(cell), cell.reordering) for cell in group.cells if cell.reordering and cell.reordering.seen]
+    for what, noun, rows in (("loss", "with acknowledged loss", loss), ("dup", "with duplicates", twice), ("order", "with a changed order", order)):
+        for part, chunk in enumerate(_chunks(rows, MOST_ROWS)):
+            caption = _share_caption(group.fault, noun, chunk)
+            yield Chart(shares_chart(chunk, f"share-{what}-{group.number}-{part}", caption), caption)
+
+
+def _share_caption(fault: str, noun: str, rows: Sequence[ShareRow]) -> str:
+    seen = [row for row in rows if row.share.seen]
+    if not seen:
+        surest = min(rows, key=lambda row: row.share.interval.high)
+        return f"Trials {noun}, {fault}: none in {counted(len(rows), 'cell')}; the narrowest bound is {share_words(surest.share)}."
+    most = max(seen, key=lambda row: (row.share.seen / row.share.of, row.share.of))
+    return f"Trials {noun}, {fault}: in {len(seen)} of {counted(len(rows), 'cell')}; most often with {most.name}: {share_words(most.share)}."
+
+
+def _counts(group: Group, evidence: Evidence) -> Iterator[Chart]:
+    of = {group.name(cell): sealed(evidence, cell) for cell in group.cells}
+    lost = [CountRow(name, tuple(trial.lost for trial in trials if trial.lost)) for name, trials in of.items()]
+    twice = [CountRow(name, tuple((trial.duplicates, trial.duplicates) for trial in trials if trial.duplicates is not None)) for name, trials in of.items()]
+    for what, noun, rows in (("lost", "Lost records", lost), ("copies", "Duplicates", twice)):
+        some = [row for row in rows if row.counts and max(high for _, high in row.counts) > 0]
+        for part, chunk in enumerate(_chunks(some, MOST_ROWS)):
+            caption = _count_caption(noun, group.fault, chunk, len(rows) - len(some))
+            label = "records lost in a trial (line: at most)" if what == "lost" else "further copies in a trial"
+            yield Chart(counts_chart(chunk, f"count-{what}-{group.number}-{part}", label, caption), caption)
+
+
+def _count_caption(noun: str, fault: str, rows: Sequence[CountRow], none: int) -> str:
+    most = max(rows, key=lambda row: max(row.counts))
+    low, high = max(most.counts)
+    told = f"{low:,}" if low == high else f"{low:,} to {high:,}"
+    others = f" {counted(none, 'cell')} without any {'is' if none == 1 else 'are'} left out." if none else ""
+    return f"{noun} in each trial, {fault}: the most in one trial are {told}, with {most.name}.{others}"
+
+
+def _latencies(group: Group, evidence: Evidence) -> Iterator[Chart]:
+    for measure, verb in _LATENCIES.items():
+        found = [curve(group.name(cell), _slots(evidence, cell, measure, Phase.ALL)) for cell in group.cells]
+        for part, chunk in enumerate(_chunks([line for line in found if line], MOST_CURVES)):
+            slowest = max(chunk, key=lambda line: float(line.latency_ms[-1]))
+            caption = (
+                f"From the intended time until {verb}, {group.fault}, all trials of a cell together: the longest took "
+                f"{milliseconds(float(slowest.latency_ms[-1]))}, with {slowest.name}."
+            )
+            yield Chart(curves_chart(chunk, f"latency-{measure.value}-{group.number}-{part}", caption), caption)
+
+
+def _phases(group: Group, evidence: Evidence) -> Iterator[Chart]:
+    for number, cell in enumerate(group.cells):
+        for measure, verb in _LATENCIES.items():
+            found = [curve(f"{phase.value} the fault", _slots(evidence, cell, measure, phase)) for phase in Phase if phase is not Phase.ALL]
+            lines: list[Curve] = [line for line in found if line]
+            if lines:
+                told = ", ".join(f"{line.name} {counted(line.records, 'record')} up to {milliseconds(float(line.latency_ms[-1]))}" for line in lines)
+                caption = f"{group.name(cell)}, {group.fault}, until {verb}: {told}."
+                yield Chart(curves_chart(lines, f"phases-{measure.value}-{group.number}-{number}", caption), caption)
+
+
+def _slots(evidence: Evidence, cell: CellResult, measure: Measure, phase: Phase) -> list[Row]:
+    """Return the histograms of a cell's sealed trials; a trial without fault has the phase `all` only."""
+    rows = [row for trial in sealed(evidence, cell) for row in evidence.histogram.get(trial.trial_id, ())]
+    return [row for row in rows if row["measure"] == measure and row["phase"] == phase]
+
+
+def _outages(group: Group, evidence: Evidence, side: Side) -> Iterator[Chart]:
+    rows: list[tuple[str, Outage | str]] = []
+    for cell in group.cells:
+        longest = [outage for trial in sealed(evidence, cell) for outage in _longest(evidence, trial, side)]
+        rows += [(group.name(cell), ""), *((outage.trial_id, outage) for outage in longest)] if longest else []
+    for part, chunk in enumerate(_chunks(rows, MOST_BARS)):
+        outages = [outage for _, outage in chunk if isinstance(outage, Outage)]
+        if outages:
+            caption = _outage_caption(group.fault, side, outages)
+            yield Chart(outages_chart(chunk, f"outage-{side.value}-{group.number}-{part}", caption), caption)
+
+
+def _longest(evidence: Evidence, trial: TrialResult, side: Side) -> list[Outage]:
+    """Return the longest outage of a trial's partitions, where there is any."""
+    of_side = [outage for outage in outages_of(trial.trial_id, evidence.outages.get(trial.trial_id, ())) if outage.side is side]
+    return of_side[:1]
+
+
+def _outage_caption(fault: str, side: Side, outages: Sequence[Outage]) -> str:
+    lengths = sorted(outage.length_ms for outage in outages)
+    apart = [outage for outage in outages if len(outage.parts) > 1]
+    worst = {mark: max((outage.resolutions_ms[mark] for outage in outages if mark in outage.resolutions_ms), default=None) for mark in PARTS}
+    known = [f"{mark.value} to {resolution:,.0f} ms" for mark, resolution in worst.items() if resolution]
+    marks = f" Marks are known: {', '.join(known)}." if known else ""
+    whole = f" {len(outages) - len(apart)} of {len(outages)} could not be taken apart: no mark within was seen." if len(apart) < len(outages) else ""
+    who = "producer" if side is Side.PRODUCER else "consumer"
+    return (
+        f"The longest outage of each trial for the {who}, {fault}: {milliseconds(lengths[0])} to {milliseconds(lengths[-1])}, "
+        f"a bar a trial, in the trials' order of ids.{whole}{marks}"
+    )
+
+
+def _chunks(rows: Sequence[T], most: int) -> Iterator[Sequence[T]]:
+    """Yield the rows in parts of about equal length, none longer than `most`."""
+    parts = -(-len(rows) // most)
+    for part in range(parts):
+        yield rows[part * len(rows) // parts : (part + 1) * len(rows) // parts]

@@ -1,0 +1,132 @@
+"""What all charts share: size, palette, and how a figure becomes an SVG that stands inside a page. Text stays text."""
+
+from __future__ import annotations
+
+import os
+import re
+from io import StringIO
+from typing import TYPE_CHECKING, Any, Final
+
+from infra.home import Home
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+WIDTH_IN: Final = 4.8
+"""A phone of 360 px shows this 1:1, so that text of 9 points is read as such."""
+INK, FAINT, GRID, SHADE = "#24292f", "#6e7781", "#d8dee4", "#f0e6d8"
+BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY = "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"
+"""Okabe and Ito's colours, told apart by the colour-blind (Wong, Nature Methods 8, 441, 2011)."""
+SERIES: Final = (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY)
+STYLES: Final = ("-", "--", "-.", ":")
+_VARIABLES: Final = {
+    INK: "ink",
+    FAINT: "faint",
+    GRID: "grid",
+    SHADE: "shade",
+    BLUE: "blue",
+    VERMILLION: "vermillion",
+    GREEN: "green",
+    PURPLE: "purple",
+    ORANGE: "orange",
+    SKY: "sky",
+}
+"""The page's style sheet gives these their values, so that a dark page has dark charts."""
+_SETTINGS: Final[Any] = {
+    "svg.fonttype": "none",
+    "font.family": "sans-serif",
+    "font.size": 9,
+    "text.color": INK,
+    "axes.edgecolor": FAINT,
+    "axes.labelcolor": INK,
+    "axes.labelsize": 9,
+    "axes.linewidth": 0.6,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.facecolor": "none",
+    "figure.facecolor": "none",
+    "savefig.facecolor": "none",
+    "xtick.color": FAINT,
+    "xtick.labelcolor": INK,
+    "xtick.labelsize": 8.5,
+    "ytick.color": FAINT,
+    "ytick.labelcolor": INK,
+    "ytick.labelsize": 8.5,
+    "grid.color": GRID,
+    "grid.linewidth": 0.5,
+    "lines.linewidth": 1.3,
+    "path.simplify": True,
+    "path.simplify_threshold": 0.2,
+}
+
+
+def prepare(home: Home) -> None:
+    """Give matplotlib's own cache its place below the home; to be called before anything draws."""
+    os.environ.setdefault("MPLCONFIGDIR", str(home.cache / "matplotlib"))
+
+
+def figure(height_in: float, *, constrained: bool = True) -> tuple[Figure, Axes]:
+    """Return an empty figure with its one pair of axes, as high as asked for; unconstrained, its caller places the axes, which is twice as fast."""
+    import matplotlib as mpl
+    from matplotlib.figure import Figure as NewFigure
+
+    with mpl.rc_context(_SETTINGS):
+        drawn = NewFigure(figsize=(WIDTH_IN, height_in), layout="constrained" if constrained else None)
+        return drawn, drawn.add_subplot()
+
+
+def svg(drawn: Figure, name: str, alt: str) -> str:
+    """Return the figure as an `<svg>` element; equal figures give equal text.
+
+    Args:
+        drawn: what was drawn.
+        name: unique in the page; the element's internal references hang on it.
+        alt: what the figure shows, for those who do not see it.
+    """
+    import matplotlib as mpl
+
+    text = StringIO()
+    with mpl.rc_context({**_SETTINGS, "svg.hashsalt": name}):
+        drawn.savefig(text, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
+    return _inlined(text.getvalue(), name, alt)
+
+
+def _inlined(document: str, name: str, alt: str) -> str:
+    """Return the document's element alone: no address, no size of its own, no colour that the page cannot change."""
+    element = document[document.index("<svg") :]
+    box = re.search(r'viewBox="([^"]+)"', element)
+    body = element[element.index(">") + 1 :]
+    body = re.sub(r"<metadata>.*?</metadata>|<defs>\s*<style.*?</style>\s*</defs>", "", body, flags=re.DOTALL)  # a style would hold for the whole page
+    body = re.sub(r"<!--.*?-->\n?", "", body, flags=re.DOTALL)
+    body = re.sub(r'<g id="[^"]*"', "<g", body).replace("xlink:href", "href")
+    body = re.sub(r'id="([^"]+)"', rf'id="{name}-\1"', body)
+    body = re.sub(r'href="#', f'href="#{name}-', body)
+    body = re.sub(r"url\(#", f"url(#{name}-", body)
+    body = re.sub(r"font: ([\d.]+)px [^;\"]+", r"font-size: \1px", body)
+    body = re.sub(r"font-family: [^;\"]+;? ?", "", body)
+    for colour, variable in _VARIABLES.items():
+        body = body.replace(colour, f"var(--{variable})")
+    return f'<svg viewBox="{box[1] if box else ""}" role="img" aria-label="{_escaped(alt)}">{_compact(body)}'.rstrip()
+
+
+def _compact(body: str) -> str:
+    """Return the same drawing in fewer bytes: a tenth of a point is more than a screen shows."""
+    body = re.sub(r'\b(?:d|x|y|transform)="[^"]*"', lambda found: re.sub(r"(\d+\.\d)\d+", r"\1", found[0]), body)
+    return re.sub(r"\s*\n\s*", "\n", body)
+
+
+def _escaped(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace('"', "&quot;")
+
+
+def plain(text: str) -> str:
+    """Return a label that matplotlib takes as it is: a dollar begins a formula there."""
+    return text.replace("$", r"\$")
+
+
+def seconds_axis(axes: Axes, label: str = "seconds after the load began") -> None:
+    """Give the axes their quiet grid and their name."""
+    axes.set_xlabel(label)
+    axes.grid(visible=True, axis="x")
+    axes.set_axisbelow(True)

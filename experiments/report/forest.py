@@ -1,0 +1,94 @@
+"""Loss and duplicates with their intervals: in how many trials of a cell, and how many records in each trial."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from experiments.report.drawing import BLUE, FAINT, INK, VERMILLION, figure, plain, svg
+from experiments.report.wording import percent
+from experiments.statistics import Share
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_ROW_IN: Final = 0.36
+_FRAME_IN: Final = 0.55
+_LINEAR_TO: Final = 10
+"""Records up to which the axis is linear: 0 must be on it."""
+_SPREAD: Final = 0.11
+"""How far apart dots of one cell stand that would cover each other."""
+
+
+@dataclass(frozen=True)
+class ShareRow:
+    """A cell's share of trials in which something was seen."""
+
+    name: str
+    share: Share
+
+
+@dataclass(frozen=True)
+class CountRow:
+    """A cell's counts, one a trial: at least and at most so many records."""
+
+    name: str
+    counts: tuple[tuple[int, int], ...]
+
+
+def shares_chart(rows: Sequence[ShareRow], name: str, alt: str) -> str:
+    """Return dots with their intervals, a row a cell, on an axis from 0 to 100 % of the trials."""
+    drawn, axes = figure(_FRAME_IN + _ROW_IN * len(rows))
+    for place, row in enumerate(rows):
+        value, interval = row.share.seen / max(row.share.of, 1), row.share.interval
+        colour = VERMILLION if row.share.seen else BLUE
+        axes.hlines(place, interval.low, interval.high, color=colour, linewidth=1.6)
+        axes.vlines([interval.low, interval.high], place - 0.14, place + 0.14, color=colour, linewidth=1.2)
+        axes.plot(value, place, "o" if row.share.seen else "D", color=colour, markersize=5.5, clip_on=False)
+        _title(axes, place, row.name, f"{row.share.seen} of {row.share.of}")
+    axes.set_xlim(0, 1)
+    axes.set_xticks([0, 0.25, 0.5, 0.75, 1], [percent(tick) for tick in (0, 0.25, 0.5, 0.75, 1)])
+    _framed(axes, len(rows), "share of the trials, with its 95 % interval")
+    return svg(drawn, name, alt)
+
+
+def counts_chart(rows: Sequence[CountRow], name: str, label: str, alt: str) -> str:
+    """Return a dot for each trial, a row a cell; a line leads to what it may have been at most."""
+    drawn, axes = figure(_FRAME_IN + _ROW_IN * len(rows))
+    for place, row in enumerate(rows):
+        for number, (low, high) in enumerate(sorted(row.counts)):
+            height = place + _SPREAD * ((number % 3) - 1)
+            axes.hlines(height, low, high, color=FAINT, linewidth=0.9)
+            axes.plot(low, height, "o", color=VERMILLION if low else BLUE, markersize=4, alpha=0.75, markeredgewidth=0, clip_on=False)
+        _title(axes, place, row.name, "")
+    largest = max((high for row in rows for _, high in row.counts), default=0)
+    _counts_axis(axes, largest)
+    _framed(axes, len(rows), label)
+    return svg(drawn, name, alt)
+
+
+def _counts_axis(axes: Axes, largest: int) -> None:
+    """Give the axis a decade a step, and 0 its place."""
+    axes.set_xscale("symlog", linthresh=_LINEAR_TO, linscale=0.6)
+    ticks = [0, 10]
+    while ticks[-1] < largest:
+        ticks.append(ticks[-1] * 10)
+    axes.set_xlim(0, ticks[-1])
+    axes.set_xticks(ticks, [f"{tick:,}" for tick in ticks])
+    axes.minorticks_off()
+
+
+def _title(axes: Axes, place: float, name: str, told: str) -> None:
+    axes.annotate(plain(name), (0, place - 0.24), xycoords=("axes fraction", "data"), fontsize=8.5, color=INK, va="bottom", annotation_clip=False)
+    if told:
+        axes.annotate(told, (1, place - 0.24), xycoords=("axes fraction", "data"), fontsize=8.5, color=INK, va="bottom", ha="right", annotation_clip=False)
+
+
+def _framed(axes: Axes, rows: int, label: str) -> None:
+    axes.set_ylim(rows - 0.5, -0.75)
+    axes.set_yticks([])
+    axes.spines["left"].set_visible(False)
+    axes.grid(visible=True, axis="x")
+    axes.set_axisbelow(True)
+    axes.set_xlabel(label)

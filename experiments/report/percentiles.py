@@ -1,0 +1,93 @@
+"""Latency by percentile, as HDR plots are drawn: the further to the right, the rarer; both axes logarithmic."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from experiments.report.drawing import SERIES, STYLES, figure, plain, svg
+from experiments.report.evidence import Row
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_TICKS: Final = {0.0: "0", 0.9: "90", 0.99: "99", 0.999: "99.9", 0.9999: "99.99", 0.99999: "99.999", 0.999999: "99.9999"}
+_US_PER_MS: Final = 1e3
+_POINTS: Final = 160
+"""Of a curve: more are not seen."""
+_HEIGHT_IN: Final = 2.5
+_PER_LEGEND_ROW: Final = 2
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A distribution of latencies, cumulated."""
+
+    name: str
+    rarity: npt.NDArray[np.float64]
+    """1 / (1 - quantile), from 1 up: its logarithm is the axis."""
+    latency_ms: npt.NDArray[np.float64]
+    records: int
+
+
+def curve(name: str, rows: Sequence[Row]) -> Curve | None:
+    """Return the curve of histograms put together, each value as its slot's middle; `None` without records."""
+    slots: defaultdict[tuple[int, int], int] = defaultdict(int)
+    for row in rows:
+        slots[row["from_us"], row["to_us"]] += row["records"]
+    records = sum(slots.values())
+    if not records:
+        return None
+    ordered = sorted(slots)
+    counts = np.array([slots[slot] for slot in ordered], dtype=np.float64)
+    middles = np.array([(low + high) / 2 for low, high in ordered]) / _US_PER_MS
+    below = (np.cumsum(counts) - counts) / records  # the share of all that is smaller than the slot
+    rarity = np.append(1 / (1 - below), float(records))
+    return _thinned(Curve(name, rarity, np.append(middles, middles[-1]), records))
+
+
+def curves_chart(curves: Sequence[Curve], name: str, alt: str) -> str:
+    """Return the curves in one chart, told apart by colour and by line."""
+    rows = -(-len(curves) // _PER_LEGEND_ROW)
+    drawn, axes = figure(_HEIGHT_IN + 0.17 * rows)
+    for number, line in enumerate(curves):
+        colour, style = SERIES[number % len(SERIES)], STYLES[number % len(STYLES)]
+        latency_ms = np.maximum(line.latency_ms, 1e-3)
+        axes.step(line.rarity, latency_ms, color=colour, linestyle=style, label=plain(line.name), where="post")
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    _ticks(axes, curves)
+    axes.grid(visible=True, axis="both")
+    axes.set_axisbelow(True)
+    axes.set_xlabel("% of the records took at most so long")
+    axes.set_ylabel("ms")
+    drawn.legend(loc="outside upper left", ncols=_PER_LEGEND_ROW, frameon=False, fontsize=8.5, handlelength=2.2, columnspacing=1.2, borderpad=0)
+    return svg(drawn, name, alt)
+
+
+def _ticks(axes: Axes, curves: Sequence[Curve]) -> None:
+    """Name the percentiles; decades of milliseconds stand as plain numbers."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+    rarest = max(float(line.rarity[-1]) for line in curves)
+    shares = [share for share in _TICKS if 1 / (1 - share) <= rarest * 1.01]
+    axes.set_xlim(1, rarest * 1.05)
+    axes.set_xticks([1 / (1 - share) for share in shares], [_TICKS[share] for share in shares])
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.yaxis.set_major_locator(LogLocator(base=10, numticks=9))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
+    axes.yaxis.set_minor_locator(NullLocator())
+
+
+def _thinned(whole: Curve) -> Curve:
+    """Return the curve with points that are far enough apart on its axis to be told apart."""
+    if len(whole.rarity) <= _POINTS:
+        return whole
+    wanted = np.geomspace(1, whole.rarity[-1], _POINTS)
+    kept = np.unique(np.append(np.searchsorted(whole.rarity, wanted, side="right") - 1, len(whole.rarity) - 1))
+    return Curve(whole.name, whole.rarity[kept], whole.latency_ms[kept], whole.records)

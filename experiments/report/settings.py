@@ -1,0 +1,69 @@
+"""Every setting of a sweep: those in which its cells differ, and those that all share. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from experiments.ledger.record import Scalar
+from experiments.plan import TrialSpec
+from experiments.report.evidence import Evidence, cell_key
+
+SCOPES: Final = ("producer", "consumer", "topic", "broker", "cluster", "workload", "fault")
+NOT_SET: Final = "-"
+VARIES: Final = "differs by trial"
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One property of all cells that were run."""
+
+    scope: str
+    name: str
+    values: tuple[str, ...]
+    """One a cell, in the results' order."""
+
+    @property
+    def shared(self) -> bool:
+        """Whether all cells have the same value."""
+        return len(set(self.values)) == 1
+
+
+def settings_of(evidence: Evidence) -> list[Setting]:
+    """Return the effective settings, where a trial ran; else those that were planned."""
+    by_cell = [_of_cell(evidence, specs) for specs in _specs(evidence)]
+    names = sorted({name for cell in by_cell for name in cell}, key=lambda name: (SCOPES.index(name[0]), name[1]))
+    return [Setting(scope, name, tuple(cell.get((scope, name), NOT_SET) for cell in by_cell)) for scope, name in names]
+
+
+def _specs(evidence: Evidence) -> list[list[TrialSpec]]:
+    """Return the planned trials of each cell that was not refused, in the results' order."""
+    of_cell: dict[str, list[TrialSpec]] = {}
+    for spec in evidence.plan.trials:
+        of_cell.setdefault(cell_key(spec.cell), []).append(spec)
+    return [of_cell[key] for key in (cell_key(cell.cell) for cell in evidence.results.cells if cell.refused is None) if key in of_cell]
+
+
+def _of_cell(evidence: Evidence, specs: Sequence[TrialSpec]) -> dict[tuple[str, str], str]:
+    """Return a cell's settings; those in which its own trials differ are said to."""
+    found: dict[tuple[str, str], str] = {}
+    for spec in specs:
+        for scope, name, value in _of_trial(evidence, spec):
+            found[scope, name] = value if found.get((scope, name), value) == value else VARIES
+    return found
+
+
+def _of_trial(evidence: Evidence, spec: TrialSpec) -> Iterator[tuple[str, str, str]]:
+    record = evidence.records.get(spec.trial_id)
+    tables: dict[str, Mapping[str, Scalar]] = {
+        "producer": record.producer_settings if record else spec.producer,
+        "consumer": record.consumer_settings if record else spec.consumer,
+        "topic": record.topic_settings if record else spec.topic,
+        "broker": record.broker_settings if record else spec.cluster.broker,
+        "cluster": {"kafka.version": spec.cluster.kafka_version, "nodes": spec.cluster.nodes, "replication.factor": spec.replication_factor},
+        "workload": spec.workload.model_dump(),
+        "fault": {"kind": spec.fault.kind, **spec.fault.parameters},
+    }
+    yield from ((scope, str(name), str(value)) for scope, values in tables.items() for name, value in values.items())
+    yield "cluster", "partitions", str(spec.partitions)

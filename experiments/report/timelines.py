@@ -1,0 +1,86 @@
+"""One trial over time: sent, acknowledged and read in each tenth of a second, with the fault and the changes of leader."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from experiments.ledger.measured import TIMELINE_SLOT_NS
+from experiments.ledger.record import TrialRecord
+from experiments.report.drawing import BLUE, FAINT, GREEN, INK, ORANGE, SHADE, figure, seconds_axis, svg
+from experiments.report.evidence import LeaderChange, Row
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.ticker import MaxNLocator
+
+_HEIGHT_IN: Final = 1.9
+_PLACE: Final = (0.13, 0.22, 0.85, 0.61)
+"""Of the axes in the figure: left, bottom, width, height."""
+_NS_PER_S: Final = 1e9
+_MOST_MARKS: Final = 12
+_LINES: Final = (("sent", BLUE, "-"), ("acked", GREEN, "--"), ("read", ORANGE, ":"))
+
+
+def timeline_chart(record: TrialRecord, rows: Sequence[Row], leaders: Sequence[LeaderChange], name: str, alt: str) -> str:
+    """Return the trial's chart; slots without a row held nothing."""
+    drawn, axes = figure(_HEIGHT_IN, constrained=False)
+    axes.set_position(_PLACE)
+    first, last = min(row["slot"] for row in rows), max(row["slot"] for row in rows)
+    seconds = [slot * TIMELINE_SLOT_NS / _NS_PER_S for slot in range(first, last + 2)]
+    by_slot = {row["slot"]: row for row in rows}
+    for what, colour, style in _LINES:
+        values = [by_slot[slot][f"{what}_records"] if slot in by_slot else 0 for slot in range(first, last + 1)]
+        axes.step(seconds, [*values, values[-1]], where="post", color=colour, linestyle=style, linewidth=1.1, label=what)
+    _fault(axes, record)
+    axes.set_xlim(seconds[0], seconds[-1])
+    axes.set_ylim(bottom=0)
+    axes.yaxis.set_major_locator(_few_ticks())
+    axes.set_ylabel("records / 0.1 s")
+    seconds_axis(axes)
+    _marks(axes, leaders)
+    drawn.legend(loc="upper left", bbox_to_anchor=(0.02, 1.01), ncols=5, frameon=False, fontsize=8.5, handlelength=1.8, columnspacing=1.0, borderpad=0)
+    return svg(drawn, name, alt)
+
+
+def _few_ticks() -> MaxNLocator:
+    from matplotlib.ticker import MaxNLocator as Ticks
+
+    return Ticks(nbins=4, integer=True)
+
+
+def _fault(axes: Axes, record: TrialRecord) -> None:
+    phases = record.phases
+    if phases.fault_begin_ns is None:
+        return
+    begin_s = (phases.fault_begin_ns - phases.load_begin_ns) / _NS_PER_S
+    end_s = ((phases.fault_end_ns or phases.whole_ns) - phases.load_begin_ns) / _NS_PER_S
+    axes.axvspan(begin_s, end_s, color=SHADE, linewidth=0, label="fault", zorder=0)
+    if phases.fault_bit_ns is not None:
+        axes.axvline((phases.fault_bit_ns - phases.load_begin_ns) / _NS_PER_S, color=FAINT, linewidth=0.9, linestyle="--")
+
+
+def _marks(axes: Axes, leaders: Sequence[LeaderChange]) -> None:
+    """Mark changes of leader at the upper edge; of those within half a second, all partitions' as one mark."""
+    shown: list[tuple[float, list[LeaderChange]]] = []
+    for change in leaders:
+        if shown and change.at_s - shown[-1][0] < 0.5:  # noqa: PLR2004 - as wide as a mark's text
+            shown[-1][1].append(change)
+        else:
+            shown.append((change.at_s, [change]))
+    if shown:
+        axes.plot(
+            [at_s for at_s, _ in shown],
+            [1.0] * len(shown),
+            "v",
+            color=INK,
+            markersize=5,
+            transform=axes.get_xaxis_transform(),
+            clip_on=False,
+            label="new leader",
+        )
+    for at_s, changes in shown[:_MOST_MARKS]:
+        nodes = dict.fromkeys("none" if change.node is None else str(change.node) for change in changes)
+        axes.annotate(
+            ",".join(nodes), (at_s, 1.0), xycoords=axes.get_xaxis_transform(), xytext=(4, -1), textcoords="offset points", fontsize=8, color=INK, va="center"
+        )

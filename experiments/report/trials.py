@@ -1,0 +1,108 @@
+"""Every trial of the plan, by cell, whatever became of it: what it did, its chart, and why its records were lost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from experiments.ledger.record import Status
+from experiments.report.evidence import Evidence, cell_key
+from experiments.report.reasons import reasons_of
+from experiments.report.timelines import timeline_chart
+from experiments.report.wording import NOT_KNOWN, ROLES, bounds, cell_name, count, counted, differing, milliseconds
+from experiments.result_models import CellResult, TrialResult
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One trial for the page."""
+
+    trial_id: str
+    heading: str
+    status: str
+    late: bool
+    reason: str
+    evidence: tuple[str, ...]
+    facts: tuple[tuple[str, str], ...]
+    timeline: str
+    """An `<svg>`, or empty."""
+    caption: str
+    why: tuple[str, ...]
+    """What its anomalies are put down to."""
+
+
+@dataclass(frozen=True)
+class CellTrials:
+    """A cell's trials."""
+
+    name: str
+    role: str
+    summary: str
+    trials: tuple[Trial, ...]
+
+
+def trials_by_cell(evidence: Evidence) -> list[CellTrials]:
+    """Return all cells that were run, in the results' order."""
+    run = [cell for cell in evidence.results.cells if cell.refused is None]
+    axes = differing([cell.cell for cell in run])
+    return [_cell(evidence, cell, cell_name(cell.cell, axes)) for cell in run]
+
+
+def _cell(evidence: Evidence, cell: CellResult, name: str) -> CellTrials:
+    known = {trial.trial_id: trial for trial in evidence.results.trials}
+    planned = [spec.trial_id for spec in evidence.plan.trials if cell_key(spec.cell) == cell_key(cell.cell)]
+    trials = tuple(_trial(evidence, trial_id, known.get(trial_id)) for trial_id in sorted(planned))
+    return CellTrials(name, ROLES[cell.role], _summary(cell), trials)
+
+
+def _summary(cell: CellResult) -> str:
+    parts = [counted(cell.planned_trials, "trial")]
+    parts += [f"{number} {what}" for number, what in ((cell.void_trials, "void"), (cell.failed_trials, "failed"), (cell.late_trials, "late")) if number]
+    parts += [f"lost {bounds(cell.lost)}", f"duplicates {count(cell.duplicates)}"] if cell.lost else []
+    return ", ".join(parts)
+
+
+def _trial(evidence: Evidence, trial_id: str, result: TrialResult | None) -> Trial:
+    spec, record = evidence.plan.trial(trial_id), evidence.records.get(trial_id)
+    caption = _caption(result)
+    rows = evidence.timeline.get(trial_id, ())
+    drawn = timeline_chart(record, rows, evidence.leaders.get(trial_id, ()), f"t{trial_id}", caption) if record and rows else ""
+    return Trial(
+        trial_id=trial_id,
+        heading=f"{trial_id}, repeat {spec.repeat + 1}, seed {spec.seed}",
+        status=result.status.value if result else "not run",
+        late=bool(result and result.generator_late),
+        reason=" ".join((result.reason or "").split()) if result else "",
+        evidence=result.fault.evidence if result else (),
+        facts=tuple(_facts(result)) if result and result.attempted is not None else (),
+        timeline=drawn,
+        caption=caption,
+        why=tuple(reasons_of(evidence.attribution.get(trial_id, ()))),
+    )
+
+
+def _caption(result: TrialResult | None) -> str:
+    if result is None or result.attempted is None:
+        return "Not measured."
+    void = " It is void: its fault did not bite, and it is judged in nothing." if result.status is Status.VOID else ""
+    gap = milliseconds(result.unavailable_ms)
+    return f"Lost {bounds(result.lost)}, duplicates {count(result.duplicates)}; longest time without an acknowledgement {gap}.{void}"
+
+
+def _facts(result: TrialResult) -> Iterator[tuple[str, str]]:
+    """Yield what was counted, in the order in which a reader asks."""
+    yield "attempted", count(result.attempted)
+    yield "acked", count(result.acked)
+    yield "rejected", count(result.rejected)
+    yield "unknown", count(result.unknown)
+    yield "reordered", count(result.reordered)
+    yield "missed by the reader", count(result.missed)
+    yield "read again", count(result.redelivered)
+    if result.fates:
+        yield "refused, yet in the log", count(result.fates.rejected_present)
+        yield "unknown, in the log", count(result.fates.unknown_present)
+        yield "unknown, not in the log", count(result.fates.unknown_absent)
+        yield "phantom / corrupt", f"{count(result.fates.phantom)} / {count(result.fates.corrupt)}"
+    ack = result.latency_ms.ack
+    yield "ack p99", milliseconds(ack.p99) if ack else NOT_KNOWN
+    yield "generator's lateness, p99", milliseconds(result.lateness_p99_ms)

@@ -1,0 +1,131 @@
+"""Figures and names as a person reads them. Pure; what is not known is said to be so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from experiments.contract import Promise
+from experiments.ledger.record import Cell, Role, Scalar
+from experiments.statistics import Estimate, Share, words
+from experiments.verdicts import Judgement, Verdict
+
+NOT_KNOWN: Final = "not known"
+PROMISES: Final = {
+    Promise.NO_ACKED_LOSS: "no acked loss",
+    Promise.NO_DUPLICATES: "no duplicates",
+    Promise.ORDER: "order",
+    Promise.AVAILABILITY: "availability",
+}
+SEEN: Final = {
+    Promise.NO_ACKED_LOSS: "acknowledged records were lost",
+    Promise.NO_DUPLICATES: "records arrived twice",
+    Promise.ORDER: "records changed their order",
+    Promise.AVAILABILITY: "the partition stayed away until the fault was healed",
+}
+"""What was seen where the promise's contrary was."""
+ROLES: Final = {Role.CELL: "", Role.CONTROL: "control", Role.POSITIVE_CONTROL: "positive control"}
+_HEADS: Final = {"acks": "acks", "enable.idempotence": "idem", "replication.factor": "RF", "partitions": "P"}
+_FEW: Final = 100
+
+
+def value_word(value: Scalar) -> str:
+    """Return an axis's value."""
+    return "-" if value is None else ("on" if value else "off") if isinstance(value, bool) else str(value)
+
+
+def axis_word(axis: str) -> str:
+    """Return an axis's name, short where it is often needed."""
+    return _HEADS.get(axis, axis)
+
+
+def differing(cells: Sequence[Cell]) -> list[str]:
+    """Return the axes in which cells differ, in their own order; all of them where none does."""
+    axes = list(dict.fromkeys(axis for cell in cells for axis in cell))
+    return [axis for axis in axes if len({str(cell.get(axis)) for cell in cells}) > 1] or axes
+
+
+def cell_name(cell: Cell, axes: Iterable[str]) -> str:
+    """Return a cell's values of some axes, short; the fault stands last and without its axis's name."""
+    settings = [f"{axis_word(axis)}={value_word(cell[axis])}" for axis in axes if axis != "fault" and cell.get(axis) is not None]
+    fault = [fault_name(cell)] if "fault" in axes else []
+    return " ".join([*settings, *fault]) or "the one cell"
+
+
+def fault_name(cell: Cell) -> str:
+    """Return a cell's fault."""
+    return "no fault" if cell.get("fault") in {None, "none"} else str(cell["fault"])
+
+
+def count(value: int | None) -> str:
+    """Return a count, its thousands apart."""
+    return NOT_KNOWN if value is None else f"{value:,}"
+
+
+def bounds(lost: tuple[int, int] | None) -> str:
+    """Return what was lost, as an interval where unknown outcomes leave one."""
+    if lost is None:
+        return NOT_KNOWN
+    low, high = lost
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
+
+
+def milliseconds(value: float | None) -> str:
+    """Return a duration with three digits at least."""
+    if value is None:
+        return NOT_KNOWN
+    return f"{value:,.1f} ms" if abs(value) < _FEW else f"{value:,.0f} ms"
+
+
+def percent(value: float) -> str:
+    """Return a share; what is neither 0 nor 1 is never rounded to it."""
+    hundredths = 100 * value
+    if 0 < hundredths < 1 or _FEW - 1 < hundredths < _FEW:
+        return f"{hundredths:.1f} %"
+    return f"{hundredths:.0f} %"
+
+
+def share_words(share: Share | None) -> str:
+    """Return in how many trials something was seen, with the bounds of its probability."""
+    if share is None:
+        return NOT_KNOWN
+    return words(share)
+
+
+def estimate_words(estimate: Estimate | None) -> str:
+    """Return a median with its interval, milliseconds."""
+    if estimate is None:
+        return NOT_KNOWN
+    interval = f" ({estimate.interval.low:,.0f} to {estimate.interval.high:,.0f})" if estimate.interval else ""
+    return milliseconds(estimate.median) + interval
+
+
+def plural(number: int, noun: str) -> str:
+    """Return the noun, as that number wants it."""
+    return noun if number == 1 else f"{noun}s"
+
+
+def counted(number: int, noun: str) -> str:
+    """Return `1 cell`, `2 cells`."""
+    return f"{number:,} {plural(number, noun)}"
+
+
+def verdict_sign(judgement: Judgement) -> str:
+    """Return a sign that stands without its colour."""
+    if judgement.verdict is Verdict.NOT_PROMISED:
+        return {True: "!", False: "\N{EN DASH}", None: "?"}[judgement.seen]
+    return {Verdict.HELD: "\N{CHECK MARK}", Verdict.VIOLATED: "\N{MULTIPLICATION X}", Verdict.UNKNOWN: "?"}[judgement.verdict]
+
+
+def verdict_words(judgement: Judgement) -> str:
+    """Return the verdict; of what was not promised, whether it was seen."""
+    if judgement.verdict is Verdict.NOT_PROMISED:
+        return "not promised, " + {True: "seen", False: "not seen", None: "not known"}[judgement.seen]
+    return judgement.verdict.lower()
+
+
+def verdict_class(judgement: Judgement) -> str:
+    """Return the name that the style sheet knows the verdict by."""
+    if judgement.verdict is Verdict.NOT_PROMISED:
+        return "seen" if judgement.seen else "unseen"
+    return judgement.verdict.lower()
