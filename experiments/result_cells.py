@@ -72,6 +72,7 @@ def _over(trials: Sequence[TrialResult]) -> dict[str, Any]:
         "late_trials": sum(bool(trial.generator_late) for trial in trials),
         "loss": _share(trials, lambda trial: trial.lost[0] if trial.lost else None),
         "duplication": _share(trials, lambda trial: trial.duplicates),
+        "reordering": _share(trials, lambda trial: trial.reordered),
         "outage_ms": _estimate(trials, lambda trial: trial.unavailable_ms),
         "ack_p99_ms": _estimate(trials, lambda trial: trial.latency_ms.ack.p99 if trial.latency_ms.ack else None),
     }

@@ -112,6 +112,8 @@ class TrialResult(Frozen):
     latency_ms: Latencies = Latencies()
     latency_by_phase_ms: PhaseLatencies = PhaseLatencies()
     unavailable_ms: float | None = None
+    recovered_before_heal: bool | None = None
+    """Every partition that had stopped took records again before the fault was healed; null without a fault, and with acks=0."""
     throughput_rps: float | None = None
     """Acknowledged inside the load window, a second."""
     offered_rps: float | None = None

@@ -8,6 +8,7 @@ from typing import Any, Final
 from experiments.ledger.measured import QUANTILES, Fate, Phase
 from experiments.ledger.record import Cell, Status, TrialRecord
 from experiments.plan import RefusedCell, TrialSpec
+from experiments.recovery import recovered_before_heal
 from experiments.result_models import Fates, FaultResult, Gap, Latencies, PhaseLatencies, Quantiles, TrialResult
 from experiments.result_rows import ResultRows, Row
 from experiments.sweep_folder import SweepFolder
@@ -78,6 +79,9 @@ def counts(row: Row) -> dict[str, Any]:
         **{name: row[f"{name}_records"] for name in ("attempted", "acked", "rejected", "unknown", "duplicated")},
         "lost": (row["lost_low_records"], row["lost_high_records"]),
         "duplicates": row["duplicate_copies"],
+        "reordered": row.get("reordered_records"),
+        "missed": row.get("missed_records"),
+        "redelivered": row.get("redelivered_reads"),
     }
 
 
@@ -90,6 +94,7 @@ def _values(record: TrialRecord, row: Row, rows: ResultRows) -> dict[str, Any]:
         "latency_ms": _latencies(latency, Phase.ALL),
         "latency_by_phase_ms": PhaseLatencies(**{phase.value: _latencies(latency, phase) for phase in Phase if phase is not Phase.ALL}),
         "unavailable_ms": None if unavailable_ns is None else unavailable_ns / NS_PER_MS,
+        "recovered_before_heal": recovered_before_heal(record.phases, rows.gaps[record.trial_id], record.producer_settings.get("acks", "")),
         "throughput_rps": row["acked_per_s"],
         "offered_rps": row["attempted_per_s"],
         "fates": _fates(rows.fates[record.trial_id]),

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 from pydantic import ValidationError
 
 from experiments.errors import LedgerError
 from experiments.harness import harness_check
+from experiments.judging import named_records, with_judgements
+from experiments.ledger.measured import ANOMALIES, RESULTS
 from experiments.ledger.record import TrialRecord
 from experiments.result_cells import cell_results
 from experiments.result_models import SweepResults
 from experiments.result_rows import ResultRows
+from experiments.result_tables import read_table
 from experiments.result_trials import failed_trial, refused_trial, whole_trial
 from experiments.sweep_folder import SweepFolder
 
@@ -29,6 +33,7 @@ def read_results(sweep: SweepFolder) -> SweepResults:
     trials += [whole_trial(record, rows, added=record.trial_id in added) for record in records.values()]
     trials += [failed_trial(spec, sweep) for spec in plan.trials if spec.trial_id not in records and sweep.failed(spec.trial_id).exists()]
     trials.sort(key=lambda trial: trial.trial_id)
+    harness = harness_check(trials)
     known = {trial.trial_id for trial in trials}
     return SweepResults(
         sweep_id=plan.sweep_id,
@@ -36,11 +41,15 @@ def read_results(sweep: SweepFolder) -> SweepResults:
         question=plan.question,
         seed=plan.seed,
         trials=tuple(trials),
-        cells=tuple(cell_results(plan, trials, rows)),
+        cells=with_judgements(tuple(cell_results(plan, trials, rows)), trials, plan, named_records(_anomalies(sweep)), harness),
         pending=tuple(spec.trial_id for spec in plan.trials if spec.trial_id not in known),
         unmeasured=tuple(sorted(records.keys() - rows.trials.keys())),
-        harness=harness_check(trials),
+        harness=harness,
     )
+
+
+def _anomalies(sweep: SweepFolder) -> pa.Table:
+    return read_table(sweep, "anomalies") if "anomalies" in RESULTS else ANOMALIES.empty_table()
 
 
 def _records(sweep: SweepFolder) -> dict[str, TrialRecord]:
