@@ -1,0 +1,311 @@
+"""What is promised, by hand-written circumstances: one case for every rule of the contract, and what must never turn round."""
+
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from experiments.circumstances import UNLIMITED_RETRIES, Circumstances, Nature, circumstances_of
+from experiments.contract import RULES, Promise, as_markdown, contract, contract_table, deciding
+from experiments.plan import ClusterNeed, FaultRequest, TrialSpec, Workload
+
+CALM = Nature(kind="none")
+CRASH = Nature(kind="leader-crash", kills=1, strikes_leader=True, heals_after_ms=20_000, heals_within_ms=25_000)
+FOLLOWER = CRASH.model_copy(update={"kind": "follower-crash", "strikes_leader": False})
+PAUSE = Nature(kind="leader-pause", stalled=1, stalls_ms=3000, strikes_leader=True, heals_after_ms=3000, heals_within_ms=3000)
+POWER = CRASH.model_copy(update={"kind": "power-loss-all", "kills": 3, "power_loss": True})
+UNKNOWN = Nature(kind="meteorite", known=False, strikes_leader=True)
+
+USUAL = Circumstances(
+    acks="all",
+    idempotent=False,
+    retries=UNLIMITED_RETRIES,
+    max_in_flight=1_000_000,
+    delivery_timeout_ms=30_000,
+    socket_timeout_ms=1000,
+    connection_setup_timeout_ms=30_000,
+    retry_backoff_max_ms=1000,
+    nodes=3,
+    partitions=1,
+    replication_factor=3,
+    min_insync_replicas=2,
+    unclean_election=False,
+    flush_messages=2**63 - 1,
+    compacts=False,
+    retention_ms=604_800_000,
+    retention_bytes=-1,
+    session_timeout_ms=4000,
+    heartbeat_interval_ms=500,
+    replica_lag_ms=30_000,
+    controller_failover_ms=2500,
+    fault=CRASH,
+)
+"""acks=all without idempotence, three replicas of which two must be in the ISR, and a leader that is killed for twenty seconds."""
+
+LOSS, DUPLICATES, ORDER, UP = Promise
+
+CASES: list[tuple[Promise, int, dict[str, Any]]] = [
+    (LOSS, 1, {"acks": "0"}),
+    (LOSS, 2, {"compacts": True}),
+    (LOSS, 3, {"retention_ms": 1000}),
+    (LOSS, 3, {"retention_bytes": 1_000_000}),
+    (LOSS, 4, {"fault": CALM}),
+    (LOSS, 4, {"fault": CALM, "acks": "1", "min_insync_replicas": 1}),
+    (LOSS, 5, {"fault": UNKNOWN}),
+    (LOSS, 6, {"fault": FOLLOWER, "acks": "1"}),
+    (LOSS, 6, {"fault": FOLLOWER, "min_insync_replicas": 1}),
+    (LOSS, 7, {"acks": "1"}),
+    (LOSS, 7, {"acks": "1", "fault": PAUSE}),
+    (LOSS, 8, {"unclean_election": True}),
+    (LOSS, 9, {}),
+    (LOSS, 9, {"fault": PAUSE, "min_insync_replicas": 1}),
+    (LOSS, 9, {"fault": PAUSE, "replication_factor": 1, "acks": "1"}),
+    (LOSS, 9, {"fault": CRASH.model_copy(update={"power_loss": True})}),
+    (LOSS, 10, {"fault": POWER, "flush_messages": 1}),
+    (LOSS, 11, {"fault": POWER}),
+    (LOSS, 11, {"fault": CRASH.model_copy(update={"power_loss": True}), "min_insync_replicas": 1}),
+    (LOSS, 12, {"min_insync_replicas": 1}),
+    (LOSS, 12, {"replication_factor": 1, "min_insync_replicas": 1}),
+    (LOSS, 12, {"replication_factor": 1, "min_insync_replicas": 2, "acks": "1"}),
+    (LOSS, 12, {"fault": PAUSE.model_copy(update={"stalls_ms": 3600}), "min_insync_replicas": 1}),
+    (DUPLICATES, 1, {"fault": UNKNOWN, "idempotent": True}),
+    (DUPLICATES, 2, {"idempotent": True}),
+    (DUPLICATES, 3, {"acks": "0"}),
+    (DUPLICATES, 4, {"retries": 0}),
+    (DUPLICATES, 5, {"fault": CALM}),
+    (DUPLICATES, 6, {}),
+    (DUPLICATES, 6, {"max_in_flight": 1}),
+    (ORDER, 1, {"fault": UNKNOWN, "idempotent": True}),
+    (ORDER, 2, {"idempotent": True}),
+    (ORDER, 3, {"acks": "0", "fault": CALM}),
+    (ORDER, 4, {"acks": "0"}),
+    (ORDER, 5, {"max_in_flight": 1, "fault": PAUSE, "delivery_timeout_ms": 2000}),
+    (ORDER, 5, {"retries": 0, "fault": PAUSE}),
+    (ORDER, 6, {"max_in_flight": 1, "fault": PAUSE}),
+    (ORDER, 6, {"max_in_flight": 1, "fault": PAUSE, "delivery_timeout_ms": 0}),
+    (ORDER, 6, {"max_in_flight": 1, "delivery_timeout_ms": 2000}),
+    (ORDER, 7, {"retries": 0}),
+    (ORDER, 7, {"retries": 0, "fault": PAUSE, "socket_timeout_ms": 60_000}),
+    (ORDER, 8, {}),
+    (ORDER, 8, {"fault": CALM}),
+    (UP, 1, {"fault": CALM}),
+    (UP, 2, {"fault": UNKNOWN}),
+    (UP, 3, {"acks": "0"}),
+    (UP, 4, {"acks": "1", "fault": FOLLOWER}),
+    (UP, 5, {"nodes": 2, "replication_factor": 2, "min_insync_replicas": 1}),
+    (UP, 5, {"fault": CRASH.model_copy(update={"kills": 2}), "replication_factor": 1, "min_insync_replicas": 1}),
+    (UP, 6, {"min_insync_replicas": 3}),
+    (UP, 6, {"replication_factor": 1, "min_insync_replicas": 1}),
+    (UP, 7, {"fault": PAUSE}),
+    (UP, 8, {"fault": CRASH.model_copy(update={"heals_after_ms": 8000})}),
+    (UP, 8, {"fault": PAUSE.model_copy(update={"stalls_ms": 20_000, "heals_after_ms": 20_000})}),
+    (UP, 9, {}),
+    (UP, 9, {"acks": "1", "min_insync_replicas": 3}),
+    (UP, 9, {"fault": CRASH.model_copy(update={"heals_after_ms": 8001})}),
+]
+
+
+def _case(changes: dict[str, Any]) -> Circumstances:
+    return USUAL.model_copy(update=changes)
+
+
+def _promised(circumstances: Circumstances) -> dict[Promise, bool]:
+    return {commitment.promise: commitment.promised for commitment in contract(circumstances)}
+
+
+@pytest.mark.parametrize(("promise", "number", "changes"), CASES)
+def test_each_case_is_decided_by_its_rule(promise: Promise, number: int, changes: dict[str, Any]) -> None:
+    """The rule, counted as in `docs/contract.md`, that a person would name for these circumstances."""
+    assert RULES[promise].index(deciding(promise, _case(changes))) + 1 == number
+
+
+def test_every_rule_has_a_case() -> None:
+    """A rule that nothing reaches would be a promise that nobody gets."""
+    assert {(promise, number) for promise, number, _ in CASES} == {(promise, number) for promise in Promise for number in range(1, len(RULES[promise]) + 1)}
+
+
+def test_every_cell_gets_a_commitment_for_each_promise_in_order() -> None:
+    """Made or not made, with the mechanism and its source."""
+    commitments = contract(USUAL)
+    assert [commitment.promise for commitment in commitments] == list(Promise)
+    assert all(commitment.because and commitment.source for commitment in commitments)
+
+
+def test_a_commitment_holds_the_cells_own_figures() -> None:
+    """The table speaks of properties, the commitment of their values."""
+    up = contract(_case({"fault": CRASH.model_copy(update={"heals_after_ms": 6000})}))[-1]
+    assert up.because.endswith("(healed after 6000 ms; failover takes up to 8000 ms, where the node was the active controller too)")
+
+
+def test_every_source_is_a_page_of_kafka_s_own() -> None:
+    """The documentation or a Kafka Improvement Proposal, and no blog."""
+    owners = ("https://kafka.apache.org/documentation/#", "https://cwiki.apache.org/confluence/display/KAFKA/KIP-")
+    assert all(rule.source.startswith(owners) for _, rule in contract_table())
+
+
+def test_the_document_holds_the_table_that_the_code_is() -> None:
+    """Made by `python -c "from experiments.contract import as_markdown; print(as_markdown())"`."""
+    document = (Path(__file__).parents[2] / "docs" / "contract.md").read_text()
+    assert as_markdown() in document
+
+
+def _spec(**changes: Any) -> TrialSpec:
+    spec = TrialSpec(
+        sweep_id="sweep",
+        trial_id="000-a",
+        experiment="planned",
+        cell={},
+        label="",
+        repeat=0,
+        order=0,
+        seed=0,
+        cluster=ClusterNeed(kafka_version="4.3.1"),
+        replication_factor=3,
+        partitions=1,
+        producer={"acks": "all", "enable.idempotence": "false"},
+        consumer={},
+        topic={"min.insync.replicas": "2"},
+        workload=Workload(rate_records_per_s=1, record_size_bytes=100, duration_s=10, keys=0, producers=1),
+        fault=FaultRequest(kind="none"),
+    )
+    return spec.model_copy(update=changes)
+
+
+def test_a_topic_s_own_setting_counts_before_its_nodes_() -> None:
+    """As Kafka resolves it; a topic without one takes its nodes'."""
+    nodes = ClusterNeed(kafka_version="4.3.1", broker={"min.insync.replicas": "3", "unclean.leader.election.enable": "true", "log.retention.minutes": "5"})
+    own = circumstances_of(_spec(cluster=nodes, topic={"min.insync.replicas": "1", "unclean.leader.election.enable": "false", "retention.ms": "-1"}))
+    theirs = circumstances_of(_spec(cluster=nodes, topic={}))
+    assert (own.min_insync_replicas, own.unclean_election, own.retention_ms) == (1, False, -1)
+    assert (theirs.min_insync_replicas, theirs.unclean_election, theirs.retention_ms) == (3, True, 300_000)
+
+
+def test_a_trial_s_circumstances_hold_the_defaults_that_it_runs_with() -> None:
+    """Those of librdkafka as we pass them, and of our nodes."""
+    usual = circumstances_of(_spec())
+    assert (usual.retries, usual.max_in_flight, usual.delivery_timeout_ms, usual.session_timeout_ms) == (UNLIMITED_RETRIES, 1_000_000, 30_000, 4000)
+    assert (usual.retention_bytes, usual.compacts, usual.flush_messages) == (-1, False, 2**63 - 1)
+
+
+@pytest.mark.parametrize(
+    ("producer", "acks", "idempotent"),
+    [({"acks": "-1"}, "all", False), ({"enable.idempotence": "true"}, "all", True), ({"transactional.id": "t"}, "all", True), ({"acks": "0"}, "0", False)],
+)
+def test_one_setting_under_several_names_is_one_circumstance(producer: dict[str, str], acks: str, *, idempotent: bool) -> None:
+    """acks=-1 is acks=all, and a transactional producer is an idempotent one."""
+    found = circumstances_of(_spec(producer=producer))
+    assert (found.acks, found.idempotent) == (acks, idempotent)
+
+
+@pytest.mark.parametrize(
+    ("fault", "nature"),
+    [
+        (FaultRequest(kind="none"), CALM),
+        (
+            FaultRequest(kind="leader-crash", parameters={"restart_after_s": 6.0, "patience_s": 4.0}),
+            Nature(kind="leader-crash", kills=1, strikes_leader=True, heals_after_ms=6000, heals_within_ms=10_000),
+        ),
+        (
+            FaultRequest(kind="leader-crash-behind", parameters={"behind_s": 0.5, "restart_after_s": 6.0, "patience_s": 4.0}),
+            Nature(kind="leader-crash-behind", kills=1, stalled=2, stalls_ms=500, strikes_leader=True, heals_after_ms=6000, heals_within_ms=10_500),
+        ),
+        (
+            FaultRequest(kind="leader-pause", parameters={"pause_s": 3.0}),
+            Nature(kind="leader-pause", stalled=1, stalls_ms=3000, strikes_leader=True, heals_after_ms=3000, heals_within_ms=3000),
+        ),
+        (
+            FaultRequest(kind="power-loss", parameters={"any": 1}),
+            Nature(kind="power-loss", known=False, strikes_leader=True),
+        ),
+    ],
+)
+def test_a_fault_s_nature_is_read_off_its_parameters(fault: FaultRequest, nature: Nature) -> None:
+    """A kind that nothing is known of may do anything."""
+    assert circumstances_of(_spec(fault=fault)).fault == nature
+
+
+@pytest.mark.parametrize(("partitions", "strikes"), [(1, False), (6, True)])
+def test_a_follower_of_one_partition_may_lead_another(partitions: int, *, strikes: bool) -> None:
+    """With a single partition it leads none, and its death takes no leader."""
+    assert circumstances_of(_spec(partitions=partitions, fault=FaultRequest(kind="follower-crash"))).fault.strikes_leader is strikes
+
+
+def test_followers_that_stand_still_for_longer_than_their_session_count_as_dead() -> None:
+    """Kafka's word for alive is that the heartbeats come; the ISR may be the leader alone when it is killed."""
+    short = circumstances_of(_spec(fault=FaultRequest(kind="leader-crash-behind", parameters={"behind_s": 0.5})))
+    long = circumstances_of(_spec(fault=FaultRequest(kind="leader-crash-behind", parameters={"behind_s": 5.0})))
+    assert (short.gone, long.gone) == (1, 3)
+    assert (_promised(short)[LOSS], _promised(long)[LOSS]) == (True, False)
+
+
+natures = st.builds(
+    Nature,
+    kind=st.just("any"),
+    known=st.booleans(),
+    kills=st.integers(0, 3),
+    power_loss=st.booleans(),
+    stalled=st.integers(0, 2),
+    stalls_ms=st.sampled_from([0, 500, 3000, 10_000]),
+    strikes_leader=st.booleans(),
+    heals_after_ms=st.sampled_from([1000, 9000, 90_000]),
+    heals_within_ms=st.sampled_from([9000, 90_000]),
+)
+cells = st.builds(
+    lambda changes: USUAL.model_copy(update=changes),
+    st.fixed_dictionaries(
+        {
+            "acks": st.sampled_from(["0", "1", "all"]),
+            "idempotent": st.booleans(),
+            "retries": st.sampled_from([0, 3, UNLIMITED_RETRIES]),
+            "max_in_flight": st.sampled_from([1, 5, 1_000_000]),
+            "replication_factor": st.integers(1, 3),
+            "min_insync_replicas": st.integers(1, 3),
+            "unclean_election": st.booleans(),
+            "flush_messages": st.sampled_from([1, 2**63 - 1]),
+            "fault": st.one_of(st.just(CALM), natures),
+        }
+    ),
+)
+
+
+def _never_less(weaker: Circumstances, stronger: Circumstances, *promises: Promise) -> None:
+    before, after = _promised(weaker), _promised(stronger)
+    assert all(after[promise] for promise in promises if before[promise])
+
+
+@given(cells)
+def test_idempotence_takes_no_promise_away(cell: Circumstances) -> None:
+    """It costs latency at the most."""
+    _never_less(cell.model_copy(update={"idempotent": False}), cell.model_copy(update={"idempotent": True}), *Promise)
+
+
+@given(cells)
+def test_waiting_for_more_replicas_never_promises_less_durability(cell: Circumstances) -> None:
+    """With acks 0, 1, all, and a higher min.insync.replicas: each is at least as safe as the one before."""
+    by_acks = [cell.model_copy(update={"acks": acks}) for acks in ("0", "1", "all")]
+    by_isr = [cell.model_copy(update={"acks": "all", "min_insync_replicas": least}) for least in (1, 2, 3)]
+    for weaker, stronger in [*pairwise(by_acks), *pairwise(by_isr)]:
+        _never_less(weaker, stronger, LOSS)
+
+
+@given(cells, st.integers(1, 2))
+def test_a_harder_blow_never_promises_more(cell: Circumstances, more: int) -> None:
+    """More nodes killed at once, and with their disks' caches."""
+    if cell.fault.kind != "none":
+        harder = cell.fault.model_copy(update={"kills": cell.fault.kills + more, "power_loss": True})
+        _never_less(cell.model_copy(update={"fault": harder}), cell, LOSS)
+
+
+@given(cells)
+def test_nothing_is_promised_under_a_fault_of_which_nothing_is_known(cell: Circumstances) -> None:
+    """It may do anything."""
+    assert not any(_promised(cell.model_copy(update={"fault": UNKNOWN})).values())
+
+
+@given(cells)
+def test_without_acknowledgement_no_record_is_promised_to_stay(cell: Circumstances) -> None:
+    """acks=0, whatever else is set."""
+    assert not _promised(cell.model_copy(update={"acks": "0"}))[LOSS]
