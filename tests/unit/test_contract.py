@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiments.circumstances import UNLIMITED_RETRIES, Circumstances, Nature, circumstances_of
+from experiments.circumstances import UNLIMITED_RETRIES, Circumstances, Nature
 from experiments.contract import RULES, Promise, as_markdown, contract, contract_table, deciding
-from experiments.plan import ClusterNeed, FaultRequest, TrialSpec, Workload
 
 CALM = Nature(kind="none")
 CRASH = Nature(kind="leader-crash", kills=1, strikes_leader=True, heals_after_ms=20_000, heals_within_ms=25_000)
@@ -150,95 +149,6 @@ def test_the_document_holds_the_table_that_the_code_is() -> None:
     """Made by `python -c "from experiments.contract import as_markdown; print(as_markdown())"`."""
     document = (Path(__file__).parents[2] / "docs" / "contract.md").read_text()
     assert as_markdown() in document
-
-
-def _spec(**changes: Any) -> TrialSpec:
-    spec = TrialSpec(
-        sweep_id="sweep",
-        trial_id="000-a",
-        experiment="planned",
-        cell={},
-        label="",
-        repeat=0,
-        order=0,
-        seed=0,
-        cluster=ClusterNeed(kafka_version="4.3.1"),
-        replication_factor=3,
-        partitions=1,
-        producer={"acks": "all", "enable.idempotence": "false"},
-        consumer={},
-        topic={"min.insync.replicas": "2"},
-        workload=Workload(rate_records_per_s=1, record_size_bytes=100, duration_s=10, keys=0, producers=1),
-        fault=FaultRequest(kind="none"),
-    )
-    return spec.model_copy(update=changes)
-
-
-def test_a_topic_s_own_setting_counts_before_its_nodes_() -> None:
-    """As Kafka resolves it; a topic without one takes its nodes'."""
-    nodes = ClusterNeed(kafka_version="4.3.1", broker={"min.insync.replicas": "3", "unclean.leader.election.enable": "true", "log.retention.minutes": "5"})
-    own = circumstances_of(_spec(cluster=nodes, topic={"min.insync.replicas": "1", "unclean.leader.election.enable": "false", "retention.ms": "-1"}))
-    theirs = circumstances_of(_spec(cluster=nodes, topic={}))
-    assert (own.min_insync_replicas, own.unclean_election, own.retention_ms) == (1, False, -1)
-    assert (theirs.min_insync_replicas, theirs.unclean_election, theirs.retention_ms) == (3, True, 300_000)
-
-
-def test_a_trial_s_circumstances_hold_the_defaults_that_it_runs_with() -> None:
-    """Those of librdkafka as we pass them, and of our nodes."""
-    usual = circumstances_of(_spec())
-    assert (usual.retries, usual.max_in_flight, usual.delivery_timeout_ms, usual.session_timeout_ms) == (UNLIMITED_RETRIES, 1_000_000, 30_000, 4000)
-    assert (usual.retention_bytes, usual.compacts, usual.flush_messages) == (-1, False, 2**63 - 1)
-
-
-@pytest.mark.parametrize(
-    ("producer", "acks", "idempotent"),
-    [({"acks": "-1"}, "all", False), ({"enable.idempotence": "true"}, "all", True), ({"transactional.id": "t"}, "all", True), ({"acks": "0"}, "0", False)],
-)
-def test_one_setting_under_several_names_is_one_circumstance(producer: dict[str, str], acks: str, *, idempotent: bool) -> None:
-    """acks=-1 is acks=all, and a transactional producer is an idempotent one."""
-    found = circumstances_of(_spec(producer=producer))
-    assert (found.acks, found.idempotent) == (acks, idempotent)
-
-
-@pytest.mark.parametrize(
-    ("fault", "nature"),
-    [
-        (FaultRequest(kind="none"), CALM),
-        (
-            FaultRequest(kind="leader-crash", parameters={"restart_after_s": 6.0, "patience_s": 4.0}),
-            Nature(kind="leader-crash", kills=1, strikes_leader=True, heals_after_ms=6000, heals_within_ms=10_000),
-        ),
-        (
-            FaultRequest(kind="leader-crash-behind", parameters={"behind_s": 0.5, "restart_after_s": 6.0, "patience_s": 4.0}),
-            Nature(kind="leader-crash-behind", kills=1, stalled=2, stalls_ms=500, strikes_leader=True, heals_after_ms=6000, heals_within_ms=10_500),
-        ),
-        (
-            FaultRequest(kind="leader-pause", parameters={"pause_s": 3.0}),
-            Nature(kind="leader-pause", stalled=1, stalls_ms=3000, strikes_leader=True, heals_after_ms=3000, heals_within_ms=3000),
-        ),
-        (
-            FaultRequest(kind="power-loss", parameters={"any": 1}),
-            Nature(kind="power-loss", known=False, strikes_leader=True),
-        ),
-    ],
-)
-def test_a_fault_s_nature_is_read_off_its_parameters(fault: FaultRequest, nature: Nature) -> None:
-    """A kind that nothing is known of may do anything."""
-    assert circumstances_of(_spec(fault=fault)).fault == nature
-
-
-@pytest.mark.parametrize(("partitions", "strikes"), [(1, False), (6, True)])
-def test_a_follower_of_one_partition_may_lead_another(partitions: int, *, strikes: bool) -> None:
-    """With a single partition it leads none, and its death takes no leader."""
-    assert circumstances_of(_spec(partitions=partitions, fault=FaultRequest(kind="follower-crash"))).fault.strikes_leader is strikes
-
-
-def test_followers_that_stand_still_for_longer_than_their_session_count_as_dead() -> None:
-    """Kafka's word for alive is that the heartbeats come; the ISR may be the leader alone when it is killed."""
-    short = circumstances_of(_spec(fault=FaultRequest(kind="leader-crash-behind", parameters={"behind_s": 0.5})))
-    long = circumstances_of(_spec(fault=FaultRequest(kind="leader-crash-behind", parameters={"behind_s": 5.0})))
-    assert (short.gone, long.gone) == (1, 3)
-    assert (_promised(short)[LOSS], _promised(long)[LOSS]) == (True, False)
 
 
 natures = st.builds(
