@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,10 +11,12 @@ from typing import Final
 import pyarrow as pa
 
 from experiments.clients import admin
+from experiments.clients.client_log import read_client_log, timed_out_requests
 from experiments.clients.producer import ProducerJob, ProducerProcess, attempts_table
 from experiments.clients.reader import Ending, ReaderJob, ReaderProcess, read_log, reads_table
 from experiments.clients.settings import delivery_timeout_ms
 from experiments.clock import monotonic_s, now_ns
+from experiments.journal import Event
 from experiments.ledger.record import ProducerSummary
 from experiments.ledger.schema import EPOCHS
 from experiments.plan import TrialSpec
@@ -29,7 +30,6 @@ FLOW_TIMEOUT_S: Final = 10.0
 SETTLE_MARGIN_S: Final = 20.0
 READ_TIMEOUT_S: Final = 120.0
 READABLE_TIMEOUT_S: Final = 30.0
-_TIMED_OUT: Final = re.compile(r"Timed out (\d+) in-flight")
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,8 @@ class Measured:
     producers: tuple[ProducerSummary, ...]
     end_offsets: dict[int, int]
     log: pa.Table
+    epochs: pa.Table
+    """Each replica's leader-epoch checkpoint, when the log had been read."""
     reader: Ending
     """How far the reader along came: that it did not come to the end is a finding."""
 
@@ -62,7 +64,7 @@ class Bench:
         Raises:
             HarnessError: the topic or a client could not be made ready.
         """
-        topic = f"trial-{spec.trial_id}"
+        topic = topic_of(spec)
         folder = folder / "clients"
         folder.mkdir()
         servers = cluster.bootstrap_servers
@@ -111,9 +113,17 @@ class Bench:
         return tuple(producer.wait_done(patience_s) for producer in self.producers)
 
     def timed_out_requests(self) -> int:
-        """Count the requests that librdkafka gave up waiting for, by its own log: `Timed out 50 in-flight, ...`."""
-        logs = (producer.job.log.read_text(errors="replace") for producer in self.producers if producer.job.log.exists())
-        return sum(int(count) for log in logs for count in _TIMED_OUT.findall(log))
+        """Count the requests that the producers' librdkafka gave up waiting for, by its own log."""
+        return sum(map(timed_out_requests, self._told(self.producers, "producer")))
+
+    def client_events(self) -> Iterator[Event]:
+        """Give what the clients' own logs tell so far; see `client_log`."""
+        yield from self._told(self.producers, "producer")
+        yield from self._told((self.reader,), "reader")
+
+    def _told(self, clients: Iterable[ProducerProcess | ReaderProcess], role: str) -> Iterator[Event]:
+        for number, client in enumerate(clients):
+            yield from read_client_log(client.job.log.read_text(errors="replace"), f"{role} {number}", self.topic)
 
     def read_to_the_end(self, producers: tuple[ProducerSummary, ...]) -> Measured:
         """Fix the end offsets, let the reader along get there, and read the whole log.
@@ -123,7 +133,12 @@ class Bench:
         """
         ends = self._wait_until_all_is_readable()
         log = read_log(self.cluster.bootstrap_servers, self.topic, ends, self.token, self.spec.consumer, READ_TIMEOUT_S)
-        return Measured(producers, ends, log, self.reader.finish(ends, READ_TIMEOUT_S))
+        return Measured(producers, ends, log, self._epochs(), self.reader.finish(ends, READ_TIMEOUT_S))
+
+    def _epochs(self) -> pa.Table:
+        told = self.cluster.leader_epochs(self.topic)
+        columns = [[epoch.node_id for epoch in told], [epoch.partition for epoch in told], [epoch.leader_epoch for epoch in told]]
+        return pa.table([*columns, [epoch.start_offset for epoch in told]], schema=EPOCHS)
 
     def _wait_until_all_is_readable(self) -> dict[int, int]:
         """Return the end offsets once consumers may read all that the leaders have.
@@ -147,10 +162,15 @@ class Bench:
     def tables(self, measured: Measured) -> dict[str, pa.Table]:
         """Return the ledger's tables, the events apart."""
         attempts = pa.concat_tables([attempts_table(producer.job) for producer in self.producers])
-        tables = {"attempts": attempts, "log": measured.log, "reads": reads_table(self.reader.job), "epochs": EPOCHS.empty_table()}
+        tables = {"attempts": attempts, "log": measured.log, "reads": reads_table(self.reader.job), "epochs": measured.epochs}
         for mapping in (*(producer.job.ledger for producer in self.producers), self.reader.job.reads):
             mapping.unlink()  # the tables hold all of it, in a tenth of the room
         return tables
+
+
+def topic_of(spec: TrialSpec) -> str:
+    """Return the name of the trial's own topic."""
+    return f"trial-{spec.trial_id}"
 
 
 def _producer_jobs(spec: TrialSpec, servers: str, topic: str, token: int, folder: Path) -> Iterator[ProducerJob]:

@@ -21,6 +21,11 @@ def anchor_ns() -> int:
     return _ANCHOR_NS
 
 
+def ahead_of_wall_ns() -> int:
+    """How far `now_ns` is before the wall clock: 0, plus what that was stepped or slewed since this process made its anchor."""
+    return now_ns() - time.time_ns()
+
+
 def monotonic_s(epoch_ns: int) -> float:
     """Return the moment of the monotonic clock, in seconds, that an epoch time stands for."""
     return (epoch_ns - _ANCHOR_NS) / 1e9

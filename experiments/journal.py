@@ -36,13 +36,14 @@ class Journal:
 
     def note(self, kind: str, detail: str = "", *, node: int | None = None, partition: int | None = None, at_ns: int | None = None) -> Event:
         """Write an event down, now unless a time is given."""
-        return self.keep(Event(now_ns() if at_ns is None else at_ns, kind, node=node, partition=partition, detail=detail))
-
-    def keep(self, event: Event) -> Event:
-        """Write down an event that others tell of: a broker's log, a client's, the watcher."""
-        with self._lock:
-            self._events.append(event)
+        event = Event(now_ns() if at_ns is None else at_ns, kind, node=node, partition=partition, detail=detail)
+        self.keep(event)
         return event
+
+    def keep(self, *events: Event) -> None:
+        """Write down what others tell of: a broker's log, a client's, the watcher."""
+        with self._lock:
+            self._events += events
 
     def events(self, *kinds: str) -> tuple[Event, ...]:
         """Return all events, or those of some kinds, by time."""

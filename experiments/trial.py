@@ -5,20 +5,22 @@ from __future__ import annotations
 import secrets
 import shutil
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from experiments.bench import Bench, Measured
+from experiments.bench import Bench, Measured, topic_of
 from experiments.errors import TrialFailed
 from experiments.faults import FAULTS, Scene
 from experiments.faults.observing import with_timeouts
+from experiments.faults.telling import course_of
 from experiments.journal import Journal
 from experiments.ledger.record import FaultEvidence, Phases, ProducerSummary, Status, TrialRecord
 from experiments.ledger.seal import seal
 from experiments.plan import TrialSpec
 from experiments.stages import Stages
 from experiments.sweep_folder import SweepFolder
+from experiments.testimony import Hearing
 from experiments.watching import Watch
 from infra.cluster import Cluster
 from infra.home import Home
@@ -70,15 +72,19 @@ class _Trial:
         with ExitStack() as clients:
             with stages("prepare", "making the topic, starting the clients"):
                 self.cluster.wait_until_whole(WHOLE_TIMEOUT_S)
+                hearing = Hearing.begin(self.cluster, topic_of(self.spec))
                 bench = clients.enter_context(Bench.prepared(self.spec, self.cluster, self.partial, secrets.randbits(63)))
             with Watch(self.cluster, bench.topic, journal):
                 course = self._course(bench, journal, stages)
             with stages("read", "reading the log"):
                 measured = bench.read_to_the_end(course.producers)
                 journal.note("reader", measured.reader.model_dump_json())
+            with stages("hear", "reading what brokers and clients logged"):
+                journal.keep(*hearing.broker_events(), *bench.client_events())
+                evidence = self._evidence(course.evidence, bench, journal)
             with stages("write", "writing the ledger"):
                 tables = {**bench.tables(measured), "events": journal.table()}
-        record = self._record(bench, measured, course, stages)
+        record = self._record(bench, measured, replace(course, evidence=evidence), stages)
         seal(self.partial, self.sweep.trial(self.spec.trial_id), record, tables)
         return record
 
@@ -96,7 +102,6 @@ class _Trial:
         with stages("heal", "waiting for the full ISR"):
             self.cluster.wait_until_whole(WHOLE_TIMEOUT_S)
             whole = journal.note("whole")
-        evidence = with_timeouts(evidence, bench.timed_out_requests(), self.spec.producer["acks"])
         return _Course(evidence, producers, self._phases(journal, load_begin_ns, settled.at_ns, whole.at_ns))
 
     def _strike(self, bench: Bench, load_begin_ns: int, journal: Journal) -> FaultEvidence:
@@ -105,12 +110,19 @@ class _Trial:
         scene = Scene(self.cluster, bench.topic, load_begin_ns, journal, client_timeout_s)
         return fault.strike(scene, fault.parameters.model_validate(self.spec.fault.parameters))
 
+    def _evidence(self, struck: FaultEvidence, bench: Bench, journal: Journal) -> FaultEvidence:
+        """Complete the fault's own evidence by what was asked for, and by what the clients and the brokers told of its course."""
+        judged = with_timeouts(struck, bench.timed_out_requests(), self.spec.producer["acks"])
+        told = (*judged.evidence, *course_of(journal.events()))
+        return judged.model_copy(update={"parameters": self.spec.fault.parameters, "evidence": told})
+
     def _phases(self, journal: Journal, load_begin_ns: int, settled_ns: int, whole_ns: int) -> Phases:
-        begins, ends = journal.events("fault_begin"), journal.events("fault_end")
+        begins, bites, ends = journal.events("fault_begin"), journal.events("fault_bit"), journal.events("fault_end")
         return Phases(
             load_begin_ns=load_begin_ns,
             load_end_ns=load_begin_ns + round(self.spec.workload.duration_s * 1e9),
             fault_begin_ns=begins[0].at_ns if begins else None,
+            fault_bit_ns=bites[0].at_ns if bites else None,
             fault_end_ns=ends[-1].at_ns if ends else None,
             settled_ns=settled_ns,
             whole_ns=whole_ns,

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
 
+from infra.broker_log import BrokerLine
+
 NodeState = Literal["running", "paused", "stopped"]
 
 
@@ -61,6 +63,16 @@ class ClusterState:
         return tuple(sorted((p for p in self.partitions if p.topic == topic), key=lambda p: p.partition))
 
 
+@dataclass(frozen=True)
+class LeaderEpoch:
+    """A line of a replica's `leader-epoch-checkpoint`: from which offset on its log is of that leader's epoch."""
+
+    node_id: int
+    partition: int
+    leader_epoch: int
+    start_offset: int
+
+
 class Cluster(Protocol):
     """A running cluster that trials use. Signals go through its supervisor, never past it."""
 
@@ -91,6 +103,15 @@ class Cluster(Protocol):
 
     def log_end_offsets(self, topic: str) -> dict[int, int]:
         """The end of each partition's log as its leader has it, readable or not; a partition that no running node leads is left out."""
+
+    def leader_epochs(self, topic: str) -> tuple[LeaderEpoch, ...]:
+        """What each replica's `leader-epoch-checkpoint` says now."""
+
+    def log_sizes(self) -> Mapping[int, int]:
+        """How long each node's own log (of what it does, not of records) is now, bytes."""
+
+    def told_since(self, log_sizes: Mapping[int, int], topic: str) -> tuple[BrokerLine, ...]:
+        """What the nodes' own logs tell from there on of brokers, and of the topic's partitions."""
 
     def wait_until_whole(self, timeout_s: float = 60.0) -> ClusterState:
         """Return once every node runs and is registered and every partition of every topic has its full ISR."""

@@ -13,6 +13,8 @@ from typing import Final
 from infra.errors import InputError
 
 LOOPBACK: Final = "127.0.0.1"
+DATA: Final = "data"
+"""The log folder, relative to the node's own."""
 
 _FAILOVER: Final = {
     "broker.heartbeat.interval.ms": "500",  # a quarter of the default, to be noticed sooner
@@ -82,7 +84,7 @@ def own_properties(node: NodeAddress, nodes: Sequence[NodeAddress]) -> dict[str,
         "listener.security.protocol.map": ",".join(f"{name}:PLAINTEXT" for name in listeners),
         "inter.broker.listener.name": "REPLICATION",
         "controller.listener.names": "CONTROLLER",
-        "log.dirs": "data",
+        "log.dirs": DATA,
     }
 
 

@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 import subprocess
-import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from infra import views
+from infra.broker_log import BrokerLine, read_broker_log
 from infra.brokers import broker_launch
 from infra.cleaning import remove_processes
-from infra.cluster import ClusterSpec, ClusterState, NodeStatus
-from infra.errors import HarnessError, InputError, NodeFailed, SupervisorError, WaitTimeout
+from infra.cluster import ClusterSpec, ClusterState, LeaderEpoch, NodeStatus
+from infra.errors import SupervisorError, WaitTimeout
 from infra.formatted import new_uuid
 from infra.handle import Handle, Holder, Launch, read_handle
-from infra.kraft import LOOPBACK, shared_properties
-from infra.last_words import last_words
+from infra.kraft import DATA, LOOPBACK, shared_properties
+from infra.leader_epochs import leader_epochs_in
 from infra.node import LOG, node_folder
 from infra.process import ProcessIdentity
 from infra.protocol import NodeReport, Request, Verb, ask
+from infra.supervising import await_supervisor, new_folder, raise_for_dead, start_supervisor
 from infra.waiting import wait_until
 
-_SUPERVISOR_LOG: Final = "supervisor.log"
-_SUPERVISOR_START_TIMEOUT_S: Final = 30.0
 _PROVISION_TIMEOUT_S: Final = 120.0
 _END_TIMEOUT_S: Final = 30.0
 _ANSWER_TIMEOUT_S: Final = 1.0
@@ -122,6 +121,22 @@ class LocalCluster:
         awaiting = f"{self._folder.name} to be whole"
         return wait_until(look, awaiting=awaiting, timeout_s=timeout_s, every_s=_LOOK_EVERY_S, seen=lambda: lacking)
 
+    def leader_epochs(self, topic: str) -> tuple[LeaderEpoch, ...]:
+        """What each replica's `leader-epoch-checkpoint` says now; see `infra.leader_epochs`.
+
+        Raises:
+            HarnessError: one of them cannot be read.
+        """
+        return tuple(told for node in self.node_ids() for told in leader_epochs_in(node_folder(self._folder, node) / DATA, node, topic))
+
+    def log_sizes(self) -> dict[int, int]:
+        """How long each node's own log is now, bytes; what is written later stands behind."""
+        return {node: self.node_log(node).stat().st_size for node in self.node_ids()}
+
+    def told_since(self, log_sizes: Mapping[int, int], topic: str) -> tuple[BrokerLine, ...]:
+        """What the nodes' own logs tell from there on; see `infra.broker_log`."""
+        return tuple(line for node, size in log_sizes.items() for line in read_broker_log(_text_from(self.node_log(node), size), node, topic))
+
     def kill(self, node_id: int) -> NodeStatus:
         """SIGKILL; returns, once the process is gone, what it was.
 
@@ -198,7 +213,7 @@ class LocalCluster:
     def _look_at_all(self) -> tuple[ClusterState | None, str]:
         """Return the state of a whole cluster, or `None` and what it lacks."""
         reports = self._reports()
-        self._raise_for_dead(reports)
+        raise_for_dead(self._folder, reports)
         nodes = [report.status for report in reports]
         quorum = views.active_controller(nodes, _ANSWER_TIMEOUT_S)
         seen = {node.node_id: views.ask_broker(node, None, _ANSWER_TIMEOUT_S) for node in nodes if node.state == "running"} if quorum else {}
@@ -207,11 +222,11 @@ class LocalCluster:
         view = seen.get(quorum.leader) if quorum else None
         return (views.cluster_state(view, quorum), "") if view and not lacking else (None, lacking or "the active controller's broker does not answer")
 
-    def _raise_for_dead(self, reports: Sequence[NodeReport]) -> None:
-        for report in reports:
-            if report.died_unasked:
-                node_id = report.status.node_id
-                raise NodeFailed(f"node {node_id} ended by itself with status {report.exit_status}; its log ends:\n{last_words(self.node_log(node_id))}")
+
+def _text_from(path: Path, begin_bytes: int) -> str:
+    with path.open("rb") as log:
+        log.seek(begin_bytes)
+        return log.read().decode(errors="replace")
 
 
 def provision(clusters: Path, cache: Path, name: str, spec: ClusterSpec, holder_grace_s: float = 0) -> LocalCluster:
@@ -235,13 +250,13 @@ def provision(clusters: Path, cache: Path, name: str, spec: ClusterSpec, holder_
 
 def provision_with(clusters: Path, name: str, spec: ClusterSpec, launch: Launch, holder_grace_s: float = 0) -> LocalCluster:
     """Make a cluster whose nodes are started in a given way; as `provision` otherwise."""
-    folder = _new_folder(clusters, name)
+    folder = new_folder(clusters, name)
     holder = Holder(ProcessIdentity.own(), holder_grace_s)
     handle = Handle(name, new_uuid(), spec, launch, shared_properties(spec.nodes, spec.broker), (holder,))
     handle.write(folder)
-    supervisor = _start_supervisor(folder)
+    supervisor = start_supervisor(folder)
     try:
-        cluster = LocalCluster(folder, _await_supervisor(folder, supervisor), supervisor)
+        cluster = LocalCluster(folder, await_supervisor(folder, supervisor), supervisor)
         cluster.wait_until_whole(_PROVISION_TIMEOUT_S)
     except BaseException:
         LocalCluster(folder, handle, supervisor).destroy()
@@ -268,32 +283,3 @@ def destroy(folder: Path) -> None:
         SupervisorError: there is no cluster's handle.
     """
     LocalCluster(folder, read_handle(folder)).destroy()
-
-
-def _new_folder(clusters: Path, name: str) -> Path:
-    folder = clusters / name
-    try:
-        folder.mkdir(parents=True, mode=0o700)
-    except FileExistsError as error:
-        raise InputError(f"there is a cluster folder {folder} already: `ackbench clean` removes what was left behind") from error
-    return folder.resolve()
-
-
-def _start_supervisor(folder: Path) -> subprocess.Popen[bytes]:
-    """Detached: a session of its own, so that neither Ctrl-C nor a killed process group reaches it."""
-    with (folder / _SUPERVISOR_LOG).open("wb") as log:
-        command = [sys.executable, "-m", "infra.supervisor", str(folder)]
-        return subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True)
-
-
-def _await_supervisor(folder: Path, supervisor: subprocess.Popen[bytes]) -> Handle:
-    def answered() -> bool:
-        if supervisor.poll() is not None:
-            raise SupervisorError(f"the supervisor of {folder.name} ended with status {supervisor.returncode}: {last_words(folder / _SUPERVISOR_LOG)}")
-        try:
-            return bool(ask(folder, Request("status")).nodes)
-        except HarnessError:
-            return False
-
-    wait_until(answered, awaiting=f"the supervisor of {folder.name}", timeout_s=_SUPERVISOR_START_TIMEOUT_S, every_s=0.02)
-    return read_handle(folder)

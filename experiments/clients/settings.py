@@ -48,6 +48,11 @@ _BOTH: Final[dict[str, str]] = {
     "enable.metrics.push": "false",
 }
 
+_TELLING: Final[dict[str, str]] = {
+    # The client's log then tells when it was told of a leader: a few hundred lines a trial (`client_log`; librdkafka: none).
+    "debug": "topic",
+}
+
 _PRODUCER: Final[dict[str, str]] = {
     "acks": "all",
     "enable.idempotence": "false",
@@ -104,7 +109,7 @@ def producer_settings(overrides: Mapping[str, str]) -> dict[str, str]:
         InputError: two names of one property say different things.
     """
     wanted = resolved(overrides)
-    settings = {**_BOTH, **_PRODUCER, **wanted}
+    settings = {**_BOTH, **_TELLING, **_PRODUCER, **wanted}
     if "max.in.flight.requests.per.connection" not in wanted and settings["enable.idempotence"].lower() in _TRUE:
         settings["max.in.flight.requests.per.connection"] = IDEMPOTENT_IN_FLIGHT
     return settings
@@ -119,7 +124,7 @@ def consumer_settings(overrides: Mapping[str, str]) -> dict[str, str]:
     Raises:
         InputError: two names of one property say different things.
     """
-    return {**_BOTH, **_CONSUMER, **resolved(overrides)}
+    return {**_BOTH, **_TELLING, **_CONSUMER, **resolved(overrides)}
 
 
 def admin_settings() -> dict[str, str]:

@@ -35,9 +35,11 @@ def with_timeouts(evidence: FaultEvidence, timed_out_requests: int, acks: str) -
     """
     if evidence.kind != "leader-pause":
         return evidence
-    told = f"{timed_out_requests} requests timed out at the client" if acks != "0" else "acks=0 waits for no answer, so no request can time out"
-    bit = evidence.bit and (acks == "0" or timed_out_requests > 0)
-    return evidence.model_copy(update={"bit": bit, "evidence": (*evidence.evidence, told)})
+    if acks == "0":
+        return evidence.model_copy(update={"evidence": (*evidence.evidence, "acks=0 waits for no answer, so no request can time out")})
+    if timed_out_requests == 0:
+        return evidence.model_copy(update={"bit": False, "evidence": (*evidence.evidence, "no request timed out at the client")})
+    return evidence
 
 
 def _seen(scene: Scene, kind: str, partition: int | None = OBSERVED_PARTITION) -> list[Event]:

@@ -12,6 +12,7 @@ from standins.records import a_record, no_rows
 from experiments.bench import Measured
 from experiments.clients.reader import Ending
 from experiments.clock import now_ns
+from experiments.journal import Event
 from experiments.ledger.record import ProducerSummary
 
 
@@ -23,6 +24,7 @@ class MemoryBench:
     error: type[BaseException] = RuntimeError
     topic: str = "trial"
     token: int = 99
+    events: tuple[Event, ...] = ()
     told: list[str] = field(default_factory=list)
 
     @contextmanager
@@ -53,6 +55,10 @@ class MemoryBench:
         self._tell("settled")
         return a_record().producers
 
+    def client_events(self) -> tuple[Event, ...]:
+        """What the test says that the clients logged."""
+        return self.events
+
     def timed_out_requests(self) -> int:
         """None timed out."""
         return 0
@@ -60,7 +66,7 @@ class MemoryBench:
     def read_to_the_end(self, producers: tuple[ProducerSummary, ...]) -> Measured:
         """Read nothing."""
         self._tell("read")
-        return Measured(producers, {0: 0}, no_rows()["log"], Ending(records=0, at_end=True, where=""))
+        return Measured(producers, {0: 0}, no_rows()["log"], no_rows()["epochs"], Ending(records=0, at_end=True, where=""))
 
     def tables(self, measured: Measured) -> dict[str, pa.Table]:
         """Return empty tables."""

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from infra.cluster import ClusterSpec, ClusterState, NodeState, NodeStatus, PartitionState
+from infra.broker_log import BrokerLine
+from infra.cluster import ClusterSpec, ClusterState, LeaderEpoch, NodeState, NodeStatus, PartitionState
 
 
 @dataclass
@@ -24,6 +25,7 @@ class MemoryCluster:
     signals: list[tuple[str, int]] = field(default_factory=list)
     states: dict[int, NodeState] = field(default_factory=lambda: dict.fromkeys((1, 2, 3), "running"))
     refuses_start: bool = False
+    lines: tuple[BrokerLine, ...] = ()
 
     bootstrap_servers: str = "127.0.0.1:1"
 
@@ -53,6 +55,20 @@ class MemoryCluster:
         """Logs in memory are empty."""
         del topic
         return dict.fromkeys(range(self.partitions), 0)
+
+    def leader_epochs(self, topic: str) -> tuple[LeaderEpoch, ...]:
+        """The first leader's, from the begin of its empty log."""
+        del topic
+        return (LeaderEpoch(self.replicas[0], 0, 0, 0),)
+
+    def log_sizes(self) -> Mapping[int, int]:
+        """Nodes in memory write nothing."""
+        return dict.fromkeys(self.states, 0)
+
+    def told_since(self, log_sizes: Mapping[int, int], topic: str) -> tuple[BrokerLine, ...]:
+        """What the test says that the nodes wrote."""
+        del log_sizes, topic
+        return self.lines
 
     def wait_until_whole(self, timeout_s: float = 60.0) -> ClusterState:
         """Whole at once."""

@@ -8,7 +8,7 @@ from experiments.clients.value import Origin
 
 
 def test_an_epoch_that_the_client_was_not_told_is_null() -> None:
-    """librdkafka says -1 of batches that carry none, which is no leader's epoch."""
+    """Of batches that carry none librdkafka says -1, which is no leader's epoch."""
     rows = np.zeros(3, Read)
     rows["leader_epoch"] = [-1, 0, 7]
     assert log_of(rows)["leader_epoch"].to_pylist() == [None, 0, 7]

@@ -1,0 +1,119 @@
+"""What brokers write, read from lines that Kafka 4.3.1 wrote when a leader was killed while its followers stood still."""
+
+import pytest
+
+from infra.broker_log import BrokerLine, read_broker_log
+
+TOPIC = "trial-000-leader-crash-behind"
+FENCED = (
+    "[2026-11-21T12:24:54,612Z] INFO [QuorumController id=1] Fencing broker 3 at epoch 11 because its session has timed out. "
+    "(org.apache.kafka.controller.ReplicationControlManager)"
+)
+UNFENCED = (
+    "[2026-11-21T12:24:57,154Z] INFO [QuorumController id=1] The request from broker 3 to unfence has been granted because it has caught up with the "
+    "offset of its register broker record 83. (org.apache.kafka.controller.BrokerHeartbeatManager)"
+)
+LEADS = (
+    f"[2026-11-21T12:24:54,664Z] INFO [Broker id=1] Leader {TOPIC}-0 with topic id Some(WaBK6XjFTaW_QtALuDIUqA) starts at leader epoch 1 from offset "
+    "15103 with partition epoch 1, high watermark 15045, ISR [1,2], adding replicas [] and removing replicas [] . Previous leader Some(3) and previous "
+    "leader epoch was 0. (state.change.logger)"
+)
+FULL = (
+    f"[2026-11-21T12:24:57,292Z] INFO [Broker id=1] Skipped the become-leader state change for {TOPIC}-0 with topic id Some(WaBK6XjFTaW_QtALuDIUqA), "
+    "partition registration PartitionRegistration(replicas=[3, 1, 2], directories=[KN7Yle_-SZC5x-f0CwWmPg, cLPgPOGSTwSfFmAnGhgWFQ, "
+    "l5JV7mLjTWuG5vv0tpA5Ig], isr=[1, 2, 3], removingReplicas=[], addingReplicas=[], elr=[], lastKnownElr=[], leader=1, "
+    "leaderRecoveryState=RECOVERED, leaderEpoch=1, partitionEpoch=2) and isNew=false since it is already the leader with leader epoch 1. Current high "
+    "watermark 77054, ISR [1,2,3], adding replicas [] and removing replicas []. (state.change.logger)"
+)
+UPDATED = f"[2026-11-21T12:24:57,290Z] INFO [Partition {TOPIC}-0 broker=1] ISR updated to 2,1,3  and version updated to 2 (kafka.cluster.Partition)"
+CUT = (
+    f"[2026-11-21T12:24:57,093Z] INFO [UnifiedLog partition={TOPIC}-0, dir=/a folder/nodes/3/data] Truncating to offset 15103 "
+    "(org.apache.kafka.storage.internals.log.UnifiedLog)"
+)
+OF_NO_INTEREST = (
+    (
+        f"[2026-11-21T12:24:45,315Z] INFO [UnifiedLog partition={TOPIC}-0, dir=/a folder/nodes/2/data] Truncating to 0 has no effect as the largest offset in "
+        "the log is -1 (org.apache.kafka.storage.internals.log.UnifiedLog)"
+    ),
+    (
+        "[2026-11-21T12:24:55,160Z] INFO [UnifiedLog partition=__consumer_offsets-1, dir=/a folder/nodes/2/data] Truncating to offset 7 "
+        "(org.apache.kafka.storage.internals.log.UnifiedLog)"
+    ),
+    (
+        "[2026-11-21T12:24:58,409Z] INFO [QuorumController id=3] Replayed BrokerRegistrationChangeRecord modifying the registration for broker 3: "
+        "BrokerRegistrationChangeRecord(brokerId=3, brokerEpoch=10, fenced=1, inControlledShutdown=0, logDirs=[], cordonedLogDirs=null) "
+        "(org.apache.kafka.controller.ClusterControlManager)"
+    ),
+    (
+        f"[2026-11-21T12:24:57,003Z] INFO [Broker id=3] Follower {TOPIC}-0 starts at leader epoch 1 from offset 19969 with partition epoch 1 and high "
+        "watermark 0. Current leader is 1. Previous leader None and previous leader epoch was -1. (state.change.logger)"
+    ),
+    "java.io.IOException: Connection to 127.0.0.1:21760 (id: 3 rack: null isFenced: false) failed.",
+)
+
+
+def one(line: str, speaker: int = 1) -> BrokerLine:
+    """Return the only thing that a log tells."""
+    (told,) = read_broker_log(line + "\n", speaker, TOPIC)
+    return told
+
+
+def facts(told: BrokerLine) -> tuple[str, int | None, int | None, int | None, int | None]:
+    """What a line tells, its time and text apart."""
+    return told.kind, told.node, told.partition, told.leader_epoch, told.offset
+
+
+@pytest.mark.parametrize(
+    ("line", "speaker", "told"),
+    [
+        (FENCED, 1, ("fenced", 3, None, None, None)),
+        (UNFENCED, 1, ("unfenced", 3, None, None, None)),
+        (LEADS, 1, ("leads", 1, 0, 1, 15103)),
+        (FULL, 1, ("isr_changed", 1, 0, 1, None)),
+        (UPDATED, 1, ("isr_changed", 1, 0, None, None)),
+        (CUT, 3, ("truncated", 3, 0, None, 15103)),
+    ],
+)
+def test_each_line_tells_who_and_where(line: str, speaker: int, told: tuple[str, int, int | None, int | None, int | None]) -> None:
+    """Node, partition, leader epoch and offset are the line's own; what it does not say is not known."""
+    assert facts(one(line, speaker)) == told
+
+
+@pytest.mark.parametrize("line", OF_NO_INTEREST)
+def test_what_happened_to_nobody_is_not_told(line: str) -> None:
+    """A cut without effect, another topic, a record that a controller replays when it starts, a follower, a stack trace."""
+    assert read_broker_log(line, 1, TOPIC) == ()
+
+
+def test_a_moment_is_the_end_of_its_millisecond() -> None:
+    """The log cuts the rest off, so what is told happened in the millisecond before that moment, and never after it."""
+    assert one(FENCED).wall_ns == 1_795_263_894_613_000_000
+
+
+def test_a_change_of_the_isr_that_is_told_twice_is_one() -> None:
+    """The leader tells it when the controller agreed, and again when the metadata came back."""
+    told = read_broker_log(f"{LEADS}\n{UPDATED}\n{FULL}", 1, TOPIC)
+    assert [(line.kind, line.isr) for line in told] == [("leads", (1, 2)), ("isr_changed", (1, 2, 3))]
+
+
+@pytest.mark.parametrize("line", [LEADS, FULL, UPDATED, CUT, FENCED])
+def test_a_line_that_is_cut_short_is_told_as_unread(line: str) -> None:
+    """The broker was killed while it wrote: it must neither vanish nor be taken for another number."""
+    assert one(line[:-25]).kind == "unread"
+
+
+def test_a_line_behind_half_a_line_is_read() -> None:
+    """A killed broker leaves no line end, and the next one writes right behind."""
+    told = read_broker_log("[2026-11-21T12:24:50,000Z] INFO [Partition broker" + CUT, 3, TOPIC)
+    assert [line.offset for line in told] == [15103]
+
+
+def test_without_a_zone_a_moment_is_not_believed() -> None:
+    """It could be of any."""
+    assert one(FENCED.replace("612Z", "612")).kind == "unread"
+
+
+def test_a_topic_is_not_taken_for_another_that_begins_like_it() -> None:
+    """`a-1` of partition 0 is not `a` of some partition."""
+    line = CUT.replace(f"{TOPIC}-0", f"{TOPIC}-1-0")
+    assert not [told for told in read_broker_log(line, 3, TOPIC) if told.kind == "truncated"]
