@@ -1,4 +1,7 @@
-"""What a sweep saw, as a table for a terminal: a row a cell, in the order of its axes; what was refused stands below it."""
+"""What a sweep saw, as a table for a terminal: a row a cell of the experiment, in the order of its axes.
+
+Controls that were added, what was refused, and what else there is to know stand below it.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,11 @@ from typing import Final
 from rich import box
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
+from experiments import verdict_text
 from experiments.ledger.record import Cell, Scalar
-from experiments.result_models import CellResult, Spread
+from experiments.result_models import CellResult, Spread, SweepResults
 
 UNKNOWN: Final = "-"
 """Nothing was measured: not zero."""
@@ -31,22 +36,28 @@ def status_of(cell: CellResult) -> str:
     return ", ".join(f"{count} {name}" for count, name in counts if count) or "sealed"
 
 
+_FIGURES: Final = ("trials that\nlost", "records\nlost", "dup.", "ack p99\nms", "longest\ngap ms")
+_STATUS: Final = "status"
+_COLOURS: Final = {verdict_text.VIOLATED: "bold red", verdict_text.HELD: "green", verdict_text.SEEN: "yellow"}
+
+
 def cells_tables(rows: Sequence[CellResult]) -> tuple[Table, ...]:
-    """Return a table for each fault, of the cells that could be run; all have the same columns, so that they stand as one."""
-    axes = _axes(rows)
-    run = sorted((row for row in rows if row.refused is None), key=lambda row: [_rank(row.cell.get(axis)) for axis in axes])
-    texts = {id(row): _texts(row, axes) for row in run}
-    heads = [*(_head(axis) for axis in axes), "n", "lost", "dup.", "ack p99\nms", "longest\ngap ms", "status"]
-    widths = [max(map(len, [*head.split("\n"), *(text[column] for text in texts.values())])) for column, head in enumerate(heads)]
+    """Return a table for each fault, of the experiment's cells that could be run; all have the same columns, so that they stand as one."""
+    own = [row for row in rows if not row.added]
+    axes = _axes(own)
+    run = sorted((row for row in own if row.refused is None), key=lambda row: [_rank(row.cell.get(axis)) for axis in axes])
+    columns = [*(_head(axis) for axis in axes), *_FIGURES, _signs_head(), *([_STATUS] if any(status_of(row) != "sealed" for row in run) else [])]
+    texts = {id(row): [*_texts(row, axes), Text(status_of(row))][: len(columns)] for row in run}
+    widths = [max(map(len, [*head.split("\n"), *(text[column].plain for text in texts.values())])) for column, head in enumerate(columns)]
     faults = sorted({word(row.cell.get("fault")) for row in run}, key=lambda fault: (fault != "none", fault))
-    return tuple(_table(fault, heads, widths, len(axes), [texts[id(row)] for row in run if word(row.cell.get("fault")) == fault]) for fault in faults)
+    return tuple(_table(fault, columns, widths, [texts[id(row)] for row in run if word(row.cell.get("fault")) == fault]) for fault in faults)
 
 
-def _table(fault: str, heads: Sequence[str], widths: Sequence[int], axes: int, rows: Sequence[Sequence[str]]) -> Table:
+def _table(fault: str, columns: Sequence[str], widths: Sequence[int], rows: Sequence[Sequence[Text]]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0), title=f"fault: {fault}", title_justify="left", title_style="bold")
-    for number, (head, width) in enumerate(zip(heads, widths, strict=True)):
-        figure = axes <= number < len(heads) - 1
-        table.add_column(head, justify="right" if figure else "left", min_width=width, no_wrap=figure, overflow="fold")
+    for head, width in zip(columns, widths, strict=True):
+        figure = head in _FIGURES
+        table.add_column(head, justify="right" if figure else "left", min_width=width, no_wrap=figure or head == _signs_head(), overflow="fold")
     for row in rows:
         table.add_row(*row)
     return table
@@ -58,13 +69,21 @@ def print_cells(console: Console, rows: Sequence[CellResult]) -> None:
         wanted = console.measure(table, options=console.options.update(max_width=MOST_WIDTH)).maximum
         console.print(table, width=max(wanted, console.width), crop=False, highlight=False)  # too wide is wrapped by the terminal; nothing is cut
         console.print()
+    if any(row.judgements for row in rows):
+        print_text(console, verdict_text.LEGEND, wrap=console.is_terminal)
     for line in refusals(rows):
         print_text(console, line, wrap=console.is_terminal)
 
 
-def print_text(console: Console, text: str, *, wrap: bool) -> None:
+def print_lines(console: Console, results: SweepResults) -> None:
+    """Print what was violated, what is not known, what the controls showed, and how far the trials carry."""
+    for line in verdict_text.lines(results):
+        print_text(console, line.text, wrap=console.is_terminal, style="bold red" if line.violated else None)
+
+
+def print_text(console: Console, text: str, *, wrap: bool, style: str | None = None) -> None:
     """Print text as it is, wrapped between words or not at all."""
-    console.print(text, highlight=False, markup=False, emoji=False, soft_wrap=not wrap)
+    console.print(text, highlight=False, markup=False, emoji=False, soft_wrap=not wrap, style=style)
 
 
 def refusals(rows: Sequence[CellResult]) -> tuple[str, ...]:
@@ -95,9 +114,19 @@ def _head(axis: str) -> str:
     return _HEADS.get(axis) or "\n".join(lines)
 
 
-def _texts(row: CellResult, axes: Sequence[str]) -> list[str]:
-    numbers = [_interval(row.lost), _count(row.duplicates), _median(row.latency_ms.ack.p99), _median(row.unavailable_ms)]
-    return [*(word(row.cell.get(axis)) for axis in axes), str(row.sealed_trials), *numbers, status_of(row)]
+def _texts(row: CellResult, axes: Sequence[str]) -> list[Text]:
+    figures = [_interval(row.lost), _count(row.duplicates), _median(row.latency_ms.ack.p99), _median(row.unavailable_ms)]
+    return [*map(Text, [*(word(row.cell.get(axis)) for axis in axes), verdict_text.short(row.loss, UNKNOWN), *figures]), _signs(row)]
+
+
+def _signs_head() -> str:
+    return " ".join(verdict_text.HEADS.values())
+
+
+def _signs(row: CellResult) -> Text:
+    """Return the sign of each promise, in the middle of its word in the head."""
+    signs = [(verdict_text.mark(row, promise), len(head)) for promise, head in verdict_text.HEADS.items()]
+    return Text(" ").join(Text(sign.center(width), style=_COLOURS.get(sign, "")) for sign, width in signs)
 
 
 def word(value: Scalar) -> str:

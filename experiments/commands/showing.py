@@ -12,7 +12,7 @@ from experiments.result_models import SweepResults
 from experiments.results import read_results
 from experiments.sweep_folder import SweepFolder
 from experiments.sweeps import find_sweep
-from experiments.tables import console_for_results, print_cells, print_text
+from experiments.tables import console_for_results, print_cells, print_lines, print_text
 from infra.home import Home
 
 
@@ -53,6 +53,7 @@ def print_results(sweep: SweepFolder) -> None:
     console = console_for_results(terminal=terminal)
     print_text(console, f"{results.question.strip()}\n", wrap=terminal)
     print_cells(console, results.cells)
+    print_lines(console, results)
     for line in remarks(results):
         print_text(console, line, wrap=terminal)
 

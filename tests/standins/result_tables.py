@@ -17,16 +17,17 @@ Counts = Mapping[str, int]
 """Columns of `TRIALS` and their values."""
 
 
-def write_results(sweep: SweepFolder, seen: Mapping[str, Counts] | None = None, others: Mapping[str, Sequence[Mapping[str, Any]]] | None = None) -> None:
-    """Write the results of all whole trials of a sweep, over what was there.
+def write_results(sweep: SweepFolder, seen: Mapping[str, Counts], others: Mapping[str, Sequence[Mapping[str, Any]]] | None = None, **spreads: float) -> None:
+    """Write the results of some whole trials of a sweep, over what was there.
 
     Args:
         sweep: whose.
-        seen: what else than 0 a trial's columns hold, by its id.
+        seen: what else than 0 a trial's columns hold, by its id; a trial that is not named was not measured.
         others: rows of the other tables, by the table's name; they too need no column that is 0 or null.
+        spreads: columns of `CELLS` that no sum is, the same in every cell.
     """
-    trials = [_trial(record, (seen or {}).get(record.trial_id, {})) for record in sweep.whole_trials()]
-    rows = {**dict.fromkeys(RESULTS, ()), **(others or {}), "trials": trials, "cells": list(_cells(trials))}
+    trials = [_trial(record, seen[record.trial_id]) for record in sweep.whole_trials() if record.trial_id in seen]
+    rows = {**dict.fromkeys(RESULTS, ()), **(others or {}), "trials": trials, "cells": [{**cell, **spreads} for cell in _cells(trials)]}
     sweep.results.mkdir(exist_ok=True)
     for name, schema in RESULTS.items():
         pq.write_table(pa.Table.from_pylist([_filled(row, schema) for row in rows[name]], schema=schema), sweep.results / f"{name}.parquet")
@@ -60,4 +61,4 @@ def _filled(row: Mapping[str, Any], schema: pa.Schema) -> dict[str, Any]:
 
 
 def _nothing(field: pa.Field) -> Any:
-    return None if field.nullable else "" if pa.types.is_string(field.type) else 0
+    return None if field.nullable else "" if pa.types.is_string(field.type) else pa.scalar(0).cast(field.type).as_py()

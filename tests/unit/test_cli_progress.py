@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -12,13 +13,17 @@ from rich.console import Console
 from standins.records import a_record, a_spec, no_rows
 
 from experiments.commands.bar import drawn
-from experiments.ledger.record import Cell
+from experiments.contract import Promise
+from experiments.ledger.record import Cell, Status
 from experiments.ledger.seal import seal
 from experiments.plan import Plan
 from experiments.progress import TAIL_S, TRIAL_OVERHEAD_S, Progress, Watcher, clock, seconds_left
-from experiments.result_models import CellResult, LatencySpreads, QuantileSpreads, Spread
+from experiments.result_models import CellResult, FaultResult, LatencySpreads, QuantileSpreads, Spread, SweepResults, TrialResult
+from experiments.statistics import share
 from experiments.sweep_folder import SweepFolder
 from experiments.tables import console_for_results, print_cells, refusals, status_of
+from experiments.verdict_text import LEGEND, lines, mark, short
+from experiments.verdicts import HarnessCheck, Judgement, NamedRecord, Verdict
 
 LABEL = "acks=all idempotence=off rf=3 p=6 leader-crash-behind"
 REFUSAL = "`acks` must be set to `all` when `enable.idempotence` is true"
@@ -39,6 +44,17 @@ def a_cell(acks: object, fault: str = "none", **changes: Any) -> CellResult:
     latency = LatencySpreads(ack=QuantileSpreads(p99=Spread(median=1234.5, max=2000)))
     row = CellResult(cell=cell, label="c", planned_trials=1, sealed_trials=1, lost=(3918, 4101), duplicates=7, latency_ms=latency)
     return row.model_copy(update=changes)
+
+
+def a_judgement(verdict: Verdict, seen: bool | None, **changes: Any) -> Judgement:
+    """Return a judgement on the order, with some fields changed."""
+    return Judgement(promise=Promise.ORDER, verdict=verdict, seen=seen, share=None, reasons=("by design", "nobody looked")).model_copy(update=changes)
+
+
+def a_result(cells: Sequence[CellResult], trials: tuple[TrialResult, ...] = (), harness: HarnessCheck | None = None) -> SweepResults:
+    """Return a sweep's results."""
+    told = harness or HarnessCheck()
+    return SweepResults(sweep_id="s", experiment="e", question="q", seed=1, trials=trials, cells=tuple(cells), pending=(), unmeasured=(), harness=told)
 
 
 def printed(rows: list[CellResult], width: int = 100) -> str:
@@ -130,7 +146,7 @@ def test_what_was_not_measured_is_no_zero() -> None:
     void = a_cell(1, sealed_trials=0, void_trials=1, lost=None, duplicates=None, latency_ms=LatencySpreads())
     line = next(line for line in printed([void]).splitlines() if line.startswith("1"))
 
-    assert line.split() == ["1", "off", "3", "1", "0", "-", "-", "-", "-", "1", "void"]
+    assert line.split() == ["1", "off", "3", "1", "-", "-", "-", "-", "-", "1", "void"]
 
 
 def test_refused_cells_stand_below_the_table_once_a_reason() -> None:
@@ -163,6 +179,91 @@ def test_an_axis_beyond_the_usual_has_a_column_where_it_differs() -> None:
 
     assert "linger.ms" in text
     assert "socket" not in text
+
+
+def test_a_share_stands_with_its_bounds() -> None:
+    """Both where it lies between, one where nothing or everything was seen; rounded outwards."""
+    shares = [share(3, 5), share(0, 5), share(5, 5), share(0, 100), None]
+
+    assert [short(given, "-") for given in shares] == ["3 of 5 (14-95 %)", "0 of 5 (<46 %)", "5 of 5 (>54 %)", "0 of 100 (<3 %)", "-"]
+
+
+@pytest.mark.parametrize(
+    ("verdict", "seen", "sign"),
+    [
+        (Verdict.HELD, False, "✓"),
+        (Verdict.VIOLATED, True, "✗"),
+        (Verdict.UNKNOWN, False, "?"),
+        (Verdict.NOT_PROMISED, True, "!"),
+        (Verdict.NOT_PROMISED, False, "·"),
+        (Verdict.NOT_PROMISED, None, "-"),
+    ],
+)
+def test_each_verdict_has_a_sign_that_the_legend_explains(verdict: Verdict, seen: bool | None, sign: str) -> None:
+    """No two share one, and none is told by its colour alone."""
+    row = a_cell(1, judgements=(a_judgement(verdict, seen),))
+
+    assert mark(row, Promise.ORDER) == sign
+    assert f" {sign} " in LEGEND
+    assert f"{sign:^3}" in printed([row])
+
+
+def test_a_violation_is_named_with_its_trials_and_records_below_the_table() -> None:
+    """What is not known has its reason, once for all cells that share it."""
+    records = tuple(NamedRecord(trial_id="000-a", producer=0, seq=seq) for seq in (3, 7))
+    found = {"share": share(1, 4), "trials": ("000-a",), "records": records, "records_total": 2100}
+    cells = [
+        a_cell(1, judgements=(a_judgement(Verdict.VIOLATED, True, **found),)),
+        *(a_cell(acks, judgements=(a_judgement(Verdict.UNKNOWN, None),)) for acks in (0, "all")),
+    ]
+    told = [line.text for line in lines(a_result(cells))]
+
+    assert told[0] == "VIOLATED order: c: in 1 of 4 trials (000-a), 2,100 records: 0/3 of 000-a, 0/7 of 000-a, ..."
+    assert told[1] == "not known, order: 2 cells (c; c): nobody looked"
+    assert [line.violated for line in lines(a_result(cells))][:2] == [True, False]
+
+
+def test_added_controls_are_no_rows_of_the_table_and_their_axes_no_columns() -> None:
+    """What they showed is said below it."""
+    control = a_cell("all", "leader-crash-behind", added=True)
+    control.cell["linger.ms"] = 7
+    rows = [a_cell(1), control]
+    rows[0].cell["linger.ms"] = 5
+    text = printed(rows)
+
+    assert "leader-crash-behind" not in text
+    assert "linger" not in text
+    assert [line.text for line in lines(a_result(rows, harness=HarnessCheck(sentences=("it was clean",))))] == ["controls: it was clean"]
+
+
+def test_controls_that_are_not_clean_are_as_loud_as_a_violation() -> None:
+    """Nothing else in the sweep can be believed then."""
+    harness = HarnessCheck(control_clean=False, sentences=("it lost",))
+
+    assert [line.violated for line in lines(a_result([a_cell(1)], harness=harness))] == [True]
+
+
+def test_too_few_trials_are_told_how_many_would_do() -> None:
+    """To see at 95 % what happens in one trial of ten takes 29; a cell that lost, and one that was added, needs none."""
+    told = [line.text for line in lines(a_result([a_cell(1, loss=share(0, 5)), a_cell("all", loss=share(0, 40))]))]
+
+    assert told[0].startswith("power: 5 trials of a cell may all miss a loss that happens in 1 of 10; 29 show it with 95 % certainty (--repeats 29)")
+    assert list(lines(a_result([a_cell(1, loss=share(1, 5)), a_cell(0, loss=share(0, 5), added=True), a_cell("all", loss=share(0, 29))]))) == []
+
+
+def test_a_late_generator_is_named() -> None:
+    """It is judged all the same."""
+    late = TrialResult(
+        trial_id="007-a", cell={}, label="", repeat=0, status=Status.SEALED, fault=FaultResult(kind=None), generator_late=True, lateness_p99_ms=91.2
+    )
+
+    assert next(lines(a_result([], trials=(late,)))).text.startswith("late generator: 007-a (91 ms): the producer itself fell behind")
+
+
+def test_the_status_column_is_there_where_a_trial_is_missing() -> None:
+    """Where all are sealed it would say nothing."""
+    assert "status" not in printed([a_cell(1)])
+    assert "1 void" in printed([a_cell(1), a_cell(0, void_trials=1, planned_trials=2)])
 
 
 def test_piped_results_are_plain() -> None:

@@ -1,0 +1,113 @@
+"""Verdicts as a terminal shows them: a sign for each promise, and below the table a line for what was violated and what is not known. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from experiments.contract import Promise
+from experiments.result_models import CellResult, SweepResults
+from experiments.result_trials import LATE_MS
+from experiments.statistics import Share, bound, trials_needed
+from experiments.verdicts import Judgement, Verdict
+
+HEADS: Final = {Promise.NO_ACKED_LOSS: "loss", Promise.NO_DUPLICATES: "dup", Promise.ORDER: "ord", Promise.AVAILABILITY: "up"}
+"""A column each; short, because four of them stand beside the figures."""
+RARE: Final = 0.1
+"""What happens in one trial of ten: a sweep with fewer trials than show that is told how many would."""
+
+HELD, VIOLATED, UNKNOWN, SEEN, UNSEEN, UNTOLD, NONE = "✓", "✗", "?", "!", "·", "-", ""
+LEGEND: Final = (
+    f"promised: {HELD} held  {VIOLATED} VIOLATED  {UNKNOWN} not known    not promised: {SEEN} broken  {UNSEEN} not seen  {UNTOLD} nobody can tell\n"
+    "loss: none of the acknowledged  dup: no record twice  ord: in the order sent  up: before the heal"
+)
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line below the table."""
+
+    text: str
+    violated: bool = False
+
+
+def mark(cell: CellResult, promise: Promise) -> str:
+    """Return the sign of what became of a promise; nothing where the cell has no verdict on it."""
+    found = next((judgement for judgement in cell.judgements if judgement.promise is promise), None)
+    return NONE if found is None else _sign(found)
+
+
+def _sign(judgement: Judgement) -> str:
+    if judgement.verdict is Verdict.NOT_PROMISED:
+        return {True: SEEN, False: UNSEEN, None: UNTOLD}[judgement.seen]
+    return {Verdict.HELD: HELD, Verdict.VIOLATED: VIOLATED, Verdict.UNKNOWN: UNKNOWN}[judgement.verdict]
+
+
+def short(share: Share | None, unknown: str) -> str:
+    """Return a share for a narrow column: `3 of 5 (15-95 %)`, `0 of 5 (<46 %)`, bounds in whole percent and rounded outwards."""
+    if share is None:
+        return unknown
+    limit = bound(share)
+    if limit is None:
+        told = f"{math.floor(share.interval.low * 100)}-{math.ceil(share.interval.high * 100)}"
+    else:
+        told = f"<{math.ceil(limit * 100)}" if share.seen == 0 else f">{math.floor(limit * 100)}"
+    return f"{share.seen} of {share.of} ({told} %)"
+
+
+def lines(results: SweepResults) -> Iterator[Line]:
+    """Yield what a reader must know besides the table: violations first, then what is not known, the controls, the generators, the power."""
+    yield from (Line(_violation(cell, judgement), violated=True) for cell, judgement in _with(results.cells, Verdict.VIOLATED))
+    yield from _unknown(results.cells)
+    yield from (Line(f"controls: {sentence}", violated=_faulty(results)) for sentence in results.harness.sentences)
+    yield from _late(results)
+    yield from _power(results.cells)
+
+
+def _with(cells: Sequence[CellResult], verdict: Verdict) -> Iterator[tuple[CellResult, Judgement]]:
+    yield from ((cell, judgement) for cell in cells for judgement in cell.judgements if judgement.verdict is verdict)
+
+
+def _violation(cell: CellResult, judgement: Judgement) -> str:
+    """`VIOLATED no-acked-loss: <cell>: in 2 of 5 trials (007-a1b2c3, 012-d4e5f6), 1,204 records: 0/4711, 0/4712, ...` (producer/number)."""
+    share = judgement.share
+    where = f"in {share.seen} of {share.of} trials ({', '.join(judgement.trials)})" if share else ", ".join(judgement.trials)
+    named = ", ".join(f"{record.producer}/{record.seq} of {record.trial_id}" for record in judgement.records)
+    more = ", ..." if judgement.records_total > len(judgement.records) else ""
+    records = f", {judgement.records_total:,} records" if judgement.records_total else ""
+    return f"VIOLATED {judgement.promise}: {cell.label}: {where}{records}{f': {named}{more}' if named else ''}"
+
+
+def _unknown(cells: Sequence[CellResult]) -> Iterator[Line]:
+    """Yield a line for each promise and reason, with the cells that it holds for."""
+    of_reason: dict[tuple[Promise, str], list[str]] = {}
+    for cell, judgement in _with(cells, Verdict.UNKNOWN):
+        of_reason.setdefault((judgement.promise, "; ".join(judgement.reasons[1:])), []).append(cell.label)
+    for (promise, reason), labels in of_reason.items():
+        whose = labels[0] if len(labels) == 1 else f"{len(labels)} cells ({'; '.join(labels)})"
+        yield Line(f"not known, {promise}: {whose}: {reason}")
+
+
+def _faulty(results: SweepResults) -> bool:
+    return results.harness.control_clean is False
+
+
+def _late(results: SweepResults) -> Iterator[Line]:
+    late = [trial for trial in results.trials if trial.generator_late]
+    if late:
+        told = ", ".join(f"{trial.trial_id} ({trial.lateness_p99_ms:,.0f} ms)" for trial in late)
+        yield Line(f"late generator: {told}: the producer itself fell behind its schedule by more than {LATE_MS:g} ms at p99; judged all the same")
+
+
+def _power(cells: Sequence[CellResult]) -> Iterator[Line]:
+    """Say how many trials would tell, where some cell in which nothing was lost had fewer."""
+    unseen = [cell.loss.of for cell in cells if cell.loss and cell.loss.seen == 0 and not cell.added]
+    needed = trials_needed(RARE)
+    if unseen and min(unseen) < needed:
+        seen = f"{min(unseen)} {'trial' if min(unseen) == 1 else 'trials'} of a cell"
+        yield Line(
+            f"power: {seen} may all miss a loss that happens in 1 of 10; {needed} show it with 95 % certainty"
+            f' (--repeats {needed}), and --until "ci<{RARE:g}" goes on until each share is known that well'
+        )

@@ -1,0 +1,49 @@
+"""Did the partitions take records again before the heal?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from experiments.ledger.record import Phases
+from experiments.recovery import recovered_before_heal
+
+S = 1_000_000_000
+FAULT = Phases(load_begin_ns=0, load_end_ns=10 * S, fault_begin_ns=2 * S, fault_end_ns=6 * S, settled_ns=10 * S, whole_ns=10 * S)
+
+
+def gap(began_s: float, lasted_s: float, partition: int = 0) -> dict[str, Any]:
+    """Return a partition's longest gap."""
+    return {"partition": partition, "began_ns": round(began_s * S), "gap_ns": round(lasted_s * S)}
+
+
+@pytest.mark.parametrize(
+    ("gaps", "recovered"),
+    [
+        ([gap(2, 3)], True),
+        ([gap(2, 4.5)], False),
+        ([gap(2, 4)], False),
+        ([gap(2, 3), gap(3, 4, 1)], False),
+        ([gap(6.1, 3)], True),
+        ([gap(0, 1.5)], True),
+        ([gap(5.8, 0.9)], True),
+    ],
+)
+def test_a_partition_that_is_silent_until_the_heal_did_not_recover(gaps: list[dict[str, Any]], recovered: bool) -> None:
+    """One is enough; what is over before the heal, begins after it, or lasts less than a second, is no outage until the heal."""
+    assert recovered_before_heal(FAULT, gaps, "all") is recovered
+
+
+@pytest.mark.parametrize(
+    ("phases", "gaps", "acks"),
+    [
+        (FAULT.model_copy(update={"fault_begin_ns": None}), [gap(2, 3)], "all"),
+        (FAULT.model_copy(update={"fault_end_ns": None}), [gap(2, 3)], "all"),
+        (FAULT, [], "all"),
+        (FAULT, [gap(2, 3)], "0"),
+    ],
+)
+def test_where_nobody_can_tell_it_is_not_known(phases: Phases, gaps: list[dict[str, Any]], acks: str) -> None:
+    """Without a fault, without a heal, without a partition, and with acks=0, whose acknowledgements say nothing of a partition."""
+    assert recovered_before_heal(phases, gaps, acks) is None
