@@ -45,6 +45,8 @@ def _usage(error: click.UsageError) -> str:
     return f"{error.format_message()} (`{command} --help`)"
 
 
+FAIL_ON = "End with exit code 3 on: violated (a promise was broken), unknown (a verdict cannot be given). May be repeated."
+
 EXAMPLES = """
 \b
 Examples:
@@ -83,6 +85,7 @@ Examples:
 @click.option("--until", metavar="ci<WIDTH", help="Add repeats until the shares of trials that lost, and that repeated, are known to this width (95 %).")
 @click.option("--budget", metavar="TIME", help="With --until: begin no round that would end later; 90s, 30m, 2h.")
 @click.option("--max-repeats", type=int, metavar="N", help="With --until: at most N runs of each cell (100).")
+@click.option("--fail-on", "fail_on", multiple=True, metavar="WHAT", help=FAIL_ON)
 @click.option("--resume", metavar="SWEEP", help="Go on with a sweep that was interrupted: run the trials that are missing; also with --until.")
 def run(  # noqa: PLR0913, PLR0917 - click hands each option over by its name
     experiment: str | None,
@@ -93,25 +96,27 @@ def run(  # noqa: PLR0913, PLR0917 - click hands each option over by its name
     until: str | None,
     budget: str | None,
     max_repeats: int | None,
+    fail_on: tuple[str, ...],
     resume: str | None,
 ) -> int:
     """Run EXPERIMENT, a name of `ackbench list` or a YAML file, and print what was seen.
 
-    Exit code 0: every trial ended, whatever Kafka lost. 1: the harness failed. 2: the request cannot be.
+    Exit code 0: every trial ended, whatever Kafka lost. 1: the harness failed. 2: the request cannot be. 3: --fail-on.
     """
     from experiments.commands import running
+    from experiments.gate import Gate
     from experiments.spec.override import Wishes
 
     home = Home.from_environment()
-    limits = running.limits_of(until, budget, max_repeats)
+    limits, gate = running.limits_of(until, budget, max_repeats), Gate.of(fail_on)
     if resume:
         if experiment or wishes or repeats is not None or seed is not None or no_controls:
             raise click.UsageError("--resume goes on with a sweep as it was planned: name nothing else")
-        return running.resume(home, resume, limits)
+        return running.resume(home, resume, limits, gate)
     if not experiment:
         raise click.UsageError("name an experiment: `ackbench list` shows them; a file's name ends in .yaml")
     asked = Wishes(running.axes_of(wishes), repeats, seed, controls=False if no_controls else None)
-    return running.run_new(home, experiment, asked, limits)
+    return running.run_new(home, experiment, asked, limits, gate)
 
 
 @cli.command("list")
@@ -157,11 +162,46 @@ Examples:
 """
 )
 @click.argument("sweep", required=False)
-def report(sweep: str | None) -> int:
-    """Make the page of SWEEP anew, of the newest when none is named, and print where it lies."""
+@click.option("--fail-on", "fail_on", multiple=True, metavar="WHAT", help=FAIL_ON)
+def report(sweep: str | None, fail_on: tuple[str, ...]) -> int:
+    """Make the page of SWEEP anew, of the newest when none is named, and print where it lies.
+
+    Exit code 3: --fail-on names a verdict that the sweep holds, a line each.
+    """
     from experiments.commands import reporting
 
-    return reporting.report(Home.from_environment(), sweep)
+    return reporting.report(Home.from_environment(), sweep, fail_on)
+
+
+@cli.command(
+    epilog="""
+\b
+Examples:
+  ackbench compare quick-20260102T030405-ab12 quick-20260103T030405-cd34
+  ackbench compare A B --html ab.html
+  ackbench compare A B --fail-on violated --fail-on "worse:latency_p99>20%"
+"""
+)
+@click.argument("a")
+@click.argument("b")
+@click.option("--json", "as_json", is_flag=True, help="One object, as docs/report.md describes it.")
+@click.option("--html", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Also write a page.")
+@click.option(
+    "--fail-on",
+    "fail_on",
+    multiple=True,
+    metavar="WHAT",
+    help=f"{FAIL_ON} Also worse:MEASURE>N%: B is worse than A by more than N % (shares: points), the whole 95 % interval beyond it. "
+    "MEASURE: loss, duplicates, latency_p99, outage, throughput.",
+)
+def compare(a: str, b: str, as_json: bool, html: Path | None, fail_on: tuple[str, ...]) -> int:
+    """Show sweeps A and B side by side: paired by cell and by seed, with intervals, tests, and changed verdicts.
+
+    Exit code 2: they cannot be compared. 3: --fail-on names what was found, a line each.
+    """
+    from experiments.commands import comparing
+
+    return comparing.compare_sweeps(Home.from_environment(), (a, b), as_json=as_json, html=html, fail_on=fail_on)
 
 
 @cli.command()
@@ -182,6 +222,26 @@ def clean(sweeps: tuple[str, ...], force: bool) -> int:
     from experiments.commands import cleaning
 
     return cleaning.clean(Home.from_environment(), sweeps, force=force)
+
+
+@cli.command(
+    epilog="""
+\b
+Examples:
+  ackbench selftest
+  ackbench selftest quick-20260102T030405-ab12 --seed 7
+"""
+)
+@click.argument("sweep", required=False)
+@click.option("--seed", type=int, default=1, show_default=True, metavar="N", help="Decides which records are hit.")
+def selftest(sweep: str | None, seed: int) -> int:
+    """Plant faults into copies of a trial of SWEEP (the newest), and see that measuring finds each one, exactly.
+
+    The sweep itself stays as it is. Exit code 0: all were found. 1: not all. 2: there is no trial to plant into.
+    """
+    from experiments.commands import selftesting
+
+    return selftesting.selftest(Home.from_environment(), sweep, seed)
 
 
 @cli.command()

@@ -15,6 +15,10 @@ class LedgerError(InputError):
     """A ledger is incomplete, cut short, of another version or of another trial."""
 
 
+class NotComparable(InputError):
+    """Two sweeps of which nothing can be said side by side; the text says why."""
+
+
 class TrialFailed(HarnessError):
     """The harness could not carry a trial to its end; the cluster's logs are kept."""
 

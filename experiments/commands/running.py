@@ -9,13 +9,16 @@ import click
 
 from experiments.commands.bar import bar
 from experiments.commands.child import Ended, Run, embedded, limit_s
+from experiments.commands.gating import passed
 from experiments.commands.interrupts import Interrupts
 from experiments.commands.repeating import Repeating
 from experiments.commands.run_record import RunRecord
 from experiments.commands.showing import print_results
+from experiments.gate import NO_GATE, Gate
 from experiments.ledger.record import Scalar
 from experiments.plan import Plan
 from experiments.progress import Watcher
+from experiments.results import read_results
 from experiments.spec.override import Wishes, parse_override
 from experiments.sweep_folder import SweepFolder
 from experiments.sweeps import check_machine, find_sweep, new_sweep
@@ -24,7 +27,7 @@ from infra.errors import HarnessError, InputError
 from infra.home import Home
 
 
-def run_new(home: Home, experiment: str, wishes: Wishes, limits: Limits | None = None) -> int:
+def run_new(home: Home, experiment: str, wishes: Wishes, limits: Limits | None = None, gate: Gate = NO_GATE) -> int:
     """Plan a sweep, run it and show it; return the exit code.
 
     Args:
@@ -32,15 +35,16 @@ def run_new(home: Home, experiment: str, wishes: Wishes, limits: Limits | None =
         experiment: a name of the catalogue, or a file.
         wishes: what is to be other than the experiment has it.
         limits: how narrow intervals are to be made by further repeats; `None`: it is run once.
+        gate: which verdicts the caller does not take.
 
     Raises:
         InputError: the request cannot be; nothing was started.
         HarnessError: a trial, or a step after the trials, could not be carried out.
     """
-    return _carry_out(home, new_sweep(home, experiment, wishes), limits)
+    return _carry_out(home, new_sweep(home, experiment, wishes), limits, gate)
 
 
-def resume(home: Home, named: str, limits: Limits | None = None) -> int:
+def resume(home: Home, named: str, limits: Limits | None = None, gate: Gate = NO_GATE) -> int:
     """Run the trials of a sweep that are not whole, then measure and show all of it; return the exit code.
 
     Raises:
@@ -50,7 +54,7 @@ def resume(home: Home, named: str, limits: Limits | None = None) -> int:
     home.ensure_writable()
     sweep = find_sweep(home, named)
     check_machine(sweep.plan(), home)
-    return _carry_out(home, sweep, limits)
+    return _carry_out(home, sweep, limits, gate)
 
 
 def axes_of(wishes: Sequence[str]) -> dict[str, tuple[Scalar, ...]]:
@@ -80,7 +84,7 @@ def limits_of(until: str | None, budget: str | None, max_repeats: int | None) ->
     return None
 
 
-def _carry_out(home: Home, sweep: SweepFolder, limits: Limits | None) -> int:
+def _carry_out(home: Home, sweep: SweepFolder, limits: Limits | None, gate: Gate) -> int:
     log = log_of(home, sweep)
     ended = _until(home, sweep, limits) if limits else _followed(home, sweep)
     if ended.interrupted:
@@ -90,7 +94,7 @@ def _carry_out(home: Home, sweep: SweepFolder, limits: Limits | None) -> int:
         _print_places(home, sweep)
     if ended.code or sweep.pending():
         raise HarnessError(f"{_reason(sweep, log)}\nlog: {log}\ngo on with: ackbench run --resume {sweep.sweep_id}")
-    return 0
+    return passed(gate.of_sweep(read_results(sweep)))
 
 
 def _until(home: Home, sweep: SweepFolder, limits: Limits) -> Ended:
@@ -127,6 +131,8 @@ def _print_places(home: Home, sweep: SweepFolder) -> None:
 
     for link in tracking.links(sweep, home):
         click.echo(f"MLflow:  {link}")
+    if sweep.report.is_file():
+        click.echo(f"report:  {sweep.report}")
     click.echo(f"sweep:   {sweep.root}\nlogs:    {log_of(home, sweep).parent}")
 
 

@@ -94,7 +94,7 @@ def _shares(group: Group) -> Iterator[Chart]:
     twice = [ShareRow(group.name(cell), cell.duplication) for cell in group.cells if cell.duplication]
     order = [ShareRow(group.name(cell), cell.reordering) for cell in group.cells if cell.reordering and cell.reordering.seen]
     for what, noun, rows in (("loss", "with acknowledged loss", loss), ("dup", "with duplicates", twice), ("order", "with a changed order", order)):
-        for part, chunk in enumerate(_chunks(rows, MOST_ROWS)):
+        for part, chunk in enumerate(chunks(rows, MOST_ROWS)):
             caption = _share_caption(group.fault, noun, chunk)
             yield Chart(shares_chart(chunk, f"share-{what}-{group.number}-{part}", caption), caption)
 
@@ -114,7 +114,7 @@ def _counts(group: Group, evidence: Evidence) -> Iterator[Chart]:
     twice = [CountRow(name, tuple((trial.duplicates, trial.duplicates) for trial in trials if trial.duplicates is not None)) for name, trials in of.items()]
     for what, noun, rows in (("lost", "Lost records", lost), ("copies", "Duplicates", twice)):
         some = [row for row in rows if row.counts and max(high for _, high in row.counts) > 0]
-        for part, chunk in enumerate(_chunks(some, MOST_ROWS)):
+        for part, chunk in enumerate(chunks(some, MOST_ROWS)):
             caption = _count_caption(noun, group.fault, chunk, len(rows) - len(some))
             label = "records lost in a trial (line: at most)" if what == "lost" else "further copies in a trial"
             yield Chart(counts_chart(chunk, f"count-{what}-{group.number}-{part}", label, caption), caption)
@@ -131,7 +131,7 @@ def _count_caption(noun: str, fault: str, rows: Sequence[CountRow], none: int) -
 def _latencies(group: Group, evidence: Evidence) -> Iterator[Chart]:
     for measure, verb in _LATENCIES.items():
         found = [curve(group.name(cell), _slots(evidence, cell, measure, Phase.ALL)) for cell in group.cells]
-        for part, chunk in enumerate(_chunks([line for line in found if line], MOST_CURVES)):
+        for part, chunk in enumerate(chunks([line for line in found if line], MOST_CURVES)):
             slowest = max(chunk, key=lambda line: float(line.latency_ms[-1]))
             caption = (
                 f"From the intended time until {verb}, {group.fault}, all trials of a cell together: the longest took "
@@ -162,7 +162,7 @@ def _outages(group: Group, evidence: Evidence, side: Side) -> Iterator[Chart]:
     for cell in group.cells:
         longest = [outage for trial in sealed(evidence, cell) for outage in _longest(evidence, trial, side)]
         rows += [(group.name(cell), ""), *((outage.trial_id, outage) for outage in longest)] if longest else []
-    for part, chunk in enumerate(_chunks(rows, MOST_BARS)):
+    for part, chunk in enumerate(chunks(rows, MOST_BARS)):
         outages = [outage for _, outage in chunk if isinstance(outage, Outage)]
         if outages:
             caption = _outage_caption(group.fault, side, outages)
@@ -189,7 +189,7 @@ def _outage_caption(fault: str, side: Side, outages: Sequence[Outage]) -> str:
     )
 
 
-def _chunks(rows: Sequence[T], most: int) -> Iterator[Sequence[T]]:
+def chunks(rows: Sequence[T], most: int) -> Iterator[Sequence[T]]:
     """Yield the rows in parts of about equal length, none longer than `most`."""
     parts = -(-len(rows) // most)
     for part in range(parts):

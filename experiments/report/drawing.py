@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from io import StringIO
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from infra.home import Home
 
@@ -118,6 +118,14 @@ def _compact(body: str) -> str:
 
 def _escaped(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace('"', "&quot;")
+
+
+def write(axes: Axes, at: tuple[float, float], text: str, *, above: bool = False, right: bool = False) -> None:
+    """Write a row's name into the chart, at a part of its width and a row; the axes keep their size, whatever it says."""
+    va: Literal["bottom", "center"] = "bottom" if above else "center"
+    ha: Literal["left", "right"] = "right" if right else "left"
+    told = axes.annotate(plain(text), at, xycoords=("axes fraction", "data"), fontsize=8.5, color=INK, va=va, ha=ha, annotation_clip=False)
+    told.set_in_layout(False)
 
 
 def plain(text: str) -> str:

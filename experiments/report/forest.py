@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from experiments.report.drawing import BLUE, FAINT, INK, VERMILLION, figure, plain, svg
+from experiments.report.drawing import BLUE, FAINT, VERMILLION, figure, svg, write
 from experiments.report.wording import percent
 from experiments.statistics import Share
 
@@ -80,9 +80,8 @@ def _counts_axis(axes: Axes, largest: int) -> None:
 
 
 def _title(axes: Axes, place: float, name: str, told: str) -> None:
-    axes.annotate(plain(name), (0, place - 0.24), xycoords=("axes fraction", "data"), fontsize=8.5, color=INK, va="bottom", annotation_clip=False)
-    if told:
-        axes.annotate(told, (1, place - 0.24), xycoords=("axes fraction", "data"), fontsize=8.5, color=INK, va="bottom", ha="right", annotation_clip=False)
+    write(axes, (0, place - 0.24), name, above=True)
+    write(axes, (1, place - 0.24), told, above=True, right=True)
 
 
 def _framed(axes: Axes, rows: int, label: str) -> None:

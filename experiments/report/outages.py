@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from experiments.ledger.measured import Mark, Side
-from experiments.report.drawing import BLUE, FAINT, GREEN, INK, ORANGE, SKY, figure, plain, seconds_axis, svg
+from experiments.report.drawing import BLUE, FAINT, GREEN, INK, ORANGE, SKY, figure, seconds_axis, svg, write
 from experiments.report.evidence import Row
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def outages_chart(rows: Sequence[tuple[str, Outage | str]], name: str, alt: str)
     told: set[Mark] = set()
     for place, (title, outage) in enumerate(rows):
         if isinstance(outage, str):
-            axes.annotate(plain(title), (0, place), xycoords=("axes fraction", "data"), fontsize=8.5, color=INK, va="center", annotation_clip=False)
+            write(axes, (0, place), title)
             continue
         for part in outage.parts:
             colour = _COLOURS[part.mark] if len(outage.parts) > 1 else FAINT

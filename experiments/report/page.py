@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from experiments.contract import Promise
 from experiments.ledger.record import Status
 from experiments.report import answer as answering
 from experiments.report.charts import by_fault, draw, sealed
-from experiments.report.evidence import Evidence, cell_key
+from experiments.report.evidence import Evidence
 from experiments.report.settings import settings_of
 from experiments.report.trials import trials_by_cell
 from experiments.report.wording import (
@@ -32,6 +32,9 @@ from experiments.report.words import GLOSSARY
 from experiments.result_models import CellResult
 from experiments.tables import refusals, status_of
 from experiments.verdicts import Judgement
+
+if TYPE_CHECKING:
+    from jinja2 import Template
 
 _TEMPLATES: Final = Path(__file__).parent / "templates"
 
@@ -67,12 +70,17 @@ class CellView:
 
 def render(evidence: Evidence) -> str:
     """Return the page."""
+    return template("page.html").render(**_values(evidence))
+
+
+def template(name: str) -> Template:
+    """Return a template of ours: what it is given is text unless it says otherwise, and a name that it is not given is an error."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     environment = Environment(
         loader=FileSystemLoader(_TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
     )
-    return environment.get_template("page.html").render(**_values(evidence))
+    return environment.get_template(name)
 
 
 def _values(evidence: Evidence) -> dict[str, Any]:
@@ -105,19 +113,18 @@ def _names(cells: Sequence[CellResult]) -> tuple[str, ...]:
 
 def _cells(evidence: Evidence, cells: Sequence[CellResult]) -> tuple[tuple[str, tuple[CellView, ...]], ...]:
     """Return the rows by fault, those of cells that were added as controls last."""
-    added = {cell_key(spec.cell) for spec in evidence.plan.trials if spec.added}
     axes = [axis for axis in differing([cell.cell for cell in cells]) if axis != "fault"]
-    views = [_cell(evidence, cell, cell_name(cell.cell, axes), added=cell_key(cell.cell) in added) for cell in cells]
+    views = [_cell(evidence, cell, cell_name(cell.cell, axes)) for cell in cells]
     own = [(group.fault, tuple(view for view in views if view.fault == group.fault and not view.added)) for group in by_fault(cells)]
     controls = tuple(view for view in views if view.added)
     return tuple((heading, rows) for heading, rows in (*own, ("controls, added to the experiment's own cells", controls)) if rows)
 
 
-def _cell(evidence: Evidence, cell: CellResult, name: str, *, added: bool) -> CellView:
+def _cell(evidence: Evidence, cell: CellResult, name: str) -> CellView:
     by_promise = {judgement.promise: judgement for judgement in cell.judgements}
     sources = {commitment.promise: commitment.source for commitment in cell.commitments}
     verdicts = tuple(_verdict(promise, by_promise.get(promise), sources.get(promise, "")) for promise in Promise)
-    return CellView(name, fault_name(cell.cell), ROLES[cell.role], status_of(cell), added, verdicts, tuple(_figures(evidence, cell)))
+    return CellView(name, fault_name(cell.cell), ROLES[cell.role], status_of(cell), cell.added, verdicts, tuple(_figures(evidence, cell)))
 
 
 def _verdict(promise: Promise, judgement: Judgement | None, source: str) -> VerdictView:

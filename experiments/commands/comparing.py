@@ -1,0 +1,86 @@
+"""`ackbench compare`: two sweeps side by side, as a table, as data, as a page, and as a gate."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+from rich import box
+from rich.table import Table
+
+from experiments.commands.gating import passed
+from experiments.comparison import Comparison, Sweep, compare
+from experiments.gate import Gate
+from experiments.report.drawing import prepare
+from experiments.report.side_by_side import CellView, render_comparison, view_of
+from experiments.results import read_results
+from experiments.sweeps import find_sweep
+from experiments.tables import console_for_results, print_text
+from infra.errors import InputError
+from infra.home import Home
+
+
+def compare_sweeps(home: Home, names: tuple[str, str], *, as_json: bool, html: Path | None, fail_on: Sequence[str]) -> int:
+    """Print two sweeps side by side; return the exit code, the gate's where it does not let them pass.
+
+    Raises:
+        InputError: an expression of the gate is wrong, there is no such sweep, they cannot be compared, or the page cannot be written.
+        LedgerError: the results of one cannot be read.
+    """
+    gate = Gate.of(fail_on, two_sweeps=True)
+    a, b = (_sweep(home, name) for name in names)
+    comparison = compare(a, b)
+    if html:
+        _write(html, home, comparison)
+    if as_json:
+        click.echo(comparison.to_json())
+    else:
+        _print(comparison)
+    return passed(gate.of_comparison(comparison, (a.results, b.results)))
+
+
+def _sweep(home: Home, named: str) -> Sweep:
+    folder = find_sweep(home, named)
+    return Sweep(folder.plan(), read_results(folder))
+
+
+def _write(path: Path, home: Home, comparison: Comparison) -> None:
+    prepare(home)
+    page = render_comparison(comparison)
+    try:
+        path.write_text(page, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"--html {path}: cannot be written ({error.strerror})") from error
+
+
+def _print(comparison: Comparison) -> None:
+    terminal = sys.stdout.isatty()
+    console = console_for_results(terminal=terminal)
+    print_text(console, f"A: {comparison.a}\nB: {comparison.b}", wrap=False)
+    for change in comparison.settings:
+        print_text(console, f"differs: {change.scope} {change.name}: {change.a} | {change.b}", wrap=terminal)
+    for remark in comparison.remarks:
+        print_text(console, f"note: {remark}", wrap=terminal)
+    for cell in comparison.cells:
+        console.print()
+        view = view_of(cell)
+        console.print(_table(view), highlight=False)
+        for verdict in view.verdicts:
+            print_text(console, f"verdict: {verdict}", wrap=terminal)
+    for side, labels in (("A", comparison.only_a), ("B", comparison.only_b)):
+        for label in labels:
+            print_text(console, f"only in {side}: {label}", wrap=terminal)
+
+
+def _table(view: CellView) -> Table:
+    title = f"{view.name}{f' ({view.role})' if view.role else ''}"
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0), title=title, title_justify="left", title_style="bold")
+    for head in ("", "measure", "A", "B", "B against A", "p"):
+        table.add_column(head, overflow="fold")
+    styles = {"worse": "red", "better": "green"}
+    for row in view.rows:
+        word = row.kind if row.kind in styles else ""
+        table.add_row(word, row.name, row.a, row.b, row.change, row.p_value, style=styles.get(row.kind))
+    return table

@@ -1,0 +1,192 @@
+"""Two sweeps side by side: cells paired by their axes, trials by their seeds; what changed, by how much, and how sure that is. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+from experiments.cell_pairs import Pair, check_load, pairs_of, settings_between, specs_of
+from experiments.contract import Promise
+from experiments.differences import Difference, Measured, number_difference, share_difference
+from experiments.errors import NotComparable
+from experiments.ledger.record import Frozen, Role, Status
+from experiments.plan import Plan
+from experiments.result_models import CellResult, SweepResults, TrialResult
+from experiments.verdicts import Judgement
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """One side of a comparison."""
+
+    plan: Plan
+    results: SweepResults
+
+
+class SettingChange(Frozen):
+    """A setting that is not the same on both sides."""
+
+    scope: str
+    name: str
+    a: str
+    b: str
+
+
+class VerdictChange(Frozen):
+    """A promise on which the two sides' verdicts differ."""
+
+    promise: Promise
+    a: str
+    b: str
+
+
+class ComparedCell(Frozen):
+    """A cell of `a` and its partner of `b`."""
+
+    a_label: str
+    b_label: str
+    role: Role
+    added: bool
+    """A control, not of the experiments' axes."""
+    paired: bool
+    differences: tuple[Difference, ...]
+    verdicts: tuple[VerdictChange, ...]
+
+
+class Comparison(Frozen):
+    """Two sweeps side by side."""
+
+    a: str
+    b: str
+    paired: bool
+    """The trials have the same seeds in both, repeat by repeat."""
+    remarks: tuple[str, ...]
+    """What a reader must know before the figures."""
+    settings: tuple[SettingChange, ...]
+    cells: tuple[ComparedCell, ...]
+    only_a: tuple[str, ...]
+    """Labels of the cells that have no partner."""
+    only_b: tuple[str, ...]
+
+    def to_json(self) -> str:
+        """Return the object as `ackbench compare --json` prints it."""
+        return self.model_dump_json(indent=2)
+
+
+def _lost(trial: TrialResult) -> bool | None:
+    return None if trial.lost is None else trial.lost[0] > 0
+
+
+def _repeated(trial: TrialResult) -> bool | None:
+    return None if trial.duplicates is None else trial.duplicates > 0
+
+
+_SHARES: Final[Mapping[Measured, Callable[[TrialResult], bool | None]]] = {Measured.LOSS: _lost, Measured.DUPLICATES: _repeated}
+_NUMBERS: Final[Mapping[Measured, Callable[[TrialResult], float | None]]] = {
+    Measured.LATENCY_P99: lambda trial: trial.latency_ms.ack.p99 if trial.latency_ms.ack else None,
+    Measured.OUTAGE: lambda trial: trial.unavailable_ms,
+    Measured.THROUGHPUT: lambda trial: trial.throughput_rps,
+}
+
+
+def compare(a: Sweep, b: Sweep) -> Comparison:
+    """Compare two sweeps.
+
+    Raises:
+        NotComparable: one was not measured, they have no cell in common, or their loads differ; nothing can be said then.
+    """
+    for side in (a, b):
+        _check_measured(side.results)
+    pairs = pairs_of(a.results.cells, b.results.cells)
+    if not any(not cell.added for cell, _ in pairs):
+        raise NotComparable(
+            f"{a.plan.sweep_id} and {b.plan.sweep_id} have no cell in common: their axes must agree in all that they do not differ in as a whole"
+        )
+    check_load(pairs, a.plan, b.plan)
+    cells = tuple(_compared(pair, a, b) for pair in pairs)
+    paired = all(cell.paired for cell in cells)
+    return Comparison(
+        a=a.plan.sweep_id,
+        b=b.plan.sweep_id,
+        paired=paired,
+        remarks=tuple(_remarks(a, b, paired=paired)),
+        settings=tuple(
+            SettingChange(scope=scope, name=name, a=before, b=after) for (scope, name), (before, after) in settings_between(pairs, a.plan, b.plan).items()
+        ),
+        cells=cells,
+        only_a=_alone(a.results.cells, [first for first, _ in pairs]),
+        only_b=_alone(b.results.cells, [second for _, second in pairs]),
+    )
+
+
+def _check_measured(results: SweepResults) -> None:
+    if not any(_judged(trial) for trial in results.trials):
+        raise NotComparable(f"{results.sweep_id} has no sealed trial that was measured: `ackbench measure {results.sweep_id}` measures those that there are")
+
+
+def _judged(trial: TrialResult) -> bool:
+    return trial.status is Status.SEALED and trial.attempted is not None
+
+
+def _remarks(a: Sweep, b: Sweep, *, paired: bool) -> list[str]:
+    remarks = [] if paired else ["the trials' seeds differ, so trials are not compared in pairs; that says less than pairs would"]
+    for side in (a, b):
+        harness = side.results.harness
+        if harness.control_clean is False or harness.positive_control_lost is False:
+            remarks.append(f"do not believe {side.plan.sweep_id}: its controls failed. {' '.join(harness.sentences)}".strip())
+        if side.results.unmeasured or side.results.pending:
+            remarks.append(f"{side.plan.sweep_id} is not whole: {len(side.results.pending)} trials not run, {len(side.results.unmeasured)} not measured")
+    return remarks
+
+
+def _compared(pair: Pair, a: Sweep, b: Sweep) -> ComparedCell:
+    first, second = pair
+    paired = _same_seeds(pair, a.plan, b.plan)
+    before, after = _trials(first, a.results), _trials(second, b.results)
+    shares = (share_difference(measure, _values(before, of), _values(after, of), paired=paired) for measure, of in _SHARES.items())
+    numbers = (number_difference(measure, _values(before, of), _values(after, of), paired=paired) for measure, of in _NUMBERS.items())
+    return ComparedCell(
+        a_label=first.label,
+        b_label=second.label,
+        role=first.role,
+        added=first.added,
+        paired=paired,
+        differences=(*shares, *numbers),
+        verdicts=tuple(_verdict_changes(first.judgements, second.judgements)),
+    )
+
+
+def _same_seeds(pair: Pair, a: Plan, b: Plan) -> bool:
+    """Say whether the repeats that both sides planned have the same seeds; none in common is no pair."""
+    before, after = specs_of(a, pair[0]), specs_of(b, pair[1])
+    common = before.keys() & after.keys()
+    return bool(common) and all(before[repeat].seed == after[repeat].seed for repeat in common)
+
+
+def _trials(cell: CellResult, results: SweepResults) -> list[TrialResult]:
+    return [trial for trial in results.trials if _judged(trial) and trial.cell == cell.cell]
+
+
+_Value = TypeVar("_Value", bool, float)
+
+
+def _values(trials: Sequence[TrialResult], of: Callable[[TrialResult], _Value | None]) -> dict[int, _Value]:
+    """Return the trials' values by repeat; a trial that has none is left out."""
+    found = ((trial.repeat, of(trial)) for trial in trials)
+    return {repeat: value for repeat, value in found if repeat is not None and value is not None}
+
+
+def _verdict_changes(a: Sequence[Judgement], b: Sequence[Judgement]) -> list[VerdictChange]:
+    before, after = ({judgement.promise: _said(judgement) for judgement in side} for side in (a, b))
+    both = [promise for promise in Promise if promise in before and promise in after]
+    return [VerdictChange(promise=promise, a=before[promise], b=after[promise]) for promise in both if before[promise] != after[promise]]
+
+
+def _said(judgement: Judgement) -> str:
+    seen = {True: ", seen", False: ", not seen", None: ""}[judgement.seen]
+    return judgement.verdict.value + (seen if judgement.verdict.value == "NOT PROMISED" else "")
+
+
+def _alone(cells: Sequence[CellResult], matched: Sequence[CellResult]) -> tuple[str, ...]:
+    return tuple(cell.label for cell in cells if cell.refused is None and not any(cell is other for other in matched))

@@ -1,0 +1,172 @@
+"""The page of two sweeps: what differs, how each cell fared in either, and by how much one is worse, with intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from experiments.comparison import ComparedCell, Comparison
+from experiments.differences import Difference, Measured
+from experiments.report.charts import MOST_ROWS, Chart, chunks
+from experiments.report.drawing import BLUE, FAINT, VERMILLION, figure, svg, write
+from experiments.report.page import template
+from experiments.report.wording import NOT_KNOWN, ROLES, counted, estimate_words, milliseconds, share_words
+from experiments.statistics import Interval
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+NAMES: Final = {
+    Measured.LOSS: "trials with loss",
+    Measured.DUPLICATES: "trials with duplicates",
+    Measured.LATENCY_P99: "ack p99",
+    Measured.OUTAGE: "longest gap",
+    Measured.THROUGHPUT: "acked in time",
+}
+_ROW_IN: Final = 0.36
+_FRAME_IN: Final = 0.6
+
+
+@dataclass(frozen=True)
+class DifferenceView:
+    """One row of the table: a measure of a cell."""
+
+    name: str
+    a: str
+    b: str
+    change: str
+    p_value: str
+    kind: str
+    """`worse`, `better` or `same`: whether the whole interval lies on one side."""
+    sign: str
+
+
+@dataclass(frozen=True)
+class CellView:
+    """A cell of the page."""
+
+    name: str
+    role: str
+    rows: tuple[DifferenceView, ...]
+    verdicts: tuple[str, ...]
+
+
+def render_comparison(comparison: Comparison) -> str:
+    """Return the page; equal comparisons give equal bytes."""
+    return template("compare.html").render(
+        comparison=comparison, cells=[view_of(cell) for cell in comparison.cells], charts=list(_charts(comparison)), settings=comparison.settings
+    )
+
+
+def view_of(cell: ComparedCell) -> CellView:
+    """Return a cell as a person reads it."""
+    name = cell.a_label if cell.a_label == cell.b_label else f"{cell.a_label} | {cell.b_label}"
+    verdicts = tuple(f"{change.promise}: {change.a} became {change.b}" for change in cell.verdicts)
+    return CellView(name, ROLES[cell.role], tuple(_row(difference) for difference in cell.differences), verdicts)
+
+
+def _row(difference: Difference) -> DifferenceView:
+    kind = kind_of(difference)
+    sign = {"worse": "\N{BLACK UP-POINTING TRIANGLE}", "better": "\N{BLACK DOWN-POINTING TRIANGLE}", "same": "", "unknown": "?"}[kind]
+    p_value = "-" if difference.p_value is None else f"{difference.p_value:.3g}"
+    return DifferenceView(NAMES[difference.measure], _side(difference, "a"), _side(difference, "b"), _change(difference), p_value, kind, sign)
+
+
+def kind_of(difference: Difference) -> str:
+    """Say whether the whole interval lies on one side: `worse`, `better`, else `same`; without an interval, `unknown`."""
+    interval, nothing = _interval(difference)
+    if interval is None:
+        return "unknown"
+    if interval.low <= nothing <= interval.high:
+        return "same"
+    return "worse" if (interval.low > nothing) == difference.measure.more_is_worse else "better"
+
+
+def _interval(difference: Difference) -> tuple[Interval | None, float]:
+    """Return the interval, and the value that means no difference."""
+    return (difference.difference_interval, 0.0) if difference.measure.is_share else (difference.ratio_interval, 1.0)
+
+
+def _side(difference: Difference, side: str) -> str:
+    if difference.measure.is_share:
+        return share_words(difference.a_share if side == "a" else difference.b_share)
+    estimate = difference.a_median if side == "a" else difference.b_median
+    if difference.measure is Measured.THROUGHPUT:
+        return f"{estimate.median:,.0f} /s" if estimate else NOT_KNOWN
+    return estimate_words(estimate)
+
+
+def _change(difference: Difference) -> str:
+    """Return the difference with its interval: of shares in points, of numbers as a part of what it was."""
+    if difference.measure.is_share:
+        return _told(difference.difference, difference.difference_interval, 0.0, "points")
+    if difference.ratio is None and difference.difference is not None:
+        return milliseconds(difference.difference)
+    return _told(difference.ratio, difference.ratio_interval, 1.0, "%")
+
+
+def _told(value: float | None, interval: Interval | None, nothing: float, unit: str) -> str:
+    if value is None:
+        return NOT_KNOWN
+    bounds = f" ({100 * (interval.low - nothing):+.1f} to {100 * (interval.high - nothing):+.1f})" if interval else " (no interval: too few trials)"
+    return f"{100 * (value - nothing):+.1f} {unit}{bounds}"
+
+
+def _charts(comparison: Comparison) -> Iterator[Chart]:
+    for measure in Measured:
+        names = told_apart([view_of(cell).name for cell in comparison.cells])
+        rows = [(name, next(found for found in cell.differences if found.measure is measure)) for name, cell in zip(names, comparison.cells, strict=True)]
+        known = [(name, difference) for name, difference in rows if _value(difference) is not None]
+        for part, chunk in enumerate(chunks(known, MOST_ROWS)):
+            caption = _caption(comparison, measure, chunk)
+            yield Chart(_chart(chunk, f"difference-{measure.value}-{part}", caption, shares=measure.is_share), caption)
+
+
+def told_apart(labels: Sequence[str]) -> list[str]:
+    """Return labels without the words that all of them share; as they are, where nothing would be left."""
+    shared = set.intersection(*(set(label.split()) for label in labels)) if len(labels) > 1 else set()
+    return [" ".join(word for word in label.split() if word not in shared) or label for label in labels]
+
+
+def _value(difference: Difference) -> float | None:
+    return difference.difference if difference.measure.is_share else difference.ratio
+
+
+def _caption(comparison: Comparison, measure: Measured, rows: Sequence[tuple[str, Difference]]) -> str:
+    kinds = [kind_of(difference) for _, difference in rows]
+    told = f"{comparison.b} is worse in {kinds.count('worse')} and better in {kinds.count('better')} of {counted(len(rows), 'cell')}"
+    return f"{NAMES[measure].capitalize()}: {told}; in the others the interval holds no difference, or there is none."
+
+
+def _chart(rows: Sequence[tuple[str, Difference]], name: str, alt: str, *, shares: bool) -> str:
+    """Return a dot a cell with its interval; no difference is the line in the middle."""
+    drawn, axes = figure(_FRAME_IN + _ROW_IN * len(rows))
+    nothing = 0.0 if shares else 1.0
+    axes.axvline(nothing, color=FAINT, linewidth=1)
+    for place, (title, difference) in enumerate(rows):
+        interval, _ = _interval(difference)
+        colour = VERMILLION if kind_of(difference) == "worse" else BLUE
+        if interval:
+            axes.hlines(place, interval.low, interval.high, color=colour, linewidth=1.6)
+        axes.plot(_value(difference) or 0.0, place, "o", color=colour, markersize=5.5)
+        write(axes, (0, place - 0.24), title, above=True)
+    _scaled(axes, shares=shares)
+    axes.set_ylim(len(rows) - 0.5, -0.8)
+    axes.set_yticks([])
+    axes.spines["left"].set_visible(False)
+    axes.grid(visible=True, axis="x")
+    axes.set_axisbelow(True)
+    return svg(drawn, name, alt)
+
+
+def _scaled(axes: Axes, *, shares: bool) -> None:
+    from matplotlib.ticker import FuncFormatter
+
+    if shares:
+        axes.set_xlim(-1, 1)
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:+.0f}"))
+        axes.set_xlabel("difference in points, with its 95 % interval")
+        return
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * (value - 1):+.0f} %"))
+    axes.set_xlabel("difference, with its 95 % interval")

@@ -1,0 +1,285 @@
+"""Two sweeps side by side: a sweep does not differ from itself, swapping turns signs round, and what cannot be compared is told in a line."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from standins.measured import LOSING, QUIET, SAFE, TRUTHS, TWICE, Truth, a_cell, measured
+from standins.records import a_spec
+from standins.result_tables import write_results
+
+from experiments.cli import cli
+from experiments.comparison import Comparison, Sweep, compare
+from experiments.differences import Difference, Measured
+from experiments.errors import NotComparable
+from experiments.gate import Gate
+from experiments.ledger.record import Status
+from experiments.plan import Plan
+from experiments.report.drawing import prepare
+from experiments.report.side_by_side import kind_of, render_comparison
+from experiments.sweep_folder import SweepFolder
+from infra.errors import InputError
+from infra.home import Home
+from spark_jobs.planted import Attempt, PlantedTrial
+
+MANY = 12
+FAST = Truth(SAFE.cell, (0,) * MANY, (0,) * MANY, p99_ms=2000, outage_ms=3000)
+SLOW = replace(FAST, p99_ms=3000)
+LOSES = replace(FAST, lost=(7,) * MANY)
+
+
+def a_sweep(*truths: Truth, sweep_id: str = "a", seed: int = 42) -> Sweep:
+    """Return a measured sweep of these cells."""
+    evidence = measured(truths, sweep_id=sweep_id, seed=seed)
+    return Sweep(evidence.plan, evidence.results)
+
+
+def of(comparison: Comparison, measure: Measured, cell: int = 0) -> Difference:
+    """Return what was found of a measure in one cell."""
+    return next(found for found in comparison.cells[cell].differences if found.measure is measure)
+
+
+def test_a_sweep_does_not_differ_from_itself() -> None:
+    """Every difference is 0, every ratio 1, no verdict and no setting has changed."""
+    sweep = a_sweep(*TRUTHS)
+    comparison = compare(sweep, sweep)
+    assert comparison.paired
+    assert (comparison.settings, comparison.only_a, comparison.only_b) == ((), (), ())
+    for cell in comparison.cells:
+        assert cell.verdicts == ()
+        assert {found.difference for found in cell.differences} == {0}
+        assert {found.ratio for found in cell.differences if not found.measure.is_share} == {1}
+        assert {kind_of(found) for found in cell.differences} == {"same"}
+
+
+@pytest.mark.parametrize("seed", [42, 43])
+def test_swapping_two_sweeps_turns_the_signs_round(seed: int) -> None:
+    """Paired, and with other seeds unpaired: the same figures with the other sign, the same p-value."""
+    a, b = a_sweep(FAST), a_sweep(replace(SLOW, lost=LOSES.lost), sweep_id="b", seed=seed)
+    forth, back = compare(a, b), compare(b, a)
+    assert forth.paired == back.paired == (seed == 42)
+    assert a.plan.sweep_id == forth.a == back.b
+    for measure in Measured:
+        there, here = of(forth, measure), of(back, measure)
+        assert here.difference == pytest.approx(-(there.difference or 0))
+        assert here.p_value == there.p_value
+        if there.ratio is not None:
+            assert here.ratio == pytest.approx(1 / there.ratio, rel=0.02)
+        assert {kind_of(there), kind_of(here)} in ({"same"}, {"worse", "better"})
+
+
+def test_a_slower_sweep_is_worse_in_latency_and_in_nothing_else() -> None:
+    """Each of twelve pairs is half as slow again."""
+    comparison = compare(a_sweep(FAST), a_sweep(SLOW, sweep_id="b"))
+    found = of(comparison, Measured.LATENCY_P99)
+    assert found.ratio == pytest.approx(1.5)
+    assert found.p_value == pytest.approx(2 / 2**MANY)
+    assert [kind_of(of(comparison, measure)) for measure in Measured] == ["same", "same", "worse", "same", "same"]
+
+
+def test_other_seeds_are_compared_unpaired_and_said_to_be() -> None:
+    """Pairs would claim what is not there."""
+    comparison = compare(a_sweep(FAST), a_sweep(SLOW, sweep_id="b", seed=43))
+    assert not comparison.paired
+    assert any("seeds differ" in remark for remark in comparison.remarks)
+    assert of(comparison, Measured.LATENCY_P99).test == "Mann and Whitney's"
+    assert kind_of(of(comparison, Measured.LATENCY_P99)) == "worse"
+
+
+def test_void_trials_are_in_no_pair() -> None:
+    """They say nothing of the fault."""
+    b = measured([SLOW], sweep_id="b", void=("000-000000", "000-000004"))
+    assert of(compare(a_sweep(FAST), Sweep(b.plan, b.results)), Measured.OUTAGE).trials == MANY - 2
+
+
+def test_an_axis_in_which_the_sweeps_differ_as_a_whole_is_what_is_compared() -> None:
+    """acks=1 beside acks=all: the cells are paired by all the other axes."""
+    a = a_sweep(*(Truth(a_cell(1, partitions=partitions), (5,) * 5, (0,) * 5) for partitions in (1, 6)))
+    b = a_sweep(*(Truth(a_cell("all", partitions=partitions), (0,) * 5, (0,) * 5) for partitions in (1, 6)), sweep_id="b")
+    comparison = compare(a, b)
+    assert [("partitions=1" in cell.a_label, "partitions=1" in cell.b_label) for cell in comparison.cells] == [(True, True), (False, False)]
+    assert ("producer", "acks", "1", "all") in [(change.scope, change.name, change.a, change.b) for change in comparison.settings]
+    assert of(comparison, Measured.LOSS).difference == -1
+    assert [change.promise.value for change in comparison.cells[0].verdicts] == ["no-acked-loss", "order"]
+
+
+def test_cells_without_a_partner_are_named() -> None:
+    """Nothing is dropped in silence."""
+    comparison = compare(a_sweep(SAFE, TWICE), a_sweep(SAFE, LOSING, QUIET, sweep_id="b"))
+    assert (len(comparison.cells), len(comparison.only_a), len(comparison.only_b)) == (1, 1, 2)
+
+
+def without_results(sweep: Sweep) -> Sweep:
+    """Return the sweep as it is before it was measured."""
+    trials = tuple(trial.model_copy(update={"attempted": None}) for trial in sweep.results.trials)
+    return Sweep(sweep.plan, sweep.results.model_copy(update={"trials": trials}))
+
+
+def with_another_load(sweep: Sweep) -> Sweep:
+    """Return the sweep with half the load."""
+    specs = tuple(spec.model_copy(update={"workload": spec.workload.model_copy(update={"rate_records_per_s": 5000.0})}) for spec in sweep.plan.trials)
+    return Sweep(sweep.plan.model_copy(update={"trials": specs}), sweep.results)
+
+
+@pytest.mark.parametrize(
+    ("b", "words"),
+    [
+        (a_sweep(LOSING, QUIET, sweep_id="b"), "a and b have no cell in common"),
+        (without_results(a_sweep(FAST, sweep_id="b")), "b has no sealed trial that was measured: `ackbench measure b`"),
+        (with_another_load(a_sweep(FAST, sweep_id="b")), "another load: workload.rate_records_per_s is 10000.0 and 5000.0 records a second"),
+    ],
+)
+def test_what_cannot_be_compared_is_told_in_a_line(b: Sweep, words: str) -> None:
+    """A figure of one would say nothing of the other."""
+    with pytest.raises(NotComparable, match=words):
+        compare(a_sweep(FAST, TWICE), b)
+
+
+def test_a_sweep_whose_controls_failed_is_named() -> None:
+    """Before any figure."""
+    b = a_sweep(FAST, sweep_id="b")
+    dirty = b.results.harness.model_copy(update={"control_clean": False})
+    comparison = compare(a_sweep(FAST), Sweep(b.plan, b.results.model_copy(update={"harness": dirty})))
+    assert any(remark.startswith("do not believe b: its controls failed") for remark in comparison.remarks)
+
+
+def test_the_page_holds_every_cell_and_is_the_same_each_time(tmp_path: Path) -> None:
+    """Names are text, not markup."""
+    prepare(Home(tmp_path))
+    wild = replace(FAST, cell={**FAST.cell, "linger.ms": "<i>5</i>"})
+    comparison = compare(a_sweep(wild, TWICE), a_sweep(wild, TWICE, sweep_id="b"))
+    page = render_comparison(comparison)
+    assert page == render_comparison(comparison)
+    assert "<i>5" not in page
+    assert page.count("<h3>") == len(comparison.cells) == 2
+
+
+@pytest.mark.parametrize(
+    ("expression", "fails"),
+    [
+        ("worse:latency_p99>20%", True),
+        ("worse:latency_p99>60%", False),
+        ("worse: latency_p99 > 20%", True),
+        ("worse:outage>5%", False),
+        ("worse:throughput>0%", False),
+        ("worse:loss>0%", False),
+        ("violated", False),
+    ],
+)
+def test_the_gate_fails_where_the_whole_interval_lies_beyond_the_bound(expression: str, fails: bool) -> None:
+    """Half as slow again fails at 20 %, and not at 60 %."""
+    a, b = a_sweep(FAST), a_sweep(SLOW, sweep_id="b")
+    reasons = Gate.of([expression], two_sweeps=True).of_comparison(compare(a, b), (a.results, b.results))
+    assert bool(reasons) is fails
+
+
+def test_the_gate_fails_on_loss_by_points() -> None:
+    """Twelve of twelve trials lost, and none before: at least 38 points more."""
+    a, b = a_sweep(FAST), a_sweep(LOSES, sweep_id="b")
+    reasons = Gate.of(["worse:loss>30%"], two_sweeps=True).of_comparison(compare(a, b), ())
+    assert len(reasons) == 1
+    assert "100.0 points, at least" in reasons[0]
+    assert Gate.of(["worse:loss>60%"], two_sweeps=True).of_comparison(compare(a, b), ()) == []
+
+
+def test_what_few_trials_cannot_tell_passes_unless_the_gate_wants_to_know() -> None:
+    """Three pairs have no interval."""
+    few = replace(FAST, lost=(0,) * 3, copies=(0,) * 3)
+    a, b = a_sweep(few), a_sweep(replace(few, p99_ms=9000), sweep_id="b")
+    assert Gate.of(["worse:latency_p99>20%"], two_sweeps=True).of_comparison(compare(a, b), ()) == []
+    reasons = Gate.of(["worse:latency_p99>20%", "unknown"], two_sweeps=True).of_comparison(compare(a, b), ())
+    assert [reason.split(":")[0] for reason in reasons] == ["unknown"]
+
+
+@pytest.mark.parametrize("expression", ["", "broken", "worse", "worse:latency_p50>20%", "worse:latency_p99>", "worse:latency_p99>20", "worse:latency_p99<20%"])
+def test_a_gate_of_another_form_is_told_in_a_line(expression: str) -> None:
+    """With what is allowed."""
+    with pytest.raises(InputError, match="allowed: violated, unknown, or worse:MEASURE>N%"):
+        Gate.of([expression], two_sweeps=True)
+
+
+def on_disk(home: Path, name: str, lost: int, seed: int = 42) -> SweepFolder:
+    """Return a measured sweep of two trials with all that Kafka promises and no fault, of which each lost so many records."""
+    sweep = SweepFolder(home / "sweeps" / f"{name}-20260101T000000-abcd")
+    producer = {"acks": "all", "enable.idempotence": "true"}
+    cell = {"acks": "all", "enable.idempotence": True, "replication.factor": 3, "partitions": 1, "fault": "none"}
+    specs = tuple(a_spec(sweep_id=sweep.sweep_id, trial_id=f"{n:03d}-abcdef", order=n, repeat=n, seed=seed + n, cell=cell, producer=producer) for n in range(2))
+    sweep.write_plan(Plan(sweep_id=sweep.sweep_id, experiment=name, question="Who?", seed=seed, repeats=2, trials=specs, refused=()))
+    for spec in specs:
+        PlantedTrial(spec.trial_id, [Attempt(0, 0)], cell=spec.cell, status=Status.SEALED, repeat=spec.repeat).plant(sweep.root)
+    counts = {"attempted_records": 100, "acked_records": 100, "lost_low_records": lost, "lost_high_records": lost}
+    write_results(sweep, {spec.trial_id: counts for spec in specs})
+    return sweep
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home with a sweep that keeps its promises and one that breaks one."""
+    monkeypatch.setenv("ACKBENCH_HOME", str(tmp_path))
+    on_disk(tmp_path, "kept", 0)
+    on_disk(tmp_path, "broken", 3)
+    return tmp_path
+
+
+KEPT, BROKEN = "kept-20260101T000000-abcd", "broken-20260101T000000-abcd"
+
+
+def ackbench(*arguments: str) -> Result:
+    """Run the command in this process."""
+    return CliRunner().invoke(cli, arguments, prog_name="ackbench")
+
+
+@pytest.mark.usefixtures("home")
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (("report", KEPT), 0),
+        (("report", KEPT, "--fail-on", "violated"), 0),
+        (("report", BROKEN), 0),
+        (("report", BROKEN, "--fail-on", "violated"), 3),
+        (("report", BROKEN, "--fail-on", "bad"), 2),
+        (("report", BROKEN, "--fail-on", "worse:loss>1%"), 2),
+        (("compare", KEPT, KEPT), 0),
+        (("compare", KEPT, BROKEN), 0),
+        (("compare", KEPT, BROKEN, "--fail-on", "violated"), 3),
+        (("compare", KEPT, BROKEN, "--fail-on", "worse:loss>1"), 2),
+        (("compare", KEPT, "nowhere"), 2),
+        (("run", "quick", "--fail-on", "bad"), 2),
+    ],
+)
+def test_the_gates_exit_codes(arguments: tuple[str, ...], code: int) -> None:
+    """3 for what Kafka did, 2 for what was asked, 0 without a gate; each reason is a line on stderr."""
+    result = ackbench(*arguments)
+    assert result.exit_code == code
+    assert all(line.startswith("ackbench: ") for line in result.stderr.splitlines())
+    assert bool(result.stderr) is (code != 0)
+
+
+def test_the_gate_names_trials_and_cell(home: Path) -> None:
+    """So that who reads the build's log knows where to look."""
+    del home
+    said = ackbench("report", BROKEN, "--fail-on", "violated").stderr
+    assert said.startswith(f"ackbench: violated: {BROKEN}: no-acked-loss with ")
+    assert "(000-abcdef, 001-abcdef)" in said
+
+
+def test_a_comparison_is_printed_as_a_table_as_data_and_as_a_page(home: Path) -> None:
+    """The same figures in each."""
+    page = home / "ab.html"
+    printed = ackbench("compare", KEPT, BROKEN, "--html", str(page)).stdout
+    shown = json.loads(ackbench("compare", KEPT, BROKEN, "--json").stdout)
+    assert "trials with loss" in printed
+    assert shown["cells"][0]["differences"][0]["difference"] == 1
+    assert "no-acked-loss: HELD became VIOLATED" in printed
+    assert "no-acked-loss: HELD became VIOLATED" in page.read_text()
+
+
+def test_a_page_that_cannot_be_written_is_one_line(home: Path) -> None:
+    """With the reason that the system gives."""
+    result = ackbench("compare", KEPT, BROKEN, "--html", str(home / "nowhere" / "ab.html"))
+    assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
+    assert "cannot be written (No such file or directory)" in result.stderr
