@@ -6,13 +6,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from experiments.contract import Promise
 from experiments.ledger.record import Scalar, Status, TrialRecord
 from experiments.plan import TrialSpec
 from experiments.result_models import Latencies, SweepResults, TrialResult
+from experiments.tracking_verdicts import verdict_metrics, verdicts_in_words
 
+VERDICT_TAGS: Final = {promise: f"verdict/{promise}" for promise in Promise}
 SUMMARY: Final = "summary"
 TRIAL: Final = "trial"
-VANISHING: Final = frozenset({"reason", "fault_evidence", "fault_targets", "refused_cells"})
+VANISHING: Final = frozenset({"reason", "fault_evidence", "fault_targets", "refused_cells", "controls", *VERDICT_TAGS.values()})
 """Tags that a later run of the same trial may not have any more."""
 _NS_PER_MS: Final = 1_000_000
 
@@ -71,11 +74,12 @@ def summary_run(results: SweepResults, page: str) -> RunContent:
         "trial_id": SUMMARY,
         "mlflow.note.content": page,
         "refused_cells": "\n".join(f"{cell.label}: {cell.refused}" for cell in results.cells if cell.refused),
+        "controls": "\n".join(results.harness.sentences),
+        **{tag: verdicts_in_words(results.cells, promise) for promise, tag in VERDICT_TAGS.items()},
     }
     params = {"seed": str(results.seed), "question": results.question}
-    return RunContent(
-        name=f"{results.sweep_id} (summary)", tags=_said(tags), params=params, metrics={**counts, "sweep/pending_trials": float(len(results.pending))}
-    )
+    metrics = {**counts, "sweep/pending_trials": float(len(results.pending)), **dict(verdict_metrics(results))}
+    return RunContent(name=f"{results.sweep_id} (summary)", tags=_said(tags), params=params, metrics=metrics)
 
 
 def _tags(result: TrialResult, spec: TrialSpec) -> dict[str, str]:
@@ -89,6 +93,7 @@ def _tags(result: TrialResult, spec: TrialSpec) -> dict[str, str]:
         "order": str(spec.order),  # no param: MLflow would draw it beside the settings
         "seed": str(spec.seed),
         "status": result.status.value,
+        "role": spec.role.value,
         "fault": spec.fault.kind,
         "fault_evidence": "\n".join(result.fault.evidence),
         "fault_targets": ",".join(map(str, result.fault.targets)),
@@ -121,6 +126,9 @@ def _metrics(result: TrialResult, record: TrialRecord | None) -> Iterator[tuple[
         "loss/at_most_lost_records": high,
         "duplicates/extra_copies": result.duplicates,
         "duplicates/duplicated_records": result.duplicated,
+        "order/reordered_records": result.reordered,
+        "reads/missed_records": result.missed,
+        "reads/redelivered_reads": result.redelivered,
         "records/attempted_records": result.attempted,
         "records/acked_records": result.acked,
         "records/rejected_records": result.rejected,
@@ -128,6 +136,8 @@ def _metrics(result: TrialResult, record: TrialRecord | None) -> Iterator[tuple[
         "availability/longest_gap_ms": result.unavailable_ms,
         "throughput/acked_per_s": result.throughput_rps,
         "throughput/offered_per_s": result.offered_rps,
+        "availability/recovered_before_heal": None if result.recovered_before_heal is None else float(result.recovered_before_heal),
+        "generator/late": None if result.generator_late is None else float(result.generator_late),
         "fault/bit": None if result.fault.bit is None else float(result.fault.bit),
     }
     yield from ((name, float(value)) for name, value in values.items() if value is not None)

@@ -12,9 +12,10 @@ from experiments import tracking
 from experiments.ledger.record import FaultEvidence, ProducerSummary, TrialRecord
 from experiments.ledger.seal import seal
 from experiments.plan import Plan, RefusedCell, TrialSpec
-from experiments.result_models import Fates, FaultResult, Latencies, Quantiles, TrialResult
+from experiments.result_models import CellResult, Fates, FaultResult, Latencies, Quantiles, SweepResults, TrialResult
+from experiments.statistics import share
 from experiments.sweep_folder import SweepFolder
-from experiments.tracking_runs import RunContent, trial_run
+from experiments.tracking_runs import RunContent, summary_run, trial_run
 from infra.home import Home
 
 SWEEP_ID = "planted-20260101T000000-abcd"
@@ -74,13 +75,14 @@ def test_there_is_one_flat_run_a_trial_and_a_summary(tracked: tuple[Home, SweepF
 def test_a_run_is_tagged_with_all_it_is_found_by(tracked: tuple[Home, SweepFolder, tracking.Tracked]) -> None:
     """Sweep, cell, experiment, status and fault."""
     tags = run_of(tracked[0], "000-abcdef").data.tags
-    assert {name: tags[name] for name in ("sweep_id", "cell", "experiment", "status", "fault", "kind")} == {
+    assert {name: tags[name] for name in ("sweep_id", "cell", "experiment", "status", "fault", "kind", "role")} == {
         "sweep_id": SWEEP_ID,
         "cell": "acks=1 number=0",
         "experiment": "planted",
         "status": "sealed",
         "fault": "none",
         "kind": "trial",
+        "role": "cell",
     }
 
 
@@ -108,6 +110,32 @@ def test_the_summary_lists_refused_cells_and_holds_the_table(tracked: tuple[Home
     assert summary.data.metrics["sweep/sealed_trials"] == 1
     kept = {path.name for path in (home.mlflow / "artifacts").rglob("*") if path.is_file()}
     assert kept == {"results.json", "table.txt"}
+
+
+def test_the_summary_holds_the_verdicts_and_what_the_controls_showed(tracked: tuple[Home, SweepFolder, tracking.Tracked]) -> None:
+    """One tag a promise, to be searched for; before anything is measured nothing is held."""
+    summary = run_of(tracked[0], "summary")
+    assert {name: value for name, value in summary.data.tags.items() if name.startswith("verdict/")} == {
+        "verdict/no-acked-loss": "UNKNOWN 1",
+        "verdict/no-duplicates": "NOT PROMISED 1",
+        "verdict/order": "NOT PROMISED 1",
+        "verdict/availability": "NOT PROMISED 1",
+    }
+    assert "control (no fault): none was run" in summary.data.tags["controls"]
+    assert summary.data.metrics["verdict/unknown"] == 1
+
+
+def test_shares_and_their_bounds_are_metrics_of_the_summary() -> None:
+    """Under names that MLflow takes, a chart for each kind."""
+    cell = CellResult(cell={"acks": 1}, label="acks=1 rf=3 a/b", planned_trials=5, loss=share(2, 5), duplication=None)
+    results = SweepResults(sweep_id="s", experiment="e", question="?", seed=1, trials=(), cells=(cell,), pending=(), unmeasured=())
+    metrics = summary_run(results, "page").metrics
+    bounds = share(2, 5).interval
+    assert {name: value for name, value in metrics.items() if "share" in name} == {
+        "loss_share/acks_1 rf_3 a_b": 0.4,
+        "loss_share_low/acks_1 rf_3 a_b": bounds.low,
+        "loss_share_high/acks_1 rf_3 a_b": bounds.high,
+    }
 
 
 def test_a_second_time_adds_nothing(tracked: tuple[Home, SweepFolder, tracking.Tracked]) -> None:
@@ -192,9 +220,10 @@ def content(**changes: Any) -> RunContent:
 
 def test_metrics_are_named_group_slash_name_and_unit() -> None:
     """MLflow groups its charts by what stands before the slash."""
-    metrics = content().metrics
+    metrics = content(reordered=4, missed=5, redelivered=6, generator_late=True).metrics
     expected: dict[str, float] = {"loss/acked_lost_records": 3, "loss/at_most_lost_records": 7, "duplicates/extra_copies": 2, "latency/ack_p99_ms": 3}
     expected |= {"availability/longest_gap_ms": 12.5, "generator/lateness_p99_us": 9, "fault/bit": 1, "fates/lost_records": 0}
+    expected |= {"order/reordered_records": 4, "reads/missed_records": 5, "reads/redelivered_reads": 6, "generator/late": 1}
     assert {name: metrics[name] for name in expected} == expected
 
 
