@@ -1,0 +1,124 @@
+"""The self-test: copies of one real trial, a fault in each, measured in one go by the real job, and compared with the untouched copy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Any, Final
+
+import pyarrow as pa
+
+from experiments.errors import LedgerError
+from experiments.ledger.measured import QUANTILES, Fate, Phase
+from experiments.measuring import measure
+from experiments.result_tables import read_table
+from experiments.selftest.broken import BREAKAGES, TRIAL, Breakage
+from experiments.selftest.calm import Calm
+from experiments.selftest.copies import LedgerCopy
+from experiments.selftest.plants import DUPLICATE_COPIES, MISSED, PLANTS, REDELIVERED, REORDERED, Figures, NoPlace, Plant, Scene
+from experiments.sweep_folder import SweepFolder
+from infra.home import Home
+
+UNTOUCHED: Final = "untouched"
+SWEEP: Final = "selftest"
+"""The name of the sweep of copies, and of its log."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """What became of one planted fault."""
+
+    planted: str
+    expected: str
+    found: str
+    ok: bool
+    """Found exactly, and nothing else with it."""
+
+
+def check(ledger: LedgerCopy, of: Calm, folder: Path, home: Home, seed: int) -> Iterator[Found]:
+    """Plant, measure and compare.
+
+    Args:
+        ledger: the trial's.
+        of: its calm records.
+        folder: an empty one, which the caller removes.
+        home: where the job's caches and logs lie.
+        seed: decides which records are hit.
+
+    Raises:
+        HarnessError: the job did not end well.
+        LedgerError: it refused the untouched copy or a planted one.
+    """
+    sweep = SweepFolder(folder / SWEEP)
+    ledger.write(sweep.root, UNTOUCHED)
+    without_place = {plant.name: reason for plant in PLANTS if (reason := _plant(plant, Scene(ledger, of, Random(f"{seed} {plant.name}")), sweep))}  # noqa: S311
+    measure(sweep, home)
+    figures = _figures(sweep)
+    for plant in PLANTS:
+        if plant.name in without_place:
+            yield Found(plant.what, _told(plant.expected), f"not planted: {without_place[plant.name]}", ok=False)
+        else:
+            yield _compared(plant, figures[UNTOUCHED], figures[plant.name])
+    yield from (_refused(breakage, ledger, folder / f"broken-{number}", home) for number, breakage in enumerate(BREAKAGES))
+
+
+def _plant(plant: Plant, scene: Scene, sweep: SweepFolder) -> str:
+    """Write the copy with the fault in it; return why there is no place for it, if so."""
+    try:
+        plant.make(scene).write(sweep.root, plant.name)
+    except NoPlace as reason:
+        return str(reason)
+    return ""
+
+
+def _figures(sweep: SweepFolder) -> Mapping[str, Mapping[str, int | None]]:
+    """Return what was measured of each copy, under the names that `plants` uses."""
+    counts = (DUPLICATE_COPIES, REORDERED, MISSED, REDELIVERED)
+    figures: dict[str, dict[str, int | None]] = {}
+    for row in _rows(sweep, "trials"):
+        figures[row["trial_id"]] = {**dict.fromkeys(Fate, 0), **{name: row[name] for name in counts}}
+    for row in _rows(sweep, "fates"):
+        figures[row["trial_id"]][row["fate"]] = row["records"]
+    for row in _rows(sweep, "latency"):
+        if row["phase"] == Phase.ALL:
+            figures[row["trial_id"]] |= {f"{row['measure']}_{name}_us": row[f"{name}_us"] for name in QUANTILES}
+    return figures
+
+
+def _rows(sweep: SweepFolder, name: str) -> list[dict[str, Any]]:
+    table: pa.Table = read_table(sweep, name)
+    return list(table.to_pylist())
+
+
+def _compared(plant: Plant, untouched: Mapping[str, int | None], planted: Mapping[str, int | None]) -> Found:
+    differ = {name: _difference(untouched.get(name), planted.get(name)) for name in plant.compared}
+    found = {name: difference for name, difference in differ.items() if difference}
+    return Found(plant.what, _told(plant.expected), _told(found), ok=found == {str(name): value for name, value in plant.expected.items()})
+
+
+def _difference(before: int | None, after: int | None) -> int | None:
+    """Return by how much a figure changed; where one of the two is not known, that is not known either."""
+    return None if before is None or after is None else after - before
+
+
+def _told(figures: Figures | Mapping[str, int | None]) -> str:
+    return ", ".join(f"{name} {value:+,}" for name, value in figures.items() if value is not None) or "nothing"
+
+
+def _refused(breakage: Breakage, ledger: LedgerCopy, folder: Path, home: Home) -> Found:
+    """Break a copy, and see that the job refuses it in one line that names trial and reason."""
+    sweep = SweepFolder(folder / SWEEP)
+    breakage.harm(ledger.write(sweep.root, TRIAL))
+    said = _said(lambda: measure(sweep, home))
+    refused = said.startswith(f"trial {TRIAL}: ") and breakage.told in said and "\n" not in said and not sweep.results.exists()
+    return Found(breakage.what, f"refused: {breakage.told}", "refused" if refused else said or "measured", ok=refused)
+
+
+def _said(attempt: Callable[[], None]) -> str:
+    try:
+        attempt()
+    except LedgerError as error:
+        return str(error)
+    return ""

@@ -1,0 +1,202 @@
+"""The faults that are planted: what each does to a ledger, and what must be found because of it, to the record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from random import Random
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from experiments.ledger.measured import QUANTILES, Fate, Measure
+from experiments.ledger.schema import REJECTED, UNKNOWN
+from experiments.selftest.calm import Calm
+from experiments.selftest.copies import LedgerCopy, Rows
+
+RECORDS: Final = 7
+"""How many records each fault hits: few among thousands, and no round number."""
+LATER_US: Final = 5_000
+MS_NS: Final = 1_000_000
+TIMED_OUT: Final = -192
+"""`RD_KAFKA_RESP_ERR__MSG_TIMED_OUT`."""
+NOT_ENOUGH_REPLICAS: Final = 19
+DUPLICATE_COPIES, REORDERED, MISSED, REDELIVERED = "duplicate_copies", "reordered_records", "missed_records", "redelivered_reads"
+COUNTED: Final = (*Fate, DUPLICATE_COPIES, REORDERED, MISSED, REDELIVERED)
+"""What a planted fault may change, and nothing else of it."""
+TIMED: Final = tuple(f"{measure.value}_{name}_us" for measure in Measure for name in QUANTILES)
+
+Figures = Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A real ledger, and some records of it to which nothing happened."""
+
+    ledger: LedgerCopy
+    calm: Calm
+    random: Random
+
+    def victims(self, count: int = RECORDS) -> Calm:
+        """Draw records, in the order of the log."""
+        return self.calm.at(np.sort(np.asarray(self.random.sample(range(len(self.calm.log)), count), dtype=np.int64)))
+
+
+@dataclass(frozen=True)
+class Plant:
+    """One planted fault."""
+
+    name: str
+    """For a file's name."""
+    what: str
+    """For a person."""
+    make: Callable[[Scene], LedgerCopy]
+    expected: Figures
+    """By how much which figures differ from the untouched copy's; all others of `compared` do not."""
+    compared: tuple[str, ...] = COUNTED
+
+
+def _lost(scene: Scene) -> LedgerCopy:
+    return scene.ledger.without("log", scene.victims().log)
+
+
+def _truncated(scene: Scene) -> LedgerCopy:
+    """Cut the end of one partition's log, as a leader without it does, and let the end offset tell."""
+    partition, rows = _calm_end(scene.ledger, scene.calm)
+    end = int(scene.ledger.values("log", "offset")[rows].min())
+    return scene.ledger.without("log", rows).with_ends({partition: end})
+
+
+def _calm_end(ledger: LedgerCopy, of: Calm) -> tuple[int, Rows]:
+    """Return a partition whose last records are all calm, and their rows."""
+    partitions, offsets = ledger.values("log", "partition"), ledger.values("log", "offset")
+    for partition in np.unique(partitions):
+        rows = np.flatnonzero(partitions == partition)
+        last = rows[np.argsort(offsets[rows])][-RECORDS:]
+        if len(last) == RECORDS and np.isin(last, of.log).all():
+            return int(partition), np.sort(last)
+    raise NoPlace("no partition's log ends in records to which nothing happened")
+
+
+class NoPlace(Exception):
+    """The trial has no place for this fault; says why."""
+
+
+def _duplicated(scene: Scene) -> LedgerCopy:
+    ledger, victims = scene.ledger, scene.victims()
+    for row in victims.log:
+        copy = ledger.tables["log"].slice(row, 1)
+        ledger = ledger.logged(copy.select(["producer", "seq"]), copy["partition"][0].as_py())
+    return ledger
+
+
+def _reordered(scene: Scene) -> LedgerCopy:
+    """Let two records change places, with all that was told of both: the earlier one then lies behind the later."""
+    ledger = scene.ledger
+    for one, other in _neighbours(scene):
+        ledger = _swapped(ledger, "log", (one.log[0], other.log[0]), ("producer", "seq", "timestamp_ms"))
+        ledger = _swapped(ledger, "reads", (one.reads[0], other.reads[0]), ("producer", "seq", "intended_ns"))
+        ledger = _swapped(ledger, "attempts", (one.attempts[0], other.attempts[0]), ("offset",))
+    return ledger
+
+
+def _neighbours(scene: Scene) -> list[tuple[Calm, Calm]]:
+    """Draw pairs of calm records that follow each other in one partition, and come from one producer; no record is in two pairs."""
+    log, every = scene.calm.log, {name: scene.ledger.values("log", name)[scene.calm.log] for name in ("partition", "producer", "offset")}
+    beside = (np.diff(log) == 1) & (np.diff(every["partition"]) == 0) & (np.diff(every["producer"]) == 0) & (np.diff(every["offset"]) == 1)
+    firsts = np.flatnonzero(beside & (np.arange(len(beside)) % 2 == 0))
+    if len(firsts) < RECORDS:
+        raise NoPlace("no records to which nothing happened lie side by side")
+    return [(scene.calm.at(np.asarray([at])), scene.calm.at(np.asarray([at + 1]))) for at in scene.random.sample(list(firsts), RECORDS)]
+
+
+def _swapped(ledger: LedgerCopy, name: str, rows: tuple[int, int], columns: tuple[str, ...]) -> LedgerCopy:
+    low, high = sorted(rows)
+    table = ledger.tables[name]
+    values = {column: [table[column][high].as_py(), table[column][low].as_py()] for column in columns}
+    return ledger.changed(name, np.asarray([low, high]), values)
+
+
+def _corrupt(scene: Scene) -> LedgerCopy:
+    """Let the checksum fail: then nothing that the record tells of itself is to be believed."""
+    return scene.ledger.changed("log", scene.victims().log, {"intact": False, "producer": None, "seq": None})
+
+
+def _stranger(scene: Scene) -> LedgerCopy:
+    return scene.ledger.logged(pa.table({"producer": pa.nulls(RECORDS, pa.int32()), "seq": pa.nulls(RECORDS, pa.int64())}), _a_partition(scene))
+
+
+def _a_partition(scene: Scene) -> int:
+    return scene.random.choice(sorted(scene.ledger.record.end_offsets))
+
+
+def _unknown(scene: Scene) -> LedgerCopy:
+    return _settled_otherwise(scene.ledger, scene.victims(), UNKNOWN, TIMED_OUT)
+
+
+def _unknown_absent(scene: Scene) -> LedgerCopy:
+    victims = scene.victims()
+    return _settled_otherwise(scene.ledger, victims, UNKNOWN, TIMED_OUT).without("log", victims.log)
+
+
+def _rejected_present(scene: Scene) -> LedgerCopy:
+    return _settled_otherwise(scene.ledger, scene.victims(), REJECTED, NOT_ENOUGH_REPLICAS)
+
+
+def _rejected(scene: Scene) -> LedgerCopy:
+    victims = scene.victims()
+    return _settled_otherwise(scene.ledger, victims, REJECTED, NOT_ENOUGH_REPLICAS).without("log", victims.log)
+
+
+def _settled_otherwise(ledger: LedgerCopy, victims: Calm, outcome: str, error: int) -> LedgerCopy:
+    return ledger.changed("attempts", np.sort(victims.attempts), {"outcome": outcome, "error": error, "offset": None})
+
+
+def _missed(scene: Scene) -> LedgerCopy:
+    return scene.ledger.without("reads", scene.victims().reads)
+
+
+def _redelivered(scene: Scene) -> LedgerCopy:
+    """Read some records again, after all others."""
+    again = scene.ledger.tables["reads"].take(pa.array(scene.victims().reads))
+    last_ns = int(scene.ledger.values("reads", "received_ns").max())
+    later = pa.array(range(last_ns + MS_NS, last_ns + (RECORDS + 1) * MS_NS, MS_NS), pa.int64())
+    return scene.ledger.appended("reads", again.set_column(again.schema.names.index("received_ns"), again.schema.field("received_ns"), later))
+
+
+def _slower(scene: Scene) -> LedgerCopy:
+    """Let every acknowledgement come later by the same."""
+    return _later(scene.ledger, "attempts", "settled_ns")
+
+
+def _read_later(scene: Scene) -> LedgerCopy:
+    return _later(scene.ledger, "reads", "received_ns")
+
+
+def _later(ledger: LedgerCopy, name: str, column: str) -> LedgerCopy:
+    known = np.flatnonzero(ledger.values(name, column) >= 0)
+    return ledger.changed(name, known, {column: ledger.values(name, column)[known] + LATER_US * 1000})
+
+
+def _all_later(measure: Measure) -> Figures:
+    return {f"{measure.value}_{name}_us": LATER_US for name in QUANTILES}
+
+
+K: Final = RECORDS
+PLANTS: Final = (
+    Plant("lost", f"{K} acknowledged records taken out of the log", _lost, {Fate.DELIVERED_ONCE: -K, Fate.LOST: K}),
+    Plant("truncated", f"a partition's log cut short by {K} records", _truncated, {Fate.DELIVERED_ONCE: -K, Fate.LOST: K}),
+    Plant("duplicated", f"{K} records appended a second time", _duplicated, {Fate.DELIVERED_ONCE: -K, Fate.DUPLICATED: K, DUPLICATE_COPIES: K}),
+    Plant("reordered", f"{K} times two neighbours in the log swapped", _reordered, {REORDERED: K}),
+    Plant("corrupt", f"the checksum of {K} records broken", _corrupt, {Fate.DELIVERED_ONCE: -K, Fate.LOST: K, Fate.CORRUPT: K}),
+    Plant("phantom", f"{K} records of a stranger appended", _stranger, {Fate.PHANTOM: K}),
+    Plant("unknown-present", f"{K} acknowledgements lost on their way", _unknown, {Fate.DELIVERED_ONCE: -K, Fate.UNKNOWN_PRESENT: K}),
+    Plant("unknown-absent", f"{K} timed out and taken out of the log", _unknown_absent, {Fate.DELIVERED_ONCE: -K, Fate.UNKNOWN_ABSENT: K}),
+    Plant("rejected-present", f"{K} said to be refused, and in the log", _rejected_present, {Fate.DELIVERED_ONCE: -K, Fate.REJECTED_PRESENT: K}),
+    Plant("rejected", f"{K} refused, and taken out of the log", _rejected, {Fate.DELIVERED_ONCE: -K, Fate.REJECTED: K}),
+    Plant("missed", f"the reads of {K} records removed", _missed, {MISSED: K}),
+    Plant("redelivered", f"{K} records read a second time", _redelivered, {REDELIVERED: K}),
+    Plant("slower", f"every acknowledgement {LATER_US // 1000} ms later", _slower, _all_later(Measure.ACK), TIMED),
+    Plant("read-later", f"every read {LATER_US // 1000} ms later", _read_later, _all_later(Measure.END_TO_END), TIMED),
+)

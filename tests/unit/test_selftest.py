@@ -1,0 +1,158 @@
+"""What the self-test plants, where it may plant, and what it leaves behind; that it finds all of it is `tests/spark/test_selftest.py`'s."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from click.testing import CliRunner, Result
+from standins.real_looking import TRIAL, a_real_looking_trial, a_sweep_of
+
+from experiments.cli import cli
+from experiments.errors import LedgerError
+from experiments.ledger.record import Status
+from experiments.selftest.broken import BREAKAGES, Breakage
+from experiments.selftest.broken import TRIAL as BROKEN
+from experiments.selftest.calm import calm
+from experiments.selftest.copies import LedgerCopy
+from experiments.selftest.plants import PLANTS, RECORDS, Plant, Scene
+from experiments.sweep_folder import SweepFolder
+from infra.home import Home
+from spark_jobs.ledgers import UnfitLedger, open_ledgers
+from spark_jobs.planted import PlantedTrial
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    """Return a home of the test's own."""
+    monkeypatch.setenv("ACKBENCH_HOME", str(tmp_path / "a home"))
+    return Home(tmp_path / "a home")
+
+
+@pytest.fixture
+def ledger(home: Home) -> LedgerCopy:
+    """Return a trial's ledger as the self-test reads it."""
+    return LedgerCopy.read(a_sweep_of(home, a_real_looking_trial()).trial(TRIAL))
+
+
+def ackbench(*arguments: str) -> Result:
+    """Run the command in this process."""
+    return CliRunner().invoke(cli, arguments, prog_name="ackbench")
+
+
+def scene(ledger: LedgerCopy, seed: int = 1) -> Scene:
+    """Return where faults are planted."""
+    return Scene(ledger, calm(ledger), Random(seed))  # noqa: S311 - a sample, no secret
+
+
+def test_records_with_any_trouble_are_not_calm(ledger: LedgerCopy) -> None:
+    """Neither what is lost nor what is there twice, and the three rows of each are of one record."""
+    of = calm(ledger)
+    ids = [ledger.values(name, "seq")[rows].tolist() for name, rows in (("attempts", of.attempts), ("log", of.log), ("reads", of.reads))]
+    assert ids[0] == ids[1] == ids[2]
+    assert sorted(ids[0]) == [seq for seq in range(2_000) if seq % 100 and seq % 101]
+
+
+def test_what_lies_out_of_order_is_not_calm(ledger: LedgerCopy) -> None:
+    """Neither the record that lies behind a later one, nor the later one."""
+    rows = calm(ledger).log[4:6]
+    one, other = ledger.values("log", "seq")[rows].tolist()
+    swapped = calm(ledger.changed("log", rows, {"seq": [other, one]}))
+    assert set(calm(ledger).attempts.tolist()) - set(swapped.attempts.tolist()) == {one, other}
+
+
+@pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: plant.name)
+def test_a_planted_ledger_is_as_whole_as_a_real_one(plant: Plant, ledger: LedgerCopy, tmp_path: Path) -> None:
+    """The job's own checks of the files pass, and the untouched ledger is another."""
+    planted = plant.make(scene(ledger))
+    planted.write(tmp_path / "sweep", "000-planted")
+    (opened,) = open_ledgers(str(tmp_path / "sweep")).trials
+    assert (opened.log_rows, planted.tables == ledger.tables) == (planted.tables["log"].num_rows, False)
+
+
+@pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: plant.name)
+def test_equal_seeds_plant_the_same(plant: Plant, ledger: LedgerCopy) -> None:
+    """So that what was not found can be looked at again."""
+    one, same = plant.make(scene(ledger)), plant.make(scene(ledger))
+    assert all(one.tables[name].equals(same.tables[name]) for name in one.tables)
+
+
+def test_seeds_decide_which_records_are_hit(ledger: LedgerCopy) -> None:
+    """Another seed, other records; always as many."""
+    hit = [set(scene(ledger, seed).victims().log.tolist()) for seed in (1, 2)]
+    assert (hit[0] != hit[1], [len(rows) for rows in hit]) == (True, [RECORDS, RECORDS])
+
+
+@pytest.mark.parametrize("breakage", BREAKAGES, ids=lambda breakage: breakage.what)
+def test_what_is_broken_is_refused_in_one_line(breakage: Breakage, ledger: LedgerCopy, tmp_path: Path) -> None:
+    """That names the trial, and says what the self-test waits for."""
+    breakage.harm(ledger.write(tmp_path / "sweep", BROKEN))
+    with pytest.raises(UnfitLedger) as refusal:
+        open_ledgers(str(tmp_path / "sweep"))
+    assert (str(refusal.value).startswith(f"trial {BROKEN}: "), breakage.told in str(refusal.value), "\n" in str(refusal.value)) == (True, True, False)
+
+
+def test_without_a_sweep_it_says_what_to_run_first(home: Home) -> None:
+    """One line, exit code 2."""
+    result = ackbench("selftest")
+    assert (result.exit_code, result.stderr) == (2, f"ackbench: no sweep in {home.sweeps} yet: begin with `ackbench run quick`\n")
+
+
+@pytest.mark.parametrize(
+    "trial",
+    [
+        pytest.param(a_real_looking_trial(40), id="too few records"),
+        pytest.param(replace(a_real_looking_trial(), reads=()), id="nobody read"),
+        pytest.param(replace(a_real_looking_trial(), status=Status.VOID), id="void"),
+    ],
+)
+def test_a_sweep_without_a_fit_trial_is_told(trial: PlantedTrial, home: Home) -> None:
+    """One line, exit code 2, and nothing is left behind."""
+    a_sweep_of(home, trial)
+    result = ackbench("selftest")
+    assert (result.exit_code, result.stderr.count("\n"), "has no sealed trial with reads" in result.stderr) == (2, 1, True), result.stderr
+    assert not home.cache.exists()
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, LedgerError])
+def test_whatever_ends_it_the_copies_are_removed(error: type[BaseException], home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On Ctrl-C as on an error; the sweep stays as it is."""
+    sweep, seen = a_sweep_of(home, a_real_looking_trial()), list[int]()
+
+    def interrupted(copies: SweepFolder, _: Home) -> None:
+        seen.append(len(list((copies.root / "trials").iterdir())))
+        raise error
+
+    monkeypatch.setattr("experiments.selftest.checking.measure", interrupted)
+    before = {path: path.stat().st_mtime_ns for path in sweep.root.rglob("*")}
+    result = ackbench("selftest")
+    assert (result.exit_code, seen) == (130 if error is KeyboardInterrupt else 2, [len(PLANTS) + 1])
+    assert (list(home.cache.iterdir()), {path: path.stat().st_mtime_ns for path in sweep.root.rglob("*")}) == ([], before)
+
+
+def test_a_measuring_job_that_is_blind_fails_the_selftest(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Exit code 1, and what it did not find is named."""
+    a_sweep_of(home, a_real_looking_trial())
+    monkeypatch.setattr("experiments.selftest.checking.measure", lambda *_: None)
+    monkeypatch.setattr("experiments.selftest.checking._rows", lambda sweep, name: _nothing_anywhere(sweep) if name == "trials" else [])
+    result = ackbench("selftest")
+    assert (result.exit_code, "planted faults were not found as planted" in result.stderr, "taken out of the log" in result.stderr) == (1, True, True)
+
+
+def _nothing_anywhere(sweep: SweepFolder) -> list[dict[str, object]]:
+    trials = sorted(path.name for path in (sweep.root / "trials").iterdir())
+    return [{"trial_id": trial, "duplicate_copies": 0, "reordered_records": 0, "missed_records": 0, "redelivered_reads": 0} for trial in trials]
+
+
+def test_null_stays_null_where_nothing_was_planted(ledger: LedgerCopy) -> None:
+    """Changing some rows of a column leaves the others as they were, types included."""
+    changed = ledger.changed("attempts", calm(ledger).attempts[:2], {"outcome": "unknown", "offset": 5})
+    assert (changed.tables["attempts"].schema, changed.tables["attempts"]["offset"].null_count) == (ledger.tables["attempts"].schema, 1_998)
+    assert pc.value_counts(changed.tables["attempts"]["outcome"].cast(pa.string())).to_pylist() == [
+        {"values": "acked", "counts": 1_998},
+        {"values": "unknown", "counts": 2},
+    ]
