@@ -88,8 +88,8 @@ class Evidence:
         """Return who led a partition, by time: as the brokers' own logs tell, and where they do not tell of an epoch, as the watcher saw it."""
         starts: dict[int | None, int] = dict(self._lineage(partition))
         told, seen = list(self.of(partition, LEADS)), list(self.of(partition, LEADER))
-        epochs = {event.leader_epoch for event in told}
-        changes = sorted([*told, *(event for event in seen if event.leader_epoch not in epochs)], key=lambda event: event.at_ns)
+        known = {event.leader_epoch for event in told} | ({None} if told else set())  # without an epoch, it may be one of those
+        changes = sorted([*told, *(event for event in seen if event.leader_epoch not in known)], key=lambda event: event.at_ns)
         return tuple(Leadership(event.at_ns, event.node, event.leader_epoch, _first(event.offset, starts.get(event.leader_epoch))) for event in changes)
 
     def eras(self, partition: int) -> tuple[Era, ...]:

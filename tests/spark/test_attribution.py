@@ -129,6 +129,12 @@ def test_the_watcher_stands_in_for_brokers_whose_logs_nobody_can_read() -> None:
     assert (row["cause"], row["leader"], row["leader_epoch"]) == ("TRUNCATED", 2, 5)
 
 
+def test_what_the_watcher_saw_without_an_epoch_hides_nothing_that_a_broker_told() -> None:
+    """The leader is the same, and the epoch is known."""
+    seen = Happened(10 * MS, "leader", node=2, partition=0, source="watcher", resolution_ns=10 * MS)
+    assert tied(Bad(offset=80), events=(*CRASH, seen))[0]["leader_epoch"] == 5
+
+
 def test_a_record_without_offset_is_lost_in_the_seam_between_two_leaders() -> None:
     """acks=0: epoch 5 appended up to 10 and epoch 6 from 15; 11 to 14 were on their way, and 7 was not."""
     lost = [Bad(seq=seq) for seq in (7, 11, 14)]
