@@ -64,6 +64,27 @@ class ClusterState:
 
 
 @dataclass(frozen=True)
+class ControllerView:
+    """What a controller says that takes itself for the active one."""
+
+    leader: int
+    epoch: int
+
+
+class Lookout(Protocol):
+    """A place from which one topic is looked at, again and again; for one thread."""
+
+    def partitions(self) -> tuple[PartitionState, ...] | None:
+        """The topic's partitions as one broker knows them; `None` when none that knows the topic answered in time."""
+
+    def controller(self) -> ControllerView | None:
+        """The active controller; `None` when none says that it is."""
+
+    def close(self) -> None:
+        """End all connections."""
+
+
+@dataclass(frozen=True)
 class LeaderEpoch:
     """A line of a replica's `leader-epoch-checkpoint`: from which offset on its log is of that leader's epoch."""
 
@@ -100,6 +121,9 @@ class Cluster(Protocol):
 
     def describe(self, topics: Sequence[str] | None = None, timeout_s: float = 5.0) -> ClusterState:
         """Leaders, ISR, live brokers and the active controller, asked from the brokers that answer."""
+
+    def lookout(self, topic: str) -> Lookout:
+        """A place from which to look at the topic often; the caller closes it."""
 
     def log_end_offsets(self, topic: str) -> dict[int, int]:
         """The end of each partition's log as its leader has it, readable or not; a partition that no running node leads is left out."""

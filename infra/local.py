@@ -17,6 +17,7 @@ from infra.formatted import new_uuid
 from infra.handle import Handle, Holder, Launch, read_handle
 from infra.kraft import DATA, LOOPBACK, shared_properties
 from infra.leader_epochs import leader_epochs_in
+from infra.lookout import LocalLookout
 from infra.node import LOG, node_folder
 from infra.process import ProcessIdentity
 from infra.protocol import NodeReport, Request, Verb, ask
@@ -93,6 +94,10 @@ class LocalCluster:
             timeout_s=timeout_s,
             seen=lambda: ", ".join(f"node {node.node_id} {node.state}" for node in self.status()),
         )
+
+    def lookout(self, topic: str) -> LocalLookout:
+        """A place from which to look at the topic often; the caller closes it."""
+        return LocalLookout(self._handle.nodes, topic)
 
     def log_end_offsets(self, topic: str) -> dict[int, int]:
         """The end of each partition's log as its leader has it, readable or not; a partition that no running node leads is left out.

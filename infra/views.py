@@ -13,10 +13,10 @@ from collections.abc import Mapping, Sequence
 from typing import BinaryIO
 
 from infra import wire
-from infra.cluster import ClusterState, NodeStatus, PartitionState
+from infra.cluster import ClusterState, ControllerView, NodeStatus, PartitionState
 from infra.kraft import LOOPBACK
 from infra.protocol import NodeReport
-from infra.wire import BrokerView, QuorumView
+from infra.wire import BrokerView
 
 
 def ask_broker(node: NodeStatus, topics: Sequence[str] | None, timeout_s: float) -> BrokerView | None:
@@ -25,7 +25,7 @@ def ask_broker(node: NodeStatus, topics: Sequence[str] | None, timeout_s: float)
     return wire.read_metadata(answer) if answer is not None else None
 
 
-def ask_controller(node: NodeStatus, timeout_s: float) -> QuorumView | None:
+def ask_controller(node: NodeStatus, timeout_s: float) -> ControllerView | None:
     """Return the quorum as the node's controller sees it; `None` when it is not active, or does not answer in time."""
     answer = _ask(node.controller_port, wire.quorum_request(), timeout_s)
     return wire.read_quorum(answer) if answer is not None else None
@@ -41,19 +41,19 @@ def log_ends(nodes: Sequence[NodeStatus], partitions: Sequence[PartitionState], 
     return ends
 
 
-def active_controller(nodes: Sequence[NodeStatus], timeout_s: float) -> QuorumView | None:
+def active_controller(nodes: Sequence[NodeStatus], timeout_s: float) -> ControllerView | None:
     """Ask every running node; return the newest answer of those that take themselves for the active controller."""
     answers = [ask_controller(node, timeout_s) for node in nodes if node.state == "running"]
     return max((answer for answer in answers if answer), key=lambda answer: answer.epoch, default=None)
 
 
-def cluster_state(view: BrokerView, quorum: QuorumView | None) -> ClusterState:
+def cluster_state(view: BrokerView, quorum: ControllerView | None) -> ClusterState:
     """Return one broker's view and the quorum's as the contract has them."""
     leader, epoch = (quorum.leader, quorum.epoch) if quorum else (None, None)
     return ClusterState(tuple(sorted(view.brokers)), leader, epoch, view.partitions)
 
 
-def why_not_whole(reports: Sequence[NodeReport], quorum: QuorumView | None, views: Mapping[int, BrokerView | None], quiet_s: float) -> str | None:
+def why_not_whole(reports: Sequence[NodeReport], quorum: ControllerView | None, views: Mapping[int, BrokerView | None], quiet_s: float) -> str | None:
     """Return what keeps the cluster from being whole, in words; `None` when it is.
 
     Whole: every node runs, and has run undisturbed for as long as a heartbeat needs (a node that was resumed may have been given

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
-from infra.cluster import PartitionState
+from infra.cluster import ControllerView, PartitionState
 from infra.errors import HarnessError
 
 Item = TypeVar("Item")
@@ -34,14 +34,6 @@ class BrokerView:
     brokers: frozenset[int]
     """The registered ones that are not fenced."""
     partitions: tuple[PartitionState, ...]
-
-
-@dataclass(frozen=True)
-class QuorumView:
-    """What a controller says that takes itself for the active one."""
-
-    leader: int
-    epoch: int
 
 
 def metadata_request(topics: Sequence[str] | None) -> bytes:
@@ -72,7 +64,7 @@ def quorum_request() -> bytes:
     return _request(_DESCRIBE_QUORUM, b"\x00", b"\x02" + topic + b"\x00")
 
 
-def read_quorum(answer: bytes) -> QuorumView | None:
+def read_quorum(answer: bytes) -> ControllerView | None:
     """Return what a controller answered; `None` when it does not take itself for the active one.
 
     Raises:
@@ -85,7 +77,7 @@ def read_quorum(answer: bytes) -> QuorumView | None:
     reader.skip(reader.number(">B") - 1)
     reader.skip(1 + 4)  # one partition, its number
     failed, leader, epoch = reader.number(">h"), reader.number(">i"), reader.number(">i")
-    return None if failed or leader < 0 else QuorumView(leader, epoch)
+    return None if failed or leader < 0 else ControllerView(leader, epoch)
 
 
 def log_ends_request(topic: str, partitions: Sequence[int]) -> bytes:

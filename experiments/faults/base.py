@@ -75,9 +75,10 @@ class Scene:
         self.journal.note("fault_bit", "the kernel shows the process stopped", node=node)
 
     def resume(self, node: int) -> None:
-        """SIGCONT a node."""
-        self.cluster.resume(node)
-        self.journal.note("fault_resume", "SIGCONT", node=node)
+        """SIGCONT a node; one that goes on already is left as it is."""
+        if any(status.node_id == node and status.state == "paused" for status in self.cluster.status()):
+            self.cluster.resume(node)
+            self.journal.note("fault_resume", "SIGCONT", node=node)
 
     def start(self, node: int) -> None:
         """Start a node again."""

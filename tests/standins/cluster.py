@@ -7,7 +7,27 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from infra.broker_log import BrokerLine
-from infra.cluster import ClusterSpec, ClusterState, LeaderEpoch, NodeState, NodeStatus, PartitionState
+from infra.cluster import ClusterSpec, ClusterState, ControllerView, LeaderEpoch, NodeState, NodeStatus, PartitionState
+
+
+@dataclass
+class MemoryLookout:
+    """Satisfies `infra.cluster.Lookout`; sees all there is."""
+
+    cluster: MemoryCluster
+    topic: str
+
+    def partitions(self) -> tuple[PartitionState, ...] | None:
+        """As the cluster has them."""
+        return self.cluster.describe().of(self.topic)
+
+    def controller(self) -> ControllerView | None:
+        """As the cluster has it."""
+        state = self.cluster.describe()
+        return None if state.controller is None or state.controller_epoch is None else ControllerView(state.controller, state.controller_epoch)
+
+    def close(self) -> None:
+        """Nothing is open."""
 
 
 @dataclass
@@ -50,6 +70,10 @@ class MemoryCluster:
         states = tuple(PartitionState(self.topic, number, isr[0] if isr else None, self.replicas, isr) for number in range(self.partitions))
         moved = self.notices and self.states[self.active_controller] == "stopped"
         return ClusterState(alive, 3 if moved else self.active_controller, 2 if moved else 1, states)
+
+    def lookout(self, topic: str) -> MemoryLookout:
+        """Looks at this cluster."""
+        return MemoryLookout(self, topic)
 
     def log_end_offsets(self, topic: str) -> dict[int, int]:
         """Logs in memory are empty."""

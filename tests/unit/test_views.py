@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from infra.cluster import NodeState, NodeStatus, PartitionState
+from infra.cluster import ControllerView, NodeState, NodeStatus, PartitionState
 from infra.protocol import NodeReport
 from infra.views import why_not_whole
-from infra.wire import BrokerView, QuorumView
+from infra.wire import BrokerView
 
-QUORUM = QuorumView(leader=1, epoch=5)
+QUORUM = ControllerView(leader=1, epoch=5)
 FULL = PartitionState("t", 0, 1, (1, 2, 3), (3, 2, 1))
 VIEW = BrokerView(frozenset({1, 2, 3}), (FULL,))
 VIEWS: dict[int, BrokerView | None] = {1: VIEW, 2: VIEW, 3: VIEW}

@@ -4,9 +4,9 @@ import struct
 
 import pytest
 
-from infra.cluster import PartitionState
+from infra.cluster import ControllerView, PartitionState
 from infra.errors import HarnessError
-from infra.wire import BrokerView, QuorumView, log_ends_request, metadata_request, quorum_request, read_log_ends, read_metadata, read_quorum
+from infra.wire import BrokerView, log_ends_request, metadata_request, quorum_request, read_log_ends, read_metadata, read_quorum
 
 
 def _text(text: str) -> bytes:
@@ -47,7 +47,7 @@ def test_an_answer_that_was_cut_short_is_told() -> None:
 
 def test_the_active_controller_says_so() -> None:
     """Leader and epoch of the metadata quorum."""
-    assert read_quorum(_quorum()) == QuorumView(leader=3, epoch=42)
+    assert read_quorum(_quorum()) == ControllerView(leader=3, epoch=42)
 
 
 @pytest.mark.parametrize("answer", [_quorum(error=6), _quorum(failed=6), _quorum(leader=-1)])
