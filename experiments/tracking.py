@@ -59,7 +59,7 @@ def track(sweep: SweepFolder, home: Home) -> Tracked:
         client = _client(home)
         experiment_id = _experiment(client, f"ackbench/{results.experiment}", home)
         run_ids = _write_all(client, experiment_id, results.sweep_id, contents)
-        _attach(client, run_ids[SUMMARY], results)
+        _attach(client, run_ids[SUMMARY], results, sweep)
     except mlflow.exceptions.MlflowException as error:
         raise HarnessError(f"MLflow at {shown(tracking_uri(home))}: {' '.join(str(error).split())}") from error
     trials = tuple(run_id for key, run_id in run_ids.items() if key != SUMMARY)
@@ -194,9 +194,11 @@ def _log(client: MlflowClient, run: Run, content: RunContent) -> None:
         client.log_batch(run.info.run_id, params=params[begin : begin + _PARAMS_AND_TAGS_PER_BATCH])
 
 
-def _attach(client: MlflowClient, run_id: str, results: SweepResults) -> None:
+def _attach(client: MlflowClient, run_id: str, results: SweepResults, sweep: SweepFolder) -> None:
     client.log_text(run_id, results.to_json(), "results.json")
     client.log_text(run_id, _table(results), "table.txt")
+    if sweep.report.is_file():
+        client.log_artifact(run_id, str(sweep.report))
 
 
 def _page(results: SweepResults) -> str:

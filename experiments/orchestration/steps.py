@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
@@ -93,10 +94,26 @@ def provision(sweep_id: str) -> str:
         trial = next_trial(sweep)
         if trial is None:
             return ""
+        _note_machine(sweep)
         with _alone(sweep, "provision"):
             if os.environ.get(EMBEDDED):
                 open_nursery()  # gets ready while the cluster starts; elsewhere it would end with this task
             return str(clusters.provision(Home.from_environment(), sweep_id, trial.cluster, holder_grace_s()).folder)
+
+
+def _note_machine(sweep: SweepFolder) -> None:
+    """Keep what the trials run on: figures of two machines are not each other's."""
+    import platform
+
+    from infra.machine import GIB, this_machine
+
+    machine = this_machine(sweep.root)
+    noted = {
+        "system": f"{platform.system()} {platform.release()} {platform.machine()}",
+        "cores": machine.cores,
+        "free memory, GiB": machine.memory_bytes // GIB,
+    }
+    (sweep.root / "machine.json").write_text(json.dumps(noted))
 
 
 def take_turn(sweep_id: str, name_it: Callable[[str], None]) -> str:

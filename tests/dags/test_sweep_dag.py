@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -37,6 +38,14 @@ def test_every_step_is_taken_once_and_the_cluster_does_not_wait_for_spark(dags: 
     run(dags, world.sweep(1))
     assert sorted(world.did) == ["destroy", "measure", "provision", "track", "trial 000-abcdef"]
     assert world.did[:2] == ["provision", "trial 000-abcdef"]
+
+
+def test_the_sweep_has_its_page_and_says_on_what_it_ran(dags: Any, world: MemoryWorld) -> None:
+    """Also of trials that nothing was measured of: the page says so."""
+    sweep = world.sweep(1)
+    run(dags, sweep)
+    assert "not measured" in sweep.report.read_text()
+    assert "cores" in json.loads((sweep.root / "machine.json").read_text())
 
 
 def test_a_mapped_task_is_named_after_its_trial(dags: Any, world: MemoryWorld) -> None:

@@ -48,6 +48,7 @@ def tracked(tmp_path_factory: pytest.TempPathFactory) -> tuple[Home, SweepFolder
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("MLFLOW_TRACKING_URI", raising=False)
         sweep = a_sweep(home)
+        sweep.report.write_text("<!DOCTYPE html>")
         return home, sweep, tracking.track(sweep, home)
 
 
@@ -109,7 +110,7 @@ def test_the_summary_lists_refused_cells_and_holds_the_table(tracked: tuple[Home
     assert "acks must be all" in summary.data.tags["mlflow.note.content"]
     assert summary.data.metrics["sweep/sealed_trials"] == 1
     kept = {path.name for path in (home.mlflow / "artifacts").rglob("*") if path.is_file()}
-    assert kept == {"results.json", "table.txt"}
+    assert kept == {"results.json", "table.txt", "report.html"}
 
 
 def test_the_summary_holds_the_verdicts_and_what_the_controls_showed(tracked: tuple[Home, SweepFolder, tracking.Tracked]) -> None:
