@@ -27,6 +27,11 @@ class FaultParameters(Frozen):
         """Return when the heal has been asked for, seconds after the load began."""
         return self.at_s
 
+    def unnoticed(self, client_timeout_s: float, acks: str) -> str | None:
+        """Say why a producer with these settings could not notice the fault; `None`: it can."""
+        del client_timeout_s, acks
+        return None
+
 
 @dataclass(frozen=True)
 class Scene:

@@ -48,6 +48,12 @@ class PauseParameters(FaultParameters):
         """Return when the node goes on."""
         return self.at_s + self.pause_s
 
+    def unnoticed(self, client_timeout_s: float, acks: str) -> str | None:
+        """A pause no longer than the client waits is repaired by TCP; with acks=0 nobody waits, and what is asked is another thing."""
+        if acks == "0" or self.pause_s > client_timeout_s:
+            return None
+        return f"pause_s is {self.pause_s:g} and socket.timeout.ms is {client_timeout_s * 1000:g}; allowed: a pause longer than the client waits for an answer"
+
 
 def crash_leader(scene: Scene, parameters: CrashParameters) -> FaultEvidence:
     """Kill the leader of the observed partition; it bit when the process is gone and the partition lost its leader."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from pydantic import ValidationError
 
+from experiments.clients.settings import producer_settings
 from experiments.errors import ExperimentError
 from experiments.faults import FAULTS
 from experiments.ledger.record import Cell, Scalar
@@ -49,16 +50,16 @@ def settings_of(experiment: Experiment, cell: Cell, places: Mapping[str, Place])
     factor = given.whole("replication.factor", 1, 32_767)
     if factor > cluster.nodes:
         raise ExperimentError(f"replication.factor is {factor}; allowed: at most the number of nodes, which is {cluster.nodes}")
-    workload = given.workload()
+    workload, producer = given.workload(), given.properties(Scope.PRODUCER)
     return CellSettings(
         cluster=cluster,
         replication_factor=factor,
         partitions=given.whole("partitions", 1, 1000),
-        producer=given.properties(Scope.PRODUCER),
+        producer=producer,
         consumer=given.properties(Scope.CONSUMER),
         topic=_topic(given.properties(Scope.TOPIC), factor),
         workload=workload,
-        fault=given.fault(workload.duration_s),
+        fault=given.fault(workload.duration_s, producer),
     )
 
 
@@ -136,16 +137,19 @@ class _Given:
             raise ExperimentError(f"workload holds {workload.records} records; allowed: one a producer at least, so {workload.producers}")
         return workload
 
-    def fault(self, duration_s: float) -> FaultRequest:
+    def fault(self, duration_s: float, producer: Mapping[str, str]) -> FaultRequest:
         kind = str(self.axes(Scope.STRUCTURE)["fault"])
         parameters = fault_parameters(kind, {**self.experiment.faults.get(kind, {}), **self.axes(Scope.FAULT)})
-        ends_s = FAULTS[kind].parameters.model_validate(parameters).ends_s()
+        asked, client = FAULTS[kind].parameters.model_validate(parameters), producer_settings(producer)
+        ends_s, unnoticed = asked.ends_s(), asked.unnoticed(int(client["socket.timeout.ms"]) / 1000, client["acks"])
         if kind == "none":
             return FaultRequest(kind=kind)
         if ends_s >= duration_s:
             raise ExperimentError(
                 f"fault {kind} begins at {parameters['at_s']:g} s and is healed at {ends_s:g} s; allowed: before the load ends, at {duration_s:g} s"
             )
+        if unnoticed:
+            raise ExperimentError(f"fault {kind} could not be noticed: {unnoticed}")
         return FaultRequest(kind=kind, parameters=parameters)
 
 

@@ -141,7 +141,7 @@ def test_a_second_name_of_a_property_is_the_same_property() -> None:
 
 def test_a_faults_parameter_can_be_an_axis() -> None:
     """It counts where the fault has it; where it has not, the cells fall together."""
-    made = planned(axes={"acks": 1, "fault": ["none", "leader-pause"], "fault.pause_s": [1, 2]})
+    made = planned(axes={"acks": 1, "fault": ["none", "leader-pause"], "fault.pause_s": [1, 2]}, producer={"socket.timeout.ms": 500})
 
     assert sorted((trial.fault.kind, str(trial.fault.parameters.get("pause_s"))) for trial in made.trials) == [
         ("leader-pause", "1.0"),

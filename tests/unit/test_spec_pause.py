@@ -1,0 +1,38 @@
+"""A pause that no producer could notice is refused before anything is started."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from standins.clients import RULES
+
+from experiments.errors import ExperimentError
+from experiments.plan import Plan
+from experiments.spec.model import experiment_of
+from experiments.spec.planning import plan
+
+
+def planned(acks: int | str, pause_s: float, **producer: Any) -> Plan:
+    """Return the plan of a pause under these settings; the client waits for 60 s unless told otherwise."""
+    asked: dict[str, Any] = {"name": "pause", "title": "t", "question": "q", "workload": {"duration_s": 90}, "controls": False}
+    settings = {name.replace("_", "."): value for name, value in producer.items()}
+    asked |= {"axes": {"acks": [acks], "fault": ["leader-pause"]}, "producer": settings, "faults": {"leader-pause": {"pause_s": pause_s}}}
+    return plan(experiment_of(asked, "pause.yaml"), "pause-1", RULES)
+
+
+@pytest.mark.parametrize(("pause_s", "producer"), [(2, {"socket_timeout_ms": 2000}), (3, {"socket_timeout_ms": 10_000}), (50, {})])
+def test_a_pause_no_longer_than_the_client_waits_is_refused(pause_s: float, producer: dict[str, Any]) -> None:
+    """Both figures are named, and what would be right; without a setting the client's own default counts."""
+    with pytest.raises(ExperimentError, match=r"pause_s is \d+ and socket\.timeout\.ms is \d+; allowed: a pause longer than the client waits"):
+        planned("all", pause_s, **producer)
+
+
+def test_a_longer_pause_is_planned() -> None:
+    """By a millisecond."""
+    assert len(planned(1, 2.001, socket_timeout_ms=2000).trials) == 1
+
+
+def test_who_waits_for_no_answer_is_not_asked_how_long() -> None:
+    """With acks=0 nothing can time out, and the pause is planned to see what becomes of the records."""
+    assert len(planned(0, 1).trials) == 1
