@@ -188,7 +188,7 @@ _ORDER: Final = (
     _not_promised(
         "one request in flight or no retries, and the client gives up requests to a node that stands still",
         lambda c: (c.max_in_flight == 1 or c.retries == 0) and c.late_arrivals,
-        "a request that was given up waits in the buffers of that node, and is appended when it goes on: behind records that were sent later",
+        "a request that was given up waits in the buffers of that node, and when it goes on may be appended behind records that were sent later",
         _MAX_IN_FLIGHT,
     ),
     _promised(

@@ -87,7 +87,7 @@ def bound(given: Share) -> float | None:
 
 def words(given: Share, of: str = "trials") -> str:
     """Say a share: `3 of 5 trials (14 to 95 %)`, `0 of 10 trials: below 26 % at 95 %`. Bounds are rounded outwards, so that what is said is true."""
-    told = f"{given.seen} of {given.of} {of}"
+    told = f"{given.seen} of {given.of} {of.removesuffix('s') if given.of == 1 else of}"
     if given.of == 0:
         return f"no {of}"
     limit = bound(given)

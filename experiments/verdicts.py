@@ -226,7 +226,7 @@ def _untold(case: _Case) -> Iterator[str]:
 def _power(case: _Case) -> Iterator[str]:
     if case.without_power():
         yield "the positive control, which must lose, lost nothing: that this harness would see a loss is not shown"
-    elif case.promise is Promise.NO_ACKED_LOSS and case.harness.positive_control_lost is None and case.seen() is False:
+    elif case.commitment.promised and case.promise is Promise.NO_ACKED_LOSS and case.harness.positive_control_lost is None and case.seen() is False:
         yield "no positive control was measured: that this harness would see a loss is not shown by this sweep"
 
 

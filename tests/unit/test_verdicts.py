@@ -172,6 +172,8 @@ def test_without_controls_a_promise_may_hold_and_says_what_is_not_shown() -> Non
     judgement = _one(Promise.NO_ACKED_LOSS, _clean("000-a"), harness=HarnessCheck())
     assert judgement.verdict is Verdict.HELD
     assert "no positive control was measured" in judgement.reasons[-1]
+    unpromised = _one(Promise.NO_ACKED_LOSS, _clean("000-a"), promised=False, harness=HarnessCheck())
+    assert not any("positive control" in reason for reason in unpromised.reasons)
 
 
 def test_a_late_generator_is_named_and_its_trial_judged() -> None:
