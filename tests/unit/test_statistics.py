@@ -39,8 +39,8 @@ def test_a_share_has_the_interval_of_the_textbooks(seen: int, of: int, low: floa
     assert (round(interval.low, 4), round(interval.high, 4)) == (low, high)
 
 
-@settings(deadline=None)
-@given(of=st.integers(1, 60), probability=st.integers(0, 10_000).map(lambda part: part / 10_000))
+@settings(deadline=None, max_examples=40)
+@given(of=st.integers(1, 30), probability=st.integers(0, 10_000).map(lambda part: part / 10_000))
 def test_the_interval_of_a_share_holds_its_probability_in_95_percent_of_sweeps_or_more(of: int, probability: float) -> None:
     """Summed over every outcome that the trials can have, so it is no matter of luck."""
     intervals = [share(seen, of).interval for seen in range(of + 1)]
@@ -164,7 +164,7 @@ def test_a_width_of_nothing_is_refused() -> None:
         trials_for_width(0.5, 0)
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=30)
 @given(values)
 def test_an_estimate_holds_its_median_inside_its_values(sample: list[float]) -> None:
     """Low, median and high in order, and none beyond what was measured."""
@@ -204,10 +204,10 @@ def test_too_few_trials_have_a_median_and_no_interval() -> None:
     assert estimate([]) is None
 
 
-@pytest.mark.parametrize("trials", [5, 8, 12, 20])
+@pytest.mark.parametrize("trials", [5, 12])
 def test_the_bootstrap_holds_the_true_median_nearly_as_often_as_it_says(trials: int) -> None:
     """Seeded sweeps from a known, skewed distribution: `docs/statistics.md` states how often."""
-    random, hits, sweeps = np.random.default_rng(7), 0, 200
+    random, hits, sweeps = np.random.default_rng(7), 0, 100
     for _ in range(sweeps):
         found = estimate(list(np.exp(random.normal(0, 1, trials))))
         assert found is not None
