@@ -85,10 +85,10 @@ def _where(row: Attributed) -> str:
 
 
 def _leader(row: Attributed) -> str:
-    """Say who led; acks=0 acknowledges nothing, so there it is whom they were sent to."""
+    """Say who led; where no offset was told, nobody acknowledged anything, and it is whom the producer took for the leader."""
     if row.leader is None:
         return "" if row.leader_epoch is None else f"in epoch {row.leader_epoch}"
-    led = "handed over to leader" if row.kind == Anomaly.LOST and row.first_offset is None else _LED.get(Anomaly(row.kind), _APPENDED)
+    led = "sent to leader" if row.kind == Anomaly.LOST and row.first_offset is None else _LED.get(Anomaly(row.kind), _APPENDED)
     epoch = "" if row.leader_epoch is None else f" in epoch {row.leader_epoch}"
     return f"{led} {row.leader}{epoch}" + (f" with ISR {row.isr}" if row.isr else "")
 
@@ -108,7 +108,7 @@ def _why(row: Attributed) -> str:
         case Cause.TRUNCATED:
             return f"in the log that survived, epoch {row.leader_epoch} ends at offset {row.truncated_to:,}"
         case Cause.NEVER_APPENDED:
-            return "they were on their way when the leader changed, or were cut with its log; which of the two cannot be told, as no broker told an offset"
+            return "the next leader never had them; they were on their way, or in the log of the one before alone (acks=0 tells no offset to say which)"
         case Cause.RESENT:
             return "the client gave up waiting for an answer and sent again"
         case Cause.UNANSWERED:

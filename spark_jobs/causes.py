@@ -72,7 +72,7 @@ def claims(rows: Rows, evidence: Evidence, partition: int, reaches: Sequence[Rea
     leaderships = evidence.leaderships(partition)
     yield from _cut(rows, leaderships, list(evidence.of(partition, TRUNCATED)))
     yield from _outlived(rows, evidence, partition)
-    yield from _in_a_seam(rows, reaches, _known_epochs(evidence, partition))
+    yield from _in_a_seam(rows, evidence, partition, reaches)
     yield from _in_two_epochs(rows, evidence, partition)
     yield from _broken_off(rows, [event for event in evidence.events if _concerns(event, leaderships)])
 
@@ -103,13 +103,21 @@ def _outlived(rows: Rows, evidence: Evidence, partition: int) -> Iterator[Claim]
             yield Claim(lost & (led_by == number) & (rows.offset >= min(ends)), Cause.TRUNCATED, led, min(ends))
 
 
-def _in_a_seam(rows: Rows, reaches: Sequence[Reach], known_epochs: Sequence[int]) -> Iterator[Claim]:
+def _in_a_seam(rows: Rows, evidence: Evidence, partition: int, reaches: Sequence[Reach]) -> Iterator[Claim]:
     """Nobody told an offset, and the record lies in its producer's order just where one leader's part of the log ends and the next one's begins."""
-    lost = rows.of_kind(Anomaly.LOST) & (rows.offset == NONE)
+    lost, known_epochs = rows.of_kind(Anomaly.LOST) & (rows.offset == NONE), _known_epochs(evidence, partition)
     for producer in np.unique(rows.producer[lost]).tolist():
         of = sorted((reach for reach in reaches if reach.producer == producer), key=lambda reach: -1 if reach.leader_epoch is None else reach.leader_epoch)
         for after, before in _seams(of, known_epochs):
-            yield Claim(lost & (rows.producer == producer) & (rows.seq > after) & (rows.seq < before), Cause.NEVER_APPENDED)
+            holds = lost & (rows.producer == producer) & (rows.seq > after) & (rows.seq < before)
+            yield from _sent_to(rows, holds, evidence.believed(partition, producer))
+            yield Claim(holds, Cause.NEVER_APPENDED)
+
+
+def _sent_to(rows: Rows, holds: Holds, believed: Sequence[Leadership]) -> Iterator[Claim]:
+    """A record that nobody acknowledged was sent to whom its producer took for the leader, whoever led by then."""
+    then = as_of([leader.since_ns for leader in believed], rows.at_ns)
+    return (Claim(holds & (then == number), Cause.NEVER_APPENDED, leader) for number, leader in enumerate(believed))
 
 
 def _seams(reaches: Sequence[Reach], known_epochs: Sequence[int]) -> Iterator[tuple[int, int]]:

@@ -18,6 +18,7 @@ LEADS: Final = "leads"
 LEADER: Final = "leader"
 ISR: Final = "isr"
 TRUNCATED: Final = "truncated"
+LEARNED: Final = "learned"
 
 
 @dataclass(frozen=True)
@@ -91,6 +92,11 @@ class Evidence:
         known = {event.leader_epoch for event in told} | ({None} if told else set())  # without an epoch, it may be one of those
         changes = sorted([*told, *(event for event in seen if event.leader_epoch not in known)], key=lambda event: event.at_ns)
         return tuple(Leadership(event.at_ns, event.node, event.leader_epoch, _first(event.offset, starts.get(event.leader_epoch))) for event in changes)
+
+    def believed(self, partition: int, producer: int) -> tuple[Leadership, ...]:
+        """Return whom a producer took for a partition's leader, by time, as its own log tells."""
+        told = (event for event in self.of(partition, LEARNED) if event.node is not None and event.detail.startswith(f"producer {producer}:"))
+        return tuple(Leadership(event.at_ns, event.node, event.leader_epoch, None) for event in told)
 
     def eras(self, partition: int) -> tuple[Era, ...]:
         """Return the surviving log's leader epochs, by offset."""

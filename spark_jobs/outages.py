@@ -12,12 +12,11 @@ from typing import Any, Final
 import pyarrow as pa
 
 from experiments.ledger.measured import OUTAGES, Mark, Side
-from spark_jobs.evidence import LEADER, LEADS, Event, Evidence, Leadership
+from spark_jobs.evidence import LEADER, LEADS, LEARNED, Event, Evidence, Leadership
 
 LEDGER: Final = "ledger"
 """The source of the two marks that attempts and reads tell, to the nanosecond."""
 FENCED: Final = "fenced"
-LEARNED: Final = "learned"
 _CLIENT: Final = {Side.PRODUCER: "producer", Side.CONSUMER: "reader"}
 
 Row = Mapping[str, Any]

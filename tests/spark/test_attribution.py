@@ -141,6 +141,16 @@ def test_a_record_without_offset_is_lost_in_the_seam_between_two_leaders() -> No
     assert causes(*lost, appended=(Appended(5, 0, 10), Appended(6, 15, 99))) == ["UNATTRIBUTED", "NEVER_APPENDED", "NEVER_APPENDED"]
 
 
+def test_a_record_that_nobody_acknowledged_was_sent_to_whom_its_producer_took_for_the_leader() -> None:
+    """It learned of leader 1 at 450 ms, which led since 300 ms."""
+    learned = Happened(450 * MS, "learned", node=1, partition=0, leader_epoch=6, source="client", resolution_ns=MS, detail="producer 0: leader 1")
+    first = learned._replace(at_ns=10 * MS, node=2, leader_epoch=5, detail="producer 0: leader 2")
+    of_another = learned._replace(at_ns=20 * MS, node=3, detail="producer 1: leader 3")
+    lost = [Bad(seq=seq, at_ns=at) for seq, at in ((11, 400 * MS), (12, 460 * MS))]
+    rows = tied(*lost, events=(*CRASH, first, learned, of_another), appended=(Appended(5, 0, 10), Appended(6, 15, 99)))
+    assert [(row["cause"], row["leader"], row["leader_epoch"]) for row in rows] == [("NEVER_APPENDED", 2, 5), ("NEVER_APPENDED", 1, 6)]
+
+
 def test_a_seam_is_no_wider_than_what_either_leader_appended() -> None:
     """Epoch 6 appended 12 before it appended 15: all that is lost after 12 was lost by epoch 6."""
     assert causes(Bad(seq=11), Bad(seq=13), appended=(Appended(5, 0, 10), Appended(6, 12, 99))) == ["NEVER_APPENDED", "UNATTRIBUTED"]

@@ -49,8 +49,8 @@ CUT: dict[str, Any] = {
         (
             {"cause": "NEVER_APPENDED", "first_offset": None, "last_offset": None, "truncated_to": None, "truncated_by": None},
             (
-                "1,204 lost records of partition 0, handed over to leader 2 in epoch 5 with ISR 1,2,3, while the fault lasted: "
-                "they were on their way when the leader changed, or were cut with its log; which of the two cannot be told, as no broker told an offset"
+                "1,204 lost records of partition 0, sent to leader 2 in epoch 5 with ISR 1,2,3, while the fault lasted: "
+                "the next leader never had them; they were on their way, or in the log of the one before alone (acks=0 tells no offset to say which)"
             ),
         ),
         (
