@@ -70,17 +70,20 @@ class Group:
     number: int
     fault: str
     cells: tuple[CellResult, ...]
+    axes: tuple[str, ...]
+    """Those that tell the sweep's cells apart, but for the fault."""
 
     def name(self, cell: CellResult) -> str:
         """Return a cell's name within the group."""
-        return cell_name(cell.cell, [axis for axis in differing([of.cell for of in self.cells]) if axis != "fault"])
+        return cell_name(cell.cell, self.axes)
 
 
 def by_fault(cells: Sequence[CellResult]) -> list[Group]:
     """Return the cells that were run, by fault, those without one last."""
     run = [cell for cell in cells if cell.refused is None]
+    axes = tuple(axis for axis in differing([cell.cell for cell in run]) if axis != "fault")
     faults = sorted({fault_name(cell.cell) for cell in run}, key=lambda fault: (fault == "no fault", fault))
-    return [Group(number, fault, tuple(cell for cell in run if fault_name(cell.cell) == fault)) for number, fault in enumerate(faults)]
+    return [Group(number, fault, tuple(cell for cell in run if fault_name(cell.cell) == fault), axes) for number, fault in enumerate(faults)]
 
 
 def sealed(evidence: Evidence, cell: CellResult) -> list[TrialResult]:

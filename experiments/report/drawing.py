@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+import textwrap
+from collections.abc import Iterable
 from io import StringIO
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -15,6 +17,10 @@ if TYPE_CHECKING:
 
 WIDTH_IN: Final = 4.8
 """A phone of 360 px shows this 1:1, so that text of 9 points is read as such."""
+_LINE: Final = 46
+"""Characters of a row's name that fit beside its count."""
+_ROW_IN: Final = 0.4
+_LINE_IN: Final = 0.15
 INK, FAINT, GRID, SHADE = "#24292f", "#6e7781", "#d8dee4", "#f0e6d8"
 BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY = "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"
 """Okabe and Ito's colours, told apart by the colour-blind (Wong, Nature Methods 8, 441, 2011)."""
@@ -36,11 +42,11 @@ _VARIABLES: Final = {
 _SETTINGS: Final[Any] = {
     "svg.fonttype": "none",
     "font.family": "sans-serif",
-    "font.size": 9,
+    "font.size": 9.5,
     "text.color": INK,
     "axes.edgecolor": FAINT,
     "axes.labelcolor": INK,
-    "axes.labelsize": 9,
+    "axes.labelsize": 9.5,
     "axes.linewidth": 0.6,
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -49,10 +55,10 @@ _SETTINGS: Final[Any] = {
     "savefig.facecolor": "none",
     "xtick.color": FAINT,
     "xtick.labelcolor": INK,
-    "xtick.labelsize": 8.5,
+    "xtick.labelsize": 9,
     "ytick.color": FAINT,
     "ytick.labelcolor": INK,
-    "ytick.labelsize": 8.5,
+    "ytick.labelsize": 9,
     "grid.color": GRID,
     "grid.linewidth": 0.5,
     "lines.linewidth": 1.3,
@@ -120,11 +126,21 @@ def _escaped(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace('"', "&quot;")
 
 
+def wrapped(name: str) -> str:
+    """Return a name in lines that fit into a chart's width, broken between its words."""
+    return "\n".join(textwrap.wrap(name, _LINE, break_on_hyphens=False)) or name
+
+
+def row_in(names: Iterable[str]) -> float:
+    """Return how high a chart's rows must be for their names, inches."""
+    return _ROW_IN + _LINE_IN * max((wrapped(name).count("\n") for name in names), default=0)
+
+
 def write(axes: Axes, at: tuple[float, float], text: str, *, above: bool = False, right: bool = False) -> None:
     """Write a row's name into the chart, at a part of its width and a row; the axes keep their size, whatever it says."""
     va: Literal["bottom", "center"] = "bottom" if above else "center"
     ha: Literal["left", "right"] = "right" if right else "left"
-    told = axes.annotate(plain(text), at, xycoords=("axes fraction", "data"), fontsize=8.5, color=INK, va=va, ha=ha, annotation_clip=False)
+    told = axes.annotate(plain(wrapped(text)), at, xycoords=("axes fraction", "data"), fontsize=9.5, color=INK, va=va, ha=ha, annotation_clip=False)
     told.set_in_layout(False)
 
 

@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from experiments.report.drawing import BLUE, FAINT, VERMILLION, figure, svg, write
+from experiments.report.drawing import BLUE, FAINT, VERMILLION, figure, row_in, svg, write
 from experiments.report.wording import percent
 from experiments.statistics import Share
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_ROW_IN: Final = 0.36
 _FRAME_IN: Final = 0.55
 _LINEAR_TO: Final = 10
 """Records up to which the axis is linear: 0 must be on it."""
@@ -39,7 +38,7 @@ class CountRow:
 
 def shares_chart(rows: Sequence[ShareRow], name: str, alt: str) -> str:
     """Return dots with their intervals, a row a cell, on an axis from 0 to 100 % of the trials."""
-    drawn, axes = figure(_FRAME_IN + _ROW_IN * len(rows))
+    drawn, axes = figure(_FRAME_IN + row_in(row.name for row in rows) * len(rows))
     for place, row in enumerate(rows):
         value, interval = row.share.seen / max(row.share.of, 1), row.share.interval
         colour = VERMILLION if row.share.seen else BLUE
@@ -55,12 +54,12 @@ def shares_chart(rows: Sequence[ShareRow], name: str, alt: str) -> str:
 
 def counts_chart(rows: Sequence[CountRow], name: str, label: str, alt: str) -> str:
     """Return a dot for each trial, a row a cell; a line leads to what it may have been at most."""
-    drawn, axes = figure(_FRAME_IN + _ROW_IN * len(rows))
+    drawn, axes = figure(_FRAME_IN + row_in(row.name for row in rows) * len(rows))
     for place, row in enumerate(rows):
         for number, (low, high) in enumerate(sorted(row.counts)):
             height = place + _SPREAD * ((number % 3) - 1)
             axes.hlines(height, low, high, color=FAINT, linewidth=0.9)
-            axes.plot(low, height, "o", color=VERMILLION if low else BLUE, markersize=4, alpha=0.75, markeredgewidth=0, clip_on=False)
+            axes.plot(low, height, "o", color=VERMILLION if low else BLUE, markersize=5, alpha=0.75, markeredgewidth=0, clip_on=False)
         _title(axes, place, row.name, "")
     largest = max((high for row in rows for _, high in row.counts), default=0)
     _counts_axis(axes, largest)

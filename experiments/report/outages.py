@@ -109,7 +109,7 @@ def outages_chart(rows: Sequence[tuple[str, Outage | str]], name: str, alt: str)
             colour = _COLOURS[part.mark] if len(outage.parts) > 1 else FAINT
             axes.barh(place, part.to_ms - part.from_ms, left=part.from_ms, height=0.72, color=colour)
             told |= {part.mark} if len(outage.parts) > 1 else set()
-        axes.annotate(f" {outage.length_ms:,.0f}", (outage.length_ms, place), fontsize=8, color=INK, va="center", annotation_clip=False)
+        axes.annotate(f" {outage.length_ms:,.0f}", (outage.length_ms, place), fontsize=8.5, color=INK, va="center", annotation_clip=False)
     longest = max((outage.length_ms for _, outage in rows if isinstance(outage, Outage)), default=1.0)
     axes.set_xlim(0, longest * 1.14 or 1.0)
     axes.set_ylim(len(rows) - 0.4, -0.6)
@@ -124,4 +124,4 @@ def _legend(drawn: Figure, marks: Sequence[Mark], *, whole: bool) -> None:
 
     handles = [Patch(facecolor=_COLOURS[mark], label=PARTS[mark]) for mark in marks]
     handles += [Patch(facecolor=FAINT, label="not taken apart")] if whole else []
-    drawn.legend(handles=handles, loc="outside upper left", ncols=2, frameon=False, fontsize=8.5, handlelength=1.4, columnspacing=1.2, borderpad=0)
+    drawn.legend(handles=handles, loc="outside upper left", ncols=2, frameon=False, fontsize=9, handlelength=1.4, columnspacing=1.2, borderpad=0)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import numpy.typing as npt
 
-from experiments.report.drawing import SERIES, STYLES, figure, plain, svg
+from experiments.report.drawing import SERIES, STYLES, figure, plain, svg, wrapped
 from experiments.report.evidence import Row
 
 if TYPE_CHECKING:
@@ -22,6 +22,8 @@ _POINTS: Final = 160
 """Of a curve: more are not seen."""
 _HEIGHT_IN: Final = 2.5
 _PER_LEGEND_ROW: Final = 2
+_LONG_NAME: Final = 26
+"""Two longer ones do not stand side by side."""
 
 
 @dataclass(frozen=True)
@@ -53,12 +55,13 @@ def curve(name: str, rows: Sequence[Row]) -> Curve | None:
 
 def curves_chart(curves: Sequence[Curve], name: str, alt: str) -> str:
     """Return the curves in one chart, told apart by colour and by line."""
-    rows = -(-len(curves) // _PER_LEGEND_ROW)
+    columns = 1 if max(len(line.name) for line in curves) > _LONG_NAME else _PER_LEGEND_ROW
+    rows = -(-sum(wrapped(line.name).count("\n") + 1 for line in curves) // columns)
     drawn, axes = figure(_HEIGHT_IN + 0.17 * rows)
     for number, line in enumerate(curves):
         colour, style = SERIES[number % len(SERIES)], STYLES[number % len(STYLES)]
         latency_ms = np.maximum(line.latency_ms, 1e-3)
-        axes.step(line.rarity, latency_ms, color=colour, linestyle=style, label=plain(line.name), where="post")
+        axes.step(line.rarity, latency_ms, color=colour, linestyle=style, label=plain(wrapped(line.name)), where="post")
     axes.set_xscale("log")
     axes.set_yscale("log")
     _ticks(axes, curves)
@@ -66,7 +69,7 @@ def curves_chart(curves: Sequence[Curve], name: str, alt: str) -> str:
     axes.set_axisbelow(True)
     axes.set_xlabel("% of the records took at most so long")
     axes.set_ylabel("ms")
-    drawn.legend(loc="outside upper left", ncols=_PER_LEGEND_ROW, frameon=False, fontsize=8.5, handlelength=2.2, columnspacing=1.2, borderpad=0)
+    drawn.legend(loc="outside upper left", ncols=columns, frameon=False, fontsize=9, handlelength=2.2, columnspacing=1.2, borderpad=0)
     return svg(drawn, name, alt)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from experiments.comparison import ComparedCell, Comparison
 from experiments.differences import Difference, Measured
 from experiments.report.charts import MOST_ROWS, Chart, chunks
-from experiments.report.drawing import BLUE, FAINT, VERMILLION, figure, svg, write
+from experiments.report.drawing import BLUE, FAINT, VERMILLION, figure, row_in, svg, write
 from experiments.report.page import template
 from experiments.report.wording import NOT_KNOWN, ROLES, counted, estimate_words, milliseconds, share_words
 from experiments.statistics import Interval
@@ -24,7 +24,6 @@ NAMES: Final = {
     Measured.OUTAGE: "longest gap",
     Measured.THROUGHPUT: "acked in time",
 }
-_ROW_IN: Final = 0.36
 _FRAME_IN: Final = 0.6
 
 
@@ -141,7 +140,7 @@ def _caption(comparison: Comparison, measure: Measured, rows: Sequence[tuple[str
 
 def _chart(rows: Sequence[tuple[str, Difference]], name: str, alt: str, *, shares: bool) -> str:
     """Return a dot a cell with its interval; no difference is the line in the middle."""
-    drawn, axes = figure(_FRAME_IN + _ROW_IN * len(rows))
+    drawn, axes = figure(_FRAME_IN + row_in(title for title, _ in rows) * len(rows))
     nothing = 0.0 if shares else 1.0
     axes.axvline(nothing, color=FAINT, linewidth=1)
     for place, (title, difference) in enumerate(rows):

@@ -12,13 +12,15 @@ from experiments.report.evidence import LeaderChange, Row
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.ticker import MaxNLocator
 
 _HEIGHT_IN: Final = 1.9
 _PLACE: Final = (0.13, 0.22, 0.85, 0.61)
 """Of the axes in the figure: left, bottom, width, height."""
 _NS_PER_S: Final = 1e9
 _MOST_MARKS: Final = 12
+_BURST: Final = 1.5
+"""Above so many times the load, the axis becomes logarithmic."""
+_THOUSAND: Final = 1000
 _LINES: Final = (("sent", BLUE, "-"), ("acked", GREEN, "--"), ("read", ORANGE, ":"))
 
 
@@ -34,19 +36,29 @@ def timeline_chart(record: TrialRecord, rows: Sequence[Row], leaders: Sequence[L
         axes.step(seconds, [*values, values[-1]], where="post", color=colour, linestyle=style, linewidth=1.1, label=what)
     _fault(axes, record)
     axes.set_xlim(seconds[0], seconds[-1])
-    axes.set_ylim(bottom=0)
-    axes.yaxis.set_major_locator(_few_ticks())
-    axes.set_ylabel("records / 0.1 s")
+    _records_axis(axes, rows)
     seconds_axis(axes)
     _marks(axes, leaders)
-    drawn.legend(loc="upper left", bbox_to_anchor=(0.02, 1.01), ncols=5, frameon=False, fontsize=8.5, handlelength=1.8, columnspacing=1.0, borderpad=0)
+    drawn.legend(loc="upper left", bbox_to_anchor=(0.02, 1.01), ncols=5, frameon=False, fontsize=9, handlelength=1.8, columnspacing=1.0, borderpad=0)
     return svg(drawn, name, alt)
 
 
-def _few_ticks() -> MaxNLocator:
-    from matplotlib.ticker import MaxNLocator as Ticks
+def _records_axis(axes: Axes, rows: Sequence[Row]) -> None:
+    """Linear up to the load, so that a gap is seen as one; logarithmic above, where what was held up comes all at once."""
+    load = max([1, *(row["sent_records"] for row in rows)])
+    most = max(max(row[f"{what}_records"] for row in rows) for what, _, _ in _LINES)
+    ticks = [0, load // 2, load]
+    if most > _BURST * load:
+        axes.set_yscale("symlog", linthresh=load, linscale=1.2)
+        ticks += [load * 10**decade for decade in range(1, 6) if load * 10 ** (decade - 1) < most]
+    axes.set_yticks(ticks, [_short(tick) for tick in ticks])
+    axes.minorticks_off()
+    axes.set_ylim(0, max(most * 1.05, ticks[-1]))
+    axes.set_ylabel("records / 0.1 s")
 
-    return Ticks(nbins=4, integer=True)
+
+def _short(value: float) -> str:
+    return f"{value / _THOUSAND:g}k" if value >= _THOUSAND else f"{value:g}"
 
 
 def _fault(axes: Axes, record: TrialRecord) -> None:
@@ -82,5 +94,5 @@ def _marks(axes: Axes, leaders: Sequence[LeaderChange]) -> None:
     for at_s, changes in shown[:_MOST_MARKS]:
         nodes = dict.fromkeys("none" if change.node is None else str(change.node) for change in changes)
         axes.annotate(
-            ",".join(nodes), (at_s, 1.0), xycoords=axes.get_xaxis_transform(), xytext=(4, -1), textcoords="offset points", fontsize=8, color=INK, va="center"
+            ",".join(nodes), (at_s, 1.0), xycoords=axes.get_xaxis_transform(), xytext=(4, -1), textcoords="offset points", fontsize=8.5, color=INK, va="center"
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from experiments.ledger.record import Status
@@ -18,7 +18,7 @@ class Trial:
     """One trial for the page."""
 
     trial_id: str
-    heading: str
+    origin: str
     status: str
     late: bool
     reason: str
@@ -69,7 +69,7 @@ def _trial(evidence: Evidence, trial_id: str, result: TrialResult | None) -> Tri
     drawn = timeline_chart(record, rows, evidence.leaders.get(trial_id, ()), f"t{trial_id}", caption) if record and rows else ""
     return Trial(
         trial_id=trial_id,
-        heading=f"{trial_id}, repeat {spec.repeat + 1}, seed {spec.seed}",
+        origin=f"repeat {spec.repeat + 1}, seed {spec.seed}",
         status=result.status.value if result else "not run",
         late=bool(result and result.generator_late),
         reason=" ".join((result.reason or "").split()) if result else "",
@@ -90,19 +90,31 @@ def _caption(result: TrialResult | None) -> str:
 
 
 def _facts(result: TrialResult) -> Iterator[tuple[str, str]]:
-    """Yield what was counted, in the order in which a reader asks."""
-    yield "attempted", count(result.attempted)
-    yield "acked", count(result.acked)
-    yield "rejected", count(result.rejected)
-    yield "unknown", count(result.unknown)
-    yield "reordered", count(result.reordered)
-    yield "missed by the reader", count(result.missed)
-    yield "read again", count(result.redelivered)
-    if result.fates:
-        yield "refused, yet in the log", count(result.fates.rejected_present)
-        yield "unknown, in the log", count(result.fates.unknown_present)
-        yield "unknown, not in the log", count(result.fates.unknown_absent)
-        yield "phantom / corrupt", f"{count(result.fates.phantom)} / {count(result.fates.corrupt)}"
+    """Yield what was counted; of what should not be there, only what was, and then the names of what was not."""
+    for name in ("attempted", "acked", "rejected", "unknown"):
+        yield name, count(getattr(result, name))
     ack = result.latency_ms.ack
     yield "ack p99", milliseconds(ack.p99) if ack else NOT_KNOWN
     yield "generator's lateness, p99", milliseconds(result.lateness_p99_ms)
+    odd = _odd(result)
+    yield from ((name, count(value)) for name, value in odd.items() if value)
+    yield from ((what, ", ".join(names)) for what, names in (("none", _with(odd, 0)), (NOT_KNOWN, _with(odd, None))) if names)
+
+
+def _odd(result: TrialResult) -> dict[str, int | None]:
+    """Return the counts of what a reader does not expect."""
+    fates = result.fates
+    return {
+        "reordered": result.reordered,
+        "missed by the reader": result.missed,
+        "read again": result.redelivered,
+        "refused, yet in the log": fates.rejected_present if fates else None,
+        "unknown, in the log": fates.unknown_present if fates else None,
+        "unknown, not in the log": fates.unknown_absent if fates else None,
+        "phantom": fates.phantom if fates else None,
+        "corrupt": fates.corrupt if fates else None,
+    }
+
+
+def _with(counts: Mapping[str, int | None], value: int | None) -> list[str]:
+    return [name for name, of in counts.items() if of == value]

@@ -74,7 +74,11 @@ def milliseconds(value: float | None) -> str:
     """Return a duration with three digits at least."""
     if value is None:
         return NOT_KNOWN
-    return f"{value:,.1f} ms" if abs(value) < _FEW else f"{value:,.0f} ms"
+    return f"{_digits(value)} ms"
+
+
+def _digits(value: float) -> str:
+    return f"{value:,.1f}" if abs(value) < _FEW else f"{value:,.0f}"
 
 
 def percent(value: float) -> str:
@@ -96,8 +100,8 @@ def estimate_words(estimate: Estimate | None) -> str:
     """Return a median with its interval, milliseconds."""
     if estimate is None:
         return NOT_KNOWN
-    interval = f" ({estimate.interval.low:,.0f} to {estimate.interval.high:,.0f})" if estimate.interval else ""
-    return milliseconds(estimate.median) + interval
+    told = "" if estimate.interval is None else f" ({_digits(estimate.interval.low)} to {_digits(estimate.interval.high)})"
+    return milliseconds(estimate.median) + told
 
 
 def plural(number: int, noun: str) -> str:

@@ -1,0 +1,141 @@
+"""The tables of cells: what was promised to each and what became of it, and what was seen in figures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from experiments.contract import Promise
+from experiments.report.charts import by_fault, sealed
+from experiments.report.evidence import Evidence
+from experiments.report.wording import (
+    PROMISES,
+    ROLES,
+    bounds,
+    cell_name,
+    count,
+    differing,
+    estimate_words,
+    fault_name,
+    share_words,
+    verdict_class,
+    verdict_sign,
+    verdict_words,
+)
+from experiments.result_models import CellResult
+from experiments.tables import status_of
+from experiments.verdicts import Judgement
+
+
+@dataclass(frozen=True)
+class VerdictView:
+    """One field of the verdict table."""
+
+    promise: str
+    sign: str
+    words: str
+    kind: str
+    share: str
+    reasons: tuple[str, ...]
+    source: str
+    trials: tuple[str, ...]
+    records: str
+
+
+@dataclass(frozen=True)
+class CellView:
+    """One row of the tables of cells."""
+
+    name: str
+    """Without its fault."""
+    fault: str
+    role: str
+    status: str
+    added: bool
+    verdicts: tuple[VerdictView, ...]
+    figures: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class FigureTable:
+    """What was seen in each cell; a column that is 0 in all of them is only named."""
+
+    names: tuple[str, ...]
+    nowhere: tuple[str, ...]
+    groups: tuple[tuple[str, tuple[tuple[str, tuple[str, ...]], ...]], ...]
+    """A heading, and its rows: a cell's name and its values."""
+
+
+def names_of(cells: Sequence[CellResult]) -> tuple[str, ...]:
+    """Return the names of all cells, told apart."""
+    axes = differing([cell.cell for cell in cells])
+    return tuple(cell_name(cell.cell, axes) for cell in cells)
+
+
+def cell_views(evidence: Evidence, cells: Sequence[CellResult]) -> tuple[tuple[str, tuple[CellView, ...]], ...]:
+    """Return the rows by fault, those of cells that were added as controls last."""
+    axes = [axis for axis in differing([cell.cell for cell in cells]) if axis != "fault"]
+    views = [_cell(evidence, cell, cell_name(cell.cell, axes)) for cell in cells]
+    own = [(group.fault, tuple(view for view in views if view.fault == group.fault and not view.added)) for group in by_fault(cells)]
+    controls = tuple(view for view in views if view.added)
+    return tuple((heading, rows) for heading, rows in (*own, ("controls, added to the experiment's own cells", controls)) if rows)
+
+
+def figure_table(groups: Sequence[tuple[str, Sequence[CellView]]]) -> FigureTable:
+    """Return the figures of all cells, without the columns of which nothing is to be said but 0."""
+    views = [view for _, of in groups for view in of]
+    names = [name for name, _ in views[0].figures] if views else []
+    nowhere = [name for name in names if all(dict(view.figures)[name] == "0" for view in views)]
+    kept = [name for name in names if name not in nowhere]
+    rows = tuple((heading, tuple((_full_name(view), tuple(dict(view.figures)[name] for name in kept)) for view in of)) for heading, of in groups)
+    return FigureTable(tuple(kept), tuple(nowhere), rows)
+
+
+def _full_name(view: CellView) -> str:
+    return f"{view.name}, {view.fault}" if view.added else view.name
+
+
+def _cell(evidence: Evidence, cell: CellResult, name: str) -> CellView:
+    by_promise = {judgement.promise: judgement for judgement in cell.judgements}
+    sources = {commitment.promise: commitment.source for commitment in cell.commitments}
+    verdicts = tuple(_verdict(promise, by_promise.get(promise), sources.get(promise, "")) for promise in Promise)
+    return CellView(name, fault_name(cell.cell), ROLES[cell.role], status_of(cell), cell.added, verdicts, tuple(_figures(evidence, cell)))
+
+
+def _verdict(promise: Promise, judgement: Judgement | None, source: str) -> VerdictView:
+    if judgement is None:
+        return VerdictView(PROMISES[promise], "?", "not judged", "unknown", "", (), source, (), "")
+    return VerdictView(
+        PROMISES[promise],
+        verdict_sign(judgement),
+        verdict_words(judgement),
+        verdict_class(judgement),
+        share_words(judgement.share).removesuffix(" at 95 %") if judgement.share else "",
+        judgement.reasons,
+        source,
+        judgement.trials,
+        _records(judgement),
+    )
+
+
+def _records(judgement: Judgement) -> str:
+    """Return the first records that broke the promise, by producer and number."""
+    named = [f"{record.trial_id}: producer {record.producer} record {record.seq}" for record in judgement.records if record.seq is not None]
+    more = judgement.records_total - len(named)
+    return "; ".join([*named, *([f"and {more:,} more in results/anomalies.parquet"] if named and more > 0 else [])])
+
+
+def _figures(evidence: Evidence, cell: CellResult) -> Iterator[tuple[str, str]]:
+    """Yield what was seen, sums over the cell's sealed trials."""
+    fates = [trial.fates for trial in sealed(evidence, cell) if trial.fates]
+    yield "trials", str(cell.sealed_trials)
+    yield "acked", count(cell.acked)
+    yield "lost", bounds(cell.lost)
+    yield "duplicates", count(cell.duplicates)
+    yield "reordered", count(cell.reordered)
+    yield "missed", count(cell.missed)
+    yield "read again", count(cell.redelivered)
+    yield "unknown", count(cell.unknown)
+    yield "refused, yet there", count(sum(of.rejected_present for of in fates) if fates else None)
+    yield "ack p99", estimate_words(cell.ack_p99_ms)
+    yield "longest gap", estimate_words(cell.outage_ms)
