@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pyarrow as pa
-from pydantic import ValidationError
+import pyarrow.fs as pafs
 
 from experiments.errors import LedgerError
 from experiments.harness import harness_check
 from experiments.judging import named_records, with_judgements
+from experiments.ledger.fit import UnfitLedger, checked, whole_folders
 from experiments.ledger.measured import ANOMALIES, RESULTS
 from experiments.ledger.record import TrialRecord
 from experiments.result_cells import cell_results
@@ -25,7 +26,8 @@ def read_results(sweep: SweepFolder) -> SweepResults:
 
     Raises:
         UnknownName: there is no such sweep.
-        LedgerError: a trial's record or a table of `results/` cannot be read; names it.
+        LedgerError: a trial's ledger is incomplete, cut short, of another version or of another trial, or a table of `results/` cannot be
+            read; names it.
     """
     plan, rows, records = sweep.plan(), ResultRows.read(sweep), _records(sweep)
     added = {spec.trial_id for spec in plan.trials if spec.added}
@@ -53,7 +55,10 @@ def _anomalies(sweep: SweepFolder) -> pa.Table:
 
 
 def _records(sweep: SweepFolder) -> dict[str, TrialRecord]:
+    """Return the whole trials by id, once their ledgers are found to be whole: figures of a ledger that is not there prove nothing."""
+    files = pafs.LocalFileSystem()
     try:
-        return {record.trial_id: record for record in sweep.whole_trials()}
-    except (ValidationError, OSError) as error:
-        raise LedgerError(f"a trial.json below {sweep.root / 'trials'} cannot be read: {' '.join(str(error).split())}") from error
+        records = [checked(files, folder)[0] for folder in whole_folders(files, str(sweep.root))]
+    except UnfitLedger as error:
+        raise LedgerError(f"{sweep.sweep_id}: {error}") from error
+    return {record.trial_id: record for record in sorted(records, key=lambda record: record.order)}

@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from experiments.errors import UnknownName
+from pydantic import ValidationError
+
+from experiments.errors import LedgerError, UnknownName
 from experiments.ledger.record import Frozen, TrialRecord, read_record
 from experiments.plan import Plan
 
@@ -61,11 +63,15 @@ class SweepFolder:
 
         Raises:
             UnknownName: there is no such sweep.
+            LedgerError: its plan is cut short, or of another version.
         """
+        path = self.root / "plan.json"
         try:
-            return Plan.model_validate_json((self.root / "plan.json").read_bytes())
+            return Plan.model_validate_json(path.read_bytes())
         except FileNotFoundError as error:
             raise UnknownName(f"no sweep at {self.root}: `ackbench show` lists the newest") from error
+        except ValidationError as error:
+            raise LedgerError(f"{path} is no plan of this version, or cut short: {error.errors()[0]['msg']}") from error
 
     def write_plan(self, plan: Plan) -> None:
         """Make the folder and put the plan into it."""
