@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from experiments.ledger.measured import QUANTILES, Fate, Phase
+from experiments.ledger.measured import QUANTILES, Fate, Phase, Side
 from experiments.ledger.record import Cell, Status, TrialRecord
 from experiments.plan import RefusedCell, TrialSpec
 from experiments.recovery import recovered_before_heal
@@ -79,26 +79,27 @@ def counts(row: Row) -> dict[str, Any]:
         **{name: row[f"{name}_records"] for name in ("attempted", "acked", "rejected", "unknown", "duplicated")},
         "lost": (row["lost_low_records"], row["lost_high_records"]),
         "duplicates": row["duplicate_copies"],
-        "reordered": row.get("reordered_records"),
-        "missed": row.get("missed_records"),
-        "redelivered": row.get("redelivered_reads"),
+        "reordered": row["reordered_records"],
+        "missed": row["missed_records"],
+        "redelivered": row["redelivered_reads"],
     }
 
 
 def _values(record: TrialRecord, row: Row, rows: ResultRows) -> dict[str, Any]:
     """Return the measured fields of `TrialResult`."""
     latency = rows.latency[record.trial_id]
+    gaps = [gap for gap in rows.gaps[record.trial_id] if gap["side"] == Side.PRODUCER]
     unavailable_ns = row["unavailable_ns"]
     return {
         **counts(row),
         "latency_ms": _latencies(latency, Phase.ALL),
         "latency_by_phase_ms": PhaseLatencies(**{phase.value: _latencies(latency, phase) for phase in Phase if phase is not Phase.ALL}),
         "unavailable_ms": None if unavailable_ns is None else unavailable_ns / NS_PER_MS,
-        "recovered_before_heal": recovered_before_heal(record.phases, rows.gaps[record.trial_id], record.producer_settings.get("acks", "")),
+        "recovered_before_heal": recovered_before_heal(record.phases, gaps, record.producer_settings.get("acks", "")),
         "throughput_rps": row["acked_per_s"],
         "offered_rps": row["attempted_per_s"],
         "fates": _fates(rows.fates[record.trial_id]),
-        "gaps": tuple(_gap(gap, record.phases.load_begin_ns) for gap in rows.gaps[record.trial_id]),
+        "gaps": tuple(_gap(gap, record.phases.load_begin_ns) for gap in gaps),
     }
 
 
@@ -122,4 +123,4 @@ def _fates(rows: Sequence[Row]) -> Fates:
 
 def _gap(row: Row, load_begin_ns: int) -> Gap:
     began_s = (row["began_ns"] - load_begin_ns) / _NS_PER_S
-    return Gap(partition=row["partition"], acked=row["acked_records"], gap_ms=row["gap_ns"] / NS_PER_MS, began_s=began_s)
+    return Gap(partition=row["partition"], acked=row["records"], gap_ms=row["gap_ns"] / NS_PER_MS, began_s=began_s)

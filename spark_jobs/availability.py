@@ -1,4 +1,4 @@
-"""The longest time in which a partition acknowledged nothing though load was due."""
+"""The longest time in which a partition answered nothing though it was due: no acknowledgement to the producers, no record to the consumer along."""
 
 from __future__ import annotations
 
@@ -7,57 +7,86 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sf
 
+from experiments.ledger.measured import Side
 from experiments.ledger.schema import ACKED
 
-_PARTITION: Final = ("trial_id", "partition")
+_PARTITION: Final = ("trial_no", "partition", "side")
+_SIDES: Final = tuple(Side)
 _SLOT_NS: Final = 1_000_000
-"""Acknowledgements are united by the millisecond, each with its first and last: a gap of a millisecond or more lies between two slots, so it is exact."""
+"""Answers are united by the millisecond, each with its first and last: a gap of a millisecond or more lies between two slots, so it is exact."""
 
 
-def gaps(attempts: DataFrame, phases: DataFrame) -> DataFrame:
-    """Find each partition's longest gap without an acknowledgement.
-
-    The edges count: from the begin of the load to the first acknowledgement, and from the last one to the end of what was due.
+def acknowledgements(attempts: DataFrame, marks: DataFrame) -> DataFrame:
+    """Return what partitions owed the producers, as `gaps` takes it: until an attempt settled; what never settled until all was.
 
     Args:
-        attempts: trial_id, partition, intended_ns, settled_ns, outcome; rows without a partition have none to blame.
-        phases: trial_id, load_begin_ns, settled_ns, a row a trial.
+        attempts: trial_no, partition, settled_ns, outcome; rows without a partition have none to blame.
+        marks: trial_no, settled_ns, a row a trial.
+    """
+    due_ns = sf.coalesce("settled_ns", "all_settled_ns").alias("due_ns")
+    answered_ns = sf.when(sf.col("outcome") == ACKED, sf.col("settled_ns")).alias("answered_ns")
+    ends = sf.broadcast(marks.select("trial_no", sf.col("settled_ns").alias("all_settled_ns")))
+    return attempts.where("partition IS NOT NULL").join(ends, "trial_no").select("trial_no", "partition", _side(Side.PRODUCER), answered_ns, due_ns)
+
+
+def receipts(reads: DataFrame, marks: DataFrame) -> DataFrame:
+    """Return what partitions owed the consumer, as `gaps` takes it: each record until it came, and where not all came, further ones until it gave up.
+
+    Args:
+        reads: trial_no, partition, received_ns.
+        marks: trial_no, reader_due_ns, a row a trial.
+    """
+    due_ns = sf.greatest("received_ns", "reader_due_ns").alias("due_ns")
+    ends = sf.broadcast(marks.select("trial_no", "reader_due_ns"))
+    return reads.join(ends, "trial_no").select("trial_no", "partition", _side(Side.CONSUMER), sf.col("received_ns").alias("answered_ns"), due_ns)
+
+
+def _side(side: Side) -> Column:
+    return sf.lit(_SIDES.index(side)).alias("side")
+
+
+def gaps(due: DataFrame, marks: DataFrame) -> DataFrame:
+    """Find each partition's longest gap without an answer to one side.
+
+    The edges count: from the begin of the load to the first answer, and from the last one to the end of what was due.
+
+    Args:
+        due: trial_no, partition, side (a number), answered_ns (null: it never was), due_ns (until when it was due).
+        marks: trial_no, load_begin_ns, a row a trial.
 
     Returns:
-        trial_id, partition, acked_records, gap_ns, began_ns (the earliest, where several are as long).
+        trial_no, partition, side, records (answered), gap_ns, began_ns (the earliest, where several are as long), answered (an answer ended it).
     """
     earlier = Window.partitionBy(*_PARTITION).orderBy("slot").rowsBetween(Window.unboundedPreceding, -1)
-    since = sf.coalesce(sf.max("last_ack_ns").over(earlier), sf.col("load_begin_ns"))
-    inner = sf.when(sf.col("first_ack_ns").isNotNull(), _gap(since, sf.col("first_ack_ns")))
-    trailing = _gap(sf.coalesce(sf.max("last_ack_ns"), sf.min("load_begin_ns")), sf.max("due_until_ns"))
+    since = sf.coalesce(sf.max("last_ns").over(earlier), sf.col("load_begin_ns"))
+    inner = sf.when(sf.col("first_ns").isNotNull(), _gap(since, sf.col("first_ns"), answered=True))
+    trailing = _gap(sf.coalesce(sf.max("last_ns"), sf.min("load_begin_ns")), sf.max("due_ns"), answered=False)
     return (
-        attempts.transform(_slots, phases)
+        due.transform(_slots)
+        .join(sf.broadcast(marks.select("trial_no", "load_begin_ns")), "trial_no")
         .withColumn("inner", inner)
         .groupBy(*_PARTITION)
-        .agg(sf.sum("acked_records").alias("acked_records"), sf.greatest(sf.max("inner"), trailing).alias("longest"))
-        .select(*_PARTITION, "acked_records", sf.col("longest.gap_ns").alias("gap_ns"), (-sf.col("longest.minus_began_ns")).alias("began_ns"))
+        .agg(sf.sum("records").alias("records"), sf.greatest(sf.max("inner"), trailing).alias("longest"))
+        .select(*_PARTITION, "records", "longest.gap_ns", (-sf.col("longest.minus_began_ns")).alias("began_ns"), "longest.answered")
     )
 
 
-def _slots(attempts: DataFrame, phases: DataFrame) -> DataFrame:
-    """Unite a partition's settlements by the millisecond. What never settled is due until the trial's last settlement."""
-    ends = sf.coalesce(sf.col("settled_ns"), sf.col("all_settled_ns"))
-    trial = phases.select("trial_id", "load_begin_ns", sf.col("settled_ns").alias("all_settled_ns"))
-    acked_ns = sf.when(sf.col("outcome") == ACKED, sf.col("end_ns"))
-    return (
-        attempts.where("partition IS NOT NULL")
-        .join(sf.broadcast(trial), "trial_id")
-        .select(*_PARTITION, "load_begin_ns", "outcome", ends.alias("end_ns"))
-        .groupBy(*_PARTITION, "load_begin_ns", sf.expr(f"end_ns div {_SLOT_NS}").alias("slot"))
-        .agg(
-            sf.min(acked_ns).alias("first_ack_ns"),
-            sf.max(acked_ns).alias("last_ack_ns"),
-            sf.count(acked_ns).alias("acked_records"),
-            sf.max("end_ns").alias("due_until_ns"),
-        )
-    )
+def _slots(due: DataFrame) -> DataFrame:
+    """Unite a partition's answers by the millisecond; what was never answered stands where it was given up."""
+    slot = sf.expr(f"coalesce(answered_ns, due_ns) div {_SLOT_NS}")
+    answers = (sf.min("answered_ns").alias("first_ns"), sf.max("answered_ns").alias("last_ns"), sf.count("answered_ns").alias("records"))
+    return due.groupBy(*_PARTITION, slot.alias("slot")).agg(*answers, sf.max("due_ns").alias("due_ns"))
 
 
-def _gap(began_ns: Column, ended_ns: Column) -> Column:
+def _gap(began_ns: Column, ended_ns: Column, *, answered: bool) -> Column:
     """A gap that compares by its length, then by how early it began."""
-    return sf.struct((ended_ns - began_ns).alias("gap_ns"), (-began_ns).alias("minus_began_ns"))
+    return sf.struct((ended_ns - began_ns).alias("gap_ns"), (-began_ns).alias("minus_began_ns"), sf.lit(answered).alias("answered"))
+
+
+def in_words(found: DataFrame) -> DataFrame:
+    """Give the sides their names again.
+
+    Args:
+        found: of `gaps`; the same columns are returned.
+    """
+    return found.withColumn("side", sf.element_at(sf.array(*map(sf.lit, _SIDES)), sf.col("side") + 1))

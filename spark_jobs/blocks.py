@@ -10,8 +10,10 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
-BLOCK: Final = ("trial_id", "producer", "block")
+BLOCK: Final = ("trial_no", "producer", "block")
 """The key of a block; `block` is null for rows that carry no id."""
+RECORD: Final = (*BLOCK, "bit")
+"""The key of a record."""
 
 
 def with_block(rows: DataFrame) -> DataFrame:
@@ -34,10 +36,39 @@ def size(bitmap: Column) -> Column:
     return sf.bit_count(bitmap).cast("long")
 
 
+def both(one: str, other: str) -> Column:
+    """Return the records that are in both bitmaps."""
+    return sf.col(one).bitwiseAND(sf.col(other))
+
+
+def but(one: str, *others: str) -> Column:
+    """Return the records of a bitmap that are in none of the others."""
+    left = sf.col(one)
+    for other in others:
+        left = left.bitwiseAND(sf.bitwise_not(other))
+    return left
+
+
+def has(bitmap: str) -> Column:
+    """Whether the row's `bit` is in a bitmap."""
+    return both(bitmap, "bit") != 0
+
+
 def crowded(blocks: DataFrame) -> DataFrame:
     """Return the blocks with more copies than distinct records: only there can a record have several.
 
     Args:
-        blocks: at least the key, `present` (bitmap) and `copies` (rows).
+        blocks: at least the key, `present` (bitmap) and `copies` (rows of the log).
     """
     return blocks.where(sf.col("block").isNotNull() & (sf.col("copies") > size(sf.col("present"))))
+
+
+def read_again(blocks: DataFrame) -> DataFrame:
+    """Return the blocks with more reads than distinct records: only there can anything have been read twice.
+
+    What carries no id is one such block, if anything of it was read.
+
+    Args:
+        blocks: at least the key, `read` (bitmap) and `reads` (rows).
+    """
+    return blocks.where(sf.col("reads") > size(sf.col("read")))

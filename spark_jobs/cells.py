@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from experiments.ledger.measured import CELLS, QUANTILES, SPREADS, Phase
+from experiments.ledger.measured import CELLS, COUNTED, QUANTILES, SPREADS, Phase
 from experiments.ledger.record import Status
 
 Row = Mapping[str, Any]
@@ -40,9 +40,15 @@ def _cell(cell: str, trials: Sequence[Row]) -> Row:
         "void_trials": len(trials) - len(judged),
         "trials_with_loss": sum(trial["lost_low_records"] > 0 for trial in judged),
         "trials_with_duplicates": sum(trial["duplicate_copies"] > 0 for trial in judged),
-        **{name: sum(trial[name] for trial in judged) for name in CELLS.names if name.endswith(("_records", "_copies"))},
+        **{name: _sum([trial[name] for trial in judged]) for name in CELLS.names if name.endswith(COUNTED)},
         **{f"{name}_{of}": value for name in SPREADS for of, value in _spread([trial.get(name) for trial in judged]).items()},
     }
+
+
+def _sum(counts: Sequence[int | None]) -> int | None:
+    """Return the sum; where one count is not known, that is not either."""
+    known = [count for count in counts if count is not None]
+    return sum(known) if len(known) == len(counts) else None
 
 
 def _spread(values: Sequence[float | None]) -> dict[str, float | None]:

@@ -1,10 +1,11 @@
-"""What became of every record: attempts against the final read of the log, by bitmaps.
+"""What became of every record: attempts against the final read of the log and against what was read, by bitmaps.
 
 The formulas, and where a record with two claims goes, are in `docs/metrics.md`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from pyspark.sql import Column, DataFrame
@@ -12,46 +13,56 @@ from pyspark.sql import functions as sf
 
 from experiments.ledger.measured import Fate
 from experiments.ledger.schema import ACKED, REJECTED, UNKNOWN
-from spark_jobs.blocks import BLOCK, bits, none, size, with_block
+from spark_jobs.blocks import BLOCK, bits, both, but, has, none, size, with_block
 
 OUTCOMES: Final = (ACKED, REJECTED, UNKNOWN)
 PRESENT: Final = {ACKED: Fate.DELIVERED_ONCE, REJECTED: Fate.REJECTED_PRESENT, UNKNOWN: Fate.UNKNOWN_PRESENT}
 """The fate of a record that is in the log, before copies beyond the first are looked for."""
 ABSENT: Final = {ACKED: Fate.LOST, REJECTED: Fate.REJECTED, UNKNOWN: Fate.UNKNOWN_ABSENT}
-_KEY: Final = ("trial_id", "outcome", "fate")
+_KEY: Final = ("trial_no", "outcome", "fate")
 _SUMS: Final = ("records", "duplicated_records", "copies")
+_BITMAPS: Final = (*OUTCOMES, "present", "read")
+_COUNTS: Final = ("copies", "corrupt", "reads")
 
 
-def record_blocks(attempts: DataFrame, log: DataFrame) -> DataFrame:
-    """Unite both sides of the ledger, a row a block.
+def record_blocks(attempts: DataFrame, log: DataFrame, reads: DataFrame) -> DataFrame:
+    """Unite all sides of the ledger, a row a block.
 
     Args:
-        attempts: trial_id, producer, seq, outcome.
-        log: trial_id, producer, seq, intact.
+        attempts: trial_no, producer, seq, outcome.
+        log: trial_no, producer, seq, intact.
+        reads: trial_no, producer, seq.
 
     Returns:
-        The block's key; the bitmaps `acked`, `rejected`, `unknown` and `present` (intact in the log); `copies`, the intact rows
-        of the log; `corrupt`, its other rows, whose ids cannot be relied on: they and the rows without id have the block null.
+        The block's key; the bitmaps `acked`, `rejected`, `unknown`, `present` (intact in the log) and `read` (received by any consumer); `copies`, the
+        intact rows of the log; `corrupt`, its other rows, whose ids cannot be relied on; `reads`, what was received. Rows without an id to rely on
+        have the block null.
     """
-    return (
-        attempts.transform(_attempt_marks)
-        .unionByName(log.transform(_log_marks))
-        .groupBy(*BLOCK)
-        .agg(*(bits(name).alias(name) for name in (*OUTCOMES, "present")), sf.sum("copies").alias("copies"), sf.sum("corrupt").alias("corrupt"))
-        .select(*BLOCK, *OUTCOMES, "present", "copies", "corrupt")
-    )
+    marks = attempts.transform(_attempt_marks).unionByName(log.transform(_log_marks)).unionByName(reads.transform(_read_marks))
+    aggregates = (*(bits(name).alias(name) for name in _BITMAPS), *(sf.sum(name).alias(name) for name in _COUNTS))
+    return marks.groupBy(*BLOCK).agg(*aggregates).select(*BLOCK, *_BITMAPS, *_COUNTS)
 
 
 def _attempt_marks(attempts: DataFrame) -> DataFrame:
-    marks = (sf.when(sf.col("outcome") == outcome, sf.col("bit")).otherwise(none()).alias(outcome) for outcome in OUTCOMES)
-    return with_block(attempts).select(*BLOCK, *marks, *(none().alias(name) for name in ("present", "copies", "corrupt")))
+    return with_block(attempts).select(
+        *BLOCK, *_side({outcome: sf.when(sf.col("outcome") == outcome, sf.col("bit")).otherwise(none()) for outcome in OUTCOMES})
+    )
 
 
 def _log_marks(log: DataFrame) -> DataFrame:
     intact = sf.col("intact")
     key = (sf.when(intact, sf.col(name)).alias(name) for name in ("producer", "block"))
-    sides = {"present": sf.when(intact, sf.coalesce("bit", none())).otherwise(none()), "copies": intact.cast("long"), "corrupt": (~intact).cast("long")}
-    return with_block(log).select("trial_id", *key, *(none().alias(name) for name in OUTCOMES), *(mark.alias(name) for name, mark in sides.items()))
+    present = sf.when(intact, sf.coalesce("bit", none())).otherwise(none())
+    return with_block(log).select("trial_no", *key, *_side({"present": present, "copies": intact.cast("long"), "corrupt": (~intact).cast("long")}))
+
+
+def _read_marks(reads: DataFrame) -> DataFrame:
+    return with_block(reads).select(*BLOCK, *_side({"read": sf.coalesce("bit", none()), "reads": sf.lit(1).cast("long")}))
+
+
+def _side(said: Mapping[str, Column]) -> Iterator[Column]:
+    """Yield what one side of the ledger says of a block, and nothing of what the others say."""
+    return (said.get(name, none()).alias(name) for name in (*_BITMAPS, *_COUNTS))
 
 
 def fates(blocks: DataFrame) -> DataFrame:
@@ -61,49 +72,43 @@ def fates(blocks: DataFrame) -> DataFrame:
         blocks: of `record_blocks`.
 
     Returns:
-        trial_id, outcome, fate, records, duplicated_records, copies: a row for every trial and fate, also where it has no record.
+        trial_no, outcome, fate, records, duplicated_records, copies: a row for every trial and fate, also where it has no record.
     """
     counts = _counts()
-    totals = blocks.groupBy("trial_id").agg(*(sf.sum(count).alias(fate) for (_, fate), count in counts.items()))
+    totals = blocks.groupBy("trial_no").agg(*(sf.sum(count).alias(fate) for (_, fate), count in counts.items()))
     rows = (sf.struct(sf.lit(outcome).alias("outcome"), sf.lit(fate).alias("fate"), sf.col(fate).alias("records")) for outcome, fate in counts)
     in_log = sf.when(~sf.col("fate").isin(*ABSENT.values()), sf.col("records")).otherwise(none())
-    return totals.select("trial_id", sf.inline(sf.array(*rows))).select(*_KEY, "records", none().alias("duplicated_records"), in_log.alias("copies"))
+    return totals.select("trial_no", sf.inline(sf.array(*rows))).select(*_KEY, "records", none().alias("duplicated_records"), in_log.alias("copies"))
 
 
 def _counts() -> dict[tuple[str | None, Fate], Column]:
     """Return, for each outcome and fate, how many records of a block have it."""
-    present, strangers = sf.col("present"), sf.col("present")
-    for outcome in OUTCOMES:
-        strangers = strangers.bitwiseAND(sf.bitwise_not(outcome))
     return {
-        **{(outcome, fate): size(sf.col(outcome).bitwiseAND(present)) for outcome, fate in PRESENT.items()},
-        **{(outcome, fate): size(sf.col(outcome).bitwiseAND(sf.bitwise_not(present))) for outcome, fate in ABSENT.items()},
+        **{(outcome, fate): size(both(outcome, "present")) for outcome, fate in PRESENT.items()},
+        **{(outcome, fate): size(but(outcome, "present")) for outcome, fate in ABSENT.items()},
         (ACKED, Fate.DUPLICATED): none(),
-        (None, Fate.PHANTOM): sf.when(sf.col("block").isNull(), sf.col("copies")).otherwise(size(strangers)),
+        (None, Fate.PHANTOM): sf.when(sf.col("block").isNull(), sf.col("copies")).otherwise(size(but("present", *OUTCOMES))),
         (None, Fate.CORRUPT): sf.col("corrupt"),
     }
 
 
-def further_copies(log: DataFrame, crowded_blocks: DataFrame) -> DataFrame:
-    """Find the records with more than one intact copy, exactly, by a second pass over crowded blocks alone.
+def further_copies(copies: DataFrame, crowded_blocks: DataFrame) -> DataFrame:
+    """Count the copies beyond the first by the outcome of their record.
 
     Args:
-        log: trial_id, producer, seq, intact.
-        crowded_blocks: those of `record_blocks` that `spark_jobs.blocks.crowded` picks.
+        copies: of `spark_jobs.copies.copies`.
+        crowded_blocks: the blocks that those were found in.
 
     Returns:
-        trial_id, outcome (null: never attempted), records, copies beyond the first.
+        trial_no, outcome (null: never attempted), records, copies beyond the first.
     """
-    outcome = sf.coalesce(*(sf.when(sf.col(name).bitwiseAND(sf.col("bit")) != 0, name) for name in OUTCOMES))
+    outcome = sf.coalesce(*(sf.when(has(name), name) for name in OUTCOMES))
     return (
-        with_block(log.where("intact"))
+        copies.where("copy > 1")
         .join(crowded_blocks.select(*BLOCK, *OUTCOMES), list(BLOCK))
-        .groupBy(*BLOCK, "bit", outcome.alias("outcome"))
-        .agg((sf.count("*") - 1).alias("further"))
-        .where("further > 0")
-        .groupBy("trial_id", "outcome")
-        .agg(sf.count("*").alias("records"), sf.sum("further").alias("copies"))
-        .select("trial_id", "outcome", "records", "copies")
+        .groupBy("trial_no", outcome.alias("outcome"))
+        .agg(sf.count_distinct("producer", "block", "bit").alias("records"), sf.count("*").alias("copies"))
+        .select("trial_no", "outcome", "records", "copies")
     )
 
 
@@ -128,7 +133,7 @@ def _corrections(further: DataFrame) -> DataFrame:
     phantom = sf.array(_correction(Fate.PHANTOM, copies, none(), copies))
     others = {name: sf.array(_correction(PRESENT[name], none(), records, copies)) for name in (REJECTED, UNKNOWN)}
     chosen = sf.when(outcome == ACKED, acked).when(outcome == REJECTED, others[REJECTED]).when(outcome == UNKNOWN, others[UNKNOWN]).otherwise(phantom)
-    return further.select("trial_id", "outcome", sf.inline(chosen))
+    return further.select("trial_no", "outcome", sf.inline(chosen))
 
 
 def _correction(fate: Fate, records: Column, duplicated_records: Column, copies: Column) -> Column:

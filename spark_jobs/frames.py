@@ -16,7 +16,15 @@ from experiments.ledger.schema import TABLES
 from spark_jobs.ledgers import Ledger, Ledgers
 
 _TRIAL_ID: Final = pa.field("trial_id", pa.string(), nullable=False)
-_PHASES: Final = pa.schema([pa.field("trial_id", pa.string()), pa.field("trial_no", pa.int32()), *(pa.field(name, pa.int64()) for name in Phases.model_fields)])
+_MARKS: Final = pa.schema(
+    [
+        _TRIAL_ID,
+        pa.field("trial_no", pa.int32(), nullable=False),
+        *(pa.field(name, pa.int64()) for name in Phases.model_fields),
+        pa.field("reader_at_end", pa.bool_()),
+        pa.field("reader_due_ns", pa.int64()),
+    ]
+)
 
 
 @dataclass(frozen=True)
@@ -61,7 +69,49 @@ def _plain(schema: pa.Schema) -> pa.Schema:
     return pa.schema([*texts, _TRIAL_ID])
 
 
-def phases(spark: SparkSession, trials: Sequence[Ledger]) -> DataFrame:
-    """Return trial_id, trial_no (a number for it within this run) and the marks of `trial.json`, a row a trial."""
-    rows = [{"trial_id": ledger.record.trial_id, "trial_no": number, **ledger.record.phases.model_dump()} for number, ledger in enumerate(trials)]
-    return spark.createDataFrame(pa.Table.from_pylist(rows, schema=_PHASES))
+@dataclass(frozen=True)
+class Ending:
+    """How the reader along ended, as its event tells."""
+
+    at_ns: int
+    at_end: bool
+    """It came to the end of every partition."""
+
+
+def endings(events: DataFrame) -> dict[str, Ending]:
+    """Return how the readers of each trial ended: the last of them, and whether all came to the end; a trial without such an event is not in it.
+
+    Args:
+        events: trial_id, kind, at_ns, detail; that of `reader` is a JSON object with `at_end`.
+    """
+    came = sf.coalesce(sf.get_json_object("detail", "$.at_end") == "true", sf.lit(False))
+    ended = events.where("kind = 'reader'").groupBy("trial_id").agg(sf.max("at_ns").alias("at_ns"), sf.bool_and(came).alias("at_end"))
+    return {row.pop("trial_id"): Ending(**row) for row in ended.toArrow().to_pylist()}
+
+
+def marks(spark: SparkSession, trials: Sequence[Ledger], ended: Mapping[str, Ending]) -> DataFrame:
+    """Return a row a trial with what is known of it as a whole.
+
+    Returns:
+        trial_id; trial_no, a number for it within this run; the marks of `trial.json`; reader_at_end (null: nobody says) and reader_due_ns, until
+        when the reader along still had to read (null: nobody says, or it came to the end and had nothing more to read).
+    """
+    rows = [{"trial_no": number, **_marks(ledger, ended.get(ledger.record.trial_id))} for number, ledger in enumerate(trials)]
+    return spark.createDataFrame(pa.Table.from_pylist(rows, schema=_MARKS))
+
+
+def _marks(ledger: Ledger, ending: Ending | None) -> Mapping[str, object]:
+    read_on = {"reader_at_end": ending.at_end, "reader_due_ns": None if ending.at_end else ending.at_ns} if ending else {}
+    return {"trial_id": ledger.record.trial_id, **ledger.record.phases.model_dump(), **read_on}
+
+
+def numbered(frames: Frames, marks: DataFrame) -> Frames:
+    """Add `trial_no` to every table: between the ledger and the result a trial is a number, for a key of texts would cost more than all the rest."""
+    numbers = sf.broadcast(marks.select("trial_id", "trial_no"))
+    return Frames(**{name: getattr(frames, name).join(numbers, "trial_id") for name in TABLES})
+
+
+def named(found: DataFrame, marks: DataFrame) -> DataFrame:
+    """Give trials their names again: `trial_no` becomes `trial_id`, and stays in its place as the first column."""
+    names = sf.broadcast(marks.select("trial_id", "trial_no"))
+    return found.join(names, "trial_no").select("trial_id", *(name for name in found.columns if name != "trial_no"))

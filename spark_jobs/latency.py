@@ -15,44 +15,39 @@ from pyspark.sql import functions as sf
 
 from experiments.ledger.measured import QUANTILES, Measure, Phase
 from experiments.ledger.schema import ACKED
-from spark_jobs.blocks import BLOCK, bits, with_block
+from spark_jobs.blocks import BLOCK, RECORD, with_block
+from spark_jobs.slots import slot, slot_end
 
 _PARTS: Final = ("trial_no", "measure", "phase")
 _MEASURES: Final = tuple(Measure)
 _PHASES: Final = tuple(Phase)
-_SLOT_BITS: Final = 10
 
 
 def ack_latencies(attempts: DataFrame) -> DataFrame:
     """Return intended_ns and end_ns of every acknowledged record that tells when, measure 0 (`ack`).
 
     Args:
-        attempts: trial_id, intended_ns, settled_ns, outcome.
+        attempts: trial_no, intended_ns, settled_ns, outcome.
     """
     acked = attempts.where((sf.col("outcome") == ACKED) & sf.col("settled_ns").isNotNull())
-    return acked.select("trial_id", sf.lit(_MEASURES.index(Measure.ACK)).alias("measure"), "intended_ns", sf.col("settled_ns").alias("end_ns"))
+    return acked.select("trial_no", sf.lit(_MEASURES.index(Measure.ACK)).alias("measure"), "intended_ns", sf.col("settled_ns").alias("end_ns"))
 
 
-def read_blocks(reads: DataFrame) -> DataFrame:
-    """Return the blocks of what was read: key, `present` (bitmap), `copies` (reads)."""
-    blocks = with_block(reads.where("producer IS NOT NULL")).groupBy(*BLOCK)
-    return blocks.agg(bits("bit").alias("present"), sf.count("*").alias("copies")).select(*BLOCK, "present", "copies")
-
-
-def first_reads(reads: DataFrame, crowded_blocks: DataFrame) -> DataFrame:
-    """Return the first read of every record: as it is in blocks where nothing was read twice, the earliest in crowded ones.
+def first_reads(reads: DataFrame, suspects: DataFrame, repeated: DataFrame) -> DataFrame:
+    """Return the first read of every record: as it is in blocks where nothing was read twice, the earliest in others.
 
     Args:
-        reads: trial_id, producer, seq, intended_ns, received_ns; rows without producer are not of this trial.
-        crowded_blocks: those of `read_blocks` that `spark_jobs.blocks.crowded` picks.
+        reads: trial_no, producer, seq, intended_ns, received_ns; rows without producer are not of this trial.
+        suspects: the blocks that `spark_jobs.blocks.read_again` picks.
+        repeated: the reads of those blocks.
 
     Returns:
-        trial_id, intended_ns, received_ns.
+        trial_no, intended_ns, received_ns.
     """
-    blocked, columns = with_block(reads.where("producer IS NOT NULL")), ("trial_id", "intended_ns", "received_ns")
+    columns = ("trial_no", "intended_ns", "received_ns")
     earliest = (sf.min(name).alias(name) for name in columns[1:])
-    once = blocked.join(crowded_blocks, list(BLOCK), "left_anti").select(*columns)
-    often = blocked.join(crowded_blocks, list(BLOCK), "left_semi").groupBy(*BLOCK, "bit").agg(*earliest).select(*columns)
+    once = with_block(reads.where("producer IS NOT NULL")).join(suspects.select(*BLOCK), list(BLOCK), "left_anti").select(*columns)
+    often = with_block(repeated.where("producer IS NOT NULL")).groupBy(*RECORD).agg(*earliest).select(*columns)
     return once.unionByName(often)
 
 
@@ -60,34 +55,34 @@ def end_to_end_latencies(reads: DataFrame) -> DataFrame:
     """Return intended_ns and end_ns of every read, measure 1 (`end_to_end`).
 
     Args:
-        reads: trial_id, intended_ns, received_ns; first reads only, rows without intended_ns are not of this trial.
+        reads: trial_no, intended_ns, received_ns; first reads only, rows without intended_ns are not of this trial.
     """
     ours = reads.where("intended_ns IS NOT NULL")
-    return ours.select("trial_id", sf.lit(_MEASURES.index(Measure.END_TO_END)).alias("measure"), "intended_ns", sf.col("received_ns").alias("end_ns"))
+    return ours.select("trial_no", sf.lit(_MEASURES.index(Measure.END_TO_END)).alias("measure"), "intended_ns", sf.col("received_ns").alias("end_ns"))
 
 
-def whole_us(latencies: DataFrame, phases: DataFrame) -> DataFrame:
+def whole_us(latencies: DataFrame, marks: DataFrame) -> DataFrame:
     """Cut latencies to whole microseconds, downwards also below zero, and say in which phase the record was intended.
 
     Args:
-        latencies: trial_id, measure, intended_ns, end_ns.
-        phases: trial_id, trial_no, fault_begin_ns, fault_end_ns, a row a trial.
+        latencies: trial_no, measure, intended_ns, end_ns.
+        marks: trial_no, fault_begin_ns, fault_end_ns, a row a trial.
 
     Returns:
         trial_no, measure, phase (null: a trial without fault), us.
     """
     us = sf.expr("(end_ns - intended_ns - pmod(end_ns - intended_ns, 1000L)) div 1000L")
-    marked = latencies.join(sf.broadcast(phases.select("trial_id", "trial_no", "fault_begin_ns", "fault_end_ns")), "trial_id")
+    marked = latencies.join(sf.broadcast(marks.select("trial_no", "fault_begin_ns", "fault_end_ns")), "trial_no")
     return marked.select("trial_no", "measure", _phase().alias("phase"), us.alias("us"))
 
 
 def coarse(latencies: DataFrame) -> DataFrame:
-    """Cut latencies further down to slots of a millisecond or so, told by their lower bound.
+    """Cut latencies further down to slots, told by their lower bound.
 
     Args:
         latencies: of `whole_us`; the same columns are returned.
     """
-    return latencies.withColumn("us", _slot())
+    return latencies.withColumn("us", slot("us"))
 
 
 def coarse_but(latencies: DataFrame, fine_slots: DataFrame) -> DataFrame:
@@ -99,26 +94,37 @@ def coarse_but(latencies: DataFrame, fine_slots: DataFrame) -> DataFrame:
     """
     fine = sf.broadcast(fine_slots.withColumn("fine", sf.expr("true")))
     return (
-        latencies.withColumn("slot", _slot())
+        latencies.withColumn("slot", slot("us"))
         .join(fine, ["trial_no", "measure", "slot"], "left")
         .select(*_PARTS, sf.when(sf.col("fine"), sf.col("us")).otherwise(sf.col("slot")).alias("us"))
     )
 
 
-def _slot() -> Column:
-    return sf.shiftleft(sf.shiftright("us", _SLOT_BITS), _SLOT_BITS)
-
-
 def histogram(latencies: DataFrame) -> DataFrame:
-    """Count equal latencies.
+    """Count equal latencies, by phase and over all.
 
     Args:
-        latencies: trial_no, measure, phase, us.
+        latencies: trial_no, measure, phase (null: none), us.
 
     Returns:
         trial_no, measure, phase, us, records.
     """
-    return latencies.groupBy(*_PARTS, "us").agg(sf.count("*").alias("records")).select(*_PARTS, "us", "records")
+    counted = latencies.groupBy(*_PARTS, "us").agg(sf.count("*").alias("records"))
+    both = sf.explode(sf.array_compact(sf.array(_phase_no(Phase.ALL), "phase"))).alias("phase")
+    by_phase = counted.select("trial_no", "measure", both, "us", "records").groupBy(*_PARTS, "us")
+    return by_phase.agg(sf.sum("records").alias("records")).select(*_PARTS, "us", "records")
+
+
+def bounded(counted: DataFrame) -> DataFrame:
+    """Tell each slot of a histogram by both its bounds.
+
+    Args:
+        counted: of `histogram`, over `coarse` latencies.
+
+    Returns:
+        trial_no, measure, phase, from_us, to_us (exclusive), records.
+    """
+    return counted.select(*_PARTS, sf.col("us").alias("from_us"), slot_end("us").alias("to_us"), "records")
 
 
 def slots_of(found: DataFrame) -> DataFrame:
@@ -147,20 +153,18 @@ def _phase_no(phase: Phase) -> Column:
 
 
 def quantiles(counted: DataFrame) -> DataFrame:
-    """Read the quantiles off a histogram, by phase and over all.
+    """Read the quantiles off a histogram.
 
     Args:
-        counted: trial_no, measure, phase, us, records; of `histogram`.
+        counted: of `histogram`.
 
     Returns:
         trial_no, measure, phase, records, negative_records and `<quantile>_us` for each of `QUANTILES`.
     """
     parts = Window.partitionBy(*_PARTS)
-    both = sf.explode(sf.array_compact(sf.array(_phase_no(Phase.ALL), "phase"))).alias("phase")
     up_to = sf.sum("records").over(parts.orderBy("us").rowsBetween(Window.unboundedPreceding, Window.currentRow))
     return (
-        counted.select("trial_no", "measure", both, "us", "records")
-        .select(*_PARTS, "us", "records", up_to.alias("up_to"), sf.sum("records").over(parts).alias("of"))
+        counted.select(*_PARTS, "us", "records", up_to.alias("up_to"), sf.sum("records").over(parts).alias("of"))
         .groupBy(*_PARTS)
         .agg(sf.sum("records").alias("records"), _negative().alias("negative_records"), *(_quantile(p).alias(f"{name}_us") for name, p in QUANTILES.items()))
         .select(*_PARTS, "records", "negative_records", *(f"{name}_us" for name in QUANTILES))
@@ -172,20 +176,15 @@ def _negative() -> Column:
 
 
 def _quantile(thousandths: int) -> Column:
-    """Nearest rank, in whole numbers: the smallest value with up_to / of >= thousandths / 1000; equal values may stand in several rows."""
+    """Nearest rank, in whole numbers: the smallest value with up_to / of >= thousandths / 1000."""
     return sf.min(sf.when(sf.col("up_to") * 1000 >= sf.col("of") * thousandths, sf.col("us")))
 
 
-def named(found: DataFrame, phases: DataFrame) -> DataFrame:
-    """Give trials, measures and phases their names again.
+def in_words(found: DataFrame) -> DataFrame:
+    """Give measures and phases their names again.
 
     Args:
-        found: of `quantiles`.
-        phases: trial_id, trial_no, a row a trial.
-
-    Returns:
-        trial_id, measure, phase and the other columns of `found`.
+        found: of `quantiles` or `bounded`; the same columns are returned.
     """
-    names = (sf.element_at(sf.array(*map(sf.lit, of)), sf.col(name) + 1).alias(name) for name, of in (("measure", _MEASURES), ("phase", _PHASES)))
-    values = [name for name in found.columns if name not in _PARTS]
-    return found.join(sf.broadcast(phases.select("trial_id", "trial_no")), "trial_no").select("trial_id", *names, *values)
+    names = {name: sf.element_at(sf.array(*map(sf.lit, of)), sf.col(name) + 1) for name, of in (("measure", _MEASURES), ("phase", _PHASES))}
+    return found.withColumns(names)

@@ -114,7 +114,7 @@ class PlantedTrial:
 
     def ledger(self) -> Ledger:
         """Return the trial as one whose files were checked, though it lies in none."""
-        return Ledger(self.record("planted"), self.trial_id, len(self.attempts), len(self.log))
+        return Ledger(self.record("planted"), self.trial_id, len(self.attempts), len(self.log), len(self.reads))
 
     def record(self, sweep_id: str) -> TrialRecord:
         """Return the trial's `trial.json`."""

@@ -1,40 +1,25 @@
-"""All of a sweep's results in one Spark session; what is collected is a few rows a trial, never records."""
+"""All of a sweep's results in one Spark session; what is collected is counted rows, never records."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Final
 
 import pyarrow as pa
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as sf
 
-from spark_jobs.availability import gaps
-from spark_jobs.blocks import crowded
+from spark_jobs import availability, latency
 from spark_jobs.cells import cells
-from spark_jobs.fates import fates, further_copies, record_blocks, with_further_copies
-from spark_jobs.frames import Frames, phases, stored
-from spark_jobs.latency import (
-    ack_latencies,
-    coarse,
-    coarse_but,
-    end_to_end_latencies,
-    first_reads,
-    histogram,
-    named,
-    quantiles,
-    read_blocks,
-    slots_of,
-    whole_us,
-)
+from spark_jobs.fates import fates, further_copies, with_further_copies
+from spark_jobs.frames import Frames, endings, marks, named, numbered, stored
 from spark_jobs.ledgers import Ledger, Ledgers, UnfitLedger
+from spark_jobs.looking import Looked, first_look
+from spark_jobs.order import reordered_records
+from spark_jobs.reading import read_counts, redelivered_reads
 from spark_jobs.throughput import throughput
+from spark_jobs.timeline import timeline
 from spark_jobs.trials import Found, trials
-
-_BROADCAST_BLOCKS: Final = 200_000
-"""Up to here the crowded blocks go to every executor (some 10 MB) and the ledger is not shuffled to meet them."""
 
 
 def results(spark: SparkSession, ledgers: Ledgers) -> dict[str, pa.Table]:
@@ -67,36 +52,42 @@ def results_of(frames: Frames, ledgers: Sequence[Ledger]) -> dict[str, pa.Table]
     Raises:
         UnfitLedger: a sum does not hold; names the trial.
     """
-    attempts, log, reads = frames.attempts, frames.log, frames.reads
-    marks = phases(attempts.sparkSession, ledgers)
-    found = Found(
-        fates=all_fates(attempts, log).toArrow(),
-        latency=all_latencies(attempts, reads, marks).toArrow(),
-        gaps=gaps(attempts, marks).toArrow(),
-        throughput=throughput(attempts, marks).toArrow(),
-    )
-    of_trials = trials(ledgers, found)
-    return {"trials": of_trials, "fates": found.fates, "latency": found.latency, "gaps": found.gaps, "cells": cells(of_trials, found.latency)}
+    ended = endings(frames.events)
+    of_trials = marks(frames.attempts.sparkSession, ledgers, ended)
+    with first_look(numbered(frames, of_trials)) as looked:
+        found = _found(looked, of_trials)
+    table = trials(ledgers, ended, found)
+    shown = {name: getattr(found, name) for name in ("fates", "latency", "histogram", "timeline", "gaps")}
+    return {**shown, "trials": table, "cells": cells(table, found.latency)}
 
 
-def all_fates(attempts: DataFrame, log: DataFrame) -> DataFrame:
-    """Return the fates of all records, with a second pass over the log only where a block holds more copies than records."""
-    blocks = record_blocks(attempts, log).persist()
-    counted, suspects = blocks.transform(fates), blocks.transform(crowded)
-    count = suspects.count()
-    return counted.transform(with_further_copies, further_copies(log, _spread(suspects, count))) if count else counted
+def _found(looked: Looked, of_trials: DataFrame) -> Found:
+    frames = looked.frames
+    due = availability.acknowledgements(frames.attempts, of_trials).unionByName(availability.receipts(frames.reads, of_trials))
+    measured = {
+        "fates": all_fates(looked),
+        "timeline": timeline(frames.attempts, frames.reads, of_trials),
+        "gaps": availability.gaps(due, of_trials).transform(availability.in_words),
+        "throughput": throughput(frames.attempts, of_trials),
+        "reading": read_counts(looked.blocks),
+        "reordered": reordered_records(looked.reordered),
+        "redelivered": redelivered_reads(looked.redelivered),
+        **all_latencies(looked, of_trials),
+    }
+    return Found(**{name: named(table, of_trials).toArrow() for name, table in measured.items()})
 
 
-def all_latencies(attempts: DataFrame, reads: DataFrame, marks: DataFrame) -> DataFrame:
-    """Return the quantiles of both latencies; reads are freed of repetitions only where there are any."""
-    blocks = read_blocks(reads).persist()
-    suspects = blocks.transform(crowded)
-    count = suspects.count()
-    first = reads.transform(first_reads, _spread(suspects, count)) if count else reads
-    latencies = ack_latencies(attempts).unionByName(end_to_end_latencies(first)).transform(whole_us, marks)
-    slots = latencies.transform(coarse).transform(histogram).transform(quantiles).transform(slots_of)
-    return latencies.transform(coarse_but, slots).transform(histogram).transform(quantiles).transform(named, marks)
+def all_fates(looked: Looked) -> DataFrame:
+    """Return the fates of all records, corrected where a record has several copies."""
+    counted = looked.blocks.transform(fates)
+    return counted.transform(with_further_copies, further_copies(looked.copies, looked.crowded))
 
 
-def _spread(suspects: DataFrame, count: int) -> DataFrame:
-    return sf.broadcast(suspects) if count <= _BROADCAST_BLOCKS else suspects
+def all_latencies(looked: Looked, of_trials: DataFrame) -> dict[str, DataFrame]:
+    """Return both latencies' quantiles, exact to the microsecond, and histograms, by slots: those that hold a quantile are counted by the microsecond."""
+    both = latency.ack_latencies(looked.frames.attempts).unionByName(latency.end_to_end_latencies(looked.first_reads))
+    latencies = both.transform(latency.whole_us, of_trials)
+    by_slot = latencies.transform(latency.coarse).transform(latency.histogram).persist()
+    fine = by_slot.transform(latency.quantiles).transform(latency.slots_of)
+    exact = latencies.transform(latency.coarse_but, fine).transform(latency.histogram).transform(latency.quantiles)
+    return {"latency": exact.transform(latency.in_words), "histogram": by_slot.transform(latency.bounded).transform(latency.in_words)}

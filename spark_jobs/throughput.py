@@ -8,21 +8,21 @@ from pyspark.sql import functions as sf
 from experiments.ledger.schema import ACKED
 
 
-def throughput(attempts: DataFrame, phases: DataFrame) -> DataFrame:
+def throughput(attempts: DataFrame, marks: DataFrame) -> DataFrame:
     """Return rates over the window from the first to the last intended time.
 
     Args:
-        attempts: trial_id, settled_ns, outcome.
-        phases: trial_id, load_begin_ns, load_end_ns, a row a trial.
+        attempts: trial_no, settled_ns, outcome.
+        marks: trial_no, load_begin_ns, load_end_ns, a row a trial.
 
     Returns:
-        trial_id, attempted_per_s, acked_per_s (acknowledged inside the window); both null where the window has no length.
+        trial_no, attempted_per_s, acked_per_s (acknowledged inside the window); both null where the window has no length.
     """
     in_time = (sf.col("outcome") == ACKED) & (sf.col("settled_ns") <= sf.col("load_end_ns"))
     window_s = sf.nullif(sf.col("load_end_ns") - sf.col("load_begin_ns"), sf.lit(0)) / sf.lit(1e9)
     return (
-        attempts.join(sf.broadcast(phases.select("trial_id", "load_begin_ns", "load_end_ns")), "trial_id")
-        .groupBy("trial_id", window_s.alias("window_s"))
+        attempts.join(sf.broadcast(marks.select("trial_no", "load_begin_ns", "load_end_ns")), "trial_no")
+        .groupBy("trial_no", window_s.alias("window_s"))
         .agg(sf.count("*").alias("attempted"), sf.count_if(in_time).alias("acked"))
-        .select("trial_id", (sf.col("attempted") / sf.col("window_s")).alias("attempted_per_s"), (sf.col("acked") / sf.col("window_s")).alias("acked_per_s"))
+        .select("trial_no", (sf.col("attempted") / sf.col("window_s")).alias("attempted_per_s"), (sf.col("acked") / sf.col("window_s")).alias("acked_per_s"))
     )

@@ -4,47 +4,67 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import pyarrow as pa
 
-from experiments.ledger.measured import TRIALS, Fate, Measure, Phase
+from experiments.ledger.measured import TRIALS, Fate, Side
 from experiments.ledger.schema import ACKED, REJECTED, UNKNOWN
-from spark_jobs.ledgers import Ledger, UnfitLedger
+from spark_jobs.frames import Ending
+from spark_jobs.ledgers import Ledger
+from spark_jobs.sums import check_sums
 
 Row = Mapping[str, Any]
 """A row of a table whose schema `experiments.ledger.measured` has."""
-_LOG_SIDE: Final = (Fate.PHANTOM, Fate.CORRUPT)
 
 
 @dataclass(frozen=True)
 class Found:
-    """What Spark found of all trials."""
+    """What Spark found of all trials; every table has `trial_id`."""
 
     fates: pa.Table
     latency: pa.Table
+    histogram: pa.Table
+    timeline: pa.Table
     gaps: pa.Table
     throughput: pa.Table
-    """trial_id, attempted_per_s, acked_per_s."""
+    """attempted_per_s, acked_per_s."""
+    reading: pa.Table
+    """missed_records, read_records, reads; of `spark_jobs.reading.read_counts`."""
+    reordered: pa.Table
+    """reordered_records; a trial without any has no row."""
+    redelivered: pa.Table
+    """redelivered_reads; a trial without any has no row."""
 
 
-def trials(ledgers: Sequence[Ledger], found: Found) -> pa.Table:
+def trials(ledgers: Sequence[Ledger], ended: Mapping[str, Ending], found: Found) -> pa.Table:
     """Return the table of trials.
+
+    Args:
+        ledgers: what is known of each trial.
+        ended: how the reader along ended, of each trial that tells.
+        found: what Spark found.
 
     Raises:
         UnfitLedger: a sum does not hold; names the trial.
     """
-    fates, gaps, rates, latencies = (_by_trial(table) for table in (found.fates, found.gaps, found.throughput, found.latency))
-    rows = []
-    for ledger in ledgers:
-        trial_id = ledger.record.trial_id
-        tally = tallied(fates[trial_id])
-        _check(ledger, tally, latencies[trial_id])
-        rates_of = rates[trial_id][0] if rates[trial_id] else {}
-        rows.append({**rates_of, **_identity(ledger), **tally, "unavailable_ns": unavailable_ns(ledger, tally["acked_records"], gaps[trial_id])})
-    return pa.Table.from_pylist(rows, schema=TRIALS)
+    check_sums(ledgers, found)
+    fates, gaps = _by_trial(found.fates), _by_trial(found.gaps)
+    single = _one_row(found.throughput, found.reading, found.reordered, found.redelivered)
+    rows = (
+        {
+            **_identity(ledger),
+            **(tally := tallied(fates[trial_id])),
+            **_rates(single[trial_id]),
+            **_order_and_reading(ledger, ended.get(trial_id), single[trial_id]),
+            "unavailable_ns": unavailable_ns(ledger, tally["acked_records"], gaps[trial_id]),
+        }
+        for ledger in ledgers
+        for trial_id in (ledger.record.trial_id,)
+    )
+    return pa.Table.from_pylist(list(rows), schema=TRIALS)
 
 
 def _by_trial(table: pa.Table) -> Mapping[str, list[Row]]:
@@ -54,15 +74,36 @@ def _by_trial(table: pa.Table) -> Mapping[str, list[Row]]:
     return rows
 
 
+def _one_row(*tables: pa.Table) -> Mapping[str, Row]:
+    """Join tables that have at most one row a trial."""
+    joined: defaultdict[str, dict[str, Any]] = defaultdict(dict)
+    for row in (row for table in tables for row in table.to_pylist()):
+        joined[row["trial_id"]] |= row
+    return joined
+
+
 def _identity(ledger: Ledger) -> dict[str, str]:
     record = ledger.record
     return {"trial_id": record.trial_id, "cell": json.dumps(record.cell, sort_keys=True), "status": record.status.value}
 
 
+def _rates(row: Row) -> Row:
+    return {name: row.get(name) for name in ("attempted_per_s", "acked_per_s")}
+
+
+def _order_and_reading(ledger: Ledger, ending: Ending | None, row: Row) -> Row:
+    """Return what the log's order and the consumer along tell; a record is only missed where the consumer came to the end of the log."""
+    return {
+        "reordered_records": row.get("reordered_records", 0),
+        "missed_records": row.get("missed_records", 0) if ending and ending.at_end else None,
+        "redelivered_reads": row.get("redelivered_reads", 0) if ledger.reads_rows else None,
+    }
+
+
 def tallied(fates: Sequence[Row]) -> dict[str, int]:
     """Return a trial's counts from its rows of `FATES`; the columns are those of `TRIALS`."""
-    records = {fate: sum(row["records"] for row in fates if row["fate"] == fate) for fate in Fate}
-    by_outcome = {outcome: sum(row["records"] for row in fates if row["outcome"] == outcome) for outcome in (ACKED, REJECTED, UNKNOWN)}
+    records = {fate: _sum(fates, "records", fate=fate) for fate in Fate}
+    by_outcome = {outcome: _sum(fates, "records", outcome=outcome) for outcome in (ACKED, REJECTED, UNKNOWN)}
     present = [row for row in fates if row["outcome"] is not None and row["copies"] > 0]
     return {
         "attempted_records": sum(by_outcome.values()),
@@ -71,29 +112,19 @@ def tallied(fates: Sequence[Row]) -> dict[str, int]:
         "lost_high_records": records[Fate.LOST] + records[Fate.UNKNOWN_ABSENT],
         "duplicate_copies": sum(row["copies"] - row["records"] for row in present),
         "duplicated_records": sum(row["duplicated_records"] for row in present),
-        "log_records": sum(row["copies"] for row in fates),
+        "log_records": _sum(fates, "copies"),
+        "phantom_copies": _sum(fates, "copies", fate=Fate.PHANTOM),
+        "corrupt_copies": _sum(fates, "copies", fate=Fate.CORRUPT),
     }
 
 
+def _sum(rows: Iterable[Row], column: str, **of: str) -> int:
+    return sum(row[column] for row in rows if all(row[name] == value for name, value in of.items()))
+
+
 def unavailable_ns(ledger: Ledger, acked_records: int, gaps: Sequence[Row]) -> int | None:
-    """Return the longest gap of all partitions; of a trial in which nothing was acknowledged, its whole length; without attempts, none."""
+    """Return the producers' longest gap of all partitions; of a trial in which nothing was acknowledged, its whole length; without attempts, none."""
     phases = ledger.record.phases
     if ledger.attempts_rows and not acked_records:
         return phases.settled_ns - phases.load_begin_ns
-    return max((gap["gap_ns"] for gap in gaps), default=None)
-
-
-def _check(ledger: Ledger, tally: Mapping[str, int], latencies: Sequence[Row]) -> None:
-    """Compare what was counted record by record with what the files' own footers and each other say.
-
-    Raises:
-        UnfitLedger: they differ.
-    """
-    trial_id = ledger.record.trial_id
-    if tally["attempted_records"] != ledger.attempts_rows:
-        raise UnfitLedger(f"trial {trial_id}: attempts.parquet has {ledger.attempts_rows} rows, and the fates add up to {tally['attempted_records']} records")
-    if tally["log_records"] != ledger.log_rows:
-        raise UnfitLedger(f"trial {trial_id}: log.parquet has {ledger.log_rows} rows, and copies, phantoms and corrupt ones add up to {tally['log_records']}")
-    settled = sum(row["records"] for row in latencies if (row["measure"], row["phase"]) == (Measure.ACK, Phase.ALL))
-    if tally["acked_records"] != settled:
-        raise UnfitLedger(f"trial {trial_id}: attempts.parquet has {tally['acked_records']} acked records, of which {settled} tell when they settled")
+    return max((gap["gap_ns"] for gap in gaps if gap["side"] == Side.PRODUCER), default=None)

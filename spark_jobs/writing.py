@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from experiments.ledger.measured import RESULTS
 
-_ORDER: Final = ("trial_id", "cell", "measure", "phase", "outcome", "fate", "partition")
+_ORDER: Final = ("trial_id", "cell", "measure", "phase", "outcome", "fate", "partition", "side", "slot", "from_us")
 
 
 def write_results(files: pafs.FileSystem, sweep: str, tables: Mapping[str, pa.Table]) -> None:

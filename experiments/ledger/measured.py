@@ -78,7 +78,12 @@ TRIALS: Final = pa.schema(
         _count("duplicate_copies"),  # copies beyond the first
         _count("duplicated_records"),  # records with more than one copy
         _count("log_records"),
-        pa.field("unavailable_ns", pa.int64()),
+        _count("phantom_copies"),
+        _count("corrupt_copies"),
+        _count("reordered_records"),
+        pa.field("missed_records", pa.int64()),  # null: the consumer along did not come to the end, or nobody says that it did
+        pa.field("redelivered_reads", pa.int64()),  # null: nobody read
+        pa.field("unavailable_ns", pa.int64()),  # for the producers
         pa.field("attempted_per_s", pa.float64()),
         pa.field("acked_per_s", pa.float64()),
     ]
@@ -110,14 +115,19 @@ GAPS: Final = pa.schema(
     [
         _text("trial_id"),
         pa.field("partition", pa.int32(), nullable=False),
-        _count("acked_records"),
+        _text("side"),  # of `Side`
+        _count("records"),  # acknowledged; received
         _count("gap_ns"),
         _count("began_ns"),
+        pa.field("answered", pa.bool_(), nullable=False),  # an answer ended it; false: it lasted as long as anything was due
     ]
 )
 
 SPREADS: Final = (*(f"{measure.value}_{name}_us" for measure in Measure for name in QUANTILES), "unavailable_ns", "acked_per_s")
 """What a cell tells of its trials as a median and a maximum."""
+
+COUNTED: Final = ("_records", "_copies", "_reads")
+"""How the columns of `TRIALS` end that count something: a cell has their sums."""
 
 CELLS: Final = pa.schema(
     [
@@ -126,7 +136,7 @@ CELLS: Final = pa.schema(
         _count("void_trials"),  # in none of the other columns
         _count("trials_with_loss"),  # lost for certain: lost_low > 0
         _count("trials_with_duplicates"),
-        *(_count(field.name) for field in TRIALS if field.name.endswith(("_records", "_copies"))),  # sums
+        *(field for field in TRIALS if field.name.endswith(COUNTED)),  # sums; of what is not known of all, null
         *(pa.field(f"{name}_{of}", pa.float64()) for name in SPREADS for of in ("median", "max")),
     ]
 )
@@ -156,7 +166,7 @@ class Cause(StrEnum):
     TRUNCATED = "TRUNCATED"
     """Its acknowledged offset lies at or past the place to which a broker says that it cut its log, or past the end of its epoch in the log that survived."""
     NEVER_APPENDED = "NEVER_APPENDED"
-    """Nobody told an offset (acks=0): it was on its way when its leader ceased to lead, or its leader's log was cut. Which of the two cannot be told."""
+    """Nobody told an offset (acks=0), and the next leader never had it. It was on its way to the one before, or in that one's log alone; which is not known."""
     RESENT = "RESENT"
     """The client gave up waiting for the answer and sent it again: so it is there twice, or late, or although the last try was refused."""
     UNANSWERED = "UNANSWERED"
@@ -208,7 +218,7 @@ HISTOGRAM: Final = pa.schema(
         _text("trial_id"),
         _text("measure"),
         _text("phase"),
-        _count("from_us"),  # the slot's lower bound; slots are 1/128 of their value wide, or 1 us
+        _count("from_us"),  # the slot's lower bound; at most 1/128 of the value wide, and 1 us below 256 us
         _count("to_us"),  # its upper bound, exclusive
         _count("records"),
     ]
@@ -216,7 +226,7 @@ HISTOGRAM: Final = pa.schema(
 
 _SCENE: Final = [
     _perhaps("phase", pa.string()),  # by at_ns: before, during, after; null: a trial without fault, or no time is known
-    _perhaps("leader", pa.int32()),  # who led the partition then; in the log: when it was appended; TRUNCATED: who acknowledged it
+    _perhaps("leader", pa.int32()),  # who led then; of records in the log: when they were appended; TRUNCATED: who acknowledged; NEVER_APPENDED: to whom sent
     _perhaps("leader_epoch", pa.int32()),
     _perhaps("isr", pa.string()),  # "1,2,3", as the watcher saw it then
     _text("cause"),
@@ -265,4 +275,12 @@ OUTAGES: Final = pa.schema(
 )
 """A row for each mark of each partition whose longest gap overlaps the fault's time; trials without fault have none."""
 
-RESULTS: Final = {"trials": TRIALS, "fates": FATES, "latency": LATENCY, "gaps": GAPS, "cells": CELLS}
+RESULTS: Final = {
+    "trials": TRIALS,
+    "cells": CELLS,
+    "fates": FATES,
+    "latency": LATENCY,
+    "histogram": HISTOGRAM,
+    "timeline": TIMELINE,
+    "gaps": GAPS,
+}

@@ -1,37 +1,44 @@
 """Fates by bitmaps, on ledgers of a few rows."""
 
+from collections.abc import Sequence
+
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.testing import assertDataFrameEqual
 
 from spark_jobs.blocks import crowded
+from spark_jobs.copies import copies
 from spark_jobs.fates import fates, further_copies, record_blocks, with_further_copies
 
-ATTEMPTS = "trial_id string, producer int, seq bigint, outcome string"
-LOG = "trial_id string, producer int, seq bigint, intact boolean"
-BLOCKS = "trial_id string, producer int, block bigint, acked bigint, rejected bigint, unknown bigint, present bigint, copies bigint, corrupt bigint"
-FATES = "trial_id string, outcome string, fate string, records bigint, duplicated_records bigint, copies bigint"
-FURTHER = "trial_id string, outcome string, records bigint, copies bigint"
+ATTEMPTS = "trial_no int, producer int, seq bigint, outcome string"
+LOG = "trial_no int, producer int, seq bigint, intact boolean, partition int, offset bigint"
+READS = "trial_no int, producer int, seq bigint"
+BITMAPS = "acked bigint, rejected bigint, unknown bigint, present bigint, read bigint"
+BLOCKS = f"trial_no int, producer int, block bigint, {BITMAPS}, copies bigint, corrupt bigint, reads bigint"
+FATES = "trial_no int, outcome string, fate string, records bigint, duplicated_records bigint, copies bigint"
+FURTHER = "trial_no int, outcome string, records bigint, copies bigint"
 
 
 def test_records_of_a_block_become_bits_of_it(spark: SparkSession) -> None:
     """64 sequence numbers share a row; the last of them is the sign bit."""
-    attempts = spark.createDataFrame([("t", 1, 0, "acked"), ("t", 1, 63, "rejected"), ("t", 1, 64, "unknown")], ATTEMPTS)
-    log = spark.createDataFrame([("t", 1, 0, True), ("t", 1, 0, True), ("t", 1, 64, True)], LOG)
-    expected = [("t", 1, 0, 1, -(2**63), 0, 1, 2, 0), ("t", 1, 1, 0, 0, 1, 1, 1, 0)]
-    assertDataFrameEqual(record_blocks(attempts, log), spark.createDataFrame(expected, BLOCKS), ignoreNullable=True)
+    attempts = spark.createDataFrame([(7, 1, 0, "acked"), (7, 1, 63, "rejected"), (7, 1, 64, "unknown")], ATTEMPTS)
+    log = _log(spark, [(7, 1, 0, True), (7, 1, 0, True), (7, 1, 64, True)])
+    reads = spark.createDataFrame([(7, 1, 63), (7, 1, 64), (7, 1, 64)], READS)
+    expected = [(7, 1, 0, 1, -(2**63), 0, 1, -(2**63), 2, 0, 1), (7, 1, 1, 0, 0, 1, 1, 1, 1, 0, 2)]
+    assertDataFrameEqual(record_blocks(attempts, log, reads), spark.createDataFrame(expected, BLOCKS), ignoreNullable=True)
 
 
 def test_rows_whose_id_cannot_be_relied_on_have_no_block(spark: SparkSession) -> None:
-    """A stranger's record and a corrupt one are counted, and are no copy of any record."""
-    attempts = spark.createDataFrame([("t", 1, 0, "acked")], ATTEMPTS)
-    log = spark.createDataFrame([("t", None, None, True), ("t", 1, 0, False)], LOG)
-    expected = [("t", 1, 0, 1, 0, 0, 0, 0, 0), ("t", None, None, 0, 0, 0, 0, 1, 1)]
-    assertDataFrameEqual(record_blocks(attempts, log), spark.createDataFrame(expected, BLOCKS), ignoreNullable=True)
+    """A stranger's record and a corrupt one are counted, and are no copy of any record; to receive a stranger's is to receive none."""
+    attempts = spark.createDataFrame([(7, 1, 0, "acked")], ATTEMPTS)
+    log = _log(spark, [(7, None, None, True), (7, 1, 0, False)])
+    reads = spark.createDataFrame([(7, None, None)], READS)
+    expected = [(7, 1, 0, 1, 0, 0, 0, 0, 0, 0, 0), (7, None, None, 0, 0, 0, 0, 0, 1, 1, 1)]
+    assertDataFrameEqual(record_blocks(attempts, log, reads), spark.createDataFrame(expected, BLOCKS), ignoreNullable=True)
 
 
 def test_each_pair_of_outcome_and_presence_is_a_fate(spark: SparkSession) -> None:
     """Bits 0 to 5: acked, rejected and unknown, each in the log and not; bit 6 is in the log and nobody's."""
-    blocks = spark.createDataFrame([("t", 1, 0, 0b000011, 0b001100, 0b110000, 0b1010101, 4, 0), ("t", None, None, 0, 0, 0, 0, 2, 3)], BLOCKS)
+    blocks = spark.createDataFrame([(7, 1, 0, 0b000011, 0b001100, 0b110000, 0b1010101, 0, 4, 0, 0), (7, None, None, 0, 0, 0, 0, 0, 2, 3, 0)], BLOCKS)
     found = {(row.outcome, row.fate): (row.records, row.copies) for row in fates(blocks).collect()}
     assert found == {
         ("acked", "DELIVERED_ONCE"): (1, 1),
@@ -48,27 +55,32 @@ def test_each_pair_of_outcome_and_presence_is_a_fate(spark: SparkSession) -> Non
 
 def test_only_blocks_with_more_copies_than_records_are_crowded(spark: SparkSession) -> None:
     """Strangers are many rows without any record, and no crowd."""
-    full, crowd, strangers = ("t", 1, 0, 3, 0, 0, 3, 2, 0), ("t", 1, 1, 3, 0, 0, 3, 3, 0), ("t", None, None, 0, 0, 0, 0, 9, 0)
+    full, crowd, strangers = (7, 1, 0, 3, 0, 0, 3, 0, 2, 0, 0), (7, 1, 1, 3, 0, 0, 3, 0, 3, 0, 0), (7, None, None, 0, 0, 0, 0, 0, 9, 0, 0)
     blocks = spark.createDataFrame([full, crowd, strangers], BLOCKS)
     assertDataFrameEqual(crowded(blocks), spark.createDataFrame([crowd], BLOCKS))
 
 
 def test_further_copies_are_counted_by_outcome(spark: SparkSession) -> None:
-    """Record 0 three times, 1 once, 2 twice, and 3, which nobody attempted, twice."""
-    blocks = spark.createDataFrame([("t", 1, 0, 0b011, 0, 0b100, 0b1111, 8, 0)], BLOCKS)
-    log = spark.createDataFrame([("t", 1, seq, True) for seq in (0, 0, 0, 1, 2, 2, 3, 3)] + [("t", 1, 1, False)], LOG)
-    expected = [("t", "acked", 1, 2), ("t", "unknown", 1, 1), ("t", None, 1, 1)]
-    assertDataFrameEqual(further_copies(log, blocks), spark.createDataFrame(expected, FURTHER), ignoreNullable=True)
+    """Record 0 three times, 1 once and once corrupt, 2 twice, and 3, which nobody attempted, twice."""
+    blocks = spark.createDataFrame([(7, 1, 0, 0b011, 0, 0b100, 0b1111, 0, 8, 0, 0)], BLOCKS)
+    log = _log(spark, [(7, 1, seq, True) for seq in (0, 0, 0, 1, 2, 2, 3, 3)] + [(7, 1, 1, False)])
+    expected = [(7, "acked", 1, 2), (7, "unknown", 1, 1), (7, None, 1, 1)]
+    assertDataFrameEqual(further_copies(copies(log, blocks), blocks), spark.createDataFrame(expected, FURTHER), ignoreNullable=True)
 
 
 def test_only_acked_records_move_to_duplicated(spark: SparkSession) -> None:
     """Others keep their fate and tell of their copies; a phantom's copies are phantoms."""
     counted = [("acked", "DELIVERED_ONCE", 5, 0, 5), ("acked", "DUPLICATED", 0, 0, 0), ("unknown", "UNKNOWN_PRESENT", 2, 0, 2), (None, "PHANTOM", 1, 0, 1)]
-    further = spark.createDataFrame([("t", "acked", 2, 3), ("t", "unknown", 1, 4), ("t", None, 1, 1)], FURTHER)
+    further = spark.createDataFrame([(7, "acked", 2, 3), (7, "unknown", 1, 4), (7, None, 1, 1)], FURTHER)
     expected = [("acked", "DELIVERED_ONCE", 3, 0, 3), ("acked", "DUPLICATED", 2, 2, 5), ("unknown", "UNKNOWN_PRESENT", 2, 1, 6), (None, "PHANTOM", 2, 0, 2)]
     corrected = with_further_copies(_fates(spark, counted), further)
     assertDataFrameEqual(corrected, _fates(spark, expected), ignoreNullable=True)
 
 
+def _log(spark: SparkSession, rows: Sequence[tuple[int, int | None, int | None, bool]]) -> DataFrame:
+    """Each at the next offset of partition 0."""
+    return spark.createDataFrame([(*row, 0, offset) for offset, row in enumerate(rows)], LOG)
+
+
 def _fates(spark: SparkSession, rows: list[tuple[str | None, str, int, int, int]]) -> DataFrame:
-    return spark.createDataFrame([("t", *row) for row in rows], FATES)
+    return spark.createDataFrame([(7, *row) for row in rows], FATES)

@@ -26,7 +26,7 @@ def test_measuring_again_gives_the_same_bytes(spark: SparkSession, tmp_path: Pat
         trial.plant(tmp_path)
     first, second = (_measured_bytes(spark, tmp_path) for _ in range(2))
     assert first == second
-    assert set(first) == {"trials.parquet", "fates.parquet", "latency.parquet", "gaps.parquet", "cells.parquet"}
+    assert set(first) == {"trials.parquet", "fates.parquet", "latency.parquet", "gaps.parquet", "cells.parquet", "histogram.parquet", "timeline.parquet"}
 
 
 def _measured_bytes(spark: SparkSession, sweep: Path) -> dict[str, bytes]:

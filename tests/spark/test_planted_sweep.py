@@ -1,5 +1,6 @@
 """Whole sweeps with a known truth: what is planted is found, exactly."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from experiments.ledger.measured import RESULTS
 from experiments.ledger.record import FaultEvidence, Phases, Status
 from spark_jobs.frames import in_memory
 from spark_jobs.ledgers import UnfitLedger, open_ledgers
-from spark_jobs.planted import Attempt, Logged, PlantedTrial, Read, together
+from spark_jobs.planted import Attempt, Happened, Logged, PlantedTrial, Read, together
 from spark_jobs.sweep import results, results_of
 
 Measure = Callable[..., dict[str, pa.Table]]
@@ -64,6 +65,10 @@ def test_a_trial_adds_its_fates_up(measured: Measure) -> None:
         "duplicate_copies": 3,
         "duplicated_records": 2,
         "log_records": 12,
+        "phantom_copies": 3,
+        "corrupt_copies": 1,
+        "reordered_records": 0,
+        "missed_records": None,
     }
 
 
@@ -154,7 +159,7 @@ def test_data_that_cannot_be_read_are_told_by_trial_and_file(spark: SparkSession
 
 
 def test_tables_have_the_schemas_of_the_contract(measured: Measure) -> None:
-    """All five, whatever the trial has none of."""
+    """All of them, whatever the trial has none of."""
     tables = measured(PlantedTrial("000-bare", [Attempt(0, 0, "unknown", settled_ns=None)]))
     assert {name: table.select(RESULTS[name].names).cast(RESULTS[name]).schema.names for name, table in tables.items()} == {
         name: schema.names for name, schema in RESULTS.items()
@@ -166,3 +171,55 @@ def test_ledgers_that_lie_in_no_file_are_measured_alike(spark: SparkSession, mea
     unsealed = results_of(in_memory(spark, together([EVERYTHING])), [EVERYTHING.ledger()])
     sealed = measured(EVERYTHING)
     assert {name: table.to_pylist() for name, table in unsealed.items()} == {name: table.to_pylist() for name, table in sealed.items()}
+
+
+def test_what_the_consumer_missed_is_known_only_if_it_came_to_the_end(measured: Measure) -> None:
+    """Of two records it received one; nobody says how the third trial's reader ended."""
+    attempts, log, reads = [Attempt(0, 0), Attempt(0, 1)], [Logged(0, 0, 0), Logged(0, 1, 1)], [Read(0, 0, 0)]
+    events: tuple[list[Happened], ...] = ([_reader(at_end=True)], [_reader(at_end=False)], [_reader(at_end=True), _reader(at_end=False)], [])
+    trials = [PlantedTrial(f"{number:03d}-reader", attempts, log, reads, events=told) for number, told in enumerate(events)]
+    assert measured(*trials)["trials"]["missed_records"].to_pylist() == [1, None, None, None]
+
+
+def test_a_cell_does_not_know_what_one_of_its_trials_does_not_know(measured: Measure) -> None:
+    """A sum over an unknown is none."""
+    reads = [Read(0, 0, 0), Read(0, 0, 0, received_ns=3 * MS)]
+    known = PlantedTrial("000-known", [Attempt(0, 0)], [Logged(0, 0, 0)], reads, events=[_reader(at_end=True)])
+    unread = PlantedTrial("001-unread", [Attempt(0, 0)], [Logged(0, 0, 0)])
+    (alone,), (cell,) = (measured_cells.to_pylist() for measured_cells in (measured(known)["cells"], measured(unread)["cells"]))
+    assert (alone["missed_records"], alone["redelivered_reads"], cell["missed_records"], cell["redelivered_reads"]) == (0, 1, None, None)
+
+
+def test_order_and_reading_are_told_by_trial(measured: Measure) -> None:
+    """Record 0 came late, 1 was received twice, and 2 never."""
+    attempts = [Attempt(0, seq) for seq in range(3)]
+    log = [Logged(0, seq, offset) for offset, seq in enumerate((1, 0, 2))]
+    reads = [Read(0, 1, 0), Read(0, 0, 1), Read(0, 1, 0, received_ns=3 * MS)]
+    (trial,) = measured(PlantedTrial("000-late", attempts, log, reads, events=[_reader(at_end=True)]))["trials"].to_pylist()
+    assert (trial["reordered_records"], trial["redelivered_reads"], trial["missed_records"]) == (1, 1, 1)
+
+
+def test_the_timeline_and_the_histograms_add_up_to_the_trial(measured: Measure) -> None:
+    """A record each 40 ms, all acknowledged after 2 ms, every other one received."""
+    attempts = [Attempt(0, seq, intended_ns=at, sent_ns=at, settled_ns=at + 2 * MS) for seq in range(9) for at in (seq * 40 * MS,)]
+    reads = [Read(0, row.seq, row.seq, row.intended_ns, row.intended_ns + 3 * MS) for row in attempts[::2]]
+    found = measured(PlantedTrial("000-steady", attempts, [Logged(0, seq, seq) for seq in range(9)], reads))
+    slots = [(row["slot"], row["sent_records"], row["acked_records"], row["read_records"]) for row in found["timeline"].sort_by("slot").to_pylist()]
+    assert slots == [(0, 3, 3, 2), (1, 2, 2, 1), (2, 3, 3, 1), (3, 1, 1, 1)]
+    histogram = {(row["measure"], row["phase"], row["from_us"]): (row["to_us"], row["records"]) for row in found["histogram"].to_pylist()}
+    assert histogram == {("ack", "all", 2000): (2008, 9), ("end_to_end", "all", 2992): (3008, 5)}
+
+
+def test_an_outage_has_two_sides(measured: Measure) -> None:
+    """The last acknowledgement came after 5 ms, the last record after 9 ms, and the reader gave up at 30 ms."""
+    attempts = [Attempt(0, 0, settled_ns=5 * MS), Attempt(0, 1, "unknown", settled_ns=8 * MS)]
+    trial = PlantedTrial("000-sides", attempts, [Logged(0, 0, 0)], [Read(0, 0, 0, received_ns=9 * MS)], events=[_reader(at_end=False, at_ns=30 * MS)])
+    found = measured(trial)
+    gaps = {row["side"]: (row["records"], row["gap_ns"], row["began_ns"], row["answered"]) for row in found["gaps"].to_pylist()}
+    assert gaps == {"producer": (1, 5 * MS, 0, True), "consumer": (1, 21 * MS, 9 * MS, False)}
+    assert found["trials"]["unavailable_ns"].to_pylist() == [5 * MS]
+
+
+def _reader(*, at_end: bool, at_ns: int = 10**10) -> Happened:
+    """The event by which a trial tells how its reader along ended."""
+    return Happened(at_ns, "reader", detail=json.dumps({"records": 1, "at_end": at_end, "where": ""}))

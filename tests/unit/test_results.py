@@ -1,23 +1,31 @@
 """What the rest of the project reads of a sweep: plan, trials and Spark's tables, joined."""
 
 import json
+import re
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from standins.result_tables import write_results
 
+from experiments.contract import Promise
 from experiments.errors import LedgerError, UnknownName
-from experiments.ledger.measured import CELLS, FATES, GAPS, LATENCY, RESULTS, TRIALS
-from experiments.ledger.record import Cell, FaultEvidence, Phases, Status
+from experiments.judging import named_records
+from experiments.ledger.measured import ANOMALIES, FATES, GAPS, LATENCY, RESULTS, TRIALS
+from experiments.ledger.record import Cell, FaultEvidence, Phases, Status, read_record
+from experiments.ledger.schema import LEDGER_VERSION
 from experiments.plan import ClusterNeed, FaultRequest, Plan, RefusedCell, TrialSpec, Workload
+from experiments.result_trials import LATE_MS
 from experiments.results import SweepResults, read_results
 from experiments.sweep_folder import SweepFolder
+from experiments.verdicts import Verdict
 from spark_jobs.planted import Attempt, PlantedTrial
 
 CELL: Cell = {"acks": "1", "fault": "leader-crash"}
 REFUSED: Cell = {"acks": "0", "fault": "leader-crash"}
-KEY = json.dumps(CELL, sort_keys=True)
 PHASES = Phases(load_begin_ns=1_000_000_000, load_end_ns=2_000_000_000, settled_ns=2_000_000_000, whole_ns=2_000_000_000)
 BIT = FaultEvidence(kind="leader-crash", targets=(2,), bit=True, evidence=("node 2 was gone",))
 
@@ -57,25 +65,19 @@ def sweep(tmp_path: Path) -> SweepFolder:
     return folder
 
 
-def _write_results(sweep: SweepFolder) -> None:
+def _write_results(sweep: SweepFolder, **counts: int) -> None:
     """What Spark would write of the first trial: one lost for certain and one that may be."""
-    counts = {"attempted": 9, "acked": 8, "rejected": 0, "unknown": 1, "lost_low": 1, "lost_high": 2, "duplicated": 1, "log": 10}
-    shared = {f"{name}_records": value for name, value in counts.items()} | {"duplicate_copies": 3}
+    names = {"attempted": 9, "acked": 8, "rejected": 0, "unknown": 1, "lost_low": 1, "lost_high": 2, "duplicated": 1, "log": 10, "reordered": 4}
+    shared = {f"{name}_records": value for name, value in names.items()} | {"duplicate_copies": 3, "redelivered_reads": 6} | counts
+    seen = {"000-planned": {**shared, "unavailable_ns": 1_234_567, "attempted_per_s": 9, "acked_per_s": 8}}
     quantiles = {"p50_us": 1500, "p90_us": 2000, "p99_us": 2500, "p99_9_us": 3000, "max_us": 3001}
-    trial = {"trial_id": "000-planned", "cell": KEY, "status": "sealed", **shared, "unavailable_ns": 1_234_567, "attempted_per_s": 9.0, "acked_per_s": 8.0}
-    cell = {name: None for name in CELLS.names if name.endswith(("_median", "_max"))} | {"ack_p99_us_median": 2500.0, "ack_p99_us_max": 2500.0}
-    rows = {
-        "trials": [trial],
-        "fates": [{"trial_id": "000-planned", "outcome": "acked", "fate": "LOST", "records": 1, "duplicated_records": 0, "copies": 0}],
-        "latency": [
-            {"trial_id": "000-planned", "measure": "ack", "phase": phase, "records": 8, "negative_records": 0, **quantiles} for phase in ("all", "during")
-        ],
-        "gaps": [{"trial_id": "000-planned", "partition": 0, "acked_records": 8, "gap_ns": 1_234_567, "began_ns": 1_500_000_000}],
-        "cells": [{"cell": KEY, "sealed_trials": 1, "void_trials": 1, "trials_with_loss": 1, "trials_with_duplicates": 1, **shared, **cell}],
+    gap = {"trial_id": "000-planned", "gap_ns": 1_234_567, "began_ns": 1_500_000_000}
+    others: dict[str, list[dict[str, Any]]] = {
+        "fates": [{"trial_id": "000-planned", "outcome": "acked", "fate": "LOST", "records": 1}],
+        "latency": [{"trial_id": "000-planned", "measure": "ack", "phase": phase, "records": 8, **quantiles} for phase in ("all", "during")],
+        "gaps": [{**gap, "side": "producer", "records": 8}, {**gap, "side": "consumer", "gap_ns": 9}],
     }
-    sweep.results.mkdir()
-    for name, schema in RESULTS.items():
-        pq.write_table(pa.Table.from_pylist(rows[name], schema=schema), sweep.results / f"{name}.parquet")
+    write_results(sweep, seen, others, ack_p99_us_median=2500.0, ack_p99_us_max=2500.0)
 
 
 @pytest.fixture
@@ -100,6 +102,8 @@ def test_a_measured_trial_has_its_values_in_milliseconds(results: SweepResults) 
     """From nanoseconds and microseconds, without a figure lost."""
     trial = results.trials[0]
     assert trial.latency_ms.ack is not None
+    assert (trial.reordered, trial.missed, trial.redelivered) == (4, None, 6)
+    assert [gap.gap_ms for gap in trial.gaps] == [1.234567]
     assert (trial.lost, trial.duplicates, trial.duplicated, trial.unavailable_ms, trial.throughput_rps) == ((1, 2), 3, 1, 1.234567, 8.0)
     assert (trial.latency_ms.ack.p50, trial.latency_ms.ack.max, trial.gaps[0].began_s) == (1.5, 3.001, 0.5)
 
@@ -165,9 +169,99 @@ def test_a_table_that_cannot_be_read_is_told_with_what_mends_it(sweep: SweepFold
         read_results(sweep)
 
 
+def _newer(trial: Path) -> None:
+    record = json.loads((trial / "trial.json").read_text())
+    (trial / "trial.json").write_text(json.dumps(record | {"ledger_version": LEDGER_VERSION + 1}))
+
+
+@pytest.mark.parametrize(
+    ("damage", "told"),
+    [
+        (lambda trial: (trial / "log.parquet").unlink(), "log.parquet is missing"),
+        (lambda trial: (trial / "log.parquet").write_bytes(b"PAR1"), "log.parquet cannot be read"),
+        (lambda trial: (trial.with_name("001-planned") / "log.parquet").replace(trial / "log.parquet"), "log.parquet is marked ackbench.trial_id=001-planned"),
+        (_newer, f"trial.json is of ledger version {LEDGER_VERSION + 1}, and this program reads {LEDGER_VERSION}"),
+        (lambda trial: (trial / "trial.json").unlink(), "trial.json is missing"),
+        (lambda trial: (trial / "trial.json").write_text("{"), "trial.json is not a trial's record"),
+    ],
+)
+def test_figures_of_a_ledger_that_is_not_whole_are_not_shown(sweep: SweepFolder, damage: Callable[[Path], object], told: str) -> None:
+    """They would prove nothing; the line names sweep, trial and file."""
+    _write_results(sweep)
+    damage(sweep.trial("000-planned"))
+    with pytest.raises(LedgerError, match=f"^sweep: trial 000-planned: {re.escape(told)}"):
+        read_results(sweep)
+
+
+def test_a_plan_that_is_cut_short_is_told(sweep: SweepFolder) -> None:
+    """In one line, with its path."""
+    (sweep.root / "plan.json").write_bytes((sweep.root / "plan.json").read_bytes()[:100])
+    with pytest.raises(LedgerError, match=r"plan\.json is no plan of this version, or cut short: Invalid JSON: EOF[^\n]*$"):
+        read_results(sweep)
+
+
 def test_a_table_of_another_version_is_told(sweep: SweepFolder) -> None:
     """Not read as if its columns meant the same."""
     _write_results(sweep)
     pq.write_table(pa.table({"trial_id": ["000-planned"]}), sweep.results / "trials.parquet")
     with pytest.raises(LedgerError, match="of another version"):
         read_results(sweep)
+
+
+def test_cells_say_shares_of_trials_and_estimates_over_them(results: SweepResults) -> None:
+    """By trial, not by record: one of one lost, one of one repeated, one of one reordered."""
+    cell = results.cells[0]
+    assert [(share.seen, share.of) for share in (cell.loss, cell.duplication, cell.reordering) if share] == [(1, 1)] * 3
+    assert cell.ack_p99_ms is not None
+    assert (cell.ack_p99_ms.median, cell.ack_p99_ms.interval, cell.late_trials) == (2.5, None, 0)
+
+
+def test_every_cell_that_is_run_has_its_contract_and_a_verdict_on_each_promise(results: SweepResults) -> None:
+    """Refused ones have neither: nothing can be promised to what no client accepts."""
+    cell, refused = results.cells
+    assert [commitment.promise for commitment in cell.commitments] == [judgement.promise for judgement in cell.judgements] == list(Promise)
+    assert (refused.commitments, refused.judgements) == ((), ())
+
+
+def test_a_cell_that_was_not_measured_has_its_contract_all_the_same(sweep: SweepFolder) -> None:
+    """What Kafka promises is known before; what became of it is not."""
+    cell = read_results(sweep).cells[0]
+    assert [commitment.promise for commitment in cell.commitments] == list(Promise)
+    assert {judgement.seen for judgement in cell.judgements} == {None}
+    assert cell.loss is None
+
+
+def test_a_violation_names_its_trials(sweep: SweepFolder) -> None:
+    """And counts the records."""
+    plan = sweep.plan()
+    safe: dict[str, Any] = {"producer": {"acks": "all", "enable.idempotence": "true"}, "fault": FaultRequest(kind="none")}
+    sweep.write_plan(plan.model_copy(update={"trials": tuple(spec.model_copy(update=safe) for spec in plan.trials)}))
+    write_results(sweep, {"000-planned": {"attempted_records": 9, "lost_low_records": 2, "lost_high_records": 2}})
+    loss, duplicates, _, _ = read_results(sweep).cells[0].judgements
+    assert (loss.verdict, loss.trials, loss.records_total) == (Verdict.VIOLATED, ("000-planned",), 2)
+    assert (duplicates.verdict, duplicates.trials) == (Verdict.HELD, ())
+
+
+def test_the_first_records_that_broke_a_promise_are_named_each_once() -> None:
+    """By producer and number, however they lie in the table and however many copies there are."""
+    lost: list[dict[str, Any]] = [{"trial_id": "000-a", "kind": "LOST", "producer": 0, "seq": seq} for seq in (9, 3, 7, 1, 5, 11)]
+    copies: list[dict[str, Any]] = [{"trial_id": "000-a", "kind": "DUPLICATED", "producer": 1, "seq": 5, "offset": offset} for offset in (8, 9)]
+    other: list[dict[str, Any]] = [
+        {"trial_id": "001-b", "kind": "LOST", "producer": 2, "seq": 2},
+        {"trial_id": "001-b", "kind": "MISSED", "producer": 2, "seq": 4},
+    ]
+    named = named_records(pa.Table.from_pylist([{"cause": "", **row} for row in (*lost, *copies, *other)], schema=ANOMALIES))
+    assert {trial: {promise: [(r.producer, r.seq) for r in records] for promise, records in of.items()} for trial, of in named.items()} == {
+        "000-a": {Promise.NO_ACKED_LOSS: [(0, 1), (0, 3), (0, 5), (0, 7), (0, 9)], Promise.NO_DUPLICATES: [(1, 5)]},
+        "001-b": {Promise.NO_ACKED_LOSS: [(2, 2)]},
+    }
+
+
+def test_a_generator_that_fell_behind_marks_its_trial(sweep: SweepFolder) -> None:
+    """Measured or not: it is in trial.json."""
+    path = sweep.trial("000-planned") / "trial.json"
+    record = read_record(path.parent)
+    late = record.producers[0].model_copy(update={"lateness_us_p99": LATE_MS * 1000 + 1})
+    path.write_text(record.model_copy(update={"producers": (late,)}).model_dump_json())
+    trials = {trial.trial_id: trial for trial in read_results(sweep).trials}
+    assert [trials[name].generator_late for name in ("000-planned", "001-planned", "002-planned")] == [True, False, None]
