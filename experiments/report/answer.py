@@ -44,8 +44,8 @@ def harness_failed(harness: HarnessCheck) -> bool:
 
 
 def answer(results: SweepResults) -> Answer:
-    """Return the answer; of a sweep in which nothing was judged, that it is not known."""
-    judged = [_Judged(cell, judgement) for cell in results.cells for judgement in cell.judgements]
+    """Return the answer, of the experiment's own cells; of a sweep in which nothing was judged, that it is not known."""
+    judged = [_Judged(cell, judgement) for cell in results.cells if not cell.added for judgement in cell.judgements]
     findings = tuple(_findings(judged, results.cells))
     return Answer(_sentence(judged, results), findings)
 

@@ -174,22 +174,27 @@ def _outages(group: Group, evidence: Evidence, side: Side) -> Iterator[Chart]:
 
 def _longest(evidence: Evidence, trial: TrialResult, side: Side) -> list[Outage]:
     """Return the longest outage of a trial's partitions, where there is any."""
-    of_side = [outage for outage in outages_of(trial.trial_id, evidence.outages.get(trial.trial_id, ())) if outage.side is side]
+    of_side = [outage for outage in outages_of(evidence.records[trial.trial_id], evidence.outages.get(trial.trial_id, ())) if outage.side is side]
     return of_side[:1]
 
 
 def _outage_caption(fault: str, side: Side, outages: Sequence[Outage]) -> str:
     lengths = sorted(outage.length_ms for outage in outages)
-    apart = [outage for outage in outages if len(outage.parts) > 1]
     worst = {mark: max((outage.resolutions_ms[mark] for outage in outages if mark in outage.resolutions_ms), default=None) for mark in PARTS}
     known = [f"{mark.value} to {resolution:,.0f} ms" for mark, resolution in worst.items() if resolution]
-    marks = f" Marks are known: {', '.join(known)}." if known else ""
-    whole = f" {len(outages) - len(apart)} of {len(outages)} could not be taken apart: no mark within was seen." if len(apart) < len(outages) else ""
+    remarks = [
+        f"Marks are known: {', '.join(known)}." if known else "",
+        _of_some(outages, [outage for outage in outages if not outage.apart], "could not be taken apart: no mark within was seen"),
+        _of_some(outages, [outage for outage in outages if not outage.answered], "lasted until nothing was due any more"),
+        _of_some(outages, [outage for outage in outages if outage.disordered], "had a mark out of its order, which ends no part"),
+    ]
     who = "producer" if side is Side.PRODUCER else "consumer"
-    return (
-        f"The longest outage of each trial for the {who}, {fault}: {milliseconds(lengths[0])} to {milliseconds(lengths[-1])}, "
-        f"a bar a trial, in the trials' order of ids.{whole}{marks}"
-    )
+    told = f"The longest outage of each trial for the {who}, {fault}: {milliseconds(lengths[0])} to {milliseconds(lengths[-1])}, a bar a trial, by trial id."
+    return " ".join([told, *(remark for remark in remarks if remark)])
+
+
+def _of_some(outages: Sequence[Outage], some: Sequence[Outage], what: str) -> str:
+    return f"{len(some)} of {len(outages)} {what}." if some else ""
 
 
 def chunks(rows: Sequence[T], most: int) -> Iterator[Sequence[T]]:

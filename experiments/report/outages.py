@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from experiments.ledger.measured import Mark, Side
+from experiments.ledger.record import TrialRecord
 from experiments.report.drawing import BLUE, FAINT, GREEN, INK, ORANGE, SKY, figure, seconds_axis, svg, write
 from experiments.report.evidence import Row
 
@@ -45,50 +46,47 @@ class Outage:
     partition: int
     side: Side
     parts: tuple[Part, ...]
-    unseen: tuple[Mark, ...]
+    answered: bool
+    """Something flowed again; else it lasted until nothing was due any more."""
     disordered: tuple[Mark, ...]
     """Seen before the mark that should come before them; they end no part."""
     resolutions_ms: Mapping[Mark, float]
 
     @property
     def length_ms(self) -> float:
-        """From the last record before to the first one after."""
-        return self.parts[-1].to_ms if self.parts else 0.0
+        """From the last record before, or the load's begin, to the first one after, or the settling."""
+        return self.parts[-1].to_ms
+
+    @property
+    def apart(self) -> bool:
+        """Whether a mark within was seen."""
+        return len(self.parts) > 1
 
 
-def outages_of(trial_id: str, rows: Sequence[Row]) -> list[Outage]:
+def outages_of(record: TrialRecord, rows: Sequence[Row]) -> list[Outage]:
     """Return a trial's outages, one for each partition and side, from rows of the table `outages`; the longest first."""
     marks: dict[tuple[int, Side], dict[Mark, Row]] = {}
     for row in rows:
         marks.setdefault((row["partition"], Side(row["side"])), {})[Mark(row["mark"])] = row
-    found = [_outage(trial_id, partition, side, of) for (partition, side), of in marks.items()]
-    return sorted((outage for outage in found if outage), key=lambda outage: (-outage.length_ms, outage.partition, outage.side))
+    found = [_outage(record, partition, side, of) for (partition, side), of in marks.items()]
+    return sorted(found, key=lambda outage: (-outage.length_ms, outage.partition, outage.side))
 
 
-def _outage(trial_id: str, partition: int, side: Side, marks: Mapping[Mark, Row]) -> Outage | None:
+def _outage(record: TrialRecord, partition: int, side: Side, marks: Mapping[Mark, Row]) -> Outage:
     at_ns = {mark: row["at_ns"] for mark, row in marks.items() if row["at_ns"] is not None}
-    if Mark.LAST_BEFORE not in at_ns or Mark.FIRST_AFTER not in at_ns:
-        return None
-    begin_ns, end_ns = at_ns[Mark.LAST_BEFORE], at_ns[Mark.FIRST_AFTER]
+    answered = Mark.FIRST_AFTER in at_ns
+    begin_ns = at_ns.get(Mark.LAST_BEFORE, record.phases.load_begin_ns)
+    end_ns = at_ns.setdefault(Mark.FIRST_AFTER, record.phases.settled_ns)
     parts: list[Part] = []
     disordered: list[Mark] = []
-    for mark in PARTS:
-        if mark not in at_ns:
-            continue
+    for mark in (mark for mark in PARTS if mark in at_ns):
         came_ms, to_ms = (parts[-1].to_ms if parts else 0.0), (at_ns[mark] - begin_ns) / _NS_PER_MS
-        if to_ms < came_ms or at_ns[mark] > end_ns:
-            disordered.append(mark)
-        else:
+        if came_ms <= to_ms and at_ns[mark] <= end_ns:
             parts.append(Part(mark, came_ms, to_ms))
-    return Outage(
-        trial_id,
-        partition,
-        side,
-        tuple(parts),
-        unseen=tuple(mark for mark in PARTS if mark not in at_ns),
-        disordered=tuple(disordered),
-        resolutions_ms={mark: row["resolution_ns"] / _NS_PER_MS for mark, row in marks.items() if row["resolution_ns"] is not None},
-    )
+        else:
+            disordered.append(mark)
+    resolutions_ms = {mark: row["resolution_ns"] / _NS_PER_MS for mark, row in marks.items() if row["resolution_ns"] is not None}
+    return Outage(record.trial_id, partition, side, tuple(parts) or (Part(Mark.FIRST_AFTER, 0.0, 0.0),), answered, tuple(disordered), resolutions_ms)
 
 
 def outages_chart(rows: Sequence[tuple[str, Outage | str]], name: str, alt: str) -> str:
@@ -106,16 +104,18 @@ def outages_chart(rows: Sequence[tuple[str, Outage | str]], name: str, alt: str)
             write(axes, (0, place), title)
             continue
         for part in outage.parts:
-            colour = _COLOURS[part.mark] if len(outage.parts) > 1 else FAINT
+            colour = _COLOURS[part.mark] if outage.apart else FAINT
             axes.barh(place, part.to_ms - part.from_ms, left=part.from_ms, height=0.72, color=colour)
-            told |= {part.mark} if len(outage.parts) > 1 else set()
-        axes.annotate(f" {outage.length_ms:,.0f}", (outage.length_ms, place), fontsize=8.5, color=INK, va="center", annotation_clip=False)
+            told |= {part.mark} if outage.apart else set()
+        axes.annotate(
+            f" {'' if outage.answered else '> '}{outage.length_ms:,.0f}", (outage.length_ms, place), fontsize=8.5, color=INK, va="center", annotation_clip=False
+        )
     longest = max((outage.length_ms for _, outage in rows if isinstance(outage, Outage)), default=1.0)
     axes.set_xlim(0, longest * 1.14 or 1.0)
     axes.set_ylim(len(rows) - 0.4, -0.6)
     axes.set_yticks([])
     seconds_axis(axes, "ms after the last record before the outage")
-    _legend(drawn, [mark for mark in PARTS if mark in told], whole=any(isinstance(outage, Outage) and len(outage.parts) == 1 for _, outage in rows))
+    _legend(drawn, [mark for mark in PARTS if mark in told], whole=any(isinstance(outage, Outage) and not outage.apart for _, outage in rows))
     return svg(drawn, name, alt)
 
 
