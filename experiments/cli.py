@@ -54,6 +54,8 @@ Examples:
   ackbench run quick --set acks=1,all --repeats 5 a part of it, more often
   ackbench run mine.yaml                          a question of your own
   ackbench show --json                            the newest sweep, as data
+  ackbench report                                 its page
+  ackbench compare A B                            two sweeps side by side
 """
 
 
