@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import pyarrow as pa
 import pyarrow.fs as pafs
 
 from experiments.errors import LedgerError
 from experiments.harness import harness_check
 from experiments.judging import named_records, with_judgements
 from experiments.ledger.fit import UnfitLedger, checked, whole_folders
-from experiments.ledger.measured import ANOMALIES, RESULTS
 from experiments.ledger.record import TrialRecord
 from experiments.result_cells import cell_results
 from experiments.result_models import SweepResults
@@ -43,15 +41,11 @@ def read_results(sweep: SweepFolder) -> SweepResults:
         question=plan.question,
         seed=plan.seed,
         trials=tuple(trials),
-        cells=with_judgements(tuple(cell_results(plan, trials, rows)), trials, plan, named_records(_anomalies(sweep)), harness),
+        cells=with_judgements(tuple(cell_results(plan, trials, rows)), trials, plan, named_records(read_table(sweep, "anomalies")), harness),
         pending=tuple(spec.trial_id for spec in plan.trials if spec.trial_id not in known),
         unmeasured=tuple(sorted(records.keys() - rows.trials.keys())),
         harness=harness,
     )
-
-
-def _anomalies(sweep: SweepFolder) -> pa.Table:
-    return read_table(sweep, "anomalies") if "anomalies" in RESULTS else ANOMALIES.empty_table()
 
 
 def _records(sweep: SweepFolder) -> dict[str, TrialRecord]:

@@ -29,13 +29,14 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
 def experiment(tmp_path: Path) -> Callable[..., str]:
     """Write small experiment files."""
 
-    def write(fault: str, *, acks: str = "[1, all]", duration_s: float = 4) -> str:
+    def write(fault: str, *, acks: str = "[1, all]", duration_s: float = 4, controls: bool = False) -> str:
         path = tmp_path / "small.yaml"
         path.write_text(
             f"name: small\ntitle: Small\nquestion: Does the whole path work?\n"
             f"axes: {{acks: {acks}, enable.idempotence: false, replication.factor: 3, partitions: 2, fault: {fault}}}\n"
             f"topic: {{min.insync.replicas: majority}}\n"
-            f"workload: {{rate_records_per_s: 2000, record_size_bytes: 100, duration_s: {duration_s}, keys: 8, producers: 2}}\nseed: 7\ncontrols: false\n"
+            f"workload: {{rate_records_per_s: 2000, record_size_bytes: 100, duration_s: {duration_s}, keys: 8, producers: 2}}\n"
+            f"seed: 7\ncontrols: {str(controls).lower()}\n"
         )
         return str(path)
 

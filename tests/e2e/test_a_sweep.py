@@ -36,6 +36,18 @@ def test_a_calm_sweep_loses_and_repeats_nothing(bench: Bench, experiment: Callab
     assert tracked(bench) == {trial["trial_id"] for trial in trials}
 
 
+def test_a_sweeps_own_controls_say_that_its_figures_can_be_believed(bench: Bench, experiment: Callable[..., str]) -> None:
+    """The calm one is clean, the one that must lose does; what was promised to the cell in between has its verdict, with the bound of one trial."""
+    ran = bench.run("run", experiment("none", acks="1", controls=True))
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    shown = bench.shown()
+    assert (shown["harness"]["control_clean"], shown["harness"]["positive_control_lost"]) == (True, True)
+    assert sorted(cell["role"] for cell in shown["cells"]) == ["cell", "control", "positive-control"]
+    own = next(cell for cell in shown["cells"] if not cell["added"])
+    loss = own["judgements"][0]
+    assert (loss["promise"], loss["verdict"], loss["share"]["seen"], loss["share"]["of"]) == ("no-acked-loss", "HELD", 0, 1)
+
+
 def test_measuring_again_gives_the_same_bytes(bench: Bench, experiment: Callable[..., str]) -> None:
     """Results are a function of the ledgers alone."""
     assert bench.run("run", experiment("none", acks="[1]", duration_s=2)).returncode == 0
