@@ -26,6 +26,11 @@ def ahead_of_wall_ns() -> int:
     return now_ns() - time.time_ns()
 
 
+def epoch_ns(monotonic_s: float) -> int:
+    """Return the epoch time that a moment of the monotonic clock, in seconds, stands for."""
+    return _ANCHOR_NS + round(monotonic_s * 1e9)
+
+
 def monotonic_s(epoch_ns: int) -> float:
     """Return the moment of the monotonic clock, in seconds, that an epoch time stands for."""
     return (epoch_ns - _ANCHOR_NS) / 1e9

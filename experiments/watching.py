@@ -11,7 +11,7 @@ import time
 from types import TracebackType
 from typing import Final, Self
 
-from experiments.clock import now_ns
+from experiments.clock import epoch_ns, now_ns
 from experiments.journal import Event, Journal
 from experiments.ledger.schema import Source
 from infra.cluster import Cluster, ControllerView, PartitionState
@@ -58,16 +58,15 @@ class Watch:
         self.cpu_s = time.thread_time()
 
     def _look(self) -> None:
-        asked_ns = now_ns()
         try:
-            partitions = self._lookout.partitions()
+            sighting = self._lookout.partitions()
         except HarnessError as error:
             self._changes.note_blind(str(error))
             return
-        if partitions is None:
+        if sighting is None:
             self._changes.note_blind("no broker that knows the topic answered in time")
         else:
-            self._changes.note_partitions(partitions, asked_ns)
+            self._changes.note_partitions(sighting.partitions, epoch_ns(sighting.asked_s))
 
     def _look_at_controller(self) -> None:
         asked_ns = now_ns()
@@ -92,7 +91,9 @@ class Changes:
         self._blind = False
 
     def note_partitions(self, now: tuple[PartitionState, ...], asked_ns: int) -> None:
-        """Note what changed of the partitions; an answer older than what is known already, by its leader epoch, is no news."""
+        """Note what changed of the partitions; an answer older than what is known already, by its request or its leader epoch, is no news."""
+        if asked_ns < (self._partitions_asked_ns or 0):
+            return
         seen = self._seen(self._partitions_asked_ns)
         for partition in now:
             before = self._partitions.get(partition.partition)

@@ -71,10 +71,19 @@ class ControllerView:
     epoch: int
 
 
+@dataclass(frozen=True)
+class Sighting:
+    """What one broker's metadata said of a topic."""
+
+    partitions: tuple[PartitionState, ...]
+    asked_s: float
+    """When it was asked for, seconds of the monotonic clock: what it says was so then, or later."""
+
+
 class Lookout(Protocol):
     """A place from which one topic is looked at, again and again; for one thread."""
 
-    def partitions(self) -> tuple[PartitionState, ...] | None:
+    def partitions(self) -> Sighting | None:
         """The topic's partitions as one broker knows them; `None` when none that knows the topic answered in time."""
 
     def controller(self) -> ControllerView | None:

@@ -1,4 +1,4 @@
-"""A connection to one listener that is kept, for small requests asked again and again; a node that does not answer is not asked twice."""
+"""Connections to listeners that are kept, for small requests asked again and again; a node that owes an answer is not asked a second time."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import select
 import socket
 import struct
 import time
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from infra.kraft import LOOPBACK
@@ -13,69 +15,80 @@ from infra.kraft import LOOPBACK
 CONNECT_TIMEOUT_S: Final = 0.02
 RECONNECT_AFTER_S: Final = 0.1
 """A dead node refuses at once; asking it a hundred times a second would cost more than asking the living."""
+STALE_AFTER_S: Final = 1.0
+"""An answer that took longer is thrown away: its node stood still, and may say what was before."""
 _SIZE_BYTES: Final = 4
 _READ_BYTES: Final = 1 << 16
 
 
+@dataclass(frozen=True)
+class Answer:
+    """What a node answered, and when it had been asked, seconds of the monotonic clock."""
+
+    port: int
+    frame: bytes
+    asked_s: float
+
+
 class Link:
-    """One request at a time; what was not answered in time is owed, and thrown away when it comes."""
+    """One request at a time."""
 
     def __init__(self, port: int) -> None:
         """Know where; nothing is connected yet."""
-        self._port = port
+        self.port = port
         self._socket: socket.socket | None = None
         self._received = b""
-        self._owes = False
+        self._asked_s: float | None = None
         self._not_before_s = 0.0
 
-    def ask(self, request: bytes) -> bool:
-        """Send a request; `False` when nobody listens, or the answer to the last one is still owed."""
-        if self._owes and self._owed() is None:
-            return False
-        if not self._connected():
-            return False
+    @property
+    def owes(self) -> bool:
+        """Whether a request was sent that is not answered yet."""
+        return self._asked_s is not None
+
+    def ask(self, request: bytes) -> None:
+        """Send a request, unless the answer to the last one is still owed, or nobody listens."""
+        if self.owes or not self._connected():
+            return
         try:
             self._open.sendall(request)
         except OSError:
             self.close()
-            return False
-        self._owes = True
-        return True
+        else:
+            self._asked_s = time.monotonic()
 
-    def answer(self, until_s: float) -> bytes | None:
-        """Return the answer, or `None` when it is not whole by that moment of the monotonic clock, or the connection ended."""
-        while self._owes:
-            frame = self._frame()
-            if frame is not None:
-                self._owes = False
-                return frame
-            left_s = max(0.0, until_s - time.monotonic())
-            if not select.select([self._open], [], [], left_s)[0]:
-                return None
+    def take(self) -> Answer | None:
+        """Return the answer if it is whole with what has come by now; a stale one is thrown away."""
+        if self._asked_s is None:
+            return None
+        if select.select([self._open], [], [], 0)[0]:
             self._receive()
-        return None
+        frame, asked_s = self._frame(), self._asked_s
+        if frame is None or asked_s is None:
+            return None
+        self._asked_s = None
+        return Answer(self.port, frame, asked_s) if time.monotonic() - asked_s < STALE_AFTER_S else None
+
+    def fileno(self) -> int:
+        """For select(2)."""
+        return self._open.fileno()
 
     def close(self) -> None:
         """End the connection; the next request makes a new one."""
         if self._socket is not None:
             self._socket.close()
-        self._socket, self._received, self._owes = None, b"", False
+        self._socket, self._received, self._asked_s = None, b"", None
 
     @property
     def _open(self) -> socket.socket:
         if self._socket is None:  # every caller has connected
-            raise AssertionError(self._port)
+            raise AssertionError(self.port)
         return self._socket
-
-    def _owed(self) -> bytes | None:
-        """What a late answer says is not told on: it may be from before a pause. One that will never come is owed no longer."""
-        late = self.answer(until_s=0.0)
-        return late if late is not None or self._owes else b""
 
     def _connected(self) -> bool:
         if self._socket is None and time.monotonic() >= self._not_before_s:
             try:
-                self._socket = socket.create_connection((LOOPBACK, self._port), timeout=CONNECT_TIMEOUT_S)
+                self._socket = socket.create_connection((LOOPBACK, self.port), timeout=CONNECT_TIMEOUT_S)
             except OSError:
                 self._not_before_s = time.monotonic() + RECONNECT_AFTER_S
         return self._socket is not None
@@ -98,3 +111,14 @@ class Link:
             return None
         frame, self._received = self._received[_SIZE_BYTES : _SIZE_BYTES + size_bytes], self._received[_SIZE_BYTES + size_bytes :]
         return frame
+
+
+def first_answer(links: Sequence[Link], until_s: float) -> Answer | None:
+    """Return the answer that is whole first, of those that are owed; `None` when none is by that moment of the monotonic clock."""
+    while owing := [link for link in links if link.owes]:
+        answer = next((answer for link in owing if (answer := link.take()) is not None), None)
+        left_s = until_s - time.monotonic()
+        if answer is not None or left_s <= 0:
+            return answer
+        select.select([link for link in owing if link.owes], [], [], left_s)
+    return None

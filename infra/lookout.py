@@ -1,7 +1,7 @@
 """Looks at one topic, and at who the active controller is, a hundred times a second and more, over connections that are kept.
 
 One broker is asked, and always the same while it answers: the active controller's own at first, for it knows soonest (see `infra.views`).
-A broker that does not answer in time is passed over, and asked again when it has sent what it owes.
+When it does not answer in time the next one is asked as well, and whoever answers first is believed.
 """
 
 from __future__ import annotations
@@ -11,10 +11,13 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from infra import wire
-from infra.cluster import ControllerView, NodeStatus, PartitionState
-from infra.link import Link
+from infra.cluster import ControllerView, NodeStatus, Sighting
+from infra.link import Link, first_answer
 
 ANSWER_TIMEOUT_S: Final = 0.05
+"""After this another broker is asked as well."""
+LAST_TIMEOUT_S: Final = 0.2
+"""So long the answer of any of them is waited for, when all were asked."""
 
 
 class LocalLookout:
@@ -28,20 +31,20 @@ class LocalLookout:
         self._asked: int | None = None
         self._active: int | None = None
 
-    def partitions(self) -> tuple[PartitionState, ...] | None:
+    def partitions(self) -> Sighting | None:
         """The topic's partitions as one broker knows them; `None` when none that knows the topic answered in time.
 
         Raises:
             HarnessError: what came is not Kafka's answer.
         """
-        request = wire.metadata_request([self._topic])
-        for node_id in self._in_order():
-            link = self._brokers[node_id]
-            answer = link.answer(time.monotonic() + ANSWER_TIMEOUT_S) if link.ask(request) else None
-            partitions = wire.read_metadata(answer).partitions if answer is not None else ()
-            if partitions:
-                self._asked = node_id
-                return partitions
+        request, asked = wire.metadata_request([self._topic]), list[Link]()
+        for patience_s, link in self._in_turn():
+            if link is not None:
+                link.ask(request)
+                asked.append(link)
+            sighting = self._sighting(asked, time.monotonic() + patience_s)
+            if sighting is not None:
+                return sighting
         return None
 
     def controller(self) -> ControllerView | None:
@@ -50,10 +53,11 @@ class LocalLookout:
         Raises:
             HarnessError: what came is not Kafka's answer.
         """
-        asked = [link for link in self._controllers.values() if link.ask(wire.quorum_request())]
         until_s = time.monotonic() + ANSWER_TIMEOUT_S
-        answers = [answer for link in asked if (answer := link.answer(until_s)) is not None]
-        views = [view for view in map(wire.read_quorum, answers) if view is not None]
+        for link in self._controllers.values():
+            link.ask(wire.quorum_request())
+        answers = iter(lambda: first_answer([*self._controllers.values()], until_s), None)
+        views = [view for view in (wire.read_quorum(answer.frame) for answer in answers) if view is not None]
         active = max(views, key=lambda view: view.epoch, default=None)
         self._active = active.leader if active else None
         return active
@@ -63,7 +67,18 @@ class LocalLookout:
         for link in (*self._brokers.values(), *self._controllers.values()):
             link.close()
 
-    def _in_order(self) -> Iterator[int]:
-        """Whom to ask first: who answered last, then who is the active controller, then the others."""
+    def _in_turn(self) -> Iterator[tuple[float, Link | None]]:
+        """Whom to ask, and how long to wait then: who answered last, who is the active controller, the others; at last nobody more."""
         first = [node_id for node_id in (self._asked, self._active) if node_id is not None]
-        return iter(dict.fromkeys([*first, *self._brokers]))
+        for node_id in dict.fromkeys([*first, *self._brokers]):
+            yield ANSWER_TIMEOUT_S, self._brokers[node_id]
+        yield LAST_TIMEOUT_S, None
+
+    def _sighting(self, asked: Sequence[Link], until_s: float) -> Sighting | None:
+        """Return what the first of them says that knows the topic; a broker that has just started does not."""
+        while (answer := first_answer(asked, until_s)) is not None:
+            partitions = wire.read_metadata(answer.frame).partitions
+            if partitions:
+                self._asked = next(node_id for node_id, link in self._brokers.items() if link.port == answer.port)
+                return Sighting(partitions, answer.asked_s)
+        return None

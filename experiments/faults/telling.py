@@ -48,7 +48,7 @@ def _leaders(events: Sequence[Event], begin_ns: int) -> Iterator[tuple[int, str]
         else:
             moved.setdefault(event.partition, event.at_ns)
     if moved:
-        yield max(moved.values()), f"{len(moved)} of the {len(led) - 1} other partitions had moved too, the last of them"
+        yield max(moved.values()), f"{len(moved)} of the {len(led) - 1} other partitions had moved, the last of them"
 
 
 def _isr(events: Sequence[Event], begin_ns: int) -> Iterator[tuple[int, str]]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from infra.broker_log import BrokerLine
-from infra.cluster import ClusterSpec, ClusterState, ControllerView, LeaderEpoch, NodeState, NodeStatus, PartitionState
+from infra.cluster import ClusterSpec, ClusterState, ControllerView, LeaderEpoch, NodeState, NodeStatus, PartitionState, Sighting
 
 
 @dataclass
@@ -17,9 +18,10 @@ class MemoryLookout:
     cluster: MemoryCluster
     topic: str
 
-    def partitions(self) -> tuple[PartitionState, ...] | None:
+    def partitions(self) -> Sighting | None:
         """As the cluster has them."""
-        return self.cluster.describe().of(self.topic)
+        asked_s = time.monotonic()
+        return Sighting(self.cluster.describe().of(self.topic), asked_s)
 
     def controller(self) -> ControllerView | None:
         """As the cluster has it."""

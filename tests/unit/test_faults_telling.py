@@ -33,7 +33,7 @@ def test_partitions_beside_the_observed_one_are_counted() -> None:
     """Six sentences for six partitions would hide the first."""
     others = [at(-5, "leads", node=3, partition=number, leader_epoch=0, offset=0) for number in (1, 2)]
     moved = at(4, "leads", node=1, partition=2, leader_epoch=1, offset=5)
-    assert course_of((LED, *others, BEGUN, moved)) == ("1 of the 2 other partitions had moved too, the last of them at +4.000 s",)
+    assert course_of((LED, *others, BEGUN, moved)) == ("1 of the 2 other partitions had moved, the last of them at +4.000 s",)
 
 
 def test_sentences_stand_by_time() -> None:

@@ -9,8 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from infra.link import Link
-from infra.waiting import wait_until
+from infra.link import Link, first_answer
 
 SOON_S = 5.0
 """A bound that no test waits for."""
@@ -37,21 +36,28 @@ def frame(content: bytes) -> bytes:
     return struct.pack(">i", len(content)) + content
 
 
-def soon() -> float:
-    """A moment of the monotonic clock that is not reached."""
-    return time.monotonic() + SOON_S
+def answer(link: Link) -> bytes | None:
+    """What it answers, waited for."""
+    found = first_answer([link], time.monotonic() + SOON_S)
+    return found.frame if found else None
+
+
+def answer_now(link: Link) -> bytes | None:
+    """What has come by now."""
+    found = first_answer([link], time.monotonic())
+    return found.frame if found else None
 
 
 def test_a_connection_is_kept(link: Link, listener: socket.socket) -> None:
     """Two requests, one connection, an answer each."""
-    assert link.ask(b"first")
+    link.ask(b"first")
     served, _ = listener.accept()
     with served:
         served.sendall(frame(b"one"))
-        assert link.answer(soon()) == b"one"
-        assert link.ask(b"second")
+        assert answer(link) == b"one"
+        link.ask(b"second")
         served.sendall(frame(b"two"))
-        assert link.answer(soon()) == b"two"
+        assert answer(link) == b"two"
 
 
 def test_an_answer_that_comes_in_parts_is_put_together(link: Link, listener: socket.socket) -> None:
@@ -60,42 +66,80 @@ def test_an_answer_that_comes_in_parts_is_put_together(link: Link, listener: soc
     served, _ = listener.accept()
     with served:
         served.sendall(frame(b"whole")[:6])
-        assert link.answer(time.monotonic()) is None
+        assert answer_now(link) is None
         served.sendall(frame(b"whole")[6:])
-        assert link.answer(soon()) == b"whole"
+        assert answer(link) == b"whole"
 
 
 def test_who_owes_an_answer_is_not_asked_again(link: Link, listener: socket.socket) -> None:
     """A paused broker would get hundreds of requests, and answer all of them when it goes on."""
+    link.ask(b"first")
+    served, _ = listener.accept()
+    with served:
+        link.ask(b"second")
+        assert served.recv(100) == b"first"
+        served.sendall(frame(b"one"))
+        assert answer(link) == b"one"
+        link.ask(b"third")
+        assert served.recv(100) == b"third"
+
+
+def test_an_answer_tells_when_it_was_asked_for(link: Link, listener: socket.socket) -> None:
+    """What it says was so then or later, however late it comes."""
+    before_s = time.monotonic()
+    link.ask(b"?")
+    after_s = time.monotonic()
+    served, _ = listener.accept()
+    with served:
+        served.sendall(frame(b"one"))
+        found = first_answer([link], time.monotonic() + SOON_S)
+        assert found is not None
+        assert before_s <= found.asked_s <= after_s
+
+
+def test_a_stale_answer_is_thrown_away(link: Link, listener: socket.socket, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It says what was before the pause; the next request gets its own answer."""
     link.ask(b"?")
     served, _ = listener.accept()
     with served:
-        assert link.answer(time.monotonic()) is None
-        assert not link.ask(b"again")
-
-
-def test_a_late_answer_is_thrown_away(link: Link, listener: socket.socket) -> None:
-    """It says what was before the pause; the next one answers the next question."""
-    link.ask(b"?")
-    served, _ = listener.accept()
-    with served:
-        assert link.answer(time.monotonic()) is None
+        monkeypatch.setattr("infra.link.STALE_AFTER_S", 0)
         served.sendall(frame(b"old"))
-        wait_until(lambda: link.ask(b"again"), awaiting="the late answer", timeout_s=SOON_S)
+        assert answer(link) is None
+        monkeypatch.undo()
+        link.ask(b"again")
         served.sendall(frame(b"new"))
-        assert link.answer(soon()) == b"new"
+        assert answer(link) == b"new"
 
 
 def test_a_connection_that_ended_is_made_anew(link: Link, listener: socket.socket) -> None:
     """The broker was killed and is back: what it owed will never come."""
     link.ask(b"?")
     listener.accept()[0].close()
-    assert link.answer(soon()) is None
-    assert link.ask(b"again")
+    assert answer(link) is None
+    link.ask(b"again")
+    served, _ = listener.accept()
+    with served:
+        served.sendall(frame(b"one"))
+        assert answer(link) == b"one"
 
 
-def test_where_nobody_listens_nothing_is_asked(link: Link, listener: socket.socket) -> None:
+def test_where_nobody_listens_nothing_is_awaited(link: Link, listener: socket.socket) -> None:
     """At once, and without an error."""
     listener.close()
-    assert not link.ask(b"?")
-    assert link.answer(soon()) is None
+    link.ask(b"?")
+    assert not link.owes
+    assert answer(link) is None
+
+
+def test_the_first_to_answer_is_heard(link: Link, listener: socket.socket) -> None:
+    """One stands still, the other does not: nobody waits for the first."""
+    other = Link(link.port)
+    for each in (link, other):
+        each.ask(b"?")
+    (silent, _), (served, _) = listener.accept(), listener.accept()
+    with silent, served:
+        served.sendall(frame(b"here"))
+        found = first_answer([link, other], time.monotonic() + SOON_S)
+        assert found is not None
+        assert (found.frame, link.owes, other.owes) == (b"here", True, False)
+    other.close()

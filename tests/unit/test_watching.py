@@ -85,6 +85,14 @@ def test_an_answer_from_an_older_epoch_is_no_news(changes: Changes, journal: Jou
     assert len(journal.events()) == before
 
 
+def test_an_answer_to_an_older_request_is_no_news(changes: Changes, journal: Journal) -> None:
+    """A slow broker answers after a quick one that was asked later."""
+    asked_ns = now_ns()
+    changes.note_partitions((led(1, epoch=5, isr=(1, 2)),), asked_ns)
+    changes.note_partitions((led(1, epoch=5, isr=(1, 2, 3)),), asked_ns - 1)
+    assert last(journal, "isr").detail == "1,2"
+
+
 def test_a_gap_is_told_once_with_its_begin_and_its_end(changes: Changes, journal: Journal) -> None:
     """However many looks fail in it; and what changed in it is known to the whole gap."""
     for _ in range(3):
