@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from experiments.contract import Promise
 from experiments.report.boxes import named_together
-from experiments.report.wording import PROMISES, SEEN, counted, differing, share_words
+from experiments.report.wording import PROMISES, SEEN, counted, differing, listed, share_words
 from experiments.result_models import CellResult, SweepResults
 from experiments.verdicts import HarnessCheck, Judgement, Verdict
 
@@ -71,8 +71,8 @@ def _of_violations(judged: Sequence[_Judged]) -> str:
 def _of_the_unpromised(judged: Sequence[_Judged]) -> str:
     seen = [entry for entry in _with(judged, Verdict.NOT_PROMISED) if entry.judgement.seen]
     parts = [(promise, [entry for entry in seen if entry.judgement.promise is promise]) for promise in Promise]
-    told = " and ".join(f"{SEEN[promise]} in {_cells(entries)}" for promise, entries in parts if entries)
-    return f"where nothing else was promised, {told}" if told else ""
+    told = [f"{SEEN[promise]} in {_cells(entries)}" for promise, entries in parts if entries]
+    return f"where nothing else was promised, {listed(told)}" if told else ""
 
 
 def _of_the_held(judged: Sequence[_Judged]) -> str:

@@ -136,6 +136,6 @@ def _figures(evidence: Evidence, cell: CellResult) -> Iterator[tuple[str, str]]:
     yield "missed", count(cell.missed)
     yield "read again", count(cell.redelivered)
     yield "unknown", count(cell.unknown)
-    yield "refused, yet there", count(sum(of.rejected_present for of in fates) if fates else None)
+    yield "refused yet there", count(sum(of.rejected_present for of in fates) if fates else None)
     yield "ack p99", estimate_words(cell.ack_p99_ms)
     yield "longest gap", estimate_words(cell.outage_ms)

@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from experiments.errors import LedgerError
-from experiments.ledger.measured import RESULTS
 from experiments.ledger.record import Cell, TrialRecord
 from experiments.ledger.schema import Source
 from experiments.plan import Plan
@@ -68,7 +67,7 @@ def read_evidence(sweep: SweepFolder) -> Evidence:
         plan=sweep.plan(),
         results=results,
         records=records,
-        **{name: _by_trial(read_table(sweep, name)) for name in _DRAWN if name in RESULTS},
+        **{name: _by_trial(read_table(sweep, name)) for name in _DRAWN},
         leaders={trial_id: _leaders(sweep, record) for trial_id, record in records.items()},
         machine=_machine(sweep),
     )

@@ -118,7 +118,7 @@ def _charts(comparison: Comparison) -> Iterator[Chart]:
         rows = [(name, next(found for found in cell.differences if found.measure is measure)) for name, cell in zip(names, comparison.cells, strict=True)]
         known = [(name, difference) for name, difference in rows if _value(difference) is not None]
         for part, chunk in enumerate(chunks(known, MOST_ROWS)):
-            caption = _caption(comparison, measure, chunk)
+            caption = _caption(measure, chunk)
             yield Chart(_chart(chunk, f"difference-{measure.value}-{part}", caption, shares=measure.is_share), caption)
 
 
@@ -132,9 +132,9 @@ def _value(difference: Difference) -> float | None:
     return difference.difference if difference.measure.is_share else difference.ratio
 
 
-def _caption(comparison: Comparison, measure: Measured, rows: Sequence[tuple[str, Difference]]) -> str:
+def _caption(measure: Measured, rows: Sequence[tuple[str, Difference]]) -> str:
     kinds = [kind_of(difference) for _, difference in rows]
-    told = f"{comparison.b} is worse in {kinds.count('worse')} and better in {kinds.count('better')} of {counted(len(rows), 'cell')}"
+    told = f"B is worse in {kinds.count('worse')} and better in {kinds.count('better')} of {counted(len(rows), 'cell')}"
     return f"{NAMES[measure].capitalize()}: {told}; in the others the interval holds no difference, or there is none."
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _HEIGHT_IN: Final = 1.9
-_PLACE: Final = (0.13, 0.22, 0.85, 0.61)
+_PLACE: Final = (0.145, 0.22, 0.83, 0.61)
 """Of the axes in the figure: left, bottom, width, height."""
 _NS_PER_S: Final = 1e9
 _MOST_MARKS: Final = 12
@@ -36,24 +36,23 @@ def timeline_chart(record: TrialRecord, rows: Sequence[Row], leaders: Sequence[L
         axes.step(seconds, [*values, values[-1]], where="post", color=colour, linestyle=style, linewidth=1.1, label=what)
     _fault(axes, record)
     axes.set_xlim(seconds[0], seconds[-1])
-    _records_axis(axes, rows)
+    _records_axis(axes, record.rate_records_per_s * TIMELINE_SLOT_NS / _NS_PER_S, rows)
     seconds_axis(axes)
     _marks(axes, leaders)
     drawn.legend(loc="upper left", bbox_to_anchor=(0.02, 1.01), ncols=5, frameon=False, fontsize=9, handlelength=1.8, columnspacing=1.0, borderpad=0)
     return svg(drawn, name, alt)
 
 
-def _records_axis(axes: Axes, rows: Sequence[Row]) -> None:
+def _records_axis(axes: Axes, load: float, rows: Sequence[Row]) -> None:
     """Linear up to the load, so that a gap is seen as one; logarithmic above, where what was held up comes all at once."""
-    load = max([1, *(row["sent_records"] for row in rows)])
-    most = max(max(row[f"{what}_records"] for row in rows) for what, _, _ in _LINES)
-    ticks = [0, load // 2, load]
+    most = max(load, *(row[f"{what}_records"] for row in rows for what, _, _ in _LINES))
+    ticks = [0, load / 2, load]
     if most > _BURST * load:
         axes.set_yscale("symlog", linthresh=load, linscale=1.2)
-        ticks += [load * 10**decade for decade in range(1, 6) if load * 10 ** (decade - 1) < most]
+        ticks += [load * 10**decade for decade in range(1, 6) if load * 10**decade <= most]
     axes.set_yticks(ticks, [_short(tick) for tick in ticks])
     axes.minorticks_off()
-    axes.set_ylim(0, max(most * 1.05, ticks[-1]))
+    axes.set_ylim(0, most * 1.1)
     axes.set_ylabel("records / 0.1 s")
 
 

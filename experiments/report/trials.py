@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from experiments.ledger.record import Status
+from experiments.report.charts import by_fault
 from experiments.report.evidence import Evidence, cell_key
 from experiments.report.reasons import reasons_of
 from experiments.report.timelines import timeline_chart
@@ -42,8 +43,8 @@ class CellTrials:
 
 
 def trials_by_cell(evidence: Evidence) -> list[CellTrials]:
-    """Return all cells that were run, in the results' order."""
-    run = [cell for cell in evidence.results.cells if cell.refused is None]
+    """Return all cells that were run, by fault, those that were added as controls last."""
+    run = sorted((cell for group in by_fault(evidence.results.cells) for cell in group.cells), key=lambda cell: cell.added)
     axes = differing([cell.cell for cell in run])
     return [_cell(evidence, cell, cell_name(cell.cell, axes)) for cell in run]
 
@@ -108,9 +109,9 @@ def _odd(result: TrialResult) -> dict[str, int | None]:
         "reordered": result.reordered,
         "missed by the reader": result.missed,
         "read again": result.redelivered,
-        "refused, yet in the log": fates.rejected_present if fates else None,
-        "unknown, in the log": fates.unknown_present if fates else None,
-        "unknown, not in the log": fates.unknown_absent if fates else None,
+        "refused yet in the log": fates.rejected_present if fates else None,
+        "unknown and in the log": fates.unknown_present if fates else None,
+        "unknown and not in the log": fates.unknown_absent if fates else None,
         "phantom": fates.phantom if fates else None,
         "corrupt": fates.corrupt if fates else None,
     }

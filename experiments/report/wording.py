@@ -114,6 +114,11 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {plural(number, noun)}"
 
 
+def listed(parts: Sequence[str]) -> str:
+    """Return `a`, `a and b`, or `a, b and c`."""
+    return " and ".join(part for part in (", ".join(parts[:-1]), *parts[-1:]) if part)
+
+
 def verdict_sign(judgement: Judgement) -> str:
     """Return a sign that stands without its colour."""
     if judgement.verdict is Verdict.NOT_PROMISED:

@@ -10,7 +10,7 @@ GLOSSARY: Final[tuple[tuple[str, str], ...]] = (
     ("lost", "Acknowledged, and not in the log when it was read to its end. An interval where unknown outcomes leave one."),
     ("duplicates", "Further copies of a record in the log, beyond its first."),
     ("unknown", "The client cannot tell whether the record was written: a timeout, or a connection that died under the request."),
-    ("refused, yet there", "The client reported that the record was not written, and it is in the log all the same."),
+    ("refused yet there", "The client reported that the record was not written, and it is in the log all the same."),
     ("reordered", "Its first copy lies behind a record that the same producer sent later to the same partition."),
     ("missed, read again", "In the log, and passed over by the reader; or received by it more than once."),
     ("held", "Promised by Kafka's documentation for these settings, and not seen broken; the interval says how much that excludes."),
