@@ -30,11 +30,13 @@ def leader_epochs_in(data: Path, node_id: int, topic: str) -> Iterator[LeaderEpo
 
 
 def read_checkpoint(text: str, path: Path) -> tuple[tuple[int, int], ...]:
-    """Return leader epochs and their first offsets.
+    """Return leader epochs and their first offsets; Kafka makes the file with nothing in it, and writes it whole with the first epoch.
 
     Raises:
         HarnessError: that is no such file, or it is cut short.
     """
+    if not text:
+        return ()
     try:
         version, count, *entries = text.splitlines()
         epochs = tuple((int(epoch), int(offset)) for epoch, offset in (entry.split() for entry in entries))

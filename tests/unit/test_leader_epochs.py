@@ -27,13 +27,14 @@ def test_every_replica_of_the_topic_is_read(tmp_path: Path) -> None:
 
 
 def test_a_replica_that_nobody_led_yet_has_none(tmp_path: Path) -> None:
-    """Its file is there, and empty of entries; or it is not there yet."""
+    """Its file is there, and empty of entries or altogether; or it is not there yet."""
     replica(tmp_path, "orders-0", "0\n0\n")
-    (tmp_path / "orders-1").mkdir()
+    replica(tmp_path, "orders-1", "")
+    (tmp_path / "orders-2").mkdir()
     assert list(leader_epochs_in(tmp_path, 2, "orders")) == []
 
 
-@pytest.mark.parametrize("text", ["", "0\n", "0\n2\n0 0\n", "1\n1\n0 0\n", "0\n1\n0\n", "0\n1\nzero 0\n"])
+@pytest.mark.parametrize("text", ["0\n", "0\n2\n0 0\n", "1\n1\n0 0\n", "0\n1\n0\n", "0\n1\nzero 0\n"])
 def test_what_is_cut_short_or_unknown_is_refused_by_name(text: str) -> None:
     """It must not be taken for a log with fewer epochs."""
     with pytest.raises(HarnessError, match="leader-epoch-checkpoint"):
