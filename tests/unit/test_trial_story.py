@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from standins.bench import MemoryBench
 from standins.cluster import MemoryCluster
 from standins.records import a_spec
 
+from experiments.clock import now_ns
 from experiments.errors import TrialFailed
+from experiments.journal import Event
 from experiments.ledger.record import Status, TrialRecord, read_record
+from experiments.ledger.schema import Source
 from experiments.plan import FaultRequest, TrialSpec
 from experiments.sweep_folder import SweepFolder
 from experiments.trial import run_trial
+from infra.broker_log import BrokerLine
 from infra.home import Home
 
 
@@ -69,6 +74,27 @@ def test_a_control_has_no_fault_marks(sweep: SweepFolder, monkeypatch: pytest.Mo
     """With the fault `none` there is nothing between before and after."""
     phases = run(sweep, MemoryBench(), monkeypatch).phases
     assert (phases.fault_begin_ns, phases.fault_end_ns) == (None, None)
+
+
+def test_the_evidence_holds_what_was_asked_for_and_when_it_bit(sweep: SweepFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The parameters as they were given, and the moment at which the process was first seen gone."""
+    record = run(sweep, MemoryBench(), monkeypatch, fault=crash())
+    assert record.fault.parameters == crash().parameters
+    assert record.phases.fault_begin_ns is not None
+    assert record.phases.fault_bit_ns is not None
+    assert record.phases.fault_begin_ns <= record.phases.fault_bit_ns
+
+
+def test_what_brokers_and_clients_wrote_is_kept_with_its_source(sweep: SweepFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beside what the trial and its watcher noted, in one table."""
+    fenced = BrokerLine(now_ns(), 1, "fenced", "Fencing broker 2", node=2)
+    bench = MemoryBench(events=(Event(now_ns(), "disconnected", Source.CLIENT, node=2, detail="producer 0: Disconnected"),))
+    monkeypatch.setattr("experiments.trial.Bench", bench)
+    record = run_trial(sweep, a_spec(), MemoryCluster(lines=(fenced,)), Home(sweep.root))
+    events = pq.read_table(sweep.trial(record.trial_id) / "events.parquet").select(["source", "kind", "node"]).to_pylist()
+    assert {"source": "broker", "kind": "fenced", "node": 2} in events
+    assert {"source": "client", "kind": "disconnected", "node": 2} in events
+    assert {event["source"] for event in events} == {"trial", "watcher", "broker", "client"}
 
 
 @pytest.mark.parametrize("step", ["begin", "flowing", "sent", "settled", "read", "tables"])
