@@ -1,8 +1,7 @@
 """Generated histories by the thousand, measured by Spark and by plain loops over every record: the same comes out, to the last figure."""
 
 import os
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
 from typing import Any
@@ -11,11 +10,12 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 from standins import tally
+from standins.corners import CORNERS
 from standins.generated import histories, shrunk
 from standins.histories import History, played
-from standins.plain_results import PlainTrial, plain
+from standins.in_plain_words import in_plain_words
+from standins.plain_results import plain
 
-from experiments.ledger.measured import QUANTILES
 from spark_jobs.frames import in_memory
 from spark_jobs.planted import PlantedTrial, together
 from spark_jobs.sweep import results_of
@@ -25,17 +25,16 @@ IN_A_JOB = 512
 SEED = int(os.environ.get("ACKBENCH_HISTORIES_SEED", "20"))
 
 Tables = dict[str, pa.Table]
-Row = Mapping[str, Any]
 
 
 @pytest.mark.parametrize("job", range(-(-IN_ALL // IN_A_JOB)))
 def test_spark_finds_what_a_loop_over_every_record_finds(spark: SparkSession, job: int) -> None:
     """In hundreds of trials at once; a history that fails is made as short as it can be, and printed."""
-    generated = histories(min(IN_A_JOB, IN_ALL - job * IN_A_JOB), SEED + job)
+    generated = [*(CORNERS if job == 0 else ()), *histories(min(IN_A_JOB, IN_ALL - job * IN_A_JOB), SEED + job)]
     wrong = [history for history, bad in zip(generated, _differ(spark, generated), strict=True) if bad]
     if wrong:
         pytest.fail(_told(spark, shrunk(min(wrong, key=len), lambda smaller: _differ(spark, smaller)), len(wrong)))
-    tally.count("generated histories that Spark and plain Python agree on", len(generated))
+    tally.count("histories on which Spark and plain Python agree", len(generated))
 
 
 def test_the_order_of_rows_and_trials_changes_nothing(spark: SparkSession) -> None:
@@ -49,15 +48,15 @@ def test_the_order_of_rows_and_trials_changes_nothing(spark: SparkSession) -> No
 def test_trials_measured_together_are_as_by_themselves(spark: SparkSession) -> None:
     """What a sweep finds of a trial does not hang on the sweep: one by itself, and the others without it."""
     trials = _planted(histories(48, SEED))
-    apart = [_of(_measured(spark, of)) for of in (trials[:1], trials[1:])]
-    assert _of(_measured(spark, trials)) == {trial_id: found for part in apart for trial_id, found in part.items()}
+    apart = [in_plain_words(_measured(spark, of)) for of in (trials[:1], trials[1:])]
+    assert in_plain_words(_measured(spark, trials)) == {trial_id: found for part in apart for trial_id, found in part.items()}
 
 
 def test_every_kind_of_trouble_is_among_the_histories() -> None:
     """Every fate, every phase, and unknown outcomes enough to tell loss only as an interval."""
     found = [plain(trial) for trial in _planted(histories(512, SEED))]
     fates = {fate for trial in found for fate in trial.fates}
-    assert (len(fates), {phase for trial in found for phase in trial.end_to_end_us}) == (9, {"all", "before", "during", "after"})
+    assert (len(fates), {phase for trial in found for _, phase in trial.latencies}) == (9, {"all", "before", "during", "after"})
 
 
 def _planted(of: Sequence[History]) -> list[PlantedTrial]:
@@ -71,39 +70,15 @@ def _measured(spark: SparkSession, trials: Sequence[PlantedTrial]) -> Tables:
 def _differ(spark: SparkSession, of: Sequence[History]) -> list[bool]:
     """Return of which histories Spark and the plain loops tell different things."""
     trials = _planted(of)
-    found = _of(_measured(spark, trials))
+    found = in_plain_words(_measured(spark, trials))
     return [found[trial.trial_id] != plain(trial) for trial in trials]
 
 
 def _told(spark: SparkSession, history: History, wrong: int) -> str:
     (trial,) = _planted([history])
-    found = _of(_measured(spark, [trial]))[trial.trial_id]
+    found = in_plain_words(_measured(spark, [trial]))[trial.trial_id]
     operations = "\n".join(f"    {operation}," for operation in history)
     return f"{wrong} of the histories differ; the shortest is\n[\n{operations}\n]\nSpark:  {found}\nplain:  {plain(trial)}"
-
-
-def _of(found: Tables) -> dict[str, PlainTrial]:
-    """Return each trial's results in the words of the plain loops."""
-    rows = {name: _by_trial(table) for name, table in found.items() if name != "cells"}
-    return {trial_id: _one(trial_id, rows) for trial_id in rows["trials"]}
-
-
-def _by_trial(table: pa.Table) -> Mapping[str, list[Row]]:
-    rows: defaultdict[str, list[Row]] = defaultdict(list)
-    for row in table.to_pylist():
-        rows[row["trial_id"]].append(row)
-    return rows
-
-
-def _one(trial_id: str, rows: Mapping[str, Mapping[str, list[Row]]]) -> PlainTrial:
-    of = {name: by_trial[trial_id] for name, by_trial in rows.items()}
-    latency = {(row["measure"], row["phase"]): [row[f"{name}_us"] for name in QUANTILES] for row in of["latency"]}
-    return PlainTrial(
-        fates={row["fate"]: (row["records"], row["copies"]) for row in of["fates"] if row["records"]},
-        ack_us={phase: values for (measure, phase), values in latency.items() if measure == "ack"},
-        end_to_end_us={phase: values for (measure, phase), values in latency.items() if measure == "end_to_end"},
-        gaps={row["partition"]: (row["gap_ns"], row["began_ns"]) for row in of["gaps"]},
-    )
 
 
 def _shuffled(trial: PlantedTrial, random: Random) -> PlantedTrial:

@@ -2,77 +2,211 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 from math import ceil
 
 from spark_jobs.planted import PlantedTrial
 
-Id = tuple[int, int]
+Id = tuple[int | None, int | None]
+Count = int | float | None
 MS = 1_000_000
+COUNTS = (
+    "status",
+    "attempted_records",
+    "acked_records",
+    "rejected_records",
+    "unknown_records",
+    "lost_low_records",
+    "lost_high_records",
+    "duplicate_copies",
+    "duplicated_records",
+    "log_records",
+    "phantom_copies",
+    "corrupt_copies",
+    "reordered_records",
+    "missed_records",
+    "redelivered_reads",
+    "unavailable_ns",
+    "attempted_per_s",
+    "acked_per_s",
+)
+"""The columns of the table of trials that are compared."""
 
 
 @dataclass(frozen=True)
 class PlainTrial:
     """One trial's truth."""
 
-    fates: dict[str, tuple[int, int]]
-    """Records and copies; fates without any are left out."""
-    ack_us: dict[str, list[int]]
-    """By phase: p50, p90, p99, p99.9 and max."""
-    end_to_end_us: dict[str, list[int]]
-    gaps: dict[int, tuple[int, int]]
-    """By partition: length and begin, nanoseconds."""
+    fates: dict[str, tuple[str | None, int, int, int]]
+    """Outcome, records, those of them with several copies, copies; fates without any are left out."""
+    counts: dict[str, Count | str]
+    latencies: dict[tuple[str, str], tuple[int, ...]]
+    """By measure and phase: records, negative ones, p50, p90, p99, p99.9 and max in microseconds."""
+    histogram: dict[tuple[str, str, int, int], int]
+    """By measure, phase and a slot's bounds in microseconds: records."""
+    timeline: dict[int, tuple[int, int, int]]
+    """By tenth of a second: sent, acknowledged, read."""
+    gaps: dict[tuple[int, str], tuple[int, int, int, bool]]
+    """By partition and side: answers, length and begin in nanoseconds, and whether an answer ended it."""
 
 
 def plain(trial: PlantedTrial) -> PlainTrial:
     """Measure a trial by looking at every record."""
-    return PlainTrial(_fates(trial), _latencies(trial, _acks(trial)), _latencies(trial, _first_reads(trial)), _gaps(trial))
+    latencies = {**_by_phase(trial, "ack", _acks(trial)), **_by_phase(trial, "end_to_end", _first_reads(trial))}
+    return PlainTrial(
+        fates=dict(_of_fate(rows) for rows in _with_fates(trial).items()),
+        counts=_counts(trial),
+        latencies={part: _figures(sorted(values)) for part, values in latencies.items()},
+        histogram=dict(Counter((*part, *_slot(us)) for part, values in latencies.items() for us in values)),
+        timeline=_timeline(trial),
+        gaps=_gaps(trial),
+    )
 
 
-def _fates(trial: PlantedTrial) -> dict[str, tuple[int, int]]:
+def fate_of_every_record(trial: PlantedTrial) -> list[tuple[Id, str, int]]:
+    """The naive checker: every attempt's id, its fate, and its copies; then what nobody attempted."""
     copies = Counter((row.producer, row.seq) for row in trial.log if row.intact)
-    records: Counter[str] = Counter()
-    in_log: Counter[str] = Counter()
+    fates: list[tuple[Id, str, int]] = []
     for attempt in trial.attempts:
         there = copies.pop((attempt.producer, attempt.seq), 0)
-        fate = _fate(attempt.outcome, there)
-        records[fate] += 1
-        in_log[fate] += there
-    records["PHANTOM"] = in_log["PHANTOM"] = sum(copies.values())
-    records["CORRUPT"] = in_log["CORRUPT"] = sum(not row.intact for row in trial.log)
-    return {fate: (count, in_log[fate]) for fate, count in records.items() if count}
+        acked = "LOST" if there == 0 else "DELIVERED_ONCE" if there == 1 else "DUPLICATED"
+        other = f"{attempt.outcome.upper()}_PRESENT" if there else {"rejected": "REJECTED", "unknown": "UNKNOWN_ABSENT"}.get(attempt.outcome, "")
+        fates.append(((attempt.producer, attempt.seq), acked if attempt.outcome == "acked" else other, there))
+    fates += [(stranger, "PHANTOM", 1) for stranger in copies.elements()]
+    return fates + [((row.producer, row.seq), "CORRUPT", 1) for row in trial.log if not row.intact]
 
 
-def _fate(outcome: str, copies: int) -> str:
-    if outcome == "acked":
-        return "LOST" if copies == 0 else "DELIVERED_ONCE" if copies == 1 else "DUPLICATED"
-    if outcome == "rejected":
-        return "REJECTED_PRESENT" if copies else "REJECTED"
-    return "UNKNOWN_PRESENT" if copies else "UNKNOWN_ABSENT"
+OUTCOME_OF = {
+    "DELIVERED_ONCE": "acked",
+    "DUPLICATED": "acked",
+    "LOST": "acked",
+    "REJECTED": "rejected",
+    "REJECTED_PRESENT": "rejected",
+    "UNKNOWN_PRESENT": "unknown",
+    "UNKNOWN_ABSENT": "unknown",
+}
+
+
+def _with_fates(trial: PlantedTrial) -> dict[str, list[int]]:
+    """Return each fate's records as their numbers of copies."""
+    by_fate: dict[str, list[int]] = {}
+    for _, fate, copies in fate_of_every_record(trial):
+        by_fate.setdefault(fate, []).append(copies)
+    return by_fate
+
+
+def _of_fate(named: tuple[str, list[int]]) -> tuple[str, tuple[str | None, int, int, int]]:
+    fate, copies = named
+    return fate, (OUTCOME_OF.get(fate), len(copies), sum(number > 1 for number in copies), sum(copies))
+
+
+def _counts(trial: PlantedTrial) -> dict[str, Count | str]:
+    by_fate = _with_fates(trial)
+    outcomes = Counter(row.outcome for row in trial.attempts)
+    of_attempts = [copies for fate, numbers in by_fate.items() if fate in OUTCOME_OF for copies in numbers]
+    lost, perhaps = len(by_fate.get("LOST", [])), len(by_fate.get("UNKNOWN_ABSENT", []))
+    return {
+        "status": trial.status.value,
+        "attempted_records": len(trial.attempts),
+        **{f"{outcome}_records": outcomes[outcome] for outcome in ("acked", "rejected", "unknown")},
+        "lost_low_records": lost,
+        "lost_high_records": lost + perhaps,
+        "duplicate_copies": sum(max(copies - 1, 0) for copies in of_attempts),
+        "duplicated_records": sum(copies > 1 for copies in of_attempts),
+        "log_records": len(trial.log),
+        "phantom_copies": len(by_fate.get("PHANTOM", [])),
+        "corrupt_copies": len(by_fate.get("CORRUPT", [])),
+        "reordered_records": len(reordered(trial)),
+        "missed_records": len(missed(trial)) if endings(trial) and all(at_end for _, at_end in endings(trial)) else None,
+        "redelivered_reads": redelivered_reads(trial) if trial.reads else None,
+        "unavailable_ns": _unavailable_ns(trial),
+        **_rates(trial),
+    }
+
+
+def reordered(trial: PlantedTrial) -> set[Id]:
+    """Return the records whose first copy in a partition lies behind one with a higher seq of the same producer."""
+    found: set[Id] = set()
+    copies: set[tuple[int, int | None, int]] = set()
+    highest: dict[tuple[int, int | None], int] = {}
+    for row in sorted(trial.log, key=lambda row: row.offset):
+        stream = (row.partition, row.producer)
+        if row.intact and row.seq is not None:
+            if row.seq < highest.get(stream, 0) and (*stream, row.seq) not in copies:
+                found.add((row.producer, row.seq))
+            copies.add((*stream, row.seq))
+            highest[stream] = max(row.seq, highest.get(stream, 0))
+    return found
+
+
+def missed(trial: PlantedTrial) -> set[Id]:
+    """Return the ids that are in the log and that nobody received."""
+    there: set[Id] = {(row.producer, row.seq) for row in trial.log if row.intact and row.producer is not None}
+    return there - {(row.producer, row.seq) for row in trial.reads}
+
+
+def redelivered_reads(trial: PlantedTrial) -> int:
+    """Return how many reads brought a consumer what it had from the same place before."""
+    return len(trial.reads) - len({(row.consumer, row.partition, row.offset, row.producer, row.seq) for row in trial.reads})
+
+
+def endings(trial: PlantedTrial) -> list[tuple[int, bool]]:
+    """Return when each reader along ended, and whether it had come to the end of the log."""
+    return [(event.at_ns, json.loads(event.detail)["at_end"]) for event in trial.events if event.kind == "reader"]
+
+
+def _rates(trial: PlantedTrial) -> dict[str, Count]:
+    """Rates in the window of the load; a trial without attempts, or without a window, has none."""
+    window_s = (trial.phases.load_end_ns - trial.phases.load_begin_ns) / 1e9
+    in_time = sum(row.outcome == "acked" and row.settled_ns is not None and row.settled_ns <= trial.phases.load_end_ns for row in trial.attempts)
+    there = bool(trial.attempts) and window_s > 0
+    return {"attempted_per_s": len(trial.attempts) / window_s if there else None, "acked_per_s": in_time / window_s if there else None}
+
+
+def _unavailable_ns(trial: PlantedTrial) -> int | None:
+    if trial.attempts and all(row.outcome != "acked" for row in trial.attempts):
+        return trial.phases.settled_ns - trial.phases.load_begin_ns
+    return max((length for (_, side), (_, length, _, _) in _gaps(trial).items() if side == "producer"), default=None)
 
 
 def _acks(trial: PlantedTrial) -> list[tuple[int, int]]:
     return [(row.intended_ns, row.settled_ns) for row in trial.attempts if row.outcome == "acked" and row.settled_ns is not None]
 
 
-def _first_reads(trial: PlantedTrial) -> list[tuple[int, int]]:
+def _first_reads(trial: PlantedTrial) -> Iterable[tuple[int, int]]:
     first: dict[Id, tuple[int, int]] = {}
-    for row in trial.reads:
-        if row.producer is not None and row.seq is not None and row.intended_ns is not None:
-            seen = first.get((row.producer, row.seq))
-            if seen is None or row.received_ns < seen[1]:
-                first[row.producer, row.seq] = (row.intended_ns, row.received_ns)
-    return list(first.values())
+    for row in sorted(trial.reads, key=lambda row: row.received_ns):
+        if row.producer is not None and row.intended_ns is not None:
+            first.setdefault((row.producer, row.seq), (row.intended_ns, row.received_ns))
+    return first.values()
 
 
-def _latencies(trial: PlantedTrial, spans: list[tuple[int, int]]) -> dict[str, list[int]]:
-    by_phase: dict[str, list[int]] = {}
+def _by_phase(trial: PlantedTrial, measure: str, spans: Iterable[tuple[int, int]]) -> dict[tuple[str, str], list[int]]:
+    by_phase: dict[tuple[str, str], list[int]] = {}
     for intended_ns, end_ns in spans:
         for phase in {"all", _phase(trial, intended_ns)} - {""}:
-            by_phase.setdefault(phase, []).append((end_ns - intended_ns) // 1000)
-    return {phase: [_nearest_rank(sorted(values), q) for q in (500, 900, 990, 999, 1000)] for phase, values in by_phase.items()}
+            by_phase.setdefault((measure, phase), []).append((end_ns - intended_ns) // 1000)
+    return by_phase
+
+
+def _slot(us: int) -> tuple[int, int]:
+    """Return a slot's bounds: a power of two wide, such that 128 or more of them make the value; below zero the mirror image."""
+    if us < 0:
+        low, high = _slot(-us - 1)
+        return -high, -low
+    width = 1
+    while us // width >= 256:
+        width *= 2
+    return us // width * width, us // width * width + width
+
+
+def _figures(ordered: list[int]) -> tuple[int, ...]:
+    ranks = (ceil(len(ordered) * thousandths / 1000) for thousandths in (500, 900, 990, 999, 1000))
+    return len(ordered), sum(value < 0 for value in ordered), *(ordered[rank - 1] for rank in ranks)
 
 
 def _phase(trial: PlantedTrial, intended_ns: int) -> str:
@@ -82,18 +216,36 @@ def _phase(trial: PlantedTrial, intended_ns: int) -> str:
     return "before" if intended_ns < begin else "after" if end is not None and intended_ns >= end else "during"
 
 
-def _nearest_rank(ordered: list[int], thousandths: int) -> int:
-    return ordered[ceil(len(ordered) * thousandths / 1000) - 1]
+def _timeline(trial: PlantedTrial) -> dict[int, tuple[int, int, int]]:
+    happened: list[tuple[int, tuple[int, int, int]]] = [(row.sent_ns, (1, 0, 0)) for row in trial.attempts if row.sent_ns is not None]
+    happened += [(settled_ns, (0, 1, 0)) for _, settled_ns in _acks(trial)] + [(row.received_ns, (0, 0, 1)) for row in trial.reads]
+    slots: dict[int, tuple[int, int, int]] = {}
+    for at_ns, one in happened:
+        slot = (at_ns - trial.phases.load_begin_ns) // (100 * MS)
+        sent, acked, read = slots.get(slot, (0, 0, 0))
+        slots[slot] = (sent + one[0], acked + one[1], read + one[2])
+    return slots
 
 
-def _gaps(trial: PlantedTrial) -> dict[int, tuple[int, int]]:
+def _gaps(trial: PlantedTrial) -> dict[tuple[int, str], tuple[int, int, int, bool]]:
+    gave_up_ns = max((at_ns for at_ns, _ in endings(trial)), default=0) if not all(at_end for _, at_end in endings(trial)) else 0
     found = {}
     for partition in {row.partition for row in trial.attempts if row.partition is not None}:
         rows = [row for row in trial.attempts if row.partition == partition]
-        acks = sorted(row.settled_ns for row in rows if row.outcome == "acked" and row.settled_ns is not None)
-        due_until = max(trial.phases.settled_ns if row.settled_ns is None else row.settled_ns for row in rows)
-        between = [(before, after) for before, after in pairwise(acks) if before // MS != after // MS]
-        edges = [(trial.phases.load_begin_ns, acks[0]), (acks[-1], due_until)] if acks else [(trial.phases.load_begin_ns, due_until)]
-        longest, begin = max((after - before, -before) for before, after in [*edges, *between])
-        found[partition] = (longest, -begin)
+        due = [trial.phases.settled_ns if row.settled_ns is None else row.settled_ns for row in rows]
+        acked = [row.settled_ns for row in rows if row.outcome == "acked" and row.settled_ns is not None]
+        found[partition, "producer"] = _longest(trial, acked, max(due))
+    for partition in {row.partition for row in trial.reads}:
+        received = [row.received_ns for row in trial.reads if row.partition == partition]
+        found[partition, "consumer"] = _longest(trial, received, max(*received, gave_up_ns, 0))
     return found
+
+
+def _longest(trial: PlantedTrial, answers: list[int], due_until: int) -> tuple[int, int, int, bool]:
+    """Return the longest time without an answer; answers of one millisecond are one."""
+    at = sorted(answers)
+    between = [(before, after, True) for before, after in pairwise(at) if before // MS != after // MS]
+    begin = trial.phases.load_begin_ns
+    edges = [(begin, at[0], True), (at[-1], due_until, False)] if at else [(begin, due_until, False)]
+    length, minus_began, answered = max((after - before, -before, answered) for before, after, answered in [*edges, *between])
+    return len(at), length, -minus_began, answered
