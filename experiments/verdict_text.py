@@ -61,7 +61,7 @@ def lines(results: SweepResults) -> Iterator[Line]:
     """Yield what a reader must know besides the table: violations first, then what is not known, the controls, the generators, the power."""
     yield from (Line(_violation(cell, judgement), violated=True) for cell, judgement in _with(results.cells, Verdict.VIOLATED))
     yield from _unknown(results.cells)
-    yield from (Line(f"controls: {sentence}", violated=_faulty(results)) for sentence in results.harness.sentences)
+    yield from (Line(sentence, violated=_faulty(results)) for sentence in results.harness.sentences)
     yield from _late(results)
     yield from _power(results.cells)
 

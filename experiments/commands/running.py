@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -101,8 +102,11 @@ def _until(home: Home, sweep: SweepFolder, limits: Limits) -> Ended:
     """Run the sweep, and again with more repeats, until its intervals are narrow enough; one that did not end well is not gone on with."""
     repeating = Repeating(home, sweep, limits, lambda text: click.echo(text, err=True))
     ended = _followed(home, sweep)
-    while not (ended.interrupted or ended.code or sweep.pending()) and repeating.go_on():
-        ended = _followed(home, sweep)
+    try:
+        while not (ended.interrupted or ended.code or sweep.pending()) and repeating.go_on():
+            ended = _followed(home, sweep)
+    except KeyboardInterrupt:  # between two runs, while nothing runs
+        ended = Ended(code=0, interrupted=128 + signal.SIGINT, killed=False)
     if ended.interrupted or ended.code or sweep.pending():
         repeating.end("interrupted" if ended.interrupted else "the harness could not carry a run to its end")
     return ended

@@ -233,7 +233,7 @@ def test_added_controls_are_no_rows_of_the_table_and_their_axes_no_columns() -> 
 
     assert "leader-crash-behind" not in text
     assert "linger" not in text
-    assert [line.text for line in lines(a_result(rows, harness=HarnessCheck(sentences=("it was clean",))))] == ["controls: it was clean"]
+    assert [line.text for line in lines(a_result(rows, harness=HarnessCheck(sentences=("it was clean",))))] == ["it was clean"]
 
 
 def test_controls_that_are_not_clean_are_as_loud_as_a_violation() -> None:
