@@ -53,6 +53,7 @@ def _values(evidence: Evidence) -> dict[str, Any]:
         "figures": figure_table(cells),
         "charts": draw(evidence),
         "trials": trials_by_cell(evidence),
+        "measured": any(trial.attempted is not None for trial in results.trials),
         "silent": tuple(_silent(evidence)),
         "refusals": refusals(results.cells),
         "cell_names": names_of(run),

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from experiments.ledger.record import Status
-from experiments.report.charts import by_fault
+from experiments.report.charts import by_fault, sealed
 from experiments.report.evidence import Evidence, cell_key
-from experiments.report.reasons import reasons_of
+from experiments.report.reasons import causes_of, reasons_of
 from experiments.report.timelines import timeline_chart
 from experiments.report.wording import NOT_KNOWN, ROLES, bounds, cell_name, count, counted, differing, milliseconds
 from experiments.result_models import CellResult, TrialResult
@@ -39,6 +39,8 @@ class CellTrials:
     name: str
     role: str
     summary: str
+    causes: tuple[str, ...]
+    """What the anomalies of all its judged trials are put down to."""
     trials: tuple[Trial, ...]
 
 
@@ -53,7 +55,8 @@ def _cell(evidence: Evidence, cell: CellResult, name: str) -> CellTrials:
     known = {trial.trial_id: trial for trial in evidence.results.trials}
     planned = [spec.trial_id for spec in evidence.plan.trials if cell_key(spec.cell) == cell_key(cell.cell)]
     trials = tuple(_trial(evidence, trial_id, known.get(trial_id)) for trial_id in sorted(planned))
-    return CellTrials(name, ROLES[cell.role], _summary(cell), trials)
+    judged = [row for trial in sealed(evidence, cell) for row in evidence.attribution.get(trial.trial_id, ())]
+    return CellTrials(name, ROLES[cell.role], _summary(cell), tuple(causes_of(judged)), trials)
 
 
 def _summary(cell: CellResult) -> str:

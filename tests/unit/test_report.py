@@ -20,6 +20,7 @@ from experiments.report.evidence import Evidence
 from experiments.report.outages import Outage, outages_of
 from experiments.report.page import render
 from experiments.report.percentiles import curve
+from experiments.report.reasons import causes_of
 from experiments.sweep_folder import SweepFolder
 from experiments.verdicts import HarnessCheck
 from infra.home import Home
@@ -145,6 +146,13 @@ def test_void_and_late_trials_are_shown_with_their_reasons(read: Reader) -> None
 def test_lost_records_are_put_down_to_their_cause(read: Reader) -> None:
     """In sentences, in the trial that lost them."""
     assert "node 1 cut its log to offset 88,120" in read.said
+
+
+def test_causes_are_counted_by_cell_and_what_has_none_is_said(read: Reader) -> None:
+    """All of the losing cell's records are explained; a cause that is not known is one of the counts."""
+    assert "7,819 lost records: 7,819 cut from the log of the leader that had acknowledged them." in read.said
+    rows = [{"kind": "LOST", "cause": "UNATTRIBUTED", "records": 3}, {"kind": "LOST", "cause": "TRUNCATED", "records": 1200}]
+    assert list(causes_of(rows)) == ["1,203 lost records: 1,200 cut from the log of the leader that had acknowledged them and 3 of a cause that is not known."]
 
 
 def test_names_are_no_markup() -> None:
