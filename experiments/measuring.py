@@ -62,11 +62,15 @@ def _run(module: str, arguments: Sequence[str], home: Home, log_name: str, cache
     log = home.logs / f"{log_name}.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     began = log.stat().st_size if log.exists() else 0
-    with tempfile.TemporaryDirectory(prefix=f"{_WORK}{os.getpid()}-", dir=_swept(home.cache)) as work, log.open("ab") as chatter:
+    with tempfile.TemporaryDirectory(prefix=f"{_WORK}{os.getpid()}-", dir=_swept(home.cache), ignore_cleanup_errors=True) as work, log.open("ab") as chatter:
         options = [f"--java-options={option_text([*JAVA_OPTIONS, *cache_options])}", f"--log={log}"]
         command = [sys.executable, "-m", module, *arguments, *options]
         job = spawn_dying_with_parent(command, env=_environment(home, Path(work)), cwd=CLONE, stdin=subprocess.DEVNULL, stdout=chatter, stderr=chatter)
-        code = job.wait()
+        try:
+            code = job.wait()
+        finally:
+            job.kill()  # no effect on one that has ended; whoever is interrupted leaves none behind
+            job.wait()
     if code:
         raise _failure(code, log, log.read_bytes()[began:].decode(errors="replace").splitlines())
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -69,11 +70,16 @@ def _fit_trial(sweep: SweepFolder) -> tuple[LedgerCopy, Calm]:
             continue
         ledger = LedgerCopy.read(folder)
         of = calm(ledger)
-        if len(of.log) >= ENOUGH_CALM_RECORDS:
+        if len(of.log) >= ENOUGH_CALM_RECORDS and _read_to_the_end(ledger):
             return ledger, of
-    raise InputError(
-        f"sweep {sweep.sweep_id} has no sealed trial with reads and {ENOUGH_CALM_RECORDS} records without trouble: name another, or `ackbench run quick` first"
-    )
+    wanted = f"that was read to its end and has {ENOUGH_CALM_RECORDS} records without trouble"
+    raise InputError(f"sweep {sweep.sweep_id} has no sealed trial {wanted}: name another, or `ackbench run quick` first")
+
+
+def _read_to_the_end(ledger: LedgerCopy) -> bool:
+    """Whether the reader along says that it came to the end: else what it missed is not known, planted or not."""
+    endings = [json.loads(event["detail"]) for event in ledger.tables["events"].to_pylist() if event["kind"] == "reader"]
+    return bool(endings) and all(ending["at_end"] for ending in endings)
 
 
 def _records(sweep: SweepFolder) -> Sequence[TrialRecord]:

@@ -22,6 +22,7 @@ from experiments.sweep_folder import SweepFolder
 from infra.home import Home
 
 UNTOUCHED: Final = "untouched"
+MANY: Final = 5
 SWEEP: Final = "selftest"
 """The name of the sweep of copies, and of its log."""
 
@@ -93,18 +94,28 @@ def _rows(sweep: SweepFolder, name: str) -> list[dict[str, Any]]:
 
 
 def _compared(plant: Plant, untouched: Mapping[str, int | None], planted: Mapping[str, int | None]) -> Found:
-    differ = {name: _difference(untouched.get(name), planted.get(name)) for name in plant.compared}
-    found = {name: difference for name, difference in differ.items() if difference}
+    differ = {str(name): _difference(untouched.get(name), planted.get(name)) for name in plant.compared}
+    found = {name: difference for name, difference in differ.items() if difference != 0}
     return Found(plant.what, _told(plant.expected), _told(found), ok=found == {str(name): value for name, value in plant.expected.items()})
 
 
 def _difference(before: int | None, after: int | None) -> int | None:
-    """Return by how much a figure changed; where one of the two is not known, that is not known either."""
-    return None if before is None or after is None else after - before
+    """Return by how much a figure changed; `None`: one of the two is not known."""
+    if before is None or after is None:
+        return 0 if before is after else None
+    return after - before
 
 
 def _told(figures: Figures | Mapping[str, int | None]) -> str:
-    return ", ".join(f"{name} {value:+,}" for name, value in figures.items() if value is not None) or "nothing"
+    """Return by how much which figures differ; where many do by the same, the first and the last of them stand for all."""
+    names, values = list(figures), set(figures.values())
+    if len(names) >= MANY and len(values) == 1:
+        return f"{names[0]} to {names[-1]} {_change(values.pop())} each"
+    return ", ".join(f"{name} {_change(value)}" for name, value in figures.items()) or "nothing"
+
+
+def _change(value: int | None) -> str:
+    return "not known" if value is None else f"{value:+,}"
 
 
 def _refused(breakage: Breakage, ledger: LedgerCopy, folder: Path, home: Home) -> Found:
@@ -113,7 +124,8 @@ def _refused(breakage: Breakage, ledger: LedgerCopy, folder: Path, home: Home) -
     breakage.harm(ledger.write(sweep.root, TRIAL))
     said = _said(lambda: measure(sweep, home))
     refused = said.startswith(f"trial {TRIAL}: ") and breakage.told in said and "\n" not in said and not sweep.results.exists()
-    return Found(breakage.what, f"refused: {breakage.told}", "refused" if refused else said or "measured", ok=refused)
+    expected = f"refused: {breakage.told}"
+    return Found(breakage.what, expected, expected if refused else said or "measured", ok=refused)
 
 
 def _said(attempt: Callable[[], None]) -> str:

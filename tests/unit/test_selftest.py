@@ -18,6 +18,7 @@ from experiments.ledger.record import Status
 from experiments.selftest.broken import BREAKAGES, Breakage
 from experiments.selftest.broken import TRIAL as BROKEN
 from experiments.selftest.calm import calm
+from experiments.selftest.checking import _compared
 from experiments.selftest.copies import LedgerCopy
 from experiments.selftest.plants import PLANTS, RECORDS, Plant, Scene
 from experiments.sweep_folder import SweepFolder
@@ -107,6 +108,7 @@ def test_without_a_sweep_it_says_what_to_run_first(home: Home) -> None:
     [
         pytest.param(a_real_looking_trial(40), id="too few records"),
         pytest.param(replace(a_real_looking_trial(), reads=()), id="nobody read"),
+        pytest.param(replace(a_real_looking_trial(), events=()), id="nobody says that it was read to its end"),
         pytest.param(replace(a_real_looking_trial(), status=Status.VOID), id="void"),
     ],
 )
@@ -114,7 +116,7 @@ def test_a_sweep_without_a_fit_trial_is_told(trial: PlantedTrial, home: Home) ->
     """One line, exit code 2, and nothing is left behind."""
     a_sweep_of(home, trial)
     result = ackbench("selftest")
-    assert (result.exit_code, result.stderr.count("\n"), "has no sealed trial with reads" in result.stderr) == (2, 1, True), result.stderr
+    assert (result.exit_code, result.stderr.count("\n"), "has no sealed trial that was read" in result.stderr) == (2, 1, True), result.stderr
     assert not home.cache.exists()
 
 
@@ -132,6 +134,12 @@ def test_whatever_ends_it_the_copies_are_removed(error: type[BaseException], hom
     result = ackbench("selftest")
     assert (result.exit_code, seen) == (130 if error is KeyboardInterrupt else 2, [len(PLANTS) + 1])
     assert (list(home.cache.iterdir()), {path: path.stat().st_mtime_ns for path in sweep.root.rglob("*")}) == ([], before)
+
+
+def test_what_is_no_longer_known_is_found_too() -> None:
+    """A figure that was there, and is null where something else was planted, is no agreement."""
+    found = _compared(PLANTS[0], {"LOST": 2, "DELIVERED_ONCE": 9, "missed_records": 0}, {"LOST": 9, "DELIVERED_ONCE": 2, "missed_records": None})
+    assert (found.ok, found.found) == (False, "DELIVERED_ONCE -7, LOST +7, missed_records not known")
 
 
 def test_a_measuring_job_that_is_blind_fails_the_selftest(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
