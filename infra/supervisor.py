@@ -21,7 +21,7 @@ from infra.errors import AckbenchError, HarnessError, SupervisorError
 from infra.formatted import copy_formatted
 from infra.handle import Handle, Holder, read_handle
 from infra.jvm import java_environment
-from infra.kraft import NodeAddress, properties_text, server_properties
+from infra.kraft import DATA, NodeAddress, properties_text, server_properties
 from infra.lease import Lease
 from infra.node import Node, node_folder
 from infra.ports import reserve_ports
@@ -72,7 +72,7 @@ class Supervisor:
         for node in self._nodes.values():
             if node.state != "stopped":
                 await node.kill()
-            shutil.rmtree(node.folder / "data", ignore_errors=True)
+            shutil.rmtree(node.folder / DATA, ignore_errors=True)
         (self._folder / SOCKET).unlink(missing_ok=True)
         self._handle = replace(self._handle, supervisor=None)
         self._write_handle()
@@ -160,7 +160,7 @@ class Supervisor:
     def _prepared(self, address: NodeAddress) -> Node:
         """Make a node's folder: its settings and its formatted data."""
         handle, folder = self._handle, node_folder(self._folder, address.node_id)
-        copy_formatted(Path(handle.launch.formatted), folder / "data", address.node_id, handle.cluster_id)
+        copy_formatted(Path(handle.launch.formatted), folder / DATA, address.node_id, handle.cluster_id)
         properties = server_properties(address, self._addresses(), handle.spec.broker)
         (folder / "server.properties").write_text(properties_text(properties))
         return Node(address, self._folder, handle.launch.command, java_environment())
