@@ -17,6 +17,8 @@ from experiments.report.wording import (
     differing,
     estimate_words,
     fault_name,
+    listed,
+    plural,
     share_words,
     verdict_class,
     verdict_sign,
@@ -119,10 +121,14 @@ def _verdict(promise: Promise, judgement: Judgement | None, source: str) -> Verd
 
 
 def _records(judgement: Judgement) -> str:
-    """Return the first records that broke the promise, by producer and number."""
-    named = [f"{record.trial_id}: producer {record.producer} record {record.seq}" for record in judgement.records if record.seq is not None]
-    more = judgement.records_total - len(named)
-    return "; ".join([*named, *([f"and {more:,} more in results/anomalies.parquet"] if named and more > 0 else [])])
+    """Return the first records that broke the promise, by trial, producer and number."""
+    of: dict[tuple[str, int | None], list[str]] = {}
+    for record in judgement.records:
+        if record.seq is not None:
+            of.setdefault((record.trial_id, record.producer), []).append(f"{record.seq:,}")
+    named = [f"{trial_id}: producer {producer}, {plural(len(seqs), 'record')} {listed(seqs)}" for (trial_id, producer), seqs in of.items()]
+    more = judgement.records_total - sum(map(len, of.values()))
+    return "; ".join([*named, *([f"{more:,} more in results/anomalies.parquet"] if named and more > 0 else [])])
 
 
 def _figures(evidence: Evidence, cell: CellResult) -> Iterator[tuple[str, str]]:

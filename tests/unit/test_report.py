@@ -172,7 +172,7 @@ def test_the_answer_says_what_was_broken_first() -> None:
     said = Reader(render(measured([broken, QUIET]))).said
     assert "A promise was broken in 1 cell (no acked loss)" in said
     assert "In 4 of 5 trials, 7,819 records." in said
-    assert "000-000000: producer 0 record 7" in said
+    assert "000-000000: producer 0, record 7;" in said
 
 
 def test_a_page_whose_control_failed_says_so_before_the_answer() -> None:
