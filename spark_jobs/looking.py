@@ -13,6 +13,7 @@ from pyspark.sql import functions as sf
 from spark_jobs.blocks import crowded, read_again
 from spark_jobs.copies import copies
 from spark_jobs.fates import record_blocks
+from spark_jobs.finding import wanted
 from spark_jobs.frames import Frames
 from spark_jobs.latency import first_reads
 from spark_jobs.order import behind, reordered
@@ -39,31 +40,43 @@ class Looked:
     """The first read of each record; of `spark_jobs.latency.first_reads`."""
     redelivered: DataFrame
     """Of `spark_jobs.reading.redelivered`."""
+    wanted: DataFrame
+    """Which records something may be wrong with; of `spark_jobs.finding.wanted`."""
+    nameless: DataFrame
+    """trial_no of the trials whose log has rows without an id to rely on."""
 
 
 @contextmanager
-def first_look(frames: Frames) -> Iterator[Looked]:
-    """Look, and keep what was found in memory until the context ends."""
+def first_look(frames: Frames, marks: DataFrame) -> Iterator[Looked]:
+    """Look, and keep what was found in memory until the context ends.
+
+    Args:
+        frames: the ledgers' rows, with trial_no.
+        marks: of `spark_jobs.frames.marks`.
+    """
     kept = _Kept([])
     try:
-        yield _looked(frames, kept)
+        yield _looked(frames, marks, kept)
     finally:
         kept.free()
 
 
-def _looked(frames: Frames, kept: _Kept) -> Looked:
+def _looked(frames: Frames, marks: DataFrame, kept: _Kept) -> Looked:
     blocks = kept.always(record_blocks(frames.attempts, frames.log, frames.reads))
     crowds, again = kept.if_any(blocks.transform(crowded)), kept.if_any(blocks.transform(read_again))
     several = kept.if_any(copies(frames.log, crowds))
     repeated = kept.if_any(repeated_reads(frames.reads, again))
+    late = kept.if_any(behind(frames.log)).transform(reordered, several)
     return Looked(
         frames=frames,
         blocks=blocks,
         crowded=crowds,
         copies=several,
-        reordered=kept.if_any(behind(frames.log)).transform(reordered, several),
+        reordered=late,
         first_reads=first_reads(frames.reads, again, repeated),
         redelivered=repeated.transform(redelivered),
+        wanted=kept.if_any(blocks.transform(wanted, late, marks)),
+        nameless=kept.if_any(blocks.where("block IS NULL AND copies + corrupt > 0").select("trial_no")),
     )
 
 

@@ -1,4 +1,4 @@
-"""All of a sweep's results in one Spark session; what is collected is counted rows, never records."""
+"""All of a sweep's results in one Spark session; what is collected is counted rows, and of records those alone that something is wrong with."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from spark_jobs import availability, latency
 from spark_jobs.cells import cells
+from spark_jobs.explaining import explained
 from spark_jobs.fates import fates, further_copies, with_further_copies
 from spark_jobs.frames import Frames, endings, marks, named, numbered, stored
 from spark_jobs.ledgers import Ledger, Ledgers, UnfitLedger
@@ -54,11 +55,12 @@ def results_of(frames: Frames, ledgers: Sequence[Ledger]) -> dict[str, pa.Table]
     """
     ended = endings(frames.events)
     of_trials = marks(frames.attempts.sparkSession, ledgers, ended)
-    with first_look(numbered(frames, of_trials)) as looked:
+    with first_look(numbered(frames, of_trials), of_trials) as looked:
         found = _found(looked, of_trials)
-    table = trials(ledgers, ended, found)
+        table = trials(ledgers, ended, found)
+        why = explained(looked, of_trials, ledgers, table, found.gaps)
     shown = {name: getattr(found, name) for name in ("fates", "latency", "histogram", "timeline", "gaps")}
-    return {**shown, "trials": table, "cells": cells(table, found.latency)}
+    return {**shown, **why, "trials": table, "cells": cells(table, found.latency)}
 
 
 def _found(looked: Looked, of_trials: DataFrame) -> Found:

@@ -11,7 +11,23 @@ import pyarrow.parquet as pq
 
 from experiments.ledger.measured import RESULTS
 
-_ORDER: Final = ("trial_id", "cell", "measure", "phase", "outcome", "fate", "partition", "side", "slot", "from_us")
+_ORDER: Final = (
+    "trial_id",
+    "cell",
+    "measure",
+    "phase",
+    "outcome",
+    "fate",
+    "partition",
+    "side",
+    "slot",
+    "from_us",
+    "kind",
+    "producer",
+    "seq",
+    "offset",
+    "at_ns",
+)
 
 
 def write_results(files: pafs.FileSystem, sweep: str, tables: Mapping[str, pa.Table]) -> None:

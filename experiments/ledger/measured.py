@@ -283,4 +283,7 @@ RESULTS: Final = {
     "histogram": HISTOGRAM,
     "timeline": TIMELINE,
     "gaps": GAPS,
+    "anomalies": ANOMALIES,
+    "attribution": ATTRIBUTION,
+    "outages": OUTAGES,
 }

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from experiments.ledger.measured import Anomaly
-from spark_jobs.blocks import BLOCK
-from spark_jobs.finding import found, found_without_id, reaches, wanted
+from spark_jobs.finding import found, found_again, found_without_id, reaches, wanted
 from spark_jobs.frames import in_memory
 from spark_jobs.planted import Attempt, Logged, PlantedTrial, together
 
@@ -37,26 +39,39 @@ NAMES = ("producer", "seq", "kind", "partition", "offset", "at_ns", "sent_ns", "
 LOST = (1, 2, "LOST", 0, 77, 12, 3, None)
 
 
-BLOCKS = f"{BLOCK[0]} string, producer int, block bigint, acked bigint, rejected bigint, unknown bigint, present bigint, copies bigint"
+BLOCKS = "trial_no string, producer int, block bigint, acked bigint, rejected bigint, unknown bigint, present bigint, copies bigint, read bigint"
 OF_EVERYTHING = [
-    ("t", 1, 0, 0b1111, 0b11000000, 0b110000, 0b1010011, 6),
-    ("t", 1, 1, 0, 0, 0, 1, 2),
-    ("t", 2, 2, 0b100, 0, 0, 0b100, 1),
-    ("t", None, None, 0, 0, 0, 0, 1),
+    ("t", 1, 0, 0b1111, 0b11000000, 0b110000, 0b1010011, 6, 0b1010011),
+    ("t", 1, 1, 0, 0, 0, 1, 2, 1),
+    ("t", 2, 2, 0b100, 0, 0, 0b100, 1, 0b100),
+    ("t", None, None, 0, 0, 0, 0, 1, 0),
 ]
+BEHIND = "trial_no string, partition int, producer int, seq bigint, offset bigint"
 
 
 def planted(spark: SparkSession, *trials: PlantedTrial) -> tuple[DataFrame, DataFrame]:
     """Return attempts and log of trials that lie in no file."""
     frames = in_memory(spark, together(trials))
-    attempts, log = (frame.withColumnRenamed("trial_id", BLOCK[0]) for frame in (frames.attempts, frames.log))
+    attempts, log = (frame.withColumnRenamed("trial_id", "trial_no") for frame in (frames.attempts, frames.log))
     return attempts, log
+
+
+def looked_up(spark: SparkSession, blocks: Sequence[tuple[Any, ...]], behind: Sequence[tuple[Any, ...]] = (), *, at_end: bool | None = True) -> DataFrame:
+    """Return the records that are to be looked up, of trials whose readers came to the end or did not."""
+    marks = spark.createDataFrame([("t", at_end), ("u", at_end)], "trial_no string, reader_at_end boolean")
+    return spark.createDataFrame(list(blocks), BLOCKS).transform(wanted, spark.createDataFrame(list(behind), BEHIND), marks)
+
+
+def found_in(spark: SparkSession, trial: PlantedTrial, blocks: DataFrame, behind: Sequence[tuple[Any, ...]] = ()) -> list[tuple[Any, ...]]:
+    """Return what is wrong with a planted trial."""
+    attempts, log = planted(spark, trial)
+    rows = found(attempts, log, spark.createDataFrame(list(behind), BEHIND), blocks).collect()
+    return sorted((tuple(row[name] for name in NAMES) for row in rows), key=str)
 
 
 def test_every_planted_anomaly_is_found_and_nothing_else(spark: SparkSession) -> None:
     """With where it is, when it was settled, and where the first copy is."""
-    rows = found(*planted(spark, EVERYTHING), spark.createDataFrame(OF_EVERYTHING, BLOCKS).transform(wanted)).collect()
-    assert sorted((tuple(row[name] for name in NAMES) for row in rows), key=str) == sorted(
+    assert found_in(spark, EVERYTHING, looked_up(spark, OF_EVERYTHING)) == sorted(
         [
             (1, 1, "DUPLICATED", 0, 3, 11, 2, 1),
             (1, 1, "DUPLICATED", 1, 3, 11, 2, None),
@@ -83,16 +98,45 @@ def test_rows_without_an_id_are_found_by_their_place(spark: SparkSession) -> Non
 
 def test_only_records_that_something_may_be_wrong_with_are_looked_up(spark: SparkSession) -> None:
     """Of a block with more copies than records all that are there; of one in which all is well nothing; and what carries no id cannot be."""
-    blocks = [*OF_EVERYTHING, ("u", 1, 0, 0b111, 0b1000, 0b10000, 0b10101, 3)]
-    rows = spark.createDataFrame(blocks, BLOCKS).transform(wanted).collect()
-    assert sorted(tuple(row) for row in rows) == [("t", 1, 0, 0b1111111), ("t", 1, 1, 1), ("u", 1, 0, 0b10)]
+    rows = looked_up(spark, [*OF_EVERYTHING, ("u", 1, 0, 0b111, 0b1000, 0b10000, 0b10101, 3, 0b10101)]).collect()
+    assert sorted(tuple(row) for row in rows) == [("t", 1, 0, 0b1111111, 0), ("t", 1, 1, 1, 0), ("u", 1, 0, 0b10, 0)]
 
 
 def test_trials_do_not_see_each_other(spark: SparkSession) -> None:
     """Equal ids of two trials are different records."""
     attempts, log = planted(spark, PlantedTrial("t", [Attempt(1, 2)]), PlantedTrial("u", [Attempt(1, 2)], [Logged(1, 2, 0)]))
-    blocks = spark.createDataFrame([("t", 1, 0, 0b100, 0, 0, 0, 0)], BLOCKS)
-    assert [(row[BLOCK[0]], row.kind) for row in found(attempts, log, blocks.transform(wanted)).collect()] == [("t", "LOST")]
+    blocks = looked_up(spark, [("t", 1, 0, 0b100, 0, 0, 0, 0, 0)])
+    assert [(row.trial_no, row.kind) for row in found(attempts, log, spark.createDataFrame([], BEHIND), blocks).collect()] == [("t", "LOST")]
+
+
+@pytest.mark.parametrize(("at_end", "kinds"), [(True, ["MISSED"]), (False, []), (None, [])])
+def test_what_was_missed_is_told_where_the_reader_came_to_the_end(spark: SparkSession, at_end: bool | None, kinds: list[str]) -> None:
+    """Of a reader that did not, nobody can say what it would have received."""
+    blocks = looked_up(spark, [("t", 0, 0, 0b11, 0, 0, 0b11, 2, 0b10)], at_end=at_end)
+    trial = PlantedTrial("t", [Attempt(0, 0, settled_ns=10, sent_ns=1), Attempt(0, 1)], [Logged(0, 0, 4), Logged(0, 1, 5)])
+    assert found_in(spark, trial, blocks) == [(0, 0, kind, 0, 4, 10, 1, None) for kind in kinds]
+
+
+def test_a_record_behind_later_ones_is_told_with_its_attempt(spark: SparkSession) -> None:
+    """Once for each partition in which it is."""
+    late = [("t", 0, 0, 0, 9), ("t", 1, 0, 0, 7)]
+    trial = PlantedTrial("t", [Attempt(0, 0, settled_ns=10, sent_ns=1)], [Logged(0, 0, 9)])
+    assert found_in(spark, trial, looked_up(spark, [], late), late) == [(0, 0, "REORDERED", 0, 9, 10, 1, None), (0, 0, "REORDERED", 1, 7, 10, 1, None)]
+
+
+def test_a_record_can_have_several_anomalies(spark: SparkSession) -> None:
+    """Refused, there twice, and never received."""
+    trial = PlantedTrial("t", [Attempt(0, 0, "rejected")], [Logged(0, 0, 3), Logged(0, 0, 4)])
+    blocks = looked_up(spark, [("t", 0, 0, 0, 1, 0, 1, 2, 0)])
+    assert [row[2:4] + row[4:5] for row in found_in(spark, trial, blocks)] == [("DUPLICATED", 0, 4), ("MISSED", 0, 3), ("REJECTED_PRESENT", 0, 3)]
+
+
+def test_a_read_that_repeats_is_told_by_when_it_came_again(spark: SparkSession) -> None:
+    """There is no attempt to be settled."""
+    reads = [("t", 0, 0, 5, 1, 2, 0, 99)]
+    columns = "trial_no string, consumer int, partition int, offset bigint, producer int, seq bigint, intended_ns bigint, received_ns bigint"
+    (row,) = found_again(spark.createDataFrame(reads, columns)).collect()
+    assert tuple(row[name] for name in NAMES) == (1, 2, "REDELIVERED", 0, 5, 99, None, None)
 
 
 def test_the_reach_of_an_epoch_is_the_first_and_the_last_that_it_appended(spark: SparkSession) -> None:
@@ -106,10 +150,3 @@ def test_the_reach_of_an_epoch_is_the_first_and_the_last_that_it_appended(spark:
     )
     found_reaches = reaches(planted(spark, PlantedTrial("t", [Attempt(0, 0)], rows))[1]).collect()
     assert sorted((tuple(row) for row in found_reaches), key=str) == [("t", 0, 0, 5, 0, 2), ("t", 0, 0, 6, 7, 9), ("t", 1, 0, None, 4, 4)]
-
-
-def test_the_names_of_the_kinds_are_the_contracts(spark: SparkSession) -> None:
-    """Of what attempts and log tell; what the readers tell is found elsewhere."""
-    rows = found(*planted(spark, EVERYTHING), spark.createDataFrame(OF_EVERYTHING, BLOCKS).transform(wanted)).collect()
-    told = {Anomaly.LOST, Anomaly.DUPLICATED, Anomaly.UNKNOWN_ABSENT, Anomaly.REJECTED_PRESENT, Anomaly.PHANTOM}
-    assert {row.kind for row in rows} == {kind.value for kind in told}
