@@ -75,6 +75,13 @@ def test_a_violation_names_its_first_records_and_counts_them_all() -> None:
     assert judgement.trials == ("001-a", "002-b")
 
 
+def test_records_are_named_by_producer_and_number_and_those_without_a_name_first() -> None:
+    """A corrupt row has neither, and stands before the others rather than in nobody's place."""
+    named = [NamedRecord(trial_id="000-a", producer=producer, seq=seq) for producer, seq in [(1, 0), (0, 7), (None, None), (0, 3), (0, None)]]
+    facts = _clean("000-a").model_copy(update={"lost": (5, 5), "records": {Promise.NO_ACKED_LOSS: tuple(named)}})
+    assert [(record.producer, record.seq) for record in _one(Promise.NO_ACKED_LOSS, facts).records] == [(None, None), (0, None), (0, 3), (0, 7), (1, 0)]
+
+
 @pytest.mark.parametrize("promise", Promise)
 @pytest.mark.parametrize("seen", [True, False])
 def test_what_is_not_promised_is_shown_as_seen_or_not_seen(promise: Promise, *, seen: bool) -> None:
