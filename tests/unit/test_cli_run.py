@@ -10,10 +10,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from standins.sweeping import MemoryWorld
 
+from experiments.commands import running
+from experiments.commands.child import Ended
+from experiments.commands.repeating import Repeating
 from experiments.sweep_folder import SweepFolder
 from experiments.sweeps import sweeps
-from experiments.until import Course
+from experiments.until import Course, Limits
 from infra.home import Home
 from infra.process import ProcessIdentity
 from infra.waiting import wait_until
@@ -131,6 +135,23 @@ def test_a_sweep_can_be_gone_on_with_until_it_is_narrow_enough(start: Start) -> 
 
     assert (code, len(command.sweep.plan().trials)) == (0, 6)
     assert "3 repeats of a cell are the most that was allowed (--max-repeats); 2 cells still wider than 0.6" in err
+
+
+def test_an_interrupt_between_two_rounds_ends_the_run_and_says_how_to_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing runs then; what is whole is kept, and the reason with it."""
+    home = Home(tmp_path)
+    sweep = MemoryWorld(home).sweep(1)
+    sweep.trial("000-abcdef").mkdir()
+    monkeypatch.setattr(running, "_followed", lambda _home, _sweep: Ended(code=0, interrupted=0, killed=False))
+    monkeypatch.setattr(Repeating, "go_on", interrupted)
+
+    assert running.resume(home, sweep.sweep_id, Limits.of("ci<0.1")) == 130
+    assert Course.model_validate_json(sweep.until.read_bytes()).ended == "interrupted"
+
+
+def interrupted(_self: object) -> bool:
+    """Be where Ctrl-C strikes."""
+    raise KeyboardInterrupt
 
 
 def test_a_failed_trial_ends_the_adding_of_repeats(start: Start) -> None:
