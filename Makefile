@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
-.PHONY: help setup bench test check perf lock clean
+.PHONY: help setup bench test check perf mutants lock clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -22,6 +22,9 @@ check: setup ## style, types and the arrows between the packages
 
 perf: setup ## the generator against Kafka's own, lateness, the final read, Spark, cluster start
 	@$(BIN)/python tests/perf
+
+mutants: setup ## every small mistake in the code that judges, one by one: does a test notice?
+	@ACKBENCH_MUTANTS=all $(BIN)/pytest tests/spark/test_mutations.py
 
 clean: ## end what a killed run left behind; sealed trials are kept
 	@$(BIN)/ackbench clean
