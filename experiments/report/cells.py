@@ -68,12 +68,6 @@ class FigureTable:
     """A heading, and its rows: a cell's name and its values."""
 
 
-def names_of(cells: Sequence[CellResult]) -> tuple[str, ...]:
-    """Return the names of all cells, told apart."""
-    axes = differing([cell.cell for cell in cells])
-    return tuple(cell_name(cell.cell, axes) for cell in cells)
-
-
 def cell_views(evidence: Evidence, cells: Sequence[CellResult]) -> tuple[tuple[str, tuple[CellView, ...]], ...]:
     """Return the rows by fault, those of cells that were added as controls last."""
     axes = [axis for axis in differing([cell.cell for cell in cells]) if axis != "fault"]

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from experiments.ledger.record import Status
 from experiments.report import answer as answering
-from experiments.report.cells import cell_views, figure_table, names_of
+from experiments.report.cells import cell_views, figure_table
 from experiments.report.charts import draw
 from experiments.report.evidence import Evidence
-from experiments.report.settings import settings_of
+from experiments.report.settings import differing_settings, settings_of
 from experiments.report.trials import trials_by_cell
 from experiments.report.wording import PROMISES
 from experiments.report.words import GLOSSARY
@@ -42,7 +42,7 @@ def _values(evidence: Evidence) -> dict[str, Any]:
     """Return what the template names."""
     results, plan = evidence.results, evidence.plan
     run = [cell for cell in results.cells if cell.refused is None]
-    cells = cell_views(evidence, run)
+    cells, settings = cell_views(evidence, run), settings_of(evidence)
     return {
         "results": results,
         "plan": plan,
@@ -56,8 +56,8 @@ def _values(evidence: Evidence) -> dict[str, Any]:
         "measured": any(trial.attempted is not None for trial in results.trials),
         "silent": tuple(_silent(evidence)),
         "refusals": refusals(results.cells),
-        "cell_names": names_of(run),
-        "settings": settings_of(evidence),
+        "settings": settings,
+        "differing": differing_settings(settings, [cell.cell for cell in run]),
         "versions": dict(_versions(evidence)),
         "machine": evidence.machine,
         "glossary": GLOSSARY,

@@ -6,9 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from experiments.ledger.record import Scalar
+from experiments.ledger.record import Cell, Scalar
 from experiments.plan import TrialSpec
+from experiments.report.boxes import named_together
 from experiments.report.evidence import Evidence, cell_key
+from experiments.report.wording import differing
 
 SCOPES: Final = ("producer", "consumer", "topic", "broker", "cluster", "workload", "fault")
 NOT_SET: Final = "-"
@@ -28,6 +30,32 @@ class Setting:
     def shared(self) -> bool:
         """Whether all cells have the same value."""
         return len(set(self.values)) == 1
+
+
+@dataclass(frozen=True)
+class Differing:
+    """A property in which cells differ: which value goes with which cells."""
+
+    scope: str
+    name: str
+    values: tuple[tuple[str, str], ...]
+    """A value, and the names of its cells."""
+
+
+def differing_settings(settings: Sequence[Setting], cells: Sequence[Cell]) -> list[Differing]:
+    """Return the properties that not all cells share.
+
+    Args:
+        settings: all of them.
+        cells: in the order of the settings' values.
+    """
+    axes = differing(cells)
+    return [Differing(of.scope, of.name, tuple(_values(of, cells, axes))) for of in settings if not of.shared]
+
+
+def _values(setting: Setting, cells: Sequence[Cell], axes: Sequence[str]) -> Iterator[tuple[str, str]]:
+    for value in dict.fromkeys(setting.values):
+        yield value, "; ".join(named_together([cell for cell, of in zip(cells, setting.values, strict=True) if of == value], axes))
 
 
 def settings_of(evidence: Evidence) -> list[Setting]:
