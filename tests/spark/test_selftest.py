@@ -1,0 +1,36 @@
+"""The self-test against the real job: whatever is planted into a whole trial's ledger is found, and nothing else with it."""
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from standins.real_looking import TRIAL, a_real_looking_trial, a_sweep_of
+
+from experiments.errors import LedgerError
+from experiments.selftest.broken import BREAKAGES
+from experiments.selftest.calm import calm
+from experiments.selftest.checking import check
+from experiments.selftest.copies import LedgerCopy
+from experiments.selftest.plants import PLANTS
+from experiments.sweep_folder import SweepFolder
+from infra.home import Home
+from spark_jobs.ledgers import UnfitLedger, open_ledgers
+from spark_jobs.sweep import results
+from spark_jobs.writing import write_results
+
+
+def test_each_planted_fault_is_found_exactly(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All in one go, with the job of this process instead of one of its own."""
+
+    def measured(sweep: SweepFolder, _: Home) -> None:
+        try:
+            ledgers = open_ledgers(str(sweep.root))
+        except UnfitLedger as error:
+            raise LedgerError(str(error)) from error
+        write_results(ledgers.files, ledgers.root, results(spark, ledgers))
+
+    monkeypatch.setattr("experiments.selftest.checking.measure", measured)
+    home = Home(tmp_path / "a home")
+    ledger = LedgerCopy.read(a_sweep_of(home, a_real_looking_trial()).trial(TRIAL))
+    found = list(check(ledger, calm(ledger), tmp_path, home, seed=3))
+    assert ([one for one in found if not one.ok], len(found)) == ([], len(PLANTS) + len(BREAKAGES))
