@@ -14,11 +14,12 @@ from typing import Final
 from experiments.ledger.record import Phases
 from experiments.ledger.schema import ACKED, REJECTED, UNKNOWN
 from spark_jobs.measure import measure
-from spark_jobs.planted import Attempt, Logged, PlantedTrial, Read
+from spark_jobs.planted import Attempt, Happened, Logged, PlantedTrial, Read
 
 _RECORDS: Final = 20_000
 _SPACING_NS: Final = 100_000
 _PHASES: Final = Phases(load_begin_ns=0, load_end_ns=2 * 10**9, fault_begin_ns=8 * 10**8, fault_end_ns=12 * 10**8, settled_ns=3 * 10**9, whole_ns=3 * 10**9)
+_TO_THE_END: Final = Happened(4 * 10**9, "reader", detail='{"at_end": true}')
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -36,17 +37,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def rehearsal(records: int = _RECORDS) -> Iterator[PlantedTrial]:
-    """Yield trials that take the job through all of its paths: copies, losses, unknowns, reads that repeat, strangers."""
+    """Yield trials that take the job through all of its paths: copies, losses, unknowns, late records, reads that are missing and that repeat, strangers."""
     for number in range(4):
         attempts = tuple(_attempt(number, seq) for seq in range(records))
         kept = [row for row in attempts if row.seq % 97]
         log = (
-            *(Logged(0, row.seq, row.seq) for row in kept),
+            *(Logged(0, row.seq, row.seq if row.seq % 89 else 2 * records + row.seq) for row in kept),  # each 89th late
             *(Logged(0, row.seq, records + row.seq) for row in kept[:100]),
             Logged(None, None, 3 * records),
         )
-        reads = tuple(Read(0, row.seq, row.seq, row.intended_ns, row.intended_ns + 5_000_000) for row in (*kept, *kept[:100]))
-        yield PlantedTrial(f"{number:03d}-rehearsal", attempts, log, reads, _PHASES, repeat=number)
+        reads = tuple(Read(0, row.seq, row.seq, row.intended_ns, row.intended_ns + 5_000_000) for row in (*kept[:-100], *kept[:100]))
+        yield PlantedTrial(f"{number:03d}-rehearsal", attempts, log, reads, _PHASES, repeat=number, events=[_TO_THE_END])
 
 
 def _attempt(number: int, seq: int) -> Attempt:

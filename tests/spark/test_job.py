@@ -7,6 +7,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from experiments.errors import LedgerError
+from experiments.ledger.measured import RESULTS
 from experiments.measuring import measure
 from experiments.sweep_folder import SweepFolder
 from infra.home import Home
@@ -26,7 +27,7 @@ def test_measuring_again_gives_the_same_bytes(spark: SparkSession, tmp_path: Pat
         trial.plant(tmp_path)
     first, second = (_measured_bytes(spark, tmp_path) for _ in range(2))
     assert first == second
-    assert set(first) == {"trials.parquet", "fates.parquet", "latency.parquet", "gaps.parquet", "cells.parquet", "histogram.parquet", "timeline.parquet"}
+    assert set(first) == {f"{name}.parquet" for name in RESULTS}
 
 
 def _measured_bytes(spark: SparkSession, sweep: Path) -> dict[str, bytes]:
