@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -40,6 +40,7 @@ def _trial(of: Mapping[str, Sequence[Row]]) -> PlainTrial:
         histogram={(row["measure"], row["phase"], row["from_us"], row["to_us"]): row["records"] for row in of["histogram"]},
         timeline={row["slot"]: (row["sent_records"], row["acked_records"], row["read_records"]) for row in of["timeline"]},
         gaps={(row["partition"], row["side"]): (row["records"], row["gap_ns"], row["began_ns"], row["answered"]) for row in of["gaps"]},
+        anomalies=Counter(tuple(row[name] for name in ("kind", "producer", "seq", "partition", "offset", "at_ns")) for row in of["anomalies"]),
     )
 
 

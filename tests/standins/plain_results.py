@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 from math import ceil
 
+from standins.plain_anomalies import Id, Wrong, anomalies, endings, missed, reordered
+
 from spark_jobs.planted import PlantedTrial
 
-Id = tuple[int | None, int | None]
 Count = int | float | None
 MS = 1_000_000
 COUNTS = (
@@ -52,6 +52,7 @@ class PlainTrial:
     """By tenth of a second: sent, acknowledged, read."""
     gaps: dict[tuple[int, str], tuple[int, int, int, bool]]
     """By partition and side: answers, length and begin in nanoseconds, and whether an answer ended it."""
+    anomalies: Counter[Wrong]
 
 
 def plain(trial: PlantedTrial) -> PlainTrial:
@@ -64,6 +65,7 @@ def plain(trial: PlantedTrial) -> PlainTrial:
         histogram=dict(Counter((*part, *_slot(us)) for part, values in latencies.items() for us in values)),
         timeline=_timeline(trial),
         gaps=_gaps(trial),
+        anomalies=anomalies(trial),
     )
 
 
@@ -120,43 +122,12 @@ def _counts(trial: PlantedTrial) -> dict[str, Count | str]:
         "log_records": len(trial.log),
         "phantom_copies": len(by_fate.get("PHANTOM", [])),
         "corrupt_copies": len(by_fate.get("CORRUPT", [])),
-        "reordered_records": len(reordered(trial)),
-        "missed_records": len(missed(trial)) if endings(trial) and all(at_end for _, at_end in endings(trial)) else None,
-        "redelivered_reads": redelivered_reads(trial) if trial.reads else None,
+        "reordered_records": len({(row.producer, row.seq) for row in reordered(trial)}),
+        "missed_records": None if (ids := missed(trial)) is None else len(ids),
+        "redelivered_reads": sum(wrong[0] == "REDELIVERED" for wrong in anomalies(trial).elements()) if trial.reads else None,
         "unavailable_ns": _unavailable_ns(trial),
         **_rates(trial),
     }
-
-
-def reordered(trial: PlantedTrial) -> set[Id]:
-    """Return the records whose first copy in a partition lies behind one with a higher seq of the same producer."""
-    found: set[Id] = set()
-    copies: set[tuple[int, int | None, int]] = set()
-    highest: dict[tuple[int, int | None], int] = {}
-    for row in sorted(trial.log, key=lambda row: row.offset):
-        stream = (row.partition, row.producer)
-        if row.intact and row.seq is not None:
-            if row.seq < highest.get(stream, 0) and (*stream, row.seq) not in copies:
-                found.add((row.producer, row.seq))
-            copies.add((*stream, row.seq))
-            highest[stream] = max(row.seq, highest.get(stream, 0))
-    return found
-
-
-def missed(trial: PlantedTrial) -> set[Id]:
-    """Return the ids that are in the log and that nobody received."""
-    there: set[Id] = {(row.producer, row.seq) for row in trial.log if row.intact and row.producer is not None}
-    return there - {(row.producer, row.seq) for row in trial.reads}
-
-
-def redelivered_reads(trial: PlantedTrial) -> int:
-    """Return how many reads brought a consumer what it had from the same place before."""
-    return len(trial.reads) - len({(row.consumer, row.partition, row.offset, row.producer, row.seq) for row in trial.reads})
-
-
-def endings(trial: PlantedTrial) -> list[tuple[int, bool]]:
-    """Return when each reader along ended, and whether it had come to the end of the log."""
-    return [(event.at_ns, json.loads(event.detail)["at_end"]) for event in trial.events if event.kind == "reader"]
 
 
 def _rates(trial: PlantedTrial) -> dict[str, Count]:
