@@ -66,7 +66,8 @@ def marks(gap: Gap, evidence: Evidence) -> Iterator[tuple[Mark, Seen | None]]:
     within = [event for event in evidence.events if event.at_ns >= gap.began_ns and event.from_ns <= gap.ended_ns]
     of_partition = [event for event in within if event.partition == gap.partition]
     yield Mark.LAST_BEFORE, Seen(gap.began_ns, LEDGER) if gap.began_ns > evidence.record.phases.load_begin_ns else None
-    yield Mark.DETECTED, _first(event for event in within if event.kind == FENCED and event.node in _blamed(before, evidence))
+    fenced = [event for event in within if event.kind == FENCED and event.node in evidence.record.fault.targets]
+    yield Mark.DETECTED, _first(event for event in fenced if before and event.node == before.leader) or _first(fenced)
     new = [event for event in of_partition if _newer(event, before)]
     yield Mark.ELECTED, _first(event for event in new if event.kind == LEADS) or _first(event for event in new if event.kind == LEADER)
     yield Mark.LEARNED, _first(event for event in new if event.kind == LEARNED and event.detail.startswith(_CLIENT[gap.side]))
@@ -76,12 +77,6 @@ def marks(gap: Gap, evidence: Evidence) -> Iterator[tuple[Mark, Seen | None]]:
 def _leader_before(gap: Gap, evidence: Evidence) -> Leadership | None:
     earlier = [led for led in evidence.leaderships(gap.partition) if led.since_ns <= gap.began_ns]
     return earlier[-1] if earlier else None
-
-
-def _blamed(before: Leadership | None, evidence: Evidence) -> tuple[int, ...]:
-    """Return the fault's targets whose end is to be noticed: the partition's leader where it is one of them, else all of them."""
-    targets = evidence.record.fault.targets
-    return (before.leader,) if before and before.leader in targets else targets
 
 
 def _newer(event: Event, before: Leadership | None) -> bool:

@@ -80,14 +80,20 @@ def test_a_mark_may_lie_behind_the_gap_by_as_much_as_its_clock_is_coarse(late_ms
     assert seen_ms(LED, FENCED, LEADS, LEARNED._replace(at_ns=(300 + late_ms) * MS))["learned"] == expected
 
 
-def test_the_fence_of_another_broker_is_not_the_leaders() -> None:
-    """Node 3 is a target as well, and did not lead."""
-    assert seen_ms(LED, FENCED._replace(node=3), LEADS)["detected"] is None
+def test_the_fence_of_the_leader_counts_before_that_of_another_target() -> None:
+    """Node 3 was fenced earlier, and did not lead."""
+    assert seen_ms(LED, FENCED._replace(node=3, at_ns=240 * MS), FENCED, LEADS)["detected"] == 250
 
 
-def test_the_fence_of_a_follower_counts_where_the_leader_was_no_target() -> None:
-    """acks=all waits for a follower that is gone, until it is fenced."""
-    assert seen_ms(LED, FENCED._replace(node=3), targets=(3,))["detected"] == 250
+@pytest.mark.parametrize("targets", [(2, 3), (3,)])
+def test_the_fence_of_a_follower_counts_where_the_leader_was_not_fenced(targets: tuple[int, ...]) -> None:
+    """With acks=all, and for the consumer, a partition waits for a follower that is gone until it is fenced."""
+    assert seen_ms(LED, FENCED._replace(node=3), targets=targets)["detected"] == 250
+
+
+def test_the_fence_of_a_broker_that_nobody_struck_is_none_of_the_faults() -> None:
+    """It was busy, perhaps."""
+    assert seen_ms(LED, FENCED._replace(node=3), targets=(2,))["detected"] is None
 
 
 def test_a_leader_that_comes_back_in_a_new_epoch_is_elected() -> None:
