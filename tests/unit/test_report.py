@@ -136,6 +136,11 @@ def test_equal_evidence_gives_equal_bytes(evidence: Evidence, page: str) -> None
     assert render(evidence) == page
 
 
+def test_a_hundred_trials_stay_under_eight_megabytes(evidence: Evidence, page: str) -> None:
+    """A page that is mailed and opened on a phone; what a sweep's charts cost is shared out over its trials."""
+    assert len(page.encode()) / len(evidence.plan.trials) < 80_000
+
+
 def test_void_and_late_trials_are_shown_with_their_reasons(read: Reader) -> None:
     """Counted, and never judged in silence."""
     assert "void 001-000003 the leader never moved" in read.said
