@@ -107,8 +107,8 @@ def outages_chart(rows: Sequence[tuple[str, Outage | str]], name: str, alt: str)
             colour = _COLOURS[part.mark] if outage.apart else FAINT
             axes.barh(place, part.to_ms - part.from_ms, left=part.from_ms, height=0.72, color=colour)
             told |= {part.mark} if outage.apart else set()
-        told = f"{'' if outage.answered else '> '}{outage.length_ms:,.0f}"
-        axes.annotate(told, (outage.length_ms, place), xytext=(3, 0), textcoords="offset points", fontsize=8.5, color=INK, va="center")
+        length = f"{'' if outage.answered else '> '}{outage.length_ms:,.0f}"
+        axes.annotate(length, (outage.length_ms, place), xytext=(3, 0), textcoords="offset points", fontsize=8.5, color=INK, va="center")
     longest = max((outage.length_ms for _, outage in rows if isinstance(outage, Outage)), default=1.0)
     axes.set_xlim(0, longest * 1.14 or 1.0)
     axes.set_ylim(len(rows) - 0.4, -0.6)
