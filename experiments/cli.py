@@ -106,7 +106,7 @@ def run(  # noqa: PLR0913, PLR0917 - click hands each option over by its name
     Exit code 0: every trial ended, whatever Kafka lost. 1: the harness failed. 2: the request cannot be. 3: --fail-on.
     """
     from experiments.commands import running
-    from experiments.gate import Gate
+    from experiments.comparing.gate import Gate
     from experiments.spec.override import Wishes
 
     home = Home.from_environment()

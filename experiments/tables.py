@@ -13,9 +13,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from experiments import verdict_text
+from experiments.judging import text as verdict_text
 from experiments.ledger.record import Cell, Scalar
-from experiments.result_models import CellResult, Spread, SweepResults
+from experiments.results.models import CellResult, Spread, SweepResults
 
 UNKNOWN: Final = "-"
 """Nothing was measured: not zero."""

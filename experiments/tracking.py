@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 from experiments.ledger.record import Frozen, Status
-from experiments.results import SweepResults, read_results
+from experiments.results.reading import SweepResults, read_results
 from experiments.sweep_folder import SweepFolder
 from experiments.tracking_runs import SUMMARY, VANISHING, RunContent, summary_run, trial_run
 from infra.errors import HarnessError

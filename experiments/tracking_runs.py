@@ -9,7 +9,7 @@ from typing import Final
 from experiments.contract import Promise
 from experiments.ledger.record import Scalar, Status, TrialRecord
 from experiments.plan import TrialSpec
-from experiments.result_models import Latencies, SweepResults, TrialResult
+from experiments.results.models import Latencies, SweepResults, TrialResult
 from experiments.tracking_verdicts import verdict_metrics, verdicts_in_words
 
 VERDICT_TAGS: Final = {promise: f"verdict/{promise}" for promise in Promise}

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from experiments.contract import Promise
-from experiments.result_models import CellResult, SweepResults
-from experiments.verdicts import Verdict
+from experiments.judging.verdicts import Verdict
+from experiments.results.models import CellResult, SweepResults
 
 _NOT_IN_A_NAME: Final = re.compile(r"[^A-Za-z0-9_. -]")
 """MLflow takes these characters in a metric's name, and the slash, which begins a group of charts."""

@@ -11,7 +11,7 @@ from typing import Final
 
 from experiments.errors import ExperimentError
 from experiments.ledger.record import Frozen
-from experiments.result_models import CellResult
+from experiments.results.models import CellResult
 from experiments.spec.cells import cell_key
 from experiments.statistics import Share, precise_enough, trials_for_width
 

@@ -11,11 +11,11 @@ from rich import box
 from rich.table import Table
 
 from experiments.commands.gating import passed
-from experiments.comparison import Comparison, Sweep, compare
-from experiments.gate import Gate
+from experiments.comparing.comparison import Comparison, Sweep, compare
+from experiments.comparing.gate import Gate
 from experiments.report.drawing import prepare
 from experiments.report.side_by_side import CellView, render_comparison, view_of
-from experiments.results import read_results
+from experiments.results.reading import read_results
 from experiments.sweeps import find_sweep
 from experiments.tables import console_for_results, print_text
 from infra.errors import InputError

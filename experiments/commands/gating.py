@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import click
 
-from experiments.gate import EXIT_CODE
+from experiments.comparing.gate import EXIT_CODE
 
 
 def passed(reasons: Sequence[str]) -> int:

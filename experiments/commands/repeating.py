@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from experiments.result_models import CellResult
-from experiments.results import read_results
+from experiments.results.models import CellResult
+from experiments.results.reading import read_results
 from experiments.spec.planning import MOST_TRIALS, extended
 from experiments.sweep_folder import SweepFolder
 from experiments.sweeps import check_machine

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import click
 
 from experiments.commands.gating import passed
-from experiments.gate import Gate
+from experiments.comparing.gate import Gate
 from experiments.report.making import make_report
-from experiments.results import read_results
+from experiments.results.reading import read_results
 from experiments.sweeps import find_sweep
 from infra.home import Home
 

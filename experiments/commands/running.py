@@ -15,11 +15,11 @@ from experiments.commands.interrupts import Interrupts
 from experiments.commands.repeating import Repeating
 from experiments.commands.run_record import RunRecord
 from experiments.commands.showing import print_results
-from experiments.gate import NO_GATE, Gate
+from experiments.comparing.gate import NO_GATE, Gate
 from experiments.ledger.record import Scalar
 from experiments.plan import Plan
 from experiments.progress import Watcher
-from experiments.results import read_results
+from experiments.results.reading import read_results
 from experiments.spec.override import Wishes, parse_override
 from experiments.sweep_folder import SweepFolder
 from experiments.sweeps import check_machine, find_sweep, new_sweep

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import click
 
 from experiments.ledger.record import Status
-from experiments.result_models import SweepResults
-from experiments.results import read_results
+from experiments.results.models import SweepResults
+from experiments.results.reading import read_results
 from experiments.sweep_folder import SweepFolder
 from experiments.sweeps import find_sweep
 from experiments.tables import console_for_results, print_cells, print_lines, print_text

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from experiments.contract import Promise
+from experiments.judging.verdicts import HarnessCheck, Judgement, Verdict
 from experiments.report.boxes import named_together
 from experiments.report.wording import PROMISES, SEEN, counted, differing, listed, share_words
-from experiments.result_models import CellResult, SweepResults
-from experiments.verdicts import HarnessCheck, Judgement, Verdict
+from experiments.results.models import CellResult, SweepResults
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from experiments.contract import Promise
+from experiments.judging.verdicts import Judgement
 from experiments.report.charts import by_fault, sealed
 from experiments.report.evidence import Evidence
 from experiments.report.wording import (
@@ -24,9 +25,8 @@ from experiments.report.wording import (
     verdict_sign,
     verdict_words,
 )
-from experiments.result_models import CellResult
+from experiments.results.models import CellResult
 from experiments.tables import status_of
-from experiments.verdicts import Judgement
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from experiments.report.forest import CountRow, ShareRow, counts_chart, shares_c
 from experiments.report.outages import PARTS, Outage, outages_chart, outages_of
 from experiments.report.percentiles import Curve, curve, curves_chart
 from experiments.report.wording import cell_name, counted, differing, fault_name, milliseconds, share_words
-from experiments.result_models import CellResult, TrialResult
+from experiments.results.models import CellResult, TrialResult
 
 T = TypeVar("T")
 

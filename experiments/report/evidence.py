@@ -15,9 +15,9 @@ from experiments.errors import LedgerError
 from experiments.ledger.record import Cell, TrialRecord
 from experiments.ledger.schema import Source
 from experiments.plan import Plan
-from experiments.result_models import SweepResults
-from experiments.result_tables import read_table
-from experiments.results import read_results
+from experiments.results.models import SweepResults
+from experiments.results.reading import read_results
+from experiments.results.tables import read_table
 from experiments.sweep_folder import SweepFolder
 
 Row = Mapping[str, Any]

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from experiments.comparison import ComparedCell, Comparison
-from experiments.differences import Difference, Measured
+from experiments.comparing.comparison import ComparedCell, Comparison
+from experiments.comparing.differences import Difference, Measured
 from experiments.report.charts import MOST_ROWS, Chart, chunks
 from experiments.report.drawing import BLUE, FAINT, VERMILLION, figure, row_in, svg, write
 from experiments.report.page import template

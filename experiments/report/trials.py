@@ -11,7 +11,7 @@ from experiments.report.evidence import Evidence, cell_key
 from experiments.report.reasons import causes_of, reasons_of
 from experiments.report.timelines import timeline_chart
 from experiments.report.wording import NOT_KNOWN, ROLES, bounds, cell_name, count, counted, differing, milliseconds
-from experiments.result_models import CellResult, TrialResult
+from experiments.results.models import CellResult, TrialResult
 
 
 @dataclass(frozen=True)

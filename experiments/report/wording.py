@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from experiments.contract import Promise
+from experiments.judging.verdicts import Judgement, Verdict
 from experiments.ledger.record import Cell, Role, Scalar
 from experiments.statistics import Estimate, Share, words
-from experiments.verdicts import Judgement, Verdict
 
 NOT_KNOWN: Final = "not known"
 PROMISES: Final = {

@@ -13,7 +13,7 @@ import pyarrow as pa
 from experiments.errors import LedgerError
 from experiments.ledger.measured import QUANTILES, Fate, Phase
 from experiments.measuring import measure
-from experiments.result_tables import read_table
+from experiments.results.tables import read_table
 from experiments.selftest.broken import BREAKAGES, TRIAL, Breakage
 from experiments.selftest.calm import Calm
 from experiments.selftest.copies import LedgerCopy

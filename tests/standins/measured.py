@@ -10,13 +10,13 @@ from typing import Any
 from standins.records import a_record, a_spec
 
 from experiments.contract import Commitment, Promise
+from experiments.judging.verdicts import HarnessCheck, Judgement, NamedRecord, Verdict
 from experiments.ledger.measured import Mark, Measure, Phase, Side
 from experiments.ledger.record import Cell, FaultEvidence, Phases, Role, Status, TrialRecord
 from experiments.plan import FaultRequest, Plan, RefusedCell, TrialSpec, Workload
 from experiments.report.evidence import Evidence, LeaderChange
-from experiments.result_models import CellResult, Fates, FaultResult, Latencies, Quantiles, Spread, SweepResults, TrialResult
+from experiments.results.models import CellResult, Fates, FaultResult, Latencies, Quantiles, Spread, SweepResults, TrialResult
 from experiments.statistics import estimate, share
-from experiments.verdicts import HarnessCheck, Judgement, NamedRecord, Verdict
 
 SWEEP_ID = "planted-20260101T000000-abcd"
 QUESTION = "Which settings lose acknowledged records, and which deliver records twice?"

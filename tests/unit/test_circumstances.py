@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from experiments.circumstances import UNLIMITED_RETRIES, Nature, circumstances_of
 from experiments.contract import contract
+from experiments.contract.circumstances import UNLIMITED_RETRIES, Nature, circumstances_of
 from experiments.plan import ClusterNeed, FaultRequest, TrialSpec, Workload
 
 

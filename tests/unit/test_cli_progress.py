@@ -14,16 +14,16 @@ from standins.records import a_record, a_spec, no_rows
 
 from experiments.commands.bar import drawn
 from experiments.contract import Promise
+from experiments.judging.text import LEGEND, lines, mark, short
+from experiments.judging.verdicts import HarnessCheck, Judgement, NamedRecord, Verdict
 from experiments.ledger.record import Cell, Status
 from experiments.ledger.seal import seal
 from experiments.plan import Plan
 from experiments.progress import TAIL_S, TRIAL_OVERHEAD_S, Progress, Watcher, clock, seconds_left
-from experiments.result_models import CellResult, FaultResult, LatencySpreads, QuantileSpreads, Spread, SweepResults, TrialResult
+from experiments.results.models import CellResult, FaultResult, LatencySpreads, QuantileSpreads, Spread, SweepResults, TrialResult
 from experiments.statistics import share
 from experiments.sweep_folder import SweepFolder
 from experiments.tables import console_for_results, print_cells, refusals, status_of
-from experiments.verdict_text import LEGEND, lines, mark, short
-from experiments.verdicts import HarnessCheck, Judgement, NamedRecord, Verdict
 
 LABEL = "acks=all idempotence=off rf=3 p=6 leader-crash-behind"
 REFUSAL = "`acks` must be set to `all` when `enable.idempotence` is true"

@@ -13,10 +13,10 @@ from standins.records import a_spec
 from standins.result_tables import write_results
 
 from experiments.cli import cli
-from experiments.comparison import Comparison, Sweep, compare
-from experiments.differences import Difference, Measured
+from experiments.comparing.comparison import Comparison, Sweep, compare
+from experiments.comparing.differences import Difference, Measured
+from experiments.comparing.gate import Gate
 from experiments.errors import NotComparable
-from experiments.gate import Gate
 from experiments.ledger.record import Status
 from experiments.plan import Plan
 from experiments.report.drawing import prepare

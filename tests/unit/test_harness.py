@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from standins.clients import RULES
 
-from experiments.harness import harness_check
+from experiments.judging.harness import harness_check
 from experiments.ledger.record import Role, Status
-from experiments.result_models import Fates, FaultResult, TrialResult
+from experiments.results.models import Fates, FaultResult, TrialResult
 from experiments.spec.model import experiment_of
 from experiments.spec.planning import plan
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from experiments.pairing import LEAST_PAIRS, paired_numbers, paired_shares
+from experiments.comparing.pairing import LEAST_PAIRS, paired_numbers, paired_shares
 
 numbers = st.lists(st.tuples(st.integers(1, 40), st.integers(1, 40)), min_size=1, max_size=9)
 answers = st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=40)

@@ -13,6 +13,7 @@ from standins.measured import LOSING, QUIET, SAFE, TRUTHS, TWICE, Truth, a_cell,
 from standins.records import a_record, a_spec
 
 from experiments.cli import cli
+from experiments.judging.verdicts import HarnessCheck
 from experiments.ledger.measured import Mark
 from experiments.plan import Plan
 from experiments.report.boxes import named_together
@@ -22,7 +23,6 @@ from experiments.report.page import render
 from experiments.report.percentiles import curve
 from experiments.report.reasons import causes_of
 from experiments.sweep_folder import SweepFolder
-from experiments.verdicts import HarnessCheck
 from infra.home import Home
 from spark_jobs.planted import Attempt, PlantedTrial
 

@@ -13,15 +13,15 @@ from standins.result_tables import write_results
 
 from experiments.contract import Promise
 from experiments.errors import LedgerError, UnknownName
-from experiments.judging import named_records
+from experiments.judging.cells import named_records
+from experiments.judging.verdicts import Verdict
 from experiments.ledger.measured import ANOMALIES, FATES, GAPS, LATENCY, RESULTS, TRIALS
 from experiments.ledger.record import Cell, FaultEvidence, Phases, Status, read_record
 from experiments.ledger.schema import LEDGER_VERSION
 from experiments.plan import ClusterNeed, FaultRequest, Plan, RefusedCell, TrialSpec, Workload
-from experiments.result_trials import LATE_MS
-from experiments.results import SweepResults, read_results
+from experiments.results.reading import SweepResults, read_results
+from experiments.results.trials import LATE_MS
 from experiments.sweep_folder import SweepFolder
-from experiments.verdicts import Verdict
 from spark_jobs.planted import Attempt, PlantedTrial
 
 CELL: Cell = {"acks": "1", "fault": "leader-crash"}

@@ -12,7 +12,7 @@ from experiments import tracking
 from experiments.ledger.record import FaultEvidence, ProducerSummary, TrialRecord
 from experiments.ledger.seal import seal
 from experiments.plan import Plan, RefusedCell, TrialSpec
-from experiments.result_models import CellResult, Fates, FaultResult, Latencies, Quantiles, SweepResults, TrialResult
+from experiments.results.models import CellResult, Fates, FaultResult, Latencies, Quantiles, SweepResults, TrialResult
 from experiments.statistics import share
 from experiments.sweep_folder import SweepFolder
 from experiments.tracking_runs import RunContent, summary_run, trial_run

@@ -12,7 +12,7 @@ from standins.clients import RULES
 from experiments.errors import ExperimentError
 from experiments.ledger.record import Cell
 from experiments.plan import Plan, TrialSpec
-from experiments.result_models import CellResult
+from experiments.results.models import CellResult
 from experiments.spec.cells import cell_key
 from experiments.spec.model import experiment_of
 from experiments.spec.planning import extended, plan

@@ -9,7 +9,7 @@ from typing import Final
 from experiments.errors import NotComparable
 from experiments.ledger.record import Cell
 from experiments.plan import Plan, TrialSpec
-from experiments.result_models import CellResult
+from experiments.results.models import CellResult
 
 _LOAD: Final = {
     "rate_records_per_s": "records a second",

@@ -6,14 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
-from experiments.cell_pairs import Pair, check_load, pairs_of, settings_between, specs_of
+from experiments.comparing.cell_pairs import Pair, check_load, pairs_of, settings_between, specs_of
+from experiments.comparing.differences import Difference, Measured, number_difference, share_difference
 from experiments.contract import Promise
-from experiments.differences import Difference, Measured, number_difference, share_difference
 from experiments.errors import NotComparable
+from experiments.judging.verdicts import Judgement
 from experiments.ledger.record import Frozen, Role, Status
 from experiments.plan import Plan
-from experiments.result_models import CellResult, SweepResults, TrialResult
-from experiments.verdicts import Judgement
+from experiments.results.models import CellResult, SweepResults, TrialResult
 
 
 @dataclass(frozen=True)

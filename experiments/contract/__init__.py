@@ -1,13 +1,13 @@
 """What Kafka promises for a cell: from its settings and its fault, with the source of each promise. Pure.
 
-`experiments.contract_rules` is the table; `docs/contract.md` holds it as text.
+`experiments.contract.rules` is the table; `docs/contract.md` holds it as text.
 """
 
 from __future__ import annotations
 
-from experiments.circumstances import Circumstances, circumstances_of
-from experiments.contract_rules import RULES
-from experiments.promises import DOCUMENTATION, KIP, Commitment, Promise, Rule
+from experiments.contract.circumstances import Circumstances, circumstances_of
+from experiments.contract.promises import DOCUMENTATION, KIP, Commitment, Promise, Rule
+from experiments.contract.rules import RULES
 
 __all__ = ["RULES", "Circumstances", "Commitment", "Promise", "as_markdown", "circumstances_of", "contract", "contract_table", "deciding"]
 

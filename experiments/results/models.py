@@ -8,9 +8,9 @@ from __future__ import annotations
 from pydantic import Field
 
 from experiments.contract import Commitment
+from experiments.judging.verdicts import HarnessCheck, Judgement
 from experiments.ledger.record import Cell, Frozen, Role, Scalar, Status
 from experiments.statistics import Estimate, Share
-from experiments.verdicts import HarnessCheck, Judgement
 
 
 class Quantiles(Frozen):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from experiments.ledger.record import Phases
-from experiments.result_rows import Row
+from experiments.results.rows import Row
 
 STOPPED_NS: Final = 1_000_000_000
 """A partition that acknowledged nothing for a second, though load was due, had stopped; shorter is how a loaded cluster breathes."""

@@ -10,11 +10,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from experiments.contract import Promise, circumstances_of, contract
+from experiments.judging.verdicts import NAMED, HarnessCheck, NamedRecord, TrialFacts, judge
 from experiments.ledger.measured import Anomaly
 from experiments.plan import Plan, TrialSpec
-from experiments.result_cells import cell_text
-from experiments.result_models import CellResult, TrialResult
-from experiments.verdicts import NAMED, HarnessCheck, NamedRecord, TrialFacts, judge
+from experiments.results.cells import cell_text
+from experiments.results.models import CellResult, TrialResult
 
 BROKEN_BY: Final[Mapping[Promise, Anomaly]] = {
     Promise.NO_ACKED_LOSS: Anomaly.LOST,

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from experiments.comparison import Comparison
-from experiments.differences import Difference, Measured
-from experiments.result_models import SweepResults
+from experiments.comparing.comparison import Comparison
+from experiments.comparing.differences import Difference, Measured
+from experiments.judging.verdicts import Judgement, Verdict
+from experiments.results.models import SweepResults
 from experiments.statistics import words
-from experiments.verdicts import Judgement, Verdict
 from infra.errors import InputError
 
 EXIT_CODE: Final = 3

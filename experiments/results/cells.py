@@ -9,9 +9,9 @@ from typing import Any, Final
 from experiments.ledger.measured import QUANTILES, Measure
 from experiments.ledger.record import Cell, Status
 from experiments.plan import Plan, RefusedCell, TrialSpec
-from experiments.result_models import CellResult, LatencySpreads, QuantileSpreads, Spread, TrialResult
-from experiments.result_rows import ResultRows, Row
-from experiments.result_trials import NS_PER_MS, counts
+from experiments.results.models import CellResult, LatencySpreads, QuantileSpreads, Spread, TrialResult
+from experiments.results.rows import ResultRows, Row
+from experiments.results.trials import NS_PER_MS, counts
 from experiments.statistics import Estimate, Share, estimate, share
 
 _US_PER_MS: Final = 1e3

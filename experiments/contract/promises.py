@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from experiments.circumstances import Circumstances
+from experiments.contract.circumstances import Circumstances
 from experiments.ledger.record import Frozen
 
 DOCUMENTATION: Final = "https://kafka.apache.org/documentation/#"

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from experiments.contract import Promise
-from experiments.result_models import CellResult, SweepResults
-from experiments.result_trials import LATE_MS
+from experiments.judging.verdicts import Judgement, Verdict
+from experiments.results.models import CellResult, SweepResults
+from experiments.results.trials import LATE_MS
 from experiments.statistics import Share, bound, trials_needed
-from experiments.verdicts import Judgement, Verdict
 
 HEADS: Final = {Promise.NO_ACKED_LOSS: "loss", Promise.NO_DUPLICATES: "dup", Promise.ORDER: "ord", Promise.AVAILABILITY: "up"}
 """A column each; short, because four of them stand beside the figures."""

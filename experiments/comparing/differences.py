@@ -7,8 +7,8 @@ from enum import StrEnum
 from statistics import median
 from typing import Final
 
+from experiments.comparing.pairing import LEAST_PAIRS, PairedNumbers, PairedShares, paired_numbers, paired_shares
 from experiments.ledger.record import Frozen
-from experiments.pairing import LEAST_PAIRS, PairedNumbers, PairedShares, paired_numbers, paired_shares
 from experiments.statistics import CONFIDENCE, LEAST_VALUES, Estimate, Interval, Share, estimate, share
 
 _RESAMPLES: Final = 9999

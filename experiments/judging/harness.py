@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from experiments.judging.verdicts import HarnessCheck
 from experiments.ledger.record import Role, Status
-from experiments.result_models import TrialResult
+from experiments.results.models import TrialResult
 from experiments.statistics import share, words
-from experiments.verdicts import HarnessCheck
 
 
 def harness_check(trials: Sequence[TrialResult]) -> HarnessCheck:

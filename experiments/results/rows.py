@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from experiments.result_tables import read_table
+from experiments.results.tables import read_table
 from experiments.sweep_folder import SweepFolder
 
 Row = Mapping[str, Any]

@@ -5,15 +5,15 @@ from __future__ import annotations
 import pyarrow.fs as pafs
 
 from experiments.errors import LedgerError
-from experiments.harness import harness_check
-from experiments.judging import named_records, with_judgements
+from experiments.judging.cells import named_records, with_judgements
+from experiments.judging.harness import harness_check
 from experiments.ledger.fit import UnfitLedger, checked, whole_folders
 from experiments.ledger.record import TrialRecord
-from experiments.result_cells import cell_results
-from experiments.result_models import SweepResults
-from experiments.result_rows import ResultRows
-from experiments.result_tables import read_table
-from experiments.result_trials import failed_trial, refused_trial, whole_trial
+from experiments.results.cells import cell_results
+from experiments.results.models import SweepResults
+from experiments.results.rows import ResultRows
+from experiments.results.tables import read_table
+from experiments.results.trials import failed_trial, refused_trial, whole_trial
 from experiments.sweep_folder import SweepFolder
 
 __all__ = ["SweepResults", "read_results"]

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from experiments.circumstances import Circumstances
-from experiments.promises import DOCUMENTATION, KIP, Promise, Rule
+from experiments.contract.circumstances import Circumstances
+from experiments.contract.promises import DOCUMENTATION, KIP, Promise, Rule
 
 _ACKS: Final = f"{DOCUMENTATION}producerconfigs_acks"
 _MAX_IN_FLIGHT: Final = f"{DOCUMENTATION}producerconfigs_max.in.flight.requests.per.connection"

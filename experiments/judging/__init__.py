@@ -1,0 +1,1 @@
+"""What became of each promise, cell by cell, and whether the sweep can be believed."""
