@@ -10,8 +10,10 @@ from pyspark.sql import functions as sf
 from experiments.ledger.measured import Side
 from experiments.ledger.schema import ACKED
 
-_PARTITION: Final = ("trial_no", "partition", "side")
 _SIDES: Final = tuple(Side)
+_WAY: Final = "CAST(trial_no AS BIGINT) << 33 | CAST(side AS BIGINT) << 32 | partition"
+"""The three as one long: rows are grouped and sorted by it in half the time. A partition's number has 31 bits, a side's one."""
+_APART: Final = {"trial_no": "CAST(way >> 33 AS INT)", "partition": "CAST(way & 2147483647 AS INT)", "side": "CAST(way >> 32 & 1 AS INT)"}
 _SLOT_NS: Final = 1_000_000
 """Answers are united by the millisecond, each with its first and last: a gap of a millisecond or more lies between two slots, so it is exact."""
 
@@ -57,17 +59,24 @@ def gaps(due: DataFrame, marks: DataFrame) -> DataFrame:
     Returns:
         trial_no, partition, side, records (answered), gap_ns, began_ns (the earliest, where several are as long), answered (an answer ended it).
     """
-    earlier = Window.partitionBy(*_PARTITION).orderBy("slot").rowsBetween(Window.unboundedPreceding, -1)
+    earlier = Window.partitionBy("way").orderBy("slot").rowsBetween(Window.unboundedPreceding, -1)
     since = sf.coalesce(sf.max("last_ns").over(earlier), sf.col("load_begin_ns"))
     inner = sf.when(sf.col("first_ns").isNotNull(), _gap(since, sf.col("first_ns"), answered=True))
     trailing = _gap(sf.coalesce(sf.max("last_ns"), sf.min("load_begin_ns")), sf.max("due_ns"), answered=False)
     return (
         due.transform(_slots)
+        .withColumn("trial_no", sf.expr(_APART["trial_no"]))
         .join(sf.broadcast(marks.select("trial_no", "load_begin_ns")), "trial_no")
         .withColumn("inner", inner)
-        .groupBy(*_PARTITION)
+        .groupBy("way")
         .agg(sf.sum("records").alias("records"), sf.greatest(sf.max("inner"), trailing).alias("longest"))
-        .select(*_PARTITION, "records", "longest.gap_ns", (-sf.col("longest.minus_began_ns")).alias("began_ns"), "longest.answered")
+        .select(
+            *(sf.expr(part).alias(name) for name, part in _APART.items()),
+            "records",
+            "longest.gap_ns",
+            (-sf.col("longest.minus_began_ns")).alias("began_ns"),
+            "longest.answered",
+        )
     )
 
 
@@ -75,7 +84,7 @@ def _slots(due: DataFrame) -> DataFrame:
     """Unite a partition's answers by the millisecond; what was never answered stands where it was given up."""
     slot = sf.expr(f"coalesce(answered_ns, due_ns) div {_SLOT_NS}")
     answers = (sf.min("answered_ns").alias("first_ns"), sf.max("answered_ns").alias("last_ns"), sf.count("answered_ns").alias("records"))
-    return due.groupBy(*_PARTITION, slot.alias("slot")).agg(*answers, sf.max("due_ns").alias("due_ns"))
+    return due.groupBy(sf.expr(_WAY).alias("way"), slot.alias("slot")).agg(*answers, sf.max("due_ns").alias("due_ns"))
 
 
 def _gap(began_ns: Column, ended_ns: Column, *, answered: bool) -> Column:

@@ -61,6 +61,16 @@ def end_to_end_latencies(reads: DataFrame) -> DataFrame:
     return ours.select("trial_no", sf.lit(_MEASURES.index(Measure.END_TO_END)).alias("measure"), "intended_ns", sf.col("received_ns").alias("end_ns"))
 
 
+def both_latencies(attempts: DataFrame, reads: DataFrame) -> DataFrame:
+    """Return intended_ns and end_ns of both measures.
+
+    Args:
+        attempts: as `ack_latencies` wants them.
+        reads: as `end_to_end_latencies` wants them.
+    """
+    return ack_latencies(attempts).unionByName(end_to_end_latencies(reads))
+
+
 def whole_us(latencies: DataFrame, marks: DataFrame) -> DataFrame:
     """Cut latencies to whole microseconds, downwards also below zero, and say in which phase the record was intended.
 

@@ -15,7 +15,7 @@ from spark_jobs.copies import copies
 from spark_jobs.fates import record_blocks
 from spark_jobs.finding import wanted
 from spark_jobs.frames import Frames
-from spark_jobs.latency import first_reads
+from spark_jobs.latency import both_latencies, coarse, first_reads, histogram, whole_us
 from spark_jobs.order import behind, reordered
 from spark_jobs.reading import redelivered, repeated_reads
 
@@ -36,8 +36,10 @@ class Looked:
     """Of `spark_jobs.copies.copies`."""
     reordered: DataFrame
     """Of `spark_jobs.order.reordered`."""
-    first_reads: DataFrame
-    """The first read of each record; of `spark_jobs.latency.first_reads`."""
+    latencies: DataFrame
+    """Of every record, both measures; of `spark_jobs.latency.whole_us`."""
+    histogram: DataFrame
+    """Of `spark_jobs.latency.histogram`, by slots."""
     redelivered: DataFrame
     """Of `spark_jobs.reading.redelivered`."""
     wanted: DataFrame
@@ -67,13 +69,15 @@ def _looked(frames: Frames, marks: DataFrame, kept: _Kept) -> Looked:
     several = kept.if_any(copies(frames.log, crowds))
     repeated = kept.if_any(repeated_reads(frames.reads, again))
     late = kept.if_any(behind(frames.log)).transform(reordered, several)
+    latencies = both_latencies(frames.attempts, first_reads(frames.reads, again, repeated)).transform(whole_us, marks)
     return Looked(
         frames=frames,
         blocks=blocks,
         crowded=crowds,
         copies=several,
         reordered=late,
-        first_reads=first_reads(frames.reads, again, repeated),
+        latencies=latencies,
+        histogram=kept.always(latencies.transform(coarse).transform(histogram)),
         redelivered=repeated.transform(redelivered),
         wanted=kept.if_any(blocks.transform(wanted, late, marks)),
         nameless=kept.if_any(blocks.where("block IS NULL AND copies + corrupt > 0").select("trial_no")),

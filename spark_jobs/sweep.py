@@ -74,7 +74,7 @@ def _found(looked: Looked, of_trials: DataFrame) -> Found:
         "reading": read_counts(looked.blocks),
         "reordered": reordered_records(looked.reordered),
         "redelivered": redelivered_reads(looked.redelivered),
-        **all_latencies(looked, of_trials),
+        **all_latencies(looked),
     }
     return Found(**{name: named(table, of_trials).toArrow() for name, table in measured.items()})
 
@@ -85,11 +85,8 @@ def all_fates(looked: Looked) -> DataFrame:
     return counted.transform(with_further_copies, further_copies(looked.copies, looked.crowded))
 
 
-def all_latencies(looked: Looked, of_trials: DataFrame) -> dict[str, DataFrame]:
+def all_latencies(looked: Looked) -> dict[str, DataFrame]:
     """Return both latencies' quantiles, exact to the microsecond, and histograms, by slots: those that hold a quantile are counted by the microsecond."""
-    both = latency.ack_latencies(looked.frames.attempts).unionByName(latency.end_to_end_latencies(looked.first_reads))
-    latencies = both.transform(latency.whole_us, of_trials)
-    by_slot = latencies.transform(latency.coarse).transform(latency.histogram).persist()
-    fine = by_slot.transform(latency.quantiles).transform(latency.slots_of)
-    exact = latencies.transform(latency.coarse_but, fine).transform(latency.histogram).transform(latency.quantiles)
-    return {"latency": exact.transform(latency.in_words), "histogram": by_slot.transform(latency.bounded).transform(latency.in_words)}
+    fine = looked.histogram.transform(latency.quantiles).transform(latency.slots_of)
+    exact = looked.latencies.transform(latency.coarse_but, fine).transform(latency.histogram).transform(latency.quantiles)
+    return {"latency": exact.transform(latency.in_words), "histogram": looked.histogram.transform(latency.bounded).transform(latency.in_words)}
