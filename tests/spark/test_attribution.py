@@ -161,6 +161,32 @@ def test_the_last_leader_may_have_appended_nothing() -> None:
     assert causes(Bad(seq=11), appended=(Appended(5, 0, 10),)) == ["NEVER_APPENDED"]
 
 
+def test_seams_lie_between_all_that_earlier_and_all_that_later_epochs_appended() -> None:
+    """In whatever order they are told; epoch 6 appended 30 early, so of 21 to 39 only what follows it is in the seam before epoch 7."""
+    appended = (Appended(7, 40, 50), Appended(6, 15, 30), Appended(5, 0, 10))
+    assert causes(*(Bad(seq=seq) for seq in (12, 25, 35, 45, 51)), appended=appended) == [*["NEVER_APPENDED", "UNATTRIBUTED"] * 2, "UNATTRIBUTED"]
+
+
+def test_each_producer_has_its_own_seams() -> None:
+    """Producer 1's 12 was lost where its own records went on."""
+    appended = (Appended(5, 0, 10), Appended(6, 15, 99), Appended(5, 0, 20, producer=1), Appended(6, 25, 99, producer=1))
+    assert causes(Bad(seq=12), Bad(seq=12, producer=1), appended=appended) == ["NEVER_APPENDED", "UNATTRIBUTED"]
+
+
+def test_a_leader_acknowledges_nothing_before_its_epoch_starts() -> None:
+    """Leader 1 led from 80 on, and cut its log to 60 later: offset 70 was not its to acknowledge, whatever the number of the record."""
+    cut = Happened(700 * MS, "truncated", node=1, partition=0, offset=60, source="broker", resolution_ns=MS)
+    rows = [Bad(seq=1000 + offset, offset=offset, at_ns=400 * MS, sent_ns=390 * MS) for offset in (70, 80)]
+    assert causes(*rows, events=(LED_BY_2, LED_BY_1, cut), epochs=()) == ["UNATTRIBUTED", "TRUNCATED"]
+
+
+@pytest.mark.parametrize(("offset", "ends"), [(79, None), (80, 80), (250, 80)])
+def test_an_epoch_ends_where_the_next_one_starts(offset: int, ends: int | None) -> None:
+    """Not where a later one does."""
+    (row,) = tied(Bad(seq=1000, offset=offset), events=(LED_BY_2, LED_BY_1), epochs=(*LINEAGE, Epoch(1, 0, 7, 200), Epoch(2, 0, 7, 200)))
+    assert row["truncated_to"] == ends
+
+
 def test_without_a_change_of_leader_there_is_no_seam() -> None:
     """The end of what was appended proves nothing."""
     assert causes(Bad(seq=11), events=(LED_BY_2,), epochs=(Epoch(2, 0, 5, 0),), appended=(Appended(5, 0, 10),)) == ["UNATTRIBUTED"]
