@@ -82,7 +82,8 @@ def _told(spark: SparkSession, history: History, wrong: int) -> str:
 
 
 def _shuffled(trial: PlantedTrial, random: Random) -> PlantedTrial:
-    rows: dict[str, Any] = {name: list(getattr(trial, name)) for name in ("attempts", "log", "reads", "events", "epochs")}
+    """Events stay as they are: of those that happened in one moment, the file tells which came first."""
+    rows: dict[str, Any] = {name: list(getattr(trial, name)) for name in ("attempts", "log", "reads", "epochs")}
     for of in rows.values():
         random.shuffle(of)
     return replace(trial, **rows)
