@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from experiments.errors import LedgerError
 from experiments.sweep_folder import SweepFolder
@@ -25,6 +27,8 @@ _BAD_LEDGER: Final = 2
 _ANSWER: Final = "measure: "
 """How the job's own line begins among what the JVM says (`spark_jobs.measure`)."""
 _LAST_LINES: Final = 15
+_END_S: Final = 20.0
+"""What the job and its JVM may need to end when they are asked to."""
 _WORK: Final = ".spark-"
 """Begins the name of the folder of Spark's own files; the pid of its owner follows."""
 
@@ -69,10 +73,19 @@ def _run(module: str, arguments: Sequence[str], home: Home, log_name: str, cache
         try:
             code = job.wait()
         finally:
-            job.kill()  # no effect on one that has ended; whoever is interrupted leaves none behind
-            job.wait()
+            _end(job)
     if code:
         raise _failure(code, log, log.read_bytes()[began:].decode(errors="replace").splitlines())
+
+
+def _end(job: subprocess.Popen[Any]) -> None:
+    """See the job gone. One that still runs, because we are interrupted, is asked first: it alone can end its JVM."""
+    if job.poll() is None:
+        job.send_signal(signal.SIGINT)
+        with suppress(subprocess.TimeoutExpired):
+            job.wait(_END_S)
+    job.kill()  # no effect on one that has ended
+    job.wait()
 
 
 def _swept(cache: Path) -> Path:
