@@ -60,6 +60,7 @@ class Gate:
         return [*reasons, *(reason for limit in self.worse for reason in self._worse(limit, comparison))]
 
     def _verdicts(self, results: SweepResults) -> Iterator[str]:
+        yield from self._controls(results)
         for cell in results.cells:
             for judgement in cell.judgements:
                 if judgement.verdict is Verdict.VIOLATED and self.violated:
@@ -68,6 +69,11 @@ class Gate:
                     yield f"unknown: {results.sweep_id}: {judgement.promise} with {cell.label}: {' '.join(judgement.reasons[-1:]) or 'no reason is known'}"
         if self.unknown and not any(cell.judgements for cell in results.cells):
             yield f"unknown: {results.sweep_id}: nothing was judged"
+
+    def _controls(self, results: SweepResults) -> Iterator[str]:
+        """A sweep whose own controls failed says nothing, and what says nothing passes no gate."""
+        if self != NO_GATE and False in {results.harness.control_clean, results.harness.positive_control_lost}:
+            yield f"controls: {results.sweep_id}: {' '.join(results.harness.sentences)}"
 
     def _worse(self, limit: Worse, comparison: Comparison) -> Iterator[str]:
         for cell in comparison.cells:
@@ -94,7 +100,7 @@ def _worse(text: str, *, two_sweeps: bool) -> Worse:
 
 
 def _seen(judgement: Judgement) -> str:
-    trials = f"in {words(judgement.share)} trials" if judgement.share else "seen"
+    trials = f"in {words(judgement.share)}" if judgement.share else "seen"
     return f"{trials} ({', '.join(judgement.trials)})" if judgement.trials else trials
 
 

@@ -17,6 +17,7 @@ from experiments.comparing.comparison import Comparison, Sweep, compare
 from experiments.comparing.differences import Difference, Measured
 from experiments.comparing.gate import Gate
 from experiments.errors import NotComparable
+from experiments.judging.verdicts import HarnessCheck
 from experiments.ledger.record import Status
 from experiments.plan import Plan
 from experiments.report.drawing import prepare
@@ -193,6 +194,26 @@ def test_what_few_trials_cannot_tell_passes_unless_the_gate_wants_to_know() -> N
     assert Gate.of(["worse:latency_p99>20%"], two_sweeps=True).of_comparison(compare(a, b), ()) == []
     reasons = Gate.of(["worse:latency_p99>20%", "unknown"], two_sweeps=True).of_comparison(compare(a, b), ())
     assert [reason.split(":")[0] for reason in reasons] == ["unknown"]
+
+
+@pytest.mark.parametrize("failed", [{"control_clean": False}, {"positive_control_lost": False}])
+@pytest.mark.parametrize("expression", ["violated", "unknown", "worse:loss>90%"])
+def test_a_sweep_whose_controls_failed_passes_no_gate(expression: str, failed: dict[str, bool]) -> None:
+    """What says nothing of Kafka cannot say that all is well; without a gate nothing is asked of it."""
+    harness = HarnessCheck(**failed, sentences=("the control was not clean",))
+    results = a_sweep(FAST).results.model_copy(update={"harness": harness})
+    reasons = Gate.of([expression], two_sweeps=True).of_sweep(results)
+    assert reasons[0] == "controls: a: the control was not clean"
+    assert Gate.of([]).of_sweep(results) == []
+
+
+def test_the_gate_says_in_how_many_trials() -> None:
+    """Once."""
+    sweep = a_sweep(replace(FAST, lost=(3,) * 5, copies=(0,) * 5))
+    told = [reason for reason in Gate.of(["violated"]).of_sweep(sweep.results) if "no-acked-loss" in reason]
+    assert len(told) == 1
+    assert ": in 5 of 5 trials: above" in told[0]
+    assert told[0].count("trials") == 1
 
 
 @pytest.mark.parametrize("expression", ["", "broken", "worse", "worse:latency_p50>20%", "worse:latency_p99>", "worse:latency_p99>20", "worse:latency_p99<20%"])
