@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from experiments.ledger.measured import Measure, Phase
 from experiments.ledger.schema import ACKED
+from spark_jobs.counted import Found
 from spark_jobs.ledgers import Ledger, UnfitLedger
-
-if TYPE_CHECKING:
-    from spark_jobs.trials import Found
 
 Sums = Mapping[str, int]
 """By trial; 0 where there is no row."""

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from spark_jobs import availability, latency
 from spark_jobs.cells import cells
+from spark_jobs.counted import Found
 from spark_jobs.explaining import explained
 from spark_jobs.fates import fates, further_copies, with_further_copies
 from spark_jobs.frames import Frames, endings, marks, named, numbered, stored
@@ -20,7 +21,7 @@ from spark_jobs.order import reordered_records
 from spark_jobs.reading import read_counts, redelivered_reads
 from spark_jobs.throughput import throughput
 from spark_jobs.timeline import timeline
-from spark_jobs.trials import Found, trials
+from spark_jobs.trials import trials
 
 
 def results(spark: SparkSession, ledgers: Ledgers) -> dict[str, pa.Table]:

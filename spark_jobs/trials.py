@@ -5,38 +5,19 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
 from experiments.ledger.measured import TRIALS, Fate, Side
 from experiments.ledger.schema import ACKED, REJECTED, UNKNOWN
+from spark_jobs.counted import Found
 from spark_jobs.frames import Ending
 from spark_jobs.ledgers import Ledger
 from spark_jobs.sums import check_sums
 
 Row = Mapping[str, Any]
 """A row of a table whose schema `experiments.ledger.measured` has."""
-
-
-@dataclass(frozen=True)
-class Found:
-    """What Spark found of all trials; every table has `trial_id`."""
-
-    fates: pa.Table
-    latency: pa.Table
-    histogram: pa.Table
-    timeline: pa.Table
-    gaps: pa.Table
-    throughput: pa.Table
-    """attempted_per_s, acked_per_s."""
-    reading: pa.Table
-    """missed_records, read_records, reads; of `spark_jobs.reading.read_counts`."""
-    reordered: pa.Table
-    """reordered_records; a trial without any has no row."""
-    redelivered: pa.Table
-    """redelivered_reads; a trial without any has no row."""
 
 
 def trials(ledgers: Sequence[Ledger], ended: Mapping[str, Ending], found: Found) -> pa.Table:

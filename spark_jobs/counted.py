@@ -1,0 +1,26 @@
+"""What Spark counted of a sweep's records, before it is put together by trial."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+
+@dataclass(frozen=True)
+class Found:
+    """What Spark found of all trials; every table has `trial_id`."""
+
+    fates: pa.Table
+    latency: pa.Table
+    histogram: pa.Table
+    timeline: pa.Table
+    gaps: pa.Table
+    throughput: pa.Table
+    """attempted_per_s, acked_per_s."""
+    reading: pa.Table
+    """missed_records, read_records, reads; of `spark_jobs.reading.read_counts`."""
+    reordered: pa.Table
+    """reordered_records; a trial without any has no row."""
+    redelivered: pa.Table
+    """redelivered_reads; a trial without any has no row."""
