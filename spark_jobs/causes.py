@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
+from operator import attrgetter
 from typing import Final
 
 import numpy as np
@@ -19,7 +20,7 @@ from spark_jobs.evidence import TRUNCATED, Event, Evidence, Leadership
 
 NONE: Final = -1
 """In a column: null."""
-_FAR: Final = 2**62
+_FAR: Final = int(np.iinfo(np.int64).max)
 """After every sequence number."""
 _SENT_AGAIN: Final = (Anomaly.DUPLICATED, Anomaly.REORDERED, Anomaly.REJECTED_PRESENT)
 _BROKEN_OFF: Final = ("timed_out", "disconnected")
@@ -88,7 +89,7 @@ def _cut(rows: Rows, leaderships: Sequence[Leadership], cuts: Sequence[Event]) -
         for cut in cuts:
             if cut.node is None or cut.offset is None or cut.node != led.leader or cut.at_ns < led.since_ns:
                 continue
-            place = rows.offset >= max(cut.offset, led.start_offset or 0)
+            place = rows.offset >= max(cut.offset, led.start_offset or cut.offset)
             time = (rows.at_ns >= led.since_ns) & (rows.sent_ns <= cut.at_ns)
             yield Claim(lost & place & time, Cause.TRUNCATED, led, cut.offset, cut.node)
 
@@ -107,8 +108,7 @@ def _in_a_seam(rows: Rows, evidence: Evidence, partition: int, reaches: Sequence
     """Nobody told an offset, and the record lies in its producer's order just where one leader's part of the log ends and the next one's begins."""
     lost, known_epochs = rows.of_kind(Anomaly.LOST) & (rows.offset == NONE), _known_epochs(evidence, partition)
     for producer in np.unique(rows.producer[lost]).tolist():
-        of = sorted((reach for reach in reaches if reach.producer == producer), key=lambda reach: -1 if reach.leader_epoch is None else reach.leader_epoch)
-        for after, before in _seams(of, known_epochs):
+        for after, before in _seams([reach for reach in reaches if reach.producer == producer], known_epochs):
             holds = lost & (rows.producer == producer) & (rows.seq > after) & (rows.seq < before)
             yield from _sent_to(rows, holds, evidence.believed(partition, producer))
             yield Claim(holds, Cause.NEVER_APPENDED)
@@ -125,11 +125,12 @@ def _seams(reaches: Sequence[Reach], known_epochs: Sequence[int]) -> Iterator[tu
 
     Also before the first and after the last epoch that appended anything, where there was another one that appended nothing.
     """
-    epochs = [reach.leader_epoch for reach in reaches if reach.leader_epoch is not None]
+    epochs = sorted(reach.leader_epoch for reach in reaches if reach.leader_epoch is not None)
     if len(epochs) < len(reaches) or not known_epochs:
         return
-    highest = [NONE, *accumulate((reach.last_seq for reach in reaches), max)]
-    lowest = [*reversed(list(accumulate((reach.first_seq for reach in reversed(reaches)), min))), _FAR]
+    by_epoch = sorted(reaches, key=attrgetter("leader_epoch"))
+    highest = [NONE, *accumulate((reach.last_seq for reach in by_epoch), max)]
+    lowest = [*reversed(list(accumulate((reach.first_seq for reach in reversed(by_epoch)), min))), _FAR]
     bounds = [min(known_epochs), *epochs, max(known_epochs)]
     changed = [earlier < later for earlier, later in pairwise(bounds)]
     yield from ((after, before) for after, before, moved in zip(highest, lowest, changed, strict=True) if moved)
@@ -154,8 +155,7 @@ def _broken_off(rows: Rows, broken_off: Sequence[Event]) -> Iterator[Claim]:
 def _of_producer(rows: Rows, event: Event) -> Holds:
     """Tell which records are of the producer whose log told the event."""
     who, _, number = event.detail.partition(":")[0].partition(" ")
-    told: Holds = rows.producer == (int(number) if who == "producer" and number.isdecimal() else NONE - 1)
-    return told
+    return rows.producer == int(number) if who == "producer" and number.isdecimal() else np.zeros(len(rows.producer), bool)
 
 
 def _concerns(event: Event, leaderships: Sequence[Leadership]) -> bool:

@@ -78,7 +78,7 @@ class Evidence:
 
     record: TrialRecord
     events: tuple[Event, ...]
-    """By time."""
+    """By time; those of one moment by what they tell, so that the order of the file means nothing."""
     epochs: tuple[Epoch, ...]
 
     def of(self, partition: int | None, *kinds: str) -> Iterator[Event]:
@@ -125,11 +125,21 @@ def evidence_of(records: Sequence[TrialRecord], events: pa.Table, epochs: pa.Tab
     """
     happened: defaultdict[str, list[Event]] = defaultdict(list)
     checkpoints: defaultdict[str, list[Epoch]] = defaultdict(list)
-    for row in events.sort_by("at_ns").to_pylist():
+    for row in events.to_pylist():
         happened[row.pop("trial_id")].append(Event(**row))
     for row in epochs.to_pylist():
         checkpoints[row.pop("trial_id")].append(Epoch(**row))
-    return {record.trial_id: Evidence(record, tuple(happened[record.trial_id]), tuple(checkpoints[record.trial_id])) for record in records}
+    by_time = {trial_id: tuple(sorted(of, key=_when)) for trial_id, of in happened.items()}
+    return {record.trial_id: Evidence(record, by_time.get(record.trial_id, ()), tuple(checkpoints[record.trial_id])) for record in records}
+
+
+def _when(event: Event) -> tuple[int, int, int, str]:
+    """Return an event's place in time.
+
+    Events of one moment are as a file that was merged of many logs happens to hold them. But a partition's leader epochs only grow, and a log that is
+    cut twice is cut further the second time. What is left has no order, and gets one of its own, so that equal evidence tells equal things.
+    """
+    return event.at_ns, event.leader_epoch or 0, -(event.offset or 0), repr(event)
 
 
 def _first(*values: int | None) -> int | None:

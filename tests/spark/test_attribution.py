@@ -12,7 +12,7 @@ from experiments.ledger.record import FaultEvidence, Phases
 from spark_jobs.anomalies import FOUND, REACHES, anomalies
 from spark_jobs.attribution import attribution
 from spark_jobs.evidence import evidence_of
-from spark_jobs.planted import Epoch, Happened, PlantedTrial
+from spark_jobs.planted import Epoch, Happened, PlantedTrial, together
 
 MS = 1_000_000
 PHASES = Phases(load_begin_ns=0, load_end_ns=900 * MS, fault_begin_ns=100 * MS, fault_end_ns=500 * MS, settled_ns=900 * MS, whole_ns=900 * MS)
@@ -22,6 +22,7 @@ IN_SYNC = Happened(0, "isr", partition=0, leader_epoch=5, source="watcher", deta
 SHRUNK = Happened(310 * MS, "isr", partition=0, leader_epoch=6, source="watcher", detail="1")
 CUT_BY_2 = Happened(600 * MS, "truncated", node=2, partition=0, offset=80, source="broker", resolution_ns=MS, detail="node 2: Truncating to offset 80")
 CRASH = (LED_BY_2, LED_BY_1, IN_SYNC, SHRUNK, CUT_BY_2)
+QUIET = PlantedTrial("u", (), events=[LED_BY_2._replace(node=3)])
 LINEAGE = (Epoch(1, 0, 5, 0), Epoch(1, 0, 6, 80), Epoch(2, 0, 5, 0), Epoch(2, 0, 6, 80))
 
 
@@ -58,8 +59,8 @@ def tied(*bad: Bad, events: tuple[Happened, ...] = CRASH, epochs: tuple[Epoch, .
 def tied_table(*bad: Bad, events: tuple[Happened, ...] = CRASH, epochs: tuple[Epoch, ...] = LINEAGE, appended: tuple[Appended, ...] = ()) -> pa.Table:
     """Tie planted anomalies to a planted trial's evidence."""
     trial = PlantedTrial("t", (), events=events, epochs=epochs, phases=PHASES, fault=FaultEvidence(kind="leader-crash-behind", targets=(2, 1), bit=True))
-    tables = {name: table.append_column("trial_id", pa.array(["t"] * len(table), pa.string())) for name, table in trial.tables().items()}
-    evidence = evidence_of([trial.record("planted")], tables["events"], tables["epochs"])
+    tables = together([trial, QUIET])
+    evidence = evidence_of([trial.record("planted"), QUIET.record("planted")], tables["events"], tables["epochs"])
     found = pa.Table.from_pylist([row._asdict() for row in bad], schema=FOUND)
     return anomalies(found, pa.Table.from_pylist([row._asdict() for row in appended], schema=REACHES), evidence)
 
@@ -92,6 +93,30 @@ def test_a_log_that_was_cut_to_an_offset_lost_that_offset_and_what_follows(offse
     assert causes(Bad(offset=offset)) == [cause]
 
 
+def test_all_of_it_may_be_told_in_one_moment() -> None:
+    """Clocks are coarse: what bounds a time belongs to it."""
+    led, cut = LED_BY_2._replace(at_ns=150 * MS), CUT_BY_2._replace(at_ns=150 * MS)
+    assert causes(Bad(offset=80, at_ns=150 * MS, sent_ns=150 * MS), events=(led, cut), epochs=()) == ["TRUNCATED"]
+
+
+def test_a_log_can_be_cut_to_nothing() -> None:
+    """Also where nobody told from which offset its leader led."""
+    led, cut = LED_BY_2._replace(offset=None), CUT_BY_2._replace(offset=0)
+    assert causes(Bad(offset=0), events=(led, cut), epochs=()) == ["TRUNCATED"]
+
+
+def test_another_partition_or_trial_explains_nothing() -> None:
+    """Each has its own leaders, epochs and cuts."""
+    rows = tied(Bad(offset=80, partition=1), Bad(offset=80, trial_id="u"), Bad(offset=80, trial_id="u", partition=1), Bad(offset=80))
+    told = [(row["trial_id"], row["partition"], row["phase"], row["leader"], row["isr"], row["cause"]) for row in rows]
+    assert told == [
+        ("t", 0, "during", 2, "1,2", "TRUNCATED"),
+        ("t", 1, "during", None, None, "UNATTRIBUTED"),
+        ("u", 0, None, 3, None, "UNATTRIBUTED"),
+        ("u", 1, None, None, None, "UNATTRIBUTED"),
+    ]
+
+
 def test_a_log_that_was_cut_before_the_record_was_sent_explains_nothing() -> None:
     """An earlier fault's truncation."""
     earlier = CUT_BY_2._replace(at_ns=130 * MS)
@@ -113,6 +138,22 @@ def test_the_surviving_epochs_tell_of_a_truncation_that_no_log_tells_of() -> Non
     """Epoch 5 ends at 80 there, and leader 2 acknowledged offset 85 in it."""
     (row,) = tied(Bad(offset=85), events=(LED_BY_2, LED_BY_1))
     assert (row["cause"], row["leader_epoch"], row["truncated_to"], row["truncated_by"]) == ("TRUNCATED", 5, 80, None)
+
+
+@pytest.mark.parametrize("way", [1, -1])
+def test_of_one_moment_the_later_epoch_led_last_and_the_lower_cut_came_last(way: int) -> None:
+    """In whatever order a file of many merged logs holds the events."""
+    cuts = (CUT_BY_2, CUT_BY_2._replace(offset=60))
+    (row,) = tied(Bad("UNKNOWN_ABSENT"), events=(LED_BY_2, LED_BY_1._replace(at_ns=0))[::way])
+    lost = tied(Bad(seq=1, offset=70), Bad(seq=2, offset=90), events=(LED_BY_2, *cuts[::way]), epochs=())
+    assert (row["leader_epoch"], [row["truncated_to"] for row in lost]) == (6, [60, 80])
+
+
+@pytest.mark.parametrize("way", [1, -1])
+def test_what_has_no_order_gets_one_that_is_not_the_files(way: int) -> None:
+    """Two leaders without epochs, in one moment."""
+    seen = [Happened(0, "leader", node=node, partition=0, source="watcher") for node in (1, 2)]
+    assert [row["leader"] for row in tied(Bad("UNKNOWN_ABSENT"), events=tuple(seen[::way]), epochs=())] == [2]
 
 
 @pytest.mark.parametrize("offset", [79, 85])
@@ -167,6 +208,20 @@ def test_seams_lie_between_all_that_earlier_and_all_that_later_epochs_appended()
     assert causes(*(Bad(seq=seq) for seq in (12, 25, 35, 45, 51)), appended=appended) == [*["NEVER_APPENDED", "UNATTRIBUTED"] * 2, "UNATTRIBUTED"]
 
 
+@pytest.mark.parametrize(
+    ("events", "epochs", "cause"),
+    [
+        (CRASH, (), "NEVER_APPENDED"),  # the brokers' logs alone
+        ((), LINEAGE, "NEVER_APPENDED"),  # the checkpoints alone
+        ((LED_BY_2._replace(kind="leader", leader_epoch=None),), LINEAGE, "NEVER_APPENDED"),
+        ((), (), "UNATTRIBUTED"),
+    ],
+)
+def test_whoever_tells_of_two_epochs_tells_of_a_seam(events: tuple[Happened, ...], epochs: tuple[Epoch, ...], cause: str) -> None:
+    """Without anybody there is none."""
+    assert causes(Bad(seq=11), events=events, epochs=epochs, appended=(Appended(5, 0, 10),)) == [cause]
+
+
 def test_each_producer_has_its_own_seams() -> None:
     """Producer 1's 12 was lost where its own records went on."""
     appended = (Appended(5, 0, 10), Appended(6, 15, 99), Appended(5, 0, 20, producer=1), Appended(6, 25, 99, producer=1))
@@ -214,15 +269,27 @@ TIMED_OUT = Happened(145 * MS, "timed_out", node=2, source="client", resolution_
         (TIMED_OUT._replace(kind="disconnected"), "RESENT"),
         (TIMED_OUT._replace(at_ns=151 * MS), "RESENT"),  # its clock is good to a millisecond
         (TIMED_OUT._replace(at_ns=152 * MS), "UNATTRIBUTED"),  # after it was acknowledged
-        (TIMED_OUT._replace(at_ns=139 * MS), "UNATTRIBUTED"),  # before it was sent
+        (TIMED_OUT._replace(at_ns=140 * MS), "RESENT"),  # in the moment in which it was sent
+        (TIMED_OUT._replace(at_ns=139 * MS), "UNATTRIBUTED"),  # before that
         (TIMED_OUT._replace(detail="producer 1: Timed out"), "UNATTRIBUTED"),  # somebody else's
         (TIMED_OUT._replace(detail="reader 0: Timed out"), "UNATTRIBUTED"),
-        (TIMED_OUT._replace(node=1), "UNATTRIBUTED"),  # not the leader
+        (TIMED_OUT._replace(node=1), "UNATTRIBUTED"),  # not the leader yet
+        (TIMED_OUT._replace(node=4), "RESENT"),  # just elected
+        (TIMED_OUT._replace(node=None), "UNATTRIBUTED"),
+        (TIMED_OUT._replace(kind="learned"), "UNATTRIBUTED"),
     ],
 )
 def test_a_client_that_gave_up_waiting_sent_it_again(kind: str, event: Happened, cause: str) -> None:
     """Sent at 140 ms, acknowledged at 150 ms, and both copies in one epoch."""
-    assert causes(Bad(kind, offset=20, first_offset=10), events=(LED_BY_2, event)) == [cause]
+    elected = LED_BY_1._replace(at_ns=145 * MS, node=4)
+    assert causes(Bad(kind, offset=20, first_offset=10), events=(LED_BY_2, elected, LED_BY_1, event), epochs=()) == [cause]
+
+
+@pytest.mark.parametrize("kind", ["LOST", "UNKNOWN_ABSENT", "PHANTOM", "CORRUPT", "MISSED", "REDELIVERED"])
+def test_what_the_client_gave_up_on_is_told_of_no_other_kind(kind: str) -> None:
+    """Nor of a record that it had not taken by then."""
+    assert causes(Bad(kind, offset=20, sent_ns=None), events=(LED_BY_2, TIMED_OUT)) == ["UNATTRIBUTED"]
+    assert (causes(Bad(kind, offset=20), events=(LED_BY_2, TIMED_OUT)) == ["UNATTRIBUTED"]) == (kind != "UNKNOWN_ABSENT")
 
 
 def test_an_unknown_record_that_is_absent_was_not_answered() -> None:

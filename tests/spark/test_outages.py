@@ -74,6 +74,32 @@ def test_what_lies_outside_the_gap_is_no_part_of_it() -> None:
     assert seen_ms(LED, *later) == {"last_before": 99, "detected": None, "elected": None, "learned": None, "first_after": 300}
 
 
+@pytest.mark.parametrize(("late_ns", "elected"), [(0, 300 * MS), (1, None)])
+def test_a_mark_of_a_moment_that_is_known_lies_within_the_gap(late_ns: int, elected: int | None) -> None:
+    """Without a resolution, that is the moment itself."""
+    marks = found(LED, LEADS._replace(at_ns=300 * MS + late_ns, resolution_ns=None)).to_pylist()
+    assert [row["at_ns"] for row in marks if row["mark"] == "elected"] == [elected]
+
+
+def test_the_first_moment_of_a_gap_is_part_of_it() -> None:
+    """The leader that it begins with led by then; the fence, and another partition's leader, change nothing of that."""
+    at_once = [event._replace(at_ns=99 * MS) for event in (FENCED, LED, LEADS._replace(partition=1))]
+    assert seen_ms(*at_once, LEADS) == {"last_before": 99, "detected": 99, "elected": 260, "learned": None, "first_after": 300}
+
+
+def test_of_several_leaders_before_the_gap_the_last_one_counts() -> None:
+    """The one before it is none that was elected since."""
+    earlier = LED._replace(node=3, leader_epoch=4)
+    assert seen_ms(earlier, LED._replace(at_ns=MS), LEADS._replace(leader_epoch=5), FENCED)["elected"] is None
+    assert seen_ms(earlier, LED._replace(at_ns=MS), FENCED._replace(node=3, at_ns=240 * MS), FENCED)["detected"] == 250
+
+
+def test_a_partition_without_leader_has_elected_none() -> None:
+    """Nor is anybody known to be new where nobody was known before."""
+    assert seen_ms(LED, SEEN._replace(node=None))["elected"] is None
+    assert seen_ms(SEEN)["elected"] is None
+
+
 @pytest.mark.parametrize(("late_ms", "expected"), [(1, 301), (2, None)])
 def test_a_mark_may_lie_behind_the_gap_by_as_much_as_its_clock_is_coarse(late_ms: int, expected: int | None) -> None:
     """The log tells milliseconds; what was seen is kept, not moved into order."""
@@ -125,7 +151,7 @@ def test_a_gap_without_an_edge_has_no_mark_there() -> None:
     assert (marks["last_before"], marks["first_after"]) == (None, None)
 
 
-@pytest.mark.parametrize(("began_ms", "gap_ms", "rows"), [(0, 99, 0), (0, 100, 5), (899, 10, 5), (901, 10, 0)])
+@pytest.mark.parametrize(("began_ms", "gap_ms", "rows"), [(0, 99, 0), (0, 100, 5), (899, 10, 5), (900, 10, 5), (901, 10, 0)])
 def test_only_gaps_within_the_faults_time_are_outages(began_ms: int, gap_ms: int, rows: int) -> None:
     """From the fault's begin at 100 ms to the full ISR at 900 ms."""
     assert len(found(*CRASH, began_ns=began_ms * MS, gap_ns=gap_ms * MS)) == rows
