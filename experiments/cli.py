@@ -56,6 +56,7 @@ Examples:
   ackbench show --json                            the newest sweep, as data
   ackbench report                                 its page
   ackbench compare A B                            two sweeps side by side
+  ackbench compare A --by acks                    the cells of one
 """
 
 
@@ -181,11 +182,14 @@ def report(sweep: str | None, fail_on: tuple[str, ...]) -> int:
 Examples:
   ackbench compare quick-20260102T030405-ab12 quick-20260103T030405-cd34
   ackbench compare A B --html ab.html
+  ackbench compare quick-20260102T030405-ab12 --by acks
+  ackbench compare A --by enable.idempotence --fail-on "worse:latency_p99>20%"
   ackbench compare A B --fail-on violated --fail-on "worse:latency_p99>20%"
 """
 )
-@click.argument("a")
-@click.argument("b")
+@click.argument("a", metavar="SWEEP")
+@click.argument("b", metavar="[SWEEP]", required=False)
+@click.option("--by", "axis", metavar="AXIS", help="Compare the cells of one sweep: those with the first value of AXIS beside each other value's.")
 @click.option("--json", "as_json", is_flag=True, help="One object, as docs/report.md describes it.")
 @click.option("--html", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Also write a page.")
 @click.option(
@@ -196,14 +200,19 @@ Examples:
     help=f"{FAIL_ON} Also worse:MEASURE>N%: B is worse than A by more than N % (shares: points), the whole 95 % interval beyond it. "
     "MEASURE: loss, duplicates, latency_p99, outage, throughput.",
 )
-def compare(a: str, b: str, as_json: bool, html: Path | None, fail_on: tuple[str, ...]) -> int:
-    """Show sweeps A and B side by side: paired by cell and by seed, with intervals, tests, and changed verdicts.
+def compare(a: str, b: str | None, axis: str | None, as_json: bool, html: Path | None, fail_on: tuple[str, ...]) -> int:  # noqa: PLR0913, PLR0917 - see run
+    """Show two sweeps side by side, A and B, or the cells of one: paired by cell and by seed, with intervals, tests, effects and changed verdicts.
 
     Exit code 2: they cannot be compared. 3: --fail-on names what was found, a line each.
     """
     from experiments.commands import comparing
 
-    return comparing.compare_sweeps(Home.from_environment(), (a, b), as_json=as_json, html=html, fail_on=fail_on)
+    home = Home.from_environment()
+    if b is not None and axis is None:
+        return comparing.compare_sweeps(home, (a, b), as_json=as_json, html=html, fail_on=fail_on)
+    if axis is not None and b is None:
+        return comparing.compare_cells(home, (a, axis), as_json=as_json, html=html, fail_on=fail_on)
+    raise click.UsageError(f"{a} is compared with a second sweep, or by an axis of its own (--by AXIS): name {'one of them only' if b else 'one of them'}")
 
 
 @cli.command()

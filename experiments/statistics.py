@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from statistics import median
 from typing import Final
 
@@ -104,7 +105,7 @@ def estimate(values: Sequence[float]) -> Estimate | None:
     """
     if not values:
         return None
-    ordered = sorted(map(float, values))  # which trial came first does not matter
+    ordered = tuple(sorted(map(float, values)))  # which trial came first does not matter
     interval = _bootstrap(ordered) if len(ordered) >= LEAST_VALUES else None
     return Estimate(median=median(ordered), interval=interval, trials=len(ordered))
 
@@ -171,7 +172,8 @@ def _expected_width(probability: float, trials: int, confidence: float) -> float
     return float(high - low)
 
 
-def _bootstrap(values: Sequence[float]) -> Interval:
+@lru_cache(maxsize=4096)  # a cell's own interval stands in each of its pairs with other cells
+def _bootstrap(values: tuple[float, ...]) -> Interval:
     import numpy as np
     from scipy.stats import bootstrap
 

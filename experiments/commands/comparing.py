@@ -1,9 +1,9 @@
-"""`ackbench compare`: two sweeps side by side, as a table, as data, as a page, and as a gate."""
+"""`ackbench compare`: two sweeps side by side, or the cells of one; as a table, as data, as a page, and as a gate."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import click
@@ -13,8 +13,9 @@ from rich.table import Table
 from experiments.commands.gating import passed
 from experiments.comparing.comparison import Comparison, Sweep, compare
 from experiments.comparing.gate import Gate
+from experiments.comparing.within import Within, compare_within
 from experiments.report.drawing import prepare
-from experiments.report.side_by_side import CellView, render_comparison, view_of
+from experiments.report.side_by_side import CellView, render_comparison, render_within, view_of
 from experiments.results.reading import read_results
 from experiments.sweeps import find_sweep
 from experiments.tables import console_for_results, print_text
@@ -33,12 +34,32 @@ def compare_sweeps(home: Home, names: tuple[str, str], *, as_json: bool, html: P
     a, b = (_sweep(home, name) for name in names)
     comparison = compare(a, b)
     if html:
-        _write(html, home, comparison)
+        _write(html, home, lambda: render_comparison(comparison))
     if as_json:
         click.echo(comparison.to_json())
     else:
         _print(comparison)
+        _print_alone((("only in A", comparison.only_a), ("only in B", comparison.only_b)))
     return passed(gate.of_comparison(comparison, (a.results, b.results)))
+
+
+def compare_cells(home: Home, named: tuple[str, str], *, as_json: bool, html: Path | None, fail_on: Sequence[str]) -> int:
+    """Print the cells of one sweep side by side that differ in an axis alone, both by name; return the exit code, the gate's where they do not pass.
+
+    Raises:
+        InputError: an expression of the gate is wrong, there is no such sweep or axis, no cells can be compared, or the page cannot be written.
+        LedgerError: the results cannot be read.
+    """
+    gate, sweep = Gate.of(fail_on, two_sweeps=True), _sweep(home, named[0])
+    within = compare_within(sweep, named[1])
+    if html:
+        _write(html, home, lambda: render_within(within))
+    if as_json:
+        click.echo(within.to_json())
+    else:
+        _print_within(within)
+    worse = [reason for comparison in within.comparisons for reason in gate.of_comparison(comparison, ())]
+    return passed([*gate.of_sweep(sweep.results), *worse])
 
 
 def _sweep(home: Home, named: str) -> Sweep:
@@ -46,13 +67,22 @@ def _sweep(home: Home, named: str) -> Sweep:
     return Sweep(folder.plan(), read_results(folder))
 
 
-def _write(path: Path, home: Home, comparison: Comparison) -> None:
+def _write(path: Path, home: Home, render: Callable[[], str]) -> None:
     prepare(home)
-    page = render_comparison(comparison)
+    page = render()
     try:
         path.write_text(page, encoding="utf-8")
     except OSError as error:
         raise InputError(f"--html {path}: cannot be written ({error.strerror})") from error
+
+
+def _print_within(within: Within) -> None:
+    console = console_for_results(terminal=sys.stdout.isatty())
+    print_text(console, f"{within.sweep} by {within.axis}\n", wrap=False)
+    for comparison in within.comparisons:
+        _print(comparison)
+        console.print()
+    _print_alone((("in no pair", within.left_out),))
 
 
 def _print(comparison: Comparison) -> None:
@@ -69,18 +99,23 @@ def _print(comparison: Comparison) -> None:
         console.print(_table(view), highlight=False)
         for verdict in view.verdicts:
             print_text(console, f"verdict: {verdict}", wrap=terminal)
-    for side, labels in (("A", comparison.only_a), ("B", comparison.only_b)):
+
+
+def _print_alone(told: Sequence[tuple[str, Sequence[str]]]) -> None:
+    terminal = sys.stdout.isatty()
+    console = console_for_results(terminal=terminal)
+    for where, labels in told:
         for label in labels:
-            print_text(console, f"only in {side}: {label}", wrap=terminal)
+            print_text(console, f"{where}: {label}", wrap=terminal)
 
 
 def _table(view: CellView) -> Table:
     title = f"{view.name}{f' ({view.role})' if view.role else ''}"
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0), title=title, title_justify="left", title_style="bold")
-    for head in ("", "measure", "A", "B", "B against A", "p"):
+    for head in ("", "measure", "A", "B", "B against A", "p", "effect"):
         table.add_column(head, overflow="fold")
     styles = {"worse": "red", "better": "green"}
     for row in view.rows:
         word = row.kind if row.kind in styles else ""
-        table.add_row(word, row.name, row.a, row.b, row.change, row.p_value, style=styles.get(row.kind))
+        table.add_row(word, row.name, row.a, row.b, row.change, row.p_value, row.effect, style=styles.get(row.kind))
     return table

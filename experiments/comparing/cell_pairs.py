@@ -27,9 +27,19 @@ def pairs_of(a: Sequence[CellResult], b: Sequence[CellResult]) -> list[Pair]:
     Cells that were added as controls are matched by all their axes. The experiments' own are matched by the axes that tell them apart:
     an axis that has one value in all of `a` and another one in all of `b` is what is being compared.
     """
-    own = _matched(_own(a), _own(b), _compared(_own(a), _own(b)))
+    pairs = _matched(own(a), own(b), _compared(own(a), own(b)))
     controls = _matched([cell for cell in a if cell.added], [cell for cell in b if cell.added], frozenset())
-    return [*own, *controls]
+    return [*pairs, *controls]
+
+
+def pairs_but_for(axis: str, a: Sequence[CellResult], b: Sequence[CellResult]) -> list[Pair]:
+    """Return the experiment's own cells of `a` that have a partner in `b` with the same value of every axis but this one."""
+    return _matched(own(a), own(b), frozenset({axis}))
+
+
+def own(cells: Sequence[CellResult]) -> list[CellResult]:
+    """Return the cells of the experiment's axes that some client accepts."""
+    return [cell for cell in cells if not cell.added and cell.refused is None]
 
 
 def specs_of(plan: Plan, cell: CellResult) -> dict[int, TrialSpec]:
@@ -48,10 +58,6 @@ def check_load(pairs: Sequence[Pair], a: Plan, b: Plan) -> None:
         for name, unit in _LOAD.items():
             if loads[0][name] != loads[1][name]:
                 raise NotComparable(f"{a.sweep_id} and {b.sweep_id} had another load: workload.{name} is {loads[0][name]} and {loads[1][name]} {unit}")
-
-
-def _own(cells: Sequence[CellResult]) -> list[CellResult]:
-    return [cell for cell in cells if not cell.added and cell.refused is None]
 
 
 def _compared(a: Sequence[CellResult], b: Sequence[CellResult]) -> frozenset[str]:

@@ -1,8 +1,11 @@
-"""Two sweeps side by side: cells paired by their axes, trials by their seeds; what changed, by how much, and how sure that is. Pure."""
+"""Two sides, cell by cell: cells paired by their axes, trials by their seeds; what changed, by how much, and how sure that is. Pure.
+
+The sides are two sweeps, or two parts of one (`experiments.comparing.within`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
@@ -18,7 +21,7 @@ from experiments.results.models import CellResult, SweepResults, TrialResult
 
 @dataclass(frozen=True)
 class Sweep:
-    """One side of a comparison."""
+    """One side of a comparison: a sweep, or a part of its cells."""
 
     plan: Plan
     results: SweepResults
@@ -47,6 +50,7 @@ class ComparedCell(Frozen):
     a_label: str
     b_label: str
     role: Role
+    """Where both have the same one."""
     added: bool
     """A control, not of the experiments' axes."""
     paired: bool
@@ -55,9 +59,10 @@ class ComparedCell(Frozen):
 
 
 class Comparison(Frozen):
-    """Two sweeps side by side."""
+    """Two sides, cell by cell."""
 
     a: str
+    """The sweep's id; of a part of one, the axis and its value."""
     b: str
     paired: bool
     """The trials have the same seeds in both, repeat by repeat."""
@@ -97,20 +102,25 @@ def compare(a: Sweep, b: Sweep) -> Comparison:
         NotComparable: one was not measured, they have no cell in common, or their loads differ; nothing can be said then.
     """
     for side in (a, b):
-        _check_measured(side.results)
+        check_measured(side.results)
     pairs = pairs_of(a.results.cells, b.results.cells)
     if not any(not cell.added for cell, _ in pairs):
         raise NotComparable(
             f"{a.plan.sweep_id} and {b.plan.sweep_id} have no cell in common: their axes must agree in all that they do not differ in as a whole"
         )
     check_load(pairs, a.plan, b.plan)
-    cells = tuple(_compared(pair, a, b) for pair in pairs)
+    return side_by_side((a.plan.sweep_id, b.plan.sweep_id), a, b, pairs)
+
+
+def side_by_side(names: tuple[str, str], a: Sweep, b: Sweep, pairs: Sequence[Pair], remarks: Sequence[str] = ()) -> Comparison:
+    """Return what these pairs of cells show; each has a cell of `a` and one of `b`."""
+    cells = tuple(compared(pair, a, b) for pair in pairs)
     paired = all(cell.paired for cell in cells)
     return Comparison(
-        a=a.plan.sweep_id,
-        b=b.plan.sweep_id,
+        a=names[0],
+        b=names[1],
         paired=paired,
-        remarks=tuple(_remarks(a, b, paired=paired)),
+        remarks=(*remarks, *_remarks({side.plan.sweep_id: side for side in (a, b)}.values(), paired=paired)),
         settings=tuple(
             SettingChange(scope=scope, name=name, a=before, b=after) for (scope, name), (before, after) in settings_between(pairs, a.plan, b.plan).items()
         ),
@@ -120,7 +130,12 @@ def compare(a: Sweep, b: Sweep) -> Comparison:
     )
 
 
-def _check_measured(results: SweepResults) -> None:
+def check_measured(results: SweepResults) -> None:
+    """See that a sweep has a trial of which something is known.
+
+    Raises:
+        NotComparable: it has none.
+    """
     if not any(_judged(trial) for trial in results.trials):
         raise NotComparable(f"{results.sweep_id} has no sealed trial that was measured: `ackbench measure {results.sweep_id}` measures those that there are")
 
@@ -129,9 +144,9 @@ def _judged(trial: TrialResult) -> bool:
     return trial.status is Status.SEALED and trial.attempted is not None
 
 
-def _remarks(a: Sweep, b: Sweep, *, paired: bool) -> list[str]:
+def _remarks(sides: Iterable[Sweep], *, paired: bool) -> list[str]:
     remarks = [] if paired else ["the trials' seeds differ, so trials are not compared in pairs; that says less than pairs would"]
-    for side in (a, b):
+    for side in sides:
         harness = side.results.harness
         if harness.control_clean is False or harness.positive_control_lost is False:
             remarks.append(f"do not believe {side.plan.sweep_id}: its controls failed. {' '.join(harness.sentences)}".strip())
@@ -140,7 +155,8 @@ def _remarks(a: Sweep, b: Sweep, *, paired: bool) -> list[str]:
     return remarks
 
 
-def _compared(pair: Pair, a: Sweep, b: Sweep) -> ComparedCell:
+def compared(pair: Pair, a: Sweep, b: Sweep) -> ComparedCell:
+    """Return a pair's measures, trial by trial where both ran under the same seeds, and the verdicts that differ."""
     first, second = pair
     paired = _same_seeds(pair, a.plan, b.plan)
     before, after = _trials(first, a.results), _trials(second, b.results)
@@ -149,7 +165,7 @@ def _compared(pair: Pair, a: Sweep, b: Sweep) -> ComparedCell:
     return ComparedCell(
         a_label=first.label,
         b_label=second.label,
-        role=first.role,
+        role=first.role if first.role is second.role else Role.CELL,
         added=first.added,
         paired=paired,
         differences=(*shares, *numbers),

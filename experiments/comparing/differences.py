@@ -59,6 +59,8 @@ class Difference(Frozen):
     """`b` divided by `a`, of numbers: the median over pairs. Unpaired: of the medians."""
     ratio_interval: Interval | None = None
     p_value: float | None = None
+    effect: float | None = None
+    """The rank-biserial correlation, -1 (`b` always less) to 1 (`b` always more); 0: no more often the one than the other."""
     test: str
     reasons: tuple[str, ...] = ()
 
@@ -95,6 +97,7 @@ def _of_paired_shares(measure: Measured, found: PairedShares) -> Difference:
         difference=found.difference,
         difference_interval=found.interval,
         p_value=found.p_value,
+        effect=found.effect,
         test="McNemar's, exact",
         reasons=found.reasons,
     )
@@ -110,6 +113,7 @@ def _of_paired_numbers(measure: Measured, found: PairedNumbers) -> Difference:
         ratio=found.ratio.median if found.ratio else None,
         ratio_interval=found.ratio.interval if found.ratio else None,
         p_value=found.p_value,
+        effect=found.effect,
         test="Wilcoxon's signed ranks",
         reasons=found.reasons,
     )
@@ -132,6 +136,7 @@ def _unpaired_shares(measure: Measured, a: Sequence[bool], b: Sequence[bool]) ->
         difference=sum(b) / len(b) - sum(a) / len(a),
         difference_interval=Interval(low=after.low - before.high, high=after.high - before.low),
         p_value=float(fisher_exact(table).pvalue),
+        effect=sum(b) / len(b) - sum(a) / len(a),
         test="Fisher's, exact",
     )
 
@@ -152,6 +157,7 @@ def _unpaired_numbers(measure: Measured, a: Sequence[float], b: Sequence[float])
         ratio=after / before if min(a) > 0 else None,
         ratio_interval=_resampled(a, b, ratio=True) if told and min(a) > 0 else None,
         p_value=_mann_whitney(a, b) if few >= LEAST_PAIRS else None,
+        effect=_dominance(a, b),
         test="Mann and Whitney's",
         reasons=() if told else (f"{few} trials: no interval of a median below {LEAST_VALUES}",),
     )
@@ -181,3 +187,8 @@ def _mann_whitney(a: Sequence[float], b: Sequence[float]) -> float:
     from scipy.stats import mannwhitneyu
 
     return float(mannwhitneyu(a, b).pvalue)
+
+
+def _dominance(a: Sequence[float], b: Sequence[float]) -> float:
+    """How much more often a trial of `b` has the larger value than one of `a`, over all couples of them: the rank-biserial correlation without pairs."""
+    return sum((y > x) - (y < x) for x in a for y in b) / (len(a) * len(b))

@@ -47,6 +47,8 @@ class PairedShares(Frozen):
     """Of the difference: exact and cautious (two Clopper-Pearson intervals, Bonferroni)."""
     p_value: float | None
     """McNemar's exact test, two-sided; `None`: too few pairs differ."""
+    effect: float | None
+    """The same correlation, of a yes for 1 and a no for 0: of the pairs that differ, how many more show it in `b`, as a part of them; 0: no pair differs."""
     reasons: tuple[str, ...] = ()
     """Why something is missing."""
 
@@ -81,6 +83,7 @@ def paired_shares(a: Mapping[int, bool], b: Mapping[int, bool]) -> PairedShares:
         difference=(only_b - only_a) / len(pairs) if pairs else None,
         interval=_difference(only_a, only_b, len(pairs)) if pairs else None,
         p_value=_mcnemar(only_a, only_b) if only_a + only_b >= LEAST_PAIRS else None,
+        effect=(only_b - only_a) / max(only_a + only_b, 1) if pairs else None,
         reasons=tuple(_missing(len(pairs), only_a + only_b)),
     )
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from experiments.ledger.record import Status
 from experiments.report import answer as answering
 from experiments.report.cells import cell_views, figure_table
+from experiments.report.changes import changes_view
 from experiments.report.charts import draw
 from experiments.report.evidence import Evidence
 from experiments.report.settings import differing_settings, settings_of
@@ -52,6 +53,7 @@ def _values(evidence: Evidence) -> dict[str, Any]:
         "cells": cells,
         "figures": figure_table(cells),
         "charts": draw(evidence),
+        "changes": changes_view(evidence),
         "trials": trials_by_cell(evidence),
         "measured": any(trial.attempted is not None for trial in results.trials),
         "silent": tuple(_silent(evidence)),

@@ -1,4 +1,4 @@
-"""The page of two sweeps: what differs, how each cell fared in either, and by how much one is worse, with intervals."""
+"""The page of two sides: what differs, how each cell fared in either, and by how much one is worse, with intervals. A sweep that was split has several."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Final
 
 from experiments.comparing.comparison import ComparedCell, Comparison
 from experiments.comparing.differences import Difference, Measured
+from experiments.comparing.within import Within
 from experiments.report.charts import MOST_ROWS, Chart, chunks
+from experiments.report.direction import SIGNS, interval_of, kind_of
 from experiments.report.drawing import BLUE, FAINT, VERMILLION, figure, row_in, svg, write
 from experiments.report.page import template
 from experiments.report.wording import NOT_KNOWN, ROLES, counted, estimate_words, milliseconds, share_words
@@ -36,6 +38,7 @@ class DifferenceView:
     b: str
     change: str
     p_value: str
+    effect: str
     kind: str
     """`worse`, `better` or `same`: whether the whole interval lies on one side."""
     sign: str
@@ -51,40 +54,54 @@ class CellView:
     verdicts: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class SidesView:
+    """Two sides of the page."""
+
+    comparison: Comparison
+    cells: tuple[CellView, ...]
+    charts: tuple[Chart, ...]
+
+
 def render_comparison(comparison: Comparison) -> str:
     """Return the page; equal comparisons give equal bytes."""
-    return template("compare.html").render(
-        comparison=comparison, cells=[view_of(cell) for cell in comparison.cells], charts=list(_charts(comparison)), settings=comparison.settings
-    )
+    return template("compare.html").render(within=None, sides=[_sides(comparison, 0)])
+
+
+def render_within(within: Within) -> str:
+    """Return the page of a sweep that was split; equal ones give equal bytes."""
+    return template("compare.html").render(within=within, sides=[_sides(comparison, place) for place, comparison in enumerate(within.comparisons)])
+
+
+def _sides(comparison: Comparison, place: int) -> SidesView:
+    return SidesView(comparison, tuple(map(view_of, comparison.cells)), tuple(_charts(comparison, place)))
 
 
 def view_of(cell: ComparedCell) -> CellView:
     """Return a cell as a person reads it."""
-    name = cell.a_label if cell.a_label == cell.b_label else f"{cell.a_label} | {cell.b_label}"
+    name = both_labels(cell.a_label, cell.b_label)
     verdicts = tuple(f"{change.promise}: {change.a} became {change.b}" for change in cell.verdicts)
     return CellView(name, ROLES[cell.role], tuple(_row(difference) for difference in cell.differences), verdicts)
 
 
+def both_labels(a: str, b: str) -> str:
+    """Return one label for two, in which they stand beside each other only where they differ: `acks=0|1 rf=3`."""
+    words, others = a.split(" "), b.split(" ")
+    if len(words) != len(others):
+        return f"{a} | {b}"
+    return " ".join(word if word == other else _both_words(word, other) for word, other in zip(words, others, strict=True))
+
+
+def _both_words(a: str, b: str) -> str:
+    axis, _, value = b.rpartition("=")
+    return f"{a}|{value}" if axis and a.startswith(f"{axis}=") else f"{a}|{b}"
+
+
 def _row(difference: Difference) -> DifferenceView:
     kind = kind_of(difference)
-    sign = {"worse": "\N{BLACK UP-POINTING TRIANGLE}", "better": "\N{BLACK DOWN-POINTING TRIANGLE}", "same": "", "unknown": "?"}[kind]
     p_value = "-" if difference.p_value is None else f"{difference.p_value:.3g}"
-    return DifferenceView(NAMES[difference.measure], _side(difference, "a"), _side(difference, "b"), _change(difference), p_value, kind, sign)
-
-
-def kind_of(difference: Difference) -> str:
-    """Say whether the whole interval lies on one side: `worse`, `better`, else `same`; without an interval, `unknown`."""
-    interval, nothing = _interval(difference)
-    if interval is None:
-        return "unknown"
-    if interval.low <= nothing <= interval.high:
-        return "same"
-    return "worse" if (interval.low > nothing) == difference.measure.more_is_worse else "better"
-
-
-def _interval(difference: Difference) -> tuple[Interval | None, float]:
-    """Return the interval, and the value that means no difference."""
-    return (difference.difference_interval, 0.0) if difference.measure.is_share else (difference.ratio_interval, 1.0)
+    effect = "-" if difference.effect is None else f"{difference.effect:+.2f}"
+    return DifferenceView(NAMES[difference.measure], _side(difference, "a"), _side(difference, "b"), _change(difference), p_value, effect, kind, SIGNS[kind])
 
 
 def _side(difference: Difference, side: str) -> str:
@@ -112,14 +129,14 @@ def _told(value: float | None, interval: Interval | None, nothing: float, unit: 
     return f"{100 * (value - nothing):+.1f} {unit}{bounds}"
 
 
-def _charts(comparison: Comparison) -> Iterator[Chart]:
+def _charts(comparison: Comparison, place: int) -> Iterator[Chart]:
     for measure in Measured:
         names = told_apart([view_of(cell).name for cell in comparison.cells])
         rows = [(name, next(found for found in cell.differences if found.measure is measure)) for name, cell in zip(names, comparison.cells, strict=True)]
         known = [(name, difference) for name, difference in rows if _value(difference) is not None]
         for part, chunk in enumerate(chunks(known, MOST_ROWS)):
             caption = _caption(measure, chunk)
-            yield Chart(_chart(chunk, f"difference-{measure.value}-{part}", caption, shares=measure.is_share), caption)
+            yield Chart(_chart(chunk, f"difference-{place}-{measure.value}-{part}", caption, shares=measure.is_share), caption)
 
 
 def told_apart(labels: Sequence[str]) -> list[str]:
@@ -144,7 +161,7 @@ def _chart(rows: Sequence[tuple[str, Difference]], name: str, alt: str, *, share
     nothing = 0.0 if shares else 1.0
     axes.axvline(nothing, color=FAINT, linewidth=1)
     for place, (title, difference) in enumerate(rows):
-        interval, _ = _interval(difference)
+        interval, _ = interval_of(difference)
         colour = VERMILLION if kind_of(difference) == "worse" else BLUE
         if interval:
             axes.hlines(place, interval.low, interval.high, color=colour, linewidth=1.6)

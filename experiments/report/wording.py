@@ -96,6 +96,11 @@ def share_words(share: Share | None) -> str:
     return words(share)
 
 
+def share_brief(share: Share | None) -> str:
+    """Return in how many trials something was seen."""
+    return NOT_KNOWN if share is None else f"{share.seen} of {share.of}"
+
+
 def estimate_words(estimate: Estimate | None) -> str:
     """Return a median with its interval, milliseconds."""
     if estimate is None:

@@ -20,8 +20,9 @@ from experiments.errors import NotComparable
 from experiments.judging.verdicts import HarnessCheck
 from experiments.ledger.record import Status
 from experiments.plan import Plan
+from experiments.report.direction import kind_of
 from experiments.report.drawing import prepare
-from experiments.report.side_by_side import kind_of, render_comparison
+from experiments.report.side_by_side import render_comparison
 from experiments.sweep_folder import SweepFolder
 from infra.errors import InputError
 from infra.home import Home

@@ -1,0 +1,162 @@
+"""What each setting changes: every two cells that differ in one axis alone, side by side, trials of one repeat in pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Final
+
+from experiments.comparing.cell_pairs import own, pairs_but_for
+from experiments.comparing.comparison import ComparedCell, Sweep, compared
+from experiments.comparing.differences import Difference, Measured
+from experiments.comparing.pairing import LEAST_PAIRS
+from experiments.comparing.within import axes_of, of_value, value_text, values_of
+from experiments.ledger.record import Scalar
+from experiments.report.direction import SIGNS, interval_of, kind_of
+from experiments.report.evidence import Evidence
+from experiments.report.wording import NOT_KNOWN, axis_word, cell_name, counted, differing, share_brief
+from experiments.results.models import CellResult
+from experiments.statistics import LEAST_VALUES
+
+MOST_SHOWN: Final = 4
+"""Pairs of an axis that stand open; the others are folded away, so that a page of twenty cells can be read."""
+COLUMNS: Final = {
+    Measured.LOSS: "trials with loss",
+    Measured.DUPLICATES: "trials with duplicates",
+    Measured.LATENCY_P99: "ack p99",
+    Measured.OUTAGE: "longest gap",
+}
+
+
+@dataclass(frozen=True)
+class ChangeView:
+    """One measure of a pair."""
+
+    head: str
+    told: str
+    detail: str
+    kind: str
+    sign: str
+
+
+@dataclass(frozen=True)
+class PairView:
+    """Two cells that differ in one axis alone."""
+
+    values: str
+    """Before and after."""
+    name: str
+    """What both are."""
+    changes: tuple[ChangeView, ...]
+
+
+@dataclass(frozen=True)
+class AxisView:
+    """All pairs of an axis, those first of which the shares differ most."""
+
+    axis: str
+    shown: tuple[PairView, ...]
+    folded: tuple[PairView, ...]
+
+
+@dataclass(frozen=True)
+class ChangesView:
+    """The section."""
+
+    axes: tuple[AxisView, ...]
+    columns: tuple[str, ...]
+    notes: tuple[str, ...]
+    """What a reader must know of these figures."""
+
+
+@dataclass(frozen=True)
+class _Change:
+    """A pair with what was found."""
+
+    values: tuple[Scalar, Scalar]
+    cell: CellResult
+    found: ComparedCell
+
+    def of(self, measure: Measured) -> Difference:
+        return next(difference for difference in self.found.differences if difference.measure is measure)
+
+    @property
+    def known(self) -> bool:
+        """Whether both cells have a trial that says anything."""
+        return any(self.of(measure).trials for measure in COLUMNS)
+
+    @property
+    def moved(self) -> float:
+        """How far the shares of trials moved, both together."""
+        return sum(abs(self.of(measure).difference or 0.0) for measure in COLUMNS if measure.is_share)
+
+
+def changes_view(evidence: Evidence) -> ChangesView:
+    """Return what is to be said of every axis in which cells differ."""
+    cells = evidence.results.cells
+    by_axis = {axis: list(_changes(evidence, axis)) for axis in axes_of(cells)}
+    axes = differing([cell.cell for cell in own(cells)])
+    views = tuple(_axis(axis, [change for change in changes if change.known], axes) for axis, changes in by_axis.items())
+    notes = tuple(_notes([change for changes in by_axis.values() for change in changes]))
+    return ChangesView(tuple(view for view in views if view.shown), tuple(COLUMNS.values()), notes)
+
+
+def _changes(evidence: Evidence, axis: str) -> Iterator[_Change]:
+    cells, sweep = evidence.results.cells, Sweep(evidence.plan, evidence.results)
+    for before, after in combinations(values_of(cells, axis), 2):
+        for pair in pairs_but_for(axis, of_value(cells, axis, before), of_value(cells, axis, after)):
+            yield _Change((before, after), pair[0], compared(pair, sweep, sweep))
+
+
+def _axis(axis: str, changes: Sequence[_Change], axes: Sequence[str]) -> AxisView:
+    others = [other for other in axes if other != axis]
+    names = list(dict.fromkeys(cell_name(change.cell.cell, others) for change in changes))
+    ordered = sorted(changes, key=lambda change: (-change.moved, names.index(cell_name(change.cell.cell, others))))
+    rows = tuple(_pair(change, others) for change in ordered)
+    return AxisView(axis_word(axis), rows[:MOST_SHOWN], rows[MOST_SHOWN:])
+
+
+def _pair(change: _Change, others: Sequence[str]) -> PairView:
+    values = " \N{RIGHTWARDS ARROW} ".join(map(value_text, change.values))
+    name = cell_name(change.cell.cell, others) if others else ""
+    return PairView(values, name, tuple(_view(head, change.of(measure)) for measure, head in COLUMNS.items()))
+
+
+def _view(head: str, difference: Difference) -> ChangeView:
+    kind = kind_of(difference)
+    told, detail = _share_change(difference) if difference.measure.is_share else _ratio(difference)
+    p_value = "" if difference.p_value is None else f"p = {difference.p_value:.2g}"
+    return ChangeView(head, told, ", ".join(filter(None, (detail, p_value))), kind, SIGNS[kind])
+
+
+def _share_change(difference: Difference) -> tuple[str, str]:
+    before, after = share_brief(difference.a_share), share_brief(difference.b_share)
+    return (f"{before} \N{RIGHTWARDS ARROW} {after}" if NOT_KNOWN not in {before, after} else NOT_KNOWN), ""
+
+
+def _ratio(difference: Difference) -> tuple[str, str]:
+    """Return by what it is multiplied, and between which bounds; where nothing can be divided by, the difference."""
+    interval, _ = interval_of(difference)
+    if difference.ratio is None:
+        return (NOT_KNOWN if difference.difference is None else f"{difference.difference:+,.0f} ms"), ""
+    return f"\N{MULTIPLICATION SIGN} {_digits(difference.ratio)}", f"{_digits(interval.low)} to {_digits(interval.high)}" if interval else ""
+
+
+def _digits(ratio: float) -> str:
+    return f"{ratio:.2f}" if ratio < 10 else f"{ratio:,.0f}"  # noqa: PLR2004 - three digits
+
+
+def _notes(changes: Sequence[_Change]) -> Iterator[str]:
+    """Yield what these pairs cannot tell."""
+    silent = sum(not change.known for change in changes)
+    if silent:
+        yield f"{counted(silent, 'pair')} of cells without two trials of one repeat that were measured: left out, as nothing is known of them."
+    differences = [change.of(measure) for change in changes for measure in COLUMNS if change.known]
+    most = max((difference.trials for difference in differences), default=0)
+    if differences and most < LEAST_PAIRS:
+        interval = f", an interval {LEAST_VALUES}" if most < LEAST_VALUES else ""
+        yield f"Too few to tell for sure: no cells have more than {counted(most, 'pair')} of trials, and a p-value needs {LEAST_PAIRS}{interval}."
+    told = sum(difference.ratio_interval is not None for difference in differences)
+    if told:
+        yield f"{counted(told, 'interval')} of a time, each by itself: where nothing changes at all, about one in twenty is marked as worse or better."
