@@ -24,7 +24,7 @@ perf: setup ## the generator against Kafka's own, lateness, the final read, Spar
 	@$(BIN)/python tests/perf
 
 mutants: setup ## every small mistake in the code that judges, one by one: does a test notice?
-	@ACKBENCH_MUTANTS=all $(BIN)/pytest tests/spark/test_mutations.py
+	@ACKBENCH_MUTANTS=all $(BIN)/pytest tests/spark/test_mutations.py tests/unit/test_mutations_of_attribution.py
 
 clean: ## end what a killed run left behind; sealed trials are kept
 	@$(BIN)/ackbench clean

@@ -69,8 +69,8 @@ def _reached(reaches: pa.Table) -> dict[tuple[str, int], list[Reach]]:
 def _by_partition(found: pa.Table) -> Iterator[tuple[str, int, pa.Table]]:
     """Yield the sorted rows of each trial's partition; what has none is in partition `NONE`."""
     trials = found["trial_id"].combine_chunks().dictionary_encode()
-    trial, partition = trials.indices.to_numpy(zero_copy_only=False), _numbers(found, "partition")
-    begins = np.flatnonzero((np.diff(trial, prepend=NONE) != 0) | (np.diff(partition, prepend=NONE) != 0)).tolist()
+    trial, partition = trials.indices.to_numpy(), _numbers(found, "partition")
+    begins = np.flatnonzero(np.diff(trial, prepend=NONE) | np.diff(partition, prepend=NONE)).tolist()
     for begin, end in pairwise([*begins, len(found)]):
         yield trials.dictionary[int(trial[begin])].as_py(), int(partition[begin]), found.slice(begin, end - begin)
 

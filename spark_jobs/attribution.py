@@ -22,7 +22,7 @@ def attribution(anomalies: pa.Table) -> pa.Table:
     Args:
         anomalies: of `spark_jobs.anomalies`.
     """
-    grouped = anomalies.group_by(_SHARED, use_threads=False).aggregate(list(_COUNTED.values()))
+    grouped = anomalies.group_by(_SHARED).aggregate(list(_COUNTED.values()))
     columns = {name: grouped[name] for name in _SHARED} | {name: grouped[f"{column}_{made}"] for name, (column, made) in _COUNTED.items()}
     counted = pa.table({name: columns[name] for name in ATTRIBUTION.names}).cast(ATTRIBUTION)
     return counted.sort_by([(name, "ascending") for name in ATTRIBUTION.names]).combine_chunks()

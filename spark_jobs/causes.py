@@ -84,7 +84,7 @@ def _cut(rows: Rows, leaderships: Sequence[Leadership], cuts: Sequence[Event]) -
     The latest such leader comes first. An earlier one can be right too: a leader that was stopped and does not know yet that it was replaced goes on
     acknowledging (acks=1), and its log is cut when it learns.
     """
-    lost = rows.of_kind(Anomaly.LOST) & (rows.offset != NONE)
+    lost = rows.of_kind(Anomaly.LOST)  # a record without offset lies below every cut
     for led in reversed(leaderships):
         for cut in cuts:
             if cut.node is None or cut.offset is None or cut.node != led.leader or cut.at_ns < led.since_ns:
@@ -97,7 +97,7 @@ def _cut(rows: Rows, leaderships: Sequence[Leadership], cuts: Sequence[Event]) -
 def _outlived(rows: Rows, evidence: Evidence, partition: int) -> Iterator[Claim]:
     """In the log that survived, the leader epoch that acknowledged the record ends at its offset or before (KIP-101, KIP-279)."""
     leaderships, eras = evidence.leaderships(partition), evidence.eras(partition)
-    lost, led_by = rows.of_kind(Anomaly.LOST) & (rows.offset != NONE), as_of([led.since_ns for led in leaderships], rows.at_ns)
+    lost, led_by = rows.of_kind(Anomaly.LOST), as_of([led.since_ns for led in leaderships], rows.at_ns)
     for number, led in enumerate(leaderships):
         ends = [era.start_offset for era in eras if led.leader_epoch is not None and era.leader_epoch > led.leader_epoch]
         if ends:

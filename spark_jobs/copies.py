@@ -9,28 +9,25 @@ from spark_jobs.blocks import BLOCK, RECORD, with_block
 
 
 def copies(log: DataFrame, crowded_blocks: DataFrame) -> DataFrame:
-    """Find every intact copy of the records that have more than one, exactly.
+    """Find every intact copy beyond the first of a record, exactly.
 
     Args:
         log: trial_no, producer, seq, partition, offset, intact.
         crowded_blocks: those of `spark_jobs.fates.record_blocks` that `spark_jobs.blocks.crowded` picks.
 
     Returns:
-        The record's key, seq, partition, offset; `copy`, from 1 by partition and offset; `copy_there`, from 1 within its partition; `first_offset`, that
-        of copy 1.
+        The record's key, seq, partition, offset; `copy`, from 2 by partition and offset; `repeats_there`, whether an earlier one lies in the same
+        partition.
     """
-    of_record = Window.partitionBy(*RECORD)
-    in_order = of_record.orderBy("partition", "offset")
+    in_order = Window.partitionBy(*RECORD).orderBy("partition", "offset")
+    first_there = sf.min("offset").over(Window.partitionBy(*RECORD, "partition"))
     return (
         with_block(log.where("intact"))
         .join(crowded_blocks.select(*BLOCK), list(BLOCK))
         .select(
             *(*RECORD, "seq", "partition", "offset"),
-            sf.count("*").over(of_record).alias("of"),
             sf.row_number().over(in_order).alias("copy"),
-            sf.row_number().over(Window.partitionBy(*RECORD, "partition").orderBy("offset")).alias("copy_there"),
-            sf.first("offset").over(in_order).alias("first_offset"),
+            (sf.col("offset") > first_there).alias("repeats_there"),
         )
-        .where("of > 1")
-        .drop("of")
+        .where("copy > 1")
     )

@@ -112,7 +112,7 @@ class Evidence:
         for epoch in self.epochs:
             if epoch.partition == partition:
                 starts[epoch.leader_epoch].add(epoch.start_offset)
-        return sorted((epoch, min(told)) for epoch, told in starts.items() if len(told) == 1)
+        return sorted((epoch, start) for epoch, told in starts.items() if len(told) == 1 for start in told)
 
 
 def evidence_of(records: Sequence[TrialRecord], events: pa.Table, epochs: pa.Table) -> dict[str, Evidence]:
@@ -133,13 +133,18 @@ def evidence_of(records: Sequence[TrialRecord], events: pa.Table, epochs: pa.Tab
     return {record.trial_id: Evidence(record, by_time.get(record.trial_id, ()), tuple(checkpoints[record.trial_id])) for record in records}
 
 
-def _when(event: Event) -> tuple[int, int, int, str]:
+def _when(event: Event) -> tuple[object, ...]:
     """Return an event's place in time.
 
     Events of one moment are as a file that was merged of many logs happens to hold them. But a partition's leader epochs only grow, and a log that is
     cut twice is cut further the second time. What is left has no order, and gets one of its own, so that equal evidence tells equal things.
     """
-    return event.at_ns, event.leader_epoch or 0, -(event.offset or 0), repr(event)
+    return event.at_ns, _known(event.leader_epoch), _known(event.offset and -event.offset), repr(event)
+
+
+def _known(value: int | None) -> tuple[int, ...]:
+    """Return what can be sorted: null comes first."""
+    return () if value is None else (value,)
 
 
 def _first(*values: int | None) -> int | None:

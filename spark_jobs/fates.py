@@ -104,8 +104,7 @@ def further_copies(copies: DataFrame, crowded_blocks: DataFrame) -> DataFrame:
     """
     outcome = sf.coalesce(*(sf.when(has(name), name) for name in OUTCOMES))
     return (
-        copies.where("copy > 1")
-        .join(crowded_blocks.select(*BLOCK, *OUTCOMES), list(BLOCK))
+        copies.join(crowded_blocks.select(*BLOCK, *OUTCOMES), list(BLOCK))
         .groupBy("trial_no", outcome.alias("outcome"))
         .agg(sf.count_distinct("producer", "block", "bit").alias("records"), sf.count("*").alias("copies"))
         .select("trial_no", "outcome", "records", "copies")

@@ -35,7 +35,7 @@ def reordered(rows_behind: DataFrame, copies: DataFrame) -> DataFrame:
     Returns:
         What `behind` returns.
     """
-    further = copies.where("copy_there > 1").select(*_STREAM, "seq", "offset")
+    further = copies.where("repeats_there").select(*_STREAM, "seq", "offset")
     return rows_behind.join(further, [*_STREAM, "seq", "offset"], "left_anti")
 
 

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
 
@@ -20,11 +19,9 @@ from pyspark.sql import DataFrame, SparkSession
 from standins.in_plain_words import in_plain_words
 from standins.plain_results import PlainTrial, plain
 
-import spark_jobs
 from spark_jobs.frames import Frames, in_memory
 from spark_jobs.planted import PlantedTrial, together
 
-JOB: Final = Path(__file__).parents[2] / "spark_jobs"
 STAYS: Final = frozenset({"spark_jobs.frames", "spark_jobs.ledgers", "spark_jobs.planted", "spark_jobs.session"})
 """Modules that the test itself holds objects of."""
 SMALL: Final = {
@@ -52,42 +49,55 @@ class Planted:
 
 def how_caught(mutant: Mutant, planted: Planted) -> str | None:
     """Return how a mutant is noticed: the job refuses or breaks, or finds something else than the plain loops; `None`: not at all."""
-    with _in_place(mutant) as job:
-        try:
-            found = job.results_of(planted.frames, [trial.ledger() for trial in planted.trials])
+    try:
+        with in_place(mutant):
+            found = importlib.import_module("spark_jobs.sweep").results_of(planted.frames, [trial.ledger() for trial in planted.trials])
             return None if in_plain_words(found) == planted.truth else "found something else"
-        except Exception as error:  # noqa: BLE001 - whatever a mistake leads to, it was noticed
-            return f"{type(error).__name__}: {error}".split("\n", maxsplit=1)[0][:160]
-        finally:
-            planted.frames.attempts.sparkSession.catalog.clearCache()
+    except Exception as error:  # noqa: BLE001 - whatever a mistake leads to, it was noticed
+        return f"{type(error).__name__}: {error}".split("\n", maxsplit=1)[0][:160]
+    finally:
+        planted.frames.attempts.sparkSession.catalog.clearCache()
+
+
+def measured_in_memory(spark: SparkSession, *trials: PlantedTrial) -> dict[str, pa.Table]:
+    """Return what the job, with whatever is in place of its modules, finds of trials in memory."""
+    found: dict[str, pa.Table] = importlib.import_module("spark_jobs.sweep").results_of(in_memory(spark, together(trials)), [of.ledger() for of in trials])
+    return found
 
 
 @contextmanager
-def _in_place(mutant: Mutant) -> Iterator[ModuleType]:
-    """Yield `spark_jobs.sweep` as it is when one of its modules, or one of theirs, is the mutant."""
-    before = {name: sys.modules[name] for name in sys.modules if name.startswith("spark_jobs.")}
+def in_place(mutant: Mutant) -> Iterator[None]:
+    """Let what is imported within the context find the mutant, and not its module."""
+    before = _present()
     try:
         _forget(set(before) - (STAYS - {mutant.module}))
         module = ModuleType(mutant.module)
         _put(module)
         exec(compile(mutant.tree(), mutant.module, "exec"), module.__dict__)  # noqa: S102 - our own code, changed in one place
-        yield importlib.import_module("spark_jobs.sweep")
+        yield
     finally:
-        _forget({name for name in sys.modules if name.startswith("spark_jobs.")})
+        _forget(set(_present()))
         for module in before.values():
             _put(module)
+
+
+def _present() -> dict[str, ModuleType]:
+    """Return the job's modules, and the tests' own that may hold objects of theirs."""
+    return {name: module for name, module in sys.modules.items() if name.startswith(("spark_jobs.", "standins."))}
 
 
 def _put(module: ModuleType) -> None:
     """Let both ways to import find the module: by its name, and as a part of its package."""
     sys.modules[module.__name__] = module
-    setattr(spark_jobs, module.__name__.rpartition(".")[2], module)
+    package, _, name = module.__name__.rpartition(".")
+    setattr(sys.modules[package], name, module)
 
 
 def _forget(names: AbstractSet[str]) -> None:
     for name in names:
         del sys.modules[name]
-        vars(spark_jobs).pop(name.rpartition(".")[2], None)
+        package, _, part = name.rpartition(".")
+        vars(sys.modules[package]).pop(part, None)
 
 
 @dataclass
@@ -120,9 +130,9 @@ class Remembered:
         return answer
 
     def _noted(self, make: Callable[..., DataFrame]) -> Callable[..., DataFrame]:
-        def made(spark: SparkSession, table: pa.Table) -> DataFrame:
-            self.given.append(repr(table.to_pylist()))
-            return make(spark, table)
+        def made(spark: SparkSession, rows: Any, *schema: Any) -> DataFrame:
+            self.given.append(repr(rows.to_pylist() if isinstance(rows, pa.Table) else rows))
+            return make(spark, rows, *schema)
 
         return made
 

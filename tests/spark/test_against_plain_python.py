@@ -16,6 +16,7 @@ from standins.histories import History, played
 from standins.in_plain_words import in_plain_words
 from standins.plain_results import plain
 
+from experiments.ledger.schema import TABLES
 from spark_jobs.frames import in_memory
 from spark_jobs.planted import PlantedTrial, together
 from spark_jobs.sweep import results_of
@@ -82,8 +83,7 @@ def _told(spark: SparkSession, history: History, wrong: int) -> str:
 
 
 def _shuffled(trial: PlantedTrial, random: Random) -> PlantedTrial:
-    """Events stay as they are: of those that happened in one moment, the file tells which came first."""
-    rows: dict[str, Any] = {name: list(getattr(trial, name)) for name in ("attempts", "log", "reads", "epochs")}
+    rows: dict[str, Any] = {name: list(getattr(trial, name)) for name in TABLES}
     for of in rows.values():
         random.shuffle(of)
     return replace(trial, **rows)

@@ -1,71 +1,60 @@
 """Mistakes planted in the code that judges: generated histories must tell each from the right one."""
 
-import os
-from collections.abc import Mapping, Sequence
-from hashlib import sha256
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
-from mutations.mutator import Mutant, mutants_of
-from mutations.running import JOB, Planted, Remembered, how_caught, small_plans
+from mutations.cases import a_case_fails, run
+from mutations.choosing import BY_BOTH, BY_CASES, BY_HISTORIES, drawn, equivalents, mutants_in, tried
+from mutations.mutator import Mutant
+from mutations.running import Planted, Remembered, how_caught, measured_in_memory, small_plans
 from pyspark.sql import SparkSession
-from standins import tally
 from standins.corners import CORNERS
 from standins.generated import histories
 from standins.histories import played
 
-MODULES = (
-    *("blocks", "fates", "copies", "order", "reading", "looking", "latency", "slots", "timeline"),
-    *("availability", "throughput", "frames", "trials", "sums", "sweep", "finding"),
-)
-OF_FILES = frozenset({"spark_jobs.frames._scan", "spark_jobs.frames.stored"})
-"""What finds the ledgers' files is not run here; `test_job.py` sees whether it does."""
-ASKED = os.environ.get("ACKBENCH_MUTANTS", "24")
-"""How many are tried, drawn by a seed, or `all`; or those whose names begin with a word."""
+from experiments.ledger.schema import TABLES
+from spark_jobs.planted import PlantedTrial
+
 SEED = 20
 HISTORIES = 128
-EQUIVALENT = Path(__file__).parents[1] / "mutations" / "equivalent.txt"
+CASES = {f"spark_jobs.{name}": [Path(__file__).with_name(f"test_{name}.py")] for name in BY_BOTH}
 SECONDS = 3600
-
-
-def all_mutants() -> list[Mutant]:
-    """Every mistake in every module that judges."""
-    every = (mutant for name in MODULES for mutant in mutants_of(f"spark_jobs.{name}", JOB / f"{name}.py"))
-    return [mutant for mutant in every if f"{mutant.module}.{mutant.where}" not in OF_FILES]
-
-
-def drawn(mutants: Sequence[Mutant]) -> Sequence[Mutant]:
-    """Those that are tried."""
-    if not ASKED.isdigit():
-        return [mutant for mutant in mutants if ASKED == "all" or mutant.name.startswith(ASKED)]
-    return sorted(mutants, key=lambda mutant: sha256(f"{SEED} {mutant.name}".encode()).digest())[: int(ASKED)]  # new code leaves the others drawn
-
-
-def equivalents() -> Mapping[str, str]:
-    """Name and reason of the mutants that change nothing."""
-    lines = [line.split(" | ", 1) for line in EQUIVALENT.read_text().splitlines() if line and not line.startswith("#")]
-    return {line[0]: line[1] for line in lines}
 
 
 @pytest.mark.timeout(SECONDS)
 def test_every_mistake_is_noticed(spark: SparkSession) -> None:
     """But for those that are listed as no mistakes, and of those none."""
     trials = [played(history, f"{number:05d}") for number, history in enumerate([*CORNERS, *histories(HISTORIES, SEED)])]
-    planted, memory = Planted.of(spark, trials), Remembered()
-    mutants, same = drawn(all_mutants()), equivalents()
-    survived, caught = list[str](), list[str]()
+    planted, memory = Planted.of(spark, [backwards(trial) for trial in trials]), Remembered()
+
+    def noticed(mutant: Mutant) -> bool:
+        with memory.in_use():
+            return how_caught(mutant, planted) is not None or a_case_fails(mutant, CASES.get(mutant.module, []), _given(spark))
+
     with small_plans(spark):
-        for mutant in mutants:
-            with memory.in_use():
-                (caught if how_caught(mutant, planted) else survived).append(mutant.name)
-    tally.count("mistakes planted in the code that judges", len(mutants))
-    tally.count("of them noticed", len(caught))
-    unnoticed, no_mistakes = [name for name in survived if name not in same], [name for name in caught if name in same]
-    assert not unnoticed, "\n".join(["nobody noticed:", *unnoticed])
-    assert not no_mistakes, "\n".join(["listed as no mistakes, and noticed:", *no_mistakes])
+        tried(drawn(mutants_in([*BY_HISTORIES, *BY_BOTH]), unless_asked="24"), noticed)
+
+
+@pytest.mark.parametrize("module", BY_BOTH)
+def test_the_cases_hold_without_a_mistake(spark: SparkSession, module: str) -> None:
+    """Or else every mistake would seem to be noticed."""
+    run(CASES[f"spark_jobs.{module}"], _given(spark))
 
 
 def test_what_is_listed_as_no_mistake_can_be_made() -> None:
     """The list holds no name of code that is gone, and each has its reason."""
-    names = {mutant.name for mutant in all_mutants()}
+    names = {mutant.name for mutant in mutants_in([*BY_HISTORIES, *BY_BOTH, *BY_CASES])}
     assert [name for name, reason in equivalents().items() if name not in names or not reason.strip()] == []
+
+
+def backwards(trial: PlantedTrial) -> PlantedTrial:
+    """Return a trial with its rows in the opposite order: what forgets to ask for an order must not find it in the files."""
+    rows: dict[str, Any] = {name: getattr(trial, name)[::-1] for name in TABLES}
+    return replace(trial, **rows)
+
+
+def _given(spark: SparkSession) -> dict[str, Any]:
+    return {"spark": spark, "measured": partial(measured_in_memory, spark)}

@@ -41,6 +41,7 @@ def test_every_planted_mark_is_found_with_its_source_and_resolution() -> None:
     """In the order in which they are due."""
     table = found(*CRASH)
     assert table.schema.equals(OUTAGES)
+    assert {tuple(row.values())[:3] for row in table.to_pylist()} == {("t", 0, "producer")}
     assert [tuple(row.values())[3:] for row in table.to_pylist()] == [
         ("last_before", 99 * MS, "ledger", None),
         ("detected", 250 * MS, "broker", MS),
@@ -54,6 +55,18 @@ def test_the_watcher_tells_of_the_election_where_no_broker_does() -> None:
     """With its own resolution."""
     (row,) = (row for row in found(LED, FENCED, SEEN).to_pylist() if row["mark"] == "elected")
     assert (row["at_ns"], row["source"], row["resolution_ns"]) == (270 * MS, "watcher", 10 * MS)
+
+
+def test_what_a_broker_tells_of_the_election_counts_before_what_others_saw_earlier() -> None:
+    """And what the watcher saw before what a client learned: the client is no witness of the election."""
+    learned = LEARNED._replace(at_ns=255 * MS)
+    assert seen_ms(LED, SEEN._replace(at_ns=257 * MS), LEADS, learned)["elected"] == 260
+    assert seen_ms(LED, SEEN, learned)["elected"] == 270
+
+
+def test_a_fault_that_nothing_healed_has_its_outage() -> None:
+    """It lasts to the end."""
+    assert len(found(*CRASH, phases=PHASES.model_copy(update={"fault_end_ns": None}))) == 5
 
 
 def test_a_pause_without_change_of_leader_has_two_marks() -> None:

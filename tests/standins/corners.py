@@ -37,6 +37,7 @@ CORNERS: tuple[History, ...] = (
     (Send(0, 0, count=2), Resend(0, 1, 1)),
     (Stranger(0, 0, 9_999), Stranger(0, 0, 9_999), Stranger(1, 9, 10_000), Stranger(0, None, None), Stranger(0, None, None)),
     (Send(0, 0, copies=3), Corrupt(0, 0, named=True), Corrupt(0, 1, named=False)),
+    (Send(0, 0, copies=3), Corrupt(0, 1, named=True)),
     (Send(0, 0), Corrupt(0, 0, named=True), Send(1, 0), Corrupt(0, 0, named=False)),
     # a cut log whose offsets are used again
     (Send(0, 0, count=5), Truncate(0, 3), Send(1, 0, count=2)),
