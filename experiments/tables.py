@@ -16,6 +16,7 @@ from rich.text import Text
 from experiments.judging import text as verdict_text
 from experiments.ledger.record import Cell, Scalar
 from experiments.results.models import CellResult, Spread, SweepResults
+from experiments.results.ordering import FIRST_AXES, place_of
 
 UNKNOWN: Final = "-"
 """Nothing was measured: not zero."""
@@ -25,8 +26,6 @@ PIPED_WIDTH: Final = 160
 """Where there is no terminal to fit, nothing is wrapped."""
 
 _HEADS: Final = {"acks": "acks", "enable.idempotence": "idem", "replication.factor": "RF", "partitions": "P"}
-_FIRST: Final = ("acks", "enable.idempotence", "replication.factor", "partitions")
-"""The order of the columns, and of the rows."""
 
 
 def status_of(cell: CellResult) -> str:
@@ -45,11 +44,11 @@ def cells_tables(rows: Sequence[CellResult]) -> tuple[Table, ...]:
     """Return a table for each fault, of the experiment's cells that could be run; all have the same columns, so that they stand as one."""
     own = [row for row in rows if not row.added]
     axes = _axes(own)
-    run = sorted((row for row in own if row.refused is None), key=lambda row: [_rank(row.cell.get(axis)) for axis in axes])
+    run = sorted((row for row in own if row.refused is None), key=lambda row: place_of(row.cell))
     columns = [*(_head(axis) for axis in axes), *_FIGURES, _signs_head(), *([_STATUS] if any(status_of(row) != "sealed" for row in run) else [])]
     texts = {id(row): [*_texts(row, axes), Text(status_of(row))][: len(columns)] for row in run}
     widths = [max(map(len, [*head.split("\n"), *(text[column].plain for text in texts.values())])) for column, head in enumerate(columns)]
-    faults = sorted({word(row.cell.get("fault")) for row in run}, key=lambda fault: (fault != "none", fault))
+    faults = dict.fromkeys(word(row.cell.get("fault")) for row in run)
     return tuple(_table(fault, columns, widths, [texts[id(row)] for row in run if word(row.cell.get("fault")) == fault]) for fault in faults)
 
 
@@ -102,8 +101,8 @@ def console_for_results(*, terminal: bool) -> Console:
 
 def _axes(rows: Sequence[CellResult]) -> list[str]:
     """Return the columns: the core axes, then those that differ between cells."""
-    others = dict.fromkeys(axis for row in rows for axis in row.cell if axis not in (*_FIRST, "fault"))
-    return [*_FIRST, *(axis for axis in others if len({str(row.cell.get(axis)) for row in rows}) > 1)]
+    others = dict.fromkeys(axis for row in rows for axis in row.cell if axis not in (*FIRST_AXES, "fault"))
+    return [*FIRST_AXES, *(axis for axis in others if len({str(row.cell.get(axis)) for row in rows}) > 1)]
 
 
 def _head(axis: str) -> str:
@@ -146,11 +145,6 @@ def _count(value: float | None) -> str:
     if value is None:
         return UNKNOWN
     return f"{value:,.1f}" if isinstance(value, float) and abs(value) < 100 else f"{value:,.0f}"  # noqa: PLR2004 - three digits
-
-
-def _rank(value: Scalar) -> tuple[int, float, str]:
-    """Sort numbers before words, and both by themselves."""
-    return (0, float(value), "") if isinstance(value, (bool, int, float)) else (1, 0.0, str(value))
 
 
 def _median(spread: Spread | None) -> str:

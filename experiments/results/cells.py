@@ -10,6 +10,7 @@ from experiments.ledger.measured import QUANTILES, Measure
 from experiments.ledger.record import Cell, Status
 from experiments.plan import Plan, RefusedCell, TrialSpec
 from experiments.results.models import CellResult, LatencySpreads, QuantileSpreads, Spread, TrialResult
+from experiments.results.ordering import place_of
 from experiments.results.rows import ResultRows, Row
 from experiments.results.trials import NS_PER_MS, counts
 from experiments.statistics import Estimate, Share, estimate, share
@@ -19,10 +20,10 @@ _COUNTED: Final = (Status.SEALED, Status.VOID, Status.FAILED)
 
 
 def cell_results(plan: Plan, trials: Sequence[TrialResult], rows: ResultRows) -> Iterator[CellResult]:
-    """Yield the plan's cells in the order of their first trials' ids."""
+    """Yield the plan's cells by fault and axes, the refused ones last."""
     planned: list[TrialSpec | RefusedCell] = [*plan.trials, *plan.refused]
     of_cell: dict[str, list[TrialSpec | RefusedCell]] = {}
-    for spec in sorted(planned, key=lambda spec: spec.trial_id):
+    for spec in sorted(planned, key=lambda spec: (isinstance(spec, RefusedCell), place_of(spec.cell), spec.trial_id)):
         of_cell.setdefault(cell_text(spec.cell), []).append(spec)
     for key, specs in of_cell.items():
         yield _cell(specs, [trial for trial in trials if cell_text(trial.cell) == key], rows.cells.get(key))

@@ -199,7 +199,7 @@ class SweepResults(Frozen):
     trials: tuple[TrialResult, ...]
     """Refused, failed, void and sealed ones, by id."""
     cells: tuple[CellResult, ...]
-    """In the order of their first trials' ids."""
+    """By fault, then by their axes; the refused ones last."""
     pending: tuple[str, ...]
     """Planned trials that have not run."""
     unmeasured: tuple[str, ...]

@@ -1,0 +1,29 @@
+"""Cells stand where a reader looks for them."""
+
+from random import Random
+
+from experiments.ledger.record import Cell
+from experiments.results.ordering import place_of
+
+
+def a_cell(acks: str | int, factor: int, partitions: int, fault: str = "leader-crash", linger_ms: int = 5) -> Cell:
+    """Return a cell whose keys stand in the order of some file."""
+    return {"linger.ms": linger_ms, "fault": fault, "partitions": partitions, "acks": acks, "enable.idempotence": False, "replication.factor": factor}
+
+
+IN_ORDER = [
+    a_cell("all", 3, 1, fault="none"),
+    a_cell(0, 1, 6),
+    a_cell(1, 1, 1),
+    a_cell(1, 3, 1),
+    a_cell(1, 3, 6),
+    a_cell(1, 3, 6, linger_ms=50),
+    a_cell("all", 1, 1),
+    a_cell(0, 1, 1, fault="leader-pause"),
+]
+
+
+def test_cells_are_ordered_by_fault_then_acks_replication_and_partitions() -> None:
+    """No fault first, numbers before words, and 6 before 50: however the trials were drawn."""
+    drawn = Random(7).sample(IN_ORDER, len(IN_ORDER))
+    assert sorted(drawn, key=place_of) == IN_ORDER
