@@ -85,14 +85,14 @@ def tallied(fates: Sequence[Row]) -> dict[str, int]:
     """Return a trial's counts from its rows of `FATES`; the columns are those of `TRIALS`."""
     records = {fate: _sum(fates, "records", fate=fate) for fate in Fate}
     by_outcome = {outcome: _sum(fates, "records", outcome=outcome) for outcome in (ACKED, REJECTED, UNKNOWN)}
-    present = [row for row in fates if row["outcome"] is not None and row["copies"] > 0]
+    repeated = [row for row in fates if row["outcome"] is not None and row["duplicated_records"]]
     return {
         "attempted_records": sum(by_outcome.values()),
         **{f"{outcome}_records": count for outcome, count in by_outcome.items()},
         "lost_low_records": records[Fate.LOST],
         "lost_high_records": records[Fate.LOST] + records[Fate.UNKNOWN_ABSENT],
-        "duplicate_copies": sum(row["copies"] - row["records"] for row in present),
-        "duplicated_records": sum(row["duplicated_records"] for row in present),
+        "duplicate_copies": sum(row["copies"] - row["records"] for row in repeated),
+        "duplicated_records": sum(row["duplicated_records"] for row in repeated),
         "log_records": _sum(fates, "copies"),
         "phantom_copies": _sum(fates, "copies", fate=Fate.PHANTOM),
         "corrupt_copies": _sum(fates, "copies", fate=Fate.CORRUPT),

@@ -48,6 +48,7 @@ CORNERS: tuple[History, ...] = (
     (Send(0, 0, count=4), Poll(0, 0, 2), Seek(0, 0, 1), Poll(0, 0, 9), ReaderEnds(at_end=False)),
     (Send(0, 0, count=4), Poll(0, 0, 4), ReaderEnds(at_end=True), ReaderEnds(at_end=False)),
     (Send(0, 0, count=4), ReaderEnds(at_end=True)),
+    (ReaderEnds(at_end=True),),
     (Send(0, 0, count=4), Poll(0, 0, 4), Poll(1, 0, 4), Seek(0, 0, -2), Wait(40), Poll(0, 0, 4)),
     (Stranger(0, None, None), Stranger(0, None, None), Poll(0, 0, 4), Seek(0, 0, -1), Poll(0, 0, 4), ReaderEnds(at_end=True)),
     (Stranger(0, 9, 9_999), Poll(0, 0, 4), Stranger(0, 0, 9_999), ReaderEnds(at_end=True)),

@@ -13,6 +13,7 @@ from typing import Protocol
 
 from standins.world import MS, InFlight, World
 
+from experiments.ledger.record import Cell
 from experiments.ledger.schema import ACKED
 from spark_jobs.planted import Attempt, Epoch, Happened, Logged, PlantedTrial, Read
 
@@ -237,4 +238,5 @@ def played(history: History, trial_id: str = "000-history") -> PlantedTrial:
     world.land()
     log = [logged for partition in sorted(world.logs) for logged in world.logs[partition] if logged is not None]
     epochs = [Epoch(node, partition, *epoch) for node in (1, 2) for partition in sorted(world.logs) for epoch in world.epochs[partition]]
-    return PlantedTrial(trial_id, world.attempts, log, world.reads, world.phases(), events=world.events, epochs=epochs)
+    cell: Cell = {"fault": "none", "acks": "all"}
+    return PlantedTrial(trial_id, world.attempts, log, world.reads, world.phases(), cell=cell, events=world.events, epochs=epochs)

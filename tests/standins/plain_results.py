@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from spark_jobs.planted import PlantedTrial
 Count = int | float | None
 MS = 1_000_000
 COUNTS = (
+    "cell",
     "status",
     "attempted_records",
     "acked_records",
@@ -112,6 +114,7 @@ def _counts(trial: PlantedTrial) -> dict[str, Count | str]:
     of_attempts = [copies for fate, numbers in by_fate.items() if fate in OUTCOME_OF for copies in numbers]
     lost, perhaps = len(by_fate.get("LOST", [])), len(by_fate.get("UNKNOWN_ABSENT", []))
     return {
+        "cell": json.dumps(dict(sorted(trial.cell.items()))),
         "status": trial.status.value,
         "attempted_records": len(trial.attempts),
         **{f"{outcome}_records": outcomes[outcome] for outcome in ("acked", "rejected", "unknown")},
