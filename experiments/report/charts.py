@@ -156,8 +156,7 @@ def _phases(group: Group, evidence: Evidence) -> Iterator[Chart]:
 
 def _slots(evidence: Evidence, cell: CellResult, measure: Measure, phase: Phase) -> list[Row]:
     """Return the histograms of a cell's sealed trials; a trial without fault has the phase `all` only."""
-    rows = [row for trial in sealed(evidence, cell) for row in evidence.histogram.get(trial.trial_id, ())]
-    return [row for row in rows if row["measure"] == measure and row["phase"] == phase]
+    return [row for trial in sealed(evidence, cell) for row in evidence.slots.get((trial.trial_id, measure, phase), ())]
 
 
 def _outages(group: Group, evidence: Evidence, side: Side) -> Iterator[Chart]:

@@ -6,6 +6,7 @@ import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -52,6 +53,15 @@ class Evidence:
     leaders: Mapping[str, Sequence[LeaderChange]] = field(default_factory=dict)
     machine: Mapping[str, Any] = field(default_factory=dict)
     """What `experiments.orchestration` noted of the machine that ran the trials; empty: nobody did."""
+
+    @cached_property
+    def slots(self) -> Mapping[tuple[str, str, str], Sequence[Row]]:
+        """The histograms by trial, measure and phase: each chart reads its own rows, not a trial's."""
+        found: defaultdict[tuple[str, str, str], list[Row]] = defaultdict(list)
+        for trial_id, rows in self.histogram.items():
+            for row in rows:
+                found[trial_id, row["measure"], row["phase"]].append(row)
+        return found
 
 
 def read_evidence(sweep: SweepFolder) -> Evidence:

@@ -21,6 +21,10 @@ _US_PER_MS: Final = 1e3
 _POINTS: Final = 160
 """Of a curve: more are not seen."""
 _HEIGHT_IN: Final = 2.5
+_LEGEND_ROW_IN: Final = 0.17
+_LEFT, _RIGHT = 0.145, 0.95
+"""Parts of the width: left of it the milliseconds are written; the last percentile's name stands out to the right."""
+_BELOW_IN, _ABOVE_IN = 0.45, 0.12
 _PER_LEGEND_ROW: Final = 2
 _LONG_NAME: Final = 26
 """Two longer ones do not stand side by side."""
@@ -57,7 +61,9 @@ def curves_chart(curves: Sequence[Curve], name: str, alt: str) -> str:
     """Return the curves in one chart, told apart by colour and by line."""
     columns = 1 if max(len(line.name) for line in curves) > _LONG_NAME else _PER_LEGEND_ROW
     rows = -(-sum(wrapped(line.name).count("\n") + 1 for line in curves) // columns)
-    drawn, axes = figure(_HEIGHT_IN + 0.17 * rows)
+    height_in = _HEIGHT_IN + _LEGEND_ROW_IN * rows
+    drawn, axes = figure(height_in, constrained=False)
+    axes.set_position((_LEFT, _BELOW_IN / height_in, _RIGHT - _LEFT, (_HEIGHT_IN - _BELOW_IN - _ABOVE_IN) / height_in))
     for number, line in enumerate(curves):
         colour, style = SERIES[number % len(SERIES)], STYLES[number % len(STYLES)]
         latency_ms = np.maximum(line.latency_ms, 1e-3)
@@ -69,7 +75,7 @@ def curves_chart(curves: Sequence[Curve], name: str, alt: str) -> str:
     axes.set_axisbelow(True)
     axes.set_xlabel("% of the records took at most so long")
     axes.set_ylabel("ms")
-    drawn.legend(loc="outside upper left", ncols=columns, frameon=False, fontsize=9, handlelength=2.2, columnspacing=1.2, borderpad=0)
+    drawn.legend(loc="upper left", bbox_to_anchor=(0.01, 1.0), ncols=columns, frameon=False, fontsize=9, handlelength=2.2, columnspacing=1.2, borderpad=0)
     return svg(drawn, name, alt)
 
 
