@@ -27,6 +27,8 @@ NAMES: Final = {
     Measured.THROUGHPUT: "acked in time",
 }
 _FRAME_IN: Final = 0.6
+_MOST_TICKS: Final = 6
+"""More than these would run into each other where one side takes ten times as long."""
 
 
 @dataclass(frozen=True)
@@ -165,7 +167,7 @@ def _chart(rows: Sequence[tuple[str, Difference]], name: str, alt: str, *, share
         colour = VERMILLION if kind_of(difference) == "worse" else BLUE
         if interval:
             axes.hlines(place, interval.low, interval.high, color=colour, linewidth=1.6)
-        axes.plot(_value(difference) or 0.0, place, "o", color=colour, markersize=5.5)
+        axes.plot(_value(difference) or 0.0, place, "o", color=colour, markersize=5.5, clip_on=False)
         write(axes, (0, place - 0.24), title, above=True)
     _scaled(axes, shares=shares)
     axes.set_ylim(len(rows) - 0.5, -0.8)
@@ -177,12 +179,13 @@ def _chart(rows: Sequence[tuple[str, Difference]], name: str, alt: str, *, share
 
 
 def _scaled(axes: Axes, *, shares: bool) -> None:
-    from matplotlib.ticker import FuncFormatter
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
 
     if shares:
         axes.set_xlim(-1, 1)
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:+.0f}"))
         axes.set_xlabel("difference in points, with its 95 % interval")
         return
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * (value - 1):+.0f} %"))
+    axes.xaxis.set_major_locator(MaxNLocator(_MOST_TICKS, steps=[1, 2, 5, 10]))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * (value - 1):+,.0f} %"))
     axes.set_xlabel("difference, with its 95 % interval")
