@@ -16,7 +16,7 @@ from standins.result_tables import write_results
 from experiments.cli import cli
 from experiments.comparing.comparison import Comparison, Sweep, compare
 from experiments.comparing.differences import Difference, Measured, number_difference, share_difference
-from experiments.comparing.within import Within, compare_within, values_of
+from experiments.comparing.within import Within, compare_within, of_value, values_of
 from experiments.errors import NotComparable, UnknownName
 from experiments.ledger.record import Cell, Scalar, Status
 from experiments.plan import Plan
@@ -99,6 +99,7 @@ def test_the_values_of_an_axis_have_one_order(given: list[Scalar], ordered: list
     """What is not said, numbers by size, words, `none` before the others; 1 and on are two values."""
     cells = a_sweep(*(truth({**a_cell(1), "x": value}, trials=1) for value in given)).results.cells
     assert list(map(repr, values_of(cells, "x"))) == list(map(repr, ordered))
+    assert [len(of_value(cells, "x", value)) for value in ordered] == [1] * len(given)
 
 
 def test_cells_without_an_equal_are_left_out_and_named() -> None:
