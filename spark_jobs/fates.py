@@ -44,20 +44,19 @@ def record_blocks(attempts: DataFrame, log: DataFrame, reads: DataFrame) -> Data
 
 
 def _attempt_marks(attempts: DataFrame) -> DataFrame:
-    return with_block(attempts).select(
-        *BLOCK, *_side({outcome: sf.when(sf.col("outcome") == outcome, sf.col("bit")).otherwise(none()) for outcome in OUTCOMES})
-    )
+    return with_block(attempts).select(*BLOCK, *_side({outcome: sf.when(sf.col("outcome") == outcome, sf.col("bit")) for outcome in OUTCOMES}))
 
 
 def _log_marks(log: DataFrame) -> DataFrame:
     intact = sf.col("intact")
     key = (sf.when(intact, sf.col(name)).alias(name) for name in ("producer", "block"))
-    present = sf.when(intact, sf.coalesce("bit", none())).otherwise(none())
-    return with_block(log).select("trial_no", *key, *_side({"present": present, "copies": intact.cast("long"), "corrupt": (~intact).cast("long")}))
+    return with_block(log).select(
+        "trial_no", *key, *_side({"present": sf.when(intact, sf.col("bit")), "copies": intact.cast("long"), "corrupt": (~intact).cast("long")})
+    )
 
 
 def _read_marks(reads: DataFrame) -> DataFrame:
-    return with_block(reads).select(*BLOCK, *_side({"read": sf.coalesce("bit", none()), "reads": sf.lit(1).cast("long")}))
+    return with_block(reads).select(*BLOCK, *_side({"read": sf.col("bit"), "reads": sf.lit(1).cast("long")}))
 
 
 def _side(said: Mapping[str, Column]) -> Iterator[Column]:

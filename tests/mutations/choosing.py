@@ -45,7 +45,7 @@ def drawn(mutants: Sequence[Mutant], unless_asked: str) -> Sequence[Mutant]:
 
 def equivalents() -> Mapping[str, str]:
     """Return name and reason of the mutants that change nothing."""
-    lines = [line.split(" | ", 1) for line in EQUIVALENT.read_text().splitlines() if line and not line.startswith("#")]
+    lines = [line.rsplit(" | ", 1) for line in EQUIVALENT.read_text().splitlines() if line and not line.startswith("#")]
     return {line[0]: line[1] for line in lines}
 
 

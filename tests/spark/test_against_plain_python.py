@@ -56,7 +56,7 @@ def test_trials_measured_together_are_as_by_themselves(spark: SparkSession) -> N
 def test_every_kind_of_trouble_is_among_the_histories() -> None:
     """Every fate, every phase, and unknown outcomes enough to tell loss only as an interval."""
     found = [plain(trial) for trial in _planted(histories(512, SEED))]
-    fates = {fate for trial in found for fate in trial.fates}
+    fates = {fate for trial in found for fate in trial.seen}
     assert (len(fates), {phase for trial in found for _, phase in trial.latencies}) == (9, {"all", "before", "during", "after"})
 
 

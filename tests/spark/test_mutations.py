@@ -35,7 +35,7 @@ def test_every_mistake_is_noticed(spark: SparkSession) -> None:
             return how_caught(mutant, planted) is not None or a_case_fails(mutant, CASES.get(mutant.module, []), _given(spark))
 
     with small_plans(spark):
-        tried(drawn(mutants_in([*BY_HISTORIES, *BY_BOTH]), unless_asked="24"), noticed)
+        tried(drawn(mutants_in([*BY_HISTORIES, *BY_BOTH]), unless_asked="16"), noticed)
 
 
 @pytest.mark.parametrize("module", BY_BOTH)

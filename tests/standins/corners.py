@@ -27,6 +27,7 @@ CORNERS: tuple[History, ...] = (
     (Send(0, 0, late=3), Send(0, 1), Resend(0, 1, 1), Send(0, 0)),
     (Send(0, 0, late=4, copies=0), Send(0, 0), Resend(0, 1, 0), Send(0, 1), Resend(0, 2, 1)),
     (Send(0, 0, late=1), Send(1, 0), Send(0, 0)),
+    (Send(0, 0, late=2), Send(0, 0), Wait(1), Send(0, 1, count=2), Resend(0, 3, 1)),
     (Send(0, 0, count=2), Corrupt(0, 0, named=True), Resend(0, 1, 0)),
     (Send(0, 0, copies=0), Send(0, 0), Resend(0, 1, 0), Corrupt(0, 0, named=True)),
     (Send(0, 0, copies=0), Send(0, 0), Corrupt(0, 0, named=True), Resend(0, 1, 0)),
@@ -35,6 +36,7 @@ CORNERS: tuple[History, ...] = (
     # copies: in one block and over its edge, of every outcome, and of what nobody attempted
     *((Send(0, 0, outcome, count=66, copies=copies), Resend(0, 1, 0)) for outcome in ("acked", "rejected", "unknown") for copies in (0, 1, 2)),
     (Send(0, 0, count=2), Resend(0, 1, 1)),
+    (Send(0, 0, copies=2), Resend(0, 0, 1)),
     (Stranger(0, 0, 9_999), Stranger(0, 0, 9_999), Stranger(1, 9, 10_000), Stranger(0, None, None), Stranger(0, None, None)),
     (Send(0, 0, copies=3), Corrupt(0, 0, named=True), Corrupt(0, 1, named=False)),
     (Send(0, 0, copies=3), Corrupt(0, 1, named=True)),

@@ -34,7 +34,7 @@ def _by_trial(table: pa.Table) -> Mapping[str, Sequence[Row]]:
 def _trial(of: Mapping[str, Sequence[Row]]) -> PlainTrial:
     (counted,) = of["trials"]
     return PlainTrial(
-        fates={row["fate"]: (row["outcome"], row["records"], row["duplicated_records"], row["copies"]) for row in of["fates"] if row["records"]},
+        fates={row["fate"]: (row["outcome"], row["records"], row["duplicated_records"], row["copies"]) for row in of["fates"]},
         counts={name: counted[name] for name in COUNTS},
         latencies={(row["measure"], row["phase"]): _figures(row) for row in of["latency"]},
         histogram={(row["measure"], row["phase"], row["from_us"], row["to_us"]): row["records"] for row in of["histogram"]},

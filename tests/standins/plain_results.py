@@ -44,7 +44,7 @@ class PlainTrial:
     """One trial's truth."""
 
     fates: dict[str, tuple[str | None, int, int, int]]
-    """Outcome, records, those of them with several copies, copies; fates without any are left out."""
+    """Outcome, records, those of them with several copies, copies; all fates, but of a trial in which nothing happened none."""
     counts: dict[str, Count | str]
     latencies: dict[tuple[str, str], tuple[int, ...]]
     """By measure and phase: records, negative ones, p50, p90, p99, p99.9 and max in microseconds."""
@@ -56,12 +56,17 @@ class PlainTrial:
     """By partition and side: answers, length and begin in nanoseconds, and whether an answer ended it."""
     anomalies: Counter[Wrong]
 
+    @property
+    def seen(self) -> set[str]:
+        """The fates that some record has."""
+        return {fate for fate, (_, records, _, _) in self.fates.items() if records}
+
 
 def plain(trial: PlantedTrial) -> PlainTrial:
     """Measure a trial by looking at every record."""
     latencies = {**_by_phase(trial, "ack", _acks(trial)), **_by_phase(trial, "end_to_end", _first_reads(trial))}
     return PlainTrial(
-        fates=dict(_of_fate(rows) for rows in _with_fates(trial).items()),
+        fates=_fates(trial),
         counts=_counts(trial),
         latencies={part: _figures(sorted(values)) for part, values in latencies.items()},
         histogram=dict(Counter((*part, *_slot(us)) for part, values in latencies.items() for us in values)),
@@ -103,9 +108,14 @@ def _with_fates(trial: PlantedTrial) -> dict[str, list[int]]:
     return by_fate
 
 
-def _of_fate(named: tuple[str, list[int]]) -> tuple[str, tuple[str | None, int, int, int]]:
-    fate, copies = named
-    return fate, (OUTCOME_OF.get(fate), len(copies), sum(number > 1 for number in copies), sum(copies))
+def _fates(trial: PlantedTrial) -> dict[str, tuple[str | None, int, int, int]]:
+    by_fate = _with_fates(trial)
+    named = (*OUTCOME_OF, "PHANTOM", "CORRUPT") if trial.attempts or trial.log or trial.reads else ()
+    return {fate: _of_fate(fate, by_fate.get(fate, [])) for fate in named}
+
+
+def _of_fate(fate: str, copies: list[int]) -> tuple[str | None, int, int, int]:
+    return OUTCOME_OF.get(fate), len(copies), sum(number > 1 for number in copies), sum(copies)
 
 
 def _counts(trial: PlantedTrial) -> dict[str, Count | str]:
