@@ -11,11 +11,14 @@ from experiments.ledger.measured import Side
 from experiments.ledger.schema import ACKED
 
 _SIDES: Final = tuple(Side)
+WAY: Final = ("trial_no", "partition", "side")
 _WAY: Final = "CAST(trial_no AS BIGINT) << 33 | CAST(side AS BIGINT) << 32 | partition"
 """The three as one long: rows are grouped and sorted by it in half the time. A partition's number has 31 bits, a side's one."""
 _APART: Final = {"trial_no": "CAST(way >> 33 AS INT)", "partition": "CAST(way & 2147483647 AS INT)", "side": "CAST(way >> 32 & 1 AS INT)"}
-_SLOT_NS: Final = 1_000_000
+FINE_NS: Final = 1_000_000
 """Answers are united by the millisecond, each with its first and last: a gap of a millisecond or more lies between two slots, so it is exact."""
+COARSE_NS: Final = 4_000_000
+"""Of slots this wide there are a quarter, and a longest gap that is as long or longer is as exact; what has none is looked at again."""
 
 
 def acknowledgements(attempts: DataFrame, marks: DataFrame) -> DataFrame:
@@ -47,7 +50,7 @@ def _side(side: Side) -> Column:
     return sf.lit(_SIDES.index(side)).alias("side")
 
 
-def gaps(due: DataFrame, marks: DataFrame) -> DataFrame:
+def gaps(due: DataFrame, marks: DataFrame, slot_ns: int = FINE_NS) -> DataFrame:
     """Find each partition's longest gap without an answer to one side.
 
     The edges count: from the begin of the load to the first answer, and from the last one to the end of what was due.
@@ -55,6 +58,7 @@ def gaps(due: DataFrame, marks: DataFrame) -> DataFrame:
     Args:
         due: trial_no, partition, side (a number), answered_ns (null: it never was), due_ns (until when it was due).
         marks: trial_no, load_begin_ns, a row a trial.
+        slot_ns: from here on, a gap is exact.
 
     Returns:
         trial_no, partition, side, records (answered), gap_ns, began_ns (the earliest, where several are as long), answered (an answer ended it).
@@ -64,7 +68,7 @@ def gaps(due: DataFrame, marks: DataFrame) -> DataFrame:
     inner = sf.when(sf.col("first_ns").isNotNull(), _gap(since, sf.col("first_ns"), answered=True))
     trailing = _gap(sf.coalesce(sf.max("last_ns"), sf.min("load_begin_ns")), sf.max("due_ns"), answered=False)
     return (
-        due.transform(_slots)
+        due.transform(_slots, slot_ns)
         .withColumn("trial_no", sf.expr(_APART["trial_no"]))
         .join(sf.broadcast(marks.select("trial_no", "load_begin_ns")), "trial_no")
         .withColumn("inner", inner)
@@ -80,9 +84,9 @@ def gaps(due: DataFrame, marks: DataFrame) -> DataFrame:
     )
 
 
-def _slots(due: DataFrame) -> DataFrame:
-    """Unite a partition's answers by the millisecond; what was never answered stands where it was given up."""
-    slot = sf.expr(f"coalesce(answered_ns, due_ns) div {_SLOT_NS}")
+def _slots(due: DataFrame, slot_ns: int) -> DataFrame:
+    """Unite a partition's answers by slots; what was never answered stands where it was given up."""
+    slot = sf.expr(f"coalesce(answered_ns, due_ns) div {slot_ns}")
     answers = (sf.min("answered_ns").alias("first_ns"), sf.max("answered_ns").alias("last_ns"), sf.count("answered_ns").alias("records"))
     return due.groupBy(sf.expr(_WAY).alias("way"), slot.alias("slot")).agg(*answers, sf.max("due_ns").alias("due_ns"))
 

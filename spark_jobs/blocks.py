@@ -54,21 +54,19 @@ def has(bitmap: str) -> Column:
     return both(bitmap, "bit") != 0
 
 
-def crowded(blocks: DataFrame) -> DataFrame:
-    """Return the blocks with more copies than distinct records: only there can a record have several.
-
-    Args:
-        blocks: at least the key, `present` (bitmap) and `copies` (rows of the log).
-    """
-    return blocks.where(sf.col("block").isNotNull() & (sf.col("copies") > size(sf.col("present"))))
+def crowded() -> Column:
+    """Whether a block has more copies than distinct records: only there can a record have several."""
+    return sf.col("block").isNotNull() & (sf.col("copies") > size(sf.col("present")))
 
 
-def read_again(blocks: DataFrame) -> DataFrame:
-    """Return the blocks with more reads than distinct records: only there can anything have been read twice.
+def read_again() -> Column:
+    """Whether a block has more reads than distinct records: only there can anything have been read twice.
 
     What carries no id is one such block, if anything of it was read.
-
-    Args:
-        blocks: at least the key, `read` (bitmap) and `reads` (rows).
     """
-    return blocks.where(sf.col("reads") > size(sf.col("read")))
+    return sf.col("reads") > size(sf.col("read"))
+
+
+def nameless() -> Column:
+    """Whether it is the block of the rows in a log that have no id to rely on."""
+    return sf.col("block").isNull() & (sf.col("copies") + sf.col("corrupt") > 0)

@@ -12,7 +12,6 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
 from experiments.ledger.measured import Anomaly
-from experiments.ledger.schema import EPOCHS, EVENTS
 from spark_jobs.anomalies import FOUND, REACHES, anomalies
 from spark_jobs.attribution import attribution
 from spark_jobs.evidence import evidence_of
@@ -46,25 +45,24 @@ def explained(looked: Looked, marks: DataFrame, ledgers: Sequence[Ledger], trial
     Raises:
         UnfitLedger: not as many records were found as were counted; names the trial.
     """
-    bad = anomalous(looked, marks)
+    bad = anomalous(looked, ledgers)
     _check(trials, bad)
-    events, epochs = (frame.select("trial_id", *schema.names).toArrow() for frame, schema in ((looked.frames.events, EVENTS), (looked.frames.epochs, EPOCHS)))
-    evidence = evidence_of([ledger.record for ledger in ledgers], events, epochs)
-    tied = anomalies(bad, _reaches(looked.frames.log, marks, bad), evidence)
+    evidence = evidence_of([ledger.record for ledger in ledgers], looked.frames.events, looked.frames.epochs)
+    tied = anomalies(bad, _reaches(looked.frames.log, marks, ledgers, bad), evidence)
     return {"anomalies": tied, "attribution": attribution(tied), "outages": outages(gaps, evidence)}
 
 
-def anomalous(looked: Looked, marks: DataFrame) -> pa.Table:
+def anomalous(looked: Looked, ledgers: Sequence[Ledger]) -> pa.Table:
     """Return what is wrong with records and reads, of the schema `spark_jobs.anomalies.FOUND`; where nothing is, no ledger is read for it.
 
     Args:
         looked: of `spark_jobs.looking.first_look`.
-        marks: trial_id, trial_no, a row a trial.
+        ledgers: of the trials, by their numbers.
     """
     frames = looked.frames
     unnamed = found_without_id(frames.log.join(looked.nameless, "trial_no", "left_semi"))
     kinds = (found(frames.attempts, frames.log, looked.reordered, looked.wanted), unnamed, found_again(looked.redelivered))
-    return named(reduce(DataFrame.unionByName, kinds), marks).select(*FOUND.names).toArrow()
+    return named(reduce(DataFrame.unionByName, kinds), ledgers).select(FOUND.names)
 
 
 def _check(trials: pa.Table, bad: pa.Table) -> None:
@@ -82,11 +80,11 @@ def _check(trials: pa.Table, bad: pa.Table) -> None:
                 raise UnfitLedger(f"trial {row['trial_id']}: {count} times {kind} was counted, and {told[row['trial_id'], kind]} were found")
 
 
-def _reaches(log: DataFrame, marks: DataFrame, bad: pa.Table) -> pa.Table:
+def _reaches(log: DataFrame, marks: DataFrame, ledgers: Sequence[Ledger], bad: pa.Table) -> pa.Table:
     """Look through the log for the reach of each leader epoch, of those trials alone in which a record was lost that has no offset."""
     nowhere = bad.filter((pc.field("kind") == Anomaly.LOST.value) & pc.field("offset").is_null())
     trials = sorted(set(nowhere["trial_id"].to_pylist()))
     if not trials:
         return REACHES.empty_table()
     numbers = marks.where(marks["trial_id"].isin(trials)).select("trial_no")
-    return named(reaches(log.join(numbers, "trial_no", "left_semi")), marks).select(*REACHES.names).toArrow()
+    return named(reaches(log.join(numbers, "trial_no", "left_semi")), ledgers).select(REACHES.names)

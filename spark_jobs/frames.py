@@ -1,24 +1,28 @@
-"""The ledgers of many trials as DataFrames: one a table for all trials, each row with the trial it belongs to."""
+"""The ledgers of many trials: one table for all trials, each row with the trial it belongs to. What has a row a record is a DataFrame."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+import pyarrow.compute as pc
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from experiments.ledger.record import Phases
 from experiments.ledger.schema import TABLES
-from spark_jobs.ledgers import Ledger, Ledgers
+from spark_jobs.ledgers import TRIAL_ID, Ledger, Ledgers
 
-_TRIAL_ID: Final = pa.field("trial_id", pa.string(), nullable=False)
+_BY_RECORD: Final = ("attempts", "log", "reads")
+_BY_TRIAL: Final = ("events", "epochs")
+"""A few hundred rows a trial, which Arrow reads in the time in which Spark plans to."""
 _MARKS: Final = pa.schema(
     [
-        _TRIAL_ID,
+        TRIAL_ID,
         pa.field("trial_no", pa.int32(), nullable=False),
         *(pa.field(name, pa.int64()) for name in Phases.model_fields),
         pa.field("reader_at_end", pa.bool_()),
@@ -29,44 +33,57 @@ _MARKS: Final = pa.schema(
 
 @dataclass(frozen=True)
 class Frames:
-    """The tables of `experiments.ledger.schema.TABLES`, each with `trial_id` besides; where their rows lie is nobody's business."""
+    """The tables of `experiments.ledger.schema.TABLES`; where their rows lie is nobody's business.
+
+    Those that Spark reads have `file` besides, a number for the file of a trial, and the others `trial_id`.
+    """
 
     attempts: DataFrame
     log: DataFrame
     reads: DataFrame
-    events: DataFrame
-    epochs: DataFrame
+    events: pa.Table
+    epochs: pa.Table
 
 
 def stored(spark: SparkSession, ledgers: Ledgers) -> Frames:
-    """Return a sweep's ledgers, which are read when something is asked of them."""
-    return Frames(**{name: _scan(spark, ledgers, name) for name in TABLES})
+    """Return a sweep's ledgers; the rows of records are read when something is asked of them.
+
+    Raises:
+        UnfitLedger: a file's data cannot be read though its footer can.
+    """
+    return Frames(**{name: _scan(spark, ledgers, name) for name in _BY_RECORD}, **{name: ledgers.read(name) for name in _BY_TRIAL})
 
 
 def in_memory(spark: SparkSession, tables: Mapping[str, pa.Table]) -> Frames:
     """Return ledgers that lie in no file: each table of `TABLES`, all trials' rows in one, and `trial_id` as one more column."""
-    return Frames(**{name: _frame(spark, tables[name].cast(_plain(schema))) for name, schema in TABLES.items()})
+    frames = {name: _frame(spark, name, tables[name].cast(_plain(TABLES[name]))) for name in _BY_RECORD}
+    return Frames(**frames, **{name: tables[name] for name in _BY_TRIAL})
 
 
-def _frame(spark: SparkSession, table: pa.Table) -> DataFrame:
+def _frame(spark: SparkSession, name: str, table: pa.Table) -> DataFrame:
     """Return a table as a DataFrame: in one piece, for of small tables in many pieces Spark keeps the rows of some and drops the others without a word."""
-    return spark.createDataFrame(table.combine_chunks())
+    return spark.createDataFrame(table.combine_chunks()).withColumn("file", _file(name))
 
 
 def _scan(spark: SparkSession, ledgers: Ledgers, name: str) -> DataFrame:
-    """Return one table of all trials, with `trial_id`: the folder that the file lies in.
+    """Return one table of all trials, with the number of the file that a row lies in.
 
-    A scan a table keeps the plan as small for a thousand trials as for one; taking the id from the path costs 0.1 us a row.
+    A scan a table keeps the plan as small for a thousand trials as for one.
     """
     scan = spark.read.schema(from_arrow_schema(TABLES[name])).option("recursiveFileLookup", "true")  # no `name=value` in a path is a column
-    folder = sf.substring_index(sf.substring_index("_metadata.file_path", "/", -2), "/", 1)
-    return scan.parquet(*ledgers.spark_paths(name)).withColumn("trial_id", folder)
+    place = sf.substring_index("_metadata.file_path", "/", -2)
+    return scan.parquet(*ledgers.spark_paths(name)).withColumn("file", sf.xxhash64(place))
+
+
+def _file(name: str) -> Column:
+    """Number a trial's file as `_scan` does. Every row is asked for it, and a text would cost three times as much; were two alike, no sum would hold."""
+    return sf.xxhash64(sf.concat("trial_id", sf.lit(f"/{name}.parquet")))
 
 
 def _plain(schema: pa.Schema) -> pa.Schema:
     """Return a table's schema with `trial_id`, its texts not as a dictionary: Spark wants them so."""
     texts = [field.with_type(field.type.value_type) if pa.types.is_dictionary(field.type) else field for field in schema]
-    return pa.schema([*texts, _TRIAL_ID])
+    return pa.schema([*texts, TRIAL_ID])
 
 
 @dataclass(frozen=True)
@@ -78,15 +95,18 @@ class Ending:
     """It came to the end of every partition."""
 
 
-def endings(events: DataFrame) -> dict[str, Ending]:
+def endings(events: pa.Table) -> dict[str, Ending]:
     """Return how the readers of each trial ended: the last of them, and whether all came to the end; a trial without such an event is not in it.
 
     Args:
         events: trial_id, kind, at_ns, detail; that of `reader` is a JSON object with `at_end`.
     """
-    came = sf.coalesce(sf.get_json_object("detail", "$.at_end") == "true", sf.lit(False))
-    ended = events.where("kind = 'reader'").groupBy("trial_id").agg(sf.max("at_ns").alias("at_ns"), sf.bool_and(came).alias("at_end"))
-    return {row.pop("trial_id"): Ending(**row) for row in ended.toArrow().to_pylist()}
+    ended: dict[str, Ending] = {}
+    for row in events.filter(pc.field("kind") == "reader").to_pylist():
+        this = Ending(row["at_ns"], json.loads(row["detail"])["at_end"])
+        other = ended.get(row["trial_id"], this)
+        ended[row["trial_id"]] = Ending(max(this.at_ns, other.at_ns), this.at_end and other.at_end)
+    return ended
 
 
 def marks(spark: SparkSession, trials: Sequence[Ledger], ended: Mapping[str, Ending]) -> DataFrame:
@@ -107,11 +127,15 @@ def _marks(ledger: Ledger, ending: Ending | None) -> Mapping[str, object]:
 
 def numbered(frames: Frames, marks: DataFrame) -> Frames:
     """Add `trial_no` to every table: between the ledger and the result a trial is a number, for a key of texts would cost more than all the rest."""
-    numbers = sf.broadcast(marks.select("trial_id", "trial_no"))
-    return Frames(**{name: getattr(frames, name).join(numbers, "trial_id") for name in TABLES})
+    return replace(frames, **{name: getattr(frames, name).join(_numbers(marks, name), "file").drop("file") for name in _BY_RECORD})
 
 
-def named(found: DataFrame, marks: DataFrame) -> DataFrame:
-    """Give trials their names again: `trial_no` becomes `trial_id`, and stays in its place as the first column."""
-    names = sf.broadcast(marks.select("trial_id", "trial_no"))
-    return found.join(names, "trial_no").select("trial_id", *(name for name in found.columns if name != "trial_no"))
+def _numbers(marks: DataFrame, name: str) -> DataFrame:
+    return sf.broadcast(marks.select(_file(name).alias("file"), "trial_no"))
+
+
+def named(found: DataFrame, trials: Sequence[Ledger]) -> pa.Table:
+    """Compute a table, and give trials their names again: `trial_no` becomes `trial_id`. For Spark that would be one more join in every plan."""
+    table = found.toArrow()
+    ids = pa.array([ledger.record.trial_id for ledger in trials], pa.string())
+    return table.set_column(table.column_names.index("trial_no"), TRIAL_ID, ids.take(table["trial_no"]))

@@ -7,13 +7,18 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
+import pyarrow as pa
 import pyarrow.fs as pafs
+import pyarrow.parquet as pq
 
 from experiments.ledger.fit import UnfitLedger, checked, whole_folders
 from experiments.ledger.record import TrialRecord
+from experiments.ledger.schema import TABLES
 
-__all__ = ["Ledger", "Ledgers", "UnfitLedger", "open_ledgers"]
+__all__ = ["TRIAL_ID", "Ledger", "Ledgers", "UnfitLedger", "of_trial", "open_ledgers"]
 
+TRIAL_ID: Final = pa.field("trial_id", pa.string(), nullable=False)
+"""What tells the trials apart where their rows are in one table."""
 _GLOB: Final = str.maketrans({sign: f"\\{sign}" for sign in "{}[]*?\\"})
 
 
@@ -44,6 +49,28 @@ class Ledgers:
     def spark_paths(self, table: str) -> list[str]:
         """Return a table's files as Spark wants them: Hadoop paths, whose blanks stay and whose glob signs are escaped."""
         return [self.scheme + ledger.path(table).translate(_GLOB) for ledger in self.trials]
+
+    def read(self, table: str) -> pa.Table:
+        """Read a table of all trials at once, with `trial_id`: one that has a few hundred rows a trial.
+
+        Raises:
+            UnfitLedger: a file's data cannot be read though its footer can.
+        """
+        return pa.concat_tables([of_trial(ledger.record.trial_id, _rows(self.files, ledger, table)) for ledger in self.trials])
+
+
+def of_trial(trial_id: str, rows: pa.Table) -> pa.Table:
+    """Add the trial to its rows, as their last column."""
+    return rows.append_column(TRIAL_ID, pa.array([trial_id] * len(rows), pa.string()))
+
+
+def _rows(files: pafs.FileSystem, ledger: Ledger, table: str) -> pa.Table:
+    try:
+        with files.open_input_file(ledger.path(table)) as stream:
+            return pq.ParquetFile(stream).read().cast(TABLES[table])
+    except (pa.ArrowInvalid, OSError) as error:
+        told = f"trial {ledger.record.trial_id}: {table}.parquet cannot be read: its footer is whole, and its data are not"
+        raise UnfitLedger(told) from error
 
 
 def open_ledgers(sweep: str) -> Ledgers:

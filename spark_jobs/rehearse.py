@@ -11,15 +11,23 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from experiments.ledger.record import Phases
-from experiments.ledger.schema import ACKED, REJECTED, UNKNOWN
+from experiments.ledger.record import FaultEvidence, Phases
+from experiments.ledger.schema import ACKED, REJECTED, UNKNOWN, Source
 from spark_jobs.measure import measure
-from spark_jobs.planted import Attempt, Happened, Logged, PlantedTrial, Read
+from spark_jobs.planted import Attempt, Epoch, Happened, Logged, PlantedTrial, Read
 
 _RECORDS: Final = 20_000
 _SPACING_NS: Final = 100_000
 _PHASES: Final = Phases(load_begin_ns=0, load_end_ns=2 * 10**9, fault_begin_ns=8 * 10**8, fault_end_ns=12 * 10**8, settled_ns=3 * 10**9, whole_ns=3 * 10**9)
-_TO_THE_END: Final = Happened(4 * 10**9, "reader", detail='{"at_end": true}')
+_FAULT: Final = FaultEvidence(kind="kill", targets=(1,), bit=True)
+_EVENTS: Final = (
+    Happened(0, "leads", node=1, partition=0, leader_epoch=0, offset=0, source=Source.BROKER),
+    Happened(9 * 10**8, "fenced", node=1, source=Source.BROKER),
+    Happened(9 * 10**8, "leads", node=2, partition=0, leader_epoch=1, offset=_RECORDS // 2, source=Source.BROKER),
+    Happened(12 * 10**8, "truncated", node=1, partition=0, offset=_RECORDS // 2, source=Source.BROKER),
+    Happened(4 * 10**9, "reader", detail='{"at_end": true}'),
+)
+_EPOCHS: Final = (Epoch(2, 0, 0, 0), Epoch(2, 0, 1, _RECORDS // 2))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -37,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def rehearsal(records: int = _RECORDS) -> Iterator[PlantedTrial]:
-    """Yield trials that take the job through all of its paths: copies, losses, unknowns, late records, reads that are missing and that repeat, strangers."""
+    """Yield trials that take the job through all of its paths: copies, losses, unknowns, late records, reads missing and repeated, strangers, a fault."""
     for number in range(4):
         attempts = tuple(_attempt(number, seq) for seq in range(records))
         kept = [row for row in attempts if row.seq % 97]
@@ -47,7 +55,7 @@ def rehearsal(records: int = _RECORDS) -> Iterator[PlantedTrial]:
             Logged(None, None, 3 * records),
         )
         reads = tuple(Read(0, row.seq, row.seq, row.intended_ns, row.intended_ns + 5_000_000) for row in (*kept[:-100], *kept[:100]))
-        yield PlantedTrial(f"{number:03d}-rehearsal", attempts, log, reads, _PHASES, repeat=number, events=[_TO_THE_END])
+        yield PlantedTrial(f"{number:03d}-rehearsal", attempts, log, reads, _PHASES, fault=_FAULT, repeat=number, events=_EVENTS, epochs=_EPOCHS)
 
 
 def _attempt(number: int, seq: int) -> Attempt:

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
+from typing import Final
 
 import pyarrow as pa
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
@@ -22,6 +26,10 @@ from spark_jobs.reading import read_counts, redelivered_reads
 from spark_jobs.throughput import throughput
 from spark_jobs.timeline import timeline
 from spark_jobs.trials import trials
+
+_Table = Callable[[], DataFrame]
+_AT_ONCE: Final = 4
+"""While Spark computes one table, the driver plans the next."""
 
 
 def results(spark: SparkSession, ledgers: Ledgers) -> dict[str, pa.Table]:
@@ -56,28 +64,56 @@ def results_of(frames: Frames, ledgers: Sequence[Ledger]) -> dict[str, pa.Table]
     """
     ended = endings(frames.events)
     of_trials = marks(frames.attempts.sparkSession, ledgers, ended)
-    with first_look(numbered(frames, of_trials), of_trials) as looked:
-        found = _found(looked, of_trials)
-        table = trials(ledgers, ended, found)
-        why = explained(looked, of_trials, ledgers, table, found.gaps)
+    of_records = numbered(frames, of_trials)
+    with _threads() as beside:
+        ask = partial(_asked, beside, ledgers)
+        apart = ask(_apart(of_records, of_trials))
+        with first_look(of_records, of_trials, beside) as looked:
+            found = _found({**apart, **ask(_looked_up(looked))})
+            table = trials(ledgers, ended, found)
+            why = explained(looked, of_trials, ledgers, table, found.gaps)
     shown = {name: getattr(found, name) for name in ("fates", "latency", "histogram", "timeline", "gaps")}
     return {**shown, **why, "trials": table, "cells": cells(table, found.latency)}
 
 
-def _found(looked: Looked, of_trials: DataFrame) -> Found:
-    frames = looked.frames
-    due = availability.acknowledgements(frames.attempts, of_trials).unionByName(availability.receipts(frames.reads, of_trials))
-    measured = {
-        "fates": all_fates(looked),
-        "timeline": timeline(frames.attempts, frames.reads, of_trials),
-        "gaps": availability.gaps(due, of_trials).transform(availability.in_words),
-        "throughput": throughput(frames.attempts, of_trials),
-        "reading": read_counts(looked.blocks),
-        "reordered": reordered_records(looked.reordered),
-        "redelivered": redelivered_reads(looked.redelivered),
-        **all_latencies(looked),
+@contextmanager
+def _threads() -> Iterator[Executor]:
+    """Yield threads that ask Spark; what was not asked yet when the context ends is not asked any more."""
+    beside = ThreadPoolExecutor(_AT_ONCE)
+    try:
+        yield beside
+    finally:
+        beside.shutdown(cancel_futures=True)
+
+
+def _asked(beside: Executor, ledgers: Sequence[Ledger], tables: Mapping[str, _Table]) -> Mapping[str, Future[pa.Table]]:
+    """Have tables computed in other threads, and planned there too."""
+    return {name: beside.submit(lambda table: named(table(), ledgers), table) for name, table in tables.items()}
+
+
+def _found(asked: Mapping[str, Future[pa.Table]]) -> Found:
+    return Found(**{name: table.result() for name, table in asked.items()})
+
+
+def _apart(frames: Frames, of_trials: DataFrame) -> Mapping[str, _Table]:
+    """Return what needs no more than the ledgers."""
+    return {
+        "timeline": lambda: timeline(frames.attempts, frames.reads, of_trials),
+        "throughput": lambda: throughput(frames.attempts, of_trials),
     }
-    return Found(**{name: named(table, of_trials).toArrow() for name, table in measured.items()})
+
+
+def _looked_up(looked: Looked) -> Mapping[str, _Table]:
+    """Return what builds on the first look."""
+    return {
+        "gaps": lambda: looked.gaps.result().transform(availability.in_words),
+        "latency": lambda: exact_latencies(looked),
+        "histogram": lambda: looked.histogram.transform(latency.bounded).transform(latency.in_words),
+        "fates": lambda: all_fates(looked),
+        "reading": lambda: read_counts(looked.blocks),
+        "reordered": lambda: reordered_records(looked.reordered),
+        "redelivered": lambda: redelivered_reads(looked.redelivered),
+    }
 
 
 def all_fates(looked: Looked) -> DataFrame:
@@ -86,8 +122,8 @@ def all_fates(looked: Looked) -> DataFrame:
     return counted.transform(with_further_copies, further_copies(looked.copies, looked.crowded))
 
 
-def all_latencies(looked: Looked) -> dict[str, DataFrame]:
-    """Return both latencies' quantiles, exact to the microsecond, and histograms, by slots: those that hold a quantile are counted by the microsecond."""
+def exact_latencies(looked: Looked) -> DataFrame:
+    """Return both latencies' quantiles, exact to the microsecond: slots that hold a quantile are counted by the microsecond."""
     fine = looked.histogram.transform(latency.quantiles).transform(latency.slots_of)
     exact = looked.latencies.transform(latency.coarse_but, fine).transform(latency.histogram).transform(latency.quantiles)
-    return {"latency": exact.transform(latency.in_words), "histogram": looked.histogram.transform(latency.bounded).transform(latency.in_words)}
+    return exact.transform(latency.in_words)

@@ -57,7 +57,7 @@ def test_only_blocks_with_more_copies_than_records_are_crowded(spark: SparkSessi
     """Strangers are many rows without any record, and no crowd."""
     full, crowd, strangers = (7, 1, 0, 3, 0, 0, 3, 0, 2, 0, 0), (7, 1, 1, 3, 0, 0, 3, 0, 3, 0, 0), (7, None, None, 0, 0, 0, 0, 0, 9, 0, 0)
     blocks = spark.createDataFrame([full, crowd, strangers], BLOCKS)
-    assertDataFrameEqual(crowded(blocks), spark.createDataFrame([crowd], BLOCKS))
+    assertDataFrameEqual(blocks.where(crowded()), spark.createDataFrame([crowd], BLOCKS))
 
 
 def test_further_copies_are_counted_by_outcome(spark: SparkSession) -> None:
