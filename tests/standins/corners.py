@@ -50,6 +50,7 @@ CORNERS: tuple[History, ...] = (
     (Send(0, 0, count=4), Poll(0, 0, 2), Seek(0, 0, 1), Poll(0, 0, 9), ReaderEnds(at_end=False)),
     (Send(0, 0, count=4), Poll(0, 0, 4), ReaderEnds(at_end=True), ReaderEnds(at_end=False)),
     (Send(0, 0, count=4), ReaderEnds(at_end=True)),
+    (Send(0, 0, count=2), Corrupt(0, 0, named=True), Poll(0, 0, 9), ReaderEnds(at_end=True)),
     (ReaderEnds(at_end=True),),
     (Send(0, 0, count=4), Poll(0, 0, 4), Poll(1, 0, 4), Seek(0, 0, -2), Wait(40), Poll(0, 0, 4)),
     (Stranger(0, None, None), Stranger(0, None, None), Poll(0, 0, 4), Seek(0, 0, -1), Poll(0, 0, 4), ReaderEnds(at_end=True)),
