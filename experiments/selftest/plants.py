@@ -108,14 +108,14 @@ def _neighbours(scene: Scene) -> list[tuple[Calm, Calm]]:
     firsts = np.flatnonzero(beside & (np.arange(len(beside)) % 2 == 0))
     if len(firsts) < RECORDS:
         raise NoPlace("no records to which nothing happened lie side by side")
-    return [(scene.calm.at(np.asarray([at])), scene.calm.at(np.asarray([at + 1]))) for at in scene.random.sample(list(firsts), RECORDS)]
+    return [(scene.calm.at(np.asarray([at], np.int64)), scene.calm.at(np.asarray([at + 1], np.int64))) for at in scene.random.sample(list(firsts), RECORDS)]
 
 
 def _swapped(ledger: LedgerCopy, name: str, rows: tuple[int, int], columns: tuple[str, ...]) -> LedgerCopy:
     low, high = sorted(rows)
     table = ledger.tables[name]
     values = {column: [table[column][high].as_py(), table[column][low].as_py()] for column in columns}
-    return ledger.changed(name, np.asarray([low, high]), values)
+    return ledger.changed(name, np.asarray([low, high], np.int64), values)
 
 
 def _corrupt(scene: Scene) -> LedgerCopy:
