@@ -9,6 +9,7 @@ It reads the folder and nothing else, so every figure can be made again from the
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -75,4 +76,5 @@ def _parser() -> argparse.ArgumentParser:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # started by a shell's background job, it would inherit that it is ignored
     raise SystemExit(main())
