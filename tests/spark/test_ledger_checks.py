@@ -8,6 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from experiments.ledger.measured import RESULTS
+from experiments.ledger.schema import LEDGER_VERSION
 from spark_jobs.measure import main
 from spark_jobs.planted import Attempt, Logged, PlantedTrial
 
@@ -53,6 +54,10 @@ def _short_of_rows(trial: Path) -> None:
     pq.write_table(table.slice(1), trial / "attempts.parquet")
 
 
+def _without_record(trial: Path) -> None:
+    (trial / "trial.json").unlink()
+
+
 def _no_json(trial: Path) -> None:
     (trial / "trial.json").write_text("{")
 
@@ -64,11 +69,12 @@ def _no_json(trial: Path) -> None:
         (_cut_short, "log.parquet cannot be read: "),
         (_empty, "log.parquet cannot be read: "),
         (_of_another_trial, "attempts.parquet is marked ackbench.trial_id=001-other, not 000-planted"),
-        (_of_another_version, "trial.json is of ledger version 99, and this program reads 1"),
+        (_of_another_version, f"trial.json is of ledger version 99, and this program reads {LEDGER_VERSION}"),
         (_of_another_shape, "reads.parquet has the columns consumer, generation, partition, offset, producer, seq, intended_ns, not "),
         (_of_other_types, "log.parquet has "),
         (_short_of_rows, "attempts.parquet holds 1 records, and trial.json tells of 2"),
         (_no_json, "trial.json is not a trial's record: "),
+        (_without_record, "trial.json is missing"),
     ],
 )
 def test_a_damaged_ledger_is_one_line_that_names_trial_and_file(
@@ -90,7 +96,7 @@ def test_a_folder_that_is_no_sweep_is_told(tmp_path: Path, capsys: pytest.Captur
 
 def test_unfinished_and_failed_trials_are_passed_over(tmp_path: Path) -> None:
     """A sweep without a whole trial has results, and they are empty; no JVM is needed for that."""
-    for name in ("000-planted.partial", "001-planted.failed", "002-empty"):
+    for name in ("000-planted.partial", "001-planted.failed"):
         (tmp_path / "trials" / name).mkdir(parents=True)
     (tmp_path / "trials" / "000-planted.partial" / "trial.json").write_text("{")
     assert main([str(tmp_path)]) == 0
