@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 from experiments.contract.circumstances import Circumstances, circumstances_of
-from experiments.contract.promises import DOCUMENTATION, KIP, Commitment, Promise, Rule
+from experiments.contract.promises import Commitment, Promise, Rule
 from experiments.contract.rules import RULES
+from experiments.contract.sources import DOCUMENTATION, KIP
 
 __all__ = ["RULES", "Circumstances", "Commitment", "Promise", "as_markdown", "circumstances_of", "contract", "contract_table", "deciding"]
 

@@ -2,39 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from experiments.clients.settings import producer_settings
-from experiments.faults import FAULTS, FaultParameters
-from experiments.faults.process import BehindParameters, CrashParameters, PauseParameters
+from experiments.faults import FAULTS
+from experiments.faults.nature import Nature, Shape
 from experiments.ledger.record import Frozen
 from experiments.plan import FaultRequest, TrialSpec
 from infra.kraft import shared_properties
 
 UNLIMITED_RETRIES: Final = 2_147_483_647
 _TRUE: Final = frozenset({"true", "t", "1"})
-
-
-class Nature(Frozen):
-    """What a fault does, as far as promises hang on it; times are of the fault itself, not of the load."""
-
-    kind: str
-    known: bool = True
-    """False: nothing is known of this fault, and it may do anything."""
-    kills: int = 0
-    """How many nodes die at once."""
-    power_loss: bool = False
-    """With them goes what their operating systems had not written to disk."""
-    stalled: int = 0
-    """How many nodes stand still for a while, their connections open."""
-    stalls_ms: float = 0
-    strikes_leader: bool = False
-    """A node that leads one of the topic's partitions may be hit; false: certainly none."""
-    heals_after_ms: float = 0
-    """From the strike to the heal at the earliest."""
-    heals_within_ms: float = 0
-    """And at the latest."""
 
 
 class Circumstances(Frozen):
@@ -123,16 +102,20 @@ def circumstances_of(spec: TrialSpec) -> Circumstances:
         nodes=spec.cluster.nodes,
         partitions=spec.partitions,
         replication_factor=spec.replication_factor,
-        fault=nature(spec.fault, spec.partitions, spec.replication_factor),
+        fault=nature(spec.fault, shape_of(spec)),
     )
 
 
-def nature(fault: FaultRequest, partitions: int, replication_factor: int) -> Nature:
+def shape_of(spec: TrialSpec) -> Shape:
+    """Return what the trial's fault will find."""
+    return Shape(nodes=spec.cluster.nodes, partitions=spec.partitions, replication_factor=spec.replication_factor)
+
+
+def nature(fault: FaultRequest, shape: Shape) -> Nature:
     """Return what is known of a fault; of a kind that nothing is known of, that it may do anything."""
-    if fault.kind not in _NATURES:
+    if fault.kind not in FAULTS:
         return Nature(kind=fault.kind, known=False, strikes_leader=True)
-    parameters = FAULTS[fault.kind].parameters.model_validate(fault.parameters)
-    return _NATURES[fault.kind](fault.kind, parameters, partitions, replication_factor)
+    return FAULTS[fault.kind].nature_of(fault.parameters, shape)
 
 
 def _of_client(client: Mapping[str, str]) -> dict[str, str | bool]:
@@ -175,44 +158,3 @@ def _of_nodes(node: Mapping[str, str]) -> dict[str, str | float]:
         "replica_lag_ms": node["replica.lag.time.max.ms"],
         "controller_failover_ms": float(node["controller.quorum.fetch.timeout.ms"]) + election,
     }
-
-
-def _none(kind: str, _parameters: FaultParameters, _partitions: int, _factor: int) -> Nature:
-    return Nature(kind=kind)
-
-
-def _crash(kind: str, parameters: FaultParameters, _partitions: int, _factor: int) -> Nature:
-    """The struck node may lead any partition; also the active controller may."""
-    if not isinstance(parameters, CrashParameters):
-        raise TypeError(kind)
-    heals_ms = parameters.restart_after_s * 1000
-    return Nature(kind=kind, kills=1, strikes_leader=True, heals_after_ms=heals_ms, heals_within_ms=heals_ms + parameters.patience_s * 1000)
-
-
-def _crash_behind(kind: str, parameters: FaultParameters, partitions: int, factor: int) -> Nature:
-    if not isinstance(parameters, BehindParameters):
-        raise TypeError(kind)
-    crash, stalls_ms = _crash(kind, parameters, partitions, factor), parameters.behind_s * 1000
-    return crash.model_copy(update={"stalled": factor - 1, "stalls_ms": stalls_ms, "heals_within_ms": crash.heals_within_ms + stalls_ms})
-
-
-def _crash_follower(kind: str, parameters: FaultParameters, partitions: int, factor: int) -> Nature:
-    """A follower of partition 0; with more partitions it may lead another one."""
-    return _crash(kind, parameters, partitions, factor).model_copy(update={"strikes_leader": partitions > 1})
-
-
-def _pause(kind: str, parameters: FaultParameters, _partitions: int, _factor: int) -> Nature:
-    if not isinstance(parameters, PauseParameters):
-        raise TypeError(kind)
-    lasts_ms = parameters.pause_s * 1000
-    return Nature(kind=kind, stalled=1, stalls_ms=lasts_ms, strikes_leader=True, heals_after_ms=lasts_ms, heals_within_ms=lasts_ms)
-
-
-_NATURES: Final[Mapping[str, Callable[[str, FaultParameters, int, int], Nature]]] = {
-    "none": _none,
-    "leader-crash": _crash,
-    "leader-crash-behind": _crash_behind,
-    "leader-pause": _pause,
-    "follower-crash": _crash_follower,
-    "controller-crash": _crash,
-}

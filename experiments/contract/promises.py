@@ -5,15 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
 
 from experiments.contract.circumstances import Circumstances
 from experiments.ledger.record import Frozen
-
-DOCUMENTATION: Final = "https://kafka.apache.org/documentation/#"
-"""Followed by an anchor of Kafka's own documentation."""
-KIP: Final = "https://cwiki.apache.org/confluence/display/KAFKA/KIP-"
-"""Followed by the number and the title of a Kafka Improvement Proposal."""
 
 
 class Promise(StrEnum):
@@ -57,3 +51,13 @@ class Rule:
         """Return what the rule says to a cell."""
         figures = f" ({self.figures.format(c=circumstances)})" if self.figures else ""
         return Commitment(promise=promise, promised=self.promised, because=self.because + figures, source=self.source)
+
+
+def promised(condition: str, when: Callable[[Circumstances], bool], because: str, source: str, figures: str = "") -> Rule:
+    """Return a line that promises."""
+    return Rule(condition, when, True, because, source, figures)
+
+
+def not_promised(condition: str, when: Callable[[Circumstances], bool], because: str, source: str, figures: str = "") -> Rule:
+    """Return a line that does not, with the mechanism."""
+    return Rule(condition, when, False, because, source, figures)

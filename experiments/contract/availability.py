@@ -1,0 +1,70 @@
+"""The rules of one promise: the partition takes records again before the heal. The first whose condition holds decides. Pure."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from experiments.contract.promises import not_promised, promised
+from experiments.contract.sources import ACKS, KIP_595, KIP_631, MIN_ISR, REPLICATION, SESSION
+
+RULES: Final = (
+    not_promised(
+        "no fault",
+        lambda c: c.fault.kind == "none",
+        "nothing fails, so there is no outage to end before a heal",
+        REPLICATION,
+    ),
+    not_promised(
+        "a fault of which nothing is known",
+        lambda c: not c.fault.known,
+        "it may cut the nodes off from each other; Kafka stays available when nodes fail, and not when the network parts",
+        REPLICATION,
+    ),
+    not_promised(
+        "acks=0",
+        lambda c: c.acks == "0",
+        "nobody is told whether a broker takes the records",
+        ACKS,
+    ),
+    promised(
+        "acks=1, no partition's leader is hit",
+        lambda c: c.acks == "1" and not c.fault.strikes_leader,
+        "the leader goes on, and waits for no follower",
+        ACKS,
+    ),
+    not_promised(
+        "the fault leaves no majority of controllers",
+        lambda c: c.nodes - c.nodes_gone <= c.nodes // 2,
+        "without a majority of the controllers nobody can take a node for dead or elect a leader",
+        KIP_595,
+        "{c.nodes_gone} of {c.nodes} dead at once",
+    ),
+    not_promised(
+        "fewer replicas left than a record needs",
+        lambda c: c.replication_factor - c.gone < c.needed,
+        "the replicas that are left are fewer than a record needs to be acknowledged, until the heal",
+        MIN_ISR,
+        "{c.gone} of {c.replication_factor} replicas dead, {c.needed} needed",
+    ),
+    not_promised(
+        "a node stands still for less than its session",
+        lambda c: c.gone == 0,
+        "a node that misses heartbeats for less than broker.session.timeout.ms stays the leader: its partitions wait until it goes on",
+        SESSION,
+        "{c.fault.stalls_ms:g} ms against {c.session_timeout_ms:g} ms",
+    ),
+    not_promised(
+        "the heal may come before the failover",
+        lambda c: c.fault.heals_after_ms <= c.failover_ms,
+        "the fault may be healed before the dead node is detected, its successor elected and the client told",
+        KIP_631,
+        "healed after {c.fault.heals_after_ms:g} ms; failover takes up to {c.failover_ms:g} ms, where the node was the active controller too",
+    ),
+    promised(
+        "anything else",
+        lambda _c: True,
+        "Kafka stays available when nodes fail, after a short failover: the fault lasts longer than that, and enough replicas are left",
+        REPLICATION,
+        "failover takes up to {c.failover_ms:g} ms, the heal comes after {c.fault.heals_after_ms:g} ms",
+    ),
+)

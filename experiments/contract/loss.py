@@ -1,0 +1,90 @@
+"""The rules of one promise: no acknowledged record is lost. The first whose condition holds decides. Pure."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from experiments.contract.promises import not_promised, promised
+from experiments.contract.sources import ACKS, ALL_DIE, CLEANUP, FLUSH, KIP_101, KIP_106, REPLICATION, RETENTION
+
+_HOUR_MS: Final = 3_600_000
+
+RULES: Final = (
+    not_promised(
+        "acks=0",
+        lambda c: c.acks == "0",
+        "the client reports success once the record is in its socket; no broker has said anything",
+        ACKS,
+    ),
+    not_promised(
+        "the topic is compacted",
+        lambda c: c.compacts,
+        "of records with the same key, only the last is kept",
+        CLEANUP,
+    ),
+    not_promised(
+        "records are kept for less than an hour, or up to a number of bytes",
+        lambda c: 0 <= c.retention_ms < _HOUR_MS or c.retention_bytes >= 0,
+        "old segments are deleted, acknowledged or not",
+        RETENTION,
+    ),
+    promised(
+        "no fault",
+        lambda c: c.fault.kind == "none",
+        "the leader wrote the record before it acknowledged it, and no replica fails",
+        ACKS,
+    ),
+    not_promised(
+        "a fault of which nothing is known",
+        lambda c: not c.fault.known,
+        "it may take every replica at once, or what is written; no guarantee reaches that far",
+        ALL_DIE,
+    ),
+    promised(
+        "no partition's leader is hit",
+        lambda c: not c.fault.strikes_leader,
+        "the leader has every record that it acknowledged, and stays alive",
+        REPLICATION,
+    ),
+    not_promised(
+        "acks=1, more than one replica",
+        lambda c: c.acks == "1" and c.replication_factor > 1,
+        "the leader acknowledges before the followers have the record; where another leads, the old leader cuts its log to the new leader's epoch, "
+        "and what only it had is gone",
+        KIP_101,
+    ),
+    not_promised(
+        "unclean.leader.election.enable=true",
+        lambda c: c.unclean_election,
+        "where no in-sync replica is left, one that lacks acknowledged records may lead, and the others cut theirs to match",
+        KIP_106,
+    ),
+    promised(
+        "acks=all, fewer replicas dead at once than min.insync.replicas; or no replica dead",
+        lambda c: c.gone < c.needed,
+        "an acknowledged record is on at least as many in-sync replicas as it needs, one of them stays alive, and only an in-sync replica may lead",
+        REPLICATION,
+        "at most {c.gone} dead at once, {c.needed} needed",
+    ),
+    not_promised(
+        "as many dead, by power loss, flush.messages=1",
+        lambda c: c.fault.power_loss and c.flush_messages <= 1,
+        "the in-sync replicas may all die, and there the guarantee ends; each record was synced to disk first, so none is expected to go",
+        FLUSH,
+    ),
+    not_promised(
+        "as many dead, by power loss",
+        lambda c: c.fault.power_loss,
+        "the in-sync replicas may all die, and each loses what its operating system had not yet written to disk",
+        ALL_DIE,
+        "up to {c.gone} dead at once, {c.needed} needed",
+    ),
+    not_promised(
+        "as many dead, with their disks and operating systems intact",
+        lambda _c: True,
+        "the in-sync replicas may all be dead at once, and there the guarantee ends; the page cache outlives the process, "
+        "so what was written is expected back, as long as no other replica leads meanwhile",
+        ALL_DIE,
+        "up to {c.gone} dead at once, {c.needed} needed",
+    ),
+)

@@ -1,0 +1,59 @@
+"""The rules of one promise: records lie in the order in which they were sent. The first whose condition holds decides. Pure."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from experiments.contract.promises import not_promised, promised
+from experiments.contract.sources import ACKS, IDEMPOTENCE, KIP_98, MAX_IN_FLIGHT
+
+RULES: Final = (
+    not_promised(
+        "a fault of which nothing is known",
+        lambda c: not c.fault.known,
+        "it may end the producer, and a new session knows nothing of the old one's order",
+        KIP_98,
+    ),
+    promised(
+        "enable.idempotence=true",
+        lambda c: c.idempotent,
+        "the leader takes a producer's batches in the order of their sequence numbers only",
+        IDEMPOTENCE,
+    ),
+    promised(
+        "acks=0, no fault",
+        lambda c: c.acks == "0" and c.fault.kind == "none",
+        "nothing is sent again, and a broker takes the requests of one connection in their order",
+        MAX_IN_FLIGHT,
+    ),
+    not_promised(
+        "acks=0, any fault",
+        lambda c: c.acks == "0",
+        "nobody waits for what is on its way: where the connection breaks, requests on a new one may overtake those in the old one's buffers",
+        ACKS,
+    ),
+    not_promised(
+        "one request in flight or no retries, and the client gives up requests to a node that stands still",
+        lambda c: (c.max_in_flight == 1 or c.retries == 0) and c.late_arrivals,
+        "a request that was given up waits in the buffers of that node, and when it goes on may be appended behind records that were sent later",
+        MAX_IN_FLIGHT,
+    ),
+    promised(
+        "max.in.flight.requests.per.connection=1",
+        lambda c: c.max_in_flight == 1,
+        "no batch is sent before the one ahead of it is acknowledged; a batch may be stored twice, but its first copy lies in its place",
+        MAX_IN_FLIGHT,
+    ),
+    promised(
+        "retries=0",
+        lambda c: c.retries == 0,
+        "nothing is sent again, so nothing can come behind what was sent later",
+        MAX_IN_FLIGHT,
+    ),
+    not_promised(
+        "anything else",
+        lambda _c: True,
+        "several requests are in flight: where one fails and is sent again, those behind it may be stored before it",
+        MAX_IN_FLIGHT,
+    ),
+)
