@@ -5,6 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from experiments.ledger.record import Cell, Frozen, Role, Scalar
+from infra.cluster import DiskKind, NetworkKind
 
 
 class ClusterNeed(Frozen):
@@ -13,6 +14,8 @@ class ClusterNeed(Frozen):
     nodes: int = 3
     kafka_version: str
     broker: dict[str, str] = Field(default_factory=dict)
+    network: NetworkKind = "loopback"
+    disk: DiskKind = "folder"
 
 
 class Workload(Frozen):
@@ -58,6 +61,8 @@ class TrialSpec(Frozen):
     """Place in the shuffled order, from 0."""
     seed: int
     cluster: ClusterNeed
+    fresh: bool = False
+    """What its fault does can outlive it: it gets a cluster of its own, and nobody gets that after it."""
     replication_factor: int
     partitions: int
     producer: dict[str, str]

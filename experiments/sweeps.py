@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from experiments.errors import ExperimentError, UnknownName
+from experiments.faults import require_means
 from experiments.plan import Plan
 from experiments.spec.errors import nearest
 from experiments.spec.model import Experiment
@@ -53,11 +54,13 @@ def planned_as(experiment: Experiment, sweep_id: str, source: str) -> Plan:
 
 
 def check_machine(planned: Plan, home: Home) -> None:
-    """See that this machine has the memory and the disk.
+    """See that this machine has the memory and the disk, and the means of every fault.
 
     Raises:
         MachineError: it has not.
     """
+    for kind in dict.fromkeys(trial.fault.kind for trial in planned.trials):
+        require_means(kind)
     needs = needs_of(planned)
     require(this_machine(home.root), memory_bytes=needs.memory_bytes, disk_bytes=needs.disk_bytes, purpose=f"a sweep of {len(planned.trials)} trials")
 

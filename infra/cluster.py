@@ -10,6 +10,8 @@ from typing import Literal, Protocol
 from infra.broker_log import BrokerLine
 
 NodeState = Literal["running", "paused", "stopped"]
+NetworkKind = Literal["loopback", "namespaces", "relays"]
+DiskKind = Literal["folder", "image"]
 
 
 @dataclass(frozen=True)
@@ -20,6 +22,10 @@ class ClusterSpec:
     kafka_version: str = "4.3.1"
     broker: Mapping[str, str] = field(default_factory=dict)
     """Broker properties on top of `infra.kraft`'s explicit ones."""
+    network: NetworkKind = "loopback"
+    """What the nodes reach each other through: faults of the network need one that can be cut."""
+    disk: DiskKind = "folder"
+    """What they keep their data on: losing power needs an image."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +40,8 @@ class NodeStatus:
     client_port: int
     replication_port: int
     controller_port: int
+    host: str = "127.0.0.1"
+    """Where it listens."""
 
 
 @dataclass(frozen=True)

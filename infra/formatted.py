@@ -55,12 +55,11 @@ def formatted_folder(cache: Path, version: str, storage_tool: Sequence[str]) -> 
 
 
 def copy_formatted(formatted: Path, data: Path, node_id: int, cluster_id: str) -> None:
-    """Make a node's log folder out of a formatted one.
+    """Make a node's empty log folder a formatted one.
 
     Raises:
         HarnessError: `meta.properties` is not as it was known.
     """
-    data.mkdir(parents=True)
     shutil.copyfile(formatted / _BOOTSTRAP, data / _BOOTSTRAP)
     text = (formatted / _META).read_text()
     (data / _META).write_text(with_ids(text, {"cluster.id": cluster_id, "node.id": str(node_id), "directory.id": new_uuid()}))

@@ -59,6 +59,15 @@ _CONDUCT: Final = {
 
 
 @dataclass(frozen=True)
+class Place:
+    """Where a node listens."""
+
+    host: str
+    ports: tuple[int, ...]
+    """Of its listeners: client, replication, controller."""
+
+
+@dataclass(frozen=True)
 class NodeAddress:
     """A node and its three listeners, apart so that each can be cut off alone."""
 
@@ -67,6 +76,12 @@ class NodeAddress:
     replication_port: int
     controller_port: int
     host: str = LOOPBACK
+
+    @classmethod
+    def of(cls, node_id: int, place: Place) -> NodeAddress:
+        """Return the address of a node at a place."""
+        client, replication, controller = place.ports
+        return cls(node_id, client, replication, controller, place.host)
 
 
 def own_properties(node: NodeAddress, nodes: Sequence[NodeAddress]) -> dict[str, str]:

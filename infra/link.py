@@ -10,8 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from infra.kraft import LOOPBACK
-
 CONNECT_TIMEOUT_S: Final = 0.02
 RECONNECT_AFTER_S: Final = 0.1
 """A dead node refuses at once; asking it a hundred times a second would cost more than asking the living."""
@@ -25,7 +23,7 @@ _READ_BYTES: Final = 1 << 16
 class Answer:
     """What a node answered, and when it had been asked, seconds of the monotonic clock."""
 
-    port: int
+    node_id: int
     frame: bytes
     asked_s: float
 
@@ -33,9 +31,10 @@ class Answer:
 class Link:
     """One request at a time."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, node_id: int, host: str, port: int) -> None:
         """Know where; nothing is connected yet."""
-        self.port = port
+        self.node_id = node_id
+        self._at = (host, port)
         self._socket: socket.socket | None = None
         self._received = b""
         self._asked_s: float | None = None
@@ -67,7 +66,7 @@ class Link:
         if frame is None or asked_s is None:
             return None
         self._asked_s = None
-        return Answer(self.port, frame, asked_s) if time.monotonic() - asked_s < STALE_AFTER_S else None
+        return Answer(self.node_id, frame, asked_s) if time.monotonic() - asked_s < STALE_AFTER_S else None
 
     def fileno(self) -> int:
         """For select(2)."""
@@ -82,13 +81,13 @@ class Link:
     @property
     def _open(self) -> socket.socket:
         if self._socket is None:  # every caller has connected
-            raise AssertionError(self.port)
+            raise AssertionError(self._at)
         return self._socket
 
     def _connected(self) -> bool:
         if self._socket is None and time.monotonic() >= self._not_before_s:
             try:
-                self._socket = socket.create_connection((LOOPBACK, self.port), timeout=CONNECT_TIMEOUT_S)
+                self._socket = socket.create_connection(self._at, timeout=CONNECT_TIMEOUT_S)
             except OSError:
                 self._not_before_s = time.monotonic() + RECONNECT_AFTER_S
         return self._socket is not None

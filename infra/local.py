@@ -15,7 +15,7 @@ from infra.cluster import ClusterSpec, ClusterState, LeaderEpoch, NodeStatus
 from infra.errors import SupervisorError, WaitTimeout
 from infra.formatted import new_uuid
 from infra.handle import Handle, Holder, Launch, read_handle
-from infra.kraft import DATA, LOOPBACK, shared_properties
+from infra.kraft import DATA, shared_properties
 from infra.leader_epochs import leader_epochs_in
 from infra.lookout import LocalLookout
 from infra.node import LOG, node_folder
@@ -61,7 +61,7 @@ class LocalCluster:
     @property
     def bootstrap_servers(self) -> str:
         """The client listeners of all nodes, as the property wants them."""
-        return ",".join(f"{LOOPBACK}:{node.client_port}" for node in self._handle.nodes)
+        return ",".join(f"{node.host}:{node.client_port}" for node in self._handle.nodes)
 
     def node_ids(self) -> tuple[int, ...]:
         """All nodes, running or not."""

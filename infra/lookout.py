@@ -26,8 +26,8 @@ class LocalLookout:
     def __init__(self, nodes: Sequence[NodeStatus], topic: str) -> None:
         """Know whom to ask; nothing is connected yet."""
         self._topic = topic
-        self._brokers = {node.node_id: Link(node.client_port) for node in nodes}
-        self._controllers = {node.node_id: Link(node.controller_port) for node in nodes}
+        self._brokers = {node.node_id: Link(node.node_id, node.host, node.client_port) for node in nodes}
+        self._controllers = {node.node_id: Link(node.node_id, node.host, node.controller_port) for node in nodes}
         self._asked: int | None = None
         self._active: int | None = None
 
@@ -79,6 +79,6 @@ class LocalLookout:
         while (answer := first_answer(asked, until_s)) is not None:
             partitions = wire.read_metadata(answer.frame).partitions
             if partitions:
-                self._asked = next(node_id for node_id, link in self._brokers.items() if link.port == answer.port)
+                self._asked = answer.node_id
                 return Sighting(partitions, answer.asked_s)
         return None

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import shutil
 import signal
 import sys
 from dataclasses import replace
@@ -17,18 +16,20 @@ from pathlib import Path
 from typing import Final
 
 from infra.cluster import NodeStatus
+from infra.disk import disk_for
 from infra.errors import AckbenchError, HarnessError, SupervisorError
 from infra.formatted import copy_formatted
 from infra.handle import Handle, Holder, read_handle
 from infra.jvm import java_environment
-from infra.kraft import DATA, NodeAddress, properties_text, server_properties
+from infra.kraft import NodeAddress, properties_text, server_properties
 from infra.lease import Lease
+from infra.network import network_for
 from infra.node import Node, node_folder
-from infra.ports import reserve_ports
 from infra.process import ProcessIdentity
 from infra.protocol import SOCKET, NodeReport, Reply, Request, decode_request, encode, socket_address
 
-_PORTS_A_NODE: Final = 3
+_LISTENERS: Final = 3
+"""Of a node: client, replication, controller."""
 _log = logging.getLogger("supervisor")
 
 
@@ -36,10 +37,10 @@ class Supervisor:
     """One cluster's nodes, lease and handle. Everything happens on one event loop, in one thread."""
 
     def __init__(self, folder: Path, handle: Handle) -> None:
-        """Reserve ports and write each node's folder; nothing runs yet."""
+        """Make the network, the disks and each node's folder; nothing runs yet."""
         self._folder = folder
         self._handle = replace(handle, supervisor=ProcessIdentity.own())
-        self._reservation = reserve_ports(_PORTS_A_NODE * handle.spec.nodes)
+        self._network, self._disk = network_for(handle.spec, _LISTENERS), disk_for(handle.spec)
         self._nodes = {address.node_id: self._prepared(address) for address in self._addresses()}
         self._lease = Lease(on_expired=self._expire, on_change=self._write_handle)
         self._over = asyncio.Event()
@@ -72,7 +73,8 @@ class Supervisor:
         for node in self._nodes.values():
             if node.state != "stopped":
                 await node.kill()
-            shutil.rmtree(node.folder / DATA, ignore_errors=True)
+            self._disk.remove(node.folder)
+        self._network.end()
         (self._folder / SOCKET).unlink(missing_ok=True)
         self._handle = replace(self._handle, supervisor=None)
         self._write_handle()
@@ -153,17 +155,15 @@ class Supervisor:
         self._handle.write(self._folder)
 
     def _addresses(self) -> tuple[NodeAddress, ...]:
-        ports = self._reservation.ports
-        triples = zip(ports[0::_PORTS_A_NODE], ports[1::_PORTS_A_NODE], ports[2::_PORTS_A_NODE], strict=True)
-        return tuple(NodeAddress(number, *triple) for number, triple in enumerate(triples, start=1))
+        return tuple(NodeAddress.of(number, place) for number, place in enumerate(self._network.places(), start=1))
 
     def _prepared(self, address: NodeAddress) -> Node:
         """Make a node's folder: its settings and its formatted data."""
         handle, folder = self._handle, node_folder(self._folder, address.node_id)
-        copy_formatted(Path(handle.launch.formatted), folder / DATA, address.node_id, handle.cluster_id)
+        copy_formatted(Path(handle.launch.formatted), self._disk.make(folder), address.node_id, handle.cluster_id)
         properties = server_properties(address, self._addresses(), handle.spec.broker)
         (folder / "server.properties").write_text(properties_text(properties))
-        return Node(address, self._folder, handle.launch.command, java_environment())
+        return Node(address, self._folder, self._network.command(address.node_id - 1, handle.launch.command), java_environment())
 
 
 async def _own(folder: Path) -> None:

@@ -14,20 +14,19 @@ from typing import BinaryIO
 
 from infra import wire
 from infra.cluster import ClusterState, ControllerView, NodeStatus, PartitionState
-from infra.kraft import LOOPBACK
 from infra.protocol import NodeReport
 from infra.wire import BrokerView
 
 
 def ask_broker(node: NodeStatus, topics: Sequence[str] | None, timeout_s: float) -> BrokerView | None:
     """Return the broker's own view of the topics, or of all; `None` when it does not answer in time."""
-    answer = _ask(node.client_port, wire.metadata_request(topics), timeout_s)
+    answer = _ask((node.host, node.client_port), wire.metadata_request(topics), timeout_s)
     return wire.read_metadata(answer) if answer is not None else None
 
 
 def ask_controller(node: NodeStatus, timeout_s: float) -> ControllerView | None:
     """Return the quorum as the node's controller sees it; `None` when it is not active, or does not answer in time."""
-    answer = _ask(node.controller_port, wire.quorum_request(), timeout_s)
+    answer = _ask((node.host, node.controller_port), wire.quorum_request(), timeout_s)
     return wire.read_quorum(answer) if answer is not None else None
 
 
@@ -36,7 +35,7 @@ def log_ends(nodes: Sequence[NodeStatus], partitions: Sequence[PartitionState], 
     ends: dict[int, int] = {}
     for node in nodes:
         led = [partition for partition in partitions if partition.leader == node.node_id]
-        answer = _ask(node.client_port, wire.log_ends_request(led[0].topic, [p.partition for p in led]), timeout_s) if led else None
+        answer = _ask((node.host, node.client_port), wire.log_ends_request(led[0].topic, [p.partition for p in led]), timeout_s) if led else None
         ends |= wire.read_log_ends(answer) if answer is not None else {}
     return ends
 
@@ -97,10 +96,10 @@ def _text(partition: PartitionState) -> str:
     return f"{partition.topic}-{partition.partition} with leader {partition.leader} and ISR {list(partition.isr)} of {list(partition.replicas)}"
 
 
-def _ask(port: int, request: bytes, timeout_s: float) -> bytes | None:
+def _ask(at: tuple[str, int], request: bytes, timeout_s: float) -> bytes | None:
     """Send one request over a connection of its own; `None` when nothing whole came back in time."""
     try:
-        with socket.create_connection((LOOPBACK, port), timeout=timeout_s) as connection:
+        with socket.create_connection(at, timeout=timeout_s) as connection:
             connection.settimeout(timeout_s)
             connection.sendall(request)
             with connection.makefile("rb") as answers:

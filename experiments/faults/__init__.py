@@ -1,4 +1,4 @@
-"""The catalogue of faults: what can go wrong, under the names that experiments use."""
+"""The catalogue of faults: what can go wrong, under the names that experiments use. Each family has a file, and adds its kinds here."""
 
 from __future__ import annotations
 
@@ -8,32 +8,38 @@ from typing import Final
 
 from experiments.faults import process
 from experiments.faults.base import FaultKind, FaultParameters, Scene
+from experiments.faults.nature import Nature, Shape
 from experiments.ledger.record import FaultEvidence
+from infra.errors import MachineError
+from infra.means import lack_of
 
 
 def _nothing(_scene: Scene, _parameters: FaultParameters) -> FaultEvidence:
     return FaultEvidence(kind="none", bit=True, evidence=("no fault was asked for",))
 
 
+def _does_nothing(kind: str, _parameters: FaultParameters, _shape: Shape) -> Nature:
+    return Nature(kind=kind)
+
+
 _ALL = (
-    FaultKind("none", "no fault: the control", FaultParameters, _nothing),
-    FaultKind("leader-crash", "the leader is killed (SIGKILL) and started again later", process.CrashParameters, process.crash_leader),
-    FaultKind(
-        "leader-crash-behind",
-        "the followers stand still for a moment, the leader is killed, the followers go on",
-        process.BehindParameters,
-        process.crash_leader_with_followers_behind,
-    ),
-    FaultKind(
-        "leader-pause",
-        "the leader stands still (SIGSTOP) for longer than the client waits and shorter than its session",
-        process.PauseParameters,
-        process.pause_leader,
-    ),
-    FaultKind("follower-crash", "a follower is killed (SIGKILL) and started again later", process.CrashParameters, process.crash_follower),
-    FaultKind("controller-crash", "the active controller is killed (SIGKILL) and started again later", process.CrashParameters, process.crash_controller),
+    FaultKind("none", "none", "no fault: the control", FaultParameters, _nothing, _does_nothing),
+    *process.KINDS,
 )
 
 FAULTS: Final[Mapping[str, FaultKind]] = MappingProxyType({fault.kind: fault for fault in _ALL})
 
-__all__ = ["FAULTS", "FaultKind", "FaultParameters", "Scene"]
+
+def require_means(kind: str) -> None:
+    """See that this machine can do a fault.
+
+    Raises:
+        MachineError: it cannot; says why, and what would enable it.
+    """
+    for means in sorted(FAULTS[kind].needs):
+        lack = lack_of(means)
+        if lack:
+            raise MachineError(f"fault {kind} needs {means}, and there are none here: {lack.reason}; {lack.then}, or leave it out")
+
+
+__all__ = ["FAULTS", "FaultKind", "FaultParameters", "Scene", "require_means"]

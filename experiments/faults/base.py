@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 from pydantic import Field
 
 from experiments.clock import monotonic_s, now_ns
+from experiments.faults.nature import Nature, Shape
 from experiments.journal import Journal
-from experiments.ledger.record import FaultEvidence, Frozen
-from infra.cluster import Cluster, PartitionState
+from experiments.ledger.record import FaultEvidence, Frozen, Scalar
+from infra.cluster import Cluster, DiskKind, NetworkKind, PartitionState
+from infra.means import Means
 from infra.waiting import pause_until, wait_until
 
 OBSERVED_PARTITION = 0
@@ -30,6 +33,11 @@ class FaultParameters(Frozen):
     def unnoticed(self, client_timeout_s: float, acks: str) -> str | None:
         """Say why a producer with these settings could not notice the fault; `None`: it can."""
         del client_timeout_s, acks
+        return None
+
+    def impossible(self, shape: Shape) -> str | None:
+        """Say why there can be no such fault on such a cluster, as the end of a sentence; `None`: there can."""
+        del shape
         return None
 
 
@@ -106,8 +114,21 @@ class FaultKind:
     """An entry of the catalogue of faults."""
 
     kind: str
+    family: str
     summary: str
     """One line for a person."""
     parameters: type[FaultParameters]
     strike: Callable[..., FaultEvidence]
     """Called with the scene and the parameters as the load begins; returns once healed."""
+    nature: Callable[[str, Any, Shape], Nature]
+    """What it does, from its kind, its parameters and what it finds."""
+    needs: frozenset[Means] = frozenset()
+    """What the machine must have for it."""
+    network: NetworkKind = "loopback"
+    disk: DiskKind = "folder"
+    outlives: bool = False
+    """What it does can outlive its trial, healed or not: the next trial gets a fresh cluster."""
+
+    def nature_of(self, parameters: Mapping[str, Scalar], shape: Shape) -> Nature:
+        """Return what it does with these parameters."""
+        return self.nature(self.kind, self.parameters.model_validate(dict(parameters)), shape)

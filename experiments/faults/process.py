@@ -7,10 +7,12 @@ KIP-98 (idempotent producers), and `docs/faults.md`.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 from pydantic import Field
 
-from experiments.faults.base import FaultParameters, Scene
+from experiments.faults.base import FaultKind, FaultParameters, Scene
+from experiments.faults.nature import Nature, Shape
 from experiments.faults.observing import controller_moved, isr_shrank, leader_left
 from experiments.ledger.record import FaultEvidence
 from infra.cluster import PartitionState
@@ -156,3 +158,51 @@ def _evidence(kind: str, scene: Scene, targets: tuple[int, ...], *, bit: bool) -
 
 def _nodes(ids: tuple[int, ...]) -> str:
     return " and ".join(map(str, ids))
+
+
+def _nature_of_crash(kind: str, parameters: CrashParameters, _shape: Shape) -> Nature:
+    """The struck node may lead any partition; also the active controller may."""
+    heals_ms = parameters.restart_after_s * 1000
+    return Nature(kind=kind, kills=1, strikes_leader=True, heals_after_ms=heals_ms, heals_within_ms=heals_ms + parameters.patience_s * 1000)
+
+
+def _nature_of_crash_behind(kind: str, parameters: BehindParameters, shape: Shape) -> Nature:
+    crash, stalls_ms = _nature_of_crash(kind, parameters, shape), parameters.behind_s * 1000
+    return crash.model_copy(update={"stalled": shape.replication_factor - 1, "stalls_ms": stalls_ms, "heals_within_ms": crash.heals_within_ms + stalls_ms})
+
+
+def _nature_of_follower_crash(kind: str, parameters: CrashParameters, shape: Shape) -> Nature:
+    """A follower of partition 0; with more partitions it may lead another one."""
+    return _nature_of_crash(kind, parameters, shape).model_copy(update={"strikes_leader": shape.partitions > 1})
+
+
+def _nature_of_pause(kind: str, parameters: PauseParameters, _shape: Shape) -> Nature:
+    lasts_ms = parameters.pause_s * 1000
+    return Nature(kind=kind, stalled=1, stalls_ms=lasts_ms, strikes_leader=True, heals_after_ms=lasts_ms, heals_within_ms=lasts_ms)
+
+
+FAMILY: Final = "process"
+
+KINDS: Final = (
+    FaultKind("leader-crash", FAMILY, "the leader is killed (SIGKILL) and started again later", CrashParameters, crash_leader, _nature_of_crash),
+    FaultKind(
+        "leader-crash-behind",
+        FAMILY,
+        "the followers stand still for a moment, the leader is killed, the followers go on",
+        BehindParameters,
+        crash_leader_with_followers_behind,
+        _nature_of_crash_behind,
+    ),
+    FaultKind(
+        "leader-pause",
+        FAMILY,
+        "the leader stands still (SIGSTOP) for longer than the client waits and shorter than its session",
+        PauseParameters,
+        pause_leader,
+        _nature_of_pause,
+    ),
+    FaultKind("follower-crash", FAMILY, "a follower is killed (SIGKILL) and started again later", CrashParameters, crash_follower, _nature_of_follower_crash),
+    FaultKind(
+        "controller-crash", FAMILY, "the active controller is killed (SIGKILL) and started again later", CrashParameters, crash_controller, _nature_of_crash
+    ),
+)

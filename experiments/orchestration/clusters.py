@@ -64,4 +64,4 @@ def _folders(home: Home, sweep_id: str) -> list[Path]:
 
 
 def _spec(need: ClusterNeed) -> ClusterSpec:
-    return ClusterSpec(nodes=need.nodes, kafka_version=need.kafka_version, broker=dict(need.broker))
+    return ClusterSpec(nodes=need.nodes, kafka_version=need.kafka_version, broker=dict(need.broker), network=need.network, disk=need.disk)

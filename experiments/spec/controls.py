@@ -17,7 +17,7 @@ from experiments.plan import FaultRequest, Workload
 from experiments.spec.axes import KnownNames, Place, Scope
 from experiments.spec.errors import one_line
 from experiments.spec.model import Experiment
-from experiments.spec.settings import CellSettings, as_text, fault_parameters, settings_of
+from experiments.spec.settings import CellSettings, as_text, fault_parameters, settings_of, standing_on
 
 AFTERMATH_S: Final = 2.0
 """How long the load of a positive control goes on after the heal, at least."""
@@ -154,7 +154,8 @@ class _Makes:
         except ExperimentError as error:
             raise ExperimentError(f"the {wanted.role} cannot be run: {error}{_LEFT_OUT}") from error
         least = {place.name: str(value) for place, value in wanted.filled.items() if place == MIN_ISR}
-        return replace(settings, topic={**settings.topic, **least}, workload=_long_enough(settings.workload, fault), fault=fault)
+        cluster, topic = standing_on(settings.cluster, fault), {**settings.topic, **least}
+        return replace(settings, cluster=cluster, topic=topic, workload=_long_enough(settings.workload, fault), fault=fault)
 
 
 def _calm(place: Place, value: Scalar) -> Scalar:

@@ -10,6 +10,7 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 
 from experiments.errors import ExperimentError
+from experiments.faults import FAULTS
 from experiments.ledger.record import Cell, Scalar
 from experiments.plan import Plan, RefusedCell, TrialSpec
 from experiments.spec.axes import CORE_AXES, PROPERTY_SCOPES, KnownNames, Place, Scope, section_place
@@ -156,6 +157,7 @@ def _trials(experiment: Experiment, sweep_id: str, accepted: Sequence[SettledCel
             order=order,
             seed=trial_seed(experiment.seed, repeat),
             cluster=settings.cluster,
+            fresh=FAULTS[settings.fault.kind].outlives,
             replication_factor=settings.replication_factor,
             partitions=settings.partitions,
             producer=rules.producer_settings(settings.producer),

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from experiments.clients.settings import producer_settings
 from experiments.errors import ExperimentError
 from experiments.faults import FAULTS
+from experiments.faults.nature import Shape
 from experiments.ledger.record import Cell, Scalar
 from experiments.plan import ClusterNeed, FaultRequest, Workload
 from experiments.properties import Property, kafka_properties, versions
@@ -46,21 +47,29 @@ def settings_of(experiment: Experiment, cell: Cell, places: Mapping[str, Place])
         ExperimentError: a value is impossible, by itself or beside the others.
     """
     given = _Given(experiment, cell, places)
-    cluster = ClusterNeed(nodes=given.whole("nodes", 1, 9), kafka_version=given.version(), broker=given.properties(Scope.BROKER))
-    factor = given.whole("replication.factor", 1, 32_767)
-    if factor > cluster.nodes:
-        raise ExperimentError(f"replication.factor is {factor}; allowed: at most the number of nodes, which is {cluster.nodes}")
+    nodes, factor = given.whole("nodes", 1, 9), given.whole("replication.factor", 1, 32_767)
+    if factor > nodes:
+        raise ExperimentError(f"replication.factor is {factor}; allowed: at most the number of nodes, which is {nodes}")
     workload, producer = given.workload(), given.properties(Scope.PRODUCER)
+    shape = Shape(nodes=nodes, partitions=given.whole("partitions", 1, 1000), replication_factor=factor)
+    fault = given.fault(workload.duration_s, producer, shape)
+    cluster = ClusterNeed(nodes=nodes, kafka_version=given.version(), broker=given.properties(Scope.BROKER))
     return CellSettings(
-        cluster=cluster,
+        cluster=standing_on(cluster, fault),
         replication_factor=factor,
-        partitions=given.whole("partitions", 1, 1000),
+        partitions=shape.partitions,
         producer=producer,
         consumer=given.properties(Scope.CONSUMER),
         topic=_topic(given.properties(Scope.TOPIC), factor),
         workload=workload,
-        fault=given.fault(workload.duration_s, producer),
+        fault=fault,
     )
+
+
+def standing_on(cluster: ClusterNeed, fault: FaultRequest) -> ClusterNeed:
+    """Return the cluster with the network and the disks that its fault needs."""
+    kind = FAULTS[fault.kind]
+    return cluster.model_copy(update={"network": kind.network, "disk": kind.disk})
 
 
 def as_text(value: Scalar) -> str:
@@ -137,13 +146,16 @@ class _Given:
             raise ExperimentError(f"workload holds {workload.records} records; allowed: one a producer at least, so {workload.producers}")
         return workload
 
-    def fault(self, duration_s: float, producer: Mapping[str, str]) -> FaultRequest:
+    def fault(self, duration_s: float, producer: Mapping[str, str], shape: Shape) -> FaultRequest:
         kind = str(self.axes(Scope.STRUCTURE)["fault"])
         parameters = fault_parameters(kind, {**self.experiment.faults.get(kind, {}), **self.axes(Scope.FAULT)})
         asked, client = FAULTS[kind].parameters.model_validate(parameters), producer_settings(producer)
         ends_s, unnoticed = asked.ends_s(), asked.unnoticed(int(client["socket.timeout.ms"]) / 1000, client["acks"])
         if kind == "none":
             return FaultRequest(kind=kind)
+        impossible = asked.impossible(shape)
+        if impossible:
+            raise ExperimentError(f"fault {kind} cannot be: {impossible}")
         if ends_s >= duration_s:
             raise ExperimentError(
                 f"fault {kind} begins at {parameters['at_s']:g} s and is healed at {ends_s:g} s; allowed: before the load ends, at {duration_s:g} s"

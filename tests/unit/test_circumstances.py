@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from experiments.contract import contract
-from experiments.contract.circumstances import UNLIMITED_RETRIES, Nature, circumstances_of
+from experiments.contract.circumstances import UNLIMITED_RETRIES, circumstances_of
+from experiments.faults.nature import Nature
 from experiments.plan import ClusterNeed, FaultRequest, TrialSpec, Workload
 
 

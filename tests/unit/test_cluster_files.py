@@ -70,6 +70,7 @@ def test_a_formatted_folder_gets_ids_of_its_own(tmp_path: Path) -> None:
     formatted.mkdir()
     (formatted / "meta.properties").write_text(META)
     (formatted / "bootstrap.checkpoint").write_bytes(b"features")
+    (tmp_path / "data").mkdir()
     copy_formatted(formatted, tmp_path / "data", 3, "other")
     lines = (tmp_path / "data" / "meta.properties").read_text().splitlines()
     assert {"cluster.id=other", "node.id=3", "version=1"} <= set(lines)

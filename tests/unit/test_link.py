@@ -26,7 +26,7 @@ def listener() -> Iterator[socket.socket]:
 @pytest.fixture
 def link(listener: socket.socket) -> Iterator[Link]:
     """To the listener."""
-    made = Link(listener.getsockname()[1])
+    made = Link(1, *listener.getsockname())
     yield made
     made.close()
 
@@ -133,7 +133,7 @@ def test_where_nobody_listens_nothing_is_awaited(link: Link, listener: socket.so
 
 def test_the_first_to_answer_is_heard(link: Link, listener: socket.socket) -> None:
     """One stands still, the other does not: nobody waits for the first."""
-    other = Link(link.port)
+    other = Link(2, *listener.getsockname())
     for each in (link, other):
         each.ask(b"?")
     (silent, _), (served, _) = listener.accept(), listener.accept()

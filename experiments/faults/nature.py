@@ -1,0 +1,39 @@
+"""What a fault does, as far as promises hang on it, and the cluster and topic that it finds. Pure."""
+
+from __future__ import annotations
+
+from experiments.ledger.record import Frozen
+
+
+class Shape(Frozen):
+    """What a fault finds."""
+
+    nodes: int
+    partitions: int
+    replication_factor: int
+
+    @property
+    def majority(self) -> int:
+        """The smallest number of nodes that is more than half."""
+        return self.nodes // 2 + 1
+
+
+class Nature(Frozen):
+    """What a fault does; times are of the fault itself, not of the load."""
+
+    kind: str
+    known: bool = True
+    """False: nothing is known of this fault, and it may do anything."""
+    kills: int = 0
+    """How many nodes die at once."""
+    power_loss: bool = False
+    """With them goes what their operating systems had not written to disk."""
+    stalled: int = 0
+    """How many nodes stand still for a while, their connections open."""
+    stalls_ms: float = 0
+    strikes_leader: bool = False
+    """A node that leads one of the topic's partitions may be hit; false: certainly none."""
+    heals_after_ms: float = 0
+    """From the strike to the heal at the earliest."""
+    heals_within_ms: float = 0
+    """And at the latest."""
