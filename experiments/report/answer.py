@@ -106,7 +106,7 @@ def _findings(judged: Sequence[_Judged], among: Sequence[CellResult]) -> Iterato
     for promise in Promise:
         held = [entry for entry in _with(judged, Verdict.HELD) if entry.judgement.promise is promise]
         if held:
-            yield Finding("\N{CHECK MARK}", "held", f"Promised, and held: {PROMISES[promise]}{_bound(held)}.", _named(held, among))
+            yield Finding("\N{CHECK MARK}", "held", f"Promised, and held: {PROMISES[promise]}{_weakest(held)}.", _named(held, among))
     for promise in Promise:
         unknown = [entry for entry in _with(judged, Verdict.UNKNOWN) if entry.judgement.promise is promise]
         if unknown:
@@ -119,11 +119,6 @@ def _records(entries: Sequence[_Judged]) -> str:
     records = sum(entry.judgement.records_total for entry in entries)
     trials = f"In {sum(share.seen for share in shares)} of {counted(sum(share.of for share in shares), 'trial')}" if shares else "In trials"
     return f"{trials}, {counted(records, 'record')}." if records else f"{trials}."
-
-
-def _bound(held: Sequence[_Judged]) -> str:
-    shares = [entry.judgement.share for entry in held if entry.judgement.share]
-    return f" (at the weakest {share_words(max(shares, key=lambda share: share.interval.high))})" if shares else ""
 
 
 def _with(judged: Sequence[_Judged], verdict: Verdict) -> list[_Judged]:
