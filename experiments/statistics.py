@@ -17,7 +17,7 @@ CONFIDENCE: Final = 0.95
 LEAST_VALUES: Final = 5
 """Fewer trials than this have no interval: of 4 the whole range holds the median in only 1 - 2 / 2^4 = 88 % of sweeps."""
 RESAMPLES: Final = 9999
-_SEED: Final = 20_260_101
+SEED: Final = 20_260_101
 """The resampling is part of the method: equal values give equal intervals."""
 
 
@@ -177,7 +177,7 @@ def _bootstrap(values: tuple[float, ...]) -> Interval:
     import numpy as np
     from scipy.stats import bootstrap
 
-    found = bootstrap((values,), np.median, n_resamples=RESAMPLES, method="percentile", confidence_level=CONFIDENCE, rng=np.random.default_rng(_SEED))
+    found = bootstrap((values,), np.median, n_resamples=RESAMPLES, method="percentile", confidence_level=CONFIDENCE, rng=np.random.default_rng(SEED))
     return Interval(low=float(found.confidence_interval.low), high=float(found.confidence_interval.high))
 
 

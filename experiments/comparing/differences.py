@@ -5,14 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from statistics import median
-from typing import Final
 
 from experiments.comparing.pairing import LEAST_PAIRS, PairedNumbers, PairedShares, paired_numbers, paired_shares
 from experiments.ledger.record import Frozen
-from experiments.statistics import CONFIDENCE, LEAST_VALUES, Estimate, Interval, Share, estimate, share
-
-_RESAMPLES: Final = 9999
-_SEED: Final = 20_260_101
+from experiments.statistics import CONFIDENCE, LEAST_VALUES, RESAMPLES, SEED, Estimate, Interval, Share, estimate, share
 
 
 class Measured(StrEnum):
@@ -175,10 +171,10 @@ def _resampled(a: Sequence[float], b: Sequence[float], *, ratio: bool) -> Interv
         (sorted(a), sorted(b)),
         between,
         vectorized=True,
-        n_resamples=_RESAMPLES,
+        n_resamples=RESAMPLES,
         method="percentile",
         confidence_level=CONFIDENCE,
-        rng=np.random.default_rng(_SEED),
+        rng=np.random.default_rng(SEED),
     )
     return Interval(low=float(found.confidence_interval.low), high=float(found.confidence_interval.high))
 

@@ -9,12 +9,10 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from experiments.ledger.record import Frozen
-from experiments.statistics import CONFIDENCE, LEAST_VALUES, Estimate, Interval, estimate, share
+from experiments.statistics import CONFIDENCE, LEAST_VALUES, RESAMPLES, SEED, Estimate, Interval, estimate, share
 
 LEAST_PAIRS: Final = 6
 """With fewer differing pairs no outcome has a two-sided p below 0.05: of 5 the least is 2 / 2^5 = 0.0625."""
-_RESAMPLES: Final = 9999
-_SEED: Final = 20_260_101
 
 
 class PairedNumbers(Frozen):
@@ -106,7 +104,7 @@ def _wilcoxon(moved: Sequence[float]) -> float:
     import numpy as np
     from scipy.stats import PermutationMethod, wilcoxon
 
-    method = PermutationMethod(n_resamples=_RESAMPLES, rng=np.random.default_rng(_SEED))
+    method = PermutationMethod(n_resamples=RESAMPLES, rng=np.random.default_rng(SEED))
     return float(wilcoxon(np.sort(np.asarray(moved)), method=method).pvalue)
 
 
