@@ -14,7 +14,7 @@ from experiments.comparing.differences import Difference, Measured, number_diffe
 from experiments.contract import Promise
 from experiments.errors import NotComparable
 from experiments.judging.verdicts import Judgement
-from experiments.ledger.record import Frozen, Role, Status
+from experiments.ledger.record import Frozen, Role
 from experiments.plan import Plan
 from experiments.results.models import CellResult, SweepResults, TrialResult
 
@@ -136,12 +136,8 @@ def check_measured(results: SweepResults) -> None:
     Raises:
         NotComparable: it has none.
     """
-    if not any(_judged(trial) for trial in results.trials):
+    if not any(trial.judged for trial in results.trials):
         raise NotComparable(f"{results.sweep_id} has no sealed trial that was measured: `ackbench measure {results.sweep_id}` measures those that there are")
-
-
-def _judged(trial: TrialResult) -> bool:
-    return trial.status is Status.SEALED and trial.attempted is not None
 
 
 def _remarks(sides: Iterable[Sweep], *, paired: bool) -> list[str]:
@@ -181,7 +177,7 @@ def _same_seeds(pair: Pair, a: Plan, b: Plan) -> bool:
 
 
 def _trials(cell: CellResult, results: SweepResults) -> list[TrialResult]:
-    return [trial for trial in results.trials if _judged(trial) and trial.cell == cell.cell]
+    return [trial for trial in results.trials if trial.judged and trial.cell == cell.cell]
 
 
 _Value = TypeVar("_Value", bool, float)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from experiments.judging.verdicts import HarnessCheck
-from experiments.ledger.record import Role, Status
+from experiments.ledger.record import Role
 from experiments.results.models import TrialResult
 from experiments.statistics import share, words
 
@@ -29,7 +29,7 @@ def stains(trial: TrialResult) -> dict[str, int]:
 
 
 def _measured(trials: Sequence[TrialResult], role: Role) -> list[TrialResult]:
-    return [trial for trial in trials if trial.role is role and trial.status is Status.SEALED and trial.attempted is not None]
+    return [trial for trial in trials if trial.role is role and trial.judged]
 
 
 def _lost(trial: TrialResult) -> int:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from experiments.ledger.measured import Measure, Phase, Side
-from experiments.ledger.record import Status
 from experiments.report.evidence import Evidence, Row, cell_key
 from experiments.report.forest import CountRow, ShareRow, counts_chart, shares_chart
 from experiments.report.outages import PARTS, Outage, outages_chart, outages_of
@@ -89,7 +88,7 @@ def by_fault(cells: Sequence[CellResult]) -> list[Group]:
 def sealed(evidence: Evidence, cell: CellResult) -> list[TrialResult]:
     """Return a cell's sealed and measured trials."""
     key = cell_key(cell.cell)
-    return [trial for trial in evidence.results.trials if trial.status is Status.SEALED and cell_key(trial.cell) == key and trial.attempted is not None]
+    return [trial for trial in evidence.results.trials if trial.judged and cell_key(trial.cell) == key]
 
 
 def _shares(group: Group) -> Iterator[Chart]:

@@ -34,11 +34,6 @@ def cell_text(cell: Cell) -> str:
     return json.dumps(cell, sort_keys=True)
 
 
-def judged(trials: Sequence[TrialResult]) -> list[TrialResult]:
-    """Return the sealed trials that were measured: the others are judged in nothing."""
-    return [trial for trial in trials if trial.status is Status.SEALED and trial.attempted is not None]
-
-
 def _cell(specs: Sequence[TrialSpec | RefusedCell], trials: Sequence[TrialResult], row: Row | None) -> CellResult:
     first = specs[0]
     if isinstance(first, RefusedCell):
@@ -51,7 +46,7 @@ def _cell(specs: Sequence[TrialSpec | RefusedCell], trials: Sequence[TrialResult
         planned_trials=len(specs),
         **{f"{status.value}_trials": sum(trial.status is status for trial in trials) for status in _COUNTED},
     )
-    return cell.model_copy(update={**_sums(row), **_over(judged(trials))}) if row and row["sealed_trials"] else cell
+    return cell.model_copy(update={**_sums(row), **_over([trial for trial in trials if trial.judged])}) if row and row["sealed_trials"] else cell
 
 
 def _sums(row: Row) -> dict[str, Any]:

@@ -120,6 +120,11 @@ class TrialResult(Frozen):
     fates: Fates | None = None
     gaps: tuple[Gap, ...] = ()
 
+    @property
+    def judged(self) -> bool:
+        """Whether it is sealed and was measured; the others are judged in nothing."""
+        return self.status is Status.SEALED and self.attempted is not None
+
 
 class Spread(Frozen):
     """A value over a cell's sealed trials."""
