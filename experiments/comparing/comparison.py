@@ -144,7 +144,7 @@ def _remarks(sides: Iterable[Sweep], *, paired: bool) -> list[str]:
     remarks = [] if paired else ["the trials' seeds differ, so trials are not compared in pairs; that says less than pairs would"]
     for side in sides:
         harness = side.results.harness
-        if harness.control_clean is False or harness.positive_control_lost is False:
+        if harness.failed:
             remarks.append(f"do not believe {side.plan.sweep_id}: its controls failed. {' '.join(harness.sentences)}".strip())
         if side.results.unmeasured or side.results.pending:
             remarks.append(f"{side.plan.sweep_id} is not whole: {len(side.results.pending)} trials not run, {len(side.results.unmeasured)} not measured")

@@ -72,7 +72,7 @@ class Gate:
 
     def _controls(self, results: SweepResults) -> Iterator[str]:
         """A sweep whose own controls failed says nothing, and what says nothing passes no gate."""
-        if self != NO_GATE and False in {results.harness.control_clean, results.harness.positive_control_lost}:
+        if self != NO_GATE and results.harness.failed:
             yield f"controls: {results.sweep_id}: {' '.join(results.harness.sentences)}"
 
     def _worse(self, limit: Worse, comparison: Comparison) -> Iterator[str]:

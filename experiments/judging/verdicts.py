@@ -37,6 +37,11 @@ class HarnessCheck(Frozen):
     sentences: tuple[str, ...] = ()
     """What the controls showed, for a person."""
 
+    @property
+    def failed(self) -> bool:
+        """Whether a control forbids to believe the sweep's figures; one that was not measured forbids nothing."""
+        return self.control_clean is False or self.positive_control_lost is False
+
 
 class NamedRecord(Frozen):
     """A record that broke a promise."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from experiments.contract import Promise
-from experiments.judging.verdicts import HarnessCheck, Judgement, Verdict
+from experiments.judging.verdicts import Judgement, Verdict
 from experiments.report.boxes import named_together
 from experiments.report.wording import PROMISES, SEEN, counted, differing, listed, share_words
 from experiments.results.models import CellResult, SweepResults
@@ -36,11 +36,6 @@ class Answer:
 class _Judged:
     cell: CellResult
     judgement: Judgement
-
-
-def harness_failed(harness: HarnessCheck) -> bool:
-    """Say whether the controls forbid to believe the sweep's figures."""
-    return harness.control_clean is False or harness.positive_control_lost is False
 
 
 def answer(results: SweepResults) -> Answer:

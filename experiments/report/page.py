@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from experiments.ledger.record import Status
-from experiments.report import answer as answering
+from experiments.report.answer import answer
 from experiments.report.cells import cell_views, figure_table
 from experiments.report.changes import changes_view
 from experiments.report.charts import draw
@@ -47,8 +47,7 @@ def _values(evidence: Evidence) -> dict[str, Any]:
     return {
         "results": results,
         "plan": plan,
-        "answer": answering.answer(results),
-        "harness_failed": answering.harness_failed(results.harness),
+        "answer": answer(results),
         "promises": tuple(PROMISES.values()),
         "cells": cells,
         "figures": figure_table(cells),
