@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from experiments.ledger.measured import Measure, Phase, Side
-from experiments.report.evidence import Evidence, Row, cell_key
+from experiments.report.evidence import Evidence
 from experiments.report.forest import CountRow, ShareRow, counts_chart, shares_chart
 from experiments.report.outages import PARTS, Outage, outages_chart, outages_of
 from experiments.report.percentiles import Curve, curve, curves_chart
 from experiments.report.wording import cell_name, counted, differing, fault_name, milliseconds, share_words
+from experiments.results.cells import cell_text
 from experiments.results.models import CellResult, TrialResult
+from experiments.results.rows import Row
 
 T = TypeVar("T")
 
@@ -87,8 +89,8 @@ def by_fault(cells: Sequence[CellResult]) -> list[Group]:
 
 def sealed(evidence: Evidence, cell: CellResult) -> list[TrialResult]:
     """Return a cell's sealed and measured trials."""
-    key = cell_key(cell.cell)
-    return [trial for trial in evidence.results.trials if trial.judged and cell_key(trial.cell) == key]
+    key = cell_text(cell.cell)
+    return [trial for trial in evidence.results.trials if trial.judged and cell_text(trial.cell) == key]
 
 
 def _shares(group: Group) -> Iterator[Chart]:

@@ -13,16 +13,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from experiments.errors import LedgerError
-from experiments.ledger.record import Cell, TrialRecord
+from experiments.ledger.record import TrialRecord
 from experiments.ledger.schema import Source
 from experiments.plan import Plan
 from experiments.results.models import SweepResults
 from experiments.results.reading import read_results
-from experiments.results.tables import read_table
+from experiments.results.rows import Row, rows_by_trial
 from experiments.sweep_folder import SweepFolder
 
-Row = Mapping[str, Any]
-"""A row of a table whose schema `experiments.ledger.measured` has."""
 _DRAWN = ("timeline", "histogram", "outages", "attribution")
 _NS_PER_S = 1e9
 
@@ -77,22 +75,10 @@ def read_evidence(sweep: SweepFolder) -> Evidence:
         plan=sweep.plan(),
         results=results,
         records=records,
-        **{name: _by_trial(read_table(sweep, name)) for name in _DRAWN},
+        **{name: rows_by_trial(sweep, name) for name in _DRAWN},
         leaders={trial_id: _leaders(sweep, record) for trial_id, record in records.items()},
         machine=_machine(sweep),
     )
-
-
-def cell_key(cell: Cell) -> str:
-    """Return a text that equal cells share."""
-    return json.dumps(cell, sort_keys=True)
-
-
-def _by_trial(table: pa.Table) -> dict[str, list[Row]]:
-    of_trial: defaultdict[str, list[Row]] = defaultdict(list)
-    for row in table.to_pylist():
-        of_trial[row["trial_id"]].append(row)
-    return dict(of_trial)
 
 
 def _leaders(sweep: SweepFolder, record: TrialRecord) -> tuple[LeaderChange, ...]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from experiments.ledger.measured import Mark, Side
 from experiments.ledger.record import TrialRecord
 from experiments.report.drawing import BLUE, FAINT, GREEN, INK, ORANGE, SKY, figure, seconds_axis, svg, write
-from experiments.report.evidence import Row
+from experiments.results.rows import Row
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from experiments.report.drawing import SERIES, STYLES, figure, plain, svg, wrapped
-from experiments.report.evidence import Row
+from experiments.results.rows import Row
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

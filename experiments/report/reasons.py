@@ -8,8 +8,8 @@ from typing import Final
 
 from experiments.attribution_text import Attributed, sentence
 from experiments.ledger.measured import Anomaly, Cause
-from experiments.report.evidence import Row
 from experiments.report.wording import counted, listed
+from experiments.results.rows import Row
 
 _NAMES: Final = {
     Anomaly.LOST: "lost records",

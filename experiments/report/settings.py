@@ -9,8 +9,9 @@ from typing import Final
 from experiments.ledger.record import Cell, Scalar
 from experiments.plan import TrialSpec
 from experiments.report.boxes import named_together
-from experiments.report.evidence import Evidence, cell_key
+from experiments.report.evidence import Evidence
 from experiments.report.wording import differing
+from experiments.results.cells import cell_text
 
 SCOPES: Final = ("producer", "consumer", "topic", "broker", "cluster", "workload", "fault")
 NOT_SET: Final = "-"
@@ -69,8 +70,8 @@ def _specs(evidence: Evidence) -> list[list[TrialSpec]]:
     """Return the planned trials of each cell that was not refused, in the results' order."""
     of_cell: dict[str, list[TrialSpec]] = {}
     for spec in evidence.plan.trials:
-        of_cell.setdefault(cell_key(spec.cell), []).append(spec)
-    return [of_cell[key] for key in (cell_key(cell.cell) for cell in evidence.results.cells if cell.refused is None) if key in of_cell]
+        of_cell.setdefault(cell_text(spec.cell), []).append(spec)
+    return [of_cell[key] for key in (cell_text(cell.cell) for cell in evidence.results.cells if cell.refused is None) if key in of_cell]
 
 
 def _of_cell(evidence: Evidence, specs: Sequence[TrialSpec]) -> dict[tuple[str, str], str]:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Final
 from experiments.ledger.measured import TIMELINE_SLOT_NS
 from experiments.ledger.record import TrialRecord
 from experiments.report.drawing import BLUE, FAINT, GREEN, INK, ORANGE, SHADE, figure, seconds_axis, svg
-from experiments.report.evidence import LeaderChange, Row
+from experiments.report.evidence import LeaderChange
+from experiments.results.rows import Row
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

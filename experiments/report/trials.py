@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 from experiments.ledger.record import Status
 from experiments.report.charts import by_fault, sealed
-from experiments.report.evidence import Evidence, cell_key
+from experiments.report.evidence import Evidence
 from experiments.report.reasons import causes_of, reasons_of
 from experiments.report.timelines import timeline_chart
 from experiments.report.wording import NOT_KNOWN, ROLES, bounds, cell_name, count, counted, differing, milliseconds
+from experiments.results.cells import cell_text
 from experiments.results.models import CellResult, TrialResult
 
 
@@ -53,7 +54,7 @@ def trials_by_cell(evidence: Evidence) -> list[CellTrials]:
 
 def _cell(evidence: Evidence, cell: CellResult, name: str) -> CellTrials:
     known = {trial.trial_id: trial for trial in evidence.results.trials}
-    planned = [spec.trial_id for spec in evidence.plan.trials if cell_key(spec.cell) == cell_key(cell.cell)]
+    planned = [spec.trial_id for spec in evidence.plan.trials if cell_text(spec.cell) == cell_text(cell.cell)]
     trials = tuple(_trial(evidence, trial_id, known.get(trial_id)) for trial_id in sorted(planned))
     judged = [row for trial in sealed(evidence, cell) for row in evidence.attribution.get(trial.trial_id, ())]
     return CellTrials(name, ROLES[cell.role], _summary(cell), tuple(causes_of(judged)), trials)

@@ -30,7 +30,7 @@ def cell_results(plan: Plan, trials: Sequence[TrialResult], rows: ResultRows) ->
 
 
 def cell_text(cell: Cell) -> str:
-    """Return the text that `spark_jobs` knows a cell by."""
+    """Return the text that equal cells share, and that `spark_jobs` knows a cell by."""
     return json.dumps(cell, sort_keys=True)
 
 

@@ -33,13 +33,18 @@ class ResultRows:
         Raises:
             LedgerError: a table cannot be read, or is of another version.
         """
-        rows: dict[str, list[Row]] = {name: read_table(sweep, name).to_pylist() for name in ("trials", "fates", "latency", "gaps", "cells")}
-        of_trial = {name: _grouped(rows[name]) for name in ("fates", "latency", "gaps")}
-        return cls(trials={row["trial_id"]: row for row in rows["trials"]}, cells={row["cell"]: row for row in rows["cells"]}, **of_trial)
+        trials, cells = (read_table(sweep, name).to_pylist() for name in ("trials", "cells"))
+        of_trial = {name: rows_by_trial(sweep, name) for name in ("fates", "latency", "gaps")}
+        return cls(trials={row["trial_id"]: row for row in trials}, cells={row["cell"]: row for row in cells}, **of_trial)
 
 
-def _grouped(rows: Sequence[Row]) -> Mapping[str, list[Row]]:
+def rows_by_trial(sweep: SweepFolder, name: str) -> Mapping[str, Sequence[Row]]:
+    """Return a table's rows, in its order, by trial; a trial that it does not name has none.
+
+    Raises:
+        LedgerError: the table cannot be read, or is of another version.
+    """
     of_trial: defaultdict[str, list[Row]] = defaultdict(list)
-    for row in rows:
+    for row in read_table(sweep, name).to_pylist():
         of_trial[row["trial_id"]].append(row)
     return of_trial
