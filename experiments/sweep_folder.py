@@ -76,11 +76,11 @@ class SweepFolder:
     def write_plan(self, plan: Plan) -> None:
         """Make the folder and put the plan into it."""
         (self.root / "trials").mkdir(parents=True, exist_ok=True)
-        _replace(self.root / "plan.json", plan.model_dump_json(indent=1))
+        write_whole(self.root / "plan.json", plan.model_dump_json(indent=1))
 
     def keep(self, path: Path, record: Frozen) -> None:
         """Write a record into the folder, so that a reader sees the old one or the new one."""
-        _replace(path, record.model_dump_json(indent=1))
+        write_whole(path, record.model_dump_json(indent=1))
 
     def trial(self, trial_id: str) -> Path:
         """Where a whole trial lies; it exists only when the trial is sealed or void."""
@@ -105,7 +105,7 @@ class SweepFolder:
 
     def say(self, stage: str, what: str = "", trial_id: str | None = None) -> None:
         """Tell whoever watches what is being done."""
-        _replace(self.root / "progress.json", Doing(stage=stage, trial_id=trial_id, what=what, since_ns=time.time_ns()).model_dump_json())
+        write_whole(self.root / "progress.json", Doing(stage=stage, trial_id=trial_id, what=what, since_ns=time.time_ns()).model_dump_json())
 
     def doing(self) -> Doing | None:
         """What was said last; `None` before anything was."""
@@ -115,8 +115,8 @@ class SweepFolder:
             return None
 
 
-def _replace(path: Path, text: str) -> None:
+def write_whole(path: Path, text: str) -> None:
     """Write a file so that a reader sees the old one or the new one, never half of one."""
     partial = path.with_name(f".{path.name}.{os.getpid()}")
-    partial.write_text(text)
+    partial.write_text(text, encoding="utf-8")
     partial.replace(path)

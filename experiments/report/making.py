@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from experiments.report.drawing import prepare
 from experiments.report.evidence import read_evidence
 from experiments.report.page import render
-from experiments.sweep_folder import SweepFolder
+from experiments.sweep_folder import SweepFolder, write_whole
 from infra.home import Home
 
 
@@ -20,8 +19,5 @@ def make_report(sweep: SweepFolder, home: Home) -> Path:
         LedgerError: a trial's record or a table of `results/` cannot be read; the old page stays.
     """
     prepare(home)
-    page = render(read_evidence(sweep))
-    partial = sweep.report.with_name(f".{sweep.report.name}.{os.getpid()}")
-    partial.write_text(page, encoding="utf-8")
-    partial.replace(sweep.report)
+    write_whole(sweep.report, render(read_evidence(sweep)))
     return sweep.report
