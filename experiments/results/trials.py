@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from experiments.judging.recovery import recovered_before_heal
 from experiments.ledger.measured import QUANTILES, Fate, Phase, Side
 from experiments.ledger.record import Cell, Status, TrialRecord
 from experiments.plan import RefusedCell, TrialSpec
 from experiments.results.models import Fates, FaultResult, Gap, Latencies, PhaseLatencies, Quantiles, TrialResult
+from experiments.results.recovery import recovered_before_heal
 from experiments.results.rows import ResultRows, Row
 from experiments.sweep_folder import SweepFolder
 
