@@ -14,7 +14,8 @@ from rich.table import Table
 from rich.text import Text
 
 from experiments.judging import text as verdict_text
-from experiments.ledger.record import Cell, Scalar
+from experiments.ledger.record import Cell
+from experiments.results.axis_words import axis_word, value_word
 from experiments.results.models import CellResult, Spread, SweepResults
 from experiments.results.ordering import FIRST_AXES, place_of
 
@@ -24,8 +25,6 @@ HEAD_WIDTH: Final = 12
 MOST_WIDTH: Final = 1000
 PIPED_WIDTH: Final = 160
 """Where there is no terminal to fit, nothing is wrapped."""
-
-_HEADS: Final = {"acks": "acks", "enable.idempotence": "idem", "replication.factor": "RF", "partitions": "P"}
 
 
 def status_of(cell: CellResult) -> str:
@@ -48,8 +47,8 @@ def cells_tables(rows: Sequence[CellResult]) -> tuple[Table, ...]:
     columns = [*(_head(axis) for axis in axes), *_FIGURES, _signs_head(), *([_STATUS] if any(status_of(row) != "sealed" for row in run) else [])]
     texts = {id(row): [*_texts(row, axes), Text(status_of(row))][: len(columns)] for row in run}
     widths = [max(map(len, [*head.split("\n"), *(text[column].plain for text in texts.values())])) for column, head in enumerate(columns)]
-    faults = dict.fromkeys(word(row.cell.get("fault")) for row in run)
-    return tuple(_table(fault, columns, widths, [texts[id(row)] for row in run if word(row.cell.get("fault")) == fault]) for fault in faults)
+    faults = dict.fromkeys(value_word(row.cell.get("fault")) for row in run)
+    return tuple(_table(fault, columns, widths, [texts[id(row)] for row in run if value_word(row.cell.get("fault")) == fault]) for fault in faults)
 
 
 def _table(fault: str, columns: Sequence[str], widths: Sequence[int], rows: Sequence[Sequence[Text]]) -> Table:
@@ -108,14 +107,14 @@ def _axes(rows: Sequence[CellResult]) -> list[str]:
 def _head(axis: str) -> str:
     """Return a column's head; a long name goes over several lines, cut at its dots."""
     lines = [""]
-    for part in axis.split(".") if axis not in _HEADS else []:
+    for part in axis_word(axis).split("."):
         lines = [*lines[:-1], f"{lines[-1]}.{part}".lstrip(".")] if len(lines[-1]) + len(part) < HEAD_WIDTH else [*lines, f".{part}"]
-    return _HEADS.get(axis) or "\n".join(lines)
+    return "\n".join(lines)
 
 
 def _texts(row: CellResult, axes: Sequence[str]) -> list[Text]:
     figures = [_interval(row.lost), _count(row.duplicates), _median(row.latency_ms.ack.p99), _median(row.unavailable_ms)]
-    return [*map(Text, [*(word(row.cell.get(axis)) for axis in axes), verdict_text.short(row.loss, UNKNOWN), *figures]), _signs(row)]
+    return [*map(Text, [*(value_word(row.cell.get(axis)) for axis in axes), verdict_text.short(row.loss, UNKNOWN), *figures]), _signs(row)]
 
 
 def _signs_head() -> str:
@@ -126,11 +125,6 @@ def _signs(row: CellResult) -> Text:
     """Return the sign of each promise, in the middle of its word in the head."""
     signs = [(verdict_text.mark(row, promise), len(head)) for promise, head in verdict_text.HEADS.items()]
     return Text(" ").join(Text(sign.center(width), style=_COLOURS.get(sign, "")) for sign, width in signs)
-
-
-def word(value: Scalar) -> str:
-    """Return an axis's value for a person."""
-    return UNKNOWN if value is None else ("on" if value else "off") if isinstance(value, bool) else str(value)
 
 
 def _interval(bounds: tuple[int, int] | None) -> str:
@@ -153,4 +147,4 @@ def _median(spread: Spread | None) -> str:
 
 def _shared(cells: Sequence[Cell]) -> str:
     """Return the values of acks and idempotence among the cells, and whatever else they all have in common is left out."""
-    return ", ".join(f"{_HEADS[axis]}={'/'.join(dict.fromkeys(word(cell.get(axis)) for cell in cells))}" for axis in ("acks", "enable.idempotence"))
+    return ", ".join(f"{axis_word(axis)}={'/'.join(dict.fromkeys(value_word(cell.get(axis)) for cell in cells))}" for axis in ("acks", "enable.idempotence"))

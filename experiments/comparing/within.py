@@ -9,6 +9,7 @@ from experiments.comparing.cell_pairs import own, pairs_but_for
 from experiments.comparing.comparison import Comparison, Sweep, check_measured, side_by_side
 from experiments.errors import NotComparable, UnknownName
 from experiments.ledger.record import Frozen, Scalar
+from experiments.results.axis_words import value_word
 from experiments.results.models import CellResult
 from experiments.spec.axes import Scope
 from experiments.spec.errors import nearest
@@ -74,7 +75,7 @@ def of_value(cells: Sequence[CellResult], axis: str, value: Scalar) -> list[Cell
 
 def value_text(value: Scalar) -> str:
     """Return an axis's value for a person; one that is not said is the default."""
-    return "default" if value is None else ("on" if value else "off") if isinstance(value, bool) else str(value)
+    return value_word(value, absent="default")
 
 
 def _checked(sweep: Sweep, axis: str) -> list[Scalar]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from experiments.ledger.record import Cell, Scalar
-from experiments.report.wording import axis_word, fault_name, value_word
+from experiments.report.wording import fault_name
+from experiments.results.axis_words import axis_word, value_word
 
 Box = tuple[tuple[Scalar, ...], ...]
 """The values of each axis; stands for every combination of them, all of which are among the cells that were named."""

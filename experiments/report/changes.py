@@ -15,7 +15,8 @@ from experiments.comparing.within import axes_of, of_value, value_text, values_o
 from experiments.ledger.record import Scalar
 from experiments.report.direction import SIGNS, interval_of, kind_of
 from experiments.report.evidence import Evidence
-from experiments.report.wording import NOT_KNOWN, axis_word, cell_name, counted, differing, share_brief
+from experiments.report.wording import NOT_KNOWN, cell_name, counted, differing, share_brief
+from experiments.results.axis_words import axis_word
 from experiments.results.models import CellResult
 from experiments.statistics import LEAST_VALUES
 

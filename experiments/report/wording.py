@@ -7,7 +7,8 @@ from typing import Final
 
 from experiments.contract import Promise
 from experiments.judging.verdicts import Judgement, Verdict
-from experiments.ledger.record import Cell, Role, Scalar
+from experiments.ledger.record import Cell, Role
+from experiments.results.axis_words import axis_word, value_word
 from experiments.statistics import Estimate, Share, words
 
 NOT_KNOWN: Final = "not known"
@@ -25,18 +26,7 @@ SEEN: Final = {
 }
 """What was seen where the promise's contrary was."""
 ROLES: Final = {Role.CELL: "", Role.CONTROL: "control", Role.POSITIVE_CONTROL: "positive control"}
-_HEADS: Final = {"acks": "acks", "enable.idempotence": "idem", "replication.factor": "RF", "partitions": "P"}
 _FEW: Final = 100
-
-
-def value_word(value: Scalar) -> str:
-    """Return an axis's value."""
-    return "-" if value is None else ("on" if value else "off") if isinstance(value, bool) else str(value)
-
-
-def axis_word(axis: str) -> str:
-    """Return an axis's name, short where it is often needed."""
-    return _HEADS.get(axis, axis)
 
 
 def differing(cells: Sequence[Cell]) -> list[str]:
