@@ -10,6 +10,7 @@ from experiments.errors import NotComparable
 from experiments.ledger.record import Cell
 from experiments.plan import Plan, TrialSpec
 from experiments.results.models import CellResult
+from experiments.results.settings import NOT_SET, settings_of_trial
 
 _LOAD: Final = {
     "rate_records_per_s": "records a second",
@@ -81,22 +82,17 @@ def _text(cell: Cell, axis: str) -> str:
 
 
 def settings_between(pairs: Sequence[Pair], a: Plan, b: Plan) -> Mapping[tuple[str, str], tuple[str, str]]:
-    """Return the settings in which the two sides of pairs differ, with the values that occur, by scope and name."""
+    """Return the settings in which the two sides of pairs differ but for the load, with the values that occur, by scope and name."""
     found: dict[tuple[str, str], tuple[set[str], set[str]]] = {}
     for first, second in pairs:
-        before, after = (planned_settings(next(iter(specs_of(plan, cell).values()))) for plan, cell in ((a, first), (b, second)))
+        before, after = (_but_for_the_load(next(iter(specs_of(plan, cell).values()))) for plan, cell in ((a, first), (b, second)))
         for name in sorted({*before, *after}):
             if before.get(name) != after.get(name):
                 values = found.setdefault(name, (set(), set()))
-                values[0].add(before.get(name, "-"))
-                values[1].add(after.get(name, "-"))
+                values[0].add(before.get(name, NOT_SET))
+                values[1].add(after.get(name, NOT_SET))
     return {name: (", ".join(sorted(before)), ", ".join(sorted(after))) for name, (before, after) in found.items()}
 
 
-def planned_settings(spec: TrialSpec) -> dict[tuple[str, str], str]:
-    """Return what a trial was planned with, by scope and name; the load is left out."""
-    cluster = {"kafka.version": spec.cluster.kafka_version, "nodes": str(spec.cluster.nodes)}
-    fault = {"kind": spec.fault.kind, **{name: str(value) for name, value in spec.fault.parameters.items()}}
-    cluster |= {"replication.factor": str(spec.replication_factor), "partitions": str(spec.partitions)}
-    scopes = {"cluster": cluster, "producer": spec.producer, "consumer": spec.consumer, "topic": spec.topic, "broker": spec.cluster.broker, "fault": fault}
-    return {(scope, name): value for scope, values in scopes.items() for name, value in values.items()}
+def _but_for_the_load(spec: TrialSpec) -> dict[tuple[str, str], str]:
+    return {(scope, name): value for (scope, name), value in settings_of_trial(spec).items() if scope != "workload"}

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from experiments.ledger.record import Cell, Scalar
+from experiments.ledger.record import Cell
 from experiments.plan import TrialSpec
 from experiments.report.boxes import named_together
 from experiments.report.evidence import Evidence
 from experiments.report.wording import differing
 from experiments.results.cells import cell_text
+from experiments.results.settings import NOT_SET, SCOPES, settings_of_trial
 
-SCOPES: Final = ("producer", "consumer", "topic", "broker", "cluster", "workload", "fault")
-NOT_SET: Final = "-"
 VARIES: Final = "differs by trial"
 
 
@@ -78,21 +77,6 @@ def _of_cell(evidence: Evidence, specs: Sequence[TrialSpec]) -> dict[tuple[str, 
     """Return a cell's settings; those in which its own trials differ are said to."""
     found: dict[tuple[str, str], str] = {}
     for spec in specs:
-        for scope, name, value in _of_trial(evidence, spec):
-            found[scope, name] = value if found.get((scope, name), value) == value else VARIES
+        for name, value in settings_of_trial(spec, evidence.records.get(spec.trial_id)).items():
+            found[name] = value if found.get(name, value) == value else VARIES
     return found
-
-
-def _of_trial(evidence: Evidence, spec: TrialSpec) -> Iterator[tuple[str, str, str]]:
-    record = evidence.records.get(spec.trial_id)
-    tables: dict[str, Mapping[str, Scalar]] = {
-        "producer": record.producer_settings if record else spec.producer,
-        "consumer": record.consumer_settings if record else spec.consumer,
-        "topic": record.topic_settings if record else spec.topic,
-        "broker": record.broker_settings if record else spec.cluster.broker,
-        "cluster": {"kafka.version": spec.cluster.kafka_version, "nodes": spec.cluster.nodes, "replication.factor": spec.replication_factor},
-        "workload": spec.workload.model_dump(),
-        "fault": {"kind": spec.fault.kind, **spec.fault.parameters},
-    }
-    yield from ((scope, str(name), str(value)) for scope, values in tables.items() for name, value in values.items())
-    yield "cluster", "partitions", str(spec.partitions)
