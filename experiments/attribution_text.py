@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
-
-import pyarrow as pa
 
 from experiments.ledger.measured import Anomaly, Cause, Phase
 
@@ -57,11 +54,6 @@ _TIMED: Final = {
 _WHEN: Final = {Phase.BEFORE: "before the fault", Phase.DURING: "while the fault lasted", Phase.AFTER: "after the heal"}
 _LED: Final = {Anomaly.LOST: "acknowledged by leader", Anomaly.UNKNOWN_ABSENT: "while the leader was"}
 _APPENDED: Final = "appended by leader"
-
-
-def attributed(table: pa.Table) -> Iterator[Attributed]:
-    """Yield the rows of the table `attribution`, as they stand."""
-    return (Attributed(**row) for row in table.to_pylist())
 
 
 def sentence(row: Attributed) -> str:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
-from experiments.attribution_text import Attributed, attributed, sentence
+from experiments.attribution_text import Attributed, sentence
 from experiments.ledger.measured import ATTRIBUTION, Anomaly, Cause
 
 CUT: dict[str, Any] = {
@@ -81,6 +81,6 @@ def test_every_kind_has_its_words_for_every_cause(kind: Anomaly, cause: Cause) -
     assert "None" not in text
 
 
-def test_rows_are_those_of_the_table() -> None:
-    """Column by column, so a column that is added is missed here first."""
-    assert list(attributed(pa.Table.from_pylist([CUT], schema=ATTRIBUTION))) == [Attributed(**CUT)]
+def test_a_row_has_the_columns_of_the_table() -> None:
+    """Each by its name, so a column that is added is missed here first."""
+    assert [field.name for field in fields(Attributed)] == ATTRIBUTION.names
