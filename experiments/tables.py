@@ -1,4 +1,4 @@
-"""What a sweep saw, as a table for a terminal: a row a cell of the experiment, in the order of its axes.
+"""What a sweep saw, as a table for a terminal: a row a cell of the experiment, in the results' order.
 
 Controls that were added, what was refused, and what else there is to know stand below it.
 """
@@ -17,7 +17,7 @@ from experiments.judging import text as verdict_text
 from experiments.ledger.record import Cell
 from experiments.results.axis_words import axis_word, value_word
 from experiments.results.models import CellResult, Spread, SweepResults
-from experiments.results.ordering import FIRST_AXES, place_of
+from experiments.results.ordering import FIRST_AXES
 
 UNKNOWN: Final = "-"
 """Nothing was measured: not zero."""
@@ -43,7 +43,7 @@ def cells_tables(rows: Sequence[CellResult]) -> tuple[Table, ...]:
     """Return a table for each fault, of the experiment's cells that could be run; all have the same columns, so that they stand as one."""
     own = [row for row in rows if not row.added]
     axes = _axes(own)
-    run = sorted((row for row in own if row.refused is None), key=lambda row: place_of(row.cell))
+    run = [row for row in own if row.refused is None]
     columns = [*(_head(axis) for axis in axes), *_FIGURES, _signs_head(), *([_STATUS] if any(status_of(row) != "sealed" for row in run) else [])]
     texts = {id(row): [*_texts(row, axes), Text(status_of(row))][: len(columns)] for row in run}
     widths = [max(map(len, [*head.split("\n"), *(text[column].plain for text in texts.values())])) for column, head in enumerate(columns)]

@@ -2,9 +2,13 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
+from standins.records import a_spec
 
 from experiments.ledger.record import Cell
+from experiments.plan import Plan, RefusedCell
+from experiments.results.cells import cell_results
 from experiments.results.ordering import place_of
+from experiments.results.rows import ResultRows
 
 
 def a_cell(acks: str | int, factor: int, partitions: int, fault: str = "leader-crash", linger_ms: int = 5) -> Cell:
@@ -28,3 +32,13 @@ IN_ORDER = [
 def test_cells_are_ordered_by_fault_then_acks_replication_and_partitions(drawn: list[Cell]) -> None:
     """No fault first, numbers before words, and 6 before 50: however the trials were drawn."""
     assert sorted(drawn, key=place_of) == IN_ORDER
+
+
+@given(drawn=st.permutations(IN_ORDER))
+def test_results_have_their_cells_in_that_order_and_the_refused_ones_last(drawn: list[Cell]) -> None:
+    """The terminal's table and the page show them as they come."""
+    trials = tuple(a_spec(trial_id=f"{number:03d}-abcdef", cell=cell) for number, cell in enumerate(drawn))
+    refused = (RefusedCell(trial_id="900-refuse", cell=a_cell(0, 1, 1, fault="none"), label="acks=0", reason="`acks` must be set to `all`"),)
+    plan = Plan(sweep_id="s", experiment="e", question="q", seed=1, repeats=1, trials=trials, refused=refused)
+
+    assert [row.cell for row in cell_results(plan, [], ResultRows({}, {}, {}, {}, {}))] == [*IN_ORDER, refused[0].cell]
