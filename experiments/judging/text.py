@@ -108,6 +108,6 @@ def _power(cells: Sequence[CellResult]) -> Iterator[Line]:
     if unseen and min(unseen) < needed:
         seen = f"{min(unseen)} {'trial' if min(unseen) == 1 else 'trials'} of a cell"
         yield Line(
-            f"power: {seen} may all miss a loss that happens in 1 of 10; {needed} show it with 95 % certainty"
+            f"power: {seen} may all miss a loss that happens in 1 of {1 / RARE:g}; {needed} show it with 95 % certainty"
             f' (--repeats {needed}), and --until "ci<{RARE:g}" goes on until each share is known that well'
         )
