@@ -23,5 +23,9 @@ class TrialFailed(HarnessError):
     """The harness could not carry a trial to its end; the cluster's logs are kept."""
 
 
+class HealFailed(TrialFailed):
+    """What a fault did could not be undone: nothing after it could be believed, so the sweep ends; names the fault and what stayed broken."""
+
+
 class ClientLibraryError(HarnessError):
     """librdkafka was not found, or it is a version whose structures have not been verified."""

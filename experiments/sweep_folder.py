@@ -58,6 +58,11 @@ class SweepFolder:
         """How trials were added until intervals were narrow enough (`experiments.until.Course`); there only where that was asked for."""
         return self.root / "until.json"
 
+    @property
+    def stopped(self) -> Path:
+        """Why no trial is begun any more (text); there only until somebody goes on with the sweep."""
+        return self.root / "stopped.txt"
+
     def plan(self) -> Plan:
         """Return the plan.
 

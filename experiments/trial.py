@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Final
 
 from experiments.bench import Bench, Measured, topic_of
-from experiments.errors import TrialFailed
+from experiments.errors import HealFailed, TrialFailed
 from experiments.faults import FAULTS, Scene
 from experiments.faults.observing import with_timeouts
 from experiments.faults.telling import course_of
 from experiments.journal import Journal
-from experiments.ledger.record import FaultEvidence, Phases, ProducerSummary, Status, TrialRecord
+from experiments.ledger.record import FaultEvidence, Lodging, Phases, ProducerSummary, Status, TrialRecord
 from experiments.ledger.seal import seal
 from experiments.plan import TrialSpec
 from experiments.stages import Stages
@@ -28,7 +28,7 @@ from infra.home import Home
 WHOLE_TIMEOUT_S: Final = 60.0
 
 
-def run_trial(sweep: SweepFolder, spec: TrialSpec, cluster: Cluster, home: Home) -> TrialRecord:
+def run_trial(sweep: SweepFolder, spec: TrialSpec, cluster: Cluster, home: Home, lodging: Lodging | None = None) -> TrialRecord:
     """Run one trial on a cluster and seal its ledger.
 
     1. The cluster must be whole; a fresh topic is made.
@@ -39,15 +39,24 @@ def run_trial(sweep: SweepFolder, spec: TrialSpec, cluster: Cluster, home: Home)
     6. The cluster must be whole again, with the full ISR.
     7. The whole log is read, from its start to the end offsets fixed now; the ledger is sealed.
 
+    Args:
+        sweep: where its ledger is written.
+        spec: all there is to know of it.
+        cluster: where it runs.
+        home: the home.
+        lodging: how it came by that cluster, to be kept.
+
     Raises:
         TrialFailed: the harness could not carry it to its end; what there is stays in the sweep's folder, with the reason.
+        HealFailed: and its fault could not be undone.
     """
     partial = _fresh(sweep.partial(spec.trial_id))
     try:
-        return _Trial(sweep, spec, cluster, home, partial).run()
+        return _Trial(sweep, spec, cluster, home, partial, lodging).run()
     except Exception as error:  # an interrupt is no failure: its partial folder is written anew by whoever goes on
         _keep_remains(sweep, spec, partial, error)
-        raise TrialFailed(f"trial {spec.trial_id} ({spec.label}): {error}") from error
+        failed = HealFailed if isinstance(error, HealFailed) else TrialFailed
+        raise failed(f"trial {spec.trial_id} ({spec.label}): {error}") from error
 
 
 @dataclass(frozen=True)
@@ -66,6 +75,7 @@ class _Trial:
     cluster: Cluster
     home: Home
     partial: Path
+    lodging: Lodging | None
 
     def run(self) -> TrialRecord:
         stages, journal = Stages(self.sweep, self.spec.trial_id), Journal()
@@ -145,6 +155,7 @@ class _Trial:
             status=Status.SEALED if evidence.bit else Status.VOID,
             reason=None if evidence.bit else "the fault did not bite: " + "; ".join(evidence.evidence),
             topic=bench.topic,
+            lodging=self.lodging,
             kafka_version=spec.cluster.kafka_version,
             client=measured.producers[0].version,
             producer_settings=spec.producer,

@@ -87,6 +87,17 @@ class ProducerSummary(Frozen):
     """sent - intended: how far the generator itself fell behind its schedule."""
 
 
+class Lodging(Frozen):
+    """Which cluster a trial ran on, and how it came by it."""
+
+    cluster: str
+    """Its name; trials of the same name shared it."""
+    made: bool
+    """It was made for this trial; false: an earlier trial had used it, and it had proved itself whole since."""
+    why: str
+    """Why it was made, or why it could be shared, as a clause."""
+
+
 class TrialRecord(Frozen):
     """One trial, as `trial.json` holds it."""
 
@@ -105,6 +116,8 @@ class TrialRecord(Frozen):
     status: Status
     reason: str | None = None
     topic: str
+    lodging: Lodging | None = None
+    """`None`: nobody wrote it down, as where a trial is run by hand."""
     kafka_version: str
     client: str
     producer_settings: dict[str, str]

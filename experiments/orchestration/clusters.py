@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from experiments.plan import ClusterNeed
+from experiments.ledger.record import Lodging
+from experiments.plan import ClusterNeed, TrialSpec
 from infra import local
 from infra.cluster import Cluster, ClusterSpec
 from infra.errors import HarnessError
@@ -15,6 +17,16 @@ from infra.home import Home
 
 WHOLE_TIMEOUT_S: Final = 30.0
 """A cluster that a fault or a killed task left behind heals within this, or is made anew."""
+UNUSED: Final = "unused"
+"""A file in the folder of a cluster that no trial has run on yet."""
+
+
+@dataclass(frozen=True)
+class Lodged:
+    """A cluster for one trial, and how it came by it."""
+
+    cluster: Cluster
+    lodging: Lodging
 
 
 def provision(home: Home, sweep_id: str, need: ClusterNeed, holder_grace_s: float) -> Cluster:
@@ -26,18 +38,30 @@ def provision(home: Home, sweep_id: str, need: ClusterNeed, holder_grace_s: floa
     destroy_all(home, sweep_id)
     folders = _folders(home, sweep_id)
     number = int(folders[-1].suffix[1:]) + 1 if folders else 1
-    return local.provision(home.clusters, home.cache, f"{sweep_id}.{number:03d}", _spec(need), holder_grace_s)
+    cluster = local.provision(home.clusters, home.cache, f"{sweep_id}.{number:03d}", _spec(need), holder_grace_s)
+    (cluster.folder / UNUSED).touch()
+    return cluster
 
 
-def fit_for(home: Home, sweep_id: str, need: ClusterNeed, holder_grace_s: float) -> Cluster:
-    """Return the sweep's cluster when it is of the kind that is needed and whole; otherwise a new one.
+def fit_for(home: Home, trial: TrialSpec, holder_grace_s: float) -> Lodged:
+    """Return the cluster for a trial: the sweep's own where it is of the kind that is needed and proves itself whole; otherwise a new one.
+
+    A trial whose fault can outlive it gets one that nobody has used.
 
     Raises:
         InputError, HarnessError: as `infra.local.provision`.
     """
-    folders = _folders(home, sweep_id)
-    found = _whole(folders[-1], need, holder_grace_s) if folders else None
-    return found or provision(home, sweep_id, need, holder_grace_s)
+    folders = _folders(home, trial.sweep_id)
+    found = _whole(folders[-1], trial, holder_grace_s) if folders else "it is the first of this sweep"
+    if not isinstance(found, str):
+        return _lodged(found)
+    return _lodged(provision(home, trial.sweep_id, trial.cluster, holder_grace_s), found)
+
+
+def used_up(home: Home, trial: TrialSpec) -> None:
+    """After a trial whose fault can outlive it: end its cluster, so that nobody gets it."""
+    if trial.fresh:
+        destroy_all(home, trial.sweep_id)
 
 
 def destroy_all(home: Home, sweep_id: str) -> None:
@@ -47,15 +71,28 @@ def destroy_all(home: Home, sweep_id: str) -> None:
             local.destroy(folder)
 
 
-def _whole(folder: Path, need: ClusterNeed, holder_grace_s: float) -> Cluster | None:
-    """Return the cluster of that folder, held by this process; `None` when it is dead, of another kind, or does not heal."""
+def _lodged(cluster: Cluster, why: str = "") -> Lodged:
+    """Say how the trial came by it, and mark it as used from now on."""
+    unused = (cluster.folder / UNUSED).is_file()
+    (cluster.folder / UNUSED).unlink(missing_ok=True)
+    shared = "it was whole again after the trial before, and no fault there can outlive its trial"
+    return Lodged(cluster, Lodging(cluster=cluster.folder.name, made=unused, why=why or ("it is the first of this sweep" if unused else shared)))
+
+
+def _whole(folder: Path, trial: TrialSpec, holder_grace_s: float) -> Cluster | str:
+    """Return the cluster of that folder, held by this process; or why it will not do, as a clause."""
     try:
-        if read_handle(folder).spec != _spec(need):
-            return None
+        handle = read_handle(folder)
+        if handle.spec != _spec(trial.cluster):
+            return "another kind of cluster was needed than the one before"
+        if trial.fresh and not (folder / UNUSED).is_file():
+            return "its fault can outlive it"
+        if handle.supervisor is None:
+            return "the one before was used up"
         cluster = local.attach(folder, holder_grace_s)
         cluster.wait_until_whole(WHOLE_TIMEOUT_S)
-    except HarnessError:
-        return None
+    except HarnessError as error:
+        return f"the one before did not prove itself whole: {error}"
     return cluster
 
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
-from experiments.errors import TrialFailed, UnknownName
+from experiments.errors import HealFailed, TrialFailed, UnknownName
 from experiments.orchestration.alone import LONGEST_WAIT_S, alone
 from experiments.plan import TrialSpec
 from experiments.sweep_folder import SweepFolder
@@ -58,7 +58,9 @@ def plan_sweep(form: Mapping[str, Any]) -> str:
     with _step("plan"):
         home, request = Home.from_environment(), Request.of(form)
         if request.sweep_id:
-            return find_sweep(home, request.sweep_id).sweep_id
+            named = find_sweep(home, request.sweep_id)
+            named.stopped.unlink(missing_ok=True)
+            return named.sweep_id
         return new_sweep(home, request.experiment, request.wishes()).sweep_id
 
 
@@ -125,10 +127,14 @@ def take_turn(sweep_id: str, name_it: Callable[[str], None]) -> str:
 
     Raises:
         HarnessError: as `run_trial`.
+        Interrupted: a fault of an earlier trial could not be undone.
     """
-    spec = next_trial(_sweep(sweep_id))
+    sweep = _sweep(sweep_id)
+    spec = next_trial(sweep)
     if spec is None:
         return ""
+    if sweep.stopped.is_file():
+        raise Interrupted(f"not begun: {sweep.stopped.read_text()}")
     name_it(f"{spec.label} ({spec.trial_id})")
     run_trial(sweep_id, spec.trial_id)
     return spec.trial_id
@@ -138,6 +144,7 @@ def run_trial(sweep_id: str, trial_id: str) -> None:
     """Run a trial and seal its ledger.
 
     Raises:
+        HealFailed: what its fault did could not be undone; no other trial is begun until somebody goes on with the sweep.
         HarnessError: it could not be carried to its end; says nothing about Kafka.
     """
     from experiments import trial as story
@@ -148,11 +155,17 @@ def run_trial(sweep_id: str, trial_id: str) -> None:
     with _step("trial", sweep, "finding the cluster", trial_id), _alone(sweep, "trial", trial_id):
         home = Home.from_environment()
         try:
-            cluster = clusters.fit_for(home, sweep_id, spec.cluster, holder_grace_s())
+            lodged = clusters.fit_for(home, spec, holder_grace_s())
         except HarnessError as error:
             _keep_reason(sweep, spec, error)
             raise
-        story.run_trial(sweep, spec, cluster, home)
+        try:
+            story.run_trial(sweep, spec, lodged.cluster, home, lodged.lodging)
+        except HealFailed as error:
+            sweep.stopped.write_text(" ".join(str(error).split()))
+            raise
+        finally:
+            clusters.used_up(home, spec)
         shutil.rmtree(sweep.failed(trial_id), ignore_errors=True)  # of an earlier run of this sweep, which this one went on with
 
 

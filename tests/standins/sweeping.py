@@ -12,9 +12,10 @@ from pathlib import Path
 from standins.cluster import MemoryCluster
 from standins.records import a_record, a_spec, no_rows
 
-from experiments.errors import TrialFailed
-from experiments.ledger.record import TrialRecord
+from experiments.errors import HealFailed, TrialFailed
+from experiments.ledger.record import Lodging, TrialRecord
 from experiments.ledger.seal import seal
+from experiments.orchestration.clusters import Lodged
 from experiments.plan import ClusterNeed, Plan, TrialSpec
 from experiments.sweep_folder import SweepFolder
 from infra.cluster import Cluster
@@ -33,6 +34,8 @@ class MemoryWorld:
     """A trial in which somebody asks for the end."""
     hangs_at: str = ""
     """A trial that goes on until somebody asks for the end; `under-way` in the home tells that it has begun."""
+    unhealed_at: str = ""
+    """A trial whose fault cannot be undone."""
     no_cluster: bool = False
     did: list[str] = field(default_factory=list)
 
@@ -55,19 +58,19 @@ class MemoryWorld:
             raise NodeFailed("node 2 did not start")
         return MemoryCluster(folder=Path("/nowhere", sweep_id))
 
-    def fit_for(self, home: Home, sweep_id: str, need: ClusterNeed, holder_grace_s: float) -> Cluster:
+    def fit_for(self, home: Home, trial: TrialSpec, holder_grace_s: float) -> Lodged:
         """Find the cluster as it was."""
-        del home, need, holder_grace_s
-        return MemoryCluster(folder=Path("/nowhere", sweep_id))
+        del home, holder_grace_s
+        return Lodged(MemoryCluster(folder=Path("/nowhere", trial.sweep_id)), Lodging(cluster="001", made=False, why="there is but one"))
 
     def destroy_all(self, home: Home, sweep_id: str) -> None:
         """Destroy nothing."""
         del home, sweep_id
         self.did.append("destroy")
 
-    def run_trial(self, sweep: SweepFolder, spec: TrialSpec, cluster: Cluster, home: Home) -> TrialRecord:
+    def run_trial(self, sweep: SweepFolder, spec: TrialSpec, cluster: Cluster, home: Home, lodging: Lodging) -> TrialRecord:
         """Seal an empty ledger, or fail as it was told to."""
-        del cluster, home
+        del cluster, home, lodging
         self.did.append(f"trial {spec.trial_id}")
         if spec.trial_id == self.interrupted_at:
             os.kill(os.getpid(), signal.SIGINT)
@@ -78,6 +81,8 @@ class MemoryWorld:
             sweep.failed(spec.trial_id).mkdir()
             (sweep.failed(spec.trial_id) / "reason.txt").write_text("NodeFailed: node 3 died\n")
             raise TrialFailed(f"trial {spec.trial_id} ({spec.label}): node 3 died")
+        if spec.trial_id == self.unhealed_at:
+            raise HealFailed("the rules of node 2 could not be deleted")
         return self._sealed(sweep, spec)
 
     def _sealed(self, sweep: SweepFolder, spec: TrialSpec) -> TrialRecord:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from standins.sweeping import MemoryWorld
 
-from experiments.errors import ExperimentError
+from experiments.errors import ExperimentError, HealFailed
 from experiments.orchestration import services, steps
 from experiments.orchestration.alone import LOCK, alone
 from experiments.orchestration.environment import airflow_environment
@@ -71,6 +71,31 @@ def test_the_next_trial_is_the_plans_and_failed_ones_come_last(tmp_path: Path) -
         order.append(trial.trial_id)
         sweep.trial(trial.trial_id).mkdir()
     assert order == ["001-abcdef", "003-abcdef", "002-abcdef", "000-abcdef"]
+
+
+def test_a_fault_that_cannot_be_undone_ends_the_sweep_and_going_on_begins_it_again(world: MemoryWorld) -> None:
+    """Nothing after it could be believed; whoever goes on has looked at the machine."""
+    sweep = world.sweep(3)
+    world.unhealed_at = "001-abcdef"
+    steps.take_turn(sweep.sweep_id, lambda _: None)
+    with pytest.raises(HealFailed, match="rules of node 2"):
+        steps.take_turn(sweep.sweep_id, lambda _: None)
+    with pytest.raises(steps.Interrupted, match="rules of node 2"):
+        steps.take_turn(sweep.sweep_id, lambda _: None)
+    assert world.ran() == ["000-abcdef", "001-abcdef"]
+    steps.plan_sweep({"experiment": "quick", "sweep_id": sweep.sweep_id})
+    steps.take_turn(sweep.sweep_id, lambda _: None)
+    assert world.ran()[-1] == "002-abcdef"
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MemoryWorld:
+    """A sweep's surroundings in memory, in the steps' own home."""
+    made = MemoryWorld(Home(tmp_path))
+    made.take_the_place_of(monkeypatch.setattr)
+    monkeypatch.setenv("ACKBENCH_HOME", str(tmp_path))
+    monkeypatch.setattr(steps, "RUN", steps.Run())
+    return made
 
 
 def test_who_waits_for_the_machine_is_told_who_has_it(tmp_path: Path) -> None:
