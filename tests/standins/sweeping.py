@@ -82,6 +82,7 @@ class MemoryWorld:
             (sweep.failed(spec.trial_id) / "reason.txt").write_text("NodeFailed: node 3 died\n")
             raise TrialFailed(f"trial {spec.trial_id} ({spec.label}): node 3 died")
         if spec.trial_id == self.unhealed_at:
+            sweep.failed(spec.trial_id).mkdir()
             raise HealFailed("the rules of node 2 could not be deleted")
         return self._sealed(sweep, spec)
 
