@@ -10,7 +10,6 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 
 from experiments.errors import ExperimentError
-from experiments.faults import FAULTS
 from experiments.ledger.record import Cell, Scalar
 from experiments.plan import Plan, RefusedCell, TrialSpec
 from experiments.spec.axes import CORE_AXES, PROPERTY_SCOPES, KnownNames, Place, Scope, section_place
@@ -71,7 +70,7 @@ def extended(planned: Plan, more: Mapping[str, int]) -> Plan:
         of_cell.setdefault(cell_key(trial.cell), []).append(trial)
     added = [(of_cell[key][0], len(of_cell[key]) + number) for key, count in more.items() for number in range(count)]
     clusters = [trial.cluster for trial in planned.trials]
-    added.sort(key=lambda run: (clusters.index(run[0].cluster), _digest(planned.seed, "order " + cell_key(run[0].cell), run[1])))
+    added.sort(key=lambda run: (clusters.index(run[0].cluster), run[0].fresh, _digest(planned.seed, "order " + cell_key(run[0].cell), run[1])))
     trials = (_repeated(spec, planned, repeat, number) for number, (spec, repeat) in enumerate(added, len(planned.trials) + len(planned.refused)))
     return planned.model_copy(update={"trials": (*planned.trials, *trials)})
 
@@ -157,7 +156,7 @@ def _trials(experiment: Experiment, sweep_id: str, accepted: Sequence[SettledCel
             order=order,
             seed=trial_seed(experiment.seed, repeat),
             cluster=settings.cluster,
-            fresh=FAULTS[settings.fault.kind].outlives,
+            fresh=settings.fresh,
             replication_factor=settings.replication_factor,
             partitions=settings.partitions,
             producer=rules.producer_settings(settings.producer),
@@ -174,10 +173,14 @@ def _refused(seed: int, refused: Sequence[SettledCell], after: int) -> Iterator[
 
 
 def _in_order(experiment: Experiment, accepted: Sequence[SettledCell]) -> list[tuple[SettledCell, int]]:
-    """Return the trials grouped by cluster, shuffled inside a group: sorted by a digest that the seed decides."""
+    """Return the trials grouped by cluster, those that share none behind, shuffled inside a group: sorted by a digest that the seed decides."""
     clusters = [run.settings.cluster for run in accepted]
-    runs = itertools.product(accepted, range(experiment.repeats))
-    return sorted(runs, key=lambda run: (clusters.index(run[0].settings.cluster), _digest(experiment.seed, "order " + cell_key(run[0].cell), run[1])))
+
+    def place(run: tuple[SettledCell, int]) -> tuple[int, bool, str]:
+        settings = run[0].settings
+        return clusters.index(settings.cluster), settings.fresh, _digest(experiment.seed, "order " + cell_key(run[0].cell), run[1])
+
+    return sorted(itertools.product(accepted, range(experiment.repeats)), key=place)
 
 
 def _digest(seed: int, what: str, repeat: int) -> str:

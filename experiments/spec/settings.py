@@ -39,6 +39,11 @@ class CellSettings:
     workload: Workload
     fault: FaultRequest
 
+    @property
+    def fresh(self) -> bool:
+        """Whether a trial of it needs a cluster that nobody shares: what its fault does can outlive it."""
+        return FAULTS[self.fault.kind].outlives
+
 
 def settings_of(experiment: Experiment, cell: Cell, places: Mapping[str, Place]) -> CellSettings:
     """Return what the cell's trials run with.
