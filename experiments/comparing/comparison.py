@@ -55,7 +55,12 @@ class ComparedCell(Frozen):
     """A control, not of the experiments' axes."""
     paired: bool
     differences: tuple[Difference, ...]
+    """One a measure."""
     verdicts: tuple[VerdictChange, ...]
+
+    def of(self, measure: Measured) -> Difference:
+        """Return what was found of one measure."""
+        return next(difference for difference in self.differences if difference.measure is measure)
 
 
 class Comparison(Frozen):

@@ -77,7 +77,7 @@ class Gate:
 
     def _worse(self, limit: Worse, comparison: Comparison) -> Iterator[str]:
         for cell in comparison.cells:
-            difference = next(found for found in cell.differences if found.measure is limit.measure)
+            difference = cell.of(limit.measure)
             by = difference.worse_by()
             if by is None and self.unknown:
                 yield f"unknown: {limit.measure} with {cell.b_label}: {'; '.join(difference.reasons) or 'the trials cannot tell'}"

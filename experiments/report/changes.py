@@ -79,18 +79,15 @@ class _Change:
     cell: CellResult
     found: ComparedCell
 
-    def of(self, measure: Measured) -> Difference:
-        return next(difference for difference in self.found.differences if difference.measure is measure)
-
     @property
     def known(self) -> bool:
         """Whether both cells have a trial that says anything."""
-        return any(self.of(measure).trials for measure in COLUMNS)
+        return any(self.found.of(measure).trials for measure in COLUMNS)
 
     @property
     def moved(self) -> float:
         """How far the shares of trials moved, both together."""
-        return sum(abs(self.of(measure).difference or 0.0) for measure in COLUMNS if measure.is_share)
+        return sum(abs(self.found.of(measure).difference or 0.0) for measure in COLUMNS if measure.is_share)
 
 
 def changes_view(evidence: Evidence) -> ChangesView:
@@ -121,7 +118,7 @@ def _axis(axis: str, changes: Sequence[_Change], axes: Sequence[str]) -> AxisVie
 def _pair(change: _Change, others: Sequence[str]) -> PairView:
     values = " \N{RIGHTWARDS ARROW} ".join(map(value_text, change.values))
     name = cell_name(change.cell.cell, others) if others else ""
-    return PairView(values, name, tuple(_view(head, change.of(measure)) for measure, head in COLUMNS.items()))
+    return PairView(values, name, tuple(_view(head, change.found.of(measure)) for measure, head in COLUMNS.items()))
 
 
 def _view(head: str, difference: Difference) -> ChangeView:
@@ -153,7 +150,7 @@ def _notes(changes: Sequence[_Change]) -> Iterator[str]:
     silent = sum(not change.known for change in changes)
     if silent:
         yield f"{counted(silent, 'pair')} of cells without two trials of one repeat that were measured: left out, as nothing is known of them."
-    differences = [change.of(measure) for change in changes for measure in COLUMNS if change.known]
+    differences = [change.found.of(measure) for change in changes for measure in COLUMNS if change.known]
     most = max((difference.trials for difference in differences), default=0)
     if differences and most < LEAST_PAIRS:
         interval = f", an interval {LEAST_VALUES}" if most < LEAST_VALUES else ""

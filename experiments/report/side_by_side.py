@@ -134,7 +134,7 @@ def _told(value: float | None, interval: Interval | None, nothing: float, unit: 
 def _charts(comparison: Comparison, place: int) -> Iterator[Chart]:
     for measure in Measured:
         names = told_apart([view_of(cell).name for cell in comparison.cells])
-        rows = [(name, next(found for found in cell.differences if found.measure is measure)) for name, cell in zip(names, comparison.cells, strict=True)]
+        rows = [(name, cell.of(measure)) for name, cell in zip(names, comparison.cells, strict=True)]
         known = [(name, difference) for name, difference in rows if _value(difference) is not None]
         for part, chunk in enumerate(chunks(known, MOST_ROWS)):
             caption = _caption(measure, chunk)
