@@ -13,7 +13,7 @@ from experiments.comparing.differences import Difference, Measured
 from experiments.comparing.pairing import LEAST_PAIRS
 from experiments.comparing.within import axes_of, of_value, value_text, values_of
 from experiments.ledger.record import Scalar
-from experiments.report.direction import SIGNS, interval_of, kind_of
+from experiments.report.direction import NAMES, SIGNS, interval_of, kind_of
 from experiments.report.evidence import Evidence
 from experiments.report.wording import NOT_KNOWN, cell_name, counted, differing, share_brief
 from experiments.results.axis_words import axis_word
@@ -22,12 +22,7 @@ from experiments.statistics import LEAST_VALUES
 
 MOST_SHOWN: Final = 4
 """Pairs of an axis that stand open; the others are folded away, so that a page of twenty cells can be read."""
-COLUMNS: Final = {
-    Measured.LOSS: "trials with loss",
-    Measured.DUPLICATES: "trials with duplicates",
-    Measured.LATENCY_P99: "ack p99",
-    Measured.OUTAGE: "longest gap",
-}
+COLUMNS: Final = (Measured.LOSS, Measured.DUPLICATES, Measured.LATENCY_P99, Measured.OUTAGE)
 
 
 @dataclass(frozen=True)
@@ -97,7 +92,7 @@ def changes_view(evidence: Evidence) -> ChangesView:
     axes = differing([cell.cell for cell in own(cells)])
     views = tuple(_axis(axis, [change for change in changes if change.known], axes) for axis, changes in by_axis.items())
     notes = tuple(_notes([change for changes in by_axis.values() for change in changes]))
-    return ChangesView(tuple(view for view in views if view.shown), tuple(COLUMNS.values()), notes)
+    return ChangesView(tuple(view for view in views if view.shown), tuple(NAMES[measure] for measure in COLUMNS), notes)
 
 
 def _changes(evidence: Evidence, axis: str) -> Iterator[_Change]:
@@ -118,14 +113,14 @@ def _axis(axis: str, changes: Sequence[_Change], axes: Sequence[str]) -> AxisVie
 def _pair(change: _Change, others: Sequence[str]) -> PairView:
     values = " \N{RIGHTWARDS ARROW} ".join(map(value_text, change.values))
     name = cell_name(change.cell.cell, others) if others else ""
-    return PairView(values, name, tuple(_view(head, change.found.of(measure)) for measure, head in COLUMNS.items()))
+    return PairView(values, name, tuple(_view(change.found.of(measure)) for measure in COLUMNS))
 
 
-def _view(head: str, difference: Difference) -> ChangeView:
+def _view(difference: Difference) -> ChangeView:
     kind = kind_of(difference)
     told, detail = _share_change(difference) if difference.measure.is_share else _ratio(difference)
     p_value = "" if difference.p_value is None else f"p = {difference.p_value:.2g}"
-    return ChangeView(head, told, ", ".join(filter(None, (detail, p_value))), kind, SIGNS[kind])
+    return ChangeView(NAMES[difference.measure], told, ", ".join(filter(None, (detail, p_value))), kind, SIGNS[kind])
 
 
 def _share_change(difference: Difference) -> tuple[str, str]:

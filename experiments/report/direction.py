@@ -1,12 +1,19 @@
-"""Whether a difference was shown at all, and which way. Pure."""
+"""What a difference is of, whether one was shown at all, and which way. Pure."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from experiments.comparing.differences import Difference
+from experiments.comparing.differences import Difference, Measured
 from experiments.statistics import Interval
 
+NAMES: Final = {
+    Measured.LOSS: "trials with loss",
+    Measured.DUPLICATES: "trials with duplicates",
+    Measured.LATENCY_P99: "ack p99",
+    Measured.OUTAGE: "longest gap",
+    Measured.THROUGHPUT: "acked in time",
+}
 SIGNS: Final = {"worse": "\N{BLACK UP-POINTING TRIANGLE}", "better": "\N{BLACK DOWN-POINTING TRIANGLE}", "same": "", "unknown": "?"}
 
 

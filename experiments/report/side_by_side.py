@@ -10,7 +10,7 @@ from experiments.comparing.comparison import ComparedCell, Comparison
 from experiments.comparing.differences import Difference, Measured
 from experiments.comparing.within import Within
 from experiments.report.charts import MOST_ROWS, Chart, chunks
-from experiments.report.direction import SIGNS, interval_of, kind_of
+from experiments.report.direction import NAMES, SIGNS, interval_of, kind_of
 from experiments.report.drawing import BLUE, FAINT, VERMILLION, figure, row_in, svg, write
 from experiments.report.page import template
 from experiments.report.wording import NOT_KNOWN, ROLES, counted, estimate_words, milliseconds, share_words
@@ -19,13 +19,6 @@ from experiments.statistics import Interval
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-NAMES: Final = {
-    Measured.LOSS: "trials with loss",
-    Measured.DUPLICATES: "trials with duplicates",
-    Measured.LATENCY_P99: "ack p99",
-    Measured.OUTAGE: "longest gap",
-    Measured.THROUGHPUT: "acked in time",
-}
 _FRAME_IN: Final = 0.6
 _MOST_TICKS: Final = 6
 """More than these would run into each other where one side takes ten times as long."""
