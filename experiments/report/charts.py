@@ -11,7 +11,7 @@ from experiments.report.evidence import Evidence
 from experiments.report.forest import CountRow, ShareRow, counts_chart, shares_chart
 from experiments.report.outages import PARTS, Outage, outages_chart, outages_of
 from experiments.report.percentiles import Curve, curve, curves_chart
-from experiments.report.wording import cell_name, counted, differing, fault_name, milliseconds, share_words
+from experiments.report.wording import bounds, cell_name, counted, differing, fault_name, milliseconds, share_words
 from experiments.results.cells import cell_text
 from experiments.results.models import CellResult, TrialResult
 from experiments.results.rows import Row
@@ -126,10 +126,8 @@ def _counts(group: Group, evidence: Evidence) -> Iterator[Chart]:
 
 def _count_caption(noun: str, fault: str, rows: Sequence[CountRow], none: int) -> str:
     most = max(rows, key=lambda row: max(row.counts))
-    low, high = max(most.counts)
-    told = f"{low:,}" if low == high else f"{low:,} to {high:,}"
     others = f" {counted(none, 'cell')} without any {'is' if none == 1 else 'are'} left out." if none else ""
-    return f"{noun} in each trial, {fault}: the most in one trial are {told}, with {most.name}.{others}"
+    return f"{noun} in each trial, {fault}: the most in one trial are {bounds(max(most.counts))}, with {most.name}.{others}"
 
 
 def _latencies(group: Group, evidence: Evidence) -> Iterator[Chart]:

@@ -152,5 +152,17 @@ def plain(text: str) -> str:
 def seconds_axis(axes: Axes, label: str = "seconds after the load began") -> None:
     """Give the axes their quiet grid and their name."""
     axes.set_xlabel(label)
+    _quiet_grid(axes)
+
+
+def rows_axis(axes: Axes, rows: int, above: float = 0.75) -> None:
+    """Give the axes a row a cell from above, so many rows of room above the first one's mark for its name, and nothing at their left edge."""
+    axes.set_ylim(rows - 0.5, -above)
+    axes.set_yticks([])
+    axes.spines["left"].set_visible(False)
+    _quiet_grid(axes)
+
+
+def _quiet_grid(axes: Axes) -> None:
     axes.grid(visible=True, axis="x")
     axes.set_axisbelow(True)

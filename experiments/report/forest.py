@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from experiments.report.drawing import BLUE, FAINT, VERMILLION, figure, row_in, svg, write
+from experiments.report.drawing import BLUE, FAINT, VERMILLION, figure, row_in, rows_axis, svg, write
 from experiments.report.wording import percent
 from experiments.statistics import Share
 
@@ -48,7 +48,8 @@ def shares_chart(rows: Sequence[ShareRow], name: str, alt: str) -> str:
         _title(axes, place, row.name, f"{row.share.seen} of {row.share.of}")
     axes.set_xlim(0, 1)
     axes.set_xticks([0, 0.25, 0.5, 0.75, 1], [percent(tick) for tick in (0, 0.25, 0.5, 0.75, 1)])
-    _framed(axes, len(rows), "share of the trials, with its 95 % interval")
+    rows_axis(axes, len(rows))
+    axes.set_xlabel("share of the trials, with its 95 % interval")
     return svg(drawn, name, alt)
 
 
@@ -63,7 +64,8 @@ def counts_chart(rows: Sequence[CountRow], name: str, label: str, alt: str) -> s
         _title(axes, place, row.name, "")
     largest = max((high for row in rows for _, high in row.counts), default=0)
     _counts_axis(axes, largest)
-    _framed(axes, len(rows), label)
+    rows_axis(axes, len(rows))
+    axes.set_xlabel(label)
     return svg(drawn, name, alt)
 
 
@@ -81,12 +83,3 @@ def _counts_axis(axes: Axes, largest: int) -> None:
 def _title(axes: Axes, place: float, name: str, told: str) -> None:
     write(axes, (0, place - 0.24), name, above=True)
     write(axes, (1, place - 0.24), told, above=True, right=True)
-
-
-def _framed(axes: Axes, rows: int, label: str) -> None:
-    axes.set_ylim(rows - 0.5, -0.75)
-    axes.set_yticks([])
-    axes.spines["left"].set_visible(False)
-    axes.grid(visible=True, axis="x")
-    axes.set_axisbelow(True)
-    axes.set_xlabel(label)

@@ -11,7 +11,7 @@ from experiments.comparing.differences import Difference, Measured
 from experiments.comparing.within import Within
 from experiments.report.charts import MOST_ROWS, Chart, chunks
 from experiments.report.direction import NAMES, SIGNS, interval_of, kind_of
-from experiments.report.drawing import BLUE, FAINT, VERMILLION, figure, row_in, svg, write
+from experiments.report.drawing import BLUE, FAINT, VERMILLION, figure, row_in, rows_axis, svg, write
 from experiments.report.page import template
 from experiments.report.wording import NOT_KNOWN, ROLES, counted, estimate_words, milliseconds, share_words
 from experiments.statistics import Interval
@@ -163,11 +163,7 @@ def _chart(rows: Sequence[tuple[str, Difference]], name: str, alt: str, *, share
         axes.plot(_value(difference) or 0.0, place, "o", color=colour, markersize=5.5, clip_on=False)
         write(axes, (0, place - 0.24), title, above=True)
     _scaled(axes, shares=shares)
-    axes.set_ylim(len(rows) - 0.5, -0.8)
-    axes.set_yticks([])
-    axes.spines["left"].set_visible(False)
-    axes.grid(visible=True, axis="x")
-    axes.set_axisbelow(True)
+    rows_axis(axes, len(rows), above=0.8)
     return svg(drawn, name, alt)
 
 
