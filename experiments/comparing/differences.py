@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from statistics import median
 
-from experiments.comparing.pairing import LEAST_PAIRS, PairedNumbers, PairedShares, paired_numbers, paired_shares
+from experiments.comparing.pairing import LEAST_PAIRS, PairedNumbers, PairedShares, paired_numbers, paired_shares, shares_apart
 from experiments.ledger.record import Frozen
 from experiments.statistics import CONFIDENCE, LEAST_VALUES, RESAMPLES, SEED, Estimate, Interval, Share, estimate, share
 
@@ -116,21 +116,19 @@ def _of_paired_numbers(measure: Measured, found: PairedNumbers) -> Difference:
 
 
 def _unpaired_shares(measure: Measured, a: Sequence[bool], b: Sequence[bool]) -> Difference:
-    """Both shares are held at half of what may go wrong (Bonferroni), so together they hold at `CONFIDENCE`; Fisher's exact test."""
+    """The difference of two shares, with an exact and cautious interval; Fisher's exact test."""
     few = min(len(a), len(b))
     if not few:
         return Difference(measure=measure, paired=False, trials=0, test="Fisher's, exact", reasons=("one side has no sealed trial",))
     from scipy.stats import fisher_exact
 
-    each = 1 - (1 - CONFIDENCE) / 2
-    before, after = share(sum(a), len(a), each).interval, share(sum(b), len(b), each).interval
     table = [[sum(a), len(a) - sum(a)], [sum(b), len(b) - sum(b)]]
     return Difference(
         measure=measure,
         paired=False,
         trials=few,
         difference=sum(b) / len(b) - sum(a) / len(a),
-        difference_interval=Interval(low=after.low - before.high, high=after.high - before.low),
+        difference_interval=shares_apart((sum(a), len(a)), (sum(b), len(b))),
         p_value=float(fisher_exact(table).pvalue),
         effect=sum(b) / len(b) - sum(a) / len(a),
         test="Fisher's, exact",

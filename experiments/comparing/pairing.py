@@ -79,7 +79,7 @@ def paired_shares(a: Mapping[int, bool], b: Mapping[int, bool]) -> PairedShares:
         only_b=only_b,
         neither=pairs.count((False, False)),
         difference=(only_b - only_a) / len(pairs) if pairs else None,
-        interval=_difference(only_a, only_b, len(pairs)) if pairs else None,
+        interval=shares_apart((only_a, len(pairs)), (only_b, len(pairs))) if pairs else None,
         p_value=_mcnemar(only_a, only_b) if only_a + only_b >= LEAST_PAIRS else None,
         effect=(only_b - only_a) / max(only_a + only_b, 1) if pairs else None,
         reasons=tuple(_missing(len(pairs), only_a + only_b)),
@@ -125,8 +125,11 @@ def _mcnemar(only_a: int, only_b: int) -> float:
     return float(binomtest(only_b, only_a + only_b, 0.5).pvalue)
 
 
-def _difference(only_a: int, only_b: int, pairs: int) -> Interval:
-    """Both shares of differing pairs are held at half of what may go wrong, so together they hold at `CONFIDENCE`."""
+def shares_apart(a: tuple[int, int], b: tuple[int, int]) -> Interval:
+    """Return the bounds of the share `b` less the share `a`, each given as how many of how many.
+
+    Each is held at half of what may go wrong (Bonferroni), so together they hold at `CONFIDENCE`.
+    """
     each = 1 - (1 - CONFIDENCE) / 2
-    a, b = share(only_a, pairs, each).interval, share(only_b, pairs, each).interval
-    return Interval(low=b.low - a.high, high=b.high - a.low)
+    before, after = share(*a, each).interval, share(*b, each).interval
+    return Interval(low=after.low - before.high, high=after.high - before.low)
