@@ -35,10 +35,17 @@ class Check:
     found: str
     then: str = ""
     """What would mend it; where nothing is broken, what follows from it."""
+    optional: bool = False
+    """Nothing is broken without it; what needs it is refused."""
+
+    @property
+    def state(self) -> str:
+        """In a word."""
+        return "ok" if self.ok else "not here" if self.optional else "missing"
 
     def line(self, width: int) -> str:
         """Return it for a person."""
-        return f"{'ok' if self.ok else 'missing':8} {self.name:{width}}  {self.found}" + (f" -> {self.then}" if self.then else "")
+        return f"{self.state:8} {self.name:{width}}  {self.found}" + (f" -> {self.then}" if self.then else "")
 
 
 def doctor(home: Home) -> int:
@@ -47,7 +54,7 @@ def doctor(home: Home) -> int:
     width = max(len(check.name) for check in checks)
     for check in checks:
         click.echo(check.line(width))
-    return 0 if all(check.ok for check in checks) else 1
+    return 0 if all(check.ok or check.optional for check in checks) else 1
 
 
 def _checks(home: Home) -> tuple[Check, ...]:
@@ -62,6 +69,7 @@ def _checks(home: Home) -> tuple[Check, ...]:
         _cores(home),
         _asked("memory, disk", "end something or make room, or ask for fewer nodes and shorter trials", lambda: _room(home)),
         _root(home),
+        *_faults(),
     )
 
 
@@ -107,15 +115,17 @@ def _jvm() -> str:
 def _kafka_versions() -> tuple[str, ...]:
     from infra import jars
 
-    return jars.kafka_versions()
+    return jars.shipped_versions()
 
 
 def _kafka(home: Home, kafka: str) -> Iterator[Check]:
-    """Look for the jars, and for the broker's start-up cache where there are jars to make it from."""
+    """Look for the jars, and for the broker's start-up cache where there are jars to make it from; only the usual version must be there."""
     from infra import brokers, jars
+    from infra.cluster import ClusterSpec
 
-    there = jars.are_kafka_jars_there(home.cache, kafka)
-    yield Check(f"Kafka {kafka}", there, f"jars {'in' if there else 'are not all in'} {jars.jars_folder(home.cache, kafka)}", "" if there else SET_UP)
+    there, usual = jars.are_kafka_jars_there(home.cache, kafka), kafka == ClusterSpec.kafka_version
+    then = "" if there else SET_UP if usual else "a sweep that asks for it fetches them"
+    yield Check(f"Kafka {kafka}", there or not usual, f"jars {'in' if there else 'are not all in'} {jars.jars_folder(home.cache, kafka)}", then)
     if there:
         yield _cache(brokers.broker_startup_cache(home.cache, kafka))
 
@@ -165,4 +175,15 @@ def _room(home: Home) -> str:
 
 def _root(home: Home) -> Check:
     root = this_machine(home.root).root
-    return Check("root", ok=True, found="yes" if root else "no", then="" if root else "nothing here needs it")
+    return Check("root", root, "yes" if root else "no", "" if root else "the faults that need it are refused", optional=True)
+
+
+def _faults() -> Iterator[Check]:
+    """Say how many can be done here, and of each of the others why not."""
+    from experiments.commands.faulting import lacks_of
+    from experiments.faults import FAULTS
+
+    lacking = {name: lacks for name, kind in FAULTS.items() if (lacks := lacks_of(kind))}
+    yield Check("faults", ok=True, found=f"{len(FAULTS) - len(lacking)} of {len(FAULTS)} can be done here (`ackbench faults` explains each)")
+    for name, lacks in lacking.items():
+        yield Check(f"fault {name}", ok=False, found="; ".join(lack.reason for lack in lacks), then="; ".join(lack.then for lack in lacks), optional=True)

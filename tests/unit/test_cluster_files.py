@@ -7,7 +7,7 @@ import pytest
 from infra import jars
 from infra.cleaning import CleanReport, clean
 from infra.cluster import ClusterSpec, NodeStatus
-from infra.errors import HarnessError, MachineError, SupervisorError, WaitTimeout
+from infra.errors import HarnessError, InputError, SupervisorError, WaitTimeout
 from infra.exclusive import exclusively
 from infra.formatted import copy_formatted, with_ids
 from infra.handle import Handle, Holder, Launch, read_handle
@@ -84,10 +84,31 @@ def test_a_format_that_is_not_known_is_told() -> None:
         with_ids("version=2\n", {"node.id": "1"})
 
 
-def test_a_version_without_a_list_of_jars_names_those_that_have_one(tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", ["3.8.1", "4.3", "newest", "4.3.1-rc0", ""])
+def test_what_is_no_version_from_3_9_on_is_refused(tmp_path: Path, version: str) -> None:
     """Nothing is fetched."""
-    with pytest.raises(MachineError, match=r"Kafka 9\.9\.9: known are .*4\.3\.1"):
-        jars.kafka_jars(tmp_path, "9.9.9")
+    with pytest.raises(InputError, match=r"allowed: a released version from 3\.9\.0 on"):
+        jars.kafka_jars(tmp_path, version)
+
+
+def test_the_jars_of_a_version_that_nobody_listed_are_those_that_were_written_down(tmp_path: Path) -> None:
+    """Their digests are kept beside them: nobody verified them, and it can be told later what they were."""
+    folder = jars.jars_folder(tmp_path, "4.9.9")
+    folder.mkdir(parents=True)
+    (folder / "kafka.jar").write_bytes(b"jar")
+    written = jars.unverified_list(tmp_path, "4.9.9")
+    assert written is not None
+    assert not jars.are_kafka_jars_there(tmp_path, "4.9.9")
+    written.write_text(jars.list_of(folder))
+    assert jars.kafka_jars(tmp_path, "4.9.9") == (folder / "kafka.jar",)
+
+
+def test_the_jars_of_a_version_that_we_ship_have_a_verified_list() -> None:
+    """Each holds a broker, its tools and one binding for the log."""
+    for version in jars.shipped_versions():
+        names = {jar.name for jar in jars.locked_jars(version)}
+        assert {f"kafka_2.13-{version}.jar", f"kafka-tools-{version}.jar"} <= names
+        assert len([name for name in names if name.startswith(("slf4j-reload4j", "log4j-slf4j"))]) == 1
 
 
 def test_a_folder_that_lacks_a_jar_is_not_whole(tmp_path: Path) -> None:
