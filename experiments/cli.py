@@ -134,6 +134,22 @@ def list_() -> int:
     epilog="""
 \b
 Examples:
+  ackbench faults
+  ackbench faults leader-crash-behind
+"""
+)
+@click.argument("fault", required=False)
+def faults(fault: str | None) -> int:
+    """List what can go wrong, or the parameters of one FAULT, and what this machine cannot do."""
+    from experiments.commands import faulting
+
+    return faulting.explain_fault(fault) if fault else faulting.list_faults()
+
+
+@cli.command(
+    epilog="""
+\b
+Examples:
   ackbench show
   ackbench show quick-20260102T030405-ab12 --json | jq '.cells[] | {cell, lost}'
 """
