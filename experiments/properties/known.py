@@ -1,4 +1,4 @@
-"""The names, types and allowed values of Kafka's topic and broker properties, as Kafka's own classes print them."""
+"""The names, types and allowed values of Kafka's properties (topics, brokers, its own Java clients), as Kafka's own classes print them."""
 
 from __future__ import annotations
 
@@ -6,16 +6,29 @@ import re
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
+from infra.home import Home
+from infra.versions import numbers_of
+
 FOLDER: Final = Path(__file__).parent
+FEATURES: Final = ("eligible.leader.replicas.version", "group.version", "transaction.version")
+"""The features of a cluster that change what it promises, each with levels that are chosen when it is formatted (KIP-584, KIP-1022)."""
 
 _WHOLE: Final = {"short": 16, "int": 32, "long": 64}
 """Kafka's integer types and their bits."""
 _BETWEEN: Final = re.compile(r"^\[(-?\d+),\.\.\.(?:,(-?\d+))?\](?: or (-?\d+))?$")
 _ONE_OF: Final = re.compile(r"^\[([A-Za-z][\w, ]*)\]$")
+
+
+class _HasName(Protocol):
+    @property
+    def name(self) -> str: ...
+
+
+Named = TypeVar("Named", bound=_HasName)
 
 
 class Property(BaseModel):
@@ -67,6 +80,22 @@ class Property(BaseModel):
         return ("any of " if self.type == "list" else "one of ") + ", ".join(allowed)
 
 
+class Feature(BaseModel):
+    """One feature of a cluster, and its levels, which begin with 0: off."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    usual: int
+    """Of a new cluster, where nobody asks for another."""
+    highest: int
+
+    def refusal(self, text: str) -> str | None:
+        """Return what is allowed when `text` is not; `None` when it is."""
+        levels = [str(level) for level in range(self.highest + 1)]
+        return None if text in levels else f"one of {', '.join(levels)}"
+
+
 class KafkaProperties(BaseModel):
     """What one version of Kafka knows; `source` says how the file was made."""
 
@@ -76,6 +105,11 @@ class KafkaProperties(BaseModel):
     source: str
     topic: tuple[Property, ...]
     broker: tuple[Property, ...]
+    features: tuple[Feature, ...]
+    """Those of `FEATURES` that it has."""
+    producer: tuple[Property, ...] = ()
+    """Those of Kafka's own Java producer."""
+    consumer: tuple[Property, ...] = ()
 
     def of_topic(self, name: str) -> Property | None:
         """The topic property of that name, if there is one."""
@@ -85,10 +119,21 @@ class KafkaProperties(BaseModel):
         """The broker property of that name, if there is one."""
         return _named(self.broker, name)
 
+    def of_feature(self, name: str) -> Feature | None:
+        """The feature of that name, if there is one."""
+        return _named(self.features, name)
 
-def versions() -> tuple[str, ...]:
-    """Return the versions of Kafka whose properties are known."""
-    return tuple(sorted(path.stem.removeprefix("kafka-") for path in FOLDER.glob("kafka-*.json")))
+
+def versions(home: Home | None = None) -> tuple[str, ...]:
+    """Return the versions of Kafka whose properties are known: those that we ship a file of, and those that a home's cache holds."""
+    folders = (FOLDER, kept_file(home or Home.from_environment(), "").parent)
+    known = {path.stem.removeprefix("kafka-") for folder in folders for path in folder.glob("kafka-*.json")}
+    return tuple(sorted(known, key=numbers_of))
+
+
+def kept_file(home: Home, version: str) -> Path:
+    """Where a home keeps what is known of a version that we ship no file of."""
+    return home.cache / "properties" / f"kafka-{version}.json"
 
 
 @cache
@@ -98,11 +143,12 @@ def kafka_properties(version: str) -> KafkaProperties:
     Raises:
         FileNotFoundError: the version is none of `versions()`.
     """
-    return KafkaProperties.model_validate_json((FOLDER / f"kafka-{version}.json").read_bytes())
+    shipped = FOLDER / f"kafka-{version}.json"
+    return KafkaProperties.model_validate_json((shipped if shipped.is_file() else kept_file(Home.from_environment(), version)).read_bytes())
 
 
-def _named(properties: Iterable[Property], name: str) -> Property | None:
-    return next((known for known in properties if known.name == name), None)
+def _named(known: Iterable[Named], name: str) -> Named | None:
+    return next((one for one in known if one.name == name), None)
 
 
 def _is_number(text: str) -> bool:
