@@ -16,6 +16,7 @@ from experiments.errors import NotComparable
 from experiments.judging.verdicts import Judgement
 from experiments.ledger.record import Frozen, Role
 from experiments.plan import Plan
+from experiments.results.cells import judged_trials
 from experiments.results.models import CellResult, SweepResults, TrialResult
 
 
@@ -160,7 +161,7 @@ def compared(pair: Pair, a: Sweep, b: Sweep) -> ComparedCell:
     """Return a pair's measures, trial by trial where both ran under the same seeds, and the verdicts that differ."""
     first, second = pair
     paired = _same_seeds(pair, a.plan, b.plan)
-    before, after = _trials(first, a.results), _trials(second, b.results)
+    before, after = judged_trials(a.results, first), judged_trials(b.results, second)
     shares = (share_difference(measure, _values(before, of), _values(after, of), paired=paired) for measure, of in _SHARES.items())
     numbers = (number_difference(measure, _values(before, of), _values(after, of), paired=paired) for measure, of in _NUMBERS.items())
     return ComparedCell(
@@ -179,10 +180,6 @@ def _same_seeds(pair: Pair, a: Plan, b: Plan) -> bool:
     before, after = specs_of(a, pair[0]), specs_of(b, pair[1])
     common = before.keys() & after.keys()
     return bool(common) and all(before[repeat].seed == after[repeat].seed for repeat in common)
-
-
-def _trials(cell: CellResult, results: SweepResults) -> list[TrialResult]:
-    return [trial for trial in results.trials if trial.judged and trial.cell == cell.cell]
 
 
 _Value = TypeVar("_Value", bool, float)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from experiments.contract import Promise
 from experiments.judging.verdicts import Judgement
-from experiments.report.charts import by_fault, sealed
+from experiments.report.charts import by_fault
 from experiments.report.evidence import Evidence
 from experiments.report.wording import (
     PROMISES,
@@ -25,6 +25,7 @@ from experiments.report.wording import (
     verdict_sign,
     verdict_words,
 )
+from experiments.results.cells import judged_trials
 from experiments.results.models import CellResult
 from experiments.tables import status_of
 
@@ -127,7 +128,7 @@ def _records(judgement: Judgement) -> str:
 
 def _figures(evidence: Evidence, cell: CellResult) -> Iterator[tuple[str, str]]:
     """Yield what was seen, sums over the cell's sealed trials."""
-    fates = [trial.fates for trial in sealed(evidence, cell) if trial.fates]
+    fates = [trial.fates for trial in judged_trials(evidence.results, cell) if trial.fates]
     yield "trials", str(cell.sealed_trials)
     yield "acked", count(cell.acked)
     yield "lost", bounds(cell.lost)

@@ -12,7 +12,7 @@ from experiments.report.forest import CountRow, ShareRow, counts_chart, shares_c
 from experiments.report.outages import PARTS, Outage, outages_chart, outages_of
 from experiments.report.percentiles import Curve, curve, curves_chart
 from experiments.report.wording import bounds, cell_name, counted, differing, fault_name, milliseconds, share_words
-from experiments.results.cells import cell_text
+from experiments.results.cells import judged_trials
 from experiments.results.models import CellResult, TrialResult
 from experiments.results.rows import Row
 
@@ -87,12 +87,6 @@ def by_fault(cells: Sequence[CellResult]) -> list[Group]:
     return [Group(number, fault, tuple(cell for cell in run if fault_name(cell.cell) == fault), axes) for number, fault in enumerate(faults)]
 
 
-def sealed(evidence: Evidence, cell: CellResult) -> list[TrialResult]:
-    """Return a cell's sealed and measured trials."""
-    key = cell_text(cell.cell)
-    return [trial for trial in evidence.results.trials if trial.judged and cell_text(trial.cell) == key]
-
-
 def _shares(group: Group) -> Iterator[Chart]:
     loss = [ShareRow(group.name(cell), cell.loss) for cell in group.cells if cell.loss]
     twice = [ShareRow(group.name(cell), cell.duplication) for cell in group.cells if cell.duplication]
@@ -113,7 +107,7 @@ def _share_caption(fault: str, noun: str, rows: Sequence[ShareRow]) -> str:
 
 
 def _counts(group: Group, evidence: Evidence) -> Iterator[Chart]:
-    of = {group.name(cell): sealed(evidence, cell) for cell in group.cells}
+    of = {group.name(cell): judged_trials(evidence.results, cell) for cell in group.cells}
     lost = [CountRow(name, tuple(trial.lost for trial in trials if trial.lost)) for name, trials in of.items()]
     twice = [CountRow(name, tuple((trial.duplicates, trial.duplicates) for trial in trials if trial.duplicates is not None)) for name, trials in of.items()]
     for what, noun, rows in (("lost", "Lost records", lost), ("copies", "Duplicates", twice)):
@@ -155,13 +149,13 @@ def _phases(group: Group, evidence: Evidence) -> Iterator[Chart]:
 
 def _slots(evidence: Evidence, cell: CellResult, measure: Measure, phase: Phase) -> list[Row]:
     """Return the histograms of a cell's sealed trials; a trial without fault has the phase `all` only."""
-    return [row for trial in sealed(evidence, cell) for row in evidence.slots.get((trial.trial_id, measure, phase), ())]
+    return [row for trial in judged_trials(evidence.results, cell) for row in evidence.slots.get((trial.trial_id, measure, phase), ())]
 
 
 def _outages(group: Group, evidence: Evidence, side: Side) -> Iterator[Chart]:
     rows: list[tuple[str, Outage | str]] = []
     for cell in group.cells:
-        longest = [outage for trial in sealed(evidence, cell) for outage in _longest(evidence, trial, side)]
+        longest = [outage for trial in judged_trials(evidence.results, cell) for outage in _longest(evidence, trial, side)]
         rows += [(group.name(cell), ""), *((outage.trial_id, outage) for outage in longest)] if longest else []
     for part, chunk in enumerate(chunks(rows, MOST_BARS)):
         outages = [outage for _, outage in chunk if isinstance(outage, Outage)]

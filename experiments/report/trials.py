@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from experiments.ledger.record import Status
-from experiments.report.charts import by_fault, sealed
+from experiments.report.charts import by_fault
 from experiments.report.evidence import Evidence
 from experiments.report.reasons import causes_of, reasons_of
 from experiments.report.timelines import timeline_chart
 from experiments.report.wording import NOT_KNOWN, ROLES, bounds, cell_name, count, counted, differing, milliseconds
-from experiments.results.cells import cell_text
+from experiments.results.cells import cell_text, judged_trials
 from experiments.results.models import CellResult, TrialResult
 
 
@@ -56,7 +56,7 @@ def _cell(evidence: Evidence, cell: CellResult, name: str) -> CellTrials:
     known = {trial.trial_id: trial for trial in evidence.results.trials}
     planned = [spec.trial_id for spec in evidence.plan.trials if cell_text(spec.cell) == cell_text(cell.cell)]
     trials = tuple(_trial(evidence, trial_id, known.get(trial_id)) for trial_id in sorted(planned))
-    judged = [row for trial in sealed(evidence, cell) for row in evidence.attribution.get(trial.trial_id, ())]
+    judged = [row for trial in judged_trials(evidence.results, cell) for row in evidence.attribution.get(trial.trial_id, ())]
     return CellTrials(name, ROLES[cell.role], _summary(cell), tuple(causes_of(judged)), trials)
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 from experiments.ledger.measured import QUANTILES, Measure
 from experiments.ledger.record import Cell, Status
 from experiments.plan import Plan, RefusedCell, TrialSpec
-from experiments.results.models import CellResult, LatencySpreads, QuantileSpreads, Spread, TrialResult
+from experiments.results.models import CellResult, LatencySpreads, QuantileSpreads, Spread, SweepResults, TrialResult
 from experiments.results.ordering import place_of
 from experiments.results.rows import ResultRows, Row
 from experiments.results.trials import NS_PER_MS, counts
@@ -32,6 +32,12 @@ def cell_results(plan: Plan, trials: Sequence[TrialResult], rows: ResultRows) ->
 def cell_text(cell: Cell) -> str:
     """Return the text that equal cells share, and that `spark_jobs` knows a cell by."""
     return json.dumps(cell, sort_keys=True)
+
+
+def judged_trials(results: SweepResults, cell: CellResult) -> list[TrialResult]:
+    """Return a cell's sealed and measured trials."""
+    key = cell_text(cell.cell)
+    return [trial for trial in results.trials if trial.judged and cell_text(trial.cell) == key]
 
 
 def _cell(specs: Sequence[TrialSpec | RefusedCell], trials: Sequence[TrialResult], row: Row | None) -> CellResult:
