@@ -209,10 +209,10 @@ def _table(results: SweepResults) -> str:
     """Return the table of the cells as the command prints it, refused ones below it."""
     from rich.console import Console
 
-    from experiments.tables import print_cells, print_lines
+    from experiments.tables import PIPED_WIDTH, print_cells, print_lines
 
     text = StringIO()
-    console = Console(file=text, width=160, color_system=None)
+    console = Console(file=text, width=PIPED_WIDTH, color_system=None)
     print_cells(console, results.cells)
     print_lines(console, results)
     return "\n".join(line.rstrip() for line in text.getvalue().splitlines())
