@@ -33,6 +33,11 @@ def write_results(sweep: SweepFolder, seen: Mapping[str, Counts], others: Mappin
         pq.write_table(pa.Table.from_pylist([_filled(row, schema) for row in rows[name]], schema=schema), sweep.results / f"{name}.parquet")
 
 
+def some_lost(acked: int, lost: int) -> Counts:
+    """Return what a trial counts of which all records were acknowledged, and so many of them lost."""
+    return {"attempted_records": acked, "acked_records": acked, "lost_low_records": lost, "lost_high_records": lost}
+
+
 def text_of(cell: Cell) -> str:
     """Return the text that Spark knows a cell by."""
     return json.dumps(cell, sort_keys=True)

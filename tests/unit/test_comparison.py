@@ -7,26 +7,23 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from standins.command_line import ackbench
 from standins.measured import LOSING, QUIET, SAFE, TRUTHS, TWICE, Truth, a_cell, measured
 from standins.records import a_spec
-from standins.result_tables import write_results
+from standins.result_tables import some_lost
+from standins.swept import swept
 
-from experiments.cli import cli
 from experiments.comparing.comparison import Comparison, Sweep, compare
 from experiments.comparing.differences import Difference, Measured
 from experiments.comparing.gate import Gate
 from experiments.errors import NotComparable
 from experiments.judging.verdicts import HarnessCheck
-from experiments.ledger.record import Status
-from experiments.plan import Plan
 from experiments.report.direction import kind_of
 from experiments.report.drawing import prepare
 from experiments.report.side_by_side import render_comparison
 from experiments.sweep_folder import SweepFolder
 from infra.errors import InputError
 from infra.home import Home
-from spark_jobs.planted import Attempt, PlantedTrial
 
 MANY = 12
 FAST = Truth(SAFE.cell, (0,) * MANY, (0,) * MANY, p99_ms=2000, outage_ms=3000)
@@ -42,7 +39,7 @@ def a_sweep(*truths: Truth, sweep_id: str = "a", seed: int = 42) -> Sweep:
 
 def of(comparison: Comparison, measure: Measured, cell: int = 0) -> Difference:
     """Return what was found of a measure in one cell."""
-    return next(found for found in comparison.cells[cell].differences if found.measure is measure)
+    return comparison.cells[cell].of(measure)
 
 
 def test_a_sweep_does_not_differ_from_itself() -> None:
@@ -226,16 +223,10 @@ def test_a_gate_of_another_form_is_told_in_a_line(expression: str) -> None:
 
 def on_disk(home: Path, name: str, lost: int, seed: int = 42) -> SweepFolder:
     """Return a measured sweep of two trials with all that Kafka promises and no fault, of which each lost so many records."""
-    sweep = SweepFolder(home / "sweeps" / f"{name}-20260101T000000-abcd")
     producer = {"acks": "all", "enable.idempotence": "true"}
     cell = {"acks": "all", "enable.idempotence": True, "replication.factor": 3, "partitions": 1, "fault": "none"}
-    specs = tuple(a_spec(sweep_id=sweep.sweep_id, trial_id=f"{n:03d}-abcdef", order=n, repeat=n, seed=seed + n, cell=cell, producer=producer) for n in range(2))
-    sweep.write_plan(Plan(sweep_id=sweep.sweep_id, experiment=name, question="Who?", seed=seed, repeats=2, trials=specs, refused=()))
-    for spec in specs:
-        PlantedTrial(spec.trial_id, [Attempt(0, 0)], cell=spec.cell, status=Status.SEALED, repeat=spec.repeat).plant(sweep.root)
-    counts = {"attempted_records": 100, "acked_records": 100, "lost_low_records": lost, "lost_high_records": lost}
-    write_results(sweep, {spec.trial_id: counts for spec in specs})
-    return sweep
+    specs = [a_spec(trial_id=f"{n:03d}-abcdef", order=n, repeat=n, seed=seed + n, cell=cell, producer=producer) for n in range(2)]
+    return swept(Home(home), name, specs, lambda _: some_lost(100, lost), seed=seed)
 
 
 @pytest.fixture
@@ -248,11 +239,6 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 KEPT, BROKEN = "kept-20260101T000000-abcd", "broken-20260101T000000-abcd"
-
-
-def ackbench(*arguments: str) -> Result:
-    """Run the command in this process."""
-    return CliRunner().invoke(cli, arguments, prog_name="ackbench")
 
 
 @pytest.mark.usefixtures("home")

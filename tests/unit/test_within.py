@@ -8,18 +8,17 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from standins.command_line import ackbench
 from standins.measured import Truth, a_cell, measured
 from standins.records import a_spec
-from standins.result_tables import write_results
+from standins.result_tables import some_lost
+from standins.swept import swept
 
-from experiments.cli import cli
 from experiments.comparing.comparison import Comparison, Sweep, compare
 from experiments.comparing.differences import Difference, Measured, number_difference, share_difference
 from experiments.comparing.within import Within, compare_within, of_value, values_of
 from experiments.errors import NotComparable, UnknownName
-from experiments.ledger.record import Cell, Scalar, Status
-from experiments.plan import Plan
+from experiments.ledger.record import Cell, Scalar
 from experiments.report.changes import MOST_SHOWN, changes_view
 from experiments.report.direction import kind_of
 from experiments.report.drawing import prepare
@@ -27,7 +26,6 @@ from experiments.report.page import render
 from experiments.report.side_by_side import both_labels, render_within
 from experiments.sweep_folder import SweepFolder
 from infra.home import Home
-from spark_jobs.planted import Attempt, PlantedTrial
 
 MANY = 8
 
@@ -50,7 +48,7 @@ def a_sweep(*truths: Truth, added: tuple[int, ...] = (), void: tuple[str, ...] =
 
 def of(comparison: Comparison, measure: Measured, cell: int = 0) -> Difference:
     """Return what was found of a measure in one pair of cells."""
-    return next(found for found in comparison.cells[cell].differences if found.measure is measure)
+    return comparison.cells[cell].of(measure)
 
 
 def test_the_first_value_stands_beside_each_other_one() -> None:
@@ -198,11 +196,9 @@ def test_the_page_of_a_split_sweep_holds_every_pair_and_is_the_same_each_time(tm
 
 def on_disk(home: Path) -> SweepFolder:
     """Return a measured sweep of two trials a cell, without fault; with acks=all each lost three records."""
-    sweep = SweepFolder(home / "sweeps" / "cells-20260101T000000-abcd")
     cells: list[Cell] = [{"acks": acks, "enable.idempotence": False, "replication.factor": 3, "partitions": 1, "fault": "none"} for acks in ("all", 1)]
-    specs = tuple(
+    specs = [
         a_spec(
-            sweep_id=sweep.sweep_id,
             trial_id=f"{2 * n + repeat:03d}-abcdef",
             order=2 * n + repeat,
             repeat=repeat,
@@ -213,21 +209,11 @@ def on_disk(home: Path) -> SweepFolder:
         )
         for n, cell in enumerate(cells)
         for repeat in range(2)
-    )
-    sweep.write_plan(Plan(sweep_id=sweep.sweep_id, experiment="cells", question="Who?", seed=42, repeats=2, trials=specs, refused=()))
-    for spec in specs:
-        PlantedTrial(spec.trial_id, [Attempt(0, 0)], cell=spec.cell, status=Status.SEALED, repeat=spec.repeat).plant(sweep.root)
-    lost = {spec.trial_id: 3 if spec.cell["acks"] == "all" else 0 for spec in specs}
-    write_results(sweep, {name: {"attempted_records": 9, "acked_records": 9, "lost_low_records": n, "lost_high_records": n} for name, n in lost.items()})
-    return sweep
+    ]
+    return swept(Home(home), "cells", specs, lambda spec: some_lost(9, 3 if spec.cell["acks"] == "all" else 0))
 
 
 SWEEP = "cells-20260101T000000-abcd"
-
-
-def ackbench(*arguments: str) -> Result:
-    """Run the command in this process."""
-    return CliRunner().invoke(cli, arguments, prog_name="ackbench")
 
 
 @pytest.fixture
