@@ -9,10 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from standins.command_line import ackbench
 from standins.records import a_record, no_rows
 
-from experiments.cli import cli
 from experiments.commands.run_record import RunRecord
 from experiments.ledger.record import Scalar
 from experiments.ledger.seal import seal
@@ -32,11 +31,6 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
     folder = tmp_path / "a home"
     monkeypatch.setenv("ACKBENCH_HOME", str(folder))
     return Home(folder)
-
-
-def ackbench(*arguments: str) -> Result:
-    """Run the command in this process."""
-    return CliRunner().invoke(cli, arguments, prog_name="ackbench")
 
 
 def a_sweep(home: Home) -> SweepFolder:

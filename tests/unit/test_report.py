@@ -8,11 +8,10 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
+from standins.command_line import ackbench
 from standins.measured import LOSING, QUIET, SAFE, TRUTHS, TWICE, Truth, a_cell, measured
 from standins.records import a_record, a_spec
 
-from experiments.cli import cli
 from experiments.judging.verdicts import HarnessCheck
 from experiments.ledger.measured import Mark
 from experiments.plan import Plan
@@ -238,7 +237,7 @@ def test_the_command_makes_the_page_of_an_unmeasured_sweep(tmp_path: Path, monke
     """A sealed trial, and one that has not run: both are there, nothing is known of them, and the path is printed."""
     monkeypatch.setenv("ACKBENCH_HOME", str(tmp_path))
     sweep = a_sweep_on_disk(tmp_path)
-    result = CliRunner().invoke(cli, ["report", sweep.sweep_id])
+    result = ackbench("report", sweep.sweep_id)
     assert (result.exit_code, result.stdout) == (0, f"{sweep.report}\n")
     said = Reader(sweep.report.read_text()).said
     assert "Not known: none of the sweep's 1 cell has been judged." in said or "cannot be given" in said
@@ -252,7 +251,7 @@ def test_a_broken_ledger_is_one_line_and_leaves_the_old_page(tmp_path: Path, mon
     sweep = a_sweep_on_disk(tmp_path)
     sweep.report.write_text("old")
     (sweep.trial("000-abcdef") / "events.parquet").write_bytes(b"PAR1")
-    result = CliRunner().invoke(cli, ["report", sweep.sweep_id])
+    result = ackbench("report", sweep.sweep_id)
     assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (2, "", 1)
     assert "events.parquet cannot be read" in result.stderr
     assert sweep.report.read_text() == "old"

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from standins.records import a_spec
 from standins.result_tables import write_results
 
 from experiments.contract import Promise
@@ -18,7 +19,7 @@ from experiments.judging.verdicts import Verdict
 from experiments.ledger.measured import ANOMALIES, FATES, GAPS, LATENCY, RESULTS, TRIALS
 from experiments.ledger.record import Cell, FaultEvidence, Phases, Status, read_record
 from experiments.ledger.schema import LEDGER_VERSION
-from experiments.plan import ClusterNeed, FaultRequest, Plan, RefusedCell, TrialSpec, Workload
+from experiments.plan import FaultRequest, Plan, RefusedCell, TrialSpec
 from experiments.results.reading import SweepResults, read_results
 from experiments.results.trials import LATE_MS
 from experiments.sweep_folder import SweepFolder
@@ -31,24 +32,7 @@ BIT = FaultEvidence(kind="leader-crash", targets=(2,), bit=True, evidence=("node
 
 
 def _spec(trial_id: str, repeat: int = 0) -> TrialSpec:
-    return TrialSpec(
-        sweep_id="sweep",
-        trial_id=trial_id,
-        experiment="planted",
-        cell=CELL,
-        label="acks=1 leader-crash",
-        repeat=repeat,
-        order=0,
-        seed=0,
-        cluster=ClusterNeed(kafka_version="none"),
-        replication_factor=1,
-        partitions=1,
-        producer={},
-        consumer={},
-        topic={},
-        workload=Workload(rate_records_per_s=1, record_size_bytes=100, duration_s=1, keys=0, producers=1),
-        fault=FaultRequest(kind="leader-crash"),
-    )
+    return a_spec(trial_id=trial_id, cell=CELL, label="acks=1 leader-crash", repeat=repeat, fault=FaultRequest(kind="leader-crash"))
 
 
 @pytest.fixture

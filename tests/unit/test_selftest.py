@@ -9,10 +9,9 @@ from random import Random
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from click.testing import CliRunner, Result
+from standins.command_line import ackbench
 from standins.real_looking import TRIAL, a_real_looking_trial, a_sweep_of
 
-from experiments.cli import cli
 from experiments.errors import LedgerError
 from experiments.ledger.record import Status
 from experiments.selftest.broken import BREAKAGES, Breakage
@@ -38,11 +37,6 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
 def ledger(home: Home) -> LedgerCopy:
     """Return a trial's ledger as the self-test reads it."""
     return LedgerCopy.read(a_sweep_of(home, a_real_looking_trial()).trial(TRIAL))
-
-
-def ackbench(*arguments: str) -> Result:
-    """Run the command in this process."""
-    return CliRunner().invoke(cli, arguments, prog_name="ackbench")
 
 
 def scene(ledger: LedgerCopy, seed: int = 1) -> Scene:
