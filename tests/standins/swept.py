@@ -12,7 +12,7 @@ from infra.home import Home
 from spark_jobs.planted import Attempt, PlantedTrial
 
 
-def swept(home: Home, name: str, specs: Sequence[TrialSpec], counts: Callable[[TrialSpec], Counts], *, seed: int = 42) -> SweepFolder:
+def swept(home: Home, name: str, specs: Sequence[TrialSpec], counts: Callable[[TrialSpec], Counts]) -> SweepFolder:
     """Return the folder of a sweep that was run and measured.
 
     Args:
@@ -20,11 +20,10 @@ def swept(home: Home, name: str, specs: Sequence[TrialSpec], counts: Callable[[T
         name: the experiment's; the sweep's id begins with it.
         specs: its trials, two a cell; the sweep's id is set here.
         counts: what of a trial is not 0.
-        seed: the experiment's.
     """
     sweep = SweepFolder(home.sweeps / f"{name}-20260101T000000-abcd")
     trials = tuple(spec.model_copy(update={"sweep_id": sweep.sweep_id}) for spec in specs)
-    sweep.write_plan(Plan(sweep_id=sweep.sweep_id, experiment=name, question="Who?", seed=seed, repeats=2, trials=trials, refused=()))
+    sweep.write_plan(Plan(sweep_id=sweep.sweep_id, experiment=name, question="Who?", seed=42, repeats=2, trials=trials, refused=()))
     for spec in trials:
         PlantedTrial(spec.trial_id, [Attempt(0, 0)], cell=spec.cell, repeat=spec.repeat).plant(sweep.root)
     write_results(sweep, {spec.trial_id: counts(spec) for spec in trials})

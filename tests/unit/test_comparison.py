@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from standins.command_line import ackbench
 from standins.measured import LOSING, QUIET, SAFE, TRUTHS, TWICE, Truth, a_cell, measured
-from standins.records import a_spec
-from standins.result_tables import some_lost
-from standins.swept import swept
 
 from experiments.comparing.comparison import Comparison, Sweep, compare
 from experiments.comparing.differences import Difference, Measured
@@ -21,7 +16,6 @@ from experiments.judging.verdicts import HarnessCheck
 from experiments.report.direction import kind_of
 from experiments.report.drawing import prepare
 from experiments.report.side_by_side import render_comparison
-from experiments.sweep_folder import SweepFolder
 from infra.errors import InputError
 from infra.home import Home
 
@@ -219,75 +213,3 @@ def test_a_gate_of_another_form_is_told_in_a_line(expression: str) -> None:
     """With what is allowed."""
     with pytest.raises(InputError, match="allowed: violated, unknown, or worse:MEASURE>N%"):
         Gate.of([expression], two_sweeps=True)
-
-
-def on_disk(home: Path, name: str, lost: int, seed: int = 42) -> SweepFolder:
-    """Return a measured sweep of two trials with all that Kafka promises and no fault, of which each lost so many records."""
-    producer = {"acks": "all", "enable.idempotence": "true"}
-    cell = {"acks": "all", "enable.idempotence": True, "replication.factor": 3, "partitions": 1, "fault": "none"}
-    specs = [a_spec(trial_id=f"{n:03d}-abcdef", order=n, repeat=n, seed=seed + n, cell=cell, producer=producer) for n in range(2)]
-    return swept(Home(home), name, specs, lambda _: some_lost(100, lost), seed=seed)
-
-
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A home with a sweep that keeps its promises and one that breaks one."""
-    monkeypatch.setenv("ACKBENCH_HOME", str(tmp_path))
-    on_disk(tmp_path, "kept", 0)
-    on_disk(tmp_path, "broken", 3)
-    return tmp_path
-
-
-KEPT, BROKEN = "kept-20260101T000000-abcd", "broken-20260101T000000-abcd"
-
-
-@pytest.mark.usefixtures("home")
-@pytest.mark.parametrize(
-    ("arguments", "code"),
-    [
-        (("report", KEPT), 0),
-        (("report", KEPT, "--fail-on", "violated"), 0),
-        (("report", BROKEN), 0),
-        (("report", BROKEN, "--fail-on", "violated"), 3),
-        (("report", BROKEN, "--fail-on", "bad"), 2),
-        (("report", BROKEN, "--fail-on", "worse:loss>1%"), 2),
-        (("compare", KEPT, KEPT), 0),
-        (("compare", KEPT, BROKEN), 0),
-        (("compare", KEPT, BROKEN, "--fail-on", "violated"), 3),
-        (("compare", KEPT, BROKEN, "--fail-on", "worse:loss>1"), 2),
-        (("compare", KEPT, "nowhere"), 2),
-        (("run", "quick", "--fail-on", "bad"), 2),
-    ],
-)
-def test_the_gates_exit_codes(arguments: tuple[str, ...], code: int) -> None:
-    """3 for what Kafka did, 2 for what was asked, 0 without a gate; each reason is a line on stderr."""
-    result = ackbench(*arguments)
-    assert result.exit_code == code
-    assert all(line.startswith("ackbench: ") for line in result.stderr.splitlines())
-    assert bool(result.stderr) is (code != 0)
-
-
-def test_the_gate_names_trials_and_cell(home: Path) -> None:
-    """So that who reads the build's log knows where to look."""
-    del home
-    said = ackbench("report", BROKEN, "--fail-on", "violated").stderr
-    assert said.startswith(f"ackbench: violated: {BROKEN}: no-acked-loss with ")
-    assert "(000-abcdef, 001-abcdef)" in said
-
-
-def test_a_comparison_is_printed_as_a_table_as_data_and_as_a_page(home: Path) -> None:
-    """The same figures in each."""
-    page = home / "ab.html"
-    printed = ackbench("compare", KEPT, BROKEN, "--html", str(page)).stdout
-    shown = json.loads(ackbench("compare", KEPT, BROKEN, "--json").stdout)
-    assert "trials with loss" in printed
-    assert shown["cells"][0]["differences"][0]["difference"] == 1
-    assert "no-acked-loss: HELD became VIOLATED" in printed
-    assert "no-acked-loss: HELD became VIOLATED" in page.read_text()
-
-
-def test_a_page_that_cannot_be_written_is_one_line(home: Path) -> None:
-    """With the reason that the system gives."""
-    result = ackbench("compare", KEPT, BROKEN, "--html", str(home / "nowhere" / "ab.html"))
-    assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
-    assert "cannot be written (No such file or directory)" in result.stderr

@@ -10,16 +10,13 @@ from pathlib import Path
 import pytest
 from standins.command_line import ackbench
 from standins.measured import LOSING, QUIET, SAFE, TRUTHS, TWICE, Truth, a_cell, measured
-from standins.records import a_record, a_spec
+from standins.records import a_spec
 
 from experiments.judging.verdicts import HarnessCheck
-from experiments.ledger.measured import Mark
 from experiments.plan import Plan
 from experiments.report.boxes import named_together
 from experiments.report.evidence import Evidence
-from experiments.report.outages import Outage, outages_of
 from experiments.report.page import render
-from experiments.report.percentiles import curve
 from experiments.report.reasons import causes_of
 from experiments.sweep_folder import SweepFolder
 from infra.home import Home
@@ -271,57 +268,3 @@ def test_the_planted_sweep_is_what_these_tests_say_it_is() -> None:
     assert [truth.cell["acks"] for truth in TRUTHS] == ["all", "all", 1, "all"]
     assert sum(LOSING.lost) == 7819
     assert sum(TWICE.copies) == 9237
-
-
-def an_outage(marks: dict[Mark, int | None]) -> Outage:
-    """Return the outage of a partition whose marks were seen so many milliseconds after the epoch."""
-    rows = [
-        {"partition": 0, "side": "producer", "mark": mark, "at_ns": None if at is None else at * 10**6, "resolution_ns": None} for mark, at in marks.items()
-    ]
-    (found,) = outages_of(a_record(), rows)
-    return found
-
-
-def test_an_outage_is_taken_apart_by_its_marks() -> None:
-    """Each part ends at its mark; together they are the outage."""
-    found = an_outage({Mark.LAST_BEFORE: 100, Mark.DETECTED: 150, Mark.ELECTED: 160, Mark.LEARNED: 190, Mark.FIRST_AFTER: 200})
-    assert [(part.mark, part.from_ms, part.to_ms) for part in found.parts] == [
-        (Mark.DETECTED, 0, 50),
-        (Mark.ELECTED, 50, 60),
-        (Mark.LEARNED, 60, 90),
-        (Mark.FIRST_AFTER, 90, 100),
-    ]
-
-
-def test_a_mark_that_was_not_seen_gives_its_time_to_the_next_one() -> None:
-    """Nobody knows where it would have been."""
-    found = an_outage({Mark.LAST_BEFORE: 100, Mark.DETECTED: None, Mark.ELECTED: 160, Mark.LEARNED: None, Mark.FIRST_AFTER: 200})
-    assert [(part.mark, part.to_ms) for part in found.parts] == [(Mark.ELECTED, 60), (Mark.FIRST_AFTER, 100)]
-
-
-def test_a_mark_out_of_its_order_ends_no_part() -> None:
-    """Clocks of a millisecond contradict each other; nothing is sorted away, and no part is negative."""
-    found = an_outage({Mark.LAST_BEFORE: 100, Mark.DETECTED: 161, Mark.ELECTED: 160, Mark.LEARNED: 190, Mark.FIRST_AFTER: 200})
-    assert found.disordered == (Mark.ELECTED,)
-    assert [part.mark for part in found.parts] == [Mark.DETECTED, Mark.LEARNED, Mark.FIRST_AFTER]
-
-
-def test_an_outage_that_nothing_ended_lasts_until_all_was_settled() -> None:
-    """And says that nothing ended it."""
-    found = an_outage({Mark.LAST_BEFORE: 100, Mark.DETECTED: None, Mark.ELECTED: None, Mark.LEARNED: None, Mark.FIRST_AFTER: None})
-    assert (found.answered, found.apart, found.length_ms) == (False, False, 900)
-
-
-def test_a_percentile_curve_counts_every_record() -> None:
-    """Half of the records below the 50th percentile, a thousandth beyond the 99.9th, and the largest at the end."""
-    rows = [{"from_us": 1000, "to_us": 1000, "records": 500}, {"from_us": 2000, "to_us": 2000, "records": 499}, {"from_us": 9000, "to_us": 9000, "records": 1}]
-    found = curve("all", rows)
-    assert found is not None
-    assert found.records == 1000
-    assert found.rarity.tolist() == pytest.approx([1, 2, 1000, 1000])
-    assert found.latency_ms.tolist() == [1, 2, 9, 9]
-
-
-def test_no_records_are_no_curve() -> None:
-    """Not a line at 0."""
-    assert curve("none", []) is None

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from standins.command_line import ackbench
 from standins.measured import Truth, a_cell, measured
-from standins.records import a_spec
-from standins.result_tables import some_lost
-from standins.swept import swept
 
 from experiments.comparing.comparison import Comparison, Sweep, compare
 from experiments.comparing.differences import Difference, Measured, number_difference, share_difference
-from experiments.comparing.within import Within, compare_within, of_value, values_of
+from experiments.comparing.within import compare_within, of_value, values_of
 from experiments.errors import NotComparable, UnknownName
 from experiments.ledger.record import Cell, Scalar
 from experiments.report.changes import MOST_SHOWN, changes_view
@@ -24,7 +19,6 @@ from experiments.report.direction import kind_of
 from experiments.report.drawing import prepare
 from experiments.report.page import render
 from experiments.report.side_by_side import both_labels, render_within
-from experiments.sweep_folder import SweepFolder
 from infra.home import Home
 
 MANY = 8
@@ -192,74 +186,6 @@ def test_the_page_of_a_split_sweep_holds_every_pair_and_is_the_same_each_time(tm
     assert page.count("<h3>") == sum(len(comparison.cells) for comparison in within.comparisons) == 4
     ids = Counter(part.split('"')[0] for part in page.split(' id="')[1:])
     assert not [name for name, times in ids.items() if times > 1]
-
-
-def on_disk(home: Path) -> SweepFolder:
-    """Return a measured sweep of two trials a cell, without fault; with acks=all each lost three records."""
-    cells: list[Cell] = [{"acks": acks, "enable.idempotence": False, "replication.factor": 3, "partitions": 1, "fault": "none"} for acks in ("all", 1)]
-    specs = [
-        a_spec(
-            trial_id=f"{2 * n + repeat:03d}-abcdef",
-            order=2 * n + repeat,
-            repeat=repeat,
-            seed=42 + repeat,
-            cell=cell,
-            label=f"acks={cell['acks']} none",
-            producer={"acks": str(cell["acks"]), "enable.idempotence": "false"},
-        )
-        for n, cell in enumerate(cells)
-        for repeat in range(2)
-    ]
-    return swept(Home(home), "cells", specs, lambda spec: some_lost(9, 3 if spec.cell["acks"] == "all" else 0))
-
-
-SWEEP = "cells-20260101T000000-abcd"
-
-
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A home with one sweep."""
-    monkeypatch.setenv("ACKBENCH_HOME", str(tmp_path))
-    on_disk(tmp_path)
-    return tmp_path
-
-
-@pytest.mark.usefixtures("home")
-@pytest.mark.parametrize(
-    ("arguments", "code", "said"),
-    [
-        (("--by", "acks"), 0, ""),
-        (("--by", "acks", "--fail-on", "violated"), 3, "violated: cells-"),
-        (("--by", "acks", "--fail-on", "worse:throughput>1%", "--fail-on", "unknown"), 3, "unknown: throughput with acks=all none"),
-        (("--by", "acks", "--fail-on", "worse:loss>1"), 2, "--fail-on is 'worse:loss>1'"),
-        (("--by", "ack"), 2, "did you mean acks?"),
-        (("--by", "partitions"), 2, "one value of it only, 1"),
-        ((), 2, "name one of them (`ackbench compare --help`)"),
-        ((SWEEP, "--by", "acks"), 2, "name one of them only"),
-        (("--by", "acks", "--html", "nowhere/at/all.html"), 2, "cannot be written"),
-    ],
-)
-def test_the_exit_codes_of_a_split(arguments: tuple[str, ...], code: int, said: str) -> None:
-    """The same gate as with two sweeps; what cannot be asked for is one line."""
-    result = ackbench("compare", SWEEP, *arguments)
-    assert result.exit_code == code
-    assert said in result.stderr
-    assert bool(result.stderr) is (code != 0)
-    assert code != 2 or (result.stdout, result.stderr.count("\n")) == ("", 1)
-
-
-def test_a_split_is_printed_as_a_table_as_data_and_as_a_page(home: Path) -> None:
-    """The same figures in each; the first value is acks=1, though acks=all ran first."""
-    page = home / "cells.html"
-    printed = ackbench("compare", SWEEP, "--by", "acks", "--html", str(page)).stdout
-    shown = Within.model_validate_json(ackbench("compare", SWEEP, "--by", "acks", "--json").stdout)
-    assert json.loads(shown.to_json())["comparisons"][0]["cells"][0]["differences"][0]["difference"] == 1
-    assert "A: acks=1\nB: acks=all" in printed
-    assert "acks=1|all none" in printed
-    assert "+100.0 points" in printed
-    assert "effect" in printed
-    assert "no-acked-loss: HELD became VIOLATED" in printed
-    assert "no-acked-loss: HELD became VIOLATED" in page.read_text()
 
 
 def test_what_each_setting_changes_is_told_for_every_pair_of_values() -> None:

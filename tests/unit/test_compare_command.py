@@ -1,0 +1,147 @@
+"""`ackbench compare` and the gate at the command line: what is printed, what is written, and the exit codes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from standins.command_line import ackbench
+from standins.records import a_spec
+from standins.result_tables import some_lost
+from standins.swept import swept
+
+from experiments.comparing.within import Within
+from experiments.ledger.record import Cell
+from experiments.sweep_folder import SweepFolder
+from infra.home import Home
+
+
+def one_cell(home: Path, name: str, lost: int) -> SweepFolder:
+    """Return a measured sweep of two trials with all that Kafka promises and no fault, of which each lost so many records."""
+    producer = {"acks": "all", "enable.idempotence": "true"}
+    cell = {"acks": "all", "enable.idempotence": True, "replication.factor": 3, "partitions": 1, "fault": "none"}
+    specs = [a_spec(trial_id=f"{n:03d}-abcdef", order=n, repeat=n, seed=42 + n, cell=cell, producer=producer) for n in range(2)]
+    return swept(Home(home), name, specs, lambda _: some_lost(100, lost))
+
+
+def both_acks(home: Path) -> SweepFolder:
+    """Return a measured sweep of two trials a cell, without fault; with acks=all each lost three records."""
+    cells: list[Cell] = [{"acks": acks, "enable.idempotence": False, "replication.factor": 3, "partitions": 1, "fault": "none"} for acks in ("all", 1)]
+    specs = [
+        a_spec(
+            trial_id=f"{2 * n + repeat:03d}-abcdef",
+            order=2 * n + repeat,
+            repeat=repeat,
+            seed=42 + repeat,
+            cell=cell,
+            label=f"acks={cell['acks']} none",
+            producer={"acks": str(cell["acks"]), "enable.idempotence": "false"},
+        )
+        for n, cell in enumerate(cells)
+        for repeat in range(2)
+    ]
+    return swept(Home(home), "cells", specs, lambda spec: some_lost(9, 3 if spec.cell["acks"] == "all" else 0))
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home with a sweep that keeps its promises, one that breaks one, and one whose two cells differ in acks."""
+    monkeypatch.setenv("ACKBENCH_HOME", str(tmp_path))
+    one_cell(tmp_path, "kept", 0)
+    one_cell(tmp_path, "broken", 3)
+    both_acks(tmp_path)
+    return tmp_path
+
+
+KEPT, BROKEN, SPLIT = "kept-20260101T000000-abcd", "broken-20260101T000000-abcd", "cells-20260101T000000-abcd"
+
+
+@pytest.mark.usefixtures("home")
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (("report", KEPT), 0),
+        (("report", KEPT, "--fail-on", "violated"), 0),
+        (("report", BROKEN), 0),
+        (("report", BROKEN, "--fail-on", "violated"), 3),
+        (("report", BROKEN, "--fail-on", "bad"), 2),
+        (("report", BROKEN, "--fail-on", "worse:loss>1%"), 2),
+        (("compare", KEPT, KEPT), 0),
+        (("compare", KEPT, BROKEN), 0),
+        (("compare", KEPT, BROKEN, "--fail-on", "violated"), 3),
+        (("compare", KEPT, BROKEN, "--fail-on", "worse:loss>1"), 2),
+        (("compare", KEPT, "nowhere"), 2),
+        (("run", "quick", "--fail-on", "bad"), 2),
+    ],
+)
+def test_the_gates_exit_codes(arguments: tuple[str, ...], code: int) -> None:
+    """3 for what Kafka did, 2 for what was asked, 0 without a gate; each reason is a line on stderr."""
+    result = ackbench(*arguments)
+    assert result.exit_code == code
+    assert all(line.startswith("ackbench: ") for line in result.stderr.splitlines())
+    assert bool(result.stderr) is (code != 0)
+
+
+def test_the_gate_names_trials_and_cell(home: Path) -> None:
+    """So that who reads the build's log knows where to look."""
+    del home
+    said = ackbench("report", BROKEN, "--fail-on", "violated").stderr
+    assert said.startswith(f"ackbench: violated: {BROKEN}: no-acked-loss with ")
+    assert "(000-abcdef, 001-abcdef)" in said
+
+
+def test_a_comparison_is_printed_as_a_table_as_data_and_as_a_page(home: Path) -> None:
+    """The same figures in each."""
+    page = home / "ab.html"
+    printed = ackbench("compare", KEPT, BROKEN, "--html", str(page)).stdout
+    shown = json.loads(ackbench("compare", KEPT, BROKEN, "--json").stdout)
+    assert "trials with loss" in printed
+    assert shown["cells"][0]["differences"][0]["difference"] == 1
+    assert "no-acked-loss: HELD became VIOLATED" in printed
+    assert "no-acked-loss: HELD became VIOLATED" in page.read_text()
+
+
+def test_a_page_that_cannot_be_written_is_one_line(home: Path) -> None:
+    """With the reason that the system gives."""
+    result = ackbench("compare", KEPT, BROKEN, "--html", str(home / "nowhere" / "ab.html"))
+    assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
+    assert "cannot be written (No such file or directory)" in result.stderr
+
+
+@pytest.mark.usefixtures("home")
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (("--by", "acks"), 0, ""),
+        (("--by", "acks", "--fail-on", "violated"), 3, "violated: cells-"),
+        (("--by", "acks", "--fail-on", "worse:throughput>1%", "--fail-on", "unknown"), 3, "unknown: throughput with acks=all none"),
+        (("--by", "acks", "--fail-on", "worse:loss>1"), 2, "--fail-on is 'worse:loss>1'"),
+        (("--by", "ack"), 2, "did you mean acks?"),
+        (("--by", "partitions"), 2, "one value of it only, 1"),
+        ((), 2, "name one of them (`ackbench compare --help`)"),
+        ((SPLIT, "--by", "acks"), 2, "name one of them only"),
+        (("--by", "acks", "--html", "nowhere/at/all.html"), 2, "cannot be written"),
+    ],
+)
+def test_the_exit_codes_of_a_split(arguments: tuple[str, ...], code: int, said: str) -> None:
+    """The same gate as with two sweeps; what cannot be asked for is one line."""
+    result = ackbench("compare", SPLIT, *arguments)
+    assert result.exit_code == code
+    assert said in result.stderr
+    assert bool(result.stderr) is (code != 0)
+    assert code != 2 or (result.stdout, result.stderr.count("\n")) == ("", 1)
+
+
+def test_a_split_is_printed_as_a_table_as_data_and_as_a_page(home: Path) -> None:
+    """The same figures in each; the first value is acks=1, though acks=all ran first."""
+    page = home / "cells.html"
+    printed = ackbench("compare", SPLIT, "--by", "acks", "--html", str(page)).stdout
+    shown = Within.model_validate_json(ackbench("compare", SPLIT, "--by", "acks", "--json").stdout)
+    assert json.loads(shown.to_json())["comparisons"][0]["cells"][0]["differences"][0]["difference"] == 1
+    assert "A: acks=1\nB: acks=all" in printed
+    assert "acks=1|all none" in printed
+    assert "+100.0 points" in printed
+    assert "effect" in printed
+    assert "no-acked-loss: HELD became VIOLATED" in printed
+    assert "no-acked-loss: HELD became VIOLATED" in page.read_text()
