@@ -5,13 +5,12 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from standins.measured_rows import BEGIN_S, HEAL_S, LOAD_S, attribution_rows, has_fault, histogram_rows, outage_rows, timeline_rows
 from standins.records import a_record, a_spec
 
 from experiments.contract import Commitment, Promise
 from experiments.judging.verdicts import HarnessCheck, Judgement, NamedRecord, Verdict
-from experiments.ledger.measured import Mark, Measure, Phase, Side
 from experiments.ledger.record import Cell, FaultEvidence, Phases, Role, Status, TrialRecord
 from experiments.plan import FaultRequest, Plan, RefusedCell, TrialSpec, Workload
 from experiments.report.evidence import Evidence, LeaderChange
@@ -20,11 +19,8 @@ from experiments.statistics import estimate, share
 
 SWEEP_ID = "planted-20260101T000000-abcd"
 QUESTION = "Which settings lose acknowledged records, and which deliver records twice?"
-LOAD_S = 10.0
-BEGIN_S, HEAL_S = 2.0, 6.0
 REFUSED: Cell = {"acks": 0, "enable.idempotence": True, "replication.factor": 3, "partitions": 1, "fault": "leader-crash-behind"}
 _NS = 1_000_000_000
-_MS = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -98,17 +94,13 @@ def measured(truths: Sequence[Truth] = TRUTHS, *, void: Sequence[str] = (), late
         plan=Plan(sweep_id=sweep_id, experiment="planted", question=QUESTION, seed=seed, repeats=5, trials=tuple(specs), refused=(refused,)),
         results=results,
         records=records,
-        timeline={trial_id: _timeline(record, dice) for trial_id, record in records.items()},
-        histogram={trial.trial_id: _histograms(trial, dice) for trial in trials},
-        outages={trial.trial_id: _outages(trial) for trial in trials if _has_fault(trial.cell)},
-        attribution={trial.trial_id: _attribution(trial) for trial in trials if trial.lost and trial.lost[1]},
-        leaders={trial.trial_id: (LeaderChange(BEGIN_S + 1.6, 0, 2), LeaderChange(HEAL_S + 1, 0, 1)) for trial in trials if _has_fault(trial.cell)},
+        timeline={trial_id: timeline_rows(record, dice) for trial_id, record in records.items()},
+        histogram={trial.trial_id: histogram_rows(trial, dice) for trial in trials},
+        outages={trial.trial_id: outage_rows(trial) for trial in trials if has_fault(trial.cell)},
+        attribution={trial.trial_id: attribution_rows(trial) for trial in trials if trial.lost and trial.lost[1]},
+        leaders={trial.trial_id: (LeaderChange(BEGIN_S + 1.6, 0, 2), LeaderChange(HEAL_S + 1, 0, 1)) for trial in trials if has_fault(trial.cell)},
         machine={"cores": 2, "system": "Linux"},
     )
-
-
-def _has_fault(cell: Cell) -> bool:
-    return cell["fault"] != "none"
 
 
 def _spec(sweep_id: str, truth: Truth, place: int, repeat: int, seed: int) -> TrialSpec:
@@ -131,7 +123,7 @@ def _spec(sweep_id: str, truth: Truth, place: int, repeat: int, seed: int) -> Tr
 
 def _record(spec: TrialSpec, status: Status) -> TrialRecord:
     begin = 1_700_000_000 * _NS
-    fault = _has_fault(spec.cell)
+    fault = has_fault(spec.cell)
     return a_record(
         sweep_id=spec.sweep_id,
         trial_id=spec.trial_id,
@@ -264,61 +256,3 @@ def _judgement(truth: Truth, judged: Sequence[TrialResult], promise: Promise) ->
 
 def _broke(trial: TrialResult, promise: Promise) -> bool:
     return bool(promise is Promise.NO_ACKED_LOSS and trial.lost and trial.lost[0]) or bool(promise is Promise.NO_DUPLICATES and trial.duplicates)
-
-
-def _timeline(record: TrialRecord, dice: random.Random) -> list[dict[str, Any]]:
-    down = range(25, 55) if _has_fault(record.cell) else range(0)
-    rows = []
-    for slot in range(110):
-        sent = 1000 if slot < 100 else 0
-        flowing = 0 if slot in down else dice.randint(960, 1040) * (3 if 55 <= slot < 65 and down else 1)
-        rows.append({"trial_id": record.trial_id, "slot": slot, "sent_records": sent, "acked_records": flowing, "read_records": flowing})
-    return rows
-
-
-def _histograms(trial: TrialResult, dice: random.Random) -> list[dict[str, Any]]:
-    phases = [Phase.ALL, Phase.BEFORE, Phase.DURING, Phase.AFTER] if _has_fault(trial.cell) else [Phase.ALL]
-    p99_us = trial.latency_ms.ack.p99 * 1000 if trial.latency_ms.ack else 1000.0
-    rows = []
-    for measure in Measure:
-        for phase in phases:
-            slow = phase in {Phase.ALL, Phase.DURING}
-            slots = sorted({int(1000 * 1.09**step * dice.uniform(1, 1.05)) for step in range(120)})
-            kept = [slot for slot in slots if slot < (p99_us * 1.2 if slow else 20_000)]
-            rows += [_slot(trial.trial_id, measure, phase, low, max(1, int(40_000 * 0.9**place))) for place, low in enumerate(kept)]
-    return rows
-
-
-def _slot(trial_id: str, measure: Measure, phase: Phase, low: int, records: int) -> dict[str, Any]:
-    return {"trial_id": trial_id, "measure": measure.value, "phase": phase.value, "from_us": low, "to_us": low + max(1, low // 128), "records": records}
-
-
-def _outages(trial: TrialResult) -> list[dict[str, Any]]:
-    whole_ns = int((trial.unavailable_ms or 0) * _MS)
-    begin_ns = int((1_700_000_000 + BEGIN_S) * _NS)
-    apart = trial.cell["fault"] != "leader-pause"
-    shares = {Mark.LAST_BEFORE: 0.0, Mark.DETECTED: 0.6, Mark.ELECTED: 0.63, Mark.LEARNED: 0.8, Mark.FIRST_AFTER: 1.0}
-    rows = []
-    for side in Side:
-        for mark, part in shares.items():
-            inner = mark not in {Mark.LAST_BEFORE, Mark.FIRST_AFTER}
-            at_ns = begin_ns + int(whole_ns * part) if apart or not inner else None
-            rows.append(
-                {
-                    "trial_id": trial.trial_id,
-                    "partition": 0,
-                    "side": side.value,
-                    "mark": mark.value,
-                    "at_ns": at_ns,
-                    "source": "broker" if inner else "ledger",
-                    "resolution_ns": _MS if inner else 1000,
-                }
-            )
-    return rows
-
-
-def _attribution(trial: TrialResult) -> list[dict[str, Any]]:
-    records = trial.lost[0] if trial.lost else 0
-    scene = {"phase": "during", "leader": 1, "leader_epoch": 5, "isr": "1", "cause": "TRUNCATED", "truncated_to": 88_120, "truncated_by": 1}
-    at = {"first_offset": 88_120, "last_offset": 88_120 + records - 1, "first_at_ns": 1_700_000_002 * _NS, "last_at_ns": 1_700_000_002 * _NS + 5}
-    return [{"trial_id": trial.trial_id, "kind": "LOST", "partition": 0, **scene, "records": records, **at}]
