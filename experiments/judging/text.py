@@ -59,11 +59,16 @@ def short(share: Share | None, unknown: str) -> str:
 
 def lines(results: SweepResults) -> Iterator[Line]:
     """Yield what a reader must know besides the table: violations first, then what is not known, the controls, the generators, the power."""
-    yield from (Line(_violation(cell, judgement), violated=True) for cell, judgement in _with(results.cells, Verdict.VIOLATED))
+    yield from violations(results)
     yield from _unknown(results.cells)
     yield from (Line(sentence, violated=_faulty(results)) for sentence in results.harness.sentences)
     yield from _late(results)
     yield from _power(results.cells)
+
+
+def violations(results: SweepResults) -> Iterator[Line]:
+    """Yield a line for each promise that was broken, with the trials and the records."""
+    yield from (Line(_violation(cell, judgement), violated=True) for cell, judgement in _with(results.cells, Verdict.VIOLATED))
 
 
 def _with(cells: Sequence[CellResult], verdict: Verdict) -> Iterator[tuple[CellResult, Judgement]]:
