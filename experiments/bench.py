@@ -18,7 +18,7 @@ from experiments.clients.settings import delivery_timeout_ms
 from experiments.clock import monotonic_s, now_ns
 from experiments.journal import Event
 from experiments.ledger.record import ProducerSummary
-from experiments.ledger.schema import EPOCHS
+from experiments.ledger.schema import EPOCHS, TRANSACTIONS
 from experiments.plan import TrialSpec
 from infra.cluster import Cluster
 from infra.waiting import pause_until, wait_until
@@ -163,6 +163,7 @@ class Bench:
         """Return the ledger's tables, the events apart."""
         attempts = pa.concat_tables([attempts_table(producer.job) for producer in self.producers])
         tables = {"attempts": attempts, "log": measured.log, "reads": reads_table(self.reader.job), "epochs": measured.epochs}
+        tables["transactions"] = TRANSACTIONS.empty_table()
         for mapping in (*(producer.job.ledger for producer in self.producers), self.reader.job.reads):
             mapping.unlink()  # the tables hold all of it, in a tenth of the room
         return tables

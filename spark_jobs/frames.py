@@ -18,7 +18,7 @@ from experiments.ledger.schema import TABLES
 from spark_jobs.ledgers import TRIAL_ID, Ledger, Ledgers
 
 _BY_RECORD: Final = ("attempts", "log", "reads")
-_BY_TRIAL: Final = ("events", "epochs")
+_BY_TRIAL: Final = ("transactions", "events", "epochs")
 """A few hundred rows a trial, which Arrow reads in the time in which Spark plans to."""
 _MARKS: Final = pa.schema(
     [
@@ -41,6 +41,7 @@ class Frames:
     attempts: DataFrame
     log: DataFrame
     reads: DataFrame
+    transactions: pa.Table
     events: pa.Table
     epochs: pa.Table
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from experiments.ledger.record import Cell, FaultEvidence, Phases, ProducerSummary, Status, TrialRecord
-from experiments.ledger.schema import ACKED, TABLES, Source
+from experiments.ledger.schema import ACKED, COMMITTED, TABLES, Source
 from experiments.ledger.seal import seal
 from spark_jobs.ledgers import Ledger, of_trial
 
@@ -33,6 +33,19 @@ class Attempt(NamedTuple):
     sent_ns: int | None = 0
     error: int = 0
     offset: int | None = None
+    transaction: int | None = None
+
+
+class Transaction(NamedTuple):
+    """One row of `transactions.parquet`."""
+
+    producer: int
+    transaction: int
+    outcome: str = COMMITTED
+    records: int = 1
+    begin_ns: int = 0
+    end_ns: int | None = 1_000_000
+    error: int = 0
 
 
 class Logged(NamedTuple):
@@ -45,6 +58,7 @@ class Logged(NamedTuple):
     intact: bool = True
     timestamp_ms: int = 0
     leader_epoch: int | None = 0
+    visible: bool = True
 
 
 class Read(NamedTuple):
@@ -98,6 +112,7 @@ class PlantedTrial:
     repeat: int = 0
     events: Sequence[Happened] = ()
     epochs: Sequence[Epoch] = ()
+    transactions: Sequence[Transaction] = ()
 
     def plant(self, sweep: Path) -> Path:
         """Write and seal the trial below a sweep's folder; returns its own."""
@@ -110,6 +125,7 @@ class PlantedTrial:
     def tables(self) -> dict[str, pa.Table]:
         """Return the trial's ledger."""
         planted = {"attempts": self.attempts, "log": self.log, "reads": self.reads, "events": self.events, "epochs": self.epochs}
+        planted["transactions"] = self.transactions
         return {name: _table(rows, TABLES[name]) for name, rows in planted.items()}
 
     def ledger(self) -> Ledger:

@@ -37,6 +37,7 @@ def table_of(rows: Records, latency_us: Column, producer: int, keys: int) -> pa.
         "error": pa.array(rows["error"].copy()),
         "partition": _where(settled & (rows["partition"] >= 0), rows["partition"]),
         "offset": _where(settled & (rows["error"] == 0) & (rows["offset"] >= 0), rows["offset"]),
+        "transaction": pa.nulls(rows.size, pa.int64()),
     }
     return pa.table([columns[field.name].cast(field.type) for field in ATTEMPTS], schema=ATTEMPTS)
 

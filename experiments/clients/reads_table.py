@@ -21,6 +21,7 @@ def log_of(rows: Records) -> pa.Table:
     """Return rows of dtype `Read` as the ledger's `log`."""
     epochs = pa.array(np.ascontiguousarray(rows["leader_epoch"]), mask=rows["leader_epoch"] < 0)
     columns = {**_ours(rows, "producer", "seq"), "intact": pa.array(rows["origin"] != Origin.CORRUPT), "leader_epoch": epochs}
+    columns["visible"] = pa.array(np.ones(rows.size, np.bool_))
     return _table(rows, columns, LOG)
 
 

@@ -10,7 +10,7 @@ from typing import Final
 
 import pyarrow as pa
 
-LEDGER_VERSION: Final = 2
+LEDGER_VERSION: Final = 3
 """Raised whenever a reader of the old layout would read the new one wrongly."""
 
 ACKED: Final = "acked"
@@ -19,6 +19,15 @@ REJECTED: Final = "rejected"
 """The client reported that the record was not persisted."""
 UNKNOWN: Final = "unknown"
 """The client cannot tell, or never settled the record at all."""
+
+COMMITTED: Final = "committed"
+"""The client was told that the transaction is committed."""
+ABORTED: Final = "aborted"
+"""The client was told that the transaction is aborted."""
+FENCED: Final = "fenced"
+"""Another producer took the `transactional.id` before this one asked to commit, so the coordinator aborts it."""
+ABANDONED: Final = "abandoned"
+"""Its producer ended, or gave up, before it asked to commit: the coordinator aborts it after `transaction.timeout.ms`."""
 
 _OUTCOME = pa.dictionary(pa.int8(), pa.string())
 
@@ -34,6 +43,7 @@ ATTEMPTS: Final = pa.schema(
         pa.field("error", pa.int32(), nullable=False),  # rd_kafka_resp_err_t; 0: none
         pa.field("partition", pa.int32()),
         pa.field("offset", pa.int64()),  # null: the broker told none (acks=0, errors)
+        pa.field("transaction", pa.int64()),  # the number of its producer's transaction; null: it was sent in none
     ]
 )
 
@@ -46,6 +56,19 @@ LOG: Final = pa.schema(
         pa.field("timestamp_ms", pa.int64(), nullable=False),
         pa.field("intact", pa.bool_(), nullable=False),  # false: carries our mark and its checksum does not hold
         pa.field("leader_epoch", pa.int32()),  # of the leader that appended the batch; null: the client was not told
+        pa.field("visible", pa.bool_(), nullable=False),  # false: a read_committed reader is not shown it
+    ]
+)
+
+TRANSACTIONS: Final = pa.schema(
+    [
+        pa.field("producer", pa.int32(), nullable=False),
+        pa.field("transaction", pa.int64(), nullable=False),  # dense from 0 per producer
+        pa.field("begin_ns", pa.int64(), nullable=False),
+        pa.field("end_ns", pa.int64()),  # when the client was told how it ended, or gave up; null: never
+        pa.field("records", pa.int64(), nullable=False),  # how many of the schedule were attempted in it
+        pa.field("outcome", _OUTCOME, nullable=False),  # committed, aborted, fenced, abandoned; unknown: it asked to commit, and was never told
+        pa.field("error", pa.int32(), nullable=False),  # rd_kafka_resp_err_t; 0: none
     ]
 )
 
@@ -85,7 +108,7 @@ EPOCHS: Final = pa.schema(
     ]
 )
 
-TABLES: Final = {"attempts": ATTEMPTS, "log": LOG, "reads": READS, "events": EVENTS, "epochs": EPOCHS}
+TABLES: Final = {"attempts": ATTEMPTS, "transactions": TRANSACTIONS, "log": LOG, "reads": READS, "events": EVENTS, "epochs": EPOCHS}
 
 
 class Source(StrEnum):

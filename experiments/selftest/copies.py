@@ -82,6 +82,7 @@ class LedgerCopy:
             "timestamp_ms": pa.array([self.record.phases.settled_ns // 1_000_000] * count, pa.int64()),
             "intact": pa.array([True] * count),
             "leader_epoch": pa.array([self._last_epoch(partition)] * count, pa.int32()),
+            "visible": pa.array([True] * count),
         }
         longer = self.appended("log", pa.table(columns))
         return longer.with_ends({partition: end + count})

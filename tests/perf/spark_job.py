@@ -81,6 +81,8 @@ def _plant(sweep: SweepFolder, trial_id: str, number: int, records: int) -> None
         "timestamp_ms": intended // 1_000_000,
         "intact": np.ones(records, np.bool_),
         "leader_epoch": np.zeros(records, np.int32),
+        "visible": np.ones(records, np.bool_),
+        "transaction": pa.nulls(records, pa.int64()),
     }
     tables = {name: _table(columns, TABLES[name]) for name in ("attempts", "log", "reads")}
     partial = sweep.partial(trial_id)
@@ -96,7 +98,7 @@ def _plant(sweep: SweepFolder, trial_id: str, number: int, records: int) -> None
         end_offsets={number: int((partition == number).sum()) for number in range(6)},
         phases=Phases(load_begin_ns=0, load_end_ns=end_ns, settled_ns=end_ns + 10**9, whole_ns=end_ns + 10**9),
     )
-    seal(partial, sweep.trial(trial_id), record, {**tables, **{name: no_rows()[name] for name in ("events", "epochs")}})
+    seal(partial, sweep.trial(trial_id), record, {**tables, **{name: no_rows()[name] for name in ("transactions", "events", "epochs")}})
 
 
 def _table(columns: dict[str, object], schema: pa.Schema) -> pa.Table:
