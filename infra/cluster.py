@@ -55,6 +55,8 @@ class PartitionState:
     isr: tuple[int, ...]
     leader_epoch: int | None = None
     """How often the partition had got a leader, or lost it, before; `None`: the broker did not tell."""
+    topic_id: str | None = None
+    """Which of the topics that had this name, one after the other (KIP-516); `None`: the broker did not tell."""
 
 
 @dataclass(frozen=True)

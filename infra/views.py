@@ -20,13 +20,13 @@ from infra.wire import BrokerView
 
 def ask_broker(node: NodeStatus, topics: Sequence[str] | None, timeout_s: float) -> BrokerView | None:
     """Return the broker's own view of the topics, or of all; `None` when it does not answer in time."""
-    answer = _ask((node.host, node.client_port), wire.metadata_request(topics), timeout_s)
+    answer = ask((node.host, node.client_port), wire.metadata_request(topics), timeout_s)
     return wire.read_metadata(answer) if answer is not None else None
 
 
 def ask_controller(node: NodeStatus, timeout_s: float) -> ControllerView | None:
     """Return the quorum as the node's controller sees it; `None` when it is not active, or does not answer in time."""
-    answer = _ask((node.host, node.controller_port), wire.quorum_request(), timeout_s)
+    answer = ask((node.host, node.controller_port), wire.quorum_request(), timeout_s)
     return wire.read_quorum(answer) if answer is not None else None
 
 
@@ -35,7 +35,7 @@ def log_ends(nodes: Sequence[NodeStatus], partitions: Sequence[PartitionState], 
     ends: dict[int, int] = {}
     for node in nodes:
         led = [partition for partition in partitions if partition.leader == node.node_id]
-        answer = _ask((node.host, node.client_port), wire.log_ends_request(led[0].topic, [p.partition for p in led]), timeout_s) if led else None
+        answer = ask((node.host, node.client_port), wire.log_ends_request(led[0].topic, [p.partition for p in led]), timeout_s) if led else None
         ends |= wire.read_log_ends(answer) if answer is not None else {}
     return ends
 
@@ -96,7 +96,7 @@ def _text(partition: PartitionState) -> str:
     return f"{partition.topic}-{partition.partition} with leader {partition.leader} and ISR {list(partition.isr)} of {list(partition.replicas)}"
 
 
-def _ask(at: tuple[str, int], request: bytes, timeout_s: float) -> bytes | None:
+def ask(at: tuple[str, int], request: bytes, timeout_s: float) -> bytes | None:
     """Send one request over a connection of its own; `None` when nothing whole came back in time."""
     try:
         with socket.create_connection(at, timeout=timeout_s) as connection:
