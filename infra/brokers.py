@@ -12,8 +12,9 @@ from infra.handle import Launch
 from infra.jars import kafka_jars
 from infra.jvm import java
 from infra.startup_cache import StartupCache, startup_cache
+from infra.versions import logs_with_log4j2
 
-_LOGGING: Final = Path(__file__).with_name("log4j2.properties")
+_HERE: Final = Path(__file__).parent
 
 NODE_OPTIONS: Final = (
     "-Xms256m",
@@ -52,5 +53,11 @@ def tool_command(cache: Path, version: str, main_class: str, options: Sequence[s
     jars = kafka_jars(cache, version)
     if any(":" in str(jar) for jar in jars):
         raise MachineError(f"the path {cache} has a colon, which parts a class path: set ACKBENCH_HOME to one without")
-    logging = f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}"
-    return (str(java()), *options, logging, "-cp", ":".join(map(str, jars)), main_class)
+    return (str(java()), *options, _logging(version), "-cp", ":".join(map(str, jars)), main_class)
+
+
+def _logging(version: str) -> str:
+    """Each Log4j has a property of its own for where its configuration lies."""
+    if logs_with_log4j2(version):
+        return f"-Dlog4j2.configurationFile={(_HERE / 'log4j2.properties').as_uri()}"
+    return f"-Dlog4j.configuration={(_HERE / 'log4j.properties').as_uri()}"

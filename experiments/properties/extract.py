@@ -19,8 +19,13 @@ from infra.brokers import tool_command
 from infra.errors import HarnessError
 from infra.home import Home
 
-CLASSES: Final = {"topic": "org.apache.kafka.storage.internals.log.LogConfig", "broker": "kafka.server.KafkaConfig"}
-"""Their `main` prints the tables that are published as "Topic Configs" and "Broker Configs"."""
+CLASSES: Final = {
+    "topic": "org.apache.kafka.storage.internals.log.LogConfig",
+    "broker": "kafka.server.KafkaConfig",
+    "producer": "org.apache.kafka.clients.producer.ProducerConfig",
+    "consumer": "org.apache.kafka.clients.consumer.ConsumerConfig",
+}
+"""Their `main` prints the tables that are published as "Topic Configs", "Broker Configs", "Producer Configs" and "Consumer Configs"."""
 STORAGE_TOOL: Final = "kafka.tools.StorageTool"
 """Tells features and their levels, from 4.0 on (KIP-1022)."""
 _OFTEN: Final = 100
@@ -42,7 +47,7 @@ def extracted(cache: Path, version: str) -> KafkaProperties:
         HarnessError: one of its classes could not be run.
     """
     pages = {scope: properties_of(_told(cache, version, main_class)) for scope, main_class in CLASSES.items()}
-    source = f"printed by {' and '.join(CLASSES.values())} of Apache Kafka {version}"
+    source = f"printed by {', '.join(CLASSES.values())} of Apache Kafka {version}"
     return KafkaProperties(version=version, source=source, features=tuple(_features(cache, version)), **pages)
 
 

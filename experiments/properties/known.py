@@ -105,7 +105,7 @@ class KafkaProperties(BaseModel):
     source: str
     topic: tuple[Property, ...]
     broker: tuple[Property, ...]
-    features: tuple[Feature, ...]
+    features: tuple[Feature, ...] = ()
     """Those of `FEATURES` that it has."""
     producer: tuple[Property, ...] = ()
     """Those of Kafka's own Java producer."""
