@@ -68,8 +68,8 @@ class Bench:
         folder = folder / "clients"
         folder.mkdir()
         servers = cluster.bootstrap_servers
-        admin.ensure_topic(servers, WARM_UP_TOPIC, partitions=2 * len(cluster.node_ids()), replication_factor=1)
-        admin.create_topic(servers, topic, partitions=spec.partitions, replication_factor=spec.replication_factor, config=spec.topic)
+        admin.ensure_topic(cluster.admin_servers, WARM_UP_TOPIC, partitions=2 * len(cluster.node_ids()), replication_factor=1)
+        admin.create_topic(cluster.admin_servers, topic, partitions=spec.partitions, replication_factor=spec.replication_factor, config=spec.topic)
         with ExitStack() as clients:
             producers = tuple(clients.enter_context(ProducerProcess(job)) for job in _producer_jobs(spec, servers, topic, token, folder))
             reader = clients.enter_context(ReaderProcess(_reader_job(spec, servers, topic, token, folder)))
@@ -77,7 +77,7 @@ class Bench:
             for producer in producers:
                 producer.wait_ready()
             yield cls(spec, cluster, topic, token, producers, reader)
-        admin.delete_topic(servers, topic)
+        admin.delete_topic(cluster.admin_servers, topic)
 
     def begin(self) -> int:
         """Start the load; return the first record's intended time, nanoseconds since the epoch."""
@@ -152,7 +152,7 @@ class Bench:
         readable: dict[int, int] = {}
 
         def look() -> bool:
-            readable.update(admin.end_offsets(self.cluster.bootstrap_servers, self.topic))
+            readable.update(admin.end_offsets(self.cluster.admin_servers, self.topic))
             return self.cluster.log_end_offsets(self.topic) == readable
 
         awaiting = "consumers to be shown all that the leaders' logs hold"

@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from infra.broker_log import BrokerLine
+from infra.impairment import Caught, Impairment
+
+if TYPE_CHECKING:
+    from infra.disk.disks import Disks
 
 NodeState = Literal["running", "paused", "stopped"]
 NetworkKind = Literal["loopback", "namespaces", "relays"]
@@ -38,6 +42,7 @@ class NodeStatus:
     start_ticks: int | None
     """Field 22 of /proc/<pid>/stat."""
     client_port: int
+    """Where clients are told to come: a relay's, where there is one."""
     replication_port: int
     controller_port: int
     host: str = "127.0.0.1"
@@ -132,6 +137,10 @@ class Cluster(Protocol):
     def bootstrap_servers(self) -> str:
         """The client listeners of all nodes, as the property wants them."""
 
+    @property
+    def admin_servers(self) -> str:
+        """Listeners that stay open where clients are cut off, for whoever looks at the cluster and is not under test."""
+
     def node_ids(self) -> tuple[int, ...]:
         """All nodes, running or not."""
 
@@ -176,6 +185,19 @@ class Cluster(Protocol):
 
     def restart(self, node_id: int) -> NodeStatus:
         """Stop cleanly, then start."""
+
+    def impair(self, name: str, impairments: Sequence[Impairment]) -> None:
+        """Begin to treat the nodes' traffic so, under a name that no other impairment has."""
+
+    def caught(self, name: str) -> tuple[Caught, ...]:
+        """What the impairments of that name have met with so far."""
+
+    def mend(self, name: str) -> tuple[Caught, ...]:
+        """Let the traffic through again; return what was met with in all. A second time finds nothing to do."""
+
+    @property
+    def disks(self) -> Disks:
+        """What can be done to the nodes' disks, and read off them."""
 
     def destroy(self) -> None:
         """End every node and the supervisor, and remove the data; the nodes' logs stay until `ackbench clean`."""

@@ -65,6 +65,8 @@ class Place:
     host: str
     ports: tuple[int, ...]
     """Of its listeners: client, replication, controller."""
+    advertised_port: int | None = None
+    """Where clients are told to come; `None`: to the client listener itself."""
 
 
 @dataclass(frozen=True)
@@ -76,12 +78,19 @@ class NodeAddress:
     replication_port: int
     controller_port: int
     host: str = LOOPBACK
+    advertised_port: int | None = None
+    """Where clients are told to come; `None`: to the client listener itself."""
+
+    @property
+    def clients_port(self) -> int:
+        """Where clients come."""
+        return self.client_port if self.advertised_port is None else self.advertised_port
 
     @classmethod
     def of(cls, node_id: int, place: Place) -> NodeAddress:
         """Return the address of a node at a place."""
         client, replication, controller = place.ports
-        return cls(node_id, client, replication, controller, place.host)
+        return cls(node_id, client, replication, controller, place.host, place.advertised_port)
 
 
 def own_properties(node: NodeAddress, nodes: Sequence[NodeAddress]) -> dict[str, str]:
@@ -91,11 +100,13 @@ def own_properties(node: NodeAddress, nodes: Sequence[NodeAddress]) -> dict[str,
     The quorum is static (`controller.quorum.voters`): the formatted folder then holds no address and can be kept, see `infra.formatted`.
     """
     listeners = {"CLIENT": node.client_port, "REPLICATION": node.replication_port, "CONTROLLER": node.controller_port}
+    advertised = {"CLIENT": node.clients_port, "REPLICATION": node.replication_port}
     return {
         "process.roles": "broker,controller",
         "node.id": str(node.node_id),
         "controller.quorum.voters": ",".join(f"{n.node_id}@{n.host}:{n.controller_port}" for n in nodes),
         "listeners": ",".join(f"{name}://{node.host}:{port}" for name, port in listeners.items()),
+        "advertised.listeners": ",".join(f"{name}://{node.host}:{port}" for name, port in advertised.items()),
         "listener.security.protocol.map": ",".join(f"{name}:PLAINTEXT" for name in listeners),
         "inter.broker.listener.name": "REPLICATION",
         "controller.listener.names": "CONTROLLER",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -11,7 +12,9 @@ from infra import views
 from infra.broker_log import BrokerLine, read_broker_log
 from infra.brokers import broker_launch
 from infra.cleaning import remove_processes
-from infra.cluster import ClusterSpec, ClusterState, LeaderEpoch, NodeStatus
+from infra.cluster import ClusterSpec, ClusterState, LeaderEpoch
+from infra.commanded import Commanded
+from infra.disk.disks import Disks
 from infra.errors import SupervisorError, WaitTimeout
 from infra.formatted import new_uuid
 from infra.handle import Handle, Holder, Launch, read_handle
@@ -20,7 +23,7 @@ from infra.leader_epochs import leader_epochs_in
 from infra.lookout import LocalLookout
 from infra.node import LOG, node_folder
 from infra.process import ProcessIdentity
-from infra.protocol import NodeReport, Request, Verb, ask
+from infra.protocol import Request, ask
 from infra.supervising import await_supervisor, new_folder, raise_for_dead, start_supervisor
 from infra.waiting import wait_until
 
@@ -30,7 +33,7 @@ _ANSWER_TIMEOUT_S: Final = 1.0
 _LOOK_EVERY_S: Final = 0.03
 
 
-class LocalCluster:
+class LocalCluster(Commanded):
     """A cluster whose nodes are processes of this machine; implements `infra.cluster.Cluster`. Safe to use from several threads."""
 
     def __init__(self, folder: Path, handle: Handle, supervisor: subprocess.Popen[bytes] | None = None) -> None:
@@ -41,7 +44,8 @@ class LocalCluster:
             handle: what its file says.
             supervisor: the process, where it is a child of this one, to be reaped.
         """
-        self._folder, self._handle, self._supervisor = folder, handle, supervisor
+        super().__init__(folder)
+        self._handle, self._supervisor = handle, supervisor
 
     @property
     def folder(self) -> Path:
@@ -63,6 +67,11 @@ class LocalCluster:
         """The client listeners of all nodes, as the property wants them."""
         return ",".join(f"{node.host}:{node.client_port}" for node in self._handle.nodes)
 
+    @property
+    def admin_servers(self) -> str:
+        """The listeners that nodes use among themselves: no fault of the clients' network touches them."""
+        return ",".join(f"{node.host}:{node.replication_port}" for node in self._handle.nodes)
+
     def node_ids(self) -> tuple[int, ...]:
         """All nodes, running or not."""
         return tuple(node.node_id for node in self._handle.nodes)
@@ -70,14 +79,6 @@ class LocalCluster:
     def node_log(self, node_id: int) -> Path:
         """What the node had to say, over all its starts."""
         return node_folder(self._folder, node_id) / LOG
-
-    def status(self) -> tuple[NodeStatus, ...]:
-        """Each node's state as the supervisor knows it.
-
-        Raises:
-            SupervisorError: it cannot be reached.
-        """
-        return tuple(report.status for report in self._reports())
 
     def describe(self, topics: Sequence[str] | None = None, timeout_s: float = 5.0) -> ClusterState:
         """Leaders, ISR, live brokers and the active controller, of the node that knows best: the active controller's own.
@@ -142,42 +143,10 @@ class LocalCluster:
         """What the nodes' own logs tell from there on; see `infra.broker_log`."""
         return tuple(line for node, size in log_sizes.items() for line in read_broker_log(_text_from(self.node_log(node), size), node, topic))
 
-    def kill(self, node_id: int) -> NodeStatus:
-        """SIGKILL; returns, once the process is gone, what it was.
-
-        Raises:
-            SupervisorError: it does not run.
-        """
-        return self._told("kill", node_id)
-
-    def pause(self, node_id: int) -> None:
-        """SIGSTOP; returns once every thread of it stands.
-
-        Raises:
-            SupervisorError: it does not run.
-        """
-        self._told("pause", node_id)
-
-    def resume(self, node_id: int) -> None:
-        """SIGCONT; a node that is not paused is left as it is."""
-        self._told("resume", node_id)
-
-    def stop(self, node_id: int, timeout_s: float = 30.0) -> None:
-        """SIGTERM and wait for a clean end; a node that is stopped is left as it is.
-
-        Raises:
-            WaitTimeout: it goes on.
-        """
-        self._told("stop", node_id, timeout_s)
-
-    def start(self, node_id: int) -> NodeStatus:
-        """Start a stopped node; returns when the process runs (it need not be registered yet). One that runs is left as it is."""
-        return self._told("start", node_id)
-
-    def restart(self, node_id: int) -> NodeStatus:
-        """Stop cleanly, then start."""
-        self.stop(node_id)
-        return self.start(node_id)
+    @property
+    def disks(self) -> Disks:
+        """What can be done to the nodes' disks, and read off them."""
+        return Disks(partial(node_folder, self._folder), partial(ask, self._folder))
 
     def destroy(self) -> None:
         """End every node and the supervisor, and remove the data; the nodes' logs stay until `ackbench clean`.
@@ -199,15 +168,6 @@ class LocalCluster:
         except (SupervisorError, WaitTimeout):
             return
 
-    def _told(self, verb: Verb, node_id: int, timeout_s: float = 30.0) -> NodeStatus:
-        told = ask(self._folder, Request(verb, node_id, timeout_s)).node
-        if told is None:
-            raise SupervisorError(f"the supervisor did not say what became of node {node_id}")
-        return told
-
-    def _reports(self) -> tuple[NodeReport, ...]:
-        return ask(self._folder, Request("status")).nodes
-
     def _look(self, topics: Sequence[str] | None, timeout_s: float) -> ClusterState | None:
         running = [node for node in self.status() if node.state == "running"]
         quorum = views.active_controller(running, timeout_s)
@@ -217,7 +177,7 @@ class LocalCluster:
 
     def _look_at_all(self) -> tuple[ClusterState | None, str]:
         """Return the state of a whole cluster, or `None` and what it lacks."""
-        reports = self._reports()
+        reports = self.reports()
         raise_for_dead(self._folder, reports)
         nodes = [report.status for report in reports]
         quorum = views.active_controller(nodes, _ANSWER_TIMEOUT_S)

@@ -2,6 +2,7 @@
 
 One broker is asked, and always the same while it answers: the active controller's own at first, for it knows soonest (see `infra.views`).
 When it does not answer in time the next one is asked as well, and whoever answers first is believed.
+Brokers are asked at the listener that they use among themselves: a fault that cuts clients off from theirs does not blind the watch.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ class LocalLookout:
     def __init__(self, nodes: Sequence[NodeStatus], topic: str) -> None:
         """Know whom to ask; nothing is connected yet."""
         self._topic = topic
-        self._brokers = {node.node_id: Link(node.node_id, node.host, node.client_port) for node in nodes}
+        self._brokers = {node.node_id: Link(node.node_id, node.host, node.replication_port) for node in nodes}
         self._controllers = {node.node_id: Link(node.node_id, node.host, node.controller_port) for node in nodes}
         self._asked: int | None = None
         self._active: int | None = None
@@ -59,13 +60,19 @@ class LocalLookout:
         answers = iter(lambda: first_answer([*self._controllers.values()], until_s), None)
         views = [view for view in (wire.read_quorum(answer.frame) for answer in answers) if view is not None]
         active = max(views, key=lambda view: view.epoch, default=None)
-        self._active = active.leader if active else None
+        self._follow(active.leader if active else None)
         return active
 
     def close(self) -> None:
         """End all connections."""
         for link in (*self._brokers.values(), *self._controllers.values()):
             link.close()
+
+    def _follow(self, active: int | None) -> None:
+        """Ask a new active controller's broker first: the old one's may be cut off from it, and go on answering with what was."""
+        if active != self._active:
+            self._asked = None
+        self._active = active
 
     def _in_turn(self) -> Iterator[tuple[float, Link | None]]:
         """Whom to ask, and how long to wait then: who answered last, who is the active controller, the others; at last nobody more."""

@@ -13,11 +13,14 @@ from typing import Final, Literal
 
 from infra.cluster import NodeStatus
 from infra.errors import HarnessError, NodeFailed, SupervisorError, WaitTimeout
+from infra.impairment import Caught, Impairment, impairment_of
 
 SOCKET: Final = "supervisor.sock"
 _ERRORS: Final[dict[str, type[HarnessError]]] = {error.__name__: error for error in (HarnessError, NodeFailed, SupervisorError, WaitTimeout)}
 
-Verb = Literal["status", "kill", "pause", "resume", "stop", "start", "lease", "destroy"]
+Verb = Literal["status", "kill", "pause", "resume", "stop", "start", "lease", "impair", "caught", "mend", "disk", "destroy"]
+Deed = Literal["lose_power", "take_away", "bring_back", "limit"]
+"""What can be done to disks; see `infra.disk.disks`."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +34,13 @@ class Request:
     pid: int | None = None
     start_ticks: int | None = None
     grace_s: float = 0.0
+    deed: Deed | None = None
+    node_ids: tuple[int, ...] = ()
+    """Whose disks."""
+    write_bytes_per_s: int | None = None
+    name: str | None = None
+    """Of what is done to the network."""
+    impairments: tuple[Impairment, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -54,6 +64,8 @@ class Reply:
     """What the node was (kill) or is (start)."""
     error: str | None = None
     kind: str | None = None
+    caught: tuple[Caught, ...] = ()
+    """What the impairments of a name met with."""
 
 
 def encode(message: Request | Reply) -> bytes:
@@ -68,8 +80,9 @@ def decode_request(line: bytes) -> Request:
         SupervisorError: it is none.
     """
     try:
-        return Request(**json.loads(line))
-    except (ValueError, TypeError) as error:
+        raw = json.loads(line)
+        return Request(**(raw | {"impairments": tuple(map(impairment_of, raw.get("impairments", ())))}))
+    except (ValueError, TypeError, KeyError) as error:
         raise SupervisorError(f"not a request: {error}") from error
 
 
@@ -82,7 +95,7 @@ def decode_reply(line: bytes) -> Reply:
     try:
         raw = json.loads(line)
         nodes = tuple(NodeReport(**(report | {"status": NodeStatus(**report["status"])})) for report in raw["nodes"])
-        return Reply(nodes, NodeStatus(**raw["node"]) if raw["node"] else None, raw["error"], raw["kind"])
+        return Reply(nodes, NodeStatus(**raw["node"]) if raw["node"] else None, raw["error"], raw["kind"], tuple(Caught(**one) for one in raw["caught"]))
     except (ValueError, TypeError, KeyError) as error:
         raise SupervisorError(f"the supervisor did not answer, it said {line!r}") from error
 

@@ -11,6 +11,7 @@ import logging
 import os
 import signal
 import sys
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -20,11 +21,13 @@ from infra.disk import disk_for
 from infra.errors import AckbenchError, HarnessError, SupervisorError
 from infra.formatted import copy_formatted
 from infra.handle import Handle, Holder, read_handle
+from infra.impairment import Caught
 from infra.jvm import java_environment
 from infra.kraft import NodeAddress, properties_text, server_properties
 from infra.lease import Lease
 from infra.network import network_for
 from infra.node import Node, node_folder
+from infra.power import lose_power
 from infra.process import ProcessIdentity
 from infra.protocol import SOCKET, NodeReport, Reply, Request, decode_request, encode, socket_address
 
@@ -53,6 +56,7 @@ class Supervisor:
         for holder in self._handle.holders:
             self._lease.take(holder)
         try:
+            await self._network.open()
             await self._serve()
         finally:
             await self._destroy()
@@ -108,8 +112,12 @@ class Supervisor:
                 return Reply(self._reports())
             case "lease":
                 self._take_lease(request)
+            case "disk":
+                await self._handle_disks(request)
             case "destroy":
                 self._over.set()
+            case "impair" | "caught" | "mend":
+                return Reply(self._reports(), caught=self._handle_network(request))
             case "kill" | "pause" | "resume" | "stop" | "start":
                 told = await self._handle_node(request)
         self._write_handle()
@@ -117,7 +125,7 @@ class Supervisor:
 
     async def _handle_node(self, request: Request) -> NodeStatus:
         """Do something to a node; return what it was before its end, or is after anything else."""
-        node = self._node(request)
+        node = self._node(request.node_id)
         before = node.status()
         match request.verb:
             case "kill":
@@ -132,10 +140,35 @@ class Supervisor:
                 node.start()
         return before if request.verb in {"kill", "stop"} else node.status()
 
-    def _node(self, request: Request) -> Node:
-        node = self._nodes.get(-1 if request.node_id is None else request.node_id)
+    def _handle_network(self, request: Request) -> tuple[Caught, ...]:
+        """Do something to the network; return what was caught."""
+        name = request.name or ""
+        match request.verb:
+            case "impair":
+                self._network.impair(name, request.impairments)
+            case "mend":
+                return self._network.mend(name)
+        return self._network.caught(name)
+
+    async def _handle_disks(self, request: Request) -> None:
+        """Do something to the disks of nodes."""
+        nodes = [self._node(node_id) for node_id in request.node_ids]
+        match request.deed:
+            case "lose_power":
+                await lose_power(self._disk, nodes)
+            case "take_away":
+                _each(nodes, self._disk.shut_down)
+            case "bring_back":
+                _each(nodes, self._disk.bring_back)
+            case "limit":
+                _each(nodes, lambda folder: self._disk.limit(folder, request.write_bytes_per_s))
+            case _:
+                raise SupervisorError("it was not said what to do to the disks")
+
+    def _node(self, node_id: int | None) -> Node:
+        node = self._nodes.get(-1 if node_id is None else node_id)
         if node is None:
-            raise SupervisorError(f"there is no node {request.node_id}: there are {sorted(self._nodes)}")
+            raise SupervisorError(f"there is no node {node_id}: there are {sorted(self._nodes)}")
         return node
 
     def _take_lease(self, request: Request) -> None:
@@ -164,6 +197,11 @@ class Supervisor:
         properties = server_properties(address, self._addresses(), handle.spec.broker)
         (folder / "server.properties").write_text(properties_text(properties))
         return Node(address, self._folder, self._network.command(address.node_id - 1, handle.launch.command), java_environment())
+
+
+def _each(nodes: Sequence[Node], do: Callable[[Path], None]) -> None:
+    for node in nodes:
+        do(node.folder)
 
 
 async def _own(folder: Path) -> None:

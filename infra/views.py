@@ -20,7 +20,7 @@ from infra.wire import BrokerView
 
 def ask_broker(node: NodeStatus, topics: Sequence[str] | None, timeout_s: float) -> BrokerView | None:
     """Return the broker's own view of the topics, or of all; `None` when it does not answer in time."""
-    answer = ask((node.host, node.client_port), wire.metadata_request(topics), timeout_s)
+    answer = ask((node.host, node.replication_port), wire.metadata_request(topics), timeout_s)
     return wire.read_metadata(answer) if answer is not None else None
 
 
@@ -35,7 +35,7 @@ def log_ends(nodes: Sequence[NodeStatus], partitions: Sequence[PartitionState], 
     ends: dict[int, int] = {}
     for node in nodes:
         led = [partition for partition in partitions if partition.leader == node.node_id]
-        answer = ask((node.host, node.client_port), wire.log_ends_request(led[0].topic, [p.partition for p in led]), timeout_s) if led else None
+        answer = ask((node.host, node.replication_port), wire.log_ends_request(led[0].topic, [p.partition for p in led]), timeout_s) if led else None
         ends |= wire.read_log_ends(answer) if answer is not None else {}
     return ends
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from infra.errors import SupervisorError
+from infra.impairment import Caught, Impairment
 from infra.kraft import LOOPBACK, Place
 from infra.ports import reserve_ports
 
@@ -28,6 +30,30 @@ class LoopbackNetwork:
         """Return the command as it is."""
         del number
         return tuple(command)
+
+    async def open(self) -> None:
+        """The kernel carries it all."""
+
+    def impair(self, name: str, impairments: Sequence[Impairment]) -> None:
+        """Refuse.
+
+        Raises:
+            SupervisorError: always; a fault says which network it needs.
+        """
+        raise SupervisorError(f"{name}: nothing can be done to the traffic on loopback ({len(impairments)} impairments were asked for)")
+
+    def caught(self, name: str) -> tuple[Caught, ...]:
+        """Refuse.
+
+        Raises:
+            SupervisorError: always.
+        """
+        raise SupervisorError(f"there is no impairment {name} on loopback")
+
+    def mend(self, name: str) -> tuple[Caught, ...]:
+        """Find nothing to do."""
+        del name
+        return ()
 
     def end(self) -> None:
         """Let others have the ports."""

@@ -8,7 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from infra.broker_log import BrokerLine
+from infra.disk.disks import Disks
+from infra.protocol import Reply
 from infra.cluster import ClusterSpec, ClusterState, ControllerView, LeaderEpoch, NodeState, NodeStatus, PartitionState, Sighting
+from infra.errors import SupervisorError
+from infra.impairment import Caught, Impairment
 
 
 @dataclass
@@ -50,6 +54,11 @@ class MemoryCluster:
     lines: tuple[BrokerLine, ...] = ()
 
     bootstrap_servers: str = "127.0.0.1:1"
+    admin_servers: str = "127.0.0.1:2"
+    impaired: dict[str, tuple[Impairment, ...]] = field(default_factory=dict)
+    """What the network is made to do now, by name."""
+    meets: bool = True
+    """Whether there is any traffic that an impairment meets with."""
 
     def node_ids(self) -> tuple[int, ...]:
         """All nodes."""
@@ -124,7 +133,7 @@ class MemoryCluster:
     def start(self, node_id: int) -> NodeStatus:
         """Start a node, unless it was told to refuse."""
         if self.refuses_start:
-            raise RuntimeError(f"node {node_id} does not start")
+            raise SupervisorError(f"node {node_id} does not start")
         self._signal("start", node_id, "running")
         return self.status()[node_id - 1]
 
@@ -132,6 +141,25 @@ class MemoryCluster:
         """Stop and start."""
         self.stop(node_id)
         return self.start(node_id)
+
+    def impair(self, name: str, impairments: Sequence[Impairment]) -> None:
+        """Keep what is asked for."""
+        self.impaired[name] = tuple(impairments)
+
+    def caught(self, name: str) -> tuple[Caught, ...]:
+        """A packet of each, where there is traffic."""
+        return tuple(Caught(one.node_id, f"traffic of {one.kind}", packets=int(self.meets)) for one in self.impaired.get(name, ()))
+
+    def mend(self, name: str) -> tuple[Caught, ...]:
+        """Forget what was asked for."""
+        caught = self.caught(name)
+        self.impaired.pop(name, None)
+        return caught
+
+    @property
+    def disks(self) -> Disks:
+        """Nodes in memory have folders at most, and nobody to ask."""
+        return Disks(lambda node_id: self.folder / str(node_id), lambda _request: Reply())
 
     def destroy(self) -> None:
         """Nothing to destroy."""
