@@ -67,8 +67,12 @@ def _features(cache: Path, version: str) -> Iterator[Feature]:
     printed = _ran(cache, version, STORAGE_TOOL, "version-mapping")
     usual = levels_of(printed.stdout) if printed.returncode == 0 else {}
     for name in (name for name in FEATURES if name in usual):
-        known = itertools.takewhile(lambda level, name=name: _is_level(cache, version, name, level), range(1, _OFTEN))
-        yield Feature(name=name, usual=usual[name], highest=max(known, default=0))
+        yield Feature(name=name, usual=usual[name], highest=_highest(cache, version, name))
+
+
+def _highest(cache: Path, version: str, feature: str) -> int:
+    levels = itertools.takewhile(lambda level: _is_level(cache, version, feature, level), range(1, _OFTEN))
+    return max(levels, default=0)
 
 
 def _is_level(cache: Path, version: str, feature: str, level: int) -> bool:
