@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import Field
 
 from experiments.ledger.record import Cell, Frozen, Role, Scalar
 from infra.cluster import DiskKind, NetworkKind
+
+Joined = Literal["&", ">>"]
 
 
 class ClusterNeed(Frozen):
@@ -37,10 +41,20 @@ class Workload(Frozen):
 
 
 class FaultRequest(Frozen):
-    """Which fault, and its parameters as `experiments.faults` names them."""
+    """Which fault, and its parameters as `experiments.faults` names them; or several faults, beside or after each other."""
 
     kind: str
+    """Of several: as `experiments.faults.notation` writes them."""
     parameters: dict[str, Scalar] = Field(default_factory=dict)
+    """Of one fault; several have them in their parts."""
+    joined: Joined | None = None
+    """How the parts stand to each other: `&` at the same time, `>>` each after the heal of the one before."""
+    parts: tuple[FaultRequest, ...] = ()
+    """Two or more, or none: then it is one fault."""
+
+    def leaves(self) -> tuple[FaultRequest, ...]:
+        """Return the single faults, in the order in which they are written."""
+        return tuple(leaf for part in self.parts for leaf in part.leaves()) if self.parts else (self,)
 
 
 class TrialSpec(Frozen):

@@ -5,14 +5,14 @@ from __future__ import annotations
 import secrets
 import shutil
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from experiments.bench import Bench, Measured, topic_of
 from experiments.errors import HealFailed, TrialFailed
-from experiments.faults import FAULTS, Scene
-from experiments.faults.observing import with_timeouts
+from experiments.faults import Scene
+from experiments.faults.striking import Struck, evidence_of, strike
 from experiments.faults.telling import course_of
 from experiments.journal import Journal
 from experiments.ledger.record import FaultEvidence, Lodging, Phases, ProducerSummary, Status, TrialRecord
@@ -63,7 +63,7 @@ def run_trial(sweep: SweepFolder, spec: TrialSpec, cluster: Cluster, home: Home,
 class _Course:
     """What came of the load and the fault."""
 
-    evidence: FaultEvidence
+    struck: tuple[Struck, ...]
     producers: tuple[ProducerSummary, ...]
     phases: Phases
 
@@ -91,10 +91,10 @@ class _Trial:
                 journal.note("reader", measured.reader.model_dump_json())
             with stages("hear", "reading what brokers and clients logged"):
                 journal.keep(*hearing.broker_events(), *bench.client_events())
-                evidence = self._evidence(course.evidence, bench, journal)
+                evidence = self._evidence(course, journal)
             with stages("write", "writing the ledger"):
                 tables = {**bench.tables(measured), "events": journal.table()}
-        record = self._record(bench, measured, replace(course, evidence=evidence), stages)
+        record = self._record(bench, measured, course, evidence, stages)
         seal(self.partial, self.sweep.trial(self.spec.trial_id), record, tables)
         return record
 
@@ -104,7 +104,7 @@ class _Trial:
             load_begin_ns = bench.begin()
             journal.note("load_begin", at_ns=load_begin_ns)
             bench.wait_until_flowing()
-            evidence = self._strike(bench, load_begin_ns, journal)
+            struck = self._strike(bench, load_begin_ns, journal)
             bench.wait_until_sent(load_begin_ns)
         with stages("settle", "waiting for the last acknowledgements"):
             producers = bench.wait_until_settled()
@@ -112,19 +112,16 @@ class _Trial:
         with stages("heal", "waiting for the full ISR"):
             self.cluster.wait_until_whole(WHOLE_TIMEOUT_S)
             whole = journal.note("whole")
-        return _Course(evidence, producers, self._phases(journal, load_begin_ns, settled.at_ns, whole.at_ns))
+        return _Course(struck, producers, self._phases(journal, load_begin_ns, settled.at_ns, whole.at_ns))
 
-    def _strike(self, bench: Bench, load_begin_ns: int, journal: Journal) -> FaultEvidence:
-        fault = FAULTS[self.spec.fault.kind]
+    def _strike(self, bench: Bench, load_begin_ns: int, journal: Journal) -> tuple[Struck, ...]:
         client_timeout_s = int(self.spec.producer["socket.timeout.ms"]) / 1000
-        scene = Scene(self.cluster, bench.topic, load_begin_ns, journal, client_timeout_s)
-        return fault.strike(scene, fault.parameters.model_validate(self.spec.fault.parameters))
+        return strike(self.spec.fault, Scene(self.cluster, bench.topic, load_begin_ns, journal, client_timeout_s))
 
-    def _evidence(self, struck: FaultEvidence, bench: Bench, journal: Journal) -> FaultEvidence:
+    def _evidence(self, course: _Course, journal: Journal) -> FaultEvidence:
         """Complete the fault's own evidence by what was asked for, and by what the clients and the brokers told of its course."""
-        judged = with_timeouts(struck, bench.timed_out_requests(), self.spec.producer["acks"])
-        told = (*judged.evidence, *course_of(journal.events()))
-        return judged.model_copy(update={"parameters": self.spec.fault.parameters, "evidence": told})
+        told = evidence_of(self.spec.fault, course.struck, journal.events(), self.spec.producer["acks"], course.phases.load_end_ns)
+        return told.model_copy(update={"evidence": (*told.evidence, *course_of(journal.events()))})
 
     def _phases(self, journal: Journal, load_begin_ns: int, settled_ns: int, whole_ns: int) -> Phases:
         begins, bites, ends = journal.events("fault_begin"), journal.events("fault_bit"), journal.events("fault_end")
@@ -138,9 +135,8 @@ class _Trial:
             whole_ns=whole_ns,
         )
 
-    def _record(self, bench: Bench, measured: Measured, course: _Course, stages: Stages) -> TrialRecord:
+    def _record(self, bench: Bench, measured: Measured, course: _Course, evidence: FaultEvidence, stages: Stages) -> TrialRecord:
         spec = self.spec
-        evidence = course.evidence
         return TrialRecord(
             sweep_id=spec.sweep_id,
             trial_id=spec.trial_id,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 from typing import TypeVar
@@ -35,7 +36,15 @@ def wait_until(probe: Callable[[], Seen | None], *, awaiting: str, timeout_s: fl
         time.sleep(every_s)
 
 
-def pause_until(monotonic_s: float) -> None:
-    """Return at a moment of the monotonic clock; at once when it has passed. For schedules, never for hoping."""
+def pause_until(monotonic_s: float, unless: threading.Event | None = None) -> bool:
+    """Return true at a moment of the monotonic clock; at once when it has passed. For schedules, never for hoping.
+
+    Args:
+        monotonic_s: the moment.
+        unless: where this is set, or becomes so, false is returned at once.
+    """
+    ended = unless or threading.Event()
     while (left := monotonic_s - time.monotonic()) > 0:
-        time.sleep(left)
+        if ended.wait(left):
+            return False
+    return not ended.is_set()

@@ -1,10 +1,9 @@
-"""Did it bite? Answers from what the watcher saw of the cluster since the fault began, and from what the clients logged."""
+"""Did it bite? Answers from what the watcher saw of the cluster since the fault began."""
 
 from __future__ import annotations
 
 from experiments.faults.base import OBSERVED_PARTITION, Scene
 from experiments.journal import Event
-from experiments.ledger.record import FaultEvidence
 from infra.cluster import ClusterState
 
 
@@ -28,23 +27,8 @@ def controller_moved(scene: Scene, before: ClusterState) -> str | None:
     return next((f"{text} {event.node} {_after_s(scene, event):.2f} s after the fault began" for event in others), None)
 
 
-def with_timeouts(evidence: FaultEvidence, timed_out_requests: int, acks: str) -> FaultEvidence:
-    """Add what the producers' own logs say to the evidence of a pause: with nobody kept waiting too long, it did not bite.
-
-    With acks=0 there is no answer to wait for, and nothing can time out.
-    """
-    if evidence.kind != "leader-pause":
-        return evidence
-    if acks == "0":
-        return evidence.model_copy(update={"evidence": (*evidence.evidence, "acks=0 waits for no answer, so no request can time out")})
-    if timed_out_requests == 0:
-        return evidence.model_copy(update={"bit": False, "evidence": (*evidence.evidence, "no request timed out at the client")})
-    return evidence
-
-
 def _seen(scene: Scene, kind: str, partition: int | None = OBSERVED_PARTITION) -> list[Event]:
-    began = scene.journal.events("fault_begin")[-1].at_ns
-    return [event for event in scene.journal.events(kind) if event.partition == partition and event.at_ns >= began]
+    return [event for event in scene.journal.events(kind) if event.partition == partition and event.at_ns >= scene.began_ns]
 
 
 def _led_by(event: Event) -> str:
@@ -52,4 +36,4 @@ def _led_by(event: Event) -> str:
 
 
 def _after_s(scene: Scene, event: Event) -> float:
-    return (event.at_ns - scene.journal.events("fault_begin")[-1].at_ns) / 1e9
+    return (event.at_ns - scene.began_ns) / 1e9

@@ -11,6 +11,7 @@ from typing import Final
 
 from pydantic import Field
 
+from experiments.faults.aftermath import with_timed_out_requests
 from experiments.faults.base import FaultKind, FaultParameters, Scene
 from experiments.faults.nature import Nature, Shape
 from experiments.faults.observing import controller_moved, isr_shrank, leader_left
@@ -200,6 +201,7 @@ KINDS: Final = (
         PauseParameters,
         pause_leader,
         _nature_of_pause,
+        confirmed=with_timed_out_requests,
     ),
     FaultKind("follower-crash", FAMILY, "a follower is killed (SIGKILL) and started again later", CrashParameters, crash_follower, _nature_of_follower_crash),
     FaultKind(

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from infra.broker_log import BrokerLine
-from infra.disk.disks import Disks
-from infra.protocol import Reply
 from infra.cluster import ClusterSpec, ClusterState, ControllerView, LeaderEpoch, NodeState, NodeStatus, PartitionState, Sighting
+from infra.disk.disks import Disks
 from infra.errors import SupervisorError
 from infra.impairment import Caught, Impairment
+from infra.protocol import Reply
 
 
 @dataclass

@@ -8,20 +8,29 @@ import pytest
 from standins.cluster import MemoryCluster
 
 from experiments.clock import now_ns
+from experiments.errors import HealFailed
 from experiments.faults import FAULTS, Scene
-from experiments.faults.observing import with_timeouts
-from experiments.journal import Journal
+from experiments.faults.aftermath import Aftermath, with_timed_out_requests
+from experiments.faults.striking import Struck
+from experiments.faults.striking import strike as strike_all
+from experiments.journal import Event, Journal
 from experiments.ledger.record import FaultEvidence
+from experiments.ledger.schema import Source
+from experiments.plan import FaultRequest
 from experiments.watching import Watch
 
 
 def strike(cluster: MemoryCluster, kind: str, **parameters: float) -> tuple[FaultEvidence, Journal]:
     """Let a fault strike a watched cluster, quickly."""
+    (struck,), journal = let(cluster, FaultRequest(kind=kind, parameters={"at_s": 0.02, **parameters}))
+    return struck.evidence, journal
+
+
+def let(cluster: MemoryCluster, request: FaultRequest) -> tuple[tuple[Struck, ...], Journal]:
+    """Let what was asked for strike a watched cluster."""
     journal = Journal()
-    fault = FAULTS[kind]
-    scene = Scene(cluster, cluster.topic, now_ns(), journal, client_timeout_s=0.05)
     with Watch(cluster, cluster.topic, journal, every_s=0.005):
-        return fault.strike(scene, fault.parameters.model_validate({"at_s": 0.02, **parameters})), journal
+        return strike_all(request, Scene(cluster, cluster.topic, now_ns(), journal, client_timeout_s=0.05)), journal
 
 
 def test_a_crashed_leader_is_killed_and_started_again() -> None:
@@ -84,16 +93,17 @@ def test_a_leader_stays_down_until_the_cluster_has_noticed() -> None:
     assert evidence.bit
 
 
-def test_a_pause_that_kept_no_request_waiting_did_not_bite() -> None:
-    """The node stood still, but the producers' own logs show no timed-out request."""
+def aftermath(acks: str, *timed_out_at_ns: int) -> Aftermath:
+    """Return what a producer's log tells of requests that timed out, two each time; the fault began at 100 ns."""
+    line = "producer 0: [thrd:x]: 127.0.0.1:1/1: Timed out 2 in-flight, 0 retry-queued, 0 out-queue, 0 partially-sent requests"
+    return Aftermath(tuple(Event(at_ns, "timed_out", Source.CLIENT, detail=line) for at_ns in timed_out_at_ns), acks, began_ns=100)
+
+
+@pytest.mark.parametrize(("acks", "timed_out_at_ns", "bites"), [("all", (), False), ("all", (50,), False), ("all", (50, 150), True), ("0", (), True)])
+def test_a_pause_bites_when_it_kept_a_request_waiting(acks: str, timed_out_at_ns: tuple[int, ...], bites: bool) -> None:
+    """The producers' own logs show requests that timed out since; with acks=0 there is no answer that could be waited for."""
     evidence = FaultEvidence(kind="leader-pause", targets=(2,), bit=True)
-    assert not with_timeouts(evidence, 0, acks="all").bit
-    assert with_timeouts(evidence, 3, acks="all").bit
-
-
-def test_acks_0_needs_no_timed_out_request() -> None:
-    """There is no answer that could be waited for."""
-    assert with_timeouts(FaultEvidence(kind="leader-pause", bit=True), 0, acks="0").bit
+    assert with_timed_out_requests(evidence, aftermath(acks, *timed_out_at_ns)).bit is bites
 
 
 def test_without_followers_there_is_no_follower_to_crash() -> None:
@@ -112,7 +122,7 @@ def test_a_crashed_controller_bites_when_another_takes_over() -> None:
 def test_what_was_stopped_goes_on_even_when_the_fault_fails_halfway() -> None:
     """A leader that cannot be started again does not leave its followers standing still."""
     cluster = MemoryCluster(refuses_start=True)
-    with pytest.raises(RuntimeError, match="does not start"):
+    with pytest.raises(HealFailed, match="node 2 does not start"):
         strike(cluster, "leader-crash-behind", behind_s=0.02, restart_after_s=0.05)
     assert "paused" not in cluster.states.values()
 
