@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from experiments.ledger.record import Status
+from experiments.ledger.record import Status, TrialRecord
 from experiments.report.charts import by_fault
 from experiments.report.evidence import Evidence
 from experiments.report.reasons import causes_of, reasons_of
@@ -74,7 +74,7 @@ def _trial(evidence: Evidence, trial_id: str, result: TrialResult | None) -> Tri
     drawn = timeline_chart(record, rows, evidence.leaders.get(trial_id, ()), f"t{trial_id}", caption) if record and rows else ""
     return Trial(
         trial_id=trial_id,
-        origin=f"repeat {spec.repeat + 1}, seed {spec.seed}",
+        origin=f"repeat {spec.repeat + 1}, seed {spec.seed}{_lodging(record)}",
         status=result.status.value if result else "not run",
         late=bool(result and result.generator_late),
         reason=" ".join((result.reason or "").split()) if result else "",
@@ -84,6 +84,14 @@ def _trial(evidence: Evidence, trial_id: str, result: TrialResult | None) -> Tri
         caption=caption,
         why=tuple(reasons_of(evidence.attribution.get(trial_id, ()))),
     )
+
+
+def _lodging(record: TrialRecord | None) -> str:
+    """Say which cluster it ran on, and how it came by that."""
+    if record is None or record.lodging is None:
+        return ""
+    lodging = record.lodging
+    return f"; cluster {lodging.cluster.rpartition('.')[2]}, {'made for it' if lodging.made else 'shared'}: {lodging.why}"
 
 
 def _caption(result: TrialResult | None) -> str:

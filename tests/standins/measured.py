@@ -11,7 +11,7 @@ from standins.records import a_record, a_spec
 
 from experiments.contract import Commitment, Promise
 from experiments.judging.verdicts import HarnessCheck, Judgement, NamedRecord, Verdict
-from experiments.ledger.record import Cell, FaultEvidence, Phases, Role, Status, TrialRecord
+from experiments.ledger.record import Cell, FaultEvidence, Lodging, Phases, Role, Status, TrialRecord
 from experiments.plan import FaultRequest, Plan, RefusedCell, TrialSpec, Workload
 from experiments.report.evidence import Evidence, LeaderChange
 from experiments.results.models import CellResult, Fates, FaultResult, Latencies, Quantiles, Spread, SweepResults, TrialResult
@@ -133,6 +133,7 @@ def _record(spec: TrialSpec, status: Status) -> TrialRecord:
         repeat=spec.repeat,
         order=spec.order,
         seed=spec.seed,
+        lodging=Lodging(cluster=f"{spec.sweep_id}.001", made=spec.order == 0, why="it is the first" if spec.order == 0 else "it was whole again"),
         status=status,
         producer_settings=spec.producer,
         topic_settings=spec.topic,

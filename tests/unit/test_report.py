@@ -144,6 +144,12 @@ def test_void_and_late_trials_are_shown_with_their_reasons(read: Reader) -> None
     assert "1 void" in read.said
 
 
+def test_each_trial_says_which_cluster_it_ran_on_and_why(evidence: Evidence, read: Reader) -> None:
+    """One was made for a trial, the others shared it."""
+    assert read.said.count("cluster 001, made for it: it is the first") == 1
+    assert read.said.count("cluster 001, shared: it was whole again") == len(evidence.plan.trials) - 1
+
+
 def test_lost_records_are_put_down_to_their_cause(read: Reader) -> None:
     """In sentences, in the trial that lost them."""
     assert "node 1 cut its log to offset 88,120" in read.said
