@@ -81,7 +81,8 @@ def decode_request(line: bytes) -> Request:
     """
     try:
         raw = json.loads(line)
-        return Request(**(raw | {"impairments": tuple(map(impairment_of, raw.get("impairments", ())))}))
+        impairments, node_ids = tuple(map(impairment_of, raw.get("impairments", ()))), tuple(raw.get("node_ids", ()))
+        return Request(**(raw | {"impairments": impairments, "node_ids": node_ids}))
     except (ValueError, TypeError, KeyError) as error:
         raise SupervisorError(f"not a request: {error}") from error
 
