@@ -7,8 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from infra.disk.image import IMAGE
+from infra.disk.mounts import release_below
 from infra.errors import SupervisorError
 from infra.handle import Handle, read_handle
+from infra.kraft import DATA
 from infra.process import ProcessIdentity, kill_and_wait
 
 
@@ -47,11 +50,13 @@ def remove_processes(folder: Path) -> Sequence[ProcessIdentity]:
 
     Raises:
         WaitTimeout: a process did not end.
+        HarnessError: a loop device is still in use; names by whom.
     """
     handle = _handle(folder)
     killed = [process for process in handle.processes() if kill_and_wait(process)] if handle else []
-    for data in folder.glob("nodes/*/data"):
-        shutil.rmtree(data)
+    release_below(folder)
+    for left in (*folder.glob(f"nodes/*/{DATA}"), *folder.glob(f"nodes/*/{IMAGE}")):
+        shutil.rmtree(left) if left.is_dir() else left.unlink()
     return killed
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import os
 import re
 import shutil
 import subprocess
@@ -63,6 +64,8 @@ def copy_formatted(formatted: Path, data: Path, node_id: int, cluster_id: str) -
     shutil.copyfile(formatted / _BOOTSTRAP, data / _BOOTSTRAP)
     text = (formatted / _META).read_text()
     (data / _META).write_text(with_ids(text, {"cluster.id": cluster_id, "node.id": str(node_id), "directory.id": new_uuid()}))
+    for path in (data / _BOOTSTRAP, data / _META, data):
+        _sync(path)  # a node that loses power in its first seconds knows who it is
 
 
 def with_ids(meta: str, ids: dict[str, str]) -> str:
@@ -76,6 +79,14 @@ def with_ids(meta: str, ids: dict[str, str]) -> str:
         if found != 1:
             raise HarnessError(f"{_META} has {found} lines for {key}, one was expected: this Kafka version formats in another way")
     return meta
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _format(target: Path, storage_tool: Sequence[str]) -> None:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from infra.cluster import ClusterSpec
 from infra.disk.base import Disk
 from infra.disk.folder import FolderDisk
+from infra.disk.image import ImageDisk
+from infra.errors import MachineError
+from infra.means import Means, lack_of
 
 __all__ = ["Disk", "disk_for"]
 
@@ -15,5 +18,9 @@ def disk_for(spec: ClusterSpec) -> Disk:
     Raises:
         MachineError: this machine cannot have it.
     """
-    del spec
-    return FolderDisk()
+    if spec.disk == "folder":
+        return FolderDisk()
+    lack = lack_of(Means.DISK_IMAGES)
+    if lack:
+        raise MachineError(f"there are no {Means.DISK_IMAGES} here: {lack.reason}; {lack.then}")
+    return ImageDisk()

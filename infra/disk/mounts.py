@@ -1,0 +1,159 @@
+"""Mounts and loop devices below a folder: found in the kernel's own tables, undone in whatever state they are left.
+
+Nothing is remembered, so what a killed process made is found as well: proc_pid_mountinfo(5), and `loop/backing_file` in sysfs.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import subprocess
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from infra.disk.limits import lift
+from infra.errors import HarnessError, WaitTimeout
+from infra.waiting import wait_until
+
+_MOUNTS: Final = Path("/proc/self/mountinfo")
+_BLOCK_DEVICES: Final = Path("/sys/block")
+_BUSY_TIMEOUT_S: Final = 5.0
+"""A killed process closes its files within this, or somebody else has them open."""
+_GONE_TIMEOUT_S: Final = 10.0
+_EXT4_IOC_SHUTDOWN: Final = 0x8004587D
+"""`_IOR('X', 125, __u32)`: fs/ext4/ext4.h of Linux."""
+_NO_LOG_FLUSH: Final = b"\x02\x00\x00\x00"
+"""`EXT4_GOING_FLAGS_NOLOGFLUSH`: neither data nor the journal's open transaction is written."""
+
+
+def run(*command: str) -> None:
+    """Run a program of the system's.
+
+    Raises:
+        HarnessError: it failed; the text has what it said.
+    """
+    path = os.environ.get("PATH", "") + os.pathsep + "/usr/sbin:/sbin"
+    ran = subprocess.run(command, env={**os.environ, "PATH": path, "LC_ALL": "C"}, capture_output=True, text=True, check=False)
+    if ran.returncode != 0:
+        raise HarnessError(f"{command[0]} failed: {(ran.stderr or ran.stdout).strip()}")
+
+
+def take_away(mount: Path) -> None:
+    """End an ext4 where it is mounted, as a power cut does: what was not synced never reaches its device, and nothing can be read or written.
+
+    Raises:
+        OSError: it is no ext4, or not ours to end.
+    """
+    descriptor = os.open(mount, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.ioctl(descriptor, _EXT4_IOC_SHUTDOWN, _NO_LOG_FLUSH)
+    finally:
+        os.close(descriptor)
+
+
+def unmount(mount: Path) -> None:
+    """Unmount; a process that is about to end is waited for.
+
+    Raises:
+        WaitTimeout: it is still in use.
+    """
+    said = ""
+
+    def unmounted() -> bool:
+        nonlocal said
+        try:
+            run("umount", str(mount))
+        except HarnessError as error:
+            said = str(error)
+            return False
+        return True
+
+    wait_until(unmounted, awaiting=f"{mount} to be free to unmount", timeout_s=_BUSY_TIMEOUT_S, seen=lambda: said)
+
+
+def release_below(folder: Path) -> tuple[str, ...]:
+    """Unmount everything below a folder and let go of the loop devices behind it; return what was found. Nothing of it is kept.
+
+    What somebody still uses is taken away from them: the file system ends, is unmounted from the tree, and its device goes once they close it.
+
+    Raises:
+        HarnessError: a loop device is still there; names who holds it.
+    """
+    mounts, loops = tuple(mounts_below(folder)), tuple(loops_below(folder))
+    for loop in loops:
+        lift(loop)  # or the last writes would take their time
+    for mount in reversed(mounts):
+        _release_mount(mount)
+    for loop in loops:
+        _release_loop(loop, folder)
+    return (*map(str, mounts), *loops)
+
+
+def mounts_below(folder: Path) -> Iterator[Path]:
+    """Give what is mounted below a folder, the outer before the inner."""
+    root = folder.resolve()
+    for line in os.fsdecode(_MOUNTS.read_bytes()).splitlines():
+        mount = Path(re.sub(r"\\(\d{3})", lambda code: chr(int(code[1], 8)), line.split()[4]))
+        if mount.is_relative_to(root):
+            yield mount
+
+
+def loops_below(folder: Path) -> Iterator[str]:
+    """Give the loop devices (`loop0`) whose image lies below a folder, or lay there."""
+    root = folder.resolve()
+    for device in sorted(_BLOCK_DEVICES.glob("loop*")):
+        image = image_of(device.name)
+        if image is not None and image.is_relative_to(root):
+            yield device.name
+
+
+def image_of(loop: str) -> Path | None:
+    """Return the image behind a loop device; `None` where there is none."""
+    try:
+        return Path(os.fsdecode((_BLOCK_DEVICES / loop / "loop" / "backing_file").read_bytes()).rstrip("\n").removesuffix(" (deleted)"))
+    except OSError:
+        return None
+
+
+def _release_mount(mount: Path) -> None:
+    """The data goes with the file system, so none of it is written back; lazily only where it stays in use."""
+    with suppress(OSError):  # no ext4, or ended before: then nothing is left to be written
+        take_away(mount)
+    try:
+        unmount(mount)
+    except WaitTimeout:
+        run("umount", "--lazy", str(mount))
+
+
+def _release_loop(loop: str, folder: Path) -> None:
+    """A device that was mounted goes by itself (autoclear); one that never was, or whose mounting failed, has to be told."""
+
+    def gone() -> bool:
+        image = image_of(loop)
+        return image is None or not image.is_relative_to(folder.resolve())
+
+    if not gone():
+        with suppress(HarnessError):  # it may go in this moment; whether it went is asked below
+            run("losetup", "--detach", f"/dev/{loop}")
+    try:
+        wait_until(gone, awaiting=f"loop device {loop} to go", timeout_s=_GONE_TIMEOUT_S)
+    except WaitTimeout as error:
+        users = ", ".join(map(str, _users_of(loop))) or "nobody that can be seen"
+        raise HarnessError(f"loop device {loop} of {folder} is still in use, by {users}; it goes when they end") from error
+
+
+def _users_of(loop: str) -> Iterator[int]:
+    """Give the processes that have files of the device open, or work in it, mounted or not."""
+    major, minor = (_BLOCK_DEVICES / loop / "dev").read_text().strip().split(":")
+    device = os.makedev(int(major), int(minor))
+    return (int(process.name) for process in Path("/proc").glob("[0-9]*") if _uses(process, device))
+
+
+def _uses(process: Path, device: int) -> bool:
+    try:
+        return any(path.stat().st_dev == device for path in (*(process / "fd").iterdir(), process / "cwd"))
+    except OSError:
+        return False
