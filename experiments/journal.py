@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import threading
-from dataclasses import astuple, dataclass
+from dataclasses import asdict, astuple, dataclass
+from pathlib import Path
 
 import pyarrow as pa
 
@@ -28,16 +30,24 @@ class Event:
 
 
 class Journal:
-    """Events in the order they were noted; safe to write to from any thread."""
+    """Events in the order they were noted; safe to write to from any thread.
 
-    def __init__(self) -> None:
+    Args:
+        diary: a file that gets each of the trial's own events at once, a JSON line each: what a trial was about when it was killed or failed.
+    """
+
+    def __init__(self, diary: Path | None = None) -> None:
         self._events: list[Event] = []
         self._lock = threading.Lock()
+        self._diary = diary
 
     def note(self, kind: str, detail: str = "", *, node: int | None = None, partition: int | None = None, at_ns: int | None = None) -> Event:
         """Write an event down, now unless a time is given."""
         event = Event(now_ns() if at_ns is None else at_ns, kind, node=node, partition=partition, detail=detail)
         self.keep(event)
+        if self._diary is not None:
+            with self._lock, self._diary.open("a", encoding="utf-8") as diary:
+                diary.write(json.dumps(asdict(event)) + "\n")
         return event
 
     def keep(self, *events: Event) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from experiments.bench import Bench, Measured, topic_of
+from experiments.clients.under_test import Clients, clients_of
 from experiments.errors import HealFailed, TrialFailed
 from experiments.faults import Scene
 from experiments.faults.striking import Struck, evidence_of, strike
@@ -26,6 +27,8 @@ from infra.cluster import Cluster
 from infra.home import Home
 
 WHOLE_TIMEOUT_S: Final = 60.0
+DIARY: Final = "diary.jsonl"
+"""In the folder of a trial that is under way, or that the harness failed: what it was about."""
 
 
 def run_trial(sweep: SweepFolder, spec: TrialSpec, cluster: Cluster, home: Home, lodging: Lodging | None = None) -> TrialRecord:
@@ -78,12 +81,12 @@ class _Trial:
     lodging: Lodging | None
 
     def run(self) -> TrialRecord:
-        stages, journal = Stages(self.sweep, self.spec.trial_id), Journal()
+        stages, journal = Stages(self.sweep, self.spec.trial_id), Journal(self.partial / DIARY)
         with ExitStack() as clients:
             with stages("prepare", "making the topic, starting the clients"):
                 self.cluster.wait_until_whole(WHOLE_TIMEOUT_S)
                 hearing = Hearing.begin(self.cluster, topic_of(self.spec))
-                bench = clients.enter_context(Bench.prepared(self.spec, self.cluster, self.partial, secrets.randbits(63)))
+                bench = clients.enter_context(Bench.prepared(self.spec, self.cluster, self._clients(), self.partial, secrets.randbits(63)))
             with Watch(self.cluster, bench.topic, journal):
                 course = self._course(bench, journal, stages)
             with stages("read", "reading the log"):
@@ -94,9 +97,13 @@ class _Trial:
                 evidence = self._evidence(course, journal)
             with stages("write", "writing the ledger"):
                 tables = {**bench.tables(measured), "events": journal.table()}
+                (self.partial / DIARY).unlink()  # all of it stands in the table
         record = self._record(bench, measured, course, evidence, stages)
         seal(self.partial, self.sweep.trial(self.spec.trial_id), record, tables)
         return record
+
+    def _clients(self) -> Clients:
+        return clients_of(self.spec.client, self.spec.cluster.kafka_version, self.home.cache)
 
     def _course(self, bench: Bench, journal: Journal, stages: Stages) -> _Course:
         """Steps 3 to 6: load, fault, settle, heal; all of it under watch."""
@@ -154,8 +161,8 @@ class _Trial:
             lodging=self.lodging,
             kafka_version=spec.cluster.kafka_version,
             client=measured.producers[0].version,
-            producer_settings=spec.producer,
-            consumer_settings=spec.consumer,
+            producer_settings=measured.producer_settings,
+            consumer_settings=measured.consumer_settings,
             topic_settings=spec.topic,
             broker_settings=dict(self.cluster.broker_settings),
             replication_factor=spec.replication_factor,

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import psutil
+from standins.machine_state import processes_of
 
+from experiments.trial import DIARY
 from infra.home import Home
 
 COMMAND = Path(sys.executable).with_name("ackbench")
@@ -45,10 +46,9 @@ class Bench:
 
     def processes(self) -> list[str]:
         """Return the commands of every living process that was started for this home."""
-        return [" ".join(process.cmdline())[:200] for process in psutil.process_iter() if process.pid != os.getpid() and self._is_ours(process)]
+        return sorted(processes_of(self.home.root))
 
-    def _is_ours(self, process: psutil.Process) -> bool:
-        try:
-            return process.status() != psutil.STATUS_ZOMBIE and process.environ().get("ACKBENCH_HOME") == str(self.home.root)
-        except psutil.Error:
-            return False
+    def diary(self) -> list[str]:
+        """Return the kinds of events that the trial under way has noted."""
+        lines = [line for path in self.home.sweeps.glob(f"*/trials/*.partial/{DIARY}") for line in path.read_text().splitlines()]
+        return [json.loads(line)["kind"] for line in lines]
