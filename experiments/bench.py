@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,10 +11,10 @@ from typing import Final
 import pyarrow as pa
 
 from experiments.clients import admin
-from experiments.clients.client_log import read_client_log, timed_out_requests
-from experiments.clients.producer import ProducerJob, ProducerProcess, attempts_table
-from experiments.clients.reader import Ending, ReaderJob, ReaderProcess, read_log, reads_table
+from experiments.clients.producer import ProducerJob
+from experiments.clients.reader import Ending, ReaderJob, read_log
 from experiments.clients.settings import delivery_timeout_ms
+from experiments.clients.under_test import Clients, ProducerUnderTest, ReaderUnderTest
 from experiments.clock import monotonic_s, now_ns
 from experiments.journal import Event
 from experiments.ledger.record import ProducerSummary
@@ -43,6 +43,9 @@ class Measured:
     """Each replica's leader-epoch checkpoint, when the log had been read."""
     reader: Ending
     """How far the reader along came: that it did not come to the end is a finding."""
+    producer_settings: dict[str, str]
+    """Effective: what the clients were given, and of their own defaults what they tell."""
+    consumer_settings: dict[str, str]
 
 
 @dataclass(frozen=True)
@@ -53,13 +56,20 @@ class Bench:
     cluster: Cluster
     topic: str
     token: int
-    producers: tuple[ProducerProcess, ...]
-    reader: ReaderProcess
+    producers: tuple[ProducerUnderTest, ...]
+    reader: ReaderUnderTest
 
     @classmethod
     @contextmanager
-    def prepared(cls, spec: TrialSpec, cluster: Cluster, folder: Path, token: int) -> Iterator[Bench]:
+    def prepared(cls, spec: TrialSpec, cluster: Cluster, clients: Clients, folder: Path, token: int) -> Iterator[Bench]:
         """Make the topic, start the clients, and return once all are warm; end every client on the way out.
+
+        Args:
+            spec: the trial.
+            cluster: whole.
+            clients: which clients are under test.
+            folder: the trial's, where the clients write.
+            token: whose records are ours.
 
         Raises:
             HarnessError: the topic or a client could not be made ready.
@@ -70,9 +80,9 @@ class Bench:
         servers = cluster.bootstrap_servers
         admin.ensure_topic(cluster.admin_servers, WARM_UP_TOPIC, partitions=2 * len(cluster.node_ids()), replication_factor=1)
         admin.create_topic(cluster.admin_servers, topic, partitions=spec.partitions, replication_factor=spec.replication_factor, config=spec.topic)
-        with ExitStack() as clients:
-            producers = tuple(clients.enter_context(ProducerProcess(job)) for job in _producer_jobs(spec, servers, topic, token, folder))
-            reader = clients.enter_context(ReaderProcess(_reader_job(spec, servers, topic, token, folder)))
+        with ExitStack() as running:
+            producers = tuple(running.enter_context(clients.producer(job)) for job in _producer_jobs(spec, servers, topic, token, folder))
+            reader = running.enter_context(clients.reader(_reader_job(spec, servers, topic, token, folder)))
             reader.wait_ready()
             for producer in producers:
                 producer.wait_ready()
@@ -84,7 +94,7 @@ class Bench:
         begin_ns = now_ns() + LEAD_NS
         for number, producer in enumerate(self.producers):
             producer.begin(begin_ns + round(number * 1e9 / self.spec.workload.rate_records_per_s))
-        return begin_ns
+        return min(producer.began_ns() for producer in self.producers)
 
     def wait_until_flowing(self) -> None:
         """Return when every producer has had a record acknowledged.
@@ -93,10 +103,10 @@ class Bench:
             WaitTimeout: nothing flows.
         """
         wait_until(
-            lambda: all(producer.progress().acked for producer in self.producers),
+            lambda: all(producer.acked_records() for producer in self.producers),
             awaiting="the first acknowledgement of each producer",
             timeout_s=FLOW_TIMEOUT_S,
-            seen=lambda: [producer.progress() for producer in self.producers],
+            seen=lambda: f"{[producer.acked_records() for producer in self.producers]} records acknowledged",
         )
 
     def wait_until_sent(self, load_begin_ns: int) -> None:
@@ -112,18 +122,13 @@ class Bench:
         patience_s = delivery_timeout_ms(self.spec.producer) / 1000 + SETTLE_MARGIN_S
         return tuple(producer.wait_done(patience_s) for producer in self.producers)
 
-    def timed_out_requests(self) -> int:
-        """Count the requests that the producers' librdkafka gave up waiting for, by its own log."""
-        return sum(map(timed_out_requests, self._told(self.producers, "producer")))
-
     def client_events(self) -> Iterator[Event]:
-        """Give what the clients' own logs tell so far; see `client_log`."""
-        yield from self._told(self.producers, "producer")
-        yield from self._told((self.reader,), "reader")
+        """Give what the clients' own logs tell so far."""
+        for client in self._clients():
+            yield from client.events()
 
-    def _told(self, clients: Iterable[ProducerProcess | ReaderProcess], role: str) -> Iterator[Event]:
-        for number, client in enumerate(clients):
-            yield from read_client_log(client.job.log.read_text(errors="replace"), f"{role} {number}", self.topic)
+    def _clients(self) -> tuple[ProducerUnderTest | ReaderUnderTest, ...]:
+        return (*self.producers, self.reader)
 
     def read_to_the_end(self, producers: tuple[ProducerSummary, ...]) -> Measured:
         """Fix the end offsets, let the reader along get there, and read the whole log.
@@ -133,7 +138,9 @@ class Bench:
         """
         ends = self._wait_until_all_is_readable()
         log = read_log(self.cluster.bootstrap_servers, self.topic, ends, self.token, self.spec.consumer, READ_TIMEOUT_S)
-        return Measured(producers, ends, log, self._epochs(), self.reader.finish(ends, READ_TIMEOUT_S))
+        told = tuple(producer.completed(summary, log) for producer, summary in zip(self.producers, producers, strict=True))
+        reader = self.reader.finish(ends, READ_TIMEOUT_S)
+        return Measured(told, ends, log, self._epochs(), reader, self.producers[0].effective_settings(), self.reader.effective_settings())
 
     def _epochs(self) -> pa.Table:
         told = self.cluster.leader_epochs(self.topic)
@@ -161,11 +168,11 @@ class Bench:
 
     def tables(self, measured: Measured) -> dict[str, pa.Table]:
         """Return the ledger's tables, the events apart."""
-        attempts = pa.concat_tables([attempts_table(producer.job) for producer in self.producers])
-        tables = {"attempts": attempts, "log": measured.log, "reads": reads_table(self.reader.job), "epochs": measured.epochs}
+        attempts = pa.concat_tables([producer.attempts(measured.log) for producer in self.producers])
+        tables = {"attempts": attempts, "log": measured.log, "reads": self.reader.reads(attempts), "epochs": measured.epochs}
         tables["transactions"] = TRANSACTIONS.empty_table()
-        for mapping in (*(producer.job.ledger for producer in self.producers), self.reader.job.reads):
-            mapping.unlink()  # the tables hold all of it, in a tenth of the room
+        for client in self._clients():
+            client.forget()  # the tables hold all of it, in a tenth of the room
         return tables
 
 

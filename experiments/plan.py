@@ -10,6 +10,7 @@ from experiments.ledger.record import Cell, Frozen, Role, Scalar
 from infra.cluster import DiskKind, NetworkKind
 
 Joined = Literal["&", ">>"]
+ClientKind = Literal["librdkafka", "java"]
 
 
 class ClusterNeed(Frozen):
@@ -57,6 +58,13 @@ class FaultRequest(Frozen):
         return tuple(leaf for part in self.parts for leaf in part.leaves()) if self.parts else (self,)
 
 
+class Passed(Frozen):
+    """What clients are given that keep their own defaults; the addresses come on top."""
+
+    producer: dict[str, str]
+    consumer: dict[str, str]
+
+
 class TrialSpec(Frozen):
     """All that one trial needs to know, resolved: nothing is looked up later."""
 
@@ -79,9 +87,13 @@ class TrialSpec(Frozen):
     """What its fault does can outlive it: it gets a cluster of its own, and nobody gets that after it."""
     replication_factor: int
     partitions: int
+    client: ClientKind = "librdkafka"
+    """Whose producer and consumer are under test."""
     producer: dict[str, str]
-    """librdkafka's properties, explicit, `acks` and `enable.idempotence` among them."""
+    """The client's properties that bear on correctness, `acks` and `enable.idempotence` among them: what holds, passed or its own default."""
     consumer: dict[str, str]
+    passed: Passed | None = None
+    """With `client.defaults`: what the clients are given of it. `None`: all of it."""
     topic: dict[str, str]
     """Topic properties; `min.insync.replicas` is a number by now."""
     workload: Workload

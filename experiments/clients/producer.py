@@ -5,6 +5,7 @@ The process itself is `producer_main`.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Self
@@ -14,11 +15,15 @@ from pydantic import Field, model_validator
 
 from experiments.clients.attempts import AttemptsFile
 from experiments.clients.child import BEGIN, DONE, Child
+from experiments.clients.client_log import read_client_log
 from experiments.clients.nursery import Birth
 from experiments.clients.settings import delivery_timeout_ms
+from experiments.clients.transactions_file import attach_transactions, create_transactions, transaction_of, transactions_table
 from experiments.clients.value import HEADER_BYTES, MAX_PRODUCER
 from experiments.clock import anchor_ns
+from experiments.journal import Event
 from experiments.ledger.record import Frozen, ProducerSummary
+from experiments.ledger.schema import TRANSACTIONS
 
 
 class ProducerJob(Frozen):
@@ -37,6 +42,10 @@ class ProducerJob(Frozen):
     record_size_bytes: Annotated[int, Field(ge=HEADER_BYTES)]
     keys: Annotated[int, Field(ge=0)]
     """Distinct keys, drawn in turn: the key of a record is seq % keys, as 8 bytes; 0: no key."""
+    transaction_records: Annotated[int, Field(ge=0)] = 0
+    """So many records a transaction; 0: none. With them the settings have a `transactional.id`."""
+    abort_every: Annotated[int, Field(ge=0)] = 0
+    """Each so-many-th transaction is aborted on purpose; 0: none."""
     token: Annotated[int, Field(ge=0, lt=2**63)]
     folder: Path
     """Where its ledger, log and errors are written."""
@@ -54,6 +63,11 @@ class ProducerJob(Frozen):
     def ledger(self) -> Path:
         """The mapping; see `attempts`."""
         return self.folder / f"producer-{self.producer}.attempts"
+
+    @property
+    def transactions(self) -> Path:
+        """The mapping of its transactions, where it has any; see `transactions_file`."""
+        return self.folder / f"producer-{self.producer}.transactions"
 
     @property
     def log(self) -> Path:
@@ -79,8 +93,10 @@ class ProducerProcess(Child):
     """A producer in a process of its own: it warms up by itself; wait until ready, begin, wait until done."""
 
     def __init__(self, job: ProducerJob) -> None:
-        self.job = job
+        self.job, self._began_ns = job, 0
         self._ledger = AttemptsFile.create(job.ledger, job.records)
+        if job.transaction_records:
+            create_transactions(job.transactions, job.records, job.transaction_records)
         path = job.folder / f"producer-{job.producer}.json"
         path.write_text(job.model_dump_json())
         super().__init__(f"producer {job.producer}", Birth(role="producer", job=path), job.folder / f"producer-{job.producer}.errors")
@@ -91,7 +107,16 @@ class ProducerProcess(Child):
         Raises:
             HarnessError: it has ended.
         """
+        self._began_ns = start_ns
         self.tell(f"{BEGIN} {start_ns}")
+
+    def began_ns(self) -> int:
+        """Return when its first record was due: as it was told."""
+        return self._began_ns
+
+    def acked_records(self) -> int:
+        """How many records it has seen acknowledged, alive or dead."""
+        return self.progress().acked
 
     def progress(self) -> ProducerProgress:
         """Return how far it is, alive or dead."""
@@ -109,6 +134,29 @@ class ProducerProcess(Child):
         self.wait(timeout_s)
         return summary
 
+    @staticmethod
+    def completed(summary: ProducerSummary, log: pa.Table) -> ProducerSummary:
+        """Return its summary: it told all of it itself."""
+        del log
+        return summary
+
+    def events(self) -> Iterator[Event]:
+        """Give what librdkafka's log tells so far; see `client_log`."""
+        return read_client_log(self.job.log.read_text(errors="replace"), self.name, self.job.topic)
+
+    def effective_settings(self) -> dict[str, str]:
+        """Return the settings it was given."""
+        return self.job.settings
+
+    def attempts(self, log: pa.Table) -> pa.Table:
+        """Return what it attempted; see `attempts_table`. The log is not needed."""
+        del log
+        return attempts_table(self.job)
+
+    def forget(self) -> None:
+        """Remove the mapping."""
+        self.job.ledger.unlink()
+
 
 def attempts_table(job: ProducerJob) -> pa.Table:
     """Return what the producer attempted, whether it ended by itself or was killed; schema `ATTEMPTS`.
@@ -119,4 +167,23 @@ def attempts_table(job: ProducerJob) -> pa.Table:
     from experiments.clients.attempts_table import table_of
 
     ledger = AttemptsFile.open(job.ledger)
-    return table_of(ledger.rows, ledger.latency_us, job.producer, job.keys)
+    table = table_of(ledger.rows, ledger.latency_us, job.producer, job.keys)
+    if not job.transaction_records:
+        return table
+    of = transaction_of(table["seq"].to_numpy(), attach_transactions(job.transactions), job.transaction_records)
+    return table.set_column(table.schema.names.index("transaction"), table.schema.field("transaction"), of)
+
+
+def ended_transactions(job: ProducerJob, attempts: pa.Table) -> pa.Table:
+    """Return how the producer's transactions ended; schema `TRANSACTIONS`.
+
+    Args:
+        job: the producer's.
+        attempts: of `attempts_table`.
+
+    Raises:
+        HarnessError: it left no ledger.
+    """
+    if not job.transaction_records:
+        return TRANSACTIONS.empty_table()
+    return transactions_table(attach_transactions(job.transactions), job.producer, attempts.num_rows, job.transaction_records)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -10,9 +10,11 @@ import pyarrow as pa
 from pydantic import Field
 
 from experiments.clients.child import DONE, FINISH, Child
+from experiments.clients.client_log import read_client_log
 from experiments.clients.final_read import read_log
 from experiments.clients.nursery import Birth
 from experiments.clock import anchor_ns
+from experiments.journal import Event
 from experiments.ledger.record import Frozen
 
 __all__ = ["Ending", "ReadTo", "ReaderJob", "ReaderProcess", "read_log", "reads_table"]
@@ -86,6 +88,23 @@ class ReaderProcess(Child):
         ending = Ending.model_validate_json(self.hear(DONE, timeout_s + _MARGIN_S))
         self.wait(_MARGIN_S)
         return ending
+
+    def events(self) -> Iterator[Event]:
+        """Give what librdkafka's log tells so far; see `client_log`."""
+        return read_client_log(self.job.log.read_text(errors="replace"), self.name, self.job.topic)
+
+    def effective_settings(self) -> dict[str, str]:
+        """Return the settings it was given."""
+        return self.job.settings
+
+    def reads(self, attempts: pa.Table) -> pa.Table:
+        """Return what it read; see `reads_table`. Its records say themselves when they were meant to be sent."""
+        del attempts
+        return reads_table(self.job)
+
+    def forget(self) -> None:
+        """Remove the mapping."""
+        self.job.reads.unlink()
 
 
 def reads_table(job: ReaderJob) -> pa.Table:

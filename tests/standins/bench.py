@@ -59,14 +59,10 @@ class MemoryBench:
         """What the test says that the clients logged."""
         return self.events
 
-    def timed_out_requests(self) -> int:
-        """None timed out."""
-        return 0
-
     def read_to_the_end(self, producers: tuple[ProducerSummary, ...]) -> Measured:
         """Read nothing."""
         self._tell("read")
-        return Measured(producers, {0: 0}, no_rows()["log"], no_rows()["epochs"], Ending(records=0, at_end=True, where=""))
+        return Measured(producers, {0: 0}, no_rows()["log"], no_rows()["epochs"], Ending(records=0, at_end=True, where=""), {}, {})
 
     def tables(self, measured: Measured) -> dict[str, pa.Table]:
         """Return empty tables."""

@@ -1,0 +1,127 @@
+"""What a trial asks of its clients, whichever they are: librdkafka's in compiled loops, or Kafka's own Java programs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Protocol
+
+import pyarrow as pa
+
+from experiments.clients.producer import ProducerJob
+from experiments.clients.reader import Ending, ReaderJob
+from experiments.journal import Event
+from experiments.ledger.record import ProducerSummary
+
+
+class ProducerUnderTest(Protocol):
+    """A producer in a process of its own; its context ends it for certain."""
+
+    def wait_ready(self) -> None:
+        """Return when it only waits to be told to begin.
+
+        Raises:
+            HarnessError: it could not start; the text says why.
+        """
+
+    def begin(self, start_ns: int) -> None:
+        """Tell it when its first record is due, nanoseconds since the epoch by `experiments.clock`.
+
+        Raises:
+            HarnessError: it has ended.
+        """
+
+    def began_ns(self) -> int:
+        """Return when its first record was due by its own account; waits until it is known.
+
+        Raises:
+            HarnessError: it ended before.
+        """
+
+    def acked_records(self) -> int:
+        """How many records it has seen acknowledged, alive or dead."""
+
+    def wait_done(self, timeout_s: float) -> ProducerSummary:
+        """Return when every record is settled, or its delivery timeout has passed.
+
+        Raises:
+            HarnessError: it ended on the way, or was not done in time.
+        """
+
+    def events(self) -> Iterator[Event]:
+        """Give what its own log tells so far: `learned`, `timed_out`, `disconnected`."""
+
+    def effective_settings(self) -> dict[str, str]:
+        """Return the settings it ran with, those that were passed at least."""
+
+    def attempts(self, log: pa.Table) -> pa.Table:
+        """Return what it attempted, alive or dead; schema `ATTEMPTS`.
+
+        Args:
+            log: the final read, for what only the records themselves tell.
+        """
+
+    def completed(self, summary: ProducerSummary, log: pa.Table) -> ProducerSummary:
+        """Return its summary, with what only the final read could tell."""
+
+    def forget(self) -> None:
+        """Remove the files that the tables now hold."""
+
+
+class ReaderUnderTest(Protocol):
+    """A consumer that reads along, in a process of its own; its context ends it for certain."""
+
+    def wait_ready(self) -> None:
+        """Return when it fetches every partition.
+
+        Raises:
+            HarnessError: it could not start; the text says why.
+        """
+
+    def finish(self, end_offsets: Mapping[int, int], timeout_s: float) -> Ending:
+        """Let it read on to these offsets, exclusive, for so long at most; return when it has ended.
+
+        Raises:
+            HarnessError: it ended on the way.
+        """
+
+    def events(self) -> Iterator[Event]:
+        """Give what its own log tells so far."""
+
+    def effective_settings(self) -> dict[str, str]:
+        """Return the settings it ran with, those that were passed at least."""
+
+    def reads(self, attempts: pa.Table) -> pa.Table:
+        """Return what it read; schema `READS`.
+
+        Args:
+            attempts: of all producers, for what a record does not carry itself.
+        """
+
+    def forget(self) -> None:
+        """Remove the files that the tables now hold."""
+
+
+class Clients(Protocol):
+    """One kind of client."""
+
+    def producer(self, job: ProducerJob) -> AbstractContextManager[ProducerUnderTest]:
+        """Start a producer."""
+
+    def reader(self, job: ReaderJob) -> AbstractContextManager[ReaderUnderTest]:
+        """Start a consumer that reads along."""
+
+
+def clients_of(kind: str, version: str, cache: Path) -> Clients:
+    """Return the clients of a kind.
+
+    Args:
+        kind: `librdkafka` or `java`.
+        version: of the Kafka whose jars hold the Java programs.
+        cache: the home's cache folder, where those jars lie.
+    """
+    del kind, version, cache
+    from experiments.clients.librdkafka_clients import LibrdkafkaClients
+
+    return LibrdkafkaClients()
