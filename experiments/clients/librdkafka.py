@@ -73,6 +73,16 @@ _SIGNATURES: Final[dict[str, tuple[Any, tuple[Any, ...]]]] = {
     "rd_kafka_queue_get_consumer": (c_void_p, (c_void_p,)),
     "rd_kafka_queue_destroy": (None, (c_void_p,)),
     "rd_kafka_consumer_close": (c_int, (c_void_p,)),
+    "rd_kafka_init_transactions": (c_void_p, (c_void_p, c_int)),
+    "rd_kafka_begin_transaction": (c_void_p, (c_void_p,)),
+    "rd_kafka_commit_transaction": (c_void_p, (c_void_p, c_int)),
+    "rd_kafka_abort_transaction": (c_void_p, (c_void_p, c_int)),
+    "rd_kafka_error_code": (c_int, (c_void_p,)),
+    "rd_kafka_error_string": (c_char_p, (c_void_p,)),
+    "rd_kafka_error_is_fatal": (c_int, (c_void_p,)),
+    "rd_kafka_error_is_retriable": (c_int, (c_void_p,)),
+    "rd_kafka_error_txn_requires_abort": (c_int, (c_void_p,)),
+    "rd_kafka_error_destroy": (None, (c_void_p,)),
 }
 
 

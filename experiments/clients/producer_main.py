@@ -17,6 +17,8 @@ from experiments.clients.handle import Callbacks, Client
 from experiments.clients.producer import ProducerJob
 from experiments.clients.producing import KEY_BYTES, WARM_UP, Schedule, acknowledged, delivered, drive
 from experiments.clients.settings import delivery_timeout_ms
+from experiments.clients.transact import Transactions
+from experiments.clients.transacting import Transacting
 from experiments.clients.value_compiled import begin_value
 from experiments.ledger.record import ProducerSummary
 from infra.errors import HarnessError
@@ -42,11 +44,15 @@ def _produce(job: ProducerJob) -> None:
     callbacks = Callbacks(delivered.address, acknowledged.address, ledger.header.ctypes.data)
     settings = {**job.settings, "bootstrap.servers": job.bootstrap_servers}
     with Client(librdkafka.PRODUCER, settings, log=job.log, callbacks=callbacks, clock_ns=job.anchor_ns) as client:
-        _warm_up(client, job, ledger)
+        _warm_up_in_transaction(client, job, ledger) if job.transaction_records else _warm_up(client, job, ledger)
         ledger.touch()
         say(READY)
         schedule = _schedule(client, job, int(listen(BEGIN)))
-        drive(schedule, ledger.header, ledger.rows, begin_value(job.record_size_bytes, job.producer, job.token))
+        words = begin_value(job.record_size_bytes, job.producer, job.token)
+        if job.transaction_records:
+            Transacting(client, job, ledger, schedule, words).follow()
+        else:
+            drive(schedule, ledger.header, ledger.rows, words, 0, ledger.rows.size)
         _name_fatal_error(client, ledger)
         _settle(client, ledger, delivery_timeout_ms(job.settings) / 1000 + TIMEOUT_SCAN_S)
         say(DONE, _summary(job, ledger).model_dump_json())
@@ -72,6 +78,22 @@ def _warm_up(client: Client, job: ProducerJob, ledger: AttemptsFile) -> None:
     error = int(ledger.header["warm_up_error"][0])
     if error:
         raise HarnessError(f"a warm-up record was not delivered: {librdkafka.error_text(error)}")
+
+
+def _warm_up_in_transaction(client: Client, job: ProducerJob, ledger: AttemptsFile) -> None:
+    """Take the `transactional.id`, and warm up in a transaction: the coordinator is connected to then as well.
+
+    Raises:
+        HarnessError: there was no producer id, or the transaction could not be committed.
+    """
+    transactions = Transactions(client)
+    transactions.init(job.warm_up_timeout_s)
+    error = transactions.begin()
+    if error is None:
+        _warm_up(client, job, ledger)
+        error = transactions.commit(job.warm_up_timeout_s)
+    if error is not None:
+        raise HarnessError(f"the warm-up's transaction was not committed: {error}")
 
 
 def _send_warm_up_record(client: Client, topic: str, partition: int) -> None:

@@ -152,13 +152,13 @@ def refuse_the_rest(schedule: Any, rows: Any, begin: Any, error: Any) -> None:
         rows[seq].error, rows[seq].state = error, REFUSED
 
 
-@compiled(types.void(SCHEDULE, HEADER, ROWS, WORDS))
-def drive(schedule: Any, header: Any, rows: Any, words: Any) -> None:
-    """Follow the schedule to its end, or to a fatal error of the client."""
+@compiled(types.void(SCHEDULE, HEADER, ROWS, WORDS, types.int64, types.int64))
+def drive(schedule: Any, header: Any, rows: Any, words: Any, begin: Any, end: Any) -> None:  # noqa: PLR0913, PLR0917 - compiled
+    """Follow the schedule from one record to before another, or to a fatal error of the client."""
     clock, key = np.zeros(2, np.int64), np.zeros(KEY_BYTES, np.uint8)
     if schedule[0].keys > 0:
         schedule[0].key, schedule[0].key_bytes = key.ctypes.data, KEY_BYTES
-    for seq in range(rows.size):
+    for seq in range(begin, end):
         wait_until_due(schedule, rows, seq, clock)
         encode(words, schedule[0].size_bytes, seq, rows[seq].intended_ns)
         if schedule[0].keys > 0:

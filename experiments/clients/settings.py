@@ -25,6 +25,9 @@ FIRST_NAME: Final[dict[str, str]] = {
 IDEMPOTENT_IN_FLIGHT: Final = "5"
 """The most that brokers keep track of for an idempotent producer (KIP-98), and what librdkafka then sets by itself."""
 
+TRANSACTION_TIMEOUT_MS: Final = "60000"
+"""librdkafka's own; it refuses one that is shorter than `delivery.timeout.ms`."""
+
 _BOTH: Final[dict[str, str]] = {
     "client.id": "ackbench",
     "socket.timeout.ms": "60000",
@@ -112,6 +115,8 @@ def producer_settings(overrides: Mapping[str, str]) -> dict[str, str]:
     settings = {**_BOTH, **_TELLING, **_PRODUCER, **wanted}
     if "max.in.flight.requests.per.connection" not in wanted and settings["enable.idempotence"].lower() in _TRUE:
         settings["max.in.flight.requests.per.connection"] = IDEMPOTENT_IN_FLIGHT
+    if "transactional.id" in settings:
+        settings.setdefault("transaction.timeout.ms", TRANSACTION_TIMEOUT_MS)
     return settings
 
 
@@ -139,6 +144,11 @@ def delivery_timeout_ms(settings: Mapping[str, str]) -> int:
         InputError: two names of it say different things.
     """
     return int(resolved(settings).get("delivery.timeout.ms", _PRODUCER["delivery.timeout.ms"]))
+
+
+def transaction_timeout_ms(settings: Mapping[str, str]) -> int:
+    """Return after how long the coordinator aborts a transaction that its producer does not end."""
+    return int(settings.get("transaction.timeout.ms", TRANSACTION_TIMEOUT_MS))
 
 
 def resolved(settings: Mapping[str, str]) -> dict[str, str]:

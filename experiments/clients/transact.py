@@ -1,0 +1,87 @@
+"""librdkafka's transactions: begun, committed, aborted, and what an error of theirs asks the application to do.
+
+rdkafka.h and INTRODUCTION.md ("Transactional Producer"): a fatal error ends the producer, an abortable one the transaction, and after a
+retriable one the same call goes on where it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, Self
+
+from experiments.clients.handle import Client
+from experiments.clients.librdkafka import error_text, library
+from infra.errors import HarnessError
+
+FENCED: Final = -144
+INVALID_PRODUCER_EPOCH: Final = 47
+PRODUCER_FENCED: Final = 90
+FENCINGS: Final = frozenset({FENCED, INVALID_PRODUCER_EPOCH, PRODUCER_FENCED})
+"""Another producer has taken the `transactional.id` (KIP-360, KIP-588): librdkafka's own word for it, and the brokers' two."""
+TIMED_OUT: Final = -185
+
+
+@dataclass(frozen=True)
+class TransactionError:
+    """Why a call did not do what it was to do."""
+
+    code: int
+    text: str
+    fatal: bool
+    """The producer takes nothing more."""
+    retriable: bool
+    """The same call may be made again, and goes on."""
+    requires_abort: bool
+
+    @classmethod
+    def taken(cls, error: int | None) -> Self | None:
+        """Read an `rd_kafka_error_t` and free it; `None` when there is none."""
+        if not error:
+            return None
+        ask = library()
+        code = int(ask.rd_kafka_error_code(error))
+        flags = (bool(look(error)) for look in (ask.rd_kafka_error_is_fatal, ask.rd_kafka_error_is_retriable, ask.rd_kafka_error_txn_requires_abort))
+        told = cls(code, ask.rd_kafka_error_string(error).decode(errors="replace"), *flags)
+        ask.rd_kafka_error_destroy(error)
+        return told
+
+    def __str__(self) -> str:
+        """Return Kafka's name of the error, and librdkafka's sentence."""
+        return f"{error_text(self.code)}: {self.text}"
+
+
+class Transactions:
+    """The transactions of one producer, which has a `transactional.id`. All calls serve delivery reports, and hold no GIL.
+
+    Args:
+        client: the producer.
+    """
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def init(self, timeout_s: float) -> None:
+        """Take the `transactional.id`: whoever had it before is fenced, and what it left open is aborted.
+
+        Raises:
+            HarnessError: no coordinator gave a producer id in time.
+        """
+        error = self._called(library().rd_kafka_init_transactions, timeout_s)
+        if error:
+            raise HarnessError(f"the producer was given no transactional producer id within {timeout_s:g} s: {error}")
+
+    def begin(self) -> TransactionError | None:
+        """Begin one; return why it could not."""
+        return TransactionError.taken(library().rd_kafka_begin_transaction(self._client.address))
+
+    def commit(self, timeout_s: float) -> TransactionError | None:
+        """Commit; return why it is not committed, as far as the client was told."""
+        return self._called(library().rd_kafka_commit_transaction, timeout_s)
+
+    def abort(self, timeout_s: float) -> TransactionError | None:
+        """Abort; return why it is not aborted, as far as the client was told."""
+        return self._called(library().rd_kafka_abort_transaction, timeout_s)
+
+    def _called(self, call: Callable[[int, int], Any], timeout_s: float) -> TransactionError | None:
+        return TransactionError.taken(call(self._client.address, max(1, round(timeout_s * 1000))))
