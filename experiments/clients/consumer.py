@@ -28,15 +28,16 @@ class Consumer:
         token: whose records are ours.
         anchor_ns: epoch = anchor + monotonic clock.
         log: the file for librdkafka's log; without one there is none.
+        tag: of values that are text, see `java_value`; 0: values are those of `value`.
 
     Raises:
         HarnessError: librdkafka refuses the settings.
     """
 
-    def __init__(self, settings: Mapping[str, str], token: int, anchor_ns: int, log: Path | None) -> None:
+    def __init__(self, settings: Mapping[str, str], token: int, anchor_ns: int, log: Path | None, tag: int = 0) -> None:
         self._client = Client(CONSUMER, settings, log=log, clock_ns=anchor_ns)
         self._queue = library().rd_kafka_queue_get_consumer(self._client.address)
-        self._reading = np.array([(self._client.address, self._queue, token, anchor_ns, 0, 0, 0)], Reading)
+        self._reading = np.array([(self._client.address, self._queue, token, anchor_ns, 0, 0, 0, tag)], Reading)
         self._messages, self._scratch = np.zeros(BATCH_RECORDS, np.int64), np.zeros(_SCRATCH_BYTES // 8, np.uint64)
         self.partitions: Records = np.zeros(0, Partition)
 

@@ -47,6 +47,7 @@ def read_log(  # noqa: PLR0913, PLR0917 - each is said by the caller
     timeout_s: float,
     log: Path | None = None,
     begin_offsets: Mapping[int, int] | None = None,
+    tag: int = 0,
 ) -> pa.Table:
     """Return the log, by partition and offset; schema `LOG`.
 
@@ -62,6 +63,7 @@ def read_log(  # noqa: PLR0913, PLR0917 - each is said by the caller
         timeout_s: for the whole read.
         log: the file for librdkafka's log; without one there is none.
         begin_offsets: where to begin, 0 where not named.
+        tag: of values that are text, see `java_value`; 0: values are those of `value`.
 
     Raises:
         HarnessError: a partition could not be read to its end, or does not hold its beginning, or changed meanwhile.
@@ -73,7 +75,7 @@ def read_log(  # noqa: PLR0913, PLR0917 - each is said by the caller
     if not begins:
         return LOG.empty_table()
     wanted = {**consumer_settings(settings), **_REQUIRED, "bootstrap.servers": bootstrap_servers}
-    with Consumer(wanted, token, anchor_ns(), log) as consumer:
+    with Consumer(wanted, token, anchor_ns(), log, tag) as consumer:
         consumer.assign(topic, begins)
         consumer.end_at({number: end_offsets[number] for number in begins})
         tables = [part for rows in _chunks(consumer, topic, timeout_s) for part in _by_partition(rows)]

@@ -20,6 +20,7 @@ from experiments.clients.compiled import (
     records_of,
     types,
 )
+from experiments.clients.java_value_compiled import decode
 from experiments.clients.librdkafka import MESSAGE, NO_ERROR, PARTITION_EOF
 from experiments.clients.reads import Read
 from experiments.clients.value import INTENDED_WORD, MARK_WORD, SEQ_WORD
@@ -39,6 +40,7 @@ Reading = np.dtype(
         ("until_ns", "<i8"),  # of the monotonic clock
         ("filled", "<i8"),  # rows
         ("error", "<i8"),  # the last one that named no partition, or was not an end
+        ("tag", "<i8"),  # of values that are text, see `java_value`; 0: values are `value`'s
     ]
 )
 """What the loop is told, and what it tells."""
@@ -67,15 +69,19 @@ def all_read(partitions: Any) -> Any:
     return True
 
 
-@compiled(types.void(types.int64, types.int64, types.uint64, READS, types.int64, WORDS))
-def note_value(payload: Any, size_bytes: Any, token: Any, rows: Any, at: Any, scratch: Any) -> None:  # noqa: PLR0913, PLR0917 - inlined
+@compiled(types.void(READING, types.int64, types.int64, READS, types.int64, WORDS))
+def note_value(reading: Any, payload: Any, size_bytes: Any, rows: Any, at: Any, scratch: Any) -> None:  # noqa: PLR0913, PLR0917 - inlined
     """Tell whose a value is, and note what it says. `scratch` is room for the values of usual size."""
     count = (size_bytes + 7) // 8
     words = scratch if count <= scratch.size else np.zeros(count, np.uint64)
     if count > 0:
         words[count - 1] = 0
         memcpy(np.int64(words.ctypes.data), payload, size_bytes)
-    rows[at].origin = origin(words, size_bytes, token)
+    if reading[0].tag > 0:
+        rows[at].origin, rows[at].producer, rows[at].seq = decode(words.view(np.uint8), size_bytes, reading[0].tag)
+        rows[at].intended_ns = -1
+        return
+    rows[at].origin = origin(words, size_bytes, reading[0].token)
     ours = rows[at].origin == OURS
     rows[at].producer = producer_of(words[MARK_WORD]) if ours else -1
     rows[at].seq = np.int64(words[SEQ_WORD]) if ours else -1
@@ -107,7 +113,7 @@ def note_record(reading: Any, partitions: Any, rows: Any, address: Any, received
     if offset < partitions[number].end_offset:
         rows[at].partition, rows[at].offset, rows[at].received_ns = number, offset, received_ns
         rows[at].timestamp_ms, rows[at].leader_epoch = message_timestamp_ms(address, 0), message_leader_epoch(address)
-        note_value(message[0].payload, message[0].payload_bytes, reading[0].token, rows, at, scratch)
+        note_value(reading, message[0].payload, message[0].payload_bytes, rows, at, scratch)
         reading[0].filled = at + 1
 
 

@@ -1,0 +1,42 @@
+"""The values that Kafka's own VerifiableProducer writes: the text `<prefix>.<n>`, n from 0 in its order. Pure.
+
+The prefix is a Java int, so it carries a part of the trial's token and the producer's number: `tag * 64 + producer`. There is no checksum
+of ours in such a value. Kafka's own, of each batch, is checked by the client that reads (`check.crcs`); what is told from the value is its form.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from experiments.clients.value import Origin
+
+PRODUCERS: Final = 64
+"""How many producers a prefix tells apart."""
+_TAG_BITS: Final = 25
+"""With the producer's 6 bits a prefix is a positive Java int."""
+_FORM: Final = re.compile(rb"(?P<prefix>0|[1-9]\d{0,9})\.(?P<seq>.*)", re.DOTALL)
+_NUMBER: Final = re.compile(rb"0|[1-9]\d{0,17}")
+
+
+def tag_of(token: int) -> int:
+    """Return the part of a trial's token that its prefixes carry; never 0."""
+    return token % ((1 << _TAG_BITS) - 1) + 1
+
+
+def prefix_of(token: int, producer: int) -> int:
+    """Return what `--value-prefix` is given."""
+    return tag_of(token) * PRODUCERS + producer
+
+
+def decode(value: bytes, tag: int) -> tuple[Origin, int, int]:
+    """Tell whose a value is, and its producer and seq where it is ours; -1 and -1 where it is not.
+
+    One that has our prefix, and then no number, is corrupt.
+    """
+    found = _FORM.fullmatch(value)
+    if found is None or int(found["prefix"]) // PRODUCERS != tag:
+        return Origin.OTHER, -1, -1
+    if _NUMBER.fullmatch(found["seq"]) is None:
+        return Origin.CORRUPT, -1, -1
+    return Origin.OURS, int(found["prefix"]) % PRODUCERS, int(found["seq"])

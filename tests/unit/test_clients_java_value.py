@@ -1,0 +1,53 @@
+"""The text values of Kafka's own producer: whose they are is told from their form, by plain Python and by compiled code alike."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from experiments.clients import java_value, java_value_compiled
+from experiments.clients.value import Origin
+
+TOKEN = 2**62 + 4711
+TAG = java_value.tag_of(TOKEN)
+
+
+def compiled(value: bytes, tag: int) -> tuple[Origin, int, int]:
+    """What compiled code makes of a value that lies in a larger scratch with remains of another."""
+    text = np.frombuffer(value + b"99999999", np.uint8).copy()
+    origin, producer, seq = java_value_compiled.decode(text, len(value), tag)
+    return Origin(origin), producer, seq
+
+
+@given(st.integers(0, 2**63 - 1), st.integers(0, 63), st.integers(0, 10**17))
+def test_a_value_says_which_producer_sent_which_record_of_which_trial(token: int, producer: int, seq: int) -> None:
+    """And its prefix is an int that Java takes."""
+    prefix = java_value.prefix_of(token, producer)
+    assert 0 < prefix < 2**31
+    assert java_value.decode(b"%d.%d" % (prefix, seq), java_value.tag_of(token)) == (Origin.OURS, producer, seq)
+
+
+@given(st.one_of(st.binary(max_size=40), st.from_regex(rb"[0-9]{1,12}\.[0-9x]{0,20}", fullmatch=True)), st.integers(1, 2**25))
+def test_compiled_code_tells_every_value_as_plain_python_does(value: bytes, tag: int) -> None:
+    """Whatever bytes they are."""
+    assert compiled(value, tag) == java_value.decode(value, tag)
+
+
+@given(st.integers(0, 63), st.from_regex(rb"[0-9]{0,20}x?", fullmatch=True))
+def test_compiled_code_tells_every_value_with_our_prefix_as_plain_python_does(producer: int, rest: bytes) -> None:
+    """Numbers too long, with needless zeros, or with something behind them."""
+    value = b"%d.%s" % (java_value.prefix_of(TOKEN, producer), rest)
+    assert compiled(value, TAG) == java_value.decode(value, TAG)
+
+
+@pytest.mark.parametrize("rest", [b"", b"01", b"1x", b"-1", b"1.", b"1" * 19])
+def test_our_prefix_without_a_number_behind_it_is_corrupt(rest: bytes) -> None:
+    """A record of ours whose bytes were changed, as far as its form can tell."""
+    assert java_value.decode(b"%d.%s" % (java_value.prefix_of(TOKEN, 3), rest), TAG) == (Origin.CORRUPT, -1, -1)
+
+
+def test_the_value_of_another_trial_is_of_other_origin() -> None:
+    """Its tag is another."""
+    assert java_value.decode(b"%d.7" % java_value.prefix_of(TOKEN + 1, 0), TAG) == (Origin.OTHER, -1, -1)
