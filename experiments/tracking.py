@@ -32,6 +32,7 @@ COMPARED_AT_ONCE: Final = 40
 _PARAMS_AND_TAGS_PER_BATCH: Final = 100
 """MLflow's own limit for either (`mlflow.utils.validation`)."""
 _PAGE: Final = 1000
+_TRACKED: Final = "mlflow.json"
 
 
 class Tracked(Frozen):
@@ -64,7 +65,7 @@ def track(sweep: SweepFolder, home: Home) -> Tracked:
         raise HarnessError(f"MLflow at {shown(tracking_uri(home))}: {' '.join(str(error).split())}") from error
     trials = tuple(run_id for key, run_id in run_ids.items() if key != SUMMARY)
     tracked = Tracked(tracking_uri=shown(tracking_uri(home)), experiment_id=experiment_id, summary_run_id=run_ids[SUMMARY], trial_run_ids=trials)
-    (sweep.root / "mlflow.json").write_text(tracked.model_dump_json(indent=1))
+    sweep.keep(sweep.root / _TRACKED, tracked)
     return tracked
 
 
@@ -80,7 +81,7 @@ def links(sweep: SweepFolder, home: Home) -> tuple[str, ...]:
     The embedded store is served by `ackbench up`, at the port it was last started with.
     """
     try:
-        tracked = Tracked.model_validate_json((sweep.root / "mlflow.json").read_bytes())
+        tracked = Tracked.model_validate_json((sweep.root / _TRACKED).read_bytes())
     except FileNotFoundError:
         return ()
     if tracked.tracking_uri.startswith(("http://", "https://")):
