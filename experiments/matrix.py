@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from experiments.contract import Promise
-from experiments.judging import text as verdict_text
 from experiments.ledger.record import Cell, Scalar
+from experiments.results import verdict_text
 from experiments.results.axis_words import axis_word, value_word
 from experiments.results.models import CellResult, SweepResults
 

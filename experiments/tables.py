@@ -13,8 +13,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from experiments.judging import text as verdict_text
 from experiments.ledger.record import Cell
+from experiments.results import verdict_text
 from experiments.results.axis_words import axis_word, value_word
 from experiments.results.models import CellResult, Spread, SweepResults
 from experiments.results.ordering import FIRST_AXES

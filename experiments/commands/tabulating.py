@@ -9,8 +9,8 @@ import click
 from rich import box
 from rich.table import Table
 
-from experiments.judging import text as verdict_text
 from experiments.matrix import Matrix, as_markdown, duplicates_text, heads, loss_text, matrix_of
+from experiments.results import verdict_text
 from experiments.results.axis_words import axis_word, value_word
 from experiments.results.reading import read_results
 from experiments.sweeps import find_sweep

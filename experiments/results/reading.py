@@ -5,11 +5,11 @@ from __future__ import annotations
 import pyarrow.fs as pafs
 
 from experiments.errors import LedgerError
-from experiments.judging.cells import named_records, with_judgements
-from experiments.judging.harness import harness_check
 from experiments.ledger.fit import UnfitLedger, checked, whole_folders
 from experiments.ledger.record import TrialRecord
 from experiments.results.cells import cell_results
+from experiments.results.controls import harness_check
+from experiments.results.judgements import named_records, with_judgements
 from experiments.results.models import SweepResults
 from experiments.results.rows import ResultRows
 from experiments.results.tables import read_table

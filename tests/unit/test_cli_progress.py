@@ -14,13 +14,13 @@ from standins.records import a_record, a_spec, no_rows
 
 from experiments.commands.bar import drawn
 from experiments.contract import Promise
-from experiments.judging.text import LEGEND, lines, mark, short
 from experiments.judging.verdicts import HarnessCheck, Judgement, NamedRecord, Verdict
 from experiments.ledger.record import Cell, Status
 from experiments.ledger.seal import seal
 from experiments.plan import Plan
 from experiments.progress import TAIL_S, TRIAL_OVERHEAD_S, Progress, Watcher, clock, seconds_left
 from experiments.results.models import CellResult, FaultResult, LatencySpreads, QuantileSpreads, Spread, SweepResults, TrialResult
+from experiments.results.verdict_text import LEGEND, lines, mark, short
 from experiments.statistics import share
 from experiments.sweep_folder import SweepFolder
 from experiments.tables import console_for_results, print_cells, refusals, status_of

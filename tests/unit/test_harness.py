@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from standins.clients import RULES
 
-from experiments.judging.harness import harness_check
 from experiments.ledger.record import Role, Status
+from experiments.results.controls import harness_check
 from experiments.results.models import Fates, FaultResult, TrialResult
 from experiments.spec.model import experiment_of
 from experiments.spec.planning import plan

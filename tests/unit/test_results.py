@@ -14,12 +14,12 @@ from standins.result_tables import write_results
 
 from experiments.contract import Promise
 from experiments.errors import LedgerError, UnknownName
-from experiments.judging.cells import named_records
 from experiments.judging.verdicts import Verdict
 from experiments.ledger.measured import ANOMALIES, FATES, GAPS, LATENCY, RESULTS, TRIALS
 from experiments.ledger.record import Cell, FaultEvidence, Phases, Status, read_record
 from experiments.ledger.schema import LEDGER_VERSION
 from experiments.plan import FaultRequest, Plan, RefusedCell, TrialSpec
+from experiments.results.judgements import named_records
 from experiments.results.reading import SweepResults, read_results
 from experiments.results.trials import LATE_MS
 from experiments.sweep_folder import SweepFolder
