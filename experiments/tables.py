@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from experiments.ledger.record import Cell
+from experiments.plurals import plural
 from experiments.results import verdict_text
 from experiments.results.axis_words import axis_word, value_word
 from experiments.results.models import CellResult, Spread, SweepResults
@@ -90,7 +91,7 @@ def refusals(rows: Sequence[CellResult]) -> tuple[str, ...]:
     for row in rows:
         if row.refused is not None:
             by_reason.setdefault(row.refused, []).append(row.cell)
-    return tuple(f"refused: {len(cells)} {'cell' if len(cells) == 1 else 'cells'} ({_shared(cells)}): {reason}" for reason, cells in by_reason.items())
+    return tuple(f"refused: {len(cells)} {plural(len(cells), 'cell')} ({_shared(cells)}): {reason}" for reason, cells in by_reason.items())
 
 
 def console_for_results(*, terminal: bool) -> Console:

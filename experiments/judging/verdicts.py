@@ -15,6 +15,7 @@ from pydantic import Field
 
 from experiments.contract import Commitment, Promise
 from experiments.ledger.record import Frozen, Status
+from experiments.plurals import plural
 from experiments.statistics import Share, share, words
 
 
@@ -225,7 +226,7 @@ def _untold(case: _Case) -> Iterator[str]:
         named = ", ".join(f"{trial.trial_id}: {trial.lost[1]}" for trial in case.unclear() if trial.lost)
         yield f"records of unknown outcome are absent, and any of them may have been acknowledged ({named})"
     else:
-        yield f"not told by {len(case.unclear())} of {len(case.sealed())} sealed {_trials(case.sealed())}"
+        yield f"not told by {len(case.unclear())} of {len(case.sealed())} sealed {plural(len(case.sealed()), 'trial')}"
 
 
 def _power(case: _Case) -> Iterator[str]:
@@ -240,11 +241,7 @@ def _left_out(case: _Case) -> Iterator[str]:
         of = [trial for trial in case.trials if trial.status is status]
         if of:
             told = "; ".join(f"{trial.trial_id}: {trial.reason or 'no reason was left'}" for trial in of)
-            yield f"{len(of)} {status.value} {_trials(of)}, judged in nothing ({told})"
+            yield f"{len(of)} {status.value} {plural(len(of), 'trial')}, judged in nothing ({told})"
     late = [trial.trial_id for trial in case.sealed() if trial.generator_late]
     if late:
-        yield f"in {len(late)} judged {_trials(late)} the generator fell behind its own schedule ({', '.join(late)})"
-
-
-def _trials(of: Sequence[object]) -> str:
-    return "trial" if len(of) == 1 else "trials"
+        yield f"in {len(late)} judged {plural(len(late), 'trial')} the generator fell behind its own schedule ({', '.join(late)})"

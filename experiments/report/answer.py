@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from experiments.contract import Promise
 from experiments.judging.verdicts import Judgement, Verdict
+from experiments.plurals import counted, listed
 from experiments.report.boxes import named_together
-from experiments.report.wording import PROMISES, SEEN, counted, differing, listed, share_words
+from experiments.report.wording import PROMISES, SEEN, differing, share_words
 from experiments.results.models import CellResult, SweepResults
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from experiments.contract import Promise
 from experiments.judging.verdicts import Judgement
+from experiments.plurals import listed, plural
 from experiments.report.charts import by_fault
 from experiments.report.evidence import Evidence
 from experiments.report.wording import (
@@ -18,8 +19,6 @@ from experiments.report.wording import (
     differing,
     estimate_words,
     fault_name,
-    listed,
-    plural,
     share_words,
     verdict_class,
     verdict_sign,

@@ -13,9 +13,10 @@ from experiments.comparing.differences import Difference, Measured
 from experiments.comparing.pairing import LEAST_PAIRS
 from experiments.comparing.within import axes_of, of_value, value_text, values_of
 from experiments.ledger.record import Scalar
+from experiments.plurals import counted
 from experiments.report.direction import NAMES, SIGNS, interval_of, kind_of
 from experiments.report.evidence import Evidence
-from experiments.report.wording import NOT_KNOWN, cell_name, counted, differing, share_brief
+from experiments.report.wording import NOT_KNOWN, cell_name, differing, share_brief
 from experiments.results.axis_words import axis_word
 from experiments.results.models import CellResult
 from experiments.statistics import LEAST_VALUES

@@ -8,7 +8,7 @@ from typing import Final
 
 from experiments.attribution_text import Attributed, sentence
 from experiments.ledger.measured import Anomaly, Cause
-from experiments.report.wording import counted, listed
+from experiments.plurals import counted, listed
 from experiments.results.rows import Row
 
 _NAMES: Final = {

@@ -99,21 +99,6 @@ def estimate_words(estimate: Estimate | None) -> str:
     return milliseconds(estimate.median) + told
 
 
-def plural(number: int, noun: str) -> str:
-    """Return the noun, as that number wants it."""
-    return noun if number == 1 else f"{noun}s"
-
-
-def counted(number: int, noun: str) -> str:
-    """Return `1 cell`, `2 cells`."""
-    return f"{number:,} {plural(number, noun)}"
-
-
-def listed(parts: Sequence[str]) -> str:
-    """Return `a`, `a and b`, or `a, b and c`."""
-    return " and ".join(part for part in (", ".join(parts[:-1]), *parts[-1:]) if part)
-
-
 def verdict_sign(judgement: Judgement) -> str:
     """Return a sign that stands without its colour."""
     if judgement.verdict is Verdict.NOT_PROMISED:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from experiments.judging.verdicts import HarnessCheck
 from experiments.ledger.record import Role
+from experiments.plurals import counted
 from experiments.results.models import TrialResult
 from experiments.statistics import share, words
 
@@ -41,10 +42,10 @@ def _of_control(trials: Sequence[TrialResult], control: Sequence[TrialResult]) -
         return f"control (no fault): {_why_none(trials, Role.CONTROL)}, so whether the harness itself loses or repeats records is not known"
     stained = [f"{trial.trial_id}: {', '.join(f'{count:,} {word}' for word, count in stains(trial).items())}" for trial in control if stains(trial)]
     if stained:
-        told = f"{len(stained)} of {_trials(len(control))} not clean ({'; '.join(stained)})"
+        told = f"{len(stained)} of {counted(len(control), 'trial')} not clean ({'; '.join(stained)})"
         return f"control (no fault): {told}: the harness is at fault, judge nothing by this sweep"
     records = sum(trial.attempted or 0 for trial in control)
-    return f"control (no fault): 0 lost, 0 duplicates, 0 phantom, 0 corrupt of {records:,} records in {_trials(len(control))}"
+    return f"control (no fault): 0 lost, 0 duplicates, 0 phantom, 0 corrupt of {records:,} records in {counted(len(control), 'trial')}"
 
 
 def _of_positive_control(trials: Sequence[TrialResult], positive: Sequence[TrialResult]) -> str:
@@ -65,7 +66,3 @@ def _why_none(trials: Sequence[TrialResult], role: Role) -> str:
 def _range(counts: Sequence[int]) -> str:
     least, most = min(counts), max(counts)
     return f"{least:,}" if least == most else f"{least:,} to {most:,}"
-
-
-def _trials(count: int) -> str:
-    return "1 trial" if count == 1 else f"{count:,} trials"
