@@ -4,19 +4,31 @@ from __future__ import annotations
 
 from infra.cluster import ClusterSpec
 from infra.network.base import Network
-from infra.network.loopback import LoopbackNetwork
 
 __all__ = ["Network", "network_for"]
 
 
-def network_for(spec: ClusterSpec, listeners: int) -> Network:
+def network_for(spec: ClusterSpec, listeners: int, cluster_id: str = "") -> Network:
     """Make the network that a cluster asks for.
 
     Args:
         spec: what was asked for.
         listeners: how many ports a node listens on.
+        cluster_id: the cluster's own; what is made on this machine is named after it.
 
     Raises:
         MachineError: this machine cannot have it.
     """
-    return LoopbackNetwork(spec.nodes, listeners)
+    match spec.network:
+        case "namespaces":
+            from infra.network.namespaces import NamespacedNetwork
+
+            return NamespacedNetwork(spec.nodes, listeners, cluster_id)
+        case "relays":
+            from infra.network.relayed import RelayedNetwork
+
+            return RelayedNetwork(spec.nodes, listeners)
+        case "loopback":
+            from infra.network.loopback import LoopbackNetwork
+
+            return LoopbackNetwork(spec.nodes, listeners)

@@ -1,0 +1,81 @@
+"""What is done to a network at a time, by name: begun whole or not at all, counted, undone."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from infra.errors import SupervisorError
+from infra.impairment import Caught, Impairment
+
+
+class Placed(Protocol):
+    """An impairment that is in its place."""
+
+    def begin(self) -> None:
+        """Let it act.
+
+        Raises:
+            SupervisorError: it cannot; nothing of it is left.
+        """
+
+    def caught(self) -> tuple[Caught, ...]:
+        """Return what it has met with so far."""
+
+    def end(self) -> tuple[Caught, ...]:
+        """Undo it; return what it met with in all."""
+
+
+class Impairments:
+    """Those of a cluster that act now."""
+
+    def __init__(self, place: Callable[[Impairment], Placed]) -> None:
+        """Begin with none.
+
+        Args:
+            place: makes one ready to begin; raises `SupervisorError` where this network cannot.
+        """
+        self._place = place
+        self._placed: dict[str, tuple[Placed, ...]] = {}
+
+    def begin(self, name: str, impairments: Sequence[Impairment]) -> None:
+        """Let all of them act, or, where something is raised, none.
+
+        Raises:
+            SupervisorError: one of them cannot, or the name is taken.
+        """
+        if name in self._placed:
+            raise SupervisorError(f"there is an impairment {name} already")
+        with contextlib.ExitStack() as undoing:
+            placed = tuple(map(self._place, impairments))
+            for one in placed:
+                one.begin()
+                undoing.callback(one.end)
+            self._placed[name] = placed
+            undoing.pop_all()
+
+    def caught(self, name: str) -> tuple[Caught, ...]:
+        """Return what those of a name have met with so far.
+
+        Raises:
+            SupervisorError: there are none.
+        """
+        if name not in self._placed:
+            raise SupervisorError(f"there is no impairment {name}: there are {sorted(self._placed)}")
+        return tuple(caught for one in self._placed[name] for caught in one.caught())
+
+    def mend(self, name: str) -> tuple[Caught, ...]:
+        """Undo those of a name, each of them whatever becomes of the others; return what they met with. A second time finds nothing to do."""
+        if name not in self._placed:
+            return ()
+        caught: list[Caught] = []
+        with contextlib.ExitStack() as undoing:
+            for one in reversed(self._placed[name]):
+                undoing.callback(_end, one, caught)
+        del self._placed[name]
+        return tuple(caught)
+
+
+def _end(one: Placed, caught: list[Caught]) -> None:
+    caught.extend(one.end())
