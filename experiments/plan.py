@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal
 
 from pydantic import Field
 
 from experiments.ledger.record import Cell, Frozen, Role, Scalar
-from infra.cluster import DiskKind, NetworkKind
+from infra.cluster import ClusterSpec, Coordination, DiskKind, NetworkKind
 
 Joined = Literal["&", ">>"]
 ClientKind = Literal["librdkafka", "java"]
 
 
 class ClusterNeed(Frozen):
-    """The cluster a trial needs; trials with equal needs share one."""
+    """The cluster a trial needs, as `infra.cluster.ClusterSpec` has it; trials with equal needs share one."""
 
     nodes: int = 3
     kafka_version: str
     broker: dict[str, str] = Field(default_factory=dict)
     network: NetworkKind = "loopback"
     disk: DiskKind = "folder"
+    coordination: Coordination = "kraft"
+    controllers: int = 0
+    zookeepers: int = 0
+    features: dict[str, int] = Field(default_factory=dict)
+
+    def spec(self) -> ClusterSpec:
+        """Return it for `infra`."""
+        return ClusterSpec(**self.model_dump())
 
 
 class Workload(Frozen):
@@ -34,6 +43,10 @@ class Workload(Frozen):
     keys: int
     """Distinct keys, drawn in turn; 0: no key."""
     producers: int
+    transaction_records: int = 0
+    """So many records a transaction, of each producer; 0: no transactions."""
+    abort_every: int = 0
+    """Each so-many-th transaction is aborted on purpose; 0: none."""
 
     @property
     def records(self) -> int:
@@ -56,6 +69,16 @@ class FaultRequest(Frozen):
     def leaves(self) -> tuple[FaultRequest, ...]:
         """Return the single faults, in the order in which they are written."""
         return tuple(leaf for part in self.parts for leaf in part.leaves()) if self.parts else (self,)
+
+    def with_leaves(self, changed: Callable[[FaultRequest], FaultRequest]) -> FaultRequest:
+        """Return the request with each single fault changed."""
+        return self.model_copy(update={"parts": tuple(part.with_leaves(changed) for part in self.parts)}) if self.parts else changed(self)
+
+    def all_parameters(self) -> dict[str, Scalar]:
+        """Return the parameters; of several faults each one's name stands in front, with its place: `2.leader-pause.at_s`."""
+        if not self.parts:
+            return self.parameters
+        return {f"{place}.{leaf.kind}.{name}": value for place, leaf in enumerate(self.leaves(), 1) for name, value in leaf.parameters.items()}
 
 
 class Passed(Frozen):

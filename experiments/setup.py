@@ -47,7 +47,7 @@ def make_ready(home: Home, say: Callable[[str], None]) -> bool:
         said.append(text)
         say(text)
 
-    ensure_kafka_ready(home.cache, ClusterSpec.kafka_version, tell)
+    ensure_kafka_ready(home.cache, ClusterSpec(), tell)
     ensure_compiled(tell)
     ensure_spark_ready(home, tell)
     if not database_of(home).is_file():

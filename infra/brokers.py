@@ -6,13 +6,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from infra.errors import MachineError
+from infra.cluster import ClusterSpec
+from infra.errors import InputError, MachineError
 from infra.formatted import formatted_folder
 from infra.handle import Launch
 from infra.jars import kafka_jars
 from infra.jvm import java
 from infra.startup_cache import StartupCache, startup_cache
-from infra.versions import logs_with_log4j2
+from infra.versions import has_zookeeper, logs_with_log4j2
+from infra.zookeeper import MAIN_CLASS, SETTINGS
 
 _HERE: Final = Path(__file__).parent
 
@@ -26,26 +28,53 @@ NODE_OPTIONS: Final = (
 )
 
 
-def broker_startup_cache(cache: Path, version: str) -> StartupCache:
-    """Return the start-up cache of that version's broker, made or not."""
-    return startup_cache(cache, f"kafka-{version}", kafka_jars(cache, version), NODE_OPTIONS)
+ZOOKEEPER_OPTIONS: Final = ("-Xms64m", "-Xmx64m", *NODE_OPTIONS[2:])
 
 
-def broker_launch(cache: Path, version: str) -> Launch:
-    """Return how a node of that version is started, with its start-up cache where there is one.
+def broker_startup_cache(cache: Path, spec: ClusterSpec) -> StartupCache:
+    """Return the start-up cache of such a cluster's nodes, made or not: what a broker loads is another thing under ZooKeeper."""
+    name = "kafka" if spec.coordination == "kraft" else "kafka-zk"
+    return startup_cache(cache, f"{name}-{spec.kafka_version}", kafka_jars(cache, spec.kafka_version), NODE_OPTIONS)
+
+
+def zookeeper_startup_cache(cache: Path, spec: ClusterSpec) -> StartupCache:
+    """Return the start-up cache of that version's ZooKeeper servers, made or not."""
+    return startup_cache(cache, f"zookeeper-of-{spec.kafka_version}", kafka_jars(cache, spec.kafka_version), ZOOKEEPER_OPTIONS)
+
+
+def launch_of(cache: Path, spec: ClusterSpec) -> Launch:
+    """Return how the members of such a cluster are started, with their start-up caches where there are any.
 
     Raises:
-        MachineError: the version is not known or its jars cannot be had.
+        InputError: its version is none, or has no ZooKeeper.
+        MachineError: its jars cannot be had.
         HarnessError: no folder could be formatted.
     """
-    options = broker_startup_cache(cache, version).options
-    command = tool_command(cache, version, "kafka.Kafka", [*NODE_OPTIONS, *options])
+    version = spec.kafka_version
+    options = broker_startup_cache(cache, spec).options
+    command = (*tool_command(cache, version, "kafka.Kafka", [*NODE_OPTIONS, *options]), "server.properties")
+    if spec.coordination == "zookeeper":
+        return Launch(command, "", _zookeeper_command(cache, spec))
     storage_tool = tool_command(cache, version, "kafka.tools.StorageTool", NODE_OPTIONS)
-    return Launch((*command, "server.properties"), str(formatted_folder(cache, version, storage_tool)))
+    return Launch(command, str(formatted_folder(cache, version, storage_tool, spec.features)))
 
 
-def tool_command(cache: Path, version: str, main_class: str, options: Sequence[str] = ()) -> tuple[str, ...]:
+def _zookeeper_command(cache: Path, spec: ClusterSpec) -> tuple[str, ...]:
+    if not has_zookeeper(spec.kafka_version):
+        raise InputError(f"Kafka {spec.kafka_version} has no ZooKeeper: coordination zookeeper goes with 3.9")
+    options = zookeeper_startup_cache(cache, spec).options
+    return (*tool_command(cache, spec.kafka_version, MAIN_CLASS, [*ZOOKEEPER_OPTIONS, *options]), SETTINGS)
+
+
+def tool_command(cache: Path, version: str, main_class: str, options: Sequence[str] = (), logs: str = "") -> tuple[str, ...]:
     """Return the command that runs a main class of Kafka's jars, ready for its arguments.
+
+    Args:
+        cache: the home's cache folder.
+        version: Kafka's.
+        main_class: with its package.
+        options: of the JVM.
+        logs: which configuration of Log4j: empty for a node, `-client` for a client.
 
     Raises:
         MachineError: the version is not known, its jars cannot be had, or the cache's path cannot stand in a class path.
@@ -53,11 +82,11 @@ def tool_command(cache: Path, version: str, main_class: str, options: Sequence[s
     jars = kafka_jars(cache, version)
     if any(":" in str(jar) for jar in jars):
         raise MachineError(f"the path {cache} has a colon, which parts a class path: set ACKBENCH_HOME to one without")
-    return (str(java()), *options, _logging(version), "-cp", ":".join(map(str, jars)), main_class)
+    return (str(java()), *options, _logging(version, logs), "-cp", ":".join(map(str, jars)), main_class)
 
 
-def _logging(version: str) -> str:
+def _logging(version: str, logs: str) -> str:
     """Each Log4j has a property of its own for where its configuration lies."""
     if logs_with_log4j2(version):
-        return f"-Dlog4j2.configurationFile={(_HERE / 'log4j2.properties').as_uri()}"
-    return f"-Dlog4j.configuration={(_HERE / 'log4j.properties').as_uri()}"
+        return f"-Dlog4j2.configurationFile={(_HERE / f'log4j2{logs}.properties').as_uri()}"
+    return f"-Dlog4j.configuration={(_HERE / f'log4j{logs}.properties').as_uri()}"

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 NodeState = Literal["running", "paused", "stopped"]
 NetworkKind = Literal["loopback", "namespaces", "relays"]
 DiskKind = Literal["folder", "image"]
+Coordination = Literal["kraft", "zookeeper"]
+MemberRole = Literal["combined", "broker", "controller", "zookeeper"]
+"""What a process of a cluster is; combined: broker and controller in one."""
 
 
 @dataclass(frozen=True)
@@ -23,13 +26,30 @@ class ClusterSpec:
     """What to provision. Two equal specs may share a cluster; unequal ones may not."""
 
     nodes: int = 3
+    """Its brokers; the members that are none come beside them."""
     kafka_version: str = "4.3.1"
     broker: Mapping[str, str] = field(default_factory=dict)
-    """Broker properties on top of `infra.kraft`'s explicit ones."""
+    """Broker properties on top of `infra.broker_settings`'s explicit ones."""
     network: NetworkKind = "loopback"
     """What the nodes reach each other through: faults of the network need one that can be cut."""
     disk: DiskKind = "folder"
     """What they keep their data on: losing power needs an image."""
+    coordination: Coordination = "kraft"
+    """What holds the metadata: controllers, or ZooKeeper with one broker as its controller."""
+    controllers: int = 0
+    """How many nodes are controllers and nothing else; 0: each broker is a controller too."""
+    zookeepers: int = 0
+    """How many ZooKeeper servers there are, where those hold the metadata."""
+    features: Mapping[str, int] = field(default_factory=dict)
+    """Levels of features (KIP-584), set when the cluster is formatted; one that is not named has Kafka's own for that version."""
+
+    @property
+    def roles(self) -> tuple[MemberRole, ...]:
+        """Each member's role; the brokers first, which are numbered from 1."""
+        beside: MemberRole = "zookeeper" if self.coordination == "zookeeper" else "controller"
+        others = (beside,) * (self.zookeepers if beside == "zookeeper" else self.controllers)
+        brokers: MemberRole = "broker" if others else "combined"
+        return (brokers,) * self.nodes + others
 
 
 @dataclass(frozen=True)
@@ -42,11 +62,24 @@ class NodeStatus:
     start_ticks: int | None
     """Field 22 of /proc/<pid>/stat."""
     client_port: int
-    """Where clients are told to come: a relay's, where there is one."""
+    """Where clients are told to come: a relay's, where there is one. Nobody listens there of a member that is no broker."""
     replication_port: int
+    """Where brokers come; of a ZooKeeper server, where the others of its ensemble do."""
     controller_port: int
+    """Where those come that ask the metadata's keeper; of a broker that keeps none, nobody listens there."""
     host: str = "127.0.0.1"
     """Where it listens."""
+    role: MemberRole = "combined"
+
+    @property
+    def is_broker(self) -> bool:
+        """Whether it has records."""
+        return self.role in {"combined", "broker"}
+
+    @property
+    def is_controller(self) -> bool:
+        """Whether it is one of a KRaft quorum."""
+        return self.role in {"combined", "controller"}
 
 
 @dataclass(frozen=True)
@@ -83,7 +116,8 @@ class ControllerView:
     """What a controller says that takes itself for the active one."""
 
     leader: int
-    epoch: int
+    epoch: int | None
+    """`None`: brokers under ZooKeeper do not tell."""
 
 
 @dataclass(frozen=True)
@@ -142,10 +176,10 @@ class Cluster(Protocol):
         """Listeners that stay open where clients are cut off, for whoever looks at the cluster and is not under test."""
 
     def node_ids(self) -> tuple[int, ...]:
-        """All nodes, running or not."""
+        """All brokers, running or not."""
 
     def status(self) -> tuple[NodeStatus, ...]:
-        """Each node's state as the supervisor knows it."""
+        """Each member's state as the supervisor knows it: the brokers', and after them those of controllers or ZooKeeper servers."""
 
     def describe(self, topics: Sequence[str] | None = None, timeout_s: float = 5.0) -> ClusterState:
         """Leaders, ISR, live brokers and the active controller, asked from the brokers that answer."""

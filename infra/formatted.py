@@ -14,8 +14,9 @@ import shutil
 import subprocess
 import tempfile
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 from infra.errors import HarnessError
@@ -35,23 +36,25 @@ def new_uuid() -> str:
             return text
 
 
-def formatted_folder(cache: Path, version: str, storage_tool: Sequence[str]) -> Path:
+def formatted_folder(cache: Path, version: str, storage_tool: Sequence[str], features: Mapping[str, int] = MappingProxyType({})) -> Path:
     """Return a formatted folder to copy from; format it first when there is none.
 
     Args:
         cache: where it is kept.
         version: Kafka's.
         storage_tool: the command that runs `kafka.tools.StorageTool`; another one gets a folder of its own.
+        features: the levels of features that are not to be Kafka's own for that version; other ones get a folder of their own too.
 
     Raises:
         HarnessError: the tool failed; the text has its last words.
     """
-    key = hashlib.sha256("\0".join(storage_tool).encode()).hexdigest()[:12]
+    command = [*storage_tool, "format", *(word for name, level in sorted(features.items()) for word in ("--feature", f"{name}={level}"))]
+    key = hashlib.sha256("\0".join(command).encode()).hexdigest()[:12]
     target = cache / "formatted" / f"{version}-{key}"
     if not (target / _META).is_file():
         with exclusively(target):
             if not (target / _META).is_file():
-                _format(target, storage_tool)
+                _format(target, command)
     return target
 
 
@@ -89,11 +92,11 @@ def _sync(path: Path) -> None:
         os.close(descriptor)
 
 
-def _format(target: Path, storage_tool: Sequence[str]) -> None:
+def _format(target: Path, format_command: Sequence[str]) -> None:
     node = NodeAddress(1, 1, 2, 3)
     with tempfile.TemporaryDirectory(prefix=".formatting-", dir=target.parent) as partial:
         Path(partial, "server.properties").write_text(properties_text(own_properties(node, [node])))
-        command = [*storage_tool, "format", "--cluster-id", new_uuid(), "--config", "server.properties"]
+        command = [*format_command, "--cluster-id", new_uuid(), "--config", "server.properties"]
         ran = subprocess.run(command, cwd=partial, env=java_environment(), capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
         if ran.returncode != 0:
             raise HarnessError(f"the storage tool could not format a folder: {(ran.stdout + ran.stderr)[-2000:]}")

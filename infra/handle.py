@@ -23,7 +23,9 @@ class Launch:
     command: tuple[str, ...]
     """Program and arguments; runs in the node's folder, where `server.properties` and `data` lie."""
     formatted: str
-    """The folder that `infra.formatted` made; each node gets a copy of its own."""
+    """The folder that `infra.formatted` made; each node gets a copy of its own. Empty: nodes of this cluster format themselves."""
+    zookeeper: tuple[str, ...] = ()
+    """How a ZooKeeper server is started, where there is one."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +84,7 @@ def _parsed(raw: dict[str, Any]) -> Handle:
     return replace(
         handle,
         spec=ClusterSpec(**raw["spec"]),
-        launch=Launch(tuple(raw["launch"]["command"]), raw["launch"]["formatted"]),
+        launch=Launch(tuple(raw["launch"]["command"]), raw["launch"]["formatted"], tuple(raw["launch"]["zookeeper"])),
         holders=tuple(Holder(ProcessIdentity(**holder["process"]), holder["grace_s"]) for holder in raw["holders"]),
         supervisor=ProcessIdentity(**raw["supervisor"]) if raw["supervisor"] else None,
         nodes=tuple(NodeStatus(**node) for node in raw["nodes"]),

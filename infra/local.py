@@ -10,7 +10,8 @@ from typing import Final
 
 from infra import views
 from infra.broker_log import BrokerLine, read_broker_log
-from infra.brokers import broker_launch
+from infra.broker_settings import heartbeat_ms, shared_properties
+from infra.brokers import launch_of
 from infra.cleaning import remove_processes
 from infra.cluster import ClusterSpec, ClusterState, LeaderEpoch
 from infra.commanded import Commanded
@@ -18,7 +19,7 @@ from infra.disk.disks import Disks
 from infra.errors import SupervisorError, WaitTimeout
 from infra.formatted import new_uuid
 from infra.handle import Handle, Holder, Launch, read_handle
-from infra.kraft import DATA, shared_properties
+from infra.kraft import DATA
 from infra.leader_epochs import leader_epochs_in
 from infra.lookout import LocalLookout
 from infra.node import LOG, node_folder
@@ -59,22 +60,22 @@ class LocalCluster(Commanded):
 
     @property
     def broker_settings(self) -> dict[str, str]:
-        """The effective settings that all nodes share; each node's own are in its `server.properties`."""
-        return dict(self._handle.shared_settings)
+        """The effective settings that all nodes share, features among them; each node's own are in its `server.properties`."""
+        return {**self._handle.shared_settings, **{name: str(level) for name, level in self.spec.features.items()}}
 
     @property
     def bootstrap_servers(self) -> str:
         """The client listeners of all nodes, as the property wants them."""
-        return ",".join(f"{node.host}:{node.client_port}" for node in self._handle.nodes)
+        return ",".join(f"{node.host}:{node.client_port}" for node in self._handle.nodes if node.is_broker)
 
     @property
     def admin_servers(self) -> str:
         """The listeners that nodes use among themselves: no fault of the clients' network touches them."""
-        return ",".join(f"{node.host}:{node.replication_port}" for node in self._handle.nodes)
+        return ",".join(f"{node.host}:{node.replication_port}" for node in self._handle.nodes if node.is_broker)
 
     def node_ids(self) -> tuple[int, ...]:
-        """All nodes, running or not."""
-        return tuple(node.node_id for node in self._handle.nodes)
+        """All brokers, running or not."""
+        return tuple(node.node_id for node in self._handle.nodes if node.is_broker)
 
     def node_log(self, node_id: int) -> Path:
         """What the node had to say, over all its starts."""
@@ -106,7 +107,7 @@ class LocalCluster(Commanded):
         Raises:
             WaitTimeout, SupervisorError: as `describe`.
         """
-        running = [node for node in self.status() if node.state == "running"]
+        running = [node for node in self.status() if node.state == "running" and node.is_broker]
         return views.log_ends(running, self.describe([topic]).of(topic), _ANSWER_TIMEOUT_S)
 
     def wait_until_whole(self, timeout_s: float = 60.0) -> ClusterState:
@@ -136,8 +137,8 @@ class LocalCluster(Commanded):
         return tuple(told for node in self.node_ids() for told in leader_epochs_in(node_folder(self._folder, node) / DATA, node, topic))
 
     def log_sizes(self) -> dict[int, int]:
-        """How long each node's own log is now, bytes; what is written later stands behind."""
-        return {node: self.node_log(node).stat().st_size for node in self.node_ids()}
+        """How long each member's own log is now, bytes; what is written later stands behind."""
+        return {node.node_id: self.node_log(node.node_id).stat().st_size for node in self._handle.nodes}
 
     def told_since(self, log_sizes: Mapping[int, int], topic: str) -> tuple[BrokerLine, ...]:
         """What the nodes' own logs tell from there on; see `infra.broker_log`."""
@@ -172,7 +173,7 @@ class LocalCluster(Commanded):
         running = [node for node in self.status() if node.state == "running"]
         quorum = views.active_controller(running, timeout_s)
         best_first = sorted(running, key=lambda node: quorum is None or node.node_id != quorum.leader)
-        answers = (views.ask_broker(node, topics, timeout_s) for node in best_first)
+        answers = (views.ask_broker(node, topics, timeout_s) for node in best_first if node.is_broker)
         return next((views.cluster_state(view, quorum) for view in answers if view), None)
 
     def _look_at_all(self) -> tuple[ClusterState | None, str]:
@@ -181,11 +182,12 @@ class LocalCluster(Commanded):
         raise_for_dead(self._folder, reports)
         nodes = [report.status for report in reports]
         quorum = views.active_controller(nodes, _ANSWER_TIMEOUT_S)
-        seen = {node.node_id: views.ask_broker(node, None, _ANSWER_TIMEOUT_S) for node in nodes if node.state == "running"} if quorum else {}
-        heartbeat_s = int(self._handle.shared_settings["broker.heartbeat.interval.ms"]) / 1000
-        lacking = views.why_not_whole(reports, quorum, seen, quiet_s=heartbeat_s)
-        view = seen.get(quorum.leader) if quorum else None
-        return (views.cluster_state(view, quorum), "") if view and not lacking else (None, lacking or "the active controller's broker does not answer")
+        running = [node for node in nodes if node.state == "running" and node.is_broker]
+        seen = {node.node_id: views.ask_broker(node, None, _ANSWER_TIMEOUT_S) for node in running} if quorum else {}
+        heartbeat_s = heartbeat_ms(self._handle.shared_settings) / 1000
+        lacking = views.why_not_whole(reports, quorum, seen, quiet_s=heartbeat_s) or views.why_no_keeper(nodes, _ANSWER_TIMEOUT_S)
+        view = next(filter(None, seen.values()), None)  # once it is whole they all see the same
+        return (views.cluster_state(view, quorum), "") if view and not lacking else (None, lacking or "no broker answers")
 
 
 def _text_from(path: Path, begin_bytes: int) -> str:
@@ -210,14 +212,14 @@ def provision(clusters: Path, cache: Path, name: str, spec: ClusterSpec, holder_
         NodeFailed: a node did not start; the text ends with the last lines of its own log.
         WaitTimeout: it did not become whole.
     """
-    return provision_with(clusters, name, spec, broker_launch(cache, spec.kafka_version), holder_grace_s)
+    return provision_with(clusters, name, spec, launch_of(cache, spec), holder_grace_s)
 
 
 def provision_with(clusters: Path, name: str, spec: ClusterSpec, launch: Launch, holder_grace_s: float = 0) -> LocalCluster:
     """Make a cluster whose nodes are started in a given way; as `provision` otherwise."""
     folder = new_folder(clusters, name)
     holder = Holder(ProcessIdentity.own(), holder_grace_s)
-    handle = Handle(name, new_uuid(), spec, launch, shared_properties(spec.nodes, spec.broker), (holder,))
+    handle = Handle(name, new_uuid(), spec, launch, shared_properties(spec), (holder,))
     handle.write(folder)
     supervisor = start_supervisor(folder)
     try:

@@ -13,7 +13,8 @@ from typing import Final
 
 from infra import wire
 from infra.cluster import ControllerView, NodeStatus, Sighting
-from infra.link import Link, first_answer
+from infra.link import Answer, Link, first_answer
+from infra.views import elected, newest
 
 ANSWER_TIMEOUT_S: Final = 0.05
 """After this another broker is asked as well."""
@@ -27,8 +28,11 @@ class LocalLookout:
     def __init__(self, nodes: Sequence[NodeStatus], topic: str) -> None:
         """Know whom to ask; nothing is connected yet."""
         self._topic = topic
-        self._brokers = {node.node_id: Link(node.node_id, node.host, node.replication_port) for node in nodes}
-        self._controllers = {node.node_id: Link(node.node_id, node.host, node.controller_port) for node in nodes}
+        self._brokers = {node.node_id: Link(node.node_id, node.host, node.replication_port) for node in nodes if node.is_broker}
+        self._quorum = any(node.is_controller for node in nodes)
+        # Under ZooKeeper a broker is the controller; it is asked over a second connection, lest one answer be taken for another.
+        asked = [(node, node.controller_port if self._quorum else node.replication_port) for node in nodes if node.is_controller or not self._quorum]
+        self._controllers = {node.node_id: Link(node.node_id, node.host, port) for node, port in asked if node.role != "zookeeper"}
         self._asked: int | None = None
         self._active: int | None = None
 
@@ -56,12 +60,16 @@ class LocalLookout:
         """
         until_s = time.monotonic() + ANSWER_TIMEOUT_S
         for link in self._controllers.values():
-            link.ask(wire.quorum_request())
+            link.ask(wire.quorum_request() if self._quorum else wire.metadata_request(()))
         answers = iter(lambda: first_answer([*self._controllers.values()], until_s), None)
-        views = [view for view in (wire.read_quorum(answer.frame) for answer in answers) if view is not None]
-        active = max(views, key=lambda view: view.epoch, default=None)
+        active = self._active_of(answers)
         self._follow(active.leader if active else None)
         return active
+
+    def _active_of(self, answers: Iterator[Answer]) -> ControllerView | None:
+        if self._quorum:
+            return newest(wire.read_quorum(answer.frame) for answer in answers)
+        return elected({answer.node_id: wire.read_metadata(answer.frame) for answer in answers})
 
     def close(self) -> None:
         """End all connections."""
@@ -76,7 +84,7 @@ class LocalLookout:
 
     def _in_turn(self) -> Iterator[tuple[float, Link | None]]:
         """Whom to ask, and how long to wait then: who answered last, who is the active controller, the others; at last nobody more."""
-        first = [node_id for node_id in (self._asked, self._active) if node_id is not None]
+        first = [node_id for node_id in (self._asked, self._active) if node_id in self._brokers]
         for node_id in dict.fromkeys([*first, *self._brokers]):
             yield ANSWER_TIMEOUT_S, self._brokers[node_id]
         yield LAST_TIMEOUT_S, None

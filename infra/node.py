@@ -52,7 +52,7 @@ class Node:
         """Return what it is now."""
         pid, ticks = (self._identity.pid, self._identity.start_ticks) if self._identity else (None, None)
         at = self.address
-        return NodeStatus(at.node_id, self._state, pid, ticks, at.clients_port, at.replication_port, at.controller_port, at.host)
+        return NodeStatus(at.node_id, self._state, pid, ticks, at.clients_port, at.replication_port, at.controller_port, at.host, at.role)
 
     def report(self) -> NodeReport:
         """Return what it is now, and how it came to be so."""

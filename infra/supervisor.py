@@ -19,15 +19,15 @@ from typing import Final
 from infra.cluster import NodeStatus
 from infra.disk import disk_for
 from infra.errors import AckbenchError, HarnessError, SupervisorError
-from infra.formatted import copy_formatted
 from infra.handle import Handle, Holder, read_handle
 from infra.impairment import Caught
 from infra.jvm import java_environment
-from infra.kraft import NodeAddress, properties_text, server_properties
+from infra.kraft import NodeAddress
 from infra.lease import Lease
 from infra.network import network_for
 from infra.node import Node, node_folder
 from infra.power import lose_power
+from infra.preparing import prepared
 from infra.process import ProcessIdentity
 from infra.protocol import SOCKET, NodeReport, Reply, Request, decode_request, encode, socket_address
 
@@ -43,7 +43,7 @@ class Supervisor:
         """Make the network, the disks and each node's folder; nothing runs yet."""
         self._folder = folder
         self._handle = replace(handle, supervisor=ProcessIdentity.own())
-        self._network, self._disk = network_for(handle.spec, _LISTENERS), disk_for(handle.spec)
+        self._network, self._disk = network_for(handle.spec, _LISTENERS, handle.cluster_id), disk_for(handle.spec)
         self._nodes = {address.node_id: self._prepared(address) for address in self._addresses()}
         self._lease = Lease(on_expired=self._expire, on_change=self._write_handle)
         self._over = asyncio.Event()
@@ -188,15 +188,14 @@ class Supervisor:
         self._handle.write(self._folder)
 
     def _addresses(self) -> tuple[NodeAddress, ...]:
-        return tuple(NodeAddress.of(number, place) for number, place in enumerate(self._network.places(), start=1))
+        members = zip(self._network.places(), self._handle.spec.roles, strict=True)
+        return tuple(NodeAddress.of(number, place, role) for number, (place, role) in enumerate(members, start=1))
 
     def _prepared(self, address: NodeAddress) -> Node:
-        """Make a node's folder: its settings and its formatted data."""
-        handle, folder = self._handle, node_folder(self._folder, address.node_id)
-        copy_formatted(Path(handle.launch.formatted), self._disk.make(folder), address.node_id, handle.cluster_id)
-        properties = server_properties(address, self._addresses(), handle.spec.broker)
-        (folder / "server.properties").write_text(properties_text(properties))
-        return Node(address, self._folder, self._network.command(address.node_id - 1, handle.launch.command), java_environment())
+        """Make a node's folder, with its settings and the begin of its data."""
+        folder = node_folder(self._folder, address.node_id)
+        command = prepared(self._handle, address, self._addresses(), folder, self._disk.make(folder))
+        return Node(address, self._folder, self._network.command(address.node_id - 1, command), java_environment())
 
 
 def _each(nodes: Sequence[Node], do: Callable[[Path], None]) -> None:

@@ -2,14 +2,16 @@
 
 Whom to believe. A broker answers from its own copy of the metadata, which is old when it was paused, cut off or just started.
 The active controller's own process has the newest: it wrote the records. A controller that was replaced without knowing says so
-with an older epoch (KIP-595), so of several that take themselves for active the one with the highest epoch is right.
+with an older epoch (KIP-595), so of several that take themselves for active the one with the highest epoch is right. Under ZooKeeper
+the controller is a broker, and tells the others so itself: one that takes itself for it is believed, of several the one that most take for it.
 """
 
 from __future__ import annotations
 
 import socket
 import struct
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import BinaryIO
 
 from infra import wire
@@ -41,9 +43,45 @@ def log_ends(nodes: Sequence[NodeStatus], partitions: Sequence[PartitionState], 
 
 
 def active_controller(nodes: Sequence[NodeStatus], timeout_s: float) -> ControllerView | None:
-    """Ask every running node; return the newest answer of those that take themselves for the active controller."""
-    answers = [ask_controller(node, timeout_s) for node in nodes if node.state == "running"]
-    return max((answer for answer in answers if answer), key=lambda answer: answer.epoch, default=None)
+    """Ask every running node that can tell; return who the active controller is, `None` when nobody takes itself for it."""
+    running = [node for node in nodes if node.state == "running"]
+    if not any(node.is_controller for node in nodes):
+        return elected({node.node_id: ask_broker(node, (), timeout_s) for node in running if node.is_broker})
+    return newest(ask_controller(node, timeout_s) for node in running if node.is_controller)
+
+
+def newest(answers: Iterable[ControllerView | None]) -> ControllerView | None:
+    """Return the answer with the highest epoch, of those that take themselves for the active controller."""
+    return max((answer for answer in answers if answer), key=lambda answer: answer.epoch or 0, default=None)
+
+
+def elected(views: Mapping[int, BrokerView | None]) -> ControllerView | None:
+    """Return the broker that takes itself for the controller under ZooKeeper; of several, the one that most take for it."""
+    named = Counter(view.controller for view in views.values() if view)
+    claims = [node_id for node_id, view in views.items() if view and view.controller == node_id]
+    return ControllerView(max(claims, key=lambda node_id: named[node_id]), None) if claims else None
+
+
+def why_no_keeper(nodes: Sequence[NodeStatus], timeout_s: float) -> str | None:
+    """Return what those lack that are no brokers and keep the metadata, in words; `None`: each of them serves."""
+    for node in nodes:
+        if node.role == "controller" and ask((node.host, node.controller_port), wire.quorum_request(), timeout_s) is None:
+            return f"controller {node.node_id} does not answer"
+        if node.role == "zookeeper" and not serves_as_zookeeper((node.host, node.controller_port), timeout_s):
+            return f"ZooKeeper server {node.node_id} does not serve"
+    return None
+
+
+def serves_as_zookeeper(at: tuple[str, int], timeout_s: float) -> bool:
+    """Whether a server takes part in its ensemble, or serves alone: only then has its answer to `srvr` a mode."""
+    try:
+        with socket.create_connection(at, timeout=timeout_s) as connection:
+            connection.settimeout(timeout_s)
+            connection.sendall(b"srvr")
+            with connection.makefile("rb") as answer:
+                return b"\nMode: " in answer.read()
+    except OSError:
+        return False
 
 
 def cluster_state(view: BrokerView, quorum: ControllerView | None) -> ClusterState:

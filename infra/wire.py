@@ -32,6 +32,8 @@ class BrokerView:
     brokers: frozenset[int]
     """The registered ones that are not fenced."""
     partitions: tuple[PartitionState, ...]
+    controller: int | None = None
+    """The broker that it takes for the controller; with KRaft that is any live broker, and tells nothing."""
 
 
 def metadata_request(topics: Sequence[str] | None) -> bytes:
@@ -52,9 +54,10 @@ def read_metadata(answer: bytes) -> BrokerView:
     reader.skip(4)  # throttle time
     brokers = reader.compact_array(_read_broker)
     reader.compact_text()  # cluster id
-    reader.skip(4)  # "controller": with KRaft any live broker
+    controller = reader.number(">i")
     topics = reader.compact_array(_read_topic)
-    return BrokerView(frozenset(brokers), tuple(partition for topic in topics for partition in topic))
+    partitions = tuple(partition for topic in topics for partition in topic)
+    return BrokerView(frozenset(brokers), partitions, None if controller < 0 else controller)
 
 
 def quorum_request() -> bytes:

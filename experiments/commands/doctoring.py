@@ -127,7 +127,7 @@ def _kafka(home: Home, kafka: str) -> Iterator[Check]:
     then = "" if there else SET_UP if usual else "a sweep that asks for it fetches them"
     yield Check(f"Kafka {kafka}", there or not usual, f"jars {'in' if there else 'are not all in'} {jars.jars_folder(home.cache, kafka)}", then)
     if there:
-        yield _cache(brokers.broker_startup_cache(home.cache, kafka))
+        yield _cache(brokers.broker_startup_cache(home.cache, ClusterSpec(kafka_version=kafka)))
 
 
 def _spark_cache(home: Home) -> Check:

@@ -9,7 +9,7 @@ from typing import Final
 from experiments.ledger.record import Lodging
 from experiments.plan import ClusterNeed, TrialSpec
 from infra import local
-from infra.cluster import Cluster, ClusterSpec
+from infra.cluster import Cluster
 from infra.errors import HarnessError
 from infra.handle import NAME as HANDLE
 from infra.handle import read_handle
@@ -38,7 +38,7 @@ def provision(home: Home, sweep_id: str, need: ClusterNeed, holder_grace_s: floa
     destroy_all(home, sweep_id)
     folders = _folders(home, sweep_id)
     number = int(folders[-1].suffix[1:]) + 1 if folders else 1
-    cluster = local.provision(home.clusters, home.cache, f"{sweep_id}.{number:03d}", _spec(need), holder_grace_s)
+    cluster = local.provision(home.clusters, home.cache, f"{sweep_id}.{number:03d}", need.spec(), holder_grace_s)
     (cluster.folder / UNUSED).touch()
     return cluster
 
@@ -83,7 +83,7 @@ def _whole(folder: Path, trial: TrialSpec, holder_grace_s: float) -> Cluster | s
     """Return the cluster of that folder, held by this process; or why it will not do, as a clause."""
     try:
         handle = read_handle(folder)
-        if handle.spec != _spec(trial.cluster):
+        if handle.spec != trial.cluster.spec():
             return "another kind of cluster was needed than the one before"
         if trial.fresh and not (folder / UNUSED).is_file():
             return "its fault can outlive it"
@@ -98,7 +98,3 @@ def _whole(folder: Path, trial: TrialSpec, holder_grace_s: float) -> Cluster | s
 
 def _folders(home: Home, sweep_id: str) -> list[Path]:
     return sorted(home.clusters.glob(f"{sweep_id}.[0-9][0-9][0-9]"))
-
-
-def _spec(need: ClusterNeed) -> ClusterSpec:
-    return ClusterSpec(nodes=need.nodes, kafka_version=need.kafka_version, broker=dict(need.broker), network=need.network, disk=need.disk)

@@ -20,7 +20,7 @@ AWKWARD = "clusters in a folder, with a näme that alone is längér than the 10
 def cache() -> Path:
     """Jars and start-up caches of the home in use, made when they are missing."""
     folder = Home.from_environment().cache
-    ensure_kafka_ready(folder, ClusterSpec().kafka_version, print)
+    ensure_kafka_ready(folder, ClusterSpec(), print)
     return folder
 
 

@@ -78,7 +78,7 @@ def main() -> int:
     """Measure and print."""
     console, home = Console(), Home.from_environment()
     home.ensure_writable()
-    ensure_kafka_ready(home.cache, ClusterSpec().kafka_version, console.print)
+    ensure_kafka_ready(home.cache, ClusterSpec(), console.print)
     ensure_spark_ready(home, console.print)
     console.print(starts_table(cluster_starts(home)))
     cluster = provision(home.clusters, home.cache, f"perf-{uuid.uuid4().hex[:6]}", ClusterSpec())

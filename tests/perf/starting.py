@@ -7,7 +7,7 @@ import uuid
 from dataclasses import dataclass, replace
 from statistics import median
 
-from infra.brokers import broker_launch
+from infra.brokers import launch_of
 from infra.cluster import ClusterSpec
 from infra.handle import Launch
 from infra.home import Home
@@ -29,7 +29,7 @@ class Starts:
 
 def cluster_starts(home: Home, rounds: int = 3) -> Starts:
     """Provision and destroy clusters, by turns with and without."""
-    launch = broker_launch(home.cache, ClusterSpec().kafka_version)
+    launch = launch_of(home.cache, ClusterSpec())
     cold = replace(launch, command=tuple(word for word in launch.command if not word.startswith("-XX:AOTCache")))
     pairs = [(_seconds(home, launch), _seconds(home, cold)) for _ in range(rounds)]
     return Starts(tuple(warm for warm, _ in pairs), tuple(without for _, without in pairs))

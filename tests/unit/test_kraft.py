@@ -1,9 +1,10 @@
-"""A node's settings: explicit, merged with what was asked for, and written so that Java reads them back."""
+"""A node's own settings under KRaft, and how settings are written so that Java reads them back."""
+
+from dataclasses import replace
 
 import pytest
 
-from infra.errors import InputError
-from infra.kraft import NodeAddress, own_properties, properties_text, server_properties, shared_properties
+from infra.kraft import NodeAddress, own_properties, properties_text
 
 NODES = tuple(NodeAddress(number, 100 * number + 1, 100 * number + 2, 100 * number + 3) for number in (1, 2, 3))
 
@@ -16,31 +17,22 @@ def test_a_node_has_three_listeners_of_its_own_and_knows_the_whole_quorum() -> N
     assert (own["node.id"], own["inter.broker.listener.name"], own["controller.listener.names"]) == ("2", "REPLICATION", "CONTROLLER")
 
 
-def test_what_was_asked_for_wins_over_ours() -> None:
-    """An experiment may sweep any setting that does not follow from the cluster itself."""
-    asked = {"broker.session.timeout.ms": "1500", "log.flush.interval.messages": "1"}
-    assert asked.items() <= server_properties(NODES[0], NODES, asked).items()
+def test_a_broker_beside_dedicated_controllers_has_no_controller_in_it() -> None:
+    """The quorum is theirs alone; it knows where they listen, and takes records only."""
+    members = (*(replace(node, role="broker") for node in NODES), NodeAddress(4, 401, 402, 403, role="controller"))
+    own = own_properties(members[0], members)
+    assert own["process.roles"] == "broker"
+    assert own["listeners"] == "CLIENT://127.0.0.1:101,REPLICATION://127.0.0.1:102"
+    assert own["controller.quorum.voters"] == "4@127.0.0.1:403"
+    assert "CONTROLLER:PLAINTEXT" in own["listener.security.protocol.map"]
 
 
-@pytest.mark.parametrize("key", ["node.id", "listeners", "log.dirs", "controller.quorum.voters"])
-def test_what_follows_from_the_cluster_cannot_be_asked_for(key: str) -> None:
-    """It would make a cluster that cannot start, or another one than is recorded."""
-    with pytest.raises(InputError, match=key):
-        server_properties(NODES[0], NODES, {key: "x"})
-
-
-@pytest.mark.parametrize(("nodes", "replicas", "majority"), [(1, "1", "1"), (2, "2", "2"), (3, "3", "2"), (5, "3", "2")])
-def test_internal_topics_fit_the_number_of_nodes(nodes: int, replicas: str, majority: str) -> None:
-    """Offsets and transactions have as many replicas as there are nodes, three at most, and a majority of them in sync."""
-    shared = shared_properties(nodes, {})
-    assert shared["offsets.topic.replication.factor"] == shared["transaction.state.log.replication.factor"] == replicas
-    assert shared["transaction.state.log.min.isr"] == majority
-
-
-def test_a_session_outlasts_several_heartbeats() -> None:
-    """Otherwise a busy machine alone would fence its nodes."""
-    shared = shared_properties(3, {})
-    assert int(shared["broker.session.timeout.ms"]) >= 4 * int(shared["broker.heartbeat.interval.ms"])
+def test_a_dedicated_controller_listens_for_nobody_else() -> None:
+    """No client and no replica comes to it."""
+    controller = NodeAddress(4, 401, 402, 403, role="controller")
+    own = own_properties(controller, (*NODES, controller))
+    assert (own["process.roles"], own["listeners"]) == ("controller", "CONTROLLER://127.0.0.1:403")
+    assert not {"advertised.listeners", "inter.broker.listener.name"} & own.keys()
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,7 @@ def test_metadata_is_read() -> None:
     """Leaders, replicas, ISR, leader epoch and the topic's id; a partition without a leader has none, and an unknown topic has no partitions."""
     led, leaderless = PartitionState("orders", 0, 1, (1, 2), (1, 2), 7), PartitionState("orders", 1, None, (1, 2), (), 7)
     partitions = tuple(replace(partition, topic_id=str(TOPIC_ID)) for partition in (led, leaderless))
-    assert read_metadata(_metadata()) == BrokerView(frozenset({1}), partitions)
+    assert read_metadata(_metadata()) == BrokerView(frozenset({1}), partitions, controller=1)
 
 
 def test_an_answer_that_was_cut_short_is_told() -> None:
