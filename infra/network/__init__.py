@@ -23,12 +23,12 @@ def network_for(spec: ClusterSpec, listeners: int, cluster_id: str = "") -> Netw
         case "namespaces":
             from infra.network.namespaces import NamespacedNetwork
 
-            return NamespacedNetwork(spec.nodes, listeners, cluster_id)
+            return NamespacedNetwork(len(spec.roles), listeners, cluster_id)
         case "relays":
             from infra.network.relayed import RelayedNetwork
 
-            return RelayedNetwork(spec.nodes, listeners)
+            return RelayedNetwork(len(spec.roles), listeners)
         case "loopback":
             from infra.network.loopback import LoopbackNetwork
 
-            return LoopbackNetwork(spec.nodes, listeners)
+            return LoopbackNetwork(len(spec.roles), listeners)
