@@ -12,14 +12,15 @@ import pyarrow as pa
 
 from experiments.clients import admin
 from experiments.clients.producer import ProducerJob
-from experiments.clients.reader import Ending, ReaderJob, read_log
-from experiments.clients.settings import delivery_timeout_ms
+from experiments.clients.reader import Ending, ReaderJob
+from experiments.clients.settings import delivery_timeout_ms, transaction_timeout_ms
 from experiments.clients.under_test import Clients, ProducerUnderTest, ReaderUnderTest
 from experiments.clock import monotonic_s, now_ns
 from experiments.journal import Event
 from experiments.ledger.record import ProducerSummary
-from experiments.ledger.schema import EPOCHS, TRANSACTIONS
+from experiments.ledger.schema import EPOCHS
 from experiments.plan import TrialSpec
+from experiments.reading_back import READ_TIMEOUT_S, ReadBack, Reading
 from infra.cluster import Cluster
 from infra.waiting import pause_until, wait_until
 
@@ -28,8 +29,9 @@ LEAD_NS: Final = 200_000_000
 """From saying "begin" to the first intended time: every producer has heard it by then."""
 FLOW_TIMEOUT_S: Final = 10.0
 SETTLE_MARGIN_S: Final = 20.0
-READ_TIMEOUT_S: Final = 120.0
-READABLE_TIMEOUT_S: Final = 30.0
+EXPIRY_INTERVAL: Final = "transaction.abort.timed.out.transaction.cleanup.interval.ms"
+EXPIRY_INTERVAL_MS: Final = 10_000
+"""Kafka's default of how often a coordinator looks for transactions that are past their timeout."""
 
 
 @dataclass(frozen=True)
@@ -120,6 +122,8 @@ class Bench:
             HarnessError: a producer ended on the way, or was not done in time.
         """
         patience_s = delivery_timeout_ms(self.spec.producer) / 1000 + SETTLE_MARGIN_S
+        if self.spec.workload.transaction_records:
+            patience_s += 2 * transaction_timeout_ms(self.spec.producer) / 1000
         return tuple(producer.wait_done(patience_s) for producer in self.producers)
 
     def client_events(self) -> Iterator[Event]:
@@ -136,41 +140,31 @@ class Bench:
         Raises:
             HarnessError: a partition could not be read to its end.
         """
-        ends = self._wait_until_all_is_readable()
-        log = read_log(self.cluster.bootstrap_servers, self.topic, ends, self.token, self.spec.consumer, READ_TIMEOUT_S)
-        told = tuple(producer.completed(summary, log) for producer, summary in zip(self.producers, producers, strict=True))
-        reader = self.reader.finish(ends, READ_TIMEOUT_S)
-        return Measured(told, ends, log, self._epochs(), reader, self.producers[0].effective_settings(), self.reader.effective_settings())
+        back = self._read_back()
+        told = tuple(producer.completed(summary, back.log) for producer, summary in zip(self.producers, producers, strict=True))
+        reader = self.reader.finish(back.shown_offsets, READ_TIMEOUT_S)
+        settings = (self.producers[0].effective_settings(), self.reader.effective_settings())
+        return Measured(told, back.end_offsets, back.log, self._epochs(), reader, *settings)
+
+    def _read_back(self) -> ReadBack:
+        """Read the log; of transactions also what of it is shown, once the coordinator had the time to decide on each."""
+        reading = Reading(self.cluster, self.topic, self.token, self.spec.consumer)
+        if not self.spec.workload.transaction_records:
+            return reading.plain()
+        looks_every_ms = int(self.cluster.broker_settings.get(EXPIRY_INTERVAL, EXPIRY_INTERVAL_MS))
+        return reading.of_transactions((transaction_timeout_ms(self.spec.producer) + looks_every_ms) / 1000)
 
     def _epochs(self) -> pa.Table:
         told = self.cluster.leader_epochs(self.topic)
         columns = [[epoch.node_id for epoch in told], [epoch.partition for epoch in told], [epoch.leader_epoch for epoch in told]]
         return pa.table([*columns, [epoch.start_offset for epoch in told]], schema=EPOCHS)
 
-    def _wait_until_all_is_readable(self) -> dict[int, int]:
-        """Return the end offsets once consumers may read all that the leaders have.
-
-        Consumers are shown what the whole ISR has, and a follower may be a fetch behind and still be in the ISR. With acks=1 the
-        last acknowledged records would be taken for lost if the end were fixed before.
-
-        Raises:
-            WaitTimeout: a high watermark stays behind its log's end, as with fewer replicas than `min.insync.replicas` (KIP-966).
-        """
-        readable: dict[int, int] = {}
-
-        def look() -> bool:
-            readable.update(admin.end_offsets(self.cluster.admin_servers, self.topic))
-            return self.cluster.log_end_offsets(self.topic) == readable
-
-        awaiting = "consumers to be shown all that the leaders' logs hold"
-        wait_until(look, awaiting=awaiting, timeout_s=READABLE_TIMEOUT_S, seen=lambda: f"{readable} of {self.cluster.log_end_offsets(self.topic)}")
-        return readable
-
     def tables(self, measured: Measured) -> dict[str, pa.Table]:
         """Return the ledger's tables, the events apart."""
-        attempts = pa.concat_tables([producer.attempts(measured.log) for producer in self.producers])
+        attempted = [(producer, producer.attempts(measured.log)) for producer in self.producers]
+        attempts = pa.concat_tables([table for _, table in attempted])
         tables = {"attempts": attempts, "log": measured.log, "reads": self.reader.reads(attempts), "epochs": measured.epochs}
-        tables["transactions"] = TRANSACTIONS.empty_table()
+        tables["transactions"] = pa.concat_tables([producer.transactions(table) for producer, table in attempted])
         for client in self._clients():
             client.forget()  # the tables hold all of it, in a tenth of the room
         return tables
@@ -190,14 +184,22 @@ def _producer_jobs(spec: TrialSpec, servers: str, topic: str, token: int, folder
             bootstrap_servers=servers,
             topic=topic,
             warm_up_topic=WARM_UP_TOPIC,
-            settings=spec.producer,
+            settings=_settings(spec, f"{topic}-{number}"),
             records=load.records // load.producers + (number < load.records % load.producers),
             rate_records_per_s=load.rate_records_per_s / load.producers,
             record_size_bytes=load.record_size_bytes,
             keys=load.keys,
+            transaction_records=load.transaction_records,
+            abort_every=load.abort_every,
             token=token,
             folder=folder,
         )
+
+
+def _settings(spec: TrialSpec, name: str) -> dict[str, str]:
+    """Return what one producer is given: a `transactional.id` is its own, or it would fence the others."""
+    ids = {"transactional.id": f"{spec.producer['transactional.id']}-{name}"} if spec.workload.transaction_records else {}
+    return {**spec.producer, **ids}
 
 
 def _reader_job(spec: TrialSpec, servers: str, topic: str, token: int, folder: Path) -> ReaderJob:

@@ -75,9 +75,10 @@ def delete_topic(bootstrap_servers: str, topic: str, *, timeout_s: float = TIMEO
             raise
 
 
-def end_offsets(bootstrap_servers: str, topic: str, *, timeout_s: float = TIMEOUT_S) -> dict[int, int]:
+def end_offsets(bootstrap_servers: str, topic: str, *, read_committed: bool = False, timeout_s: float = TIMEOUT_S) -> dict[int, int]:
     """Return the high watermark of each partition: the offset after the last record that consumers may see.
 
+    For `read_committed` consumers that is the last stable offset: no transaction below it is still open.
     Asked from the leaders (ListOffsets, KIP-396), and again while one of them is moving.
 
     Raises:
@@ -88,7 +89,7 @@ def end_offsets(bootstrap_servers: str, topic: str, *, timeout_s: float = TIMEOU
 
     def ask() -> dict[int, int] | None:
         refused.clear()
-        return _ask_ends(client, topic, refused)
+        return _ask_ends(client, topic, refused, IsolationLevel.READ_COMMITTED if read_committed else IsolationLevel.READ_UNCOMMITTED)
 
     return wait_until(ask, awaiting=f"the end offsets of {topic}", timeout_s=timeout_s, seen=lambda: refused or "no answer")
 
@@ -119,7 +120,7 @@ def _answer(doing: str, future: Future[Answer], timeout_s: float) -> Answer:
         raise HarnessError(f"{doing}: no answer within {timeout_s:g} s") from error
 
 
-def _ask_ends(client: AdminClient, topic: str, refused: dict[int, str]) -> dict[int, int] | None:
+def _ask_ends(client: AdminClient, topic: str, refused: dict[int, str], isolation: IsolationLevel) -> dict[int, int] | None:
     try:
         found = _metadata(client, topic)
     except _KafkaRefused as error:
@@ -128,9 +129,7 @@ def _ask_ends(client: AdminClient, topic: str, refused: dict[int, str]) -> dict[
     if found is None:
         raise HarnessError(f"there is no topic {topic}")
     latest = {TopicPartition(topic, number): OffsetSpec.latest() for number in found.partitions}  # type: ignore[no-untyped-call]
-    futures: Mapping[TopicPartition, Future[ListOffsetsResultInfo]] = client.list_offsets(
-        latest, isolation_level=IsolationLevel.READ_UNCOMMITTED, request_timeout=_ASK_S
-    )
+    futures: Mapping[TopicPartition, Future[ListOffsetsResultInfo]] = client.list_offsets(latest, isolation_level=isolation, request_timeout=_ASK_S)
     ends: dict[int, int] = {}
     for place, future in futures.items():
         try:

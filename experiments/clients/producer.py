@@ -153,9 +153,14 @@ class ProducerProcess(Child):
         del log
         return attempts_table(self.job)
 
+    def transactions(self, attempts: pa.Table) -> pa.Table:
+        """Return how its transactions ended; see `ended_transactions`."""
+        return ended_transactions(self.job, attempts)
+
     def forget(self) -> None:
-        """Remove the mapping."""
+        """Remove the mappings."""
         self.job.ledger.unlink()
+        self.job.transactions.unlink(missing_ok=True)
 
 
 def attempts_table(job: ProducerJob) -> pa.Table:

@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from experiments.clients.attempts import Records
+from experiments.clients.attempts import Column, Records
 from experiments.ledger.schema import ABANDONED, ABORTED, COMMITTED, FENCED, TRANSACTIONS, UNKNOWN
 from infra.errors import HarnessError
 
@@ -64,7 +64,7 @@ def begun(rows: Records) -> int:
     return int(np.count_nonzero(rows["begin_ns"]))
 
 
-def transaction_of(seq: Records, rows: Records, transaction_records: int) -> pa.Array:
+def transaction_of(seq: Column, rows: Records, transaction_records: int) -> pa.Array:
     """Return the number of each record's transaction; null for those that were to be in one that was never begun."""
     numbers = seq // transaction_records
     return pa.array(numbers, mask=numbers >= begun(rows))

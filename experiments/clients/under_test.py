@@ -62,6 +62,13 @@ class ProducerUnderTest(Protocol):
             log: the final read, for what only the records themselves tell.
         """
 
+    def transactions(self, attempts: pa.Table) -> pa.Table:
+        """Return how its transactions ended, alive or dead; schema `TRANSACTIONS`.
+
+        Args:
+            attempts: its own.
+        """
+
     def completed(self, summary: ProducerSummary, log: pa.Table) -> ProducerSummary:
         """Return its summary, with what only the final read could tell."""
 

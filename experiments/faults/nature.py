@@ -1,4 +1,7 @@
-"""What a fault does, as far as promises hang on it, and the cluster and topic that it finds. Pure."""
+"""What a fault does, as far as promises hang on it, and the cluster and topic that it finds. Pure.
+
+A field that another kind of fault needs gets its rule in `experiments.faults.composing` too, or joined faults that have it are not known.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,8 @@ class Shape(Frozen):
     nodes: int
     partitions: int
     replication_factor: int
+    transactional: bool = False
+    """The producers send in transactions."""
 
     @property
     def majority(self) -> int:
@@ -28,6 +33,10 @@ class Nature(Frozen):
     """How many nodes die at once."""
     power_loss: bool = False
     """With them goes what their operating systems had not written to disk."""
+    forgets_synced: bool = False
+    """With them goes also what they had synced."""
+    corrupts: bool = False
+    """The bytes of stored records change under the leader that serves them."""
     stalled: int = 0
     """How many nodes stand still for a while, their connections open."""
     stalls_ms: float = 0
@@ -37,3 +46,5 @@ class Nature(Frozen):
     """From the strike to the heal at the earliest."""
     heals_within_ms: float = 0
     """And at the latest."""
+    parts: int = 1
+    """How many faults it is joined of."""

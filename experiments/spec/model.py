@@ -61,6 +61,8 @@ class WorkloadSection(_Part):
     duration_s: Number = Field(default=10.0, gt=0, le=86_400)
     keys: Whole = Field(default=64, ge=0, le=2**31 - 1)
     producers: Whole = Field(default=1, ge=1, le=64)
+    transaction_records: Whole = Field(default=0, ge=0, le=1_000_000)
+    abort_every: Whole = Field(default=0, ge=0, le=1_000_000)
 
 
 class Experiment(_Part):
