@@ -61,7 +61,7 @@ def lines(results: SweepResults) -> Iterator[Line]:
     """Yield what a reader must know besides the table: violations first, then what is not known, the controls, the generators, the power."""
     yield from violations(results)
     yield from _unknown(results.cells)
-    yield from (Line(sentence, violated=_faulty(results)) for sentence in results.harness.sentences)
+    yield from (Line(sentence, violated=results.harness.failed) for sentence in results.harness.sentences)
     yield from _late(results)
     yield from _power(results.cells)
 
@@ -93,10 +93,6 @@ def _unknown(cells: Sequence[CellResult]) -> Iterator[Line]:
     for (promise, reason), labels in of_reason.items():
         whose = labels[0] if len(labels) == 1 else f"{len(labels)} cells ({'; '.join(labels)})"
         yield Line(f"not known, {promise}: {whose}: {reason}")
-
-
-def _faulty(results: SweepResults) -> bool:
-    return results.harness.control_clean is False
 
 
 def _late(results: SweepResults) -> Iterator[Line]:

@@ -236,9 +236,10 @@ def test_added_controls_are_no_rows_of_the_table_and_their_axes_no_columns() -> 
     assert [line.text for line in lines(a_result(rows, harness=HarnessCheck(sentences=("it was clean",))))] == ["it was clean"]
 
 
-def test_controls_that_are_not_clean_are_as_loud_as_a_violation() -> None:
-    """Nothing else in the sweep can be believed then."""
-    harness = HarnessCheck(control_clean=False, sentences=("it lost",))
+@pytest.mark.parametrize("failed", [{"control_clean": False}, {"positive_control_lost": False}])
+def test_controls_that_fail_are_as_loud_as_a_violation(failed: dict[str, bool]) -> None:
+    """Nothing else in the sweep can be believed then, whichever of the two it was."""
+    harness = HarnessCheck(**failed, sentences=("it lost, or it did not",))
 
     assert [line.violated for line in lines(a_result([a_cell(1)], harness=harness))] == [True]
 
