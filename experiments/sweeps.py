@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from experiments.errors import ExperimentError, UnknownName
-from experiments.faults import require_means
+from experiments.faults.composing import require_means_of
 from experiments.plan import Plan
 from experiments.spec.errors import nearest
 from experiments.spec.model import Experiment
@@ -59,8 +59,8 @@ def check_machine(planned: Plan, home: Home) -> None:
     Raises:
         MachineError: it has not.
     """
-    for kind in dict.fromkeys(trial.fault.kind for trial in planned.trials):
-        require_means(kind)
+    for fault in {trial.fault.kind: trial.fault for trial in planned.trials}.values():
+        require_means_of(fault)
     needs = needs_of(planned)
     require(this_machine(home.root), memory_bytes=needs.memory_bytes, disk_bytes=needs.disk_bytes, purpose=f"a sweep of {len(planned.trials)} trials")
 

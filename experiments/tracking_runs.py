@@ -114,7 +114,7 @@ def _params(spec: TrialSpec, record: TrialRecord | None) -> dict[str, str]:
         for name, value in settings.items():
             params[name if name not in params and scope == "topic" else f"{scope}.{name}"] = value
     workload = {f"workload.{name}": _text(value) for name, value in spec.workload.model_dump().items()}
-    fault = {f"fault.{name}": _text(value) for name, value in spec.fault.parameters.items()}
+    fault = {f"fault.{name}": _text(value) for name, value in spec.fault.all_parameters().items()}
     cluster = {"kafka.version": spec.cluster.kafka_version, "nodes": str(spec.cluster.nodes)}
     return {**params, **workload, **fault, **cluster, **({"client": record.client} if record else {})}
 

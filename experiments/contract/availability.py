@@ -47,6 +47,13 @@ RULES: Final = (
         "{c.gone} of {c.replication_factor} replicas dead, {c.needed} needed",
     ),
     not_promised(
+        "several faults joined",
+        lambda c: c.fault.parts > 1,
+        "the failover from one may be undone by the next, and a node that was healed may not be in sync yet when that strikes",
+        REPLICATION,
+        "{c.fault.parts} faults",
+    ),
+    not_promised(
         "a node stands still for less than its session",
         lambda c: c.gone == 0,
         "a node that misses heartbeats for less than broker.session.timeout.ms stays the leader: its partitions wait until it goes on",

@@ -7,6 +7,7 @@ from typing import Final
 
 from experiments.clients.settings import producer_settings
 from experiments.faults import FAULTS
+from experiments.faults.composing import nature_of
 from experiments.faults.nature import Nature, Shape
 from experiments.ledger.record import Frozen
 from experiments.plan import FaultRequest, TrialSpec
@@ -113,9 +114,9 @@ def shape_of(spec: TrialSpec) -> Shape:
 
 def nature(fault: FaultRequest, shape: Shape) -> Nature:
     """Return what is known of a fault; of a kind that nothing is known of, that it may do anything."""
-    if fault.kind not in FAULTS:
+    if any(leaf.kind not in FAULTS for leaf in fault.leaves()):
         return Nature(kind=fault.kind, known=False, strikes_leader=True)
-    return FAULTS[fault.kind].nature_of(fault.parameters, shape)
+    return nature_of(fault, shape)
 
 
 def _of_client(client: Mapping[str, str]) -> dict[str, str | bool]:

@@ -11,7 +11,7 @@ from experiments.faults import FAULTS
 from experiments.faults.aftermath import Aftermath
 from experiments.faults.base import GivenUp, Missed, Scene
 from experiments.journal import Event
-from experiments.ledger.record import FaultEvidence, Scalar
+from experiments.ledger.record import FaultEvidence
 from experiments.plan import FaultRequest
 
 
@@ -53,12 +53,11 @@ def evidence_of(request: FaultRequest, struck: Sequence[Struck], events: tuple[E
     told = [_confirmed(one, Aftermath(events, acks, one.began_ns), load_end_ns) for one in struck]
     if len(told) == 1:
         return told[0].model_copy(update={"parameters": request.parameters})
-    parameters: dict[str, Scalar] = {f"{one.name}.{name}": value for one in struck for name, value in one.request.parameters.items()}
     names = [one.name for one in struck]
     missed = [f"{name} did not bite" for name, part in zip(names, told, strict=True) if not part.bit]
     sentences = [f"{name}: {sentence}" for name, part in zip(names, told, strict=True) for sentence in part.evidence]
     targets = tuple(dict.fromkeys(node for part in told for node in part.targets))
-    return FaultEvidence(kind=request.kind, parameters=parameters, targets=targets, bit=not missed, evidence=(*missed, *sentences))
+    return FaultEvidence(kind=request.kind, parameters=request.all_parameters(), targets=targets, bit=not missed, evidence=(*missed, *sentences))
 
 
 def _strike(request: FaultRequest, scene: Scene, first: int, *, several: bool) -> tuple[Struck, ...]:

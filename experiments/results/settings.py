@@ -26,6 +26,6 @@ def settings_of_trial(spec: TrialSpec, record: TrialRecord | None = None) -> dic
             "partitions": spec.partitions,
         },
         "workload": spec.workload.model_dump(),
-        "fault": {"kind": spec.fault.kind, **spec.fault.parameters},
+        "fault": {"kind": spec.fault.kind, **spec.fault.all_parameters()},
     }
     return {(scope, name): str(value) for scope, values in tables.items() for name, value in values.items()}

@@ -10,6 +10,7 @@ from typing import Final
 
 from experiments.clients.settings import FIRST_NAME
 from experiments.errors import ExperimentError
+from experiments.faults.notation import parse
 from experiments.properties import KafkaProperties
 from experiments.spec.errors import nearest
 from experiments.spec.model import WorkloadSection
@@ -68,6 +69,9 @@ class Place:
     name: str
 
 
+FAULT: Final = Place(Scope.STRUCTURE, "fault")
+
+
 @dataclass(frozen=True)
 class KnownNames:
     """The names that each scope knows."""
@@ -78,9 +82,13 @@ class KnownNames:
     faults: Mapping[str, AbstractSet[str]]
     """The parameters of each kind of fault."""
 
-    def parameters_of(self, kind: str) -> AbstractSet[str]:
-        """Return the parameters that a kind of fault takes; none for one that does not exist."""
-        return self.faults.get(kind, frozenset())
+    def parameters_of(self, fault: str) -> AbstractSet[str]:
+        """Return the parameters that a fault takes, or one of several joined, and does not fix in its own brackets.
+
+        Raises:
+            ExperimentError: there is no such fault.
+        """
+        return frozenset().union(*(self.faults.get(leaf.kind, frozenset()) - leaf.parameters.keys() for leaf in parse(fault).leaves()))
 
     def of(self, scope: Scope) -> AbstractSet[str]:
         """Return the names a scope knows."""

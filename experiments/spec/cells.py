@@ -9,8 +9,9 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from experiments.errors import ExperimentError
+from experiments.faults.notation import parse, written
 from experiments.ledger.record import Cell, Scalar
-from experiments.spec.axes import CORE_AXES, KnownNames, Place, Scope, place_of
+from experiments.spec.axes import CORE_AXES, FAULT, KnownNames, Place, Scope, place_of
 from experiments.spec.model import Experiment
 
 USUAL: Final[Mapping[str, Scalar]] = {"acks": "all", "enable.idempotence": False, "partitions": 1, "fault": "none"}
@@ -64,6 +65,8 @@ def canonical(place: Place, value: Scalar) -> Scalar:
     """Return the one way in which a value is written: `acks: -1` is `all`, a whole number needs no `.0`."""
     if place == Place(Scope.PRODUCER, "acks"):
         return _ACKS.get(json.dumps(value), value)
+    if place == FAULT:
+        return written(parse(str(value)))
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
@@ -99,4 +102,5 @@ def _fault_parameter(experiment: Experiment, given: Cell, place: Place, value: S
     kind = str(given.get("fault") or USUAL["fault"])
     if place.name not in known.parameters_of(kind):
         return None
-    return experiment.faults.get(kind, {}).get(place.name) if value is None else value
+    asked = parse(kind)
+    return experiment.faults.get(asked.kind, {}).get(place.name) if value is None else value

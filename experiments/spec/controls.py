@@ -11,13 +11,14 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from experiments.errors import ExperimentError
-from experiments.faults import FAULTS
+from experiments.faults.composing import ends_s, standing_on
 from experiments.ledger.record import Cell, Role, Scalar
 from experiments.plan import FaultRequest, Workload
-from experiments.spec.axes import KnownNames, Place, Scope
+from experiments.spec.axes import FAULT, KnownNames, Place, Scope
 from experiments.spec.errors import one_line
+from experiments.spec.faults import asked_for
 from experiments.spec.model import Experiment
-from experiments.spec.settings import CellSettings, as_text, fault_parameters, settings_of, standing_on
+from experiments.spec.settings import CellSettings, as_text, settings_of
 
 AFTERMATH_S: Final = 2.0
 """How long the load of a positive control goes on after the heal, at least."""
@@ -28,7 +29,6 @@ ACKS: Final = Place(Scope.PRODUCER, "acks")
 IDEMPOTENCE: Final = Place(Scope.PRODUCER, "enable.idempotence")
 REPLICAS: Final = Place(Scope.STRUCTURE, "replication.factor")
 PARTITIONS: Final = Place(Scope.STRUCTURE, "partitions")
-FAULT: Final = Place(Scope.STRUCTURE, "fault")
 MIN_ISR: Final = Place(Scope.TOPIC, "min.insync.replicas")
 
 
@@ -163,15 +163,12 @@ def _calm(place: Place, value: Scalar) -> Scalar:
 
 
 def _fault(experiment: Experiment, cell: Cell, places: Mapping[str, Place], kind: str) -> FaultRequest:
-    if kind == "none":
-        return FaultRequest(kind=kind)
     axes = {places[axis].name: value for axis, value in cell.items() if places[axis].scope is Scope.FAULT and value is not None}
-    return FaultRequest(kind=kind, parameters=fault_parameters(kind, {**experiment.faults.get(kind, {}), **axes}))
+    return asked_for(experiment, kind, axes)
 
 
 def _long_enough(workload: Workload, fault: FaultRequest) -> Workload:
     """Return the experiment's own load, going on until the fault is healed and over."""
     if fault.kind == "none":
         return workload
-    ends_s = FAULTS[fault.kind].parameters.model_validate(fault.parameters).ends_s()
-    return workload.model_copy(update={"duration_s": max(workload.duration_s, ends_s + AFTERMATH_S)})
+    return workload.model_copy(update={"duration_s": max(workload.duration_s, ends_s(fault) + AFTERMATH_S)})

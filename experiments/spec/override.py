@@ -9,11 +9,12 @@ from pydantic import ValidationError
 
 from experiments.errors import ExperimentError
 from experiments.faults import FAULTS
+from experiments.faults.notation import parse
 from experiments.ledger.record import Scalar
 from experiments.properties import kafka_properties, versions
-from experiments.spec.axes import CORE_AXES, PROPERTY_SCOPES, KnownNames, Place, Scope, place_of
+from experiments.spec.axes import CORE_AXES, FAULT, PROPERTY_SCOPES, KnownNames, Place, Scope, place_of
 from experiments.spec.clients import ClientRules, client_rules
-from experiments.spec.errors import nearest, sentence, shown
+from experiments.spec.errors import sentence, shown
 from experiments.spec.model import Experiment
 from experiments.spec.reading import parse_values
 from experiments.spec.settings import as_text, check_value
@@ -96,8 +97,8 @@ def _check(place: Place, values: tuple[Scalar, ...], known: KnownNames, rules: C
     for value in values:
         if place.scope in PROPERTY_SCOPES:
             check_value(place, value, known, rules)
-        elif place == Place(Scope.STRUCTURE, "fault") and value not in FAULTS:
-            raise ExperimentError(f"unknown fault {value}{nearest(str(value), FAULTS)}")
+        elif place == FAULT:
+            parse(as_text(value))
 
 
 def _section(experiment: Experiment, place: Place, value: Scalar) -> dict[str, object]:

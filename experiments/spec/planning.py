@@ -17,9 +17,10 @@ from experiments.spec.catalog import catalogue, load
 from experiments.spec.cells import axis_places, cell_key, cells_of
 from experiments.spec.clients import ClientRules, client_rules
 from experiments.spec.controls import SettledCell, with_controls
+from experiments.spec.faults import fault_parameters
 from experiments.spec.model import Experiment
 from experiments.spec.override import known_names, override
-from experiments.spec.settings import CellSettings, check_value, fault_parameters, settings_of
+from experiments.spec.settings import CellSettings, check_value, settings_of
 
 MOST_TRIALS = 1024
 """What one Airflow task can be mapped to (`core.max_map_length`)."""

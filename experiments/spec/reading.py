@@ -6,6 +6,7 @@ decimal (`1e4` is one), `true/false`, `yes/no` and `on/off` are truth values, da
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any, Final
@@ -18,6 +19,8 @@ from experiments.spec.errors import one_line
 _TRUTH: Final = re.compile(r"^(?:true|false|yes|no|on|off)$", re.IGNORECASE)
 _WHOLE: Final = re.compile(r"^[-+]?(?:0|[1-9][0-9]*)$")
 _DECIMAL: Final = re.compile(r"^[-+]?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?$")
+_WITH_BRACKETS: Final = re.compile(r"""(?:"[^"]*"|'[^']*'|\([^()]*\)|[^,])+""")
+"""One value of a list: to the next comma that is neither quoted nor in the innermost round brackets."""
 _NOTHING: Final = re.compile(r"^(?:~|null|Null|NULL|)$")
 
 MOST_CHARACTERS: Final = 1_000_000
@@ -110,15 +113,23 @@ def read(path: Path) -> Any:
 def parse_values(text: str, source: str) -> tuple[Any, ...]:
     """Return the values of `a,b,c`, each read as YAML would; quote one that holds a comma: `"compact,delete",delete`.
 
+    A comma in round brackets parts nothing: `leader-crash(at_s=1, restart_after_s=4),none` are two values.
+
     Raises:
         ExperimentError: it is no list of values.
     """
-    return tuple(parse(f"[{text}]", source))
+    return tuple(parse(f"[{_WITH_BRACKETS.sub(_quoted, text)}]", source))
 
 
 def dump(data: Any) -> str:
     """Return YAML that `parse` reads back to the same data."""
     return yaml.dump(data, Dumper=_PlainDumper, sort_keys=False, allow_unicode=True, width=160)
+
+
+def _quoted(found: re.Match[str]) -> str:
+    """Quote a value that holds round brackets, unless it is quoted already."""
+    value = found.group()
+    return value if "(" not in value or value.strip()[0] in "\"'" else json.dumps(value.strip(), ensure_ascii=False)
 
 
 def _line(error: yaml.MarkedYAMLError) -> str:

@@ -9,14 +9,15 @@ from pydantic import ValidationError
 
 from experiments.clients.settings import producer_settings
 from experiments.errors import ExperimentError
-from experiments.faults import FAULTS
+from experiments.faults.composing import outlives, standing_on
 from experiments.faults.nature import Shape
 from experiments.ledger.record import Cell, Scalar
 from experiments.plan import ClusterNeed, FaultRequest, Workload
 from experiments.properties import Property, kafka_properties, versions
 from experiments.spec.axes import KnownNames, Place, Scope, first_name
 from experiments.spec.clients import ClientRules
-from experiments.spec.errors import nearest, sentence, shown
+from experiments.spec.errors import sentence, shown
+from experiments.spec.faults import asked_for, refuse_what_cannot_be
 from experiments.spec.model import Experiment, WorkloadSection
 
 MAJORITY = "majority"
@@ -42,7 +43,7 @@ class CellSettings:
     @property
     def fresh(self) -> bool:
         """Whether a trial of it needs a cluster that nobody shares: what its fault does can outlive it."""
-        return FAULTS[self.fault.kind].outlives
+        return outlives(self.fault)
 
 
 def settings_of(experiment: Experiment, cell: Cell, places: Mapping[str, Place]) -> CellSettings:
@@ -71,12 +72,6 @@ def settings_of(experiment: Experiment, cell: Cell, places: Mapping[str, Place])
     )
 
 
-def standing_on(cluster: ClusterNeed, fault: FaultRequest) -> ClusterNeed:
-    """Return the cluster with the network and the disks that its fault needs."""
-    kind = FAULTS[fault.kind]
-    return cluster.model_copy(update={"network": kind.network, "disk": kind.disk})
-
-
 def as_text(value: Scalar) -> str:
     """Return a value as Kafka's and librdkafka's properties spell it."""
     return str(value).lower() if isinstance(value, bool) else str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
@@ -98,20 +93,6 @@ def check_value(place: Place, value: Scalar, known: KnownNames, rules: ClientRul
         objection = rules.objection(place.name, text)
     if objection:
         raise ExperimentError(f"{place.scope} property {place.name} is {shown(value)}{objection}")
-
-
-def fault_parameters(kind: str, given: Mapping[str, Scalar]) -> dict[str, Scalar]:
-    """Return all parameters of a fault, its defaults among them.
-
-    Raises:
-        ExperimentError: there is no such fault, or it does not take these.
-    """
-    if kind not in FAULTS:
-        raise ExperimentError(f"unknown fault {kind}{nearest(kind, FAULTS)}")
-    try:
-        return dict(FAULTS[kind].parameters.model_validate(dict(given)).model_dump())
-    except ValidationError as error:
-        raise ExperimentError(sentence(error, FAULTS[kind].parameters, f"faults.{kind}.")) from error
 
 
 @dataclass(frozen=True)
@@ -152,22 +133,9 @@ class _Given:
         return workload
 
     def fault(self, duration_s: float, producer: Mapping[str, str], shape: Shape) -> FaultRequest:
-        kind = str(self.axes(Scope.STRUCTURE)["fault"])
-        parameters = fault_parameters(kind, {**self.experiment.faults.get(kind, {}), **self.axes(Scope.FAULT)})
-        asked, client = FAULTS[kind].parameters.model_validate(parameters), producer_settings(producer)
-        ends_s, unnoticed = asked.ends_s(), asked.unnoticed(int(client["socket.timeout.ms"]) / 1000, client["acks"])
-        if kind == "none":
-            return FaultRequest(kind=kind)
-        impossible = asked.impossible(shape)
-        if impossible:
-            raise ExperimentError(f"fault {kind} cannot be: {impossible}")
-        if ends_s >= duration_s:
-            raise ExperimentError(
-                f"fault {kind} begins at {parameters['at_s']:g} s and is healed at {ends_s:g} s; allowed: before the load ends, at {duration_s:g} s"
-            )
-        if unnoticed:
-            raise ExperimentError(f"fault {kind} could not be noticed: {unnoticed}")
-        return FaultRequest(kind=kind, parameters=parameters)
+        fault = asked_for(self.experiment, as_text(self.axes(Scope.STRUCTURE)["fault"]), self.axes(Scope.FAULT))
+        refuse_what_cannot_be(fault, shape, duration_s, producer_settings(producer))
+        return fault
 
 
 def _topic(asked: Mapping[str, str], replication_factor: int) -> dict[str, str]:
@@ -188,4 +156,4 @@ def _definition(place: Place, known: KnownNames) -> Property:
     return found
 
 
-__all__ = ["CellSettings", "as_text", "check_value", "fault_parameters", "kafka_properties", "settings_of"]
+__all__ = ["CellSettings", "as_text", "check_value", "kafka_properties", "settings_of"]

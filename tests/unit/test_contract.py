@@ -102,12 +102,13 @@ CASES: list[tuple[Promise, int, dict[str, Any]]] = [
     (UP, 5, {"fault": CRASH.model_copy(update={"kills": 2}), "replication_factor": 1, "min_insync_replicas": 1}),
     (UP, 6, {"min_insync_replicas": 3}),
     (UP, 6, {"replication_factor": 1, "min_insync_replicas": 1}),
-    (UP, 7, {"fault": PAUSE}),
-    (UP, 8, {"fault": CRASH.model_copy(update={"heals_after_ms": 8000})}),
-    (UP, 8, {"fault": PAUSE.model_copy(update={"stalls_ms": 20_000, "heals_after_ms": 20_000})}),
-    (UP, 9, {}),
-    (UP, 9, {"acks": "1", "min_insync_replicas": 3}),
-    (UP, 9, {"fault": CRASH.model_copy(update={"heals_after_ms": 8001})}),
+    (UP, 7, {"fault": CRASH.model_copy(update={"parts": 2})}),
+    (UP, 8, {"fault": PAUSE}),
+    (UP, 9, {"fault": CRASH.model_copy(update={"heals_after_ms": 8000})}),
+    (UP, 9, {"fault": PAUSE.model_copy(update={"stalls_ms": 20_000, "heals_after_ms": 20_000})}),
+    (UP, 10, {}),
+    (UP, 10, {"acks": "1", "min_insync_replicas": 3}),
+    (UP, 10, {"fault": CRASH.model_copy(update={"heals_after_ms": 8001})}),
 ]
 
 
