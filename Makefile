@@ -1,9 +1,10 @@
 # `make bench` and `make test` set up what is missing; nothing but Python >= 3.11 and the package registries is needed.
 PYTHON ?= python3
 BIN := .venv/bin
+FAULTS := $(basename $(notdir $(wildcard experiments/catalog/faults-*.yaml)))
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
-.PHONY: help setup bench test check perf mutants lock clean
+.PHONY: help setup bench test check faults soak perf mutants lock clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -19,6 +20,13 @@ test: setup check ## style, types, arrows, and all tests, on real brokers too
 
 check: setup ## style, types and the arrows between the packages
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check --quiet . && $(BIN)/mypy && $(BIN)/lint-imports --no-logo
+
+faults: setup ## every fault against acks and idempotence, then the table (hours; all of them as root)
+	@for experiment in $(FAULTS); do $(BIN)/ackbench run $$experiment; done
+	@$(BIN)/ackbench matrix $(FAULTS)
+
+soak: setup ## 100 random schedules of faults in a row, and kill -9 during a fault of each family: is anything left behind?
+	@$(BIN)/python tests/soak
 
 perf: setup ## the generator against Kafka's own, lateness, the final read, Spark, cluster start
 	@$(BIN)/python tests/perf

@@ -23,7 +23,7 @@ Examples:
 @click.argument("sweep", required=False)
 @click.option("--json", "as_json", is_flag=True, help="One object, as docs/show-json.md describes it.")
 def show(sweep: str | None, as_json: bool) -> int:
-    """Show the results of SWEEP, a name or a folder; of the newest when none is named."""
+    """Show the results of SWEEP: a name, a folder, or an experiment, whose newest is meant; of the newest of all when none is named."""
     from experiments.commands import showing
 
     return showing.show(Home.from_environment(), sweep, as_json=as_json)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Iterator
+import shutil
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,34 +13,47 @@ from pathlib import Path
 from experiments.errors import ExperimentError, UnknownName
 from experiments.faults.composing import require_means_of
 from experiments.plan import Plan
+from experiments.properties.on_demand import ensure_version_known
 from experiments.spec.errors import nearest
 from experiments.spec.model import Experiment
 from experiments.spec.needs import needs_of
-from experiments.spec.override import Wishes
+from experiments.spec.override import Wishes, versions_asked_for
 from experiments.spec.planning import load, override, plan
 from experiments.sweep_folder import SweepFolder
 from infra.errors import InputError
 from infra.home import Home
+from infra.jars import unverified_list
+from infra.kafka_ready import ensure_kafka_ready
 from infra.machine import require, this_machine
 
+Say = Callable[[str], None]
 _SWEEP_ID = re.compile(r"^(?P<experiment>.+)-(?P<at>\d{8}T\d{6})-[0-9a-f]{4}$")
 
 
-def new_sweep(home: Home, name_or_file: str, wishes: Wishes | None = None) -> SweepFolder:
+def new_sweep(home: Home, name_or_file: str, wishes: Wishes | None = None, say: Say | None = None) -> SweepFolder:
     """Plan a sweep and write its folder: `experiment.yaml` as resolved, and `plan.json`. Nothing is started.
 
     Args:
         home: where the sweep will lie.
         name_or_file: an experiment of the catalogue, or a file.
         wishes: what is to be other than the experiment has it.
+        say: tells a person what takes long, and has jars and start-up caches made now; `None`: they are made when they are first needed.
 
     Raises:
         InputError: the experiment, a wish or this machine does not allow it; one line.
+        HarnessError: a program of Kafka's could not be run.
     """
     home.ensure_writable()
-    experiment = override(load(name_or_file), wishes or Wishes())
+    wishes = wishes or Wishes()
+    asked = load(name_or_file)
+    with _said_of(name_or_file):
+        for version in (*versions_asked_for(asked), *map(str, wishes.axes.get("kafka.version", ()))):
+            ensure_version_known(home, version, say or _say_nothing)
+    experiment = override(asked, wishes)
     planned = planned_as(experiment, new_sweep_id(experiment.name), source=name_or_file)
     check_machine(planned, home)
+    if say:
+        make_ready(planned, home, say)
     return _written(home, experiment, planned)
 
 
@@ -65,6 +79,21 @@ def check_machine(planned: Plan, home: Home) -> None:
     require(this_machine(home.root), memory_bytes=needs.memory_bytes, disk_bytes=needs.disk_bytes, purpose=f"a sweep of {len(planned.trials)} trials")
 
 
+def make_ready(planned: Plan, home: Home, say: Say) -> None:
+    """Have the jars and the start-up caches of every kind of cluster that a plan's trials need; costs next to nothing where they are there.
+
+    Raises:
+        MachineError: jars cannot be had from here.
+        HarnessError: a program of Kafka's could not be run.
+    """
+    for need in {trial.cluster.model_dump_json(): trial.cluster for trial in planned.trials}.values():
+        ensure_kafka_ready(home.cache, need.spec(), say)
+
+
+def _say_nothing(_text: str) -> None:
+    return
+
+
 def new_sweep_id(experiment: str) -> str:
     """Return `<experiment>-<UTC yyyymmddThhmmss>-<4 hex>`: sorts by time, and two of one second differ."""
     return f"{experiment}-{datetime.now(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(2)}"
@@ -77,7 +106,7 @@ def sweeps(home: Home) -> tuple[SweepFolder, ...]:
 
 
 def find_sweep(home: Home, named: str | None) -> SweepFolder:
-    """Return the sweep of that name or folder; the newest when none is named.
+    """Return the sweep of that name or folder, or an experiment's newest; the newest of all when none is named.
 
     Raises:
         UnknownName: there is none.
@@ -90,7 +119,7 @@ def find_sweep(home: Home, named: str | None) -> SweepFolder:
     if "/" in named and (Path(named) / "plan.json").is_file():
         return SweepFolder(Path(named).resolve())
     for sweep in known:
-        if sweep.sweep_id == named:
+        if named in {sweep.sweep_id, _experiment_of(sweep)}:
             return sweep
     raise UnknownName(f"unknown sweep {named}{nearest(named, [sweep.sweep_id for sweep in known])} (in {home.sweeps})")
 
@@ -100,7 +129,16 @@ def _written(home: Home, experiment: Experiment, planned: Plan) -> SweepFolder:
     sweep.root.mkdir(parents=True)
     sweep.experiment_yaml.write_text(experiment.to_yaml(), encoding="utf-8")
     sweep.write_plan(planned)
+    for version in {trial.cluster.kafka_version for trial in planned.trials}:
+        unverified = unverified_list(home.cache, version)
+        if unverified:
+            shutil.copyfile(unverified, sweep.root / f"kafka-{version}.unverified.sha256")
     return sweep
+
+
+def _experiment_of(sweep: SweepFolder) -> str | None:
+    found = _SWEEP_ID.match(sweep.sweep_id)
+    return found["experiment"] if found else None
 
 
 def _made_at(folder: Path) -> tuple[str, float]:

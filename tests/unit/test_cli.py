@@ -142,6 +142,13 @@ def test_show_prints_what_is_there_and_what_is_missing(home: Home) -> None:
     assert f"not measured: 1 trials; measure with: ackbench measure {sweep.sweep_id}" in result.stdout
 
 
+def test_an_experiments_name_means_its_newest_sweep(home: Home) -> None:
+    """As a person says it."""
+    a_sweep(home)
+    newest = a_sweep(home)
+    assert json.loads(ackbench("show", "quick", "--json").stdout)["sweep_id"] == newest.sweep_id
+
+
 def test_show_as_json_is_one_object(home: Home) -> None:
     """Its cells have the axes as the YAML names them."""
     sweep = a_sweep(home)
