@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Final
 import pyarrow as pa
 
 from experiments.clients import admin
+from experiments.clients.java_value import tag_of
 from experiments.clients.producer import ProducerJob
 from experiments.clients.reader import Ending, ReaderJob
 from experiments.clients.settings import delivery_timeout_ms, transaction_timeout_ms
@@ -20,7 +21,7 @@ from experiments.journal import Event
 from experiments.ledger.record import ProducerSummary
 from experiments.ledger.schema import EPOCHS
 from experiments.plan import TrialSpec
-from experiments.reading_back import READ_TIMEOUT_S, ReadBack, Reading
+from experiments.reading_back import ISOLATION, READ_TIMEOUT_S, ReadBack, Reading
 from infra.cluster import Cluster
 from infra.waiting import pause_until, wait_until
 
@@ -148,7 +149,7 @@ class Bench:
 
     def _read_back(self) -> ReadBack:
         """Read the log; of transactions also what of it is shown, once the coordinator had the time to decide on each."""
-        reading = Reading(self.cluster, self.topic, self.token, self.spec.consumer)
+        reading = Reading(self.cluster, self.topic, self.token, *reading_of(self.spec, self.token))
         if not self.spec.workload.transaction_records:
             return reading.plain()
         looks_every_ms = int(self.cluster.broker_settings.get(EXPIRY_INTERVAL, EXPIRY_INTERVAL_MS))
@@ -184,7 +185,9 @@ def _producer_jobs(spec: TrialSpec, servers: str, topic: str, token: int, folder
             bootstrap_servers=servers,
             topic=topic,
             warm_up_topic=WARM_UP_TOPIC,
-            settings=_settings(spec, f"{topic}-{number}"),
+            settings=_settings(spec.producer, spec, f"{topic}-{number}"),
+            passed=_settings(spec.passed.producer, spec, f"{topic}-{number}") if spec.passed else None,
+            create_time=spec.topic.get("message.timestamp.type", "CreateTime") == "CreateTime",
             records=load.records // load.producers + (number < load.records % load.producers),
             rate_records_per_s=load.rate_records_per_s / load.producers,
             record_size_bytes=load.record_size_bytes,
@@ -196,11 +199,19 @@ def _producer_jobs(spec: TrialSpec, servers: str, topic: str, token: int, folder
         )
 
 
-def _settings(spec: TrialSpec, name: str) -> dict[str, str]:
+def reading_of(spec: TrialSpec, token: int) -> tuple[dict[str, str], int]:
+    """Return the settings of the final read, and the tag of the values that it finds; it is librdkafka that reads, whoever wrote."""
+    isolation = {ISOLATION: spec.consumer[ISOLATION]} if ISOLATION in spec.consumer else {}
+    settings = spec.consumer if spec.client == "librdkafka" and not spec.passed else isolation
+    return settings, tag_of(token) if spec.client == "java" else 0
+
+
+def _settings(given: Mapping[str, str], spec: TrialSpec, name: str) -> dict[str, str]:
     """Return what one producer is given: a `transactional.id` is its own, or it would fence the others."""
     ids = {"transactional.id": f"{spec.producer['transactional.id']}-{name}"} if spec.workload.transaction_records else {}
-    return {**spec.producer, **ids}
+    return {**given, **ids}
 
 
 def _reader_job(spec: TrialSpec, servers: str, topic: str, token: int, folder: Path) -> ReaderJob:
-    return ReaderJob(bootstrap_servers=servers, topic=topic, partitions=spec.partitions, settings=spec.consumer, token=token, folder=folder)
+    passed = spec.passed.consumer if spec.passed else None
+    return ReaderJob(bootstrap_servers=servers, topic=topic, partitions=spec.partitions, settings=spec.consumer, passed=passed, token=token, folder=folder)

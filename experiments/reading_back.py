@@ -44,6 +44,8 @@ class Reading:
     token: int
     consumer: Mapping[str, str]
     """The settings of the reader along."""
+    tag: int = 0
+    """Of values that are text, see `clients.java_value`; 0: values are `clients.value`'s."""
 
     def plain(self) -> ReadBack:
         """Read a log without transactions: consumers of any isolation are shown all of it.
@@ -75,7 +77,7 @@ class Reading:
         return ReadBack(with_visibility(held, shown), ends, along)
 
     def _read(self, ends: Mapping[int, int], settings: Mapping[str, str]) -> pa.Table:
-        return read_log(self.cluster.bootstrap_servers, self.topic, ends, self.token, settings, READ_TIMEOUT_S)
+        return read_log(self.cluster.bootstrap_servers, self.topic, ends, self.token, settings, READ_TIMEOUT_S, tag=self.tag)
 
     def _wait_until_decided(self, timeout_s: float) -> None:
         """Wait until no transaction is open; one that hangs on stays a finding: nothing from its first record on is shown."""

@@ -10,6 +10,7 @@ from experiments.contract import Promise
 from experiments.ledger.record import Scalar, Status, TrialRecord
 from experiments.plan import TrialSpec
 from experiments.results.models import Latencies, SweepResults, TrialResult
+from experiments.results.trials import lateness_p99_ms
 from experiments.tracking_verdicts import verdict_metrics, verdicts_in_words
 
 VERDICT_TAGS: Final = {promise: f"verdict/{promise}" for promise in Promise}
@@ -148,7 +149,8 @@ def _metrics(result: TrialResult, record: TrialRecord | None) -> Iterator[tuple[
         yield from _latencies(f"latency_{phase}", getattr(result.latency_by_phase_ms, phase))
     if record:
         yield from ((f"stages/{stage}_s", seconds) for stage, seconds in record.stages_s.items())
-        yield "generator/lateness_p99_us", max((producer.lateness_us_p99 for producer in record.producers), default=0.0)
+        if (late_ms := lateness_p99_ms(record)) is not None:
+            yield "generator/lateness_p99_us", late_ms * 1000
 
 
 def _latencies(group: str, latencies: Latencies) -> Iterator[tuple[str, float]]:

@@ -51,6 +51,10 @@ class Consumer:
         library().rd_kafka_consumer_close(self._client.address)
         self._client.__exit__(kind, error, trace)
 
+    def effective_settings(self) -> dict[str, str]:
+        """Return all of its settings; see `Client.effective_settings`."""
+        return self._client.effective_settings()
+
     def assign(self, topic: str, begin_offsets: Mapping[int, int]) -> None:
         """Begin to fetch partitions, each from an offset on; without an end, until `end_at` gives one.
 

@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from experiments.clients.librdkafka import NO_ERROR, Metadata, error_text, library, text_buffer
+from experiments.clients.settings import FIRST_NAME
 from experiments.clock import anchor_ns
 from infra.errors import HarnessError
 
@@ -113,6 +114,15 @@ class Client:
         """Send what waits for company (linger.ms), and serve reports, for a while."""
         library().rd_kafka_flush(self.address, timeout_ms)
 
+    def effective_settings(self) -> dict[str, str]:
+        """Return all of its settings, its own defaults and what it made of them among them (`rd_kafka_conf_dump`)."""
+        topic = library().rd_kafka_default_topic_conf_dup(self.address)
+        try:
+            of_topic = _dumped(library().rd_kafka_topic_conf_dump, topic)
+        finally:
+            library().rd_kafka_topic_conf_destroy(topic)
+        return {**_dumped(library().rd_kafka_conf_dump, library().rd_kafka_conf(self.address)), **of_topic}
+
     def fatal_error(self) -> tuple[int, str] | None:
         """Return the error, with its text, after which the client takes nothing more; `None` while there is none."""
         text = text_buffer()
@@ -146,6 +156,17 @@ class Client:
         if self._log_fd is not None:
             os.close(self._log_fd)
             self._log_fd = None
+
+
+def _dumped(dump: Callable[..., Any], conf: int) -> dict[str, str]:
+    """Return settings by first name; callbacks and pointers, whose names hold an underscore, left out."""
+    count = ctypes.c_size_t()
+    words = dump(conf, ctypes.byref(count))
+    try:
+        texts = [words[index].decode() for index in range(count.value)]
+    finally:
+        library().rd_kafka_conf_dump_free(words, count)
+    return {FIRST_NAME.get(name, name): value for name, value in zip(texts[::2], texts[1::2], strict=True) if "_" not in name}
 
 
 def _make(kind: int, conf: int) -> int:

@@ -22,7 +22,7 @@ def number_in(text: Any, begin: Any, end: Any, most_digits: Any) -> Any:
     """Return the decimal number between two places, without needless zeros; -1: there is none."""
     if not 0 < end - begin <= most_digits or (text[begin] == _ZERO and end - begin > 1):
         return BAD
-    number = 0
+    number: Any = 0
     for at in range(begin, end):
         digit = np.int64(text[at]) - _ZERO
         if not 0 <= digit <= 9:  # noqa: PLR2004 - decimal
@@ -40,7 +40,7 @@ def dot_in(text: Any, size_bytes: Any) -> Any:
     return BAD
 
 
-@compiled(types.UniTuple(types.int64, 3)(types.uint8[::1], types.int64, types.int64))
+@compiled("UniTuple(int64, 3)(uint8[::1], int64, int64)")
 def decode(text: Any, size_bytes: Any, tag: Any) -> Any:
     """Tell whose the value in `text` is, and its producer and seq; see `java_value.decode`."""
     dot = dot_in(text, size_bytes)

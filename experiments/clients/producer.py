@@ -5,6 +5,7 @@ The process itself is `producer_main`.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,7 +36,11 @@ class ProducerJob(Frozen):
     warm_up_topic: str
     """Exists, and has partitions on all brokers that the trial's topic is on: warming up connects to them."""
     settings: dict[str, str]
-    """As `settings.producer_settings` returns them; passed as they are."""
+    """Those that hold, as far as they bear on correctness."""
+    passed: dict[str, str] | None = None
+    """What of them is passed, where the client is to keep its own defaults; `None`: all."""
+    create_time: bool = True
+    """Whether the records in the log tell when they were sent (`message.timestamp.type`)."""
     records: Annotated[int, Field(gt=0)]
     rate_records_per_s: Annotated[float, Field(ge=0)]
     """Of this producer; 0: as fast as it goes."""
@@ -58,6 +63,16 @@ class ProducerJob(Frozen):
         if delivery_timeout_ms(self.settings) == 0:
             raise ValueError("delivery.timeout.ms is 0: records would never be given up, and the trial would not end")
         return self
+
+    @property
+    def given(self) -> dict[str, str]:
+        """What the client is given, the addresses apart."""
+        return self.settings if self.passed is None else self.passed
+
+    @property
+    def effective(self) -> Path:
+        """All that the client says of its settings, as JSON."""
+        return self.folder / f"producer-{self.producer}.effective.json"
 
     @property
     def ledger(self) -> Path:
@@ -145,8 +160,8 @@ class ProducerProcess(Child):
         return read_client_log(self.job.log.read_text(errors="replace"), self.name, self.job.topic)
 
     def effective_settings(self) -> dict[str, str]:
-        """Return the settings it was given."""
-        return self.job.settings
+        """Return the settings it was given; where it keeps its own defaults, all that it tells."""
+        return self.job.settings if self.job.passed is None else dict(json.loads(self.job.effective.read_text()))
 
     def attempts(self, log: pa.Table) -> pa.Table:
         """Return what it attempted; see `attempts_table`. The log is not needed."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import json
 import sys
 import time
 from pathlib import Path
@@ -42,8 +43,9 @@ def main(job_path: Path) -> None:
 def _produce(job: ProducerJob) -> None:
     ledger = AttemptsFile.attach(job.ledger)
     callbacks = Callbacks(delivered.address, acknowledged.address, ledger.header.ctypes.data)
-    settings = {**job.settings, "bootstrap.servers": job.bootstrap_servers}
+    settings = {**job.given, "bootstrap.servers": job.bootstrap_servers}
     with Client(librdkafka.PRODUCER, settings, log=job.log, callbacks=callbacks, clock_ns=job.anchor_ns) as client:
+        job.effective.write_text(json.dumps(client.effective_settings()))
         _warm_up_in_transaction(client, job, ledger) if job.transaction_records else _warm_up(client, job, ledger)
         ledger.touch()
         say(READY)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Final
@@ -32,12 +33,24 @@ class ReaderJob(Frozen):
     topic: str
     partitions: Annotated[int, Field(gt=0)]
     settings: dict[str, str]
-    """As `settings.consumer_settings` returns them; `enable.partition.eof` is set on top, it tells what was fetched."""
+    """Those that hold, as far as they bear on correctness; `enable.partition.eof` is set on top, it tells what was fetched."""
+    passed: dict[str, str] | None = None
+    """What of them is passed, where the client is to keep its own defaults; `None`: all."""
     token: Annotated[int, Field(ge=0, lt=2**63)]
     folder: Path
     """Where its rows, log and errors are written."""
     anchor_ns: int = Field(default_factory=anchor_ns)
     """The parent's: all processes of a trial count time from one anchor."""
+
+    @property
+    def given(self) -> dict[str, str]:
+        """What the client is given, the addresses apart."""
+        return self.settings if self.passed is None else self.passed
+
+    @property
+    def effective(self) -> Path:
+        """All that the client says of its settings, as JSON."""
+        return self.folder / f"reader-{self.consumer}.effective.json"
 
     @property
     def reads(self) -> Path:
@@ -94,8 +107,8 @@ class ReaderProcess(Child):
         return read_client_log(self.job.log.read_text(errors="replace"), self.name, self.job.topic)
 
     def effective_settings(self) -> dict[str, str]:
-        """Return the settings it was given."""
-        return self.job.settings
+        """Return the settings it was given; where it keeps its own defaults, all that it tells."""
+        return self.job.settings if self.job.passed is None else dict(json.loads(self.job.effective.read_text()))
 
     def reads(self, attempts: pa.Table) -> pa.Table:
         """Return what it read; see `reads_table`. Its records say themselves when they were meant to be sent."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import select
 import sys
 import time
@@ -31,8 +32,9 @@ def main(job_path: Path) -> None:
 
 def _read(job: ReaderJob) -> None:
     rows = ReadsFile(job.reads)
-    settings = {**job.settings, "enable.partition.eof": "true", "bootstrap.servers": job.bootstrap_servers}
+    settings = {**job.given, "enable.partition.eof": "true", "bootstrap.servers": job.bootstrap_servers}
     with Consumer(settings, job.token, job.anchor_ns, job.log) as consumer:
+        job.effective.write_text(json.dumps(consumer.effective_settings()))
         consumer.assign(job.topic, dict.fromkeys(range(job.partitions), FROM_START))
         while not consumer.all_seen():
             _read_on(consumer, rows, _SLICE_S)

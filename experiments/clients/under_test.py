@@ -128,7 +128,10 @@ def clients_of(kind: str, version: str, cache: Path) -> Clients:
         version: of the Kafka whose jars hold the Java programs.
         cache: the home's cache folder, where those jars lie.
     """
-    del kind, version, cache
+    if kind == "java":
+        from experiments.clients.java_clients import JavaClients
+
+        return JavaClients(version, cache)
     from experiments.clients.librdkafka_clients import LibrdkafkaClients
 
     return LibrdkafkaClients()

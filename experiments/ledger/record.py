@@ -80,11 +80,11 @@ class ProducerSummary(Frozen):
     producer: int
     records: int
     version: str
-    """librdkafka's own version string."""
-    lateness_us_p50: float
-    lateness_us_p99: float
-    lateness_us_max: float
-    """sent - intended: how far the generator itself fell behind its schedule."""
+    """The client's own version: librdkafka's such as `2.16.0`, of the Java client `java 4.3.1`."""
+    lateness_us_p50: float | None
+    lateness_us_p99: float | None
+    lateness_us_max: float | None
+    """sent - intended: how far the generator itself fell behind its schedule; null: not known."""
 
 
 class Lodging(Frozen):

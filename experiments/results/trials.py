@@ -47,6 +47,13 @@ def failed_trial(spec: TrialSpec, sweep: SweepFolder) -> TrialResult:
     )
 
 
+def lateness_p99_ms(record: TrialRecord) -> float | None:
+    """Return how far the latest of a trial's producers fell behind, milliseconds; `None`: not known of each."""
+    told = [producer.lateness_us_p99 for producer in record.producers]
+    known = [late_us for late_us in told if late_us is not None]
+    return max(known) / _US_PER_MS if known and len(known) == len(told) else None
+
+
 def whole_trial(record: TrialRecord, rows: ResultRows, *, added: bool) -> TrialResult:
     """Return a sealed or void trial, with its values where it was measured.
 
@@ -55,7 +62,7 @@ def whole_trial(record: TrialRecord, rows: ResultRows, *, added: bool) -> TrialR
         rows: Spark's.
         added: whether it was planned as a control only.
     """
-    late_ms = max((producer.lateness_us_p99 for producer in record.producers), default=0.0) / _US_PER_MS
+    late_ms = lateness_p99_ms(record)
     trial = TrialResult(
         trial_id=record.trial_id,
         cell=record.cell,
@@ -66,7 +73,7 @@ def whole_trial(record: TrialRecord, rows: ResultRows, *, added: bool) -> TrialR
         status=record.status,
         reason=record.reason,
         fault=FaultResult(**record.fault.model_dump()),
-        generator_late=late_ms > LATE_MS,
+        generator_late=None if late_ms is None else late_ms > LATE_MS,
         lateness_p99_ms=late_ms,
     )
     row = rows.trials.get(record.trial_id)

@@ -40,7 +40,7 @@ def lateness_table(found: tuple[tuple[int, ProducerSummary], ...]) -> Table:
     table = Table("records/s", "p50 ms", "p99 ms", "max ms", title="How late against the schedule")
     for rate, summary in found:
         late_us = (summary.lateness_us_p50, summary.lateness_us_p99, summary.lateness_us_max)
-        table.add_row(f"{rate:,}", *(f"{value / 1000:,.2f}" for value in late_us))
+        table.add_row(f"{rate:,}", *("not known" if value is None else f"{value / 1000:,.2f}" for value in late_us))
     return table
 
 

@@ -1,0 +1,181 @@
+"""What Kafka's own programs reported, as the ledger's tables. Pure.
+
+Their clock is the wall clock by the millisecond, cut off, and so is a record's CreateTime: what is reckoned from them is as fine as that.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from experiments.clients.java_outcome import failure
+from experiments.clients.java_value import PRODUCERS, tag_of
+from experiments.ledger.schema import ACKED, ATTEMPTS, READS, REJECTED, UNKNOWN
+
+_NS_PER_MS: Final = 1_000_000
+_OUTCOMES: Final = (ACKED, REJECTED, UNKNOWN)
+Numbers = np.ndarray[tuple[int], np.dtype[np.int64]]
+NONE: Final = -1
+_FORM: Final = r"^(?P<prefix>0|[1-9][0-9]{0,9})\.(?P<seq>0|[1-9][0-9]{0,17})$"
+
+
+@dataclass(frozen=True)
+class JavaSchedule:
+    """What a VerifiableProducer was to do, and when it began."""
+
+    producer: int
+    token: int
+    records: int
+    """That were due."""
+    rate_records_per_s: float
+    keys: int
+    retries: int
+    begin_ns: int
+    """By the trial's clock."""
+    ahead_ns: int
+    """How far the trial's clock is before the wall clock."""
+
+    def due_ns(self) -> Numbers:
+        """Return when each record was due."""
+        return self.begin_ns + (np.arange(self.records, dtype=np.int64) * 1e9 / self.rate_records_per_s).astype(np.int64)
+
+
+def attempts_of(lines: pa.Table, log: pa.Table | None, schedule: JavaSchedule) -> pa.Table:
+    """Return what a producer attempted; schema `ATTEMPTS`.
+
+    A record that was never reported is unknown. When one was sent is told by its CreateTime, where the log has it.
+
+    Args:
+        lines: schema `java_lines.LINES`, of `producer_send_success` and `producer_send_error`.
+        log: the final read; `None` where its timestamps are not the producer's (`message.timestamp.type`).
+        schedule: what was to be done.
+    """
+    count = schedule.records
+    row, line = _first_reports(lines, schedule)
+    reported = np.zeros(count, np.bool_)
+    reported[row] = True
+    acked = _spread(count, row, line, pc.is_null(lines["exception"]), False)
+    error, outcome = _endings(count, row, line, lines["exception"], schedule.retries)
+    offset = _spread(count, row, line, lines["offset"], NONE)
+    sent_ns = _sent_ns(log, schedule)
+    due_ns = schedule.due_ns()
+    columns = {
+        "producer": pa.array(np.full(count, schedule.producer, np.int32)),
+        "seq": pa.array(np.arange(count, dtype=np.int64)),
+        "key": pa.array(np.arange(count, dtype=np.int64) % schedule.keys) if schedule.keys else pa.nulls(count, pa.int64()),
+        "intended_ns": pa.array(np.where(sent_ns >= 0, np.minimum(sent_ns, due_ns), due_ns)),
+        "sent_ns": pa.array(sent_ns, mask=sent_ns < 0),
+        "settled_ns": pa.array(_spread(count, row, line, lines["timestamp"], NONE) * _NS_PER_MS + schedule.ahead_ns, mask=~reported),
+        "outcome": pa.DictionaryArray.from_arrays(pa.array(outcome), pa.array(_OUTCOMES)),
+        "error": pa.array(error),
+        "partition": pa.array(_spread(count, row, line, lines["partition"], NONE), mask=~acked),
+        "offset": pa.array(offset, mask=~acked | (offset < 0)),
+    }
+    made = {field.name: columns[field.name] if field.name in columns else pa.nulls(count, field.type) for field in ATTEMPTS}
+    return pa.table([made[field.name].cast(field.type) for field in ATTEMPTS], schema=ATTEMPTS)
+
+
+def known_of(attempts: pa.Table, log: pa.Table) -> pa.Table:
+    """Return the attempts of a producer that was killed: up to the last one that it reported or that the log has; seq stays dense.
+
+    Which it had handed to its client behind that, it took with it.
+    """
+    told = pc.or_(pc.is_valid(attempts["settled_ns"]), pc.is_in(attempts["seq"], pc.drop_null(_of(log, attempts)["seq"])))
+    last = pc.max(pc.filter(attempts["seq"], told)).as_py()
+    return attempts.slice(0, 0 if last is None else last + 1)
+
+
+def _of(log: pa.Table, attempts: pa.Table) -> pa.Table:
+    return log.filter(pc.is_in(log["producer"], pc.unique(attempts["producer"])))
+
+
+def reads_of(lines: pa.Table, attempts: pa.Table, consumer: int, token: int, ahead_ns: int) -> pa.Table:
+    """Return what a consumer read; schema `READS`.
+
+    Args:
+        lines: schema `java_lines.LINES`, of `record_data`.
+        attempts: of all producers: a value of this form does not say itself when it was meant to be sent.
+        consumer: its number.
+        token: whose records are ours.
+        ahead_ns: how far the trial's clock is before the wall clock.
+    """
+    producer, seq = _marks(lines["value"], token)
+    intended_ns = _intended_ns(attempts, producer, seq)
+    columns = {
+        "consumer": pa.array(np.full(len(lines), consumer, np.int32)),
+        "generation": pa.array(np.zeros(len(lines), np.int32)),
+        "partition": lines["partition"],
+        "offset": lines["offset"],
+        "producer": pa.array(producer, mask=producer < 0),
+        "seq": pa.array(seq, mask=producer < 0),
+        "intended_ns": pa.array(intended_ns, mask=intended_ns < 0),
+        "received_ns": pa.array(_numbers(lines["timestamp"], 0) * _NS_PER_MS + ahead_ns),
+    }
+    return pa.table([columns[field.name].cast(field.type) for field in READS], schema=READS)
+
+
+def _first_reports(lines: pa.Table, schedule: JavaSchedule) -> tuple[Numbers, Numbers]:
+    """Return which records have a report, and the first line of each; a record whose send raised may be reported twice."""
+    producer, seq = _marks(lines["value"], schedule.token)
+    ours = np.flatnonzero((producer == schedule.producer) & (seq < schedule.records))
+    row, first = np.unique(seq[ours], return_index=True)
+    return row, ours[first]
+
+
+def _spread(count: int, row: Numbers, line: Numbers, column: Any, missing: Any) -> Any:
+    """Return a column of the lines as one of the records."""
+    values = pc.fill_null(column, missing).to_numpy()
+    spread = np.full(count, missing, values.dtype)
+    spread[row] = values[line]
+    return spread
+
+
+def _endings(count: int, row: Numbers, line: Numbers, exceptions: Any, retries: int) -> tuple[Any, Any]:
+    """Return each record's error and outcome; the handful of exceptions is judged once each."""
+    error, outcome = np.zeros(count, np.int32), np.full(count, _OUTCOMES.index(UNKNOWN), np.int8)
+    outcome[row] = _OUTCOMES.index(ACKED)
+    told = np.array(exceptions.to_pylist(), dtype=object)[line]
+    for exception in {name for name in told if name is not None}:
+        code, judged = failure(str(exception), retries)
+        failed = row[told == exception]
+        error[failed], outcome[failed] = code, _OUTCOMES.index(judged)
+    return error, outcome
+
+
+def _sent_ns(log: pa.Table | None, schedule: JavaSchedule) -> Numbers:
+    """Return the CreateTime of each record that the log has, -1 of the others."""
+    sent_ns = np.full(schedule.records, NONE, np.int64)
+    if log is None:
+        return sent_ns
+    seq, mine = _numbers(log["seq"], NONE), _numbers(log["producer"], NONE) == schedule.producer
+    within = mine & (seq >= 0) & (seq < schedule.records)
+    sent_ns[seq[within]] = _numbers(log["timestamp_ms"], NONE)[within] * _NS_PER_MS + schedule.ahead_ns
+    return sent_ns
+
+
+def _marks(values: Any, token: int) -> tuple[Numbers, Numbers]:
+    """Return the producer and the seq in each value of this trial, -1 in others; see `java_value.decode`."""
+    parts = pc.extract_regex(values, _FORM)
+    prefix, seq = (_numbers(pc.struct_field(parts, name).cast(pa.int64()), NONE) for name in ("prefix", "seq"))
+    ours = prefix // PRODUCERS == tag_of(token)
+    return np.where(ours, prefix % PRODUCERS, NONE), np.where(ours, seq, NONE)
+
+
+def _intended_ns(attempts: pa.Table, producer: Numbers, seq: Numbers) -> Numbers:
+    """Return when each record was meant to be sent, -1 of those that nobody attempted."""
+    intended_ns = np.full(seq.size, NONE, np.int64)
+    for number in np.unique(producer[producer >= 0]):
+        schedule = _numbers(attempts.filter(pc.equal(attempts["producer"], int(number)))["intended_ns"], NONE)
+        known = (producer == number) & (seq < schedule.size)
+        intended_ns[known] = schedule[seq[known]]
+    return intended_ns
+
+
+def _numbers(column: Any, missing: int) -> Numbers:
+    """Return whole numbers, with something in the place of nulls."""
+    found: Numbers = pc.fill_null(column, missing).to_numpy().astype(np.int64)
+    return found
