@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import os
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
+from infra.disk import canary
 from infra.disk.filling import fill, free
+from infra.disk.flipping import Flip, flip_bit
 from infra.disk.recovery_point import cut_to_recovery_points
 from infra.disk.replica import ReplicaLog, replica_log
 from infra.kraft import DATA
 from infra.protocol import Deed, Reply, Request
+
+SYNCED_BYTES: Final = 16_384
+_PROBE: Final = "probe"
+"""A file among Kafka's own, which takes no file for a partition's."""
 
 
 @dataclass(frozen=True)
@@ -21,13 +30,18 @@ class Disks:
     ask: Callable[[Request], Reply]
     """Has the cluster's supervisor do something."""
 
-    def lose_power(self, node_ids: Sequence[int]) -> None:
-        """Take power from nodes and their disks at once; returns when the disks are back, with what they had kept, and the nodes are stopped.
+    def lose_power(self, node_ids: Sequence[int]) -> frozenset[int]:
+        """Take power from nodes and their disks at once; the nodes are left stopped, their disks are back, with what they had kept.
+
+        Returns:
+            Whose disks lost what was not synced, as a file shows that was written to each a moment before.
 
         Raises:
             SupervisorError, HarnessError: they cannot lose power, or a disk did not come back.
         """
+        songs = {node_id: canary.plant(self.data(node_id)) for node_id in node_ids}
         self._do("lose_power", node_ids)
+        return frozenset(node_id for node_id, song in songs.items() if canary.died(self.data(node_id), song))
 
     def take_away(self, node_id: int) -> None:
         """Take a disk away under a node that runs.
@@ -61,9 +75,17 @@ class Disks:
         """Give the blocks back; a second time finds nothing to do."""
         free(self.data(node_id))
 
-    def cut_to_recovery_points(self, node_id: int) -> None:
-        """Cut a stopped node's logs to what it had noted down as synced; see `infra.disk.recovery_point`."""
-        cut_to_recovery_points(self.data(node_id))
+    def cut_to_recovery_points(self, node_id: int) -> int:
+        """Cut a stopped node's logs to what it had noted down as synced; return how many bytes that took. See `infra.disk.recovery_point`."""
+        return cut_to_recovery_points(self.data(node_id))
+
+    def synced_write_s(self, node_id: int) -> float:
+        """Write `SYNCED_BYTES` to a node's disk, and return how long it took until they were there, seconds."""
+        return _synced_write_s(self.data(node_id) / _PROBE)
+
+    def flip_bit(self, node_id: int, topic: str, partition: int, below_offset: int) -> Flip | None:
+        """Flip one bit of a record of the node's copy that lies below an offset; see `infra.disk.flipping`."""
+        return flip_bit(self.data(node_id) / f"{topic}-{partition}", below_offset)
 
     def replica(self, node_id: int, topic: str, partition: int) -> ReplicaLog:
         """What the node has of a partition now."""
@@ -75,3 +97,14 @@ class Disks:
 
     def _do(self, deed: Deed, node_ids: Sequence[int], write_bytes_per_s: int | None = None) -> None:
         self.ask(Request("disk", deed=deed, node_ids=tuple(node_ids), write_bytes_per_s=write_bytes_per_s))
+
+
+def _synced_write_s(probe: Path) -> float:
+    began_s = time.monotonic()
+    with probe.open("wb") as file:
+        file.write(os.urandom(SYNCED_BYTES))
+        file.flush()
+        os.fsync(file.fileno())
+    took_s = time.monotonic() - began_s
+    probe.unlink()
+    return took_s

@@ -18,8 +18,10 @@ METADATA: Final = "__cluster_metadata-0"
 _CLEAN: Final = ".kafka_cleanshutdown"
 
 
-def cut_to_recovery_points(data: Path) -> None:
-    """Cut each replica's log in a stopped node's log folder to its recovery point; one that has none is left with nothing.
+def cut_to_recovery_points(data: Path) -> int:
+    """Cut each replica's log in a stopped node's log folder to its recovery point; return how many bytes of records that took, of all of them.
+
+    A replica that has no recovery point is left with nothing.
 
     Indexes and snapshots of producers beyond it go too. The broker makes them again where they are missing.
 
@@ -28,15 +30,15 @@ def cut_to_recovery_points(data: Path) -> None:
     """
     points = recovery_points(data)
     (data / _CLEAN).unlink(missing_ok=True)
-    for replica in _replicas(data):
-        _cut(replica, points.get(replica.name, 0))
+    return sum(_cut(replica, points.get(replica.name, 0)) for replica in _replicas(data))
 
 
 def _replicas(data: Path) -> Iterator[Path]:
     return (path for path in sorted(data.iterdir()) if path.is_dir() and segments_of(path) and path.name != METADATA)
 
 
-def _cut(replica: Path, recovery_point: int) -> None:
+def _cut(replica: Path, recovery_point: int) -> int:
+    before_bytes = _size_bytes(replica)
     for segment in segments_of(replica):
         keep_bytes = _bytes_below(segment, recovery_point)
         if keep_bytes == segment.stat().st_size:
@@ -49,6 +51,11 @@ def _cut(replica: Path, recovery_point: int) -> None:
     for snapshot in replica.glob("*.snapshot"):
         if snapshot.stem.isdecimal() and int(snapshot.stem) > recovery_point:
             snapshot.unlink()
+    return before_bytes - _size_bytes(replica)
+
+
+def _size_bytes(replica: Path) -> int:
+    return sum(segment.stat().st_size for segment in segments_of(replica))
 
 
 def _bytes_below(segment: Path, offset: int) -> int:
