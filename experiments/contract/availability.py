@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from experiments.contract.promises import not_promised, promised
-from experiments.contract.sources import ACKS, KIP_595, KIP_631, MIN_ISR, REPLICATION, SESSION
+from experiments.contract.sources import ACKS, DELETING, KIP_595, KIP_631, MIN_ISR, REPLICATION, SESSION
 
 RULES: Final = (
     not_promised(
@@ -21,16 +21,35 @@ RULES: Final = (
         REPLICATION,
     ),
     not_promised(
+        "the clients are cut off",
+        lambda c: c.fault.clients_cut,
+        "the brokers are well and have no reason to move a leader that its clients do not reach",
+        REPLICATION,
+    ),
+    not_promised(
         "acks=0",
         lambda c: c.acks == "0",
         "nobody is told whether a broker takes the records",
         ACKS,
+    ),
+    not_promised(
+        "the topic is deleted",
+        lambda c: c.fault.deletes_topic,
+        "there is nothing that could take a record until it is made again",
+        DELETING,
     ),
     promised(
         "acks=1, no partition's leader is hit",
         lambda c: c.acks == "1" and not c.fault.strikes_leader,
         "the leader goes on, and waits for no follower",
         ACKS,
+    ),
+    not_promised(
+        "nodes are cut off from each other",
+        lambda c: c.fault.isolated > 0,
+        "Kafka stays available when nodes fail, and may not when the network parts: a leader that does not know that another one leads "
+        "tells its clients that it leads, and keeps those waiting that want more than its own word",
+        REPLICATION,
     ),
     not_promised(
         "the fault leaves no majority of controllers",
@@ -53,9 +72,15 @@ RULES: Final = (
         REPLICATION,
         "{c.fault.parts} faults",
     ),
+    promised(
+        "no partition's leader is hit, and no replica is dead or stands still",
+        lambda c: c.gone == 0 and c.fault.stalled == 0 and not c.fault.strikes_leader,
+        "nothing that the partition needs fails",
+        REPLICATION,
+    ),
     not_promised(
         "a node stands still for less than its session",
-        lambda c: c.gone == 0,
+        lambda c: c.gone == 0 and not c.fault.moves_leader,
         "a node that misses heartbeats for less than broker.session.timeout.ms stays the leader: its partitions wait until it goes on",
         SESSION,
         "{c.fault.stalls_ms:g} ms against {c.session_timeout_ms:g} ms",

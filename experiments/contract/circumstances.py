@@ -11,7 +11,8 @@ from experiments.faults.composing import nature_of
 from experiments.faults.nature import Nature, Shape
 from experiments.ledger.record import Frozen
 from experiments.plan import FaultRequest, TrialSpec
-from infra.kraft import shared_properties
+from infra.broker_settings import heartbeat_ms, session_ms, shared_properties
+from infra.zookeeper import TICK_MS
 
 UNLIMITED_RETRIES: Final = 2_147_483_647
 _TRUE: Final = frozenset({"true", "t", "1"})
@@ -59,12 +60,18 @@ class Circumstances(Frozen):
     @property
     def nodes_gone(self) -> int:
         """How many nodes may be dead at once, in Kafka's sense: their process is gone, or they miss their heartbeats."""
-        return self.fault.kills + (self.fault.stalled if self.fenced else 0)
+        return self.fault.kills + (self.fault.stalled if self.fenced else 0) + self.fault.isolated
+
+    @property
+    def only_parted(self) -> bool:
+        """Whether nodes are cut off from each other, and all of them live and have their data."""
+        other = self.fault.kills or self.fault.stalled or self.fault.out_of_step or self.fault.corrupts or self.fault.forgets_synced
+        return self.fault.isolated > 0 and not other
 
     @property
     def gone(self) -> int:
-        """How many replicas of one partition may be dead at once."""
-        return min(self.replication_factor, self.nodes_gone)
+        """How many replicas of one partition may be dead at once; out of step is dead."""
+        return min(self.replication_factor, self.nodes_gone + self.fault.out_of_step)
 
     @property
     def needed(self) -> int:
@@ -78,8 +85,8 @@ class Circumstances(Frozen):
 
     @property
     def late_arrivals(self) -> bool:
-        """Whether a request that the client gave up can still be appended: it waits in the buffers of a node that stands still."""
-        return self.fault.stalls_ms > self.socket_timeout_ms and self.gives_up
+        """Whether a request that the client gave up can still be appended: it waits on its way, or in the buffers of a node that stands still."""
+        return max(self.fault.stalls_ms, self.fault.holds_ms) > self.socket_timeout_ms and self.gives_up
 
     @property
     def failover_ms(self) -> float:
@@ -95,7 +102,7 @@ class Circumstances(Frozen):
 def circumstances_of(spec: TrialSpec) -> Circumstances:
     """Return the circumstances of a planned trial: what it asks for, over the clients' and the nodes' own defaults."""
     client = producer_settings(spec.producer)
-    node = shared_properties(spec.cluster.nodes, spec.cluster.broker)
+    node = shared_properties(spec.cluster.spec())
     return Circumstances(
         **_of_client(client),
         **_of_topic(spec.topic, node),
@@ -109,7 +116,12 @@ def circumstances_of(spec: TrialSpec) -> Circumstances:
 
 def shape_of(spec: TrialSpec) -> Shape:
     """Return what the trial's fault will find."""
-    return Shape(nodes=spec.cluster.nodes, partitions=spec.partitions, replication_factor=spec.replication_factor)
+    return Shape(
+        nodes=spec.cluster.nodes,
+        partitions=spec.partitions,
+        replication_factor=spec.replication_factor,
+        transactional=spec.workload.transaction_records > 0,
+    )
 
 
 def nature(fault: FaultRequest, shape: Shape) -> Nature:
@@ -152,10 +164,17 @@ def _node_retention_ms(node: Mapping[str, str]) -> str:
 
 
 def _of_nodes(node: Mapping[str, str]) -> dict[str, str | float]:
-    election = float(node["controller.quorum.election.timeout.ms"]) * 2 + float(node["controller.quorum.election.backoff.max.ms"])
     return {
-        "session_timeout_ms": node["broker.session.timeout.ms"],
-        "heartbeat_interval_ms": node["broker.heartbeat.interval.ms"],
+        "session_timeout_ms": session_ms(node),
+        "heartbeat_interval_ms": heartbeat_ms(node),
         "replica_lag_ms": node["replica.lag.time.max.ms"],
-        "controller_failover_ms": float(node["controller.quorum.fetch.timeout.ms"]) + election,
+        "controller_failover_ms": _controller_failover_ms(node),
     }
+
+
+def _controller_failover_ms(node: Mapping[str, str]) -> float:
+    """Under ZooKeeper the controller's own session must end, at whole ticks; then the first broker that asks is the next one."""
+    if "zookeeper.session.timeout.ms" in node:
+        return session_ms(node) + TICK_MS
+    election = float(node["controller.quorum.election.timeout.ms"]) * 2 + float(node["controller.quorum.election.backoff.max.ms"])
+    return float(node["controller.quorum.fetch.timeout.ms"]) + election

@@ -39,6 +39,12 @@ RULES: Final = (
         SEMANTICS,
     ),
     not_promised(
+        "the answers to the clients are lost",
+        lambda c: c.fault.answers_cut,
+        "delivery is at least once: the batch is stored, its producer never hears of it, and sends it again",
+        SEMANTICS,
+    ),
+    not_promised(
         "anything else",
         lambda _c: True,
         "delivery is at least once: a batch may be stored and its answer lost or late, and the client sends it again",

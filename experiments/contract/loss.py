@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from experiments.contract.promises import not_promised, promised
-from experiments.contract.sources import ACKS, ALL_DIE, CLEANUP, FLUSH, KIP_101, KIP_106, REPLICATION, RETENTION
+from experiments.contract.sources import ACKS, ALL_DIE, CLEANUP, DELETING, FLUSH, KIP_101, KIP_106, KIP_497, LOG, REPLICATION, RETENTION
 
 _HOUR_MS: Final = 3_600_000
 
@@ -28,6 +28,12 @@ RULES: Final = (
         "old segments are deleted, acknowledged or not",
         RETENTION,
     ),
+    not_promised(
+        "the topic is deleted",
+        lambda c: c.fault.deletes_topic,
+        "its records go with it, acknowledged or not; a topic that is made again under its name is another one",
+        DELETING,
+    ),
     promised(
         "no fault",
         lambda c: c.fault.kind == "none",
@@ -47,24 +53,43 @@ RULES: Final = (
         REPLICATION,
     ),
     not_promised(
-        "acks=1, more than one replica",
-        lambda c: c.acks == "1" and c.replication_factor > 1,
+        "acks=1, more than one replica, or the replica is moved",
+        lambda c: c.acks == "1" and (c.replication_factor > 1 or c.fault.moves_leader),
         "the leader acknowledges before the followers have the record; where another leads, the old leader cuts its log to the new leader's epoch, "
         "and what only it had is gone",
         KIP_101,
     ),
     not_promised(
-        "unclean.leader.election.enable=true",
-        lambda c: c.unclean_election,
+        "unclean.leader.election.enable=true, or an unclean election is asked for",
+        lambda c: c.unclean_election or c.fault.elects_uncleanly,
         "where no in-sync replica is left, one that lacks acknowledged records may lead, and the others cut theirs to match",
         KIP_106,
     ),
     promised(
-        "acks=all, fewer replicas dead at once than min.insync.replicas; or no replica dead",
-        lambda c: c.gone < c.needed,
+        "acks=all, nodes are cut off from each other and none is dead",
+        lambda c: c.only_parted,
+        "a leader that the controllers do not hear cannot take a replica out of the ISR, so it acknowledges nothing alone; and who leads next was in the ISR",
+        KIP_497,
+    ),
+    promised(
+        "acks=all, fewer replicas dead at once than min.insync.replicas; or no replica dead; and no stored record's bytes change",
+        lambda c: c.gone < c.needed and not c.fault.corrupts,
         "an acknowledged record is on at least as many in-sync replicas as it needs, one of them stays alive, and only an in-sync replica may lead",
         REPLICATION,
         "at most {c.gone} dead at once, {c.needed} needed",
+    ),
+    not_promised(
+        "a stored record's bytes change under its leader",
+        lambda c: c.fault.corrupts,
+        "readers that check see that the batch's CRC does not hold, and nobody puts it right: other replicas are not asked as long as the leader leads",
+        LOG,
+    ),
+    not_promised(
+        "as many dead, and what they had synced goes too",
+        lambda c: c.fault.forgets_synced,
+        "the in-sync replicas may all die, and each comes back with less than it had synced: nothing that Kafka can be set to helps against that",
+        ALL_DIE,
+        "up to {c.gone} dead at once, {c.needed} needed",
     ),
     not_promised(
         "as many dead, by power loss, flush.messages=1",

@@ -33,9 +33,9 @@ RULES: Final = (
         ACKS,
     ),
     not_promised(
-        "one request in flight or no retries, and the client gives up requests to a node that stands still",
+        "one request in flight or no retries, and the client gives up requests that wait on their way or at a node that stands still",
         lambda c: (c.max_in_flight == 1 or c.retries == 0) and c.late_arrivals,
-        "a request that was given up waits in the buffers of that node, and when it goes on may be appended behind records that were sent later",
+        "a request that was given up waits there in buffers, and may be appended at the heal, behind records that were sent later",
         MAX_IN_FLIGHT,
     ),
     promised(

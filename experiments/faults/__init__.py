@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from experiments.faults import process
+from experiments.faults import disk, disk_corruption, disk_power, disk_recovery_point, network, network_clients, network_quality, process, relay
 from experiments.faults.base import FaultKind, FaultParameters, Scene
 from experiments.faults.nature import Nature, Shape
 from experiments.ledger.record import FaultEvidence
@@ -25,6 +25,14 @@ def _does_nothing(kind: str, _parameters: FaultParameters, _shape: Shape) -> Nat
 _ALL = (
     FaultKind("none", "none", "no fault: the control", FaultParameters, _nothing, _does_nothing),
     *process.KINDS,
+    *network.KINDS,
+    *network_clients.KINDS,
+    *network_quality.KINDS,
+    *relay.KINDS,
+    *disk_power.KINDS,
+    *disk_recovery_point.KINDS,
+    *disk.KINDS,
+    *disk_corruption.KINDS,
 )
 
 FAULTS: Final[Mapping[str, FaultKind]] = MappingProxyType({fault.kind: fault for fault in _ALL})

@@ -108,15 +108,17 @@ def _in_turn(parts: Sequence[_Course]) -> _Course:
     """
     lasting_ms = sum(part.begins_ms for part in parts[1:])
     times = {name: sum(getattr(part.nature, name) for part in parts) + lasting_ms for name in ("heals_after_ms", "heals_within_ms")}
-    adds_up = any(part.nature.power_loss for part in parts)
+    adds_up = any(part.nature.power_loss or part.nature.forgets_synced for part in parts)
     rules = {**_IN_TURN, "kills": sum} if adds_up else _IN_TURN
     return _Course(parts[0].begins_ms, _joined(parts, rules).model_copy(update=times))
 
 
 _Rule = Callable[[list[Any]], Any]
-_EITHER: Final[Mapping[str, _Rule]] = MappingProxyType({"known": all, "power_loss": any, "strikes_leader": any, "parts": sum})
-_TOGETHER: Final[Mapping[str, _Rule]] = MappingProxyType({**_EITHER, "kills": sum, "stalled": sum, "stalls_ms": sum})
-_IN_TURN: Final[Mapping[str, _Rule]] = MappingProxyType({**_EITHER, "kills": max, "stalled": max, "stalls_ms": max})
+_EITHER: Final[Mapping[str, _Rule]] = MappingProxyType(
+    {"known": all, "power_loss": any, "forgets_synced": any, "corrupts": any, "strikes_leader": any, "clients_cut": any, "answers_cut": any, "parts": sum}
+)
+_TOGETHER: Final[Mapping[str, _Rule]] = MappingProxyType({**_EITHER, "kills": sum, "stalled": sum, "stalls_ms": sum, "isolated": sum, "holds_ms": sum})
+_IN_TURN: Final[Mapping[str, _Rule]] = MappingProxyType({**_EITHER, "kills": max, "stalled": max, "stalls_ms": max, "isolated": max, "holds_ms": max})
 """How a field of several natures becomes one."""
 _TIMED: Final = frozenset({"kind", "heals_after_ms", "heals_within_ms"})
 

@@ -40,6 +40,22 @@ class Nature(Frozen):
     stalled: int = 0
     """How many nodes stand still for a while, their connections open."""
     stalls_ms: float = 0
+    isolated: int = 0
+    """How many nodes live, and are cut off from the majority of the others, or reached so badly that they may be taken for dead."""
+    clients_cut: bool = False
+    """Clients do not reach, or badly, a node that may lead."""
+    answers_cut: bool = False
+    """Such a node is asked, and its answers are lost."""
+    holds_ms: float = 0
+    """So long may requests wait on their way, in the kernel or a relay, and arrive though their client gave them up."""
+    out_of_step: int = 0
+    """How many more followers of one partition are kept out of the ISR, though their nodes run."""
+    moves_leader: bool = False
+    """Leadership is moved between nodes that live, perhaps with the replica."""
+    elects_uncleanly: bool = False
+    """A leader is asked for whatever it lacks."""
+    deletes_topic: bool = False
+    """The topic is deleted, and made again under its name."""
     strikes_leader: bool = False
     """A node that leads one of the topic's partitions may be hit; false: certainly none."""
     heals_after_ms: float = 0
