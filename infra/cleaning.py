@@ -12,6 +12,7 @@ from infra.disk.mounts import release_below
 from infra.errors import SupervisorError
 from infra.handle import Handle, read_handle
 from infra.kraft import DATA
+from infra.network.switch import interface_of, remove_interface
 from infra.process import ProcessIdentity, kill_and_wait
 
 
@@ -46,7 +47,7 @@ def clean(clusters: Path, *, held_too: bool = False) -> CleanReport:
 
 
 def remove_processes(folder: Path) -> Sequence[ProcessIdentity]:
-    """Kill what lives of a cluster, by pid and start time, and remove its data; return whom it killed.
+    """Kill what lives of a cluster, by pid and start time, and remove its network and its data; return whom it killed.
 
     Raises:
         WaitTimeout: a process did not end.
@@ -54,6 +55,8 @@ def remove_processes(folder: Path) -> Sequence[ProcessIdentity]:
     """
     handle = _handle(folder)
     killed = [process for process in handle.processes() if kill_and_wait(process)] if handle else []
+    if handle and handle.spec.network == "namespaces":
+        remove_interface(interface_of(handle.cluster_id))
     release_below(folder)
     for left in (*folder.glob(f"nodes/*/{DATA}"), *folder.glob(f"nodes/*/{IMAGE}")):
         shutil.rmtree(left) if left.is_dir() else left.unlink()

@@ -87,6 +87,14 @@ class Commanded:
         """
         return ask(self._folder, Request("caught", name=name)).caught
 
+    def impaired(self) -> tuple[str, ...]:
+        """The names of what is done to the network now.
+
+        Raises:
+            SupervisorError: it cannot be reached.
+        """
+        return ask(self._folder, Request("status")).impaired
+
     def mend(self, name: str) -> tuple[Caught, ...]:
         """Let the traffic through again; return what was met with in all. A second time finds nothing to do.
 

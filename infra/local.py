@@ -185,7 +185,9 @@ class LocalCluster(Commanded):
         running = [node for node in nodes if node.state == "running" and node.is_broker]
         seen = {node.node_id: views.ask_broker(node, None, _ANSWER_TIMEOUT_S) for node in running} if quorum else {}
         heartbeat_s = heartbeat_ms(self._handle.shared_settings) / 1000
-        lacking = views.why_not_whole(reports, quorum, seen, quiet_s=heartbeat_s) or views.why_no_keeper(nodes, _ANSWER_TIMEOUT_S)
+        impaired = ", ".join(self.impaired())  # a trial that was killed may have left its network so, unseen by who looks past the clients' listeners
+        lacking = f"its network is under {impaired}" if impaired else views.why_not_whole(reports, quorum, seen, quiet_s=heartbeat_s)
+        lacking = lacking or views.why_no_keeper(nodes, _ANSWER_TIMEOUT_S)
         view = next(filter(None, seen.values()), None)  # once it is whole they all see the same
         return (views.cluster_state(view, quorum), "") if view and not lacking else (None, lacking or "no broker answers")
 

@@ -66,6 +66,8 @@ class Reply:
     kind: str | None = None
     caught: tuple[Caught, ...] = ()
     """What the impairments of a name met with."""
+    impaired: tuple[str, ...] = ()
+    """The names of what is done to the network now; told with the status."""
 
 
 def encode(message: Request | Reply) -> bytes:
@@ -96,7 +98,8 @@ def decode_reply(line: bytes) -> Reply:
     try:
         raw = json.loads(line)
         nodes = tuple(NodeReport(**(report | {"status": NodeStatus(**report["status"])})) for report in raw["nodes"])
-        return Reply(nodes, NodeStatus(**raw["node"]) if raw["node"] else None, raw["error"], raw["kind"], tuple(Caught(**one) for one in raw["caught"]))
+        node, caught = NodeStatus(**raw["node"]) if raw["node"] else None, tuple(Caught(**one) for one in raw["caught"])
+        return Reply(nodes, node, raw["error"], raw["kind"], caught, tuple(raw["impaired"]))
     except (ValueError, TypeError, KeyError) as error:
         raise SupervisorError(f"the supervisor did not answer, it said {line!r}") from error
 

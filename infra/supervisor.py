@@ -109,7 +109,7 @@ class Supervisor:
         told: NodeStatus | None = None
         match request.verb:
             case "status":
-                return Reply(self._reports())
+                return Reply(self._reports(), impaired=self._network.impaired())
             case "lease":
                 self._take_lease(request)
             case "disk":

@@ -8,7 +8,7 @@ from infra.network.base import Network
 __all__ = ["Network", "network_for"]
 
 
-def network_for(spec: ClusterSpec, listeners: int, cluster_id: str = "") -> Network:
+def network_for(spec: ClusterSpec, listeners: int, cluster_id: str) -> Network:
     """Make the network that a cluster asks for.
 
     Args:

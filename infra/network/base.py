@@ -35,6 +35,9 @@ class Network(Protocol):
             SupervisorError: there are none of that name.
         """
 
+    def impaired(self) -> tuple[str, ...]:
+        """Return the names of the impairments that act now."""
+
     def mend(self, name: str) -> tuple[Caught, ...]:
         """Undo the impairments of that name and return what they met with in all; a second time finds nothing to do."""
 

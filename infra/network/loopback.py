@@ -50,6 +50,10 @@ class LoopbackNetwork:
         """
         raise SupervisorError(f"there is no impairment {name} on loopback")
 
+    def impaired(self) -> tuple[str, ...]:
+        """Nothing is."""
+        return ()
+
     def mend(self, name: str) -> tuple[Caught, ...]:
         """Find nothing to do."""
         del name

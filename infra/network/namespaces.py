@@ -58,6 +58,10 @@ class NamespacedNetwork:
         """
         return self._impairments.caught(name)
 
+    def impaired(self) -> tuple[str, ...]:
+        """Return the names of what acts now."""
+        return self._impairments.names()
+
     def mend(self, name: str) -> tuple[Caught, ...]:
         """Remove the rules of that name; return their last counters."""
         return self._impairments.mend(name)

@@ -65,6 +65,10 @@ class Impairments:
             raise SupervisorError(f"there is no impairment {name}: there are {sorted(self._placed)}")
         return tuple(caught for one in self._placed[name] for caught in one.caught())
 
+    def names(self) -> tuple[str, ...]:
+        """Return the names of those that act now."""
+        return tuple(self._placed)
+
     def mend(self, name: str) -> tuple[Caught, ...]:
         """Undo those of a name, each of them whatever becomes of the others; return what they met with. A second time finds nothing to do."""
         if name not in self._placed:

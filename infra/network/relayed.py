@@ -58,6 +58,10 @@ class RelayedNetwork:
         """
         return self._impairments.caught(name)
 
+    def impaired(self) -> tuple[str, ...]:
+        """Return the names of what acts now."""
+        return self._impairments.names()
+
     def mend(self, name: str) -> tuple[Caught, ...]:
         """Carry everything again; return what was counted."""
         return self._impairments.mend(name)
