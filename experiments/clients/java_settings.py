@@ -72,9 +72,14 @@ _CONSUMER: Final[dict[str, str]] = {
     "group.protocol": "classic",
 }
 
+_OWN_OF_BOTH: Final[dict[str, str]] = {"client.id": "", "enable.metrics.push": "true"}
+_OWN_OF_PRODUCER: Final[dict[str, str]] = {**_OWN_OF_BOTH, "enable.idempotence": "true", "delivery.timeout.ms": "120000", "buffer.memory": "33554432"}
+_OWN_OF_CONSUMER: Final[dict[str, str]] = {**_OWN_OF_BOTH, "isolation.level": "read_uncommitted"}
+"""Where Java's own defaults are others than what we pass; a test holds them against Kafka's definitions."""
+
 NEEDED_OF_PRODUCER: Final[dict[str, str]] = {"retries": _PRODUCER["retries"]}
-"""What must be passed for the client to have its own default: VerifiableProducer would set another one."""
-NEEDED_OF_CONSUMER: Final[dict[str, str]] = {"session.timeout.ms": _CONSUMER["session.timeout.ms"]}
+NEEDED_OF_CONSUMER: Final[dict[str, str]] = {name: _CONSUMER[name] for name in ("auto.offset.reset", "session.timeout.ms")}
+"""What is passed also to clients that keep their own defaults: the programs would set other values by themselves, or the trial needs it."""
 
 
 def translated(overrides: Mapping[str, str]) -> dict[str, str]:
@@ -118,6 +123,26 @@ def consumer_settings(overrides: Mapping[str, str]) -> dict[str, str]:
         InputError: as `translated`.
     """
     return {**_BOTH, **_CONSUMER, **translated(overrides)}
+
+
+def own_producer_settings(overrides: Mapping[str, str]) -> dict[str, str]:
+    """Return what holds of a producer that keeps Java's own defaults but for the overrides.
+
+    Raises:
+        InputError: as `translated`.
+    """
+    wanted = translated(overrides)
+    idempotence = {"enable.idempotence": str(is_idempotent(wanted)).lower()}
+    return {**_BOTH, **_PRODUCER, **_OWN_OF_PRODUCER, **wanted, **idempotence}
+
+
+def own_consumer_settings(overrides: Mapping[str, str]) -> dict[str, str]:
+    """Return what holds of a consumer that keeps Java's own defaults but for the overrides.
+
+    Raises:
+        InputError: as `translated`.
+    """
+    return {**_BOTH, **_CONSUMER, **_OWN_OF_CONSUMER, **translated(overrides)}
 
 
 def refusal(settings: Mapping[str, str]) -> str | None:

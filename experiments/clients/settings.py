@@ -99,6 +99,27 @@ _CONSUMER: Final[dict[str, str]] = {
     "queued.max.messages.kbytes": "65536",
 }
 
+_OWN_OF_BOTH: Final[dict[str, str]] = {"client.id": "rdkafka", "enable.metrics.push": "true"}
+_OWN_OF_PRODUCER: Final[dict[str, str]] = {
+    **_OWN_OF_BOTH,
+    "delivery.timeout.ms": "300000",
+    "queue.buffering.max.messages": "100000",
+}
+_OWN_OF_CONSUMER: Final[dict[str, str]] = {
+    **_OWN_OF_BOTH,
+    "enable.auto.commit": "true",
+    "enable.auto.offset.store": "true",
+    "auto.offset.reset": "largest",
+    "check.crcs": "false",
+    "enable.partition.eof": "false",
+    "fetch.queue.backoff.ms": "1000",
+}
+"""Where librdkafka's own defaults are others than what we pass; a test asks the library."""
+
+NEEDED_OF_PRODUCER: Final[dict[str, str]] = _TELLING
+NEEDED_OF_CONSUMER: Final[dict[str, str]] = {**_TELLING, **{name: _CONSUMER[name] for name in ("group.id", "auto.offset.reset", "enable.partition.eof")}}
+"""What is passed also to clients that keep their own defaults: what the ledger tells of them needs it."""
+
 _TRUE: Final = frozenset({"true", "t", "1"})
 
 
@@ -111,8 +132,21 @@ def producer_settings(overrides: Mapping[str, str]) -> dict[str, str]:
     Raises:
         InputError: two names of one property say different things.
     """
-    wanted = resolved(overrides)
-    settings = {**_BOTH, **_TELLING, **_PRODUCER, **wanted}
+    return _adjusted({**_BOTH, **_TELLING, **_PRODUCER}, resolved(overrides))
+
+
+def own_producer_settings(overrides: Mapping[str, str]) -> dict[str, str]:
+    """Return what holds of a producer that keeps librdkafka's own defaults but for the overrides.
+
+    Raises:
+        InputError: two names of one property say different things.
+    """
+    return _adjusted({**_BOTH, **_PRODUCER, **_OWN_OF_PRODUCER, **NEEDED_OF_PRODUCER}, resolved(overrides))
+
+
+def _adjusted(settings: dict[str, str], wanted: Mapping[str, str]) -> dict[str, str]:
+    """Lay what is wanted over settings, and do to them what librdkafka does by itself."""
+    settings = {**settings, **wanted}
     if "max.in.flight.requests.per.connection" not in wanted and settings["enable.idempotence"].lower() in _TRUE:
         settings["max.in.flight.requests.per.connection"] = IDEMPOTENT_IN_FLIGHT
     if "transactional.id" in settings:
@@ -130,6 +164,15 @@ def consumer_settings(overrides: Mapping[str, str]) -> dict[str, str]:
         InputError: two names of one property say different things.
     """
     return {**_BOTH, **_TELLING, **_CONSUMER, **resolved(overrides)}
+
+
+def own_consumer_settings(overrides: Mapping[str, str]) -> dict[str, str]:
+    """Return what holds of a consumer that keeps librdkafka's own defaults but for the overrides.
+
+    Raises:
+        InputError: two names of one property say different things.
+    """
+    return {**_BOTH, **_CONSUMER, **_OWN_OF_CONSUMER, **NEEDED_OF_CONSUMER, **resolved(overrides)}
 
 
 def admin_settings() -> dict[str, str]:

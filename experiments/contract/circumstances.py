@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from experiments.clients.settings import producer_settings
+from experiments.clients.kinds import answer_timeout_ms, choice_of
 from experiments.faults import FAULTS
 from experiments.faults.composing import nature_of
 from experiments.faults.nature import Nature, Shape
@@ -30,6 +30,7 @@ class Circumstances(Frozen):
     delivery_timeout_ms: float
     """0: a record is never given up."""
     socket_timeout_ms: float
+    """How long the producer gives a request to be answered: librdkafka's `socket.timeout.ms`, Java's `request.timeout.ms`."""
     connection_setup_timeout_ms: float
     retry_backoff_max_ms: float
     nodes: int
@@ -101,10 +102,11 @@ class Circumstances(Frozen):
 
 def circumstances_of(spec: TrialSpec) -> Circumstances:
     """Return the circumstances of a planned trial: what it asks for, over the clients' and the nodes' own defaults."""
-    client = producer_settings(spec.producer)
+    client = choice_of(spec).producer(spec.producer)
     node = shared_properties(spec.cluster.spec())
     return Circumstances(
         **_of_client(client),
+        socket_timeout_ms=answer_timeout_ms(spec),
         **_of_topic(spec.topic, node),
         **_of_nodes(node),
         nodes=spec.cluster.nodes,
@@ -138,7 +140,6 @@ def _of_client(client: Mapping[str, str]) -> dict[str, str | bool]:
         "retries": client["retries"],
         "max_in_flight": client["max.in.flight.requests.per.connection"],
         "delivery_timeout_ms": client["delivery.timeout.ms"],
-        "socket_timeout_ms": client["socket.timeout.ms"],
         "connection_setup_timeout_ms": client["socket.connection.setup.timeout.ms"],
         "retry_backoff_max_ms": client["retry.backoff.max.ms"],
     }

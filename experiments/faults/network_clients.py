@@ -25,7 +25,8 @@ class SilenceParameters(ImpairmentParameters):
         """One that is no longer than the client waits is repaired by TCP; with acks=0 nobody waits, and what is asked is another thing."""
         if acks == "0" or self.lasts_s > client_timeout_s:
             return None
-        return f"lasts_s is {self.lasts_s:g} and socket.timeout.ms is {client_timeout_s * 1000:g}; allowed: a cut longer than the client waits for an answer"
+        waits = f"the client waits {client_timeout_s * 1000:g} ms for an answer (socket.timeout.ms; java: request.timeout.ms)"
+        return f"lasts_s is {self.lasts_s:g} and {waits}; allowed: a longer cut"
 
 
 class ClientCutParameters(SilenceParameters):

@@ -33,9 +33,14 @@ class ClientRules:
     producer_settings: Settings
     """Overrides -> every setting that bears on correctness."""
     consumer_settings: Settings
+    name: str = "librdkafka"
+    judged: Callable[[str, str], str | None] | None = None
+    """What is wrong with a value by itself, where the client has a way of its own to tell."""
 
     def objection(self, name: str, text: str) -> str | None:
         """Return what is wrong with a value by itself, as the end of a sentence; `None` when nothing is."""
+        if self.judged:
+            return self.judged(name, text)
         allowed = self.producer.get(name) or self.consumer.get(name)
         if allowed:
             return None if _allows(name, allowed, text) else f"; allowed: {allowed.replace(' .. ', ' to ')}"

@@ -53,14 +53,15 @@ def asked_for(experiment: Experiment, text: str, axes: Mapping[str, Scalar]) -> 
     return parse(text).with_leaves(filled)
 
 
-def refuse_what_cannot_be(fault: FaultRequest, shape: Shape, duration_s: float, client: Mapping[str, str]) -> None:
+def refuse_what_cannot_be(fault: FaultRequest, shape: Shape, duration_s: float, answer_timeout_ms: int, acks: str) -> None:
     """See that there can be such a fault on such a cluster, within the load, and that the client could notice it.
 
     Args:
         fault: with all its parameters.
         shape: the cluster and the topic.
         duration_s: how long the load lasts.
-        client: the producer's effective properties.
+        answer_timeout_ms: how long the producer gives a request to be answered.
+        acks: the producer's.
 
     Raises:
         ExperimentError: it cannot; says what would be right.
@@ -74,6 +75,6 @@ def refuse_what_cannot_be(fault: FaultRequest, shape: Shape, duration_s: float, 
         begins_s = min(parameters_of(leaf).at_s for leaf in fault.leaves())
         times = f"begins at {begins_s:g} s and is healed at {ends_s(fault):g} s"
         raise ExperimentError(f"fault {fault.kind} {times}; allowed: before the load ends, at {duration_s:g} s")
-    reason = unnoticed(fault, int(client["socket.timeout.ms"]) / 1000, client["acks"])
+    reason = unnoticed(fault, answer_timeout_ms / 1000, acks)
     if reason:
         raise ExperimentError(f"fault {fault.kind} could not be noticed: {reason}")

@@ -18,8 +18,9 @@ from experiments.spec.cells import axis_places, cell_key, cells_of
 from experiments.spec.clients import ClientRules, client_rules
 from experiments.spec.controls import SettledCell, with_controls
 from experiments.spec.faults import fault_parameters
+from experiments.spec.giving import given_to
 from experiments.spec.model import Experiment
-from experiments.spec.override import known_names, override
+from experiments.spec.override import known_names, override, rules_of_all
 from experiments.spec.settings import CellSettings, check_value, settings_of
 
 MOST_TRIALS = 1024
@@ -103,7 +104,7 @@ def _checked(experiment: Experiment, rules: ClientRules) -> tuple[dict[str, Plac
     known = known_names(experiment, rules)
     places = axis_places(experiment, known)
     for place, value in dict.fromkeys(_properties(experiment, places, known)):
-        check_value(place, value, known, rules)
+        check_value(place, value, known, rules_of_all(experiment, rules))
     for kind, parameters in experiment.faults.items():
         fault_parameters(kind, parameters)
     _check_fault_axes(experiment, places, known)
@@ -130,7 +131,7 @@ def _settled(experiment: Experiment, rules: ClientRules) -> tuple[SettledCell, .
     """Return the experiment's cells, and its controls."""
 
     def refusal(settings: CellSettings) -> str | None:
-        return rules.refusal(rules.producer_settings(settings.producer))
+        return given_to(settings, rules).refusal
 
     places, cells = _checked(experiment, rules)
     settled = [(cell, settings_of(experiment, cell, places)) for cell in cells]
@@ -144,7 +145,7 @@ def _trials(experiment: Experiment, sweep_id: str, accepted: Sequence[SettledCel
         cells = f"{len(accepted) - added} cells" + (f" and {added} controls" if added else "")
         raise ExperimentError(f"{cells} x {experiment.repeats} repeats are more than {MOST_TRIALS} trials: ask less at once")
     for order, (run, repeat) in enumerate(_in_order(experiment, accepted)):
-        settings = run.settings
+        settings, given = run.settings, given_to(run.settings, rules)
         yield TrialSpec(
             sweep_id=sweep_id,
             trial_id=trial_id(order, experiment.seed, run.cell, repeat),
@@ -160,8 +161,10 @@ def _trials(experiment: Experiment, sweep_id: str, accepted: Sequence[SettledCel
             fresh=settings.fresh,
             replication_factor=settings.replication_factor,
             partitions=settings.partitions,
-            producer=rules.producer_settings(settings.producer),
-            consumer=rules.consumer_settings(settings.consumer),
+            client=settings.client.kind,
+            producer=given.producer,
+            consumer=given.consumer,
+            passed=given.passed,
             topic=settings.topic,
             workload=settings.workload,
             fault=settings.fault,

@@ -104,7 +104,7 @@ def test_an_axis_that_every_fault_fixes_in_its_brackets_makes_no_cells() -> None
             "leader-crash(at_s=20) >> leader-crash(at_s=20) >> leader-crash(at_s=20)",
             "begins at 20 s and is healed at 75 s; allowed: before the load ends, at 60 s",
         ),
-        ("leader-crash & leader-pause(pause_s=0.5)", "could not be noticed: leader-pause: pause_s is 0.5 and socket.timeout.ms is 1000"),
+        ("leader-crash & leader-pause(pause_s=0.5)", "could not be noticed: leader-pause: pause_s is 0.5 and the client waits 1000 ms"),
         ("leader-crash(at_s=soon)", "faults.leader-crash.at_s is 'soon'; allowed: a number"),
     ],
 )
