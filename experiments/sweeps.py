@@ -20,6 +20,7 @@ from experiments.spec.needs import needs_of
 from experiments.spec.override import Wishes, versions_asked_for
 from experiments.spec.planning import load, override, plan
 from experiments.sweep_folder import SweepFolder
+from infra.cluster import ClusterSpec
 from infra.errors import InputError
 from infra.home import Home
 from infra.jars import unverified_list
@@ -80,14 +81,15 @@ def check_machine(planned: Plan, home: Home) -> None:
 
 
 def make_ready(planned: Plan, home: Home, say: Say) -> None:
-    """Have the jars and the start-up caches of every kind of cluster that a plan's trials need; costs next to nothing where they are there.
+    """Have the jars and the start-up caches of the kinds of cluster that a plan's trials need, set-up's own apart; costs nothing where they are there.
 
     Raises:
         MachineError: jars cannot be had from here.
         HarnessError: a program of Kafka's could not be run.
     """
     for need in {trial.cluster.model_dump_json(): trial.cluster for trial in planned.trials}.values():
-        ensure_kafka_ready(home.cache, need.spec(), say)
+        if (need.kafka_version, need.coordination) != (ClusterSpec.kafka_version, ClusterSpec.coordination):
+            ensure_kafka_ready(home.cache, need.spec(), say)
 
 
 def _say_nothing(_text: str) -> None:

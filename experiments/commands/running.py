@@ -42,7 +42,7 @@ def run_new(home: Home, experiment: str, wishes: Wishes, limits: Limits | None =
         InputError: the request cannot be; nothing was started.
         HarnessError: a trial, or a step after the trials, could not be carried out.
     """
-    return _carry_out(home, new_sweep(home, experiment, wishes), limits, gate)
+    return _carry_out(home, new_sweep(home, experiment, wishes, _say), limits, gate)
 
 
 def resume(home: Home, named: str, limits: Limits | None = None, gate: Gate = NO_GATE) -> int:
@@ -56,6 +56,10 @@ def resume(home: Home, named: str, limits: Limits | None = None, gate: Gate = NO
     sweep = find_sweep(home, named)
     check_machine(sweep.plan(), home)
     return _carry_out(home, sweep, limits, gate)
+
+
+def _say(text: str) -> None:
+    click.echo(text, err=True)
 
 
 def axes_of(wishes: Sequence[str]) -> dict[str, tuple[Scalar, ...]]:

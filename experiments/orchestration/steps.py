@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
@@ -22,6 +23,7 @@ EMBEDDED: Final = "ACKBENCH_EMBEDDED"
 EMBEDDED_WAIT_S: Final = 1200.0
 BETWEEN_TASKS_S: Final = 120.0
 """How long a cluster outlives the task that used it last: until the scheduler has started the next one."""
+_LOG: Final = logging.getLogger(__name__)
 
 
 class Interrupted(HarnessError):
@@ -61,7 +63,7 @@ def plan_sweep(form: Mapping[str, Any]) -> str:
             named = find_sweep(home, request.sweep_id)
             named.stopped.unlink(missing_ok=True)
             return named.sweep_id
-        return new_sweep(home, request.experiment, request.wishes()).sweep_id
+        return new_sweep(home, request.experiment, request.wishes(), _LOG.info).sweep_id
 
 
 def turns(sweep_id: str) -> list[int]:

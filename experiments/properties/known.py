@@ -131,6 +131,18 @@ def versions(home: Home | None = None) -> tuple[str, ...]:
     return tuple(sorted(known, key=numbers_of))
 
 
+def merged(names: Iterable[str]) -> KafkaProperties:
+    """Return what any of these versions knows; of a name that several know, what the newest says.
+
+    Raises:
+        FileNotFoundError: one of them is none of `versions()`.
+    """
+    newest_first = [kafka_properties(version) for version in sorted(set(names), key=numbers_of, reverse=True)]
+    first = newest_first[0]
+    topic, broker = ({known.name: known for one in reversed(newest_first) for known in getattr(one, scope)} for scope in ("topic", "broker"))
+    return first.model_copy(update={"topic": tuple(topic.values()), "broker": tuple(broker.values())})
+
+
 def kept_file(home: Home, version: str) -> Path:
     """Where a home keeps what is known of a version that we ship no file of."""
     return home.cache / "properties" / f"kafka-{version}.json"

@@ -12,8 +12,10 @@ from experiments.clients.settings import FIRST_NAME
 from experiments.errors import ExperimentError
 from experiments.faults.notation import parse
 from experiments.properties import KafkaProperties
+from experiments.spec.cluster import NAMES as OF_CLUSTER
 from experiments.spec.errors import nearest
 from experiments.spec.model import WorkloadSection
+from experiments.spec.under_test import NAMES as OF_CLIENTS
 
 
 class Scope(StrEnum):
@@ -28,7 +30,7 @@ class Scope(StrEnum):
     BROKER = "broker"
 
 
-STRUCTURE: Final = ("replication.factor", "partitions", "fault", "nodes", "kafka.version")
+STRUCTURE: Final = ("replication.factor", "partitions", "fault", *OF_CLUSTER, *OF_CLIENTS)
 """Axes that are no property of Kafka's or librdkafka's."""
 
 CORE_AXES: Final = ("acks", "enable.idempotence", "replication.factor", "partitions", "fault")
@@ -44,6 +46,7 @@ OWNED: Final = {
         {
             "node.id",
             "broker.id",
+            "zookeeper.connect",
             "process.roles",
             "listeners",
             "advertised.listeners",

@@ -12,7 +12,10 @@ from experiments.errors import ExperimentError
 from experiments.faults.notation import parse, written
 from experiments.ledger.record import Cell, Scalar
 from experiments.spec.axes import CORE_AXES, FAULT, KnownNames, Place, Scope, place_of
+from experiments.spec.cluster import said_of_cluster
 from experiments.spec.model import Experiment
+from experiments.spec.settings import as_text
+from experiments.spec.under_test import idempotence_unasked, said_of_clients
 
 USUAL: Final[Mapping[str, Scalar]] = {"acks": "all", "enable.idempotence": False, "partitions": 1, "fault": "none"}
 """What a cell says of a core axis that the experiment does not name; replication: 3, or the nodes where there are fewer."""
@@ -20,6 +23,8 @@ USUAL: Final[Mapping[str, Scalar]] = {"acks": "all", "enable.idempotence": False
 
 _ACKS: Final[Mapping[str, Scalar]] = {"-1": "all", '"-1"': "all", '"0"': 0, '"1"': 1}
 """Other ways to write acks, as JSON so that `true` is no 1."""
+
+IDEMPOTENCE: Final = Place(Scope.PRODUCER, "enable.idempotence")
 
 MOST_CELLS: Final = 4096
 """No machine runs more in a sitting; the limit keeps a slip of the pen from filling the memory."""
@@ -74,7 +79,18 @@ def _product(experiment: Experiment, cross: Mapping[str, tuple[Scalar, ...]], pl
     runs = {axis: cross.get(axis) for axis in places}
     for values in itertools.product(*(values or (None,) for values in runs.values())):
         given = {axis: None if value is None else canonical(places[axis], value) for axis, value in zip(runs, values, strict=True)}
-        yield {axis: _filled(experiment, given, places[axis], value, known) for axis, value in given.items()}
+        cell = {axis: _filled(experiment, given, places[axis], value, known) for axis, value in given.items()}
+        yield _with_idempotence(experiment, cell, given, places)
+
+
+def _with_idempotence(experiment: Experiment, cell: Cell, given: Cell, places: Mapping[str, Place]) -> Cell:
+    """Return the cell with what its clients do by themselves about idempotence, where nobody says it."""
+    axis = next(name for name, place in places.items() if place == IDEMPOTENCE)
+    if given[axis] is not None or IDEMPOTENCE.name in experiment.producer:
+        return cell
+    axes = {place.name: cell[name] for name, place in places.items() if place.scope is Scope.PRODUCER and cell[name] is not None and name != axis}
+    asked = {name: as_text(value) for name, value in {**experiment.producer, **axes}.items()}
+    return {**cell, axis: idempotence_unasked(experiment, cell, asked)}
 
 
 def _filled(experiment: Experiment, given: Cell, place: Place, value: Scalar, known: KnownNames) -> Scalar:
@@ -92,8 +108,8 @@ def _filled(experiment: Experiment, given: Cell, place: Place, value: Scalar, kn
 
 
 def _structure(experiment: Experiment, given: Cell, name: str) -> Scalar:
-    nodes = given.get("nodes") or experiment.nodes
-    usual: dict[str, Scalar] = {"nodes": nodes, "kafka.version": experiment.kafka_version, "replication.factor": min(3, int(nodes))}
+    said = said_of_cluster(experiment, given)
+    usual: dict[str, Scalar] = {**said, **said_of_clients(experiment, given), "replication.factor": min(3, int(str(said["nodes"])))}
     return usual.get(name, USUAL.get(name))
 
 

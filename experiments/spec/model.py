@@ -73,6 +73,19 @@ class Experiment(_Part):
     question: Text
     kafka_version: Text = Field(default="4.3.1", alias="kafka.version")
     nodes: Whole = Field(default=3, ge=1, le=9)
+    """Brokers."""
+    coordination: Text = "kraft"
+    """What holds the metadata: `kraft` or `zookeeper`."""
+    controllers: Whole = Field(default=0, ge=0, le=9)
+    """Nodes that are controllers and nothing else; 0: each broker is one too."""
+    zookeeper_nodes: Whole | None = Field(default=None, alias="zookeeper.nodes")
+    eligible_leader_replicas: Whole | None = Field(default=None, alias="eligible.leader.replicas.version")
+    group_version: Whole | None = Field(default=None, alias="group.version")
+    transaction_version: Whole | None = Field(default=None, alias="transaction.version")
+    client: Text = "librdkafka"
+    """Whose clients are under test: `librdkafka` or `java`."""
+    client_defaults: Annotated[bool, Strict()] = Field(default=False, alias="client.defaults")
+    """Whether they keep their own defaults, but for what the experiment says."""
     axes: Annotated[tuple[Axes, ...], BeforeValidator(_crosses)] = Field(min_length=1)
     """A union of cross products."""
     producer: Properties = Field(default_factory=dict)
@@ -88,6 +101,24 @@ class Experiment(_Part):
     """Whether the sweep holds a cell in which nothing may be lost and one in which something must."""
     schedule: Annotated[Text, BeforeValidator(cron)] | None = None
     """A cron expression; an experiment that has one is run by the scheduler."""
+
+    def of_cluster(self, name: str) -> str | int | None:
+        """Return what the file says under a key of the cluster's; `None`: nothing.
+
+        Raises:
+            KeyError: it is no such key.
+        """
+        said: dict[str, str | int | None] = {
+            "nodes": self.nodes,
+            "kafka.version": self.kafka_version,
+            "coordination": self.coordination,
+            "controllers": self.controllers,
+            "zookeeper.nodes": self.zookeeper_nodes,
+            "eligible.leader.replicas.version": self.eligible_leader_replicas,
+            "group.version": self.group_version,
+            "transaction.version": self.transaction_version,
+        }
+        return said[name]
 
     def to_yaml(self) -> str:
         """Return the file that reads back as this experiment, every key in it."""

@@ -11,13 +11,14 @@ from experiments.errors import ExperimentError
 from experiments.faults import FAULTS
 from experiments.faults.notation import parse
 from experiments.ledger.record import Scalar
-from experiments.properties import kafka_properties, versions
+from experiments.properties import merged, versions
 from experiments.spec.axes import CORE_AXES, FAULT, PROPERTY_SCOPES, KnownNames, Place, Scope, place_of
 from experiments.spec.clients import ClientRules, client_rules
 from experiments.spec.errors import sentence, shown
 from experiments.spec.model import Experiment
 from experiments.spec.reading import parse_values
 from experiments.spec.settings import as_text, check_value
+from experiments.spec.under_test import all_rules
 
 
 def known_names(experiment: Experiment, rules: ClientRules) -> KnownNames:
@@ -26,11 +27,26 @@ def known_names(experiment: Experiment, rules: ClientRules) -> KnownNames:
     Raises:
         ExperimentError: its version of Kafka is not known.
     """
-    version = experiment.kafka_version
-    if version not in versions():
-        raise ExperimentError(f"kafka.version is {shown(version)}; allowed: {', '.join(versions())}")
+    asked = versions_asked_for(experiment)
+    unknown = next((version for version in asked if version not in versions()), None)
+    if unknown:
+        raise ExperimentError(f"kafka.version is {shown(unknown)}; allowed: {', '.join(versions())}")
     faults = {kind: frozenset(fault.parameters.model_fields) for kind, fault in FAULTS.items() if kind != "none"}
-    return KnownNames(rules.producer.keys(), rules.consumer.keys(), kafka_properties(version), faults)
+    clients = rules_of_all(experiment, rules)
+    producer, consumer = (frozenset[str]().union(*(getattr(one, scope) for one in clients)) for scope in ("producer", "consumer"))
+    return KnownNames(producer, consumer, merged(asked), faults)
+
+
+def rules_of_all(experiment: Experiment, rules: ClientRules) -> tuple[ClientRules, ...]:
+    """Return the rules of every client that a cell of the experiment may have; the versions are known by now."""
+    return tuple(all_rules(experiment, versions_asked_for(experiment), rules))
+
+
+def versions_asked_for(experiment: Experiment) -> tuple[str, ...]:
+    """Return the versions of Kafka that an experiment's cells have, as it says them."""
+    axes = [cross["kafka.version"] for cross in experiment.axes if "kafka.version" in cross]
+    everywhere = len(axes) == len(experiment.axes)
+    return tuple(dict.fromkeys([*(str(version) for values in axes for version in values), *(() if everywhere else (experiment.kafka_version,))]))
 
 
 @dataclass(frozen=True)
@@ -84,7 +100,7 @@ def _with_axis(experiment: Experiment, axis: str, values: tuple[Scalar, ...], ru
     known = known_names(experiment, rules)
     try:
         place = place_of(axis, known)
-        _check(place, values, known, rules)
+        _check(experiment, place, values, known, rules)
     except ExperimentError as error:
         raise ExperimentError(f"--set {axis}: {error}") from error
     named = next((name for cross in experiment.axes for name in cross if place_of(name, known) == place), None)
@@ -93,10 +109,10 @@ def _with_axis(experiment: Experiment, axis: str, values: tuple[Scalar, ...], ru
     return _with(experiment, _section(experiment, place, values[0]), "--set ")
 
 
-def _check(place: Place, values: tuple[Scalar, ...], known: KnownNames, rules: ClientRules) -> None:
+def _check(experiment: Experiment, place: Place, values: tuple[Scalar, ...], known: KnownNames, rules: ClientRules) -> None:
     for value in values:
         if place.scope in PROPERTY_SCOPES:
-            check_value(place, value, known, rules)
+            check_value(place, value, known, rules_of_all(experiment, rules))
         elif place == FAULT:
             parse(as_text(value))
 

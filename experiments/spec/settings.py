@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from pydantic import ValidationError
 
-from experiments.clients.settings import producer_settings
+from experiments.clients.kinds import ClientChoice
 from experiments.errors import ExperimentError
 from experiments.faults.composing import outlives, standing_on
 from experiments.faults.nature import Shape
 from experiments.ledger.record import Cell, Scalar
 from experiments.plan import ClusterNeed, FaultRequest, Workload
-from experiments.properties import Property, kafka_properties, versions
+from experiments.properties import Property
 from experiments.spec.axes import KnownNames, Place, Scope, first_name
 from experiments.spec.clients import ClientRules
+from experiments.spec.cluster import cluster_of, said_of_cluster
 from experiments.spec.errors import sentence, shown
 from experiments.spec.faults import asked_for, refuse_what_cannot_be
 from experiments.spec.model import Experiment, WorkloadSection
+from experiments.spec.transactions import with_transactions
+from experiments.spec.under_test import clients_of, refuse_what_programs_lack, said_of_clients
 
 MAJORITY = "majority"
 """As `min.insync.replicas`: the smallest majority of the cell's replication factor, so never above it."""
@@ -34,6 +37,7 @@ class CellSettings:
     cluster: ClusterNeed
     replication_factor: int
     partitions: int
+    client: ClientChoice
     producer: dict[str, str]
     consumer: dict[str, str]
     topic: dict[str, str]
@@ -53,20 +57,25 @@ def settings_of(experiment: Experiment, cell: Cell, places: Mapping[str, Place])
         ExperimentError: a value is impossible, by itself or beside the others.
     """
     given = _Given(experiment, cell, places)
-    nodes, factor = given.whole("nodes", 1, 9), given.whole("replication.factor", 1, 32_767)
+    topic = _topic(given.properties(Scope.TOPIC), factor := given.whole("replication.factor", 1, 32_767))
+    cluster = cluster_of(said_of_cluster(experiment, given.axes(Scope.STRUCTURE)), {"topic": topic, "broker": given.properties(Scope.BROKER)})
+    nodes = cluster.nodes
     if factor > nodes:
         raise ExperimentError(f"replication.factor is {factor}; allowed: at most the number of nodes, which is {nodes}")
-    workload, producer = given.workload(), given.properties(Scope.PRODUCER)
-    shape = Shape(nodes=nodes, partitions=given.whole("partitions", 1, 1000), replication_factor=factor)
-    fault = given.fault(workload.duration_s, producer, shape)
-    cluster = ClusterNeed(nodes=nodes, kafka_version=given.version(), broker=given.properties(Scope.BROKER))
+    workload = given.workload()
+    producer = with_transactions(given.properties(Scope.PRODUCER), workload)
+    shape = Shape(nodes=nodes, partitions=given.whole("partitions", 1, 1000), replication_factor=factor, transactional=workload.transaction_records > 0)
+    client = clients_of(said_of_clients(experiment, given.axes(Scope.STRUCTURE)))
+    refuse_what_programs_lack(client, workload, "record_size_bytes" in given.axes(Scope.WORKLOAD))
+    fault = given.fault(workload.duration_s, client, producer, shape)
     return CellSettings(
         cluster=standing_on(cluster, fault),
         replication_factor=factor,
         partitions=shape.partitions,
+        client=client,
         producer=producer,
         consumer=given.properties(Scope.CONSUMER),
-        topic=_topic(given.properties(Scope.TOPIC), factor),
+        topic=topic,
         workload=workload,
         fault=fault,
     )
@@ -77,11 +86,17 @@ def as_text(value: Scalar) -> str:
     return str(value).lower() if isinstance(value, bool) else str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
-def check_value(place: Place, value: Scalar, known: KnownNames, rules: ClientRules) -> None:
+def check_value(place: Place, value: Scalar, known: KnownNames, rules: Iterable[ClientRules]) -> None:
     """Judge a property's value by itself.
 
+    Args:
+        place: whose it is, and its name.
+        value: as the experiment has it.
+        known: what cluster and topic know.
+        rules: of all clients that the experiment has.
+
     Raises:
-        ExperimentError: Kafka's definition, or librdkafka, does not take it.
+        ExperimentError: Kafka's definition, or a client that knows the property, does not take it.
     """
     text = as_text(value)
     if place.scope in {Scope.TOPIC, Scope.BROKER}:
@@ -90,7 +105,8 @@ def check_value(place: Place, value: Scalar, known: KnownNames, rules: ClientRul
     elif place == Place(Scope.PRODUCER, "acks"):
         objection = None if text in {"0", "1", "all", "-1"} else "; allowed: 0, 1 or all"
     else:
-        objection = rules.objection(place.name, text)
+        knowing = (one for one in rules if place.name in (one.producer if place.scope is Scope.PRODUCER else one.consumer))
+        objection = next(filter(None, (one.objection(place.name, text) for one in knowing)), None)
     if objection:
         raise ExperimentError(f"{place.scope} property {place.name} is {shown(value)}{objection}")
 
@@ -112,12 +128,6 @@ class _Given:
             raise ExperimentError(f"{name} is {shown(value)}; allowed: a whole number from {least} to {most}")
         return value
 
-    def version(self) -> str:
-        version = self.axes(Scope.STRUCTURE).get("kafka.version", self.experiment.kafka_version)
-        if version not in versions():
-            raise ExperimentError(f"kafka.version is {shown(version)}; allowed: {', '.join(versions())}")
-        return str(version)
-
     def properties(self, scope: Scope) -> dict[str, str]:
         section: Mapping[str, Scalar] = getattr(self.experiment, scope)
         return {first_name(scope, name): as_text(value) for name, value in [*section.items(), *self.axes(scope).items()]}
@@ -132,9 +142,10 @@ class _Given:
             raise ExperimentError(f"workload holds {workload.records} records; allowed: one a producer at least, so {workload.producers}")
         return workload
 
-    def fault(self, duration_s: float, producer: Mapping[str, str], shape: Shape) -> FaultRequest:
+    def fault(self, duration_s: float, client: ClientChoice, producer: Mapping[str, str], shape: Shape) -> FaultRequest:
         fault = asked_for(self.experiment, as_text(self.axes(Scope.STRUCTURE)["fault"]), self.axes(Scope.FAULT))
-        refuse_what_cannot_be(fault, shape, duration_s, producer_settings(producer))
+        holds = client.producer(producer)
+        refuse_what_cannot_be(fault, shape, duration_s, client.answer_timeout_ms(holds), holds["acks"])
         return fault
 
 
@@ -156,4 +167,4 @@ def _definition(place: Place, known: KnownNames) -> Property:
     return found
 
 
-__all__ = ["CellSettings", "as_text", "check_value", "kafka_properties", "settings_of"]
+__all__ = ["CellSettings", "as_text", "check_value", "settings_of"]
