@@ -44,7 +44,17 @@ class Child:
     """
 
     def __init__(self, name: str, birth: Birth, errors: Path) -> None:
-        self.name, self._errors, self._heard, self._ended = name, errors, b"", False
+        self.name = name
+        self.live(birth, errors)
+
+    def live(self, birth: Birth, errors: Path) -> None:
+        """Start its process: once, and again after each `kill`.
+
+        Raises:
+            HarnessError: it cannot be started.
+            OSError: its files cannot be made.
+        """
+        self._errors, self._heard, self._ended = errors, b"", False
         their_input, self._input = os.pipe()
         self._output, their_output = os.pipe()
         their_errors = os.open(errors, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
@@ -121,6 +131,24 @@ class Child:
         for descriptor in (self._pidfd, self._input, self._output):
             os.close(descriptor)
         self._pidfd = -1
+
+    def send(self, number: signal.Signals) -> None:
+        """Send a signal to the process, and to no other that might have its pid.
+
+        Raises:
+            HarnessError: it has ended.
+        """
+        self.require_alive()
+        signal.pidfd_send_signal(self._pidfd, number)
+
+    def require_alive(self) -> None:
+        """See that its process is there.
+
+        Raises:
+            HarnessError: it has ended; the text ends with its last errors.
+        """
+        if self._pidfd < 0 or self._has_ended():
+            raise HarnessError(f"{self.name} ended early; {self._last_errors()}")
 
     def _has_ended(self) -> bool:
         """A pidfd is readable once its process has ended (pidfd_open(2))."""

@@ -45,6 +45,7 @@ class Client:
         settings: all that is passed.
         log: the file that librdkafka's log is appended to; without one there is none.
         callbacks: of a producer.
+        prepare: called with the address of the configuration before the client is made of it.
         clock_ns: epoch = this + monotonic clock, in the log; the trial's, so that all its clients tell one time.
 
     Raises:
@@ -52,8 +53,15 @@ class Client:
         OSError: the log cannot be written.
     """
 
-    def __init__(
-        self, kind: int, settings: Mapping[str, str], *, log: Path | None = None, callbacks: Callbacks | None = None, clock_ns: int | None = None
+    def __init__(  # noqa: PLR0913 - what a client is made of
+        self,
+        kind: int,
+        settings: Mapping[str, str],
+        *,
+        log: Path | None = None,
+        callbacks: Callbacks | None = None,
+        clock_ns: int | None = None,
+        prepare: Callable[[int], None] | None = None,
     ) -> None:
         self._clock_ns = anchor_ns() if clock_ns is None else clock_ns
         self._log_fd = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644) if log else None
@@ -64,6 +72,8 @@ class Client:
         try:
             self._configure(conf, settings)
             self._add_callbacks(conf, callbacks)
+            if prepare is not None:
+                prepare(conf)
             self.address = _make(kind, conf)
         except BaseException:
             library().rd_kafka_conf_destroy(conf)

@@ -35,8 +35,11 @@ NO_ERROR: Final = 0
 QUEUE_FULL: Final = -184
 PARTITION_EOF: Final = -191
 FATAL: Final = -150
+BAD_MSG: Final = -199
 AUTO_OFFSET_RESET: Final = -140
 LOG_TRUNCATION: Final = -139
+REVOKE_PARTITIONS: Final = -174
+ASSIGN_PARTITIONS: Final = -175
 """`rd_kafka_resp_err_t`; all of them are checked against the library's own names by a test."""
 
 _TEXT_BYTES: Final = 512
@@ -76,6 +79,14 @@ _SIGNATURES: Final[dict[str, tuple[Any, tuple[Any, ...]]]] = {
     "rd_kafka_topic_partition_list_set_offset": (c_int, (c_void_p, c_char_p, c_int32, c_int64)),
     "rd_kafka_topic_partition_list_destroy": (None, (c_void_p,)),
     "rd_kafka_assign": (c_int, (c_void_p, c_void_p)),
+    "rd_kafka_incremental_assign": (c_void_p, (c_void_p, c_void_p)),
+    "rd_kafka_incremental_unassign": (c_void_p, (c_void_p, c_void_p)),
+    "rd_kafka_conf_set_rebalance_cb": (None, (c_void_p, c_void_p)),
+    "rd_kafka_rebalance_protocol": (c_char_p, (c_void_p,)),
+    "rd_kafka_assignment_lost": (c_int, (c_void_p,)),
+    "rd_kafka_subscribe": (c_int, (c_void_p, c_void_p)),
+    "rd_kafka_commit": (c_int, (c_void_p, c_void_p, c_int)),
+    "rd_kafka_seek_partitions": (c_void_p, (c_void_p, c_void_p, c_int)),
     "rd_kafka_queue_get_consumer": (c_void_p, (c_void_p,)),
     "rd_kafka_queue_destroy": (None, (c_void_p,)),
     "rd_kafka_consumer_close": (c_int, (c_void_p,)),
@@ -131,6 +142,27 @@ class TopicPartition(ctypes.Structure):
         ("isr_cnt", c_int),
         ("isrs", POINTER(c_int32)),
     )
+
+
+class ListedPartition(ctypes.Structure):
+    """`rd_kafka_topic_partition_t`."""
+
+    _fields_ = (
+        ("topic", c_char_p),
+        ("partition", c_int32),
+        ("offset", c_int64),
+        ("metadata", c_void_p),
+        ("metadata_size", c_size_t),
+        ("opaque", c_void_p),
+        ("err", c_int),
+        ("_private", c_void_p),
+    )
+
+
+class PartitionList(ctypes.Structure):
+    """`rd_kafka_topic_partition_list_t`."""
+
+    _fields_ = (("cnt", c_int), ("size", c_int), ("elems", POINTER(ListedPartition)))
 
 
 class TopicMetadata(ctypes.Structure):

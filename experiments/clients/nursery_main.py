@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final, NoReturn
 
-from experiments.clients import producer_main, reader_main
+from experiments.clients import member_main, producer_main, reader_main
 from experiments.clients.nursery import MESSAGE_BYTES, Birth
 from infra.errors import AckbenchError
 
@@ -23,7 +23,7 @@ _PR_SET_PDEATHSIG: Final = 1
 
 def main() -> None:
     """Be the nursery: load all, then copy itself on request until the run has gone."""
-    roles = {"producer": producer_main.main, "reader": reader_main.main}
+    roles = {"producer": producer_main.main, "reader": reader_main.main, "member": member_main.main}
     run = socket.socket(fileno=os.dup(0))
     gc.freeze()
     while True:

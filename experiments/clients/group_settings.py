@@ -1,0 +1,50 @@
+"""What a consumer is given to be a member of a group, and what it is not given to read alone. Pure.
+
+Values are librdkafka's own defaults (CONFIGURATION.md of 2.16).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+PROTOCOL: Final = "group.protocol"
+CLASSIC: Final = "classic"
+
+_CLASSIC: Final[dict[str, str]] = {
+    "session.timeout.ms": "45000",
+    "heartbeat.interval.ms": "3000",
+    "partition.assignment.strategy": "range,roundrobin",
+}
+"""Of the classic protocol alone: with KIP-848 the group's brokers decide, and librdkafka refuses them."""
+
+_MEMBER: Final[dict[str, str]] = {PROTOCOL: CLASSIC, "max.poll.interval.ms": "300000"}
+_OF_MEMBERS: Final = frozenset({*_CLASSIC, *_MEMBER, "group.remote.assignor", "coordinator.query.interval.ms"})
+
+
+def member_settings(consumer: Mapping[str, str], group: str) -> dict[str, str]:
+    """Return all that a member is given, the addresses apart.
+
+    Args:
+        consumer: as `settings.consumer_settings` returns them, what was asked for of groups among them.
+        group: its `group.id`.
+    """
+    classic = _CLASSIC if consumer.get(PROTOCOL, CLASSIC) == CLASSIC else {}
+    return {**_MEMBER, **classic, **consumer, "group.id": group}
+
+
+def alone(consumer: Mapping[str, str]) -> dict[str, str]:
+    """Return what a consumer is given that reads alone, its partitions assigned by hand."""
+    return {name: value for name, value in consumer.items() if name not in _OF_MEMBERS}
+
+
+def patience_ms(consumer: Mapping[str, str], broker: Mapping[str, str]) -> float:
+    """Return after how long without a sign of life the group takes a member for dead.
+
+    Args:
+        consumer: as `member_settings` returns them.
+        broker: the brokers' shared properties; with KIP-848 theirs counts.
+    """
+    if consumer.get(PROTOCOL, CLASSIC) == CLASSIC:
+        return float(consumer["session.timeout.ms"])
+    return float(broker.get("group.consumer.session.timeout.ms", "45000"))

@@ -1,0 +1,222 @@
+"""A member of a consumer group, as the parent sees it: a process that can be killed or stopped at a marked point, and started again.
+
+The process itself is `member_main`. What it has written to its mapping counts as processed, and survives it.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Final, Literal
+
+import pyarrow as pa
+from pydantic import Field
+
+from experiments.clients.child import DONE, FINISH, Child
+from experiments.clients.client_log import read_client_log
+from experiments.clients.member_log import read_member_log
+from experiments.clients.nursery import Birth
+from experiments.clock import anchor_ns
+from experiments.journal import Event
+from experiments.ledger.record import Frozen
+from infra.errors import HarnessError
+from infra.process import is_stopped
+from infra.waiting import wait_until
+
+Commit = Literal["before", "after"]
+
+STOP: Final = "stop"
+"""Told to a member, with a mark: wait there."""
+MARKED: Final = "marked"
+"""Said by a member that waits at its mark, with what it has in hand."""
+GO_ON: Final = "go-on"
+_MARGIN_S: Final = 30.0
+"""What leaving a group may take, with a coordinator that was just elected."""
+_STOP_TIMEOUT_S: Final = 10.0
+
+
+class Mark(StrEnum):
+    """Where a member can be held."""
+
+    BEFORE_COMMIT = "before-commit"
+    """It is about to commit what it has in hand."""
+    AFTER_COMMIT = "after-commit"
+    """The coordinator has told it that the commit is done."""
+
+
+class InHand(Frozen):
+    """What a member that waits at its mark has in hand."""
+
+    mark: Mark
+    records: int
+    processed: bool
+    """They stand in its mapping already."""
+
+
+class MemberJob(Frozen):
+    """All that one life of a member is to do."""
+
+    consumer: Annotated[int, Field(ge=1)]
+    """Its number in the group; 0 is the reader along."""
+    generation: Annotated[int, Field(ge=0)] = 0
+    """Which life it is."""
+    bootstrap_servers: str
+    topic: str
+    partitions: Annotated[int, Field(gt=0)]
+    settings: dict[str, str]
+    """With its `group.id`; passed as they are."""
+    commit: Commit
+    """Before or after a record is processed, which is when it is written to the mapping."""
+    commit_every_records: Annotated[int, Field(gt=0)]
+    token: Annotated[int, Field(ge=0, lt=2**63)]
+    folder: Path
+    anchor_ns: int = Field(default_factory=anchor_ns)
+
+    @property
+    def name(self) -> str:
+        """Which life of which member: `member 1.0`."""
+        return f"member {self.consumer}.{self.generation}"
+
+    @property
+    def effective(self) -> Path:
+        """All that the client says of its settings, as JSON."""
+        return self._file("effective.json")
+
+    @property
+    def reads(self) -> Path:
+        """The mapping; see `reads`."""
+        return self._file("reads")
+
+    @property
+    def log(self) -> Path:
+        """What librdkafka has to say."""
+        return self._file("log")
+
+    @property
+    def told(self) -> Path:
+        """What became of its partitions and commits; see `member_log`."""
+        return self._file("told")
+
+    @property
+    def errors(self) -> Path:
+        """Its standard error."""
+        return self._file("errors")
+
+    @property
+    def itself(self) -> Path:
+        """This job."""
+        return self._file("json")
+
+    def _file(self, kind: str) -> Path:
+        return self.folder / f"member-{self.consumer}.{self.generation}.{kind}"
+
+
+class MemberProcess(Child):
+    """A member in a process of its own, through all its lives; it joins by itself, and is ready when it first was given partitions, or none."""
+
+    def __init__(self, job: MemberJob) -> None:
+        self.jobs = [job]
+        self._is_ready = False
+        super().__init__(f"member {job.consumer}", _birth(job), job.errors)
+
+    @property
+    def job(self) -> MemberJob:
+        """Of the life under way, or of the last one."""
+        return self.jobs[-1]
+
+    def start_again(self) -> None:
+        """Begin another life after `kill`: a new process, which knows nothing of the one before.
+
+        Raises:
+            HarnessError: it cannot be started.
+        """
+        self.jobs.append(self.job.model_copy(update={"generation": self.job.generation + 1}))
+        self._is_ready = False
+        self.live(_birth(self.job), self.job.errors)
+
+    def wait_in_group(self, timeout_s: float) -> None:
+        """Return when the group has let it in.
+
+        Raises:
+            HarnessError: it ended before.
+            WaitTimeout: the group did not.
+        """
+        if not self._is_ready:
+            self.wait_ready(timeout_s)
+            self._is_ready = True
+
+    def hold_at(self, mark: Mark) -> InHand:
+        """Let it go on to a mark with records in hand, and wait there.
+
+        Raises:
+            WaitTimeout: it came to none.
+            HarnessError: it has ended.
+        """
+        self.wait_in_group(_STOP_TIMEOUT_S)
+        self.tell(f"{STOP} {mark}")
+        return InHand.model_validate_json(self.hear(MARKED, _STOP_TIMEOUT_S))
+
+    def go_on(self) -> None:
+        """Let it leave its mark."""
+        self.tell(GO_ON)
+
+    def pause(self) -> None:
+        """SIGSTOP; returns once the kernel shows it stopped.
+
+        Raises:
+            WaitTimeout: it does not stop.
+        """
+        self.send(signal.SIGSTOP)
+        wait_until(lambda: is_stopped(self.pid), awaiting=f"{self.name} to stand still", timeout_s=_STOP_TIMEOUT_S)
+
+    def resume(self) -> None:
+        """SIGCONT."""
+        self.send(signal.SIGCONT)
+
+    def finish(self) -> None:
+        """Let it complete what it has in hand, and leave the group.
+
+        Raises:
+            HarnessError: it ended on the way.
+            WaitTimeout: it does not end.
+        """
+        self.wait_in_group(_MARGIN_S)
+        self.tell(FINISH)
+        self.hear(DONE, _MARGIN_S)
+        self.wait(_MARGIN_S)
+
+    def reads(self) -> pa.Table:
+        """Return what it processed in all its lives; schema `READS`.
+
+        Raises:
+            HarnessError: a life left nothing.
+        """
+        from experiments.clients.reads import reads_in
+        from experiments.clients.reads_table import reads_of
+
+        lives = [job for job in self.jobs if job.reads.exists()]  # one that was killed at once has not come to make its mapping
+        if not lives:
+            raise HarnessError(f"{self.name} left nothing at {self.job.reads}")
+        return pa.concat_tables([reads_of(reads_in(job.reads), job.consumer, job.generation) for job in lives])
+
+    def events(self) -> Iterator[Event]:
+        """Give what it, and librdkafka in it, told in all its lives."""
+        for job in self.jobs:
+            yield from read_member_log(_text(job.told), job.name)
+            yield from read_client_log(_text(job.log), job.name, job.topic)
+
+    def forget(self) -> None:
+        """Remove the mappings."""
+        for job in self.jobs:
+            job.reads.unlink(missing_ok=True)
+
+
+def _birth(job: MemberJob) -> Birth:
+    job.itself.write_text(job.model_dump_json())
+    return Birth(role="member", job=job.itself)
+
+
+def _text(path: Path) -> str:
+    return path.read_text(errors="replace") if path.exists() else ""

@@ -1,0 +1,101 @@
+"""Members of a group process each record and commit, in the order that they are told; killed between the two they repeat or miss what they had in hand."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+from standins.mock_brokers import MockBrokers
+
+from experiments.clients import value
+from experiments.clients.group import ConsumerGroup, GroupJob
+from experiments.clients.group_settings import alone, member_settings
+from experiments.clients.member import Commit, Mark
+from experiments.clients.settings import consumer_settings
+from experiments.clients.value import Mark as ValueMark
+
+TOKEN = 77
+RECORDS = 400
+IMPATIENT = {"session.timeout.ms": "4000", "heartbeat.interval.ms": "200"}
+
+
+@pytest.fixture
+def brokers() -> Iterator[MockBrokers]:
+    """One, with a topic of two partitions that holds records."""
+    with MockBrokers(1) as made:
+        made.create_topic("trial", 2)
+        producer = Producer({"bootstrap.servers": made.bootstrap_servers, "log_level": 0})
+        for seq in range(RECORDS):
+            producer.produce("trial", value.encode(ValueMark(1, seq, 1_000 + seq, TOKEN), 60), partition=seq % 2)
+        assert producer.flush(10) == 0
+        yield made
+
+
+@pytest.fixture
+def job(brokers: MockBrokers, tmp_path: Path) -> Callable[[Commit, int], GroupJob]:
+    """Makes what a group is to do."""
+
+    def make(commit: Commit, members: int) -> GroupJob:
+        return GroupJob(
+            group="group",
+            members=members,
+            commit=commit,
+            commit_every_records=100,
+            bootstrap_servers=brokers.bootstrap_servers,
+            topic="trial",
+            partitions=2,
+            settings=consumer_settings(IMPATIENT),
+            token=TOKEN,
+            folder=tmp_path,
+        )
+
+    return make
+
+
+@pytest.mark.parametrize("commit", ["before", "after"])
+def test_a_group_processes_each_record_once_and_commits_all(job: Callable[[Commit, int], GroupJob], commit: Commit) -> None:
+    """Where nothing goes wrong, the order of the two does not matter."""
+    with ConsumerGroup.running(job(commit, 2)) as group:
+        group.wait_ready()
+        holder = group.holder_of(0)
+        ending = group.finish({0: RECORDS // 2, 1: RECORDS // 2}, 20)
+    assert holder in group.members
+    assert group.holder_of(0) is None
+    assert ending is not None
+    assert (ending.at_end, ending.committed) == (True, {0: RECORDS // 2, 1: RECORDS // 2})
+    reads = group.reads()
+    assert sorted(reads["seq"].to_pylist()) == list(range(RECORDS))
+    assert set(reads["consumer"].to_pylist()) <= {1, 2}
+    assert {(event.kind, event.partition) for event in group.events()} >= {("assigned", 0), ("assigned", 1), ("revoked", 0), ("revoked", 1)}
+
+
+@pytest.mark.parametrize(
+    ("commit", "mark", "missed", "repeated"),
+    [("before", Mark.AFTER_COMMIT, True, False), ("after", Mark.BEFORE_COMMIT, False, True)],
+)
+def test_a_member_killed_between_the_two_misses_or_repeats_what_it_had_in_hand(
+    job: Callable[[Commit, int], GroupJob], commit: Commit, mark: Mark, *, missed: bool, repeated: bool
+) -> None:
+    """At-most-once misses, at-least-once repeats."""
+    with ConsumerGroup.running(job(commit, 1)) as group:
+        member = group.members[0]
+        held = member.hold_at(mark)
+        member.kill()
+        member.start_again()
+        ending = group.finish({0: RECORDS // 2, 1: RECORDS // 2}, 20)
+    times = Counter(group.reads()["seq"].to_pylist())
+    assert ending is not None
+    assert ending.at_end
+    assert held.records > 0
+    assert RECORDS - len(times) == (held.records if missed else 0)
+    assert sum(times.values()) - len(times) == (held.records if repeated else 0)
+    assert set(group.reads()["generation"].to_pylist()) == ({1} if missed or not held.processed else {0, 1})
+
+
+def test_who_reads_alone_is_given_nothing_of_a_group() -> None:
+    """Assigned by hand, a consumer has no session to keep; KIP-848's member has none that it decides on."""
+    asked = consumer_settings({"session.timeout.ms": "1500", "group.protocol": "classic"})
+    assert alone(asked) == consumer_settings({})
+    assert member_settings(consumer_settings({}), "ours")["session.timeout.ms"] == "45000"
+    assert "session.timeout.ms" not in member_settings(consumer_settings({"group.protocol": "consumer"}), "ours")
