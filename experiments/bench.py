@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
 
 from experiments.clients import admin
-from experiments.clients.java_value import tag_of
+from experiments.clients.java_value import TextValues, run_in_records, tag_of
 from experiments.clients.producer import ProducerJob
 from experiments.clients.reader import Ending, ReaderJob
 from experiments.clients.settings import delivery_timeout_ms, transaction_timeout_ms
@@ -49,6 +49,8 @@ class Measured:
     producer_settings: dict[str, str]
     """Effective: what the clients were given, and of their own defaults what they tell."""
     consumer_settings: dict[str, str]
+    refused_offsets: dict[int, int] = field(default_factory=dict)
+    """Of each partition that has one, where the first batch begins that a reader who checks CRCs is refused."""
 
 
 @dataclass(frozen=True)
@@ -145,7 +147,7 @@ class Bench:
         told = tuple(producer.completed(summary, back.log) for producer, summary in zip(self.producers, producers, strict=True))
         reader = self.reader.finish(back.shown_offsets, READ_TIMEOUT_S)
         settings = (self.producers[0].effective_settings(), self.reader.effective_settings())
-        return Measured(told, back.end_offsets, back.log, self._epochs(), reader, *settings)
+        return Measured(told, back.end_offsets, back.log, self._epochs(), reader, *settings, back.refused_offsets)
 
     def _read_back(self) -> ReadBack:
         """Read the log; of transactions also what of it is shown, once the coordinator had the time to decide on each."""
@@ -199,11 +201,13 @@ def _producer_jobs(spec: TrialSpec, servers: str, topic: str, token: int, folder
         )
 
 
-def reading_of(spec: TrialSpec, token: int) -> tuple[dict[str, str], int]:
-    """Return the settings of the final read, and the tag of the values that it finds; it is librdkafka that reads, whoever wrote."""
+def reading_of(spec: TrialSpec, token: int) -> tuple[dict[str, str], TextValues | None]:
+    """Return the settings of the final read, and how the values look that it finds; it is librdkafka that reads, whoever wrote."""
     isolation = {ISOLATION: spec.consumer[ISOLATION]} if ISOLATION in spec.consumer else {}
     settings = spec.consumer if spec.client == "librdkafka" and not spec.passed else isolation
-    return settings, tag_of(token) if spec.client == "java" else 0
+    load = spec.workload
+    text = TextValues(tag_of(token), run_in_records(load.rate_records_per_s / load.producers))
+    return settings, text if spec.client == "java" else None
 
 
 def _settings(given: Mapping[str, str], spec: TrialSpec, name: str) -> dict[str, str]:

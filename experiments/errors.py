@@ -1,5 +1,7 @@
 """The errors of experiments; their root, and which exit code each has, is in `infra.errors`."""
 
+from collections.abc import Mapping
+
 from infra.errors import HarnessError, InputError
 
 
@@ -29,3 +31,12 @@ class HealFailed(TrialFailed):
 
 class ClientLibraryError(HarnessError):
     """librdkafka was not found, or it is a version whose structures have not been verified."""
+
+
+class CrcMismatch(HarnessError):
+    """A reader that checks was given batches whose CRC does not hold: it is refused their records, and what they hold is another question."""
+
+    def __init__(self, topic: str, offsets: Mapping[int, int]) -> None:
+        """Say of which partitions, and where the first such batch begins."""
+        super().__init__("; ".join(f"the batch of {topic}-{partition} at offset {offset} fails its CRC" for partition, offset in offsets.items()))
+        self.offsets = offsets

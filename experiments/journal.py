@@ -6,11 +6,15 @@ import json
 import threading
 from dataclasses import asdict, astuple, dataclass
 from pathlib import Path
+from typing import Final
 
 import pyarrow as pa
 
 from experiments.clock import now_ns
 from experiments.ledger.schema import EVENTS, Source
+
+CRC_FAILED: Final = "crc_failed"
+"""A batch is not the one that its CRC was made of, and the final read was given it."""
 
 
 @dataclass(frozen=True)
@@ -41,9 +45,18 @@ class Journal:
         self._lock = threading.Lock()
         self._diary = diary
 
-    def note(self, kind: str, detail: str = "", *, node: int | None = None, partition: int | None = None, at_ns: int | None = None) -> Event:
+    def note(  # noqa: PLR0913 - an event has so many sides
+        self,
+        kind: str,
+        detail: str = "",
+        *,
+        node: int | None = None,
+        partition: int | None = None,
+        offset: int | None = None,
+        at_ns: int | None = None,
+    ) -> Event:
         """Write an event down, now unless a time is given."""
-        event = Event(now_ns() if at_ns is None else at_ns, kind, node=node, partition=partition, detail=detail)
+        event = Event(now_ns() if at_ns is None else at_ns, kind, node=node, partition=partition, offset=offset, detail=detail)
         self.keep(event)
         if self._diary is not None:
             with self._lock, self._diary.open("a", encoding="utf-8") as diary:

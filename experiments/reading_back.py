@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 import pyarrow as pa
 
 from experiments.clients import admin
+from experiments.clients.java_value import TextValues
 from experiments.clients.reader import read_log
+from experiments.errors import CrcMismatch
 from infra.cluster import Cluster
 from infra.errors import WaitTimeout
 from infra.waiting import wait_until
@@ -33,6 +36,8 @@ class ReadBack:
     """The high watermarks, up to which the log was read."""
     shown_offsets: dict[int, int]
     """Up to where the reader along is shown it: with `read_committed`, the last stable offsets."""
+    refused_offsets: dict[int, int] = field(default_factory=dict)
+    """Of each partition that has one, where the first batch begins that a reader who checks CRCs is refused."""
 
 
 @dataclass(frozen=True)
@@ -44,8 +49,10 @@ class Reading:
     token: int
     consumer: Mapping[str, str]
     """The settings of the reader along."""
-    tag: int = 0
-    """Of values that are text, see `clients.java_value`; 0: values are `clients.value`'s."""
+    text: TextValues | None = None
+    """How values look that are text; `None`: values are those of `clients.value`."""
+    refused_offsets: dict[int, int] = field(default_factory=dict)
+    """Filled as it is read; see `ReadBack`."""
 
     def plain(self) -> ReadBack:
         """Read a log without transactions: consumers of any isolation are shown all of it.
@@ -55,7 +62,7 @@ class Reading:
             WaitTimeout: consumers are not shown all that the leaders have.
         """
         ends = self.wait_until_readable()
-        return ReadBack(self._read(ends, self.consumer), ends, ends)
+        return ReadBack(self._read(ends, self.consumer), ends, ends, self.refused_offsets)
 
     def of_transactions(self, decided_within_s: float) -> ReadBack:
         """Read a log twice: all that it holds, and what a `read_committed` consumer is shown of it.
@@ -74,10 +81,20 @@ class Reading:
         held = self._read(ends, {**self.consumer, ISOLATION: READ_UNCOMMITTED})
         shown = self._read(stable, {**self.consumer, ISOLATION: READ_COMMITTED})
         along = ends if self.consumer.get(ISOLATION) == READ_UNCOMMITTED else stable
-        return ReadBack(with_visibility(held, shown), ends, along)
+        return ReadBack(with_visibility(held, shown), ends, along, self.refused_offsets)
 
     def _read(self, ends: Mapping[int, int], settings: Mapping[str, str]) -> pa.Table:
-        return read_log(self.cluster.bootstrap_servers, self.topic, ends, self.token, settings, READ_TIMEOUT_S, tag=self.tag)
+        """Read with every batch's CRC checked. Where one does not hold, the end is reached all the same: all is read once more as it lies there.
+
+        A reader that checks would pass over the batch, and its records would be taken for lost. What of them is whole, and what is corrupt, our own
+        checksum tells of each.
+        """
+        read = partial(read_log, self.cluster.bootstrap_servers, self.topic, ends, self.token, settings, READ_TIMEOUT_S, text=self.text)
+        try:
+            return read()
+        except CrcMismatch as mismatch:
+            self.refused_offsets.update(mismatch.offsets)
+            return read(check_crcs=False)
 
     def _wait_until_decided(self, timeout_s: float) -> None:
         """Wait until no transaction is open; one that hangs on stays a finding: nothing from its first record on is shown."""

@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Final
 
 from experiments.bench import Bench, Measured, topic_of
+from experiments.clients.kinds import answer_timeout_ms
 from experiments.clients.under_test import Clients, clients_of
 from experiments.errors import HealFailed, TrialFailed
 from experiments.faults import Scene
 from experiments.faults.striking import Struck, evidence_of, strike
 from experiments.faults.telling import course_of
-from experiments.journal import Journal
+from experiments.journal import CRC_FAILED, Journal
 from experiments.ledger.record import FaultEvidence, Lodging, Phases, ProducerSummary, Status, TrialRecord
 from experiments.ledger.seal import seal
 from experiments.plan import TrialSpec
@@ -92,6 +93,8 @@ class _Trial:
             with stages("read", "reading the log"):
                 measured = bench.read_to_the_end(course.producers)
                 journal.note("reader", measured.reader.model_dump_json())
+                for partition, offset in measured.refused_offsets.items():
+                    journal.note(CRC_FAILED, "the final read was refused a batch, and read on without checking", partition=partition, offset=offset)
             with stages("hear", "reading what brokers and clients logged"):
                 journal.keep(*hearing.broker_events(), *bench.client_events())
                 evidence = self._evidence(course, journal)
@@ -122,7 +125,7 @@ class _Trial:
         return _Course(struck, producers, self._phases(journal, load_begin_ns, settled.at_ns, whole.at_ns))
 
     def _strike(self, bench: Bench, load_begin_ns: int, journal: Journal) -> tuple[Struck, ...]:
-        client_timeout_s = int(self.spec.producer["socket.timeout.ms"]) / 1000
+        client_timeout_s = answer_timeout_ms(self.spec) / 1000
         return strike(self.spec.fault, Scene(self.cluster, bench.topic, load_begin_ns, journal, client_timeout_s))
 
     def _evidence(self, course: _Course, journal: Journal) -> FaultEvidence:

@@ -12,6 +12,7 @@ import numpy as np
 
 from experiments.clients.attempts import Records
 from experiments.clients.handle import Client, Refused
+from experiments.clients.java_value import TextValues
 from experiments.clients.librdkafka import CONSUMER, NO_ERROR, error_text, library
 from experiments.clients.reading import BATCH_RECORDS, NO_END, Partition, Reading, all_read, read_some
 from infra.errors import HarnessError
@@ -28,16 +29,16 @@ class Consumer:
         token: whose records are ours.
         anchor_ns: epoch = anchor + monotonic clock.
         log: the file for librdkafka's log; without one there is none.
-        tag: of values that are text, see `java_value`; 0: values are those of `value`.
+        text: how values look that are text; `None`: values are those of `value`.
 
     Raises:
         HarnessError: librdkafka refuses the settings.
     """
 
-    def __init__(self, settings: Mapping[str, str], token: int, anchor_ns: int, log: Path | None, tag: int = 0) -> None:
+    def __init__(self, settings: Mapping[str, str], token: int, anchor_ns: int, log: Path | None, text: TextValues | None = None) -> None:
         self._client = Client(CONSUMER, settings, log=log, clock_ns=anchor_ns)
         self._queue = library().rd_kafka_queue_get_consumer(self._client.address)
-        self._reading = np.array([(self._client.address, self._queue, token, anchor_ns, 0, 0, 0, tag)], Reading)
+        self._reading = np.array([(self._client.address, self._queue, token, anchor_ns, 0, 0, 0, *((text.tag, text.run_in_records) if text else (0, 0)))], Reading)
         self._messages, self._scratch = np.zeros(BATCH_RECORDS, np.int64), np.zeros(_SCRATCH_BYTES // 8, np.uint64)
         self.partitions: Records = np.zeros(0, Partition)
 
@@ -67,7 +68,7 @@ class Consumer:
         for number, offset in begin_offsets.items():
             library().rd_kafka_topic_partition_list_add(assigned, topic.encode(), number)
             library().rd_kafka_topic_partition_list_set_offset(assigned, topic.encode(), number, offset)
-            self.partitions[number] = (NO_END, max(offset, 0), 0, 0, 0)
+            self.partitions[number] = (NO_END, max(offset, 0), 0, 0, 0, 0, 0)
         code = library().rd_kafka_assign(self._client.address, assigned)
         library().rd_kafka_topic_partition_list_destroy(assigned)
         if code != NO_ERROR:
@@ -108,6 +109,10 @@ class Consumer:
         lost = [number for number in range(self.partitions.size) if self.partitions["error"][number] in codes]
         if lost:
             raise HarnessError("; ".join(map(self._place, lost)))
+
+    def refused_offsets(self) -> dict[int, int]:
+        """Return, of each partition that has one, where the first batch begins that was not read because its CRC does not hold."""
+        return {int(number): int(self.partitions["refused_offset"][number]) for number in np.flatnonzero(self.partitions["refused"])}
 
     def _place(self, number: int) -> str:
         partition = self.partitions[number]

@@ -12,11 +12,13 @@ import numpy as np
 import pyarrow as pa
 
 from experiments.clients.attempts import Records
+from experiments.clients.java_value import TextValues
 from experiments.clients.librdkafka import AUTO_OFFSET_RESET, LOG_TRUNCATION
 from experiments.clients.reads import Read
 from experiments.clients.reads_table import log_of
 from experiments.clients.settings import consumer_settings
 from experiments.clock import anchor_ns
+from experiments.errors import CrcMismatch
 from experiments.ledger.schema import LOG
 from infra.errors import HarnessError
 
@@ -32,7 +34,6 @@ _REQUIRED: Final[dict[str, str]] = {
     "auto.offset.reset": "error",
     "enable.partition.eof": "true",
     "enable.auto.commit": "false",
-    "check.crcs": "true",
 }
 _GONE: Final = frozenset({AUTO_OFFSET_RESET, LOG_TRUNCATION, 1})
 """The log does not hold the offset asked for (1 is OFFSET_OUT_OF_RANGE)."""
@@ -47,7 +48,9 @@ def read_log(  # noqa: PLR0913, PLR0917 - each is said by the caller
     timeout_s: float,
     log: Path | None = None,
     begin_offsets: Mapping[int, int] | None = None,
-    tag: int = 0,
+    text: TextValues | None = None,
+    *,
+    check_crcs: bool = True,
 ) -> pa.Table:
     """Return the log, by partition and offset; schema `LOG`.
 
@@ -63,9 +66,11 @@ def read_log(  # noqa: PLR0913, PLR0917 - each is said by the caller
         timeout_s: for the whole read.
         log: the file for librdkafka's log; without one there is none.
         begin_offsets: where to begin, 0 where not named.
-        tag: of values that are text, see `java_value`; 0: values are those of `value`.
+        text: how values look that are text; `None`: values are those of `value`.
+        check_crcs: whether each batch must be the one that its CRC was made of; without, records are taken as they lie there.
 
     Raises:
+        CrcMismatch: a batch is not the one that its CRC was made of.
         HarnessError: a partition could not be read to its end, or does not hold its beginning, or changed meanwhile.
     """
     from experiments.clients.consumer import Consumer
@@ -74,8 +79,8 @@ def read_log(  # noqa: PLR0913, PLR0917 - each is said by the caller
     begins = {number: begin for number, begin in begins.items() if begin < end_offsets[number]}
     if not begins:
         return LOG.empty_table()
-    wanted = {**consumer_settings(settings), **_REQUIRED, "bootstrap.servers": bootstrap_servers}
-    with Consumer(wanted, token, anchor_ns(), log, tag) as consumer:
+    wanted = {**consumer_settings(settings), **_REQUIRED, "check.crcs": str(check_crcs).lower(), "bootstrap.servers": bootstrap_servers}
+    with Consumer(wanted, token, anchor_ns(), log, text) as consumer:
         consumer.assign(topic, begins)
         consumer.end_at({number: end_offsets[number] for number in begins})
         tables = [part for rows in _chunks(consumer, topic, timeout_s) for part in _by_partition(rows)]
@@ -88,6 +93,8 @@ def _chunks(consumer: Consumer, topic: str, timeout_s: float) -> Iterator[Record
     while not consumer.all_read():
         before = filled
         filled = consumer.read(rows, filled, _SLICE_S)
+        if refused := consumer.refused_offsets():
+            raise CrcMismatch(topic, refused)
         consumer.raise_if_lost(_GONE)
         if time.monotonic() > until_s and not consumer.all_read():
             raise HarnessError(f"read {topic} for {timeout_s:g} s and did not come to its end: {consumer.where()}")

@@ -21,10 +21,10 @@ from experiments.clients.compiled import (
     types,
 )
 from experiments.clients.java_value_compiled import decode
-from experiments.clients.librdkafka import MESSAGE, NO_ERROR, PARTITION_EOF
+from experiments.clients.librdkafka import BAD_MSG, MESSAGE, NO_ERROR, PARTITION_EOF
 from experiments.clients.reads import Read
 from experiments.clients.value import INTENDED_WORD, MARK_WORD, SEQ_WORD
-from experiments.clients.value_compiled import OURS, origin, producer_of
+from experiments.clients.value_compiled import OURS, RUN_IN, origin, producer_of
 
 BATCH_RECORDS: Final = 4096
 """How many records are taken from the queue at once, at most."""
@@ -41,6 +41,7 @@ Reading = np.dtype(
         ("filled", "<i8"),  # rows
         ("error", "<i8"),  # the last one that named no partition, or was not an end
         ("tag", "<i8"),  # of values that are text, see `java_value`; 0: values are `value`'s
+        ("run_in_records", "<i8"),  # of them
     ]
 )
 """What the loop is told, and what it tells."""
@@ -52,6 +53,8 @@ Partition = np.dtype(
         ("seen", "<i8"),  # 1: a broker answered a fetch of it
         ("went_back", "<i8"),  # records below next_offset
         ("error", "<i8"),  # the last one
+        ("refused", "<i8"),  # batches whose CRC does not hold: librdkafka passes over them
+        ("refused_offset", "<i8"),  # where the first of them begins
     ]
 )
 """How far a partition is read; the place in the array is its number."""
@@ -78,7 +81,7 @@ def note_value(reading: Any, payload: Any, size_bytes: Any, rows: Any, at: Any, 
         words[count - 1] = 0
         memcpy(np.int64(words.ctypes.data), payload, size_bytes)
     if reading[0].tag > 0:
-        rows[at].origin, rows[at].producer, rows[at].seq = decode(words.view(np.uint8), size_bytes, reading[0].tag)
+        rows[at].origin, rows[at].producer, rows[at].seq = decode(words.view(np.uint8), size_bytes, reading[0].tag, reading[0].run_in_records)
         rows[at].intended_ns = -1
         return
     rows[at].origin = origin(words, size_bytes, reading[0].token)
@@ -100,6 +103,9 @@ def note_event(reading: Any, partitions: Any, address: Any) -> None:
         partitions[number].next_offset = max(partitions[number].next_offset, message[0].offset)
     else:
         partitions[number].error = reading[0].error = error
+    if error == BAD_MSG and 0 <= number < partitions.size:
+        partitions[number].refused_offset = partitions[number].refused_offset if partitions[number].refused > 0 else message[0].offset
+        partitions[number].refused += 1
 
 
 @compiled(types.void(READING, PARTITIONS, READS, types.int64, types.int64, WORDS))
@@ -114,7 +120,7 @@ def note_record(reading: Any, partitions: Any, rows: Any, address: Any, received
         rows[at].partition, rows[at].offset, rows[at].received_ns = number, offset, received_ns
         rows[at].timestamp_ms, rows[at].leader_epoch = message_timestamp_ms(address, 0), message_leader_epoch(address)
         note_value(reading, message[0].payload, message[0].payload_bytes, rows, at, scratch)
-        reading[0].filled = at + 1
+        reading[0].filled = at + (rows[at].origin != RUN_IN)
 
 
 @compiled(types.int64(READING, MESSAGES, types.int32))

@@ -10,11 +10,13 @@ from typing import Final, Literal
 
 from pydantic import Field
 
+from experiments.faults.aftermath import Aftermath
 from experiments.faults.base import OBSERVED_PARTITION, FaultKind, Missed, Scene
 from experiments.faults.disk_down import NodeLog, leader_of, noticed
 from experiments.faults.disk_nature import FAMILY, nature_of_bit_flip
 from experiments.faults.observing import leader_left
 from experiments.faults.process import CrashParameters
+from experiments.journal import CRC_FAILED
 from experiments.ledger.record import FaultEvidence
 
 _SETTLE_TIMEOUT_S: Final = 5.0
@@ -46,7 +48,7 @@ def flip_bit(scene: Scene, parameters: BitFlipParameters) -> FaultEvidence:
             flipped = noticed(scene, parameters, lambda: leader_left(scene, leader)) and flipped
             scene.start(leader)
             flipped = _recovered(scene, leader, log) and flipped
-    return FaultEvidence(kind="bit-flip", targets=(leader,), bit=flipped, evidence=tuple(scene.facts))
+    return FaultEvidence(kind="bit-flip", parameters={"then": parameters.then}, targets=(leader,), bit=flipped, evidence=tuple(scene.facts))
 
 
 def _flip(scene: Scene, leader: int) -> bool:
@@ -71,6 +73,15 @@ def _recovered(scene: Scene, leader: int, log: NodeLog) -> bool:
     return found
 
 
+def with_what_was_read(evidence: FaultEvidence, aftermath: Aftermath) -> FaultEvidence:
+    """Add what the final read met with; where the log was to be read with the bit flipped, and no CRC failed, the fault did not bite."""
+    refused = [event for event in aftermath.since(CRC_FAILED) if event.partition == OBSERVED_PARTITION]
+    told = [f"a reader that checks CRCs is refused the batch at offset {event.offset}; the log was read on without checking" for event in refused]
+    none = "no reader is refused anything: the leader that serves the log does not have the flipped bit"
+    expected = evidence.parameters["then"] == "read"
+    return evidence.model_copy(update={"evidence": (*evidence.evidence, *(told or [none])), "bit": evidence.bit and bool(refused) == expected})
+
+
 KINDS: Final = (
     FaultKind(
         "bit-flip",
@@ -79,5 +90,6 @@ KINDS: Final = (
         BitFlipParameters,
         flip_bit,
         nature_of_bit_flip,
+        confirmed=with_what_was_read,
     ),
 )
