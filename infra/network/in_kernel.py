@@ -92,7 +92,7 @@ class PlacedShaping:
         sent = Caught(self.shaping.node_id, "packets in the slow queue", int(counted["packets"]), int(counted["bytes"]))
         if self.shaping.rate_kbit_per_s is None:
             return (sent,)
-        return (Caught(self.shaping.node_id, "times that packets had to wait for the limit", packets=int(counted["waited"])),)
+        return (Caught(self.shaping.node_id, "packets that waited for the limit", packets=int(counted["waited"])),)
 
     def end(self) -> tuple[Caught, ...]:
         """Let everything go out at once."""

@@ -10,8 +10,8 @@ from pathlib import Path
 from infra.broker_log import BrokerLine
 from infra.cluster import ClusterSpec, ClusterState, ControllerView, LeaderEpoch, NodeState, NodeStatus, PartitionState, Sighting
 from infra.disk.disks import Disks
-from infra.errors import SupervisorError
-from infra.impairment import Caught, Impairment
+from infra.errors import SupervisorError, WaitTimeout
+from infra.impairment import Caught, Cut, Impairment
 from infra.protocol import Reply
 
 
@@ -51,6 +51,7 @@ class MemoryCluster:
     signals: list[tuple[str, int]] = field(default_factory=list)
     states: dict[int, NodeState] = field(default_factory=lambda: dict.fromkeys((1, 2, 3), "running"))
     refuses_start: bool = False
+    refuses_stop: bool = False
     lines: tuple[BrokerLine, ...] = ()
 
     bootstrap_servers: str = "127.0.0.1:1"
@@ -74,12 +75,17 @@ class MemoryCluster:
         return tuple(NodeStatus(node, state, 1000 + node, 1, 1, 2, 3) for node, state in self.states.items())
 
     def describe(self, topics: Sequence[str] | None = None, timeout_s: float = 5.0) -> ClusterState:
-        """Leaders and ISRs among the nodes that are not stopped."""
+        """Leaders and ISRs among the nodes that are not stopped, nor cut off from others."""
         del topics, timeout_s
-        alive = tuple(node for node, state in self.states.items() if state != "stopped" or not self.notices)
+        gone = {node for node, state in self.states.items() if state == "stopped"} | self._cut_off()
+        alive = tuple(node for node in self.states if node not in gone or not self.notices)
+        if not alive:
+            raise WaitTimeout("no broker answers")
         isr = tuple(node for node in self.replicas if node in alive)
         states = tuple(PartitionState(self.topic, number, isr[0] if isr else None, self.replicas, isr) for number in range(self.partitions))
-        moved = self.notices and self.states[self.active_controller] == "stopped"
+        moved = self.notices and self.active_controller in gone
+        if len(alive) <= len(self.states) // 2:
+            return ClusterState(alive, None, None, states)
         return ClusterState(alive, 3 if moved else self.active_controller, 2 if moved else 1, states)
 
     def lookout(self, topic: str) -> MemoryLookout:
@@ -126,8 +132,9 @@ class MemoryCluster:
             self._signal("resume", node_id, "running")
 
     def stop(self, node_id: int, timeout_s: float = 30.0) -> None:
-        """Stop a node."""
-        del timeout_s
+        """Stop a node, unless it was told not to end."""
+        if self.refuses_stop:
+            raise WaitTimeout(f"waited {timeout_s:g} s for the end of node {node_id}")
         self._signal("stop", node_id, "stopped")
 
     def start(self, node_id: int) -> NodeStatus:
@@ -163,6 +170,9 @@ class MemoryCluster:
 
     def destroy(self) -> None:
         """Nothing to destroy."""
+
+    def _cut_off(self) -> set[int]:
+        return {cut.node_id for impairments in self.impaired.values() for cut in impairments if isinstance(cut, Cut) and cut.peers}
 
     def _signal(self, name: str, node: int, state: NodeState) -> None:
         self.signals.append((name, node))

@@ -1,0 +1,128 @@
+"""Faults of the network against a cluster in memory: who is cut off from whom, what is mended, and when they say that they bit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from standins.cluster import MemoryCluster
+
+from experiments.clock import now_ns
+from experiments.faults import FAULTS, Scene
+from experiments.faults.aftermath import Aftermath
+from experiments.faults.nature import Shape
+from experiments.faults.striking import strike as strike_all
+from experiments.journal import Event, Journal
+from experiments.ledger.record import FaultEvidence
+from experiments.ledger.schema import Source
+from experiments.plan import FaultRequest
+from experiments.watching import Watch
+from infra.impairment import Cut, Impairment, Relaying, Shaping
+
+FOREVER_S = 0.1
+
+
+class Keeping(MemoryCluster):
+    """Keeps all that was ever done to its network."""
+
+    def impair(self, name: str, impairments: Sequence[Impairment]) -> None:
+        """Do it, and keep it."""
+        super().impair(name, impairments)
+        self.seen = tuple(impairments)
+
+
+def strike(cluster: MemoryCluster, kind: str, **parameters: float | str) -> FaultEvidence:
+    """Let a fault strike a watched cluster for a moment."""
+    asked = {"at_s": 0.02, "lasts_s": FOREVER_S, **({"patience_s": FOREVER_S} if "patience_s" in FAULTS[kind].parameters.model_fields else {}), **parameters}
+    journal = Journal()
+    with Watch(cluster, cluster.topic, journal, every_s=0.005):
+        scene = Scene(cluster, cluster.topic, now_ns(), journal, client_timeout_s=0.05)
+        (struck,) = strike_all(FaultRequest(kind=kind, parameters=asked), scene)
+    return struck.evidence
+
+
+CUTS: list[tuple[str, dict[str, float | str], tuple[Impairment, ...]]] = [
+    ("leader-isolated", {}, (Cut(2, (1, 3)),)),
+    ("follower-isolated", {}, (Cut(3, (1, 2)),)),
+    ("controller-isolated", {}, (Cut(1, (2, 3)),)),
+    ("split-majority", {}, (Cut(2, (1, 3)),)),
+    ("split-majority", {"clients": "majority"}, (Cut(2, (1, 3)), Cut(2, clients=True))),
+    ("split-majority", {"clients": "minority"}, (Cut(2, (1, 3)), Cut(1, clients=True), Cut(3, clients=True))),
+    ("one-way-cut", {}, (Cut(2, (1, 3), outgoing=False),)),
+    ("one-way-cut", {"direction": "out"}, (Cut(2, (1, 3), incoming=False),)),
+    ("client-isolated", {}, (Cut(1, clients=True), Cut(2, clients=True), Cut(3, clients=True))),
+    ("client-isolated", {"nodes": "leader"}, (Cut(2, clients=True),)),
+    ("responses-dropped", {}, (Cut(2, clients=True, incoming=False),)),
+    ("bandwidth-limited", {"rate_kbit_per_s": 500}, (Shaping(2, (1, 3), rate_kbit_per_s=500),)),
+    ("delay", {"delay_ms": 50}, (Shaping(2, (1, 3), delay_ms=50, jitter_ms=20),)),
+    ("packet-loss", {"loss_percent": 25}, (Cut(2, (1, 3), clients=True, share=0.25),)),
+    ("relay-held", {}, (Relaying(2, "responses", "hold"),)),
+    ("relay-dropped", {"direction": "requests"}, (Relaying(2, "requests", "drop"),)),
+    ("relay-reset", {}, (Relaying(2, "responses", "reset"),)),
+]
+
+
+@pytest.mark.parametrize(("kind", "parameters", "expected"), CUTS)
+def test_each_fault_does_this_to_the_network_and_mends_it(kind: str, parameters: dict[str, float | str], expected: tuple[Impairment, ...]) -> None:
+    """Node 2 leads, node 1 is the active controller; at the end nothing is impaired, and the counters are in the evidence."""
+    cluster = Keeping(replicas=(2, 3, 1))
+    evidence = strike(cluster, kind, **parameters)
+    assert cluster.seen == expected
+    assert cluster.impaired == {}
+    assert evidence.bit
+    assert any("packets" in sentence for sentence in evidence.evidence)
+
+
+def test_a_cut_that_met_with_no_packet_did_not_bite() -> None:
+    """The rule was there and dropped nothing: the trial says nothing about a cut."""
+    evidence = strike(MemoryCluster(meets=False), "leader-isolated")
+    assert not evidence.bit
+    assert any("no traffic" in sentence for sentence in evidence.evidence)
+
+
+def test_a_partition_that_nobody_noticed_did_not_bite() -> None:
+    """Packets were dropped, and the cluster went on as before."""
+    evidence = strike(MemoryCluster(notices=False), "leader-isolated")
+    assert not evidence.bit
+    assert any("had not noticed" in sentence for sentence in evidence.evidence)
+
+
+def test_the_network_is_mended_when_the_fault_fails() -> None:
+    """Whatever was raised in the middle of it."""
+
+    class Failing(MemoryCluster):
+        def caught(self, name: str) -> tuple[()]:
+            raise RuntimeError(name)
+
+        def mend(self, name: str) -> tuple[()]:
+            self.impaired.pop(name)
+            return ()
+
+    cluster = Failing()
+    with pytest.raises(RuntimeError):
+        strike(cluster, "leader-isolated")
+    assert cluster.impaired == {}
+
+
+@pytest.mark.parametrize("kind", ["client-isolated", "responses-dropped", "relay-held"])
+def test_a_cut_shorter_than_the_client_waits_is_not_noticed(kind: str) -> None:
+    """TCP repairs it; with acks=0 nobody waits, and what is asked is another thing."""
+    parameters = FAULTS[kind].parameters.model_validate({"lasts_s": 1})
+    assert "allowed: a longer cut" in str(parameters.unnoticed(1.0, "all"))
+    assert parameters.unnoticed(0.9, "all") is None
+    assert parameters.unnoticed(1.0, "0") is None
+
+
+def test_of_two_nodes_no_minority_can_be_parted() -> None:
+    """It is refused at planning."""
+    parameters = FAULTS["split-majority"].parameters()
+    assert "allowed: 3 nodes or more" in str(parameters.impossible(Shape(nodes=2, partitions=1, replication_factor=2)))
+    assert parameters.impossible(Shape(nodes=3, partitions=1, replication_factor=3)) is None
+
+
+@pytest.mark.parametrize(("told", "bit"), [(("producer 0: gone", 11), True), (("producer 0: gone", 9), False), (("reader 0: gone", 11), False)])
+def test_a_reset_bit_when_a_producer_lost_its_connection(told: tuple[str, int], bit: bool) -> None:
+    """By its own log, and after the fault began."""
+    lost = Event(told[1], "disconnected", Source.CLIENT, detail=told[0])
+    evidence = FaultEvidence(kind="relay-reset", bit=True)
+    assert FAULTS["relay-reset"].confirmed(evidence, Aftermath((lost,), "1", 10)).bit is bit
