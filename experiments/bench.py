@@ -205,9 +205,13 @@ def reading_of(spec: TrialSpec, token: int) -> tuple[dict[str, str], TextValues 
     """Return the settings of the final read, and how the values look that it finds; it is librdkafka that reads, whoever wrote."""
     isolation = {ISOLATION: spec.consumer[ISOLATION]} if ISOLATION in spec.consumer else {}
     settings = spec.consumer if spec.client == "librdkafka" and not spec.passed else isolation
-    load = spec.workload
-    text = TextValues(tag_of(token), run_in_records(load.rate_records_per_s / load.producers))
-    return settings, text if spec.client == "java" else None
+    return settings, text_values_of(spec, token)
+
+
+def text_values_of(spec: TrialSpec, token: int) -> TextValues | None:
+    """Return how the trial's values look where they are text."""
+    rate = spec.workload.rate_records_per_s / spec.workload.producers
+    return TextValues(tag_of(token), run_in_records(rate)) if spec.client == "java" else None
 
 
 def _settings(given: Mapping[str, str], spec: TrialSpec, name: str) -> dict[str, str]:
@@ -217,5 +221,14 @@ def _settings(given: Mapping[str, str], spec: TrialSpec, name: str) -> dict[str,
 
 
 def _reader_job(spec: TrialSpec, servers: str, topic: str, token: int, folder: Path) -> ReaderJob:
-    passed = spec.passed.consumer if spec.passed else None
-    return ReaderJob(bootstrap_servers=servers, topic=topic, partitions=spec.partitions, settings=spec.consumer, passed=passed, token=token, folder=folder)
+    text = text_values_of(spec, token)
+    return ReaderJob(
+        bootstrap_servers=servers,
+        topic=topic,
+        partitions=spec.partitions,
+        settings=spec.consumer,
+        passed=spec.passed.consumer if spec.passed else None,
+        run_in_records=text.run_in_records if text else 0,
+        token=token,
+        folder=folder,
+    )

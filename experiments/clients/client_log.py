@@ -18,6 +18,7 @@ RESOLUTION_NS: Final = 1_000_000
 """The log is written by the thread to which it happens, at once; on a busy machine within about this."""
 _LINE: Final = re.compile(r"(?P<at>\d+) \d (?P<facility>\S+) (?P<text>.*)")
 _TIMED_OUT: Final = re.compile(r"\[thrd:.*\]: \S+/(?P<node>\d+): Timed out (?P<requests>\d+) in-flight, .*")
+_REQUESTS: Final = re.compile(r"Timed out (?P<requests>\d+) in-flight")
 _DISCONNECTED: Final = re.compile(r"\[thrd:.*\]: \S+/(?P<node>\d+): Disconnected\b.* in state UP.*")
 
 
@@ -53,7 +54,7 @@ def _events(text: str, client: str, topic: str) -> Iterator[Event]:
 
 def timed_out_requests(event: Event) -> int:
     """Return how many requests a `timed_out` event tells of."""
-    found = _TIMED_OUT.search(event.detail)
+    found = _REQUESTS.search(event.detail)
     return int(found["requests"]) if found else 0
 
 

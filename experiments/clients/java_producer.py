@@ -1,8 +1,8 @@
 """Kafka's own VerifiableProducer as a producer under test.
 
 It begins to send when it has read its settings and made its client, and says so by `startup_complete`: that is the schedule's begin, and its
-throttler keeps to records / rate from there on. What lies before (the JVM, the classes, the client itself) is outside the load. It cannot warm up:
-its first records wait for the topic's metadata, the connections and the producer id.
+throttler keeps to records / rate from there on. It cannot warm up but by sending, so its first seconds are a run-in (`java_value`): the trial's
+schedule begins behind it, with the JVM, the client, its connections and its producer id as they are under load.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from experiments.clients.java_lines import Tail, epoch_ns, lines_of
 from experiments.clients.java_log import effective_settings, read_java_log, version_in
 from experiments.clients.java_program import JavaProgram
 from experiments.clients.java_tables import JavaSchedule, attempts_of, known_of
-from experiments.clients.java_value import prefix_of
+from experiments.clients.java_value import TextValues, prefix_of, run_in_records, tag_of
 from experiments.clients.producer import ProducerJob
 from experiments.clock import ahead_of_wall_ns
 from experiments.journal import Event
@@ -44,7 +44,7 @@ class JavaProducer(JavaProgram):
 
     def __init__(self, job: ProducerJob, version: str, cache: Path) -> None:
         self.job, self._ahead_ns, self._acked = job, ahead_of_wall_ns(), 0
-        self._started_ms = 0
+        self._started_ms, self._run_in = 0, run_in_records(job.rate_records_per_s)
         command = [*client_command(cache, version, "VerifiableProducer"), *_arguments(job)]
         super().__init__(f"producer {job.producer}", command, config_argument(version, "VerifiableProducer"), job.given, job.folder)
         self._tail = Tail(self.output, "startup_complete", "producer_send_success")
@@ -62,24 +62,24 @@ class JavaProducer(JavaProgram):
         self.wait_held()
 
     def begin(self, start_ns: int) -> None:
-        """Let it begin: as soon as it has made its client, which it alone decides."""
+        """Let it run in: as soon as it has made its client, which it alone decides."""
         del start_ns
         self._ahead_ns = ahead_of_wall_ns()
         self.let_go()
 
     def began_ns(self) -> int:
-        """Return when it began to send, by its own account.
+        """Return when its run-in is over, by its own account and its rate; known as soon as that begins.
 
         Raises:
             HarnessError: it ended before.
         """
         wait_until(self._has_begun, awaiting=f"{self.name} to begin", timeout_s=BEGIN_TIMEOUT_S, every_s=_EVERY_S, seen=self.last_words)
-        return epoch_ns(self._started_ms, self._ahead_ns)
+        return epoch_ns(self._started_ms, self._ahead_ns) + round(self._run_in / self.job.rate_records_per_s * 1e9)
 
     def acked_records(self) -> int:
-        """How many records it has reported as acknowledged."""
+        """How many records it has reported as acknowledged, so many of them apart as its run-in has."""
         self._listen()
-        return self._acked
+        return max(0, self._acked - self._run_in)
 
     def wait_done(self, timeout_s: float) -> ProducerSummary:
         """Return when it has ended: it closes its client, which waits until every record is settled.
@@ -96,7 +96,7 @@ class JavaProducer(JavaProgram):
     def completed(self, summary: ProducerSummary, log: pa.Table) -> ProducerSummary:
         """Return its summary, with its lateness as far as the records in the log tell: by the millisecond."""
         attempts = self.attempts(log)
-        late_us = pc.subtract(attempts["sent_ns"], pa.array(self._schedule().due_ns())).drop_null().to_numpy() / 1000
+        late_us = pc.subtract(attempts["sent_ns"], pa.array(self._schedule().due_ns()[: attempts.num_rows])).drop_null().to_numpy() / 1000
         if not late_us.size:
             return summary
         p50, p99, highest = map(float, np.percentile(late_us, [50, 99, 100], method="inverted_cdf"))
@@ -127,9 +127,9 @@ class JavaProducer(JavaProgram):
         self.output.unlink()
 
     def _schedule(self) -> JavaSchedule:
-        job, begin_ns = self.job, epoch_ns(self._started_ms, self._ahead_ns)
+        job, text = self.job, TextValues(tag_of(self.job.token), self._run_in)
         retries = int(self.effective_settings()["retries"])
-        return JavaSchedule(job.producer, job.token, job.records, job.rate_records_per_s, job.keys, retries, begin_ns, self._ahead_ns)
+        return JavaSchedule(job.producer, text, job.records, job.rate_records_per_s, job.keys, retries, self.began_ns(), self._ahead_ns)
 
     def _has_begun(self) -> bool:
         self._listen()
@@ -149,6 +149,6 @@ class JavaProducer(JavaProgram):
 
 def _arguments(job: ProducerJob) -> list[str]:
     keys = ["--repeating-keys", str(job.keys)] if job.keys else []
-    told = {"--bootstrap-server": job.bootstrap_servers, "--topic": job.topic, "--max-messages": job.records}
+    told = {"--bootstrap-server": job.bootstrap_servers, "--topic": job.topic, "--max-messages": job.records + run_in_records(job.rate_records_per_s)}
     told |= {"--throughput": round(job.rate_records_per_s), "--value-prefix": prefix_of(job.token, job.producer)}
     return [*(str(word) for pair in told.items() for word in pair), *keys]

@@ -12,6 +12,7 @@ from experiments.clients.java_lines import Tail, lines_of
 from experiments.clients.java_log import effective_settings, read_java_log
 from experiments.clients.java_program import JavaProgram
 from experiments.clients.java_tables import reads_of
+from experiments.clients.java_value import TextValues, tag_of
 from experiments.clients.reader import Ending, ReaderJob
 from experiments.clock import ahead_of_wall_ns
 from experiments.journal import Event
@@ -83,7 +84,7 @@ class JavaReader(JavaProgram):
 
     def reads(self, attempts: pa.Table) -> pa.Table:
         """Return what it read; see `java_tables`."""
-        return reads_of(self._lines(), attempts, self.job.consumer, self.job.token, self._ahead_ns)
+        return reads_of(self._lines(), attempts, self.job.consumer, TextValues(tag_of(self.job.token), self.job.run_in_records), self._ahead_ns)
 
     def forget(self) -> None:
         """Remove what it reported; its log stays."""

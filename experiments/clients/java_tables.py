@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from experiments.clients.java_outcome import failure
-from experiments.clients.java_value import PRODUCERS, tag_of
+from experiments.clients.java_value import PRODUCERS, TextValues
 from experiments.ledger.schema import ACKED, ATTEMPTS, READS, REJECTED, UNKNOWN
 
 _NS_PER_MS: Final = 1_000_000
@@ -28,9 +28,9 @@ class JavaSchedule:
     """What a VerifiableProducer was to do, and when it began."""
 
     producer: int
-    token: int
+    text: TextValues
     records: int
-    """That were due."""
+    """That were due, the run-in apart."""
     rate_records_per_s: float
     keys: int
     retries: int
@@ -66,7 +66,7 @@ def attempts_of(lines: pa.Table, log: pa.Table | None, schedule: JavaSchedule) -
     columns = {
         "producer": pa.array(np.full(count, schedule.producer, np.int32)),
         "seq": pa.array(np.arange(count, dtype=np.int64)),
-        "key": pa.array(np.arange(count, dtype=np.int64) % schedule.keys) if schedule.keys else pa.nulls(count, pa.int64()),
+        "key": pa.array((np.arange(count, dtype=np.int64) + schedule.text.run_in_records) % schedule.keys) if schedule.keys else pa.nulls(count, pa.int64()),
         "intended_ns": pa.array(np.where(sent_ns >= 0, np.minimum(sent_ns, due_ns), due_ns)),
         "sent_ns": pa.array(sent_ns, mask=sent_ns < 0),
         "settled_ns": pa.array(_spread(count, row, line, lines["timestamp"], NONE) * _NS_PER_MS + schedule.ahead_ns, mask=~reported),
@@ -93,17 +93,18 @@ def _of(log: pa.Table, attempts: pa.Table) -> pa.Table:
     return log.filter(pc.is_in(log["producer"], pc.unique(attempts["producer"])))
 
 
-def reads_of(lines: pa.Table, attempts: pa.Table, consumer: int, token: int, ahead_ns: int) -> pa.Table:
-    """Return what a consumer read; schema `READS`.
+def reads_of(lines: pa.Table, attempts: pa.Table, consumer: int, text: TextValues, ahead_ns: int) -> pa.Table:
+    """Return what a consumer read, the run-in left out; schema `READS`.
 
     Args:
         lines: schema `java_lines.LINES`, of `record_data`.
         attempts: of all producers: a value of this form does not say itself when it was meant to be sent.
         consumer: its number.
-        token: whose records are ours.
+        text: how our values look.
         ahead_ns: how far the trial's clock is before the wall clock.
     """
-    producer, seq = _marks(lines["value"], token)
+    lines = lines.filter(pa.array(~_of_run_in(lines["value"], text)))
+    producer, seq = _marks(lines["value"], text)
     intended_ns = _intended_ns(attempts, producer, seq)
     columns = {
         "consumer": pa.array(np.full(len(lines), consumer, np.int32)),
@@ -120,7 +121,7 @@ def reads_of(lines: pa.Table, attempts: pa.Table, consumer: int, token: int, ahe
 
 def _first_reports(lines: pa.Table, schedule: JavaSchedule) -> tuple[Numbers, Numbers]:
     """Return which records have a report, and the first line of each; a record whose send raised may be reported twice."""
-    producer, seq = _marks(lines["value"], schedule.token)
+    producer, seq = _marks(lines["value"], schedule.text)
     ours = np.flatnonzero((producer == schedule.producer) & (seq < schedule.records))
     row, first = np.unique(seq[ours], return_index=True)
     return row, ours[first]
@@ -157,12 +158,23 @@ def _sent_ns(log: pa.Table | None, schedule: JavaSchedule) -> Numbers:
     return sent_ns
 
 
-def _marks(values: Any, token: int) -> tuple[Numbers, Numbers]:
-    """Return the producer and the seq in each value of this trial, -1 in others; see `java_value.decode`."""
+def _marks(values: Any, text: TextValues) -> tuple[Numbers, Numbers]:
+    """Return the producer and the seq in each value of this trial, -1 in others and of the run-in; see `java_value.decode`."""
+    prefix, number = _parts(values)
+    ours = (prefix // PRODUCERS == text.tag) & (number >= text.run_in_records)
+    return np.where(ours, prefix % PRODUCERS, NONE), np.where(ours, number - text.run_in_records, NONE)
+
+
+def _of_run_in(values: Any, text: TextValues) -> Any:
+    prefix, number = _parts(values)
+    return (prefix // PRODUCERS == text.tag) & (number < text.run_in_records)
+
+
+def _parts(values: Any) -> tuple[Numbers, Numbers]:
+    """Return the prefix and the number behind it; -1 and -1 where a value is of another form."""
     parts = pc.extract_regex(values, _FORM)
-    prefix, seq = (_numbers(pc.struct_field(parts, name).cast(pa.int64()), NONE) for name in ("prefix", "seq"))
-    ours = prefix // PRODUCERS == tag_of(token)
-    return np.where(ours, prefix % PRODUCERS, NONE), np.where(ours, seq, NONE)
+    prefix, number = (_numbers(pc.struct_field(parts, name).cast(pa.int64()), NONE) for name in ("prefix", "seq"))
+    return prefix, number
 
 
 def _intended_ns(attempts: pa.Table, producer: Numbers, seq: Numbers) -> Numbers:

@@ -2,17 +2,22 @@
 
 The prefix is a Java int, so it carries a part of the trial's token and the producer's number: `tag * 64 + producer`. There is no checksum
 of ours in such a value. Kafka's own, of each batch, is checked by the client that reads (`check.crcs`); what is told from the value is its form.
+
+The first records are the run-in: the program cannot warm up otherwise than by sending. They are no part of the trial, and seq counts from behind them.
 """
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import Final
 
 from experiments.clients.value import Origin
 
 PRODUCERS: Final = 64
 """How many producers a prefix tells apart."""
+RUN_IN_S: Final = 3.0
+"""A JVM that has just started falls behind for a second or two on a machine that also runs the brokers."""
 _TAG_BITS: Final = 25
 """With the producer's 6 bits a prefix is a positive Java int."""
 _FORM: Final = re.compile(rb"(?P<prefix>0|[1-9]\d{0,9})\.(?P<seq>.*)", re.DOTALL)
@@ -29,14 +34,29 @@ def prefix_of(token: int, producer: int) -> int:
     return tag_of(token) * PRODUCERS + producer
 
 
-def decode(value: bytes, tag: int) -> tuple[Origin, int, int]:
+@dataclass(frozen=True)
+class TextValues:
+    """What the values of a trial look like."""
+
+    tag: int
+    run_in_records: int
+    """Of each producer, before its schedule begins."""
+
+
+def run_in_records(rate_records_per_s: float) -> int:
+    """Return how many records a producer of that rate runs in with."""
+    return round(rate_records_per_s * RUN_IN_S)
+
+
+def decode(value: bytes, text: TextValues) -> tuple[Origin, int, int]:
     """Tell whose a value is, and its producer and seq where it is ours; -1 and -1 where it is not.
 
     One that has our prefix, and then no number, is corrupt.
     """
     found = _FORM.fullmatch(value)
-    if found is None or int(found["prefix"]) // PRODUCERS != tag:
+    if found is None or int(found["prefix"]) // PRODUCERS != text.tag:
         return Origin.OTHER, -1, -1
     if _NUMBER.fullmatch(found["seq"]) is None:
         return Origin.CORRUPT, -1, -1
-    return Origin.OURS, int(found["prefix"]) % PRODUCERS, int(found["seq"])
+    seq = int(found["seq"]) - text.run_in_records
+    return (Origin.OURS, int(found["prefix"]) % PRODUCERS, seq) if seq >= 0 else (Origin.RUN_IN, -1, -1)

@@ -8,7 +8,7 @@ import numpy as np
 
 from experiments.clients.compiled import compiled, types
 from experiments.clients.java_value import PRODUCERS
-from experiments.clients.value_compiled import CORRUPT, OTHER, OURS
+from experiments.clients.value_compiled import CORRUPT, OTHER, OURS, RUN_IN
 
 _ZERO: Final = 48
 _DOT: Final = 46
@@ -40,8 +40,8 @@ def dot_in(text: Any, size_bytes: Any) -> Any:
     return BAD
 
 
-@compiled("UniTuple(int64, 3)(uint8[::1], int64, int64)")
-def decode(text: Any, size_bytes: Any, tag: Any) -> Any:
+@compiled("UniTuple(int64, 3)(uint8[::1], int64, int64, int64)")
+def decode(text: Any, size_bytes: Any, tag: Any, run_in_records: Any) -> Any:
     """Tell whose the value in `text` is, and its producer and seq; see `java_value.decode`."""
     dot = dot_in(text, size_bytes)
     prefix = number_in(text, 0, dot, _PREFIX_DIGITS)
@@ -50,4 +50,6 @@ def decode(text: Any, size_bytes: Any, tag: Any) -> Any:
     seq = number_in(text, dot + 1, size_bytes, _SEQ_DIGITS)
     if seq < 0:
         return CORRUPT, -1, -1
-    return OURS, prefix % PRODUCERS, seq
+    if seq < run_in_records:
+        return RUN_IN, -1, -1
+    return OURS, prefix % PRODUCERS, seq - run_in_records

@@ -39,6 +39,8 @@ class ReaderJob(Frozen):
     token: Annotated[int, Field(ge=0, lt=2**63)]
     folder: Path
     """Where its rows, log and errors are written."""
+    run_in_records: Annotated[int, Field(ge=0)] = 0
+    """What each producer sent before its schedule began; see `java_value`."""
     anchor_ns: int = Field(default_factory=anchor_ns)
     """The parent's: all processes of a trial count time from one anchor."""
 

@@ -49,7 +49,7 @@ Reading = np.dtype(
 Partition = np.dtype(
     [
         ("end_offset", "<i8"),  # to be read up to here
-        ("next_offset", "<i8"),  # read up to here
+        ("next_offset", "<i8"),  # read up to here; where the log was cut, or made anew, that goes back
         ("seen", "<i8"),  # 1: a broker answered a fetch of it
         ("went_back", "<i8"),  # records below next_offset
         ("error", "<i8"),  # the last one
@@ -100,7 +100,7 @@ def note_event(reading: Any, partitions: Any, address: Any) -> None:
         reading[0].error = error
     elif error == PARTITION_EOF:
         partitions[number].seen = 1
-        partitions[number].next_offset = max(partitions[number].next_offset, message[0].offset)
+        partitions[number].next_offset = message[0].offset
     else:
         partitions[number].error = reading[0].error = error
     if error == BAD_MSG and 0 <= number < partitions.size:
@@ -115,7 +115,7 @@ def note_record(reading: Any, partitions: Any, rows: Any, address: Any, received
     number, offset = message[0].partition, message[0].offset
     partitions[number].seen = 1
     partitions[number].went_back += offset < partitions[number].next_offset
-    partitions[number].next_offset = max(partitions[number].next_offset, offset + 1)
+    partitions[number].next_offset = offset + 1
     if offset < partitions[number].end_offset:
         rows[at].partition, rows[at].offset, rows[at].received_ns = number, offset, received_ns
         rows[at].timestamp_ms, rows[at].leader_epoch = message_timestamp_ms(address, 0), message_leader_epoch(address)

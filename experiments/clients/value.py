@@ -54,6 +54,8 @@ class Origin(IntEnum):
     """No magic, or whole and of another trial or version."""
     CORRUPT = 2
     """Our magic and a checksum that does not hold; what else the value says is not to be believed."""
+    RUN_IN = 3
+    """Ours, and sent before the schedule began; see `java_value`."""
 
 
 @dataclass(frozen=True)

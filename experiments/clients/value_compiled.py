@@ -25,7 +25,7 @@ _ONES: Final = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
 _S16, _S29, _S31, _S32, _S48 = (np.uint64(bits) for bits in (16, 29, 31, 32, 48))
 _EIGHT: Final = np.uint64(8)
 Words = np.ndarray[tuple[int], np.dtype[np.uint64]]
-OURS, OTHER, CORRUPT = int(value.Origin.OURS), int(value.Origin.OTHER), int(value.Origin.CORRUPT)
+OURS, OTHER, CORRUPT, RUN_IN = (int(origin) for origin in (value.Origin.OURS, value.Origin.OTHER, value.Origin.CORRUPT, value.Origin.RUN_IN))
 
 
 def words_for(size_bytes: int) -> Words:
