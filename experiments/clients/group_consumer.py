@@ -53,7 +53,9 @@ class GroupConsumer:
         self._callback = _REBALANCE(self._rebalanced)
         self._client = Client(CONSUMER, settings, log=log, clock_ns=anchor_ns, prepare=self._prepare)
         self._queue = library().rd_kafka_queue_get_consumer(self._client.address)
-        self._reading = np.array([(self._client.address, self._queue, token, anchor_ns, 0, 0, 0, 0)], Reading)
+        self._reading = np.zeros(1, Reading)
+        self._reading["client"], self._reading["queue"] = self._client.address, self._queue
+        self._reading["token"], self._reading["anchor_ns"] = token, anchor_ns
         self._messages, self._scratch = np.zeros(min(records, BATCH_RECORDS), np.int64), np.zeros(_SCRATCH_BYTES // 8, np.uint64)
         self._rows: Records = np.zeros(records - 1 + self._messages.size, Read)
         self._partitions: Records = np.zeros(partitions, Partition)

@@ -57,6 +57,10 @@ class ProducerJob(Frozen):
     warm_up_timeout_s: Annotated[float, Field(gt=0)] = 30.0
     anchor_ns: int = Field(default_factory=anchor_ns)
     """The parent's: all processes of a trial count time from one anchor."""
+    life: Annotated[int, Field(ge=0)] = 0
+    """Which process it is of those that follow one schedule, each after the one before was killed."""
+    resend: bool = False
+    """Of a later life: whether it sends again what was sent before and of which nobody was told anything, as an application with an outbox does."""
 
     @model_validator(mode="after")
     def _settles(self) -> Self:
@@ -105,16 +109,14 @@ class ProducerProgress:
 
 
 class ProducerProcess(Child):
-    """A producer in a process of its own: it warms up by itself; wait until ready, begin, wait until done."""
+    """A producer in a process of its own: it warms up by itself; wait until ready, begin, wait until done. Killed, it can be started again."""
 
     def __init__(self, job: ProducerJob) -> None:
         self.job, self._began_ns = job, 0
         self._ledger = AttemptsFile.create(job.ledger, job.records)
         if job.transaction_records:
             create_transactions(job.transactions, job.records, job.transaction_records)
-        path = job.folder / f"producer-{job.producer}.json"
-        path.write_text(job.model_dump_json())
-        super().__init__(f"producer {job.producer}", Birth(role="producer", job=path), job.folder / f"producer-{job.producer}.errors")
+        super().__init__(f"producer {job.producer}", _birth(job), job.folder / f"producer-{job.producer}.errors")
 
     def begin(self, start_ns: int) -> None:
         """Tell it when its first record is due, nanoseconds since the epoch by `experiments.clock`.
@@ -124,6 +126,29 @@ class ProducerProcess(Child):
         """
         self._began_ns = start_ns
         self.tell(f"{BEGIN} {start_ns}")
+
+    def start_again(self, *, resend: bool) -> None:
+        """Begin another life after `kill`: a new process, which goes on with the schedule where the one before was.
+
+        What was due meanwhile is due at once. Returns when it has begun.
+
+        Args:
+            resend: whether it first sends again what was sent before and of which nobody was told anything.
+
+        Raises:
+            HarnessError: it cannot be started, or cannot warm up.
+            WaitTimeout: it was not ready in time.
+        """
+        self.job = self.job.model_copy(update={"life": self.job.life + 1, "resend": resend})
+        self.live(_birth(self.job), self.job.folder / f"producer-{self.job.producer}.errors")
+        self.wait_ready()
+        self.tell(f"{BEGIN} {self._began_ns}")
+
+    def unsettled_records(self) -> int:
+        """How many records it has sent, or was about to send, of which nobody was told anything, alive or dead."""
+        from experiments.clients.resuming import unsettled
+
+        return unsettled(self._ledger).size
 
     def began_ns(self) -> int:
         """Return when its first record was due: as it was told."""
@@ -176,6 +201,12 @@ class ProducerProcess(Child):
         """Remove the mappings."""
         self.job.ledger.unlink()
         self.job.transactions.unlink(missing_ok=True)
+
+
+def _birth(job: ProducerJob) -> Birth:
+    path = job.folder / f"producer-{job.producer}.{job.life}.json"
+    path.write_text(job.model_dump_json())
+    return Birth(role="producer", job=path)
 
 
 def attempts_table(job: ProducerJob) -> pa.Table:

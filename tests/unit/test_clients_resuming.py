@@ -1,0 +1,79 @@
+"""A producer that was killed goes on as a new one, with its schedule and its ledger. Brokers are librdkafka's mock: nothing here is evidence of delivery."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow.compute as pc
+import pytest
+from standins.mock_brokers import MockBrokers
+
+from experiments.clients.final_read import read_log
+from experiments.clients.producer import ProducerJob, ProducerProcess, attempts_table
+from experiments.clients.settings import consumer_settings, producer_settings
+from experiments.clock import now_ns
+from experiments.ledger.schema import ACKED, UNKNOWN
+from infra.waiting import wait_until
+
+RECORDS = 3_000
+TOKEN = 77
+
+
+@pytest.fixture
+def brokers() -> Iterator[MockBrokers]:
+    """One, with a topic to warm up on and one for the trial."""
+    with MockBrokers(1) as made:
+        made.create_topic("warm-up", 1)
+        made.create_topic("trial", 1)
+        yield made
+
+
+def job_for(brokers: MockBrokers, folder: Path) -> ProducerJob:
+    """Three seconds of load."""
+    return ProducerJob(
+        producer=0,
+        bootstrap_servers=brokers.bootstrap_servers,
+        topic="trial",
+        warm_up_topic="warm-up",
+        settings=producer_settings({}),
+        records=RECORDS,
+        rate_records_per_s=1_000,
+        record_size_bytes=100,
+        keys=5,
+        token=TOKEN,
+        folder=folder,
+    )
+
+
+@pytest.mark.parametrize("resend", [True, False])
+def test_what_nobody_was_told_of_is_sent_again_or_stays_unknown(brokers: MockBrokers, tmp_path: Path, *, resend: bool) -> None:
+    """Killed while the broker does not answer; the schedule is followed to its end all the same, no record twice but those."""
+    job = job_for(brokers, tmp_path)
+    with ProducerProcess(job) as producer:
+        producer.wait_ready()
+        brokers.round_trip_ms(1, 60_000)
+        producer.begin(now_ns())
+        wait_until(lambda: producer.unsettled_records() > RECORDS // 10, awaiting="records on their way", timeout_s=30)
+        producer.kill()
+        unsettled = producer.unsettled_records()
+        brokers.round_trip_ms(1, 0)
+        producer.start_again(resend=resend)
+        summary = producer.wait_done(60)
+    table = attempts_table(job)
+    unknown = pc.sum(pc.equal(table["outcome"], UNKNOWN)).as_py()
+    assert table["seq"].to_pylist() == list(range(RECORDS))
+    assert summary.records == RECORDS
+    assert unknown == (0 if resend else unsettled)
+    assert pc.sum(pc.equal(table["outcome"], ACKED)).as_py() == RECORDS - unknown
+    stored = read_log(brokers.bootstrap_servers, "trial", {0: stored_records(brokers)}, TOKEN, consumer_settings({}), 20)["seq"].to_pylist()
+    assert len(stored) - len(set(stored)) in (range(1, unsettled + 1) if resend else range(1))
+
+
+def stored_records(brokers: MockBrokers) -> int:
+    """How many records the mock holds."""
+    from confluent_kafka import Consumer, TopicPartition
+
+    asker = Consumer({"bootstrap.servers": brokers.bootstrap_servers, "group.id": "asker"})
+    try:
+        return int(asker.get_watermark_offsets(TopicPartition("trial", 0))[1])
+    finally:
+        asker.close()
