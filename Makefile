@@ -4,7 +4,7 @@ BIN := .venv/bin
 FAULTS := $(basename $(notdir $(wildcard experiments/catalog/faults-*.yaml)))
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
-.PHONY: help setup bench test check faults soak perf mutants lock clean
+.PHONY: help setup bench test check faults soak perf mutants lock clean powerloss
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -33,6 +33,9 @@ perf: setup ## the generator against Kafka's own, lateness, the final read, Spar
 
 mutants: setup ## every small mistake in the code that judges, one by one: does a test notice?
 	@ACKBENCH_MUTANTS=all $(BIN)/pytest tests/spark/test_mutations.py tests/unit/test_mutations_of_attribution.py
+
+powerloss: setup ## what comes back after a power cut: of files, and of acknowledged records (root)
+	@$(BIN)/pytest tests/unit/test_disk_images.py tests/cluster/test_power_loss.py
 
 clean: ## end what a killed run left behind; sealed trials are kept
 	@$(BIN)/ackbench clean

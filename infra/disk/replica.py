@@ -53,7 +53,7 @@ def recovery_points(data: Path) -> Mapping[str, int]:
         return {}
     try:
         version, count, *entries = text.splitlines()
-        points = {f"{topic}-{partition}": int(offset) for topic, partition, offset in map(str.split, entries)}
+        points = {f"{topic}-{int(partition)}": int(offset) for topic, partition, offset in map(str.split, entries)}
         known = int(version) == _VERSION and int(count) == len(points)
     except ValueError as error:
         raise HarnessError(f"{path} is no checkpoint of offsets: {error}") from error

@@ -1,0 +1,71 @@
+"""Power loss, calibrated through Kafka: of what was acknowledged, what was synced comes back, and what was not does not. Needs root."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+from standins import tally
+
+from experiments.clients import admin
+from infra.cleaning import clean
+from infra.cluster import ClusterSpec
+from infra.disk.mounts import loops_below, mounts_below
+from infra.handle import read_handle
+from infra.local import LocalCluster, provision
+from infra.means import Means, lack_of
+
+_LACK = lack_of(Means.DISK_IMAGES)
+pytestmark = pytest.mark.skipif(_LACK is not None, reason=f"no disk images here: {_LACK.reason if _LACK else ''}")
+NODE = 1
+RECORDS = 2000
+SYNCED, UNSYNCED = "synced", "unsynced"
+
+
+@pytest.fixture(scope="module")
+def on_image(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
+    """One node whose data lies on an image."""
+    cluster = provision(tmp_path_factory.mktemp("clusters"), cache, "on an image", ClusterSpec(nodes=1, disk="image"))
+    yield cluster
+    if cluster.folder.exists():  # one of the tests cleans it away
+        cluster.destroy()
+
+
+def write(cluster: LocalCluster, topic: str) -> None:
+    """Write records, and have each acknowledged."""
+    acked = []
+    producer = Producer({"bootstrap.servers": cluster.bootstrap_servers, "acks": "all", "linger.ms": 2})
+    for number in range(RECORDS):
+        producer.produce(topic, str(number), on_delivery=lambda error, message: acked.append(message) if error is None else None)
+    producer.flush(30)
+    assert len(acked) == RECORDS
+
+
+def test_records_that_were_synced_come_back_and_those_that_were_not_do_not(on_image: LocalCluster) -> None:
+    """All were acknowledged with acks=all; the one topic has flush.messages=1, the other leaves it to the operating system, as by default."""
+    for topic, config in ((SYNCED, {"flush.messages": "1"}), (UNSYNCED, {})):
+        admin.create_topic(on_image.bootstrap_servers, topic, partitions=1, replication_factor=1, config=config)
+        write(on_image, topic)
+    assert on_image.disks.lose_power([NODE]) == {NODE}
+    on_image.start(NODE)
+    on_image.wait_until_whole()
+    came_back = {topic: on_image.log_end_offsets(topic)[0] for topic in (SYNCED, UNSYNCED)}
+    for topic, records in came_back.items():
+        tally.count(f"of {RECORDS} {topic} records, all acknowledged, came back after a power cut", records)
+    assert came_back[SYNCED] == RECORDS
+    assert came_back[UNSYNCED] < RECORDS
+
+
+def test_nothing_of_a_killed_supervisor_s_disks_stays_behind(on_image: LocalCluster) -> None:
+    """No mount and no loop device, after `kill -9` and a clean; a second clean finds nothing."""
+    supervisor = read_handle(on_image.folder).supervisor
+    assert supervisor is not None
+    os.kill(supervisor.pid, signal.SIGKILL)
+    assert list(mounts_below(on_image.folder))
+    clean(on_image.folder.parent, held_too=True)
+    assert (list(mounts_below(on_image.folder)), list(loops_below(on_image.folder))) == ([], [])
+    assert clean(on_image.folder.parent, held_too=True).removed == ()

@@ -1,0 +1,146 @@
+"""Disks in image files: what a power cut leaves, how full and slow they get, and that nothing of them stays behind. Needs root."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from standins import tally
+
+from infra.disk import canary, mounts
+from infra.disk.filling import fill, free, free_bytes
+from infra.disk.image import IMAGE, ImageDisk
+from infra.disk.mounts import loops_below, mounts_below, release_below
+from infra.errors import HarnessError
+from infra.means import Means, lack_of
+from infra.waiting import wait_until
+
+_LACK = lack_of(Means.DISK_IMAGES)
+pytestmark = pytest.mark.skipif(_LACK is not None, reason=f"no disk images here: {_LACK.reason if _LACK else ''}")
+SIZE_BYTES = 256 << 20
+HALF = 50_000
+WRITTEN = {"synced": "synced", "half": "synced when its first half was written", "unsynced": "not synced"}
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Iterator[Path]:
+    """A node's folder with a path that is hard on careless code; released whatever a test left there."""
+    folder = tmp_path / "a node's folder, mit Umläut"
+    folder.mkdir()
+    yield folder
+    release_below(folder)
+
+
+def write(path: Path, content: bytes, *, synced: bool) -> None:
+    """Append to a file."""
+    with path.open("ab") as file:
+        file.write(content)
+        file.flush()
+        if synced:
+            os.fsync(file.fileno())
+
+
+def nothing_is_left(folder: Path) -> bool:
+    """Whether no mount and no loop device is the folder's."""
+    return not list(mounts_below(folder)) and not list(loops_below(folder))
+
+
+def test_what_comes_back_after_a_power_cut_is_what_was_synced(node: Path) -> None:
+    """A synced file whole, a half-synced one cut to its synced half, one that was never synced gone."""
+    disk, data = ImageDisk(SIZE_BYTES), ImageDisk(SIZE_BYTES).make(node)
+    write(data / "synced", b"a" * 2 * HALF, synced=True)
+    write(data / "half", b"b" * HALF, synced=True)
+    write(data / "half", b"c" * HALF, synced=False)
+    write(data / "unsynced", b"d" * 2 * HALF, synced=False)
+    disk.shut_down(node)
+    disk.bring_back(node)
+    left = {path.name: path.stat().st_size for path in data.iterdir()}
+    for name in ("synced", "half", "unsynced"):
+        tally.count(f"of {2 * HALF} bytes of a file that was {WRITTEN[name]} came back after a power cut", left.get(name, 0))
+    assert (left.get("synced"), left.get("half"), left.get("unsynced", 0)) == (2 * HALF, HALF, 0)
+
+
+def test_a_disk_that_was_unmounted_in_good_order_is_no_power_cut(node: Path) -> None:
+    """The canary lives: it tells a power cut from anything milder."""
+    disk, data = ImageDisk(SIZE_BYTES), ImageDisk(SIZE_BYTES).make(node)
+    song = canary.plant(data)
+    disk.bring_back(node)
+    assert not canary.died(data, song)
+    song = canary.plant(data)
+    disk.shut_down(node)
+    disk.bring_back(node)
+    assert canary.died(data, song)
+    assert list(data.iterdir()) == []
+
+
+def test_a_disk_is_filled_to_its_last_block_and_freed_again(node: Path) -> None:
+    """Not one more block can be written; and the image takes no room for it."""
+    data = ImageDisk(SIZE_BYTES).make(node)
+    before_bytes = free_bytes(data)
+    assert fill(data) == 0
+    with pytest.raises(OSError, match="No space left"):
+        write(data / "more", b"x" * 4096, synced=True)
+    (data / "more").unlink()
+    free(data)
+    free(data)
+    assert free_bytes(data) == before_bytes
+    assert (node / IMAGE).stat().st_blocks * 512 < SIZE_BYTES // 2
+
+
+def test_a_removed_disk_leaves_nothing_and_a_second_time_finds_nothing(node: Path) -> None:
+    """No mount, no loop device, no image, no folder."""
+    disk = ImageDisk(SIZE_BYTES)
+    disk.make(node)
+    disk.remove(node)
+    disk.remove(node)
+    assert nothing_is_left(node)
+    assert list(node.iterdir()) == []
+
+
+def test_the_disk_of_a_killed_process_is_found_from_its_folder_alone(node: Path) -> None:
+    """`kill -9` of the process that mounted it; the second time there is nothing to do."""
+    maker = f"import os, signal; from pathlib import Path; from infra.disk.image import ImageDisk; ImageDisk({SIZE_BYTES}).make(Path({str(node)!r})); "
+    killed = subprocess.run([sys.executable, "-c", maker + "os.kill(os.getpid(), signal.SIGKILL)"], check=False)
+    assert killed.returncode == -signal.SIGKILL
+    assert not nothing_is_left(node)
+    assert release_below(node)
+    assert nothing_is_left(node)
+    assert release_below(node) == ()
+
+
+def test_a_disk_that_somebody_uses_is_taken_away_and_its_user_is_named(node: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The mount is gone at once; the device goes when its last user ends, who is named."""
+    monkeypatch.setattr(mounts, "_BUSY_TIMEOUT_S", 0.1)
+    monkeypatch.setattr(mounts, "_GONE_TIMEOUT_S", 0.1)
+    data = ImageDisk(SIZE_BYTES).make(node)
+    write(data / "log", b"x", synced=True)
+    with subprocess.Popen([sys.executable, "-c", "import sys; log = open(sys.argv[1]); sys.stdin.read()", str(data / "log")], stdin=subprocess.PIPE) as user:
+        opened = Path("/proc", str(user.pid), "fd")
+        wait_until(lambda: any(link.readlink() == data / "log" for link in opened.iterdir()), awaiting="the file to be opened", timeout_s=10)
+        with pytest.raises(HarnessError, match=f"still in use, by {user.pid};"):
+            release_below(node)
+        assert not list(mounts_below(node))
+    monkeypatch.setattr(mounts, "_GONE_TIMEOUT_S", 10.0)
+    release_below(node)
+    assert nothing_is_left(node)
+
+
+@pytest.mark.skipif(lack_of(Means.SLOW_DEVICES) is not None, reason="the kernel's block controller is not in reach")
+def test_the_limit_of_a_disk_goes_with_it(node: Path) -> None:
+    """Or the next disk on the same loop device would be as slow."""
+    from infra.disk.limits import write_limit
+
+    disk = ImageDisk(SIZE_BYTES)
+    disk.make(node)
+    disk.limit(node, 1 << 30)
+    (loop,) = loops_below(node)
+    number = Path("/sys/block", loop, "dev").read_text().strip()
+    limits = write_limit().path
+    assert number in limits.read_text().split()
+    release_below(node)
+    assert number not in limits.read_text().split()
