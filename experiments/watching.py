@@ -85,24 +85,36 @@ class Changes:
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
         self._partitions: dict[int, PartitionState] = {}
+        self._past_ids: set[str | None] = set()
         self._controller: ControllerView | None = None
         self._partitions_asked_ns: int | None = None
         self._controller_asked_ns: int | None = None
         self._blind = False
 
     def note_partitions(self, now: tuple[PartitionState, ...], asked_ns: int) -> None:
-        """Note what changed of the partitions; an answer older than what is known already, by its request or its leader epoch, is no news."""
+        """Note what changed of the partitions; an answer older than what is known already, by its request or its leader epoch, is no news.
+
+        A topic that was made again under its name has another id, and its epochs begin anew.
+        """
         if asked_ns < (self._partitions_asked_ns or 0):
             return
         seen = self._seen(self._partitions_asked_ns)
         for partition in now:
             before = self._partitions.get(partition.partition)
-            if before is None or _epoch(partition) >= _epoch(before):
+            if before is None or self._is_news(before, partition):
                 self._note_partition(seen, before, partition)
                 self._partitions[partition.partition] = partition
         if self._blind:
             self._note(seen, "watch_sees", "the topic is seen again")
         self._partitions_asked_ns, self._blind = asked_ns, False
+
+    def _is_news(self, before: PartitionState, now: PartitionState) -> bool:
+        if now.topic_id == before.topic_id:
+            return _epoch(now) >= _epoch(before)
+        if now.topic_id in self._past_ids:
+            return False
+        self._past_ids.add(before.topic_id)
+        return True
 
     def note_controller(self, now: ControllerView, asked_ns: int) -> None:
         """Note that another controller is active, or the same one anew."""

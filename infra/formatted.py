@@ -24,7 +24,9 @@ from infra.exclusive import exclusively
 from infra.jvm import java_environment
 from infra.kraft import NodeAddress, own_properties, properties_text
 
-_BOOTSTRAP, _META = "bootstrap.checkpoint", "meta.properties"
+META: Final = "meta.properties"
+"""Who a log folder is."""
+_BOOTSTRAP: Final = "bootstrap.checkpoint"
 _TIMEOUT_S: Final = 120.0
 
 
@@ -51,9 +53,9 @@ def formatted_folder(cache: Path, version: str, storage_tool: Sequence[str], fea
     command = [*storage_tool, "format", *(word for name, level in sorted(features.items()) for word in ("--feature", f"{name}={level}"))]
     key = hashlib.sha256("\0".join(command).encode()).hexdigest()[:12]
     target = cache / "formatted" / f"{version}-{key}"
-    if not (target / _META).is_file():
+    if not (target / META).is_file():
         with exclusively(target):
-            if not (target / _META).is_file():
+            if not (target / META).is_file():
                 _format(target, command)
     return target
 
@@ -65,9 +67,9 @@ def copy_formatted(formatted: Path, data: Path, node_id: int, cluster_id: str) -
         HarnessError: `meta.properties` is not as it was known.
     """
     shutil.copyfile(formatted / _BOOTSTRAP, data / _BOOTSTRAP)
-    text = (formatted / _META).read_text()
-    (data / _META).write_text(with_ids(text, {"cluster.id": cluster_id, "node.id": str(node_id), "directory.id": new_uuid()}))
-    for path in (data / _BOOTSTRAP, data / _META, data):
+    text = (formatted / META).read_text()
+    (data / META).write_text(with_ids(text, {"cluster.id": cluster_id, "node.id": str(node_id), "directory.id": new_uuid()}))
+    for path in (data / _BOOTSTRAP, data / META, data):
         _sync(path)  # a node that loses power in its first seconds knows who it is
 
 
@@ -80,7 +82,7 @@ def with_ids(meta: str, ids: dict[str, str]) -> str:
     for key, value in ids.items():
         meta, found = re.subn(rf"(?m)^{re.escape(key)}=.*$", f"{key}={value}", meta)
         if found != 1:
-            raise HarnessError(f"{_META} has {found} lines for {key}, one was expected: this Kafka version formats in another way")
+            raise HarnessError(f"{META} has {found} lines for {key}, one was expected: this Kafka version formats in another way")
     return meta
 
 

@@ -19,7 +19,7 @@ SOCKET: Final = "supervisor.sock"
 _ERRORS: Final[dict[str, type[HarnessError]]] = {error.__name__: error for error in (HarnessError, NodeFailed, SupervisorError, WaitTimeout)}
 
 Verb = Literal["status", "kill", "pause", "resume", "stop", "start", "lease", "impair", "caught", "mend", "disk", "destroy"]
-Deed = Literal["lose_power", "take_away", "bring_back", "limit"]
+Deed = Literal["lose_power", "take_away", "bring_back", "limit", "replace"]
 """What can be done to disks; see `infra.disk.disks`."""
 
 

@@ -160,10 +160,20 @@ class Supervisor:
                 _each(nodes, self._disk.shut_down)
             case "bring_back":
                 _each(nodes, self._disk.bring_back)
+            case "replace":
+                self._replace_disks(nodes)
             case "limit":
                 _each(nodes, lambda folder: self._disk.limit(folder, request.write_bytes_per_s))
             case _:
                 raise SupervisorError("it was not said what to do to the disks")
+
+    def _replace_disks(self, nodes: Sequence[Node]) -> None:
+        """Give stopped nodes empty disks, formatted as at their first start."""
+        for node in nodes:
+            if node.state != "stopped":
+                raise SupervisorError(f"node {node.address.node_id} is {node.state}: only a stopped node's disk can be replaced")
+            self._disk.remove(node.folder)
+            prepared(self._handle, node.address, self._addresses(), node.folder, self._disk.make(node.folder))
 
     def _node(self, node_id: int | None) -> Node:
         node = self._nodes.get(-1 if node_id is None else node_id)

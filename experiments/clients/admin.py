@@ -37,10 +37,10 @@ def create_topic(  # noqa: PLR0913 - what a topic is made of
         HarnessError: Kafka refused, with its text, or did not answer.
         WaitTimeout: a partition has no leader or no full ISR.
     """
-    client = _client(bootstrap_servers)
+    client = client_of(bootstrap_servers)
     wanted = NewTopic(topic, partitions, replication_factor, config=dict(config or {}))
     made = client.create_topics([wanted], operation_timeout=timeout_s, request_timeout=timeout_s)[topic]
-    _answer(f"making topic {topic}", made, timeout_s)
+    answer_of(f"making topic {topic}", made, timeout_s)
     _wait_until_whole(client, topic, partitions, replication_factor, timeout_s)
 
 
@@ -53,7 +53,7 @@ def ensure_topic(  # noqa: PLR0913 - what a topic is made of
         HarnessError: Kafka refused, did not answer, or has the topic with another number of partitions.
         WaitTimeout: a partition has no leader or no full ISR.
     """
-    client = _client(bootstrap_servers)
+    client = client_of(bootstrap_servers)
     if _metadata(client, topic) is None:
         create_topic(bootstrap_servers, topic, partitions=partitions, replication_factor=replication_factor, config=config, timeout_s=timeout_s)
     else:
@@ -66,10 +66,10 @@ def delete_topic(bootstrap_servers: str, topic: str, *, timeout_s: float = TIMEO
     Raises:
         HarnessError: Kafka refused, with its text, or did not answer.
     """
-    client = _client(bootstrap_servers)  # a client that is not kept is destroyed, and its questions with it
+    client = client_of(bootstrap_servers)  # a client that is not kept is destroyed, and its questions with it
     deleted = client.delete_topics([topic], operation_timeout=timeout_s, request_timeout=timeout_s)[topic]
     try:
-        _answer(f"deleting topic {topic}", deleted, timeout_s)
+        answer_of(f"deleting topic {topic}", deleted, timeout_s)
     except _KafkaRefused as refused:
         if refused.code != KafkaError.UNKNOWN_TOPIC_OR_PART:
             raise
@@ -85,7 +85,7 @@ def end_offsets(bootstrap_servers: str, topic: str, *, read_committed: bool = Fa
         HarnessError: there is no such topic.
         WaitTimeout: a leader did not answer, with Kafka's text for each.
     """
-    client, refused = _client(bootstrap_servers), dict[int, str]()
+    client, refused = client_of(bootstrap_servers), dict[int, str]()
 
     def ask() -> dict[int, int] | None:
         refused.clear()
@@ -102,15 +102,21 @@ class _KafkaRefused(HarnessError):
         self.code = error.code()
 
 
-def _client(bootstrap_servers: str) -> AdminClient:
+def client_of(bootstrap_servers: str) -> AdminClient:
+    """Return a client that asks and changes; one that is not kept takes its questions with it."""
     return AdminClient({**admin_settings(), "bootstrap.servers": bootstrap_servers}, logger=_LOG)
 
 
-def _answer(doing: str, future: Future[Answer], timeout_s: float) -> Answer:
+def answer_of(doing: str, future: Future[Answer], timeout_s: float) -> Answer:
     """Wait for what was asked.
 
+    Args:
+        doing: what, for the message.
+        future: the client's.
+        timeout_s: what the client was given for it.
+
     Raises:
-        HarnessError: Kafka's text.
+        HarnessError: Kafka's text, or nothing came.
     """
     try:
         return future.result(timeout_s + _MARGIN_S)
@@ -133,7 +139,7 @@ def _ask_ends(client: AdminClient, topic: str, refused: dict[int, str], isolatio
     ends: dict[int, int] = {}
     for place, future in futures.items():
         try:
-            ends[place.partition] = _answer("its end", future, _ASK_S).offset
+            ends[place.partition] = answer_of("its end", future, _ASK_S).offset
         except HarnessError as error:
             refused[place.partition] = str(error)
     return ends if not refused else None

@@ -38,7 +38,9 @@ class Consumer:
     def __init__(self, settings: Mapping[str, str], token: int, anchor_ns: int, log: Path | None, text: TextValues | None = None) -> None:
         self._client = Client(CONSUMER, settings, log=log, clock_ns=anchor_ns)
         self._queue = library().rd_kafka_queue_get_consumer(self._client.address)
-        self._reading = np.array([(self._client.address, self._queue, token, anchor_ns, 0, 0, 0, *((text.tag, text.run_in_records) if text else (0, 0)))], Reading)
+        self._reading = np.array(
+            [(self._client.address, self._queue, token, anchor_ns, 0, 0, 0, *((text.tag, text.run_in_records) if text else (0, 0)))], Reading
+        )
         self._messages, self._scratch = np.zeros(BATCH_RECORDS, np.int64), np.zeros(_SCRATCH_BYTES // 8, np.uint64)
         self.partitions: Records = np.zeros(0, Partition)
 
@@ -57,22 +59,31 @@ class Consumer:
         return self._client.effective_settings()
 
     def assign(self, topic: str, begin_offsets: Mapping[int, int]) -> None:
-        """Begin to fetch partitions, each from an offset on; without an end, until `end_at` gives one.
+        """Begin to fetch partitions, each from an offset on, beside those that are fetched already; without an end, until `end_at` gives one.
 
         Raises:
             Refused: librdkafka's own reason.
         """
         assigned = library().rd_kafka_topic_partition_list_new(len(begin_offsets))
-        self.partitions = np.zeros(max(begin_offsets) + 1, Partition)
-        self.partitions["seen"] = 1  # of those that are not assigned nothing is awaited
+        self._make_room(max(begin_offsets) + 1)
         for number, offset in begin_offsets.items():
             library().rd_kafka_topic_partition_list_add(assigned, topic.encode(), number)
             library().rd_kafka_topic_partition_list_set_offset(assigned, topic.encode(), number, offset)
             self.partitions[number] = (NO_END, max(offset, 0), 0, 0, 0, 0, 0)
-        code = library().rd_kafka_assign(self._client.address, assigned)
+        code = _assign_also(self._client.address, assigned)
         library().rd_kafka_topic_partition_list_destroy(assigned)
         if code != NO_ERROR:
             raise Refused(f"assigning {len(begin_offsets)} partitions of {topic}: {error_text(code)}")
+
+    def assign_new(self, topic: str, offset: int, timeout_s: float) -> None:
+        """Begin to fetch the partitions that the topic has and that are not fetched yet, where a broker tells of any in time."""
+        try:
+            there = range(len(self._client.leaders(topic, timeout_s)))
+        except HarnessError:  # no broker answered, or none knows the topic: what there is is fetched already
+            return
+        new = [number for number in there if number >= self.partitions.size]
+        if new:
+            self.assign(topic, dict.fromkeys(new, offset))
 
     def end_at(self, end_offsets: Mapping[int, int]) -> None:
         """Say where partitions end."""
@@ -114,8 +125,24 @@ class Consumer:
         """Return, of each partition that has one, where the first batch begins that was not read because its CRC does not hold."""
         return {int(number): int(self.partitions["refused_offset"][number]) for number in np.flatnonzero(self.partitions["refused"])}
 
+    def _make_room(self, partitions: int) -> None:
+        grown = np.zeros(max(partitions, self.partitions.size), Partition)
+        grown["seen"] = 1  # of those that are not assigned nothing is awaited
+        grown[: self.partitions.size] = self.partitions
+        self.partitions = grown
+
     def _place(self, number: int) -> str:
         partition = self.partitions[number]
         end = "an end not yet known" if partition["end_offset"] == NO_END else partition["end_offset"]
         error = int(partition["error"] or self._reading["error"][0])
         return f"partition {number} is at offset {partition['next_offset']} of {end}" + (f", last error {error_text(error)}" if error else "")
+
+
+def _assign_also(client: int, assigned: int) -> int:
+    """Return librdkafka's error code, or 0. What is assigned already stays so."""
+    error = library().rd_kafka_incremental_assign(client, assigned)
+    if not error:
+        return NO_ERROR
+    code: int = library().rd_kafka_error_code(error)
+    library().rd_kafka_error_destroy(error)
+    return code

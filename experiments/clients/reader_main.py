@@ -17,6 +17,7 @@ from experiments.clients.reads import ReadsFile
 
 FROM_START: Final = -2
 """RD_KAFKA_OFFSET_BEGINNING."""
+_REFRESH: Final = "topic.metadata.refresh.interval.ms"
 _SLICE_S: Final = 0.05
 """How long the compiled loop runs before the parent is listened to."""
 
@@ -34,14 +35,14 @@ def _read(job: ReaderJob) -> None:
     rows = ReadsFile(job.reads)
     settings = {**job.given, "enable.partition.eof": "true", "bootstrap.servers": job.bootstrap_servers}
     with Consumer(settings, job.token, job.anchor_ns, job.log) as consumer:
-        job.effective.write_text(json.dumps(consumer.effective_settings()))
+        effective = consumer.effective_settings()
+        job.effective.write_text(json.dumps(effective))
         consumer.assign(job.topic, dict.fromkeys(range(job.partitions), FROM_START))
         while not consumer.all_seen():
             _read_on(consumer, rows, _SLICE_S)
         say(READY)
-        while not _told():
-            _read_on(consumer, rows, _SLICE_S)
-        say(DONE, _finish(consumer, rows, ReadTo.model_validate_json(listen(FINISH))).model_dump_json())
+        _read_until_told(consumer, rows, job.topic, int(effective[_REFRESH]) / 1000)
+        say(DONE, _finish(consumer, rows, job.topic, ReadTo.model_validate_json(listen(FINISH))).model_dump_json())
 
 
 def _read_on(consumer: Consumer, rows: ReadsFile, timeout_s: float) -> None:
@@ -51,7 +52,19 @@ def _read_on(consumer: Consumer, rows: ReadsFile, timeout_s: float) -> None:
     rows.filled = consumer.read(rows.rows, rows.filled, timeout_s)
 
 
-def _finish(consumer: Consumer, rows: ReadsFile, to: ReadTo) -> Ending:
+def _read_until_told(consumer: Consumer, rows: ReadsFile, topic: str, refresh_s: float) -> None:
+    """Read on; look for new partitions as often as librdkafka itself would for a subscription (never, where that is below zero)."""
+    looked_s = time.monotonic()
+    while not _told():
+        _read_on(consumer, rows, _SLICE_S)
+        if 0 < refresh_s < time.monotonic() - looked_s:
+            consumer.assign_new(topic, FROM_START, _SLICE_S)
+            looked_s = time.monotonic()
+
+
+def _finish(consumer: Consumer, rows: ReadsFile, topic: str, to: ReadTo) -> Ending:
+    if max(to.end_offsets, default=0) >= consumer.partitions.size:
+        consumer.assign(topic, dict.fromkeys(range(consumer.partitions.size, max(to.end_offsets) + 1), FROM_START))
     consumer.end_at(to.end_offsets)
     until_s = time.monotonic() + to.timeout_s
     while not consumer.all_read() and time.monotonic() < until_s:

@@ -6,7 +6,19 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from experiments.faults import disk, disk_corruption, disk_power, disk_recovery_point, network, network_clients, network_quality, process, relay
+from experiments.faults import (
+    disk,
+    disk_corruption,
+    disk_power,
+    disk_recovery_point,
+    network,
+    network_clients,
+    network_quality,
+    process,
+    relay,
+    replication,
+    topology,
+)
 from experiments.faults.base import FaultKind, FaultParameters, Scene
 from experiments.faults.nature import Nature, Shape
 from experiments.ledger.record import FaultEvidence
@@ -33,6 +45,8 @@ _ALL = (
     *disk_recovery_point.KINDS,
     *disk.KINDS,
     *disk_corruption.KINDS,
+    *replication.KINDS,
+    *topology.KINDS,
 )
 
 FAULTS: Final[Mapping[str, FaultKind]] = MappingProxyType({fault.kind: fault for fault in _ALL})

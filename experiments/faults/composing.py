@@ -115,10 +115,16 @@ def _in_turn(parts: Sequence[_Course]) -> _Course:
 
 _Rule = Callable[[list[Any]], Any]
 _EITHER: Final[Mapping[str, _Rule]] = MappingProxyType(
-    {"known": all, "power_loss": any, "forgets_synced": any, "corrupts": any, "strikes_leader": any, "clients_cut": any, "answers_cut": any, "parts": sum}
+    {
+        "known": all,
+        "parts": sum,
+        **dict.fromkeys(("power_loss", "forgets_synced", "corrupts", "strikes_leader", "clients_cut", "answers_cut"), any),
+        **dict.fromkeys(("moves_leader", "elects_uncleanly", "deletes_topic"), any),
+    }
 )
-_TOGETHER: Final[Mapping[str, _Rule]] = MappingProxyType({**_EITHER, "kills": sum, "stalled": sum, "stalls_ms": sum, "isolated": sum, "holds_ms": sum})
-_IN_TURN: Final[Mapping[str, _Rule]] = MappingProxyType({**_EITHER, "kills": max, "stalled": max, "stalls_ms": max, "isolated": max, "holds_ms": max})
+_COUNTED: Final = ("kills", "stalled", "stalls_ms", "out_of_step", "isolated", "holds_ms")
+_TOGETHER: Final[Mapping[str, _Rule]] = MappingProxyType({**_EITHER, **dict.fromkeys(_COUNTED, sum)})
+_IN_TURN: Final[Mapping[str, _Rule]] = MappingProxyType({**_EITHER, **dict.fromkeys(_COUNTED, max)})
 """How a field of several natures becomes one."""
 _TIMED: Final = frozenset({"kind", "heals_after_ms", "heals_within_ms"})
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from infra.disk.filling import fill, free
 from infra.disk.flipping import Flip, flip_bit
 from infra.disk.recovery_point import cut_to_recovery_points
 from infra.disk.replica import ReplicaLog, replica_log
+from infra.formatted import META
 from infra.kraft import DATA
 from infra.protocol import Deed, Reply, Request
 
@@ -58,6 +60,19 @@ class Disks:
             SupervisorError, HarnessError: it cannot be.
         """
         self._do("bring_back", [node_id])
+
+    def replace(self, node_id: int) -> None:
+        """Give a stopped node an empty disk, formatted as at its first start.
+
+        Raises:
+            SupervisorError: it runs.
+        """
+        self._do("replace", [node_id])
+
+    def directory_id(self, node_id: int) -> str | None:
+        """Return the id that Kafka gave the node's log folder when it was formatted (KIP-858); `None`: it has none."""
+        told = re.search(r"(?m)^directory\.id=(.*)$", self.data(node_id).joinpath(META).read_text())
+        return told.group(1) if told else None
 
     def limit(self, node_id: int, write_bytes_per_s: int | None) -> None:
         """Let no more than so much be written, or all it can take again.

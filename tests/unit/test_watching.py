@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from experiments.clock import now_ns
@@ -83,6 +85,15 @@ def test_an_answer_from_an_older_epoch_is_no_news(changes: Changes, journal: Jou
     before = len(journal.events())
     changes.note_partitions((led(1, epoch=5),), now_ns())
     assert len(journal.events()) == before
+
+
+def test_a_topic_made_again_under_its_name_begins_its_epochs_anew(changes: Changes, journal: Journal) -> None:
+    """Its id is another one; what a broker still says of the old one is no news any more, however high its epoch."""
+    again = replace(led(2, epoch=0), topic_id="another")
+    changes.note_partitions((again, replace(again, partition=1)), now_ns())
+    assert (last(journal, "leader").node, last(journal, "leader").leader_epoch) == (2, 0)
+    changes.note_partitions((led(3, epoch=6),), now_ns())
+    assert last(journal, "leader").node == 2
 
 
 def test_an_answer_to_an_older_request_is_no_news(changes: Changes, journal: Journal) -> None:
