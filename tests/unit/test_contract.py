@@ -109,6 +109,7 @@ CASES: list[tuple[Promise, int, dict[str, Any]]] = [
     (ORDER, 8, {}),
     (ORDER, 8, {"fault": CALM}),
     (UP, 1, {"fault": CALM}),
+    (UP, 1, {"fault": FLIP}),
     (UP, 2, {"fault": UNKNOWN}),
     (UP, 4, {"acks": "0"}),
     (UP, 5, {"fault": Nature(kind="topic-recreated", deletes_topic=True)}),
