@@ -95,6 +95,8 @@ def _time(row: Attributed) -> str:
 
 def _why(row: Attributed) -> str:
     match Cause(row.cause):
+        case Cause.DELETED:
+            return "their topic was deleted, and made again without them"
         case Cause.TRUNCATED if row.truncated_by is not None:
             return f"node {row.truncated_by} cut its log to offset {row.truncated_to:,} when it followed again"
         case Cause.TRUNCATED:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from experiments.ledger.measured import Anomaly, Cause
-from spark_jobs.evidence import TRUNCATED, Event, Evidence, Leadership
+from spark_jobs.evidence import DELETED, RECREATED, TRUNCATED, Event, Evidence, Leadership
 
 NONE: Final = -1
 """In a column: null."""
@@ -71,11 +71,23 @@ class Claim:
 def claims(rows: Rows, evidence: Evidence, partition: int, reaches: Sequence[Reach]) -> Iterator[Claim]:
     """Yield all rules' claims about the anomalies of one partition, the strongest first."""
     leaderships = evidence.leaderships(partition)
+    yield from _deleted(rows, evidence)
     yield from _cut(rows, leaderships, list(evidence.of(partition, TRUNCATED)))
     yield from _outlived(rows, evidence, partition)
     yield from _in_a_seam(rows, evidence, partition, reaches)
     yield from _in_two_epochs(rows, evidence, partition)
     yield from _broken_off(rows, [event for event in evidence.events if _concerns(event, leaderships)])
+
+
+def _deleted(rows: Rows, evidence: Evidence) -> Iterator[Claim]:
+    """The topic was deleted after the record was acknowledged.
+
+    With an offset it was one of the old topic's, until the new one was there. Without one (acks=0) nobody acknowledged it: what was sent when the deletion
+    had been asked for may have found no topic at all.
+    """
+    lost = rows.of_kind(Anomaly.LOST) & (rows.at_ns != NONE)
+    for asked, made in zip(evidence.of(None, DELETED), evidence.of(None, RECREATED), strict=False):
+        yield Claim(lost & (rows.at_ns <= np.where(rows.offset == NONE, asked.at_ns, made.at_ns)), Cause.DELETED)
 
 
 def _cut(rows: Rows, leaderships: Sequence[Leadership], cuts: Sequence[Event]) -> Iterator[Claim]:

@@ -18,6 +18,8 @@ LEADS: Final = "leads"
 LEADER: Final = "leader"
 ISR: Final = "isr"
 TRUNCATED: Final = "truncated"
+DELETED: Final = "topic_deleted"
+RECREATED: Final = "topic_recreated"
 LEARNED: Final = "learned"
 
 

@@ -163,6 +163,8 @@ class Anomaly(StrEnum):
 class Cause(StrEnum):
     """Why, as far as the evidence carries; `docs/metrics.md` has the rule of each."""
 
+    DELETED = "DELETED"
+    """Its topic was deleted after it was acknowledged, and made again under its name without it."""
     TRUNCATED = "TRUNCATED"
     """Its acknowledged offset lies at or past the place to which a broker says that it cut its log, or past the end of its epoch in the log that survived."""
     NEVER_APPENDED = "NEVER_APPENDED"

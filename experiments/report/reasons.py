@@ -23,6 +23,7 @@ _NAMES: Final = {
     Anomaly.REDELIVERED: "records received again",
 }
 _CAUSES: Final = {
+    Cause.DELETED: "deleted with their topic",
     Cause.TRUNCATED: "cut from the log of the leader that had acknowledged them",
     Cause.NEVER_APPENDED: "on their way when the leader ceased to lead, or cut with its log",
     Cause.RESENT: "sent again by a client that waited in vain for an answer",

@@ -26,6 +26,14 @@ def test_a_log_can_be_cut_to_nothing() -> None:
     assert causes(Bad(offset=0), events=(led, cut), epochs=()) == ["TRUNCATED"]
 
 
+@pytest.mark.parametrize(("offset", "at_ms", "cause"), [(5, 199, "DELETED"), (5, 250, "DELETED"), (5, 301, "UNATTRIBUTED"), (None, 250, "UNATTRIBUTED")])
+def test_what_a_deleted_topic_had_went_with_it(offset: int | None, at_ms: int, cause: str) -> None:
+    """Acknowledged before the new topic was there; without an offset, before the deletion was asked for."""
+    deleted = Happened(200 * MS, "topic_deleted")
+    recreated = Happened(300 * MS, "topic_recreated")
+    assert causes(Bad(offset=offset, at_ns=at_ms * MS, sent_ns=190 * MS), events=(LED_BY_2, deleted, recreated), epochs=()) == [cause]
+
+
 def test_another_partition_or_trial_explains_nothing() -> None:
     """Each has its own leaders, epochs and cuts."""
     rows = tied(Bad(offset=80, partition=1), Bad(offset=80, trial_id="u"), Bad(offset=80, trial_id="u", partition=1), Bad(offset=80))
