@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -93,19 +94,19 @@ def _time(row: Attributed) -> str:
     return f"{what}{_WHEN[Phase(row.phase)]}".strip()
 
 
+_WHY: Final[Mapping[Cause, str]] = {
+    Cause.DELETED: "their topic was deleted, and made again without them",
+    Cause.NEVER_APPENDED: "the next leader never had them; they were on their way, or in the log of the one before alone (acks=0 tells no offset to say which)",
+    Cause.RESENT: "the client gave up waiting for an answer and sent again",
+    Cause.UNANSWERED: "the client gave up waiting for the leader's answer, or lost the connection on which it was to come",
+    Cause.UNATTRIBUTED: "not known",
+}
+
+
 def _why(row: Attributed) -> str:
-    match Cause(row.cause):
-        case Cause.DELETED:
-            return "their topic was deleted, and made again without them"
-        case Cause.TRUNCATED if row.truncated_by is not None:
-            return f"node {row.truncated_by} cut its log to offset {row.truncated_to:,} when it followed again"
-        case Cause.TRUNCATED:
-            return f"in the log that survived, epoch {row.leader_epoch} ends at offset {row.truncated_to:,}"
-        case Cause.NEVER_APPENDED:
-            return "the next leader never had them; they were on their way, or in the log of the one before alone (acks=0 tells no offset to say which)"
-        case Cause.RESENT:
-            return "the client gave up waiting for an answer and sent again"
-        case Cause.UNANSWERED:
-            return "the client gave up waiting for the leader's answer, or lost the connection on which it was to come"
-        case Cause.UNATTRIBUTED:
-            return "not known"
+    cause = Cause(row.cause)
+    if cause is not Cause.TRUNCATED:
+        return _WHY[cause]
+    if row.truncated_by is not None:
+        return f"node {row.truncated_by} cut its log to offset {row.truncated_to:,} when it followed again"
+    return f"in the log that survived, epoch {row.leader_epoch} ends at offset {row.truncated_to:,}"
