@@ -1,15 +1,16 @@
-"""What brokers and controllers write in their own logs about a fault: who was fenced, who leads from which offset, whose log was cut. Pure.
+"""What brokers and controllers write in their own logs about a fault: who was fenced, who leads from which offset, whose log was cut or recovered. Pure.
 
-The lines are Kafka's own (4.x: `ReplicationControlManager`, `BrokerHeartbeatManager`, the `state.change.logger`, `Partition`,
-`UnifiedLog`) with the head that `log4j2.properties` gives them. Controllers replay old records when they start, so only what the active one
-decides is taken for fencing. A line that speaks of such a thing and cannot be read is told as `unread`, never left out.
+The lines are Kafka's own (from 3.9 on: `ReplicationControlManager`, `BrokerHeartbeatManager`, under ZooKeeper the `KafkaController`; the
+`state.change.logger`, `Partition`, `UnifiedLog`, `LogLoader`, `LogManager`, `BrokerServer`) with the head that `log4j2.properties` gives them.
+Controllers replay old records when they start, so only what the active one decides is taken for fencing. A line that speaks of such a thing and
+cannot be read is told as `unread`, never left out.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
 
@@ -28,15 +29,18 @@ class BrokerLine:
     speaker: int
     """The node whose log it is."""
     kind: str
-    """`fenced`, `unfenced`, `leads`, `truncated`, `isr_changed`, or `unread`."""
+    """`fenced`, `unfenced`, `leads`, `truncated`, `isr_changed`, `recovering`, `recovered`, `loaded`, `shut_down`, or `unread`.
+
+    A log that is loaded when a node starts is `recovered` where that node had to recover it, as it had not been shut down cleanly.
+    """
     line: str
     """Verbatim."""
     node: int | None = None
-    """Who was fenced or unfenced, who leads, whose log was cut."""
+    """Who was fenced or unfenced, who leads, whose log was cut, recovered or loaded, who shut down cleanly."""
     partition: int | None = None
     leader_epoch: int | None = None
     offset: int | None = None
-    """Where the leader's epoch starts; to which the log was cut."""
+    """Where the leader's epoch starts; to which the log was cut; from which it is recovered, a segment's first; where it ends once it is loaded."""
     isr: tuple[int, ...] | None = None
     """By number; of `leads` and `isr_changed`."""
 
@@ -69,8 +73,9 @@ def read_broker_log(text: str, speaker: int, topic: str) -> tuple[BrokerLine, ..
     for line in _lines(text):
         head = _HEAD.match(line)
         last_ns = _end_of_millisecond(head.group(1)) if head else last_ns
-        found += (_read(line, line[head.end() :] if head else None, last_ns, speaker, form) for form in forms if form.is_meant(line))
-    return tuple(_without_repeats(found))
+        meant = (form for form in forms if form.is_meant(line))
+        found += (told for form in meant for told in _read(line, line[head.end() :] if head else None, last_ns, speaker, form))
+    return tuple(_without_repeats(_with_recovered(found)))
 
 
 def _lines(text: str) -> Iterator[str]:
@@ -81,17 +86,31 @@ def _lines(text: str) -> Iterator[str]:
             yield line[begin:end]
 
 
-def _read(line: str, message: str | None, wall_ns: int, speaker: int, form: _Form) -> BrokerLine:
+def _read(line: str, message: str | None, wall_ns: int, speaker: int, form: _Form) -> Iterator[BrokerLine]:
+    """Give what the line tells: one thing, or under ZooKeeper the same of several nodes."""
     found = form.form.fullmatch(message) if message is not None else None
     if found is None:
-        return BrokerLine(wall_ns, speaker, UNREAD, line)
+        yield BrokerLine(wall_ns, speaker, UNREAD, line)
+        return
     told = found.groupdict()
     node, partition, epoch, offset = (None if told.get(name) is None else int(told[name]) for name in ("node", "partition", "epoch", "offset"))
     isr = tuple(sorted(map(int, told["isr"].split(",")))) if told.get("isr") else () if "isr" in told else None
-    return BrokerLine(wall_ns, speaker, form.kind, line, speaker if node is None else node, partition, epoch, offset, isr)
+    for one in [speaker if node is None else node, *map(int, filter(None, (told.get("others") or "").split(",")))]:
+        yield BrokerLine(wall_ns, speaker, form.kind, line, one, partition, epoch, offset, isr)
 
 
-def _without_repeats(lines: list[BrokerLine]) -> Iterator[BrokerLine]:
+def _with_recovered(lines: Iterable[BrokerLine]) -> Iterator[BrokerLine]:
+    """Tell of a log that was recovered when it was loaded."""
+    recovering: set[int | None] = set()
+    for line in lines:
+        if line.kind == "recovering":
+            recovering.add(line.partition)
+        yield replace(line, kind="recovered") if line.kind == "loaded" and line.partition in recovering else line
+        if line.kind == "loaded":
+            recovering.discard(line.partition)
+
+
+def _without_repeats(lines: Iterable[BrokerLine]) -> Iterator[BrokerLine]:
     """A leader tells of one change of its ISR when the controller agreed, and when the metadata came back: the first counts."""
     known: dict[int | None, tuple[int, ...] | None] = {}
     for line in lines:
@@ -105,10 +124,14 @@ def _without_repeats(lines: list[BrokerLine]) -> Iterator[BrokerLine]:
 def _forms(topic: str) -> tuple[_Form, ...]:
     name = re.escape(topic)
     partition = rf"{name}-(?P<partition>\d+)"
+    several, keeper = r"(?P<node>\d+)(?P<others>(,\d+)*)", r"\(kafka\.controller\.KafkaController\)"
+    loader = rf"\[LogLoader partition={partition}, dir=.*\]"
     store = r"\(org\.apache\.kafka\.storage\.internals\.log\.UnifiedLog\)"
     told = {
         ("fenced", "] Fencing broker "): r"\[QuorumController id=\d+\] Fencing broker (?P<node>\d+) at epoch .*\)",
         ("unfenced", " to unfence has been granted"): r"\[QuorumController id=\d+\] The request from broker (?P<node>\d+) to unfence .*\)",
+        ("fenced", "[Controller id=", "] Broker failure callback for "): rf"\[Controller id=\d+\] Broker failure callback for {several} {keeper}",
+        ("unfenced", "[Controller id=", "] New broker startup callback for "): rf"\[Controller id=\d+\] New broker startup callback for {several} {keeper}",
         ("leads", f"] Leader {topic}-", " starts at "): (
             rf"\[Broker id=\d+\] Leader {partition} with topic id .* starts at leader epoch (?P<epoch>\d+) from offset (?P<offset>\d+) with .*"
             r"ISR \[(?P<isr>[\d,]*)\],.*\)"
@@ -124,6 +147,16 @@ def _forms(topic: str) -> tuple[_Form, ...]:
         ("truncated", f"[UnifiedLog partition={topic}-", " Truncate and start at offset "): (
             rf"\[UnifiedLog partition={partition}, dir=.*\] Truncate and start at offset (?P<offset>\d+),.* {store}"
         ),
+        ("truncated", f"[LogLoader partition={topic}-", "] Corruption found in segment "): (
+            rf"{loader} Corruption found in segment \d+, truncating to offset (?P<offset>\d+) \(.*\)"
+        ),
+        ("recovering", f"[LogLoader partition={topic}-", "] Recovering unflushed segment "): (
+            rf"{loader} Recovering unflushed segment (?P<offset>\d+)\. \d+(/\d+)? recovered for .*\. \(.*\)"
+        ),
+        ("loaded", "Completed load of Log(dir=", f", topic={topic}, partition="): (
+            rf"Completed load of Log\(dir=.*, topic={name}, partition=(?P<partition>\d+), .*logEndOffset=(?P<offset>\d+)\) with .*\)"
+        ),
+        ("shut_down", "Server id=", "] shut down completed"): r"\[(BrokerServer|KafkaServer) id=(?P<node>\d+)\] shut down completed \(.*\)",
     }
     return tuple(_Form(kind, tuple(telltales), re.compile(form)) for (kind, *telltales), form in told.items())
 

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from experiments.faults.base import OBSERVED_PARTITION, Scene
+from typing import Final
+
+from experiments.faults.scene import OBSERVED_PARTITION, Scene
 from experiments.journal import Event
 from infra.cluster import ClusterState
+from infra.errors import WaitTimeout
+
+_LOOK_S: Final = 1.0
+"""How long brokers are given to answer before nobody does."""
 
 
 def leader_left(scene: Scene, node: int) -> str | None:
@@ -25,6 +31,21 @@ def controller_moved(scene: Scene, before: ClusterState) -> str | None:
     others = (event for event in _seen(scene, "controller", partition=None) if event.node not in {None, before.controller})
     text = f"the active controller moved from node {before.controller} to node"
     return next((f"{text} {event.node} {_after_s(scene, event):.2f} s after the fault began" for event in others), None)
+
+
+def no_controller(scene: Scene) -> str | None:
+    """Say that no node is the active controller now, or that no broker answers; `None`: one is."""
+    try:
+        controller = scene.cluster.describe([scene.topic], timeout_s=_LOOK_S).controller
+    except WaitTimeout:
+        return f"no broker answered {scene.since_begin_s():.2f} s after the fault began"
+    return None if controller is not None else f"there was no active controller {scene.since_begin_s():.2f} s after the fault began"
+
+
+def nobody_answers(scene: Scene) -> str | None:
+    """Say since when no broker that knows the topic answered; `None`: one did."""
+    blind = (event for event in scene.journal.events("watch_blind") if event.at_ns >= scene.began_ns)
+    return next((f"no broker answered from {_after_s(scene, event):.2f} s after the fault began" for event in blind), None)
 
 
 def _seen(scene: Scene, kind: str, partition: int | None = OBSERVED_PARTITION) -> list[Event]:

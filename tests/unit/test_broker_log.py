@@ -30,6 +30,20 @@ CUT = (
     f"[2026-11-21T12:24:57,093Z] INFO [UnifiedLog partition={TOPIC}-0, dir=/a folder/nodes/3/data] Truncating to offset 15103 "
     "(org.apache.kafka.storage.internals.log.UnifiedLog)"
 )
+RECOVERING = (
+    f"[2026-11-21T14:36:23,894Z] INFO [LogLoader partition={TOPIC}-0, dir=/a folder/nodes/1/data] Recovering unflushed segment 0. 0 recovered for "
+    f"{TOPIC}-0. (org.apache.kafka.storage.internals.log.LogLoader)"
+)
+LOADED = (
+    f"[2026-11-21T14:36:23,914Z] INFO Completed load of Log(dir=/a folder/nodes/1/data/{TOPIC}-0, topicId=MAtMjQ14Rhyhs27HGtRW1w, topic={TOPIC}, "
+    "partition=0, highWatermark=0, lastStableOffset=0, logStartOffset=0, logEndOffset=15082) with 1 segments, local-log-start-offset 0 and "
+    "log-end-offset 15082 in 31ms (6/6 completed in /a folder/nodes/1/data) (kafka.log.LogManager)"
+)
+CORRUPT = (
+    f"[2026-11-21T14:36:23,899Z] WARN [LogLoader partition={TOPIC}-0, dir=/a folder/nodes/1/data] Corruption found in segment 0, truncating to offset "
+    "4711 (org.apache.kafka.storage.internals.log.LogLoader)"
+)
+ENDED = "[2026-11-21T15:57:23,812Z] INFO [BrokerServer id=1] shut down completed (kafka.server.BrokerServer)"
 OF_NO_INTEREST = (
     (
         f"[2026-11-21T12:24:45,315Z] INFO [UnifiedLog partition={TOPIC}-0, dir=/a folder/nodes/2/data] Truncating to 0 has no effect as the largest offset in "
@@ -72,11 +86,21 @@ def facts(told: BrokerLine) -> tuple[str, int | None, int | None, int | None, in
         (FULL, 1, ("isr_changed", 1, 0, 1, None)),
         (UPDATED, 1, ("isr_changed", 1, 0, None, None)),
         (CUT, 3, ("truncated", 3, 0, None, 15103)),
+        (CORRUPT, 1, ("truncated", 1, 0, None, 4711)),
+        (RECOVERING, 1, ("recovering", 1, 0, None, 0)),
+        (LOADED, 1, ("loaded", 1, 0, None, 15082)),
+        (ENDED, 1, ("shut_down", 1, None, None, None)),
     ],
 )
 def test_each_line_tells_who_and_where(line: str, speaker: int, told: tuple[str, int, int | None, int | None, int | None]) -> None:
     """Node, partition, leader epoch and offset are the line's own; what it does not say is not known."""
     assert facts(one(line, speaker)) == told
+
+
+def test_a_log_that_is_loaded_was_recovered_where_the_node_had_to() -> None:
+    """A node that was shut down cleanly loads it as it is; the next start is another matter."""
+    told = read_broker_log(f"{RECOVERING}\n{LOADED}\n{LOADED}", 1, TOPIC)
+    assert [(line.kind, line.offset) for line in told] == [("recovering", 0), ("recovered", 15082), ("loaded", 15082)]
 
 
 @pytest.mark.parametrize("line", OF_NO_INTEREST)
@@ -96,7 +120,7 @@ def test_a_change_of_the_isr_that_is_told_twice_is_one() -> None:
     assert [(line.kind, line.isr) for line in told] == [("leads", (1, 2)), ("isr_changed", (1, 2, 3))]
 
 
-@pytest.mark.parametrize("line", [LEADS, FULL, UPDATED, CUT, FENCED])
+@pytest.mark.parametrize("line", [LEADS, FULL, UPDATED, CUT, FENCED, RECOVERING, LOADED, CORRUPT, ENDED])
 def test_a_line_that_is_cut_short_is_told_as_unread(line: str) -> None:
     """The broker was killed while it wrote: it must neither vanish nor be taken for another number."""
     assert one(line[:-25]).kind == "unread"

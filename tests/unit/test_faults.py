@@ -9,15 +9,18 @@ from standins.cluster import MemoryCluster
 
 from experiments.clock import now_ns
 from experiments.errors import HealFailed
-from experiments.faults import FAULTS, Scene
+from experiments.faults import FAULTS, Scene, process
 from experiments.faults.aftermath import Aftermath, with_timed_out_requests
+from experiments.faults.nature import Shape
 from experiments.faults.striking import Struck
 from experiments.faults.striking import strike as strike_all
+from experiments.faults.targets import MAJORITY, Targets
 from experiments.journal import Event, Journal
 from experiments.ledger.record import FaultEvidence
 from experiments.ledger.schema import Source
 from experiments.plan import FaultRequest
 from experiments.watching import Watch
+from infra.broker_log import BrokerLine
 
 
 def strike(cluster: MemoryCluster, kind: str, **parameters: float) -> tuple[FaultEvidence, Journal]:
@@ -119,6 +122,126 @@ def test_a_crashed_controller_bites_when_another_takes_over() -> None:
     assert (evidence.targets, evidence.bit) == ((1,), True)
 
 
+@pytest.mark.parametrize("verb", ["crash", "stop", "pause"])
+@pytest.mark.parametrize(
+    ("whom", "targets"), [("leader", (2,)), ("follower", (3,)), ("controller", (1,)), ("node", (1,)), ("majority", (2, 3)), ("all", (1, 2, 3))]
+)
+def test_each_verb_strikes_each_target_and_undoes_it(verb: str, whom: str, targets: tuple[int, ...]) -> None:
+    """Those nodes and no others, and all of them run again; it bit, as far as can be said before anybody's log is read."""
+    cluster = MemoryCluster(replicas=(2, 3, 1), active_controller=1)
+    evidence, _ = strike(cluster, f"{whom}-{verb}", **quick(f"{whom}-{verb}"))
+    done, undone = {"crash": ("kill", "start"), "stop": ("stop", "start"), "pause": ("pause", "resume")}[verb]
+    assert {node for signal, node in cluster.signals if signal == done} == set(targets)
+    assert sorted(signal for signal, _ in cluster.signals) == sorted([done, undone] * len(targets))
+    assert (set(evidence.targets), evidence.bit) == (set(targets), True)
+
+
+def test_where_all_are_gone_it_is_their_answers_that_are_missed() -> None:
+    """Nobody is left who could tell of a leader or an ISR."""
+    evidence, _ = strike(MemoryCluster(), "all-crash", **quick("all-crash"))
+    assert evidence.evidence[-1].startswith("no broker answered from")
+
+
+def test_where_most_are_gone_and_nothing_moves_it_is_the_controller_that_is_missed() -> None:
+    """Without a quorum nobody can move a leader or shrink an ISR; the node that leads is not among the dead here."""
+    cluster = MemoryCluster(replicas=(1,), states=dict.fromkeys((1, 2, 3, 4, 5), "running"))
+    scene = Scene(cluster, cluster.topic, now_ns(), Journal(), client_timeout_s=1)
+    with scene.striking(2, 3, 4) as healing:
+        for node in (2, 3, 4):
+            healing.callback(scene.start, node)
+            scene.kill(node)
+        seen = MAJORITY.missed(scene, Targets((2, 3, 4), cluster.describe(), scene.partition()))
+    assert (seen or "").startswith("there was no active controller")
+
+
+def test_a_stop_that_does_not_end_is_a_kill_and_did_not_bite() -> None:
+    """What was asked for is a clean end."""
+    cluster = MemoryCluster(refuses_stop=True)
+    evidence, _ = strike(cluster, "leader-stop", **quick("leader-stop"))
+    assert (cluster.signals, evidence.bit) == ([("kill", 2), ("start", 2)], False)
+    assert any("had not ended, and was killed" in sentence for sentence in evidence.evidence)
+
+
+@pytest.mark.parametrize(("who", "bites"), [((2, 3), True), ((2,), False)])
+def test_a_clean_stop_bites_when_each_log_says_so(who: tuple[int, ...], bites: bool) -> None:
+    """A broker that died on the way, asked or not, did not shut down."""
+    events = tuple(Event(200, "shut_down", Source.BROKER, node=node) for node in who)
+    evidence = FaultEvidence(kind="majority-stop", targets=(2, 3), bit=True)
+    assert FAULTS["majority-stop"].confirmed(evidence, Aftermath(events, "all", began_ns=100)).bit is bites
+
+
+@pytest.mark.parametrize(
+    ("event", "bites"),
+    [
+        (None, False),
+        (Event(50, "isr", partition=0, detail="1,2"), False),
+        (Event(150, "isr", partition=0, detail="1,2"), True),
+        (Event(150, "isr", partition=0, detail="1,2,3"), False),
+        (Event(150, "controller", node=1), True),
+        (Event(150, "controller", node=3), False),
+    ],
+)
+def test_a_pause_beside_the_clients_bites_when_the_cluster_felt_it(event: Event | None, bites: bool) -> None:
+    """With acks=1 nobody waits for a follower; it left the ISR, or the controller moved, or the pause proves nothing."""
+    evidence = FaultEvidence(kind="follower-pause", targets=(3,), bit=True)
+    told = Aftermath((event,) if event else (), "1", began_ns=100)
+    assert FAULTS["follower-pause"].confirmed(evidence, told).bit is bites
+
+
+@pytest.mark.parametrize("how", ["clean", "hard"])
+def test_a_rolling_restart_takes_one_node_after_the_other(how: str) -> None:
+    """Never two at once."""
+    cluster = MemoryCluster()
+    evidence, _ = strike(cluster, f"rolling-restart-{how}", within_s=20)
+    down = "stop" if how == "clean" else "kill"
+    assert cluster.signals == [(signal, node) for node in (1, 2, 3) for signal in (down, "start")]
+    assert evidence.bit
+
+
+def test_a_rolling_restart_that_takes_too_long_did_not_bite() -> None:
+    """Some nodes never had their turn."""
+    cluster = MemoryCluster(notices=False)
+    evidence, _ = strike(cluster, "rolling-restart-hard", within_s=0.3, patience_s=0.2)
+    assert (evidence.bit, evidence.evidence[-1]) == (False, "0 of 3 nodes were restarted within 0.3 s and seen to be missed")
+    assert set(cluster.states.values()) == {"running"}
+
+
+def test_a_storm_kills_the_same_node_again_and_again() -> None:
+    """The leader of when it began, and it runs in the end."""
+    cluster = MemoryCluster()
+    evidence, _ = strike(cluster, "restart-storm", times=3, up_s=0.05, down_s=0.05, restart_after_s=0.1)
+    assert cluster.signals == [("kill", 2), ("start", 2)] * 3
+    assert evidence.bit
+
+
+RECOVERING = BrokerLine(0, 2, "recovering", "Recovering unflushed segment 0", node=2, partition=0, offset=0)
+LET_IN = BrokerLine(0, 1, "unfenced", "The request from broker 2 to unfence has been granted", node=2)
+
+
+@pytest.mark.parametrize(("lines", "bites"), [((RECOVERING,), True), ((), False), ((RECOVERING, LET_IN), False)])
+def test_a_crash_in_recovery_bites_when_the_log_says_so_and_nobody_let_the_node_in(lines: tuple[BrokerLine, ...], bites: bool) -> None:
+    """It is killed twice all the same."""
+    cluster = MemoryCluster(lines=lines)
+    evidence, _ = strike(cluster, "crash-in-recovery", **quick("crash-in-recovery"))
+    assert cluster.signals == [("kill", 2), ("start", 2)] * 2
+    assert evidence.bit is bites
+
+
+@pytest.mark.parametrize(
+    ("kind", "nodes", "possible"), [("node-crash", 1, True), ("majority-crash", 1, False), ("majority-pause", 2, False), ("majority-stop", 3, True)]
+)
+def test_a_majority_that_is_all_is_refused(kind: str, nodes: int, possible: bool) -> None:
+    """It would be another fault under that name."""
+    reason = FAULTS[kind].parameters().impossible(Shape(nodes=nodes, partitions=1, replication_factor=1))
+    assert reason == (None if possible else f"a majority of {nodes} is all there are; allowed: 3 nodes or more, or a fault of all")
+
+
+def test_a_node_that_does_not_exist_is_refused() -> None:
+    """They are numbered from 1."""
+    asked = FAULTS["node-stop"].parameters.model_validate({"node": 4})
+    assert asked.impossible(Shape(nodes=3, partitions=1, replication_factor=3)) == "node is 4; allowed: 1 to 3"
+
+
 def test_what_was_stopped_goes_on_even_when_the_fault_fails_halfway() -> None:
     """A leader that cannot be started again does not leave its followers standing still."""
     cluster = MemoryCluster(refuses_start=True)
@@ -127,7 +250,7 @@ def test_what_was_stopped_goes_on_even_when_the_fault_fails_halfway() -> None:
     assert "paused" not in cluster.states.values()
 
 
-@pytest.mark.parametrize("kind", [kind for kind, fault in FAULTS.items() if fault.family == "process"])
+@pytest.mark.parametrize("kind", [kind.kind for kind in process.KINDS])
 def test_every_fault_notes_its_begin_and_its_end(kind: str) -> None:
     """The phases of a trial are cut at these two marks."""
     cluster = MemoryCluster()
@@ -137,4 +260,4 @@ def test_every_fault_notes_its_begin_and_its_end(kind: str) -> None:
 
 def quick(kind: str) -> dict[str, float]:
     """Return parameters that let a fault pass in a fraction of a second."""
-    return {name: 0.08 for name in FAULTS[kind].parameters.model_fields if name != "at_s"}
+    return {name: 0.1 for name in FAULTS[kind].parameters.model_fields if name.endswith("_s") and name != "at_s"}

@@ -1,0 +1,69 @@
+"""Random schedules: each can be planned, ends in time and comes again with its seed; struck on a cluster in memory, each heals."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from standins.cluster import MemoryCluster
+
+from experiments.clock import now_ns
+from experiments.faults import FAULTS, Scene, process
+from experiments.faults.composing import ends_s
+from experiments.faults.nature import Shape
+from experiments.faults.notation import parse, written
+from experiments.faults.random_schedules import random_schedule
+from experiments.faults.striking import strike
+from experiments.journal import Journal
+from experiments.plan import FaultRequest
+from experiments.spec.faults import asked_for, refuse_what_cannot_be
+from experiments.spec.model import experiment_of
+
+GROUND = tuple(kind.kind for kind in FAULTS.values() if (kind.network, kind.disk) == ("loopback", "folder") and kind.kind != "none")
+OF_PROCESSES = tuple(kind.kind for kind in process.KINDS)
+EXPERIMENT = experiment_of({"name": "a", "title": "t", "question": "q", "axes": {"acks": [1]}}, "a.yaml")
+
+
+@given(seed=st.integers(), nodes=st.sampled_from((3, 5)), duration_s=st.floats(8, 60))
+@settings(max_examples=200, deadline=None)
+def test_each_schedule_can_be_planned(seed: int, nodes: int, duration_s: float) -> None:
+    """It reads, is written in the one way, is possible on such a cluster, and is healed before the load ends."""
+    text = random_schedule(seed, GROUND, nodes, duration_s)
+    fault = asked_for(EXPERIMENT, text, {})
+    refuse_what_cannot_be(fault, Shape(nodes=nodes, partitions=1, replication_factor=3), duration_s, 1000, "all")
+    assert (written(parse(text)), ends_s(fault) < duration_s) == (text, True)
+
+
+def test_a_seed_gives_the_same_schedule_and_another_one_another() -> None:
+    """A hundred seeds hold nearly as many schedules."""
+    drawn = [random_schedule(seed, OF_PROCESSES, 3, 14) for seed in range(100)]
+    assert drawn == [random_schedule(seed, OF_PROCESSES, 3, 14) for seed in range(100)]
+    assert len(set(drawn)) > 95
+
+
+def test_every_fault_is_drawn_some_time() -> None:
+    """And so are both ways to join them."""
+    drawn = [parse(random_schedule(seed, OF_PROCESSES, 3, 14)) for seed in range(400)]
+    assert {leaf.kind for schedule in drawn for leaf in schedule.leaves()} == set(OF_PROCESSES)
+    assert {schedule.joined for schedule in drawn} == {None, "&", ">>"}
+
+
+def test_what_fits_nowhere_is_said() -> None:
+    """A majority of two is all of them."""
+    with pytest.raises(ValueError, match=r"none of majority-crash fits into 14 s on 2 nodes"):
+        random_schedule(1, ["majority-crash"], 2, 14)
+
+
+@given(seed=st.integers(0, 10_000))
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_each_schedule_heals(seed: int) -> None:
+    """Struck in a hundredth of its time, whatever meets whom: every node runs in the end."""
+    cluster = MemoryCluster()
+    fault = asked_for(EXPERIMENT, random_schedule(seed, OF_PROCESSES, 3, 14), {}).with_leaves(_hastened)
+    strike(fault, Scene(cluster, cluster.topic, now_ns(), Journal(), client_timeout_s=0.01))
+    assert set(cluster.states.values()) == {"running"}
+
+
+def _hastened(leaf: FaultRequest) -> FaultRequest:
+    short = {name: value / 100 for name, value in leaf.parameters.items() if name.endswith("_s") and isinstance(value, float)}
+    return leaf.model_copy(update={"parameters": leaf.parameters | short})
