@@ -1,0 +1,74 @@
+"""A node behind a relay: its clients' connections are held, dropped and reset, and the harness goes past it. Needs no root."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Message, Producer
+
+from experiments.clients import admin
+from infra.cluster import ClusterSpec
+from infra.errors import SupervisorError, WaitTimeout
+from infra.impairment import Caught, Cut, Direction, Relaying, Treatment
+from infra.local import LocalCluster, provision
+from infra.waiting import wait_until
+
+pytestmark = pytest.mark.cluster
+TOPIC = "relayed"
+
+
+@pytest.fixture(scope="module")
+def shared_cluster(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
+    """One node behind a relay, and a topic."""
+    cluster = provision(tmp_path_factory.mktemp("clusters"), cache, "relayed", ClusterSpec(nodes=1, network="relays"))
+    admin.create_topic(cluster.admin_servers, TOPIC, partitions=1, replication_factor=1)
+    yield cluster
+    cluster.destroy()
+
+
+def send(cluster: LocalCluster, direction: Direction, treatment: Treatment) -> tuple[int, tuple[Caught, ...]]:
+    """Send one record under a treatment; return how often it is stored, and what the relay met with."""
+    delivered: list[Message] = []
+    settings = {"bootstrap.servers": cluster.bootstrap_servers, "socket.timeout.ms": 1000, "reconnect.backoff.max.ms": 100, "log_level": 0}
+    producer = Producer(settings)
+    producer.list_topics(TOPIC, 10)
+    before = admin.end_offsets(cluster.admin_servers, TOPIC)[0]
+    producer.produce(TOPIC, b"first")
+    assert producer.flush(10) == 0
+    cluster.impair("relay", [Relaying(1, direction, treatment)])
+    producer.produce(TOPIC, b"second", on_delivery=lambda _error, message: delivered.append(message))
+    wait_until(lambda: producer.poll(0.01) is not None and cluster.caught("relay")[0].anything, awaiting="the relay to meet with it", timeout_s=20)
+    assert not delivered
+    with pytest.raises(WaitTimeout, match="its network is under relay"):
+        cluster.wait_until_whole(timeout_s=0.1)
+    caught = cluster.mend("relay")
+    assert producer.flush(20) == 0
+    return admin.end_offsets(cluster.admin_servers, TOPIC)[0] - before - 1, caught
+
+
+def test_what_is_held_is_stored_once_when_the_client_waits(cluster: LocalCluster) -> None:
+    """The request came late and was answered late; no connection was lost."""
+    stored, (caught,) = send(cluster, "requests", "hold")
+    assert (stored, caught.connections) == (1, 0)
+
+
+def test_a_request_that_is_thrown_away_is_stored_once(cluster: LocalCluster) -> None:
+    """The node never had it; the client sends it again over a new connection."""
+    stored, (caught,) = send(cluster, "requests", "drop")
+    assert (stored, caught.connections) >= (1, 1)
+
+
+@pytest.mark.parametrize("treatment", ["drop", "reset"])
+def test_an_answer_that_is_thrown_away_makes_a_duplicate(cluster: LocalCluster, treatment: Treatment) -> None:
+    """The batch is stored, its producer never hears of it, and sends it again."""
+    stored, (caught,) = send(cluster, "responses", treatment)
+    assert stored >= 2
+    assert (caught.connections or 0) >= 1
+
+
+def test_a_relay_cuts_no_packets(cluster: LocalCluster) -> None:
+    """That needs namespaces, and is refused."""
+    with pytest.raises(SupervisorError, match="needs namespaces"):
+        cluster.impair("cut", [Cut(1, clients=True)])
