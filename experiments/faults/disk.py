@@ -14,7 +14,7 @@ from experiments.faults.base import FaultKind, FaultParameters, Scene
 from experiments.faults.disk_down import NodeLog, leader_of, noticed
 from experiments.faults.disk_nature import FAMILY, nature_of_full_disk, nature_of_power_loss, nature_of_slow_disk
 from experiments.faults.observing import leader_left
-from experiments.faults.process import CrashParameters
+from experiments.faults.process_parameters import CrashParameters
 from experiments.ledger.record import FaultEvidence
 from infra.disk.disks import SYNCED_BYTES
 from infra.means import Means

@@ -15,7 +15,7 @@ from experiments.faults.base import OBSERVED_PARTITION, FaultKind, Missed, Scene
 from experiments.faults.disk_down import NodeLog, leader_of, noticed
 from experiments.faults.disk_nature import FAMILY, nature_of_bit_flip
 from experiments.faults.observing import leader_left
-from experiments.faults.process import CrashParameters
+from experiments.faults.process_parameters import CrashParameters
 from experiments.journal import CRC_FAILED
 from experiments.ledger.record import FaultEvidence
 

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from typing import Final
 
 from experiments.faults.base import OBSERVED_PARTITION, Missed, Scene
-from experiments.faults.process import CrashParameters
+from experiments.faults.process_parameters import CrashParameters
 from infra.disk.replica import ReplicaLog
 from infra.errors import WaitTimeout
 from infra.node import LOG, node_folder

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from experiments.faults.nature import Nature, Shape
-from experiments.faults.process import CrashParameters
+from experiments.faults.process_parameters import CrashParameters
 
 if TYPE_CHECKING:
     from experiments.faults.disk import SlowDiskParameters

@@ -15,7 +15,7 @@ from experiments.faults.base import FaultKind, Scene
 from experiments.faults.disk_down import NodeLog, leader_of, noticed, take_down
 from experiments.faults.disk_nature import FAMILY, nature_of_power_loss, nature_of_power_loss_everywhere
 from experiments.faults.observing import leader_left
-from experiments.faults.process import CrashParameters
+from experiments.faults.process_parameters import CrashParameters
 from experiments.ledger.record import FaultEvidence
 from infra.means import Means
 

@@ -13,7 +13,7 @@ from experiments.faults.base import FaultKind, Scene
 from experiments.faults.disk_down import leader_of, noticed, take_down
 from experiments.faults.disk_nature import FAMILY, nature_of_cut, nature_of_cut_everywhere
 from experiments.faults.observing import leader_left
-from experiments.faults.process import CrashParameters
+from experiments.faults.process_parameters import CrashParameters
 from experiments.ledger.record import FaultEvidence
 
 _HOW: Final = "killed, and its logs cut to their recovery points: the worst case of a power loss, not a real one"
