@@ -1,9 +1,9 @@
 """What brokers and controllers write in their own logs about a fault: who was fenced, who leads from which offset, whose log was cut or recovered. Pure.
 
-The lines are Kafka's own (from 3.9 on: `ReplicationControlManager`, `BrokerHeartbeatManager`, under ZooKeeper the `KafkaController`; the
-`state.change.logger`, `Partition`, `UnifiedLog`, `LogLoader`, `LogManager`, `BrokerServer`) with the head that `log4j2.properties` gives them.
-Controllers replay old records when they start, so only what the active one decides is taken for fencing. A line that speaks of such a thing and
-cannot be read is told as `unread`, never left out.
+The lines are Kafka's own (from 3.9 on: `ReplicationControlManager` and `BrokerHeartbeatManager`, under ZooKeeper the `KafkaController`; the
+`state.change.logger`, `Partition`, `UnifiedLog`, `LogLoader`, `LogManager`) with the head that `log4j2.properties` gives them. Controllers replay
+old records when they start, so only what the active one decides is taken for fencing. A line that speaks of such a thing and cannot be read is
+told as `unread`, never left out.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ def _forms(topic: str) -> tuple[_Form, ...]:
     partition = rf"{name}-(?P<partition>\d+)"
     several, keeper = r"(?P<node>\d+)(?P<others>(,\d+)*)", r"\(kafka\.controller\.KafkaController\)"
     loader = rf"\[LogLoader partition={partition}, dir=.*\]"
-    store = r"\(org\.apache\.kafka\.storage\.internals\.log\.UnifiedLog\)"
+    store = r"\((org\.apache\.kafka\.storage\.internals\.log|kafka\.log)\.UnifiedLog\)"  # the second up to 4.0
     told = {
         ("fenced", "] Fencing broker "): r"\[QuorumController id=\d+\] Fencing broker (?P<node>\d+) at epoch .*\)",
         ("unfenced", " to unfence has been granted"): r"\[QuorumController id=\d+\] The request from broker (?P<node>\d+) to unfence .*\)",
