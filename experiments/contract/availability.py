@@ -53,10 +53,10 @@ RULES: Final = (
     ),
     not_promised(
         "the fault leaves no majority of controllers",
-        lambda c: c.nodes - c.nodes_gone <= c.nodes // 2,
+        lambda c: c.controllers - c.nodes_gone <= c.controllers // 2,
         "without a majority of the controllers nobody can take a node for dead or elect a leader",
         KIP_595,
-        "{c.nodes_gone} of {c.nodes} dead at once",
+        "{c.nodes_gone} dead at once, {c.controllers} controllers",
     ),
     not_promised(
         "fewer replicas left than a record needs",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from experiments.clients.group_settings import patience_ms
 from experiments.clients.kinds import answer_timeout_ms, choice_of
 from experiments.faults import FAULTS
 from experiments.faults.composing import nature_of
@@ -24,7 +25,8 @@ class Circumstances(Frozen):
     acks: str
     """`0`, `1` or `all`."""
     idempotent: bool
-    """`enable.idempotence`, or brought along by a `transactional.id`."""
+    transactional: bool = False
+    """Records are sent in transactions; librdkafka then takes no other settings than acks=all and enable.idempotence=true."""
     retries: int
     max_in_flight: int
     delivery_timeout_ms: float
@@ -34,7 +36,9 @@ class Circumstances(Frozen):
     connection_setup_timeout_ms: float
     retry_backoff_max_ms: float
     nodes: int
-    """Each of them broker and controller."""
+    """Brokers."""
+    controllers: int
+    """Who elects the leaders: the brokers themselves, or as few as there are of their own; under ZooKeeper any broker may become the controller."""
     partitions: int
     replication_factor: int
     min_insync_replicas: int
@@ -110,6 +114,7 @@ def circumstances_of(spec: TrialSpec) -> Circumstances:
         **_of_topic(spec.topic, node),
         **_of_nodes(node),
         nodes=spec.cluster.nodes,
+        controllers=spec.cluster.controllers or spec.cluster.nodes,
         partitions=spec.partitions,
         replication_factor=spec.replication_factor,
         fault=nature(spec.fault, shape_of(spec)),
@@ -123,6 +128,9 @@ def shape_of(spec: TrialSpec) -> Shape:
         partitions=spec.partitions,
         replication_factor=spec.replication_factor,
         transactional=spec.workload.transaction_records > 0,
+        client=spec.client,
+        consumers=spec.workload.consumers,
+        member_patience_ms=patience_ms(spec.consumer, spec.cluster.broker),
     )
 
 
@@ -136,7 +144,8 @@ def nature(fault: FaultRequest, shape: Shape) -> Nature:
 def _of_client(client: Mapping[str, str]) -> dict[str, str | bool]:
     return {
         "acks": "all" if client["acks"] == "-1" else client["acks"],
-        "idempotent": client["enable.idempotence"].lower() in _TRUE or bool(client.get("transactional.id")),
+        "idempotent": client["enable.idempotence"].lower() in _TRUE,
+        "transactional": bool(client.get("transactional.id")),
         "retries": client["retries"],
         "max_in_flight": client["max.in.flight.requests.per.connection"],
         "delivery_timeout_ms": client["delivery.timeout.ms"],

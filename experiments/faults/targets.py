@@ -10,6 +10,11 @@ from experiments.faults.nature import Shape
 from experiments.faults.observing import controller_moved, isr_shrank, leader_left, no_controller, nobody_answers
 from experiments.faults.scene import OBSERVED_PARTITION, Missed, Scene
 from infra.cluster import ClusterState, PartitionState
+from infra.errors import WaitTimeout
+from infra.waiting import wait_until
+
+
+FOUND_WITHIN_S: Final = 2.0
 
 
 @dataclass(frozen=True)
@@ -43,17 +48,22 @@ class Whom:
     """Whether the leader of the observed partition certainly is."""
 
     def find(self, scene: Scene, parameters: object) -> Targets:
-        """Return the targets of now.
+        """Return the targets of now; a moment's lack is waited for, as when the controller did not answer or is being elected.
 
         Raises:
             Missed: there are none.
         """
         partition = scene.partition()
-        now = Targets((), scene.state(), partition)
-        nodes = self.chosen(now, parameters)
-        if not nodes:
-            raise Missed(f"there is no such node as {self.words}")
-        return Targets(nodes, now.before, partition)
+
+        def found() -> Targets | None:
+            now = Targets((), scene.state(), partition)
+            nodes = self.chosen(now, parameters)
+            return Targets(nodes, now.before, partition) if nodes else None
+
+        try:
+            return wait_until(found, awaiting=self.words, timeout_s=FOUND_WITHIN_S)
+        except WaitTimeout as error:
+            raise Missed(f"there is no such node as {self.words}") from error
 
 
 def _leader(now: Targets, _parameters: object) -> tuple[int, ...]:

@@ -32,6 +32,7 @@ USUAL = Circumstances(
     connection_setup_timeout_ms=30_000,
     retry_backoff_max_ms=1000,
     nodes=3,
+    controllers=3,
     partitions=1,
     replication_factor=3,
     min_insync_replicas=2,
@@ -48,7 +49,7 @@ USUAL = Circumstances(
 )
 """acks=all without idempotence, three replicas of which two must be in the ISR, and a leader that is killed for twenty seconds."""
 
-LOSS, DUPLICATES, ORDER, UP = Promise
+LOSS, DUPLICATES, ORDER, ATOMIC, UP = Promise
 
 CASES: list[tuple[Promise, int, dict[str, Any]]] = [
     (LOSS, 1, {"acks": "0"}),
@@ -108,6 +109,13 @@ CASES: list[tuple[Promise, int, dict[str, Any]]] = [
     (ORDER, 7, {"retries": 0, "fault": PAUSE, "socket_timeout_ms": 60_000}),
     (ORDER, 8, {}),
     (ORDER, 8, {"fault": CALM}),
+    (ATOMIC, 1, {"transactional": False}),
+    (ATOMIC, 2, {"transactional": True, "fault": UNKNOWN}),
+    (ATOMIC, 3, {"transactional": True, "fault": FLIP}),
+    (ATOMIC, 3, {"transactional": True, "fault": POWER}),
+    (ATOMIC, 4, {"transactional": True, "fault": CRASH.model_copy(update={"kills": 0, "ends_producer": True})}),
+    (ATOMIC, 5, {"transactional": True}),
+    (ATOMIC, 5, {"transactional": True, "fault": POWER.model_copy(update={"kills": 1})}),
     (UP, 1, {"fault": CALM}),
     (UP, 1, {"fault": FLIP}),
     (UP, 2, {"fault": UNKNOWN}),
@@ -117,7 +125,8 @@ CASES: list[tuple[Promise, int, dict[str, Any]]] = [
     (UP, 3, {"fault": CLIENTS_CUT, "acks": "1"}),
     (UP, 6, {"fault": PARTED.model_copy(update={"strikes_leader": False}), "acks": "1"}),
     (UP, 7, {"fault": PARTED, "acks": "1"}),
-    (UP, 8, {"nodes": 2, "replication_factor": 2, "min_insync_replicas": 1}),
+    (UP, 8, {"nodes": 2, "controllers": 2, "replication_factor": 2, "min_insync_replicas": 1}),
+    (UP, 8, {"controllers": 1}),
     (UP, 8, {"fault": CRASH.model_copy(update={"kills": 2}), "replication_factor": 1, "min_insync_replicas": 1}),
     (UP, 9, {"min_insync_replicas": 3}),
     (UP, 9, {"replication_factor": 1, "min_insync_replicas": 1}),
@@ -153,9 +162,14 @@ def test_every_rule_has_a_case() -> None:
 
 def test_every_cell_gets_a_commitment_for_each_promise_in_order() -> None:
     """Made or not made, with the mechanism and its source."""
-    commitments = contract(USUAL)
+    commitments = contract(_case({"transactional": True}))
     assert [commitment.promise for commitment in commitments] == list(Promise)
     assert all(commitment.because and commitment.source for commitment in commitments)
+
+
+def test_a_cell_without_transactions_is_told_nothing_of_them() -> None:
+    """Neither that they are atomic, nor that they are not."""
+    assert ATOMIC not in {commitment.promise for commitment in contract(USUAL)}
 
 
 def test_a_commitment_holds_the_cells_own_figures() -> None:
