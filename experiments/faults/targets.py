@@ -13,7 +13,6 @@ from infra.cluster import ClusterState, PartitionState
 from infra.errors import WaitTimeout
 from infra.waiting import wait_until
 
-
 FOUND_WITHIN_S: Final = 2.0
 
 
