@@ -12,6 +12,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -72,13 +73,15 @@ class Supervisor:
         server.close()
 
     async def _destroy(self) -> None:
-        """End every node, by force: its data goes with it. The logs stay."""
+        """End every node, by force: its data goes with it. The logs stay. What cannot be undone leaves nothing else undone."""
         self._lease.close()
-        for node in self._nodes.values():
-            if node.state != "stopped":
-                await node.kill()
-            self._disk.remove(node.folder)
-        self._network.end()
+        with ExitStack() as undoing:
+            undoing.callback(self._network.end)
+            for node in self._nodes.values():
+                undoing.callback(self._disk.remove, node.folder)
+            for node in self._nodes.values():
+                if node.state != "stopped":
+                    await node.kill()
         (self._folder / SOCKET).unlink(missing_ok=True)
         self._handle = replace(self._handle, supervisor=None)
         self._write_handle()
