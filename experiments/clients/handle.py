@@ -15,10 +15,14 @@ from experiments.clients.librdkafka import NO_ERROR, Metadata, error_text, libra
 from experiments.clients.settings import FIRST_NAME
 from experiments.clock import anchor_ns
 from infra.errors import HarnessError
+from infra.waiting import wait_until
 
 _LOG: Final = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_char_p)
 _ON_NEW: Final = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t)
 _OWN: Final = b"ackbench"
+
+_UNKNOWN_TOPIC_OR_PART: Final = 3
+"""RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART."""
 
 
 class Refused(HarnessError):
@@ -104,8 +108,13 @@ class Client:
         """Return the leader of each of the topic's partitions, -1 where there is none, as a broker's metadata tells.
 
         Raises:
-            HarnessError: no broker answered in time, or the topic is not there.
+            HarnessError: no broker answered in time, or the one that answered does not know the topic, and did not get to know it.
         """
+        awaiting = f"the broker that answers to know topic {name}"
+        return wait_until(lambda: self._leaders_told(name, timeout_s), awaiting=awaiting, timeout_s=timeout_s)
+
+    def _leaders_told(self, name: str, timeout_s: float) -> tuple[int, ...] | None:
+        """Return what a broker tells; `None` when it does not know the topic: one that was let in a moment ago may not, though others do."""
         answer = ctypes.c_void_p()
         code = library().rd_kafka_metadata(self.address, 0, self.topic(name), ctypes.byref(answer), int(timeout_s * 1000))
         if code != NO_ERROR:
@@ -197,8 +206,10 @@ def _adds_interceptor(callbacks: Callbacks) -> Callable[[int, int, int, bytes, i
     return on_new
 
 
-def _leaders(name: str, metadata: Metadata) -> tuple[int, ...]:
+def _leaders(name: str, metadata: Metadata) -> tuple[int, ...] | None:
     topic = metadata.topics[0]
+    if topic.err == _UNKNOWN_TOPIC_OR_PART:
+        return None
     if topic.err != NO_ERROR:
         raise HarnessError(f"topic {name}: {error_text(topic.err)}")
     partitions = [topic.partitions[index] for index in range(topic.partition_cnt)]

@@ -30,12 +30,12 @@ def crash_leader_with_followers_behind(scene: Scene, parameters: BehindParameter
             scene.pause(follower)
         stood = f"followers {nodes_in_words(followers)} stood still for {parameters.behind_s:g} s"
         scene.saw(stood if followers else "there is no follower to stop: replication factor 1")
-        scene.until(parameters.at_s + parameters.behind_s)
+        scene.lasting(parameters.behind_s)
         healing.callback(scene.start, leader)
         scene.kill(leader)
         for follower in followers:
             scene.resume(follower)
-        scene.until(parameters.ends_s())
+        scene.lasting(parameters.behind_s + parameters.restart_after_s)
         left = noticed(scene, parameters.patience_s, lambda: LEADER.missed(scene, struck))
     return FaultEvidence(kind="leader-crash-behind", targets=(leader, *followers), bit=left, evidence=tuple(scene.facts))
 

@@ -120,12 +120,12 @@ def storm(scene: Scene, parameters: StormParameters) -> FaultEvidence:
     with scene.striking(leader) as healing:
         healing.callback(scene.start, leader)
         for turn in range(parameters.times):
-            scene.until(parameters.at_s + turn * (parameters.up_s + parameters.down_s))
+            scene.lasting(turn * (parameters.up_s + parameters.down_s))
             scene.kill(leader)
             if turn < parameters.times - 1:
-                scene.until(parameters.at_s + turn * (parameters.up_s + parameters.down_s) + parameters.down_s)
+                scene.lasting(turn * (parameters.up_s + parameters.down_s) + parameters.down_s)
                 scene.start(leader)
-        scene.until(parameters.ends_s())
+        scene.lasting(parameters.ends_s() - parameters.at_s)
         left = noticed(scene, parameters.patience_s, lambda: LEADER.missed(scene, struck))
     return FaultEvidence(kind="restart-storm", targets=(leader,), bit=left, evidence=tuple(scene.facts))
 
@@ -138,7 +138,7 @@ def crash_in_recovery(scene: Scene, parameters: InRecoveryParameters) -> FaultEv
     with scene.striking(leader) as healing:
         healing.callback(scene.start, leader)
         scene.kill(leader)
-        scene.until(parameters.at_s + parameters.down_s)
+        scene.lasting(parameters.down_s)
         sizes, started_ns = scene.cluster.log_sizes(), now_ns()
         scene.start(leader)
         began = _recovery_begins(scene, {leader: sizes[leader]}, parameters.recovers_within_s)
@@ -146,7 +146,7 @@ def crash_in_recovery(scene: Scene, parameters: InRecoveryParameters) -> FaultEv
         told = scene.cluster.told_since(sizes, scene.topic)
         scene.saw(_how_far([line for line in told if line.speaker == leader], leader))
         out = _stayed_out(scene, told, leader, started_ns)
-        scene.until(parameters.ends_s())
+        scene.lasting(parameters.ends_s() - parameters.at_s)
         left = noticed(scene, parameters.patience_s, lambda: LEADER.missed(scene, struck))
     return FaultEvidence(kind="crash-in-recovery", targets=(leader,), bit=began and out and left, evidence=tuple(scene.facts))
 

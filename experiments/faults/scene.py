@@ -112,6 +112,15 @@ class Scene:
         if not pause_until(monotonic_s(self.load_begin_ns) + self.after_s + at_s, unless=self.over):
             raise GivenUp(self.name)
 
+    def lasting(self, seconds: float) -> None:
+        """Return when the fault has lasted for so long: on a busy machine it strikes later than it was asked to, and is as long all the same.
+
+        Raises:
+            GivenUp: as `until`.
+        """
+        if not pause_until(monotonic_s(self.began_ns) + seconds, unless=self.over):
+            raise GivenUp(self.name)
+
     def wait(self, look: Callable[[], Seen | None], *, awaiting: str, timeout_s: float, every_s: float = 0.05) -> Seen:
         """Return what was seen, as soon as it is.
 

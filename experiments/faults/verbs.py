@@ -54,7 +54,7 @@ def _crash(scene: Scene, whom: Whom, struck: Targets, parameters: CrashParameter
         for node in struck.nodes:
             healing.callback(scene.start, node)
         _each(scene, scene.kill, struck.nodes)
-        scene.until(parameters.ends_s())
+        scene.lasting(parameters.restart_after_s)
         return noticed(scene, parameters.patience_s, lambda: whom.missed(scene, struck))
 
 
@@ -66,7 +66,7 @@ def _stop(scene: Scene, whom: Whom, struck: Targets, parameters: StopParameters)
         with ThreadPoolExecutor(len(struck.nodes), "stop") as threads:
             asked = [threads.submit(scene.stop, node, parameters.end_within_s) for node in struck.nodes]
         ended = all(_each(scene, lambda one: one.result(), asked))
-        scene.until(parameters.ends_s())
+        scene.lasting(parameters.restart_after_s)
         return noticed(scene, parameters.patience_s, lambda: whom.missed(scene, struck)) and ended
 
 
@@ -76,10 +76,10 @@ def _pause(scene: Scene, whom: Whom, struck: Targets, parameters: PauseParameter
         for node in struck.nodes:
             healing.callback(scene.resume, node)
         _each(scene, scene.pause, struck.nodes)
-        began_s = scene.since_load_began_s()
-        scene.until(parameters.ends_s())
+        scene.strikes_again()
+        scene.lasting(parameters.pause_s)
         stood = all(scene.state_of(node) == "paused" for node in struck.nodes)
-        lasted_s = scene.since_load_began_s() - began_s
+        lasted_s = scene.since_begin_s()
     who = "node" if len(struck.nodes) == 1 else "nodes"
     scene.saw(f"{who} {nodes_in_words(struck.nodes)} stood still for {lasted_s:.2f} s; a request times out after {scene.client_timeout_s:g} s")
     if not stood:
