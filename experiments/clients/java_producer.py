@@ -77,9 +77,9 @@ class JavaProducer(JavaProgram):
         return epoch_ns(self._started_ms, self._ahead_ns) + round(self._run_in / self.job.rate_records_per_s * 1e9)
 
     def acked_records(self) -> int:
-        """How many records it has reported as acknowledged, so many of them apart as its run-in has."""
+        """How many records it has reported as acknowledged, those of its run-in among them."""
         self._listen()
-        return max(0, self._acked - self._run_in)
+        return self._acked
 
     def wait_done(self, timeout_s: float) -> ProducerSummary:
         """Return when it has ended: it closes its client, which waits until every record is settled.

@@ -48,6 +48,11 @@ def run_in_records(rate_records_per_s: float) -> int:
     return round(rate_records_per_s * RUN_IN_S)
 
 
+def most_bytes(records: int, rate_records_per_s: float) -> int:
+    """Return how long a value can be, of a producer of so many records."""
+    return len(str(2**31 - 1)) + 1 + len(str(records + run_in_records(rate_records_per_s)))
+
+
 def decode(value: bytes, text: TextValues) -> tuple[Origin, int, int]:
     """Tell whose a value is, and its producer and seq where it is ours; -1 and -1 where it is not.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final, get_args
 
+from experiments.clients.java_value import PRODUCERS, most_bytes
 from experiments.clients.kinds import ClientChoice
 from experiments.errors import ExperimentError
 from experiments.ledger.record import Cell, Scalar
@@ -17,7 +18,6 @@ from experiments.spec.model import Experiment
 NAMES: Final = ("client", "client.defaults")
 """What an experiment says of its clients that is no property of theirs, each also an axis."""
 KIND, DEFAULTS = NAMES
-MOST_JAVA_PRODUCERS: Final = 64
 
 
 def said_of_clients(experiment: Experiment, given: Mapping[str, Scalar]) -> dict[str, Scalar]:
@@ -61,8 +61,8 @@ def all_rules(experiment: Experiment, versions: tuple[str, ...], librdkafka: Cli
         yield from map(java_rules, versions)
 
 
-def refuse_what_programs_lack(choice: ClientChoice, workload: Workload, sized: bool) -> None:
-    """See that the Java client's load can be had: VerifiableProducer makes its own values, at whole rates, in no transactions.
+def load_of(choice: ClientChoice, workload: Workload, *, sized: bool) -> Workload:
+    """Return the load as the clients make it: VerifiableProducer makes its own values, at whole rates, in no transactions.
 
     Args:
         choice: the cell's clients.
@@ -73,18 +73,18 @@ def refuse_what_programs_lack(choice: ClientChoice, workload: Workload, sized: b
         ExperimentError: it cannot be had.
     """
     if choice.kind != "java":
-        return
+        return workload
     rate = workload.rate_records_per_s / workload.producers
     if not rate.is_integer():
-        raise ExperimentError(
-            f"workload.rate_records_per_s is {rate:g} for each producer; allowed with client java: a whole number"
-        )
-    if workload.producers > MOST_JAVA_PRODUCERS:
-        raise ExperimentError(f"workload.producers is {workload.producers}; allowed with client java: {MOST_JAVA_PRODUCERS} at most")
+        raise ExperimentError(f"workload.rate_records_per_s is {rate:g} for each producer; allowed with client java: a whole number")
+    if workload.producers > PRODUCERS:
+        raise ExperimentError(f"workload.producers is {workload.producers}; allowed with client java: {PRODUCERS} at most")
     if workload.transaction_records:
         raise ExperimentError(f"workload.transaction_records is {workload.transaction_records}; allowed with client java: 0, VerifiableProducer sends in none")
     if sized:
         raise ExperimentError("workload.record_size_bytes is swept; allowed with client java: not at all, VerifiableProducer makes its own values")
+    size_bytes = most_bytes(-(-workload.records // workload.producers), rate)
+    return workload.model_copy(update={"record_size_bytes": size_bytes})
 
 
 def idempotence_unasked(experiment: Experiment, cell: Cell, producer: Mapping[str, str]) -> bool:

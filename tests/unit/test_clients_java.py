@@ -1,0 +1,172 @@
+"""Kafka's own programs as clients: what they report, and what their own log says, becomes the ledger's rows, and nothing is made up."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from experiments.clients.client_log import timed_out_requests
+from experiments.clients.java_lines import Tail, lines_of
+from experiments.clients.java_log import effective_settings, read_java_log, version_in
+from experiments.clients.java_outcome import failure
+from experiments.clients.java_tables import JavaSchedule, attempts_of, known_of, reads_of
+from experiments.clients.java_value import TextValues, prefix_of, tag_of
+from experiments.ledger.schema import ACKED, LOG, REJECTED, UNKNOWN
+
+TOKEN = 99
+RUN_IN = 2
+TEXT = TextValues(tag_of(TOKEN), RUN_IN)
+BEGIN_MS = 1_000_000
+SCHEDULE = JavaSchedule(3, TEXT, 4, 100, 8, 2**31 - 1, BEGIN_MS * 1_000_000, 0)
+REPORTS = ("producer_send_success", "producer_send_error")
+
+
+def value(seq: int) -> str:
+    """What producer 3 writes as the value of a record of the schedule."""
+    return f"{prefix_of(TOKEN, 3)}.{seq + RUN_IN}"
+
+
+def acked(seq: int, at_ms: int, offset: int | None = None) -> str:
+    """A line of the program's."""
+    told = {"name": "producer_send_success", "timestamp": BEGIN_MS + at_ms, "value": value(seq), "partition": 1, "topic": "t"}
+    return json.dumps({**told, "key": "0", "offset": seq if offset is None else offset})
+
+
+def failed(seq: int, at_ms: int, exception: str) -> str:
+    """A line of the program's."""
+    told = {"name": "producer_send_error", "timestamp": BEGIN_MS + at_ms, "value": value(seq), "topic": "t", "key": "0", "message": "why"}
+    return json.dumps({**told, "exception": f"class org.apache.kafka.common.errors.{exception}"})
+
+
+def log(**sent_ms: int) -> pa.Table:
+    """A final read that has these records of producer 3, each with its CreateTime."""
+    rows = [(1, number, 3, int(seq[1:]), BEGIN_MS + at_ms, True, 0, True) for number, (seq, at_ms) in enumerate(sent_ms.items())]
+    return pa.table([pa.array([row[at] for row in rows], field.type) for at, field in enumerate(LOG)], schema=LOG)
+
+
+def attempts(*lines: str, schedule: JavaSchedule = SCHEDULE, held: pa.Table | None = None) -> pa.Table:
+    """The attempts of a program that said so."""
+    return attempts_of(lines_of("".join(f"{line}\n" for line in lines).encode(), *REPORTS), held, schedule)
+
+
+def test_each_record_ends_as_the_program_reported_it() -> None:
+    """Acknowledged with its place, unknown with its error, and what was never reported is unknown too."""
+    table = attempts(acked(0, 5), failed(1, 30_000, "TimeoutException"), acked(3, 40))
+    assert table["outcome"].to_pylist() == [ACKED, UNKNOWN, UNKNOWN, ACKED]
+    assert table["error"].to_pylist() == [0, 7, 0, 0]
+    assert table["settled_ns"].to_pylist() == [(BEGIN_MS + 5) * 10**6, (BEGIN_MS + 30_000) * 10**6, None, (BEGIN_MS + 40) * 10**6]
+    assert table["offset"].to_pylist() == [0, None, None, 3]
+    assert table["partition"].to_pylist() == [1, None, None, 1]
+
+
+def test_a_record_was_meant_to_be_sent_when_its_schedule_says_or_when_it_was_sent_before_that() -> None:
+    """The throttler runs a little ahead at times, and a latency is never below zero. Keys go on from the run-in."""
+    table = attempts(acked(0, 5), held=log(s0=0, s1=8, s2=25))
+    assert table["intended_ns"].to_pylist() == [(BEGIN_MS + ms) * 10**6 for ms in (0, 8, 20, 30)]
+    assert table["sent_ns"].to_pylist() == [BEGIN_MS * 10**6, (BEGIN_MS + 8) * 10**6, (BEGIN_MS + 25) * 10**6, None]
+    assert table["key"].to_pylist() == [2, 3, 4, 5]
+
+
+def test_without_acknowledgements_no_offset_is_known() -> None:
+    """Java tells -1 then."""
+    assert attempts(acked(0, 1, offset=-1))["offset"].to_pylist()[0] is None
+
+
+def test_lines_of_the_run_in_of_others_and_half_a_line_are_no_records() -> None:
+    """Also what the JVM writes between."""
+    said = [acked(-1, 1), acked(0, 5).replace(str(prefix_of(TOKEN, 3)), "77"), "[warning] of the JVM", '{"name":"startup_complete","timestamp":1}']
+    table = attempts_of(lines_of(("\n".join(said) + "\n" + acked(1, 9)[:-4]).encode(), *REPORTS), None, SCHEDULE)
+    assert set(table["outcome"].to_pylist()) == {UNKNOWN}
+
+
+def test_a_program_that_reported_nothing_left_all_unknown() -> None:
+    """An empty output is no error."""
+    assert attempts()["outcome"].to_pylist() == [UNKNOWN] * 4
+
+
+def test_a_killed_producer_attempted_what_it_reported_or_the_log_has() -> None:
+    """Seq stays dense up to the last of both."""
+    assert known_of(attempts(acked(1, 9)), log())["seq"].to_pylist() == [0, 1]
+    assert known_of(attempts(acked(1, 9)), log(s2=7))["seq"].to_pylist() == [0, 1, 2]
+    assert known_of(attempts(), log()).num_rows == 0
+
+
+def test_what_was_read_carries_the_time_that_its_schedule_meant() -> None:
+    """Of others and of what nobody attempted nothing is known; the run-in is left out."""
+    place = {"name": "record_data", "timestamp": BEGIN_MS + 50, "partition": 1, "topic": "t", "key": "0"}
+    read = [{**place, "offset": at, "value": text} for at, text in enumerate([value(-1), value(1), "of nobody", value(7)])]
+    lines = lines_of("".join(json.dumps(line) + "\n" for line in read).encode(), "record_data")
+    table = reads_of(lines, attempts(), 0, TEXT, 0)
+    assert table["offset"].to_pylist() == [1, 2, 3]
+    assert table["seq"].to_pylist() == [1, None, 7]
+    assert table["intended_ns"].to_pylist() == [(BEGIN_MS + 10) * 10**6, None, None]
+    assert table["received_ns"].to_pylist() == [(BEGIN_MS + 50) * 10**6] * 3
+
+
+@pytest.mark.parametrize(
+    ("exception", "retries", "outcome"),
+    [
+        ("TimeoutException", 0, UNKNOWN),
+        ("NetworkException", 0, UNKNOWN),
+        ("NotEnoughReplicasAfterAppendException", 0, UNKNOWN),
+        ("NotEnoughReplicasException", 5, UNKNOWN),
+        ("NotEnoughReplicasException", 0, REJECTED),
+        ("RecordTooLargeException", 5, REJECTED),
+        ("BufferExhaustedException", 5, REJECTED),
+        ("SomethingNewException", 0, UNKNOWN),
+    ],
+)
+def test_a_record_is_rejected_only_where_no_attempt_can_have_got_through(exception: str, retries: int, outcome: str) -> None:
+    """The last attempt's refusal says nothing of those before, unless each would have been refused alike."""
+    assert failure(f"class org.apache.kafka.common.errors.{exception}", retries)[1] == outcome
+
+
+def test_a_growing_output_is_read_line_by_whole_line(tmp_path: Path) -> None:
+    """Half a line waits for its other half."""
+    path = tmp_path / "out"
+    whole = acked(0, 1) + "\n"
+    path.write_text(whole + whole[:10])
+    tail = Tail(path, "producer_send_success")
+    assert len(tail.more()) == 1
+    path.write_text(whole + whole)
+    assert len(tail.more()) == 1
+    assert tail.more() == []
+
+
+LINES = """[2026-11-21T15:36:28,046Z] INFO ProducerConfig values: \n\tacks = -1\n\tbootstrap.servers = [a:1, b:2]\n\tssl.protocol = TLSv1.3
+ (org.apache.kafka.common.config.AbstractConfig)
+[2026-11-21T15:36:28,046Z] INFO Kafka version: 4.3.1 (org.apache.kafka.common.utils.AppInfoParser)
+[2026-11-21T15:36:28,047Z] DEBUG [Producer clientId=p] Updated cluster metadata updateVersion 2 to MetadataSnapshot{clusterId='x', nodes={}, partitions=[\
+PartitionMetadata(error=NONE, partition=t1-0, leader=Optional[3], leaderEpoch=Optional[5], replicas=3,1,2, isr=3,1,2, offlineReplicas=), \
+PartitionMetadata(error=NONE, partition=t1-1, leader=Optional.empty, leaderEpoch=Optional.empty, replicas=1, isr=1, offlineReplicas=), \
+PartitionMetadata(error=NONE, partition=t11-0, leader=Optional[9], leaderEpoch=Optional[0], replicas=9, isr=9, offlineReplicas=)], controller=null} (M)
+[2026-11-21T15:36:31,062Z] INFO [Producer clientId=p] Disconnecting from node 3 due to request timeout. (org.apache.kafka.clients.NetworkClient)
+[2026-11-21T15:36:31,071Z] INFO [Producer clientId=p] Cancelled in-flight PRODUCE request with correlation id 260 due to node 3 being disconnected (e: 1ms) (N)
+[2026-11-21T15:36:31,071Z] INFO [Producer clientId=p] Cancelled in-flight PRODUCE request with correlation id 261 due to node 3 being disconnected (e: 1ms) (N)
+[2026-11-21T15:36:31,073Z] WARN [Producer clientId=p] Got error produce response with correlation id 260 on topic-partition t1-0, retrying (9 left).
+[2026-11-21T15:36:32,000Z] INFO [Producer clientId=p] Node 1 disconnected. (org.apache.kafka.clients.NetworkClient)
+[2026-11-21T15:36:33,000Z] INFO [Producer clientId=p] Cancelled in-flight PRODUCE request with correlation id 9 due to node 1 being disconnected (e: 1ms) (N)
+"""
+"""As Kafka 4.3.1 wrote them, shortened."""
+
+
+def test_the_java_client_s_log_tells_what_librdkafka_s_does() -> None:
+    """Leaders as they are news, given-up requests with their number, connections that ended."""
+    events = list(read_java_log(LINES, "producer 0", "t1", 0))
+    assert [(event.kind, event.node, event.partition, event.leader_epoch) for event in events] == [
+        ("learned", 3, 0, 5),
+        ("learned", None, 1, None),
+        ("timed_out", 3, None, None),
+        ("disconnected", 1, None, None),
+    ]
+    assert timed_out_requests(events[2]) == 2
+    assert all(event.detail.startswith("producer 0: ") for event in events)
+
+
+def test_the_java_client_says_what_it_runs_with() -> None:
+    """Its version, and every setting; lists as properties spell them."""
+    assert effective_settings(LINES) == {"acks": "-1", "bootstrap.servers": "a:1,b:2", "ssl.protocol": "TLSv1.3"}
+    assert version_in(LINES) == "4.3.1"
