@@ -11,8 +11,11 @@ from typing import Final
 import pyarrow as pa
 
 from experiments.clients import admin
+from experiments.clients.at_hand import ClientsAtHand
+from experiments.clients.group import ConsumerGroup, GroupEnding, GroupJob
+from experiments.clients.group_settings import alone
 from experiments.clients.java_value import TextValues, run_in_records, tag_of
-from experiments.clients.producer import ProducerJob
+from experiments.clients.producer import ProducerJob, ProducerProcess
 from experiments.clients.reader import Ending, ReaderJob
 from experiments.clients.settings import delivery_timeout_ms, transaction_timeout_ms
 from experiments.clients.under_test import Clients, ProducerUnderTest, ReaderUnderTest
@@ -49,6 +52,8 @@ class Measured:
     producer_settings: dict[str, str]
     """Effective: what the clients were given, and of their own defaults what they tell."""
     consumer_settings: dict[str, str]
+    group: GroupEnding | None = None
+    """How far the consumer group came; `None`: there was none."""
     refused_offsets: dict[int, int] = field(default_factory=dict)
     """Of each partition that has one, where the first batch begins that a reader who checks CRCs is refused."""
 
@@ -63,6 +68,7 @@ class Bench:
     token: int
     producers: tuple[ProducerUnderTest, ...]
     reader: ReaderUnderTest
+    group: ConsumerGroup
 
     @classmethod
     @contextmanager
@@ -88,10 +94,12 @@ class Bench:
         with ExitStack() as running:
             producers = tuple(running.enter_context(clients.producer(job)) for job in _producer_jobs(spec, servers, topic, token, folder))
             reader = running.enter_context(clients.reader(_reader_job(spec, servers, topic, token, folder)))
+            group = running.enter_context(ConsumerGroup.running(_group_job(spec, servers, topic, token, folder)))
             reader.wait_ready()
             for producer in producers:
                 producer.wait_ready()
-            yield cls(spec, cluster, topic, token, producers, reader)
+            group.wait_ready()
+            yield cls(spec, cluster, topic, token, producers, reader, group)
         admin.delete_topic(cluster.admin_servers, topic)
 
     def begin(self) -> int:
@@ -129,13 +137,17 @@ class Bench:
             patience_s += 2 * transaction_timeout_ms(self.spec.producer) / 1000
         return tuple(producer.wait_done(patience_s) for producer in self.producers)
 
+    def at_hand(self) -> ClientsAtHand:
+        """Return the clients that a fault may be about."""
+        return ClientsAtHand(tuple(producer for producer in self.producers if isinstance(producer, ProducerProcess)), self.group)
+
     def client_events(self) -> Iterator[Event]:
         """Give what the clients' own logs tell so far."""
         for client in self._clients():
             yield from client.events()
 
-    def _clients(self) -> tuple[ProducerUnderTest | ReaderUnderTest, ...]:
-        return (*self.producers, self.reader)
+    def _clients(self) -> tuple[ProducerUnderTest | ReaderUnderTest | ConsumerGroup, ...]:
+        return (*self.producers, self.reader, self.group)
 
     def read_to_the_end(self, producers: tuple[ProducerSummary, ...]) -> Measured:
         """Fix the end offsets, let the reader along get there, and read the whole log.
@@ -146,8 +158,9 @@ class Bench:
         back = self._read_back()
         told = tuple(producer.completed(summary, back.log) for producer, summary in zip(self.producers, producers, strict=True))
         reader = self.reader.finish(back.shown_offsets, READ_TIMEOUT_S)
-        settings = (self.producers[0].effective_settings(), self.reader.effective_settings())
-        return Measured(told, back.end_offsets, back.log, self._epochs(), reader, *settings, back.refused_offsets)
+        group = self.group.finish(back.shown_offsets, READ_TIMEOUT_S)
+        settings = (self.producers[0].effective_settings(), self.group.effective_settings() or self.reader.effective_settings())
+        return Measured(told, back.end_offsets, back.log, self._epochs(), reader, *settings, group, back.refused_offsets)
 
     def _read_back(self) -> ReadBack:
         """Read the log; of transactions also what of it is shown, once the coordinator had the time to decide on each."""
@@ -166,7 +179,8 @@ class Bench:
         """Return the ledger's tables, the events apart."""
         attempted = [(producer, producer.attempts(measured.log)) for producer in self.producers]
         attempts = pa.concat_tables([table for _, table in attempted])
-        tables = {"attempts": attempts, "log": measured.log, "reads": self.reader.reads(attempts), "epochs": measured.epochs}
+        tables = {"attempts": attempts, "log": measured.log, "epochs": measured.epochs}
+        tables["reads"] = pa.concat_tables([self.reader.reads(attempts), self.group.reads()])
         tables["transactions"] = pa.concat_tables([producer.transactions(table) for producer, table in attempted])
         for client in self._clients():
             client.forget()  # the tables hold all of it, in a tenth of the room
@@ -226,9 +240,24 @@ def _reader_job(spec: TrialSpec, servers: str, topic: str, token: int, folder: P
         bootstrap_servers=servers,
         topic=topic,
         partitions=spec.partitions,
-        settings=spec.consumer,
-        passed=spec.passed.consumer if spec.passed else None,
+        settings=alone(spec.consumer),
+        passed=alone(spec.passed.consumer) if spec.passed else None,
         run_in_records=text.run_in_records if text else 0,
+        token=token,
+        folder=folder,
+    )
+
+
+def _group_job(spec: TrialSpec, servers: str, topic: str, token: int, folder: Path) -> GroupJob:
+    return GroupJob(
+        group=f"{topic}-group",
+        members=spec.workload.consumers,
+        commit=spec.workload.commit,
+        commit_every_records=spec.workload.commit_every_records,
+        bootstrap_servers=servers,
+        topic=topic,
+        partitions=spec.partitions,
+        settings=spec.passed.consumer if spec.passed else spec.consumer,
         token=token,
         folder=folder,
     )

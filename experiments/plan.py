@@ -47,6 +47,12 @@ class Workload(Frozen):
     """So many records a transaction, of each producer; 0: no transactions."""
     abort_every: int = 0
     """Each so-many-th transaction is aborted on purpose; 0: none."""
+    consumers: int = 0
+    """Members of a consumer group that shares the topic; 0: none, the reader along is alone."""
+    commit: Literal["before", "after"] = "after"
+    """When a member commits: before it processes a record, or after."""
+    commit_every_records: int = 500
+    """How many records a member has in hand at most, about, when it commits."""
 
     @property
     def records(self) -> int:

@@ -93,6 +93,8 @@ class _Trial:
             with stages("read", "reading the log"):
                 measured = bench.read_to_the_end(course.producers)
                 journal.note("reader", measured.reader.model_dump_json())
+                if measured.group:
+                    journal.note("group", measured.group.model_dump_json())
                 for partition, offset in measured.refused_offsets.items():
                     journal.note(CRC_FAILED, "the final read was refused a batch, and read on without checking", partition=partition, offset=offset)
             with stages("hear", "reading what brokers and clients logged"):
@@ -126,7 +128,7 @@ class _Trial:
 
     def _strike(self, bench: Bench, load_begin_ns: int, journal: Journal) -> tuple[Struck, ...]:
         client_timeout_s = answer_timeout_ms(self.spec) / 1000
-        return strike(self.spec.fault, Scene(self.cluster, bench.topic, load_begin_ns, journal, client_timeout_s))
+        return strike(self.spec.fault, Scene(self.cluster, bench.topic, load_begin_ns, journal, client_timeout_s, clients=bench.at_hand()))
 
     def _evidence(self, course: _Course, journal: Journal) -> FaultEvidence:
         """Complete the fault's own evidence by what was asked for, and by what the clients and the brokers told of its course."""

@@ -147,8 +147,12 @@ class Child:
         Raises:
             HarnessError: it has ended; the text ends with its last errors.
         """
-        if self._pidfd < 0 or self._has_ended():
+        if not self.lives():
             raise HarnessError(f"{self.name} ended early; {self._last_errors()}")
+
+    def lives(self) -> bool:
+        """Whether its process is there."""
+        return self._pidfd >= 0 and not self._has_ended()
 
     def _has_ended(self) -> bool:
         """A pidfd is readable once its process has ended (pidfd_open(2))."""

@@ -10,7 +10,6 @@ from typing import Final
 
 import pyarrow as pa
 
-from experiments.clients.admin import TIMEOUT_S
 from experiments.clients.group_settings import member_settings
 from experiments.clients.member import Commit, MemberJob, MemberProcess
 from experiments.clients.member_log import ASSIGNED, REVOKED
@@ -118,6 +117,10 @@ class ConsumerGroup:
             asker.close()
         return {partition.partition: max(0, partition.offset) for partition in told}
 
+    def effective_settings(self) -> dict[str, str]:
+        """Return the settings that the members run with; nothing, where there are none."""
+        return self.members[0].effective_settings() if self.members else {}
+
     def reads(self) -> pa.Table:
         """Return what the members processed; schema `READS`."""
         return pa.concat_tables([READS.empty_table(), *(member.reads() for member in self.members)])
@@ -142,7 +145,7 @@ class ConsumerGroup:
             return all(committed[partition] >= end for partition, end in end_offsets.items())
 
         try:
-            return wait_until(committed_all, awaiting=f"group {self.job.group} to commit all", timeout_s=max(timeout_s, TIMEOUT_S), every_s=_EVERY_S)
+            return wait_until(committed_all, awaiting=f"group {self.job.group} to commit all", timeout_s=timeout_s, every_s=_EVERY_S)
         except WaitTimeout:
             return False
 

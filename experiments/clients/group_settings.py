@@ -18,6 +18,9 @@ _CLASSIC: Final[dict[str, str]] = {
 }
 """Of the classic protocol alone: with KIP-848 the group's brokers decide, and librdkafka refuses them."""
 
+_OURS: Final[dict[str, str]] = {"enable.auto.commit": "false", "enable.auto.offset.store": "false", "auto.offset.reset": "earliest"}
+"""When a member commits is what is asked; also where the clients keep their own defaults."""
+
 _MEMBER: Final[dict[str, str]] = {PROTOCOL: CLASSIC, "max.poll.interval.ms": "300000"}
 _OF_MEMBERS: Final = frozenset({*_CLASSIC, *_MEMBER, "group.remote.assignor", "coordinator.query.interval.ms"})
 
@@ -30,7 +33,7 @@ def member_settings(consumer: Mapping[str, str], group: str) -> dict[str, str]:
         group: its `group.id`.
     """
     classic = _CLASSIC if consumer.get(PROTOCOL, CLASSIC) == CLASSIC else {}
-    return {**_MEMBER, **classic, **consumer, "group.id": group}
+    return {**_MEMBER, **classic, **consumer, **_OURS, "group.id": group}
 
 
 def alone(consumer: Mapping[str, str]) -> dict[str, str]:
@@ -39,12 +42,12 @@ def alone(consumer: Mapping[str, str]) -> dict[str, str]:
 
 
 def patience_ms(consumer: Mapping[str, str], broker: Mapping[str, str]) -> float:
-    """Return after how long without a sign of life the group takes a member for dead.
+    """Return after how long of standing still a member has left its group: its session has ended, and it finds itself that it polled too late.
 
     Args:
-        consumer: as `member_settings` returns them.
-        broker: the brokers' shared properties; with KIP-848 theirs counts.
+        consumer: what was asked for of it.
+        broker: what was asked for of the brokers; with KIP-848 their session counts.
     """
-    if consumer.get(PROTOCOL, CLASSIC) == CLASSIC:
-        return float(consumer["session.timeout.ms"])
-    return float(broker.get("group.consumer.session.timeout.ms", "45000"))
+    member = member_settings(consumer, "")
+    session_ms = member.get("session.timeout.ms") or broker.get("group.consumer.session.timeout.ms", "45000")
+    return max(float(session_ms), float(member["max.poll.interval.ms"]))

@@ -21,14 +21,14 @@ from experiments.clients.nursery import Birth
 from experiments.clock import anchor_ns
 from experiments.journal import Event
 from experiments.ledger.record import Frozen
-from infra.errors import HarnessError
+from infra.errors import HarnessError, WaitTimeout
 from infra.process import is_stopped
 from infra.waiting import wait_until
 
 Commit = Literal["before", "after"]
 
 STOP: Final = "stop"
-"""Told to a member, with a mark: wait there."""
+"""Told to a member, with a mark: wait there; without one: nowhere."""
 MARKED: Final = "marked"
 """Said by a member that waits at its mark, with what it has in hand."""
 GO_ON: Final = "go-on"
@@ -156,7 +156,11 @@ class MemberProcess(Child):
         """
         self.wait_in_group(_STOP_TIMEOUT_S)
         self.tell(f"{STOP} {mark}")
-        return InHand.model_validate_json(self.hear(MARKED, _STOP_TIMEOUT_S))
+        try:
+            return InHand.model_validate_json(self.hear(MARKED, _STOP_TIMEOUT_S))
+        except WaitTimeout:
+            self.tell(STOP)  # at none any more, or it would wait there for nobody
+            raise
 
     def go_on(self) -> None:
         """Let it leave its mark."""
@@ -186,6 +190,10 @@ class MemberProcess(Child):
         self.tell(FINISH)
         self.hear(DONE, _MARGIN_S)
         self.wait(_MARGIN_S)
+
+    def effective_settings(self) -> dict[str, str]:
+        """Return the settings that it was given."""
+        return self.job.settings
 
     def reads(self) -> pa.Table:
         """Return what it processed in all its lives; schema `READS`.

@@ -65,7 +65,7 @@ class _Member:
     def _obey(self, told: str) -> None:
         word, _, mark = told.partition(" ")
         if word == STOP:
-            self.waits_at = Mark(mark)
+            self.waits_at = Mark(mark) if mark else None
         elif word == FINISH:
             self.leaving = True
         else:

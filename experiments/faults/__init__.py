@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Final
 
 from experiments.faults import (
+    clients,
     disk,
     disk_corruption,
     disk_power,
@@ -47,6 +48,7 @@ _ALL = (
     *disk_corruption.KINDS,
     *replication.KINDS,
     *topology.KINDS,
+    *clients.KINDS,
 )
 
 FAULTS: Final[Mapping[str, FaultKind]] = MappingProxyType({fault.kind: fault for fault in _ALL})

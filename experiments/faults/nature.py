@@ -16,6 +16,12 @@ class Shape(Frozen):
     replication_factor: int
     transactional: bool = False
     """The producers send in transactions."""
+    client: str = "librdkafka"
+    """Whose clients they are."""
+    consumers: int = 0
+    """Members of a consumer group that reads along; 0: none."""
+    member_patience_ms: float = 0
+    """After how long of standing still a member has left its group, whoever finds it first: the coordinator or the member itself."""
 
     @property
     def majority(self) -> int:
@@ -62,5 +68,11 @@ class Nature(Frozen):
     """From the strike to the heal at the earliest."""
     heals_within_ms: float = 0
     """And at the latest."""
+    ends_producer: bool = False
+    """A producer's process ends, and another one goes on with what it had to send: another session to the brokers."""
+    resends: bool = False
+    """It sends again what the one before had sent and was not told of."""
+    ends_member: bool = False
+    """A member of the consumer group ends or stands still between processing and committing."""
     parts: int = 1
     """How many faults it is joined of."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, Strict, ValidationError
 
@@ -63,6 +63,9 @@ class WorkloadSection(_Part):
     producers: Whole = Field(default=1, ge=1, le=64)
     transaction_records: Whole = Field(default=0, ge=0, le=1_000_000)
     abort_every: Whole = Field(default=0, ge=0, le=1_000_000)
+    consumers: Whole = Field(default=0, ge=0, le=64)
+    commit: Literal["before", "after"] = "after"
+    commit_every_records: Whole = Field(default=500, ge=1, le=100_000)
 
 
 class Experiment(_Part):

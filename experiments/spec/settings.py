@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from pydantic import ValidationError
 
+from experiments.clients.group_settings import patience_ms
 from experiments.clients.kinds import ClientChoice
 from experiments.errors import ExperimentError
 from experiments.faults.composing import outlives, standing_on
@@ -19,9 +20,10 @@ from experiments.spec.clients import ClientRules
 from experiments.spec.cluster import cluster_of, said_of_cluster
 from experiments.spec.errors import sentence, shown
 from experiments.spec.faults import asked_for, refuse_what_cannot_be
+from experiments.spec.groups import refuse_what_groups_lack
 from experiments.spec.model import Experiment, WorkloadSection
 from experiments.spec.transactions import with_transactions
-from experiments.spec.under_test import clients_of, refuse_what_programs_lack, said_of_clients
+from experiments.spec.under_test import clients_of, load_of, said_of_clients
 
 MAJORITY = "majority"
 """As `min.insync.replicas`: the smallest majority of the cell's replication factor, so never above it."""
@@ -64,9 +66,19 @@ def settings_of(experiment: Experiment, cell: Cell, places: Mapping[str, Place])
         raise ExperimentError(f"replication.factor is {factor}; allowed: at most the number of nodes, which is {nodes}")
     workload = given.workload()
     producer = with_transactions(given.properties(Scope.PRODUCER), workload)
-    shape = Shape(nodes=nodes, partitions=given.whole("partitions", 1, 1000), replication_factor=factor, transactional=workload.transaction_records > 0)
     client = clients_of(said_of_clients(experiment, given.axes(Scope.STRUCTURE)))
-    refuse_what_programs_lack(client, workload, "record_size_bytes" in given.axes(Scope.WORKLOAD))
+    consumer = given.properties(Scope.CONSUMER)
+    refuse_what_groups_lack(client, workload, consumer)
+    shape = Shape(
+        nodes=nodes,
+        partitions=given.whole("partitions", 1, 1000),
+        replication_factor=factor,
+        transactional=workload.transaction_records > 0,
+        client=client.kind,
+        consumers=workload.consumers,
+        member_patience_ms=patience_ms(consumer, cluster.broker),
+    )
+    workload = load_of(client, workload, sized="record_size_bytes" in given.axes(Scope.WORKLOAD))
     fault = given.fault(workload.duration_s, client, producer, shape)
     return CellSettings(
         cluster=standing_on(cluster, fault),
@@ -74,7 +86,7 @@ def settings_of(experiment: Experiment, cell: Cell, places: Mapping[str, Place])
         partitions=shape.partitions,
         client=client,
         producer=producer,
-        consumer=given.properties(Scope.CONSUMER),
+        consumer=consumer,
         topic=topic,
         workload=workload,
         fault=fault,

@@ -41,6 +41,9 @@ class MemoryBench:
         self._tell("begin")
         return now_ns()
 
+    def at_hand(self) -> None:
+        """There is no client that anything could be done to."""
+
     def wait_until_flowing(self) -> None:
         """Flow at once."""
         self._tell("flowing")
