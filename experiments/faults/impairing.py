@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from pydantic import Field
 
 from experiments.faults.base import FaultParameters, Scene
+from experiments.faults.nature import Shape
 from experiments.ledger.record import FaultEvidence
 from infra.errors import WaitTimeout
 from infra.impairment import Caught, Impairment
@@ -27,6 +28,10 @@ class PartitionParameters(ImpairmentParameters):
 
     lasts_s: float = Field(default=7.0, gt=0, le=3600, description="from the cut to the heal at the earliest, seconds")
     patience_s: float = Field(default=10.0, ge=0, le=3600, description="how much longer it lasts while the cluster has not noticed, seconds")
+
+    def impossible(self, shape: Shape) -> str | None:
+        """One node has nobody to be cut off from."""
+        return None if shape.nodes > 1 else "there is one node, and nobody to cut it off from; allowed: 2 nodes or more"
 
 
 def impair(

@@ -35,6 +35,15 @@ class SplitParameters(PartitionParameters):
         return None if shape.nodes >= _SMALLEST_PARTED else f"of {shape.nodes} nodes none can be parted from a majority; allowed: 3 nodes or more"
 
 
+class FollowerParameters(PartitionParameters):
+    """A follower is cut off."""
+
+    def impossible(self, shape: Shape) -> str | None:
+        """There must be one."""
+        alone = None if shape.replication_factor > 1 else "with replication factor 1 there is no follower; allowed: 2 or more"
+        return super().impossible(shape) or alone
+
+
 class OneWayParameters(PartitionParameters):
     """Packets are dropped one way only."""
 
@@ -48,7 +57,7 @@ def isolate_leader(scene: Scene, parameters: PartitionParameters) -> FaultEviden
     return impair("leader-isolated", scene, parameters, [Cut(leader, others(scene, leader))], lambda: leader_left(scene, leader))
 
 
-def isolate_follower(scene: Scene, parameters: PartitionParameters) -> FaultEvidence:
+def isolate_follower(scene: Scene, parameters: FollowerParameters) -> FaultEvidence:
     """Cut a follower of the observed partition off; it bit when packets were dropped and it left the ISR."""
     scene.until(parameters.at_s)
     partition = scene.partition()
@@ -146,7 +155,7 @@ KINDS: Final = (
         "follower-isolated",
         FAMILY,
         "a follower is cut off from all other nodes",
-        PartitionParameters,
+        FollowerParameters,
         isolate_follower,
         _nature_of_follower,
         NEEDS,

@@ -113,6 +113,15 @@ def test_a_cut_shorter_than_the_client_waits_is_not_noticed(kind: str) -> None:
     assert parameters.unnoticed(1.0, "0") is None
 
 
+@pytest.mark.parametrize("kind", ["leader-isolated", "follower-isolated", "controller-isolated", "one-way-cut"])
+def test_one_node_has_nobody_to_be_cut_off_from(kind: str) -> None:
+    """It is refused at planning; so is a follower where there is none."""
+    parameters = FAULTS[kind].parameters()
+    assert "allowed: 2 nodes or more" in str(parameters.impossible(Shape(nodes=1, partitions=1, replication_factor=1)))
+    assert parameters.impossible(Shape(nodes=2, partitions=1, replication_factor=2)) is None
+    assert (parameters.impossible(Shape(nodes=2, partitions=1, replication_factor=1)) is not None) is (kind == "follower-isolated")
+
+
 def test_of_two_nodes_no_minority_can_be_parted() -> None:
     """It is refused at planning."""
     parameters = FAULTS["split-majority"].parameters()
