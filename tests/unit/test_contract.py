@@ -20,6 +20,9 @@ POWER = CRASH.model_copy(update={"kind": "power-loss-all", "kills": 3, "power_lo
 FLIP = Nature(kind="bit-flip", corrupts=True, strikes_leader=True)
 PARTED = Nature(kind="leader-isolated", isolated=1, strikes_leader=True, heals_after_ms=20_000, heals_within_ms=25_000)
 CLIENTS_CUT = Nature(kind="responses-dropped", clients_cut=True, answers_cut=True, holds_ms=4000, heals_after_ms=4000, heals_within_ms=4000)
+MOVED = Nature(kind="reassignment", moves_leader=True, strikes_leader=True, heals_after_ms=3000, heals_within_ms=9000)
+ALONE = CRASH.model_copy(update={"kind": "isr-shrunk-leader-crash", "out_of_step": 2})
+HELD = Nature(kind="followers-throttled", out_of_step=1, heals_after_ms=3000, heals_within_ms=9000)
 UNKNOWN = Nature(kind="meteorite", known=False, strikes_leader=True)
 
 USUAL = Circumstances(
@@ -82,6 +85,11 @@ CASES: list[tuple[Promise, int, dict[str, Any]]] = [
     (LOSS, 16, {"replication_factor": 1, "min_insync_replicas": 1}),
     (LOSS, 16, {"replication_factor": 1, "min_insync_replicas": 2, "acks": "1"}),
     (LOSS, 16, {"fault": PAUSE.model_copy(update={"stalls_ms": 3600}), "min_insync_replicas": 1}),
+    (LOSS, 7, {"fault": HELD, "acks": "1"}),
+    (LOSS, 8, {"fault": MOVED, "acks": "1", "replication_factor": 1}),
+    (LOSS, 9, {"fault": ALONE.model_copy(update={"elects_uncleanly": True})}),
+    (LOSS, 11, {"fault": MOVED, "min_insync_replicas": 1}),
+    (LOSS, 16, {"fault": ALONE}),
     (LOSS, 7, {"fault": CLIENTS_CUT, "acks": "1"}),
     (LOSS, 8, {"fault": PARTED, "acks": "1"}),
     (LOSS, 10, {"fault": PARTED}),
@@ -130,9 +138,13 @@ CASES: list[tuple[Promise, int, dict[str, Any]]] = [
     (UP, 8, {"fault": CRASH.model_copy(update={"kills": 2}), "replication_factor": 1, "min_insync_replicas": 1}),
     (UP, 9, {"min_insync_replicas": 3}),
     (UP, 9, {"replication_factor": 1, "min_insync_replicas": 1}),
+    (UP, 9, {"fault": ALONE, "min_insync_replicas": 1}),
+    (UP, 9, {"fault": HELD, "min_insync_replicas": 3}),
     (UP, 10, {"fault": CRASH.model_copy(update={"parts": 2})}),
     (UP, 11, {"fault": Nature(kind="partitions-added", heals_after_ms=1000)}),
     (UP, 12, {"fault": PAUSE}),
+    (UP, 13, {"fault": MOVED}),
+    (UP, 14, {"fault": MOVED.model_copy(update={"heals_after_ms": 60_000})}),
     (UP, 13, {"fault": CRASH.model_copy(update={"heals_after_ms": 8000})}),
     (UP, 13, {"fault": PAUSE.model_copy(update={"stalls_ms": 20_000, "heals_after_ms": 20_000})}),
     (UP, 14, {}),
@@ -226,7 +238,7 @@ cells = st.builds(
 
 def _never_less(weaker: Circumstances, stronger: Circumstances, *promises: Promise) -> None:
     before, after = _promised(weaker), _promised(stronger)
-    assert all(after[promise] for promise in promises if before[promise])
+    assert all(after[promise] for promise in promises if before.get(promise))
 
 
 @given(cells)
