@@ -5,7 +5,7 @@ Controls that were added, what was refused, and what else there is to know stand
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from rich import box
@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from experiments.contract import Promise
 from experiments.ledger.record import Cell
 from experiments.plurals import plural
 from experiments.results import verdict_text
@@ -43,10 +44,10 @@ _COLOURS: Final = {verdict_text.VIOLATED: "bold red", verdict_text.HELD: "green"
 def cells_tables(rows: Sequence[CellResult]) -> tuple[Table, ...]:
     """Return a table for each fault, of the experiment's cells that could be run; all have the same columns, so that they stand as one."""
     own = [row for row in rows if not row.added]
-    axes = _axes(own)
+    axes, heads = _axes(own), verdict_text.heads(own)
     run = [row for row in own if row.refused is None]
-    columns = [*(_head(axis) for axis in axes), *_FIGURES, _signs_head(), *([_STATUS] if any(status_of(row) != "sealed" for row in run) else [])]
-    texts = {id(row): [*_texts(row, axes), Text(status_of(row))][: len(columns)] for row in run}
+    columns = [*(_head(axis) for axis in axes), *_FIGURES, _signs_head(heads), *([_STATUS] if any(status_of(row) != "sealed" for row in run) else [])]
+    texts = {id(row): [*_texts(row, axes, heads), Text(status_of(row))][: len(columns)] for row in run}
     widths = [max(map(len, [*head.split("\n"), *(text[column].plain for text in texts.values())])) for column, head in enumerate(columns)]
     faults = dict.fromkeys(value_word(row.cell.get("fault")) for row in run)
     return tuple(_table(fault, columns, widths, [texts[id(row)] for row in run if value_word(row.cell.get("fault")) == fault]) for fault in faults)
@@ -56,7 +57,13 @@ def _table(fault: str, columns: Sequence[str], widths: Sequence[int], rows: Sequ
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0), title=f"fault: {fault}", title_justify="left", title_style="bold")
     for head, width in zip(columns, widths, strict=True):
         figure = head in _FIGURES
-        table.add_column(head, justify="right" if figure else "left", min_width=width, no_wrap=figure or head == _signs_head(), overflow="fold")
+        table.add_column(
+            head,
+            justify="right" if figure else "left",
+            min_width=width,
+            no_wrap=figure or set(head.split(" ")) <= set(verdict_text.HEADS.values()),
+            overflow="fold",
+        )
     for row in rows:
         table.add_row(*row)
     return table
@@ -70,6 +77,8 @@ def print_cells(console: Console, rows: Sequence[CellResult]) -> None:
         console.print()
     if any(row.judgements for row in rows):
         print_text(console, verdict_text.LEGEND, wrap=console.is_terminal)
+    if any(row.transactions for row in rows):
+        print_text(console, verdict_text.LEGEND_OF_TRANSACTIONS, wrap=console.is_terminal)
     for line in refusals(rows):
         print_text(console, line, wrap=console.is_terminal)
 
@@ -113,18 +122,18 @@ def _head(axis: str) -> str:
     return "\n".join(lines)
 
 
-def _texts(row: CellResult, axes: Sequence[str]) -> list[Text]:
+def _texts(row: CellResult, axes: Sequence[str], heads: Mapping[Promise, str]) -> list[Text]:
     figures = [_interval(row.lost), _count(row.duplicates), _median(row.latency_ms.ack.p99), _median(row.unavailable_ms)]
-    return [*map(Text, [*(value_word(row.cell.get(axis)) for axis in axes), verdict_text.short(row.loss, UNKNOWN), *figures]), _signs(row)]
+    return [*map(Text, [*(value_word(row.cell.get(axis)) for axis in axes), verdict_text.short(row.loss, UNKNOWN), *figures]), _signs(row, heads)]
 
 
-def _signs_head() -> str:
-    return " ".join(verdict_text.HEADS.values())
+def _signs_head(heads: Mapping[Promise, str]) -> str:
+    return " ".join(heads.values())
 
 
-def _signs(row: CellResult) -> Text:
+def _signs(row: CellResult, heads: Mapping[Promise, str]) -> Text:
     """Return the sign of each promise, in the middle of its word in the head."""
-    signs = [(verdict_text.mark(row, promise), len(head)) for promise, head in verdict_text.HEADS.items()]
+    signs = [(verdict_text.mark(row, promise), len(head)) for promise, head in heads.items()]
     return Text(" ").join(Text(sign.center(width), style=_COLOURS.get(sign, "")) for sign, width in signs)
 
 

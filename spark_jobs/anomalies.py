@@ -40,7 +40,16 @@ REACHES: Final = pa.schema(
 """`Reach`, with whose it is; wanted of the trials in which a record was lost that has no offset."""
 
 _ORDER: Final = [(name, "ascending") for name in ("trial_id", "partition", "kind", "producer", "seq", "offset", "at_ns")]
-_IN_LOG: Final = (Anomaly.DUPLICATED, Anomaly.REORDERED, Anomaly.REJECTED_PRESENT, Anomaly.PHANTOM, Anomaly.CORRUPT, Anomaly.MISSED, Anomaly.REDELIVERED)
+_IN_LOG: Final = (
+    Anomaly.DUPLICATED,
+    Anomaly.REORDERED,
+    Anomaly.REJECTED_PRESENT,
+    Anomaly.ABORTED_VISIBLE,
+    Anomaly.PHANTOM,
+    Anomaly.CORRUPT,
+    Anomaly.MISSED,
+    Anomaly.REDELIVERED,
+)
 
 
 def anomalies(found: pa.Table, reaches: pa.Table, evidence: Mapping[str, Evidence]) -> pa.Table:

@@ -24,3 +24,11 @@ class Found:
     """reordered_records; a trial without any has no row."""
     redelivered: pa.Table
     """redelivered_reads; a trial without any has no row."""
+    group: pa.Table
+    """group_reads, group_missed_records; of `spark_jobs.group.group_counts`."""
+    processed_again: pa.Table
+    """group_redelivered_reads; a trial without any has no row."""
+    hidden: pa.Table
+    """hidden_copies; a trial without any has no row."""
+    torn: pa.Table
+    """torn_transactions; a trial without any has no row."""

@@ -24,6 +24,7 @@ from spark_jobs.outages import outages
 _COUNTED: Final = {
     Anomaly.LOST: "lost_low_records",
     Anomaly.DUPLICATED: "duplicate_copies",
+    Anomaly.ABORTED_VISIBLE: "aborted_visible_records",
     Anomaly.PHANTOM: "phantom_copies",
     Anomaly.CORRUPT: "corrupt_copies",
     Anomaly.MISSED: "missed_records",

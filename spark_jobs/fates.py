@@ -12,13 +12,13 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from experiments.ledger.measured import Fate
-from experiments.ledger.schema import ACKED, REJECTED, UNKNOWN
+from experiments.ledger.schema import ABORTED, ACKED, REJECTED, UNKNOWN
 from spark_jobs.blocks import BLOCK, bits, both, but, has, none, size, with_block
 
-OUTCOMES: Final = (ACKED, REJECTED, UNKNOWN)
-PRESENT: Final = {ACKED: Fate.DELIVERED_ONCE, REJECTED: Fate.REJECTED_PRESENT, UNKNOWN: Fate.UNKNOWN_PRESENT}
+OUTCOMES: Final = (ACKED, REJECTED, UNKNOWN, ABORTED)
+PRESENT: Final = {ACKED: Fate.DELIVERED_ONCE, REJECTED: Fate.REJECTED_PRESENT, UNKNOWN: Fate.UNKNOWN_PRESENT, ABORTED: Fate.ABORTED_VISIBLE}
 """The fate of a record that is in the log, before copies beyond the first are looked for."""
-ABSENT: Final = {ACKED: Fate.LOST, REJECTED: Fate.REJECTED, UNKNOWN: Fate.UNKNOWN_ABSENT}
+ABSENT: Final = {ACKED: Fate.LOST, REJECTED: Fate.REJECTED, UNKNOWN: Fate.UNKNOWN_ABSENT, ABORTED: Fate.ABORTED}
 _KEY: Final = ("trial_no", "outcome", "fate")
 _SUMS: Final = ("records", "duplicated_records", "copies")
 _BITMAPS: Final = (*OUTCOMES, "present", "read")
@@ -34,7 +34,7 @@ def record_blocks(attempts: DataFrame, log: DataFrame, reads: DataFrame) -> Data
         reads: trial_no, producer, seq.
 
     Returns:
-        The block's key; the bitmaps `acked`, `rejected`, `unknown`, `present` (intact in the log) and `read` (received by any consumer); `copies`, the
+        The block's key; the bitmaps of the outcomes, `present` (intact in the log) and `read` (received by any consumer); `copies`, the
         intact rows of the log; `corrupt`, its other rows, whose ids cannot be relied on; `reads`, what was received. Rows without an id to rely on
         have the block null.
     """
@@ -129,9 +129,10 @@ def _corrections(further: DataFrame) -> DataFrame:
     records, copies, outcome = sf.col("records"), sf.col("copies"), sf.col("outcome")
     acked = sf.array(_correction(Fate.DELIVERED_ONCE, -records, none(), -records), _correction(Fate.DUPLICATED, records, records, records + copies))
     phantom = sf.array(_correction(Fate.PHANTOM, copies, none(), copies))
-    others = {name: sf.array(_correction(PRESENT[name], none(), records, copies)) for name in (REJECTED, UNKNOWN)}
-    chosen = sf.when(outcome == ACKED, acked).when(outcome == REJECTED, others[REJECTED]).when(outcome == UNKNOWN, others[UNKNOWN]).otherwise(phantom)
-    return further.select("trial_no", "outcome", sf.inline(chosen))
+    chosen = sf.when(outcome == ACKED, acked)
+    for name in (REJECTED, UNKNOWN, ABORTED):
+        chosen = chosen.when(outcome == name, sf.array(_correction(PRESENT[name], none(), records, copies)))
+    return further.select("trial_no", "outcome", sf.inline(chosen.otherwise(phantom)))
 
 
 def _correction(fate: Fate, records: Column, duplicated_records: Column, copies: Column) -> Column:

@@ -13,7 +13,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from experiments.ledger.measured import Anomaly
-from experiments.ledger.schema import ACKED, REJECTED, UNKNOWN
+from experiments.ledger.schema import ABORTED, ACKED, REJECTED, UNKNOWN
 from spark_jobs.blocks import BLOCK, bits, both, but, has, none, size, with_block
 
 _ID: Final = ("trial_no", "producer", "seq")
@@ -25,7 +25,7 @@ _SIDES: Final = {"attempt": _ATTEMPT, "copy": _PLACE, "behind": _PLACE, "missed"
 
 
 def wanted(blocks: DataFrame, behind: DataFrame, marks: DataFrame) -> DataFrame:
-    """Return which records to look up: absent though not refused, there though refused or never sent, there several times, late, or never received.
+    """Return which records to look up: absent though not refused, there though refused, aborted or never sent, there several times, late, or never received.
 
     Args:
         blocks: of `spark_jobs.fates.record_blocks`.
@@ -36,7 +36,8 @@ def wanted(blocks: DataFrame, behind: DataFrame, marks: DataFrame) -> DataFrame:
         The block's key; `wanted`, the bitmap of the records to look up, which of a block with more copies than records are all; and `missed`.
     """
     repeated = sf.when(sf.col("copies") > size(sf.col("present")), sf.col("present")).otherwise(none())
-    odd = [but(ACKED, "present"), but(UNKNOWN, "present"), both(REJECTED, "present"), but("present", ACKED, REJECTED, UNKNOWN), repeated]
+    never_sent = but("present", ACKED, REJECTED, UNKNOWN, ABORTED)
+    odd = [but(ACKED, "present"), but(UNKNOWN, "present"), both(REJECTED, "present"), both(ABORTED, "present"), never_sent, repeated]
     missed = sf.when(sf.col("reader_at_end"), but("present", "read")).otherwise(none())
     told = (
         blocks.where("block IS NOT NULL")
@@ -125,7 +126,8 @@ def _absent_or_refused() -> Column:
     outcome, there = sf.col("attempt.outcome"), sf.size("copies") > 0
     absent = sf.when((outcome == ACKED) & ~there, Anomaly.LOST.value).when((outcome == UNKNOWN) & ~there, Anomaly.UNKNOWN_ABSENT.value)
     place = {name: sf.coalesce(_first()[name], sf.col(f"attempt.{name}")) for name in ("partition", "offset")}
-    return sf.array(_told(absent.when((outcome == REJECTED) & there, Anomaly.REJECTED_PRESENT.value), place["partition"], place["offset"]))
+    unwanted = absent.when((outcome == REJECTED) & there, Anomaly.REJECTED_PRESENT.value).when((outcome == ABORTED) & there, Anomaly.ABORTED_VISIBLE.value)
+    return sf.array(_told(unwanted, place["partition"], place["offset"]))
 
 
 def _missed() -> Column:

@@ -96,7 +96,8 @@ def _looked(frames: Frames, marks: DataFrame, kept: _Kept, beside: Executor) -> 
 
 def _gaps(frames: Frames, marks: DataFrame, kept: _Kept) -> DataFrame:
     """Find gaps by wide slots, and once more, by narrow ones, where they are too short for those."""
-    due = acknowledgements(frames.attempts, marks).unionByName(receipts(frames.reads, marks))
+    stored = frames.attempts.withColumn("outcome", sf.col("told"))  # a partition that takes records is there, whatever becomes of their transaction
+    due = acknowledgements(stored, marks).unionByName(receipts(frames.reads, marks))
     coarse = kept.always(gaps(due, marks, COARSE_NS))
     short = kept.if_any(coarse.where(sf.col("gap_ns") < COARSE_NS).select(*WAY))
     return coarse.where(sf.col("gap_ns") >= COARSE_NS).unionByName(gaps(due.join(short, list(WAY), "left_semi"), marks))

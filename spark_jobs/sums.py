@@ -41,11 +41,11 @@ def check_sums(ledgers: Sequence[Ledger], found: Found) -> None:
 
 def _pairs(ledger: Ledger, sums: Sums) -> Iterator[_Pair]:
     yield _Pair(ledger.attempts_rows, sums["attempted"], "attempts.parquet has {} rows, and the fates add up to {} records")
-    yield _Pair(ledger.log_rows, sums["logged"], "log.parquet has {} rows, and copies, phantoms and corrupt ones add up to {}")
-    yield _Pair(ledger.reads_rows, sums["reads"], "reads.parquet has {} rows, and the blocks of what was read add up to {}")
+    yield _Pair(ledger.log_rows, sums["logged"] + sums["hidden"], "log.parquet has {} rows, and copies, phantoms, corrupt and hidden ones add up to {}")
+    yield _Pair(ledger.reads_rows, sums["reads"] + sums["processed"], "reads.parquet has {} rows, and the blocks of what was read add up to {}")
     yield _Pair(sums["acked"], sums["ack_latencies"], "attempts.parquet has {} acked records, of which {} tell when they settled")
     yield _Pair(sums["acked"], sums["acked_in_timeline"], "attempts.parquet has {} acked records, and the timeline adds up to {}")
-    yield _Pair(ledger.reads_rows, sums["read_in_timeline"], "reads.parquet has {} rows, and the timeline adds up to {}")
+    yield _Pair(sums["reads"], sums["read_in_timeline"], "reads.parquet has {} rows of the reader along, and the timeline adds up to {}")
     yield _Pair(sums["read"], sums["end_to_end_latencies"], "reads.parquet has {} records, of which {} tell when they were intended")
 
 
@@ -57,7 +57,9 @@ def _sums(found: Found) -> Mapping[str, Sums]:
         "attempted": _by_trial(attempted, "records"),
         "acked": _by_trial(attempted.filter(pc.field("outcome") == ACKED), "records"),
         "logged": _by_trial(found.fates, "copies"),
+        "hidden": _by_trial(found.hidden, "hidden_copies"),
         "reads": _by_trial(found.reading, "reads"),
+        "processed": _by_trial(found.group, "group_reads"),
         "read": _by_trial(found.reading, "read_records"),
         "ack_latencies": _by_trial(everything.filter(pc.field("measure") == Measure.ACK.value), "records"),
         "end_to_end_latencies": _by_trial(everything.filter(pc.field("measure") == Measure.END_TO_END.value), "records"),

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -13,7 +14,7 @@ import pyarrow as pa
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame, SparkSession
 
-from spark_jobs import availability, latency
+from spark_jobs import availability, group, latency
 from spark_jobs.cells import cells
 from spark_jobs.counted import Found
 from spark_jobs.explaining import explained
@@ -25,6 +26,7 @@ from spark_jobs.order import reordered_records
 from spark_jobs.reading import read_counts, redelivered_reads
 from spark_jobs.throughput import throughput
 from spark_jobs.timeline import timeline
+from spark_jobs.transactions import decided, hidden_copies, torn_transactions
 from spark_jobs.trials import trials
 
 _Table = Callable[[], DataFrame]
@@ -65,12 +67,14 @@ def results_of(frames: Frames, ledgers: Sequence[Ledger]) -> dict[str, pa.Table]
     ended = endings(frames.events)
     of_trials = marks(frames.attempts.sparkSession, ledgers, ended)
     of_records = numbered(frames, of_trials)
+    groups = group.groups_of(frames.events, [ledger.record.trial_id for ledger in ledgers])
+    of_claims = decided(replace(of_records, reads=group.along(of_records.reads, groups)), of_trials)
     with _threads() as beside:
         ask = partial(_asked, beside, ledgers)
-        apart = ask(_apart(of_records, of_trials))
-        with first_look(of_records, of_trials, beside) as looked:
+        apart = {**ask(_apart(of_claims, of_trials, of_records.log)), **ask(_of_groups(of_records, groups))}
+        with first_look(of_claims, of_trials, beside) as looked:
             found = _found({**apart, **ask(_looked_up(looked))})
-            table = trials(ledgers, ended, found)
+            table = trials(ledgers, ended, found, frames.transactions, groups)
             why = explained(looked, of_trials, ledgers, table, found.gaps)
     shown = {name: getattr(found, name) for name in ("fates", "latency", "histogram", "timeline", "gaps")}
     return {**shown, **why, "trials": table, "cells": cells(table, found.latency)}
@@ -95,12 +99,19 @@ def _found(asked: Mapping[str, Future[pa.Table]]) -> Found:
     return Found(**{name: table.result() for name, table in asked.items()})
 
 
-def _apart(frames: Frames, of_trials: DataFrame) -> Mapping[str, _Table]:
-    """Return what needs no more than the ledgers."""
+def _apart(frames: Frames, of_trials: DataFrame, log: DataFrame) -> Mapping[str, _Table]:
+    """Return what needs no more than the ledgers; `log` is the whole of it."""
     return {
+        "hidden": lambda: hidden_copies(_if_transactional(frames, log)),
         "timeline": lambda: timeline(frames.attempts, frames.reads, of_trials),
         "throughput": lambda: throughput(frames.attempts, of_trials),
     }
+
+
+def _of_groups(frames: Frames, groups: group.Groups) -> Mapping[str, _Table]:
+    """Return what consumer groups made of the log."""
+    of_group = group.processed(frames.reads, groups)
+    return {"group": lambda: group.group_counts(of_group, frames.log, groups), "processed_again": lambda: group.processed_again(of_group)}
 
 
 def _looked_up(looked: Looked) -> Mapping[str, _Table]:
@@ -112,8 +123,14 @@ def _looked_up(looked: Looked) -> Mapping[str, _Table]:
         "fates": lambda: all_fates(looked),
         "reading": lambda: read_counts(looked.blocks),
         "reordered": lambda: reordered_records(looked.reordered),
+        "torn": lambda: torn_transactions(_if_transactional(looked.frames, looked.frames.attempts), looked.blocks),
         "redelivered": lambda: redelivered_reads(looked.redelivered),
     }
+
+
+def _if_transactional(frames: Frames, rows: DataFrame) -> DataFrame:
+    """Return the rows, or none of them where no trial had transactions: then Spark computes nothing of what is asked of them."""
+    return rows if frames.transactions.num_rows else rows.where("false")
 
 
 def all_fates(looked: Looked) -> DataFrame:

@@ -3,46 +3,55 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from experiments.ledger.measured import TRIALS, Fate, Side
-from experiments.ledger.schema import ACKED, REJECTED, UNKNOWN
+from experiments.ledger.schema import ABORTED, ACKED, COMMITTED, REJECTED, UNKNOWN
+from spark_jobs import group
 from spark_jobs.counted import Found
 from spark_jobs.frames import Ending
+from spark_jobs.group import Groups
 from spark_jobs.ledgers import Ledger
 from spark_jobs.sums import check_sums
+from spark_jobs.transactions import NOT_TO_BE_SHOWN
 
 Row = Mapping[str, Any]
 """A row of a table whose schema `experiments.ledger.measured` has."""
 
 
-def trials(ledgers: Sequence[Ledger], ended: Mapping[str, Ending], found: Found) -> pa.Table:
+def trials(ledgers: Sequence[Ledger], ended: Mapping[str, Ending], found: Found, transactions: pa.Table, groups: Groups) -> pa.Table:
     """Return the table of trials.
 
     Args:
         ledgers: what is known of each trial.
         ended: how the reader along ended, of each trial that tells.
         found: what Spark found.
+        transactions: all ledgers', with trial_id.
+        groups: of `spark_jobs.group.groups_of`.
 
     Raises:
         UnfitLedger: a sum does not hold; names the trial.
     """
     check_sums(ledgers, found)
     fates, gaps = _by_trial(found.fates), _by_trial(found.gaps)
-    single = _one_row(found.throughput, found.reading, found.reordered, found.redelivered)
+    single = _one_row(found.throughput, found.reading, found.reordered, found.redelivered, found.hidden, found.torn, found.group, found.processed_again)
+    endings = _by_trial(transactions)
     rows = (
         {
             **_identity(ledger),
-            **(tally := tallied(fates[trial_id])),
+            **tallied(fates[trial_id]),
             **_rates(single[trial_id]),
             **_order_and_reading(ledger, ended.get(trial_id), single[trial_id]),
-            "unavailable_ns": unavailable_ns(ledger, tally["acked_records"], gaps[trial_id]),
+            **group.of_trial(number, groups, single[trial_id]),
+            **_transactions(endings[trial_id], single[trial_id]),
+            "unavailable_ns": unavailable_ns(ledger, gaps[trial_id]),
+            "reader_stood_still_ns": max((gap["gap_ns"] for gap in gaps[trial_id] if gap["side"] == Side.CONSUMER), default=None),
         }
-        for ledger in ledgers
+        for number, ledger in enumerate(ledgers)
         for trial_id in (ledger.record.trial_id,)
     )
     return pa.Table.from_pylist(list(rows), schema=TRIALS)
@@ -77,18 +86,27 @@ def _order_and_reading(ledger: Ledger, ending: Ending | None, row: Row) -> Row:
     return {
         "reordered_records": row.get("reordered_records", 0),
         "missed_records": row.get("missed_records", 0) if ending and ending.at_end else None,
-        "redelivered_reads": row.get("redelivered_reads", 0) if ledger.reads_rows else None,
+        "redelivered_reads": row.get("redelivered_reads", 0) if row.get("reads") else None,
     }
+
+
+def _transactions(transactions: Sequence[Row], row: Row) -> dict[str, int | None]:
+    """Return how a trial's transactions ended; null where it had none."""
+    ended = Counter(transaction["outcome"] for transaction in transactions)
+    counts = {"committed": ended[COMMITTED], "aborted": sum(ended[name] for name in NOT_TO_BE_SHOWN), "unknown": ended[UNKNOWN]}
+    counts["torn"] = row.get("torn_transactions", 0)
+    return {"hidden_copies": row.get("hidden_copies", 0), **{f"{name}_transactions": count if transactions else None for name, count in counts.items()}}
 
 
 def tallied(fates: Sequence[Row]) -> dict[str, int]:
     """Return a trial's counts from its rows of `FATES`; the columns are those of `TRIALS`."""
     records = {fate: _sum(fates, "records", fate=fate) for fate in Fate}
-    by_outcome = {outcome: _sum(fates, "records", outcome=outcome) for outcome in (ACKED, REJECTED, UNKNOWN)}
+    by_outcome = {outcome: _sum(fates, "records", outcome=outcome) for outcome in (ACKED, REJECTED, UNKNOWN, ABORTED)}
     repeated = [row for row in fates if row["outcome"] is not None and row["duplicated_records"]]
     return {
         "attempted_records": sum(by_outcome.values()),
         **{f"{outcome}_records": count for outcome, count in by_outcome.items()},
+        "aborted_visible_records": records[Fate.ABORTED_VISIBLE],
         "lost_low_records": records[Fate.LOST],
         "lost_high_records": records[Fate.LOST] + records[Fate.UNKNOWN_ABSENT],
         "duplicate_copies": sum(row["copies"] - row["records"] for row in repeated),
@@ -103,9 +121,9 @@ def _sum(rows: Iterable[Row], column: str, **of: str) -> int:
     return sum(row[column] for row in rows if all(row[name] == value for name, value in of.items()))
 
 
-def unavailable_ns(ledger: Ledger, acked_records: int, gaps: Sequence[Row]) -> int | None:
+def unavailable_ns(ledger: Ledger, gaps: Sequence[Row]) -> int | None:
     """Return the producers' longest gap of all partitions; of a trial in which nothing was acknowledged, its whole length; without attempts, none."""
-    phases = ledger.record.phases
-    if ledger.attempts_rows and not acked_records:
+    phases, of_producers = ledger.record.phases, [gap for gap in gaps if gap["side"] == Side.PRODUCER]
+    if ledger.attempts_rows and not any(gap["records"] for gap in of_producers):
         return phases.settled_ns - phases.load_begin_ns
-    return max((gap["gap_ns"] for gap in gaps if gap["side"] == Side.PRODUCER), default=None)
+    return max((gap["gap_ns"] for gap in of_producers), default=None)

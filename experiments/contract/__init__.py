@@ -14,8 +14,12 @@ __all__ = ["RULES", "Circumstances", "Commitment", "Promise", "as_markdown", "ci
 
 
 def contract(circumstances: Circumstances) -> tuple[Commitment, ...]:
-    """Return what is promised and what is not, one commitment for each promise, in the order of `Promise`."""
-    return tuple(deciding(promise, circumstances).commitment(promise, circumstances) for promise in Promise)
+    """Return what is promised and what is not, one commitment for each promise, in the order of `Promise`.
+
+    Atomicity is no matter of a cell without transactions.
+    """
+    asked = [promise for promise in Promise if promise is not Promise.ATOMICITY or circumstances.transactional]
+    return tuple(deciding(promise, circumstances).commitment(promise, circumstances) for promise in asked)
 
 
 def deciding(promise: Promise, circumstances: Circumstances) -> Rule:

@@ -12,7 +12,7 @@ from experiments.faults.composing import nature_of
 from experiments.faults.nature import Nature, Shape
 from experiments.ledger.record import Frozen
 from experiments.plan import FaultRequest, TrialSpec
-from infra.broker_settings import heartbeat_ms, session_ms, shared_properties
+from infra.broker_settings import heartbeat_ms, session_ms
 from infra.zookeeper import TICK_MS
 
 UNLIMITED_RETRIES: Final = 2_147_483_647
@@ -107,7 +107,7 @@ class Circumstances(Frozen):
 def circumstances_of(spec: TrialSpec) -> Circumstances:
     """Return the circumstances of a planned trial: what it asks for, over the clients' and the nodes' own defaults."""
     client = choice_of(spec).producer(spec.producer)
-    node = shared_properties(spec.cluster.spec())
+    node = spec.cluster.settings()
     return Circumstances(
         **_of_client(client),
         socket_timeout_ms=answer_timeout_ms(spec),

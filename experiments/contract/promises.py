@@ -19,6 +19,8 @@ class Promise(StrEnum):
     """A record is in the log once."""
     ORDER = "order"
     """A producer's records lie in a partition in the order in which they were sent."""
+    ATOMICITY = "atomicity"
+    """A `read_committed` consumer is shown all of a transaction or nothing, and nothing of one that was not committed."""
     AVAILABILITY = "availability"
     """The partition takes records again before the fault is healed."""
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from experiments.contract import availability, duplicates, loss, order
+from experiments.contract import atomicity, availability, duplicates, loss, order
 from experiments.contract.promises import Promise, Rule
 
 RULES: Final[Mapping[Promise, tuple[Rule, ...]]] = {
     Promise.NO_ACKED_LOSS: loss.RULES,
     Promise.NO_DUPLICATES: duplicates.RULES,
     Promise.ORDER: order.RULES,
+    Promise.ATOMICITY: atomicity.RULES,
     Promise.AVAILABILITY: availability.RULES,
 }

@@ -65,6 +65,8 @@ class TrialFacts(Frozen):
     """Records with more than one copy."""
     reordered: int | None = None
     """Records whose first copy lies behind one that was sent later."""
+    unatomic: int | None = None
+    """Transactions shown in part, and records shown of those that were not committed; `None`: it had no transactions."""
     recovered_before_heal: bool | None = None
     """Every partition that stopped to take records took them again before the fault was healed; `None` also without a fault."""
     generator_late: bool | None = None
@@ -97,6 +99,7 @@ EXCLUDED: Final[Mapping[Promise, str]] = {
     Promise.NO_ACKED_LOSS: "an acknowledged record was lost",
     Promise.NO_DUPLICATES: "a record was stored more than once",
     Promise.ORDER: "a record lies behind one that was sent later",
+    Promise.ATOMICITY: "a transaction was shown in part, or was shown though it was not committed",
     Promise.AVAILABILITY: "a partition took no record until the fault was healed",
 }
 """What each promise excludes, as it reads after "in 2 of 5 trials"."""
@@ -179,6 +182,8 @@ def _seen(promise: Promise, trial: TrialFacts) -> bool | None:
             return None if trial.duplicated is None else trial.duplicated > 0
         case Promise.ORDER:
             return None if trial.reordered is None else trial.reordered > 0
+        case Promise.ATOMICITY:
+            return None if trial.unatomic is None else trial.unatomic > 0
         case Promise.AVAILABILITY:
             return None if trial.recovered_before_heal is None else not trial.recovered_before_heal
 
@@ -193,7 +198,12 @@ def _lost(trial: TrialFacts) -> bool | None:
 
 def _records(promise: Promise, trial: TrialFacts) -> int:
     """Return how many records broke the promise for certain; availability is no matter of records."""
-    of = {Promise.NO_ACKED_LOSS: trial.lost and trial.lost[0], Promise.NO_DUPLICATES: trial.duplicated, Promise.ORDER: trial.reordered}
+    of = {
+        Promise.NO_ACKED_LOSS: trial.lost and trial.lost[0],
+        Promise.NO_DUPLICATES: trial.duplicated,
+        Promise.ORDER: trial.reordered,
+        Promise.ATOMICITY: trial.unatomic,
+    }
     return of.get(promise) or 0
 
 

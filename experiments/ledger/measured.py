@@ -12,7 +12,10 @@ import pyarrow as pa
 
 
 class Fate(StrEnum):
-    """What became of one record; the first seven add up to the attempts of a trial, and no two hold of one record."""
+    """What became of one record; the first nine add up to the attempts of a trial, and no two hold of one record.
+
+    In the log means: shown to a `read_committed` consumer. A record of a transaction is acknowledged when that is committed.
+    """
 
     DELIVERED_ONCE = "DELIVERED_ONCE"
     """Acknowledged, and in the log once."""
@@ -28,6 +31,10 @@ class Fate(StrEnum):
     """The client cannot tell, and it is in the log, once or more often."""
     UNKNOWN_ABSENT = "UNKNOWN_ABSENT"
     """The client cannot tell, and it is not in the log."""
+    ABORTED = "ABORTED"
+    """Of a transaction that was not committed, and not shown."""
+    ABORTED_VISIBLE = "ABORTED_VISIBLE"
+    """Of a transaction that was not committed, and shown all the same."""
     PHANTOM = "PHANTOM"
     """In the log, and never attempted by this trial: of other origin, or under an id that no producer was given."""
     CORRUPT = "CORRUPT"
@@ -73,6 +80,8 @@ TRIALS: Final = pa.schema(
         _count("acked_records"),
         _count("rejected_records"),
         _count("unknown_records"),
+        _count("aborted_records"),
+        _count("aborted_visible_records"),
         _count("lost_low_records"),
         _count("lost_high_records"),
         _count("duplicate_copies"),  # copies beyond the first
@@ -80,10 +89,14 @@ TRIALS: Final = pa.schema(
         _count("log_records"),
         _count("phantom_copies"),
         _count("corrupt_copies"),
+        _count("hidden_copies"),  # rows of the log that a read_committed consumer is not shown; in none of the other counts
         _count("reordered_records"),
         pa.field("missed_records", pa.int64()),  # null: the consumer along did not come to the end, or nobody says that it did
         pa.field("redelivered_reads", pa.int64()),  # null: nobody read
+        *(pa.field(f"group_{name}", pa.int64()) for name in ("missed_records", "redelivered_reads")),  # null: there was no consumer group
+        *(pa.field(f"{name}_transactions", pa.int64()) for name in ("committed", "aborted", "unknown", "torn")),  # null: it had no transactions
         pa.field("unavailable_ns", pa.int64()),  # for the producers
+        pa.field("reader_stood_still_ns", pa.int64()),  # the consumer's longest gap of all partitions; null: nobody read
         pa.field("attempted_per_s", pa.float64()),
         pa.field("acked_per_s", pa.float64()),
     ]
@@ -92,7 +105,7 @@ TRIALS: Final = pa.schema(
 FATES: Final = pa.schema(
     [
         _text("trial_id"),
-        pa.field("outcome", pa.string()),  # acked, rejected, unknown; null: no attempt of ours
+        pa.field("outcome", pa.string()),  # acked, rejected, unknown, aborted; null: no attempt of ours
         _text("fate"),
         _count("records"),  # distinct ids; of PHANTOM and CORRUPT, which have none to rely on, copies
         _count("duplicated_records"),  # those of them with more than one copy
@@ -123,10 +136,10 @@ GAPS: Final = pa.schema(
     ]
 )
 
-SPREADS: Final = (*(f"{measure.value}_{name}_us" for measure in Measure for name in QUANTILES), "unavailable_ns", "acked_per_s")
+SPREADS: Final = (*(f"{measure.value}_{name}_us" for measure in Measure for name in QUANTILES), "unavailable_ns", "reader_stood_still_ns", "acked_per_s")
 """What a cell tells of its trials as a median and a maximum."""
 
-COUNTED: Final = ("_records", "_copies", "_reads")
+COUNTED: Final = ("_records", "_copies", "_reads", "_transactions")
 """How the columns of `TRIALS` end that count something: a cell has their sums."""
 
 CELLS: Final = pa.schema(
@@ -152,6 +165,7 @@ class Anomaly(StrEnum):
     """Its first copy lies behind a record that the same producer sent later to the same partition."""
     REJECTED_PRESENT = "REJECTED_PRESENT"
     UNKNOWN_ABSENT = "UNKNOWN_ABSENT"
+    ABORTED_VISIBLE = "ABORTED_VISIBLE"
     PHANTOM = "PHANTOM"
     CORRUPT = "CORRUPT"
     MISSED = "MISSED"

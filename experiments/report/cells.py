@@ -25,7 +25,7 @@ from experiments.report.wording import (
     verdict_words,
 )
 from experiments.results.cells import judged_trials
-from experiments.results.models import CellResult
+from experiments.results.models import CellResult, Transactions
 from experiments.tables import status_of
 
 
@@ -94,13 +94,19 @@ def _full_name(view: CellView) -> str:
 def _cell(evidence: Evidence, cell: CellResult, name: str) -> CellView:
     by_promise = {judgement.promise: judgement for judgement in cell.judgements}
     sources = {commitment.promise: commitment.source for commitment in cell.commitments}
-    verdicts = tuple(_verdict(promise, by_promise.get(promise), sources.get(promise, "")) for promise in Promise)
+    shown = [promise for promise in Promise if promise is not Promise.ATOMICITY or _transactional(evidence)]
+    verdicts = tuple(_verdict(promise, by_promise.get(promise), sources.get(promise, "")) for promise in shown)
     return CellView(name, fault_name(cell.cell), ROLES[cell.role], status_of(cell), cell.added, verdicts, tuple(_figures(evidence, cell)))
+
+
+def _transactional(evidence: Evidence) -> bool:
+    """Whether any cell of the sweep is promised something about transactions, or nothing."""
+    return any(commitment.promise is Promise.ATOMICITY for cell in evidence.results.cells for commitment in cell.commitments)
 
 
 def _verdict(promise: Promise, judgement: Judgement | None, source: str) -> VerdictView:
     if judgement is None:
-        return VerdictView(PROMISES[promise], "?", "not judged", "unknown", "", (), source, (), "")
+        return VerdictView(PROMISES[promise], "?", "no transactions" if promise is Promise.ATOMICITY else "not judged", "unknown", "", (), source, (), "")
     return VerdictView(
         PROMISES[promise],
         verdict_sign(judgement),
@@ -125,6 +131,12 @@ def _records(judgement: Judgement) -> str:
     return "; ".join([*named, *([f"{more:,} more in results/anomalies.parquet"] if named and more > 0 else [])])
 
 
+def _of_transactions(seen: Transactions | None) -> Iterator[tuple[str, str]]:
+    """Yield how a cell's transactions ended, where the sweep has any."""
+    for name in Transactions.model_fields:
+        yield f"transactions {name}" if name != "aborted_visible" else "aborted, yet shown", "none" if seen is None else count(getattr(seen, name))
+
+
 def _figures(evidence: Evidence, cell: CellResult) -> Iterator[tuple[str, str]]:
     """Yield what was seen, sums over the cell's sealed trials."""
     fates = [trial.fates for trial in judged_trials(evidence.results, cell) if trial.fates]
@@ -136,6 +148,8 @@ def _figures(evidence: Evidence, cell: CellResult) -> Iterator[tuple[str, str]]:
     yield "missed", count(cell.missed)
     yield "read again", count(cell.redelivered)
     yield "unknown", count(cell.unknown)
+    if _transactional(evidence):
+        yield from _of_transactions(cell.transactions)
     yield "refused yet there", count(sum(of.rejected_present for of in fates) if fates else None)
     yield "ack p99", estimate_words(cell.ack_p99_ms)
     yield "longest gap", estimate_words(cell.outage_ms)

@@ -16,12 +16,14 @@ PROMISES: Final = {
     Promise.NO_ACKED_LOSS: "no acked loss",
     Promise.NO_DUPLICATES: "no duplicates",
     Promise.ORDER: "order",
+    Promise.ATOMICITY: "all or nothing",
     Promise.AVAILABILITY: "availability",
 }
 SEEN: Final = {
     Promise.NO_ACKED_LOSS: "acknowledged records were lost",
     Promise.NO_DUPLICATES: "records arrived twice",
     Promise.ORDER: "records changed their order",
+    Promise.ATOMICITY: "transactions were shown in part, or though they were not committed",
     Promise.AVAILABILITY: "the partition stayed away until the fault was healed",
 }
 """What was seen where the promise's contrary was."""

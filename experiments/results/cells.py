@@ -64,6 +64,7 @@ def _sums(row: Row) -> dict[str, Any]:
         "trials_with_duplicates": row["trials_with_duplicates"],
         "latency_ms": LatencySpreads(**{measure: QuantileSpreads(**spreads) for measure, spreads in latency.items()}),
         "unavailable_ms": _spread(row, "unavailable_ns", NS_PER_MS),
+        "reader_stood_still_ms": _spread(row, "reader_stood_still_ns", NS_PER_MS),
         "throughput_rps": _spread(row, "acked_per_s", 1.0),
     }
 

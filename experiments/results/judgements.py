@@ -20,6 +20,7 @@ BROKEN_BY: Final[Mapping[Promise, Anomaly]] = {
     Promise.NO_ACKED_LOSS: Anomaly.LOST,
     Promise.NO_DUPLICATES: Anomaly.DUPLICATED,
     Promise.ORDER: Anomaly.REORDERED,
+    Promise.ATOMICITY: Anomaly.ABORTED_VISIBLE,
 }
 """What is wrong with a record that breaks a promise; availability is no matter of records."""
 
@@ -52,6 +53,7 @@ def facts_of(trial: TrialResult, records: Mapping[Promise, tuple[NamedRecord, ..
         lost=trial.lost,
         duplicated=trial.duplicated,
         reordered=trial.reordered,
+        unatomic=trial.transactions.broken if trial.transactions else None,
         recovered_before_heal=trial.recovered_before_heal,
         generator_late=trial.generator_late,
         records=records,

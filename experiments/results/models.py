@@ -42,7 +42,7 @@ class PhaseLatencies(Frozen):
 
 
 class Fates(Frozen):
-    """How many records have each fate; the first seven add up to the attempts."""
+    """How many records have each fate; the first nine add up to the attempts."""
 
     delivered_once: int
     duplicated: int
@@ -51,10 +51,32 @@ class Fates(Frozen):
     rejected_present: int
     unknown_present: int
     unknown_absent: int
+    aborted: int
+    """Of a transaction that was not committed, and not shown."""
+    aborted_visible: int
+    """The same, and shown all the same."""
     phantom: int
     """Copies in the log, not records of ours."""
     corrupt: int
     """Copies in the log whose checksum does not hold."""
+
+
+class Transactions(Frozen):
+    """How the producers' transactions ended, and what of them `read_committed` consumers were shown."""
+
+    committed: int
+    aborted: int
+    """Not committed for certain: aborted, fenced, or abandoned by their producer."""
+    unknown: int
+    torn: int
+    """Shown in part."""
+    aborted_visible: int
+    """Records of those that were not committed, and are shown."""
+
+    @property
+    def broken(self) -> int:
+        """What all or nothing excludes: transactions shown in part, and records that must not be shown."""
+        return self.torn + self.aborted_visible
 
 
 class Gap(Frozen):
@@ -112,6 +134,10 @@ class TrialResult(Frozen):
     latency_ms: Latencies = Latencies()
     latency_by_phase_ms: PhaseLatencies = PhaseLatencies()
     unavailable_ms: float | None = None
+    reader_stood_still_ms: float | None = None
+    """The reader's longest wait in any partition; null where nobody read."""
+    transactions: Transactions | None = None
+    """Null: it had none."""
     recovered_before_heal: bool | None = None
     """Every partition that had stopped took records again before the fault was healed; null without a fault, and with acks=0."""
     throughput_rps: float | None = None
@@ -175,6 +201,9 @@ class CellResult(Frozen):
     duplicated: int | None = None
     latency_ms: LatencySpreads = LatencySpreads()
     unavailable_ms: Spread | None = None
+    reader_stood_still_ms: Spread | None = None
+    transactions: Transactions | None = None
+    """Sums; null: without transactions."""
     throughput_rps: Spread | None = None
     reordered: int | None = None
     missed: int | None = None

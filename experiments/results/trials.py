@@ -8,7 +8,7 @@ from typing import Any, Final
 from experiments.ledger.measured import QUANTILES, Fate, Phase, Side
 from experiments.ledger.record import Cell, Status, TrialRecord
 from experiments.plan import RefusedCell, TrialSpec
-from experiments.results.models import Fates, FaultResult, Gap, Latencies, PhaseLatencies, Quantiles, TrialResult
+from experiments.results.models import Fates, FaultResult, Gap, Latencies, PhaseLatencies, Quantiles, Transactions, TrialResult
 from experiments.results.recovery import recovered_before_heal
 from experiments.results.rows import ResultRows, Row
 from experiments.sweep_folder import SweepFolder
@@ -48,7 +48,12 @@ def failed_trial(spec: TrialSpec, sweep: SweepFolder) -> TrialResult:
 
 
 def lateness_p99_ms(record: TrialRecord) -> float | None:
-    """Return how far the latest of a trial's producers fell behind, milliseconds; `None`: not known of each."""
+    """Return how far the latest of a trial's producers fell behind, milliseconds; `None`: not known of each.
+
+    Of a transactional one it is not known: a commit holds the schedule up too, and that is Kafka's time and not the generator's.
+    """
+    if record.producer_settings.get("transactional.id"):
+        return None
     told = [producer.lateness_us_p99 for producer in record.producers]
     known = [late_us for late_us in told if late_us is not None]
     return max(known) / _US_PER_MS if known and len(known) == len(told) else None
@@ -89,7 +94,13 @@ def counts(row: Row) -> dict[str, Any]:
         "reordered": row["reordered_records"],
         "missed": row["missed_records"],
         "redelivered": row["redelivered_reads"],
+        "transactions": _transactions(row),
     }
+
+
+def _transactions(row: Row) -> Transactions | None:
+    ended = {name: row[f"{name}_transactions"] for name in ("committed", "aborted", "unknown", "torn")}
+    return None if None in ended.values() else Transactions(**ended, aborted_visible=row["aborted_visible_records"])
 
 
 def _values(record: TrialRecord, row: Row, rows: ResultRows) -> dict[str, Any]:
@@ -102,6 +113,7 @@ def _values(record: TrialRecord, row: Row, rows: ResultRows) -> dict[str, Any]:
         "latency_ms": _latencies(latency, Phase.ALL),
         "latency_by_phase_ms": PhaseLatencies(**{phase.value: _latencies(latency, phase) for phase in Phase if phase is not Phase.ALL}),
         "unavailable_ms": None if unavailable_ns is None else unavailable_ns / NS_PER_MS,
+        "reader_stood_still_ms": None if row["reader_stood_still_ns"] is None else row["reader_stood_still_ns"] / NS_PER_MS,
         "recovered_before_heal": recovered_before_heal(record.phases, gaps, record.producer_settings.get("acks", "")),
         "throughput_rps": row["acked_per_s"],
         "offered_rps": row["attempted_per_s"],

@@ -13,7 +13,7 @@ from experiments.results.models import CellResult, SweepResults
 from experiments.results.trials import LATE_MS
 from experiments.statistics import Share, bound, trials_needed
 
-HEADS: Final = {Promise.NO_ACKED_LOSS: "loss", Promise.NO_DUPLICATES: "dup", Promise.ORDER: "ord", Promise.AVAILABILITY: "up"}
+HEADS: Final = {Promise.NO_ACKED_LOSS: "loss", Promise.NO_DUPLICATES: "dup", Promise.ORDER: "ord", Promise.ATOMICITY: "atom", Promise.AVAILABILITY: "up"}
 """A column each; short, because four of them stand beside the figures."""
 RARE: Final = 0.1
 """What happens in one trial of ten: a sweep with fewer trials than show that is told how many would."""
@@ -23,6 +23,7 @@ LEGEND: Final = (
     f"promised: {HELD} held  {VIOLATED} VIOLATED  {UNKNOWN} not known    not promised: {SEEN} broken  {UNSEEN} not seen  {UNTOLD} nobody can tell\n"
     "loss: none of the acknowledged  dup: no record twice  ord: in the order sent  up: before the heal"
 )
+LEGEND_OF_TRANSACTIONS: Final = "atom: transactions whole or not at all, and only those that were committed; acknowledged is what was committed"
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,12 @@ class Line:
 
     text: str
     violated: bool = False
+
+
+def heads(cells: Sequence[CellResult]) -> dict[Promise, str]:
+    """Return the columns that some cell has something to say in."""
+    judged = {judgement.promise for cell in cells for judgement in cell.judgements}
+    return {promise: head for promise, head in HEADS.items() if promise is not Promise.ATOMICITY or promise in judged}
 
 
 def mark(cell: CellResult, promise: Promise) -> str:

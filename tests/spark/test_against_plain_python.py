@@ -57,7 +57,7 @@ def test_every_kind_of_trouble_is_among_the_histories() -> None:
     """Every fate, every phase, and unknown outcomes enough to tell loss only as an interval."""
     found = [plain(trial) for trial in _planted(histories(512, SEED))]
     fates = {fate for trial in found for fate in trial.seen}
-    assert (len(fates), {phase for trial in found for _, phase in trial.latencies}) == (9, {"all", "before", "during", "after"})
+    assert (len(fates), {phase for trial in found for _, phase in trial.latencies}) == (11, {"all", "before", "during", "after"})
 
 
 def _planted(of: Sequence[History]) -> list[PlantedTrial]:

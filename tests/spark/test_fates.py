@@ -12,7 +12,7 @@ from spark_jobs.fates import fates, further_copies, record_blocks, with_further_
 ATTEMPTS = "trial_no int, producer int, seq bigint, outcome string"
 LOG = "trial_no int, producer int, seq bigint, intact boolean, partition int, offset bigint"
 READS = "trial_no int, producer int, seq bigint"
-BITMAPS = "acked bigint, rejected bigint, unknown bigint, present bigint, read bigint"
+BITMAPS = "acked bigint, rejected bigint, unknown bigint, aborted bigint, present bigint, read bigint"
 BLOCKS = f"trial_no int, producer int, block bigint, {BITMAPS}, copies bigint, corrupt bigint, reads bigint"
 FATES = "trial_no int, outcome string, fate string, records bigint, duplicated_records bigint, copies bigint"
 FURTHER = "trial_no int, outcome string, records bigint, copies bigint"
@@ -20,10 +20,10 @@ FURTHER = "trial_no int, outcome string, records bigint, copies bigint"
 
 def test_records_of_a_block_become_bits_of_it(spark: SparkSession) -> None:
     """64 sequence numbers share a row; the last of them is the sign bit."""
-    attempts = spark.createDataFrame([(7, 1, 0, "acked"), (7, 1, 63, "rejected"), (7, 1, 64, "unknown")], ATTEMPTS)
+    attempts = spark.createDataFrame([(7, 1, 0, "acked"), (7, 1, 63, "rejected"), (7, 1, 64, "unknown"), (7, 1, 65, "aborted")], ATTEMPTS)
     log = _log(spark, [(7, 1, 0, True), (7, 1, 0, True), (7, 1, 64, True)])
     reads = spark.createDataFrame([(7, 1, 63), (7, 1, 64), (7, 1, 64)], READS)
-    expected = [(7, 1, 0, 1, -(2**63), 0, 1, -(2**63), 2, 0, 1), (7, 1, 1, 0, 0, 1, 1, 1, 1, 0, 2)]
+    expected = [(7, 1, 0, 1, -(2**63), 0, 0, 1, -(2**63), 2, 0, 1), (7, 1, 1, 0, 0, 1, 2, 1, 1, 1, 0, 2)]
     assertDataFrameEqual(record_blocks(attempts, log, reads), spark.createDataFrame(expected, BLOCKS), ignoreNullable=True)
 
 
@@ -32,13 +32,14 @@ def test_rows_whose_id_cannot_be_relied_on_have_no_block(spark: SparkSession) ->
     attempts = spark.createDataFrame([(7, 1, 0, "acked")], ATTEMPTS)
     log = _log(spark, [(7, None, None, True), (7, 1, 0, False)])
     reads = spark.createDataFrame([(7, None, None)], READS)
-    expected = [(7, 1, 0, 1, 0, 0, 0, 0, 0, 0, 0), (7, None, None, 0, 0, 0, 0, 0, 1, 1, 1)]
+    expected = [(7, 1, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0), (7, None, None, 0, 0, 0, 0, 0, 0, 1, 1, 1)]
     assertDataFrameEqual(record_blocks(attempts, log, reads), spark.createDataFrame(expected, BLOCKS), ignoreNullable=True)
 
 
 def test_each_pair_of_outcome_and_presence_is_a_fate(spark: SparkSession) -> None:
-    """Bits 0 to 5: acked, rejected and unknown, each in the log and not; bit 6 is in the log and nobody's."""
-    blocks = spark.createDataFrame([(7, 1, 0, 0b000011, 0b001100, 0b110000, 0b1010101, 0, 4, 0, 0), (7, None, None, 0, 0, 0, 0, 0, 2, 3, 0)], BLOCKS)
+    """Bits 0 to 7: acked, rejected, unknown and aborted, each in the log and not; bit 8 is in the log and nobody's."""
+    full = (7, 1, 0, 0b11, 0b1100, 0b110000, 0b11000000, 0b101010101, 0, 5, 0, 0)
+    blocks = spark.createDataFrame([full, (7, None, None, 0, 0, 0, 0, 0, 0, 2, 3, 0)], BLOCKS)
     found = {(row.outcome, row.fate): (row.records, row.copies) for row in fates(blocks).collect()}
     assert found == {
         ("acked", "DELIVERED_ONCE"): (1, 1),
@@ -48,6 +49,8 @@ def test_each_pair_of_outcome_and_presence_is_a_fate(spark: SparkSession) -> Non
         ("rejected", "REJECTED"): (1, 0),
         ("unknown", "UNKNOWN_PRESENT"): (1, 1),
         ("unknown", "UNKNOWN_ABSENT"): (1, 0),
+        ("aborted", "ABORTED_VISIBLE"): (1, 1),
+        ("aborted", "ABORTED"): (1, 0),
         (None, "PHANTOM"): (3, 3),
         (None, "CORRUPT"): (3, 3),
     }
@@ -55,16 +58,16 @@ def test_each_pair_of_outcome_and_presence_is_a_fate(spark: SparkSession) -> Non
 
 def test_only_blocks_with_more_copies_than_records_are_crowded(spark: SparkSession) -> None:
     """Strangers are many rows without any record, and no crowd."""
-    full, crowd, strangers = (7, 1, 0, 3, 0, 0, 3, 0, 2, 0, 0), (7, 1, 1, 3, 0, 0, 3, 0, 3, 0, 0), (7, None, None, 0, 0, 0, 0, 0, 9, 0, 0)
+    full, crowd, strangers = (7, 1, 0, 3, 0, 0, 0, 3, 0, 2, 0, 0), (7, 1, 1, 3, 0, 0, 0, 3, 0, 3, 0, 0), (7, None, None, 0, 0, 0, 0, 0, 0, 9, 0, 0)
     blocks = spark.createDataFrame([full, crowd, strangers], BLOCKS)
     assertDataFrameEqual(blocks.where(crowded()), spark.createDataFrame([crowd], BLOCKS))
 
 
 def test_further_copies_are_counted_by_outcome(spark: SparkSession) -> None:
-    """Record 0 three times, 1 once and once corrupt, 2 twice, and 3, which nobody attempted, twice."""
-    blocks = spark.createDataFrame([(7, 1, 0, 0b011, 0, 0b100, 0b1111, 0, 8, 0, 0)], BLOCKS)
-    log = _log(spark, [(7, 1, seq, True) for seq in (0, 0, 0, 1, 2, 2, 3, 3)] + [(7, 1, 1, False)])
-    expected = [(7, "acked", 1, 2), (7, "unknown", 1, 1), (7, None, 1, 1)]
+    """Record 0 three times, 1 once and once corrupt, 2 twice, and 3, which nobody attempted, twice; 4 is of an aborted transaction, twice."""
+    blocks = spark.createDataFrame([(7, 1, 0, 0b011, 0, 0b100, 0b10000, 0b11111, 0, 10, 0, 0)], BLOCKS)
+    log = _log(spark, [(7, 1, seq, True) for seq in (0, 0, 0, 1, 2, 2, 3, 3, 4, 4)] + [(7, 1, 1, False)])
+    expected = [(7, "acked", 1, 2), (7, "unknown", 1, 1), (7, "aborted", 1, 1), (7, None, 1, 1)]
     assertDataFrameEqual(further_copies(copies(log, blocks), blocks), spark.createDataFrame(expected, FURTHER), ignoreNullable=True)
 
 

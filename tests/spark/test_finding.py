@@ -57,9 +57,11 @@ def planted(spark: SparkSession, *trials: PlantedTrial) -> tuple[DataFrame, Data
 
 
 def looked_up(spark: SparkSession, blocks: Sequence[tuple[Any, ...]], behind: Sequence[tuple[Any, ...]] = (), *, at_end: bool | None = True) -> DataFrame:
-    """Return the records that are to be looked up, of trials whose readers came to the end or did not."""
+    """Return the records that are to be looked up, of trials without transactions whose readers came to the end or did not."""
     marks = spark.createDataFrame([("t", at_end), ("u", at_end)], "trial_no string, reader_at_end boolean")
-    return spark.createDataFrame(list(blocks), BLOCKS).transform(wanted, spark.createDataFrame(list(behind), BEHIND), marks)
+    return spark.createDataFrame([(*block, 0) for block in blocks], f"{BLOCKS}, aborted bigint").transform(
+        wanted, spark.createDataFrame(list(behind), BEHIND), marks
+    )
 
 
 def found_in(spark: SparkSession, trial: PlantedTrial, blocks: DataFrame, behind: Sequence[tuple[Any, ...]] = ()) -> list[tuple[Any, ...]]:

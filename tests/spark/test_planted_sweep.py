@@ -46,6 +46,8 @@ def test_every_planted_fate_is_found(measured: Measure) -> None:
         "UNKNOWN_ABSENT": (1, 0, 0),
         "REJECTED_PRESENT": (1, 0, 1),
         "REJECTED": (1, 0, 0),
+        "ABORTED": (0, 0, 0),
+        "ABORTED_VISIBLE": (0, 0, 0),
         "PHANTOM": (3, 0, 3),
         "CORRUPT": (1, 0, 1),
     }
@@ -60,6 +62,8 @@ def test_a_trial_adds_its_fates_up(measured: Measure) -> None:
         "acked_records": 4,
         "rejected_records": 2,
         "unknown_records": 3,
+        "aborted_records": 0,
+        "aborted_visible_records": 0,
         "lost_low_records": 2,
         "lost_high_records": 3,
         "duplicate_copies": 3,
@@ -67,6 +71,7 @@ def test_a_trial_adds_its_fates_up(measured: Measure) -> None:
         "log_records": 12,
         "phantom_copies": 3,
         "corrupt_copies": 1,
+        "hidden_copies": 0,
         "reordered_records": 0,
         "missed_records": None,
     }

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from standins.histories import (
+    Begin,
     Corrupt,
     Elect,
+    End,
     FaultBegins,
     FaultEnds,
     History,
@@ -45,6 +47,16 @@ CORNERS: tuple[History, ...] = (
     (Send(0, 0, count=5), Truncate(0, 3), Send(1, 0, count=2)),
     (Send(0, 0, count=5), Poll(0, 0, 9), Truncate(0, 3), Send(1, 0, count=3), Seek(0, 0, -9), Poll(0, 0, 9), ReaderEnds(at_end=True)),
     (Send(0, 0, "unknown", count=3, settle_us=None), Truncate(0, 1), Elect(0), Send(0, 0)),
+    # transactions: each end, shown whole, in part and not at all; several copies, refused ones, ids over the edge of a block, and two producers
+    *(
+        (Begin(0), Send(0, 0, count=70), Send(0, 0, "rejected", copies=0), Send(0, 0, copies=2), End(0, end, shown), Send(0, 0), ReaderEnds(at_end=True))
+        for end in ("committed", "aborted", "unknown", "fenced", "abandoned")
+        for shown in ("all", "some", "none")
+    ),
+    (Begin(0), Send(0, 0, "unknown"), Send(0, 0, "rejected"), Begin(1), Send(1, 0), End(0, "aborted", "all"), Send(0, 0), End(1, "committed", "none")),
+    (Begin(0), Send(0, 0), End(0, "committed", "all"), Begin(0), Send(0, 0), Resend(0, 1, 0), Poll(0, 0, 9), ReaderEnds(at_end=True)),
+    (Begin(0), Send(0, 0), Send(0, 0, "rejected", copies=0), End(0, "committed", "all"), Begin(1), End(1, "aborted", "none")),
+    (Begin(0), Send(0, 0, late=2), Send(0, 0), End(0, "aborted", "none"), Send(0, 0), Corrupt(0, 0, named=True)),
     # reading
     (Send(0, 0, count=4), Poll(0, 0, 2), Seek(0, 0, 1), Poll(0, 0, 9), ReaderEnds(at_end=True)),
     (Send(0, 0, count=4), Poll(0, 0, 2), Seek(0, 0, 1), Poll(0, 0, 9), ReaderEnds(at_end=False)),

@@ -13,8 +13,10 @@ from typing import Any
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from standins.histories import (
+    Begin,
     Corrupt,
     Elect,
+    End,
     FaultBegins,
     FaultEnds,
     History,
@@ -26,6 +28,7 @@ from standins.histories import (
     Seek,
     Send,
     Stranger,
+    Transact,
     Truncate,
     Wait,
 )
@@ -52,6 +55,15 @@ SENDS: st.SearchStrategy[Operation] = st.builds(
 NEVER_SENT: st.SearchStrategy[Operation] = st.builds(
     Send, producer=_producers, partition=st.none(), outcome=st.sampled_from(["rejected", "unknown"]), settle_us=st.sampled_from([None, 9000])
 )
+_endings = st.sampled_from(["committed", "committed", "committed", "aborted", "unknown", "fenced", "abandoned"])
+_shown = st.sampled_from(["all", "all", "none", "some"])
+
+
+def _transaction(sends: list[Operation], producer: int, outcome: str, shown: str) -> Operation:
+    return Transact(tuple(sends), Begin(producer), End(producer, outcome, shown))
+
+
+TRANSACTIONS: st.SearchStrategy[Operation] = st.builds(_transaction, st.lists(SENDS, min_size=1, max_size=3), _producers, _endings, _shown)
 OPERATIONS: st.SearchStrategy[Operation] = st.one_of(
     SENDS,
     SENDS,
@@ -74,6 +86,10 @@ OPERATIONS: st.SearchStrategy[Operation] = st.one_of(
     st.builds(FaultBegins),
     st.builds(FaultEnds),
     st.builds(ReaderEnds, st.booleans()),
+    st.builds(Begin, _producers),
+    st.builds(End, _producers, _endings, _shown),
+    TRANSACTIONS,
+    TRANSACTIONS,
 )
 HISTORIES = st.one_of(st.lists(OPERATIONS, min_size=1, max_size=8), st.lists(OPERATIONS, min_size=16, max_size=48))
 

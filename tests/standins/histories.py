@@ -14,8 +14,8 @@ from typing import Protocol
 from standins.world import MS, InFlight, World
 
 from experiments.ledger.record import Cell
-from experiments.ledger.schema import ACKED
-from spark_jobs.planted import Attempt, Epoch, Happened, Logged, PlantedTrial, Read
+from experiments.ledger.schema import ABANDONED, ACKED
+from spark_jobs.planted import Attempt, Epoch, Happened, Logged, PlantedTrial, Read, Transaction
 
 
 class Operation(Protocol):
@@ -53,7 +53,8 @@ class Send:
             settled_ns = None if settle_us is None else world.now_ns + settle_us * 1000 + 321
             sent_ns = None if self.partition is None else world.now_ns + 123_456
             world.sent[self.producer].append(world.now_ns)
-            world.attempts.append(Attempt(self.producer, seq, self.outcome, world.now_ns, settled_ns, self.partition, None, sent_ns, 0, offset))
+            sent = Attempt(self.producer, seq, self.outcome, world.now_ns, settled_ns, self.partition, None, sent_ns, 0, offset, world.open.get(self.producer))
+            world.attempts.append(sent)
             if self.partition is not None:
                 world.in_flight += [InFlight(world.done + self.late, self.partition, (self.producer, seq))] * self.copies
             world.land()
@@ -224,6 +225,51 @@ class ReaderEnds:
         world.events.append(Happened(world.now_ns, "reader", detail=detail))
 
 
+@dataclass(frozen=True)
+class Begin:
+    """A producer begins a transaction; what it sends until it ends is in it."""
+
+    producer: int
+
+    def happen(self, world: World) -> None:
+        """Begin, unless one is open."""
+        world.open.setdefault(self.producer, sum(row.producer == self.producer for row in world.transactions))
+
+
+@dataclass(frozen=True)
+class End:
+    """A producer's transaction ends."""
+
+    producer: int
+    outcome: str
+    """As its client tells."""
+    shown: str
+    """What a read_committed reader is shown of it: `all`, `none`, or `some`, every other record."""
+
+    def happen(self, world: World) -> None:
+        """End it, if one is open."""
+        number = world.open.pop(self.producer, None)
+        if number is not None:
+            of = [row.seq for row in world.attempts if (row.producer, row.transaction) == (self.producer, number)]
+            world.transactions.append(Transaction(self.producer, number, self.outcome, len(of), world.now_ns, world.now_ns))
+            hidden = of if self.shown == "none" else of[::2] if self.shown == "some" else []
+            world.hidden |= {(self.producer, seq) for seq in hidden}
+
+
+@dataclass(frozen=True)
+class Transact:
+    """A whole transaction, with nothing between its records."""
+
+    sends: tuple[Operation, ...]
+    begin: Begin
+    end: End
+
+    def happen(self, world: World) -> None:
+        """Begin, send and end."""
+        for operation in (self.begin, *self.sends, self.end):
+            operation.happen(world)
+
+
 History = Sequence[Operation]
 
 
@@ -234,9 +280,14 @@ def played(history: History, trial_id: str = "000-history") -> PlantedTrial:
         operation.happen(world)
         world.done += 1
         world.land()
+    for producer in sorted(world.open):
+        End(producer, ABANDONED, "none").happen(world)
     world.done += 1_000_000
     world.land()
-    log = [logged for partition in sorted(world.logs) for logged in world.logs[partition] if logged is not None]
+    stored = [logged for partition in sorted(world.logs) for logged in world.logs[partition] if logged is not None]
+    log = [logged._replace(visible=(logged.producer, logged.seq) not in world.hidden) for logged in stored]
     epochs = [Epoch(node, partition, *epoch) for node in (1, 2) for partition in sorted(world.logs) for epoch in world.epochs[partition]]
     cell: Cell = {"fault": "none", "acks": "all"}
-    return PlantedTrial(trial_id, world.attempts, log, world.reads, world.phases(), cell=cell, events=world.events, epochs=epochs)
+    return PlantedTrial(
+        trial_id, world.attempts, log, world.reads, world.phases(), cell=cell, events=world.events, epochs=epochs, transactions=world.transactions
+    )

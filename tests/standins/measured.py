@@ -21,6 +21,7 @@ SWEEP_ID = "planted-20260101T000000-abcd"
 QUESTION = "Which settings lose acknowledged records, and which deliver records twice?"
 REFUSED: Cell = {"acks": 0, "enable.idempotence": True, "replication.factor": 3, "partitions": 1, "fault": "leader-crash-behind"}
 _NS = 1_000_000_000
+WITHOUT_TRANSACTIONS = [promise for promise in Promise if promise is not Promise.ATOMICITY]
 
 
 @dataclass(frozen=True)
@@ -164,6 +165,8 @@ def _trial(spec: TrialSpec, truth: Truth, status: Status, dice: random.Random, *
         rejected_present=20,
         unknown_present=0,
         unknown_absent=0,
+        aborted=0,
+        aborted_visible=0,
         phantom=0,
         corrupt=0,
     )
@@ -219,8 +222,8 @@ def _cell(truth: Truth, trials: Sequence[TrialResult]) -> CellResult:
         outage_ms=estimate(outages),
         ack_p99_ms=estimate(p99s),
         late_trials=sum(bool(trial.generator_late) for trial in judged),
-        commitments=tuple(_commitment(truth, promise) for promise in Promise),
-        judgements=tuple(_judgement(truth, judged, promise) for promise in Promise),
+        commitments=tuple(_commitment(truth, promise) for promise in WITHOUT_TRANSACTIONS),
+        judgements=tuple(_judgement(truth, judged, promise) for promise in WITHOUT_TRANSACTIONS),
     )
 
 

@@ -40,7 +40,8 @@ def _of_attempt(row: Attempt, copies: list[Logged]) -> list[Wrong]:
     absent = {"acked": "LOST", "unknown": "UNKNOWN_ABSENT"}
     if not copies:
         return [(absent[row.outcome], *key, row.partition, row.offset, row.settled_ns)] if row.outcome in absent else []
-    refused = [("REJECTED_PRESENT", *key, copies[0].partition, copies[0].offset, row.settled_ns)] if row.outcome == "rejected" else []
+    unwanted = {"rejected": "REJECTED_PRESENT", "aborted": "ABORTED_VISIBLE"}
+    refused = [(unwanted[row.outcome], *key, copies[0].partition, copies[0].offset, row.settled_ns)] if row.outcome in unwanted else []
     return [*refused, *(("DUPLICATED", *key, copy.partition, copy.offset, row.settled_ns) for copy in copies[1:])]
 
 

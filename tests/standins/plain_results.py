@@ -10,6 +10,7 @@ from itertools import pairwise
 from math import ceil
 
 from standins.plain_anomalies import Id, Wrong, anomalies, endings, missed, reordered
+from standins.plain_transactions import of_transactions, shown
 
 from spark_jobs.planted import PlantedTrial
 
@@ -22,6 +23,8 @@ COUNTS = (
     "acked_records",
     "rejected_records",
     "unknown_records",
+    "aborted_records",
+    "aborted_visible_records",
     "lost_low_records",
     "lost_high_records",
     "duplicate_copies",
@@ -29,10 +32,16 @@ COUNTS = (
     "log_records",
     "phantom_copies",
     "corrupt_copies",
+    "hidden_copies",
     "reordered_records",
     "missed_records",
     "redelivered_reads",
+    "committed_transactions",
+    "aborted_transactions",
+    "unknown_transactions",
+    "torn_transactions",
     "unavailable_ns",
+    "reader_stood_still_ns",
     "attempted_per_s",
     "acked_per_s",
 )
@@ -62,16 +71,17 @@ class PlainTrial:
         return {fate for fate, (_, records, _, _) in self.fates.items() if records}
 
 
-def plain(trial: PlantedTrial) -> PlainTrial:
+def plain(stored: PlantedTrial) -> PlainTrial:
     """Measure a trial by looking at every record."""
+    trial = shown(stored)
     latencies = {**_by_phase(trial, "ack", _acks(trial)), **_by_phase(trial, "end_to_end", _first_reads(trial))}
     return PlainTrial(
         fates=_fates(trial),
-        counts=_counts(trial),
+        counts={**_counts(trial), **of_transactions(stored), **_standing(stored)},
         latencies={part: _figures(sorted(values)) for part, values in latencies.items()},
         histogram=dict(Counter((*part, *_slot(us)) for part, values in latencies.items() for us in values)),
         timeline=_timeline(trial),
-        gaps=_gaps(trial),
+        gaps=_gaps(stored),
         anomalies=anomalies(trial),
     )
 
@@ -83,12 +93,14 @@ def fate_of_every_record(trial: PlantedTrial) -> list[tuple[Id, str, int]]:
     for attempt in trial.attempts:
         there = copies.pop((attempt.producer, attempt.seq), 0)
         acked = "LOST" if there == 0 else "DELIVERED_ONCE" if there == 1 else "DUPLICATED"
-        other = f"{attempt.outcome.upper()}_PRESENT" if there else {"rejected": "REJECTED", "unknown": "UNKNOWN_ABSENT"}.get(attempt.outcome, "")
+        other = f"{attempt.outcome.upper()}_PRESENT" if there else ABSENT.get(attempt.outcome, "")
+        other = "ABORTED_VISIBLE" if attempt.outcome == "aborted" and there else other
         fates.append(((attempt.producer, attempt.seq), acked if attempt.outcome == "acked" else other, there))
     fates += [(stranger, "PHANTOM", 1) for stranger in copies.elements()]
     return fates + [((row.producer, row.seq), "CORRUPT", 1) for row in trial.log if not row.intact]
 
 
+ABSENT = {"rejected": "REJECTED", "unknown": "UNKNOWN_ABSENT", "aborted": "ABORTED"}
 OUTCOME_OF = {
     "DELIVERED_ONCE": "acked",
     "DUPLICATED": "acked",
@@ -97,6 +109,8 @@ OUTCOME_OF = {
     "REJECTED_PRESENT": "rejected",
     "UNKNOWN_PRESENT": "unknown",
     "UNKNOWN_ABSENT": "unknown",
+    "ABORTED": "aborted",
+    "ABORTED_VISIBLE": "aborted",
 }
 
 
@@ -127,7 +141,8 @@ def _counts(trial: PlantedTrial) -> dict[str, Count | str]:
         "cell": json.dumps(dict(sorted(trial.cell.items()))),
         "status": trial.status.value,
         "attempted_records": len(trial.attempts),
-        **{f"{outcome}_records": outcomes[outcome] for outcome in ("acked", "rejected", "unknown")},
+        **{f"{outcome}_records": outcomes[outcome] for outcome in ("acked", "rejected", "unknown", "aborted")},
+        "aborted_visible_records": len(by_fate.get("ABORTED_VISIBLE", [])),
         "lost_low_records": lost,
         "lost_high_records": lost + perhaps,
         "duplicate_copies": sum(max(copies - 1, 0) for copies in of_attempts),
@@ -138,9 +153,14 @@ def _counts(trial: PlantedTrial) -> dict[str, Count | str]:
         "reordered_records": len({(row.producer, row.seq) for row in reordered(trial)}),
         "missed_records": None if (ids := missed(trial)) is None else len(ids),
         "redelivered_reads": sum(wrong[0] == "REDELIVERED" for wrong in anomalies(trial).elements()) if trial.reads else None,
-        "unavailable_ns": _unavailable_ns(trial),
         **_rates(trial),
     }
+
+
+def _standing(stored: PlantedTrial) -> dict[str, Count]:
+    """How long each side waited, whatever became of the records' transactions."""
+    waited = [length for (_, side), (_, length, _, _) in _gaps(stored).items() if side == "consumer"]
+    return {"unavailable_ns": _unavailable_ns(stored), "reader_stood_still_ns": max(waited, default=None)}
 
 
 def _rates(trial: PlantedTrial) -> dict[str, Count]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from experiments.ledger.record import Phases
 from experiments.ledger.schema import Source
-from spark_jobs.planted import Attempt, Happened, Logged, Read
+from spark_jobs.planted import Attempt, Happened, Logged, Read, Transaction
 
 MS = 1_000_000
 BEGIN_NS = 1_700_000_000_000_000_000
@@ -39,6 +39,11 @@ class World:
     reads: list[Read] = field(default_factory=list)
     positions: defaultdict[tuple[int, int], int] = field(default_factory=lambda: defaultdict(int))
     generations: defaultdict[int, int] = field(default_factory=lambda: defaultdict(int))
+    open: dict[int, int] = field(default_factory=dict)
+    """By producer: the number of the transaction that it is in."""
+    transactions: list[Transaction] = field(default_factory=list)
+    hidden: set[tuple[int | None, int | None]] = field(default_factory=set)
+    """The records that no read_committed reader is shown."""
     events: list[Happened] = field(default_factory=list)
     fault_begin_ns: int | None = None
     fault_end_ns: int | None = None

@@ -50,12 +50,18 @@ def test_a_trial_s_circumstances_hold_the_defaults_that_it_runs_with() -> None:
 
 @pytest.mark.parametrize(
     ("producer", "acks", "idempotent"),
-    [({"acks": "-1"}, "all", False), ({"enable.idempotence": "true"}, "all", True), ({"transactional.id": "t"}, "all", True), ({"acks": "0"}, "0", False)],
+    [({"acks": "-1"}, "all", False), ({"enable.idempotence": "true"}, "all", True), ({"acks": "0"}, "0", False)],
 )
 def test_one_setting_under_several_names_is_one_circumstance(producer: dict[str, str], acks: str, *, idempotent: bool) -> None:
-    """acks=-1 is acks=all, and a transactional producer is an idempotent one."""
+    """acks=-1 is acks=all."""
     found = circumstances_of(_spec(producer=producer))
     assert (found.acks, found.idempotent) == (acks, idempotent)
+
+
+def test_a_producer_is_transactional_by_its_id() -> None:
+    """Its idempotence is said beside it: librdkafka takes no other."""
+    settings = {"transactional.id": "ackbench", "enable.idempotence": "true"}
+    assert [circumstances_of(_spec(producer=given)).transactional for given in (settings, {})] == [True, False]
 
 
 @pytest.mark.parametrize(

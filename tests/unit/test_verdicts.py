@@ -19,7 +19,8 @@ def _commitment(promise: Promise, *, promised: bool = True) -> Commitment:
 
 
 def _clean(trial_id: str) -> TrialFacts:
-    return TrialFacts(trial_id=trial_id, status=Status.SEALED, lost=(0, 0), duplicated=0, reordered=0, recovered_before_heal=True, generator_late=False)
+    none = {"lost": (0, 0), "duplicated": 0, "reordered": 0, "unatomic": 0}
+    return TrialFacts.model_validate({"trial_id": trial_id, "status": Status.SEALED, **none, "recovered_before_heal": True, "generator_late": False})
 
 
 def _losing(trial_id: str, lost: int = 3) -> TrialFacts:
@@ -32,6 +33,7 @@ def _broken(promise: Promise, trial_id: str) -> TrialFacts:
         Promise.NO_ACKED_LOSS: {"lost": (1, 1)},
         Promise.NO_DUPLICATES: {"duplicated": 1},
         Promise.ORDER: {"reordered": 1},
+        Promise.ATOMICITY: {"unatomic": 1},
         Promise.AVAILABILITY: {"recovered_before_heal": False},
     }
     return _clean(trial_id).model_copy(update=values[promise])
@@ -195,7 +197,7 @@ def test_each_commitment_gets_its_own_verdict() -> None:
     facts = _clean("000-a").model_copy(update={"duplicated": 5})
     judgements = judge([_commitment(promise) for promise in Promise], [facts], SOUND)
     assert [judgement.promise for judgement in judgements] == list(Promise)
-    assert [judgement.verdict for judgement in judgements] == [Verdict.HELD, Verdict.VIOLATED, Verdict.HELD, Verdict.HELD]
+    assert [judgement.verdict for judgement in judgements] == [Verdict.HELD, Verdict.VIOLATED, Verdict.HELD, Verdict.HELD, Verdict.HELD]
 
 
 lost = st.one_of(st.none(), st.tuples(st.integers(0, 2), st.integers(0, 2)).map(lambda pair: (pair[0], pair[0] + pair[1])))
@@ -206,6 +208,7 @@ facts = st.builds(
     lost=lost,
     duplicated=st.one_of(st.none(), st.integers(0, 2)),
     reordered=st.one_of(st.none(), st.integers(0, 2)),
+    unatomic=st.one_of(st.none(), st.integers(0, 2)),
     recovered_before_heal=st.one_of(st.none(), st.booleans()),
 )
 sweeps = st.lists(facts, max_size=6, unique_by=lambda trial: trial.trial_id)
