@@ -41,7 +41,7 @@ def set_quotas(scene: Scene, healing: ExitStack) -> None:
         change_settings(scene.cluster.admin_servers, "broker", str(node), dict.fromkeys(_RATES, _BYTES_PER_S))
     change_settings(scene.cluster.admin_servers, "topic", scene.topic, dict.fromkeys(_REPLICAS, "*"))
     scene.saw(f"replication quotas of {_BYTES_PER_S} byte/s hold back whoever is out of sync")
-    scene.until(scene.since_load_began_s() - scene.after_s + _FILLS_S)
+    let_pass(scene, _FILLS_S)
 
 
 def lift_quotas(scene: Scene, nodes: tuple[int, ...]) -> None:
@@ -77,6 +77,15 @@ def _insist(scene: Scene, kind: str, name: str, settings: tuple[str, ...]) -> No
         return True
 
     wait_until(taken_away, awaiting=f"{kind} {name} without quotas", timeout_s=_LIFT_TIMEOUT_S, seen=lambda: said[0])
+
+
+def let_pass(scene: Scene, seconds: float) -> None:
+    """Return so much later.
+
+    Raises:
+        GivenUp: as `Scene.until`.
+    """
+    scene.until(scene.since_load_began_s() - scene.after_s + seconds)
 
 
 def put_out(scene: Scene, follower: int, patience_s: float) -> None:

@@ -77,7 +77,7 @@ def _moved(kind: str, scene: Scene, parameters: MovedParameters, before: Partiti
         healing.callback(_reassign_and_elect, scene, before.replicas, _PUT_BACK_TIMEOUT_S)
         bit = leader is not None and _move(scene, leader, replicas, parameters.patience_s)
         scene.until(parameters.ends_s())
-    scene.saw(f"the replicas are {_nodes(before.replicas)} again, in this order")
+    scene.saw(f"the replicas are {_in_order(before.replicas)} again, in this order")
     return FaultEvidence(kind=kind, targets=targets, bit=bit, evidence=tuple(scene.facts))
 
 
@@ -102,20 +102,20 @@ def _reassign_and_elect(scene: Scene, replicas: tuple[int, ...], timeout_s: floa
     """
     asked_s = scene.since_load_began_s()
     reassign(scene.cluster.status(), scene.topic, {OBSERVED_PARTITION: replicas}, timeout_s)
-    wait_until(lambda: _stands(scene, replicas), awaiting=f"the replicas {_nodes(replicas)} in sync", timeout_s=timeout_s)
+    wait_until(lambda: _stands(scene, replicas), awaiting=f"the replicas {_in_order(replicas)} in sync", timeout_s=timeout_s)
     needless = elect(scene.cluster.admin_servers, scene.topic, OBSERVED_PARTITION)
     elected = f"node {replicas[0]} was elected" if needless is None else f"node {replicas[0]} leads already"
-    scene.saw(f"replicas {_nodes(replicas)}, in this order, took {scene.since_load_began_s() - asked_s:.2f} s to be in sync; {elected}")
+    scene.saw(f"replicas {_in_order(replicas)}, in this order, took {scene.since_load_began_s() - asked_s:.2f} s to be in sync; {elected}")
+
+
+def _in_order(replicas: Sequence[int]) -> str:
+    return ", ".join(map(str, replicas))
 
 
 def _stands(scene: Scene, replicas: tuple[int, ...]) -> bool:
     """While replicas are moved the metadata tells the old ones too."""
     state = scene.cluster.describe([scene.topic]).of(scene.topic)[OBSERVED_PARTITION]
     return state.replicas == replicas and set(state.isr) == set(replicas)
-
-
-def _nodes(ids: tuple[int, ...]) -> str:
-    return ", ".join(map(str, ids))
 
 
 def _nature_of_moved(kind: str, parameters: MovedParameters, _shape: Shape) -> Nature:

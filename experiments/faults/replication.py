@@ -12,12 +12,12 @@ from pydantic import Field
 
 from experiments.clients.admin_changes import elect
 from experiments.faults.base import OBSERVED_PARTITION, FaultKind, FaultParameters, Scene
-from experiments.faults.held_back import eligible_now, followers_of, free_topic, in_sync_now, put_out, set_quotas
+from experiments.faults.held_back import eligible_now, followers_of, free_topic, in_sync_now, let_pass, put_out, set_quotas
 from experiments.faults.moving import MOVING
 from experiments.faults.nature import Nature, Shape
 from experiments.faults.observing import leader_left
+from experiments.faults.verbs import nodes_in_words, noticed
 from experiments.ledger.record import FaultEvidence
-from infra.cluster import PartitionState
 from infra.errors import WaitTimeout
 
 FAMILY: Final = "replication"
@@ -82,8 +82,7 @@ def elect_uncleanly(scene: Scene, parameters: ShrunkParameters) -> FaultEvidence
 
 def _crash_alone(kind: str, scene: Scene, parameters: ShrunkParameters, *, force: bool) -> FaultEvidence:
     scene.until(parameters.at_s)
-    partition = scene.partition()
-    leader, (*others, last) = _leader(partition), followers_of(scene, partition)
+    leader, (*others, last) = scene.leader(), followers_of(scene, scene.partition())
     with scene.striking(leader, *others, last) as healing:
         set_quotas(scene, healing)
         healing.callback(scene.resume, last)
@@ -99,10 +98,7 @@ def _crash(scene: Scene, leader: int, last: int, parameters: ShrunkParameters, h
     scene.kill(leader)
     killed_s = scene.since_load_began_s() - scene.after_s
     scene.resume(last)
-    try:
-        scene.saw(scene.wait(lambda: leader_left(scene, leader), awaiting="the partition without its leader", timeout_s=parameters.patience_s))
-    except WaitTimeout:
-        scene.saw(f"the cluster had not noticed within {parameters.patience_s:g} s that the leader was gone")
+    if not noticed(scene, parameters.patience_s, lambda: leader_left(scene, leader)):
         return False
     free_topic(scene)
     forced = _force(scene) if force else True
@@ -118,14 +114,14 @@ def _force(scene: Scene) -> bool:
     if needless:
         scene.saw(f"no unclean election was needed: the partition has a leader, chosen from those that Kafka knows to have all that is committed ({needless})")
         return False
-    scene.saw(f"an unclean election was asked for and held; eligible without it: {_nodes(eligible) or 'nobody'}")
+    scene.saw(f"an unclean election was asked for and held; eligible without it: {nodes_in_words(eligible) or 'nobody'}")
     return True
 
 
 def _tell_who_leads(scene: Scene, ended_at: int | None) -> None:
     state = scene.cluster.describe([scene.topic]).of(scene.topic)[OBSERVED_PARTITION]
     if state.leader is None:
-        scene.saw(f"nobody leads the partition; eligible: {_nodes(eligible_now(scene)) or 'nobody'}")
+        scene.saw(f"nobody leads the partition; eligible: {nodes_in_words(eligible_now(scene)) or 'nobody'}")
         return
     scene.saw(f"node {state.leader} leads in epoch {state.leader_epoch}; the dead leader's log had ended at offset {ended_at} or behind it")
 
@@ -148,35 +144,26 @@ def _put_out(scene: Scene, node: int, patience_s: float) -> bool:
 
 def _alone(scene: Scene, leader: int, alone_s: float) -> bool:
     """Let the leader be alone for a while; say whether it was to the end."""
-    scene.until(scene.since_load_began_s() - scene.after_s + alone_s)
+    let_pass(scene, alone_s)
     isr, eligible = in_sync_now(scene), eligible_now(scene)
-    scene.saw(f"the ISR was {_nodes(isr)} when the leader was about to die; eligible beside it: {_nodes(eligible) or 'nobody'}")
+    scene.saw(f"the ISR was {nodes_in_words(isr)} when the leader was about to die; eligible beside it: {nodes_in_words(eligible) or 'nobody'}")
     return isr == (leader,)
 
 
 def _held(scene: Scene, held_s: float, chosen: tuple[int, ...]) -> bool:
     """Hold followers back for a while; say whether they stayed out of the ISR though their brokers were up."""
     began = scene.cluster.log_end_offsets(scene.topic).get(OBSERVED_PARTITION, 0)
-    scene.until(scene.since_load_began_s() - scene.after_s + held_s)
+    let_pass(scene, held_s)
     state = scene.cluster.describe([scene.topic])
     isr, end = state.of(scene.topic)[OBSERVED_PARTITION].isr, scene.cluster.log_end_offsets(scene.topic).get(OBSERVED_PARTITION, 0)
     up = [node for node in chosen if node in state.brokers]
-    scene.saw(f"{held_s:g} s later the leader's log was {end - began} records longer, the ISR {_nodes(isr)}, and of those held back {_nodes(tuple(up))} ran")
+    ran = nodes_in_words(tuple(up)) or "none"
+    scene.saw(f"{held_s:g} s later the leader's log was {end - began} records longer, the ISR {nodes_in_words(isr)}, and of those held back {ran} ran")
     return len(up) == len(chosen) and not set(chosen) & set(isr)
-
-
-def _leader(partition: PartitionState) -> int:
-    if partition.leader is None:  # Scene.partition waits for one
-        raise AssertionError(partition.topic)
-    return partition.leader
 
 
 def _evidence(kind: str, scene: Scene, targets: tuple[int, ...], *, bit: bool) -> FaultEvidence:
     return FaultEvidence(kind=kind, targets=targets, bit=bit, evidence=tuple(scene.facts))
-
-
-def _nodes(ids: tuple[int, ...]) -> str:
-    return ", ".join(map(str, ids))
 
 
 def _nature_of_throttled(kind: str, parameters: ThrottledParameters, shape: Shape) -> Nature:

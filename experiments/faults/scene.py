@@ -103,6 +103,13 @@ class Scene:
         except WaitTimeout as error:
             raise Missed(str(error)) from error
 
+    def leader(self) -> int:
+        """Return who leads the observed partition now, once somebody does."""
+        leader = self.partition().leader
+        if leader is None:  # `partition` waits for one
+            raise AssertionError(self.topic)
+        return leader
+
     def until(self, at_s: float) -> None:
         """Return at that moment of the fault: seconds after the load began, or after the heal of the fault before.
 

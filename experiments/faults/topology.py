@@ -12,9 +12,9 @@ from experiments.faults.aftermath import Aftermath
 from experiments.faults.base import OBSERVED_PARTITION, FaultKind, FaultParameters, Scene
 from experiments.faults.nature import Nature, Shape
 from experiments.faults.observing import leader_left
+from experiments.faults.verbs import noticed
 from experiments.ledger.record import FaultEvidence
 from infra.cluster import PartitionState
-from infra.errors import WaitTimeout
 from infra.waiting import wait_until
 
 FAMILY: Final = "topology"
@@ -99,12 +99,13 @@ def recreate_topic(scene: Scene, parameters: RecreatedParameters) -> FaultEviden
 def replace_node(scene: Scene, parameters: ReplacedParameters) -> FaultEvidence:
     """Kill the leader, give it an empty disk, and start it; it bit when the partition lost its leader and the node had none of it."""
     scene.until(parameters.at_s)
-    leader = _leader(scene.partition())
+    leader = scene.leader()
     with scene.striking(leader) as healing:
         healing.callback(_give_leaders, scene, leader)
         healing.callback(scene.start, leader)
         scene.kill(leader)
-        left = _noticed(scene, leader, parameters)
+        scene.lasting(parameters.restart_after_s)
+        left = noticed(scene, parameters.patience_s, lambda: leader_left(scene, leader))
         emptied = _replaced_disk(scene, leader)
     return FaultEvidence(kind="node-replaced", targets=(leader,), bit=left and emptied, evidence=tuple(scene.facts))
 
@@ -142,16 +143,6 @@ def _give_leaders(scene: Scene, node: int) -> None:
         scene.saw(f"{of_topic} partitions of the topic had nobody left who could lead: an unclean election was asked for, as an operator must")
 
 
-def _noticed(scene: Scene, node: int, parameters: ReplacedParameters) -> bool:
-    scene.until(parameters.ends_s())
-    try:
-        scene.saw(scene.wait(lambda: leader_left(scene, node), awaiting="the cluster to notice", timeout_s=parameters.patience_s))
-    except WaitTimeout:
-        scene.saw(f"the cluster had not noticed {scene.since_begin_s():.1f} s after the fault began")
-        return False
-    return True
-
-
 def _make_again(scene: Scene, was: tuple[PartitionState, ...], settings: dict[str, str]) -> None:
     """Where it could not be deleted it is there still."""
     if _partitions(scene):
@@ -168,12 +159,6 @@ def _partitions(scene: Scene) -> tuple[PartitionState, ...]:
 def _all_led(scene: Scene, count: int) -> tuple[PartitionState, ...] | None:
     led = tuple(partition for partition in _partitions(scene) if partition.leader is not None)
     return led if len(led) == count else None
-
-
-def _leader(partition: PartitionState) -> int:
-    if partition.leader is None:  # Scene.partition waits for one
-        raise AssertionError(partition.topic)
-    return partition.leader
 
 
 def _with(evidence: FaultEvidence, sentence: str, *, bit: bool) -> FaultEvidence:
