@@ -1,10 +1,10 @@
-"""Power loss, calibrated through Kafka: of what was acknowledged, what was synced comes back, and what was not does not. Needs root."""
+"""Disks that fail, through Kafka: of what was acknowledged, what was synced comes back; and a flipped bit is met with, and read past. Needs root."""
 
 from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -12,6 +12,8 @@ from confluent_kafka import Producer
 from standins import tally
 
 from experiments.clients import admin
+from experiments.clients.value import Mark, encode
+from experiments.reading_back import Reading
 from infra.cleaning import clean
 from infra.cluster import ClusterSpec
 from infra.disk.mounts import loops_below, mounts_below
@@ -23,7 +25,8 @@ _LACK = lack_of(Means.DISK_IMAGES)
 pytestmark = pytest.mark.skipif(_LACK is not None, reason=f"no disk images here: {_LACK.reason if _LACK else ''}")
 NODE = 1
 RECORDS = 2000
-SYNCED, UNSYNCED = "synced", "unsynced"
+SYNCED, UNSYNCED, FLIPPED = "synced", "unsynced", "flipped"
+TOKEN = 77
 
 
 @pytest.fixture(scope="module")
@@ -35,21 +38,21 @@ def on_image(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         cluster.destroy()
 
 
-def write(cluster: LocalCluster, topic: str) -> None:
+def write(cluster: LocalCluster, topic: str, values: Sequence[bytes]) -> None:
     """Write records, and have each acknowledged."""
     acked = []
     producer = Producer({"bootstrap.servers": cluster.bootstrap_servers, "acks": "all", "linger.ms": 2})
-    for number in range(RECORDS):
-        producer.produce(topic, str(number), on_delivery=lambda error, message: acked.append(message) if error is None else None)
+    for value in values:
+        producer.produce(topic, value, on_delivery=lambda error, message: acked.append(message) if error is None else None)
     producer.flush(30)
-    assert len(acked) == RECORDS
+    assert len(acked) == len(values)
 
 
 def test_records_that_were_synced_come_back_and_those_that_were_not_do_not(on_image: LocalCluster) -> None:
     """All were acknowledged with acks=all; the one topic has flush.messages=1, the other leaves it to the operating system, as by default."""
     for topic, config in ((SYNCED, {"flush.messages": "1"}), (UNSYNCED, {})):
         admin.create_topic(on_image.bootstrap_servers, topic, partitions=1, replication_factor=1, config=config)
-        write(on_image, topic)
+        write(on_image, topic, [b"x" * 100] * RECORDS)
     assert on_image.disks.lose_power([NODE]) == {NODE}
     on_image.start(NODE)
     on_image.wait_until_whole()
@@ -58,6 +61,19 @@ def test_records_that_were_synced_come_back_and_those_that_were_not_do_not(on_im
         tally.count(f"of {RECORDS} {topic} records, all acknowledged, came back after a power cut", records)
     assert came_back[SYNCED] == RECORDS
     assert came_back[UNSYNCED] < RECORDS
+
+
+def test_a_log_is_read_to_its_end_past_a_flipped_bit(on_image: LocalCluster) -> None:
+    """A reader that checks is refused the batch; read as it lies there, one record of it is corrupt and all others are whole."""
+    admin.create_topic(on_image.bootstrap_servers, FLIPPED, partitions=1, replication_factor=1, config={})
+    write(on_image, FLIPPED, [encode(Mark(0, seq, 1, TOKEN), 100) for seq in range(RECORDS)])
+    flip = on_image.disks.flip_bit(NODE, FLIPPED, 0, below_offset=RECORDS)
+    assert flip is not None
+    back = Reading(on_image, FLIPPED, TOKEN, {}).plain()
+    assert back.refused_offsets == {0: flip.base_offset}
+    assert back.log.num_rows == RECORDS
+    corrupt = [row["offset"] for row in back.log.to_pylist() if not row["intact"]]
+    assert corrupt == [flip.last_offset]
 
 
 def test_nothing_of_a_killed_supervisor_s_disks_stays_behind(on_image: LocalCluster) -> None:
