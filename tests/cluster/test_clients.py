@@ -12,12 +12,16 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from experiments.clients import admin
 from experiments.clients.final_read import read_log
+from experiments.clients.java_clients import JavaClients
+from experiments.clients.java_value import TextValues, run_in_records, tag_of
+from experiments.clients.kinds import ClientChoice
 from experiments.clients.producer import ProducerJob, ProducerProcess, attempts_table
 from experiments.clients.reader import ReaderJob, ReaderProcess, reads_table
 from experiments.clients.settings import consumer_settings, producer_settings
 from experiments.clients.value import Mark, Origin, decode, encode
 from experiments.clock import now_ns
 from experiments.ledger.schema import ACKED
+from infra.cluster import ClusterSpec
 from infra.errors import HarnessError
 from infra.local import LocalCluster
 from infra.waiting import wait_until
@@ -226,3 +230,38 @@ def test_the_log_may_be_longer_than_consumers_are_shown(
     assert behind == {0: 100}
     assert shown[0] < 100
     assert log_of(cluster, topic).num_rows == 100
+
+
+def test_every_record_of_the_java_clients_is_accounted_for(cluster: LocalCluster, cache: Path, make_topic: Callable[[int, int], str], tmp_path: Path) -> None:
+    """With Java's own defaults: acknowledged, in the log and read along, at the same partition and offset; the run-in is none of them."""
+    topic, servers = make_topic(3, 3), cluster.bootstrap_servers
+    choice, text = ClientChoice(kind="java", defaults=True), TextValues(tag_of(TOKEN), run_in_records(2000))
+    passed = choice.passed({}, {})
+    assert passed is not None
+    shared = {"bootstrap_servers": servers, "topic": topic, "token": TOKEN, "folder": tmp_path}
+    load = {"records": 4000, "rate_records_per_s": 2000, "record_size_bytes": 20, "keys": 16, "warm_up_topic": ""}
+    job = ProducerJob.model_validate({**shared, **load, "producer": 5, "settings": choice.producer({}), "passed": passed.producer})
+    along = ReaderJob.model_validate(
+        {**shared, "partitions": 3, "settings": choice.consumer({}), "passed": passed.consumer, "run_in_records": text.run_in_records}
+    )
+    clients = JavaClients(ClusterSpec().kafka_version, cache)
+    with clients.producer(job) as producer, clients.reader(along) as reader:
+        reader.wait_ready()
+        producer.wait_ready()
+        producer.begin(now_ns())
+        assert producer.began_ns() > 0
+        summary = producer.wait_done(120)
+        wait_until(lambda: admin.end_offsets(servers, topic) == cluster.log_end_offsets(topic), awaiting="the high watermarks", timeout_s=30)
+        ends = admin.end_offsets(servers, topic)
+        log = read_log(servers, topic, ends, TOKEN, {}, 60, text=text)
+        ending = reader.finish(ends, 60)
+        attempts = producer.attempts(log)
+        reads = reader.reads(attempts)
+    assert pc.unique(attempts["outcome"]).to_pylist() == [ACKED]
+    assert attempts["seq"].to_pylist() == list(range(4000))
+    assert places(attempts) == places(log) == places(reads)
+    assert (ending.at_end, ending.records) == (True, 4000 + text.run_in_records)
+    assert (log.num_rows, set(log["producer"].to_pylist())) == (4000, {5})
+    assert pc.all(pc.greater_equal(attempts["settled_ns"], attempts["intended_ns"])).as_py()
+    assert producer.effective_settings()["enable.idempotence"] == "true"
+    assert producer.completed(summary, log).lateness_us_p99 is not None
