@@ -8,6 +8,7 @@ from typing import Literal
 from pydantic import Field
 
 from experiments.ledger.record import Cell, Frozen, Role, Scalar
+from infra.broker_settings import shared_properties
 from infra.cluster import ClusterSpec, Coordination, DiskKind, NetworkKind
 
 Joined = Literal["&", ">>"]
@@ -26,10 +27,19 @@ class ClusterNeed(Frozen):
     controllers: int = 0
     zookeepers: int = 0
     features: dict[str, int] = Field(default_factory=dict)
+    external: str | None = None
+    """Where clients come to a cluster that is somebody else's; then `broker` is what it told of itself, and its version is not known."""
+    security: dict[str, str] = Field(default_factory=dict)
+    """How clients prove there who they are; of a secret, `$NAME` of the environment variable that holds it."""
 
     def spec(self) -> ClusterSpec:
         """Return it for `infra`."""
-        return ClusterSpec(**self.model_dump())
+        return ClusterSpec(**self.model_dump(exclude={"external", "security"}))
+
+    def settings(self) -> dict[str, str]:
+        """Return the effective settings of its brokers, as far as they are known before it runs."""
+        known = ClusterSpec(nodes=self.nodes) if self.external else self.spec()
+        return {**shared_properties(known), **self.broker}
 
 
 class Workload(Frozen):

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
+from experiments.clients.connection import connecting, remember
 from experiments.errors import ExperimentError, UnknownName
 from experiments.faults.composing import require_means_of
 from experiments.plan import Plan
@@ -52,6 +53,8 @@ def new_sweep(home: Home, name_or_file: str, wishes: Wishes | None = None, say: 
             ensure_version_known(home, version, say or _say_nothing)
     experiment = override(asked, wishes)
     planned = planned_as(experiment, new_sweep_id(experiment.name), source=name_or_file)
+    if experiment.cluster == "external":
+        planned = reached(experiment, planned, source=name_or_file)
     check_machine(planned, home)
     if say:
         make_ready(planned, home, say)
@@ -66,6 +69,25 @@ def planned_as(experiment: Experiment, sweep_id: str, source: str) -> Plan:
     """
     with _said_of(source):
         return plan(experiment, sweep_id)
+
+
+def reached(experiment: Experiment, planned: Plan, source: str) -> Plan:
+    """Return the plan for an external cluster as it is found: with its brokers, and what they are set to.
+
+    Raises:
+        InputError: it cannot be reached, or does not take us; with librdkafka's own reason.
+        ExperimentError: the experiment does not fit to its brokers.
+    """
+    from infra.external import reach
+
+    with _said_of(source):
+        need = planned.trials[0].cluster
+        remember(str(need.external), need.security)
+        found = reach(connecting(str(need.external)))
+    planned = planned_as(experiment.model_copy(update={"nodes": len(found.brokers)}), planned.sweep_id, source)
+    clusters = (trial.cluster.model_copy(update={"broker": dict(found.settings)}) for trial in planned.trials)
+    trials = tuple(trial.model_copy(update={"cluster": cluster}) for trial, cluster in zip(planned.trials, clusters, strict=True))
+    return planned.model_copy(update={"trials": trials})
 
 
 def check_machine(planned: Plan, home: Home) -> None:
@@ -88,7 +110,7 @@ def make_ready(planned: Plan, home: Home, say: Say) -> None:
         HarnessError: a program of Kafka's could not be run.
     """
     for need in {trial.cluster.model_dump_json(): trial.cluster for trial in planned.trials}.values():
-        if (need.kafka_version, need.coordination) != (ClusterSpec.kafka_version, ClusterSpec.coordination):
+        if not need.external and (need.kafka_version, need.coordination) != (ClusterSpec.kafka_version, ClusterSpec.coordination):
             ensure_kafka_ready(home.cache, need.spec(), say)
 
 
@@ -131,7 +153,7 @@ def _written(home: Home, experiment: Experiment, planned: Plan) -> SweepFolder:
     sweep.root.mkdir(parents=True)
     sweep.experiment_yaml.write_text(experiment.to_yaml(), encoding="utf-8")
     sweep.write_plan(planned)
-    for version in {trial.cluster.kafka_version for trial in planned.trials}:
+    for version in {trial.cluster.kafka_version for trial in planned.trials if not trial.cluster.external}:
         unverified = unverified_list(home.cache, version)
         if unverified:
             shutil.copyfile(unverified, sweep.root / f"kafka-{version}.unverified.sha256")

@@ -13,6 +13,7 @@ from confluent_kafka.admin._listoffsets import ListOffsetsResultInfo, OffsetSpec
 from confluent_kafka.admin._metadata import TopicMetadata
 from confluent_kafka.cimpl import NewTopic
 
+from experiments.clients.connection import connecting
 from experiments.clients.settings import admin_settings
 from infra.errors import HarnessError
 from infra.waiting import wait_until
@@ -104,7 +105,7 @@ class _KafkaRefused(HarnessError):
 
 def client_of(bootstrap_servers: str) -> AdminClient:
     """Return a client that asks and changes; one that is not kept takes its questions with it."""
-    return AdminClient({**admin_settings(), "bootstrap.servers": bootstrap_servers}, logger=_LOG)
+    return AdminClient({**admin_settings(), **connecting(bootstrap_servers)}, logger=_LOG)
 
 
 def answer_of(doing: str, future: Future[Answer], timeout_s: float) -> Answer:

@@ -10,6 +10,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from experiments.clients.connection import connecting
 from experiments.clients.group_settings import member_settings
 from experiments.clients.member import Commit, MemberJob, MemberProcess
 from experiments.clients.member_log import ASSIGNED, REVOKED
@@ -108,7 +109,7 @@ class ConsumerGroup:
         """
         from confluent_kafka import Consumer, KafkaException, TopicPartition
 
-        asker = Consumer({**admin_settings(), "group.id": self.job.group, "bootstrap.servers": self.job.bootstrap_servers})
+        asker = Consumer({**admin_settings(), "group.id": self.job.group, **connecting(self.job.bootstrap_servers)})
         try:
             told = asker.committed([TopicPartition(self.job.topic, number) for number in range(self.job.partitions)], timeout=_ASK_S)
         except KafkaException as error:

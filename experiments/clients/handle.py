@@ -11,6 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
+from experiments.clients.connection import filled, is_reference
 from experiments.clients.librdkafka import NO_ERROR, Metadata, error_text, library, text_buffer
 from experiments.clients.settings import FIRST_NAME
 from experiments.clock import anchor_ns
@@ -74,6 +75,8 @@ class Client:
         self._topics: dict[str, int] = {}
         conf = library().rd_kafka_conf_new()
         try:
+            self._references = {name: value for name, value in settings.items() if is_reference(name, value)}
+            """What it was told of secrets; their values are nobody's business."""
             self._configure(conf, settings)
             self._add_callbacks(conf, callbacks)
             if prepare is not None:
@@ -140,7 +143,7 @@ class Client:
             of_topic = _dumped(library().rd_kafka_topic_conf_dump, topic)
         finally:
             library().rd_kafka_topic_conf_destroy(topic)
-        return {**_dumped(library().rd_kafka_conf_dump, library().rd_kafka_conf(self.address)), **of_topic}
+        return {**_dumped(library().rd_kafka_conf_dump, library().rd_kafka_conf(self.address)), **of_topic, **self._references}
 
     def fatal_error(self) -> tuple[int, str] | None:
         """Return the error, with its text, after which the client takes nothing more; `None` while there is none."""
@@ -150,9 +153,9 @@ class Client:
 
     def _configure(self, conf: int, settings: Mapping[str, str]) -> None:
         text = text_buffer()
-        for name, value in settings.items():
+        for name, value in filled(settings).items():
             if library().rd_kafka_conf_set(conf, name.encode(), value.encode(), text, len(text)) != NO_ERROR:
-                raise Refused(f"{name}={value}: {text.value.decode(errors='replace')}")
+                raise Refused(f"{name}={settings[name]}: {text.value.decode(errors='replace')}")
 
     def _add_callbacks(self, conf: int, callbacks: Callbacks | None) -> None:
         library().rd_kafka_conf_set_log_cb(conf, self._keep(_LOG(self._write_log)) if self._log_fd is not None else None)

@@ -19,6 +19,7 @@ from experiments.faults import (
     relay,
     replication,
     topology,
+    transactions,
 )
 from experiments.faults.base import FaultKind, FaultParameters, Scene
 from experiments.faults.nature import Nature, Shape
@@ -36,7 +37,7 @@ def _does_nothing(kind: str, _parameters: FaultParameters, _shape: Shape) -> Nat
 
 
 _ALL = (
-    FaultKind("none", "none", "no fault: the control", FaultParameters, _nothing, _does_nothing),
+    FaultKind("none", "none", "no fault: the control", FaultParameters, _nothing, _does_nothing, outside=True),
     *process.KINDS,
     *network.KINDS,
     *network_clients.KINDS,
@@ -48,6 +49,7 @@ _ALL = (
     *disk_corruption.KINDS,
     *replication.KINDS,
     *topology.KINDS,
+    *transactions.KINDS,
     *clients.KINDS,
 )
 

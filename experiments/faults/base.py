@@ -55,6 +55,8 @@ class FaultKind:
     disk: DiskKind = "folder"
     outlives: bool = False
     """What it does can outlive its trial, healed or not: the next trial gets a fresh cluster."""
+    outside: bool = False
+    """Whether it can be done to a cluster that is somebody else's: nothing of it needs the nodes."""
     confirmed: Callable[[FaultEvidence, Aftermath], FaultEvidence] = as_it_struck
     """After the trial: its evidence, completed by what brokers and clients logged; or that it did not bite."""
 

@@ -205,6 +205,7 @@ KINDS: Final = (
         ProducerKilledParameters,
         kill_producer,
         _nature_of_producer,
+        outside=True,
     ),
     FaultKind(
         "consumer-killed-before-commit",
@@ -214,6 +215,7 @@ KINDS: Final = (
         kill_member_before_commit,
         _nature_of_member,
         confirmed=handed_on,
+        outside=True,
     ),
     FaultKind(
         "consumer-killed-after-commit",
@@ -223,6 +225,7 @@ KINDS: Final = (
         kill_member_after_commit,
         _nature_of_member,
         confirmed=handed_on,
+        outside=True,
     ),
     FaultKind(
         "consumer-paused",
@@ -232,5 +235,6 @@ KINDS: Final = (
         pause_member,
         _nature_of_member,
         confirmed=thrown_out,
+        outside=True,
     ),
 )

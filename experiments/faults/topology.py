@@ -15,6 +15,7 @@ from experiments.faults.observing import leader_left
 from experiments.faults.verbs import noticed
 from experiments.ledger.record import FaultEvidence
 from infra.cluster import PartitionState
+from infra.errors import HarnessError
 from infra.waiting import wait_until
 
 FAMILY: Final = "topology"
@@ -134,13 +135,21 @@ def _give_leaders(scene: Scene, node: int) -> None:
         state = scene.cluster.describe()
         lacking = [(one.topic, one.partition) for one in state.partitions if one.leader is None and node in one.replicas]
         if node in state.brokers:
-            forced.update(one for one in lacking if elect(scene.cluster.admin_servers, *one, unclean=True) is None)
+            forced.update(one for one in lacking if _elected(scene, *one))
         return node in state.brokers and not lacking
 
     wait_until(led, awaiting=f"node {node}, and leaders of its partitions", timeout_s=_BACK_TIMEOUT_S, every_s=_LOOK_EVERY_S)
     of_topic = sum(topic == scene.topic for topic, _ in forced)
     if of_topic:
         scene.saw(f"{of_topic} partitions of the topic had nobody left who could lead: an unclean election was asked for, as an operator must")
+
+
+def _elected(scene: Scene, topic: str, partition: int) -> bool:
+    """Say whether a leader was elected uncleanly; a node that is just back may not be found yet, and is asked for again."""
+    try:
+        return elect(scene.cluster.admin_servers, topic, partition, unclean=True) is None
+    except HarnessError:
+        return False
 
 
 def _make_again(scene: Scene, was: tuple[PartitionState, ...], settings: dict[str, str]) -> None:
@@ -188,6 +197,7 @@ KINDS: Final = (
         RaisedParameters,
         raise_partition_count,
         _nature_of_raised,
+        outside=True,
         confirmed=learned_by_a_producer,
     ),
     FaultKind(

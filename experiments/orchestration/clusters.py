@@ -35,6 +35,8 @@ def provision(home: Home, sweep_id: str, need: ClusterNeed, holder_grace_s: floa
     Raises:
         InputError, HarnessError: as `infra.local.provision`.
     """
+    if need.external:
+        return _outside(home, sweep_id, need)
     destroy_all(home, sweep_id)
     folders = _folders(home, sweep_id)
     number = int(folders[-1].suffix[1:]) + 1 if folders else 1
@@ -51,6 +53,8 @@ def fit_for(home: Home, trial: TrialSpec, holder_grace_s: float) -> Lodged:
     Raises:
         InputError, HarnessError: as `infra.local.provision`.
     """
+    if trial.cluster.external:
+        return Lodged(_outside(home, trial.sweep_id, trial.cluster), Lodging(cluster=trial.cluster.external, made=False, why="it is somebody else's"))
     folders = _folders(home, trial.sweep_id)
     found = _whole(folders[-1], trial, holder_grace_s) if folders else "it is the first of this sweep"
     if not isinstance(found, str):
@@ -69,6 +73,17 @@ def destroy_all(home: Home, sweep_id: str) -> None:
     for folder in _folders(home, sweep_id):
         if (folder / HANDLE).is_file():  # killed before it wrote one, it had started nothing
             local.destroy(folder)
+
+
+def _outside(home: Home, sweep_id: str, need: ClusterNeed) -> Cluster:
+    """Return the cluster that is somebody else's, as it is now."""
+    from experiments.clients.connection import connecting, remember
+    from infra.external import ExternalCluster, reach
+
+    servers = str(need.external)
+    remember(servers, need.security)
+    connection = connecting(servers)
+    return ExternalCluster(home.clusters / f"{sweep_id}.external", need.spec(), connection, reach(connection))
 
 
 def _lodged(cluster: Cluster, why: str = "") -> Lodged:

@@ -45,7 +45,7 @@ def cluster_of(structure: Mapping[str, Scalar], properties: Mapping[str, Mapping
         ExperimentError: there is no such cluster; one line that says what there is.
     """
     kafka, coordination = _version(structure["kafka.version"]), _coordination(structure)
-    _refuse_unknown(properties, kafka)
+    refuse_unknown(properties, kafka)
     _refuse_ineffective(properties["broker"], coordination)
     return ClusterNeed(
         nodes=_whole("nodes", structure["nodes"], 1, MOST_NODES),
@@ -116,9 +116,14 @@ def _no_features(structure: Mapping[str, Scalar]) -> dict[str, int]:
     return {}
 
 
-def _refuse_unknown(properties: Mapping[str, Mapping[str, str]], kafka: KafkaProperties) -> None:
+def refuse_unknown(properties: Mapping[str, Mapping[str, str]], kafka: KafkaProperties) -> None:
+    """See that a version knows some `topic` and `broker` properties, and takes their values.
+
+    Raises:
+        ExperimentError: it does not.
+    """
     for scope, of_scope in (("topic", kafka.of_topic), ("broker", kafka.of_broker)):
-        for name, text in properties[scope].items():
+        for name, text in properties.get(scope, {}).items():
             definition = of_scope(name)
             if definition is None:
                 raise ExperimentError(f"{scope} property {name}: Kafka {kafka.version} knows none of that name")

@@ -80,6 +80,7 @@ _ALLOWED: Final[Mapping[str, Callable[[dict[str, Any]], str]]] = MappingProxyTyp
         "dict_type": lambda _: "a mapping (key: value)",
         "model_type": lambda _: "a mapping (key: value)",
         "too_short": lambda _: "at least one",
+        "literal_error": lambda limit: limit["expected"].replace("'", ""),
         "string_pattern_mismatch": lambda limit: f"text like {limit['pattern']}",
     }
 )

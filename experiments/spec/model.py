@@ -77,6 +77,12 @@ class Experiment(_Part):
     kafka_version: Text = Field(default="4.3.1", alias="kafka.version")
     nodes: Whole = Field(default=3, ge=1, le=9)
     """Brokers."""
+    cluster: Literal["local", "external"] = "local"
+    """Whose it is: made for the sweep on this machine, or somebody else's."""
+    bootstrap_servers: Text | None = Field(default=None, alias="bootstrap.servers")
+    """Of an external cluster."""
+    security: Properties = Field(default_factory=dict)
+    """How clients prove to an external cluster who they are: librdkafka's properties, a secret as `$NAME` of an environment variable."""
     coordination: Text = "kraft"
     """What holds the metadata: `kraft` or `zookeeper`."""
     controllers: Whole = Field(default=0, ge=0, le=9)

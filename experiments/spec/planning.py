@@ -20,6 +20,7 @@ from experiments.spec.controls import SettledCell, with_controls
 from experiments.spec.faults import fault_parameters
 from experiments.spec.giving import given_to
 from experiments.spec.model import Experiment
+from experiments.spec.outside import check_whose
 from experiments.spec.override import known_names, override, rules_of_all
 from experiments.spec.settings import CellSettings, check_value, settings_of
 
@@ -103,6 +104,7 @@ def _checked(experiment: Experiment, rules: ClientRules) -> tuple[dict[str, Plac
     """Return the axes' places and the cells, once every name and every value by itself is known to be right."""
     known = known_names(experiment, rules)
     places = axis_places(experiment, known)
+    check_whose(experiment, places, rules.producer.keys())
     for place, value in dict.fromkeys(_properties(experiment, places, known)):
         check_value(place, value, known, rules_of_all(experiment, rules))
     for kind, parameters in experiment.faults.items():

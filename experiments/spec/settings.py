@@ -22,6 +22,7 @@ from experiments.spec.errors import sentence, shown
 from experiments.spec.faults import asked_for, refuse_what_cannot_be
 from experiments.spec.groups import refuse_what_groups_lack
 from experiments.spec.model import Experiment, WorkloadSection
+from experiments.spec.outside import external_need, refuse_from_outside, security_of
 from experiments.spec.transactions import with_transactions
 from experiments.spec.under_test import clients_of, load_of, said_of_clients
 
@@ -60,7 +61,7 @@ def settings_of(experiment: Experiment, cell: Cell, places: Mapping[str, Place])
     """
     given = _Given(experiment, cell, places)
     topic = _topic(given.properties(Scope.TOPIC), factor := given.whole("replication.factor", 1, 32_767))
-    cluster = cluster_of(said_of_cluster(experiment, given.axes(Scope.STRUCTURE)), {"topic": topic, "broker": given.properties(Scope.BROKER)})
+    cluster = _cluster(experiment, said_of_cluster(experiment, given.axes(Scope.STRUCTURE)), topic, given.properties(Scope.BROKER))
     nodes = cluster.nodes
     if factor > nodes:
         raise ExperimentError(f"replication.factor is {factor}; allowed: at most the number of nodes, which is {nodes}")
@@ -142,7 +143,8 @@ class _Given:
 
     def properties(self, scope: Scope) -> dict[str, str]:
         section: Mapping[str, Scalar] = getattr(self.experiment, scope)
-        return {first_name(scope, name): as_text(value) for name, value in [*section.items(), *self.axes(scope).items()]}
+        security = security_of(self.experiment) if scope in {Scope.PRODUCER, Scope.CONSUMER} else {}
+        return security | {first_name(scope, name): as_text(value) for name, value in [*section.items(), *self.axes(scope).items()]}
 
     def workload(self) -> Workload:
         together = self.experiment.workload.model_dump() | self.axes(Scope.WORKLOAD)
@@ -157,8 +159,16 @@ class _Given:
     def fault(self, duration_s: float, client: ClientChoice, producer: Mapping[str, str], shape: Shape) -> FaultRequest:
         fault = asked_for(self.experiment, as_text(self.axes(Scope.STRUCTURE)["fault"]), self.axes(Scope.FAULT))
         holds = client.producer(producer)
+        if self.experiment.cluster == "external":
+            refuse_from_outside(fault)
         refuse_what_cannot_be(fault, shape, duration_s, client.answer_timeout_ms(holds), holds["acks"])
         return fault
+
+
+def _cluster(experiment: Experiment, said: Mapping[str, Scalar], topic: dict[str, str], broker: dict[str, str]) -> ClusterNeed:
+    if experiment.cluster == "external":
+        return external_need(experiment, topic)
+    return cluster_of(said, {"topic": topic, "broker": broker})
 
 
 def _topic(asked: Mapping[str, str], replication_factor: int) -> dict[str, str]:

@@ -1,0 +1,160 @@
+"""A cluster that is somebody else's, in clear text and behind certificates: reached, looked at, refused in one line, and left as it is."""
+
+import datetime as dt
+import socket
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from experiments.clients.admin import create_topic
+from experiments.clients.connection import connecting, remember
+from experiments.clients.handle import Client
+from experiments.clients.librdkafka import PRODUCER
+from experiments.clients.settings import producer_settings
+from infra.brokers import launch_of
+from infra.cluster import ClusterSpec
+from infra.errors import InputError, SupervisorError
+from infra.external import ExternalCluster, reach
+from infra.formatted import copy_formatted, new_uuid
+from infra.kraft import NodeAddress, own_properties, properties_text
+from infra.last_words import last_words
+from infra.ports import reserve_ports
+from infra.process import spawn_dying_with_parent
+from infra.waiting import wait_until
+
+SPEC = ClusterSpec(nodes=1)
+PASSWORD = "a pass phrase"  # noqa: S105 - of a key that lives as long as this test
+VARIABLE = "ACKBENCH_TEST_PASSWORD"
+TOPIC = "trial-of-mine"
+
+
+@dataclass(frozen=True)
+class Theirs:
+    """A broker with a listener of each kind; clients must show a certificate at the second."""
+
+    plain: str
+    secure: str
+    certificate: Path
+    """Its own authority, and the only client that it knows: one self-signed certificate, with its key behind a pass phrase."""
+
+
+def _certificate(folder: Path, name: str) -> Path:
+    """Write a self-signed certificate for 127.0.0.1 and its encrypted key into one PEM file."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    who = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    now = dt.datetime.now(dt.UTC)
+    builder = x509.CertificateBuilder().subject_name(who).issuer_name(who).public_key(key.public_key()).serial_number(x509.random_serial_number())
+    builder = builder.not_valid_before(now - dt.timedelta(days=1)).not_valid_after(now + dt.timedelta(days=1))
+    builder = builder.add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
+    builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+    encryption = serialization.BestAvailableEncryption(PASSWORD.encode())
+    parts = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, encryption)
+    path = folder / f"{name}.pem"
+    path.write_bytes(parts + builder.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM))
+    return path
+
+
+@pytest.fixture(scope="module")
+def theirs(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Theirs]:
+    """A broker that was started by hand, as if by somebody else."""
+    folder = tmp_path_factory.mktemp("theirs")
+    launch, ports, certificate = launch_of(cache, SPEC), reserve_ports(4), _certificate(folder, "broker")
+    client, replication, controller, secure_port = ports.ports
+    node = NodeAddress(1, client, replication, controller)
+    (folder / "data").mkdir()
+    copy_formatted(Path(launch.formatted), folder / "data", 1, new_uuid())
+    secure = f"localhost:{secure_port}"
+    own = own_properties(node, [node])
+    settings = {
+        **own,
+        "listeners": f"{own['listeners']},SECURE://{secure}",
+        "advertised.listeners": f"{own['advertised.listeners']},SECURE://{secure}",
+        "listener.security.protocol.map": f"{own['listener.security.protocol.map']},SECURE:SSL",
+        "offsets.topic.replication.factor": "1",
+        "ssl.client.auth": "required",
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": str(certificate),
+        "ssl.key.password": PASSWORD,
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": str(_public(certificate)),
+    }
+    (folder / "server.properties").write_text(properties_text(settings))
+    with (folder / "log").open("wb") as log:
+        broker = spawn_dying_with_parent(launch.command, cwd=folder, stdout=log, stderr=log)
+    try:
+        wait_until(lambda: _listens(secure_port), awaiting="their broker", timeout_s=90, seen=lambda: last_words(folder / "log"))
+        yield Theirs(f"127.0.0.1:{node.client_port}", secure, certificate)
+    finally:
+        broker.kill()
+        broker.wait()
+        ports.release()
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as tried:
+        return tried.connect_ex(("127.0.0.1", port)) == 0
+
+
+def _public(certificate: Path) -> Path:
+    text = certificate.read_text()
+    path = certificate.with_suffix(".crt")
+    path.write_text(text[text.index("-----BEGIN CERTIFICATE") :])
+    return path
+
+
+@pytest.fixture
+def security(theirs: Theirs, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """How we prove who we are; the pass phrase is in the environment alone."""
+    monkeypatch.setenv(VARIABLE, PASSWORD)
+    public = str(theirs.certificate.with_suffix(".crt"))
+    return {
+        "security.protocol": "ssl",
+        "ssl.ca.location": public,
+        "ssl.certificate.location": public,
+        "ssl.key.location": str(theirs.certificate),
+        "ssl.key.password": f"${VARIABLE}",
+    }
+
+
+def test_a_cluster_behind_certificates_is_reached_and_seen(theirs: Theirs, security: dict[str, str], tmp_path: Path) -> None:
+    """Its brokers, its settings, a topic's leader and its end; a client of ours gets in with what the environment holds, and tells it to nobody."""
+    assert reach({"bootstrap.servers": theirs.plain}).brokers == (1,)
+    remember(theirs.secure, security)
+    connection = connecting(theirs.secure)
+    found = reach(connection)
+    assert (found.brokers, found.settings["ssl.client.auth"]) == ((1,), "required")
+    assert not any(PASSWORD in value for value in found.settings.values())
+    create_topic(theirs.secure, TOPIC, partitions=1, replication_factor=1)
+    cluster = ExternalCluster(tmp_path, SPEC, connection, found)
+    assert cluster.wait_until_whole().of(TOPIC)[0].leader == 1
+    sighting = cluster.lookout(TOPIC).partitions()
+    assert sighting is not None
+    assert (sighting.partitions, cluster.log_end_offsets(TOPIC)) == (cluster.describe([TOPIC]).of(TOPIC), {0: 0})
+    assert (cluster.leader_epochs(TOPIC), cluster.log_sizes()) == ((), {})
+    with Client(PRODUCER, {**producer_settings(security), "bootstrap.servers": theirs.secure}) as client:
+        assert client.leaders(TOPIC, 10) == (1,)
+        assert client.effective_settings()["ssl.key.password"] == f"${VARIABLE}"
+    with pytest.raises(SupervisorError, match="somebody else's: node 1 cannot be touched"):
+        cluster.kill(1)
+
+
+def test_a_certificate_that_nobody_vouches_for_is_one_line(theirs: Theirs, security: dict[str, str], tmp_path: Path) -> None:
+    """With librdkafka's own reason."""
+    remember(theirs.secure, {**security, "ssl.ca.location": str(_public(_certificate(tmp_path, "stranger")))})
+    with pytest.raises(InputError, match=r"cannot be reached: .*certificate verify failed") as refused:
+        reach(connecting(theirs.secure))
+    assert "\n" not in str(refused.value)
+
+
+def test_a_cluster_that_is_not_there_is_one_line() -> None:
+    """Nobody listens."""
+    nobody = reserve_ports(1)
+    with pytest.raises(InputError, match=r"cannot be reached: .*Connection refused"):
+        reach({"bootstrap.servers": f"127.0.0.1:{nobody.ports[0]}"})
+    nobody.release()
