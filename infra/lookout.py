@@ -1,6 +1,7 @@
 """Looks at one topic, and at who the active controller is, a hundred times a second and more, over connections that are kept.
 
-One broker is asked, and always the same while it answers: the active controller's own at first, for it knows soonest (see `infra.views`).
+One broker is asked, and always the same while it answers: the active controller's own, for it knows soonest (see `infra.views`), or where controllers
+are nodes of their own, one that no other broker calls fenced.
 When it does not answer in time the next one is asked as well, and whoever answers first is believed.
 Brokers are asked at the listener that they use among themselves: a fault that cuts clients off from theirs does not blind the watch.
 """
@@ -35,6 +36,8 @@ class LocalLookout:
         self._controllers = {node.node_id: Link(node.node_id, node.host, port) for node, port in asked if node.role != "zookeeper"}
         self._asked: int | None = None
         self._active: int | None = None
+        self._epoch = -1
+        self._turn = 0
 
     def partitions(self) -> Sighting | None:
         """The topic's partitions as one broker knows them; `None` when none that knows the topic answered in time.
@@ -44,10 +47,11 @@ class LocalLookout:
         """
         request, asked = wire.metadata_request([self._topic]), list[Link]()
         for patience_s, link in self._in_turn():
+            until_s = time.monotonic() + (0 if link is not None and link.owes else patience_s)  # what it owes was waited for when it was asked
             if link is not None:
                 link.ask(request)
                 asked.append(link)
-            sighting = self._sighting(asked, time.monotonic() + patience_s)
+            sighting = self._sighting(asked, until_s)
             if sighting is not None:
                 return sighting
         return None
@@ -63,28 +67,40 @@ class LocalLookout:
             link.ask(wire.quorum_request() if self._quorum else wire.metadata_request(()))
         answers = iter(lambda: first_answer([*self._controllers.values()], until_s), None)
         active = self._active_of(answers)
-        self._follow(active.leader if active else None)
+        self._active = active.leader if active else self._active
+        if self._active not in self._brokers:
+            self._hear_another(until_s)
         return active
 
     def _active_of(self, answers: Iterator[Answer]) -> ControllerView | None:
-        if self._quorum:
-            return newest(wire.read_quorum(answer.frame) for answer in answers)
-        return elected({answer.node_id: wire.read_metadata(answer.frame) for answer in answers})
+        """Believe nobody whose epoch is over: a controller that is cut off takes itself for the active one until it hears of the next."""
+        if not self._quorum:
+            return elected({answer.node_id: wire.read_metadata(answer.frame) for answer in answers})
+        view = newest(wire.read_quorum(answer.frame) for answer in answers)
+        if view is None or view.epoch is None or view.epoch < self._epoch:
+            return None
+        self._epoch = view.epoch
+        return view
+
+    def _hear_another(self, until_s: float) -> None:
+        """Ask a broker that was not asked last: one that is cut off goes on answering with what was, and the others know that it is fenced."""
+        others = [link for node_id, link in self._brokers.items() if node_id != self._asked]
+        self._turn += 1
+        link = others[self._turn % len(others)] if others else self._brokers[min(self._brokers)]
+        link.ask(wire.metadata_request(()))
+        answer = first_answer([link], until_s)
+        alive = wire.read_metadata(answer.frame).brokers if answer else frozenset[int]()
+        if answer and answer.node_id in alive and self._asked not in alive:
+            self._asked = answer.node_id
 
     def close(self) -> None:
         """End all connections."""
         for link in (*self._brokers.values(), *self._controllers.values()):
             link.close()
 
-    def _follow(self, active: int | None) -> None:
-        """Ask a new active controller's broker first: the old one's may be cut off from it, and go on answering with what was."""
-        if active != self._active:
-            self._asked = None
-        self._active = active
-
     def _in_turn(self) -> Iterator[tuple[float, Link | None]]:
-        """Whom to ask, and how long to wait then: who answered last, who is the active controller, the others; at last nobody more."""
-        first = [node_id for node_id in (self._asked, self._active) if node_id in self._brokers]
+        """Whom to ask, and how long to wait then: who is the active controller, who answered last, the others; at last nobody more."""
+        first = [node_id for node_id in (self._active, self._asked) if node_id in self._brokers]
         for node_id in dict.fromkeys([*first, *self._brokers]):
             yield ANSWER_TIMEOUT_S, self._brokers[node_id]
         yield LAST_TIMEOUT_S, None
