@@ -1,17 +1,18 @@
 """What a consumer group made of the log: what it committed past and never processed, and what it processed more than once.
 
-A record counts as processed when a member wrote it down. The members are the consumers from 1 on; consumer 0 is the reader along, and no member.
+A record counts as processed when a member wrote it down. The members are a trial's consumers from 1 on, where it had a group;
+consumer 0 is the reader along, and no member.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sf
 
 from spark_jobs.blocks import BLOCK, bits, but, none, read_again, size, with_block
@@ -19,52 +20,49 @@ from spark_jobs.reading import READS, repeated_reads
 
 _PLACE: Final = ("trial_no", "partition", "offset", "producer", "seq")
 """A record at its place, whichever member has it."""
-_COMMITTED: Final = pa.schema([pa.field("trial_id", pa.string()), pa.field("partition", pa.int32()), pa.field("committed_offset", pa.int64())])
+_COMMITTED: Final = pa.schema([pa.field("trial_no", pa.int32()), pa.field("partition", pa.int32()), pa.field("committed_offset", pa.int64())])
 
-Committed = Mapping[str, Mapping[int, int]]
-"""Of each trial that had a group: how far that had committed each partition at the end."""
+Groups = Mapping[int, Mapping[int, int]]
+"""Of each trial that had a group, by its number: how far that had committed each partition at the end."""
 
 
-def committed(events: pa.Table) -> Committed:
+def groups_of(events: pa.Table, trial_ids: Sequence[str]) -> Groups:
     """Return how far the groups had committed; a trial without a group is not in it.
 
     Args:
         events: trial_id, kind, detail; that of `group` is a JSON object with `committed`.
+        trial_ids: the trials in the order of their numbers.
     """
-    told = events.filter(pc.field("kind") == "group").to_pylist()
-    return {row["trial_id"]: {int(partition): offset for partition, offset in json.loads(row["detail"])["committed"].items()} for row in told}
+    told = {row["trial_id"]: json.loads(row["detail"])["committed"] for row in events.filter(pc.field("kind") == "group").to_pylist()}
+    return {number: {int(of): offset for of, offset in told[trial_id].items()} for number, trial_id in enumerate(trial_ids) if trial_id in told}
 
 
-def along(reads: DataFrame) -> DataFrame:
-    """Return what the reader along read."""
-    return reads.where("consumer = 0")
+def along(reads: DataFrame, groups: Groups) -> DataFrame:
+    """Return what the reader along read; of a trial without a group, what anybody read."""
+    return reads.where(~_by_members(groups)) if groups else reads
 
 
-def processed(reads: DataFrame, groups: Committed) -> DataFrame:
+def processed(reads: DataFrame, groups: Groups) -> DataFrame:
     """Return what members processed; where no trial had a group, Spark computes nothing of it."""
-    return reads.where("consumer > 0" if groups else "false")
+    return reads.where(_by_members(groups)) if groups else reads.where("false")
 
 
-def group_counts(of_group: DataFrame, log: DataFrame, marks: DataFrame, groups: Committed) -> DataFrame:
+def group_counts(of_group: DataFrame, log: DataFrame, groups: Groups) -> DataFrame:
     """Count what a group made of the log.
 
     Args:
         of_group: of `processed`: trial_no, consumer, partition, offset, producer, seq.
         log: trial_no, partition, offset, producer, seq, intact, visible.
-        marks: trial_no, trial_id.
-        groups: of `committed`.
+        groups: of `groups_of`.
 
     Returns:
         trial_no; group_reads, records processed, each as often as it was; group_missed_records, in the log below what the group committed, under an id
         that no member processed; no row for a trial of which neither tells anything.
     """
-    passed = log.join(sf.broadcast(_by_number(marks, groups)), ["trial_no", "partition"]).where("intact AND visible AND producer IS NOT NULL")
+    passed = log.join(sf.broadcast(_committed(log, groups)), ["trial_no", "partition"]).where("intact AND visible AND producer IS NOT NULL")
     behind = with_block(passed.where("offset < committed_offset")).select(*BLOCK, sf.col("bit").alias("passed"), none().alias("read"), none().alias("reads"))
-    blocks = (
-        behind.unionByName(_read_blocks(of_group))
-        .groupBy(*BLOCK)
-        .agg(bits("passed").alias("passed"), bits("read").alias("read"), sf.sum("reads").alias("reads"))
-    )
+    united = behind.unionByName(_read_blocks(of_group)).groupBy(*BLOCK)
+    blocks = united.agg(bits("passed").alias("passed"), bits("read").alias("read"), sf.sum("reads").alias("reads"))
     missed = sf.when(sf.col("block").isNotNull(), size(but("passed", "read"))).otherwise(none())
     return blocks.groupBy("trial_no").agg(sf.sum("reads").alias("group_reads"), sf.sum(missed).alias("group_missed_records"))
 
@@ -84,18 +82,20 @@ def processed_again(of_group: DataFrame) -> DataFrame:
     return again.groupBy("trial_no").agg(sf.count("*").alias("group_redelivered_reads"))
 
 
-def of_trial(trial_id: str, groups: Committed, row: Mapping[str, Any]) -> dict[str, int | None]:
+def of_trial(number: int, groups: Groups, row: Mapping[str, Any]) -> dict[str, int | None]:
     """Return a trial's columns; null where it had no group."""
     names = ("group_missed_records", "group_redelivered_reads")
-    return {name: row.get(name, 0) if trial_id in groups else None for name in names}
+    return {name: row.get(name, 0) if number in groups else None for name in names}
+
+
+def _by_members(groups: Groups) -> Column:
+    return sf.col("trial_no").isin(*groups) & (sf.col("consumer") > 0)
 
 
 def _read_blocks(of_group: DataFrame) -> DataFrame:
     return with_block(of_group).select(*BLOCK, none().alias("passed"), sf.col("bit").alias("read"), sf.lit(1).cast("long").alias("reads"))
 
 
-def _by_number(marks: DataFrame, groups: Committed) -> DataFrame:
-    rows = [(trial_id, partition, offset) for trial_id, of in groups.items() for partition, offset in of.items()]
-    columns = list(zip(*rows, strict=True)) if rows else [[], [], []]
-    table = pa.table([pa.array(column, field.type) for column, field in zip(columns, _COMMITTED, strict=True)], schema=_COMMITTED)
-    return marks.sparkSession.createDataFrame(table).join(marks.select("trial_id", "trial_no"), "trial_id").drop("trial_id")
+def _committed(log: DataFrame, groups: Groups) -> DataFrame:
+    rows = [dict(zip(_COMMITTED.names, (number, *of), strict=True)) for number, partitions in groups.items() for of in partitions.items()]
+    return log.sparkSession.createDataFrame(pa.Table.from_pylist(rows, schema=_COMMITTED))

@@ -45,7 +45,7 @@ def trials(ledgers: Sequence[Ledger], ended: Mapping[str, Ending], found: Found,
             **_identity(ledger),
             **tallied(fates[trial_id]),
             **_rates(single[trial_id]),
-            **_order_and_reading(ledger, ended.get(trial_id), single[trial_id]),
+            **_order_and_reading(ended.get(trial_id), single[trial_id]),
             **group.of_trial(number, groups, single[trial_id]),
             **_transactions(endings[trial_id], single[trial_id]),
             "unavailable_ns": unavailable_ns(ledger, gaps[trial_id]),
@@ -81,7 +81,7 @@ def _rates(row: Row) -> Row:
     return {name: row.get(name) for name in ("attempted_per_s", "acked_per_s")}
 
 
-def _order_and_reading(ledger: Ledger, ending: Ending | None, row: Row) -> Row:
+def _order_and_reading(ending: Ending | None, row: Row) -> Row:
     """Return what the log's order and the consumer along tell; a record is only missed where the consumer came to the end of the log."""
     return {
         "reordered_records": row.get("reordered_records", 0),

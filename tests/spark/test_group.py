@@ -1,0 +1,56 @@
+"""A consumer group's misses and repeats, planted and found exactly; the reader along is none of its members."""
+
+import json
+from collections.abc import Callable
+
+import pyarrow as pa
+from standins.plain_group import group_counts
+
+from spark_jobs.planted import Attempt, Happened, Logged, PlantedTrial, Read
+
+Measure = Callable[..., dict[str, pa.Table]]
+RECORDS = 200
+STORED = [Logged(0, seq, seq) for seq in range(RECORDS)]
+ALONG = [Read(0, seq, seq) for seq in range(RECORDS)]
+
+
+def trial(trial_id: str, members: list[Read], committed: dict[int, int] | None, log: list[Logged] | None = None) -> PlantedTrial:
+    """Everything stored once and read along, and what a group is to have done."""
+    events = [Happened(1, "reader", detail=json.dumps({"at_end": True}))]
+    if committed is not None:
+        events.append(Happened(1, "group", detail=json.dumps({"committed": committed, "at_end": True})))
+    return PlantedTrial(trial_id, [Attempt(0, seq) for seq in range(RECORDS)], log or STORED, [*ALONG, *members], events=events)
+
+
+def processed(*seqs: int, by: int = 1, at_ns: int = 3_000_000) -> list[Read]:
+    """What a member wrote down."""
+    return [Read(0, seq, seq, received_ns=at_ns + seq, consumer=by) for seq in seqs]
+
+
+PLANTED = (
+    trial("000-all-once", processed(*range(100)) + processed(*range(100, 200), by=2), {0: 200}),
+    trial("001-missed", processed(*range(70), *range(77, 200)), {0: 200}),
+    trial("002-missed-and-not-yet-read", processed(*range(70), *range(75, 100)), {0: 100}),
+    trial(
+        "003-repeated-by-another-and-by-itself",
+        processed(*range(200)) + processed(*range(60, 80), by=2, at_ns=9_000_000) + processed(5, at_ns=9_500_000),
+        {0: 200},
+    ),
+    trial("004-both", processed(*range(10), *range(12, 200)) + processed(64, 65, by=2, at_ns=9_000_000), {0: 200}),
+    trial("005-never-committed", [], {0: 0}),
+    trial("006-no-group", [], None),
+    trial("007-a-second-copy-is-processed-too", [*processed(*range(200)), Read(0, 3, 200, consumer=2)], {0: 201}, [*STORED, Logged(0, 3, 200)]),
+)
+
+
+def test_what_a_group_missed_and_repeated_is_found_exactly(measured: Measure) -> None:
+    """By hand, and as the plain reference has it; what was not committed past is not missed."""
+    found = {row["trial_id"]: (row["group_missed_records"], row["group_redelivered_reads"]) for row in measured(*PLANTED)["trials"].to_pylist()}
+    assert list(found.values()) == [(0, 0), (7, 0), (5, 0), (0, 21), (2, 2), (0, 0), (None, None), (0, 0)]
+    assert found == {planted.trial_id: tuple(group_counts(planted).values()) for planted in PLANTED}
+
+
+def test_the_reader_along_is_told_apart_from_the_members(measured: Measure) -> None:
+    """What it missed or received again is its own, whatever the members did."""
+    rows = measured(*PLANTED)["trials"].to_pylist()
+    assert {(row["missed_records"], row["redelivered_reads"]) for row in rows} == {(0, 0)}
