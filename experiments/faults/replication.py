@@ -5,6 +5,7 @@ What each may lose: KIP-101 (an old leader cuts its log to the new one's epoch),
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Final
 
@@ -66,7 +67,7 @@ def throttle_followers(scene: Scene, parameters: ThrottledParameters) -> FaultEv
     with scene.striking(*chosen) as healing:
         set_quotas(scene, healing)
         out = all(_put_out_and_let_go(scene, node, parameters.patience_s, healing) for node in chosen)
-        bit = out and _held(scene, parameters.held_s, chosen)
+        bit = out and _held(scene, parameters, chosen)
     return _evidence("followers-throttled", scene, chosen, bit=bit)
 
 
@@ -87,7 +88,7 @@ def _crash_alone(kind: str, scene: Scene, parameters: ShrunkParameters, *, force
         set_quotas(scene, healing)
         healing.callback(scene.resume, last)
         alone = all(_put_out_and_let_go(scene, node, parameters.patience_s, healing) for node in others) and _put_out(scene, last, parameters.patience_s)
-        bit = alone and _alone(scene, leader, parameters.alone_s) and _crash(scene, leader, last, parameters, healing, force=force)
+        bit = alone and _alone(scene, leader, parameters) and _crash(scene, leader, last, parameters, healing, force=force)
     return _evidence(kind, scene, (leader, *others, last), bit=bit)
 
 
@@ -142,23 +143,33 @@ def _put_out(scene: Scene, node: int, patience_s: float) -> bool:
     return True
 
 
-def _alone(scene: Scene, leader: int, alone_s: float) -> bool:
-    """Let the leader be alone for a while; say whether it was to the end."""
-    let_pass(scene, alone_s)
+def _alone(scene: Scene, leader: int, parameters: ShrunkParameters) -> bool:
+    """Let the leader be alone for a while; say whether it was to the end. Who came back once with what the quota let through falls out again."""
+    _wait_until_out(scene, lambda isr: isr == (leader,), parameters.patience_s)
+    let_pass(scene, parameters.alone_s)
     isr, eligible = in_sync_now(scene), eligible_now(scene)
     scene.saw(f"the ISR was {nodes_in_words(isr)} when the leader was about to die; eligible beside it: {nodes_in_words(eligible) or 'nobody'}")
     return isr == (leader,)
 
 
-def _held(scene: Scene, held_s: float, chosen: tuple[int, ...]) -> bool:
+def _wait_until_out(scene: Scene, out: Callable[[tuple[int, ...]], bool], patience_s: float) -> None:
+    try:
+        scene.wait(lambda: out(in_sync_now(scene)), awaiting="followers out of the ISR", timeout_s=patience_s)
+    except WaitTimeout:
+        scene.saw(f"{patience_s:g} s later the ISR was {nodes_in_words(in_sync_now(scene))}")
+
+
+def _held(scene: Scene, parameters: ThrottledParameters, chosen: tuple[int, ...]) -> bool:
     """Hold followers back for a while; say whether they stayed out of the ISR though their brokers were up."""
+    _wait_until_out(scene, lambda isr: not set(chosen) & set(isr), parameters.patience_s)
     began = scene.cluster.log_end_offsets(scene.topic).get(OBSERVED_PARTITION, 0)
-    let_pass(scene, held_s)
+    let_pass(scene, parameters.held_s)
     state = scene.cluster.describe([scene.topic])
     isr, end = state.of(scene.topic)[OBSERVED_PARTITION].isr, scene.cluster.log_end_offsets(scene.topic).get(OBSERVED_PARTITION, 0)
     up = [node for node in chosen if node in state.brokers]
     ran = nodes_in_words(tuple(up)) or "none"
-    scene.saw(f"{held_s:g} s later the leader's log was {end - began} records longer, the ISR {nodes_in_words(isr)}, and of those held back {ran} ran")
+    grew = f"{parameters.held_s:g} s later the leader's log was {end - began} records longer"
+    scene.saw(f"{grew}, the ISR {nodes_in_words(isr)}, and of those held back {ran} ran")
     return len(up) == len(chosen) and not set(chosen) & set(isr)
 
 
