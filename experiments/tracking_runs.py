@@ -117,7 +117,7 @@ def _params(spec: TrialSpec, record: TrialRecord | None) -> dict[str, str]:
     workload = {f"workload.{name}": _text(value) for name, value in spec.workload.model_dump().items()}
     fault = {f"fault.{name}": _text(value) for name, value in spec.fault.all_parameters().items()}
     cluster = {"kafka.version": spec.cluster.kafka_version, "nodes": str(spec.cluster.nodes)}
-    return {**params, **workload, **fault, **cluster, **({"client": record.client} if record else {})}
+    return {**params, **workload, **fault, **cluster, "client": spec.client, **({"client.version": record.client} if record else {})}
 
 
 def _metrics(result: TrialResult, record: TrialRecord | None) -> Iterator[tuple[str, float]]:

@@ -35,7 +35,8 @@ RULES: Final = (
     not_promised(
         "no fault",
         lambda c: c.fault.kind == "none",
-        "delivery is at least once: an answer that takes longer than socket.timeout.ms makes the client send a stored batch again",
+        "delivery is at least once: an answer that takes longer than the client waits (socket.timeout.ms; java: request.timeout.ms) "
+        "makes it send a stored batch again",
         SEMANTICS,
     ),
     not_promised(

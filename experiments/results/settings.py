@@ -22,10 +22,14 @@ def settings_of_trial(spec: TrialSpec, record: TrialRecord | None = None) -> dic
         "cluster": {
             "kafka.version": spec.cluster.kafka_version,
             "nodes": spec.cluster.nodes,
+            "coordination": spec.cluster.coordination,
+            "controllers": spec.cluster.controllers,
+            "zookeeper.nodes": spec.cluster.zookeepers,
+            **spec.cluster.features,
             "replication.factor": spec.replication_factor,
             "partitions": spec.partitions,
         },
-        "workload": spec.workload.model_dump(),
+        "workload": {**spec.workload.model_dump(), "client": spec.client, "client.defaults": spec.passed is not None},
         "fault": {"kind": spec.fault.kind, **spec.fault.all_parameters()},
     }
     return {(scope, name): str(value) for scope, values in tables.items() for name, value in values.items()}

@@ -13,6 +13,8 @@ NODE_BYTES: Final = 300 * MIB
 """A node was measured at 190 MiB, with a heap of 256 MiB at most."""
 CLIENT_BYTES: Final = 250 * MIB
 """A producer or reader process: the interpreter with its libraries 150 MiB, and queues."""
+JAVA_CLIENT_BYTES: Final = 450 * MIB
+"""The same of Java's: a heap of 256 MiB, and the JVM around it."""
 ORCHESTRATION_BYTES: Final = 500 * MIB
 """Airflow in one process, and the command itself."""
 SPARK_BYTES: Final = 2048 * MIB
@@ -22,6 +24,8 @@ RECORD_OVERHEAD_BYTES: Final = 30
 """Key, offsets and batch header of a record in a broker's log, rounded up."""
 LEDGER_RECORD_BYTES: Final = 120
 """A record's attempt (57 bytes), log and read rows while they are written, before Parquet makes them small."""
+JAVA_RECORD_BYTES: Final = 400
+"""What Kafka's own programs write of a record, the producer and the reader, until the ledger holds it."""
 NODE_DISK_BYTES: Final = 64 * MIB
 """Metadata log, indexes (preallocated) and the node's own logs."""
 
@@ -44,12 +48,19 @@ def needs_of(plan: Plan) -> Needs:
 def _memory_bytes(trial: TrialSpec) -> int:
     clients = trial.workload.producers + 1
     ledger = trial.workload.records * LEDGER_RECORD_BYTES
-    running = trial.cluster.nodes * NODE_BYTES + clients * CLIENT_BYTES + ledger
-    return max(running, trial.cluster.nodes * NODE_BYTES + SPARK_BYTES)
+    client_bytes = JAVA_CLIENT_BYTES if trial.client == "java" else CLIENT_BYTES
+    running = _members(trial) * NODE_BYTES + clients * client_bytes + ledger
+    return max(running, _members(trial) * NODE_BYTES + SPARK_BYTES)
+
+
+def _members(trial: TrialSpec) -> int:
+    """How many processes its cluster is here; none of one that is somebody else's."""
+    return 0 if trial.cluster.external else len(trial.cluster.spec().roles)
 
 
 def _disk_bytes(plan: Plan) -> int:
     """Every trial's log on every replica, as if no topic were deleted before the end, and every ledger."""
     records = sum(trial.workload.records * LEDGER_RECORD_BYTES for trial in plan.trials)
+    records += max(trial.workload.records * JAVA_RECORD_BYTES * (trial.client == "java") for trial in plan.trials)
     logs = sum(trial.workload.records * (trial.workload.record_size_bytes + RECORD_OVERHEAD_BYTES) * trial.replication_factor for trial in plan.trials)
-    return records + logs + max(trial.cluster.nodes for trial in plan.trials) * NODE_DISK_BYTES
+    return records + logs + max(map(_members, plan.trials)) * NODE_DISK_BYTES

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from experiments.clients import librdkafka
+from experiments.clients.handle import Client
 from experiments.errors import ClientLibraryError
 
 
@@ -47,3 +48,18 @@ def test_a_missing_library_is_said_to_be_missing(monkeypatch: pytest.MonkeyPatch
 def test_error_codes_are_the_librarys(code: int, name: str) -> None:
     """A wrong number would handle another error."""
     assert librdkafka.error_text(code).startswith(f"{name} (")
+
+
+def test_the_library_tells_all_that_it_runs_with() -> None:
+    """Its own defaults, those of topics too, and what it made of them: idempotence has five requests in flight."""
+    with Client(librdkafka.PRODUCER, {"linger.ms": "7"}) as client:
+        own = client.effective_settings()
+    with Client(librdkafka.PRODUCER, {"enable.idempotence": "true"}) as client:
+        idempotent = client.effective_settings()
+    assert {name: own[name] for name in ("acks", "linger.ms", "delivery.timeout.ms", "enable.idempotence")} == {
+        "acks": "-1",
+        "linger.ms": "7",
+        "delivery.timeout.ms": "300000",
+        "enable.idempotence": "false",
+    }
+    assert idempotent["max.in.flight.requests.per.connection"] == "5"
