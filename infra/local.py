@@ -170,8 +170,9 @@ class LocalCluster(Commanded):
             return
 
     def _look(self, topics: Sequence[str] | None, timeout_s: float) -> ClusterState | None:
-        running = [node for node in self.status() if node.state == "running"]
-        quorum = views.active_controller(running, timeout_s)
+        nodes = self.status()
+        quorum = views.active_controller(nodes, timeout_s)
+        running = [node for node in nodes if node.state == "running"]
         best_first = sorted(running, key=lambda node: quorum is None or node.node_id != quorum.leader)
         answers = (views.ask_broker(node, topics, timeout_s) for node in best_first if node.is_broker)
         return next((views.cluster_state(view, quorum) for view in answers if view), None)

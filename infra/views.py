@@ -43,7 +43,12 @@ def log_ends(nodes: Sequence[NodeStatus], partitions: Sequence[PartitionState], 
 
 
 def active_controller(nodes: Sequence[NodeStatus], timeout_s: float) -> ControllerView | None:
-    """Ask every running node that can tell; return who the active controller is, `None` when nobody takes itself for it."""
+    """Ask every running node that can tell; return who the active controller is, `None` when nobody takes itself for it.
+
+    Args:
+        nodes: all members of the cluster, running or not: what they are tells whom to ask.
+        timeout_s: how long each may take to answer.
+    """
     running = [node for node in nodes if node.state == "running"]
     if not any(node.is_controller for node in nodes):
         return elected({node.node_id: ask_broker(node, (), timeout_s) for node in running if node.is_broker})
