@@ -48,8 +48,8 @@ def lack_of(means: Means) -> Lack | None:
 
 
 def _programs(*names: str, package: str) -> Lack | None:
-    missing = [name for name in names if shutil.which(name, path=os.environ.get("PATH", "") + os.pathsep + "/usr/sbin:/sbin") is None]
-    return Lack(f"{', '.join(missing)}: not found", f"install {package}") if missing else None
+    missing = [name for name in names if shutil.which(name) is None]
+    return Lack(f"{', '.join(missing)}: not on PATH", f"install {package}, or put /usr/sbin on PATH") if missing else None
 
 
 def _root() -> Lack | None:
