@@ -14,13 +14,13 @@ from typing import Annotated, Self
 import pyarrow as pa
 from pydantic import Field, model_validator
 
-from experiments.clients.attempts import AttemptsFile
+from experiments.clients.attempts import SETTLED, AttemptsFile
 from experiments.clients.child import BEGIN, DONE, Child
 from experiments.clients.client_log import read_client_log
 from experiments.clients.nursery import Birth
 from experiments.clients.settings import delivery_timeout_ms
-from experiments.clients.transactions_file import attach_transactions, create_transactions, transaction_of, transactions_table
-from experiments.clients.value import HEADER_BYTES, MAX_PRODUCER
+from experiments.clients.transactions_file import attach_transactions, begun, create_transactions, transaction_of, transactions_table
+from experiments.clients.value import MAX_PRODUCER
 from experiments.clock import anchor_ns
 from experiments.journal import Event
 from experiments.ledger.record import Frozen, ProducerSummary
@@ -44,7 +44,8 @@ class ProducerJob(Frozen):
     records: Annotated[int, Field(gt=0)]
     rate_records_per_s: Annotated[float, Field(ge=0)]
     """Of this producer; 0: as fast as it goes."""
-    record_size_bytes: Annotated[int, Field(ge=HEADER_BYTES)]
+    record_size_bytes: Annotated[int, Field(gt=0)]
+    """Where we make the values ourselves, with their header; else what the client's own values come to."""
     keys: Annotated[int, Field(ge=0)]
     """Distinct keys, drawn in turn: the key of a record is seq % keys, as 8 bytes; 0: no key."""
     transaction_records: Annotated[int, Field(ge=0)] = 0
@@ -112,7 +113,7 @@ class ProducerProcess(Child):
     """A producer in a process of its own: it warms up by itself; wait until ready, begin, wait until done. Killed, it can be started again."""
 
     def __init__(self, job: ProducerJob) -> None:
-        self.job, self._began_ns = job, 0
+        self.job, self._began_ns, self._left = job, 0, False
         self._ledger = AttemptsFile.create(job.ledger, job.records)
         if job.transaction_records:
             create_transactions(job.transactions, job.records, job.transaction_records)
@@ -144,6 +145,28 @@ class ProducerProcess(Child):
         self.wait_ready()
         self.tell(f"{BEGIN} {self._began_ns}")
 
+    def leave(self) -> None:
+        """Kill it for good: nobody goes on with its schedule, and what it has left is all that there will be.
+
+        Raises:
+            WaitTimeout: the kernel did not end it.
+        """
+        self.kill()
+        self._left = True
+
+    def ended_by(self) -> int:
+        """The error after which it took nothing more, alive or dead; 0: none."""
+        return int(self._ledger.header["ended_by"][0])
+
+    def stored_in_open_transaction(self) -> int:
+        """How many acknowledged records its transaction holds that it has not asked to end, alive or dead."""
+        rows = attach_transactions(self.job.transactions)
+        number = begun(rows) - 1
+        if number < 0 or rows["asked"][number] or rows["ending"][number]:
+            return 0
+        of = self._ledger.rows[number * self.job.transaction_records :][: self.job.transaction_records]
+        return int(((of["state"] == SETTLED) & (of["error"] == 0)).sum())
+
     def unsettled_records(self) -> int:
         """How many records it has sent, or was about to send, of which nobody was told anything, alive or dead."""
         from experiments.clients.resuming import unsettled
@@ -164,12 +187,16 @@ class ProducerProcess(Child):
         return ProducerProgress(int(header["accepted"]), int(header["settled"]), int(header["acked"]))
 
     def wait_done(self, timeout_s: float) -> ProducerSummary:
-        """Return when every record is settled, or its delivery timeout has passed.
+        """Return when every record is settled, or its delivery timeout has passed; at once, when it was left dead.
 
         Raises:
             HarnessError: it ended on the way.
             WaitTimeout: it was not done in time.
         """
+        if self._left:
+            from experiments.clients.producer_summary import summary_of
+
+            return summary_of(self.job, self._ledger, 0)
         summary = ProducerSummary.model_validate_json(self.hear(DONE, timeout_s))
         self.wait(timeout_s)
         return summary

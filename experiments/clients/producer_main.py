@@ -16,13 +16,13 @@ from experiments.clients.attempts import AttemptsFile, Records
 from experiments.clients.child import BEGIN, DONE, READY, listen, say
 from experiments.clients.handle import Callbacks, Client
 from experiments.clients.producer import ProducerJob
+from experiments.clients.producer_summary import summary_of
 from experiments.clients.producing import KEY_BYTES, WARM_UP, Schedule, acknowledged, delivered, drive
 from experiments.clients.resuming import send_again, take_over, taken_up, unsettled
 from experiments.clients.settings import delivery_timeout_ms
 from experiments.clients.transact import Transactions
 from experiments.clients.transacting import Transacting
 from experiments.clients.value_compiled import begin_value
-from experiments.ledger.record import ProducerSummary
 from infra.errors import HarnessError
 from infra.waiting import wait_until
 
@@ -64,7 +64,7 @@ def _produce(job: ProducerJob) -> None:
             drive(schedule, ledger.header, ledger.rows, words, begin, ledger.rows.size)
         _name_fatal_error(client, ledger)
         _settle(client, ledger, delivery_timeout_ms(job.settings) / 1000 + TIMEOUT_SCAN_S)
-        say(DONE, _summary(job, ledger, begin).model_dump_json())
+        say(DONE, summary_of(job, ledger, begin).model_dump_json())
 
 
 def _warm_up(client: Client, job: ProducerJob, ledger: AttemptsFile) -> None:
@@ -133,20 +133,3 @@ def _settle(client: Client, ledger: AttemptsFile, timeout_s: float) -> None:
     end_s = time.monotonic() + timeout_s
     while ledger.header["settled"][0] < ledger.header["accepted"][0] and time.monotonic() < end_s:
         client.flush(_SLICE_MS)
-
-
-def _summary(job: ProducerJob, ledger: AttemptsFile, begin: int) -> ProducerSummary:
-    """Say how it went; what was due while no process was there says nothing of how well a process keeps to its schedule."""
-    own = ledger.rows[begin:]
-    tried = own[own["sent_ns"] > 0]
-    on_time = tried[tried["intended_ns"] >= tried["sent_ns"][0]] if job.life > 0 and tried.size else tried
-    lateness_us = (on_time["sent_ns"] - on_time["intended_ns"]) / 1000
-    p50, p99, highest = np.percentile(lateness_us, [50, 99, 100], method="inverted_cdf") if on_time.size else (None, None, None)
-    return ProducerSummary(
-        producer=job.producer,
-        records=int(np.count_nonzero(ledger.rows["state"])),
-        version=librdkafka.version(),
-        lateness_us_p50=p50,
-        lateness_us_p99=p99,
-        lateness_us_max=highest,
-    )

@@ -18,7 +18,10 @@ FENCED: Final = -144
 INVALID_PRODUCER_EPOCH: Final = 47
 PRODUCER_FENCED: Final = 90
 FENCINGS: Final = frozenset({FENCED, INVALID_PRODUCER_EPOCH, PRODUCER_FENCED})
-"""Another producer has taken the `transactional.id` (KIP-360, KIP-588): librdkafka's own word for it, and the brokers' two."""
+"""The coordinator has raised the epoch: another producer took the `transactional.id`, or the transaction's time had passed (KIP-360, KIP-588).
+
+librdkafka's own word for it, and the brokers' two. To librdkafka it is fatal either way.
+"""
 TIMED_OUT: Final = -185
 
 

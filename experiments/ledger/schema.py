@@ -25,7 +25,10 @@ COMMITTED: Final = "committed"
 ABORTED: Final = "aborted"
 """The client was told that the transaction is aborted."""
 FENCED: Final = "fenced"
-"""Another producer took the `transactional.id` before this one asked to commit, so the coordinator aborts it."""
+"""The coordinator let the producer go before it asked to commit: another one took the `transactional.id`, or `transaction.timeout.ms` had passed.
+
+Either way it has aborted the transaction, and raised the producer's epoch.
+"""
 ABANDONED: Final = "abandoned"
 """Its producer ended, or gave up, before it asked to commit: the coordinator aborts it after `transaction.timeout.ms`."""
 
