@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from confluent_kafka import ElectionType, KafkaError, KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient
-from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, ConfigResource, ConfigSource
-from confluent_kafka.admin._resource import ResourceType
-from confluent_kafka.cimpl import NewPartitions
-
-from experiments.clients.admin import TIMEOUT_S, answer_of, client_of
 from infra.errors import HarnessError
 
-_KINDS: Final[Mapping[str, ResourceType]] = {"broker": ResourceType.BROKER, "topic": ResourceType.TOPIC}
+if TYPE_CHECKING:
+    from confluent_kafka import KafkaException
+
+TIMEOUT_S: Final = 30.0
 
 
 def change_settings(bootstrap_servers: str, kind: str, name: str, settings: Mapping[str, str | None], *, timeout_s: float = TIMEOUT_S) -> None:
@@ -30,10 +26,15 @@ def change_settings(bootstrap_servers: str, kind: str, name: str, settings: Mapp
     Raises:
         HarnessError: Kafka refused, with its text, or did not answer.
     """
+    from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, ConfigResource
+    from confluent_kafka.admin._resource import ResourceType
+
+    from experiments.clients.admin import answer_of, client_of
+
     changes = [
         ConfigEntry(key, value, incremental_operation=AlterConfigOpType.DELETE if value is None else AlterConfigOpType.SET) for key, value in settings.items()
     ]
-    resource, client = ConfigResource(_KINDS[kind], name, incremental_configs=changes), client_of(bootstrap_servers)
+    resource, client = ConfigResource(ResourceType[kind.upper()], name, incremental_configs=changes), client_of(bootstrap_servers)
     (changed,) = client.incremental_alter_configs([resource], request_timeout=timeout_s).values()
     answer_of(f"changing {kind} {name}", changed, timeout_s)
 
@@ -44,6 +45,11 @@ def topic_settings(bootstrap_servers: str, topic: str, *, timeout_s: float = TIM
     Raises:
         HarnessError: Kafka refused, with its text, or did not answer.
     """
+    from confluent_kafka.admin._config import ConfigResource, ConfigSource
+    from confluent_kafka.admin._resource import ResourceType
+
+    from experiments.clients.admin import answer_of, client_of
+
     client = client_of(bootstrap_servers)
     (described,) = client.describe_configs([ConfigResource(ResourceType.TOPIC, topic)], request_timeout=timeout_s).values()
     entries = answer_of(f"asking for the settings of topic {topic}", described, timeout_s)
@@ -63,6 +69,10 @@ def elect(bootstrap_servers: str, topic: str, partition: int, *, unclean: bool =
     Raises:
         HarnessError: Kafka refused, with its text, or did not answer.
     """
+    from confluent_kafka import ElectionType, KafkaError, TopicPartition
+
+    from experiments.clients.admin import answer_of, client_of
+
     client, doing = client_of(bootstrap_servers), f"electing a leader of {topic}-{partition}"
     kind = ElectionType.UNCLEAN if unclean else ElectionType.PREFERRED
     elected: Mapping[TopicPartition, KafkaException | None] = answer_of(doing, client.elect_leaders(kind, [TopicPartition(topic, partition)]), timeout_s)
@@ -81,6 +91,10 @@ def raise_partitions(bootstrap_servers: str, topic: str, partitions: int, *, tim
     Raises:
         HarnessError: Kafka refused, with its text, or did not answer.
     """
-    client: AdminClient = client_of(bootstrap_servers)
+    from confluent_kafka.cimpl import NewPartitions
+
+    from experiments.clients.admin import answer_of, client_of
+
+    client = client_of(bootstrap_servers)
     raised = client.create_partitions([NewPartitions(topic, partitions)], operation_timeout=timeout_s, request_timeout=timeout_s)[topic]
     answer_of(f"giving topic {topic} {partitions} partitions", raised, timeout_s)

@@ -6,7 +6,6 @@ from typing import Final
 
 from pydantic import Field
 
-from experiments.clients.admin import create_topic, delete_topic
 from experiments.clients.admin_changes import elect, raise_partitions, topic_settings
 from experiments.faults.aftermath import Aftermath
 from experiments.faults.base import OBSERVED_PARTITION, FaultKind, FaultParameters, Scene
@@ -81,6 +80,8 @@ def learned_by_a_producer(evidence: FaultEvidence, aftermath: Aftermath) -> Faul
 
 def recreate_topic(scene: Scene, parameters: RecreatedParameters) -> FaultEvidence:
     """Delete the topic, and make it again as it was; it bit when the topic of that name was seen to be another one."""
+    from experiments.clients.admin import delete_topic
+
     scene.until(parameters.at_s)
     was, settings = _partitions(scene), topic_settings(scene.cluster.admin_servers, scene.topic)
     ended = scene.cluster.log_end_offsets(scene.topic)
@@ -154,6 +155,8 @@ def _elected(scene: Scene, topic: str, partition: int) -> bool:
 
 def _make_again(scene: Scene, was: tuple[PartitionState, ...], settings: dict[str, str]) -> None:
     """Where it could not be deleted it is there still."""
+    from experiments.clients.admin import create_topic
+
     if _partitions(scene):
         return
     factor = len(was[0].replicas)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from standins.cluster import MemoryCluster
 
+from experiments.clients import admin
 from experiments.faults import held_back, moving, replication, topology
 from infra.cluster import ClusterState, NodeStatus, PartitionState
 from infra.errors import HarnessError
@@ -69,7 +70,7 @@ def operate(cluster: OperatedCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let faults operate this cluster, and wait for no quota to fill."""
     desk = Desk(cluster)
     monkeypatch.setattr(held_back, "_FILLS_S", 0.01)
-    for module in (held_back, replication, moving, topology):
+    for module in (admin, held_back, replication, moving, topology):
         for name in ("change_settings", "leader_choices", "elect", "reassign", "raise_partitions", "topic_settings", "create_topic", "delete_topic"):
             if hasattr(module, name):
                 monkeypatch.setattr(module, name, getattr(desk, name))
