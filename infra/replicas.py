@@ -47,6 +47,6 @@ def leader_choices(nodes: Sequence[NodeStatus], topic: str) -> tuple[LeaderChoic
 
 
 def _answers(nodes: Sequence[NodeStatus], asked: bytes) -> Iterator[bytes]:
-    """Ask one running node after the other; give the answers of those that do."""
-    at = ((node.host, node.replication_port) for node in nodes if node.state == "running")
+    """Ask one running broker after the other; give the answers of those that do."""
+    at = ((node.host, node.replication_port) for node in nodes if node.is_broker and node.state == "running")
     return filter(None, (ask(address, asked, _ANSWER_TIMEOUT_S) for address in at))
