@@ -34,6 +34,10 @@ class MockBrokers:
         """Make a topic."""
         assert library().rd_kafka_mock_topic_create(ctypes.c_void_p(self._address), topic.encode(), partitions, 1) == 0
 
+    def say_of_topic(self, topic: str, error: int) -> None:
+        """Let the brokers' metadata tell this error of a topic; 0: none."""
+        library().rd_kafka_mock_topic_set_error(ctypes.c_void_p(self._address), topic.encode(), error)
+
     def round_trip_ms(self, broker: int, milliseconds: int) -> None:
         """Let a broker answer this late."""
         assert library().rd_kafka_mock_broker_set_rtt(ctypes.c_void_p(self._address), broker, milliseconds) == 0
