@@ -96,7 +96,7 @@ class JavaProducer(JavaProgram):
     def completed(self, summary: ProducerSummary, log: pa.Table) -> ProducerSummary:
         """Return its summary, with its lateness as far as the records in the log tell: by the millisecond."""
         attempts = self.attempts(log)
-        late_us = pc.subtract(attempts["sent_ns"], pa.array(self._schedule().due_ns()[: attempts.num_rows])).drop_null().to_numpy() / 1000
+        late_us = pc.subtract(attempts["sent_ns"], attempts["intended_ns"]).drop_null().to_numpy() / 1000
         if not late_us.size:
             return summary
         p50, p99, highest = map(float, np.percentile(late_us, [50, 99, 100], method="inverted_cdf"))

@@ -35,7 +35,7 @@ class JavaSchedule:
     keys: int
     retries: int
     begin_ns: int
-    """By the trial's clock."""
+    """By the program's word and the trial's clock; its throttler may have begun a little sooner."""
     ahead_ns: int
     """How far the trial's clock is before the wall clock."""
 
@@ -62,14 +62,14 @@ def attempts_of(lines: pa.Table, log: pa.Table | None, schedule: JavaSchedule) -
     error, outcome = _endings(count, row, line, lines["exception"], schedule.retries)
     offset = _spread(count, row, line, lines["offset"], NONE)
     sent_ns = _sent_ns(log, schedule)
-    due_ns = schedule.due_ns()
+    settled_ns = np.where(reported, _spread(count, row, line, lines["timestamp"], NONE) * _NS_PER_MS + schedule.ahead_ns, NONE)
     columns = {
         "producer": pa.array(np.full(count, schedule.producer, np.int32)),
         "seq": pa.array(np.arange(count, dtype=np.int64)),
         "key": pa.array((np.arange(count, dtype=np.int64) + schedule.text.run_in_records) % schedule.keys) if schedule.keys else pa.nulls(count, pa.int64()),
-        "intended_ns": pa.array(np.where(sent_ns >= 0, np.minimum(sent_ns, due_ns), due_ns)),
+        "intended_ns": pa.array(_intended(schedule.due_ns(), sent_ns, settled_ns)),
         "sent_ns": pa.array(sent_ns, mask=sent_ns < 0),
-        "settled_ns": pa.array(_spread(count, row, line, lines["timestamp"], NONE) * _NS_PER_MS + schedule.ahead_ns, mask=~reported),
+        "settled_ns": pa.array(settled_ns, mask=~reported),
         "outcome": pa.DictionaryArray.from_arrays(pa.array(outcome), pa.array(_OUTCOMES)),
         "error": pa.array(error),
         "partition": pa.array(_spread(count, row, line, lines["partition"], NONE), mask=~acked),
@@ -105,7 +105,7 @@ def reads_of(lines: pa.Table, attempts: pa.Table, consumer: int, text: TextValue
     """
     lines = lines.filter(pa.array(~_of_run_in(lines["value"], text)))
     producer, seq = _marks(lines["value"], text)
-    intended_ns = _intended_ns(attempts, producer, seq)
+    intended_ns = _meant_ns(attempts, producer, seq)
     columns = {
         "consumer": pa.array(np.full(len(lines), consumer, np.int32)),
         "generation": pa.array(np.zeros(len(lines), np.int32)),
@@ -147,6 +147,16 @@ def _endings(count: int, row: Numbers, line: Numbers, exceptions: Any, retries: 
     return error, outcome
 
 
+def _intended(due_ns: Numbers, *known_ns: Numbers) -> Numbers:
+    """Return the schedule, moved forward to where none of its records was sent or settled before it was due.
+
+    The throttler began to count some tens of milliseconds before the program says that it has begun, and it sends nothing sooner than some
+    milliseconds before its own schedule: so the earliest record of all tells when that began.
+    """
+    early_ns = min((int((ns - due_ns)[ns >= 0].min(initial=0)) for ns in known_ns), default=0)
+    return due_ns + early_ns
+
+
 def _sent_ns(log: pa.Table | None, schedule: JavaSchedule) -> Numbers:
     """Return the CreateTime of each record that the log has, -1 of the others."""
     sent_ns = np.full(schedule.records, NONE, np.int64)
@@ -177,7 +187,7 @@ def _parts(values: Any) -> tuple[Numbers, Numbers]:
     return prefix, number
 
 
-def _intended_ns(attempts: pa.Table, producer: Numbers, seq: Numbers) -> Numbers:
+def _meant_ns(attempts: pa.Table, producer: Numbers, seq: Numbers) -> Numbers:
     """Return when each record was meant to be sent, -1 of those that nobody attempted."""
     intended_ns = np.full(seq.size, NONE, np.int64)
     for number in np.unique(producer[producer >= 0]):
