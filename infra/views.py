@@ -8,6 +8,7 @@ the controller is a broker, and tells the others so itself: one that takes itsel
 
 from __future__ import annotations
 
+import re
 import socket
 import struct
 from collections import Counter
@@ -72,21 +73,28 @@ def why_no_keeper(nodes: Sequence[NodeStatus], timeout_s: float) -> str | None:
     for node in nodes:
         if node.role == "controller" and ask((node.host, node.controller_port), wire.quorum_request(), timeout_s) is None:
             return f"controller {node.node_id} does not answer"
-        if node.role == "zookeeper" and not serves_as_zookeeper((node.host, node.controller_port), timeout_s):
+        if node.role == "zookeeper" and zookeeper_mode(node, timeout_s) is None:
             return f"ZooKeeper server {node.node_id} does not serve"
     return None
 
 
-def serves_as_zookeeper(at: tuple[str, int], timeout_s: float) -> bool:
-    """Whether a server takes part in its ensemble, or serves alone: only then has its answer to `srvr` a mode."""
+def zookeeper_mode(node: NodeStatus, timeout_s: float) -> str | None:
+    """Return what a server is in its ensemble: `leader`, `follower`, or `standalone`; `None` when it serves nobody, as one that is in the minority."""
     try:
-        with socket.create_connection(at, timeout=timeout_s) as connection:
+        with socket.create_connection((node.host, node.controller_port), timeout=timeout_s) as connection:
             connection.settimeout(timeout_s)
             connection.sendall(b"srvr")
             with connection.makefile("rb") as answer:
-                return b"\nMode: " in answer.read()
+                told = re.search(rb"^Mode: (\w+)$", answer.read(), re.MULTILINE)
+                return told[1].decode() if told else None
     except OSError:
-        return False
+        return None
+
+
+def zookeeper_leader(nodes: Sequence[NodeStatus], timeout_s: float) -> int | None:
+    """Return the server that leads its ensemble, or is alone; `None` when none does."""
+    running = [node for node in nodes if node.role == "zookeeper" and node.state == "running"]
+    return next((node.node_id for node in running if zookeeper_mode(node, timeout_s) in {"leader", "standalone"}), None)
 
 
 def cluster_state(view: BrokerView, quorum: ControllerView | None) -> ClusterState:

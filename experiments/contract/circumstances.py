@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, Literal
 
 from experiments.clients.group_settings import patience_ms
 from experiments.clients.kinds import answer_timeout_ms, choice_of
@@ -55,6 +55,10 @@ class Circumstances(Frozen):
     replica_lag_ms: float
     controller_failover_ms: float
     """A new active controller at the latest: fetch timeout, an election of up to twice its timeout, and the backoff of a second one."""
+    consumers: int = 0
+    """Members of a consumer group; 0: there is none."""
+    commits: Literal["before", "after"] = "after"
+    """When a member commits: before it processes, or after."""
     fault: Nature
 
     @property
@@ -117,6 +121,8 @@ def circumstances_of(spec: TrialSpec) -> Circumstances:
         controllers=spec.cluster.controllers or spec.cluster.nodes,
         partitions=spec.partitions,
         replication_factor=spec.replication_factor,
+        consumers=spec.workload.consumers,
+        commits=spec.workload.commit,
         fault=nature(spec.fault, shape_of(spec)),
     )
 
@@ -124,6 +130,8 @@ def circumstances_of(spec: TrialSpec) -> Circumstances:
 def shape_of(spec: TrialSpec) -> Shape:
     """Return what the trial's fault will find."""
     return Shape(
+        others=spec.cluster.controllers + spec.cluster.zookeepers,
+        zookeepers=spec.cluster.zookeepers,
         nodes=spec.cluster.nodes,
         partitions=spec.partitions,
         replication_factor=spec.replication_factor,

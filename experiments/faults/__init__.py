@@ -12,6 +12,7 @@ from experiments.faults import (
     disk_corruption,
     disk_power,
     disk_recovery_point,
+    ensemble,
     network,
     network_clients,
     network_quality,
@@ -39,6 +40,7 @@ def _does_nothing(kind: str, _parameters: FaultParameters, _shape: Shape) -> Nat
 _ALL = (
     FaultKind("none", "none", "no fault: the control", FaultParameters, _nothing, _does_nothing, outside=True),
     *process.KINDS,
+    *ensemble.KINDS,
     *network.KINDS,
     *network_clients.KINDS,
     *network_quality.KINDS,

@@ -14,6 +14,10 @@ class Shape(Frozen):
     nodes: int
     partitions: int
     replication_factor: int
+    others: int = 0
+    """Members beside the brokers, numbered after them: controllers or ZooKeeper servers."""
+    zookeepers: int = 0
+    """How many of these are ZooKeeper servers."""
     transactional: bool = False
     """The producers send in transactions."""
     client: str = "librdkafka"

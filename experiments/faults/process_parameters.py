@@ -67,8 +67,9 @@ class _Chosen(FaultParameters):
     node: int = Field(default=1, ge=1, description="which node, by its number")
 
     def impossible(self, shape: Shape) -> str | None:
-        """Nodes are numbered from 1."""
-        return f"node is {self.node}; allowed: 1 to {shape.nodes}" if self.node > shape.nodes else None
+        """Members are numbered from 1, the brokers first."""
+        members = shape.nodes + shape.others
+        return f"node is {self.node}; allowed: 1 to {members}" if self.node > members else None
 
 
 class _Most(FaultParameters):

@@ -71,6 +71,8 @@ def settings_of(experiment: Experiment, cell: Cell, places: Mapping[str, Place])
     consumer = given.properties(Scope.CONSUMER)
     refuse_what_groups_lack(client, workload, consumer)
     shape = Shape(
+        others=cluster.controllers + cluster.zookeepers,
+        zookeepers=cluster.zookeepers,
         nodes=nodes,
         partitions=given.whole("partitions", 1, 1000),
         replication_factor=factor,
