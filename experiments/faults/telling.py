@@ -37,7 +37,10 @@ def _leaders(events: Sequence[Event], begin_ns: int) -> Iterator[tuple[int, str]
     """Say of the observed partition who led before and after, and of the others how many moved."""
     led: dict[int | None, Event] = {}
     moved: dict[int | None, int] = {}
-    for event in _of(events, "leads"):
+    for event in _of(events, "leads", "topic_deleted"):
+        if event.kind == "topic_deleted":
+            led.clear()  # who leads from then on leads another topic
+            continue
         before = led.get(event.partition)
         led[event.partition] = event
         if event.at_ns < begin_ns or before is None:
@@ -79,5 +82,5 @@ def _cuts(since: Sequence[Event]) -> Iterator[tuple[int, str]]:
             yield event.at_ns, f"node {event.node} cut its log of partition {event.partition} to offset {event.offset}"
 
 
-def _of(events: Sequence[Event], kind: str) -> Iterator[Event]:
-    return (event for event in events if event.kind == kind)
+def _of(events: Sequence[Event], *kinds: str) -> Iterator[Event]:
+    return (event for event in events if event.kind in kinds)

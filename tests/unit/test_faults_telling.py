@@ -36,6 +36,11 @@ def test_partitions_beside_the_observed_one_are_counted() -> None:
     assert course_of((LED, *others, BEGUN, moved)) == ("1 of the 2 other partitions had moved, the last of them at +4.000 s",)
 
 
+def test_who_leads_a_topic_that_was_made_again_moved_from_nobody() -> None:
+    """Its epochs begin anew."""
+    assert course_of((LED, BEGUN, at(0.1, "topic_deleted"), at(1, "leads", node=1, partition=0, leader_epoch=0, offset=0))) == ()
+
+
 def test_sentences_stand_by_time() -> None:
     """The controller noticed, the leader was cut back, the ISR was full."""
     isr = [at(when, "isr", partition=0, detail=detail) for when, detail in ((-1, "1,2,3"), (4.2, "1,2"), (9, "1,2,3"))]
