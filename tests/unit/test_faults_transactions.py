@@ -1,0 +1,93 @@
+"""Faults of transactions: whom they are for, which coordinator decides, and when the last stable offset is said to stand still."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from standins.cluster import MemoryCluster
+
+from experiments.clock import now_ns
+from experiments.faults import FAULTS, Scene, stable_offset
+from experiments.faults.nature import Shape
+from experiments.faults.stable_offset import Stuck, freed, stuck
+from experiments.faults.transactions import KINDS, coordinating_partition
+from experiments.journal import Journal
+
+PLAIN = Shape(nodes=3, partitions=1, replication_factor=3)
+TRANSACTIONAL = PLAIN.model_copy(update={"transactional": True})
+Offsets = Iterator[tuple[int, int]]
+
+
+@pytest.mark.parametrize("kind", [kind.kind for kind in KINDS])
+def test_without_transactions_there_is_nothing_to_strike(kind: str) -> None:
+    """Refused at planning, with what would be right."""
+    parameters = FAULTS[kind].parameters()
+    assert parameters.impossible(PLAIN) == "workload.transaction_records is 0; allowed: producers that send in transactions"
+    assert parameters.impossible(TRANSACTIONAL) is None
+
+
+@pytest.mark.parametrize(
+    ("transactional_id", "hash_code"),
+    [("", 0), ("a", 97), ("hello", 99_162_322), ("ackbench-trial-000-c8f0bb-0", None), ("polygenelubricants", -(2**31))],
+)
+def test_an_id_belongs_to_the_partition_that_javas_hash_says(transactional_id: str, hash_code: int | None) -> None:
+    """`String.hashCode`, its sign bit dropped: also of the one that has no positive counterpart."""
+    code = coordinating_partition(transactional_id, 2**31)
+    assert 0 <= coordinating_partition(transactional_id, 50) < 50
+    assert hash_code is None or code == hash_code & 0x7FFF_FFFF
+
+
+@pytest.fixture
+def offsets(monkeypatch: pytest.MonkeyPatch) -> Callable[[Offsets], None]:
+    """Let the leader answer with these pairs of last stable offset and high watermark, the last of them for ever."""
+
+    def answer_with(pairs: Offsets) -> None:
+        now: list[tuple[int, int]] = []
+
+        def end_offsets(_servers: str, _topic: str, *, read_committed: bool = False) -> dict[int, int]:
+            if read_committed:
+                now[:] = [next(pairs, now[0] if now else (0, 0))]
+            return {0: now[0][0 if read_committed else 1]}
+
+        monkeypatch.setattr("experiments.clients.admin.end_offsets", end_offsets)
+        monkeypatch.setattr(stable_offset, "STANDS_S", 0.2)
+        monkeypatch.setattr(stable_offset, "FOUND_WITHIN_S", 0.6)
+
+    return answer_with
+
+
+@pytest.fixture
+def scene() -> Scene:
+    """One that struck."""
+    made = Scene(MemoryCluster(), "trial", now_ns(), Journal(), client_timeout_s=1)
+    made.begins_ns.append(now_ns())
+    return made
+
+
+def test_an_offset_that_stays_behind_the_high_watermark_stands_still(scene: Scene, offsets: Callable[[Offsets], None]) -> None:
+    """However far the watermark goes on meanwhile."""
+    offsets(iter([(5, 9), (7, 12), *((7, 12 + more) for more in range(100))]))
+    found = stuck(scene)
+    assert found is not None
+    assert (found.stable_offset, [event.offset for event in scene.journal.events("stable_stuck")]) == (7, [7])
+
+
+def test_offsets_that_go_on_stand_nowhere(scene: Scene, offsets: Callable[[Offsets], None]) -> None:
+    """Transactions are open all the time under load, and end."""
+    offsets(iter([(at, at + 5) for at in range(1000)]))
+    assert stuck(scene) is None
+    assert "never stood still" in scene.facts[-1]
+
+
+def test_an_offset_at_the_high_watermark_waits_for_nothing(scene: Scene, offsets: Callable[[Offsets], None]) -> None:
+    """With no transaction open and no load both stay where they are."""
+    offsets(iter([(9, 9)]))
+    assert stuck(scene) is None
+
+
+def test_it_is_said_how_long_it_stood_once_it_moves_on(scene: Scene, offsets: Callable[[Offsets], None]) -> None:
+    """And how much of the log came after it meanwhile."""
+    was = Stuck(7, 12, now_ns())
+    offsets(iter([(7, 40), (41, 50)]))
+    assert freed(scene, was) is None
+    assert str(freed(scene, was)).endswith("when the log had gone on for 43 offsets behind it")
+    assert [event.offset for event in scene.journal.events("stable_moved")] == [41]
