@@ -79,6 +79,8 @@ def print_cells(console: Console, rows: Sequence[CellResult]) -> None:
         print_text(console, verdict_text.LEGEND, wrap=console.is_terminal)
     if any(row.transactions for row in rows):
         print_text(console, verdict_text.LEGEND_OF_TRANSACTIONS, wrap=console.is_terminal)
+    if any(row.group_missed is not None for row in rows):
+        print_text(console, verdict_text.LEGEND_OF_GROUPS, wrap=console.is_terminal)
     for line in refusals(rows):
         print_text(console, line, wrap=console.is_terminal)
 

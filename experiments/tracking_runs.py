@@ -130,6 +130,8 @@ def _metrics(result: TrialResult, record: TrialRecord | None) -> Iterator[tuple[
         "order/reordered_records": result.reordered,
         "reads/missed_records": result.missed,
         "reads/redelivered_reads": result.redelivered,
+        "group/missed_records": result.group_missed,
+        "group/repeated_reads": result.group_repeated,
         "records/attempted_records": result.attempted,
         "records/acked_records": result.acked,
         "records/rejected_records": result.rejected,

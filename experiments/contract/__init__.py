@@ -6,19 +6,21 @@
 from __future__ import annotations
 
 from experiments.contract.circumstances import Circumstances, circumstances_of
-from experiments.contract.promises import Commitment, Promise, Rule
+from experiments.contract.promises import OF_SOME, Commitment, Promise, Rule
 from experiments.contract.rules import RULES
 from experiments.contract.sources import DOCUMENTATION, KIP
 
-__all__ = ["RULES", "Circumstances", "Commitment", "Promise", "as_markdown", "circumstances_of", "contract", "contract_table", "deciding"]
+__all__ = ["OF_SOME", "RULES", "Circumstances", "Commitment", "Promise", "as_markdown", "circumstances_of", "contract", "contract_table", "deciding"]
 
 
 def contract(circumstances: Circumstances) -> tuple[Commitment, ...]:
     """Return what is promised and what is not, one commitment for each promise, in the order of `Promise`.
 
-    Atomicity is no matter of a cell without transactions.
+    Atomicity is no matter of a cell without transactions, nor what a group processes of one without a group.
     """
-    asked = [promise for promise in Promise if promise is not Promise.ATOMICITY or circumstances.transactional]
+    grouped = circumstances.consumers > 0
+    matters = {Promise.ATOMICITY: circumstances.transactional, Promise.NONE_MISSED: grouped, Promise.NONE_REPEATED: grouped}
+    asked = [promise for promise in Promise if matters.get(promise, True)]
     return tuple(deciding(promise, circumstances).commitment(promise, circumstances) for promise in asked)
 
 

@@ -9,8 +9,8 @@ from experiments.contract.sources import ACKS, DELETING, KIP_595, KIP_631, MIN_I
 
 RULES: Final = (
     not_promised(
-        "no fault, or a stored record's bytes change and nothing else",
-        lambda c: c.fault.kind == "none" or (c.fault.corrupts and c.gone == 0),
+        "no fault, or one of the consumers, or a stored record's bytes change and nothing else",
+        lambda c: c.fault.kind == "none" or ((c.fault.corrupts or c.fault.ends_member) and c.fault.parts == 1 and c.gone == 0),
         "no node fails, so there is no outage to end before a heal",
         REPLICATION,
     ),
@@ -18,6 +18,12 @@ RULES: Final = (
         "a fault of which nothing is known",
         lambda c: not c.fault.known,
         "it may cut the nodes off from each other; Kafka stays available when nodes fail, and not when the network parts",
+        REPLICATION,
+    ),
+    not_promised(
+        "a producer is killed",
+        lambda c: c.fault.ends_producer,
+        "the brokers are well, and nobody sends until another producer begins",
         REPLICATION,
     ),
     not_promised(

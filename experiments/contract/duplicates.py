@@ -14,6 +14,12 @@ RULES: Final = (
         "it may end the producer, and a new session may send again what the old one had sent",
         KIP_98,
     ),
+    not_promised(
+        "a producer is killed, and the next one sends again what it was not told of",
+        lambda c: c.fault.resends,
+        "another producer is another session: the leader cannot tell what it sends again from new records, with idempotence or without",
+        KIP_98,
+    ),
     promised(
         "enable.idempotence=true",
         lambda c: c.idempotent,

@@ -14,6 +14,12 @@ RULES: Final = (
         "it may end the producer, and a new session knows nothing of the old one's order",
         KIP_98,
     ),
+    not_promised(
+        "a producer is killed, and another one goes on",
+        lambda c: c.fault.ends_producer,
+        "a new session knows nothing of the old one's order: what that had on its way may be stored behind what the new one sends",
+        KIP_98,
+    ),
     promised(
         "enable.idempotence=true",
         lambda c: c.idempotent,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 from experiments.contract.circumstances import Circumstances
 from experiments.ledger.record import Frozen
@@ -23,6 +24,14 @@ class Promise(StrEnum):
     """A `read_committed` consumer is shown all of a transaction or nothing, and nothing of one that was not committed."""
     AVAILABILITY = "availability"
     """The partition takes records again before the fault is healed."""
+    NONE_MISSED = "none-missed"
+    """A record that the consumer group has committed past was processed by one of its members."""
+    NONE_REPEATED = "none-repeated"
+    """A record is processed by the consumer group once."""
+
+
+OF_SOME: Final = frozenset({Promise.ATOMICITY, Promise.NONE_MISSED, Promise.NONE_REPEATED})
+"""What is asked of some cells alone: of those with transactions, and of those with a consumer group."""
 
 
 class Commitment(Frozen):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from experiments.contract import atomicity, availability, duplicates, loss, order
+from experiments.contract import atomicity, availability, duplicates, loss, order, processing
 from experiments.contract.promises import Promise, Rule
 
 RULES: Final[Mapping[Promise, tuple[Rule, ...]]] = {
@@ -18,4 +18,6 @@ RULES: Final[Mapping[Promise, tuple[Rule, ...]]] = {
     Promise.ORDER: order.RULES,
     Promise.ATOMICITY: atomicity.RULES,
     Promise.AVAILABILITY: availability.RULES,
+    Promise.NONE_MISSED: processing.MISSED,
+    Promise.NONE_REPEATED: processing.REPEATED,
 }

@@ -67,6 +67,10 @@ class TrialFacts(Frozen):
     """Records whose first copy lies behind one that was sent later."""
     unatomic: int | None = None
     """Transactions shown in part, and records shown of those that were not committed; `None`: it had no transactions."""
+    group_missed: int | None = None
+    """Records that the consumer group committed past and no member processed; `None`: there was no group."""
+    group_repeated: int | None = None
+    """How often members processed a record again; `None`: there was no group."""
     recovered_before_heal: bool | None = None
     """Every partition that stopped to take records took them again before the fault was healed; `None` also without a fault."""
     generator_late: bool | None = None
@@ -101,6 +105,8 @@ EXCLUDED: Final[Mapping[Promise, str]] = {
     Promise.ORDER: "a record lies behind one that was sent later",
     Promise.ATOMICITY: "a transaction was shown in part, or was shown though it was not committed",
     Promise.AVAILABILITY: "a partition took no record until the fault was healed",
+    Promise.NONE_MISSED: "a record was committed and processed by no member of the group",
+    Promise.NONE_REPEATED: "a record was processed more than once by the group",
 }
 """What each promise excludes, as it reads after "in 2 of 5 trials"."""
 
@@ -175,17 +181,23 @@ def _verdict(case: _Case) -> Verdict:
 
 def _seen(promise: Promise, trial: TrialFacts) -> bool | None:
     """Say whether the trial shows what the promise excludes; `None`: it does not tell."""
-    match promise:
-        case Promise.NO_ACKED_LOSS:
-            return _lost(trial)
-        case Promise.NO_DUPLICATES:
-            return None if trial.duplicated is None else trial.duplicated > 0
-        case Promise.ORDER:
-            return None if trial.reordered is None else trial.reordered > 0
-        case Promise.ATOMICITY:
-            return None if trial.unatomic is None else trial.unatomic > 0
-        case Promise.AVAILABILITY:
-            return None if trial.recovered_before_heal is None else not trial.recovered_before_heal
+    if promise is Promise.NO_ACKED_LOSS:
+        return _lost(trial)
+    if promise is Promise.AVAILABILITY:
+        return None if trial.recovered_before_heal is None else not trial.recovered_before_heal
+    count = _counts(trial)[promise]
+    return None if count is None else count > 0
+
+
+def _counts(trial: TrialFacts) -> Mapping[Promise, int | None]:
+    """Return how much there is of what promises exclude, where that can be counted without doubt."""
+    return {
+        Promise.NO_DUPLICATES: trial.duplicated,
+        Promise.ORDER: trial.reordered,
+        Promise.ATOMICITY: trial.unatomic,
+        Promise.NONE_MISSED: trial.group_missed,
+        Promise.NONE_REPEATED: trial.group_repeated,
+    }
 
 
 def _lost(trial: TrialFacts) -> bool | None:
@@ -198,12 +210,7 @@ def _lost(trial: TrialFacts) -> bool | None:
 
 def _records(promise: Promise, trial: TrialFacts) -> int:
     """Return how many records broke the promise for certain; availability is no matter of records."""
-    of = {
-        Promise.NO_ACKED_LOSS: trial.lost and trial.lost[0],
-        Promise.NO_DUPLICATES: trial.duplicated,
-        Promise.ORDER: trial.reordered,
-        Promise.ATOMICITY: trial.unatomic,
-    }
+    of = {Promise.NO_ACKED_LOSS: trial.lost and trial.lost[0], **_counts(trial)}
     return of.get(promise) or 0
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from experiments.contract import Promise
+from experiments.contract import OF_SOME, Promise
 from experiments.judging.verdicts import Judgement
 from experiments.plurals import listed, plural
 from experiments.report.charts import by_fault
@@ -94,19 +94,19 @@ def _full_name(view: CellView) -> str:
 def _cell(evidence: Evidence, cell: CellResult, name: str) -> CellView:
     by_promise = {judgement.promise: judgement for judgement in cell.judgements}
     sources = {commitment.promise: commitment.source for commitment in cell.commitments}
-    shown = [promise for promise in Promise if promise is not Promise.ATOMICITY or _transactional(evidence)]
+    shown = [promise for promise in Promise if promise not in OF_SOME or _asks(evidence, promise)]
     verdicts = tuple(_verdict(promise, by_promise.get(promise), sources.get(promise, "")) for promise in shown)
     return CellView(name, fault_name(cell.cell), ROLES[cell.role], status_of(cell), cell.added, verdicts, tuple(_figures(evidence, cell)))
 
 
-def _transactional(evidence: Evidence) -> bool:
-    """Whether any cell of the sweep is promised something about transactions, or nothing."""
-    return any(commitment.promise is Promise.ATOMICITY for cell in evidence.results.cells for commitment in cell.commitments)
+def _asks(evidence: Evidence, promise: Promise) -> bool:
+    """Whether any cell of the sweep is told whether it has a promise: one of transactions, or of a consumer group."""
+    return any(commitment.promise is promise for cell in evidence.results.cells for commitment in cell.commitments)
 
 
 def _verdict(promise: Promise, judgement: Judgement | None, source: str) -> VerdictView:
     if judgement is None:
-        return VerdictView(PROMISES[promise], "?", "no transactions" if promise is Promise.ATOMICITY else "not judged", "unknown", "", (), source, (), "")
+        return VerdictView(PROMISES[promise], "?", "not asked" if promise in OF_SOME else "not judged", "unknown", "", (), source, (), "")
     return VerdictView(
         PROMISES[promise],
         verdict_sign(judgement),
@@ -147,8 +147,11 @@ def _figures(evidence: Evidence, cell: CellResult) -> Iterator[tuple[str, str]]:
     yield "reordered", count(cell.reordered)
     yield "missed", count(cell.missed)
     yield "read again", count(cell.redelivered)
+    if _asks(evidence, Promise.NONE_MISSED):
+        yield "missed by the group", count(cell.group_missed)
+        yield "processed again", count(cell.group_repeated)
     yield "unknown", count(cell.unknown)
-    if _transactional(evidence):
+    if any(of.transactions for of in evidence.results.cells):
         yield from _of_transactions(cell.transactions)
     yield "refused yet there", count(sum(of.rejected_present for of in fates) if fates else None)
     yield "ack p99", estimate_words(cell.ack_p99_ms)

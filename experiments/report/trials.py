@@ -122,6 +122,8 @@ def _odd(result: TrialResult) -> dict[str, int | None]:
         "reordered": result.reordered,
         "missed by the reader": result.missed,
         "read again": result.redelivered,
+        "missed by the group": result.group_missed,
+        "processed again by the group": result.group_repeated,
         "refused yet in the log": fates.rejected_present if fates else None,
         "unknown and in the log": fates.unknown_present if fates else None,
         "unknown and not in the log": fates.unknown_absent if fates else None,

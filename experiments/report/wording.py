@@ -18,6 +18,8 @@ PROMISES: Final = {
     Promise.ORDER: "order",
     Promise.ATOMICITY: "all or nothing",
     Promise.AVAILABILITY: "availability",
+    Promise.NONE_MISSED: "none missed",
+    Promise.NONE_REPEATED: "none processed twice",
 }
 SEEN: Final = {
     Promise.NO_ACKED_LOSS: "acknowledged records were lost",
@@ -25,6 +27,8 @@ SEEN: Final = {
     Promise.ORDER: "records changed their order",
     Promise.ATOMICITY: "transactions were shown in part, or though they were not committed",
     Promise.AVAILABILITY: "the partition stayed away until the fault was healed",
+    Promise.NONE_MISSED: "records were committed and processed by nobody",
+    Promise.NONE_REPEATED: "records were processed more than once",
 }
 """What was seen where the promise's contrary was."""
 ROLES: Final = {Role.CELL: "", Role.CONTROL: "control", Role.POSITIVE_CONTROL: "positive control"}

@@ -53,6 +53,8 @@ def facts_of(trial: TrialResult, records: Mapping[Promise, tuple[NamedRecord, ..
         lost=trial.lost,
         duplicated=trial.duplicated,
         reordered=trial.reordered,
+        group_missed=trial.group_missed,
+        group_repeated=trial.group_repeated,
         unatomic=trial.transactions.broken if trial.transactions else None,
         recovered_before_heal=trial.recovered_before_heal,
         generator_late=trial.generator_late,

@@ -128,6 +128,10 @@ class TrialResult(Frozen):
     """Records of the log that the consumer read past; null where it did not come to the end."""
     redelivered: int | None = None
     """Reads of an offset that was read before."""
+    group_missed: int | None = None
+    """Records that the consumer group committed past and no member processed; null: there was no group."""
+    group_repeated: int | None = None
+    """How often members of the group processed a record again; null: there was no group."""
     generator_late: bool | None = None
     """The producer fell behind its own schedule by more than `LATE_MS` at its 99th percentile."""
     lateness_p99_ms: float | None = None
@@ -208,6 +212,8 @@ class CellResult(Frozen):
     reordered: int | None = None
     missed: int | None = None
     redelivered: int | None = None
+    group_missed: int | None = None
+    group_repeated: int | None = None
     late_trials: int | None = None
     """Sealed trials whose generator fell behind its schedule."""
     loss: Share | None = None

@@ -94,6 +94,8 @@ def counts(row: Row) -> dict[str, Any]:
         "reordered": row["reordered_records"],
         "missed": row["missed_records"],
         "redelivered": row["redelivered_reads"],
+        "group_missed": row["group_missed_records"],
+        "group_repeated": row["group_redelivered_reads"],
         "transactions": _transactions(row),
     }
 

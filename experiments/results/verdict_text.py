@@ -7,14 +7,22 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from experiments.contract import Promise
+from experiments.contract import OF_SOME, Promise
 from experiments.judging.verdicts import Judgement, Verdict
 from experiments.results.models import CellResult, SweepResults
 from experiments.results.trials import LATE_MS
 from experiments.statistics import Share, bound, trials_needed
 
-HEADS: Final = {Promise.NO_ACKED_LOSS: "loss", Promise.NO_DUPLICATES: "dup", Promise.ORDER: "ord", Promise.ATOMICITY: "atom", Promise.AVAILABILITY: "up"}
-"""A column each; short, because four of them stand beside the figures."""
+HEADS: Final = {
+    Promise.NO_ACKED_LOSS: "loss",
+    Promise.NO_DUPLICATES: "dup",
+    Promise.ORDER: "ord",
+    Promise.ATOMICITY: "atom",
+    Promise.AVAILABILITY: "up",
+    Promise.NONE_MISSED: "miss",
+    Promise.NONE_REPEATED: "again",
+}
+"""A column each; short, because they stand beside the figures."""
 RARE: Final = 0.1
 """What happens in one trial of ten: a sweep with fewer trials than show that is told how many would."""
 
@@ -24,6 +32,8 @@ LEGEND: Final = (
     "loss: none of the acknowledged  dup: no record twice  ord: in the order sent  up: before the heal"
 )
 LEGEND_OF_TRANSACTIONS: Final = "atom: transactions whole or not at all, and only those that were committed; acknowledged is what was committed"
+
+LEGEND_OF_GROUPS: Final = "miss: the group processed all that it committed past  again: and nothing more than once"
 
 
 @dataclass(frozen=True)
@@ -37,7 +47,7 @@ class Line:
 def heads(cells: Sequence[CellResult]) -> dict[Promise, str]:
     """Return the columns that some cell has something to say in."""
     judged = {judgement.promise for cell in cells for judgement in cell.judgements}
-    return {promise: head for promise, head in HEADS.items() if promise is not Promise.ATOMICITY or promise in judged}
+    return {promise: head for promise, head in HEADS.items() if promise not in OF_SOME or promise in judged}
 
 
 def mark(cell: CellResult, promise: Promise) -> str:

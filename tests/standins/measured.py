@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from standins.measured_rows import BEGIN_S, HEAL_S, LOAD_S, attribution_rows, has_fault, histogram_rows, outage_rows, timeline_rows
 from standins.records import a_record, a_spec
 
-from experiments.contract import Commitment, Promise
+from experiments.contract import OF_SOME, Commitment, Promise
 from experiments.judging.verdicts import HarnessCheck, Judgement, NamedRecord, Verdict
 from experiments.ledger.record import Cell, FaultEvidence, Lodging, Phases, Role, Status, TrialRecord
 from experiments.plan import FaultRequest, Plan, RefusedCell, TrialSpec, Workload
@@ -21,7 +21,7 @@ SWEEP_ID = "planted-20260101T000000-abcd"
 QUESTION = "Which settings lose acknowledged records, and which deliver records twice?"
 REFUSED: Cell = {"acks": 0, "enable.idempotence": True, "replication.factor": 3, "partitions": 1, "fault": "leader-crash-behind"}
 _NS = 1_000_000_000
-WITHOUT_TRANSACTIONS = [promise for promise in Promise if promise is not Promise.ATOMICITY]
+ASKED_OF_ALL = [promise for promise in Promise if promise not in OF_SOME]
 
 
 @dataclass(frozen=True)
@@ -222,8 +222,8 @@ def _cell(truth: Truth, trials: Sequence[TrialResult]) -> CellResult:
         outage_ms=estimate(outages),
         ack_p99_ms=estimate(p99s),
         late_trials=sum(bool(trial.generator_late) for trial in judged),
-        commitments=tuple(_commitment(truth, promise) for promise in WITHOUT_TRANSACTIONS),
-        judgements=tuple(_judgement(truth, judged, promise) for promise in WITHOUT_TRANSACTIONS),
+        commitments=tuple(_commitment(truth, promise) for promise in ASKED_OF_ALL),
+        judgements=tuple(_judgement(truth, judged, promise) for promise in ASKED_OF_ALL),
     )
 
 

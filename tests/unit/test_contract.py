@@ -23,6 +23,8 @@ CLIENTS_CUT = Nature(kind="responses-dropped", clients_cut=True, answers_cut=Tru
 MOVED = Nature(kind="reassignment", moves_leader=True, strikes_leader=True, heals_after_ms=3000, heals_within_ms=9000)
 ALONE = CRASH.model_copy(update={"kind": "isr-shrunk-leader-crash", "out_of_step": 2})
 HELD = Nature(kind="followers-throttled", out_of_step=1, heals_after_ms=3000, heals_within_ms=9000)
+KILLED = Nature(kind="producer-killed", ends_producer=True, heals_after_ms=1000, heals_within_ms=1000)
+MEMBER = Nature(kind="consumer-killed-before-commit", ends_member=True, heals_after_ms=1000, heals_within_ms=1000)
 UNKNOWN = Nature(kind="meteorite", known=False, strikes_leader=True)
 
 USUAL = Circumstances(
@@ -52,7 +54,7 @@ USUAL = Circumstances(
 )
 """acks=all without idempotence, three replicas of which two must be in the ISR, and a leader that is killed for twenty seconds."""
 
-LOSS, DUPLICATES, ORDER, ATOMIC, UP = Promise
+LOSS, DUPLICATES, ORDER, ATOMIC, UP, MISSED, REPEATED = Promise
 
 CASES: list[tuple[Promise, int, dict[str, Any]]] = [
     (LOSS, 1, {"acks": "0"}),
@@ -96,27 +98,27 @@ CASES: list[tuple[Promise, int, dict[str, Any]]] = [
     (LOSS, 10, {"fault": PARTED, "min_insync_replicas": 1}),
     (LOSS, 11, {"fault": PARTED.model_copy(update={"kills": 1}), "min_insync_replicas": 3}),
     (DUPLICATES, 1, {"fault": UNKNOWN, "idempotent": True}),
-    (DUPLICATES, 2, {"idempotent": True}),
-    (DUPLICATES, 3, {"acks": "0"}),
-    (DUPLICATES, 4, {"retries": 0}),
-    (DUPLICATES, 5, {"fault": CALM}),
-    (DUPLICATES, 7, {}),
-    (DUPLICATES, 7, {"max_in_flight": 1}),
-    (DUPLICATES, 6, {"fault": CLIENTS_CUT}),
+    (DUPLICATES, 3, {"idempotent": True}),
+    (DUPLICATES, 4, {"acks": "0"}),
+    (DUPLICATES, 5, {"retries": 0}),
+    (DUPLICATES, 6, {"fault": CALM}),
+    (DUPLICATES, 8, {}),
+    (DUPLICATES, 8, {"max_in_flight": 1}),
+    (DUPLICATES, 7, {"fault": CLIENTS_CUT}),
     (ORDER, 1, {"fault": UNKNOWN, "idempotent": True}),
-    (ORDER, 2, {"idempotent": True}),
-    (ORDER, 3, {"acks": "0", "fault": CALM}),
-    (ORDER, 4, {"acks": "0"}),
-    (ORDER, 5, {"max_in_flight": 1, "fault": PAUSE, "delivery_timeout_ms": 2000}),
-    (ORDER, 5, {"retries": 0, "fault": PAUSE}),
-    (ORDER, 5, {"retries": 0, "fault": CLIENTS_CUT}),
-    (ORDER, 6, {"max_in_flight": 1, "fault": PAUSE}),
-    (ORDER, 6, {"max_in_flight": 1, "fault": PAUSE, "delivery_timeout_ms": 0}),
-    (ORDER, 6, {"max_in_flight": 1, "delivery_timeout_ms": 2000}),
-    (ORDER, 7, {"retries": 0}),
-    (ORDER, 7, {"retries": 0, "fault": PAUSE, "socket_timeout_ms": 60_000}),
-    (ORDER, 8, {}),
-    (ORDER, 8, {"fault": CALM}),
+    (ORDER, 3, {"idempotent": True}),
+    (ORDER, 4, {"acks": "0", "fault": CALM}),
+    (ORDER, 5, {"acks": "0"}),
+    (ORDER, 6, {"max_in_flight": 1, "fault": PAUSE, "delivery_timeout_ms": 2000}),
+    (ORDER, 6, {"retries": 0, "fault": PAUSE}),
+    (ORDER, 6, {"retries": 0, "fault": CLIENTS_CUT}),
+    (ORDER, 7, {"max_in_flight": 1, "fault": PAUSE}),
+    (ORDER, 7, {"max_in_flight": 1, "fault": PAUSE, "delivery_timeout_ms": 0}),
+    (ORDER, 7, {"max_in_flight": 1, "delivery_timeout_ms": 2000}),
+    (ORDER, 8, {"retries": 0}),
+    (ORDER, 8, {"retries": 0, "fault": PAUSE, "socket_timeout_ms": 60_000}),
+    (ORDER, 9, {}),
+    (ORDER, 9, {"fault": CALM}),
     (ATOMIC, 1, {"transactional": False}),
     (ATOMIC, 2, {"transactional": True, "fault": UNKNOWN}),
     (ATOMIC, 3, {"transactional": True, "fault": FLIP}),
@@ -124,32 +126,48 @@ CASES: list[tuple[Promise, int, dict[str, Any]]] = [
     (ATOMIC, 4, {"transactional": True, "fault": CRASH.model_copy(update={"kills": 0, "ends_producer": True})}),
     (ATOMIC, 5, {"transactional": True}),
     (ATOMIC, 5, {"transactional": True, "fault": POWER.model_copy(update={"kills": 1})}),
+    (MISSED, 1, {"consumers": 2, "commits": "before", "fault": MEMBER}),
+    (MISSED, 2, {"consumers": 2, "fault": UNKNOWN}),
+    (MISSED, 2, {"consumers": 2, "unclean_election": True}),
+    (MISSED, 2, {"consumers": 2, "fault": POWER}),
+    (MISSED, 2, {"consumers": 2, "fault": CRASH.model_copy(update={"kills": 2})}),
+    (MISSED, 3, {"consumers": 2, "fault": MEMBER}),
+    (MISSED, 3, {"consumers": 2}),
+    (REPEATED, 1, {"consumers": 2, "fault": MEMBER}),
+    (REPEATED, 2, {"consumers": 2, "commits": "before", "fault": POWER}),
+    (REPEATED, 3, {"consumers": 2, "commits": "before", "fault": MEMBER}),
     (UP, 1, {"fault": CALM}),
+    (UP, 1, {"fault": MEMBER}),
     (UP, 1, {"fault": FLIP}),
     (UP, 2, {"fault": UNKNOWN}),
-    (UP, 4, {"acks": "0"}),
-    (UP, 5, {"fault": Nature(kind="topic-recreated", deletes_topic=True)}),
-    (UP, 6, {"acks": "1", "fault": FOLLOWER}),
-    (UP, 3, {"fault": CLIENTS_CUT, "acks": "1"}),
-    (UP, 6, {"fault": PARTED.model_copy(update={"strikes_leader": False}), "acks": "1"}),
-    (UP, 7, {"fault": PARTED, "acks": "1"}),
-    (UP, 8, {"nodes": 2, "controllers": 2, "replication_factor": 2, "min_insync_replicas": 1}),
-    (UP, 8, {"controllers": 1}),
-    (UP, 8, {"fault": CRASH.model_copy(update={"kills": 2}), "replication_factor": 1, "min_insync_replicas": 1}),
-    (UP, 9, {"min_insync_replicas": 3}),
-    (UP, 9, {"replication_factor": 1, "min_insync_replicas": 1}),
-    (UP, 9, {"fault": ALONE, "min_insync_replicas": 1}),
-    (UP, 9, {"fault": HELD, "min_insync_replicas": 3}),
-    (UP, 10, {"fault": CRASH.model_copy(update={"parts": 2})}),
-    (UP, 11, {"fault": Nature(kind="partitions-added", heals_after_ms=1000)}),
-    (UP, 12, {"fault": PAUSE}),
-    (UP, 13, {"fault": MOVED}),
-    (UP, 14, {"fault": MOVED.model_copy(update={"heals_after_ms": 60_000})}),
-    (UP, 13, {"fault": CRASH.model_copy(update={"heals_after_ms": 8000})}),
-    (UP, 13, {"fault": PAUSE.model_copy(update={"stalls_ms": 20_000, "heals_after_ms": 20_000})}),
-    (UP, 14, {}),
-    (UP, 14, {"acks": "1", "min_insync_replicas": 3}),
-    (UP, 14, {"fault": CRASH.model_copy(update={"heals_after_ms": 8001})}),
+    (UP, 5, {"acks": "0"}),
+    (UP, 6, {"fault": Nature(kind="topic-recreated", deletes_topic=True)}),
+    (UP, 7, {"acks": "1", "fault": FOLLOWER}),
+    (UP, 4, {"fault": CLIENTS_CUT, "acks": "1"}),
+    (UP, 7, {"fault": PARTED.model_copy(update={"strikes_leader": False}), "acks": "1"}),
+    (UP, 8, {"fault": PARTED, "acks": "1"}),
+    (UP, 9, {"nodes": 2, "controllers": 2, "replication_factor": 2, "min_insync_replicas": 1}),
+    (UP, 9, {"controllers": 1}),
+    (UP, 9, {"fault": CRASH.model_copy(update={"kills": 2}), "replication_factor": 1, "min_insync_replicas": 1}),
+    (UP, 10, {"min_insync_replicas": 3}),
+    (UP, 10, {"replication_factor": 1, "min_insync_replicas": 1}),
+    (UP, 10, {"fault": ALONE, "min_insync_replicas": 1}),
+    (UP, 10, {"fault": HELD, "min_insync_replicas": 3}),
+    (UP, 11, {"fault": CRASH.model_copy(update={"parts": 2})}),
+    (UP, 12, {"fault": Nature(kind="partitions-added", heals_after_ms=1000)}),
+    (UP, 13, {"fault": PAUSE}),
+    (UP, 14, {"fault": MOVED}),
+    (UP, 15, {"fault": MOVED.model_copy(update={"heals_after_ms": 60_000})}),
+    (UP, 14, {"fault": CRASH.model_copy(update={"heals_after_ms": 8000})}),
+    (UP, 14, {"fault": PAUSE.model_copy(update={"stalls_ms": 20_000, "heals_after_ms": 20_000})}),
+    (UP, 15, {}),
+    (UP, 15, {"acks": "1", "min_insync_replicas": 3}),
+    (UP, 15, {"fault": CRASH.model_copy(update={"heals_after_ms": 8001})}),
+    (DUPLICATES, 2, {"fault": KILLED.model_copy(update={"resends": True}), "idempotent": True}),
+    (DUPLICATES, 3, {"fault": KILLED, "idempotent": True}),
+    (ORDER, 2, {"fault": KILLED, "idempotent": True}),
+    (UP, 3, {"fault": KILLED, "acks": "1"}),
+    (LOSS, 7, {"fault": KILLED, "acks": "1"}),
 ]
 
 
@@ -174,7 +192,7 @@ def test_every_rule_has_a_case() -> None:
 
 def test_every_cell_gets_a_commitment_for_each_promise_in_order() -> None:
     """Made or not made, with the mechanism and its source."""
-    commitments = contract(_case({"transactional": True}))
+    commitments = contract(_case({"transactional": True, "consumers": 1}))
     assert [commitment.promise for commitment in commitments] == list(Promise)
     assert all(commitment.because and commitment.source for commitment in commitments)
 
@@ -184,9 +202,15 @@ def test_a_cell_without_transactions_is_told_nothing_of_them() -> None:
     assert ATOMIC not in {commitment.promise for commitment in contract(USUAL)}
 
 
+def test_a_cell_without_a_group_is_told_nothing_of_what_one_processes() -> None:
+    """With one, it is."""
+    assert {MISSED, REPEATED}.isdisjoint(commitment.promise for commitment in contract(USUAL))
+    assert {MISSED, REPEATED} < {commitment.promise for commitment in contract(_case({"consumers": 1}))}
+
+
 def test_a_commitment_holds_the_cells_own_figures() -> None:
     """The table speaks of properties, the commitment of their values."""
-    up = contract(_case({"fault": CRASH.model_copy(update={"heals_after_ms": 6000})}))[-1]
+    up = next(one for one in contract(_case({"fault": CRASH.model_copy(update={"heals_after_ms": 6000})})) if one.promise is UP)
     assert up.because.endswith("(healed after 6000 ms; failover takes up to 8000 ms, where the node was the active controller too)")
 
 

@@ -12,7 +12,7 @@ import pytest
 from standins.records import a_spec
 from standins.result_tables import write_results
 
-from experiments.contract import Promise
+from experiments.contract import OF_SOME, Promise
 from experiments.errors import LedgerError, UnknownName
 from experiments.judging.verdicts import Verdict
 from experiments.ledger.measured import ANOMALIES, FATES, GAPS, LATENCY, RESULTS, TRIALS
@@ -30,7 +30,7 @@ REFUSED: Cell = {"acks": "0", "fault": "leader-crash"}
 PHASES = Phases(load_begin_ns=1_000_000_000, load_end_ns=2_000_000_000, settled_ns=2_000_000_000, whole_ns=2_000_000_000)
 BIT = FaultEvidence(kind="leader-crash", targets=(2,), bit=True, evidence=("node 2 was gone",))
 
-WITHOUT_TRANSACTIONS = [promise for promise in Promise if promise is not Promise.ATOMICITY]
+ASKED_OF_ALL = [promise for promise in Promise if promise not in OF_SOME]
 
 
 def _spec(trial_id: str, repeat: int = 0) -> TrialSpec:
@@ -205,14 +205,14 @@ def test_cells_say_shares_of_trials_and_estimates_over_them(results: SweepResult
 def test_every_cell_that_is_run_has_its_contract_and_a_verdict_on_each_promise(results: SweepResults) -> None:
     """Refused ones have neither: nothing can be promised to what no client accepts."""
     cell, refused = results.cells
-    assert [commitment.promise for commitment in cell.commitments] == [judgement.promise for judgement in cell.judgements] == WITHOUT_TRANSACTIONS
+    assert [commitment.promise for commitment in cell.commitments] == [judgement.promise for judgement in cell.judgements] == ASKED_OF_ALL
     assert (refused.commitments, refused.judgements) == ((), ())
 
 
 def test_a_cell_that_was_not_measured_has_its_contract_all_the_same(sweep: SweepFolder) -> None:
     """What Kafka promises is known before; what became of it is not."""
     cell = read_results(sweep).cells[0]
-    assert [commitment.promise for commitment in cell.commitments] == WITHOUT_TRANSACTIONS
+    assert [commitment.promise for commitment in cell.commitments] == ASKED_OF_ALL
     assert {judgement.seen for judgement in cell.judgements} == {None}
     assert cell.loss is None
 

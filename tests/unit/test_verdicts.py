@@ -19,7 +19,7 @@ def _commitment(promise: Promise, *, promised: bool = True) -> Commitment:
 
 
 def _clean(trial_id: str) -> TrialFacts:
-    none = {"lost": (0, 0), "duplicated": 0, "reordered": 0, "unatomic": 0}
+    none = {"lost": (0, 0), "duplicated": 0, "reordered": 0, "unatomic": 0, "group_missed": 0, "group_repeated": 0}
     return TrialFacts.model_validate({"trial_id": trial_id, "status": Status.SEALED, **none, "recovered_before_heal": True, "generator_late": False})
 
 
@@ -35,6 +35,8 @@ def _broken(promise: Promise, trial_id: str) -> TrialFacts:
         Promise.ORDER: {"reordered": 1},
         Promise.ATOMICITY: {"unatomic": 1},
         Promise.AVAILABILITY: {"recovered_before_heal": False},
+        Promise.NONE_MISSED: {"group_missed": 1},
+        Promise.NONE_REPEATED: {"group_repeated": 1},
     }
     return _clean(trial_id).model_copy(update=values[promise])
 
@@ -197,7 +199,7 @@ def test_each_commitment_gets_its_own_verdict() -> None:
     facts = _clean("000-a").model_copy(update={"duplicated": 5})
     judgements = judge([_commitment(promise) for promise in Promise], [facts], SOUND)
     assert [judgement.promise for judgement in judgements] == list(Promise)
-    assert [judgement.verdict for judgement in judgements] == [Verdict.HELD, Verdict.VIOLATED, Verdict.HELD, Verdict.HELD, Verdict.HELD]
+    assert [judgement.verdict for judgement in judgements] == [Verdict.VIOLATED if promise is Promise.NO_DUPLICATES else Verdict.HELD for promise in Promise]
 
 
 lost = st.one_of(st.none(), st.tuples(st.integers(0, 2), st.integers(0, 2)).map(lambda pair: (pair[0], pair[0] + pair[1])))
