@@ -14,6 +14,7 @@ from typing import Final
 from experiments.clients.admin_changes import change_settings
 from experiments.faults.base import OBSERVED_PARTITION, Scene
 from experiments.faults.observing import isr_shrank
+from experiments.faults.operating import asking, observed
 from infra.cluster import PartitionState
 from infra.errors import HarnessError
 from infra.replicas import leader_choices
@@ -22,6 +23,7 @@ from infra.waiting import wait_until
 _RATES: Final = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
 _REPLICAS: Final = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
 _BYTES_PER_S: Final = "1"
+_SET_TIMEOUT_S: Final = 10.0
 _LIFT_TIMEOUT_S: Final = 60.0
 _ASK_S: Final = 3.0
 """For one client."""
@@ -33,13 +35,14 @@ def set_quotas(scene: Scene, healing: ExitStack) -> None:
     """Hold back whoever is out of sync on any node; returns once the quota is used up.
 
     Raises:
-        HarnessError: a broker refused, or did not answer.
+        Missed: a broker refused, or did not answer.
     """
     nodes = scene.cluster.node_ids()
     healing.callback(lift_quotas, scene, nodes)
-    for node in nodes:
-        change_settings(scene.cluster.admin_servers, "broker", str(node), dict.fromkeys(_RATES, _BYTES_PER_S))
-    change_settings(scene.cluster.admin_servers, "topic", scene.topic, dict.fromkeys(_REPLICAS, "*"))
+    with asking():
+        for node in nodes:
+            change_settings(scene.cluster.admin_servers, "broker", str(node), dict.fromkeys(_RATES, _BYTES_PER_S), timeout_s=_SET_TIMEOUT_S)
+        change_settings(scene.cluster.admin_servers, "topic", scene.topic, dict.fromkeys(_REPLICAS, "*"), timeout_s=_SET_TIMEOUT_S)
     scene.saw(f"replication quotas of {_BYTES_PER_S} byte/s hold back whoever is out of sync")
     let_pass(scene, _FILLS_S)
 
@@ -100,14 +103,14 @@ def put_out(scene: Scene, follower: int, patience_s: float) -> None:
 
 def followers_of(scene: Scene, partition: PartitionState) -> tuple[int, ...]:
     """Return the followers in the order in which to put them out: the active controller's node last, for its pause costs an election."""
-    controller = scene.cluster.describe([scene.topic]).controller
+    controller = scene.state().controller
     followers = [node for node in partition.replicas if node != partition.leader]
     return tuple(sorted(followers, key=lambda node: node == controller))
 
 
 def in_sync_now(scene: Scene) -> tuple[int, ...]:
     """Return the observed partition's ISR as the active controller's broker knows it."""
-    return scene.cluster.describe([scene.topic]).of(scene.topic)[OBSERVED_PARTITION].isr
+    return observed(scene).isr
 
 
 def eligible_now(scene: Scene) -> tuple[int, ...]:

@@ -13,7 +13,7 @@ from experiments.faults.nature import Nature, Shape
 from experiments.faults.observing import leader_left
 from experiments.ledger.record import FaultEvidence
 from infra.cluster import PartitionState
-from infra.errors import WaitTimeout
+from infra.errors import HarnessError
 from infra.replicas import reassign
 from infra.waiting import wait_until
 
@@ -85,7 +85,7 @@ def _move(scene: Scene, leader: int, replicas: tuple[int, ...], patience_s: floa
     try:
         _reassign_and_elect(scene, replicas, patience_s)
         moved = scene.wait(lambda: leader_left(scene, leader), awaiting=f"a leader other than node {leader}", timeout_s=patience_s)
-    except WaitTimeout as error:
+    except HarnessError as error:
         scene.saw(f"the move had not come about: {error}")
         return False
     scene.note("fault_bit", moved)
@@ -114,8 +114,8 @@ def _in_order(replicas: Sequence[int]) -> str:
 
 def _stands(scene: Scene, replicas: tuple[int, ...]) -> bool:
     """While replicas are moved the metadata tells the old ones too."""
-    state = scene.cluster.describe([scene.topic]).of(scene.topic)[OBSERVED_PARTITION]
-    return state.replicas == replicas and set(state.isr) == set(replicas)
+    states = scene.cluster.describe([scene.topic]).of(scene.topic)
+    return bool(states) and states[OBSERVED_PARTITION].replicas == replicas and set(states[OBSERVED_PARTITION].isr) == set(replicas)
 
 
 def _nature_of_moved(kind: str, parameters: MovedParameters, _shape: Shape) -> Nature:

@@ -17,6 +17,7 @@ from experiments.faults.held_back import eligible_now, followers_of, free_topic,
 from experiments.faults.moving import MOVING
 from experiments.faults.nature import Nature, Shape
 from experiments.faults.observing import leader_left
+from experiments.faults.operating import asking, observed
 from experiments.faults.verbs import nodes_in_words, noticed
 from experiments.ledger.record import FaultEvidence
 from infra.errors import WaitTimeout
@@ -111,7 +112,8 @@ def _crash(scene: Scene, leader: int, last: int, parameters: ShrunkParameters, h
 def _force(scene: Scene) -> bool:
     """Have a leader elected whatever it lacks; say whether that was needed."""
     eligible = eligible_now(scene)
-    needless = elect(scene.cluster.admin_servers, scene.topic, OBSERVED_PARTITION, unclean=True)
+    with asking():
+        needless = elect(scene.cluster.admin_servers, scene.topic, OBSERVED_PARTITION, unclean=True)
     if needless:
         scene.saw(f"no unclean election was needed: the partition has a leader, chosen from those that Kafka knows to have all that is committed ({needless})")
         return False
@@ -120,7 +122,7 @@ def _force(scene: Scene) -> bool:
 
 
 def _tell_who_leads(scene: Scene, ended_at: int | None) -> None:
-    state = scene.cluster.describe([scene.topic]).of(scene.topic)[OBSERVED_PARTITION]
+    state = observed(scene)
     if state.leader is None:
         scene.saw(f"nobody leads the partition; eligible: {nodes_in_words(eligible_now(scene)) or 'nobody'}")
         return
@@ -164,9 +166,8 @@ def _held(scene: Scene, parameters: ThrottledParameters, chosen: tuple[int, ...]
     _wait_until_out(scene, lambda isr: not set(chosen) & set(isr), parameters.patience_s)
     began = scene.cluster.log_end_offsets(scene.topic).get(OBSERVED_PARTITION, 0)
     let_pass(scene, parameters.held_s)
-    state = scene.cluster.describe([scene.topic])
-    isr, end = state.of(scene.topic)[OBSERVED_PARTITION].isr, scene.cluster.log_end_offsets(scene.topic).get(OBSERVED_PARTITION, 0)
-    up = [node for node in chosen if node in state.brokers]
+    isr, end = in_sync_now(scene), scene.cluster.log_end_offsets(scene.topic).get(OBSERVED_PARTITION, 0)
+    up = [node for node in chosen if node in scene.state().brokers]
     ran = nodes_in_words(tuple(up)) or "none"
     grew = f"{parameters.held_s:g} s later the leader's log was {end - began} records longer"
     scene.saw(f"{grew}, the ISR {nodes_in_words(isr)}, and of those held back {ran} ran")

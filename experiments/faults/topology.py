@@ -11,6 +11,7 @@ from experiments.faults.aftermath import Aftermath
 from experiments.faults.base import OBSERVED_PARTITION, FaultKind, FaultParameters, Scene
 from experiments.faults.nature import Nature, Shape
 from experiments.faults.observing import leader_left
+from experiments.faults.operating import asking
 from experiments.faults.verbs import noticed
 from experiments.ledger.record import FaultEvidence
 from infra.cluster import PartitionState
@@ -61,8 +62,9 @@ def raise_partition_count(scene: Scene, parameters: RaisedParameters) -> FaultEv
     scene.until(parameters.at_s)
     before = len(_partitions(scene))
     with scene.striking():
-        raise_partitions(scene.cluster.admin_servers, scene.topic, parameters.to)
-        led = scene.wait(lambda: _all_led(scene, parameters.to), awaiting=f"{parameters.to} partitions with leaders", timeout_s=_RAISED_TIMEOUT_S)
+        with asking():
+            raise_partitions(scene.cluster.admin_servers, scene.topic, parameters.to)
+            led = scene.wait(lambda: _all_led(scene, parameters.to), awaiting=f"{parameters.to} partitions with leaders", timeout_s=_RAISED_TIMEOUT_S)
         scene.note("fault_bit", f"{len(led)} partitions have leaders")
     scene.saw(f"the topic had {before} partitions, and {len(led)} with leaders {scene.since_begin_s():.2f} s after more were asked for")
     return FaultEvidence(kind="partitions-raised", bit=len(led) > before, evidence=tuple(scene.facts))
@@ -83,17 +85,19 @@ def recreate_topic(scene: Scene, parameters: RecreatedParameters) -> FaultEviden
     from experiments.clients.admin import delete_topic
 
     scene.until(parameters.at_s)
-    was, settings = _partitions(scene), topic_settings(scene.cluster.admin_servers, scene.topic)
-    ended = scene.cluster.log_end_offsets(scene.topic)
+    with asking():
+        was, settings = (scene.partition(), *_partitions(scene)[1:]), topic_settings(scene.cluster.admin_servers, scene.topic)
+        ended = scene.cluster.log_end_offsets(scene.topic)
     with scene.striking() as healing:
         healing.callback(_make_again, scene, was, settings)
         scene.note(DELETED, f"id {was[0].topic_id}, log ends {ended}")
-        delete_topic(scene.cluster.admin_servers, scene.topic)
-        scene.wait(lambda: not _partitions(scene), awaiting=f"a cluster without {scene.topic}", timeout_s=_RAISED_TIMEOUT_S)
+        with asking():
+            delete_topic(scene.cluster.admin_servers, scene.topic)
+            scene.wait(lambda: not _partitions(scene), awaiting=f"a cluster without {scene.topic}", timeout_s=_RAISED_TIMEOUT_S)
         scene.note("fault_bit", "no broker knows the topic")
         scene.saw(f"the topic was gone {scene.since_begin_s():.2f} s after its deletion was asked for; its logs had ended at {ended}")
         scene.until(parameters.ends_s())
-    is_now = _partitions(scene)[0].topic_id
+    is_now = scene.partition().topic_id
     scene.saw(f"the topic {was[0].topic_id} was deleted, and {is_now} has its name now")
     return FaultEvidence(kind="topic-recreated", bit=is_now != was[0].topic_id, evidence=tuple(scene.facts))
 
@@ -154,14 +158,27 @@ def _elected(scene: Scene, topic: str, partition: int) -> bool:
 
 
 def _make_again(scene: Scene, was: tuple[PartitionState, ...], settings: dict[str, str]) -> None:
-    """Where it could not be deleted it is there still."""
+    """Where it could not be deleted it is there still; where a node is down there may be too few for its replicas, until it is back.
+
+    Raises:
+        WaitTimeout: it could not be made in time, with Kafka's last text.
+    """
     from experiments.clients.admin import create_topic
 
-    if _partitions(scene):
-        return
-    factor = len(was[0].replicas)
-    create_topic(scene.cluster.admin_servers, scene.topic, partitions=len(was), replication_factor=factor, config=settings)
-    scene.note(RECREATED, f"with {len(was)} partitions and replication factor {factor}")
+    factor, said = len(was[0].replicas), ["nothing was asked"]
+
+    def there() -> bool:
+        try:
+            if not _partitions(scene):
+                create_topic(scene.cluster.admin_servers, scene.topic, partitions=len(was), replication_factor=factor, config=settings)
+        except HarnessError as error:
+            said[0] = str(error)
+            return False
+        return True
+
+    wait_until(there, awaiting=f"the topic {scene.topic} again", timeout_s=_BACK_TIMEOUT_S, every_s=_LOOK_EVERY_S, seen=lambda: said[0])
+    if any(partition.topic_id != was[0].topic_id for partition in _partitions(scene)):
+        scene.note(RECREATED, f"with {len(was)} partitions and replication factor {factor}")
 
 
 def _partitions(scene: Scene) -> tuple[PartitionState, ...]:

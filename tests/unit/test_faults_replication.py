@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 from standins.operated import OperatedCluster, operate
 
@@ -59,6 +61,16 @@ def test_a_follower_that_stays_in_the_isr_makes_it_no_fault(cluster: OperatedClu
     evidence, _ = strike(cluster, "followers-throttled", held_s=0.1, patience_s=0.1)
     assert not evidence.bit
     assert cluster.states[1] == "running"
+
+
+def test_a_broker_that_takes_no_quota_makes_it_no_fault(cluster: OperatedCluster) -> None:
+    """As when another fault has it down at the same time: the trial goes on, and those that took one are rid of it."""
+    cluster.states[1] = "paused"
+    threading.Timer(0.2, lambda: cluster.states.update({1: "running"})).start()
+    evidence, _ = strike(cluster, "isr-shrunk-leader-crash", **QUICK)
+    assert ("kill", 2) not in cluster.signals
+    assert not evidence.bit
+    assert not any(cluster.settings.values())
 
 
 def test_the_leader_dies_while_the_last_follower_stands_still(cluster: OperatedCluster) -> None:
