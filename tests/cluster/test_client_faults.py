@@ -1,0 +1,86 @@
+"""Faults of the clients on a real broker: who was killed had records in hand, and the ledger tells of each of them what became of it."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from standins.records import a_spec
+
+from experiments.clients.settings import consumer_settings, producer_settings
+from experiments.faults.notation import parse
+from experiments.ledger.record import TrialRecord
+from experiments.ledger.schema import UNKNOWN
+from experiments.plan import Workload
+from experiments.spec.faults import fault_parameters
+from experiments.sweep_folder import SweepFolder
+from experiments.trial import run_trial
+from infra.cluster import ClusterSpec
+from infra.home import Home
+from infra.local import provision
+
+pytestmark = pytest.mark.cluster
+IMPATIENT = {"session.timeout.ms": "2000", "heartbeat.interval.ms": "300", "max.poll.interval.ms": "2000"}
+Run = Callable[..., tuple[TrialRecord, Path]]
+
+
+@pytest.fixture(scope="module")
+def run(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
+    """Runs trials on one broker."""
+    folder = tmp_path_factory.mktemp("clients")
+    cluster = provision(folder / "clusters", cache, "clients", ClusterSpec(nodes=1, broker={"group.min.session.timeout.ms": "500"}))
+
+    def one(trial_id: str, fault: str, commit: str) -> tuple[TrialRecord, Path]:
+        load = Workload(rate_records_per_s=2000, record_size_bytes=100, duration_s=6, keys=0, producers=1)
+        spec = a_spec(
+            trial_id=trial_id,
+            partitions=1,
+            replication_factor=1,
+            producer=producer_settings({"enable.idempotence": "true", "linger.ms": "100"}),
+            consumer=consumer_settings(IMPATIENT),
+            topic={"min.insync.replicas": "1"},
+            workload=load.model_copy(update={"consumers": 2, "commit": commit}),
+            fault=parse(fault).with_leaves(lambda leaf: leaf.model_copy(update={"parameters": fault_parameters(leaf.kind, leaf.parameters)})),
+        )
+        record = run_trial(SweepFolder(folder / "sweep"), spec, cluster, Home(folder / "home"))
+        return record, folder / "sweep" / "trials" / trial_id
+
+    yield one
+    cluster.destroy()
+
+
+def test_a_killed_producer_and_a_killed_member_leave_what_their_evidence_says(run: Run) -> None:
+    """At the same time: what the member had committed and not processed is missed, and what the producer was not told of is sent again."""
+    fault = "producer-killed(at_s=1.5, restart_after_s=0.5, resend=true) & consumer-killed-after-commit(at_s=2, restart_after_s=0.5)"
+    record, ledger = run("000-killed", fault, "before")
+    assert record.fault.bit
+    told = " ".join(record.fault.evidence)
+    attempts, log, members = (pq.read_table(ledger / f"{name}.parquet") for name in ("attempts", "log", "reads"))
+    assert UNKNOWN not in attempts["outcome"].to_pylist()
+    copies = Counter(log["seq"].to_pylist())
+    assert set(copies) == set(attempts["seq"].to_pylist()) == set(range(12_000))
+    assert sum(copies.values()) - 12_000 <= _figure(r"(\d+) of the \d+ records that it had handed over", told)
+    done = {seq for consumer, seq in zip(members["consumer"].to_pylist(), members["seq"].to_pylist(), strict=True) if consumer > 0}
+    assert 12_000 - len(done) <= _figure(r"with (\d+) records in hand, committed and not processed", told)
+    assert len(done) < 12_000
+
+
+def test_a_member_that_stood_still_is_thrown_out_and_what_it_had_in_hand_is_processed_again(run: Run) -> None:
+    """By itself, when it went on, and by whom the group had given its partition."""
+    record, ledger = run("001-paused", "consumer-paused(at_s=1, pause_s=3.5)", "after")
+    assert record.fault.bit
+    assert "the group had thrown it out" in " ".join(record.fault.evidence)
+    members = pq.read_table(ledger / "reads.parquet")
+    times = Counter(seq for consumer, seq in zip(members["consumer"].to_pylist(), members["seq"].to_pylist(), strict=True) if consumer > 0)
+    assert set(times) == set(range(12_000))
+    assert sum(times.values()) - 12_000 >= _figure(r"with (\d+) records in hand, processed and not committed", " ".join(record.fault.evidence))
+
+
+def _figure(pattern: str, text: str) -> int:
+    found = re.search(pattern, text)
+    assert found, text
+    return int(found[1])
