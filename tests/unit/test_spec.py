@@ -277,4 +277,7 @@ def test_every_fault_is_documented_with_its_parameters(kind: str) -> None:
     row = next(line for line in EXPERIMENTS.read_text().splitlines() if line.startswith(f"| `{kind}` "))
     parameters = {} if kind == "none" else FAULTS[kind].parameters.model_fields
 
-    assert all(f"`{name}` ({field.default:g})" in row for name, field in parameters.items())
+    def shown(default: object) -> str:
+        return f"{default:g}" if isinstance(default, float) else str(default)
+
+    assert all(f"`{name}` ({shown(field.default)})" in row for name, field in parameters.items())
