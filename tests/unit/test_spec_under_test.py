@@ -80,15 +80,16 @@ def test_what_a_client_cannot_have_is_refused_in_a_line_that_names_it(axes: dict
 
 
 @pytest.mark.parametrize(
-    "producer",
-    [{"enable.idempotence": True, "acks": 1}, {"enable.idempotence": True, "max.in.flight": 6}, {"delivery.timeout.ms": 5000, "request.timeout.ms": 5000}],
+    ("axes", "producer"),
+    [
+        ({"enable.idempotence": True, "acks": 1}, {}),
+        ({"enable.idempotence": True}, {"max.in.flight": 6}),
+        ({"acks": "all"}, {"delivery.timeout.ms": 5000, "request.timeout.ms": 5000}),
+    ],
 )
-def test_a_cell_that_java_s_producer_does_not_take_is_refused_with_its_words(producer: dict[str, Any]) -> None:
+def test_a_cell_that_java_s_producer_does_not_take_is_refused_with_its_words(axes: dict[str, Any], producer: dict[str, Any]) -> None:
     """It is listed, and never run."""
-    found = planned(
-        {"client": "java", "acks": producer.get("acks", "all"), "enable.idempotence": producer.get("enable.idempotence", False)},
-        producer={k: v for k, v in producer.items() if k not in {"acks", "enable.idempotence"}},
-    )
+    found = planned({"client": "java", **axes}, producer=producer)
     assert found.trials == ()
     assert found.refused[0].reason.startswith(("Must set", "delivery.timeout.ms should be"))
 
