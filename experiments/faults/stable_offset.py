@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from experiments.clients import admin
 from experiments.clock import now_ns
 from experiments.faults.scene import OBSERVED_PARTITION, Scene
 from infra.errors import HarnessError, WaitTimeout
@@ -59,6 +58,8 @@ def freed(scene: Scene, was: Stuck) -> str | None:
 
 
 def _look(scene: Scene) -> Stuck | None:
+    from experiments.clients import admin
+
     try:
         stable, high = (admin.end_offsets(scene.cluster.admin_servers, scene.topic, read_committed=committed) for committed in (True, False))
     except HarnessError:
