@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -99,10 +99,10 @@ class ConsumerGroup:
         at_end = self._comes_to(end_offsets, timeout_s)
         for member in self.members:
             member.finish()
-        return GroupEnding(committed=self.committed(), at_end=at_end)
+        return GroupEnding(committed=self.committed(end_offsets), at_end=at_end)
 
-    def committed(self) -> dict[int, int]:
-        """Return how far it has committed each partition, as its coordinator tells.
+    def committed(self, partitions: Iterable[int]) -> dict[int, int]:
+        """Return how far it has committed each of these partitions, as its coordinator tells.
 
         Raises:
             HarnessError: no coordinator answers.
@@ -111,7 +111,7 @@ class ConsumerGroup:
 
         asker = Consumer({**admin_settings(), "group.id": self.job.group, **connecting(self.job.bootstrap_servers)})
         try:
-            told = asker.committed([TopicPartition(self.job.topic, number) for number in range(self.job.partitions)], timeout=_ASK_S)
+            told = asker.committed([TopicPartition(self.job.topic, number) for number in partitions], timeout=_ASK_S)
         except KafkaException as error:
             raise HarnessError(f"asked how far group {self.job.group} has committed for {_ASK_S:g} s: {error}") from error
         finally:
@@ -142,7 +142,7 @@ class ConsumerGroup:
         def committed_all() -> bool:
             for member in self.members:
                 member.require_alive()
-            committed = self.committed()
+            committed = self.committed(end_offsets)
             return all(committed[partition] >= end for partition, end in end_offsets.items())
 
         try:

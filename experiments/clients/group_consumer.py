@@ -21,6 +21,8 @@ from infra.errors import HarnessError
 
 BATCH_RECORDS: Final = 64
 """Taken from librdkafka at once, at most: so many more than asked for can be in hand."""
+MOST_PARTITIONS: Final = 1024
+"""There is room for so many from the beginning: partitions may be added while a member reads."""
 _SCRATCH_BYTES: Final = 1 << 20
 _SEEK_TIMEOUT_MS: Final = 5000
 _SYNC: Final = 0
@@ -32,8 +34,8 @@ class GroupConsumer:
 
     Args:
         settings: all that is passed, the addresses and `group.id` too.
-        topic: what it subscribes to; has so many partitions.
-        partitions: how many.
+        topic: what it subscribes to.
+        partitions: how many that has to begin with.
         token: whose records are ours.
         anchor_ns: epoch = anchor + monotonic clock.
         log: the file for librdkafka's log.
@@ -58,7 +60,7 @@ class GroupConsumer:
         self._reading["token"], self._reading["anchor_ns"] = token, anchor_ns
         self._messages, self._scratch = np.zeros(min(records, BATCH_RECORDS), np.int64), np.zeros(_SCRATCH_BYTES // 8, np.uint64)
         self._rows: Records = np.zeros(records - 1 + self._messages.size, Read)
-        self._partitions: Records = np.zeros(partitions, Partition)
+        self._partitions: Records = np.zeros(max(partitions, MOST_PARTITIONS), Partition)
         self._partitions["end_offset"] = NO_END
         self._committed: dict[int, int] = {}
 
