@@ -137,6 +137,7 @@ def _metrics(result: TrialResult, record: TrialRecord | None) -> Iterator[tuple[
         "records/rejected_records": result.rejected,
         "records/unknown_records": result.unknown,
         "availability/longest_gap_ms": result.unavailable_ms,
+        "availability/reader_stood_still_ms": result.reader_stood_still_ms,
         "throughput/acked_per_s": result.throughput_rps,
         "throughput/offered_per_s": result.offered_rps,
         "availability/recovered_before_heal": None if result.recovered_before_heal is None else float(result.recovered_before_heal),
@@ -146,6 +147,8 @@ def _metrics(result: TrialResult, record: TrialRecord | None) -> Iterator[tuple[
     yield from ((name, float(value)) for name, value in values.items() if value is not None)
     if result.fates:
         yield from ((f"fates/{fate}_records", float(records)) for fate, records in result.fates.model_dump().items())
+    if result.transactions:
+        yield from ((f"transactions/{name}", float(number)) for name, number in result.transactions.model_dump().items())
     yield from _latencies("latency", result.latency_ms)
     for phase in ("before", "during", "after"):
         yield from _latencies(f"latency_{phase}", getattr(result.latency_by_phase_ms, phase))

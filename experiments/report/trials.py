@@ -109,6 +109,10 @@ def _facts(result: TrialResult) -> Iterator[tuple[str, str]]:
         yield name, count(getattr(result, name))
     ack = result.latency_ms.ack
     yield "ack p99", milliseconds(ack.p99) if ack else NOT_KNOWN
+    yield "reader's longest wait", milliseconds(result.reader_stood_still_ms)
+    if result.transactions:
+        ended = result.transactions
+        yield "transactions", f"{ended.committed:,} committed, {ended.aborted:,} not, {ended.unknown:,} unknown"
     yield "generator's lateness, p99", milliseconds(result.lateness_p99_ms)
     odd = _odd(result)
     yield from ((name, count(value)) for name, value in odd.items() if value)
@@ -127,6 +131,7 @@ def _odd(result: TrialResult) -> dict[str, int | None]:
         "refused yet in the log": fates.rejected_present if fates else None,
         "unknown and in the log": fates.unknown_present if fates else None,
         "unknown and not in the log": fates.unknown_absent if fates else None,
+        **({"transactions shown in part": result.transactions.torn, "aborted, yet shown": result.transactions.aborted_visible} if result.transactions else {}),
         "phantom": fates.phantom if fates else None,
         "corrupt": fates.corrupt if fates else None,
     }

@@ -26,6 +26,8 @@ def stains(trial: TrialResult) -> dict[str, int]:
     found = {"lost": _lost(trial), "duplicates": trial.duplicates or 0}
     if trial.fates:
         found |= {"phantom": trial.fates.phantom, "corrupt": trial.fates.corrupt}
+    if trial.transactions:
+        found |= {"torn transactions": trial.transactions.torn, "aborted, yet shown": trial.transactions.aborted_visible}
     return {word: count for word, count in found.items() if count}
 
 

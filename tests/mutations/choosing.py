@@ -14,7 +14,7 @@ from standins import tally
 JOB: Final = Path(__file__).parents[2] / "spark_jobs"
 BY_HISTORIES: Final = (
     *("blocks", "fates", "copies", "order", "reading", "looking", "latency", "slots", "timeline"),
-    *("availability", "throughput", "frames", "trials", "sums", "sweep"),
+    *("availability", "throughput", "frames", "trials", "sums", "sweep", "transactions"),
 )
 """Modules whose mistakes generated histories must tell."""
 BY_BOTH: Final = ("finding", "explaining")

@@ -9,7 +9,7 @@ from standins.clients import RULES
 
 from experiments.ledger.record import Role, Status
 from experiments.results.controls import harness_check
-from experiments.results.models import Fates, FaultResult, TrialResult
+from experiments.results.models import Fates, FaultResult, Transactions, TrialResult
 from experiments.spec.model import experiment_of
 from experiments.spec.planning import plan
 
@@ -43,6 +43,8 @@ def test_a_control_in_which_nothing_happened_is_clean() -> None:
         ({"duplicates": 2}, "2 duplicates"),
         ({"fates": Fates(**{**NONE, "phantom": 3})}, "3 phantom"),
         ({"fates": Fates(**{**NONE, "corrupt": 4})}, "4 corrupt"),
+        ({"transactions": Transactions(**{**dict.fromkeys(Transactions.model_fields, 0), "torn": 5})}, "5 torn transactions"),
+        ({"transactions": Transactions(**{**dict.fromkeys(Transactions.model_fields, 0), "aborted_visible": 6})}, "6 aborted, yet shown"),
     ],
 )
 def test_a_single_record_stains_a_control(stain: dict[str, Any], told: str) -> None:
