@@ -16,7 +16,7 @@ from typing import Final
 from infra.errors import MachineError, SupervisorError
 
 _CLONE_NEWNET: Final = 0x40000000  # sched.h; os.unshare came with Python 3.12
-_TIMEOUT_S: Final = 10.0
+_TIMEOUT_S: Final = 20.0
 
 
 class Namespace:
@@ -50,17 +50,21 @@ class Namespace:
         self._fd = None
 
 
-def run(command: Sequence[str], script: str = "") -> str:
+def run(command: Sequence[str], script: str = "", timeout_s: float = _TIMEOUT_S) -> str:
     """Run a program and return what it says.
 
     Args:
         command: the program.
         script: what it reads.
+        timeout_s: how long it may take.
 
     Raises:
-        SupervisorError: it failed; the text has its words.
+        SupervisorError: it failed, with its words, or took too long.
     """
-    ran = subprocess.run(command, input=script, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
+    try:
+        ran = subprocess.run(command, input=script, capture_output=True, text=True, timeout=timeout_s, check=False)
+    except subprocess.TimeoutExpired as error:
+        raise SupervisorError(f"{' '.join(command)}: not done after {timeout_s:g} s") from error
     if ran.returncode != 0:
         raise SupervisorError(f"{' '.join(command)}: {(ran.stderr or ran.stdout).strip()}")
     return ran.stdout

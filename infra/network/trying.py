@@ -14,12 +14,15 @@ RATE: Final = f"{_CABLE} tc qdisc add dev tried root handle 1: htb default 0; tc
 """Sending no faster than a rate."""
 DELAY: Final = f"{_CABLE} tc qdisc add dev tried root netem delay 1ms"
 """Sending late."""
-_TIMEOUT_S: Final = 10.0
+_TIMEOUT_S: Final = 20.0
 
 
 def refused(commands: str) -> str | None:
     """Return in what words the kernel refuses to do it, on one line; `None`: it can."""
-    ran = subprocess.run(["unshare", "--net", "sh", "-ec", commands], capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
+    try:
+        ran = subprocess.run(["unshare", "--net", "sh", "-ec", commands], capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
+    except subprocess.TimeoutExpired:
+        return f"a trial was not done after {_TIMEOUT_S:g} s"
     if ran.returncode == 0:
         return None
     return next((line.strip() for line in (ran.stderr + ran.stdout).splitlines() if line.strip()), f"a trial ended with status {ran.returncode}")

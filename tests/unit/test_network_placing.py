@@ -8,6 +8,7 @@ import pytest
 
 from infra.errors import SupervisorError
 from infra.impairment import Caught, Cut, Impairment
+from infra.network.namespace import run
 from infra.network.placing import Impairments, Placed
 
 
@@ -85,3 +86,12 @@ def test_a_name_is_given_once_and_known() -> None:
         impairments.begin("a", CUTS)
     with pytest.raises(SupervisorError, match=r"no impairment b: there are \['a'\]"):
         impairments.caught("b")
+
+
+def test_a_program_that_fails_or_hangs_is_a_refusal_and_no_traceback() -> None:
+    """The supervisor answers with its words; a kernel that is slow to answer is told as such."""
+    assert run(["cat"], "said") == "said"
+    with pytest.raises(SupervisorError, match="sh -c echo why >&2; exit 3: why"):
+        run(["sh", "-c", "echo why >&2; exit 3"])
+    with pytest.raises(SupervisorError, match="not done after 0.05 s"):
+        run(["sh", "-c", "exec sleep 60"], timeout_s=0.05)
