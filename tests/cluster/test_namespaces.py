@@ -22,7 +22,7 @@ from infra.process import kill_and_wait
 from infra.waiting import wait_until
 
 LACK = lack_of(Means.NAMESPACES)
-pytestmark = [pytest.mark.cluster, pytest.mark.skipif(LACK is not None, reason=f"no network namespaces: {LACK.reason if LACK else ''}")]
+pytestmark = [pytest.mark.cluster, pytest.mark.root, pytest.mark.skipif(LACK is not None, reason=f"no network namespaces: {LACK.reason if LACK else ''}")]
 SPEC = ClusterSpec(network="namespaces", broker={"broker.session.timeout.ms": "1500", "broker.heartbeat.interval.ms": "300"})
 MakeTopic = Callable[[int, int], str]
 
