@@ -192,7 +192,13 @@ def _nature_of_abandoning(kind: str, parameters: AbandonedParameters, _shape: Sh
 
 KINDS: Final = (
     FaultKind(
-        "producer-fenced", FAMILY, "another producer takes producer 0's transactional.id in mid-load", FencedParameters, fence_producer, _nature_of_fencing
+        "producer-fenced",
+        FAMILY,
+        "another producer takes producer 0's transactional.id in mid-load",
+        FencedParameters,
+        fence_producer,
+        _nature_of_fencing,
+        outside=True,
     ),
     FaultKind(
         "transaction-abandoned",
@@ -201,6 +207,7 @@ KINDS: Final = (
         AbandonedParameters,
         abandon_transaction,
         _nature_of_abandoning,
+        outside=True,
     ),
     FaultKind(
         "coordinator-crash",

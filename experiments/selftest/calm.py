@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from experiments.ledger.schema import ACKED
+from experiments.ledger.schema import ACKED, COMMITTED
 from experiments.selftest.copies import LedgerCopy, Rows
 
 Flags = npt.NDArray[np.bool_]
@@ -28,11 +28,11 @@ class Calm:
 
 
 def calm(ledger: LedgerCopy) -> Calm:
-    """Find the records that were acknowledged, lie in the log once and in order, and were read once."""
+    """Find the records that were acknowledged, in a committed transaction or in none, lie in the log once and in order, and were read once."""
     attempted, logged, read = (_ids(ledger, name) for name in ("attempts", "log", "reads"))
     outcome = np.asarray(ledger.tables["attempts"]["outcome"].cast("string").to_pylist(), dtype=object)
     fit = logged[_once(logged) & _in_order(ledger, logged) & np.asarray(ledger.tables["log"]["intact"])]
-    fit = fit[(fit >= 0) & np.isin(fit, attempted[outcome == ACKED]) & np.isin(fit, read[_once(read)])]
+    fit = fit[(fit >= 0) & np.isin(fit, attempted[(outcome == ACKED) & _committed(ledger)]) & np.isin(fit, read[_once(read)])]
     return Calm(_where(attempted, fit), _where(logged, fit), _where(read, fit))
 
 
@@ -40,6 +40,15 @@ def _ids(ledger: LedgerCopy, name: str) -> npt.NDArray[np.int64]:
     """Return producer and seq as one number; below 0: no id of ours."""
     producer, seq = ledger.values(name, "producer"), ledger.values(name, "seq")
     return np.where((producer < 0) | (seq < 0), -1, producer * _IDS_OF_A_PRODUCER + seq)
+
+
+def _committed(ledger: LedgerCopy) -> Flags:
+    """Whether each attempt is of no transaction, or of one whose client was told that it is committed."""
+    ended = ledger.tables["transactions"]
+    told = np.asarray(ended["outcome"].cast("string").to_pylist(), dtype=object) == COMMITTED
+    producer, transaction = ledger.values("attempts", "producer"), ledger.values("attempts", "transaction")
+    of = (ledger.values("transactions", "producer") * _IDS_OF_A_PRODUCER + ledger.values("transactions", "transaction"))[told]
+    return (transaction < 0) | np.isin(producer * _IDS_OF_A_PRODUCER + transaction, of)
 
 
 def _once(ids: npt.NDArray[np.int64]) -> Flags:

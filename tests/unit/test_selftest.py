@@ -52,6 +52,15 @@ def test_records_with_any_trouble_are_not_calm(ledger: LedgerCopy) -> None:
     assert sorted(ids[0]) == [seq for seq in range(2_000) if seq % 100 and seq % 101]
 
 
+def test_only_what_was_committed_is_calm(ledger: LedgerCopy) -> None:
+    """Of a transaction that was not, the fate is another one."""
+    rows = calm(ledger).attempts[:4]
+    ends = pa.table({"producer": [0, 0], "transaction": [0, 1], "begin_ns": [0, 0], "end_ns": [1, 1], "records": [2, 2], "error": [0, 0]})
+    ended = ends.append_column("outcome", pa.array(["committed", "unknown"])).select(ledger.tables["transactions"].schema.names)
+    sent = ledger.changed("attempts", rows, {"transaction": [0, 0, 1, 1]}).appended("transactions", ended)
+    assert set(calm(ledger).attempts.tolist()) - set(calm(sent).attempts.tolist()) == set(rows[2:].tolist())
+
+
 def test_what_lies_out_of_order_is_not_calm(ledger: LedgerCopy) -> None:
     """Neither the record that lies behind a later one, nor the later one."""
     rows = calm(ledger).log[4:6]
