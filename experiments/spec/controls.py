@@ -19,6 +19,7 @@ from experiments.spec.errors import one_line
 from experiments.spec.faults import asked_for
 from experiments.spec.model import Experiment
 from experiments.spec.settings import CellSettings, as_text, settings_of
+from experiments.spec.transactions import without_transactions
 
 AFTERMATH_S: Final = 2.0
 """How long the load of a positive control goes on after the heal, at least."""
@@ -29,6 +30,8 @@ ACKS: Final = Place(Scope.PRODUCER, "acks")
 IDEMPOTENCE: Final = Place(Scope.PRODUCER, "enable.idempotence")
 REPLICAS: Final = Place(Scope.STRUCTURE, "replication.factor")
 PARTITIONS: Final = Place(Scope.STRUCTURE, "partitions")
+TRANSACTIONS: Final = Place(Scope.WORKLOAD, "transaction_records")
+ABORTS: Final = Place(Scope.WORKLOAD, "abort_every")
 MIN_ISR: Final = Place(Scope.TOPIC, "min.insync.replicas")
 
 
@@ -102,7 +105,7 @@ def _must_lose(first: SettledCell) -> _Wanted:
     """
     replicas = min(MOST_REPLICAS, first.settings.cluster.nodes)
     crash: dict[Place, Scalar] = {ACKS: 1, FAULT: "leader-crash-behind"} if replicas > 1 else {ACKS: 0, FAULT: "leader-crash"}
-    values = {**crash, IDEMPOTENCE: False, PARTITIONS: 1}
+    values = {**crash, IDEMPOTENCE: False, PARTITIONS: 1, TRANSACTIONS: 0, ABORTS: 0}
     return _Wanted(Role.POSITIVE_CONTROL, values, min(replicas, 2), {REPLICAS: replicas, MIN_ISR: 1})
 
 
@@ -153,6 +156,9 @@ class _Makes:
             fault = _fault(self.experiment, cell, self.places, str(values[FAULT]))
         except ExperimentError as error:
             raise ExperimentError(f"the {wanted.role} cannot be run: {error}{_LEFT_OUT}") from error
+        if wanted.role is Role.POSITIVE_CONTROL:  # a transaction needs acks=all, and that does not lose
+            producer, workload = without_transactions(settings.producer, settings.workload)
+            settings = replace(settings, producer=producer, workload=workload)
         least = {place.name: str(value) for place, value in wanted.filled.items() if place == MIN_ISR}
         cluster, topic = standing_on(settings.cluster, fault), {**settings.topic, **least}
         return replace(settings, cluster=cluster, topic=topic, workload=_long_enough(settings.workload, fault), fault=fault)
