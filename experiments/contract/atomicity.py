@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from experiments.contract import loss
 from experiments.contract.promises import not_promised, promised
 from experiments.contract.sources import ALL_DIE, ISOLATION, KIP_98, KIP_890
 
@@ -24,9 +25,9 @@ RULES: Final = (
         ALL_DIE,
     ),
     not_promised(
-        "records or markers may be lost: acknowledged loss is not promised away",
-        lambda c: c.fault.corrupts or c.fault.deletes_topic or c.fault.forgets_synced or (c.fault.power_loss and c.gone >= c.needed),
-        "of a committed transaction a part may go, or the marker that ends it",
+        "no-acked-loss is not promised",
+        lambda c: not next(rule for rule in loss.RULES if rule.when(c)).promised,
+        "of a committed transaction a part may be lost, or the marker that ends it",
         ALL_DIE,
     ),
     promised(
