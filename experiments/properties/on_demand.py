@@ -7,6 +7,7 @@ from collections.abc import Callable
 from experiments.properties.known import kept_file, versions
 from infra.home import Home
 from infra.jars import are_kafka_jars_there, kafka_jars, unverified_list
+from infra.versions import numbers_of
 
 
 def ensure_version_known(home: Home, version: str, say: Callable[[str], None]) -> None:
@@ -23,6 +24,7 @@ def ensure_version_known(home: Home, version: str, say: Callable[[str], None]) -
     """
     if version in versions(home):
         return
+    numbers_of(version)
     if not are_kafka_jars_there(home.cache, version):
         say(f"fetching the jars of Kafka {version} (once; about a minute)")
     kafka_jars(home.cache, version)
