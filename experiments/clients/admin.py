@@ -56,9 +56,12 @@ def ensure_topic(  # noqa: PLR0913 - what a topic is made of
     """
     client = client_of(bootstrap_servers)
     if _metadata(client, topic) is None:
-        create_topic(bootstrap_servers, topic, partitions=partitions, replication_factor=replication_factor, config=config, timeout_s=timeout_s)
-    else:
-        _wait_until_whole(client, topic, partitions, replication_factor, timeout_s)
+        try:
+            create_topic(bootstrap_servers, topic, partitions=partitions, replication_factor=replication_factor, config=config, timeout_s=timeout_s)
+        except _KafkaRefused as refused:
+            if refused.code != KafkaError.TOPIC_ALREADY_EXISTS:  # the broker that was asked had not heard of it yet
+                raise
+    _wait_until_whole(client, topic, partitions, replication_factor, timeout_s)
 
 
 def delete_topic(bootstrap_servers: str, topic: str, *, timeout_s: float = TIMEOUT_S) -> None:

@@ -31,6 +31,15 @@ TOKEN = 4711
 SAFE = {"acks": "all", "enable.idempotence": "true"}
 
 
+def test_a_topic_that_the_broker_asked_has_not_heard_of_may_be_there(cluster: LocalCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Metadata comes to each broker in its own time; the topic is not made a second time, and nothing failed."""
+    admin.ensure_topic(cluster.bootstrap_servers, "known", partitions=2, replication_factor=1)
+    answers = iter([None])
+    asked = admin._metadata
+    monkeypatch.setattr(admin, "_metadata", lambda *of: next(answers, asked(*of)))
+    admin.ensure_topic(cluster.bootstrap_servers, "known", partitions=2, replication_factor=1)
+
+
 @pytest.fixture
 def job_for(cluster: LocalCluster, tmp_path: Path) -> Callable[..., ProducerJob]:
     """Makes jobs for a topic, the warm-up topic made."""
