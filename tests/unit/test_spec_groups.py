@@ -1,0 +1,53 @@
+"""A consumer group is asked for in the workload; what cannot be said of one, or of a fault of its members, is refused in one line."""
+
+from typing import Any
+
+import pytest
+
+from experiments.contract.circumstances import circumstances_of
+from experiments.errors import ExperimentError
+from experiments.plan import Plan
+from experiments.spec.model import experiment_of
+from experiments.spec.planning import plan
+
+GROUP = {"consumers": 2, "duration_s": 10}
+QUICK = {"session.timeout.ms": 2000, "max.poll.interval.ms": 2000}
+
+
+def planned(fault: str = "none", workload: dict[str, Any] | None = None, **rest: Any) -> Plan:
+    """Plan one cell."""
+    told = {"name": "x", "title": "x", "question": "x", "controls": False, "axes": {"fault": fault}, "workload": workload or GROUP, **rest}
+    return plan(experiment_of(told, "x"), "x")
+
+
+def test_the_order_of_processing_and_commit_is_an_axis() -> None:
+    """What is not said: after, and no group at all."""
+    trials = planned(axes={"fault": "none", "workload.commit": ["before", "after"]}).trials
+    assert {(trial.workload.consumers, trial.workload.commit) for trial in trials} == {(2, "before"), (2, "after")}
+    assert planned(workload={"duration_s": 10}).trials[0].workload.consumers == 0
+    assert {circumstances_of(trial).commits for trial in trials} == {"before", "after"}
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ({"fault": "consumer-killed-after-commit", "workload": {"duration_s": 10}}, "workload.consumers is 0; allowed: a consumer group of 1 member or more"),
+        ({"fault": "consumer-paused", "faults": {"consumer-paused": {"pause_s": 2}}, "consumer": QUICK}, "pause_s is 2 and a member has left .* after 2000 ms"),
+        ({"fault": "consumer-paused"}, "pause_s is 10 and a member has left its group after 300000 ms"),
+        ({"client": "java"}, "workload.consumers is 2 and client is java; allowed: members of librdkafka's"),
+        ({"fault": "producer-killed", "client": "java", "workload": {"duration_s": 10}}, "client is java; allowed: librdkafka"),
+        ({"consumer": {"enable.auto.commit": True}}, "enable.auto.commit is true; allowed: false"),
+        ({"workload": {**GROUP, "commit": "during"}}, "workload.commit"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_one_line(asked: dict[str, Any], words: str) -> None:
+    """With what would be right."""
+    with pytest.raises(ExperimentError, match=words) as refused:
+        planned(**asked)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_pause_that_the_group_does_not_wait_for_is_planned() -> None:
+    """Longer than the session and than the time between two polls."""
+    (trial,) = planned("consumer-paused", consumer=QUICK, faults={"consumer-paused": {"pause_s": 3}}).trials
+    assert trial.fault.parameters["pause_s"] == 3
