@@ -15,8 +15,9 @@ setup: ## Python packages, Kafka's jars, start-up caches; a second call does not
 bench: setup ## the quick sweep: which settings lose or duplicate when a broker dies
 	@$(BIN)/ackbench run quick
 
-test: setup check ## style, types, arrows, and all tests, on real brokers too
-	@$(BIN)/pytest
+test: setup check ## style, types, arrows, and all tests, on real brokers too; what looks at the whole machine runs alone
+	@$(BIN)/pytest -n 2 --dist loadfile --ignore tests/e2e
+	@$(BIN)/pytest tests/e2e
 
 check: setup ## style, types and the arrows between the packages
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check --quiet . && $(BIN)/mypy && $(BIN)/lint-imports --no-logo

@@ -3,11 +3,29 @@
 import signal
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job inherits that it is ignored, and interrupts are what some tests are about
 sys.path.insert(0, str(Path(__file__).parent))  # the stand-ins in tests/standins/
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Send what was counted from a worker (pytest-xdist) to the process that tells it."""
+    from standins import tally
+
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["counted"] = tally.counted()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Add what a worker counted; one that died counted nothing, and fails its tests."""
+    from standins import tally
+
+    for what, number in getattr(node, "workeroutput", {}).get("counted", {}).items():
+        tally.count(what, number)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

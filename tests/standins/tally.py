@@ -12,6 +12,11 @@ def count(what: str, number: int) -> None:
     _COUNTED[what] += number
 
 
+def counted() -> dict[str, int]:
+    """Return all counts."""
+    return dict(_COUNTED)
+
+
 def lines() -> list[str]:
     """Return a line a count."""
     return [f"{number:,} {what}" for what, number in _COUNTED.items()]
