@@ -1,6 +1,7 @@
 """A consumer group's misses and repeats, planted and found exactly; the reader along is none of its members."""
 
 import json
+import random
 from collections.abc import Callable
 
 import pyarrow as pa
@@ -54,3 +55,30 @@ def test_the_reader_along_is_told_apart_from_the_members(measured: Measure) -> N
     """What it missed or received again is its own, whatever the members did."""
     rows = measured(*PLANTED)["trials"].to_pylist()
     assert {(row["missed_records"], row["redelivered_reads"]) for row in rows} == {(0, 0)}
+
+
+def by_chance(seed: int) -> PlantedTrial:
+    """Two partitions with copies and damaged rows; members that skip, repeat and take over; commits anywhere."""
+    chance = random.Random(seed)  # noqa: S311 - not for secrets
+    log = [
+        Logged(0, seq, offset, partition, intact=chance.random() > 0.05)
+        for partition in (0, 1)
+        for offset, seq in enumerate(chance.choices(range(partition, 300, 2), k=chance.randrange(1, 200)))
+    ]
+    taken = chance.choices(log, k=chance.randrange(0, 2 * len(log)))
+    members = [
+        Read(row.producer, row.seq, row.offset, 0, chance.randrange(1, 10**9), row.partition, chance.randrange(1, 4), chance.randrange(3)) for row in taken
+    ]
+    committed = {partition: chance.randrange(0, 210) for partition in (0, 1)}
+    events = [Happened(1, "group", detail=json.dumps({"committed": committed, "at_end": True}))]
+    return PlantedTrial(f"{seed:03d}-by-chance", [Attempt(0, seq) for seq in range(300)], log, members, events=events)
+
+
+def test_groups_by_chance_are_counted_as_the_plain_reference_does(measured: Measure) -> None:
+    """A record at a time, in plain Python."""
+    trials = [by_chance(seed) for seed in range(20)]
+    found = {row["trial_id"]: (row["group_missed_records"], row["group_redelivered_reads"]) for row in measured(*trials)["trials"].to_pylist()}
+    expected = {trial.trial_id: tuple(group_counts(trial).values()) for trial in trials}
+    assert found == expected
+    assert sum(bool(missed) for missed, _ in expected.values()) > 15
+    assert sum(bool(repeated) for _, repeated in expected.values()) > 15
