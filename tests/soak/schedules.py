@@ -40,10 +40,12 @@ def soak_experiment(schedules: int, seed: int) -> str:
 
 
 def _grounds() -> Iterator[tuple[str, ...]]:
-    """Yield the faults that one cluster can have: those of each kind of network and disk, beside those that need neither."""
+    """Yield the faults that one cluster can have: those of each kind of network and disk as often as all those that need neither."""
     here = [kind for kind in FAULTS.values() if kind.kind != "none" and not lacks_of(kind)]
     for ground in sorted({(kind.network, kind.disk) for kind in here}):
-        yield tuple(kind.kind for kind in here if _stands_on(kind, ground))
+        own = [kind.kind for kind in here if (kind.network, kind.disk) == ground]
+        others = [kind.kind for kind in here if _stands_on(kind, ground) and kind.kind not in own]
+        yield (*others, *own * max(1, len(others) // len(own)))
 
 
 def _stands_on(kind: FaultKind, ground: tuple[str, str]) -> bool:
