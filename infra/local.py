@@ -84,7 +84,7 @@ class LocalCluster(Commanded):
     def describe(self, topics: Sequence[str] | None = None, timeout_s: float = 5.0) -> ClusterState:
         """Leaders, ISR, live brokers and the active controller, of the node that knows best: the active controller's own.
 
-        While there is none, of the first node that answers; dead and paused ones are not asked.
+        Where that is no broker, or there is none: of the first that no other one calls fenced. Dead and paused ones are not asked.
 
         Raises:
             WaitTimeout: no broker answered.
@@ -172,10 +172,8 @@ class LocalCluster(Commanded):
     def _look(self, topics: Sequence[str] | None, timeout_s: float) -> ClusterState | None:
         nodes = self.status()
         quorum = views.active_controller(nodes, timeout_s)
-        running = [node for node in nodes if node.state == "running"]
-        best_first = sorted(running, key=lambda node: quorum is None or node.node_id != quorum.leader)
-        answers = (views.ask_broker(node, topics, timeout_s) for node in best_first if node.is_broker)
-        return next((views.cluster_state(view, quorum) for view in answers if view), None)
+        view = views.best_view(nodes, quorum, topics, timeout_s)
+        return views.cluster_state(view, quorum) if view else None
 
     def _look_at_all(self) -> tuple[ClusterState | None, str]:
         """Return the state of a whole cluster, or `None` and what it lacks."""

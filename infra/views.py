@@ -27,6 +27,28 @@ def ask_broker(node: NodeStatus, topics: Sequence[str] | None, timeout_s: float)
     return wire.read_metadata(answer) if answer is not None else None
 
 
+def best_view(nodes: Sequence[NodeStatus], quorum: ControllerView | None, topics: Sequence[str] | None, timeout_s: float) -> BrokerView | None:
+    """Return the view of the broker that knows best: the active controller's own; where that is none, or silent, of one that no other calls fenced."""
+    brokers = [node for node in nodes if node.state == "running" and node.is_broker]
+    active = next((node for node in brokers if quorum is not None and node.node_id == quorum.leader), None)
+    view = ask_broker(active, topics, timeout_s) if active else None
+    if view is not None:
+        return view
+    answers = {node.node_id: ask_broker(node, topics, timeout_s) for node in brokers if node is not active}
+    return undoubted({node_id: answer for node_id, answer in answers.items() if answer is not None})
+
+
+def undoubted(views: Mapping[int, BrokerView]) -> BrokerView | None:
+    """Return the first view of a broker that no other one calls fenced: one that is cut off goes on answering with what was, and calls nobody so.
+
+    Who does not know itself yet, as just after its start, has no say.
+    """
+    informed = {node_id: view for node_id, view in views.items() if node_id in view.brokers}
+    fenced = {node_id for node_id in informed for view in informed.values() if node_id not in view.brokers}
+    believed = [*(view for node_id, view in informed.items() if node_id not in fenced), *views.values()]
+    return believed[0] if believed else None
+
+
 def ask_controller(node: NodeStatus, timeout_s: float) -> ControllerView | None:
     """Return the quorum as the node's controller sees it; `None` when it is not active, or does not answer in time."""
     answer = ask((node.host, node.controller_port), wire.quorum_request(), timeout_s)

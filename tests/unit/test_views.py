@@ -6,7 +6,7 @@ import pytest
 
 from infra.cluster import ControllerView, NodeState, NodeStatus, PartitionState
 from infra.protocol import NodeReport
-from infra.views import why_not_whole
+from infra.views import undoubted, why_not_whole
 from infra.wire import BrokerView
 
 QUORUM = ControllerView(leader=1, epoch=5)
@@ -60,3 +60,20 @@ def test_without_an_active_controller_nothing_is_whole() -> None:
 def test_one_node_that_sees_it_otherwise_is_enough(view: BrokerView | None, why: str) -> None:
     """A view that is behind differs in one of these."""
     assert why_not_whole(_reports(), QUORUM, {**VIEWS, 3: view}, quiet_s=0.5) == why
+
+
+def test_a_broker_that_another_one_calls_fenced_is_not_believed() -> None:
+    """It is cut off, and goes on answering with what was; it calls nobody fenced."""
+    after = BrokerView(frozenset({2, 3}), (replace(FULL, leader=2),))
+    assert undoubted({1: VIEW, 2: after, 3: after}) == after
+
+
+def test_a_broker_that_does_not_know_itself_yet_has_no_say() -> None:
+    """Just started, it has no metadata, and would call all others fenced."""
+    assert undoubted({1: BrokerView(frozenset(), ()), 2: VIEW, 3: VIEW}) == VIEW
+
+
+def test_where_nobody_else_answers_the_one_that_does_is_believed() -> None:
+    """And nobody, where none does."""
+    assert undoubted({1: VIEW}) == VIEW
+    assert undoubted({}) is None
