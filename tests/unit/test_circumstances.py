@@ -103,3 +103,15 @@ def test_followers_that_stand_still_for_longer_than_their_session_count_as_dead(
     long = circumstances_of(_spec(fault=FaultRequest(kind="leader-crash-behind", parameters={"behind_s": 5.0})))
     assert (short.gone, long.gone) == (1, 3)
     assert (contract(short)[0].promised, contract(long)[0].promised) == (True, False)
+
+
+def test_under_zookeeper_its_session_is_the_brokers_session() -> None:
+    """And the next controller waits for the old one's to end."""
+    kept = ClusterNeed(kafka_version="3.9.2", coordination="zookeeper", zookeepers=3, broker={"zookeeper.session.timeout.ms": "6000"})
+    found = circumstances_of(_spec(cluster=kept))
+    assert (found.session_timeout_ms, found.heartbeat_interval_ms, found.controller_failover_ms) == (6000, 2000, 6500)
+
+
+def test_dedicated_controllers_elect_alone() -> None:
+    """As many as there are of them count, and not the brokers."""
+    assert circumstances_of(_spec(cluster=ClusterNeed(kafka_version="4.3.1", controllers=1))).controllers == 1

@@ -6,7 +6,7 @@ import pytest
 
 from infra.cluster import ControllerView, NodeState, NodeStatus, PartitionState
 from infra.protocol import NodeReport
-from infra.views import undoubted, why_not_whole
+from infra.views import elected, newest, undoubted, why_not_whole
 from infra.wire import BrokerView
 
 QUORUM = ControllerView(leader=1, epoch=5)
@@ -77,3 +77,27 @@ def test_where_nobody_else_answers_the_one_that_does_is_believed() -> None:
     """And nobody, where none does."""
     assert undoubted({1: VIEW}) == VIEW
     assert undoubted({}) is None
+
+
+def _broker_says(controller: int | None) -> BrokerView:
+    return replace(VIEW, controller=controller)
+
+
+def test_under_zookeeper_a_broker_that_takes_itself_for_the_controller_is_it() -> None:
+    """What the others say may be from before; its epoch nobody tells."""
+    assert elected({1: _broker_says(3), 2: _broker_says(2), 3: None}) == ControllerView(2, None)
+
+
+def test_of_two_that_take_themselves_for_the_controller_most_know_the_right_one() -> None:
+    """One that was paused, or cut off, still believes it."""
+    assert elected({1: _broker_says(1), 2: _broker_says(2), 3: _broker_says(2)}) == ControllerView(2, None)
+
+
+def test_where_nobody_takes_itself_for_the_controller_there_is_none() -> None:
+    """They name one that is gone."""
+    assert elected({1: _broker_says(3), 2: _broker_says(3), 3: None}) is None
+
+
+def test_of_several_active_controllers_the_newest_is_right() -> None:
+    """One that was replaced without knowing says so with an older epoch."""
+    assert newest([ControllerView(1, 4), None, QUORUM]) == QUORUM
