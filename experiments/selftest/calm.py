@@ -28,8 +28,12 @@ class Calm:
 
 
 def calm(ledger: LedgerCopy) -> Calm:
-    """Find the records that were acknowledged, in a committed transaction or in none, lie in the log once and in order, and were read once."""
-    attempted, logged, read = (_ids(ledger, name) for name in ("attempts", "log", "reads"))
+    """Find the records that were acknowledged, in a committed transaction or in none, lie in the log once and in order, and were read along once.
+
+    What members of a consumer group read is theirs: the reader along is consumer 0.
+    """
+    attempted, logged = _ids(ledger, "attempts"), _ids(ledger, "log")
+    read = np.where(ledger.values("reads", "consumer") > 0, -1, _ids(ledger, "reads"))
     outcome = np.asarray(ledger.tables["attempts"]["outcome"].cast("string").to_pylist(), dtype=object)
     fit = logged[_once(logged) & _in_order(ledger, logged) & np.asarray(ledger.tables["log"]["intact"])]
     fit = fit[(fit >= 0) & np.isin(fit, attempted[(outcome == ACKED) & _committed(ledger)]) & np.isin(fit, read[_once(read)])]

@@ -61,6 +61,14 @@ def test_only_what_was_committed_is_calm(ledger: LedgerCopy) -> None:
     assert set(calm(ledger).attempts.tolist()) - set(calm(sent).attempts.tolist()) == set(rows[2:].tolist())
 
 
+def test_what_a_group_processed_makes_no_record_less_calm(ledger: LedgerCopy) -> None:
+    """Its members are no readers along: only those are counted."""
+    reads = ledger.tables["reads"]
+    at = reads.schema.names.index("consumer")
+    members = reads.set_column(at, reads.schema.field("consumer"), pa.array([1] * reads.num_rows, pa.int32()))
+    assert calm(ledger.appended("reads", members)).reads.tolist() == calm(ledger).reads.tolist()
+
+
 def test_what_lies_out_of_order_is_not_calm(ledger: LedgerCopy) -> None:
     """Neither the record that lies behind a later one, nor the later one."""
     rows = calm(ledger).log[4:6]
