@@ -43,8 +43,7 @@ def test_it_sees_what_the_cluster_describes(cluster: LocalCluster, topic: str, l
     """Leader, leader epoch and ISR; and the active controller with its epoch."""
     state = cluster.describe([topic])
     assert see(lookout, lambda _: True, "anything").partitions == state.of(topic)
-    active = lookout.controller()
-    assert active is not None
+    active = wait_until(lookout.controller, awaiting="the active controller to answer in time", timeout_s=30)
     assert (active.leader, active.epoch) == (state.controller, state.controller_epoch)
 
 
