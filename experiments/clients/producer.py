@@ -159,13 +159,14 @@ class ProducerProcess(Child):
         return int(self._ledger.header["ended_by"][0])
 
     def stored_in_open_transaction(self) -> int:
-        """How many acknowledged records its transaction holds that it has not asked to end, alive or dead."""
+        """How many acknowledged records its transaction holds, alive or dead; 0 once it holds all that it is to: it may be ending already."""
         rows = attach_transactions(self.job.transactions)
         number = begun(rows) - 1
         if number < 0 or rows["asked"][number] or rows["ending"][number]:
             return 0
         of = self._ledger.rows[number * self.job.transaction_records :][: self.job.transaction_records]
-        return int(((of["state"] == SETTLED) & (of["error"] == 0)).sum())
+        stored = int(((of["state"] == SETTLED) & (of["error"] == 0)).sum())
+        return stored if stored < of.size else 0
 
     def unsettled_records(self) -> int:
         """How many records it has sent, or was about to send, of which nobody was told anything, alive or dead."""

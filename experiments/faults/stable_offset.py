@@ -11,7 +11,7 @@ from infra.errors import HarnessError, WaitTimeout
 
 STANDS_S: Final = 1.5
 """A last stable offset that has not moved for so long behind the high watermark stands still: transactions under load end several times in it."""
-FOUND_WITHIN_S: Final = 15.0
+FOUND_WITHIN_S: Final = 30.0
 _EVERY_S: Final = 0.1
 
 
@@ -30,7 +30,9 @@ def stuck(scene: Scene) -> Stuck | None:
 
     def stands() -> Stuck | None:
         now = _look(scene)
-        if now is None or now.stable_offset >= now.high_watermark:
+        if now is None:  # nobody answered in time, which says nothing of where it stands
+            return None
+        if now.stable_offset >= now.high_watermark:
             seen.clear()
             return None
         if not seen or seen[0].stable_offset != now.stable_offset:

@@ -95,8 +95,8 @@ def crash_coordinator(scene: Scene, parameters: CoordinatorCrashParameters) -> F
         healing.callback(scene.start, before.leader)
         scene.saw(f"node {before.leader} leads {STATE_TOPIC}-{before.partition}, which decides on {transactional_id}")
         scene.kill(before.leader)
-        left = noticed(scene, parameters.patience_s, lambda: _left(scene, before, transactional_id))
         scene.lasting(parameters.restart_after_s)
+        left = noticed(scene, parameters.patience_s, lambda: _left(scene, before, transactional_id))
     return FaultEvidence(kind="coordinator-crash", targets=(before.leader,), bit=left, evidence=tuple(scene.facts))
 
 
@@ -136,7 +136,7 @@ def _fenced(scene: Scene, producer: ProducerProcess) -> str | None:
 
 
 def _killed_in_a_transaction(scene: Scene, producer: ProducerProcess) -> int:
-    """Kill it for good as soon as its open transaction holds stored records; return how many.
+    """Kill it for good as soon as its open transaction holds some stored records, and not yet all; return how many.
 
     Raises:
         Missed: it was in no transaction that held any.

@@ -91,3 +91,12 @@ def test_it_is_said_how_long_it_stood_once_it_moves_on(scene: Scene, offsets: Ca
     assert freed(scene, was) is None
     assert str(freed(scene, was)).endswith("when the log had gone on for 43 offsets behind it")
     assert [event.offset for event in scene.journal.events("stable_moved")] == [41]
+
+
+def test_a_moment_in_which_nobody_answers_says_nothing_of_where_it_stands(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a busy machine a question is given up now and then; the offset stood still all the same."""
+    answers = iter([None, Stuck(7, 12, 0), None, Stuck(7, 13, 10**9), None, Stuck(7, 14, 2 * 10**9)])
+    monkeypatch.setattr(stable_offset, "_look", lambda _scene: next(answers))
+    found = stuck(scene)
+    assert found is not None
+    assert found.stable_offset == 7
