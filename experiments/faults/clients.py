@@ -86,8 +86,8 @@ def kill_producer(scene: Scene, parameters: ProducerKilledParameters) -> FaultEv
         accepted, unsettled = producer.progress().accepted, producer.unsettled_records()
         scene.saw(f"producer 0 (process {producer.pid}) was killed {scene.since_load_began_s():.2f} s into the load and was gone")
         scene.saw(f"{unsettled} of the {accepted} records that it had handed over were neither acknowledged nor refused")
-        scene.until(parameters.ends_s())
-    scene.note("fault_restart", f"producer 0, process {producer.pid}, began")
+        scene.lasting(parameters.restart_after_s)
+    scene.note("client_restart", f"producer 0, process {producer.pid}, began")
     took_over = f"process {producer.pid} went on {scene.since_begin_s():.2f} s after the fault began, as another session"
     scene.saw(f"{took_over}, and sent {f'{unsettled} records again' if parameters.resend else 'nothing again'}")
     return FaultEvidence(kind="producer-killed", bit=accepted < producer.job.records, evidence=tuple(scene.facts))
@@ -106,16 +106,16 @@ def kill_member_after_commit(scene: Scene, parameters: MemberKilledParameters) -
 def pause_member(scene: Scene, parameters: MemberPausedParameters) -> FaultEvidence:
     """Stop the member when it is about to commit what it has in hand, for longer than its group waits, and let it go on."""
     scene.until(parameters.at_s)
+    member, held = _held(scene, Mark.BEFORE_COMMIT)
     with scene.striking() as healing:
-        member, held = _held(scene, Mark.BEFORE_COMMIT)
         healing.callback(member.go_on)
         healing.callback(member.resume)
         member.pause()
         scene.note("fault_bit", f"the kernel shows {member.job.name}, process {member.pid}, stopped")
         began_s = scene.since_load_began_s()
-        scene.until(parameters.ends_s())
+        scene.lasting(parameters.pause_s)
         scene.saw(f"{member.job.name} stood still for {scene.since_load_began_s() - began_s:.2f} s {_with(held)}")
-    scene.note("fault_resume", f"SIGCONT, {member.job.name}")
+    scene.note("client_resume", f"SIGCONT, {member.job.name}")
     return FaultEvidence(kind="consumer-paused", bit=True, evidence=tuple(scene.facts))
 
 
@@ -137,15 +137,15 @@ def handed_on(evidence: FaultEvidence, aftermath: Aftermath) -> FaultEvidence:
 def _kill_member(scene: Scene, parameters: MemberKilledParameters, mark: Mark, kind: str) -> FaultEvidence:
     """It bit when the member's process was gone at its mark, with records in hand."""
     scene.until(parameters.at_s)
+    member, held = _held(scene, mark)
     with scene.striking() as healing:
-        member, held = _held(scene, mark)
         healing.callback(member.start_again)
         scene.note("fault_kill", f"SIGKILL, {member.job.name}")
         member.kill()
         scene.note("fault_bit", f"{member.job.name}, process {member.pid}, is gone")
         scene.saw(f"{member.job.name} (process {member.pid}) was killed {scene.since_load_began_s():.2f} s into the load {_with(held)} and was gone")
-        scene.until(parameters.ends_s())
-    scene.note("fault_restart", f"{member.job.name}, process {member.pid}, started")
+        scene.lasting(parameters.restart_after_s)
+    scene.note("client_restart", f"{member.job.name}, process {member.pid}, started")
     return FaultEvidence(kind=kind, bit=True, evidence=tuple(scene.facts))
 
 

@@ -35,7 +35,7 @@ def run(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
     cluster = provision(folder / "clusters", cache, "clients", ClusterSpec(nodes=1, broker={"group.min.session.timeout.ms": "500"}))
 
     def one(trial_id: str, fault: str, commit: str) -> tuple[TrialRecord, Path]:
-        load = Workload(rate_records_per_s=2000, record_size_bytes=100, duration_s=6, keys=0, producers=1)
+        load = Workload(rate_records_per_s=1000, record_size_bytes=100, duration_s=12, keys=0, producers=1)
         spec = a_spec(
             trial_id=trial_id,
             partitions=1,
