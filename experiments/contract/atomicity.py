@@ -31,8 +31,8 @@ RULES: Final = (
         ALL_DIE,
     ),
     promised(
-        "the producer is killed, or fenced by another one",
-        lambda c: c.fault.ends_producer,
+        "a producer is killed in a transaction, or fenced by another one",
+        lambda c: c.fault.undecided,
         "what was not committed is aborted: by the coordinator once transaction.timeout.ms has passed, or when another producer takes the transactional.id",
         KIP_890,
     ),

@@ -21,8 +21,8 @@ RULES: Final = (
         REPLICATION,
     ),
     not_promised(
-        "a producer is killed",
-        lambda c: c.fault.ends_producer,
+        "a producer is killed, or fenced",
+        lambda c: c.fault.ends_producer or c.fault.undecided,
         "the brokers are well, and nobody sends until another producer begins",
         REPLICATION,
     ),

@@ -76,6 +76,8 @@ class Nature(Frozen):
     """A producer's process ends, and another one goes on with what it had to send: another session to the brokers."""
     resends: bool = False
     """It sends again what the one before had sent and was not told of."""
+    undecided: bool = False
+    """A transactional producer ends for good, and its last transaction is decided on without it."""
     ends_member: bool = False
     """A member of the consumer group ends or stands still between processing and committing."""
     parts: int = 1

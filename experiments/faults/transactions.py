@@ -183,11 +183,11 @@ def _left(scene: Scene, before: PartitionState, transactional_id: str) -> str | 
 
 
 def _nature_of_fencing(kind: str, parameters: FencedParameters, _shape: Shape) -> Nature:
-    return Nature(kind=kind, ends_producer=True, heals_within_ms=parameters.patience_s * 1000)
+    return Nature(kind=kind, undecided=True, heals_within_ms=parameters.patience_s * 1000)
 
 
 def _nature_of_abandoning(kind: str, parameters: AbandonedParameters, _shape: Shape) -> Nature:
-    return Nature(kind=kind, ends_producer=True, heals_within_ms=parameters.patience_s * 1000)
+    return Nature(kind=kind, undecided=True, heals_within_ms=parameters.patience_s * 1000)
 
 
 KINDS: Final = (

@@ -123,7 +123,7 @@ CASES: list[tuple[Promise, int, dict[str, Any]]] = [
     (ATOMIC, 2, {"transactional": True, "fault": UNKNOWN}),
     (ATOMIC, 3, {"transactional": True, "fault": FLIP}),
     (ATOMIC, 3, {"transactional": True, "fault": POWER}),
-    (ATOMIC, 4, {"transactional": True, "fault": CRASH.model_copy(update={"kills": 0, "ends_producer": True})}),
+    (ATOMIC, 4, {"transactional": True, "fault": Nature(kind="producer-fenced", undecided=True)}),
     (ATOMIC, 5, {"transactional": True}),
     (ATOMIC, 5, {"transactional": True, "fault": POWER.model_copy(update={"kills": 1})}),
     (MISSED, 1, {"consumers": 2, "commits": "before", "fault": MEMBER}),

@@ -25,6 +25,13 @@ def test_without_transactions_there_is_nothing_to_strike(kind: str) -> None:
     assert parameters.impossible(TRANSACTIONAL) is None
 
 
+@pytest.mark.parametrize("kind", ["producer-fenced", "transaction-abandoned"])
+def test_a_producer_that_ends_for_good_takes_no_order_with_it(kind: str) -> None:
+    """Nobody goes on in its place, so no second session begins; only its last transaction is decided on without it."""
+    nature = FAULTS[kind].nature_of({}, TRANSACTIONAL)
+    assert (nature.undecided, nature.ends_producer, nature.strikes_leader) == (True, False, False)
+
+
 @pytest.mark.parametrize(
     ("transactional_id", "hash_code"),
     [("", 0), ("a", 97), ("hello", 99_162_322), ("ackbench-trial-000-c8f0bb-0", None), ("polygenelubricants", -(2**31))],
