@@ -10,6 +10,7 @@ from itertools import pairwise
 from math import ceil
 
 from standins.plain_anomalies import Id, Wrong, anomalies, endings, missed, reordered
+from standins.plain_group import group_counts
 from standins.plain_transactions import of_transactions, shown
 
 from spark_jobs.planted import PlantedTrial
@@ -36,6 +37,8 @@ COUNTS = (
     "reordered_records",
     "missed_records",
     "redelivered_reads",
+    "group_missed_records",
+    "group_redelivered_reads",
     "committed_transactions",
     "aborted_transactions",
     "unknown_transactions",
@@ -153,6 +156,7 @@ def _counts(trial: PlantedTrial) -> dict[str, Count | str]:
         "reordered_records": len({(row.producer, row.seq) for row in reordered(trial)}),
         "missed_records": None if (ids := missed(trial)) is None else len(ids),
         "redelivered_reads": sum(wrong[0] == "REDELIVERED" for wrong in anomalies(trial).elements()) if trial.reads else None,
+        **group_counts(trial),
         **_rates(trial),
     }
 
