@@ -22,6 +22,7 @@ _GAVE_UP: Final = re.compile(r"Disconnecting from node (?P<node>\d+) due to requ
 _CANCELLED: Final = re.compile(r"Cancelled in-flight \S+ request .* due to node (?P<node>\d+) being disconnected")
 _DISCONNECTED: Final = re.compile(r"\] Node (?P<node>\d+) disconnected\.")
 _SETTING: Final = re.compile(r"^\t(?P<name>[a-z0-9.]+) = (?P<value>.*)$", re.MULTILINE)
+_NOT_SET: Final = "null"
 _VERSION: Final = re.compile(r"Kafka version: (?P<version>\S+)")
 
 
@@ -51,8 +52,9 @@ def read_java_log(text: str, client: str, topic: str, ahead_ns: int) -> Iterator
 
 
 def effective_settings(text: str) -> dict[str, str]:
-    """Return the settings that the client says it runs with, by name; lists as Kafka's properties spell them."""
-    return {found["name"]: _unbracketed(found["value"].strip()) for found in _SETTING.finditer(text)}
+    """Return the settings that the client says it runs with, by name; lists as Kafka's properties spell them, and what is null left out."""
+    told = ((found["name"], _unbracketed(found["value"].strip())) for found in _SETTING.finditer(text))
+    return {name: value for name, value in told if value != _NOT_SET}
 
 
 def version_in(text: str) -> str | None:

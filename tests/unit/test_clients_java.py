@@ -136,7 +136,7 @@ def test_a_growing_output_is_read_line_by_whole_line(tmp_path: Path) -> None:
     assert tail.more() == []
 
 
-LINES = """[2026-11-21T15:36:28,046Z] INFO ProducerConfig values: \n\tacks = -1\n\tbootstrap.servers = [a:1, b:2]\n\tssl.protocol = TLSv1.3
+LINES = """[2026-11-21T15:36:28,046Z] INFO ProducerConfig values: \n\tacks = -1\n\tbootstrap.servers = [a:1, b:2]\n\tssl.protocol = TLSv1.3\n\ttransactional.id = null
  (org.apache.kafka.common.config.AbstractConfig)
 [2026-11-21T15:36:28,046Z] INFO Kafka version: 4.3.1 (org.apache.kafka.common.utils.AppInfoParser)
 [2026-11-21T15:36:28,047Z] DEBUG [Producer clientId=p] Updated cluster metadata updateVersion 2 to MetadataSnapshot{clusterId='x', nodes={}, partitions=[\
@@ -167,6 +167,6 @@ def test_the_java_client_s_log_tells_what_librdkafka_s_does() -> None:
 
 
 def test_the_java_client_says_what_it_runs_with() -> None:
-    """Its version, and every setting; lists as properties spell them."""
+    """Its version, and every setting that it has; lists as properties spell them. A `transactional.id` of null is none."""
     assert effective_settings(LINES) == {"acks": "-1", "bootstrap.servers": "a:1,b:2", "ssl.protocol": "TLSv1.3"}
     assert version_in(LINES) == "4.3.1"
