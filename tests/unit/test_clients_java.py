@@ -136,7 +136,7 @@ def test_a_growing_output_is_read_line_by_whole_line(tmp_path: Path) -> None:
     assert tail.more() == []
 
 
-LINES = """[2026-11-21T15:36:28,046Z] INFO ProducerConfig values: \n\tacks = -1\n\tbootstrap.servers = [a:1, b:2]\n\tssl.protocol = TLSv1.3\n\ttransactional.id = null
+LINES = """[2026-11-21T15:36:28,046Z] INFO C values: \n\tacks = -1\n\tbootstrap.servers = [a:1, b:2]\n\tssl.protocol = TLSv1.3\n\ttransactional.id = null
  (org.apache.kafka.common.config.AbstractConfig)
 [2026-11-21T15:36:28,046Z] INFO Kafka version: 4.3.1 (org.apache.kafka.common.utils.AppInfoParser)
 [2026-11-21T15:36:28,047Z] DEBUG [Producer clientId=p] Updated cluster metadata updateVersion 2 to MetadataSnapshot{clusterId='x', nodes={}, partitions=[\
