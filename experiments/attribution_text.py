@@ -36,6 +36,10 @@ _WHAT: Final = {
     Anomaly.REORDERED: ("record behind later ones", "records behind later ones"),
     Anomaly.REJECTED_PRESENT: ("record that is there although it was refused", "records that are there although they were refused"),
     Anomaly.UNKNOWN_ABSENT: ("record of unknown outcome that is not there", "records of unknown outcome that are not there"),
+    Anomaly.ABORTED_VISIBLE: (
+        "record of an aborted transaction that consumers are shown",
+        "records of aborted transactions that consumers are shown",
+    ),
     Anomaly.PHANTOM: ("row that this trial never sent", "rows that this trial never sent"),
     Anomaly.CORRUPT: ("row whose checksum does not hold", "rows whose checksum does not hold"),
     Anomaly.MISSED: ("record that the consumer never received", "records that the consumer never received"),
@@ -48,6 +52,7 @@ _TIMED: Final = {
     Anomaly.REORDERED: "acknowledged",
     Anomaly.REJECTED_PRESENT: "refused",
     Anomaly.UNKNOWN_ABSENT: "given up",
+    Anomaly.ABORTED_VISIBLE: "stored",
     Anomaly.MISSED: "acknowledged",
     Anomaly.REDELIVERED: "received",
 }

@@ -26,7 +26,9 @@ def test_a_log_can_be_cut_to_nothing() -> None:
     assert causes(Bad(offset=0), events=(led, cut), epochs=()) == ["TRUNCATED"]
 
 
-@pytest.mark.parametrize(("offset", "at_ms", "cause"), [(5, 199, "DELETED"), (5, 250, "DELETED"), (5, 301, "UNATTRIBUTED"), (None, 250, "UNATTRIBUTED")])
+@pytest.mark.parametrize(
+    ("offset", "at_ms", "cause"), [(5, 250, "DELETED"), (5, 300, "DELETED"), (5, 301, "UNATTRIBUTED"), (None, 200, "DELETED"), (None, 201, "UNATTRIBUTED")]
+)
 def test_what_a_deleted_topic_had_went_with_it(offset: int | None, at_ms: int, cause: str) -> None:
     """Acknowledged before the new topic was there; without an offset, before the deletion was asked for."""
     deleted = Happened(200 * MS, "topic_deleted")

@@ -163,7 +163,7 @@ def test_librdkafkas_log_goes_to_a_file(brokers: MockBrokers, tmp_path: Path) ->
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"record_size_bytes": 39}, {"records": 0}, {"rate_records_per_s": -1}, {"producer": 65_536}, {"settings": {"delivery.timeout.ms": "0"}}],
+    [{"record_size_bytes": 0}, {"records": 0}, {"rate_records_per_s": -1}, {"producer": 65_536}, {"settings": {"delivery.timeout.ms": "0"}}],
 )
 def test_a_job_that_cannot_be_is_refused(brokers: MockBrokers, tmp_path: Path, wrong: dict[str, object]) -> None:
     """Before a process is started."""
