@@ -6,9 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job inherits that it is ignored, and interrupts are what some tests are about
 sys.path.insert(0, str(Path(__file__).parent))  # the stand-ins in tests/standins/
+settings.register_profile("no clock", deadline=None, suppress_health_check=[HealthCheck.too_slow])  # a busy machine is no failure
+settings.load_profile("no clock")
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

@@ -75,7 +75,7 @@ def test_there_is_no_ratio_to_nothing() -> None:
     assert "no ratio" in found.reasons[-1]
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(numbers)
 def test_the_signed_rank_test_agrees_with_trying_every_sign(pairs: list[tuple[float, float]]) -> None:
     """Ties among the sizes included, which tables do not cover."""
@@ -92,7 +92,7 @@ def test_the_signed_rank_test_agrees_with_trying_every_sign(pairs: list[tuple[fl
     assert found.p_value == pytest.approx(min(1.0, 2 * tail / len(sums)))
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(numbers)
 def test_swapping_the_cells_turns_the_numbers_round(pairs: list[tuple[float, float]]) -> None:
     """The same p, the opposite difference and effect."""
@@ -118,7 +118,6 @@ def test_the_pairs_are_counted_by_what_each_side_says() -> None:
     assert found.difference == pytest.approx(1 / 14)
 
 
-@settings(deadline=None)
 @given(answers)
 def test_swapping_the_cells_turns_the_shares_round(pairs: list[tuple[bool, bool]]) -> None:
     """The same p, the opposite difference, the mirrored interval, which holds the difference."""

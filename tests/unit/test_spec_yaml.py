@@ -42,7 +42,7 @@ def test_a_scalar_is_what_it_looks_like(text: str, value: object) -> None:
     assert (read, type(read)) == (value, type(value))
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(st.dictionaries(st.text("abc.-", min_size=1, max_size=4), SCALARS, max_size=4))
 def test_what_was_dumped_reads_back_the_same(data: dict[str, object]) -> None:
     """No text turns into a number, and no number into text, on the way through a file."""

@@ -39,7 +39,7 @@ def test_a_share_has_the_interval_of_the_textbooks(seen: int, of: int, low: floa
     assert (round(interval.low, 4), round(interval.high, 4)) == (low, high)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(of=st.integers(1, 30), probability=st.integers(0, 10_000).map(lambda part: part / 10_000))
 def test_the_interval_of_a_share_holds_its_probability_in_95_percent_of_sweeps_or_more(of: int, probability: float) -> None:
     """Summed over every outcome that the trials can have, so it is no matter of luck."""
@@ -48,7 +48,6 @@ def test_the_interval_of_a_share_holds_its_probability_in_95_percent_of_sweeps_o
     assert covered >= 0.95 - 1e-9
 
 
-@settings(deadline=None)
 @given(counts)
 def test_not_seen_mirrors_seen(count: tuple[int, int]) -> None:
     """What is known of k of n is known of the other n - k, the other way round."""
@@ -57,7 +56,6 @@ def test_not_seen_mirrors_seen(count: tuple[int, int]) -> None:
     assert (one.low, one.high) == pytest.approx((1 - other.high, 1 - other.low), abs=1e-9)
 
 
-@settings(deadline=None)
 @given(counts)
 def test_more_seen_moves_both_bounds_up(count: tuple[int, int]) -> None:
     """One more of as many trials never lowers a bound."""
@@ -83,7 +81,6 @@ def test_a_share_of_more_than_there_are_is_refused(seen: int, of: int) -> None:
         share(seen, of)
 
 
-@settings(deadline=None)
 @given(st.integers(1, 500))
 def test_none_of_n_has_the_exact_rule_of_three(of: int) -> None:
     """Below 1 - 0.05^(1/n), and above the complement where it was seen every time."""
@@ -109,7 +106,6 @@ def test_a_share_is_said_with_its_bounds_rounded_outwards(given_share: Share, sa
     assert words(given_share) == said
 
 
-@settings(deadline=None)
 @given(counts)
 def test_what_is_said_never_claims_more_than_is_known(count: tuple[int, int]) -> None:
     """The printed bounds hold the computed ones."""
@@ -134,7 +130,6 @@ def test_to_see_something_rare_once_takes_the_trials_of_the_textbooks(probabilit
     assert trials_needed(probability) == trials
 
 
-@settings(deadline=None)
 @given(probability=st.floats(0.001, 0.999), confidence=st.floats(0.5, 0.999))
 def test_the_trials_needed_suffice_and_one_less_does_not(probability: float, confidence: float) -> None:
     """The least number whose chance of at least one case reaches the confidence."""
@@ -164,7 +159,7 @@ def test_a_width_of_nothing_is_refused() -> None:
         trials_for_width(0.5, 0)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(values)
 def test_an_estimate_holds_its_median_inside_its_values(sample: list[float]) -> None:
     """Low, median and high in order, and none beyond what was measured."""
@@ -177,7 +172,7 @@ def test_an_estimate_holds_its_median_inside_its_values(sample: list[float]) -> 
     assert found.trials == len(sample)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(values, st.randoms(use_true_random=False))
 def test_the_order_of_the_trials_does_not_matter(sample: list[float], random: Random) -> None:
     """Equal values give equal intervals, whoever came first."""
