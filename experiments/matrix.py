@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -23,7 +24,7 @@ class Row:
 
     fault: str
     circumstances: str
-    """The axes that tell this row from others of the fault, `axis=value` each."""
+    """What differs from the table's usual values, or between this fault's rows, `axis=value` each."""
     bit: int
     """Of so many trials did the fault bite ..."""
     struck: int
@@ -38,8 +39,8 @@ class Matrix:
 
     columns: tuple[Cell, ...]
     rows: tuple[Row, ...]
-    shared: Cell
-    """What all its cells have in common, fault and columns apart."""
+    usual: Cell
+    """What holds where a row says nothing else, fault and columns apart."""
     violations: tuple[str, ...]
     """Where what was seen differs from what is promised, a line each."""
 
@@ -49,14 +50,16 @@ def matrix_of(sweeps: Sequence[SweepResults]) -> Matrix:
     cells = [cell for sweep in sweeps for cell in sweep.cells if not cell.added and cell.refused is None]
     columns = tuple(sorted({_across(cell.cell) for cell in cells}, key=lambda column: tuple(map(_rank, column))))
     others = list(dict.fromkeys(axis for cell in cells for axis in cell.cell if axis not in {*ACROSS, "fault"}))
-    telling = [axis for axis in others if len({str(cell.cell.get(axis)) for cell in cells}) > 1]
+    usual = {axis: _usual([cell.cell.get(axis) for cell in cells]) for axis in others}
     by_row: dict[tuple[str, str], dict[tuple[Scalar, ...], CellResult]] = {}
     for cell in cells:
+        alike = [other.cell for other in cells if other.cell.get("fault") == cell.cell.get("fault")]
+        telling = [axis for axis in others if any(str(other.get(axis)) != str(usual[axis]) for other in alike)]
         by_row.setdefault((value_word(cell.cell.get("fault")), _circumstances(cell.cell, telling)), {})[_across(cell.cell)] = cell
     return Matrix(
         columns=tuple(dict(zip(ACROSS, column, strict=True)) for column in columns),
         rows=tuple(_row(*key, of_row, columns) for key, of_row in by_row.items()),
-        shared={axis: cells[0].cell[axis] for axis in others if axis not in telling} if cells else {},
+        usual=usual,
         violations=tuple(f"{sweep.sweep_id}: {line.text}" for sweep in sweeps for line in verdict_text.violations(sweep)),
     )
 
@@ -112,6 +115,12 @@ def _across(cell: Cell) -> tuple[Scalar, ...]:
 
 def _circumstances(cell: Cell, axes: Sequence[str]) -> str:
     return " ".join(f"{axis_word(axis)}={value_word(cell.get(axis))}" for axis in axes if cell.get(axis) is not None)
+
+
+def _usual(values: Sequence[Scalar]) -> Scalar:
+    """Return the value that most cells have, the first of several."""
+    words = Counter(map(str, values))
+    return max(values, key=lambda value: words[str(value)])
 
 
 def _rank(value: Scalar) -> tuple[int, float, str]:

@@ -32,8 +32,8 @@ def print_matrix(home: Home, named: Sequence[str], *, markdown: bool) -> int:
     terminal = sys.stdout.isatty()
     console = console_for_results(terminal=terminal)
     console.print(_table(matrix), crop=False, highlight=False)
-    told = " ".join(f"{axis_word(axis)}={value_word(value)}" for axis, value in matrix.shared.items() if value is not None)
-    for line in (*([f"everywhere: {told}"] if told else []), verdict_text.LEGEND):
+    told = " ".join(f"{axis_word(axis)}={value_word(value)}" for axis, value in matrix.usual.items() if value is not None)
+    for line in (*([f"unless a row says otherwise: {told}"] if told else []), verdict_text.LEGEND):
         print_text(console, line, wrap=terminal)
     for line in matrix.violations:
         print_text(console, line, wrap=terminal, style="bold red")

@@ -45,11 +45,11 @@ def test_faults_that_did_not_bite_are_counted_and_no_figure_is_made_of_them() ->
     assert loss_text(row.cells[0]) == "lost - (3 void)"
 
 
-def test_what_tells_rows_apart_stands_in_them_and_what_all_share_does_not() -> None:
-    """Partitions here differ, the replication factor does not."""
-    found = matrix(CRASH[0], Truth(a_cell(1, partitions=6), (0,), (0,)))
-    assert [row.circumstances for row in found.rows] == ["P=1", "P=6"]
-    assert found.shared == {"replication.factor": 3}
+def test_what_tells_rows_apart_stands_in_them_and_what_is_usual_does_not() -> None:
+    """Partitions of one fault differ; the replication factor is everywhere the same, and so are the other fault's partitions."""
+    found = matrix(CRASH[0], Truth(a_cell(1, partitions=6), (0,), (0,)), PAUSE[0])
+    assert [row.circumstances for row in found.rows] == ["P=1", "P=6", ""]
+    assert found.usual == {"replication.factor": 3, "partitions": 1}
 
 
 def test_several_sweeps_make_one_table_and_the_last_one_counts() -> None:
