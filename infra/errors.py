@@ -35,3 +35,7 @@ class NodeFailed(HarnessError):
 
 class SupervisorError(HarnessError):
     """The process that owns a cluster refused a request, or cannot be reached."""
+
+
+class Busy(SupervisorError):
+    """What a request is about is under another request's treatment already."""

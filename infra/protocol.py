@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Final, Literal
 
 from infra.cluster import NodeStatus
-from infra.errors import HarnessError, NodeFailed, SupervisorError, WaitTimeout
+from infra.errors import Busy, HarnessError, NodeFailed, SupervisorError, WaitTimeout
 from infra.impairment import Caught, Impairment, impairment_of
 
 SOCKET: Final = "supervisor.sock"
-_ERRORS: Final[dict[str, type[HarnessError]]] = {error.__name__: error for error in (HarnessError, NodeFailed, SupervisorError, WaitTimeout)}
+_ERRORS: Final[dict[str, type[HarnessError]]] = {error.__name__: error for error in (Busy, HarnessError, NodeFailed, SupervisorError, WaitTimeout)}
 
 Verb = Literal["status", "kill", "pause", "resume", "stop", "start", "lease", "impair", "caught", "mend", "disk", "destroy"]
 Deed = Literal["lose_power", "take_away", "bring_back", "limit", "replace"]

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 
 from pydantic import Field
 
-from experiments.faults.base import FaultParameters, Scene
+from experiments.faults.base import FaultParameters, Missed, Scene
 from experiments.faults.nature import Shape
 from experiments.ledger.record import FaultEvidence
-from infra.errors import WaitTimeout
+from infra.errors import Busy, WaitTimeout
 from infra.impairment import Caught, Impairment
 
 
@@ -54,7 +54,7 @@ def impair(
     caught: list[Caught] = []
     with scene.striking(*targets) as healing:
         healing.callback(lambda: caught.extend(scene.cluster.mend(scene.name)))
-        scene.cluster.impair(scene.name, impairments)
+        _impair(scene, impairments)
         scene.note("fault_cut", "; ".join(map(str, impairments)))
         acts_s = scene.since_load_began_s() - scene.after_s
         met = _met(scene, parameters)
@@ -65,6 +65,18 @@ def impair(
     for one in caught:
         scene.saw(str(one))
     return FaultEvidence(kind=kind, targets=targets, bit=met and seen, evidence=tuple(scene.facts))
+
+
+def _impair(scene: Scene, impairments: Sequence[Impairment]) -> None:
+    """Begin.
+
+    Raises:
+        Missed: another part of the fault treats that traffic already, and there is one relay.
+    """
+    try:
+        scene.cluster.impair(scene.name, impairments)
+    except Busy as busy:
+        raise Missed(str(busy)) from busy
 
 
 def _met(scene: Scene, parameters: ImpairmentParameters) -> bool:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from infra.errors import SupervisorError
+from infra.errors import Busy
 from infra.impairment import Caught, Direction, Relaying
 
 MOST_HELD_BYTES: Final = 64 << 20
@@ -53,11 +53,11 @@ class Relay:
         """Treat a direction so from now on.
 
         Raises:
-            SupervisorError: something is done to it already.
+            Busy: something is done to it already.
         """
         direction = placed.relaying.direction
         if direction in self._treatments:
-            raise SupervisorError(f"the {direction} of node {self.node_id} are under {self._treatments[direction].relaying} already")
+            raise Busy(f"the {direction} of node {self.node_id} are under {self._treatments[direction].relaying} already")
         self._treatments[direction] = placed
 
     def end(self, placed: PlacedRelaying) -> None:

@@ -46,7 +46,8 @@ class RelayedNetwork:
         """Begin to hold, drop or reset.
 
         Raises:
-            SupervisorError: there is no such node, something is done to that direction already, or the name is taken.
+            Busy: something is done to that direction already.
+            SupervisorError: there is no such node, or the name is taken.
         """
         self._impairments.begin(name, impairments)
 

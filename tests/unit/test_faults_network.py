@@ -17,6 +17,7 @@ from experiments.ledger.record import FaultEvidence
 from experiments.ledger.schema import Source
 from experiments.plan import FaultRequest
 from experiments.watching import Watch
+from infra.errors import Busy
 from infra.impairment import Cut, Impairment, Relaying, Shaping
 
 FOREVER_S = 0.1
@@ -29,6 +30,14 @@ class Keeping(MemoryCluster):
         """Do it, and keep it."""
         super().impair(name, impairments)
         self.seen = tuple(impairments)
+
+
+class Taken(MemoryCluster):
+    """One whose relays do something else already."""
+
+    def impair(self, name: str, impairments: Sequence[Impairment]) -> None:
+        """Refuse."""
+        raise Busy(f"{name}: the responses of node {impairments[0].node_id} are held already")
 
 
 def strike(cluster: MemoryCluster, kind: str, **parameters: float | str) -> FaultEvidence:
@@ -135,3 +144,10 @@ def test_a_reset_bit_when_a_producer_lost_its_connection(told: tuple[str, int], 
     lost = Event(told[1], "disconnected", Source.CLIENT, detail=told[0])
     evidence = FaultEvidence(kind="relay-reset", bit=True)
     assert FAULTS["relay-reset"].confirmed(evidence, Aftermath((lost,), "1", 10)).bit is bit
+
+
+def test_traffic_that_another_fault_treats_cannot_be_treated_again() -> None:
+    """Of two relay faults at one node the second one misses; it is no failure of the harness."""
+    evidence = strike(Taken(), "relay-held")
+    assert not evidence.bit
+    assert any("are held already" in sentence for sentence in evidence.evidence)
