@@ -74,6 +74,7 @@ def test_a_trial_adds_its_fates_up(measured: Measure) -> None:
         "hidden_copies": 0,
         "reordered_records": 0,
         "missed_records": None,
+        "group_missed_records": None,
     }
 
 
