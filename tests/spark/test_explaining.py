@@ -15,7 +15,16 @@ from spark_jobs.planted import Attempt, Epoch, Happened, Logged, PlantedTrial, R
 Measure = Callable[..., dict[str, pa.Table]]
 MS = 1_000_000
 PHASES = Phases(load_begin_ns=0, load_end_ns=900 * MS, fault_begin_ns=100 * MS, fault_end_ns=500 * MS, settled_ns=900 * MS, whole_ns=900 * MS)
-COUNTS = ("lost_low_records", "lost_high_records", "duplicate_copies", "phantom_copies", "corrupt_copies", "missed_records", "redelivered_reads")
+COUNTS = (
+    "lost_low_records",
+    "lost_high_records",
+    "aborted_visible_records",
+    "duplicate_copies",
+    "phantom_copies",
+    "corrupt_copies",
+    "missed_records",
+    "redelivered_reads",
+)
 
 
 def acked(seq: int, at_ms: int, offset: int | None, producer: int = 0) -> Attempt:
@@ -77,7 +86,7 @@ def test_the_whole_job_tells_of_each_record_why(measured: Measure) -> None:
     assert {mark: at // MS for (_, mark), at in marks.items() if at is not None} == {"last_before": 120, "detected": 200, "elected": 210, "first_after": 310}
 
 
-@pytest.mark.parametrize("kind", ["LOST", "UNKNOWN_ABSENT", "DUPLICATED", "PHANTOM", "CORRUPT", "MISSED", "REDELIVERED"])
+@pytest.mark.parametrize("kind", ["LOST", "UNKNOWN_ABSENT", "ABORTED_VISIBLE", "DUPLICATED", "PHANTOM", "CORRUPT", "MISSED", "REDELIVERED"])
 def test_a_record_that_was_counted_and_not_found_is_no_result(kind: str) -> None:
     """An error that names the trial, never a table that is short."""
     found = pa.table({"trial_id": ["t"], "kind": [kind]})
