@@ -10,7 +10,7 @@ from typing import Final
 
 from pydantic import Field
 
-from experiments.faults.base import FaultKind, FaultParameters, Scene
+from experiments.faults.base import FaultKind, FaultParameters, Missed, Scene
 from experiments.faults.disk_down import NodeLog, leader_of, noticed
 from experiments.faults.disk_nature import FAMILY, nature_of_full_disk, nature_of_power_loss, nature_of_slow_disk
 from experiments.faults.observing import leader_left
@@ -77,17 +77,29 @@ def log_dir_gone(scene: Scene, parameters: DiskParameters) -> FaultEvidence:
     return FaultEvidence(kind="log-dir-gone", targets=(leader,), bit=left and ended, evidence=tuple(scene.facts))
 
 
+def _synced_write_s(scene: Scene, node: int) -> float:
+    """Return how long a synced write takes.
+
+    Raises:
+        Missed: the disk takes none: another part of the fault has struck it.
+    """
+    try:
+        return scene.cluster.disks.synced_write_s(node)
+    except OSError as error:
+        raise Missed(f"the disk of node {node} takes no write: {error.strerror}") from error
+
+
 def slow_disk(scene: Scene, parameters: SlowDiskParameters) -> FaultEvidence:
     """Let the kernel hold back what is written to the leader's disk; it bit when a synced write was seen to take its time."""
     scene.until(parameters.at_s)
     leader, disks = leader_of(scene), scene.cluster.disks
-    fast_s = min(disks.synced_write_s(leader) for _ in range(3))
+    fast_s = min(_synced_write_s(scene, leader) for _ in range(3))
     with scene.striking(leader) as healing:
         healing.callback(disks.limit, leader, None)
         disks.limit(leader, parameters.write_bytes_per_s)
         scene.note("fault_bit", f"the kernel takes {parameters.write_bytes_per_s} bytes a second", leader)
         began_s = time.monotonic()
-        slow_s = disks.synced_write_s(leader)
+        slow_s = _synced_write_s(scene, leader)
         scene.until(parameters.ends_s())
         lasted_s = time.monotonic() - began_s
     scene.saw(f"node {leader}'s disk took {parameters.write_bytes_per_s} bytes a second for {lasted_s:.2f} s")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from standins.cluster import MemoryCluster
 from standins.disks import DiskCluster
 
 from experiments.clock import now_ns
@@ -85,3 +86,12 @@ def test_a_flipped_bit_shows_where_it_should(then: str, *, refused: bool, bit: b
     struck = FaultEvidence(kind="bit-flip", parameters={"then": then}, bit=True)
     events = (Event(2, CRC_FAILED, partition=0, offset=66),) if refused else ()
     assert FAULTS["bit-flip"].confirmed(struck, Aftermath(events, "all", began_ns=1)).bit is bit
+
+
+def test_a_disk_that_another_fault_took_away_cannot_be_slowed() -> None:
+    """It takes no write to be timed: that part misses, and the trial does not fail."""
+    journal, cluster = Journal(), MemoryCluster(folder=Path("/nowhere"))
+    scene = Scene(cluster, cluster.topic, now_ns(), journal, client_timeout_s=0.05)
+    (struck,) = strike(FaultRequest(kind="slow-disk", parameters={"at_s": 0.02, "slow_s": 0.05}), scene)
+    assert not struck.evidence.bit
+    assert any("takes no write" in sentence for sentence in struck.evidence.evidence)
