@@ -13,6 +13,10 @@ from standins.machine_state import machine_state
 
 from experiments.commands.faulting import lacks_of
 from experiments.faults import FAULTS
+from experiments.spec.model import experiment_of
+from experiments.spec.reading import parse
+from experiments.sweeps import planned_as
+from infra.errors import InputError
 from infra.home import Home
 from infra.waiting import wait_until
 
@@ -30,18 +34,30 @@ controls: false
 """
 
 
-def first_of_each_family() -> Iterator[str]:
-    """Yield a fault of each family that this machine can do."""
-    seen = set()
+def first_of_each_family() -> dict[str, str | None]:
+    """Return, by family, a fault that this machine and the experiment can do; `None` where there is none."""
+    found: dict[str, str | None] = {}
     for kind in FAULTS.values():
-        if kind.kind != "none" and kind.family not in seen and not lacks_of(kind):
-            seen.add(kind.family)
-            yield kind.kind
+        if kind.kind != "none" and found.get(kind.family) is None:
+            found[kind.family] = None if lacks_of(kind) or not _can_be(kind.kind) else kind.kind
+    return found
+
+
+def _can_be(kind: str) -> bool:
+    """Whether the experiment takes the fault: some want a ZooKeeper, transactions or a consumer group."""
+    try:
+        planned_as(experiment_of(parse(_EXPERIMENT.format(fault=kind), "killed"), "killed"), "killed", "killed")
+    except InputError:
+        return False
+    return True
 
 
 def kill_in_each_family(console: Console) -> Iterator[str]:
     """Kill a run in a fault of each family; yield a line for each thing that was left behind."""
-    for kind in first_of_each_family():
+    for family, kind in first_of_each_family().items():
+        if kind is None:
+            console.print(f"not tried: {family}: none of its faults can be done here in a plain experiment")
+            continue
         left = left_by_kill(kind)
         console.print(f"kill -9 during {kind} ({FAULTS[kind].family}), then clean: {len(left)} things left")
         yield from (f"kill -9 during {kind}: {line}" for line in left)
