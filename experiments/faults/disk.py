@@ -11,7 +11,7 @@ from typing import Final
 from pydantic import Field
 
 from experiments.faults.base import FaultKind, FaultParameters, Missed, Scene
-from experiments.faults.disk_down import NodeLog, leader_of, noticed
+from experiments.faults.disk_down import NodeLog
 from experiments.faults.disk_nature import FAMILY, nature_of_full_disk, nature_of_power_loss, nature_of_slow_disk
 from experiments.faults.observing import leader_left
 from experiments.faults.process_parameters import CrashParameters
@@ -44,7 +44,7 @@ class SlowDiskParameters(FaultParameters):
 def disk_full(scene: Scene, parameters: DiskParameters) -> FaultEvidence:
     """Take every free block of the leader's disk; it bit when the node ended over it, and the partition lost its leader."""
     scene.until(parameters.at_s)
-    leader, disks = leader_of(scene), scene.cluster.disks
+    leader, disks = scene.leader(), scene.cluster.disks
     with scene.striking(leader) as healing:
         log = NodeLog(scene, leader)
         healing.callback(scene.start, leader)
@@ -54,7 +54,8 @@ def disk_full(scene: Scene, parameters: DiskParameters) -> FaultEvidence:
             left_bytes = disks.fill(leader)
         scene.note("fault_bit", f"{left_bytes} bytes are free", leader)
         scene.saw(f"node {leader}'s disk was filled {scene.since_load_began_s():.2f} s into the load: {left_bytes} bytes were left")
-        left = noticed(scene, parameters, lambda: leader_left(scene, leader))
+        scene.until(parameters.ends_s())
+        left = scene.noticed(lambda: leader_left(scene, leader), parameters.patience_s)
         ended = _ended_by_itself(scene, leader, log, _FULL)
     return FaultEvidence(kind="disk-full", targets=(leader,), bit=left and ended, evidence=tuple(scene.facts))
 
@@ -62,7 +63,7 @@ def disk_full(scene: Scene, parameters: DiskParameters) -> FaultEvidence:
 def log_dir_gone(scene: Scene, parameters: DiskParameters) -> FaultEvidence:
     """End the file system under the leader's log directory; it bit when the node ended over it, and the partition lost its leader."""
     scene.until(parameters.at_s)
-    leader, disks = leader_of(scene), scene.cluster.disks
+    leader, disks = scene.leader(), scene.cluster.disks
     with scene.striking(leader) as healing:
         log = NodeLog(scene, leader)
         healing.callback(scene.start, leader)
@@ -72,7 +73,8 @@ def log_dir_gone(scene: Scene, parameters: DiskParameters) -> FaultEvidence:
             disks.take_away(leader)
         scene.note("fault_bit", "the file system of its log directory has ended", leader)
         scene.saw(f"node {leader}'s log directory was gone {scene.since_load_began_s():.2f} s into the load, with all that was not synced")
-        left = noticed(scene, parameters, lambda: leader_left(scene, leader))
+        scene.until(parameters.ends_s())
+        left = scene.noticed(lambda: leader_left(scene, leader), parameters.patience_s)
         ended = _ended_by_itself(scene, leader, log, "IOException")
     return FaultEvidence(kind="log-dir-gone", targets=(leader,), bit=left and ended, evidence=tuple(scene.facts))
 
@@ -92,7 +94,7 @@ def _synced_write_s(scene: Scene, node: int) -> float:
 def slow_disk(scene: Scene, parameters: SlowDiskParameters) -> FaultEvidence:
     """Let the kernel hold back what is written to the leader's disk; it bit when a synced write was seen to take its time."""
     scene.until(parameters.at_s)
-    leader, disks = leader_of(scene), scene.cluster.disks
+    leader, disks = scene.leader(), scene.cluster.disks
     fast_s = min(_synced_write_s(scene, leader) for _ in range(3))
     with scene.striking(leader) as healing:
         healing.callback(disks.limit, leader, None)

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from experiments.faults.aftermath import Aftermath
 from experiments.faults.base import OBSERVED_PARTITION, FaultKind, Missed, Scene
-from experiments.faults.disk_down import NodeLog, leader_of, noticed
+from experiments.faults.disk_down import NodeLog
 from experiments.faults.disk_nature import FAMILY, nature_of_bit_flip
 from experiments.faults.observing import leader_left
 from experiments.faults.process_parameters import CrashParameters
@@ -38,14 +38,15 @@ class BitFlipParameters(CrashParameters):
 def flip_bit(scene: Scene, parameters: BitFlipParameters) -> FaultEvidence:
     """Flip a bit of an acknowledged record; it bit when the batch's CRC no longer holds, and, killed, the partition lost its leader."""
     scene.until(parameters.at_s)
-    leader = leader_of(scene)
+    leader = scene.leader()
     with scene.striking(leader) as healing:
         flipped = _flip(scene, leader)
         if parameters.then == "restart":
             log = NodeLog(scene, leader)
             healing.callback(scene.start, leader)
             scene.kill(leader)
-            flipped = noticed(scene, parameters, lambda: leader_left(scene, leader)) and flipped
+            scene.until(parameters.ends_s())
+            flipped = scene.noticed(lambda: leader_left(scene, leader), parameters.patience_s) and flipped
             scene.start(leader)
             flipped = _recovered(scene, leader, log) and flipped
     return FaultEvidence(kind="bit-flip", parameters={"then": parameters.then}, targets=(leader,), bit=flipped, evidence=tuple(scene.facts))

@@ -7,9 +7,7 @@ from contextlib import ExitStack
 from typing import Final
 
 from experiments.faults.base import OBSERVED_PARTITION, Missed, Scene
-from experiments.faults.process_parameters import CrashParameters
 from infra.disk.replica import ReplicaLog
-from infra.errors import WaitTimeout
 from infra.node import LOG, node_folder
 
 
@@ -31,14 +29,6 @@ class NodeLog:
             log.seek(self._begin_bytes)
             lines = log.read().decode(errors="replace").splitlines()
         return next((line.partition("] ")[2] or line for line in lines if telltale in line), None)
-
-
-def leader_of(scene: Scene) -> int:
-    """Return who leads the observed partition now."""
-    leader = scene.partition().leader
-    if leader is None:  # Scene.partition waits for one
-        raise AssertionError(scene.topic)
-    return leader
 
 
 def take_down(scene: Scene, nodes: Sequence[int], how: str, deed: Callable[[Sequence[int]], bool]) -> bool:
@@ -72,17 +62,6 @@ def take_down(scene: Scene, nodes: Sequence[int], how: str, deed: Callable[[Sequ
     for sentence in _losses(before, after):
         scene.saw(sentence)
     return struck
-
-
-def noticed(scene: Scene, parameters: CrashParameters, look: Callable[[], str | None]) -> bool:
-    """Leave things as they are for their time, and on until the cluster has noticed or patience ends; keep what was seen."""
-    scene.until(parameters.ends_s())
-    try:
-        scene.saw(scene.wait(look, awaiting="the cluster to notice", timeout_s=parameters.patience_s))
-    except WaitTimeout:
-        scene.saw(f"the cluster had not noticed {scene.since_begin_s():.1f} s after the fault began, when it was healed")
-        return False
-    return True
 
 
 def _logs(scene: Scene, nodes: Sequence[int]) -> tuple[ReplicaLog, ...]:

@@ -12,7 +12,7 @@ from typing import Final
 from pydantic import Field
 
 from experiments.faults.base import FaultKind, Scene
-from experiments.faults.disk_down import NodeLog, leader_of, noticed, take_down
+from experiments.faults.disk_down import NodeLog, take_down
 from experiments.faults.disk_nature import FAMILY, nature_of_power_loss, nature_of_power_loss_everywhere
 from experiments.faults.observing import leader_left
 from experiments.faults.process_parameters import CrashParameters
@@ -32,11 +32,12 @@ class PowerLossParameters(CrashParameters):
 def leader_loses_power(scene: Scene, parameters: PowerLossParameters) -> FaultEvidence:
     """Cut the power of the observed partition's leader; it bit when its disk lost what was not synced, and the partition lost its leader."""
     scene.until(parameters.at_s)
-    leader = leader_of(scene)
+    leader = scene.leader()
     with scene.striking(leader) as healing:
         healing.callback(scene.start, leader)
         cut = _lose_power(scene, [leader])
-        left = noticed(scene, parameters, lambda: leader_left(scene, leader))
+        scene.until(parameters.ends_s())
+        left = scene.noticed(lambda: leader_left(scene, leader), parameters.patience_s)
     return _evidence("leader-power-loss", scene, [leader], bit=cut and left)
 
 
@@ -55,11 +56,12 @@ def all_lose_power(scene: Scene, parameters: PowerLossParameters) -> FaultEviden
 def leader_loses_power_in_recovery(scene: Scene, parameters: PowerLossParameters) -> FaultEvidence:
     """Cut the leader's power, and once more while it loads its logs again; it bit when the second cut came before it had started."""
     scene.until(parameters.at_s)
-    leader = leader_of(scene)
+    leader = scene.leader()
     with scene.striking(leader) as healing:
         healing.callback(scene.start, leader)
         cut = _lose_power(scene, [leader])
-        left = noticed(scene, parameters, lambda: leader_left(scene, leader))
+        scene.until(parameters.ends_s())
+        left = scene.noticed(lambda: leader_left(scene, leader), parameters.patience_s)
         log = NodeLog(scene, leader)
         scene.start(leader)
         scene.wait(lambda: log.first(NodeLog.LOADING), awaiting=f"node {leader} to load its logs", timeout_s=_RECOVERING_TIMEOUT_S)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from experiments.faults.base import FaultKind, Scene
-from experiments.faults.disk_down import leader_of, noticed, take_down
+from experiments.faults.disk_down import take_down
 from experiments.faults.disk_nature import FAMILY, nature_of_cut, nature_of_cut_everywhere
 from experiments.faults.observing import leader_left
 from experiments.faults.process_parameters import CrashParameters
@@ -22,11 +22,12 @@ _HOW: Final = "killed, and its logs cut to their recovery points: the worst case
 def cut_leader(scene: Scene, parameters: CrashParameters) -> FaultEvidence:
     """Kill the leader and cut its logs; it bit when something was cut, and the partition lost its leader."""
     scene.until(parameters.at_s)
-    leader = leader_of(scene)
+    leader = scene.leader()
     with scene.striking(leader) as healing:
         healing.callback(scene.start, leader)
         cut = _cut(scene, [leader])
-        left = noticed(scene, parameters, lambda: leader_left(scene, leader))
+        scene.until(parameters.ends_s())
+        left = scene.noticed(lambda: leader_left(scene, leader), parameters.patience_s)
     return FaultEvidence(kind="leader-recovery-point-cut", targets=(leader,), bit=cut and left, evidence=tuple(scene.facts))
 
 

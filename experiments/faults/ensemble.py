@@ -7,7 +7,6 @@ from typing import Final
 from experiments.faults.base import FaultKind, Missed, Scene
 from experiments.faults.nature import Nature, Shape
 from experiments.faults.process_parameters import CrashParameters
-from experiments.faults.verbs import noticed
 from experiments.ledger.record import FaultEvidence
 from infra.views import zookeeper_leader
 
@@ -33,7 +32,7 @@ def crash_zookeeper_leader(scene: Scene, parameters: EnsembleParameters) -> Faul
         healing.callback(scene.start, leader)
         scene.kill(leader)
         scene.lasting(parameters.restart_after_s)
-        bit = noticed(scene, parameters.patience_s, lambda: _moved(scene, leader))
+        bit = scene.noticed(lambda: _moved(scene, leader), parameters.patience_s)
     return FaultEvidence(kind="zookeeper-leader-crash", targets=(leader,), bit=bit, evidence=tuple(scene.facts))
 
 

@@ -59,7 +59,7 @@ def impair(
         acts_s = scene.since_load_began_s() - scene.after_s
         met = _met(scene, parameters)
         scene.until(acts_s + parameters.lasts_s)  # on a busy machine it strikes late, and lasts no shorter for it
-        seen = noticed is None or _noticed(scene, parameters, noticed)
+        seen = noticed is None or scene.noticed(noticed, parameters.patience_s if isinstance(parameters, PartitionParameters) else 0)
         lasted_s = scene.since_begin_s()
     scene.saw(f"it lasted {lasted_s:.2f} s")
     for one in caught:
@@ -89,15 +89,5 @@ def _met(scene: Scene, parameters: ImpairmentParameters) -> bool:
         scene.note("fault_bit", scene.wait(look, awaiting="any traffic to be met with", timeout_s=parameters.lasts_s))
     except WaitTimeout:
         scene.saw("there was no traffic that it could have met with")
-        return False
-    return True
-
-
-def _noticed(scene: Scene, parameters: ImpairmentParameters, look: Callable[[], str | None]) -> bool:
-    patience_s = parameters.patience_s if isinstance(parameters, PartitionParameters) else 0
-    try:
-        scene.saw(scene.wait(look, awaiting="the cluster to notice", timeout_s=patience_s))
-    except WaitTimeout:
-        scene.saw(f"the cluster had not noticed {scene.since_begin_s():.1f} s after the fault began, when it was healed")
         return False
     return True

@@ -53,7 +53,7 @@ class OneWayParameters(PartitionParameters):
 def isolate_leader(scene: Scene, parameters: PartitionParameters) -> FaultEvidence:
     """Cut the leader of the observed partition off from all other nodes; it bit when packets were dropped and another node led, or none."""
     scene.until(parameters.at_s)
-    leader = leader_of(scene)
+    leader = scene.leader()
     return impair("leader-isolated", scene, parameters, [Cut(leader, others(scene, leader))], lambda: leader_left(scene, leader))
 
 
@@ -80,7 +80,7 @@ def isolate_controller(scene: Scene, parameters: PartitionParameters) -> FaultEv
 def split_majority(scene: Scene, parameters: SplitParameters) -> FaultEvidence:
     """Part the leader, with as many others as a minority can be, from the rest."""
     scene.until(parameters.at_s)
-    leader = leader_of(scene)
+    leader = scene.leader()
     minority, majority = sides(scene, leader)
     scene.saw(f"nodes {_named(minority)} were parted from nodes {_named(majority)}")
     cuts = [Cut(node, majority) for node in minority]
@@ -92,17 +92,9 @@ def split_majority(scene: Scene, parameters: SplitParameters) -> FaultEvidence:
 def cut_one_way(scene: Scene, parameters: OneWayParameters) -> FaultEvidence:
     """Drop what the leader sends to the other nodes, or what they send to it. TCP needs both ways, so each stops both before long."""
     scene.until(parameters.at_s)
-    leader = leader_of(scene)
+    leader = scene.leader()
     cut = Cut(leader, others(scene, leader), incoming=parameters.direction == "in", outgoing=parameters.direction == "out")
     return impair("one-way-cut", scene, parameters, [cut], lambda: leader_left(scene, leader))
-
-
-def leader_of(scene: Scene) -> int:
-    """Return who leads the observed partition now."""
-    leader = scene.partition().leader
-    if leader is None:  # Scene.partition waits for one
-        raise AssertionError(scene.topic)
-    return leader
 
 
 def others(scene: Scene, node: int) -> tuple[int, ...]:

@@ -13,7 +13,7 @@ from experiments.faults.aftermath import with_timed_out_requests
 from experiments.faults.base import FaultKind, Scene
 from experiments.faults.impairing import ImpairmentParameters, impair
 from experiments.faults.nature import Nature, Shape
-from experiments.faults.network import FAMILY, NEEDS, NETWORK, leader_of
+from experiments.faults.network import FAMILY, NEEDS, NETWORK
 from experiments.ledger.record import FaultEvidence
 from infra.impairment import Cut
 
@@ -38,14 +38,14 @@ class ClientCutParameters(SilenceParameters):
 def isolate_clients(scene: Scene, parameters: ClientCutParameters) -> FaultEvidence:
     """Cut the clients off from all nodes, or from the leader alone; it bit when packets were dropped and requests timed out."""
     scene.until(parameters.at_s)
-    nodes = scene.cluster.node_ids() if parameters.nodes == "all" else (leader_of(scene),)
+    nodes = scene.cluster.node_ids() if parameters.nodes == "all" else (scene.leader(),)
     return impair("client-isolated", scene, parameters, [Cut(node, clients=True) for node in nodes])
 
 
 def drop_responses(scene: Scene, parameters: SilenceParameters) -> FaultEvidence:
     """Drop what the leader answers its clients: the batch is appended, and its producer never hears of it."""
     scene.until(parameters.at_s)
-    return impair("responses-dropped", scene, parameters, [Cut(leader_of(scene), clients=True, incoming=False)])
+    return impair("responses-dropped", scene, parameters, [Cut(scene.leader(), clients=True, incoming=False)])
 
 
 def _nature_of_client_cut(kind: str, parameters: SilenceParameters, _shape: Shape) -> Nature:

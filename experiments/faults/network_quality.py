@@ -9,7 +9,7 @@ from pydantic import Field
 from experiments.faults.base import FaultKind, Scene
 from experiments.faults.impairing import ImpairmentParameters, impair
 from experiments.faults.nature import Nature, Shape
-from experiments.faults.network import FAMILY, NEEDS, NETWORK, leader_of, others
+from experiments.faults.network import FAMILY, NEEDS, NETWORK, others
 from experiments.ledger.record import FaultEvidence
 from infra.impairment import Cut, Shaping
 from infra.means import Means
@@ -37,7 +37,7 @@ class PacketLossParameters(ImpairmentParameters):
 def limit_bandwidth(scene: Scene, parameters: BandwidthParameters) -> FaultEvidence:
     """Limit what the leader sends; it bit when packets had to wait for the limit."""
     scene.until(parameters.at_s)
-    leader = leader_of(scene)
+    leader = scene.leader()
     shaping = Shaping(leader, others(scene, leader), rate_kbit_per_s=parameters.rate_kbit_per_s)
     return impair("bandwidth-limited", scene, parameters, [shaping])
 
@@ -45,7 +45,7 @@ def limit_bandwidth(scene: Scene, parameters: BandwidthParameters) -> FaultEvide
 def delay(scene: Scene, parameters: DelayParameters) -> FaultEvidence:
     """Send the leader's packets late; it bit when there were any."""
     scene.until(parameters.at_s)
-    leader = leader_of(scene)
+    leader = scene.leader()
     shaping = Shaping(leader, others(scene, leader), delay_ms=parameters.delay_ms, jitter_ms=parameters.jitter_ms)
     return impair("delay", scene, parameters, [shaping])
 
@@ -53,7 +53,7 @@ def delay(scene: Scene, parameters: DelayParameters) -> FaultEvidence:
 def lose_packets(scene: Scene, parameters: PacketLossParameters) -> FaultEvidence:
     """Drop packets to and from the leader by chance, its clients' among them; it bit when any were."""
     scene.until(parameters.at_s)
-    leader = leader_of(scene)
+    leader = scene.leader()
     return impair("packet-loss", scene, parameters, [Cut(leader, others(scene, leader), clients=True, share=parameters.loss_percent / 100)])
 
 

@@ -13,7 +13,7 @@ from experiments.faults.base import FaultKind, FaultParameters, Scene
 from experiments.faults.nature import Nature, Shape
 from experiments.faults.process_parameters import BehindParameters, CrashParameters
 from experiments.faults.targets import EVERYBODY, LEADER, Whom
-from experiments.faults.verbs import VERBS, Verb, confirmed, nature_of_crash, nodes_in_words, noticed
+from experiments.faults.verbs import VERBS, Verb, confirmed, nature_of_crash, nodes_in_words
 from experiments.ledger.record import FaultEvidence
 
 FAMILY: Final = "process"
@@ -36,7 +36,7 @@ def crash_leader_with_followers_behind(scene: Scene, parameters: BehindParameter
         for follower in followers:
             scene.resume(follower)
         scene.lasting(parameters.behind_s + parameters.restart_after_s)
-        left = noticed(scene, parameters.patience_s, lambda: LEADER.missed(scene, struck))
+        left = scene.noticed(lambda: LEADER.missed(scene, struck), parameters.patience_s)
     return FaultEvidence(kind="leader-crash-behind", targets=(leader, *followers), bit=left, evidence=tuple(scene.facts))
 
 

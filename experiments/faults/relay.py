@@ -11,7 +11,6 @@ from experiments.faults.aftermath import Aftermath, with_timed_out_requests
 from experiments.faults.base import FaultKind, Scene
 from experiments.faults.impairing import ImpairmentParameters, impair
 from experiments.faults.nature import Nature, Shape
-from experiments.faults.network import leader_of
 from experiments.faults.network_clients import SilenceParameters
 from experiments.ledger.record import FaultEvidence
 from infra.cluster import NetworkKind
@@ -44,7 +43,7 @@ class ResetParameters(ImpairmentParameters):
 def _striking(kind: str, treatment: Treatment) -> Callable[[Scene, HoldParameters | DropParameters | ResetParameters], FaultEvidence]:
     def strike(scene: Scene, parameters: HoldParameters | DropParameters | ResetParameters) -> FaultEvidence:
         scene.until(parameters.at_s)
-        return impair(kind, scene, parameters, [Relaying(leader_of(scene), parameters.direction, treatment)])
+        return impair(kind, scene, parameters, [Relaying(scene.leader(), parameters.direction, treatment)])
 
     return strike
 

@@ -18,7 +18,7 @@ from experiments.faults.moving import MOVING
 from experiments.faults.nature import Nature, Shape
 from experiments.faults.observing import leader_left
 from experiments.faults.operating import asking, observed
-from experiments.faults.verbs import nodes_in_words, noticed
+from experiments.faults.verbs import nodes_in_words
 from experiments.ledger.record import FaultEvidence
 from infra.errors import WaitTimeout
 
@@ -100,7 +100,7 @@ def _crash(scene: Scene, leader: int, last: int, parameters: ShrunkParameters, h
     scene.kill(leader)
     killed_s = scene.since_load_began_s() - scene.after_s
     scene.resume(last)
-    if not noticed(scene, parameters.patience_s, lambda: leader_left(scene, leader)):
+    if not scene.noticed(lambda: leader_left(scene, leader), parameters.patience_s):
         return False
     free_topic(scene)
     forced = _force(scene) if force else True

@@ -12,7 +12,7 @@ from experiments.faults.base import OBSERVED_PARTITION, FaultKind, FaultParamete
 from experiments.faults.nature import Nature, Shape
 from experiments.faults.process_parameters import CrashParameters
 from experiments.faults.targets import LEADER, NODE, Targets
-from experiments.faults.verbs import ended_cleanly, nature_of_crash, noticed
+from experiments.faults.verbs import ended_cleanly, nature_of_crash
 from experiments.ledger.record import FaultEvidence
 from infra.broker_log import BrokerLine
 from infra.errors import WaitTimeout
@@ -102,7 +102,7 @@ def _take_turn(scene: Scene, parameters: RollingParameters, node: int, end: Call
     with scene.healing(node) as healing:
         healing.callback(scene.start, node)
         ended = end(node)
-        missed = noticed(scene, parameters.patience_s, lambda: NODE.missed(scene, struck))
+        missed = scene.noticed(lambda: NODE.missed(scene, struck), parameters.patience_s)
     try:
         scene.cluster.wait_until_whole(max(0.0, _left_s(scene, parameters)))
     except WaitTimeout as error:
@@ -126,7 +126,7 @@ def storm(scene: Scene, parameters: StormParameters) -> FaultEvidence:
                 scene.lasting(turn * (parameters.up_s + parameters.down_s) + parameters.down_s)
                 scene.start(leader)
         scene.lasting(parameters.ends_s() - parameters.at_s)
-        left = noticed(scene, parameters.patience_s, lambda: LEADER.missed(scene, struck))
+        left = scene.noticed(lambda: LEADER.missed(scene, struck), parameters.patience_s)
     return FaultEvidence(kind="restart-storm", targets=(leader,), bit=left, evidence=tuple(scene.facts))
 
 
@@ -147,7 +147,7 @@ def crash_in_recovery(scene: Scene, parameters: InRecoveryParameters) -> FaultEv
         scene.saw(_how_far([line for line in told if line.speaker == leader], leader))
         out = _stayed_out(scene, told, leader, started_ns)
         scene.lasting(parameters.ends_s() - parameters.at_s)
-        left = noticed(scene, parameters.patience_s, lambda: LEADER.missed(scene, struck))
+        left = scene.noticed(lambda: LEADER.missed(scene, struck), parameters.patience_s)
     return FaultEvidence(kind="crash-in-recovery", targets=(leader,), bit=began and out and left, evidence=tuple(scene.facts))
 
 

@@ -143,6 +143,15 @@ class Scene:
 
         return wait_until(look_on, awaiting=awaiting, timeout_s=timeout_s, every_s=every_s)
 
+    def noticed(self, look: Callable[[], str | None], patience_s: float) -> bool:
+        """Wait until the cluster has noticed or patience ends; keep what was seen."""
+        try:
+            self.saw(self.wait(look, awaiting="the cluster to notice", timeout_s=patience_s))
+        except WaitTimeout:
+            self.saw(f"the cluster had not noticed {self.since_begin_s():.1f} s after the fault began, when it was healed")
+            return False
+        return True
+
     def since_load_began_s(self) -> float:
         """How old the load is."""
         return (now_ns() - self.load_begin_ns) / 1e9

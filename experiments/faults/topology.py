@@ -12,7 +12,6 @@ from experiments.faults.base import OBSERVED_PARTITION, FaultKind, FaultParamete
 from experiments.faults.nature import Nature, Shape
 from experiments.faults.observing import leader_left
 from experiments.faults.operating import asking
-from experiments.faults.verbs import noticed
 from experiments.ledger.record import FaultEvidence
 from infra.cluster import PartitionState
 from infra.errors import HarnessError
@@ -111,7 +110,7 @@ def replace_node(scene: Scene, parameters: ReplacedParameters) -> FaultEvidence:
         healing.callback(scene.start, leader)
         scene.kill(leader)
         scene.lasting(parameters.restart_after_s)
-        left = noticed(scene, parameters.patience_s, lambda: leader_left(scene, leader))
+        left = scene.noticed(lambda: leader_left(scene, leader), parameters.patience_s)
         emptied = _replaced_disk(scene, leader)
     return FaultEvidence(kind="node-replaced", targets=(leader,), bit=left and emptied, evidence=tuple(scene.facts))
 

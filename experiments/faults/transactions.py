@@ -16,7 +16,7 @@ from experiments.faults.base import FaultKind, FaultParameters, Missed, Scene
 from experiments.faults.nature import Nature, Shape
 from experiments.faults.process_parameters import CrashParameters
 from experiments.faults.stable_offset import Stuck, freed, stuck
-from experiments.faults.verbs import nature_of_crash, noticed
+from experiments.faults.verbs import nature_of_crash
 from experiments.ledger.record import FaultEvidence
 from infra.cluster import PartitionState
 from infra.errors import WaitTimeout
@@ -66,7 +66,7 @@ def fence_producer(scene: Scene, parameters: FencedParameters) -> FaultEvidence:
     with scene.striking():
         _take_the_id(producer)
         scene.note("fault_bit", f"another producer was given {_id(producer)}")
-        told = noticed(scene, parameters.patience_s, lambda: _fenced(scene, producer))
+        told = scene.noticed(lambda: _fenced(scene, producer), parameters.patience_s)
     return FaultEvidence(kind="producer-fenced", bit=told, evidence=tuple(scene.facts))
 
 
@@ -80,7 +80,7 @@ def abandon_transaction(scene: Scene, parameters: AbandonedParameters) -> FaultE
             f"producer 0 (process {producer.pid}) was killed {scene.since_load_began_s():.2f} s into the load, {records} stored records in its transaction"
         )
         stands = stuck(scene)
-        bit = stands is not None and noticed(scene, parameters.patience_s, _released(scene, stands))
+        bit = stands is not None and scene.noticed(_released(scene, stands), parameters.patience_s)
     return FaultEvidence(kind="transaction-abandoned", bit=bit, evidence=tuple(scene.facts))
 
 
@@ -96,7 +96,7 @@ def crash_coordinator(scene: Scene, parameters: CoordinatorCrashParameters) -> F
         scene.saw(f"node {before.leader} leads {STATE_TOPIC}-{before.partition}, which decides on {transactional_id}")
         scene.kill(before.leader)
         scene.lasting(parameters.restart_after_s)
-        left = noticed(scene, parameters.patience_s, lambda: _left(scene, before, transactional_id))
+        left = scene.noticed(lambda: _left(scene, before, transactional_id), parameters.patience_s)
     return FaultEvidence(kind="coordinator-crash", targets=(before.leader,), bit=left, evidence=tuple(scene.facts))
 
 

@@ -25,7 +25,6 @@ from experiments.faults.process_parameters import (
 )
 from experiments.faults.targets import ALL, LEADER, MAJORITY, NODE, Targets, Whom
 from experiments.ledger.record import FaultEvidence
-from infra.errors import WaitTimeout
 
 
 @dataclass(frozen=True)
@@ -55,7 +54,7 @@ def _crash(scene: Scene, whom: Whom, struck: Targets, parameters: CrashParameter
             healing.callback(scene.start, node)
         _each(scene, scene.kill, struck.nodes)
         scene.lasting(parameters.restart_after_s)
-        return noticed(scene, parameters.patience_s, lambda: whom.missed(scene, struck))
+        return scene.noticed(lambda: whom.missed(scene, struck), parameters.patience_s)
 
 
 def _stop(scene: Scene, whom: Whom, struck: Targets, parameters: StopParameters) -> bool:
@@ -67,7 +66,7 @@ def _stop(scene: Scene, whom: Whom, struck: Targets, parameters: StopParameters)
             asked = [threads.submit(scene.stop, node, parameters.end_within_s) for node in struck.nodes]
         ended = all(_each(scene, lambda one: one.result(), asked))
         scene.lasting(parameters.restart_after_s)
-        return noticed(scene, parameters.patience_s, lambda: whom.missed(scene, struck)) and ended
+        return scene.noticed(lambda: whom.missed(scene, struck), parameters.patience_s) and ended
 
 
 def _pause(scene: Scene, whom: Whom, struck: Targets, parameters: PauseParameters) -> bool:
@@ -102,16 +101,6 @@ def _each(scene: Scene, strike: Callable[[Any], Any], nodes: Any) -> list[Any]:
     if not done:
         raise Missed("none of its nodes ran")
     return done
-
-
-def noticed(scene: Scene, patience_s: float, look: Callable[[], str | None]) -> bool:
-    """Wait until the cluster has noticed or patience ends; keep what was seen."""
-    try:
-        scene.saw(scene.wait(look, awaiting="the cluster to notice", timeout_s=patience_s))
-    except WaitTimeout:
-        scene.saw(f"the cluster had not noticed {scene.since_begin_s():.1f} s after the fault began, when it was healed")
-        return False
-    return True
 
 
 def _felt(evidence: FaultEvidence, aftermath: Aftermath) -> FaultEvidence:
