@@ -7,6 +7,9 @@ from contextlib import ExitStack
 from typing import Final
 
 from experiments.faults.base import OBSERVED_PARTITION, Missed, Scene
+from experiments.faults.observing import leader_left
+from experiments.faults.process_parameters import CrashParameters
+from experiments.ledger.record import FaultEvidence
 from infra.disk.replica import ReplicaLog
 from infra.node import LOG, node_folder
 
@@ -29,6 +32,30 @@ class NodeLog:
             log.seek(self._begin_bytes)
             lines = log.read().decode(errors="replace").splitlines()
         return next((line.partition("] ")[2] or line for line in lines if telltale in line), None)
+
+
+def leader_down(kind: str, scene: Scene, parameters: CrashParameters, deed: Callable[[Scene, Sequence[int]], bool]) -> FaultEvidence:
+    """Take the observed partition's leader down and start it again; it bit when the deed had its effect, and the partition lost its leader."""
+    scene.until(parameters.at_s)
+    leader = scene.leader()
+    with scene.striking(leader) as healing:
+        healing.callback(scene.start, leader)
+        done = deed(scene, [leader])
+        scene.until(parameters.ends_s())
+        left = scene.noticed(lambda: leader_left(scene, leader), parameters.patience_s)
+    return FaultEvidence(kind=kind, targets=(leader,), bit=done and left, evidence=tuple(scene.facts))
+
+
+def all_down(kind: str, scene: Scene, parameters: CrashParameters, deed: Callable[[Scene, Sequence[int]], bool]) -> FaultEvidence:
+    """Take all brokers down at one moment and start them again; it bit when the deed had its effect on each."""
+    scene.until(parameters.at_s)
+    nodes = scene.cluster.node_ids()
+    with scene.striking(*nodes) as healing:
+        for node in nodes:
+            healing.callback(scene.start, node)
+        done = deed(scene, nodes)
+        scene.until(parameters.ends_s())
+    return FaultEvidence(kind=kind, targets=nodes, bit=done, evidence=tuple(scene.facts))
 
 
 def take_down(scene: Scene, nodes: Sequence[int], how: str, deed: Callable[[Sequence[int]], bool]) -> bool:

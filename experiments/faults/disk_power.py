@@ -12,7 +12,7 @@ from typing import Final
 from pydantic import Field
 
 from experiments.faults.base import FaultKind, Scene
-from experiments.faults.disk_down import NodeLog, take_down
+from experiments.faults.disk_down import NodeLog, all_down, leader_down, take_down
 from experiments.faults.disk_nature import FAMILY, nature_of_power_loss, nature_of_power_loss_everywhere
 from experiments.faults.observing import leader_left
 from experiments.faults.process_parameters import CrashParameters
@@ -31,26 +31,12 @@ class PowerLossParameters(CrashParameters):
 
 def leader_loses_power(scene: Scene, parameters: PowerLossParameters) -> FaultEvidence:
     """Cut the power of the observed partition's leader; it bit when its disk lost what was not synced, and the partition lost its leader."""
-    scene.until(parameters.at_s)
-    leader = scene.leader()
-    with scene.striking(leader) as healing:
-        healing.callback(scene.start, leader)
-        cut = _lose_power(scene, [leader])
-        scene.until(parameters.ends_s())
-        left = scene.noticed(lambda: leader_left(scene, leader), parameters.patience_s)
-    return _evidence("leader-power-loss", scene, [leader], bit=cut and left)
+    return leader_down("leader-power-loss", scene, parameters, _lose_power)
 
 
 def all_lose_power(scene: Scene, parameters: PowerLossParameters) -> FaultEvidence:
     """Cut the power of all nodes at one moment; it bit when each disk lost what was not synced."""
-    scene.until(parameters.at_s)
-    nodes = scene.cluster.node_ids()
-    with scene.striking(*nodes) as healing:
-        for node in nodes:
-            healing.callback(scene.start, node)
-        cut = _lose_power(scene, nodes)
-        scene.until(parameters.ends_s())
-    return _evidence("all-power-loss", scene, nodes, bit=cut)
+    return all_down("all-power-loss", scene, parameters, _lose_power)
 
 
 def leader_loses_power_in_recovery(scene: Scene, parameters: PowerLossParameters) -> FaultEvidence:
@@ -68,7 +54,8 @@ def leader_loses_power_in_recovery(scene: Scene, parameters: PowerLossParameters
         again = _lose_power(scene, [leader])
         early = log.first(NodeLog.STARTED) is None
         scene.saw("it was loading its logs when power went again" if early else "it had started when power went again")
-    return _evidence("power-loss-in-recovery", scene, [leader], bit=cut and left and again and early)
+    bit = cut and left and again and early
+    return FaultEvidence(kind="power-loss-in-recovery", targets=(leader,), bit=bit, evidence=tuple(scene.facts))
 
 
 def _lose_power(scene: Scene, nodes: Sequence[int]) -> bool:
@@ -81,10 +68,6 @@ def _lose_power(scene: Scene, nodes: Sequence[int]) -> bool:
         return lost == set(running)
 
     return take_down(scene, nodes, _CUT, cut)
-
-
-def _evidence(kind: str, scene: Scene, nodes: Sequence[int], *, bit: bool) -> FaultEvidence:
-    return FaultEvidence(kind=kind, targets=tuple(nodes), bit=bit, evidence=tuple(scene.facts))
 
 
 _ON_IMAGES: Final = frozenset({Means.DISK_IMAGES})

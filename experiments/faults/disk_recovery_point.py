@@ -10,9 +10,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from experiments.faults.base import FaultKind, Scene
-from experiments.faults.disk_down import take_down
+from experiments.faults.disk_down import all_down, leader_down, take_down
 from experiments.faults.disk_nature import FAMILY, nature_of_cut, nature_of_cut_everywhere
-from experiments.faults.observing import leader_left
 from experiments.faults.process_parameters import CrashParameters
 from experiments.ledger.record import FaultEvidence
 
@@ -21,26 +20,12 @@ _HOW: Final = "killed, and its logs cut to their recovery points: the worst case
 
 def cut_leader(scene: Scene, parameters: CrashParameters) -> FaultEvidence:
     """Kill the leader and cut its logs; it bit when something was cut, and the partition lost its leader."""
-    scene.until(parameters.at_s)
-    leader = scene.leader()
-    with scene.striking(leader) as healing:
-        healing.callback(scene.start, leader)
-        cut = _cut(scene, [leader])
-        scene.until(parameters.ends_s())
-        left = scene.noticed(lambda: leader_left(scene, leader), parameters.patience_s)
-    return FaultEvidence(kind="leader-recovery-point-cut", targets=(leader,), bit=cut and left, evidence=tuple(scene.facts))
+    return leader_down("leader-recovery-point-cut", scene, parameters, _cut)
 
 
 def cut_all(scene: Scene, parameters: CrashParameters) -> FaultEvidence:
     """Kill all nodes at once and cut their logs; it bit when something was cut from each."""
-    scene.until(parameters.at_s)
-    nodes = scene.cluster.node_ids()
-    with scene.striking(*nodes) as healing:
-        for node in nodes:
-            healing.callback(scene.start, node)
-        cut = _cut(scene, nodes)
-        scene.until(parameters.ends_s())
-    return FaultEvidence(kind="all-recovery-point-cut", targets=nodes, bit=cut, evidence=tuple(scene.facts))
+    return all_down("all-recovery-point-cut", scene, parameters, _cut)
 
 
 def _cut(scene: Scene, nodes: Sequence[int]) -> bool:
