@@ -7,17 +7,17 @@ from collections.abc import Sequence
 from typing import Final
 
 from infra.errors import SupervisorError
-from infra.impairment import Caught, Cut, Impairment, Shaping
+from infra.impairment import Cut, Impairment, Shaping
 from infra.kraft import Place
 from infra.network.in_kernel import PlacedCut, PlacedShaping, Spot
-from infra.network.placing import Impairments, Placed
+from infra.network.placing import ImpairedNetwork, Placed
 from infra.network.switch import Switch
 
 _FIRST_PORT: Final = 9092
 """A node has its address to itself, so all have the same ports: Kafka's usual one, and those behind it."""
 
 
-class NamespacedNetwork:
+class NamespacedNetwork(ImpairedNetwork):
     """Implements `infra.network.base.Network`."""
 
     def __init__(self, nodes: int, listeners: int, cluster_id: str) -> None:
@@ -28,7 +28,8 @@ class NamespacedNetwork:
         """
         self._switch, self._listeners = Switch(nodes, cluster_id), listeners
         self._addresses = {number + 1: self._switch.subnet.of_node(number) for number in range(nodes)}
-        self._impairments, self._numbers = Impairments(self._placed), itertools.count(1)
+        self._numbers = itertools.count(1)
+        super().__init__(self._placed)
 
     def places(self) -> tuple[Place, ...]:
         """Where each node is to listen, by its number from 0."""
@@ -41,30 +42,6 @@ class NamespacedNetwork:
 
     async def open(self) -> None:
         """The kernel carries it all."""
-
-    def impair(self, name: str, impairments: Sequence[Impairment]) -> None:
-        """Begin to drop or slow packets.
-
-        Raises:
-            SupervisorError: there is no such node, the kernel refuses, or the name is taken.
-        """
-        self._impairments.begin(name, impairments)
-
-    def caught(self, name: str) -> tuple[Caught, ...]:
-        """Return the kernel's counters.
-
-        Raises:
-            SupervisorError: there is nothing of that name.
-        """
-        return self._impairments.caught(name)
-
-    def impaired(self) -> tuple[str, ...]:
-        """Return the names of what acts now."""
-        return self._impairments.names()
-
-    def mend(self, name: str) -> tuple[Caught, ...]:
-        """Remove the rules of that name; return their last counters."""
-        return self._impairments.mend(name)
 
     def end(self) -> None:
         """Remove the namespaces, and with them every rule."""

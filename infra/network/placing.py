@@ -81,5 +81,38 @@ class Impairments:
         return tuple(caught)
 
 
+class ImpairedNetwork:
+    """What networks have in common that can be impaired: it is begun, counted and undone by name."""
+
+    def __init__(self, place: Callable[[Impairment], Placed]) -> None:
+        """Begin with nothing impaired; `place` as of `Impairments`."""
+        self._impairments = Impairments(place)
+
+    def impair(self, name: str, impairments: Sequence[Impairment]) -> None:
+        """Begin to treat the nodes' traffic so.
+
+        Raises:
+            Busy: what there can be one of at a time is treated already.
+            SupervisorError: there is no such node, this network or the kernel cannot, or the name is taken.
+        """
+        self._impairments.begin(name, impairments)
+
+    def caught(self, name: str) -> tuple[Caught, ...]:
+        """Return what the kernel or the relays counted so far.
+
+        Raises:
+            SupervisorError: there is nothing of that name.
+        """
+        return self._impairments.caught(name)
+
+    def impaired(self) -> tuple[str, ...]:
+        """Return the names of what acts now."""
+        return self._impairments.names()
+
+    def mend(self, name: str) -> tuple[Caught, ...]:
+        """Undo what is of that name; return what was counted in all. A second time finds nothing to do."""
+        return self._impairments.mend(name)
+
+
 def _end(one: Placed, caught: list[Caught]) -> None:
     caught.extend(one.end())

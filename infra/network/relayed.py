@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from infra.errors import SupervisorError
-from infra.impairment import Caught, Impairment, Relaying
+from infra.impairment import Impairment, Relaying
 from infra.kraft import Place
 from infra.network.loopback import LoopbackNetwork
-from infra.network.placing import Impairments, Placed
+from infra.network.placing import ImpairedNetwork, Placed
 from infra.network.relay import PlacedRelaying, Relay
 
 
-class RelayedNetwork:
+class RelayedNetwork(ImpairedNetwork):
     """Implements `infra.network.base.Network`."""
 
     def __init__(self, nodes: int, listeners: int) -> None:
@@ -27,7 +27,7 @@ class RelayedNetwork:
         self._ports = LoopbackNetwork(nodes, listeners + 1)
         self._places = tuple(Place(place.host, place.ports[:-1], place.ports[-1]) for place in self._ports.places())
         self._relays = {number: Relay(number, place.host, place.ports[-1], place.ports[0]) for number, place in enumerate(self._ports.places(), start=1)}
-        self._impairments = Impairments(self._placed)
+        super().__init__(self._placed)
 
     def places(self) -> tuple[Place, ...]:
         """Where each node is to listen, and where its clients are told to come."""
@@ -41,31 +41,6 @@ class RelayedNetwork:
         """Let the relays listen; a node that is down refuses through its relay."""
         for relay in self._relays.values():
             await relay.open()
-
-    def impair(self, name: str, impairments: Sequence[Impairment]) -> None:
-        """Begin to hold, drop or reset.
-
-        Raises:
-            Busy: something is done to that direction already.
-            SupervisorError: there is no such node, or the name is taken.
-        """
-        self._impairments.begin(name, impairments)
-
-    def caught(self, name: str) -> tuple[Caught, ...]:
-        """Return what the relays counted.
-
-        Raises:
-            SupervisorError: there is nothing of that name.
-        """
-        return self._impairments.caught(name)
-
-    def impaired(self) -> tuple[str, ...]:
-        """Return the names of what acts now."""
-        return self._impairments.names()
-
-    def mend(self, name: str) -> tuple[Caught, ...]:
-        """Carry everything again; return what was counted."""
-        return self._impairments.mend(name)
 
     def end(self) -> None:
         """Close the relays and let others have the ports."""
