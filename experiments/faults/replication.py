@@ -24,6 +24,8 @@ from infra.errors import WaitTimeout
 
 FAMILY: Final = "replication"
 _NO_FOLLOWER: Final = "replication.factor 1 has no follower"
+_COMES_BACK_S: Final = 1.5
+"""Who comes back does so with its first fetches."""
 
 
 class ThrottledParameters(FaultParameters):
@@ -64,12 +66,13 @@ class ShrunkParameters(FaultParameters):
 def throttle_followers(scene: Scene, parameters: ThrottledParameters) -> FaultEvidence:
     """Put followers out of the ISR and hold them back; it bit when they stayed out of it to the end though their nodes ran."""
     scene.until(parameters.at_s)
-    chosen = followers_of(scene, scene.partition())[: parameters.followers]
+    chosen = list(followers_of(scene, scene.partition())[: parameters.followers])
     with scene.striking(*chosen) as healing:
         set_quotas(scene, healing)
-        out = all(_put_out_and_let_go(scene, node, parameters.patience_s, healing) for node in chosen)
-        bit = out and _held(scene, parameters, chosen)
-    return _evidence("followers-throttled", scene, chosen, bit=bit)
+        for node in chosen:
+            healing.callback(scene.resume, node)
+        bit = _kept_out(scene, chosen, parameters.patience_s) and _held(scene, parameters, chosen)
+    return _evidence("followers-throttled", scene, tuple(chosen), bit=bit)
 
 
 def crash_leader_alone_in_isr(scene: Scene, parameters: ShrunkParameters) -> FaultEvidence:
@@ -87,9 +90,10 @@ def _crash_alone(kind: str, scene: Scene, parameters: ShrunkParameters, *, force
     leader, (*others, last) = scene.leader(), followers_of(scene, scene.partition())
     with scene.striking(leader, *others, last) as healing:
         set_quotas(scene, healing)
-        healing.callback(scene.resume, last)
-        alone = all(_put_out_and_let_go(scene, node, parameters.patience_s, healing) for node in others) and _put_out(scene, last, parameters.patience_s)
-        bit = alone and _alone(scene, leader, parameters) and _crash(scene, leader, last, parameters, healing, force=force)
+        for node in (*others, last):
+            healing.callback(scene.resume, node)
+        alone = _left_alone(scene, leader, others, last, parameters.patience_s) and _stayed_alone(scene, leader, parameters.alone_s)
+        bit = alone and _crash(scene, leader, last, parameters, healing, force=force)
     return _evidence(kind, scene, (leader, *others, last), bit=bit)
 
 
@@ -129,8 +133,38 @@ def _tell_who_leads(scene: Scene, ended_at: int | None) -> None:
     scene.saw(f"node {state.leader} leads in epoch {state.leader_epoch}; the dead leader's log had ended at offset {ended_at} or behind it")
 
 
-def _put_out_and_let_go(scene: Scene, node: int, patience_s: float, healing: ExitStack) -> bool:
-    healing.callback(scene.resume, node)
+def _left_alone(scene: Scene, leader: int, others: list[int], last: int, patience_s: float) -> bool:
+    """Put the followers out, the last one to stand still; again where one came back meanwhile, for only one at a time can stand still and leave a majority."""
+    ends_s = scene.since_load_began_s() + patience_s
+    while _kept_out(scene, others, patience_s) and _put_out(scene, last, patience_s):
+        if _soon(scene, lambda isr: isr == (leader,)):
+            return True
+        scene.resume(last)
+        if scene.since_load_began_s() > ends_s:
+            break
+    scene.saw(f"the ISR was {nodes_in_words(in_sync_now(scene))} when no more was tried")
+    return False
+
+
+def _kept_out(scene: Scene, nodes: list[int], patience_s: float) -> bool:
+    """Put followers out and let them go; again with whoever came back with what it had been sent before the quota held, say whether all stay out."""
+    ends_s = scene.since_load_began_s() + patience_s
+    while _soon(scene, lambda isr: set(nodes) & set(isr)):
+        if scene.since_load_began_s() > ends_s or not all(_put_out_and_let_go(scene, node, patience_s) for node in nodes if node in in_sync_now(scene)):
+            return False
+    return True
+
+
+def _soon(scene: Scene, look: Callable[[tuple[int, ...]], object]) -> bool:
+    """Say whether the ISR was so within the time in which one who comes back has come back."""
+    try:
+        scene.wait(lambda: look(in_sync_now(scene)), awaiting="the ISR to change", timeout_s=_COMES_BACK_S)
+    except WaitTimeout:
+        return False
+    return True
+
+
+def _put_out_and_let_go(scene: Scene, node: int, patience_s: float) -> bool:
     out = _put_out(scene, node, patience_s)
     scene.resume(node)
     return out
@@ -145,25 +179,16 @@ def _put_out(scene: Scene, node: int, patience_s: float) -> bool:
     return True
 
 
-def _alone(scene: Scene, leader: int, parameters: ShrunkParameters) -> bool:
-    """Let the leader be alone for a while; say whether it was to the end. Who came back once with what the quota let through falls out again."""
-    _wait_until_out(scene, lambda isr: isr == (leader,), parameters.patience_s)
-    let_pass(scene, parameters.alone_s)
+def _stayed_alone(scene: Scene, leader: int, alone_s: float) -> bool:
+    """Let the leader be alone for a while; say whether it was to the end."""
+    let_pass(scene, alone_s)
     isr, eligible = in_sync_now(scene), eligible_now(scene)
     scene.saw(f"the ISR was {nodes_in_words(isr)} when the leader was about to die; eligible beside it: {nodes_in_words(eligible) or 'nobody'}")
     return isr == (leader,)
 
 
-def _wait_until_out(scene: Scene, out: Callable[[tuple[int, ...]], bool], patience_s: float) -> None:
-    try:
-        scene.wait(lambda: out(in_sync_now(scene)), awaiting="followers out of the ISR", timeout_s=patience_s)
-    except WaitTimeout:
-        scene.saw(f"{patience_s:g} s later the ISR was {nodes_in_words(in_sync_now(scene))}")
-
-
-def _held(scene: Scene, parameters: ThrottledParameters, chosen: tuple[int, ...]) -> bool:
+def _held(scene: Scene, parameters: ThrottledParameters, chosen: list[int]) -> bool:
     """Hold followers back for a while; say whether they stayed out of the ISR though their brokers were up."""
-    _wait_until_out(scene, lambda isr: not set(chosen) & set(isr), parameters.patience_s)
     began = scene.cluster.log_end_offsets(scene.topic).get(OBSERVED_PARTITION, 0)
     let_pass(scene, parameters.held_s)
     isr, end = in_sync_now(scene), scene.cluster.log_end_offsets(scene.topic).get(OBSERVED_PARTITION, 0)
@@ -186,7 +211,7 @@ def _nature_of_throttled(kind: str, parameters: ThrottledParameters, shape: Shap
         out_of_step=parameters.followers,
         strikes_leader=shape.partitions > 1,
         heals_after_ms=heals_ms,
-        heals_within_ms=heals_ms + parameters.followers * parameters.patience_s * 1000,
+        heals_within_ms=heals_ms + (parameters.followers + 1) * parameters.patience_s * 1000,
     )
 
 
@@ -198,7 +223,7 @@ def _nature_of_shrunk(kind: str, parameters: ShrunkParameters, shape: Shape) -> 
         out_of_step=followers,
         strikes_leader=True,
         heals_after_ms=heals_ms,
-        heals_within_ms=heals_ms + (followers + 1) * parameters.patience_s * 1000,
+        heals_within_ms=heals_ms + (followers + 2) * parameters.patience_s * 1000,
     )
 
 

@@ -32,6 +32,8 @@ class OperatedCluster(MemoryCluster):
     """`None`: there is no topic."""
     deaf: frozenset[int] = frozenset()
     """Nodes that stay in the ISR whatever is done to them."""
+    slips_back: set[int] = field(default_factory=set)
+    """Nodes that come back into sync once, with what they had been sent before the quota held."""
 
     def describe(self, topics: Sequence[str] | None = None, timeout_s: float = 5.0) -> ClusterState:
         """As in memory, without those that are out of sync."""
@@ -48,6 +50,9 @@ class OperatedCluster(MemoryCluster):
         """It catches up, where it may."""
         super().resume(node_id)
         self.catch_up()
+        if node_id in self.slips_back:
+            self.slips_back.remove(node_id)
+            self.out.discard(node_id)
 
     def start(self, node_id: int) -> NodeStatus:
         """It catches up, where it may."""
@@ -70,6 +75,7 @@ def operate(cluster: OperatedCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let faults operate this cluster, and wait for no quota to fill."""
     desk = Desk(cluster)
     monkeypatch.setattr(held_back, "_FILLS_S", 0.01)
+    monkeypatch.setattr(replication, "_COMES_BACK_S", 0.01)
     for module in (admin, held_back, replication, moving, topology):
         for name in ("change_settings", "leader_choices", "elect", "reassign", "raise_partitions", "topic_settings", "create_topic", "delete_topic"):
             if hasattr(module, name):

@@ -81,6 +81,14 @@ def test_the_leader_dies_while_the_last_follower_stands_still(cluster: OperatedC
     assert any("the ISR was 2 when the leader was about to die" in sentence for sentence in evidence.evidence)
 
 
+def test_a_follower_that_slips_back_into_the_isr_is_put_out_again(cluster: OperatedCluster) -> None:
+    """Its first fetch may have been answered before the quota held; in sync, no quota holds it back."""
+    cluster.slips_back = {1}
+    evidence, _ = strike(cluster, "isr-shrunk-leader-crash", **QUICK)
+    assert cluster.signals == [("pause", 1), ("resume", 1), ("pause", 1), ("resume", 1), ("pause", 3), ("kill", 2), ("resume", 3), ("start", 2)]
+    assert evidence.bit
+
+
 def test_a_leader_that_was_not_alone_is_not_killed(cluster: OperatedCluster) -> None:
     """Its death would be another fault."""
     cluster.deaf = frozenset({3})
