@@ -12,7 +12,7 @@ from pathlib import Path
 
 from experiments.clients.connection import connecting, remember
 from experiments.errors import ExperimentError, UnknownName
-from experiments.faults.composing import require_means_of
+from experiments.faults.joined.composing import require_means_of
 from experiments.plan import Plan
 from experiments.properties.on_demand import ensure_version_known
 from experiments.spec.errors import nearest

@@ -14,8 +14,8 @@ from experiments.clients.kinds import answer_timeout_ms
 from experiments.clients.under_test import Clients, clients_of
 from experiments.errors import HealFailed, TrialFailed
 from experiments.faults import Scene
-from experiments.faults.striking import Struck, evidence_of, strike
-from experiments.faults.telling import course_of
+from experiments.faults.base.telling import course_of
+from experiments.faults.joined.striking import Struck, evidence_of, strike
 from experiments.journal import CRC_FAILED, Journal
 from experiments.ledger.record import FaultEvidence, Lodging, Phases, ProducerSummary, Status, TrialRecord
 from experiments.ledger.seal import seal

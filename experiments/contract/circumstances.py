@@ -8,8 +8,8 @@ from typing import Final, Literal
 from experiments.clients.group_settings import patience_ms
 from experiments.clients.kinds import answer_timeout_ms, choice_of
 from experiments.faults import FAULTS
-from experiments.faults.composing import nature_of
-from experiments.faults.nature import Nature, Shape
+from experiments.faults.base.nature import Nature, Shape
+from experiments.faults.joined.composing import nature_of
 from experiments.ledger.record import Frozen
 from experiments.plan import FaultRequest, TrialSpec
 from infra.broker_settings import heartbeat_ms, session_ms

@@ -1,4 +1,4 @@
-"""The catalogue of faults: what can go wrong, under the names that experiments use. Each family has a file, and adds its kinds here."""
+"""The catalogue of faults: what can go wrong, under the names that experiments use. Each family has a file or a package, and adds its kinds here."""
 
 from __future__ import annotations
 
@@ -6,24 +6,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from experiments.faults import (
-    clients,
-    disk,
-    disk_corruption,
-    disk_power,
-    disk_recovery_point,
-    ensemble,
-    network,
-    network_clients,
-    network_quality,
-    process,
-    relay,
-    replication,
-    topology,
-    transactions,
-)
+from experiments.faults import clients, disk, ensemble, network, process, relay, replication, topology, transactions
 from experiments.faults.base import FaultKind, FaultParameters, Scene
-from experiments.faults.nature import Nature, Shape
+from experiments.faults.base.nature import Nature, Shape
 from experiments.ledger.record import FaultEvidence
 from infra.errors import MachineError
 from infra.means import lack_of
@@ -42,13 +27,8 @@ _ALL = (
     *process.KINDS,
     *ensemble.KINDS,
     *network.KINDS,
-    *network_clients.KINDS,
-    *network_quality.KINDS,
     *relay.KINDS,
-    *disk_power.KINDS,
-    *disk_recovery_point.KINDS,
     *disk.KINDS,
-    *disk_corruption.KINDS,
     *replication.KINDS,
     *topology.KINDS,
     *transactions.KINDS,

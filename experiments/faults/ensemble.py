@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from experiments.faults.base import FaultKind, Missed, Scene
-from experiments.faults.nature import Nature, Shape
-from experiments.faults.process_parameters import CrashParameters
+from experiments.faults.base.nature import Nature, Shape
+from experiments.faults.process.parameters import CrashParameters
 from experiments.ledger.record import FaultEvidence
 from infra.views import zookeeper_leader
 

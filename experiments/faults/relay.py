@@ -7,11 +7,11 @@ from typing import Final
 
 from pydantic import Field
 
-from experiments.faults.aftermath import Aftermath, with_timed_out_requests
 from experiments.faults.base import FaultKind, Scene
-from experiments.faults.impairing import ImpairmentParameters, impair
-from experiments.faults.nature import Nature, Shape
-from experiments.faults.network_clients import SilenceParameters
+from experiments.faults.base.aftermath import Aftermath, with_timed_out_requests
+from experiments.faults.base.nature import Nature, Shape
+from experiments.faults.network.impairing import ImpairmentParameters, impair
+from experiments.faults.network.to_clients import SilenceParameters
 from experiments.ledger.record import FaultEvidence
 from infra.cluster import NetworkKind
 from infra.impairment import Direction, Relaying, Treatment

@@ -7,11 +7,11 @@ from typing import Final
 from pydantic import Field
 
 from experiments.clients.admin_changes import elect, raise_partitions, topic_settings
-from experiments.faults.aftermath import Aftermath
 from experiments.faults.base import OBSERVED_PARTITION, FaultKind, FaultParameters, Scene
-from experiments.faults.nature import Nature, Shape
-from experiments.faults.observing import leader_left
-from experiments.faults.operating import asking
+from experiments.faults.base.aftermath import Aftermath
+from experiments.faults.base.nature import Nature, Shape
+from experiments.faults.base.observing import leader_left
+from experiments.faults.base.operating import asking
 from experiments.ledger.record import FaultEvidence
 from infra.cluster import PartitionState
 from infra.errors import HarnessError

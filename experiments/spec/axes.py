@@ -10,7 +10,7 @@ from typing import Final
 
 from experiments.clients.settings import FIRST_NAME
 from experiments.errors import ExperimentError
-from experiments.faults.notation import parse
+from experiments.faults.joined.notation import parse
 from experiments.properties import KafkaProperties
 from experiments.spec.cluster import NAMES as OF_CLUSTER
 from experiments.spec.errors import nearest

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from experiments.errors import ExperimentError
-from experiments.faults.notation import parse, written
+from experiments.faults.joined.notation import parse, written
 from experiments.ledger.record import Cell, Scalar
 from experiments.spec.axes import CORE_AXES, FAULT, KnownNames, Place, Scope, place_of
 from experiments.spec.cluster import said_of_cluster

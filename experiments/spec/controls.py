@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from experiments.errors import ExperimentError
-from experiments.faults.composing import ends_s, standing_on
+from experiments.faults.joined.composing import ends_s, standing_on
 from experiments.ledger.record import Cell, Role, Scalar
 from experiments.plan import FaultRequest, Workload
 from experiments.spec.axes import FAULT, KnownNames, Place, Scope

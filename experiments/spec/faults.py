@@ -8,9 +8,9 @@ from pydantic import ValidationError
 
 from experiments.errors import ExperimentError
 from experiments.faults import FAULTS
-from experiments.faults.composing import ends_s, impossible, parameters_of, unnoticed
-from experiments.faults.nature import Shape
-from experiments.faults.notation import parse
+from experiments.faults.base.nature import Shape
+from experiments.faults.joined.composing import ends_s, impossible, parameters_of, unnoticed
+from experiments.faults.joined.notation import parse
 from experiments.ledger.record import Scalar
 from experiments.plan import FaultRequest
 from experiments.spec.errors import nearest, sentence
@@ -36,7 +36,7 @@ def asked_for(experiment: Experiment, text: str, axes: Mapping[str, Scalar]) -> 
 
     Args:
         experiment: whose section `faults` counts.
-        text: the fault as `experiments.faults.notation` has it.
+        text: the fault as `experiments.faults.joined.notation` has it.
         axes: the values of axes that are a fault's parameters.
 
     Raises:

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from experiments.errors import ExperimentError
 from experiments.faults import FAULTS
-from experiments.faults.notation import parse
+from experiments.faults.joined.notation import parse
 from experiments.ledger.record import Scalar
 from experiments.properties import merged, versions
 from experiments.spec.axes import CORE_AXES, FAULT, PROPERTY_SCOPES, KnownNames, Place, Scope, place_of

@@ -10,8 +10,8 @@ from pydantic import ValidationError
 from experiments.clients.group_settings import patience_ms
 from experiments.clients.kinds import ClientChoice
 from experiments.errors import ExperimentError
-from experiments.faults.composing import outlives, standing_on
-from experiments.faults.nature import Shape
+from experiments.faults.base.nature import Shape
+from experiments.faults.joined.composing import outlives, standing_on
 from experiments.ledger.record import Cell, Scalar
 from experiments.plan import ClusterNeed, FaultRequest, Workload
 from experiments.properties import Property

@@ -12,7 +12,7 @@ import pytest
 from standins.records import a_spec
 
 from experiments.clients.settings import consumer_settings, producer_settings
-from experiments.faults.notation import parse
+from experiments.faults.joined.notation import parse
 from experiments.ledger.record import TrialRecord
 from experiments.ledger.schema import UNKNOWN
 from experiments.plan import Workload

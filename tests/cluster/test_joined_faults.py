@@ -9,7 +9,7 @@ import pytest
 
 from experiments.clock import now_ns
 from experiments.faults import Scene
-from experiments.faults.striking import strike
+from experiments.faults.joined.striking import strike
 from experiments.journal import Journal
 from experiments.spec.faults import asked_for
 from experiments.spec.model import experiment_of

@@ -10,7 +10,7 @@ import yaml
 
 from experiments.commands.faulting import lacks_of
 from experiments.faults import FAULTS, FaultKind
-from experiments.faults.random_schedules import random_schedule
+from experiments.faults.joined.random_schedules import random_schedule
 
 SETTINGS = (("0", False), ("1", False), ("all", False), ("all", True))
 NODES, LOAD_S = 3, 14.0

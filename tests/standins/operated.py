@@ -10,7 +10,8 @@ import pytest
 from standins.cluster import MemoryCluster
 
 from experiments.clients import admin
-from experiments.faults import held_back, moving, replication, topology
+from experiments.faults import topology
+from experiments.faults.replication import held_back, isr, moving
 from infra.cluster import ClusterState, NodeStatus, PartitionState
 from infra.errors import HarnessError
 from infra.wire_replicas import LeaderChoice
@@ -75,8 +76,8 @@ def operate(cluster: OperatedCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let faults operate this cluster, and wait for no quota to fill."""
     desk = Desk(cluster)
     monkeypatch.setattr(held_back, "_FILLS_S", 0.01)
-    monkeypatch.setattr(replication, "_COMES_BACK_S", 0.01)
-    for module in (admin, held_back, replication, moving, topology):
+    monkeypatch.setattr(isr, "_COMES_BACK_S", 0.01)
+    for module in (admin, held_back, isr, moving, topology):
         for name in ("change_settings", "leader_choices", "elect", "reassign", "raise_partitions", "topic_settings", "create_topic", "delete_topic"):
             if hasattr(module, name):
                 monkeypatch.setattr(module, name, getattr(desk, name))

@@ -6,7 +6,7 @@ import pytest
 
 from experiments.contract import contract
 from experiments.contract.circumstances import UNLIMITED_RETRIES, circumstances_of
-from experiments.faults.nature import Nature
+from experiments.faults.base.nature import Nature
 from experiments.plan import ClusterNeed, FaultRequest, TrialSpec, Workload
 
 

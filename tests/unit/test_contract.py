@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from experiments.contract import RULES, Promise, as_markdown, contract, contract_table, deciding
 from experiments.contract.circumstances import UNLIMITED_RETRIES, Circumstances
-from experiments.faults.nature import Nature
+from experiments.faults.base.nature import Nature
 
 CALM = Nature(kind="none")
 CRASH = Nature(kind="leader-crash", kills=1, strikes_leader=True, heals_after_ms=20_000, heals_within_ms=25_000)

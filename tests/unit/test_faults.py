@@ -10,11 +10,11 @@ from standins.cluster import MemoryCluster
 from experiments.clock import now_ns
 from experiments.errors import HealFailed
 from experiments.faults import FAULTS, Scene, process
-from experiments.faults.aftermath import Aftermath, with_timed_out_requests
-from experiments.faults.nature import Shape
-from experiments.faults.striking import Struck
-from experiments.faults.striking import strike as strike_all
-from experiments.faults.targets import MAJORITY, Targets
+from experiments.faults.base.aftermath import Aftermath, with_timed_out_requests
+from experiments.faults.base.nature import Shape
+from experiments.faults.joined.striking import Struck
+from experiments.faults.joined.striking import strike as strike_all
+from experiments.faults.process.targets import MAJORITY, Targets
 from experiments.journal import Event, Journal
 from experiments.ledger.record import FaultEvidence
 from experiments.ledger.schema import Source

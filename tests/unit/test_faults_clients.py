@@ -5,8 +5,8 @@ from standins.cluster import MemoryCluster
 
 from experiments.clock import now_ns
 from experiments.faults import FAULTS
-from experiments.faults.aftermath import Aftermath
 from experiments.faults.base import Missed, Scene
+from experiments.faults.base.aftermath import Aftermath
 from experiments.journal import Event, Journal
 from experiments.ledger.record import FaultEvidence
 from experiments.ledger.schema import Source

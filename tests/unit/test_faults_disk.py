@@ -10,9 +10,9 @@ from standins.disks import DiskCluster
 
 from experiments.clock import now_ns
 from experiments.faults import FAULTS
-from experiments.faults.aftermath import Aftermath
-from experiments.faults.scene import Scene
-from experiments.faults.striking import strike
+from experiments.faults.base.aftermath import Aftermath
+from experiments.faults.base.scene import Scene
+from experiments.faults.joined.striking import strike
 from experiments.journal import CRC_FAILED, Event, Journal
 from experiments.ledger.record import FaultEvidence
 from experiments.plan import FaultRequest

@@ -6,7 +6,7 @@ import pytest
 from standins.clients import RULES
 
 from experiments.errors import ExperimentError
-from experiments.faults.notation import parse, written
+from experiments.faults.joined.notation import parse, written
 from experiments.plan import Plan
 from experiments.spec.model import experiment_of
 from experiments.spec.override import Wishes, override, parse_override

@@ -9,11 +9,11 @@ from standins.cluster import MemoryCluster
 
 from experiments.clock import now_ns
 from experiments.faults import FAULTS, Scene, process
-from experiments.faults.composing import ends_s
-from experiments.faults.nature import Shape
-from experiments.faults.notation import parse, written
-from experiments.faults.random_schedules import random_schedule
-from experiments.faults.striking import strike
+from experiments.faults.base.nature import Shape
+from experiments.faults.joined.composing import ends_s
+from experiments.faults.joined.notation import parse, written
+from experiments.faults.joined.random_schedules import random_schedule
+from experiments.faults.joined.striking import strike
 from experiments.journal import Journal
 from experiments.plan import FaultRequest
 from experiments.spec.faults import asked_for, refuse_what_cannot_be

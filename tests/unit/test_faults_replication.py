@@ -9,10 +9,10 @@ from standins.operated import OperatedCluster, operate
 
 from experiments.clock import now_ns
 from experiments.faults import FAULTS, Scene
-from experiments.faults.aftermath import Aftermath
-from experiments.faults.moving import without_leader
-from experiments.faults.nature import Shape
-from experiments.faults.striking import strike as strike_all
+from experiments.faults.base.aftermath import Aftermath
+from experiments.faults.base.nature import Shape
+from experiments.faults.joined.striking import strike as strike_all
+from experiments.faults.replication.moving import without_leader
 from experiments.journal import Event, Journal
 from experiments.ledger.record import FaultEvidence
 from experiments.ledger.schema import Source

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from experiments.faults.telling import course_of
+from experiments.faults.base.telling import course_of
 from experiments.journal import Event
 from experiments.ledger.schema import Source
 

@@ -8,7 +8,7 @@ from standins.cluster import MemoryCluster
 from experiments.clock import now_ns
 from experiments.errors import HealFailed
 from experiments.faults import Scene
-from experiments.faults.striking import Struck, evidence_of, strike
+from experiments.faults.joined.striking import Struck, evidence_of, strike
 from experiments.journal import Event, Journal
 from experiments.ledger.record import FaultEvidence
 from experiments.ledger.schema import Source

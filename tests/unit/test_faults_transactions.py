@@ -6,10 +6,11 @@ import pytest
 from standins.cluster import MemoryCluster
 
 from experiments.clock import now_ns
-from experiments.faults import FAULTS, Scene, stable_offset
-from experiments.faults.nature import Shape
-from experiments.faults.stable_offset import Stuck, freed, stuck
-from experiments.faults.transactions import KINDS, coordinating_partition
+from experiments.faults import FAULTS, Scene
+from experiments.faults.base.nature import Shape
+from experiments.faults.transactions import KINDS, stable_offset
+from experiments.faults.transactions.coordinator import coordinating_partition
+from experiments.faults.transactions.stable_offset import Stuck, freed, stuck
 from experiments.journal import Journal
 
 PLAIN = Shape(nodes=3, partitions=1, replication_factor=3)

@@ -1,0 +1,184 @@
+"""A member of a consumer group that dies or stands still between processing and committing.
+
+At most once and at least once are the consumer's order of these two steps (https://kafka.apache.org/documentation/#semantics).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pydantic import Field
+
+from experiments.clients.member import InHand, Mark, MemberProcess
+from experiments.faults.base import OBSERVED_PARTITION, FaultKind, FaultParameters, Missed, Scene
+from experiments.faults.base.aftermath import Aftermath
+from experiments.faults.base.nature import Nature, Shape
+from experiments.faults.clients.producers import FAMILY
+from experiments.ledger.record import FaultEvidence
+from infra.errors import WaitTimeout
+
+
+class MemberParameters(FaultParameters):
+    """Something is done to the member of the consumer group that reads the observed partition."""
+
+    def impossible(self, shape: Shape) -> str | None:
+        """Without a group there is nobody to strike."""
+        return None if shape.consumers else "workload.consumers is 0; allowed: a consumer group of 1 member or more"
+
+
+class MemberKilledParameters(MemberParameters):
+    """The member's process ends, and another one joins in its place."""
+
+    restart_after_s: float = Field(default=1.0, gt=0, le=3600, description="from the kill to the start of the next process, seconds")
+
+    def ends_s(self) -> float:
+        """Return when the next process is started."""
+        return self.at_s + self.restart_after_s
+
+
+class MemberPausedParameters(MemberParameters):
+    """The member's process stands still for longer than its group waits."""
+
+    pause_s: float = Field(default=10.0, gt=0, le=3600, description="how long the member stands still, seconds")
+
+    def ends_s(self) -> float:
+        """Return when the member goes on."""
+        return self.at_s + self.pause_s
+
+    def impossible(self, shape: Shape) -> str | None:
+        """A shorter pause is none to the group."""
+        if shape.consumers and self.pause_s * 1000 <= shape.member_patience_ms:
+            waits = f"a member has left its group after {shape.member_patience_ms:g} ms (session.timeout.ms, max.poll.interval.ms)"
+            return f"pause_s is {self.pause_s:g} and {waits}; allowed: a longer pause"
+        return super().impossible(shape)
+
+
+def kill_member_before_commit(scene: Scene, parameters: MemberKilledParameters) -> FaultEvidence:
+    """Kill the member when it is about to commit what it has in hand."""
+    return _kill_member(scene, parameters, Mark.BEFORE_COMMIT, "consumer-killed-before-commit")
+
+
+def kill_member_after_commit(scene: Scene, parameters: MemberKilledParameters) -> FaultEvidence:
+    """Kill the member when it was just told that its commit is done."""
+    return _kill_member(scene, parameters, Mark.AFTER_COMMIT, "consumer-killed-after-commit")
+
+
+def pause_member(scene: Scene, parameters: MemberPausedParameters) -> FaultEvidence:
+    """Stop the member when it is about to commit what it has in hand, for longer than its group waits, and let it go on."""
+    scene.until(parameters.at_s)
+    member, held = _held(scene, Mark.BEFORE_COMMIT)
+    with scene.striking() as healing:
+        healing.callback(member.go_on)
+        healing.callback(member.resume)
+        member.pause()
+        scene.note("fault_bit", f"the kernel shows {member.job.name}, process {member.pid}, stopped")
+        began_s = scene.since_load_began_s()
+        scene.lasting(parameters.pause_s)
+        scene.saw(f"{member.job.name} stood still for {scene.since_load_began_s() - began_s:.2f} s {_with(held)}")
+    scene.note("client_resume", f"SIGCONT, {member.job.name}")
+    return FaultEvidence(kind="consumer-paused", bit=True, evidence=tuple(scene.facts))
+
+
+def thrown_out(evidence: FaultEvidence, aftermath: Aftermath) -> FaultEvidence:
+    """Add what the member itself told when it went on: that its partitions were lost, or its commit refused; else it was not thrown out."""
+    told = [event for event in aftermath.since("revoked", "commit_refused") if event.kind == "commit_refused" or event.detail.endswith(": lost")]
+    if not told:
+        said = (*evidence.evidence, "the member was never told that its partitions were lost, nor was a commit of it refused")
+        return evidence.model_copy(update={"bit": False, "evidence": said})
+    about = f"partition {told[0].partition}: {told[0].kind.replace('_', ' ')}, {told[0].detail}"
+    return evidence.model_copy(update={"evidence": (*evidence.evidence, *_handed_on(aftermath), f"the group had thrown it out ({about})")})
+
+
+def handed_on(evidence: FaultEvidence, aftermath: Aftermath) -> FaultEvidence:
+    """Add when the observed partition was given to a member again."""
+    return evidence.model_copy(update={"evidence": (*evidence.evidence, *_handed_on(aftermath))})
+
+
+def _kill_member(scene: Scene, parameters: MemberKilledParameters, mark: Mark, kind: str) -> FaultEvidence:
+    """It bit when the member's process was gone at its mark, with records in hand."""
+    scene.until(parameters.at_s)
+    member, held = _held(scene, mark)
+    with scene.striking() as healing:
+        healing.callback(member.start_again)
+        scene.note("fault_kill", f"SIGKILL, {member.job.name}")
+        member.kill()
+        scene.note("fault_bit", f"{member.job.name}, process {member.pid}, is gone")
+        scene.saw(f"{member.job.name} (process {member.pid}) was killed {scene.since_load_began_s():.2f} s into the load {_with(held)} and was gone")
+        scene.lasting(parameters.restart_after_s)
+    scene.note("client_restart", f"{member.job.name}, process {member.pid}, started")
+    return FaultEvidence(kind=kind, bit=True, evidence=tuple(scene.facts))
+
+
+def _held(scene: Scene, mark: Mark) -> tuple[MemberProcess, InHand]:
+    """Return the member that reads the observed partition, and what it has in hand at its mark.
+
+    Raises:
+        Missed: no member reads it, or that one came to no commit.
+    """
+    member = scene.clients.holder_of(OBSERVED_PARTITION) if scene.clients else None
+    if member is None:
+        raise Missed(f"no member of a group had been given partition {OBSERVED_PARTITION}")
+    if not member.lives():
+        raise Missed(f"{member.job.name} had ended already")
+    try:
+        return member, member.hold_at(mark)
+    except WaitTimeout as late:
+        raise Missed(f"{member.job.name} came to no commit: {late}") from late
+
+
+def _with(held: InHand) -> str:
+    """Say what a member had in hand, and what it had done with it."""
+    done = {
+        (Mark.BEFORE_COMMIT, True): "processed and not committed",
+        (Mark.BEFORE_COMMIT, False): "neither committed nor processed",
+        (Mark.AFTER_COMMIT, True): "processed and committed",
+        (Mark.AFTER_COMMIT, False): "committed and not processed",
+    }
+    return f"with {held.records} records in hand, {done[held.mark, held.processed]}"
+
+
+def _handed_on(aftermath: Aftermath) -> tuple[str, ...]:
+    given = [event for event in aftermath.since("assigned") if event.partition == OBSERVED_PARTITION]
+    if not given or aftermath.began_ns is None:
+        return ()
+    after_s = (given[0].at_ns - aftermath.began_ns) / 1e9
+    return (f"partition {OBSERVED_PARTITION} was given to {given[0].detail} at +{after_s:.3f} s",)
+
+
+def _nature_of_member(kind: str, parameters: MemberKilledParameters | MemberPausedParameters, _shape: Shape) -> Nature:
+    lasts_ms = (parameters.ends_s() - parameters.at_s) * 1000
+    return Nature(kind=kind, ends_member=True, heals_after_ms=lasts_ms, heals_within_ms=lasts_ms)
+
+
+KINDS: Final = (
+    FaultKind(
+        "consumer-killed-before-commit",
+        FAMILY,
+        "a member of the consumer group dies when it is about to commit what it has in hand",
+        MemberKilledParameters,
+        kill_member_before_commit,
+        _nature_of_member,
+        confirmed=handed_on,
+        outside=True,
+    ),
+    FaultKind(
+        "consumer-killed-after-commit",
+        FAMILY,
+        "a member of the consumer group dies when it has just committed what it has in hand",
+        MemberKilledParameters,
+        kill_member_after_commit,
+        _nature_of_member,
+        confirmed=handed_on,
+        outside=True,
+    ),
+    FaultKind(
+        "consumer-paused",
+        FAMILY,
+        "a member of the consumer group stands still for longer than its group waits, and goes on with what it has in hand",
+        MemberPausedParameters,
+        pause_member,
+        _nature_of_member,
+        confirmed=thrown_out,
+        outside=True,
+    ),
+)

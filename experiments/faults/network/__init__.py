@@ -1,0 +1,9 @@
+"""Faults of the network in the kernel: nodes cut off from each other or from the clients, and traffic that is late, lost or limited."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from experiments.faults.network import cutting, quality, to_clients
+
+KINDS: Final = (*cutting.KINDS, *to_clients.KINDS, *quality.KINDS)

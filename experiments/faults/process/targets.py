@@ -1,0 +1,158 @@
+"""Whom a fault strikes: found when it strikes, seen to be missed by the cluster afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from experiments.faults.base.nature import Shape
+from experiments.faults.base.observing import controller_moved, isr_shrank, leader_left, no_controller, nobody_answers
+from experiments.faults.base.scene import OBSERVED_PARTITION, Missed, Scene
+from infra.cluster import ClusterState, PartitionState
+from infra.errors import WaitTimeout
+from infra.waiting import wait_until
+
+FOUND_WITHIN_S: Final = 2.0
+
+
+@dataclass(frozen=True)
+class Targets:
+    """The struck nodes, and the cluster as it was before."""
+
+    nodes: tuple[int, ...]
+    before: ClusterState
+    partition: PartitionState
+    """The observed one."""
+
+
+@dataclass(frozen=True)
+class Whom:
+    """A way to choose targets."""
+
+    name: str
+    words: str
+    """For a summary: `the leader`."""
+    verb: str
+    """`is` or `are`."""
+    chosen: Callable[[Targets, Any], tuple[int, ...]]
+    """The nodes, from the cluster as it is now and the fault's parameters."""
+    missed: Callable[[Scene, Targets], str | None]
+    """When the cluster was seen to miss them after the fault began; `None`: not so far."""
+    count: Callable[[Shape], int]
+    """How many nodes that are."""
+    leads: Callable[[Shape], bool]
+    """Whether a node that leads one of the topic's partitions may be among them."""
+    has_leader: bool
+    """Whether the leader of the observed partition certainly is."""
+
+    def find(self, scene: Scene, parameters: object) -> Targets:
+        """Return the targets of now; a moment's lack is waited for, as when the controller did not answer or is being elected.
+
+        Raises:
+            Missed: there are none.
+        """
+        partition = scene.partition()
+
+        def found() -> Targets | None:
+            now = Targets((), scene.state(), partition)
+            nodes = self.chosen(now, parameters)
+            return Targets(nodes, now.before, partition) if nodes else None
+
+        try:
+            return wait_until(found, awaiting=self.words, timeout_s=FOUND_WITHIN_S)
+        except WaitTimeout as error:
+            raise Missed(f"there is no such node as {self.words}") from error
+
+
+def _leader(now: Targets, _parameters: object) -> tuple[int, ...]:
+    return (now.partition.leader,) if now.partition.leader is not None else ()
+
+
+def _follower(now: Targets, _parameters: object) -> tuple[int, ...]:
+    """The first one in the ISR."""
+    return tuple(node for node in now.partition.isr if node != now.partition.leader)[:1]
+
+
+def _controller(now: Targets, _parameters: object) -> tuple[int, ...]:
+    return (now.before.controller,) if now.before.controller is not None else ()
+
+
+def _node(_now: Targets, parameters: Any) -> tuple[int, ...]:
+    return (parameters.node,)
+
+
+def _majority(now: Targets, _parameters: object) -> tuple[int, ...]:
+    """The observed partition's leader, then its other replicas, then the other brokers."""
+    ranked = dict.fromkeys((*_leader(now, None), *now.partition.replicas, *now.before.brokers))
+    return tuple(ranked)[: len(now.before.brokers) // 2 + 1]
+
+
+def _all(now: Targets, _parameters: object) -> tuple[int, ...]:
+    return now.before.brokers
+
+
+def _leader_is_missed(scene: Scene, struck: Targets) -> str | None:
+    return leader_left(scene, struck.nodes[0])
+
+
+def _follower_is_missed(scene: Scene, struck: Targets) -> str | None:
+    return isr_shrank(scene, struck.nodes[0])
+
+
+def _controller_is_missed(scene: Scene, struck: Targets) -> str | None:
+    return controller_moved(scene, struck.before)
+
+
+def _any_is_missed(scene: Scene, struck: Targets) -> str | None:
+    """As leader, as follower or as controller, whatever they were."""
+    for node in struck.nodes:
+        seen = leader_left(scene, node) if node == struck.partition.leader else isr_shrank(scene, node) if node in struck.partition.isr else None
+        if seen:
+            return seen
+    return controller_moved(scene, struck.before) if struck.before.controller in struck.nodes else None
+
+
+def _node_is_missed(scene: Scene, struck: Targets) -> str | None:
+    """One that holds no replica and is no controller is missed among the live brokers; one that is no broker, by whoever asks it."""
+    seen = _any_is_missed(scene, struck)
+    if seen or struck.nodes[0] in scene.cluster.node_ids():
+        return seen or _left_the_brokers(scene, struck.nodes[0])
+    state = scene.state_of(struck.nodes[0])
+    return None if state == "running" else f"node {struck.nodes[0]}, which is no broker, was {state} {scene.since_begin_s():.2f} s after the fault began"
+
+
+def _majority_is_missed(scene: Scene, struck: Targets) -> str | None:
+    """Combined nodes that are left have no quorum, and so can tell of no change at all but that."""
+    return _any_is_missed(scene, struck) or no_controller(scene)
+
+
+def _all_are_missed(scene: Scene, _struck: Targets) -> str | None:
+    return nobody_answers(scene)
+
+
+def _left_the_brokers(scene: Scene, node: int) -> str | None:
+    alive = scene.state().brokers
+    return None if node in alive else f"node {node} had left the live brokers {scene.since_begin_s():.2f} s after the fault began"
+
+
+def _one(_shape: Shape) -> int:
+    return 1
+
+
+def _always(_shape: Shape) -> bool:
+    return True
+
+
+LEADER: Final = Whom("leader", "the leader", "is", _leader, _leader_is_missed, _one, _always, has_leader=True)
+FOLLOWER: Final = Whom(
+    "follower", "a follower", "is", _follower, _follower_is_missed, _one, lambda shape: shape.partitions > OBSERVED_PARTITION + 1, has_leader=False
+)
+CONTROLLER: Final = Whom("controller", "the active controller", "is", _controller, _controller_is_missed, _one, _always, has_leader=False)
+NODE: Final = Whom("node", "a chosen node", "is", _node, _node_is_missed, _one, _always, has_leader=False)
+MAJORITY: Final = Whom(
+    "majority", "a majority of the nodes, the leader among them,", "are", _majority, _majority_is_missed, lambda shape: shape.majority, _always, has_leader=True
+)
+ALL: Final = Whom("all", "all nodes", "are", _all, _all_are_missed, lambda shape: shape.nodes, _always, has_leader=True)
+
+EVERYBODY: Final = (LEADER, FOLLOWER, CONTROLLER, NODE, MAJORITY, ALL)

@@ -1,0 +1,9 @@
+"""Faults of replication: followers out of sync and what follows when the leader then dies, leadership and replicas moved between live nodes."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from experiments.faults.replication import isr, moving
+
+KINDS: Final = (*isr.KINDS, *moving.KINDS)

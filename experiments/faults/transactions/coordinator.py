@@ -1,0 +1,77 @@
+"""The crash of the node that decides on a producer's transactions (KIP-98: the coordinator)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from experiments.faults.base import FaultKind, Missed, Scene
+from experiments.faults.base.nature import Shape
+from experiments.faults.process.parameters import CrashParameters
+from experiments.faults.process.verbs import nature_of_crash
+from experiments.faults.transactions.transactional import FAMILY, first_producer, id_of, needs_transactions
+from experiments.ledger.record import FaultEvidence
+from infra.cluster import PartitionState
+from infra.errors import WaitTimeout
+
+STATE_TOPIC: Final = "__transaction_state"
+
+
+class CoordinatorCrashParameters(CrashParameters):
+    """The node that decides on a producer's transactions is killed and started again."""
+
+    def impossible(self, shape: Shape) -> str | None:
+        """There must be a producer whose coordinator it is."""
+        return needs_transactions(shape)
+
+
+def crash_coordinator(scene: Scene, parameters: CoordinatorCrashParameters) -> FaultEvidence:
+    """Kill the leader of producer 0's partition of `__transaction_state`; it bit when that was led by another node, or by none."""
+    scene.until(parameters.at_s)
+    transactional_id = id_of(first_producer(scene))
+    before = _coordinating(scene, transactional_id)
+    if before is None or before.leader is None:
+        raise Missed(f"{STATE_TOPIC} has no leader for producer 0")
+    with scene.striking(before.leader) as healing:
+        healing.callback(scene.start, before.leader)
+        scene.saw(f"node {before.leader} leads {STATE_TOPIC}-{before.partition}, which decides on {transactional_id}")
+        scene.kill(before.leader)
+        scene.lasting(parameters.restart_after_s)
+        left = scene.noticed(lambda: _left(scene, before, transactional_id), parameters.patience_s)
+    return FaultEvidence(kind="coordinator-crash", targets=(before.leader,), bit=left, evidence=tuple(scene.facts))
+
+
+def _coordinating(scene: Scene, transactional_id: str) -> PartitionState | None:
+    """Return the partition of the coordinators' log that decides on an id; `None`: nobody tells."""
+    try:
+        partitions = scene.cluster.describe([STATE_TOPIC]).of(STATE_TOPIC)
+    except WaitTimeout:
+        return None
+    return partitions[coordinating_partition(transactional_id, len(partitions))] if partitions else None
+
+
+def coordinating_partition(transactional_id: str, partitions: int) -> int:
+    """Return which partition of `__transaction_state` an id belongs to: Java's `String.hashCode`, its sign dropped (TransactionStateManager.partitionFor)."""
+    code = 0
+    for unit in memoryview(transactional_id.encode("utf-16-le")).cast("H"):
+        code = (code * 31 + unit) & 0xFFFF_FFFF
+    return (code & 0x7FFF_FFFF) % partitions
+
+
+def _left(scene: Scene, before: PartitionState, transactional_id: str) -> str | None:
+    now = _coordinating(scene, transactional_id)
+    if now is None or now.leader == before.leader:
+        return None
+    led = "had no leader" if now.leader is None else f"was led by node {now.leader}"
+    return f"{STATE_TOPIC}-{before.partition} {led} {scene.since_begin_s():.2f} s after the fault began"
+
+
+KINDS: Final = (
+    FaultKind(
+        "coordinator-crash",
+        FAMILY,
+        "the node that decides on producer 0's transactions is killed (SIGKILL) and started again later",
+        CoordinatorCrashParameters,
+        crash_coordinator,
+        nature_of_crash,
+    ),
+)
