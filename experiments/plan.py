@@ -7,6 +7,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from experiments.claim import Claim
 from experiments.ledger.record import Cell, Frozen, Role, Scalar
 from infra.broker_settings import shared_properties
 from infra.cluster import ClusterSpec, Coordination, DiskKind, NetworkKind
@@ -74,7 +75,7 @@ class FaultRequest(Frozen):
     """Which fault, and its parameters as `experiments.faults` names them; or several faults, beside or after each other."""
 
     kind: str
-    """Of several: as `experiments.faults.notation` writes them."""
+    """Of several: as `experiments.faults.joined.notation` writes them."""
     parameters: dict[str, Scalar] = Field(default_factory=dict)
     """Of one fault; several have them in their parts."""
     joined: Joined | None = None
@@ -155,6 +156,8 @@ class Plan(Frozen):
     sweep_id: str
     experiment: str
     question: str
+    claim: Claim | None = None
+    """What the lessons say, where the experiment tests it."""
     seed: int
     repeats: int
     trials: tuple[TrialSpec, ...]

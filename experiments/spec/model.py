@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, Strict, ValidationError
 
+from experiments.claim import Claim
 from experiments.clients.value import HEADER_BYTES
 from experiments.errors import ExperimentError
 from experiments.spec import reading
@@ -74,6 +75,8 @@ class Experiment(_Part):
     name: Annotated[str, Strict()] = Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", max_length=60)
     title: Annotated[Text, BeforeValidator(lambda given: _one_line(given) if isinstance(given, str) else given)]
     question: Text
+    claim: Claim | None = None
+    """What the lessons say of it, where it is one of theirs."""
     kafka_version: Text = Field(default="4.3.1", alias="kafka.version")
     nodes: Whole = Field(default=3, ge=1, le=9)
     """Brokers."""

@@ -9,6 +9,7 @@ import hashlib
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 
+from experiments.claim import check_claim
 from experiments.errors import ExperimentError
 from experiments.ledger.record import Cell, Scalar
 from experiments.plan import Plan, RefusedCell, TrialSpec
@@ -44,11 +45,14 @@ def plan(experiment: Experiment, sweep_id: str, rules: ClientRules | None = None
     """
     rules = rules or client_rules()
     settled = _settled(experiment, rules)
+    if experiment.claim:
+        check_claim(experiment.claim, [run.cell for run in settled if not run.added], experiment.nodes)
     trials = tuple(_trials(experiment, sweep_id, [run for run in settled if run.reason is None], rules))
     return Plan(
         sweep_id=sweep_id,
         experiment=experiment.name,
         question=experiment.question,
+        claim=experiment.claim,
         seed=experiment.seed,
         repeats=experiment.repeats,
         trials=trials,

@@ -1,0 +1,47 @@
+"""Findings: for each claim of the lessons, a function from what a sweep measured to a sentence and a plot. Pure.
+
+A finding is made of figures alone. What the figures do not carry it does not say: it is open then, and says how many repeats would do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from types import MappingProxyType
+from typing import Final
+
+from experiments.findings import acks_levels, one_node_or_three
+from experiments.findings.finding import Finding, Material, Standing
+from experiments.results.models import SweepResults
+from experiments.results.reading import read_results
+from experiments.results.rows import rows_by_trial
+from experiments.sweep_folder import SweepFolder
+
+__all__ = ["FINDERS", "Finding", "Material", "Standing", "finding_of"]
+
+FINDERS: Final[Mapping[int, Callable[[Material], Finding]]] = MappingProxyType({5: acks_levels.find, 16: one_node_or_three.find})
+"""By the claim's place among the lessons."""
+
+
+def finding_of(sweep: SweepFolder, results: SweepResults | None = None) -> Finding | None:
+    """Return what a sweep says to its experiment's claim; `None` where that makes none.
+
+    Args:
+        sweep: the sweep's folder.
+        results: what `read_results` returned for it, where that was read already.
+
+    Raises:
+        UnknownName: there is no such sweep.
+        LedgerError: its results cannot be read.
+    """
+    plan = sweep.plan()
+    if plan.claim is None:
+        return None
+    results = results or read_results(sweep)
+    if results.harness.control_clean is False:
+        return Finding(
+            lesson=plan.claim.lesson,
+            standing=Standing.OPEN,
+            sentence="Nothing can be concluded: the harness itself lost or repeated records where nothing was wrong.",
+        )
+    return FINDERS[plan.claim.lesson](Material(plan, results, partial(rows_by_trial, sweep)))

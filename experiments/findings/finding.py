@@ -1,0 +1,96 @@
+"""What a sweep has to say to the claim of its experiment: a sentence made of its figures, and whether the claim stands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from pydantic import Field
+
+from experiments.contract import Promise
+from experiments.findings.plots import Plot
+from experiments.ledger.record import Frozen, Scalar
+from experiments.plan import Plan
+from experiments.results.cells import judged_trials
+from experiments.results.models import CellResult, SweepResults, TrialResult
+from experiments.results.rows import Row
+from experiments.statistics import Share, share
+
+
+class Standing(StrEnum):
+    """What becomes of a claim."""
+
+    STANDS = "stands"
+    IN_PART = "stands in part"
+    FALLS = "falls"
+    OPEN = "not enough evidence"
+
+
+class Finding(Frozen):
+    """The answer to an experiment's question."""
+
+    lesson: int
+    standing: Standing
+    sentence: str
+    """What was seen, with its figures and their intervals."""
+    remark: str | None = None
+    """Of a claim that does not stand as it is said: what is true instead. Of one that is open: what is missing."""
+    repeats_needed: int | None = None
+    """Of one that is open: how many repeats would do; `None`: more repeats are not what is missing."""
+    plot: Plot | None = Field(default=None, discriminator="kind")
+
+    @property
+    def text(self) -> str:
+        """All of it in words."""
+        needed = f"{self.repeats_needed} repeats would do (--repeats {self.repeats_needed})." if self.repeats_needed else None
+        return " ".join(part for part in (self.sentence, self.remark, needed) if part)
+
+
+@dataclass(frozen=True)
+class Material:
+    """What findings are made of."""
+
+    plan: Plan
+    results: SweepResults
+    rows: Callable[[str], Mapping[str, Sequence[Row]]]
+    """A table of `experiments.ledger.measured.RESULTS`, by trial."""
+
+    def cells(self, **wanted: Scalar) -> list[CellResult]:
+        """Return the experiment's own cells that were run and have these values; dots in names are written as two underscores (`min__insync__replicas`)."""
+        named = {name.replace("__", "."): value for name, value in wanted.items()}
+        own = [cell for cell in self.results.cells if not cell.added and cell.refused is None]
+        return [cell for cell in own if all(name in cell.cell and _same(cell.cell[name], value) for name, value in named.items())]
+
+    def trials(self, **wanted: Scalar) -> list[TrialResult]:
+        """Return the judged trials of such cells."""
+        return [trial for cell in self.cells(**wanted) for trial in judged_trials(self.results, cell)]
+
+    def violated(self, promise: Promise) -> bool:
+        """Whether a promise that Kafka gives was seen broken in any cell."""
+        from experiments.judging.verdicts import Verdict
+
+        return any(judgement.promise is promise and judgement.verdict is Verdict.VIOLATED for cell in self.cells() for judgement in cell.judgements)
+
+
+LEAST_TRIALS: Final = 3
+"""Of a cell; fewer carry no finding: what was seen in none of two may happen in three of four. Its interval stands in the sentence, however wide."""
+
+
+def repeats_needed(standing: Standing, seen: Iterable[Share]) -> int | None:
+    """Return how many repeats would do where a finding is open for want of judged trials, or of ones in which the rare thing happened; else `None`."""
+    if standing is not Standing.OPEN:
+        return None
+    return max(LEAST_TRIALS, *(2 * found.of for found in seen), 2 * LEAST_TRIALS)
+
+
+def lossy(trials: Sequence[TrialResult]) -> Share:
+    """Return in how many of the trials an acknowledged record was lost for certain."""
+    known = [trial.lost[0] > 0 for trial in trials if trial.lost is not None]
+    return share(sum(known), len(known))
+
+
+def _same(found: Scalar, wanted: Scalar) -> bool:
+    """`1` and `True` are different values of an axis, and equal ones to Python."""
+    return found == wanted and isinstance(found, bool) == isinstance(wanted, bool)
