@@ -49,6 +49,7 @@ def _usage(error: click.UsageError) -> str:
 EXAMPLES = """
 \b
 Examples:
+  ackbench explain acks-levels                    what is claimed, what is done, what would refute it
   ackbench run quick                              which settings lose or duplicate?
   ackbench run quick --set acks=1,all --repeats 5 a part of it, more often
   ackbench run mine.yaml                          a question of your own
@@ -126,12 +127,46 @@ def run(  # noqa: PLR0913, PLR0917 - click hands each option over by its name
     return running.run_new(home, experiment, asked, limits, gate)
 
 
+@cli.command(
+    epilog="""
+\b
+Examples:
+  ackbench tour
+  ackbench tour --lessons 5,8-9
+  ackbench tour --resume newest
+"""
+)
+@click.option("--lessons", metavar="N[,N-M...]", help="Only these claims, as in 1,5-8.")
+@click.option("--repeats", type=click.IntRange(1, 1024), metavar="N", help="Runs of each cell (default: as each experiment has it).")
+@click.option("--resume", metavar="TOUR", help="Go on with a tour that was interrupted, or `newest`.")
+def tour(lessons: str | None, repeats: int | None, resume: str | None) -> int:
+    """Test the lessons' claims one after the other, and make one page of the answers.
+
+    Exit code 0: each claim that this machine can test has its answer, whatever it is. 1: the harness failed. 2: the request cannot be.
+    """
+    from experiments.commands import touring
+
+    home = Home.from_environment()
+    if resume and (lessons or repeats):
+        raise click.UsageError("--resume goes on with a tour as it was begun: name nothing else")
+    return touring.resume(home, resume) if resume else touring.tour(home, lessons, repeats)
+
+
 @cli.command("list")
 def list_() -> int:
     """List the experiments of the catalogue, with the question each one answers."""
     from experiments.commands import listing
 
     return listing.list_experiments()
+
+
+@cli.command()
+@click.argument("experiment")
+def explain(experiment: str) -> int:
+    """Say what EXPERIMENT asks: the claim, how Kafka does it, what will be done, and what would refute it."""
+    from experiments.commands import listing
+
+    return listing.explain(experiment)
 
 
 @cli.command(

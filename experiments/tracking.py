@@ -14,6 +14,7 @@ from io import StringIO
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
+from experiments.findings import Finding, finding_of
 from experiments.ledger.record import Frozen, Status
 from experiments.results.reading import SweepResults, read_results
 from experiments.sweep_folder import SweepFolder
@@ -137,7 +138,9 @@ def _client(home: Home, uri: str | None = None) -> MlflowClient:
 def _contents(sweep: SweepFolder, results: SweepResults) -> list[RunContent]:
     plan, records = sweep.plan(), {record.trial_id: record for record in sweep.whole_trials()}
     ran = [trial for trial in results.trials if trial.status is not Status.REFUSED]
-    return [*(trial_run(trial, plan.trial(trial.trial_id), records.get(trial.trial_id)) for trial in ran), summary_run(results, _page(results))]
+    finding = finding_of(sweep, results)
+    summary = summary_run(results, _page(results, finding), finding)
+    return [*(trial_run(trial, plan.trial(trial.trial_id), records.get(trial.trial_id)) for trial in ran), summary]
 
 
 def _experiment(client: MlflowClient, name: str, home: Home) -> str:
@@ -202,8 +205,9 @@ def _attach(client: MlflowClient, run_id: str, results: SweepResults, sweep: Swe
         client.log_artifact(run_id, str(sweep.report))
 
 
-def _page(results: SweepResults) -> str:
-    return f"**{results.question.strip()}**\n\n```\n{_table(results)}\n```\n"
+def _page(results: SweepResults, finding: Finding | None) -> str:
+    found = f"*{finding.standing}*: {finding.text}\n\n" if finding else ""
+    return f"**{results.question.strip()}**\n\n{found}```\n{_table(results)}\n```\n"
 
 
 def _table(results: SweepResults) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from experiments.contract import Promise
+from experiments.findings.finding import Finding
 from experiments.ledger.record import Scalar, Status, TrialRecord
 from experiments.plan import TrialSpec
 from experiments.results.models import Latencies, SweepResults, TrialResult
@@ -16,7 +17,9 @@ from experiments.tracking_verdicts import verdict_metrics, verdicts_in_words
 VERDICT_TAGS: Final = {promise: f"verdict/{promise}" for promise in Promise}
 SUMMARY: Final = "summary"
 TRIAL: Final = "trial"
-VANISHING: Final = frozenset({"reason", "fault_evidence", "fault_targets", "refused_cells", "controls", *VERDICT_TAGS.values()})
+VANISHING: Final = frozenset(
+    {"reason", "fault_evidence", "fault_targets", "refused_cells", "controls", "lesson", "standing", "finding", *VERDICT_TAGS.values()}
+)
 """Tags that a later run of the same trial may not have any more."""
 _NS_PER_MS: Final = 1_000_000
 
@@ -59,12 +62,13 @@ def trial_run(result: TrialResult, spec: TrialSpec, record: TrialRecord | None) 
     )
 
 
-def summary_run(results: SweepResults, page: str) -> RunContent:
+def summary_run(results: SweepResults, page: str, finding: Finding | None = None) -> RunContent:
     """Return the run of a sweep: how many trials ended how, and a page with the table, shown as the run's description.
 
     Args:
         results: the sweep's.
         page: Markdown.
+        finding: what it says to its experiment's claim.
     """
     statuses = [trial.status for trial in results.trials]
     counts = {f"sweep/{status.value}_trials": float(statuses.count(status)) for status in Status}
@@ -76,6 +80,7 @@ def summary_run(results: SweepResults, page: str) -> RunContent:
         "mlflow.note.content": page,
         "refused_cells": "\n".join(f"{cell.label}: {cell.refused}" for cell in results.cells if cell.refused),
         "controls": "\n".join(results.harness.sentences),
+        **({"lesson": str(finding.lesson), "standing": finding.standing.value, "finding": finding.text} if finding else {}),
         **{tag: verdicts_in_words(results.cells, promise) for promise, tag in VERDICT_TAGS.items()},
     }
     params = {"seed": str(results.seed), "question": results.question}

@@ -29,6 +29,11 @@ class Home:
         return self.root / "sweeps"
 
     @property
+    def tours(self) -> Path:
+        """One folder a tour through the lessons: which sweep answered which, and the page."""
+        return self.root / "tours"
+
+    @property
     def clusters(self) -> Path:
         """One folder a cluster: its handle, its supervisor's socket and log, its nodes' data and logs."""
         return self.root / "clusters"

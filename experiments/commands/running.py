@@ -91,24 +91,24 @@ def limits_of(until: str | None, budget: str | None, max_repeats: int | None) ->
 
 def _carry_out(home: Home, sweep: SweepFolder, limits: Limits | None, gate: Gate) -> int:
     log = log_of(home, sweep)
-    ended = _until(home, sweep, limits) if limits else _followed(home, sweep)
+    ended = _until(home, sweep, limits) if limits else followed(home, sweep)
     if ended.interrupted:
-        return _interrupted(home, sweep, ended)
+        return interrupted(home, sweep, ended)
     if sweep.results.is_dir():
         print_results(sweep)
         _print_places(home, sweep)
     if ended.code or sweep.pending():
-        raise HarnessError(f"{_reason(sweep, log)}\nlog: {log}\ngo on with: ackbench run --resume {sweep.sweep_id}")
+        raise HarnessError(f"{reason_of_failure(sweep, log)}\nlog: {log}\ngo on with: ackbench run --resume {sweep.sweep_id}")
     return passed(gate.of_sweep(read_results(sweep)))
 
 
 def _until(home: Home, sweep: SweepFolder, limits: Limits) -> Ended:
     """Run the sweep, and again with more repeats, until its intervals are narrow enough; one that did not end well is not gone on with."""
     repeating = Repeating(home, sweep, limits, lambda text: click.echo(text, err=True))
-    ended = _followed(home, sweep)
+    ended = followed(home, sweep)
     try:
         while not (ended.interrupted or ended.code or sweep.pending()) and repeating.go_on():
-            ended = _followed(home, sweep)
+            ended = followed(home, sweep)
     except KeyboardInterrupt:  # between two runs, while nothing runs
         ended = Ended(code=0, interrupted=128 + signal.SIGINT, killed=False)
     if ended.interrupted or ended.code or sweep.pending():
@@ -121,7 +121,8 @@ def log_of(home: Home, sweep: SweepFolder) -> Path:
     return home.logs / sweep.sweep_id / "airflow.log"
 
 
-def _followed(home: Home, sweep: SweepFolder) -> Ended:
+def followed(home: Home, sweep: SweepFolder) -> Ended:
+    """Run the trials of a sweep that are not whole, and what comes after them; show how far it is, and return how that ended."""
     from experiments.orchestration.environment import airflow_environment
 
     plan, log = sweep.plan(), log_of(home, sweep)
@@ -152,7 +153,7 @@ def _announced(sweep: SweepFolder, plan: Plan) -> str:
     return f"sweep {sweep.sweep_id}: {trials}{whole}{refused}"
 
 
-def _interrupted(home: Home, sweep: SweepFolder, ended: Ended) -> int:
+def interrupted(home: Home, sweep: SweepFolder, ended: Ended) -> int:
     """See that no process is left (the cluster's logs are), and say how to go on."""
     from infra import cleaning
 
@@ -165,7 +166,7 @@ def _interrupted(home: Home, sweep: SweepFolder, ended: Ended) -> int:
     return ended.interrupted
 
 
-def _reason(sweep: SweepFolder, log: Path) -> str:
+def reason_of_failure(sweep: SweepFolder, log: Path) -> str:
     """Return what failed: the trials' own reasons, or else the last thing the run said."""
     failed = [(trial_id, sweep.failed(trial_id) / "reason.txt") for trial_id in sweep.pending()]
     told = [f"trial {trial_id} failed: {reason.read_text().strip()}" for trial_id, reason in failed if reason.is_file()]

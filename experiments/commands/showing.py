@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator
 
 import click
 
+from experiments.findings import finding_of
 from experiments.ledger.record import Status
 from experiments.results.models import SweepResults
 from experiments.results.reading import read_results
@@ -25,10 +27,19 @@ def show(home: Home, named: str | None, *, as_json: bool) -> int:
     """
     sweep = find_sweep(home, named)
     if as_json:
-        click.echo(read_results(sweep).to_json())
+        click.echo(_as_json(sweep))
     else:
         print_results(sweep)
     return 0
+
+
+def _as_json(sweep: SweepFolder) -> str:
+    """Return the results, with the finding where the experiment makes a claim."""
+    results = read_results(sweep)
+    finding = finding_of(sweep, results)
+    if finding is None:
+        return results.to_json()
+    return json.dumps({"finding": finding.model_dump(mode="json"), **json.loads(results.to_json())}, indent=2, ensure_ascii=False)
 
 
 def measure_again(home: Home, named: str) -> int:
@@ -52,10 +63,20 @@ def print_results(sweep: SweepFolder) -> None:
     results, terminal = read_results(sweep), sys.stdout.isatty()
     console = console_for_results(terminal=terminal)
     print_text(console, f"{results.question.strip()}\n", wrap=terminal)
+    for line in finding_lines(sweep, results):
+        print_text(console, line, wrap=terminal)
     print_cells(console, results.cells)
     print_lines(console, results)
     for line in remarks(results):
         print_text(console, line, wrap=terminal)
+
+
+def finding_lines(sweep: SweepFolder, results: SweepResults) -> Iterator[str]:
+    """Yield what the sweep says to its experiment's claim; nothing where that makes none."""
+    claim, finding = sweep.plan().claim, finding_of(sweep, results)
+    if claim and finding:
+        yield f"lesson {claim.lesson}: {claim.says}"
+        yield f"{finding.standing}: {finding.text}\n"
 
 
 def remarks(results: SweepResults) -> Iterator[str]:

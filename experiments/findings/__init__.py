@@ -10,8 +10,9 @@ from functools import partial
 from types import MappingProxyType
 from typing import Final
 
-from experiments.findings import acks_levels, one_node_or_three
+from experiments.findings.acks_levels import find as acks_levels
 from experiments.findings.finding import Finding, Material, Standing
+from experiments.findings.one_node_or_three import find as one_node_or_three
 from experiments.results.models import SweepResults
 from experiments.results.reading import read_results
 from experiments.results.rows import rows_by_trial
@@ -19,7 +20,12 @@ from experiments.sweep_folder import SweepFolder
 
 __all__ = ["FINDERS", "Finding", "Material", "Standing", "finding_of"]
 
-FINDERS: Final[Mapping[int, Callable[[Material], Finding]]] = MappingProxyType({5: acks_levels.find, 16: one_node_or_three.find})
+FINDERS: Final[Mapping[int, Callable[[Material], Finding]]] = MappingProxyType(
+    {
+        5: acks_levels,
+        16: one_node_or_three,
+    }
+)
 """By the claim's place among the lessons."""
 
 

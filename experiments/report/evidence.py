@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from experiments.errors import LedgerError
+from experiments.findings import Finding, finding_of
 from experiments.ledger.record import TrialRecord
 from experiments.ledger.schema import Source
 from experiments.plan import Plan
@@ -51,6 +52,8 @@ class Evidence:
     leaders: Mapping[str, Sequence[LeaderChange]] = field(default_factory=dict)
     machine: Mapping[str, Any] = field(default_factory=dict)
     """What `experiments.orchestration` noted of the machine that ran the trials; empty: nobody did."""
+    finding: Finding | None = None
+    """What the sweep says to its experiment's claim; `None`: that makes none."""
 
     @cached_property
     def slots(self) -> Mapping[tuple[str, str, str], Sequence[Row]]:
@@ -78,6 +81,7 @@ def read_evidence(sweep: SweepFolder) -> Evidence:
         **{name: rows_by_trial(sweep, name) for name in _DRAWN},
         leaders={trial_id: _leaders(sweep, record) for trial_id, record in records.items()},
         machine=_machine(sweep),
+        finding=finding_of(sweep, results),
     )
 
 

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _FRAME_IN: Final = 0.55
-_LINEAR_TO: Final = 10
+LINEAR_TO: Final = 10
 """Records up to which the axis is linear: 0 must be on it."""
-_SPREAD: Final = 0.11
+SPREAD: Final = 0.11
 """How far apart dots of one cell stand that would cover each other."""
 
 
@@ -58,7 +58,7 @@ def counts_chart(rows: Sequence[CountRow], name: str, label: str, alt: str) -> s
     drawn, axes = figure(_FRAME_IN + row_in(row.name for row in rows) * len(rows))
     for place, row in enumerate(rows):
         for number, (low, high) in enumerate(sorted(row.counts)):
-            height = place + _SPREAD * ((number % 3) - 1)
+            height = place + SPREAD * ((number % 3) - 1)
             axes.hlines(height, low, high, color=FAINT, linewidth=0.9)
             axes.plot(low, height, "o", color=VERMILLION if low else BLUE, markersize=5, alpha=0.75, markeredgewidth=0, clip_on=False)
         _title(axes, place, row.name, "")
@@ -71,7 +71,7 @@ def counts_chart(rows: Sequence[CountRow], name: str, label: str, alt: str) -> s
 
 def _counts_axis(axes: Axes, largest: int) -> None:
     """Give the axis a decade a step, and 0 its place."""
-    axes.set_xscale("symlog", linthresh=_LINEAR_TO, linscale=0.6)
+    axes.set_xscale("symlog", linthresh=LINEAR_TO, linscale=0.6)
     ticks = [0, 10]
     while ticks[-1] < largest:
         ticks.append(ticks[-1] * 10)

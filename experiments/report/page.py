@@ -12,6 +12,7 @@ from experiments.report.cells import cell_views, figure_table
 from experiments.report.changes import changes_view
 from experiments.report.charts import draw
 from experiments.report.evidence import Evidence
+from experiments.report.plots import plot_chart
 from experiments.report.settings import differing_settings, settings_of
 from experiments.report.trials import trials_by_cell
 from experiments.report.wording import PROMISES
@@ -47,6 +48,8 @@ def _values(evidence: Evidence) -> dict[str, Any]:
     return {
         "results": results,
         "plan": plan,
+        "finding": evidence.finding,
+        "plot": plot_chart(evidence.finding.plot, "finding") if evidence.finding and evidence.finding.plot else None,
         "answer": answer(results),
         "promises": tuple(PROMISES.values()),
         "cells": cells,

@@ -1,0 +1,131 @@
+"""`ackbench tour`: the lessons' claims one after the other, then one page with all answers."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+
+import click
+from rich.table import Table
+
+from experiments.commands.running import followed, interrupted, log_of, reason_of_failure
+from experiments.duration import expected_s
+from experiments.findings import finding_of
+from experiments.progress import clock
+from experiments.report.touring import make_tour_page
+from experiments.spec.model import Experiment
+from experiments.spec.override import Wishes
+from experiments.sweep_folder import SweepFolder
+from experiments.sweeps import find_sweep, new_sweep, planned_as
+from experiments.tables import console_for_results
+from experiments.tour import Stop, Tour, TourFolder, claims_by_lesson, find_tour, lessons_of, new_tour
+from infra.errors import HarnessError, InputError
+from infra.home import Home
+
+
+def tour(home: Home, lessons: str | None, repeats: int | None) -> int:
+    """Begin a tour and carry it to its end; return the exit code.
+
+    Args:
+        home: where its sweeps will lie.
+        lessons: which, as `1,5-8`; `None`: all.
+        repeats: of each cell; `None`: as each experiment has it.
+
+    Raises:
+        InputError: the request cannot be; nothing was started.
+        HarnessError: some answer is missing because a sweep could not be carried out; the others are on the page.
+    """
+    home.ensure_writable()
+    begun = new_tour(lessons_of(lessons), repeats)
+    folder = TourFolder(home.tours / begun.tour_id)
+    folder.write(begun)
+    return _carried_out(home, folder)
+
+
+def resume(home: Home, named: str) -> int:
+    """Go on with a tour: the stops that have no answer yet; return the exit code.
+
+    Raises:
+        UnknownName: there is no such tour.
+        HarnessError: as `tour`.
+    """
+    return _carried_out(home, find_tour(home, named))
+
+
+def _carried_out(home: Home, folder: TourFolder) -> int:
+    _say(f"{folder.root.name}: {len(folder.read().stops)} claims, about {clock(_expected_s(folder.read()))} left")
+    for stop in folder.read().stops:
+        if stop.done:
+            continue
+        ended, code = _visited(home, folder.read(), stop)
+        folder.write(folder.read().with_stop(ended))
+        if code:
+            _say(f"go on with: ackbench tour --resume {folder.root.name}")
+            return code
+        make_tour_page(folder, home)
+    return _told(home, folder)
+
+
+def _visited(home: Home, whole: Tour, stop: Stop) -> tuple[Stop, int]:
+    """Run a stop's sweep; return what became of it, and the exit code of an interrupt or 0."""
+    began_s = time.monotonic()
+    try:
+        sweep = find_sweep(home, stop.sweep_id) if stop.sweep_id else new_sweep(home, stop.experiment, Wishes(repeats=whole.repeats), _say)
+    except InputError as error:
+        _say(f"lesson {stop.lesson} cannot be tested here: {error}")
+        return stop.model_copy(update={"impossible": str(error)}), 0
+    _say(f"\nlesson {stop.lesson}, {stop.experiment}")
+    ended = followed(home, sweep)
+    so_far = stop.model_copy(update={"sweep_id": sweep.sweep_id, "failed": None})
+    if ended.interrupted:
+        return so_far, interrupted(home, sweep, ended)
+    failed = reason_of_failure(sweep, log_of(home, sweep)) if ended.code or sweep.pending() else None
+    _say(f"{failed}\nlog: {log_of(home, sweep)}" if failed else _sentence(sweep))
+    return so_far.model_copy(update={"seconds": (stop.seconds or 0.0) + time.monotonic() - began_s, "failed": failed}), 0
+
+
+def _sentence(sweep: SweepFolder) -> str:
+    finding = finding_of(sweep)
+    return f"{finding.standing}: {finding.text}" if finding else "it makes no claim"
+
+
+def _expected_s(whole: Tour) -> float:
+    """Return about how long what is left takes; what cannot be planned takes no time."""
+    claims = claims_by_lesson()
+    left = [claims[stop.lesson] for stop in whole.stops if not stop.done]
+    return sum(_planned_s(one.model_copy(update={"repeats": whole.repeats or one.repeats})) for one in left)
+
+
+def _planned_s(experiment: Experiment) -> float:
+    try:
+        return expected_s(planned_as(experiment, "tour", experiment.name))
+    except InputError:
+        return 0.0
+
+
+def _told(home: Home, folder: TourFolder) -> int:
+    """Print the answers, where the page lies, and what failed."""
+    whole, page = folder.read(), make_tour_page(folder, home)
+    console = console_for_results(terminal=sys.stdout.isatty())
+    table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
+    for row in _rows(home, whole):
+        table.add_row(*row)
+    console.print()
+    console.print(table, highlight=False)
+    click.echo(f"\nin all: {clock(sum(stop.seconds or 0.0 for stop in whole.stops))}\npage:   {page}")
+    failed = [stop for stop in whole.stops if stop.failed]
+    if failed:
+        raise HarnessError(f"{len(failed)} of {len(whole.stops)} have no answer: the harness failed\ngo on with: ackbench tour --resume {whole.tour_id}")
+    return 0
+
+
+def _rows(home: Home, whole: Tour) -> Iterator[tuple[str, str, str, str]]:
+    for stop in whole.stops:
+        finding = finding_of(find_sweep(home, stop.sweep_id)) if stop.sweep_id and stop.seconds is not None and not stop.failed else None
+        told = finding.standing.value if finding else "cannot be tested here" if stop.impossible else "failed"
+        yield str(stop.lesson), stop.experiment, told, clock(stop.seconds) if stop.seconds is not None else ""
+
+
+def _say(text: str) -> None:
+    click.echo(text, err=True)

@@ -1,0 +1,30 @@
+"""How long a sweep will take, about: told before it begins. Pure.
+
+The figures are rounded medians of stages on two cores (`docs/performance.md`); a busy machine takes longer.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+from experiments.plan import Plan
+
+AROUND_S: Final = 25.0
+"""Airflow's start, the measuring, MLflow and the page."""
+CLUSTER_S: Final = 7.0
+"""From the request to a cluster that is whole; and its end."""
+TRIAL_S: Final = 5.0
+"""Beside the load: the topic, the heal, the final read, the ledger."""
+
+
+def expected_s(plan: Plan) -> float:
+    """Return about how long a plan's trials take, seconds."""
+    shared = {trial.cluster.model_dump_json() for trial in plan.trials if not trial.fresh}
+    clusters = len(shared) + sum(trial.fresh for trial in plan.trials)
+    return AROUND_S + CLUSTER_S * clusters + sum(TRIAL_S + trial.workload.duration_s for trial in plan.trials)
+
+
+def expected_minutes(plan: Plan) -> int:
+    """Return the same in whole minutes, rounded up."""
+    return math.ceil(expected_s(plan) / 60)
