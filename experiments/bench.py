@@ -15,7 +15,8 @@ from experiments.clients.at_hand import ClientsAtHand
 from experiments.clients.group import ConsumerGroup, GroupEnding, GroupJob
 from experiments.clients.group_settings import alone
 from experiments.clients.java_value import TextValues, run_in_records, tag_of
-from experiments.clients.producer import ProducerJob, ProducerProcess
+from experiments.clients.producer import ProducerProcess
+from experiments.clients.producer_job import ProducerJob
 from experiments.clients.reader import Ending, ReaderJob
 from experiments.clients.settings import delivery_timeout_ms, transaction_timeout_ms
 from experiments.clients.under_test import Clients, ProducerUnderTest, ReaderUnderTest

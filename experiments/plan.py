@@ -10,7 +10,9 @@ from pydantic import Field
 from experiments.claim import Claim
 from experiments.ledger.record import Cell, Frozen, Role, Scalar
 from infra.broker_settings import shared_properties
-from infra.cluster import ClusterSpec, Coordination, DiskKind, NetworkKind
+from infra.cluster import ClusterSpec, Coordination
+from infra.disk import DiskKind
+from infra.network import NetworkKind
 
 Joined = Literal["&", ">>"]
 ClientKind = Literal["librdkafka", "java"]

@@ -5,20 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import Literal, Protocol
 
 from infra.broker_log import BrokerLine
+from infra.disk import DiskKind
+from infra.disk.disks import Disks
 from infra.impairment import Caught, Impairment
+from infra.member import MemberRole, NodeStatus
+from infra.network import NetworkKind
 
-if TYPE_CHECKING:
-    from infra.disk.disks import Disks
-
-NodeState = Literal["running", "paused", "stopped"]
-NetworkKind = Literal["loopback", "namespaces", "relays"]
-DiskKind = Literal["folder", "image"]
 Coordination = Literal["kraft", "zookeeper"]
-MemberRole = Literal["combined", "broker", "controller", "zookeeper"]
-"""What a process of a cluster is; combined: broker and controller in one."""
 
 
 @dataclass(frozen=True)
@@ -50,36 +46,6 @@ class ClusterSpec:
         others = (beside,) * (self.zookeepers if beside == "zookeeper" else self.controllers)
         brokers: MemberRole = "broker" if others else "combined"
         return (brokers,) * self.nodes + others
-
-
-@dataclass(frozen=True)
-class NodeStatus:
-    """One node as its supervisor knows it. A pid means something only together with its start time."""
-
-    node_id: int
-    state: NodeState
-    pid: int | None
-    start_ticks: int | None
-    """Field 22 of /proc/<pid>/stat."""
-    client_port: int
-    """Where clients are told to come: a relay's, where there is one. Nobody listens there of a member that is no broker."""
-    replication_port: int
-    """Where brokers come; of a ZooKeeper server, where the others of its ensemble do."""
-    controller_port: int
-    """Where those come that ask the metadata's keeper; of a broker that keeps none, nobody listens there."""
-    host: str = "127.0.0.1"
-    """Where it listens."""
-    role: MemberRole = "combined"
-
-    @property
-    def is_broker(self) -> bool:
-        """Whether it has records."""
-        return self.role in {"combined", "broker"}
-
-    @property
-    def is_controller(self) -> bool:
-        """Whether it is one of a KRaft quorum."""
-        return self.role in {"combined", "controller"}
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from infra.broker_log import BrokerLine
-from infra.cluster import ClusterSpec, ClusterState, ControllerView, LeaderEpoch, NodeStatus, PartitionState, Sighting
+from infra.cluster import ClusterSpec, ClusterState, ControllerView, LeaderEpoch, PartitionState, Sighting
 from infra.errors import HarnessError, InputError, SupervisorError
 from infra.impairment import Caught, Impairment
+from infra.member import NodeStatus
 from infra.waiting import wait_until
 
 if TYPE_CHECKING:

@@ -9,8 +9,9 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from infra.cluster import ClusterSpec, NodeStatus
+from infra.cluster import ClusterSpec
 from infra.errors import SupervisorError
+from infra.member import NodeStatus
 from infra.process import ProcessIdentity
 
 NAME = "cluster.json"

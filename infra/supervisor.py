@@ -17,7 +17,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from infra.cluster import NodeStatus
 from infra.disk import disk_for
 from infra.errors import AckbenchError, HarnessError, SupervisorError
 from infra.handle import Handle, Holder, read_handle
@@ -25,6 +24,7 @@ from infra.impairment import Caught
 from infra.jvm import java_environment
 from infra.kraft import NodeAddress
 from infra.lease import Lease
+from infra.member import NodeStatus
 from infra.network import network_for
 from infra.node import Node, node_folder
 from infra.power import lose_power
@@ -44,7 +44,7 @@ class Supervisor:
         """Make the network, the disks and each node's folder; nothing runs yet."""
         self._folder = folder
         self._handle = replace(handle, supervisor=ProcessIdentity.own())
-        self._network, self._disk = network_for(handle.spec, _LISTENERS, handle.cluster_id), disk_for(handle.spec)
+        self._network, self._disk = network_for(handle.spec.network, len(handle.spec.roles), _LISTENERS, handle.cluster_id), disk_for(handle.spec.disk)
         self._nodes = {address.node_id: self._prepared(address) for address in self._addresses()}
         self._lease = Lease(on_expired=self._expire, on_change=self._write_handle)
         self._over = asyncio.Event()

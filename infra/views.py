@@ -16,7 +16,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import BinaryIO
 
 from infra import wire
-from infra.cluster import ClusterState, ControllerView, NodeStatus, PartitionState
+from infra.cluster import ClusterState, ControllerView, PartitionState
+from infra.member import NodeStatus
 from infra.protocol import NodeReport
 from infra.wire import BrokerView
 

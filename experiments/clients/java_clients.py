@@ -7,7 +7,7 @@ from pathlib import Path
 
 from experiments.clients.java_producer import JavaProducer
 from experiments.clients.java_reader import JavaReader
-from experiments.clients.producer import ProducerJob
+from experiments.clients.producer_job import ProducerJob
 from experiments.clients.reader import ReaderJob
 
 

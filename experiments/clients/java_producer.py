@@ -20,7 +20,7 @@ from experiments.clients.java_log import effective_settings, read_java_log, vers
 from experiments.clients.java_program import JavaProgram
 from experiments.clients.java_tables import JavaSchedule, attempts_of, known_of
 from experiments.clients.java_value import TextValues, prefix_of, run_in_records, tag_of
-from experiments.clients.producer import ProducerJob
+from experiments.clients.producer_job import ProducerJob
 from experiments.clock import ahead_of_wall_ns
 from experiments.journal import Event
 from experiments.ledger.record import ProducerSummary

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from experiments.clients.producer import ProducerJob, ProducerProcess
+from experiments.clients.producer import ProducerProcess
+from experiments.clients.producer_job import ProducerJob
 from experiments.clients.reader import ReaderJob, ReaderProcess
 
 

@@ -15,7 +15,7 @@ from experiments.clients import librdkafka
 from experiments.clients.attempts import AttemptsFile, Records
 from experiments.clients.child import BEGIN, DONE, READY, listen, say
 from experiments.clients.handle import Callbacks, Client
-from experiments.clients.producer import ProducerJob
+from experiments.clients.producer_job import ProducerJob
 from experiments.clients.producer_summary import summary_of
 from experiments.clients.producing import KEY_BYTES, WARM_UP, Schedule, acknowledged, delivered, drive
 from experiments.clients.resuming import send_again, take_over, taken_up, unsettled

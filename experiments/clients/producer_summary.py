@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from experiments.clients import librdkafka
 from experiments.clients.attempts import AttemptsFile
+from experiments.clients.producer_job import ProducerJob
 from experiments.ledger.record import ProducerSummary
-
-if TYPE_CHECKING:
-    from experiments.clients.producer import ProducerJob
 
 
 def summary_of(job: ProducerJob, ledger: AttemptsFile, begin: int) -> ProducerSummary:

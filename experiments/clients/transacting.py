@@ -14,7 +14,7 @@ import numpy as np
 
 from experiments.clients.attempts import SETTLED, AttemptsFile, Records
 from experiments.clients.handle import Client
-from experiments.clients.producer import ProducerJob
+from experiments.clients.producer_job import ProducerJob
 from experiments.clients.producing import drive, refuse_the_rest
 from experiments.clients.settings import delivery_timeout_ms, transaction_timeout_ms
 from experiments.clients.transact import FENCINGS, TransactionError, Transactions

@@ -9,7 +9,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from experiments.clients.producer import ProducerJob
+from experiments.clients.producer_job import ProducerJob
 from experiments.clients.reader import Ending, ReaderJob
 from experiments.journal import Event
 from experiments.ledger.record import ProducerSummary

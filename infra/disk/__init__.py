@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from infra.cluster import ClusterSpec
-from infra.disk.base import Disk
+from infra.disk.base import Disk, DiskKind
 from infra.disk.folder import FolderDisk
 from infra.disk.image import ImageDisk
 from infra.errors import MachineError
 from infra.means import Means, lack_of
 
-__all__ = ["Disk", "disk_for"]
+__all__ = ["Disk", "DiskKind", "disk_for"]
 
 
-def disk_for(spec: ClusterSpec) -> Disk:
+def disk_for(kind: DiskKind) -> Disk:
     """Return what a cluster asks for, not made yet.
 
     Raises:
         MachineError: this machine cannot have it.
     """
-    if spec.disk == "folder":
+    if kind == "folder":
         return FolderDisk()
     lack = lack_of(Means.DISK_IMAGES)
     if lack:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol
+
+DiskKind = Literal["folder", "image"]
 
 
 class Disk(Protocol):

@@ -2,33 +2,33 @@
 
 from __future__ import annotations
 
-from infra.cluster import ClusterSpec
-from infra.network.base import Network
+from infra.network.base import Network, NetworkKind
 
-__all__ = ["Network", "network_for"]
+__all__ = ["Network", "NetworkKind", "network_for"]
 
 
-def network_for(spec: ClusterSpec, listeners: int, cluster_id: str) -> Network:
+def network_for(kind: NetworkKind, members: int, listeners: int, cluster_id: str) -> Network:
     """Make the network that a cluster asks for.
 
     Args:
-        spec: what was asked for.
+        kind: what was asked for.
+        members: how many nodes it is to have.
         listeners: how many ports a node listens on.
         cluster_id: the cluster's own; what is made on this machine is named after it.
 
     Raises:
         MachineError: this machine cannot have it.
     """
-    match spec.network:
+    match kind:
         case "namespaces":
             from infra.network.namespaces import NamespacedNetwork
 
-            return NamespacedNetwork(len(spec.roles), listeners, cluster_id)
+            return NamespacedNetwork(members, listeners, cluster_id)
         case "relays":
             from infra.network.relayed import RelayedNetwork
 
-            return RelayedNetwork(len(spec.roles), listeners)
+            return RelayedNetwork(members, listeners)
         case "loopback":
             from infra.network.loopback import LoopbackNetwork
 
-            return LoopbackNetwork(len(spec.roles), listeners)
+            return LoopbackNetwork(members, listeners)

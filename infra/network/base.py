@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Literal, Protocol
 
 from infra.impairment import Caught, Impairment
 from infra.kraft import Place
+
+NetworkKind = Literal["loopback", "namespaces", "relays"]
 
 
 class Network(Protocol):

@@ -15,7 +15,8 @@ from experiments.clients.final_read import read_log
 from experiments.clients.java_clients import JavaClients
 from experiments.clients.java_value import TextValues, run_in_records, tag_of
 from experiments.clients.kinds import ClientChoice
-from experiments.clients.producer import ProducerJob, ProducerProcess, attempts_table
+from experiments.clients.producer import ProducerProcess, attempts_table
+from experiments.clients.producer_job import ProducerJob
 from experiments.clients.reader import ReaderJob, ReaderProcess, reads_table
 from experiments.clients.settings import consumer_settings, producer_settings
 from experiments.clients.value import Mark, Origin, decode, encode

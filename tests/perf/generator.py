@@ -24,7 +24,8 @@ import pyarrow.compute as pc
 
 from experiments.clients import admin
 from experiments.clients.final_read import read_log
-from experiments.clients.producer import ProducerJob, ProducerProcess, attempts_table
+from experiments.clients.producer import ProducerProcess, attempts_table
+from experiments.clients.producer_job import ProducerJob
 from experiments.clients.settings import consumer_settings, producer_settings
 from experiments.clock import now_ns
 from experiments.ledger.record import ProducerSummary

@@ -9,7 +9,8 @@ import pytest
 from pydantic import ValidationError
 from standins.mock_brokers import MockBrokers
 
-from experiments.clients.producer import ProducerJob, ProducerProcess, attempts_table
+from experiments.clients.producer import ProducerProcess, attempts_table
+from experiments.clients.producer_job import ProducerJob
 from experiments.clients.settings import producer_settings
 from experiments.clock import now_ns
 from experiments.ledger.schema import ACKED, ATTEMPTS, REJECTED, UNKNOWN

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from standins.mock_brokers import MockBrokers
 
-from experiments.clients.producer import ProducerJob, ProducerProcess, attempts_table, ended_transactions
+from experiments.clients.producer import ProducerProcess, attempts_table, ended_transactions
+from experiments.clients.producer_job import ProducerJob
 from experiments.clients.settings import producer_settings
 from experiments.clients.transactions_file import TOLD_ABORTED, TOLD_COMMITTED, TOLD_FENCED, Transaction, transactions_table
 from experiments.clock import now_ns

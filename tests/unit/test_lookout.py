@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from infra import wire
-from infra.cluster import ControllerView, MemberRole, NodeStatus, PartitionState
+from infra.cluster import ControllerView, PartitionState
 from infra.lookout import LocalLookout
+from infra.member import MemberRole, NodeStatus
 from infra.wire import BrokerView
 
 TOPIC = "looked-at"

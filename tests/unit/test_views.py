@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from infra.cluster import ControllerView, NodeState, NodeStatus, PartitionState
+from infra.cluster import ControllerView, PartitionState
+from infra.member import NodeState, NodeStatus
 from infra.protocol import NodeReport
 from infra.views import elected, newest, undoubted, why_not_whole
 from infra.wire import BrokerView

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from experiments.faults.base.kind import FaultKind, FaultParameters
-from experiments.faults.base.scene import OBSERVED_PARTITION, GivenUp, Missed, Scene
+from experiments.faults.base.misses import GivenUp, Missed
+from experiments.faults.base.scene import OBSERVED_PARTITION, Scene
 
 __all__ = ["OBSERVED_PARTITION", "FaultKind", "FaultParameters", "GivenUp", "Missed", "Scene"]

@@ -11,8 +11,9 @@ from pydantic import Field
 from experiments.faults.base.aftermath import Aftermath, as_it_struck
 from experiments.faults.base.nature import Nature, Shape
 from experiments.ledger.record import FaultEvidence, Frozen, Scalar
-from infra.cluster import DiskKind, NetworkKind
+from infra.disk import DiskKind
 from infra.means import Means
+from infra.network import NetworkKind
 
 
 class FaultParameters(Frozen):

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from experiments.faults.base.scene import OBSERVED_PARTITION, Missed, Scene
+from experiments.faults.base.misses import Missed
+from experiments.faults.base.scene import OBSERVED_PARTITION, Scene
 from infra.cluster import PartitionState
 from infra.errors import HarnessError
 

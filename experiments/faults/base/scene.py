@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Self, TypeVar
 from experiments.clock import monotonic_s, now_ns
 from experiments.errors import HealFailed
 from experiments.faults.base.holding import Holding
+from experiments.faults.base.misses import GivenUp, Missed
 from experiments.journal import Event, Journal
-from infra.cluster import Cluster, ClusterState, NodeState, PartitionState
+from infra.cluster import Cluster, ClusterState, PartitionState
 from infra.errors import HarnessError, WaitTimeout
+from infra.member import NodeState
 from infra.waiting import pause_until, wait_until
 
 if TYPE_CHECKING:
@@ -23,14 +25,6 @@ OBSERVED_PARTITION = 0
 """Targets are resolved from this partition: its leader, its followers."""
 
 Seen = TypeVar("Seen")
-
-
-class Missed(Exception):
-    """The fault found nothing to strike; the text says why. Whoever let it strike takes it for a fault that did not bite."""
-
-
-class GivenUp(Exception):
-    """Another part of the fault failed, or the trial was interrupted: this part goes no further, and heals."""
 
 
 @dataclass(frozen=True)

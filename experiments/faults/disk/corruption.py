@@ -6,33 +6,19 @@ recovers a log after an unclean end, and at no other time: it serves what lies o
 
 from __future__ import annotations
 
-from typing import Final, Literal
-
-from pydantic import Field
+from typing import Final
 
 from experiments.faults.base import OBSERVED_PARTITION, FaultKind, Missed, Scene
 from experiments.faults.base.aftermath import Aftermath
 from experiments.faults.base.observing import leader_left
 from experiments.faults.disk.down import NodeLog
-from experiments.faults.disk.nature import FAMILY, nature_of_bit_flip
-from experiments.faults.process.parameters import CrashParameters
+from experiments.faults.disk.nature import nature_of_bit_flip
+from experiments.faults.disk.parameters import FAMILY, BitFlipParameters
 from experiments.journal import CRC_FAILED
 from experiments.ledger.record import FaultEvidence
 
 _SETTLE_TIMEOUT_S: Final = 5.0
 _FOUND: Final = "Found invalid messages in log segment"
-
-
-class BitFlipParameters(CrashParameters):
-    """A bit flips, and then the log is read, or the leader is killed and has to recover it."""
-
-    then: Literal["read", "restart"] = Field(
-        default="read", description="what happens next: the log is read as it is, or the leader is killed and recovers its log"
-    )
-
-    def ends_s(self) -> float:
-        """Return when the leader is started again; at once, where it is not killed."""
-        return super().ends_s() if self.then == "restart" else self.at_s
 
 
 def flip_bit(scene: Scene, parameters: BitFlipParameters) -> FaultEvidence:

@@ -8,13 +8,11 @@ from __future__ import annotations
 import time
 from typing import Final
 
-from pydantic import Field
-
-from experiments.faults.base import FaultKind, FaultParameters, Missed, Scene
+from experiments.faults.base import FaultKind, Missed, Scene
 from experiments.faults.base.observing import leader_left
 from experiments.faults.disk.down import NodeLog
-from experiments.faults.disk.nature import FAMILY, nature_of_full_disk, nature_of_power_loss, nature_of_slow_disk
-from experiments.faults.process.parameters import CrashParameters
+from experiments.faults.disk.nature import nature_of_full_disk, nature_of_power_loss, nature_of_slow_disk
+from experiments.faults.disk.parameters import FAMILY, DiskParameters, SlowDiskParameters
 from experiments.ledger.record import FaultEvidence
 from infra.disk.disks import SYNCED_BYTES
 from infra.means import Means
@@ -22,23 +20,6 @@ from infra.means import Means
 _FULL: Final = "No space left on device"
 _SLOWED: Final = 10
 """So many times longer a synced write takes at least, or the kernel did not hold it back."""
-
-
-class DiskParameters(CrashParameters):
-    """A node's disk fails it, and is put right later."""
-
-    restart_after_s: float = Field(default=5.0, gt=0, le=3600, description="from the failure to the restart at the earliest, seconds")
-
-
-class SlowDiskParameters(FaultParameters):
-    """A node's disk takes less than it is given."""
-
-    slow_s: float = Field(default=4.0, gt=0, le=3600, description="how long the disk is slow, seconds")
-    write_bytes_per_s: int = Field(default=32_768, ge=1024, le=2**31 - 1, description="how many bytes a second it takes meanwhile")
-
-    def ends_s(self) -> float:
-        """Return when the disk is as fast as before."""
-        return self.at_s + self.slow_s
 
 
 def disk_full(scene: Scene, parameters: DiskParameters) -> FaultEvidence:

@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
-
 from experiments.faults.base.nature import Nature, Shape
+from experiments.faults.disk.parameters import BitFlipParameters, SlowDiskParameters
 from experiments.faults.process.parameters import CrashParameters
-
-if TYPE_CHECKING:
-    from experiments.faults.disk.corruption import BitFlipParameters
-    from experiments.faults.disk.failing import SlowDiskParameters
-
-FAMILY: Final = "disk"
 
 
 def nature_of_power_loss(kind: str, parameters: CrashParameters, _shape: Shape) -> Nature:

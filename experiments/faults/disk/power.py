@@ -9,24 +9,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from pydantic import Field
-
 from experiments.faults.base import FaultKind, Scene
 from experiments.faults.base.observing import leader_left
 from experiments.faults.disk.down import NodeLog, all_down, leader_down, take_down
-from experiments.faults.disk.nature import FAMILY, nature_of_power_loss, nature_of_power_loss_everywhere
-from experiments.faults.process.parameters import CrashParameters
+from experiments.faults.disk.nature import nature_of_power_loss, nature_of_power_loss_everywhere
+from experiments.faults.disk.parameters import FAMILY, PowerLossParameters
 from experiments.ledger.record import FaultEvidence
 from infra.means import Means
 
 _CUT: Final = "power lost"
 _RECOVERING_TIMEOUT_S: Final = 60.0
-
-
-class PowerLossParameters(CrashParameters):
-    """Power goes, and comes back later."""
-
-    restart_after_s: float = Field(default=5.0, gt=0, le=3600, description="from the power loss to the restart at the earliest, seconds")
 
 
 def leader_loses_power(scene: Scene, parameters: PowerLossParameters) -> FaultEvidence:

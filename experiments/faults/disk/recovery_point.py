@@ -11,7 +11,8 @@ from typing import Final
 
 from experiments.faults.base import FaultKind, Scene
 from experiments.faults.disk.down import all_down, leader_down, take_down
-from experiments.faults.disk.nature import FAMILY, nature_of_cut, nature_of_cut_everywhere
+from experiments.faults.disk.nature import nature_of_cut, nature_of_cut_everywhere
+from experiments.faults.disk.parameters import FAMILY
 from experiments.faults.process.parameters import CrashParameters
 from experiments.ledger.record import FaultEvidence
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
+from experiments.faults.base import OBSERVED_PARTITION, Missed, Scene
 from experiments.faults.base.nature import Shape
 from experiments.faults.base.observing import controller_moved, isr_shrank, leader_left, no_controller, nobody_answers
-from experiments.faults.base.scene import OBSERVED_PARTITION, Missed, Scene
 from infra.cluster import ClusterState, PartitionState
 from infra.errors import WaitTimeout
 from infra.waiting import wait_until
