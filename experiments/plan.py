@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import Field
 
 from experiments.claim import Claim
-from experiments.ledger.record import Cell, Frozen, Role, Scalar
+from experiments.ledger.record import Cell, Frozen, Keying, Role, Scalar
 from infra.broker_settings import shared_properties
 from infra.cluster import ClusterSpec, Coordination
 from infra.disk import DiskKind
@@ -55,6 +55,16 @@ class Workload(Frozen):
     duration_s: float
     keys: int
     """Distinct keys, drawn in turn; 0: no key."""
+    pairs: Literal["none", "own", "common"] = "none"
+    """Whether a producer's records come in pairs, a first and a second one that follows from it: each with a key of its own, or both with one."""
+    pair_apart_records: int = 1
+    """By how many records of its producer the second one of a pair comes behind the first one."""
+    hot_key_share: float = 0.0
+    """This share of the records has one key, and the others take turns with the rest; 0: all keys take turns."""
+    round_robin: bool = False
+    """The producer names the partition itself, in turn: librdkafka has no such partitioner."""
+    placement: bool = False
+    """Whether it is asked where each key went, and how the load was spread over the partitions."""
     producers: int
     transaction_records: int = 0
     """So many records a transaction, of each producer; 0: no transactions."""
@@ -140,6 +150,13 @@ class TrialSpec(Frozen):
     """Topic properties; `min.insync.replicas` is a number by now."""
     workload: Workload
     fault: FaultRequest
+
+    def keying(self) -> Keying | None:
+        """Return what the trial's record says of its keys; `None`: nothing is asked of them."""
+        load = self.workload
+        if not load.placement and load.pairs == "none":
+            return None
+        return Keying(text=self.client == "java", **load.model_dump(include=set(Keying.model_fields)))
 
 
 class RefusedCell(Frozen):

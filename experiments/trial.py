@@ -179,6 +179,7 @@ class _Trial:
             phases=course.phases,
             producers=measured.producers,
             end_offsets=measured.end_offsets,
+            keying=spec.keying(),
             stages_s=stages.seconds,
         )
 

@@ -8,20 +8,22 @@ import numpy as np
 import pyarrow as pa
 
 from experiments.clients.attempts import REFUSED, SENT, SETTLED, UNTOUCHED, Column, Records
+from experiments.clients.keying import keys_of
 from experiments.clients.outcome import outcome
+from experiments.ledger.record import Keying
 from experiments.ledger.schema import ACKED, ATTEMPTS, REJECTED, UNKNOWN
 
 _OUTCOMES: Final = (ACKED, REJECTED, UNKNOWN)
 
 
-def table_of(rows: Records, latency_us: Column, producer: int, keys: int) -> pa.Table:
+def table_of(rows: Records, latency_us: Column, producer: int, keying: Keying) -> pa.Table:
     """Return the records that were due as the ledger's `attempts`.
 
     Args:
         rows: of dtype `Attempt`, in the schedule's order. Rows that were never due end the table: seq stays dense.
         latency_us: how long each took to settle, for those that are settled.
         producer: their producer's number.
-        keys: how many keys were drawn in turn; 0: no key.
+        keying: which keys they had.
     """
     rows = rows[: int(np.count_nonzero(rows["state"] != UNTOUCHED))]
     seq = np.arange(rows.size, dtype=np.int64)
@@ -29,7 +31,7 @@ def table_of(rows: Records, latency_us: Column, producer: int, keys: int) -> pa.
     columns = {
         "producer": pa.array(np.full(rows.size, producer, np.int32)),
         "seq": pa.array(seq),
-        "key": pa.array(seq % keys) if keys else pa.nulls(rows.size, pa.int64()),
+        "key": pa.array(keys_of(seq, keying)) if keying.keys else pa.nulls(rows.size, pa.int64()),
         "intended_ns": pa.array(rows["intended_ns"].copy()),
         "sent_ns": _where(taken, rows["sent_ns"]),
         "settled_ns": _where(settled, rows["sent_ns"] + latency_us[: rows.size] * 1000),

@@ -168,7 +168,7 @@ def attempts_table(job: ProducerJob) -> pa.Table:
     from experiments.clients.attempts_table import table_of
 
     ledger = AttemptsFile.open(job.ledger)
-    table = table_of(ledger.rows, ledger.latency_us, job.producer, job.keys)
+    table = table_of(ledger.rows, ledger.latency_us, job.producer, job.keying)
     if not job.transaction_records:
         return table
     of = transaction_of(table["seq"].to_numpy(), attach_transactions(job.transactions), job.transaction_records)

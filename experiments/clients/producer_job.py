@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from experiments.clients.settings import delivery_timeout_ms
 from experiments.clients.value import MAX_PRODUCER
 from experiments.clock import anchor_ns
-from experiments.ledger.record import Frozen
+from experiments.ledger.record import Frozen, Keying
 
 
 class ProducerJob(Frozen):
@@ -33,7 +33,13 @@ class ProducerJob(Frozen):
     record_size_bytes: Annotated[int, Field(gt=0)]
     """Where we make the values ourselves, with their header; else what the client's own values come to."""
     keys: Annotated[int, Field(ge=0)]
-    """Distinct keys, drawn in turn: the key of a record is seq % keys, as 8 bytes; 0: no key."""
+    """Distinct keys, as 8 bytes each; 0: no key. What the four below do not say: the key of a record is seq % keys."""
+    pairs: Literal["none", "own", "common"] = "none"
+    pair_apart_records: Annotated[int, Field(gt=0)] = 1
+    hot_key_share: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    """The last three as `Keying` has them."""
+    round_robin_partitions: Annotated[int, Field(ge=0)] = 0
+    """The producer names the partition itself, in turn over so many; 0: the client's partitioner does."""
     transaction_records: Annotated[int, Field(ge=0)] = 0
     """So many records a transaction; 0: none. With them the settings have a `transactional.id`."""
     abort_every: Annotated[int, Field(ge=0)] = 0
@@ -54,6 +60,11 @@ class ProducerJob(Frozen):
         if delivery_timeout_ms(self.settings) == 0:
             raise ValueError("delivery.timeout.ms is 0: records would never be given up, and the trial would not end")
         return self
+
+    @property
+    def keying(self) -> Keying:
+        """Which keys the records have."""
+        return Keying(keys=self.keys, pairs=self.pairs, pair_apart_records=self.pair_apart_records, hot_key_share=self.hot_key_share)
 
     @property
     def given(self) -> dict[str, str]:

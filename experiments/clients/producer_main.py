@@ -115,7 +115,8 @@ def _schedule(client: Client, job: ProducerJob, start_ns: int) -> Records:
     """Say when what is due; without a rate there is no end after which a full queue would be final: it empties by timeouts."""
     end_ns = start_ns + round(job.duration_s * 1e9)
     give_up_ns = end_ns + delivery_timeout_ms(job.settings) * 1_000_000 if job.rate_records_per_s else NEVER
-    told = (client.address, client.topic(job.topic), job.record_size_bytes, job.keys, 0, 0, job.rate_records_per_s, start_ns, job.anchor_ns, give_up_ns)
+    keys = (job.keys, job.pair_apart_records if job.pairs != "none" else 0, job.pairs == "common", job.hot_key_share, job.round_robin_partitions)
+    told = (client.address, client.topic(job.topic), job.record_size_bytes, *keys, 0, 0, job.rate_records_per_s, start_ns, job.anchor_ns, give_up_ns)
     return np.array([told], Schedule)
 
 

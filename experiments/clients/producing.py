@@ -44,6 +44,10 @@ Schedule = np.dtype(
         ("topic", "<i8"),  # rd_kafka_topic_t*
         ("size_bytes", "<i8"),
         ("keys", "<i8"),
+        ("pair_apart_records", "<i8"),  # 0: no pairs
+        ("common_key", "<i8"),  # 1: the two of a pair have one key
+        ("hot_key_share", "<f8"),
+        ("round_robin_partitions", "<i8"),  # 0: the partitioner decides
         ("key", "<i8"),  # where its bytes lie; 0: no key
         ("key_bytes", "<i8"),
         ("rate_records_per_s", "<f8"),  # 0: as fast as it goes
@@ -110,13 +114,35 @@ def write_key(key: Any, number: Any) -> None:
         key[index] = (number >> (8 * (KEY_BYTES - 1 - index))) & 0xFF
 
 
+@compiled(types.int64(SCHEDULE, types.int64))
+def key_of(schedule: Any, seq: Any) -> Any:
+    """Return the number of a record's key; see `keying.keys_of`."""
+    keys, apart, share = schedule[0].keys, schedule[0].pair_apart_records, schedule[0].hot_key_share
+    if share > 0:
+        hot_before = np.int64(np.floor(seq * share))
+        return 0 if np.int64(np.floor((seq + 1) * share)) > hot_before else 1 + (seq - hot_before) % (keys - 1)
+    if apart == 0:
+        return seq % keys
+    within = seq % (2 * apart)
+    pair = seq // (2 * apart) * apart + within % apart
+    return (pair if schedule[0].common_key > 0 else 2 * pair + within // apart) % keys
+
+
+@compiled(types.int32(SCHEDULE, types.int64))
+def partition_of(schedule: Any, seq: Any) -> Any:
+    """Return the partition that the producer itself names: in turn, or none."""
+    partitions = schedule[0].round_robin_partitions
+    return seq % partitions if partitions > 0 else ANY_PARTITION
+
+
 @compiled(types.int32(SCHEDULE, ROWS, types.int64, WORDS, CLOCK))
 def hand_over(schedule: Any, rows: Any, seq: Any, words: Any, clock: Any) -> Any:
     """Give a record to librdkafka, again and again while its queue is full; return its error, or 0."""
     client, topic, size_bytes, key, key_bytes = schedule[0].client, schedule[0].topic, schedule[0].size_bytes, schedule[0].key, schedule[0].key_bytes
+    partition = partition_of(schedule, seq)
     rows[seq].state = DUE
     while True:
-        if produce(topic, ANY_PARTITION, COPY_PAYLOAD, np.int64(words.ctypes.data), size_bytes, key, key_bytes, seq + 1) == 0:
+        if produce(topic, partition, COPY_PAYLOAD, np.int64(words.ctypes.data), size_bytes, key, key_bytes, seq + 1) == 0:
             rows[seq].state = SENT
             return 0
         error = last_error()
@@ -162,7 +188,7 @@ def drive(schedule: Any, header: Any, rows: Any, words: Any, begin: Any, end: An
         wait_until_due(schedule, rows, seq, clock)
         encode(words, schedule[0].size_bytes, seq, rows[seq].intended_ns)
         if schedule[0].keys > 0:
-            write_key(key, seq % schedule[0].keys)
+            write_key(key, key_of(schedule, seq))
         error = hand_over(schedule, rows, seq, words, clock)
         header[0].accepted += 1 if error == 0 else 0
         header[0].taken_up = seq + 1

@@ -11,7 +11,7 @@ import numpy as np
 
 from experiments.clients.attempts import DUE, SENT, SETTLED, UNTOUCHED, AttemptsFile, Column
 from experiments.clients.compiled import compiled, monotonic_ns, poll, types
-from experiments.clients.producing import HEADER, KEY_BYTES, POLL_EVERY_RECORDS, ROWS, SCHEDULE, WORDS, hand_over, write_key
+from experiments.clients.producing import HEADER, KEY_BYTES, POLL_EVERY_RECORDS, ROWS, SCHEDULE, WORDS, hand_over, key_of, write_key
 from experiments.clients.value_compiled import encode
 
 SEQS: Final = types.int64[::1]
@@ -28,7 +28,7 @@ def send_again(schedule: Any, header: Any, rows: Any, words: Any, seqs: Any) -> 
         rows[seq].sent_ns = schedule[0].anchor_ns + monotonic_ns(clock)
         encode(words, schedule[0].size_bytes, seq, rows[seq].intended_ns)
         if schedule[0].keys > 0:
-            write_key(key, seq % schedule[0].keys)
+            write_key(key, key_of(schedule, seq))
         header[0].accepted += 1 if hand_over(schedule, rows, seq, words, clock) == 0 else 0
         if index % POLL_EVERY_RECORDS == 0:
             poll(schedule[0].client, 0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -41,6 +42,23 @@ class Frozen(BaseModel):
     """A record: immutable, and strict about what it holds."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Keying(Frozen):
+    """Which keys the records have, and so what can be asked of where they went."""
+
+    keys: int = 0
+    """Distinct keys, from 0 on, drawn in turn; 0: no key."""
+    pairs: Literal["none", "own", "common"] = "none"
+    """Whether records come in pairs, a first and a second one that follows from it: each with a key of its own, or both with one."""
+    pair_apart_records: int = 1
+    """By how many records the second one of a pair comes behind the first one."""
+    hot_key_share: float = 0.0
+    """This share of the records has key 0, and the others take turns; 0: all keys take turns."""
+    text: bool = False
+    """A key's bytes are its number in decimal digits, as Kafka's own programs write it; else 8 bytes, the highest first."""
+    placement: bool = False
+    """Whether it is asked where each key went, and how the load was spread over the partitions."""
 
 
 class FaultEvidence(Frozen):
@@ -135,6 +153,8 @@ class TrialRecord(Frozen):
     producers: tuple[ProducerSummary, ...]
     end_offsets: dict[int, int]
     """The partition's end at the final read; the read went from 0 to here, or the trial would not be sealed."""
+    keying: Keying | None = None
+    """`None`: nothing is asked of keys, pairs and partitions."""
     stages_s: dict[str, float]
     """What each stage of the trial cost, seconds."""
 

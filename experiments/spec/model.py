@@ -61,6 +61,11 @@ class WorkloadSection(_Part):
     record_size_bytes: Whole = Field(default=100, ge=HEADER_BYTES, le=1_000_000)
     duration_s: Number = Field(default=10.0, gt=0, le=86_400)
     keys: Whole = Field(default=64, ge=0, le=2**31 - 1)
+    pairs: Literal["none", "own", "common"] = "none"
+    pair_apart_records: Whole = Field(default=1, ge=1, le=1_000_000)
+    hot_key_share: Number = Field(default=0.0, ge=0, lt=1)
+    round_robin: Annotated[bool, Strict()] = False
+    placement: Annotated[bool, Strict()] = False
     producers: Whole = Field(default=1, ge=1, le=64)
     transaction_records: Whole = Field(default=0, ge=0, le=1_000_000)
     abort_every: Whole = Field(default=0, ge=0, le=1_000_000)

@@ -21,6 +21,7 @@ from experiments.spec.cluster import cluster_of, said_of_cluster
 from experiments.spec.errors import sentence, shown
 from experiments.spec.faults import asked_for, refuse_what_cannot_be
 from experiments.spec.groups import refuse_what_groups_lack
+from experiments.spec.keys import refuse_what_keys_lack
 from experiments.spec.model import Experiment, WorkloadSection
 from experiments.spec.outside import external_need, refuse_from_outside, security_of
 from experiments.spec.transactions import with_transactions
@@ -70,6 +71,7 @@ def settings_of(experiment: Experiment, cell: Cell, places: Mapping[str, Place])
     client = clients_of(said_of_clients(experiment, given.axes(Scope.STRUCTURE)))
     consumer = given.properties(Scope.CONSUMER)
     refuse_what_groups_lack(client, workload, consumer)
+    refuse_what_keys_lack(client, workload)
     shape = Shape(
         others=cluster.controllers + cluster.zookeepers,
         zookeepers=cluster.zookeepers,
