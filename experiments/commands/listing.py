@@ -61,7 +61,8 @@ def _print_list(console: Console, head: str, experiments: list[Experiment]) -> N
     table.add_column(justify="right", no_wrap=True)
     for experiment in experiments:
         lesson = str(experiment.claim.lesson) if experiment.claim else ""
-        table.add_row(lesson, experiment.name, experiment.title, _minutes(experiment))
+        scheduled = f"\nscheduled {experiment.schedule}" if experiment.schedule else ""
+        table.add_row(lesson, experiment.name, experiment.title + scheduled, _minutes(experiment))
     console.print(table)
     console.print()
 

@@ -142,7 +142,7 @@ def test_an_interrupt_between_two_rounds_ends_the_run_and_says_how_to_go_on(tmp_
     home = Home(tmp_path)
     sweep = MemoryWorld(home).sweep(1)
     sweep.trial("000-abcdef").mkdir()
-    monkeypatch.setattr(running, "_followed", lambda _home, _sweep: Ended(code=0, interrupted=0, killed=False))
+    monkeypatch.setattr(running, "followed", lambda _home, _sweep: Ended(code=0, interrupted=0, killed=False))
     monkeypatch.setattr(Repeating, "go_on", interrupted)
 
     assert running.resume(home, sweep.sweep_id, Limits.of("ci<0.1")) == 130
