@@ -12,6 +12,7 @@ from typing import Final
 
 from experiments.findings.acks_levels import find as acks_levels
 from experiments.findings.finding import Finding, Material, Standing
+from experiments.findings.idempotent_retries import find as idempotent_retries
 from experiments.findings.one_node_or_three import find as one_node_or_three
 from experiments.results.models import SweepResults
 from experiments.results.reading import read_results
@@ -23,6 +24,7 @@ __all__ = ["FINDERS", "Finding", "Material", "Standing", "finding_of"]
 FINDERS: Final[Mapping[int, Callable[[Material], Finding]]] = MappingProxyType(
     {
         5: acks_levels,
+        8: idempotent_retries,
         16: one_node_or_three,
     }
 )

@@ -7,6 +7,7 @@ from statistics import median
 
 from experiments.findings.finding import LEAST_TRIALS, Finding, Material, Standing, lossy, repeats_needed
 from experiments.findings.plots import DotRow, DotsPlot
+from experiments.results.cells import judged_trials
 from experiments.results.models import TrialResult
 from experiments.statistics import words
 
@@ -37,7 +38,7 @@ def find(material: Material) -> Finding:
         plot=DotsPlot(
             caption="The longest time without an acknowledgement, a dot a trial",
             label="seconds",
-            rows=tuple(_row(cell.label, material.trials(**{name.replace(".", "__"): value for name, value in cell.cell.items()})) for cell in material.cells()),
+            rows=tuple(_row(cell.label, judged_trials(material.results, cell)) for cell in material.cells()),
         ),
     )
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from experiments.claim import check_claim
 from experiments.errors import ExperimentError
-from experiments.ledger.record import Cell, Scalar
+from experiments.ledger.record import Cell, Role, Scalar
 from experiments.plan import Plan, RefusedCell, TrialSpec
 from experiments.spec.axes import CORE_AXES, PROPERTY_SCOPES, KnownNames, Place, Scope, section_place
 from experiments.spec.catalog import catalogue, load
@@ -27,6 +27,8 @@ from experiments.spec.settings import CellSettings, check_value, settings_of
 
 MOST_TRIALS = 1024
 """What one Airflow task can be mapped to (`core.max_map_length`)."""
+MOST_POSITIVE_CONTROLS = 3
+"""Runs of an added positive control: one with loss is enough, and what must be lost is lost in nearly each."""
 
 
 def plan(experiment: Experiment, sweep_id: str, rules: ClientRules | None = None) -> Plan:
@@ -190,7 +192,12 @@ def _in_order(experiment: Experiment, accepted: Sequence[SettledCell]) -> list[t
         settings = run[0].settings
         return clusters.index(settings.cluster), settings.fresh, _digest(experiment.seed, "order " + cell_key(run[0].cell), run[1])
 
-    return sorted(itertools.product(accepted, range(experiment.repeats)), key=place)
+    return sorted(((run, repeat) for run in accepted for repeat in range(_repeats(experiment, run))), key=place)
+
+
+def _repeats(experiment: Experiment, run: SettledCell) -> int:
+    """Return how often a cell is run: a positive control that was added shows that loss is seen, and need not show how often."""
+    return min(experiment.repeats, MOST_POSITIVE_CONTROLS) if run.added and run.role is Role.POSITIVE_CONTROL else experiment.repeats
 
 
 def _digest(seed: int, what: str, repeat: int) -> str:

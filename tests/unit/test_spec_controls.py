@@ -66,16 +66,15 @@ def test_a_cell_that_need_not_lose_is_no_positive_control(changed: dict[str, Any
     assert [trial.added for trial in in_role(made, Role.POSITIVE_CONTROL)] == [True]
 
 
-def test_controls_run_as_often_as_the_cells_and_in_the_same_shuffle() -> None:
+def test_a_control_runs_as_often_as_the_cells_and_in_the_same_shuffle() -> None:
     """A control that ran first or last would say nothing of the time between."""
     made = planned({"acks": ["all"], "fault": "leader-crash"}, repeats=20)
-    places = [trial.order for trial in made.trials if trial.added]
+    places = [trial.order for trial in in_role(made, Role.CONTROL)]
 
-    assert Counter(trial.role for trial in made.trials) == dict.fromkeys(Role, 20)
+    assert len(places) == len(in_role(made, Role.CELL)) == 20
     assert {trial.seed for trial in in_role(made, Role.CONTROL)} == {trial.seed for trial in in_role(made, Role.CELL)}
     assert min(places) < 20
-    assert max(places) > 39
-    assert len(set(places)) == 40
+    assert max(places) > 22
 
 
 def test_controls_run_on_the_first_cluster() -> None:
@@ -84,6 +83,12 @@ def test_controls_run_on_the_first_cluster() -> None:
 
     assert {trial.cluster.broker["broker.session.timeout.ms"] for trial in made.trials if trial.added} == {"9000"}
     assert [trial.cluster.broker["broker.session.timeout.ms"] for trial in made.trials] == ["9000", "9000", "9000", "4000"]
+
+
+def test_a_positive_control_that_was_added_is_run_three_times_at_most() -> None:
+    """It shows that loss is seen; how often is not its question. The control is run as often as the cells, for what it never shows counts."""
+    made = planned({"acks": ["all"], "fault": "follower-crash"}, repeats=7)
+    assert Counter(trial.role for trial in made.trials) == {Role.CELL: 7, Role.CONTROL: 7, Role.POSITIVE_CONTROL: 3}
 
 
 def test_a_load_too_short_for_a_crash_goes_on_longer_in_the_positive_control() -> None:
