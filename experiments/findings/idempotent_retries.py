@@ -82,8 +82,6 @@ def _standing(copies: dict[str, Share], inverted: dict[str, Share], throughput: 
 
 
 def _row(material: Material, cell: CellResult) -> DotRow:
-    trials = material.trials(
-        enable__idempotence=cell.cell["enable.idempotence"], fault=cell.cell["fault"], **{_IN_FLIGHT.replace(".", "__"): cell.cell[_IN_FLIGHT]}
-    )
     name = f"idempotence {'on' if cell.cell['enable.idempotence'] else 'off'}, {cell.cell[_IN_FLIGHT]} in flight"
-    return DotRow(name=name, values=tuple(float(trial.duplicates) for trial in trials if trial.duplicates is not None))
+    values = (trial.duplicates for trial in judged_trials(material.results, cell))
+    return DotRow(name=name, values=tuple(float(value) for value in values if value is not None))
