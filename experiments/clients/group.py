@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from experiments.clients.connection import connecting
 from experiments.clients.group_settings import member_settings
-from experiments.clients.member import Commit, MemberJob, MemberProcess
+from experiments.clients.member import Commit, MemberJob, MemberProcess, Output
 from experiments.clients.member_log import ASSIGNED, REVOKED
 from experiments.clients.settings import admin_settings
 from experiments.journal import Event
@@ -22,6 +22,7 @@ from infra.errors import HarnessError, WaitTimeout
 from infra.waiting import wait_until
 
 JOIN_TIMEOUT_S: Final = 60.0
+TRANSACTIONAL_ID: Final = "transactional.id"
 _ASK_S: Final = 5.0
 _EVERY_S: Final = 0.1
 
@@ -42,6 +43,8 @@ class GroupJob(Frozen):
     """Of a consumer; what a member needs besides is added."""
     token: int
     folder: Path
+    output: Output | None = None
+    """Where its members copy to; of transactions each has its own `transactional.id`, this one with its number. `None`: they do not copy."""
 
 
 class GroupEnding(Frozen):
@@ -109,7 +112,8 @@ class ConsumerGroup:
         """
         from confluent_kafka import Consumer, KafkaException, TopicPartition
 
-        asker = Consumer({**admin_settings(), "group.id": self.job.group, **connecting(self.job.bootstrap_servers)})
+        as_it_is = {"isolation.level": "read_uncommitted"}  # or librdkafka waits for the end of a transaction that would commit more (KIP-447)
+        asker = Consumer({**admin_settings(), **as_it_is, "group.id": self.job.group, **connecting(self.job.bootstrap_servers)})
         try:
             told = asker.committed([TopicPartition(self.job.topic, number) for number in partitions], timeout=_ASK_S)
         except KafkaException as error:
@@ -162,5 +166,13 @@ def _members(job: GroupJob) -> Iterator[MemberJob]:
                 "settings": member_settings(job.settings, job.group),
                 "token": job.token,
                 "folder": job.folder,
+                "output": _output_of(job.output, number),
             }
         )
+
+
+def _output_of(output: Output | None, number: int) -> Output | None:
+    """Return a member's own: a `transactional.id` that two had would have them fence each other."""
+    if output is None or TRANSACTIONAL_ID not in output.settings:
+        return output
+    return output.model_copy(update={"settings": {**output.settings, TRANSACTIONAL_ID: f"{output.settings[TRANSACTIONAL_ID]}-{number}"}})

@@ -17,6 +17,7 @@ from experiments.clients.handle import Client, Refused
 from experiments.clients.librdkafka import ASSIGN_PARTITIONS, CONSUMER, NO_ERROR, PartitionList, error_text, library
 from experiments.clients.reading import NO_END, Partition, Reading, read_some
 from experiments.clients.reads import Read
+from experiments.clients.transact import TransactionError, Transactions
 from infra.errors import HarnessError
 
 BATCH_RECORDS: Final = 64
@@ -126,6 +127,40 @@ class GroupConsumer:
         if code == NO_ERROR:
             self._committed.update((number, offset) for number, offset in offsets.items() if number in self._committed)
         return code
+
+    def commit_within(self, transactions: Transactions, offsets: Mapping[int, int], timeout_s: float) -> TransactionError | None:
+        """Have a producer's transaction commit offsets, in the name of this life of the group (KIP-447); return why it could not.
+
+        They are committed with the transaction, and not before. Whoever aborts that goes `back_to_committed`.
+        """
+        group = library().rd_kafka_consumer_group_metadata(self._client.address)
+        try:
+            with self._listed(offsets) as wanted:
+                error = transactions.send_offsets(wanted, group, timeout_s)
+        finally:
+            library().rd_kafka_consumer_group_metadata_destroy(group)
+        if error is None:
+            self._committed.update((number, offset) for number, offset in offsets.items() if number in self._committed)
+        return error
+
+    def back_to_committed(self, timeout_s: float) -> None:
+        """Lay down what is in hand, and read on from where the group has committed each of its partitions.
+
+        Raises:
+            HarnessError: no coordinator told, or librdkafka could not go back.
+        """
+        self.done()
+        if not self._committed:
+            return
+        with self._listed(dict.fromkeys(self._committed, 0)) as asked:
+            self._require_code(library().rd_kafka_committed(self._client.address, asked, round(timeout_s * 1000)))
+            listed = PartitionList.from_address(asked)
+            told = {listed.elems[index].partition: max(0, listed.elems[index].offset) for index in range(listed.cnt)}
+        for number, offset in told.items():
+            self._begin_at(number, offset)
+            self._committed[number] = offset
+        with self._listed(told) as wanted:
+            self._require(library().rd_kafka_seek_partitions(self._client.address, wanted, _SEEK_TIMEOUT_MS))
 
     def done(self) -> None:
         """Lay down what is in hand."""

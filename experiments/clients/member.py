@@ -20,12 +20,13 @@ from experiments.clients.member_log import read_member_log
 from experiments.clients.nursery import Birth
 from experiments.clock import anchor_ns
 from experiments.journal import Event
-from experiments.ledger.record import Frozen
+from experiments.ledger.record import Frozen, Keying
 from infra.errors import HarnessError, WaitTimeout
 from infra.process import is_stopped
 from infra.waiting import wait_until
 
-Commit = Literal["before", "after"]
+Commit = Literal["before", "after", "within"]
+"""Before it processes, after, or in one transaction with what it produces."""
 
 STOP: Final = "stop"
 """Told to a member, with a mark: wait there; without one: nowhere."""
@@ -55,6 +56,19 @@ class InHand(Frozen):
     """They stand in its mapping already."""
 
 
+class Output(Frozen):
+    """Where a copier writes to: a member that processes a record by producing one of the same identity."""
+
+    topic: str
+    partitions: Annotated[int, Field(gt=0)]
+    """A copy goes to the partition of the same number as its record's, or of the rest of a division by this where there is none."""
+    settings: dict[str, str]
+    """Of its producer, passed as they are; `transactional.id`, its own, where it commits within a transaction."""
+    record_size_bytes: Annotated[int, Field(gt=0)]
+    keying: Keying
+    """Which key a record has, as its producer made it."""
+
+
 class MemberJob(Frozen):
     """All that one life of a member is to do."""
 
@@ -68,16 +82,23 @@ class MemberJob(Frozen):
     settings: dict[str, str]
     """With its `group.id`; passed as they are."""
     commit: Commit
-    """Before or after a record is processed, which is when it is written to the mapping."""
+    """Before or after a record is processed, which is when it is written to the mapping, or together with it."""
     commit_every_records: Annotated[int, Field(gt=0)]
     token: Annotated[int, Field(ge=0, lt=2**63)]
     folder: Path
     anchor_ns: int = Field(default_factory=anchor_ns)
+    output: Output | None = None
+    """Of a copier; `None`: to process a record is to write it to the mapping."""
+
+    @property
+    def who(self) -> str:
+        """Which member: `member 1`, or `copier 1`."""
+        return f"{'member' if self.output is None else 'copier'} {self.consumer}"
 
     @property
     def name(self) -> str:
         """Which life of which member: `member 1.0`."""
-        return f"member {self.consumer}.{self.generation}"
+        return f"{self.who}.{self.generation}"
 
     @property
     def effective(self) -> Path:
@@ -93,6 +114,11 @@ class MemberJob(Frozen):
     def log(self) -> Path:
         """What librdkafka has to say."""
         return self._file("log")
+
+    @property
+    def output_log(self) -> Path:
+        """What librdkafka has to say of a copier's producer."""
+        return self._file("output.log")
 
     @property
     def told(self) -> Path:
@@ -119,7 +145,7 @@ class MemberProcess(Child):
     def __init__(self, job: MemberJob) -> None:
         self.jobs = [job]
         self._is_ready = False
-        super().__init__(f"member {job.consumer}", _birth(job), job.errors)
+        super().__init__(job.who, _birth(job), job.errors)
 
     @property
     def job(self) -> MemberJob:

@@ -16,6 +16,8 @@ from experiments.ledger.schema import Source
 ASSIGNED: Final = "assigned"
 REVOKED: Final = "revoked"
 COMMIT_REFUSED: Final = "commit_refused"
+COPY_FAILED: Final = "copy_failed"
+"""A copier could not store all copies of what it had in hand."""
 LOST: Final = "lost"
 """In the detail of `revoked`: the group had taken the partition away before."""
 GIVEN_BACK: Final = "given back"

@@ -1,30 +1,19 @@
-"""The member's own process: join, read, process and commit in the order that it is told, wait at marks, leave."""
+"""The member's own process; what it does there is `member_work`'s, and of a copier `copier_work`'s."""
 
 from __future__ import annotations
 
 import json
-import select
-import sys
-import time
-from dataclasses import dataclass, field
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Final
 
-from experiments.clients.child import DONE, FINISH, READY, listen, say
+from experiments.clients.child import DONE, say
+from experiments.clients.copier_work import CopierWork, TransactionalCopierWork
+from experiments.clients.copying import Copies, CopiesInTransactions
 from experiments.clients.group_consumer import GroupConsumer
-from experiments.clients.librdkafka import NO_ERROR, error_text
-from experiments.clients.member import GO_ON, MARKED, STOP, InHand, Mark, MemberJob
-from experiments.clients.member_log import ASSIGNED, COMMIT_REFUSED, GIVEN_BACK, LOST, REVOKED, MemberLog
+from experiments.clients.member import MemberJob
+from experiments.clients.member_log import MemberLog
+from experiments.clients.member_work import MemberWork
 from experiments.clients.reads import ReadsFile
-from infra.errors import HarnessError
-
-SLICE_S: Final = 0.1
-"""What is in hand is completed after so long, however little it is."""
-REFUSED: Final = frozenset({22, 25, 27, 82, 110, 113})
-"""ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, REBALANCE_IN_PROGRESS, FENCED_INSTANCE_ID, FENCED_MEMBER_EPOCH, STALE_MEMBER_EPOCH
-(https://kafka.apache.org/protocol#protocol_error_codes): the coordinator has not committed. After any other error nobody knows."""
-COMMIT_TIMEOUT_S: Final = 60.0
-_AGAIN_S: Final = 0.1
 
 
 def main(job_path: Path) -> None:
@@ -34,102 +23,27 @@ def main(job_path: Path) -> None:
         AckbenchError: it could not do its job.
     """
     job = MemberJob.model_validate_json(job_path.read_bytes())
-    settings = {**job.settings, "enable.partition.eof": "true", "bootstrap.servers": job.bootstrap_servers}
-    ledger = ReadsFile(job.reads)
-    with GroupConsumer(settings, job.topic, job.partitions, job.token, job.anchor_ns, job.log, job.commit_every_records) as consumer:
-        job.effective.write_text(json.dumps(consumer.effective_settings()))
-        _Member(job, consumer, ledger, MemberLog(job.told, job.anchor_ns)).work()
+    with ExitStack() as clients:
+        _work_of(job, clients).work()
     say(DONE)
 
 
-@dataclass
-class _Member:
-    job: MemberJob
-    consumer: GroupConsumer
-    ledger: ReadsFile
-    log: MemberLog
-    waits_at: Mark | None = None
-    """Where it is to be held, as soon as it is there with records in hand."""
-    joined: bool = field(default=False, init=False)
-    leaving: bool = field(default=False, init=False)
+def _work_of(job: MemberJob, clients: ExitStack) -> MemberWork:
+    """Make the member's clients: they end with the context, the consumer first, which gives its partitions back."""
+    copies = _copies(job, clients)
+    settings = {**job.settings, "enable.partition.eof": "true", "bootstrap.servers": job.bootstrap_servers}
+    consumer = GroupConsumer(settings, job.topic, job.partitions, job.token, job.anchor_ns, job.log, job.commit_every_records)
+    job.effective.write_text(json.dumps(clients.enter_context(consumer).effective_settings()))
+    ledger, log = ReadsFile(job.reads), MemberLog(job.told, job.anchor_ns)
+    if isinstance(copies, CopiesInTransactions):
+        return TransactionalCopierWork(job=job, consumer=consumer, ledger=ledger, log=log, copies=copies)
+    if copies is not None:
+        return CopierWork(job=job, consumer=consumer, ledger=ledger, log=log, copies=copies)
+    return MemberWork(job=job, consumer=consumer, ledger=ledger, log=log)
 
-    def work(self) -> None:
-        """Read and complete until told to finish; leaving gives the partitions back."""
-        self.consumer.subscribe(self._assigned, self._revoking)
-        while not self.leaving:
-            self.consumer.read(SLICE_S)
-            self._complete(marks=True)
-            if select.select([sys.stdin], [], [], 0)[0]:
-                self._obey(sys.stdin.readline().strip())
 
-    def _obey(self, told: str) -> None:
-        word, _, mark = told.partition(" ")
-        if word == STOP:
-            self.waits_at = Mark(mark) if mark else None
-        elif word == FINISH:
-            self.leaving = True
-        else:
-            raise HarnessError(f"told {told!r} instead of {STOP!r} or {FINISH!r}")
-
-    def _assigned(self, partitions: tuple[int, ...]) -> None:
-        for partition in partitions or (None,):
-            self.log.tell(ASSIGNED, "" if partition is not None else "none", partition=partition)
-        if not self.joined:
-            say(READY)
-        self.joined = True
-
-    def _revoking(self, partitions: tuple[int, ...], lost: bool) -> None:
-        """Complete what is in hand before others go on with it, as an application has to."""
-        self._complete(marks=False)
-        for partition in partitions:
-            self.log.tell(REVOKED, LOST if lost else GIVEN_BACK, partition=partition)
-
-    def _complete(self, *, marks: bool) -> None:
-        """Process what is in hand, and commit: in the order that the job says."""
-        if self.job.commit == "after":
-            self._process()
-            self._commit(marks=marks)
-            self.consumer.done()
-        elif self._commit(marks=marks):
-            self._process()
-            self.consumer.done()
-        else:
-            self.consumer.give_back()  # not committed, so not to be processed: whoever reads on from the last commit does that
-
-    def _process(self) -> None:
-        """A record counts as processed once it stands in the mapping."""
-        rows, filled = self.consumer.in_hand, self.ledger.filled
-        while filled + rows.size > self.ledger.rows.size:
-            self.ledger.grow()
-        self.ledger.rows[filled : filled + rows.size] = rows
-        self.ledger.filled = filled + rows.size
-
-    def _commit(self, *, marks: bool) -> bool:
-        """Commit how far it has read; false: the coordinator refused, so it is not committed.
-
-        Raises:
-            HarnessError: the coordinator did not say for a minute.
-        """
-        offsets = self.consumer.progress()
-        if not offsets:
-            return True
-        self._wait_at(Mark.BEFORE_COMMIT, marks=marks)
-        until_s = time.monotonic() + COMMIT_TIMEOUT_S
-        while (code := self.consumer.commit(offsets)) not in {NO_ERROR, *REFUSED}:
-            if time.monotonic() > until_s:
-                raise HarnessError(f"the commit was not answered in {COMMIT_TIMEOUT_S:g} s: {error_text(code)}")
-            select.select([], [], [], _AGAIN_S)
-        if code != NO_ERROR:
-            for partition, offset in offsets.items():
-                self.log.tell(COMMIT_REFUSED, error_text(code), partition=partition, offset=offset)
-            return False
-        self._wait_at(Mark.AFTER_COMMIT, marks=marks)
-        return True
-
-    def _wait_at(self, mark: Mark, *, marks: bool) -> None:
-        """Where the parent wants it held here, say so and wait until told to go on, or to the end of its life."""
-        if marks and mark is self.waits_at and self.consumer.in_hand.size:
-            self.waits_at = None
-            in_hand = InHand(mark=mark, records=self.consumer.in_hand.size, processed=self.job.commit == "after")
-            say(MARKED, in_hand.model_dump_json())
-            listen(GO_ON)
+def _copies(job: MemberJob, clients: ExitStack) -> Copies | None:
+    if job.output is None:
+        return None
+    settings = {**job.output.settings, "bootstrap.servers": job.bootstrap_servers}
+    return clients.enter_context((CopiesInTransactions if job.commit == "within" else Copies)(job, job.output, settings))

@@ -6,6 +6,7 @@ retriable one the same call goes on where it was.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, Self
@@ -23,6 +24,7 @@ FENCINGS: Final = frozenset({FENCED, INVALID_PRODUCER_EPOCH, PRODUCER_FENCED})
 librdkafka's own word for it, and the brokers' two. To librdkafka it is fatal either way.
 """
 TIMED_OUT: Final = -185
+_SLICE_MS: Final = 100
 
 
 @dataclass(frozen=True)
@@ -85,6 +87,29 @@ class Transactions:
     def abort(self, timeout_s: float) -> TransactionError | None:
         """Abort; return why it is not aborted, as far as the client was told."""
         return self._called(library().rd_kafka_abort_transaction, timeout_s)
+
+    def send_offsets(self, offsets: int, group: int, timeout_s: float) -> TransactionError | None:
+        """Have the transaction commit, with all else in it, how far a consumer has read; return why it could not (KIP-98, KIP-447).
+
+        Args:
+            offsets: librdkafka's list of partitions, each with the offset behind what was read.
+            group: the consumer's `rd_kafka_consumer_group_metadata_t`: the coordinator takes it from a member of the group alone.
+            timeout_s: for the group's coordinator to answer.
+        """
+
+        def send(client: int, timeout_ms: int) -> Any:
+            return library().rd_kafka_send_offsets_to_transaction(client, offsets, group, timeout_ms)
+
+        return self._called(send, timeout_s)
+
+    def insist(self, call: Callable[[float], TransactionError | None], patience_s: float) -> TransactionError | None:
+        """Make a call again while librdkafka says that it may be, for so long at most; return why it did not succeed."""
+        end_s = time.monotonic() + patience_s
+        while True:
+            error = call(max(0.0, end_s - time.monotonic()))
+            if error is None or not error.retriable or time.monotonic() >= end_s:
+                return error
+            self._client.poll(_SLICE_MS)
 
     def _called(self, call: Callable[[int, int], Any], timeout_s: float) -> TransactionError | None:
         return TransactionError.taken(call(self._client.address, max(1, round(timeout_s * 1000))))

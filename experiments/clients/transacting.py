@@ -6,7 +6,6 @@ The schedule stays open loop. A commit that takes long makes the records behind 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -59,12 +58,12 @@ class Transacting:
         meant_to_abort = self.job.abort_every > 0 and (number + 1) % self.job.abort_every == 0
         if not meant_to_abort and undelivered is None:
             row["asked"] = 1
-            error = self._insist(transactions.commit)
+            error = transactions.insist(transactions.commit, self._patience_s())
             if error is None or not error.requires_abort:
                 return self._told(row, TOLD_COMMITTED, error)
             undelivered = error.code
         row["error"] = undelivered or 0
-        return self._told(row, TOLD_ABORTED, self._insist(transactions.abort))
+        return self._told(row, TOLD_ABORTED, transactions.insist(transactions.abort, self._patience_s()))
 
     def _told(self, row: Records, ending: int, error: TransactionError | None) -> TransactionError | None:
         """Write down how it ended; a fatal error, or patience at its end, is the end of them all."""
@@ -75,14 +74,9 @@ class Transacting:
         row["ending"] = ending
         return error
 
-    def _insist(self, call: Callable[[float], TransactionError | None]) -> TransactionError | None:
-        """Make a call again while librdkafka says that it may be, for as long as the coordinator keeps the transaction."""
-        end_s = time.monotonic() + transaction_timeout_ms(self.job.settings) / 1000 + MARGIN_S
-        while True:
-            error = call(max(0.0, end_s - time.monotonic()))
-            if error is None or not error.retriable or time.monotonic() >= end_s:
-                return error
-            self.client.poll(_SLICE_MS)
+    def _patience_s(self) -> float:
+        """How long the coordinator keeps the transaction, and a little more."""
+        return transaction_timeout_ms(self.job.settings) / 1000 + MARGIN_S
 
     def _flush(self) -> None:
         """Have every record delivered or given up before anything is decided: who asks to commit must know that all of it is there."""

@@ -1,0 +1,154 @@
+"""What a member does in its own process: join, read, process and commit in the order that it is told, wait at marks, leave."""
+
+from __future__ import annotations
+
+import select
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from experiments.clients.child import FINISH, READY, listen, say
+from experiments.clients.group_consumer import GroupConsumer
+from experiments.clients.librdkafka import NO_ERROR, error_text
+from experiments.clients.member import GO_ON, MARKED, STOP, InHand, Mark, MemberJob
+from experiments.clients.member_log import ASSIGNED, COMMIT_REFUSED, GIVEN_BACK, LOST, REVOKED, MemberLog
+from experiments.clients.reads import ReadsFile
+from infra.errors import HarnessError
+
+SLICE_S: Final = 0.1
+"""What is in hand is completed after so long, however little it is."""
+REFUSED: Final = frozenset({22, 25, 27, 82, 110, 113})
+"""ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, REBALANCE_IN_PROGRESS, FENCED_INSTANCE_ID, FENCED_MEMBER_EPOCH, STALE_MEMBER_EPOCH
+(https://kafka.apache.org/protocol#protocol_error_codes): the coordinator has not committed. After any other error nobody knows."""
+COMMIT_TIMEOUT_S: Final = 60.0
+_AGAIN_S: Final = 0.1
+
+
+@dataclass(kw_only=True)
+class MemberWork:
+    """A member that processes a record by writing it to its mapping."""
+
+    job: MemberJob
+    consumer: GroupConsumer
+    ledger: ReadsFile
+    log: MemberLog
+    waits_at: Mark | None = None
+    """Where it is to be held, as soon as it is there with records in hand."""
+    joined: bool = field(default=False, init=False)
+    leaving: bool = field(default=False, init=False)
+    goes_back: bool = field(default=False, init=False)
+    """What it read last is neither processed nor committed: it reads that again before it goes on."""
+
+    def work(self) -> None:
+        """Read and complete until told to finish; leaving gives the partitions back."""
+        self.consumer.subscribe(self._assigned, self._revoking)
+        while not self.leaving:
+            self.consumer.read(SLICE_S)
+            self._complete(marks=True)
+            if select.select([sys.stdin], [], [], 0)[0]:
+                self._obey(sys.stdin.readline().strip())
+
+    def process(self) -> bool:
+        """Process what is in hand; a record is processed once it stands in the mapping. False: it is not, and nothing of it is to be committed."""
+        self.note()
+        return True
+
+    def note(self) -> None:
+        """Write what is in hand to the mapping."""
+        rows, filled = self.consumer.in_hand, self.ledger.filled
+        while filled + rows.size > self.ledger.rows.size:
+            self.ledger.grow()
+        self.ledger.rows[filled : filled + rows.size] = rows
+        self.ledger.filled = filled + rows.size
+
+    def commit(self, offsets: Mapping[int, int]) -> str | None:
+        """Commit how far it has read; return the coordinator's error where it refused, so that it is not committed.
+
+        Raises:
+            HarnessError: the coordinator did not say for a minute.
+        """
+        until_s = time.monotonic() + COMMIT_TIMEOUT_S
+        while (code := self.consumer.commit(offsets)) not in {NO_ERROR, *REFUSED}:
+            if time.monotonic() > until_s:
+                raise HarnessError(f"the commit was not answered in {COMMIT_TIMEOUT_S:g} s: {error_text(code)}")
+            select.select([], [], [], _AGAIN_S)
+        return None if code == NO_ERROR else error_text(code)
+
+    def _obey(self, told: str) -> None:
+        word, _, mark = told.partition(" ")
+        if word == STOP:
+            self.waits_at = Mark(mark) if mark else None
+        elif word == FINISH:
+            self.leaving = True
+        else:
+            raise HarnessError(f"told {told!r} instead of {STOP!r} or {FINISH!r}")
+
+    def _assigned(self, partitions: tuple[int, ...]) -> None:
+        for partition in partitions or (None,):
+            self.log.tell(ASSIGNED, "" if partition is not None else "none", partition=partition)
+        if not self.joined:
+            say(READY)
+        self.joined = True
+
+    def _revoking(self, partitions: tuple[int, ...], lost: bool) -> None:
+        """Complete what is in hand before others go on with it, as an application has to."""
+        self._complete(marks=False)
+        for partition in partitions:
+            self.log.tell(REVOKED, LOST if lost else GIVEN_BACK, partition=partition)
+
+    def _complete(self, *, marks: bool) -> None:
+        """Process what is in hand, and commit: in the order that the job says. Without marks it is in the middle of a rebalance."""
+        if self.goes_back:
+            self._go_back(rebalancing=not marks)
+        elif self.job.commit == "before":
+            self._commit_and_process(marks=marks)
+        else:
+            self._process_and_commit(marks=marks)
+
+    def _commit_and_process(self, *, marks: bool) -> None:
+        if self._commit(marks=marks):
+            self.process()  # what cannot be processed now never is: it is committed
+            self.consumer.done()
+        else:
+            self.consumer.give_back()  # not committed, so not to be processed: whoever reads on from the last commit does that
+
+    def _process_and_commit(self, *, marks: bool) -> None:
+        """Alone, processed stays processed where the commit is refused, and others repeat it; within a transaction it is undone."""
+        if self.consumer.in_hand.size or self.consumer.progress():
+            self.goes_back = not (self.process() and (self._commit(marks=marks) or self.job.commit == "after"))
+            self.consumer.done()
+
+    def _go_back(self, *, rebalancing: bool) -> None:
+        """Lay down what was read since, and read on from the last commit; not in the middle of a rebalance, when partitions come and go."""
+        self.consumer.done()
+        if not rebalancing:
+            self.consumer.back_to_committed(COMMIT_TIMEOUT_S)
+            self.goes_back = False
+
+    def _commit(self, *, marks: bool) -> bool:
+        """Commit how far it has read; false: it was refused, so it is not committed.
+
+        Raises:
+            HarnessError: the coordinator did not say for a minute.
+        """
+        offsets = self.consumer.progress()
+        if not offsets:
+            return True
+        self._wait_at(Mark.BEFORE_COMMIT, marks=marks)
+        refused = self.commit(offsets)
+        if refused is not None:
+            for partition, offset in offsets.items():
+                self.log.tell(COMMIT_REFUSED, refused, partition=partition, offset=offset)
+            return False
+        self._wait_at(Mark.AFTER_COMMIT, marks=marks)
+        return True
+
+    def _wait_at(self, mark: Mark, *, marks: bool) -> None:
+        """Where the parent wants it held here, say so and wait until told to go on, or to the end of its life."""
+        if marks and mark is self.waits_at and self.consumer.in_hand.size:
+            self.waits_at = None
+            in_hand = InHand(mark=mark, records=self.consumer.in_hand.size, processed=self.job.commit != "before")
+            say(MARKED, in_hand.model_dump_json())
+            listen(GO_ON)
