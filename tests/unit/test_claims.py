@@ -1,0 +1,88 @@
+"""The lessons' claims in the catalogue: each has its experiment, its finding and its texts, and an override that empties the question is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from standins.command_line import ackbench
+
+from experiments.claim import LESSONS, Claim, check_claim
+from experiments.errors import ExperimentError
+from experiments.findings import FINDERS
+from experiments.ledger.record import Cell
+from experiments.spec.catalog import catalogue
+from experiments.spec.model import Experiment
+from infra.home import Home
+
+CLAIMS = [experiment for experiment in catalogue() if experiment.claim]
+TEXTS: dict[str, Any] = {"lesson": 5, "says": "It loses.", "mechanism": "So.", "method": "Thus.", "refuted_by": "No loss."}
+
+
+@pytest.fixture
+def home(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> Home:
+    """An empty home."""
+    monkeypatch.setenv("ACKBENCH_HOME", str(tmp_path / "home"))
+    return Home.from_environment()
+
+
+def claim_of(experiment: Experiment) -> Claim:
+    """Return the claim of an experiment that has one."""
+    assert experiment.claim
+    return experiment.claim
+
+
+def test_each_claim_has_one_experiment_and_one_finding() -> None:
+    """Both ways: a finding without an experiment would never be made."""
+    lessons = [claim_of(experiment).lesson for experiment in CLAIMS]
+    assert sorted(lessons) == sorted(FINDERS)
+    assert set(lessons) <= set(range(1, LESSONS + 1))
+
+
+@pytest.mark.parametrize("experiment", CLAIMS, ids=lambda experiment: experiment.name)
+def test_what_a_claim_varies_is_an_axis_of_its_experiment(experiment: Experiment) -> None:
+    """Otherwise every run of it would be refused."""
+    axes = {axis for cross in experiment.axes for axis in cross}
+    assert set(claim_of(experiment).varies) <= axes
+
+
+@pytest.mark.parametrize(
+    ("asks", "cells", "why"),
+    [
+        ({"strikes": True}, [{"fault": "none"}, {"acks": 1}], "fault is none in every cell"),
+        ({"varies": ["acks"]}, [{"acks": 1, "fault": "none"}, {"acks": 1, "fault": "leader-crash"}], "acks is 1 in every cell"),
+        ({"nodes_at_least": 3}, [{"nodes": 1}, {}], "nodes is 2; the question needs at least 3 nodes"),
+    ],
+)
+def test_what_empties_the_question_is_refused_with_the_reason(asks: dict[str, Any], cells: list[Cell], why: str) -> None:
+    """A failover without a fault, a comparison of one value, too few nodes."""
+    with pytest.raises(ExperimentError, match=why):
+        check_claim(Claim.model_validate(TEXTS | asks), cells, nodes=2)
+
+
+def test_what_leaves_the_question_whole_is_taken() -> None:
+    """A fault in one cell, two values, enough nodes."""
+    claim = Claim.model_validate(TEXTS | {"strikes": True, "varies": ["acks"], "nodes_at_least": 3})
+    check_claim(claim, [{"acks": 1, "fault": "none"}, {"acks": "all", "fault": "leader-crash"}], nodes=3)
+
+
+def test_a_run_without_its_fault_is_refused_in_one_line(home: Home) -> None:
+    """Exit code 2, and nothing is made."""
+    result = ackbench("run", "one-node-or-three", "--set", "fault=none")
+    assert (result.exit_code, result.stderr.count("\n"), home.sweeps.exists()) == (2, 1, False)
+    assert "one-node-or-three: fault is none in every cell" in result.stderr
+
+
+def test_an_experiment_is_explained_before_it_is_run(home: Home) -> None:
+    """The claim, how Kafka does it, what will be done, what would refute it, and how long it takes."""
+    result = ackbench("explain", "acks-levels")
+    assert result.exit_code == 0
+    for head in ("the question", "what the lesson says (lesson 5)", "how Kafka does it", "what is done", "what would refute it", "minutes"):
+        assert head in result.stdout
+    assert not home.sweeps.exists()
+
+
+def test_a_name_that_is_none_is_told_its_nearest() -> None:
+    """As everywhere."""
+    result = ackbench("explain", "acks-level")
+    assert (result.exit_code, "did you mean acks-levels?" in result.stderr) == (2, True)

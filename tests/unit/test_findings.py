@@ -1,0 +1,100 @@
+"""Findings from planted truth: a claim stands, stands in part or falls by what was seen, and is open where too little was."""
+
+from __future__ import annotations
+
+import pytest
+from standins.material import material, of_each_trial, truth
+
+from experiments.findings.acks_levels import find as of_acks
+from experiments.findings.finding import Finding, Standing
+from experiments.findings.idempotent_retries import find as of_retries
+from experiments.findings.one_node_or_three import find as of_nodes
+from experiments.statistics import LEAST_VALUES
+
+IN_FLIGHT = "max.in.flight.requests.per.connection"
+
+
+def acks(zero: int = 900, one: int = 800, every: int = 0, alone: int = 0, repeats: int = 3) -> Finding:
+    """Return the finding on acks where each trial of a level lost so many."""
+    behind = {"fault": "leader-crash-behind"}
+    levels = [truth({"acks": level, **behind}, [lost] * repeats) for level, lost in ((0, zero), (1, one), ("all", every))]
+    return of_acks(material(*levels, truth({"acks": "all", "fault": "unclean-election"}, [alone] * repeats)))
+
+
+@pytest.mark.parametrize(
+    ("found", "standing"),
+    [
+        (acks(), Standing.STANDS),
+        (acks(alone=5), Standing.IN_PART),
+        (acks(every=1), Standing.FALLS),
+        (acks(one=0), Standing.OPEN),
+        (acks(repeats=2), Standing.OPEN),
+    ],
+)
+def test_acks_are_judged_by_what_each_level_lost(found: Finding, standing: Standing) -> None:
+    """acks=all with nothing lost is a guarantee only where it lost nothing alone in the ISR either; without a loss by the others nothing is told apart."""
+    assert found.standing is standing
+
+
+def test_an_open_finding_says_how_many_repeats_would_do() -> None:
+    """And one that is not open asks for none."""
+    assert "repeats would do (--repeats 6)" in acks(repeats=2).text
+    assert acks().repeats_needed is None
+
+
+def test_a_sentence_is_made_of_the_sweeps_figures() -> None:
+    """The share with its bound, and the records at the median."""
+    assert "acks=1 in 3 of 3 trials: above 36 % at 95 %, 800 records at the median" in acks().sentence
+    assert "acks=all in 0 of 3 trials: below 64 % at 95 %" in acks().sentence
+
+
+def retries(off: int = 50, on: int = 0, inverted_on: int = 0, slower: float = 0.8) -> Finding:
+    """Return the finding on idempotence."""
+    struck = [
+        truth({"enable.idempotence": value, "fault": "relay-dropped", IN_FLIGHT: 5}, [0] * 6, [copies] * 6) for value, copies in ((False, off), (True, on))
+    ]
+    calm = [truth({"enable.idempotence": value, "fault": "none", IN_FLIGHT: 5}, none) for value in (False, True)]
+    found = of_each_trial(material(*struck, *calm), {"throughput_rps": 1000.0}, fault="none", enable__idempotence=False)
+    found = of_each_trial(found, {"throughput_rps": 1000.0 * slower}, fault="none", enable__idempotence=True)
+    return of_retries(of_each_trial(found, {"reordered": inverted_on}, fault="relay-dropped", enable__idempotence=True))
+
+
+@pytest.mark.parametrize(
+    ("found", "standing"),
+    [
+        (retries(), Standing.STANDS),
+        (retries(slower=1.0), Standing.IN_PART),
+        (retries(on=1), Standing.FALLS),
+        (retries(inverted_on=1), Standing.FALLS),
+        (retries(off=0), Standing.OPEN),
+    ],
+)
+def test_idempotence_is_judged_by_copies_order_and_price(found: Finding, standing: Standing) -> None:
+    """A copy or an inversion with it is a fall; none without it shows nothing; no price is a lesson half true."""
+    assert found.standing is standing
+
+
+def test_the_price_is_a_ratio_of_pairs_with_its_interval() -> None:
+    """From five pairs on."""
+    assert LEAST_VALUES <= 6
+    assert "throughput was 0.80 times (0.80 to 0.80)" in retries().sentence
+
+
+def nodes(one: bool, three: bool, repeats: int = 3) -> Finding:
+    """Return the finding on one node and three, of which each came back before the heal or not."""
+    found = material(*(truth({"nodes": count}, [0] * repeats) for count in (1, 3)))
+    return of_nodes(of_each_trial(of_each_trial(found, {"recovered_before_heal": one}, nodes=1), {"recovered_before_heal": three}, nodes=3))
+
+
+@pytest.mark.parametrize(
+    ("found", "standing"),
+    [
+        (nodes(one=False, three=True), Standing.STANDS),
+        (nodes(one=True, three=True), Standing.FALLS),
+        (nodes(one=False, three=False), Standing.IN_PART),
+        (nodes(one=False, three=True, repeats=2), Standing.OPEN),
+    ],
+)
+def test_one_node_is_judged_by_who_came_back_without_it(found: Finding, standing: Standing) -> None:
+    """It needs several nodes that go on, and one that does not."""
+    assert found.standing is standing

@@ -1,0 +1,93 @@
+"""The tour: which lessons are asked for, what is still to be done, and the page as far as it has come."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from standins.command_line import ackbench
+from standins.material import material, truth
+
+from experiments.findings.acks_levels import find
+from experiments.findings.plots import BarRow, BarsPlot, DotRow, DotsPlot, Line, LinesPlot, Part, Plot, ShareRow, SharesPlot, Span
+from experiments.report.plots import plot_chart
+from experiments.report.touring import make_tour_page
+from experiments.statistics import share
+from experiments.tour import Stop, Tour, TourFolder, claims_by_lesson, find_tour, lessons_of, new_tour
+from infra.errors import InputError
+from infra.home import Home
+
+PLOTS: list[Plot] = [
+    SharesPlot(caption="shares", rows=(ShareRow(name="acks=1", share=share(3, 3)),)),
+    DotsPlot(caption="dots", label="records", rows=(DotRow(name="a", values=(1.0, 2.0), expected=1.5), DotRow(name="b", values=()))),
+    DotsPlot(caption="many", label="records", rows=(DotRow(name="a", values=(0.0, 90_000.0)),), logarithmic=True),
+    BarsPlot(caption="bars", label="s", rows=(BarRow(name="a", parts=(Part(name="noticed", value=2), Part(name="elected", value=0.1))),)),
+    LinesPlot(caption="lines", x_label="s", y_label="records", lines=(Line(name="a", points=((0, 1), (2, 3))),), spans=(Span(name="fault", begin=1, end=2),)),
+]
+
+
+@pytest.mark.parametrize(("text", "lessons"), [("5", {5}), ("5,16", {5, 16}), ("4-6", {4, 5, 6}), ("1, 3-3", {1, 3})])
+def test_lessons_are_named_one_by_one_and_from_to(text: str, lessons: set[int]) -> None:
+    """As pages to print are."""
+    assert lessons_of(text) == lessons
+
+
+@pytest.mark.parametrize("text", ["", "0", "19", "7-5", "a", "1,,2", "-3"])
+def test_what_is_no_lesson_is_refused_with_what_is(text: str) -> None:
+    """One line."""
+    with pytest.raises(InputError, match="allowed: numbers from 1 to 18"):
+        lessons_of(text)
+
+
+def test_a_tour_goes_through_all_claims_in_their_order() -> None:
+    """When nothing is named."""
+    assert [stop.lesson for stop in new_tour(lessons_of(None), None).stops] == list(claims_by_lesson())
+
+
+def test_what_has_its_answer_or_cannot_have_one_is_done() -> None:
+    """What the harness failed is not, and is tried again."""
+    stop = Stop(lesson=5, experiment="acks-levels")
+    done = [
+        stop,
+        stop.model_copy(update={"sweep_id": "s", "seconds": 3.0}),
+        stop.model_copy(update={"impossible": "no root"}),
+        stop.model_copy(update={"sweep_id": "s", "seconds": 3.0, "failed": "node 2 died"}),
+    ]
+    assert [one.done for one in done] == [False, True, True, False]
+
+
+def test_the_page_says_what_cannot_be_tested_what_failed_and_what_is_still_to_come(tmp_path: Path) -> None:
+    """Each claim has its place on the page, answered or not."""
+    home = Home(tmp_path)
+    folder = TourFolder(home.tours / "tour-1")
+    stops = (
+        Stop(lesson=5, experiment="acks-levels", impossible="it needs <root>"),
+        Stop(lesson=8, experiment="idempotent-retries", sweep_id="gone", seconds=3.0, failed="node 2 died"),
+        Stop(lesson=16, experiment="one-node-or-three"),
+    )
+    folder.write(Tour(tour_id="tour-1", stops=stops))
+    page = make_tour_page(folder, home).read_text()
+
+    for told in ("3 claims", "3 have no answer", "it needs &lt;root&gt;", "node 2 died", "Not run yet", claims_by_lesson()[16].title):
+        assert told in page
+    assert find_tour(home, "newest") == find_tour(home, "tour-1") == folder
+
+
+def test_a_tour_that_is_none_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One line, exit code 2; and a tour that is gone on with is not asked for other lessons."""
+    monkeypatch.setenv("ACKBENCH_HOME", str(tmp_path))
+    assert [ackbench("tour", *asked).exit_code for asked in (("--resume", "x"), ("--resume", "x", "--lessons", "5"), ("--lessons", "20"))] == [2, 2, 2]
+
+
+@pytest.mark.parametrize("plot", PLOTS, ids=lambda plot: plot.caption)
+def test_a_plot_is_drawn_with_what_it_shows_in_words(plot: Plot) -> None:
+    """For those who do not see it, too."""
+    chart = plot_chart(plot, "finding")
+    assert chart.svg.startswith("<svg")
+    assert f'aria-label="{plot.caption}"' in chart.svg
+
+
+def test_a_finding_reads_back_as_it_was_written() -> None:
+    """Its plot too, of whichever kind."""
+    found = find(material(*(truth({"acks": level, "fault": "leader-crash-behind"}) for level in (0, 1, "all"))))
+    assert type(found).model_validate_json(found.model_dump_json()) == found
