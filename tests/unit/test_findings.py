@@ -53,7 +53,7 @@ def retries(off: int = 50, on: int = 0, inverted_on: int = 0, slower: float = 0.
     struck = [
         truth({"enable.idempotence": value, "fault": "relay-dropped", IN_FLIGHT: 5}, [0] * 6, [copies] * 6) for value, copies in ((False, off), (True, on))
     ]
-    calm = [truth({"enable.idempotence": value, "fault": "none", IN_FLIGHT: 5}, none) for value in (False, True)]
+    calm = [truth({"enable.idempotence": value, "fault": "none", IN_FLIGHT: 5}, [0] * 6) for value in (False, True)]
     found = of_each_trial(material(*struck, *calm), {"throughput_rps": 1000.0}, fault="none", enable__idempotence=False)
     found = of_each_trial(found, {"throughput_rps": 1000.0 * slower}, fault="none", enable__idempotence=True)
     return of_retries(of_each_trial(found, {"reordered": inverted_on}, fault="relay-dropped", enable__idempotence=True))
