@@ -31,6 +31,8 @@ class Claim(Frozen):
     """What is done, and what is measured."""
     refuted_by: Told
     """What would have to be seen for the claim to fall."""
+    in_production: Told | None = None
+    """What to set where it matters."""
     varies: tuple[str, ...] = ()
     """Axes of which at least two values must be left, for there is nothing to compare without."""
     strikes: bool = False

@@ -134,12 +134,14 @@ Examples:
   ackbench tour
   ackbench tour --lessons 5,8-9
   ackbench tour --resume newest
+  ackbench tour --resume newest --chapters docs/lessons
 """
 )
 @click.option("--lessons", metavar="N[,N-M...]", help="Only these claims, as in 1,5-8.")
 @click.option("--repeats", type=click.IntRange(1, 1024), metavar="N", help="Runs of each cell (default: as each experiment has it).")
 @click.option("--resume", metavar="TOUR", help="Go on with a tour that was interrupted, or `newest`.")
-def tour(lessons: str | None, repeats: int | None, resume: str | None) -> int:
+@click.option("--chapters", type=click.Path(file_okay=False, path_type=Path), metavar="FOLDER", help="Write the answers as Markdown chapters too.")
+def tour(lessons: str | None, repeats: int | None, resume: str | None, chapters: Path | None) -> int:
     """Test the lessons' claims one after the other, and make one page of the answers.
 
     Exit code 0: each claim that this machine can test has its answer, whatever it is. 1: the harness failed. 2: the request cannot be.
@@ -149,7 +151,7 @@ def tour(lessons: str | None, repeats: int | None, resume: str | None) -> int:
     home = Home.from_environment()
     if resume and (lessons or repeats):
         raise click.UsageError("--resume goes on with a tour as it was begun: name nothing else")
-    return touring.resume(home, resume) if resume else touring.tour(home, lessons, repeats)
+    return touring.resume(home, resume, chapters) if resume else touring.tour(home, lessons, repeats, chapters)
 
 
 @cli.command("list")

@@ -79,6 +79,8 @@ def _told(experiment: Experiment) -> Iterator[tuple[str, str]]:
         yield "how Kafka does it", claim.mechanism
         yield "what is done", claim.method
         yield "what would refute it", claim.refuted_by
+        if claim.in_production:
+            yield "in production", claim.in_production
 
 
 def _extent(experiment: Experiment, plan: Plan) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import click
 from rich.table import Table
@@ -13,6 +14,8 @@ from experiments.commands.running import followed, interrupted, log_of, reason_o
 from experiments.duration import expected_s
 from experiments.findings import finding_of
 from experiments.progress import clock
+from experiments.report.chapters import write_chapters
+from experiments.report.drawing import prepare
 from experiments.report.touring import make_tour_page
 from experiments.spec.model import Experiment
 from experiments.spec.override import Wishes
@@ -24,13 +27,14 @@ from infra.errors import HarnessError, InputError
 from infra.home import Home
 
 
-def tour(home: Home, lessons: str | None, repeats: int | None) -> int:
+def tour(home: Home, lessons: str | None, repeats: int | None, chapters: Path | None = None) -> int:
     """Begin a tour and carry it to its end; return the exit code.
 
     Args:
         home: where its sweeps will lie.
         lessons: which, as `1,5-8`; `None`: all.
         repeats: of each cell; `None`: as each experiment has it.
+        chapters: where the answers are written as chapters of a document, too.
 
     Raises:
         InputError: the request cannot be; nothing was started.
@@ -40,20 +44,21 @@ def tour(home: Home, lessons: str | None, repeats: int | None) -> int:
     begun = new_tour(lessons_of(lessons), repeats)
     folder = TourFolder(home.tours / begun.tour_id)
     folder.write(begun)
-    return _carried_out(home, folder)
+    return _carried_out(home, folder, chapters)
 
 
-def resume(home: Home, named: str) -> int:
+def resume(home: Home, named: str, chapters: Path | None = None) -> int:
     """Go on with a tour: the stops that have no answer yet; return the exit code.
 
     Raises:
         UnknownName: there is no such tour.
         HarnessError: as `tour`.
     """
-    return _carried_out(home, find_tour(home, named))
+    return _carried_out(home, find_tour(home, named), chapters)
 
 
-def _carried_out(home: Home, folder: TourFolder) -> int:
+def _carried_out(home: Home, folder: TourFolder, chapters: Path | None) -> int:
+    prepare(home)
     _say(f"{folder.root.name}: {len(folder.read().stops)} claims, about {clock(_expected_s(folder.read()))} left")
     for stop in folder.read().stops:
         if stop.done:
@@ -64,6 +69,8 @@ def _carried_out(home: Home, folder: TourFolder) -> int:
             _say(f"go on with: ackbench tour --resume {folder.root.name}")
             return code
         make_tour_page(folder, home)
+    if chapters:
+        _say(f"chapters: {write_chapters(folder, home, chapters)}")
     return _told(home, folder)
 
 

@@ -10,11 +10,12 @@ from experiments.ledger.measured import Measure, Phase, Side
 from experiments.plurals import counted
 from experiments.report.evidence import Evidence
 from experiments.report.forest import CountRow, ShareRow, counts_chart, shares_chart
-from experiments.report.outages import PARTS, Outage, outages_chart, outages_of
+from experiments.report.outages import outages_chart
 from experiments.report.percentiles import Curve, curve, curves_chart
 from experiments.report.wording import bounds, cell_name, differing, fault_name, milliseconds, share_words
 from experiments.results.cells import judged_trials
 from experiments.results.models import CellResult, TrialResult
+from experiments.results.outages import PARTS, Outage, outages_of
 from experiments.results.rows import Row
 
 T = TypeVar("T")

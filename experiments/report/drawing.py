@@ -98,6 +98,14 @@ def svg(drawn: Figure, name: str, alt: str) -> str:
     return _inlined(text.getvalue(), name, alt)
 
 
+def standalone(element: str) -> str:
+    """Return an `<svg>` element of `svg` as a file of its own, with the colours that a page would give it, on white."""
+    colours = "".join(f"--{variable}: {colour}; " for colour, variable in _VARIABLES.items())
+    style = f"<style>svg {{ {colours}background: #ffffff; font-family: sans-serif; }}</style>"
+    head, body = element.replace("<svg", '<svg xmlns="http://www.w3.org/2000/svg"', 1).split(">", 1)
+    return f"{head}>{style}{body}\n"
+
+
 def _inlined(document: str, name: str, alt: str) -> str:
     """Return the document's element alone: no address, no size of its own, no colour that the page cannot change."""
     element = document[document.index("<svg") :]

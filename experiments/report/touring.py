@@ -48,7 +48,7 @@ def make_tour_page(folder: TourFolder, home: Home) -> Path:
     """
     prepare(home)
     whole = folder.read()
-    answers = [_answered(stop, folder, home) for stop in whole.stops]
+    answers = answers_of(folder, home)
     counts = Counter(answer.finding.standing if answer.finding else None for answer in answers)
     page = template("tour.html").render(
         tour=whole,
@@ -59,6 +59,15 @@ def make_tour_page(folder: TourFolder, home: Home) -> Path:
     )
     write_whole(folder.page, page)
     return folder.page
+
+
+def answers_of(folder: TourFolder, home: Home) -> list[Answered]:
+    """Return each stop with what its sweep says; drawing must have been prepared.
+
+    Raises:
+        LedgerError: a sweep's results cannot be read.
+    """
+    return [_answered(stop, folder, home) for stop in folder.read().stops]
 
 
 def _answered(stop: Stop, folder: TourFolder, home: Home) -> Answered:
