@@ -1,0 +1,80 @@
+"""A tour as chapters of a document: a Markdown file and a drawing for each claim that has its answer, and a list of them all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from experiments.findings import Finding
+from experiments.report.drawing import standalone
+from experiments.report.touring import Answered, answers_of
+from experiments.sweep_folder import write_whole
+from experiments.sweeps import find_sweep
+from experiments.tour import TourFolder
+from infra.home import Home
+
+INDEX: Final = "README.md"
+
+
+def write_chapters(folder: TourFolder, home: Home, into: Path) -> Path:
+    """Write the chapters over those that were there, and return the list's path; a claim without an answer keeps its old chapter.
+
+    Raises:
+        LedgerError: a sweep's results cannot be read.
+    """
+    into.mkdir(parents=True, exist_ok=True)
+    answers = answers_of(folder, home)
+    for answer in answers:
+        if answer.finding:
+            write_whole(into / f"{_stem(answer)}.md", "\n".join(_chapter(answer, answer.finding, home)) + "\n")
+            if answer.plot:
+                write_whole(into / f"{_stem(answer)}.svg", standalone(answer.plot.svg))
+    write_whole(into / INDEX, "\n".join(_index(answers)) + "\n")
+    return into / INDEX
+
+
+def _stem(answer: Answered) -> str:
+    return f"{answer.stop.lesson:02d}-{answer.stop.experiment}"
+
+
+def _index(answers: list[Answered]) -> Iterator[str]:
+    yield from ("# What the lessons say of Kafka, tested", "")
+    yield "Each chapter has the claim, how Kafka does it, the experiment, what was seen when it was last run for these pages, and what to set in production."
+    yield "`ackbench tour` runs all of them and makes one page of the answers; `ackbench tour --resume newest --chapters FOLDER` writes chapters like these."
+    yield from ("", "| lesson | the question | the claim |", "|---|---|---|")
+    for answer in answers:
+        told = str(answer.finding.standing) if answer.finding else "no answer here"
+        yield f"| {answer.stop.lesson} | [{answer.title}]({_stem(answer)}.md) | {told} |"
+
+
+def _chapter(answer: Answered, finding: Finding, home: Home) -> Iterator[str]:
+    claim = answer.claim
+    yield from (f"# {answer.stop.lesson}. {answer.title}", "", f"> {_flat(claim.says)}", "")
+    yield from ("## How Kafka does it", "", _flat(claim.mechanism), "")
+    yield from ("## The experiment", "", _flat(claim.method), "", f"It would be refuted by: {_lowered(_flat(claim.refuted_by))}", "")
+    yield from ("```sh", f"ackbench run {answer.stop.experiment}", "```", "")
+    yield from ("## What was seen", "", f"**The claim {_verb(str(finding.standing))}.** {finding.text}", "")
+    if answer.plot:
+        yield from (f"![{answer.plot.caption}]({_stem(answer)}.svg)", "", f"*{answer.plot.caption}.*", "")
+    yield from (f"{answer.trials} trials, {_where(answer, home)}, {answer.took} min.", "")
+    if claim.in_production:
+        yield from ("## In production", "", _flat(claim.in_production))
+
+
+def _verb(standing: str) -> str:
+    return "has not enough evidence" if standing == "not enough evidence" else standing
+
+
+def _where(answer: Answered, home: Home) -> str:
+    plan = find_sweep(home, answer.stop.sweep_id).plan()
+    versions = ", ".join(sorted({trial.cluster.kafka_version for trial in plan.trials}))
+    return f"Kafka {versions}, seed {plan.seed}"
+
+
+def _flat(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _lowered(text: str) -> str:
+    return text[:1].lower() + text[1:]
