@@ -11,9 +11,15 @@ from types import MappingProxyType
 from typing import Final
 
 from experiments.findings.acks_levels import find as acks_levels
+from experiments.findings.coordinators import find as coordinators
+from experiments.findings.failover_time import find as failover_time
 from experiments.findings.finding import Finding, Material, Standing
 from experiments.findings.idempotent_retries import find as idempotent_retries
+from experiments.findings.in_sync_minimum import find as in_sync_minimum
 from experiments.findings.one_node_or_three import find as one_node_or_three
+from experiments.findings.power_cut import find as power_cut
+from experiments.findings.replicas_and_survivors import find as replicas_and_survivors
+from experiments.findings.two_clients import find as two_clients
 from experiments.results.models import SweepResults
 from experiments.results.reading import read_results
 from experiments.results.rows import rows_by_trial
@@ -23,9 +29,15 @@ __all__ = ["FINDERS", "Finding", "Material", "Standing", "finding_of"]
 
 FINDERS: Final[Mapping[int, Callable[[Material], Finding]]] = MappingProxyType(
     {
+        2: failover_time,
+        3: replicas_and_survivors,
+        4: coordinators,
         5: acks_levels,
+        6: in_sync_minimum,
         8: idempotent_retries,
         16: one_node_or_three,
+        17: two_clients,
+        18: power_cut,
     }
 )
 """By the claim's place among the lessons."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from statistics import median
 
+from experiments.findings.figures import records_lost
 from experiments.findings.finding import LEAST_TRIALS, Finding, Material, Standing, lossy, repeats_needed
 from experiments.findings.plots import ShareRow, SharesPlot
 from experiments.ledger.record import Scalar
@@ -43,13 +43,7 @@ def find(material: Material) -> Finding:
 
 
 def _told(lost: dict[Scalar, Share], of_level: dict[Scalar, list[TrialResult]]) -> str:
-    return ", ".join(f"acks={level} in {words(found)}{_records(of_level[level])}" for level, found in lost.items())
-
-
-def _records(trials: Sequence[TrialResult]) -> str:
-    """Return how many records the trials with loss lost, at the median."""
-    counts = [trial.lost[0] for trial in trials if trial.lost and trial.lost[0]]
-    return f", {median(counts):,.0f} records at the median" if counts else ""
+    return ", ".join(f"acks={level} in {words(found)}{records_lost(of_level[level])}" for level, found in lost.items())
 
 
 def _price(of_level: dict[Scalar, list[TrialResult]]) -> list[str]:

@@ -6,8 +6,8 @@ import pytest
 from standins.records import a_record
 
 from experiments.ledger.measured import Mark
-from experiments.report.outages import Outage, outages_of
 from experiments.report.percentiles import curve
+from experiments.results.outages import Outage, outages_of
 
 
 def an_outage(marks: dict[Mark, int | None]) -> Outage:

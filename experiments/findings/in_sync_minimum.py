@@ -1,0 +1,93 @@
+"""Lesson 6: acks=all waits for as many brokers as min.insync.replicas says. It waits for all that are in sync; the minimum only refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from statistics import median
+from typing import Final
+
+from experiments.findings.figures import seconds
+from experiments.findings.finding import LEAST_TRIALS, Finding, Material, Standing, lossy, repeats_needed
+from experiments.findings.plots import DotRow, DotsPlot
+from experiments.plurals import listed
+from experiments.results.cells import judged_trials
+from experiments.results.models import TrialResult
+from experiments.statistics import words
+
+LESSON = 6
+_STILL: Final = "follower-pause"
+_LAG: Final = "replica.lag.time.max.ms"
+_MINIMUM: Final = "min.insync.replicas"
+_NEARLY: Final = 0.9
+"""Of replica.lag.time.max.ms: it counts from the follower's last fetch, which may be a little older than the last acknowledgement."""
+_REMARKS: Final = {
+    Standing.FALLS: (
+        "So acks=all waits for every replica that is in sync, whatever the minimum. min.insync.replicas says with how few in sync a write is refused: "
+        "a higher one gives up writes for the promise that an acknowledged record lies on so many brokers."
+    ),
+    Standing.OPEN: "Too few trials were judged, or they do not agree.",
+}
+
+
+def find(material: Material) -> Finding:
+    """Return how long acks=all waited for a follower that stood still, and how many writes each minimum refused when followers died."""
+    waits = _waits_ms(material)
+    refused = _refused(material)
+    lost = lossy([trial for cell in material.cells() for trial in judged_trials(material.results, cell)])
+    standing = _standing(waits, refused)
+    told = [*_told_of_waits(waits), *_told_of_refusals(refused), f"Acknowledged records were lost in {words(lost)}."]
+    return Finding(
+        lesson=LESSON,
+        standing=standing,
+        sentence=" ".join(told),
+        remark=_REMARKS.get(standing),
+        repeats_needed=repeats_needed(standing, [lost]),
+        plot=DotsPlot(
+            caption=f"A follower stands still with {_MINIMUM}=1: the longest time without an acknowledgement, a dot a trial; the line is {_LAG}",
+            label="seconds",
+            rows=tuple(DotRow(name=f"{_LAG}={lag}", values=tuple(value / 1000 for value in values), expected=lag / 1000) for lag, values in waits.items()),
+        ),
+    )
+
+
+def _waits_ms(material: Material) -> dict[int, list[float]]:
+    """Return the longest waits for an acknowledgement while a follower stood still, by `replica.lag.time.max.ms`."""
+    return {
+        int(str(cell.cell[_LAG])): [trial.unavailable_ms for trial in judged_trials(material.results, cell) if trial.unavailable_ms is not None]
+        for cell in material.cells(fault=_STILL, min__insync__replicas=1)
+    }
+
+
+def _refused(material: Material) -> dict[int, list[TrialResult]]:
+    """Return the trials in which the followers died, by the minimum."""
+    died = [cell for cell in material.cells() if cell.cell["fault"] != _STILL]
+    return dict(sorted((int(str(cell.cell[_MINIMUM])), judged_trials(material.results, cell)) for cell in died))
+
+
+def _told_of_waits(waits: Mapping[int, Sequence[float]]) -> list[str]:
+    told = [f"for {seconds(values)} where {_LAG} is {lag}" for lag, values in waits.items() if values]
+    return [f"With acks=all and {_MINIMUM}=1, and one follower standing still, nothing was acknowledged {listed(told)}."] if told else []
+
+
+def _told_of_refusals(refused: Mapping[int, Sequence[TrialResult]]) -> list[str]:
+    told = [f"{_median(trials)} with {_MINIMUM}={minimum}" for minimum, trials in refused.items() if _counts(trials)]
+    return [f"When one follower died and then the other, so many writes were refused (medians): {listed(told)}."] if told else []
+
+
+def _median(trials: Sequence[TrialResult]) -> str:
+    attempted = median([trial.attempted or 0 for trial in trials])
+    return f"{median(_counts(trials)):,.0f} of {attempted:,.0f}"
+
+
+def _counts(trials: Sequence[TrialResult]) -> list[int]:
+    return [trial.rejected for trial in trials if trial.rejected is not None]
+
+
+def _standing(waits: Mapping[int, Sequence[float]], refused: Mapping[int, Sequence[TrialResult]]) -> Standing:
+    """It falls where each wait was as long as the follower stays in sync; it stands where none was half as long."""
+    if min((len(values) for values in [*waits.values(), *map(_counts, refused.values())]), default=0) < LEAST_TRIALS or not waits:
+        return Standing.OPEN
+    parts = [value / lag for lag, values in waits.items() for value in values]
+    if min(parts) >= _NEARLY:
+        return Standing.FALLS
+    return Standing.STANDS if max(parts) < 1 / 2 else Standing.OPEN

@@ -1,0 +1,84 @@
+"""Lesson 18: data is on disk. What a power cut of one node, and of all, takes of what was acknowledged."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from experiments.findings.figures import records_lost
+from experiments.findings.finding import LEAST_TRIALS, Finding, Material, Standing, lossy, repeats_needed
+from experiments.findings.plots import ShareRow, SharesPlot
+from experiments.ledger.record import Scalar
+from experiments.results.cells import judged_trials
+from experiments.results.models import CellResult, TrialResult
+from experiments.statistics import words
+
+LESSON = 18
+_EVERY: Final = "1"
+"""`flush.messages`: each record is synced before it is acknowledged."""
+_CUT: Final = "recovery-point-cut"
+_REMARKS: Final = {
+    Standing.IN_PART: (
+        "So what was acknowledged is in the operating system's memory, and on the disk some time later. Kafka relies on the other replicas: "
+        "put them where one power cut does not reach all of them, or have each record synced (flush.messages=1) and pay for it."
+    ),
+    Standing.FALLS: "So records that all in-sync replicas had were lost to the power cut of one node.",
+    Standing.OPEN: "Too few trials were judged.",
+}
+
+
+@dataclass(frozen=True)
+class _Case:
+    """Who lost power, and how records were acknowledged and synced."""
+
+    all_nodes: bool
+    acks: Scalar
+    synced: bool
+    trials: tuple[TrialResult, ...]
+
+    @property
+    def name(self) -> str:
+        synced = ", each record synced (flush.messages=1)" if self.synced else ""
+        return f"{'all nodes' if self.all_nodes else 'the leader alone'}, acks={self.acks}{synced}"
+
+
+def find(material: Material) -> Finding:
+    """Return what was lost when one node lost power, and when all did."""
+    cases = [_case(material, cell) for cell in material.cells()]
+    lost = {case.name: lossy(case.trials) for case in cases}
+    standing = _standing(cases)
+    told = [f"{words(lost[case.name])} ({case.name}){records_lost(case.trials)}" for case in cases]
+    worst = any(str(cell.cell["fault"]).endswith(_CUT) for cell in material.cells())
+    return Finding(
+        lesson=LESSON,
+        standing=standing,
+        sentence=f"{_how(worst=worst)} acknowledged records were lost in {'; '.join(told)}.",
+        remark=_REMARKS.get(standing),
+        repeats_needed=repeats_needed(standing, lost.values()),
+        plot=SharesPlot(caption="Trials in which acknowledged records were lost", rows=tuple(ShareRow(name=name, share=found) for name, found in lost.items())),
+    )
+
+
+def _how(*, worst: bool) -> str:
+    return "With logs cut to what the brokers had noted down as synced, the worst that a power cut may leave," if worst else "When the power was cut,"
+
+
+def _case(material: Material, cell: CellResult) -> _Case:
+    return _Case(
+        all_nodes=str(cell.cell["fault"]).startswith("all-"),
+        acks=cell.cell["acks"],
+        synced=str(cell.cell.get("flush.messages")) == _EVERY,
+        trials=tuple(judged_trials(material.results, cell)),
+    )
+
+
+def _standing(cases: Sequence[_Case]) -> Standing:
+    """Asked of acks=all: it stands where nothing was lost at all, in part where only the power cut of all nodes lost, with nothing synced."""
+    asked = [case for case in cases if case.acks == "all"]
+    one, every = ([lossy(case.trials) for case in asked if case.all_nodes is all_nodes] for all_nodes in (False, True))
+    if any(found.seen for found in one):
+        return Standing.FALLS
+    if not one or not every or min(found.of for found in (*one, *every)) < LEAST_TRIALS:
+        return Standing.OPEN
+    return Standing.IN_PART if any(found.seen for found in every) else Standing.STANDS

@@ -1,0 +1,129 @@
+"""Lesson 17: most languages wrap librdkafka, Java has its own client. Whether the two keep the same promises, with the same settings and with their own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from experiments.findings.finding import LEAST_TRIALS, Finding, Material, Standing, lossy, repeats_needed
+from experiments.findings.plots import ShareRow, SharesPlot
+from experiments.ledger.record import Scalar
+from experiments.plurals import listed
+from experiments.results.models import TrialResult
+from experiments.statistics import Share, share, words
+
+LESSON = 17
+_CLIENTS: Final = {"librdkafka": "librdkafka", "java": "Java's client"}
+_REMARKS: Final = {
+    Standing.STANDS: "So it makes no difference which of the two is used.",
+    Standing.IN_PART: (
+        "So the same settings mean the same to both, and their defaults differ: Java's producer is idempotent by itself, "
+        "librdkafka's only with enable.idempotence=true. Say it explicitly in either."
+    ),
+    Standing.FALLS: "So the two behave differently under the same settings.",
+    Standing.OPEN: "Too few trials were judged, or the fault showed nothing in either client.",
+}
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """The same circumstances for both clients."""
+
+    fault: str
+    acks: Scalar
+    own_defaults: bool
+    lost: dict[str, Share]
+    """By client."""
+    repeated: dict[str, Share]
+
+    @property
+    def name(self) -> str:
+        settings = "with each one's own defaults" if self.own_defaults else f"with the same settings, acks={self.acks} and no idempotence"
+        return f"{self.fault} {settings}"
+
+    @property
+    def trials(self) -> int:
+        """Of the client that has fewer."""
+        return min(found.of for found in self.lost.values())
+
+    @property
+    def alike(self) -> bool:
+        """Whether both lost, or neither; and both stored records twice, or neither."""
+        return all(len({found.seen > 0 for found in seen.values()}) == 1 for seen in (self.lost, self.repeated))
+
+    @property
+    def showed(self) -> bool:
+        """Whether anything was lost or repeated in either."""
+        return any(found.seen for found in (*self.lost.values(), *self.repeated.values()))
+
+
+def find(material: Material) -> Finding:
+    """Return what each client lost and stored twice under the same faults."""
+    pairs = _pairs(material)
+    standing = _standing(pairs)
+    shares = [found for pair in pairs for found in (*pair.lost.values(), *pair.repeated.values())]
+    return Finding(
+        lesson=LESSON,
+        standing=standing,
+        sentence=" ".join(map(_told, pairs)) or "No trial was judged.",
+        remark=_REMARKS[standing],
+        repeats_needed=repeats_needed(standing, shares),
+        plot=SharesPlot(
+            caption="Trials in which acknowledged records were lost, or stored twice",
+            rows=tuple(row for pair in pairs for row in _rows(pair)),
+        ),
+    )
+
+
+def _pairs(material: Material) -> list[_Pair]:
+    """Return what both clients were asked, in the order of the cells."""
+    asked = dict.fromkeys((str(cell.cell["fault"]), cell.cell["acks"], cell.cell["client.defaults"] is True) for cell in material.cells())
+    made = [_pair(material, *circumstances) for circumstances in asked]
+    return [pair for pair in made if pair.trials]
+
+
+def _pair(material: Material, fault: str, acks: Scalar, own_defaults: bool) -> _Pair:
+    trials = {client: material.trials(client=client, fault=fault, acks=acks, client__defaults=own_defaults) for client in _CLIENTS}
+    return _Pair(
+        fault=fault,
+        acks=acks,
+        own_defaults=own_defaults,
+        lost={client: lossy(of) for client, of in trials.items()},
+        repeated={client: _repeating(of) for client, of in trials.items()},
+    )
+
+
+def _repeating(trials: Sequence[TrialResult]) -> Share:
+    """Return in how many of the trials a record was stored twice."""
+    known = [trial.duplicates > 0 for trial in trials if trial.duplicates is not None]
+    return share(sum(known), len(known))
+
+
+def _told(pair: _Pair) -> str:
+    return f"Under {pair.name}: acknowledged records were lost in {_each(pair.lost)}, stored twice in {_each(pair.repeated)}."
+
+
+def _each(found: dict[str, Share]) -> str:
+    return listed([f"{words(of)} with {_CLIENTS[client]}" for client, of in found.items()])
+
+
+def _rows(pair: _Pair) -> list[ShareRow]:
+    """Return the rows of what was seen in either client."""
+    seen = {"lost": pair.lost, "stored twice": pair.repeated}
+    return [
+        ShareRow(name=f"{what}: {_CLIENTS[client]}, {pair.name}", share=found)
+        for what, of in seen.items()
+        if any(one.seen for one in of.values())
+        for client, found in of.items()
+    ]
+
+
+def _standing(pairs: Sequence[_Pair]) -> Standing:
+    """In part, where the same settings do the same and the clients' own do not."""
+    same, own = [pair for pair in pairs if not pair.own_defaults], [pair for pair in pairs if pair.own_defaults]
+    if not same or not own or min(pair.trials for pair in pairs) < LEAST_TRIALS or not all(pair.showed for pair in same):
+        return Standing.OPEN
+    if not all(pair.alike for pair in same):
+        return Standing.FALLS
+    return Standing.STANDS if all(pair.alike for pair in own) else Standing.IN_PART

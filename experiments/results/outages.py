@@ -1,0 +1,110 @@
+"""Outages taken apart: how long until it was noticed, until another replica led, until the client knew, until a record was acknowledged. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from experiments.ledger.measured import Mark, Side
+from experiments.ledger.record import TrialRecord
+from experiments.results.rows import Row
+
+_NS_PER_MS: Final = 1e6
+
+PARTS: Final[Mapping[Mark, str]] = {
+    Mark.DETECTED: "until the controller noticed",
+    Mark.ELECTED: "until another replica led",
+    Mark.LEARNED: "until the client knew",
+    Mark.FIRST_AFTER: "until records flowed again",
+}
+"""What ends at each mark."""
+
+Marks = Mapping[Mark, Row]
+"""The rows of one partition and side in the table `outages`."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """A stretch of an outage, milliseconds after the last record before it."""
+
+    mark: Mark
+    """What ended it."""
+    from_ms: float
+    to_ms: float
+
+    @property
+    def lasted_ms(self) -> float:
+        """From one mark to the next."""
+        return self.to_ms - self.from_ms
+
+
+@dataclass(frozen=True)
+class Outage:
+    """A partition's longest gap, by the marks that were seen; one that was not seen has no part, and its time is in the next one's."""
+
+    trial_id: str
+    partition: int
+    side: Side
+    parts: tuple[Part, ...]
+    answered: bool
+    """Something flowed again; else it lasted until nothing was due any more."""
+    disordered: tuple[Mark, ...]
+    """Seen before the mark that should come before them; they end no part."""
+    resolutions_ms: Mapping[Mark, float]
+
+    @property
+    def length_ms(self) -> float:
+        """From the last record before, or the load's begin, to the first one after, or the settling."""
+        return self.parts[-1].to_ms
+
+    @property
+    def apart(self) -> bool:
+        """Whether a mark within was seen."""
+        return len(self.parts) > 1
+
+
+def outages_of(record: TrialRecord, rows: Sequence[Row]) -> list[Outage]:
+    """Return a trial's outages, one for each partition and side, from rows of the table `outages`; the longest first."""
+    found = [_outage(record, partition, side, marks) for (partition, side), marks in marks_of(rows).items()]
+    return sorted(found, key=lambda outage: (-outage.length_ms, outage.partition, outage.side))
+
+
+def marks_of(rows: Sequence[Row]) -> dict[tuple[int, Side], Marks]:
+    """Return the marks of each partition and side; of those that were not seen, rows without a time."""
+    marks: dict[tuple[int, Side], dict[Mark, Row]] = {}
+    for row in rows:
+        marks.setdefault((row["partition"], Side(row["side"])), {})[Mark(row["mark"])] = row
+    return dict(marks)
+
+
+def seen(marks: Marks) -> dict[Mark, int]:
+    """Return when each mark was, nanoseconds; without those that were not seen."""
+    return {mark: row["at_ns"] for mark, row in marks.items() if row["at_ns"] is not None}
+
+
+def parts_between(begin_ns: int, at_ns: Mapping[Mark, int]) -> tuple[tuple[Part, ...], tuple[Mark, ...]]:
+    """Return the parts of an outage, and the marks that stand in the wrong order and end none.
+
+    Args:
+        begin_ns: when it began.
+        at_ns: the marks that were seen; `FIRST_AFTER`, its end, must be among them.
+    """
+    parts: list[Part] = []
+    disordered: list[Mark] = []
+    for mark in (mark for mark in PARTS if mark in at_ns):
+        came_ms, to_ms = (parts[-1].to_ms if parts else 0.0), (at_ns[mark] - begin_ns) / _NS_PER_MS
+        if came_ms <= to_ms and at_ns[mark] <= at_ns[Mark.FIRST_AFTER]:
+            parts.append(Part(mark, came_ms, to_ms))
+        else:
+            disordered.append(mark)
+    return tuple(parts) or (Part(Mark.FIRST_AFTER, 0.0, 0.0),), tuple(disordered)
+
+
+def _outage(record: TrialRecord, partition: int, side: Side, marks: Marks) -> Outage:
+    at_ns = seen(marks)
+    answered = Mark.FIRST_AFTER in at_ns
+    ended = {**at_ns, Mark.FIRST_AFTER: at_ns.get(Mark.FIRST_AFTER, record.phases.settled_ns)}
+    parts, disordered = parts_between(at_ns.get(Mark.LAST_BEFORE, record.phases.load_begin_ns), ended)
+    resolutions_ms = {mark: row["resolution_ns"] / _NS_PER_MS for mark, row in marks.items() if row["resolution_ns"] is not None}
+    return Outage(record.trial_id, partition, side, parts, answered, disordered, resolutions_ms)

@@ -1,0 +1,67 @@
+"""Lesson 6: what acks=all waits for, and what min.insync.replicas refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from standins.found import a_trial, material_of
+
+from experiments.findings import Finding, Standing
+from experiments.findings.in_sync_minimum import find
+from experiments.findings.plots import DotsPlot
+from experiments.ledger.record import Cell
+
+DIED = "follower-crash & follower-crash"
+
+
+def _still(lag_ms: int) -> Cell:
+    return {"acks": "all", "fault": "follower-pause", "min.insync.replicas": 1, "replica.lag.time.max.ms": lag_ms}
+
+
+def _died(minimum: int) -> Cell:
+    return {"acks": "all", "fault": DIED, "min.insync.replicas": minimum, "replica.lag.time.max.ms": 1000}
+
+
+def found(short_ms: Sequence[float] = (1100, 1300, 1400), long_ms: Sequence[float] = (2600, 3000, 3700), repeats: int = 3) -> Finding:
+    """Waits for a follower that stands still, with 1 s and 2.5 s of lag allowed; and writes that are refused when followers die."""
+    waited = [a_trial(_still(lag), unavailable_ms=ms) for lag, waits in ((1000, short_ms), (2500, long_ms)) for ms in waits]
+    died = [a_trial(_died(minimum), rejected=refused, unavailable_ms=1500.0) for minimum, refused in ((1, 0), (2, 3000), (3, 7000)) for _ in range(repeats)]
+    return find(material_of([*waited, *died]))
+
+
+def test_waits_as_long_as_the_lag_let_the_claim_fall() -> None:
+    """Nobody would wait if one broker were enough."""
+    finding = found()
+    assert finding.standing is Standing.FALLS
+    assert "nothing was acknowledged for 1.3 s (1.1 s to 1.4 s in 3 trials) where replica.lag.time.max.ms is 1000 and for 3.0 s" in finding.sentence
+
+
+def test_refusals_are_told_by_the_minimum() -> None:
+    """None with one, most with three."""
+    told = "0 of 10,000 with min.insync.replicas=1, 3,000 of 10,000 with min.insync.replicas=2 and 7,000 of 10,000 with min.insync.replicas=3"
+    assert told in found().sentence
+
+
+def test_no_wait_bears_the_claim_out() -> None:
+    """The leader would wait for as many as the minimum says."""
+    assert found(short_ms=(20, 30, 40), long_ms=(25, 31, 60)).standing is Standing.STANDS
+
+
+def test_waits_of_some_other_length_leave_it_open() -> None:
+    """Something else made them wait."""
+    assert found(short_ms=(700, 1300, 1400)).standing is Standing.OPEN
+
+
+def test_two_trials_of_refusals_leave_it_open() -> None:
+    """The waits alone say nothing of what the minimum does."""
+    finding = found(repeats=2)
+    assert finding.standing is Standing.OPEN
+    assert finding.repeats_needed is not None
+
+
+def test_the_plot_has_the_lag_as_what_theory_expects() -> None:
+    """In seconds."""
+    plot = found().plot
+    assert isinstance(plot, DotsPlot)
+    assert [row.expected for row in plot.rows] == [1.0, 2.5]
+    assert plot.rows[0].values == (1.1, 1.3, 1.4)

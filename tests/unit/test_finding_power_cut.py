@@ -1,0 +1,51 @@
+"""Lesson 18: what a power cut takes."""
+
+from __future__ import annotations
+
+import pytest
+from standins.found import a_trial, material_of
+
+from experiments.findings import Finding, Standing
+from experiments.findings.power_cut import find
+from experiments.ledger.record import Cell
+
+
+def _found(*, one: int = 0, every: int = 26_000, synced: int = 0, repeats: int = 3, kind: str = "power-loss") -> Finding:
+    """Records lost with acks=all: by the power loss of one node, of all, and of all with each record synced."""
+    cells: list[tuple[Cell, int]] = [
+        ({"acks": 1, "fault": f"leader-{kind}", "flush.messages": None}, 50),
+        ({"acks": "all", "fault": f"leader-{kind}", "flush.messages": None}, one),
+        ({"acks": "all", "fault": f"all-{kind}", "flush.messages": None}, every),
+        ({"acks": "all", "fault": f"all-{kind}", "flush.messages": 1}, synced),
+    ]
+    return find(material_of([a_trial(cell, lost=(lost, lost)) for cell, lost in cells for _ in range(repeats)]))
+
+
+def test_a_loss_when_all_lose_power_bears_it_out_in_part() -> None:
+    """The other replicas kept what one node lost, and nobody kept what all lost."""
+    finding = _found()
+    assert finding.standing is Standing.IN_PART
+    assert "0 of 3 trials: below 64 % at 95 % (the leader alone, acks=all)" in finding.sentence
+    assert "3 of 3 trials: above 36 % at 95 % (all nodes, acks=all), 26,000 records at the median" in finding.sentence
+    assert "(all nodes, acks=all, each record synced (flush.messages=1))" in finding.sentence
+
+
+def test_a_loss_at_one_node_lets_it_fall() -> None:
+    """Two replicas had each record."""
+    assert _found(one=3).standing is Standing.FALLS
+
+
+def test_no_loss_at_all_lets_it_stand() -> None:
+    """Asked of acks=all: what acks=1 loses is no matter of disks."""
+    assert _found(every=0).standing is Standing.STANDS
+
+
+def test_two_trials_leave_it_open() -> None:
+    """Fewer than three carry nothing."""
+    assert _found(repeats=2).standing is Standing.OPEN
+
+
+@pytest.mark.parametrize(("kind", "worst"), [("power-loss", False), ("recovery-point-cut", True)])
+def test_the_worst_case_is_called_so(kind: str, worst: bool) -> None:
+    """A cut to what the brokers noted down is no real power cut."""
+    assert ("the worst that a power cut may leave" in _found(kind=kind).sentence) is worst
