@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Literal
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Final, Literal
 
 from pydantic import Field
 
@@ -16,6 +17,10 @@ from infra.network import NetworkKind
 
 Joined = Literal["&", ">>"]
 ClientKind = Literal["librdkafka", "java"]
+Commit = Literal["before", "after", "within"]
+"""When a member of a group commits: before it processes a record, after, or in one transaction with what it produces."""
+Delivery = Literal["at-most-once", "at-least-once", "exactly-once"]
+COMMITS: Final[Mapping[Delivery, Commit]] = MappingProxyType({"at-most-once": "before", "at-least-once": "after", "exactly-once": "within"})
 
 
 class ClusterNeed(Frozen):
@@ -76,6 +81,22 @@ class Workload(Frozen):
     """When a member commits: before it processes a record, or after."""
     commit_every_records: int = 500
     """How many records a member has in hand at most, about, when it commits."""
+    kind: Literal["produce", "copy"] = "produce"
+    """Whether what the producers write is also copied to another topic (consume-process-produce), which is then what is read along."""
+    copiers: int = 0
+    """Members of the consumer group that copies."""
+    delivery: Delivery = "at-least-once"
+    """How a copier copies: it commits before, after, or in one transaction with it."""
+
+    @property
+    def members(self) -> int:
+        """How many there are in the consumer group, whatever they do with a record."""
+        return self.copiers if self.kind == "copy" else self.consumers
+
+    @property
+    def commits(self) -> Commit:
+        """When its members commit."""
+        return COMMITS[self.delivery] if self.kind == "copy" else self.commit
 
     @property
     def records(self) -> int:

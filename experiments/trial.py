@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from experiments.bench import Bench, Measured, topic_of
+from experiments.bench import Bench, Measured
 from experiments.clients.kinds import answer_timeout_ms
 from experiments.clients.under_test import Clients, clients_of
 from experiments.errors import HealFailed, TrialFailed
 from experiments.faults import Scene
 from experiments.faults.base.telling import course_of
 from experiments.faults.joined.striking import Struck, evidence_of, strike
+from experiments.jobs import topic_of
 from experiments.journal import CRC_FAILED, Journal
 from experiments.ledger.record import FaultEvidence, Lodging, Phases, ProducerSummary, Status, TrialRecord
 from experiments.ledger.seal import seal
@@ -179,6 +180,7 @@ class _Trial:
             phases=course.phases,
             producers=measured.producers,
             end_offsets=measured.end_offsets,
+            output_end_offsets=measured.output.end_offsets if measured.output else None,
             keying=spec.keying(),
             stages_s=stages.seconds,
         )

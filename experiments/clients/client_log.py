@@ -14,6 +14,7 @@ from typing import Final
 from experiments.journal import Event
 from experiments.ledger.schema import Source
 
+LEARNED: Final = "learned"
 RESOLUTION_NS: Final = 1_000_000
 """The log is written by the thread to which it happens, at once; on a busy machine within about this."""
 _LINE: Final = re.compile(r"(?P<at>\d+) \d (?P<facility>\S+) (?P<text>.*)")
@@ -33,9 +34,9 @@ def read_client_log(text: str, client: str, topic: str) -> Iterator[Event]:
     told: dict[int | None, tuple[int | None, int | None]] = {}
     for event in _events(text, client, topic):
         leader = (event.node, event.leader_epoch)
-        if event.kind != "learned" or told.get(event.partition) != leader:  # each answer tells the leader, whether it is news or not
+        if event.kind != LEARNED or told.get(event.partition) != leader:  # each answer tells the leader, whether it is news or not
             yield event
-        if event.kind == "learned":
+        if event.kind == LEARNED:
             told[event.partition] = leader
 
 
@@ -44,7 +45,7 @@ def _events(text: str, client: str, topic: str) -> Iterator[Event]:
     for line in filter(None, map(_LINE.fullmatch, text.splitlines())):
         about = Event(int(line["at"]), "", Source.CLIENT, RESOLUTION_NS, detail=f"{client}: {line['text']}")
         if found := learned.fullmatch(line["text"]):
-            yield replace(about, kind="learned", node=_known(found["node"]), partition=int(found["partition"]), leader_epoch=_known(found["epoch"]))
+            yield replace(about, kind=LEARNED, node=_known(found["node"]), partition=int(found["partition"]), leader_epoch=_known(found["epoch"]))
         elif found := _TIMED_OUT.fullmatch(line["text"]):
             if int(found["requests"]):
                 yield replace(about, kind="timed_out", node=int(found["node"]))

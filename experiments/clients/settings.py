@@ -154,6 +154,17 @@ def _adjusted(settings: dict[str, str], wanted: Mapping[str, str]) -> dict[str, 
     return settings
 
 
+def copier_settings(producer: Mapping[str, str], transactional_id: str | None) -> dict[str, str]:
+    """Return what a copier's producer is given, the addresses apart: what the producers under test are, in transactions of its own or in none.
+
+    Args:
+        producer: of `producer_settings`.
+        transactional_id: of its transactions; `None`: it has none.
+    """
+    settings = {name: value for name, value in producer.items() if name != "transactional.id"}
+    return _adjusted(settings, {} if transactional_id is None else {"transactional.id": transactional_id})
+
+
 def consumer_settings(overrides: Mapping[str, str]) -> dict[str, str]:
     """Return all that a consumer is given, the addresses apart.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, Literal
+from typing import Final
 
 from experiments.clients.group_settings import patience_ms
 from experiments.clients.kinds import answer_timeout_ms, choice_of
@@ -11,7 +11,7 @@ from experiments.faults import FAULTS
 from experiments.faults.base.nature import Nature, Shape
 from experiments.faults.joined.composing import nature_of
 from experiments.ledger.record import Frozen
-from experiments.plan import FaultRequest, TrialSpec
+from experiments.plan import Commit, FaultRequest, TrialSpec
 from infra.broker_settings import heartbeat_ms, session_ms
 from infra.zookeeper import TICK_MS
 
@@ -57,8 +57,10 @@ class Circumstances(Frozen):
     """A new active controller at the latest: fetch timeout, an election of up to twice its timeout, and the backoff of a second one."""
     consumers: int = 0
     """Members of a consumer group; 0: there is none."""
-    commits: Literal["before", "after"] = "after"
-    """When a member commits: before it processes, or after."""
+    commits: Commit = "after"
+    """When a member commits: before it processes, after, or in one transaction with what it produces."""
+    copies: bool = False
+    """To process a record is to copy it to another topic, which has the same settings."""
     fault: Nature
 
     @property
@@ -121,8 +123,9 @@ def circumstances_of(spec: TrialSpec) -> Circumstances:
         controllers=spec.cluster.controllers or spec.cluster.nodes,
         partitions=spec.partitions,
         replication_factor=spec.replication_factor,
-        consumers=spec.workload.consumers,
-        commits=spec.workload.commit,
+        consumers=spec.workload.members,
+        commits=spec.workload.commits,
+        copies=spec.workload.kind == "copy",
         fault=nature(spec.fault, shape_of(spec)),
     )
 
@@ -137,7 +140,8 @@ def shape_of(spec: TrialSpec) -> Shape:
         replication_factor=spec.replication_factor,
         transactional=spec.workload.transaction_records > 0,
         client=spec.client,
-        consumers=spec.workload.consumers,
+        consumers=spec.workload.members,
+        copies=spec.workload.kind == "copy",
         member_patience_ms=patience_ms(spec.consumer, spec.cluster.broker),
     )
 

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from pydantic import ValidationError
 
 from experiments.ledger.record import TrialRecord
-from experiments.ledger.schema import LEDGER_VERSION, TABLES
+from experiments.ledger.schema import LEDGER_VERSION, OF_SOME, OUTPUT, TABLES
 
 UNFINISHED: Final = (".partial", ".failed")
 """Suffixes of trial folders that are no whole trials (`docs/ledger.md`)."""
@@ -37,12 +37,15 @@ def checked(files: pafs.FileSystem, folder: str) -> tuple[TrialRecord, dict[str,
     """
     trial_id = folder.rsplit("/", 1)[-1]
     record = _record(files, folder, trial_id)
-    rows = {name: _checked_rows(files, folder, trial_id, name) for name in TABLES}
+    names = (*TABLES, *([] if record.output_end_offsets is None else [OUTPUT]))
+    rows = {name: _checked_rows(files, folder, trial_id, name) for name in names}
     scheduled = sum(producer.records for producer in record.producers)
     if rows["attempts"] != scheduled:
         raise UnfitLedger(f"trial {trial_id}: attempts.parquet holds {rows['attempts']} records, and trial.json tells of {scheduled}")
     if rows["log"] > (ends := sum(record.end_offsets.values())):
         raise UnfitLedger(f"trial {trial_id}: log.parquet holds {rows['log']} records, and the end offsets of trial.json allow {ends}")
+    if record.output_end_offsets is not None and rows[OUTPUT] > (ends := sum(record.output_end_offsets.values())):
+        raise UnfitLedger(f"trial {trial_id}: output.parquet holds {rows[OUTPUT]} records, and the end offsets of trial.json allow {ends}")
     return record, rows
 
 
@@ -76,7 +79,7 @@ def _checked_rows(files: pafs.FileSystem, folder: str, trial_id: str, name: str)
     except (pa.ArrowInvalid, OSError) as error:
         raise UnfitLedger(f"{file} cannot be read: {_one_line(error)}") from error
     _check_marks(file, schema.metadata or {}, trial_id)
-    _check_columns(file, schema, TABLES[name])
+    _check_columns(file, schema, {**TABLES, **OF_SOME}[name])
     return rows
 
 

@@ -155,6 +155,8 @@ class TrialRecord(Frozen):
     """The partition's end at the final read; the read went from 0 to here, or the trial would not be sealed."""
     keying: Keying | None = None
     """`None`: nothing is asked of keys, pairs and partitions."""
+    output_end_offsets: dict[int, int] | None = None
+    """The same of the topic that was copied to; null: nothing was copied, and there is no table `output`."""
     stages_s: dict[str, float]
     """What each stage of the trial cost, seconds."""
 

@@ -112,6 +112,11 @@ EPOCHS: Final = pa.schema(
 )
 
 TABLES: Final = {"attempts": ATTEMPTS, "transactions": TRANSACTIONS, "log": LOG, "reads": READS, "events": EVENTS, "epochs": EPOCHS}
+"""What every ledger has."""
+
+OUTPUT: Final = "output"
+OF_SOME: Final = {OUTPUT: LOG}
+"""What a ledger has besides where its trial was of that kind: what copiers made of the log, as the log of the topic that they wrote to."""
 
 
 class Source(StrEnum):

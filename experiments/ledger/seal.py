@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from experiments.ledger.record import TrialRecord
-from experiments.ledger.schema import LEDGER_VERSION, TABLES
+from experiments.ledger.schema import LEDGER_VERSION, OF_SOME, TABLES
 
 
 def write_table(folder: Path, trial_id: str, name: str, table: pa.Table) -> None:
@@ -21,7 +21,7 @@ def write_table(folder: Path, trial_id: str, name: str, table: pa.Table) -> None
     Raises:
         ValueError: the table is not of the ledger's schema.
     """
-    schema = TABLES[name]
+    schema = {**TABLES, **OF_SOME}[name]
     if not table.schema.equals(schema, check_metadata=False):
         raise ValueError(f"{name}: {table.schema} is not the ledger's {schema}")
     marked = table.replace_schema_metadata({"ackbench.trial_id": trial_id, "ackbench.ledger_version": str(LEDGER_VERSION)})
@@ -37,7 +37,7 @@ def seal(partial: Path, whole: Path, record: TrialRecord, tables: Mapping[str, p
         ValueError: a table is missing or not of its schema.
         OSError: the disk refused.
     """
-    if set(tables) != set(TABLES):
+    if set(tables) - set(OF_SOME) != set(TABLES):
         raise ValueError(f"a ledger holds {sorted(TABLES)}, not {sorted(tables)}")
     for name, table in tables.items():
         write_table(partial, record.trial_id, name, table)

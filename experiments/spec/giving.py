@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+from experiments.clients.settings import copier_settings
 from experiments.errors import ExperimentError
 from experiments.plan import Passed
 from experiments.spec.clients import ClientRules
 from experiments.spec.java_rules import java_rules
 from experiments.spec.settings import CellSettings
+from experiments.spec.transactions import TRANSACTIONAL_ID
 
 
 @dataclass(frozen=True)
@@ -39,10 +42,18 @@ def given_to(settings: CellSettings, librdkafka: ClientRules) -> Given:
     _refuse_what_the_client_lacks(settings, rules)
     if not choice.defaults:
         producer = rules.producer_settings(settings.producer)
-        return Given(producer, rules.consumer_settings(settings.consumer), None, rules.refusal(producer))
+        return Given(producer, rules.consumer_settings(settings.consumer), None, _refusal(rules, settings, producer))
     producer, passed = choice.producer(settings.producer), choice.passed(settings.producer, settings.consumer)
     asked = passed.producer if passed and choice.kind == "librdkafka" else producer
-    return Given(producer, choice.consumer(settings.consumer), passed, rules.refusal(asked))
+    return Given(producer, choice.consumer(settings.consumer), passed, _refusal(rules, settings, asked))
+
+
+def _refusal(rules: ClientRules, settings: CellSettings, producer: Mapping[str, str]) -> str | None:
+    """Return why the client does not take what the producers are given, or what a copier's producer is given that has transactions of its own."""
+    refusal = rules.refusal(producer)
+    if refusal is None and settings.workload.kind == "copy" and settings.workload.commits == "within":
+        return rules.refusal(copier_settings(producer, TRANSACTIONAL_ID))
+    return refusal
 
 
 def _refuse_what_the_client_lacks(settings: CellSettings, rules: ClientRules) -> None:

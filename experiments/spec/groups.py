@@ -19,10 +19,11 @@ def refuse_what_groups_lack(client: ClientChoice, workload: Workload, consumer: 
     Raises:
         ExperimentError: it is not librdkafka's, or would commit by itself.
     """
-    if not workload.consumers:
+    if not workload.members:
         return
-    members = f"workload.consumers is {workload.consumers}"
+    kind, says = ("copiers", "delivery") if workload.kind == "copy" else ("consumers", "commit")
+    members = f"workload.{kind} is {workload.members}"
     if client.kind != "librdkafka":
         raise ExperimentError(f"{members} and client is {client.kind}; allowed: members of librdkafka's, which can be held between processing and committing")
     if consumer.get(_AUTO_COMMIT, "false").lower() in _TRUE:
-        raise ExperimentError(f"{members} and {_AUTO_COMMIT} is true; allowed: false, as when a member commits is workload.commit")
+        raise ExperimentError(f"{members} and {_AUTO_COMMIT} is true; allowed: false, as when a member commits is workload.{says}")

@@ -12,6 +12,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidat
 from experiments.claim import Claim
 from experiments.clients.value import HEADER_BYTES
 from experiments.errors import ExperimentError
+from experiments.plan import Delivery
 from experiments.spec import reading
 from experiments.spec.cron import cron
 from experiments.spec.errors import sentence
@@ -72,6 +73,9 @@ class WorkloadSection(_Part):
     consumers: Whole = Field(default=0, ge=0, le=64)
     commit: Literal["before", "after"] = "after"
     commit_every_records: Whole = Field(default=500, ge=1, le=100_000)
+    kind: Literal["produce", "copy"] = "produce"
+    copiers: Whole = Field(default=0, ge=0, le=64)
+    delivery: Delivery = "at-least-once"
 
 
 class Experiment(_Part):

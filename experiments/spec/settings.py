@@ -18,6 +18,7 @@ from experiments.properties import Property
 from experiments.spec.axes import KnownNames, Place, Scope, first_name
 from experiments.spec.clients import ClientRules
 from experiments.spec.cluster import cluster_of, said_of_cluster
+from experiments.spec.copies import refuse_what_copies_lack
 from experiments.spec.errors import sentence, shown
 from experiments.spec.faults import asked_for, refuse_what_cannot_be
 from experiments.spec.groups import refuse_what_groups_lack
@@ -70,6 +71,7 @@ def settings_of(experiment: Experiment, cell: Cell, places: Mapping[str, Place])
     producer = with_transactions(given.properties(Scope.PRODUCER), workload)
     client = clients_of(said_of_clients(experiment, given.axes(Scope.STRUCTURE)))
     consumer = given.properties(Scope.CONSUMER)
+    refuse_what_copies_lack(client, workload)
     refuse_what_groups_lack(client, workload, consumer)
     refuse_what_keys_lack(client, workload)
     shape = Shape(
@@ -80,7 +82,8 @@ def settings_of(experiment: Experiment, cell: Cell, places: Mapping[str, Place])
         replication_factor=factor,
         transactional=workload.transaction_records > 0,
         client=client.kind,
-        consumers=workload.consumers,
+        consumers=workload.members,
+        copies=workload.kind == "copy",
         member_patience_ms=patience_ms(consumer, cluster.broker),
     )
     workload = load_of(client, workload, sized="record_size_bytes" in given.axes(Scope.WORKLOAD))

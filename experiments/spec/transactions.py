@@ -25,6 +25,6 @@ def with_transactions(producer: Mapping[str, str], workload: Workload) -> dict[s
 
 
 def without_transactions(producer: Mapping[str, str], workload: Workload) -> tuple[dict[str, str], Workload]:
-    """Return the same producer and load, and nothing of it in transactions."""
+    """Return the same producer and load, and nothing of it in transactions, nor copied in any."""
     plain = {name: value for name, value in producer.items() if name not in _OF_TRANSACTIONS}
-    return plain, workload.model_copy(update={"transaction_records": 0, "abort_every": 0})
+    return plain, workload.model_copy(update={"transaction_records": 0, "abort_every": 0, "kind": "produce", "copiers": 0})

@@ -11,9 +11,10 @@ from standins.mock_brokers import MockBrokers
 from experiments.clients import value
 from experiments.clients.final_read import read_log
 from experiments.clients.group import ConsumerGroup, GroupJob
-from experiments.clients.member import Commit, Mark, Output
+from experiments.clients.member import Mark, Output
 from experiments.clients.settings import consumer_settings, producer_settings
 from experiments.ledger.record import Keying
+from experiments.plan import Commit
 from infra.waiting import wait_until
 
 TOKEN = 77

@@ -11,9 +11,10 @@ from standins.mock_brokers import MockBrokers
 from experiments.clients import value
 from experiments.clients.group import ConsumerGroup, GroupJob
 from experiments.clients.group_settings import alone, member_settings
-from experiments.clients.member import Commit, Mark
+from experiments.clients.member import Mark
 from experiments.clients.settings import consumer_settings
 from experiments.clients.value import Mark as ValueMark
+from experiments.plan import Commit
 
 TOKEN = 77
 RECORDS = 400

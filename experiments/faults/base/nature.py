@@ -24,6 +24,8 @@ class Shape(Frozen):
     """Whose clients they are."""
     consumers: int = 0
     """Members of a consumer group that reads along; 0: none."""
+    copies: bool = False
+    """They copy what they read."""
     member_patience_ms: float = 0
     """After how long of standing still a member has left its group, whoever finds it first: the coordinator or the member itself."""
 
