@@ -22,7 +22,7 @@ def find(material: Material) -> Finding:
     of_level = {level: material.trials(acks=level, fault=_BEHIND) for level in _LEVELS}
     lost = {level: lossy(trials) for level, trials in of_level.items()}
     alone = lossy(material.trials(acks="all", fault=_ALONE))
-    told = [f"When the leader died with its followers behind, acknowledged records were lost with {_told(lost, of_level)}."]
+    told = [f"When the leader died with its followers behind, acknowledged records were lost: {_told(lost, of_level)}."]
     told += _price(of_level)
     told += (
         [f"With acks=all and min.insync.replicas=1, the leader alone in the ISR and an unclean election after its death, in {words(alone)}."]
@@ -43,7 +43,7 @@ def find(material: Material) -> Finding:
 
 
 def _told(lost: dict[Scalar, Share], of_level: dict[Scalar, list[TrialResult]]) -> str:
-    return ", ".join(f"acks={level} in {words(found)}{records_lost(of_level[level])}" for level, found in lost.items())
+    return "; ".join(f"acks={level} in {words(found)}{records_lost(of_level[level])}" for level, found in lost.items())
 
 
 def _price(of_level: dict[Scalar, list[TrialResult]]) -> list[str]:

@@ -44,7 +44,7 @@ def test_an_open_finding_says_how_many_repeats_would_do() -> None:
 
 def test_a_sentence_is_made_of_the_sweeps_figures() -> None:
     """The share with its bound, and the records at the median."""
-    assert "acks=1 in 3 of 3 trials: above 36 % at 95 %, 800 records at the median" in acks().sentence
+    assert "acks=1 in 3 of 3 trials: above 36 % at 95 % (800 records at the median)" in acks().sentence
     assert "acks=all in 0 of 3 trials: below 64 % at 95 %" in acks().sentence
 
 
