@@ -12,9 +12,9 @@ from experiments.plan import Plan
 
 AROUND_S: Final = 25.0
 """Airflow's start, the measuring, MLflow and the page."""
-CLUSTER_S: Final = 7.0
+CLUSTER_S: Final = 6.0
 """From the request to a cluster that is whole; and its end."""
-TRIAL_S: Final = 5.0
+TRIAL_S: Final = 3.0
 """Beside the load: the topic, the heal, the final read, the ledger."""
 
 
