@@ -13,13 +13,14 @@ import pyarrow as pa
 from experiments.clients import admin
 from experiments.clients.at_hand import ClientsAtHand
 from experiments.clients.client_log import LEARNED
-from experiments.clients.group import ConsumerGroup, GroupEnding
+from experiments.clients.group import GroupEnding
+from experiments.clients.groups import ConsumerGroups
 from experiments.clients.producer import ProducerProcess
 from experiments.clients.reader import Ending
 from experiments.clients.settings import delivery_timeout_ms, transaction_timeout_ms
 from experiments.clients.under_test import Clients, ProducerUnderTest, ReaderUnderTest
 from experiments.clock import monotonic_s, now_ns
-from experiments.jobs import WARM_UP_TOPIC, group_job, output_of, producer_jobs, reader_job, reading_of, topic_of
+from experiments.jobs import WARM_UP_TOPIC, group_jobs, output_of, producer_jobs, reader_job, reading_of, topic_of
 from experiments.journal import Event
 from experiments.ledger.record import ProducerSummary
 from experiments.ledger.schema import EPOCHS
@@ -53,8 +54,8 @@ class Measured:
     consumer_settings: dict[str, str]
     output: ReadBack | None = None
     """What copiers made of the log; `None`: nothing was copied."""
-    group: GroupEnding | None = None
-    """How far the consumer group came; `None`: there was none."""
+    groups: tuple[GroupEnding, ...] = ()
+    """How far each consumer group came."""
     refused_offsets: dict[int, int] = field(default_factory=dict)
     """Of each partition that has one, where the first batch begins that a reader who checks CRCs is refused."""
 
@@ -69,7 +70,7 @@ class Bench:
     token: int
     producers: tuple[ProducerUnderTest, ...]
     reader: ReaderUnderTest
-    group: ConsumerGroup
+    groups: ConsumerGroups
 
     @classmethod
     @contextmanager
@@ -97,12 +98,12 @@ class Bench:
         with ExitStack() as running:
             producers = tuple(running.enter_context(clients.producer(job)) for job in producer_jobs(spec, servers, topic, token, folder))
             reader = running.enter_context(clients.reader(reader_job(spec, servers, topic, token, folder)))
-            group = running.enter_context(ConsumerGroup.running(group_job(spec, servers, topic, token, folder)))
+            groups = running.enter_context(ConsumerGroups.running(tuple(group_jobs(spec, servers, topic, token, folder))))
             reader.wait_ready()
             for producer in producers:
                 producer.wait_ready()
-            group.wait_ready()
-            yield cls(spec, cluster, topic, token, producers, reader, group)
+            groups.wait_ready()
+            yield cls(spec, cluster, topic, token, producers, reader, groups)
         for name in topics:
             admin.delete_topic(cluster.admin_servers, name)
 
@@ -143,7 +144,7 @@ class Bench:
 
     def at_hand(self) -> ClientsAtHand:
         """Return the clients that a fault may be about."""
-        return ClientsAtHand(tuple(producer for producer in self.producers if isinstance(producer, ProducerProcess)), self.group)
+        return ClientsAtHand(tuple(producer for producer in self.producers if isinstance(producer, ProducerProcess)), self.groups)
 
     def client_events(self) -> Iterator[Event]:
         """Give what the clients' own logs tell so far; a reader of copies learns who leads another topic, which is no matter of the trial's."""
@@ -151,8 +152,8 @@ class Bench:
             of_others = {LEARNED} if client is self.reader and output_of(self.spec) else set()
             yield from (event for event in client.events() if event.kind not in of_others)
 
-    def _clients(self) -> tuple[ProducerUnderTest | ReaderUnderTest | ConsumerGroup, ...]:
-        return (*self.producers, self.reader, self.group)
+    def _clients(self) -> tuple[ProducerUnderTest | ReaderUnderTest | ConsumerGroups, ...]:
+        return (*self.producers, self.reader, self.groups)
 
     def read_to_the_end(self, producers: tuple[ProducerSummary, ...]) -> Measured:
         """Fix the end offsets, let the reader along get there, and read the whole log.
@@ -162,11 +163,11 @@ class Bench:
         """
         back = self._read_back()
         told = tuple(producer.completed(summary, back.log) for producer, summary in zip(self.producers, producers, strict=True))
-        group = self.group.finish(back.shown_offsets, READ_TIMEOUT_S)
+        groups = self.groups.finish(back.shown_offsets, READ_TIMEOUT_S)
         output = self._read_output()
         reader = self.reader.finish((output or back).shown_offsets, READ_TIMEOUT_S)
-        settings = (self.producers[0].effective_settings(), self.group.effective_settings() or self.reader.effective_settings())
-        return Measured(told, back.end_offsets, back.log, self._epochs(), reader, *settings, output, group, back.refused_offsets)
+        settings = (self.producers[0].effective_settings(), self.groups.effective_settings() or self.reader.effective_settings())
+        return Measured(told, back.end_offsets, back.log, self._epochs(), reader, *settings, output, groups, back.refused_offsets)
 
     def _read_back(self) -> ReadBack:
         return self._read(self.topic, in_transactions=self.spec.workload.transaction_records > 0)
@@ -193,7 +194,7 @@ class Bench:
         attempted = [(producer, producer.attempts(measured.log)) for producer in self.producers]
         attempts = pa.concat_tables([table for _, table in attempted])
         tables = {"attempts": attempts, "log": measured.log, "epochs": measured.epochs}
-        tables["reads"] = pa.concat_tables([self.reader.reads(attempts), self.group.reads()])
+        tables["reads"] = pa.concat_tables([self.reader.reads(attempts), self.groups.reads()])
         if measured.output is not None:
             tables["output"] = measured.output.log
         tables["transactions"] = pa.concat_tables([producer.transactions(table) for producer, table in attempted])

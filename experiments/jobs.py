@@ -93,13 +93,25 @@ def reader_job(spec: TrialSpec, servers: str, topic: str, token: int, folder: Pa
     )
 
 
-def group_job(spec: TrialSpec, servers: str, topic: str, token: int, folder: Path) -> GroupJob:
-    """Return what the consumer group is to do: read, or copy."""
+def group_jobs(spec: TrialSpec, servers: str, topic: str, token: int, folder: Path) -> Iterator[GroupJob]:
+    """Yield what each consumer group is to do: read, or copy."""
+    load = spec.workload
+    for number in range(1, load.groups + 1) if load.members else ():
+        yield _group_job(spec, number, servers, topic, token, folder)
+
+
+def _group_job(spec: TrialSpec, number: int, servers: str, topic: str, token: int, folder: Path) -> GroupJob:  # noqa: PLR0913, PLR0917 - as its neighbours
+    load = spec.workload
     return GroupJob(
-        group=f"{topic}-group",
-        members=spec.workload.members,
-        commit=spec.workload.commits,
-        commit_every_records=spec.workload.commit_every_records,
+        group=f"{topic}-group-{number}",
+        number=number,
+        groups=load.groups,
+        members=load.members,
+        slow_members=load.slow_members,
+        slow_records_per_s=load.slow_records_per_s,
+        out_of_range=load.out_of_range,
+        commit=load.commits,
+        commit_every_records=load.commit_every_records,
         bootstrap_servers=servers,
         topic=topic,
         partitions=spec.partitions,

@@ -9,6 +9,7 @@ from typing import Final, Literal
 from pydantic import Field
 
 from experiments.claim import Claim
+from experiments.clients.group_settings import OutOfRange
 from experiments.ledger.record import Cell, Frozen, Keying, Role, Scalar
 from infra.broker_settings import shared_properties
 from infra.cluster import ClusterSpec, Coordination
@@ -77,6 +78,14 @@ class Workload(Frozen):
     """Each so-many-th transaction is aborted on purpose; 0: none."""
     consumers: int = 0
     """Members of a consumer group that shares the topic; 0: none, the reader along is alone."""
+    groups: int = 1
+    """How many such groups there are, each of so many members; a fault of a member is one of the first group."""
+    slow_members: int = 0
+    """So many members of each group, the first ones, are slow."""
+    slow_records_per_s: float = 0
+    """How fast each of these processes, at the most, while the load lasts; 0: none is slow."""
+    out_of_range: OutOfRange = "earliest"
+    """Where a member reads on, of which the log does not hold the offset any more: its `auto.offset.reset`."""
     commit: Literal["before", "after"] = "after"
     """When a member commits: before it processes a record, or after."""
     commit_every_records: int = 500

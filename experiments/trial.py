@@ -94,8 +94,8 @@ class _Trial:
             with stages("read", "reading the log"):
                 measured = bench.read_to_the_end(course.producers)
                 journal.note("reader", measured.reader.model_dump_json())
-                if measured.group:
-                    journal.note("group", measured.group.model_dump_json())
+                for group in measured.groups:
+                    journal.note("group", group.model_dump_json())
                 for partition, offset in measured.refused_offsets.items():
                     journal.note(CRC_FAILED, "the final read was refused a batch, and read on without checking", partition=partition, offset=offset)
             with stages("hear", "reading what brokers and clients logged"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from experiments.clients.group import ConsumerGroup
+from experiments.clients.groups import ConsumerGroups
 from experiments.clients.member import MemberProcess
 from experiments.clients.producer import ProducerProcess
 
@@ -15,12 +16,17 @@ class ClientsAtHand:
 
     producers: tuple[ProducerProcess, ...]
     """Those whose ledger outlives them."""
-    group: ConsumerGroup
+    groups: ConsumerGroups
 
     def first_producer(self) -> ProducerProcess | None:
         """Return producer 0; `None`: it is none that can be started again."""
         return next((producer for producer in self.producers if producer.job.producer == 0), None)
 
     def holder_of(self, partition: int) -> MemberProcess | None:
-        """Return the member that reads a partition; `None`: none does."""
-        return self.group.holder_of(partition)
+        """Return the member of the first group that reads a partition; `None`: none does."""
+        group = self.first_group()
+        return group.holder_of(partition) if group else None
+
+    def first_group(self) -> ConsumerGroup | None:
+        """Return the group that something is done to; `None`: there is none."""
+        return self.groups.first()

@@ -11,13 +11,14 @@ from typing import Final
 import pyarrow as pa
 
 from experiments.clients.connection import connecting
-from experiments.clients.group_settings import member_settings
-from experiments.clients.member import Commit, MemberJob, MemberProcess, Output
-from experiments.clients.member_log import ASSIGNED, REVOKED
+from experiments.clients.group_settings import OutOfRange, member_settings
+from experiments.clients.member import MemberJob, MemberProcess, Output
+from experiments.clients.member_log import ASSIGNED, OUT_OF_RANGE, REVOKED
 from experiments.clients.settings import admin_settings
 from experiments.journal import Event
 from experiments.ledger.record import Frozen
 from experiments.ledger.schema import READS
+from experiments.plan import Commit
 from infra.errors import HarnessError, WaitTimeout
 from infra.waiting import wait_until
 
@@ -33,7 +34,6 @@ class GroupJob(Frozen):
     group: str
     """Its `group.id`."""
     members: int
-    """0: there is no group."""
     commit: Commit
     commit_every_records: int
     bootstrap_servers: str
@@ -43,6 +43,16 @@ class GroupJob(Frozen):
     """Of a consumer; what a member needs besides is added."""
     token: int
     folder: Path
+    number: int = 1
+    """Which group of the trial it is, from 1 on."""
+    groups: int = 1
+    """How many of them there are: members are numbered through all of them."""
+    slow_members: int = 0
+    """So many of its members, the first ones, process no faster than `slow_records_per_s` while the load lasts."""
+    slow_records_per_s: float = 0
+    """Of each of them; 0: as fast as they can."""
+    out_of_range: OutOfRange = "earliest"
+    """What a member does where the log does not hold the offset any more at which it is to read on."""
     output: Output | None = None
     """Where its members copy to; of transactions each has its own `transactional.id`, this one with its number. `None`: they do not copy."""
 
@@ -54,14 +64,19 @@ class GroupEnding(Frozen):
     """How far it has committed each partition, as its coordinator tells; 0 where it never did."""
     at_end: bool
     """It committed all that it was told to."""
+    group: int = 1
+    """Which group of the trial."""
+    consumers: tuple[int, ...] = ()
+    """The numbers of its members."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class ConsumerGroup:
     """Members that share a topic's partitions."""
 
     job: GroupJob
     members: tuple[MemberProcess, ...]
+    _running: ExitStack
 
     @classmethod
     @contextmanager
@@ -72,7 +87,17 @@ class ConsumerGroup:
             HarnessError: one cannot be started.
         """
         with ExitStack() as running:
-            yield cls(job, tuple(running.enter_context(MemberProcess(member)) for member in _members(job)))
+            yield cls(job, tuple(running.enter_context(MemberProcess(_member(job, place))) for place in range(job.members)), running)
+
+    def join(self) -> MemberProcess:
+        """Start one more member, which asks to be let in.
+
+        Raises:
+            HarnessError: it cannot be started.
+        """
+        member = self._running.enter_context(MemberProcess(_member(self.job, len(self.members))))
+        self.members = (*self.members, member)
+        return member
 
     def wait_ready(self) -> None:
         """Return when the group has let every member in.
@@ -86,23 +111,31 @@ class ConsumerGroup:
 
     def holder_of(self, partition: int) -> MemberProcess | None:
         """Return the member that was given a partition last and has not lost it, by the members' own accounts; `None`: nobody says so."""
-        told = [(event.at_ns, event.kind, member) for member in self.members for event in member.events() if event.partition == partition]
+        told = [(event.at_ns, event.kind, member) for member in self.members for event in member.told() if event.partition == partition]
         given = [(at_ns, kind, member) for at_ns, kind, member in told if kind in {ASSIGNED, REVOKED}]
         _, kind, member = max(given, key=lambda one: one[0], default=(0, REVOKED, None))
         return member if kind == ASSIGNED else None
 
-    def finish(self, end_offsets: Mapping[int, int], timeout_s: float) -> GroupEnding | None:
-        """Let it read and commit to these offsets, exclusive, for so long at most; then let the members leave. `None`: there is no group.
+    def hurry(self) -> None:
+        """Let the members that are slow by order be so no more.
+
+        Raises:
+            HarnessError: one has ended.
+        """
+        for member in self.members:
+            member.hurry()
+
+    def finish(self, end_offsets: Mapping[int, int], timeout_s: float) -> GroupEnding:
+        """Let it read and commit to these offsets, exclusive, for so long at most; then let the members leave.
 
         Raises:
             HarnessError: a member ended on the way, or no coordinator answers.
         """
-        if not self.members:
-            return None
         at_end = self._comes_to(end_offsets, timeout_s)
         for member in self.members:
             member.finish()
-        return GroupEnding(committed=self.committed(end_offsets), at_end=at_end)
+        numbers = tuple(member.job.consumer for member in self.members)
+        return GroupEnding(committed=self.committed(end_offsets), at_end=at_end, group=self.job.number, consumers=numbers)
 
     def committed(self, partitions: Iterable[int]) -> dict[int, int]:
         """Return how far it has committed each of these partitions, as its coordinator tells.
@@ -123,8 +156,8 @@ class ConsumerGroup:
         return {partition.partition: max(0, partition.offset) for partition in told}
 
     def effective_settings(self) -> dict[str, str]:
-        """Return the settings that the members run with; nothing, where there are none."""
-        return self.members[0].effective_settings() if self.members else {}
+        """Return the settings that the members run with."""
+        return self.members[0].effective_settings()
 
     def reads(self) -> pa.Table:
         """Return what the members processed; schema `READS`."""
@@ -141,34 +174,40 @@ class ConsumerGroup:
             member.forget()
 
     def _comes_to(self, end_offsets: Mapping[int, int], timeout_s: float) -> bool:
-        """Wait until all is committed; that it is not is a finding."""
+        """Wait until all is committed, or a member says that it cannot read on; that it is not is a finding."""
 
-        def committed_all() -> bool:
+        def no_more_to_come() -> bool:
             for member in self.members:
                 member.require_alive()
             committed = self.committed(end_offsets)
-            return all(committed[partition] >= end for partition, end in end_offsets.items())
+            short = {partition for partition, end in end_offsets.items() if committed[partition] < end}
+            return not short - {event.partition for member in self.members for event in member.told() if event.kind == OUT_OF_RANGE}
 
         try:
-            return wait_until(committed_all, awaiting=f"group {self.job.group} to commit all", timeout_s=timeout_s, every_s=_EVERY_S)
+            wait_until(no_more_to_come, awaiting=f"group {self.job.group} to commit all", timeout_s=timeout_s, every_s=_EVERY_S)
         except WaitTimeout:
             return False
+        committed = self.committed(end_offsets)
+        return all(committed[partition] >= end for partition, end in end_offsets.items())
 
 
-def _members(job: GroupJob) -> Iterator[MemberJob]:
-    shared = {"topic": job.topic, "partitions": job.partitions, "commit": job.commit, "commit_every_records": job.commit_every_records}
-    for number in range(1, job.members + 1):
-        yield MemberJob.model_validate(
-            {
-                **shared,
-                "consumer": number,
-                "bootstrap_servers": job.bootstrap_servers,
-                "settings": member_settings(job.settings, job.group),
-                "token": job.token,
-                "folder": job.folder,
-                "output": _output_of(job.output, number),
-            }
-        )
+def _member(job: GroupJob, place: int) -> MemberJob:
+    """Return what a member is to do: those that the group begins with are numbered group by group, and those that join later behind all of them."""
+    first = (job.number - 1) * job.members
+    number = first + place + 1 if place < job.members else job.groups * place + job.number
+    return MemberJob(
+        consumer=number,
+        bootstrap_servers=job.bootstrap_servers,
+        topic=job.topic,
+        partitions=job.partitions,
+        settings=member_settings(job.settings, job.group, job.out_of_range),
+        commit=job.commit,
+        commit_every_records=job.commit_every_records,
+        records_per_s=job.slow_records_per_s if place < job.slow_members else 0,
+        token=job.token,
+        folder=job.folder,
+        output=_output_of(job.output, number),
+    )
 
 
 def _output_of(output: Output | None, number: int) -> Output | None:

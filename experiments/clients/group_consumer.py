@@ -14,7 +14,7 @@ import numpy as np
 
 from experiments.clients.attempts import Records
 from experiments.clients.handle import Client, Refused
-from experiments.clients.librdkafka import ASSIGN_PARTITIONS, CONSUMER, NO_ERROR, PartitionList, error_text, library
+from experiments.clients.librdkafka import ASSIGN_PARTITIONS, AUTO_OFFSET_RESET, CONSUMER, NO_ERROR, PartitionList, error_text, library
 from experiments.clients.reading import NO_END, Partition, Reading, read_some
 from experiments.clients.reads import Read
 from experiments.clients.transact import TransactionError, Transactions
@@ -119,6 +119,11 @@ class GroupConsumer:
         """Return, of each of its partitions that it read on in since its last commit, the offset behind what it read."""
         reached = {number: int(self._partitions[number]["next_offset"]) for number in self._committed}
         return {number: offset for number, offset in reached.items() if offset > self._committed[number]}
+
+    def out_of_range(self) -> dict[int, int]:
+        """Return its partitions whose log was said not to hold the offset any more at which it was to read on, and that offset."""
+        numbers = (number for number in self._committed if self._partitions[number]["error"] == AUTO_OFFSET_RESET)
+        return {number: int(self._partitions[number]["next_offset"]) for number in numbers}
 
     def commit(self, offsets: Mapping[int, int]) -> int:
         """Commit, and wait for the coordinator's answer; return its error, or 0."""

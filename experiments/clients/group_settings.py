@@ -6,7 +6,7 @@ Values are librdkafka's own defaults (CONFIGURATION.md of 2.16).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, Literal
 
 PROTOCOL: Final = "group.protocol"
 CLASSIC: Final = "classic"
@@ -18,22 +18,28 @@ _CLASSIC: Final[dict[str, str]] = {
 }
 """Of the classic protocol alone: with KIP-848 the group's brokers decide, and librdkafka refuses them."""
 
-_OURS: Final[dict[str, str]] = {"enable.auto.commit": "false", "enable.auto.offset.store": "false", "auto.offset.reset": "earliest"}
+OutOfRange = Literal["earliest", "latest", "none"]
+"""`auto.offset.reset` as Kafka has it: where a member reads on of which the offset is not there any more; `none`: nowhere, it is told an error."""
+_RESET: Final[Mapping[OutOfRange, str]] = {"earliest": "earliest", "latest": "latest", "none": "error"}
+"""librdkafka's words for it."""
+_OURS: Final[dict[str, str]] = {"enable.auto.commit": "false", "enable.auto.offset.store": "false"}
 """When a member commits is what is asked; also where the clients keep their own defaults."""
 
 _MEMBER: Final[dict[str, str]] = {PROTOCOL: CLASSIC, "max.poll.interval.ms": "300000"}
+CLASSIC_ONLY: Final = tuple(_CLASSIC)
 _OF_MEMBERS: Final = frozenset({*_CLASSIC, *_MEMBER, "group.remote.assignor", "coordinator.query.interval.ms"})
 
 
-def member_settings(consumer: Mapping[str, str], group: str) -> dict[str, str]:
+def member_settings(consumer: Mapping[str, str], group: str, out_of_range: OutOfRange = "earliest") -> dict[str, str]:
     """Return all that a member is given, the addresses apart.
 
     Args:
         consumer: as `settings.consumer_settings` returns them, what was asked for of groups among them.
         group: its `group.id`.
+        out_of_range: what it does where the offset is not there at which it is to read on.
     """
     classic = _CLASSIC if consumer.get(PROTOCOL, CLASSIC) == CLASSIC else {}
-    return {**_MEMBER, **classic, **consumer, **_OURS, "group.id": group}
+    return {**_MEMBER, **classic, **consumer, **_OURS, "auto.offset.reset": _RESET[out_of_range], "group.id": group}
 
 
 def alone(consumer: Mapping[str, str]) -> dict[str, str]:

@@ -9,7 +9,7 @@ import signal
 from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final
 
 import pyarrow as pa
 from pydantic import Field
@@ -18,21 +18,24 @@ from experiments.clients.child import DONE, FINISH, Child
 from experiments.clients.client_log import read_client_log
 from experiments.clients.member_log import read_member_log
 from experiments.clients.nursery import Birth
-from experiments.clock import anchor_ns
+from experiments.clock import anchor_ns, now_ns
 from experiments.journal import Event
 from experiments.ledger.record import Frozen, Keying
+from experiments.ledger.schema import Source
+from experiments.plan import Commit
 from infra.errors import HarnessError, WaitTimeout
 from infra.process import is_stopped
 from infra.waiting import wait_until
-
-Commit = Literal["before", "after", "within"]
-"""Before it processes, after, or in one transaction with what it produces."""
 
 STOP: Final = "stop"
 """Told to a member, with a mark: wait there; without one: nowhere."""
 MARKED: Final = "marked"
 """Said by a member that waits at its mark, with what it has in hand."""
 GO_ON: Final = "go-on"
+HURRY: Final = "hurry"
+"""Told to a member that is slow by order: it is so no more."""
+GONE: Final = "member_gone"
+"""The kind of the event that a member's process has ended without leaving its group."""
 _MARGIN_S: Final = 30.0
 """What leaving a group may take, with a coordinator that was just elected."""
 _STOP_TIMEOUT_S: Final = 10.0
@@ -84,6 +87,8 @@ class MemberJob(Frozen):
     commit: Commit
     """Before or after a record is processed, which is when it is written to the mapping, or together with it."""
     commit_every_records: Annotated[int, Field(gt=0)]
+    records_per_s: Annotated[float, Field(ge=0)] = 0
+    """It processes no faster than this until it is told to hurry; 0: as fast as it can."""
     token: Annotated[int, Field(ge=0, lt=2**63)]
     folder: Path
     anchor_ns: int = Field(default_factory=anchor_ns)
@@ -145,6 +150,7 @@ class MemberProcess(Child):
     def __init__(self, job: MemberJob) -> None:
         self.jobs = [job]
         self._is_ready = False
+        self._gone: list[Event] = []
         super().__init__(job.who, _birth(job), job.errors)
 
     @property
@@ -161,6 +167,28 @@ class MemberProcess(Child):
         self.jobs.append(self.job.model_copy(update={"generation": self.job.generation + 1}))
         self._is_ready = False
         self.live(_birth(self.job), self.job.errors)
+
+    def kill(self) -> None:
+        """As `Child.kill`; keep when it was gone, unless it had ended by itself."""
+        struck = self.lives()
+        super().kill()
+        if struck:
+            self._gone.append(Event(now_ns(), GONE, Source.TRIAL, detail=self.job.name))
+
+    def hurry(self) -> None:
+        """Let it process as fast as it can from now on.
+
+        Raises:
+            HarnessError: it has ended.
+        """
+        self.wait_in_group(_MARGIN_S)
+        if self.job.records_per_s:
+            self.tell(HURRY)
+
+    def leave(self) -> None:
+        """As `finish`: it leaves its group while that goes on; `start_again` lets it come back."""
+        self.finish()
+        super().kill()  # it has ended: what is left of it is closed
 
     def wait_in_group(self, timeout_s: float) -> None:
         """Return when the group has let it in.
@@ -236,10 +264,16 @@ class MemberProcess(Child):
         return pa.concat_tables([reads_of(reads_in(job.reads), job.consumer, job.generation) for job in lives])
 
     def events(self) -> Iterator[Event]:
-        """Give what it, and librdkafka in it, told in all its lives."""
+        """Give what it, and librdkafka in it, told in all its lives, and when its process was gone."""
+        yield from self._gone
+        yield from self.told()
+        for job in self.jobs:
+            yield from read_client_log(_text(job.log), job.name, job.topic)
+
+    def told(self) -> Iterator[Event]:
+        """Give what it told itself, in all its lives."""
         for job in self.jobs:
             yield from read_member_log(_text(job.told), job.name)
-            yield from read_client_log(_text(job.log), job.name, job.topic)
 
     def forget(self) -> None:
         """Remove the mappings."""

@@ -11,7 +11,7 @@ from experiments.clients.copier_work import CopierWork, TransactionalCopierWork
 from experiments.clients.copying import Copies, CopiesInTransactions
 from experiments.clients.group_consumer import GroupConsumer
 from experiments.clients.member import MemberJob
-from experiments.clients.member_log import MemberLog
+from experiments.clients.member_log import LEFT, MemberLog
 from experiments.clients.member_work import MemberWork
 from experiments.clients.reads import ReadsFile
 
@@ -25,6 +25,7 @@ def main(job_path: Path) -> None:
     job = MemberJob.model_validate_json(job_path.read_bytes())
     with ExitStack() as clients:
         _work_of(job, clients).work()
+    MemberLog(job.told, job.anchor_ns).tell(LEFT)
     say(DONE)
 
 

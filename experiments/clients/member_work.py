@@ -12,8 +12,8 @@ from typing import Final
 from experiments.clients.child import FINISH, READY, listen, say
 from experiments.clients.group_consumer import GroupConsumer
 from experiments.clients.librdkafka import NO_ERROR, error_text
-from experiments.clients.member import GO_ON, MARKED, STOP, InHand, Mark, MemberJob
-from experiments.clients.member_log import ASSIGNED, COMMIT_REFUSED, GIVEN_BACK, LOST, REVOKED, MemberLog
+from experiments.clients.member import GO_ON, HURRY, MARKED, STOP, InHand, Mark, MemberJob
+from experiments.clients.member_log import ASSIGNED, COMMIT_REFUSED, GIVEN_BACK, LOST, OUT_OF_RANGE, REVOKED, MemberLog
 from experiments.clients.reads import ReadsFile
 from infra.errors import HarnessError
 
@@ -38,6 +38,10 @@ class MemberWork:
     """Where it is to be held, as soon as it is there with records in hand."""
     joined: bool = field(default=False, init=False)
     leaving: bool = field(default=False, init=False)
+    hurries: bool = field(default=False, init=False)
+    """It is told to be slow no more."""
+    stuck: set[int] = field(default_factory=set, init=False)
+    """Partitions of which it was told that it cannot read on."""
     goes_back: bool = field(default=False, init=False)
     """What it read last is neither processed nor committed: it reads that again before it goes on."""
 
@@ -47,11 +51,12 @@ class MemberWork:
         while not self.leaving:
             self.consumer.read(SLICE_S)
             self._complete(marks=True)
-            if select.select([sys.stdin], [], [], 0)[0]:
-                self._obey(sys.stdin.readline().strip())
+            self._tell_where_it_is_stuck()
+            self._listen(0)
 
     def process(self) -> bool:
         """Process what is in hand; a record is processed once it stands in the mapping. False: it is not, and nothing of it is to be committed."""
+        self._take_time(self.consumer.in_hand.size)
         self.note()
         return True
 
@@ -76,10 +81,28 @@ class MemberWork:
             select.select([], [], [], _AGAIN_S)
         return None if code == NO_ERROR else error_text(code)
 
+    def _take_time(self, records: int) -> None:
+        """Be as slow as it was ordered to be; what it is told meanwhile is obeyed, and a word to hurry or to leave ends it."""
+        until_s = time.monotonic() + (records / self.job.records_per_s if self.job.records_per_s else 0)
+        while not (self.hurries or self.leaving) and (left_s := until_s - time.monotonic()) > 0:
+            self._listen(left_s)
+
+    def _listen(self, timeout_s: float) -> None:
+        if select.select([sys.stdin], [], [], timeout_s)[0]:
+            self._obey(sys.stdin.readline().strip())
+
+    def _tell_where_it_is_stuck(self) -> None:
+        for partition, offset in self.consumer.out_of_range().items():
+            if partition not in self.stuck:
+                self.log.tell(OUT_OF_RANGE, "told so as an error", partition=partition, offset=offset)
+        self.stuck.update(self.consumer.out_of_range())
+
     def _obey(self, told: str) -> None:
         word, _, mark = told.partition(" ")
         if word == STOP:
             self.waits_at = Mark(mark) if mark else None
+        elif word == HURRY:
+            self.hurries = True
         elif word == FINISH:
             self.leaving = True
         else:

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, Strict, ValidationError
 
 from experiments.claim import Claim
+from experiments.clients.group_settings import OutOfRange
 from experiments.clients.value import HEADER_BYTES
 from experiments.errors import ExperimentError
 from experiments.plan import Delivery
@@ -71,6 +72,10 @@ class WorkloadSection(_Part):
     transaction_records: Whole = Field(default=0, ge=0, le=1_000_000)
     abort_every: Whole = Field(default=0, ge=0, le=1_000_000)
     consumers: Whole = Field(default=0, ge=0, le=64)
+    groups: Whole = Field(default=1, ge=1, le=16)
+    slow_members: Whole = Field(default=0, ge=0, le=64)
+    slow_records_per_s: Number = Field(default=0.0, ge=0, le=10_000_000)
+    out_of_range: OutOfRange = "earliest"
     commit: Literal["before", "after"] = "after"
     commit_every_records: Whole = Field(default=500, ge=1, le=100_000)
     kind: Literal["produce", "copy"] = "produce"

@@ -72,7 +72,7 @@ def settings_of(experiment: Experiment, cell: Cell, places: Mapping[str, Place])
     client = clients_of(said_of_clients(experiment, given.axes(Scope.STRUCTURE)))
     consumer = given.properties(Scope.CONSUMER)
     refuse_what_copies_lack(client, workload)
-    refuse_what_groups_lack(client, workload, consumer)
+    refuse_what_groups_lack(client, workload, consumer, cluster)
     refuse_what_keys_lack(client, workload)
     shape = Shape(
         others=cluster.controllers + cluster.zookeepers,
