@@ -22,6 +22,7 @@ from experiments.ledger.record import FaultEvidence, Lodging, Phases, ProducerSu
 from experiments.ledger.seal import seal
 from experiments.plan import TrialSpec
 from experiments.stages import Stages
+from experiments.stored_batches import STORED, stored_batches
 from experiments.sweep_folder import SweepFolder
 from experiments.testimony import Hearing
 from experiments.watching import Watch
@@ -96,6 +97,8 @@ class _Trial:
                 journal.note("reader", measured.reader.model_dump_json())
                 for group in measured.groups:
                     journal.note("group", group.model_dump_json())
+                for partition, told in stored_batches(self.spec, self.cluster, bench.topic, course.phases.load_begin_ns):
+                    journal.note(STORED, told.model_dump_json(), partition=partition)
                 for partition, offset in measured.refused_offsets.items():
                     journal.note(CRC_FAILED, "the final read was refused a batch, and read on without checking", partition=partition, offset=offset)
             with stages("hear", "reading what brokers and clients logged"):

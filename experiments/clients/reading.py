@@ -149,7 +149,7 @@ def read_some(reading: Any, partitions: Any, rows: Any, messages: Any, scratch: 
         for index in range(count):
             message = carray(pointer(messages[index]), (1,), MESSAGE)
             if message[0].error == NO_ERROR and 0 <= message[0].partition < partitions.size:
-                note_record(reading, partitions, rows, messages[index], received_ns, scratch)
+                note_record(reading, partitions, rows, messages[index], received_ns + index, scratch)
             else:
                 note_event(reading, partitions, messages[index])
             message_destroy(messages[index])

@@ -9,6 +9,7 @@ from experiments.clients.settings import copier_settings
 from experiments.errors import ExperimentError
 from experiments.plan import Passed
 from experiments.spec.clients import ClientRules
+from experiments.spec.errors import shown
 from experiments.spec.java_rules import java_rules
 from experiments.spec.settings import CellSettings
 from experiments.spec.transactions import TRANSACTIONAL_ID
@@ -34,7 +35,7 @@ def given_to(settings: CellSettings, librdkafka: ClientRules) -> Given:
         librdkafka: its rules.
 
     Raises:
-        ExperimentError: the cell's client does not know a property.
+        ExperimentError: the cell's client does not know a property, or does not take its value.
         InputError: two names of one property say different things.
     """
     choice = settings.client
@@ -61,3 +62,6 @@ def _refuse_what_the_client_lacks(settings: CellSettings, rules: ClientRules) ->
         unknown = next((name for name in asked if name not in known), None)
         if unknown:
             raise ExperimentError(f"{scope} property {unknown} is none that client {rules.name} knows; allowed: in a cross product whose client knows it")
+        for name, text in asked.items():
+            if rules.judged and (objection := rules.judged(name, text)):
+                raise ExperimentError(f"{scope} property {name} is {shown(text)}{objection}")

@@ -116,7 +116,7 @@ def check_value(place: Place, value: Scalar, known: KnownNames, rules: Iterable[
         rules: of all clients that the experiment has.
 
     Raises:
-        ExperimentError: Kafka's definition, or a client that knows the property, does not take it.
+        ExperimentError: Kafka's definition, or every client that knows the property, does not take it.
     """
     text = as_text(value)
     if place.scope in {Scope.TOPIC, Scope.BROKER}:
@@ -125,8 +125,9 @@ def check_value(place: Place, value: Scalar, known: KnownNames, rules: Iterable[
     elif place == Place(Scope.PRODUCER, "acks"):
         objection = None if text in {"0", "1", "all", "-1"} else "; allowed: 0, 1 or all"
     else:
-        knowing = (one for one in rules if place.name in (one.producer if place.scope is Scope.PRODUCER else one.consumer))
-        objection = next(filter(None, (one.objection(place.name, text) for one in knowing)), None)
+        knowing = [one for one in rules if place.name in (one.producer if place.scope is Scope.PRODUCER else one.consumer)]
+        objections = [one.objection(place.name, text) for one in knowing]
+        objection = objections[0] if objections and all(objections) else None  # what one of them takes may be of its cells alone
     if objection:
         raise ExperimentError(f"{place.scope} property {place.name} is {shown(value)}{objection}")
 

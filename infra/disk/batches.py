@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-_HEAD: Final = struct.Struct(">qiibIhi")
-"""Base offset, length of what follows, partition leader epoch, magic, CRC, attributes, last offset delta."""
+_HEAD: Final = struct.Struct(">qiibIhiqq")
+"""Base offset, length of what follows, partition leader epoch, magic, CRC, attributes, last offset delta, base timestamp, max timestamp."""
 _LENGTH_ENDS: Final = 12
 """Where the length field ends and what it counts begins."""
 _CHECKED_FROM: Final = 21
@@ -30,6 +30,8 @@ class Batch:
     last_offset: int
     crc: int
     """As its header says."""
+    max_timestamp_ms: int
+    """Of its records the latest, since the epoch."""
 
     @property
     def end(self) -> int:
@@ -41,11 +43,11 @@ def batches_in(segment: bytes) -> Iterator[Batch]:
     """Give the batches of a segment, up to its end or to what is no whole batch."""
     at = 0
     while at + HEADER_BYTES <= len(segment):
-        base, length, _, magic, crc, _, last_delta = _HEAD.unpack_from(segment, at)
+        base, length, _, magic, crc, _, last_delta, _, latest_ms = _HEAD.unpack_from(segment, at)
         size = _LENGTH_ENDS + length
         if magic != MAGIC or size < HEADER_BYTES or at + size > len(segment):
             return
-        yield Batch(at, size, base, base + last_delta, crc)
+        yield Batch(at, size, base, base + last_delta, crc, latest_ms)
         at += size
 
 

@@ -5,16 +5,17 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from infra.disk import canary
+from infra.disk.batches import Batch, batches_in
 from infra.disk.filling import fill, free
 from infra.disk.flipping import Flip, flip_bit
 from infra.disk.recovery_point import cut_to_recovery_points
-from infra.disk.replica import ReplicaLog, replica_log
+from infra.disk.replica import ReplicaLog, replica_log, segments_of
 from infra.formatted import META
 from infra.kraft import DATA
 from infra.protocol import Deed, Reply, Request
@@ -105,6 +106,11 @@ class Disks:
     def replica(self, node_id: int, topic: str, partition: int) -> ReplicaLog:
         """What the node has of a partition now."""
         return replica_log(self.data(node_id), node_id, topic, partition)
+
+    def batches(self, node_id: int, topic: str, partition: int) -> Iterator[Batch]:
+        """Give the batches of the node's copy of a partition, as they lie there now."""
+        for segment in segments_of(self.data(node_id) / f"{topic}-{partition}"):
+            yield from batches_in(segment.read_bytes())
 
     def data(self, node_id: int) -> Path:
         """The node's log folder."""

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from experiments.stored_batches import StoredBatches, by_second
 from infra.disk.batches import batches_in, crc32c, is_sound
 from infra.disk.flipping import flip_bit
 from infra.disk.recovery_point import METADATA, cut_to_recovery_points
@@ -17,9 +18,9 @@ RECORDS = 10
 """Of each batch."""
 
 
-def batch(base_offset: int, value: bytes = b"v" * 60, attributes: int = 0) -> bytes:
+def batch(base_offset: int, value: bytes = b"v" * 60, attributes: int = 0, latest_ms: int = 0) -> bytes:
     """Return a batch as https://kafka.apache.org/documentation/#recordbatch has it."""
-    checked = struct.pack(">hiqqqhii", attributes, RECORDS - 1, 0, 0, -1, -1, -1, RECORDS) + value
+    checked = struct.pack(">hiqqqhii", attributes, RECORDS - 1, 0, latest_ms, -1, -1, -1, RECORDS) + value
     return struct.pack(">qiibI", base_offset, 4 + 1 + 4 + len(checked), 0, 2, crc32c(checked)) + checked
 
 
@@ -51,6 +52,12 @@ def test_batches_are_told_with_their_places_and_offsets() -> None:
     first, second = batches_in(batch(0) + batch(10))
     assert (first.position, first.base_offset, first.last_offset) == (0, 0, 9)
     assert (second.position, second.base_offset, second.last_offset) == (first.end, 10, 19)
+
+
+def test_batches_are_counted_by_the_second_of_their_last_record() -> None:
+    """What is older than the load is left out."""
+    found = by_second(batches_in(b"".join(batch(10 * place, latest_ms=at_ms) for place, at_ms in enumerate((999, 1_000, 1_999, 3_000)))), begin_ms=1_000)
+    assert found == StoredBatches(batches={0: 2, 2: 1}, bytes={0: 2 * len(batch(0)), 2: len(batch(0))})
 
 
 @pytest.mark.parametrize("rest", [b"\0" * 200, batch(10)[:-1], batch(10)[:20]])

@@ -9,6 +9,7 @@ from experiments.ledger.record import Keying
 from experiments.plan import TrialSpec
 from experiments.spec.model import experiment_of
 from experiments.spec.planning import plan
+from infra.errors import InputError
 
 
 def planned(workload: dict[str, Any], **rest: Any) -> TrialSpec:
@@ -52,3 +53,12 @@ def test_what_cannot_be_is_refused_in_one_line(workload: dict[str, Any], client:
     with pytest.raises(ExperimentError, match=words) as refused:
         planned(workload, client=client)
     assert "\n" not in str(refused.value)
+
+
+def test_each_client_is_asked_about_its_own_cells_alone() -> None:
+    """One experiment compares librdkafka's partitioners with Java's built-in one; Java's client in a cell with CRC32 is refused."""
+    told: dict[str, Any] = {"name": "x", "title": "x", "question": "x", "controls": False}
+    apart = [{"client": "librdkafka", "partitioner": "consistent"}, {"client": "java", "partitioner": "murmur2"}]
+    assert len(plan(experiment_of({**told, "axes": apart}, "x"), "x").trials) == 2
+    with pytest.raises(InputError, match="partitioner consistent is librdkafka's alone; with client java: murmur2, murmur2_random"):
+        plan(experiment_of({**told, "axes": {"client": ["librdkafka", "java"], "partitioner": "consistent"}}, "x"), "x")
