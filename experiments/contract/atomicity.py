@@ -26,7 +26,7 @@ RULES: Final = (
     ),
     not_promised(
         "no-acked-loss is not promised",
-        lambda c: not next(rule for rule in loss.RULES if rule.when(c)).promised,
+        lambda c: not loss.is_promised(c),
         "of a committed transaction a part may be lost, or the marker that ends it",
         ALL_DIE,
     ),

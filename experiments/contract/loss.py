@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from experiments.contract.circumstances import Circumstances
 from experiments.contract.promises import not_promised, promised
 from experiments.contract.sources import ACKS, ALL_DIE, CLEANUP, DELETING, FLUSH, KIP_101, KIP_106, KIP_497, LOG, REPLICATION, RETENTION
 
@@ -113,3 +114,8 @@ RULES: Final = (
         "up to {c.gone} dead at once, {c.needed} needed",
     ),
 )
+
+
+def is_promised(circumstances: Circumstances) -> bool:
+    """Whether no acknowledged record may be lost."""
+    return next(rule for rule in RULES if rule.when(circumstances)).promised

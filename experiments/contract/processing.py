@@ -1,15 +1,17 @@
 """The rules of a consumer group's two promises: nothing is missed, nothing is processed twice. The first whose condition holds decides. Pure.
 
-They are asked of cells with a consumer group alone. A record counts as processed when a member has written it down.
+They are asked of cells with a consumer group alone. A record counts as processed when a member has written it down; of copiers, when the output shows
+a copy of it.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
+from experiments.contract import loss
 from experiments.contract.circumstances import Circumstances
 from experiments.contract.promises import not_promised, promised
-from experiments.contract.sources import ALL_DIE, SEMANTICS
+from experiments.contract.sources import ALL_DIE, KIP_98, KIP_447, SEMANTICS
 
 
 def _goes_back(c: Circumstances) -> bool:
@@ -32,6 +34,18 @@ MISSED: Final = (
         "a committed offset may come to stand before records that take the place of others, and whoever reads on from it passes over them",
         ALL_DIE,
     ),
+    not_promised(
+        "copiers, and no-acked-loss is not promised",
+        lambda c: c.copies and not loss.is_promised(c),
+        "the topic that they write to has the same settings, and an acknowledged copy may be lost as any record, though its offset is committed",
+        ALL_DIE,
+    ),
+    promised(
+        "commit and copies in one transaction",
+        lambda c: c.commits == "within",
+        "delivery is exactly once: the offset is committed with the copies of all before it, or not at all",
+        KIP_98,
+    ),
     promised(
         "commit after processing",
         lambda _c: True,
@@ -52,6 +66,19 @@ REPEATED: Final = (
         _goes_back,
         "commits may be lost as records may, and the group reads on from an earlier one",
         ALL_DIE,
+    ),
+    promised(
+        "commit and copies in one transaction",
+        lambda c: c.commits == "within",
+        "delivery is exactly once: copies of which the offsets are not committed are shown to nobody, and who was thrown out of the group is refused "
+        "the commit",
+        KIP_447,
+    ),
+    not_promised(
+        "copiers, enable.idempotence=false",
+        lambda c: c.copies and not c.idempotent,
+        "a copy may be stored and its answer lost or late, and the copier's own producer sends it again",
+        KIP_98,
     ),
     promised(
         "commit before processing",

@@ -5,6 +5,7 @@ At most once and at least once are the consumer's order of these two steps (http
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from pydantic import Field
@@ -16,6 +17,9 @@ from experiments.faults.base.nature import Nature, Shape
 from experiments.faults.clients.producers import FAMILY
 from experiments.ledger.record import FaultEvidence
 from infra.errors import WaitTimeout
+
+Where = Callable[[MemberProcess], Mark]
+"""At which of its marks a member is struck."""
 
 
 class MemberParameters(FaultParameters):
@@ -55,18 +59,23 @@ class MemberPausedParameters(MemberParameters):
 
 def kill_member_before_commit(scene: Scene, parameters: MemberKilledParameters) -> FaultEvidence:
     """Kill the member when it is about to commit what it has in hand."""
-    return _kill_member(scene, parameters, Mark.BEFORE_COMMIT, "consumer-killed-before-commit")
+    return kill(scene, parameters, lambda _member: Mark.BEFORE_COMMIT, "consumer-killed-before-commit")
 
 
 def kill_member_after_commit(scene: Scene, parameters: MemberKilledParameters) -> FaultEvidence:
     """Kill the member when it was just told that its commit is done."""
-    return _kill_member(scene, parameters, Mark.AFTER_COMMIT, "consumer-killed-after-commit")
+    return kill(scene, parameters, lambda _member: Mark.AFTER_COMMIT, "consumer-killed-after-commit")
 
 
 def pause_member(scene: Scene, parameters: MemberPausedParameters) -> FaultEvidence:
     """Stop the member when it is about to commit what it has in hand, for longer than its group waits, and let it go on."""
+    return pause(scene, parameters, lambda _member: Mark.BEFORE_COMMIT, "consumer-paused")
+
+
+def pause(scene: Scene, parameters: MemberPausedParameters, where: Where, kind: str) -> FaultEvidence:
+    """Stop the member at its mark, and let it go on; whether its group had thrown it out is told by `thrown_out`."""
     scene.until(parameters.at_s)
-    member, held = _held(scene, Mark.BEFORE_COMMIT)
+    member, held = _held(scene, where)
     with scene.striking() as healing:
         healing.callback(member.go_on)
         healing.callback(member.resume)
@@ -74,9 +83,9 @@ def pause_member(scene: Scene, parameters: MemberPausedParameters) -> FaultEvide
         scene.note("fault_bit", f"the kernel shows {member.job.name}, process {member.pid}, stopped")
         began_s = scene.since_load_began_s()
         scene.lasting(parameters.pause_s)
-        scene.saw(f"{member.job.name} stood still for {scene.since_load_began_s() - began_s:.2f} s {_with(held)}")
+        scene.saw(f"{member.job.name} stood still for {scene.since_load_began_s() - began_s:.2f} s {_with(member, held)}")
     scene.note("client_resume", f"SIGCONT, {member.job.name}")
-    return FaultEvidence(kind="consumer-paused", bit=True, evidence=tuple(scene.facts))
+    return FaultEvidence(kind=kind, bit=True, evidence=tuple(scene.facts))
 
 
 def thrown_out(evidence: FaultEvidence, aftermath: Aftermath) -> FaultEvidence:
@@ -94,22 +103,22 @@ def handed_on(evidence: FaultEvidence, aftermath: Aftermath) -> FaultEvidence:
     return evidence.model_copy(update={"evidence": (*evidence.evidence, *_handed_on(aftermath))})
 
 
-def _kill_member(scene: Scene, parameters: MemberKilledParameters, mark: Mark, kind: str) -> FaultEvidence:
-    """It bit when the member's process was gone at its mark, with records in hand."""
+def kill(scene: Scene, parameters: MemberKilledParameters, where: Where, kind: str) -> FaultEvidence:
+    """Kill the member at its mark, and let another process join in its place; it bit when the member's process was gone at its mark, with records in hand."""
     scene.until(parameters.at_s)
-    member, held = _held(scene, mark)
+    member, held = _held(scene, where)
     with scene.striking() as healing:
         healing.callback(member.start_again)
         scene.note("fault_kill", f"SIGKILL, {member.job.name}")
         member.kill()
         scene.note("fault_bit", f"{member.job.name}, process {member.pid}, is gone")
-        scene.saw(f"{member.job.name} (process {member.pid}) was killed {scene.since_load_began_s():.2f} s into the load {_with(held)} and was gone")
+        scene.saw(f"{member.job.name} (process {member.pid}) was killed {scene.since_load_began_s():.2f} s into the load {_with(member, held)} and was gone")
         scene.lasting(parameters.restart_after_s)
     scene.note("client_restart", f"{member.job.name}, process {member.pid}, started")
     return FaultEvidence(kind=kind, bit=True, evidence=tuple(scene.facts))
 
 
-def _held(scene: Scene, mark: Mark) -> tuple[MemberProcess, InHand]:
+def _held(scene: Scene, where: Where) -> tuple[MemberProcess, InHand]:
     """Return the member that reads the observed partition, and what it has in hand at its mark.
 
     Raises:
@@ -121,18 +130,19 @@ def _held(scene: Scene, mark: Mark) -> tuple[MemberProcess, InHand]:
     if not member.lives():
         raise Missed(f"{member.job.name} had ended already")
     try:
-        return member, member.hold_at(mark)
+        return member, member.hold_at(where(member))
     except WaitTimeout as late:
         raise Missed(f"{member.job.name} came to no commit: {late}") from late
 
 
-def _with(held: InHand) -> str:
+def _with(member: MemberProcess, held: InHand) -> str:
     """Say what a member had in hand, and what it had done with it."""
+    processed = "processed" if member.job.output is None else "copied"
     done = {
-        (Mark.BEFORE_COMMIT, True): "processed and not committed",
-        (Mark.BEFORE_COMMIT, False): "neither committed nor processed",
-        (Mark.AFTER_COMMIT, True): "processed and committed",
-        (Mark.AFTER_COMMIT, False): "committed and not processed",
+        (Mark.BEFORE_COMMIT, True): f"{processed} and not committed",
+        (Mark.BEFORE_COMMIT, False): f"neither committed nor {processed}",
+        (Mark.AFTER_COMMIT, True): f"{processed} and committed",
+        (Mark.AFTER_COMMIT, False): f"committed and not {processed}",
     }
     return f"with {held.records} records in hand, {done[held.mark, held.processed]}"
 
@@ -145,7 +155,8 @@ def _handed_on(aftermath: Aftermath) -> tuple[str, ...]:
     return (f"partition {OBSERVED_PARTITION} was given to {given[0].detail} at +{after_s:.3f} s",)
 
 
-def _nature_of_member(kind: str, parameters: MemberKilledParameters | MemberPausedParameters, _shape: Shape) -> Nature:
+def nature_of_member(kind: str, parameters: MemberKilledParameters | MemberPausedParameters, _shape: Shape) -> Nature:
+    """Return what is known of a member that ends or stands still: the brokers are well."""
     lasts_ms = (parameters.ends_s() - parameters.at_s) * 1000
     return Nature(kind=kind, ends_member=True, heals_after_ms=lasts_ms, heals_within_ms=lasts_ms)
 
@@ -157,7 +168,7 @@ KINDS: Final = (
         "a member of the consumer group dies when it is about to commit what it has in hand",
         MemberKilledParameters,
         kill_member_before_commit,
-        _nature_of_member,
+        nature_of_member,
         confirmed=handed_on,
         outside=True,
     ),
@@ -167,7 +178,7 @@ KINDS: Final = (
         "a member of the consumer group dies when it has just committed what it has in hand",
         MemberKilledParameters,
         kill_member_after_commit,
-        _nature_of_member,
+        nature_of_member,
         confirmed=handed_on,
         outside=True,
     ),
@@ -177,7 +188,7 @@ KINDS: Final = (
         "a member of the consumer group stands still for longer than its group waits, and goes on with what it has in hand",
         MemberPausedParameters,
         pause_member,
-        _nature_of_member,
+        nature_of_member,
         confirmed=thrown_out,
         outside=True,
     ),
