@@ -140,6 +140,8 @@ class GroupConsumer:
         """
         group = library().rd_kafka_consumer_group_metadata(self._client.address)
         try:
+            if not library().rd_kafka_consumer_group_metadata_member_id(group) or library().rd_kafka_consumer_group_metadata_generation_id(group) <= 0:
+                return TransactionError.of_no_member()
             with self._listed(offsets) as wanted:
                 error = transactions.send_offsets(wanted, group, timeout_s)
         finally:

@@ -97,6 +97,8 @@ _SIGNATURES: Final[dict[str, tuple[Any, tuple[Any, ...]]]] = {
     "rd_kafka_send_offsets_to_transaction": (c_void_p, (c_void_p, c_void_p, c_void_p, c_int)),
     "rd_kafka_committed": (c_int, (c_void_p, c_void_p, c_int)),
     "rd_kafka_consumer_group_metadata": (c_void_p, (c_void_p,)),
+    "rd_kafka_consumer_group_metadata_generation_id": (c_int32, (c_void_p,)),
+    "rd_kafka_consumer_group_metadata_member_id": (c_char_p, (c_void_p,)),
     "rd_kafka_consumer_group_metadata_destroy": (None, (c_void_p,)),
     "rd_kafka_error_code": (c_int, (c_void_p,)),
     "rd_kafka_error_string": (c_char_p, (c_void_p,)),

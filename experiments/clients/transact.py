@@ -24,6 +24,7 @@ FENCINGS: Final = frozenset({FENCED, INVALID_PRODUCER_EPOCH, PRODUCER_FENCED})
 librdkafka's own word for it, and the brokers' two. To librdkafka it is fatal either way.
 """
 TIMED_OUT: Final = -185
+UNKNOWN_MEMBER_ID: Final = 25
 _SLICE_MS: Final = 100
 
 
@@ -50,6 +51,14 @@ class TransactionError:
         told = cls(code, ask.rd_kafka_error_string(error).decode(errors="replace"), *flags)
         ask.rd_kafka_error_destroy(error)
         return told
+
+    @classmethod
+    def of_no_member(cls) -> Self:
+        """Return what a consumer gets that has found itself thrown out of its group, and so has no generation to commit in.
+
+        It must not ask: of offsets that come with neither member nor generation the coordinator takes those of a transaction, as it did before KIP-447.
+        """
+        return cls(UNKNOWN_MEMBER_ID, "the consumer is no member of its group any more", fatal=False, retriable=False, requires_abort=True)
 
     def __str__(self) -> str:
         """Return Kafka's name of the error, and librdkafka's sentence."""
