@@ -13,6 +13,7 @@ import pyarrow as pa
 from experiments.clients import admin
 from experiments.clients.at_hand import ClientsAtHand
 from experiments.clients.client_log import LEARNED
+from experiments.clients.expiry import expires
 from experiments.clients.group import GroupEnding
 from experiments.clients.groups import ConsumerGroups
 from experiments.clients.producer import ProducerProcess
@@ -58,6 +59,8 @@ class Measured:
     """How far each consumer group came."""
     refused_offsets: dict[int, int] = field(default_factory=dict)
     """Of each partition that has one, where the first batch begins that a reader who checks CRCs is refused."""
+    begin_offsets: dict[int, int] = field(default_factory=dict)
+    """Where partitions began at the end, of which the first records had expired."""
 
 
 @dataclass(frozen=True)
@@ -166,8 +169,10 @@ class Bench:
         groups = self.groups.finish(back.shown_offsets, READ_TIMEOUT_S)
         output = self._read_output()
         reader = self.reader.finish((output or back).shown_offsets, READ_TIMEOUT_S)
+        if back.begin_offsets and output is None:
+            back = back.with_expired(self.reader.logged_before(back.begin_offsets))
         settings = (self.producers[0].effective_settings(), self.groups.effective_settings() or self.reader.effective_settings())
-        return Measured(told, back.end_offsets, back.log, self._epochs(), reader, *settings, output, groups, back.refused_offsets)
+        return Measured(told, back.end_offsets, back.log, self._epochs(), reader, *settings, output, groups, back.refused_offsets, back.begin_offsets)
 
     def _read_back(self) -> ReadBack:
         return self._read(self.topic, in_transactions=self.spec.workload.transaction_records > 0)
@@ -179,6 +184,8 @@ class Bench:
     def _read(self, topic: str, *, in_transactions: bool) -> ReadBack:
         """Read a log; of transactions also what of it is shown, once the coordinator had the time to decide on each."""
         reading = Reading(self.cluster, topic, self.token, *reading_of(self.spec, self.token))
+        if expires(self.spec.topic, self.cluster.broker_settings):
+            reading = reading.held()
         if not in_transactions:
             return reading.plain()
         looks_every_ms = int(self.cluster.broker_settings.get(EXPIRY_INTERVAL, EXPIRY_INTERVAL_MS))

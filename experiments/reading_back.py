@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
 
 import pyarrow as pa
 
 from experiments.clients import admin
+from experiments.clients.admin_changes import change_settings
+from experiments.clients.expiry import HELD
 from experiments.clients.java_value import TextValues
 from experiments.clients.reader import read_log
 from experiments.errors import CrcMismatch
@@ -19,6 +21,9 @@ from infra.waiting import wait_until
 
 READ_TIMEOUT_S: Final = 120.0
 READABLE_TIMEOUT_S: Final = 30.0
+_LOOKS: Final = 3
+_LOOK_EVERY_S: Final = 0.3
+"""A leader that hears of the topic's new settings may be in the middle of deleting by the old ones."""
 UNDECIDED_MARGIN_S: Final = 10.0
 """Beyond a transaction's timeout and the coordinator's interval of looking for those that are past it."""
 ISOLATION: Final = "isolation.level"
@@ -38,6 +43,13 @@ class ReadBack:
     """Up to where the reader along is shown it: with `read_committed`, the last stable offsets."""
     refused_offsets: dict[int, int] = field(default_factory=dict)
     """Of each partition that has one, where the first batch begins that a reader who checks CRCs is refused."""
+    begin_offsets: dict[int, int] = field(default_factory=dict)
+    """Where partitions began of which the first records had expired."""
+
+    def with_expired(self, expired: pa.Table) -> ReadBack:
+        """Return it with what a reader along had been given before it expired in front, by partition and offset."""
+        together = pa.concat_tables([expired, self.log])
+        return replace(self, log=together.sort_by([("partition", "ascending"), ("offset", "ascending")]))
 
 
 @dataclass(frozen=True)
@@ -53,6 +65,26 @@ class Reading:
     """How values look that are text; `None`: values are those of `clients.value`."""
     refused_offsets: dict[int, int] = field(default_factory=dict)
     """Filled as it is read; see `ReadBack`."""
+    begin_offsets: dict[int, int] = field(default_factory=dict)
+    """Where partitions begin, if not at 0: records have expired."""
+
+    def held(self) -> Reading:
+        """Return the reading of a topic whose records expire: from now on none does, and it is read from where it begins now.
+
+        Raises:
+            HarnessError: Kafka refused.
+            WaitTimeout: it did not stand still.
+        """
+        servers, topic = self.cluster.admin_servers, self.topic
+        change_settings(servers, "topic", topic, HELD)
+        seen: list[dict[int, int]] = []
+
+        def stands() -> bool:
+            seen.append(admin.begin_offsets(servers, topic))
+            return len(seen) >= _LOOKS and all(begins == seen[-1] for begins in seen[-_LOOKS:])
+
+        wait_until(stands, awaiting=f"the first offsets of {topic} to stand still", timeout_s=READABLE_TIMEOUT_S, every_s=_LOOK_EVERY_S, seen=lambda: seen[-1:])
+        return replace(self, begin_offsets={partition: begin for partition, begin in seen[-1].items() if begin})
 
     def plain(self) -> ReadBack:
         """Read a log without transactions: consumers of any isolation are shown all of it.
@@ -62,7 +94,7 @@ class Reading:
             WaitTimeout: consumers are not shown all that the leaders have.
         """
         ends = self.wait_until_readable()
-        return ReadBack(self._read(ends, self.consumer), ends, ends, self.refused_offsets)
+        return ReadBack(self._read(ends, self.consumer), ends, ends, self.refused_offsets, self.begin_offsets)
 
     def of_transactions(self, decided_within_s: float) -> ReadBack:
         """Read a log twice: all that it holds, and what a `read_committed` consumer is shown of it.
@@ -81,7 +113,7 @@ class Reading:
         held = self._read(ends, {**self.consumer, ISOLATION: READ_UNCOMMITTED})
         shown = self._read(stable, {**self.consumer, ISOLATION: READ_COMMITTED})
         along = ends if self.consumer.get(ISOLATION) == READ_UNCOMMITTED else stable
-        return ReadBack(with_visibility(held, shown), ends, along, self.refused_offsets)
+        return ReadBack(with_visibility(held, shown), ends, along, self.refused_offsets, self.begin_offsets)
 
     def _read(self, ends: Mapping[int, int], settings: Mapping[str, str]) -> pa.Table:
         """Read with every batch's CRC checked. Where one does not hold, the end is reached all the same: all is read once more as it lies there.
@@ -89,7 +121,9 @@ class Reading:
         A reader that checks would pass over the batch, and its records would be taken for lost. What of them is whole, and what is corrupt, our own
         checksum tells of each.
         """
-        read = partial(read_log, self.cluster.bootstrap_servers, self.topic, ends, self.token, settings, READ_TIMEOUT_S, text=self.text)
+        read = partial(
+            read_log, self.cluster.bootstrap_servers, self.topic, ends, self.token, settings, READ_TIMEOUT_S, text=self.text, begin_offsets=self.begin_offsets
+        )
         try:
             return read()
         except CrcMismatch as mismatch:

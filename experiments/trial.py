@@ -183,6 +183,7 @@ class _Trial:
             phases=course.phases,
             producers=measured.producers,
             end_offsets=measured.end_offsets,
+            begin_offsets=measured.begin_offsets,
             output_end_offsets=measured.output.end_offsets if measured.output else None,
             keying=spec.keying(),
             stages_s=stages.seconds,

@@ -58,7 +58,7 @@ def shared_properties(spec: ClusterSpec) -> dict[str, str]:
     taken = sorted({key for role in spec.roles for key in _own(NodeAddress(0, 0, 0, 0, role=role), (), spec)} & spec.broker.keys())
     if taken:
         raise InputError(f"broker settings {', '.join(taken)} follow from the cluster itself and cannot be set")
-    return {**_KEEPERS[spec.coordination], **_FAILOVER, **_DURABILITY, **_CONDUCT, **_internal_topics(spec), **spec.broker}
+    return {**_KEEPERS[spec.coordination], **_FAILOVER, **_DURABILITY, **_CONDUCT, **_internal_topics(spec), **_retention(spec), **spec.broker}
 
 
 def server_properties(node: NodeAddress, members: Sequence[NodeAddress], spec: ClusterSpec) -> dict[str, str]:
@@ -82,6 +82,12 @@ def heartbeat_ms(shared: Mapping[str, str]) -> float:
 
 def _own(node: NodeAddress, members: Sequence[NodeAddress], spec: ClusterSpec) -> Mapping[str, str]:
     return zookeeper.own_properties(node, members) if spec.coordination == "zookeeper" else kraft.own_properties(node, members)
+
+
+def _retention(spec: ClusterSpec) -> dict[str, str]:
+    """Who says how often a broker looks for what has expired wants it from the beginning: it looks for the first time half a minute after its start."""
+    interval = spec.broker.get("log.retention.check.interval.ms")
+    return {"log.initial.task.delay.ms": interval} if interval else {}
 
 
 def _internal_topics(spec: ClusterSpec) -> dict[str, str]:

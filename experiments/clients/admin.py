@@ -93,9 +93,26 @@ def end_offsets(bootstrap_servers: str, topic: str, *, read_committed: bool = Fa
 
     def ask() -> dict[int, int] | None:
         refused.clear()
-        return _ask_ends(client, topic, refused, IsolationLevel.READ_COMMITTED if read_committed else IsolationLevel.READ_UNCOMMITTED)
+        isolation = IsolationLevel.READ_COMMITTED if read_committed else IsolationLevel.READ_UNCOMMITTED
+        return _ask_offsets(client, topic, OffsetSpec.latest(), refused, isolation)  # type: ignore[no-untyped-call]
 
     return wait_until(ask, awaiting=f"the end offsets of {topic}", timeout_s=timeout_s, seen=lambda: refused or "no answer")
+
+
+def begin_offsets(bootstrap_servers: str, topic: str, *, timeout_s: float = TIMEOUT_S) -> dict[int, int]:
+    """Return where each partition's log begins now; see `end_offsets`.
+
+    Raises:
+        HarnessError: there is no such topic.
+        WaitTimeout: a leader did not answer, with Kafka's text for each.
+    """
+    client, refused = client_of(bootstrap_servers), dict[int, str]()
+
+    def ask() -> dict[int, int] | None:
+        refused.clear()
+        return _ask_offsets(client, topic, OffsetSpec.earliest(), refused)  # type: ignore[no-untyped-call]
+
+    return wait_until(ask, awaiting=f"the first offsets of {topic}", timeout_s=timeout_s, seen=lambda: refused or "no answer")
 
 
 class _KafkaRefused(HarnessError):
@@ -130,7 +147,9 @@ def answer_of(doing: str, future: Future[Answer], timeout_s: float) -> Answer:
         raise HarnessError(f"{doing}: no answer within {timeout_s:g} s") from error
 
 
-def _ask_ends(client: AdminClient, topic: str, refused: dict[int, str], isolation: IsolationLevel) -> dict[int, int] | None:
+def _ask_offsets(
+    client: AdminClient, topic: str, which: OffsetSpec, refused: dict[int, str], isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED
+) -> dict[int, int] | None:
     try:
         found = _metadata(client, topic)
     except _KafkaRefused as error:
@@ -138,12 +157,12 @@ def _ask_ends(client: AdminClient, topic: str, refused: dict[int, str], isolatio
         return None
     if found is None:
         raise HarnessError(f"there is no topic {topic}")
-    latest = {TopicPartition(topic, number): OffsetSpec.latest() for number in found.partitions}  # type: ignore[no-untyped-call]
-    futures: Mapping[TopicPartition, Future[ListOffsetsResultInfo]] = client.list_offsets(latest, isolation_level=isolation, request_timeout=_ASK_S)
+    asked = dict.fromkeys((TopicPartition(topic, number) for number in found.partitions), which)
+    futures: Mapping[TopicPartition, Future[ListOffsetsResultInfo]] = client.list_offsets(asked, isolation_level=isolation, request_timeout=_ASK_S)
     ends: dict[int, int] = {}
     for place, future in futures.items():
         try:
-            ends[place.partition] = answer_of("its end", future, _ASK_S).offset
+            ends[place.partition] = answer_of("its offset", future, _ASK_S).offset
         except HarnessError as error:
             refused[place.partition] = str(error)
     return ends if not refused else None

@@ -1,7 +1,7 @@
 """What librdkafka's own log tells of a fault: when a client learned of a leader, gave up waiting, lost a connection. Pure.
 
 The lines are those of librdkafka 2.16 with `debug=topic` (`rd_kafka_toppar_leader_update`, `rd_kafka_broker_timeout_scan`,
-`rd_kafka_broker_fail`), each with the trial's clock in front (`handle.Client`).
+`rd_kafka_broker_fail`, `rd_kafka_offset_reset`), each with the trial's clock in front (`handle.Client`).
 """
 
 from __future__ import annotations
@@ -22,9 +22,11 @@ _TIMED_OUT: Final = re.compile(r"\[thrd:.*\]: \S+/(?P<node>\d+): Timed out (?P<r
 _REQUESTS: Final = re.compile(r"Timed out (?P<requests>\d+) in-flight")
 _DISCONNECTED: Final = re.compile(r"\[thrd:.*\]: \S+/(?P<node>\d+): Disconnected\b.* in state UP.*")
 
+_RESET: Final = r": offset reset \(at offset (?P<offset>\d+) .*\) to offset (?:BEGINNING|END)\b.*requested offset not available.*"
+
 
 def read_client_log(text: str, client: str, topic: str) -> Iterator[Event]:
-    """Give what a client's log tells, in its order: `learned`, `timed_out`, `disconnected`.
+    """Give what a client's log tells, in its order: `learned`, `timed_out`, `disconnected`, `offset_reset`.
 
     Args:
         text: the log.
@@ -42,10 +44,13 @@ def read_client_log(text: str, client: str, topic: str) -> Iterator[Event]:
 
 def _events(text: str, client: str, topic: str) -> Iterator[Event]:
     learned = re.compile(rf"\[thrd:.*\]: {re.escape(topic)} \[(?P<partition>\d+)\]: leader -?\d+ epoch -?\d+ -> leader (?P<node>-?\d+) epoch (?P<epoch>-?\d+)")
+    reset = re.compile(rf"\[thrd:.*\]: {re.escape(topic)} \[(?P<partition>\d+)\]{_RESET}")
     for line in filter(None, map(_LINE.fullmatch, text.splitlines())):
         about = Event(int(line["at"]), "", Source.CLIENT, RESOLUTION_NS, detail=f"{client}: {line['text']}")
         if found := learned.fullmatch(line["text"]):
             yield replace(about, kind=LEARNED, node=_known(found["node"]), partition=int(found["partition"]), leader_epoch=_known(found["epoch"]))
+        elif found := reset.fullmatch(line["text"]):
+            yield replace(about, kind="offset_reset", partition=int(found["partition"]), offset=int(found["offset"]))
         elif found := _TIMED_OUT.fullmatch(line["text"]):
             if int(found["requests"]):
                 yield replace(about, kind="timed_out", node=int(found["node"]))

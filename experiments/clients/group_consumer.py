@@ -7,15 +7,15 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
 import numpy as np
 
 from experiments.clients.attempts import Records
-from experiments.clients.handle import Client, Refused
-from experiments.clients.librdkafka import ASSIGN_PARTITIONS, AUTO_OFFSET_RESET, CONSUMER, NO_ERROR, PartitionList, error_text, library
-from experiments.clients.reading import NO_END, Partition, Reading, read_some
+from experiments.clients.compiled_reading import CompiledReading
+from experiments.clients.handle import Refused
+from experiments.clients.librdkafka import ASSIGN_PARTITIONS, AUTO_OFFSET_RESET, NO_ERROR, PartitionList, error_text, library
+from experiments.clients.reading import NO_END, Partition, read_some
 from experiments.clients.reads import Read
 from experiments.clients.transact import TransactionError, Transactions
 from infra.errors import HarnessError
@@ -24,13 +24,12 @@ BATCH_RECORDS: Final = 64
 """Taken from librdkafka at once, at most: so many more than asked for can be in hand."""
 MOST_PARTITIONS: Final = 1024
 """There is room for so many from the beginning: partitions may be added while a member reads."""
-_SCRATCH_BYTES: Final = 1 << 20
 _SEEK_TIMEOUT_MS: Final = 5000
 _SYNC: Final = 0
 _REBALANCE: Final = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
 
 
-class GroupConsumer:
+class GroupConsumer(CompiledReading):
     """A context manager around a member: what was read stays in hand until it is said to be done with.
 
     Args:
@@ -54,30 +53,11 @@ class GroupConsumer:
         self._revoking: Callable[[tuple[int, ...], bool], None] = _ignore
         self._failed: BaseException | None = None
         self._callback = _REBALANCE(self._rebalanced)
-        self._client = Client(CONSUMER, settings, log=log, clock_ns=anchor_ns, prepare=self._prepare)
-        self._queue = library().rd_kafka_queue_get_consumer(self._client.address)
-        self._reading = np.zeros(1, Reading)
-        self._reading["client"], self._reading["queue"] = self._client.address, self._queue
-        self._reading["token"], self._reading["anchor_ns"] = token, anchor_ns
-        self._messages, self._scratch = np.zeros(min(records, BATCH_RECORDS), np.int64), np.zeros(_SCRATCH_BYTES // 8, np.uint64)
+        super().__init__(settings, token, anchor_ns, log, min(records, BATCH_RECORDS), self._prepare)
         self._rows: Records = np.zeros(records - 1 + self._messages.size, Read)
         self._partitions: Records = np.zeros(max(partitions, MOST_PARTITIONS), Partition)
         self._partitions["end_offset"] = NO_END
         self._committed: dict[int, int] = {}
-
-    def __enter__(self) -> Self:
-        """Return the member; it belongs to no group yet."""
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        """Leave the group."""
-        library().rd_kafka_queue_destroy(self._queue)
-        library().rd_kafka_consumer_close(self._client.address)
-        self._client.__exit__(kind, error, trace)
-
-    def effective_settings(self) -> dict[str, str]:
-        """Return all of its settings; see `Client.effective_settings`."""
-        return self._client.effective_settings()
 
     def subscribe(self, assigned: Callable[[tuple[int, ...]], None], revoking: Callable[[tuple[int, ...], bool], None]) -> None:
         """Join the group.
@@ -110,6 +90,14 @@ class GroupConsumer:
     def in_hand(self) -> Records:
         """What was read and is not done with."""
         return self._rows[: int(self._reading["filled"][0])]
+
+    def belongs(self) -> bool:
+        """Whether its group has let it in, with partitions or without: it knows the group's generation, or with KIP-848 its own epoch in it."""
+        group = library().rd_kafka_consumer_group_metadata(self._client.address)
+        try:
+            return bool(library().rd_kafka_consumer_group_metadata_generation_id(group) > 0)
+        finally:
+            library().rd_kafka_consumer_group_metadata_destroy(group)
 
     def owned(self) -> tuple[int, ...]:
         """Return the partitions that it has been given."""

@@ -13,7 +13,7 @@ from experiments.clients.child import FINISH, READY, listen, say
 from experiments.clients.group_consumer import GroupConsumer
 from experiments.clients.librdkafka import NO_ERROR, error_text
 from experiments.clients.member import GO_ON, HURRY, MARKED, STOP, InHand, Mark, MemberJob
-from experiments.clients.member_log import ASSIGNED, COMMIT_REFUSED, GIVEN_BACK, LOST, OUT_OF_RANGE, REVOKED, MemberLog
+from experiments.clients.member_log import ASSIGNED, COMMIT_REFUSED, GIVEN_BACK, JOINED, LOST, OUT_OF_RANGE, REVOKED, MemberLog
 from experiments.clients.reads import ReadsFile
 from infra.errors import HarnessError
 
@@ -23,6 +23,8 @@ REFUSED: Final = frozenset({22, 25, 27, 82, 110, 113})
 """ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, REBALANCE_IN_PROGRESS, FENCED_INSTANCE_ID, FENCED_MEMBER_EPOCH, STALE_MEMBER_EPOCH
 (https://kafka.apache.org/protocol#protocol_error_codes): the coordinator has not committed. After any other error nobody knows."""
 COMMIT_TIMEOUT_S: Final = 60.0
+NOTHING_CAME_S: Final = 1.0
+"""A member that its group has let in, and that was given nothing for so long, waits for nothing: there are more members than partitions."""
 _AGAIN_S: Final = 0.1
 
 
@@ -37,6 +39,8 @@ class MemberWork:
     waits_at: Mark | None = None
     """Where it is to be held, as soon as it is there with records in hand."""
     joined: bool = field(default=False, init=False)
+    let_in_s: float | None = field(default=None, init=False)
+    """Since when it belongs to its group, by the monotonic clock."""
     leaving: bool = field(default=False, init=False)
     hurries: bool = field(default=False, init=False)
     """It is told to be slow no more."""
@@ -52,6 +56,8 @@ class MemberWork:
             self.consumer.read(SLICE_S)
             self._complete(marks=True)
             self._tell_where_it_is_stuck()
+            if not self.joined:
+                self._see_whether_it_is_let_in()
             self._listen(0)
 
     def process(self) -> bool:
@@ -107,6 +113,15 @@ class MemberWork:
             self.leaving = True
         else:
             raise HarnessError(f"told {told!r} instead of {STOP!r} or {FINISH!r}")
+
+    def _see_whether_it_is_let_in(self) -> None:
+        """With KIP-848 a member that is given nothing is never told so: it belongs to the group all the same, and is ready when nothing came for a while."""
+        if self.let_in_s is None and self.consumer.belongs():
+            self.log.tell(JOINED)
+            self.let_in_s = time.monotonic()
+        if self.let_in_s is not None and time.monotonic() - self.let_in_s > NOTHING_CAME_S:
+            say(READY)
+            self.joined = True
 
     def _assigned(self, partitions: tuple[int, ...]) -> None:
         for partition in partitions or (None,):

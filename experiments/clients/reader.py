@@ -12,6 +12,7 @@ from pydantic import Field
 
 from experiments.clients.child import DONE, FINISH, Child
 from experiments.clients.client_log import read_client_log
+from experiments.clients.expiry import read_before
 from experiments.clients.final_read import read_log
 from experiments.clients.nursery import Birth
 from experiments.clock import anchor_ns
@@ -116,6 +117,10 @@ class ReaderProcess(Child):
         """Return what it read; see `reads_table`. Its records say themselves when they were meant to be sent."""
         del attempts
         return reads_table(self.job)
+
+    def logged_before(self, begins: Mapping[int, int]) -> pa.Table:
+        """Return what it read below these offsets, where partitions begin now; schema `LOG`."""
+        return read_before(self.job.reads, begins)
 
     def forget(self) -> None:
         """Remove the mapping."""

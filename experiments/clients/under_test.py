@@ -93,6 +93,9 @@ class ReaderUnderTest(Protocol):
             HarnessError: it ended on the way.
         """
 
+    def logged_before(self, begins: Mapping[int, int]) -> pa.Table:
+        """Return what it read of the log below these offsets, where partitions begin now; schema `LOG`. Nothing, where it does not tell enough of a record."""
+
     def events(self) -> Iterator[Event]:
         """Give what its own log tells so far."""
 

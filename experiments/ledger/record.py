@@ -152,7 +152,9 @@ class TrialRecord(Frozen):
     phases: Phases
     producers: tuple[ProducerSummary, ...]
     end_offsets: dict[int, int]
-    """The partition's end at the final read; the read went from 0 to here, or the trial would not be sealed."""
+    """The partition's end at the final read; the read went from its begin to here, or the trial would not be sealed."""
+    begin_offsets: dict[int, int] = Field(default_factory=dict)
+    """Of each partition whose first records had expired, where it began at the final read; the others began at 0."""
     keying: Keying | None = None
     """`None`: nothing is asked of keys, pairs and partitions."""
     output_end_offsets: dict[int, int] | None = None

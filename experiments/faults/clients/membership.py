@@ -1,0 +1,111 @@
+"""Members of a consumer group that come and go as they are meant to: one more joins, or one leaves and comes back. The group shares its partitions out anew."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pydantic import Field
+
+from experiments.clients.member_log import ASSIGNED
+from experiments.faults.base import OBSERVED_PARTITION, FaultKind, FaultParameters, Missed, Scene
+from experiments.faults.base.aftermath import Aftermath
+from experiments.faults.base.nature import Nature, Shape
+from experiments.faults.clients.members import MemberParameters, handed_on
+from experiments.faults.clients.producers import FAMILY
+from experiments.ledger.record import FaultEvidence
+from infra.errors import WaitTimeout
+
+LET_IN_S: Final = 30.0
+"""How long a group is given to let a member in; a rebalance waits for all of them."""
+
+
+class MemberJoinsParameters(MemberParameters):
+    """One more member joins the group, and stays."""
+
+
+class MemberLeavesParameters(MemberParameters):
+    """A member leaves the group by itself, and comes back."""
+
+    restart_after_s: float = Field(default=2.0, gt=0, le=3600, description="from its leaving to the start of its next process, seconds")
+
+    def ends_s(self) -> float:
+        """Return when it is started again."""
+        return self.at_s + self.restart_after_s
+
+
+def join(scene: Scene, parameters: MemberJoinsParameters) -> FaultEvidence:
+    """Start one more member; it bit when the group has let it in."""
+    scene.until(parameters.at_s)
+    group = scene.clients.first_group() if scene.clients else None
+    if group is None:
+        raise Missed("there is no group that a member could join")
+    with scene.striking():
+        member = group.join()
+        others = len(group.members) - 1
+        scene.saw(f"{member.job.name} (process {member.pid}) asked to join {others} others {scene.since_load_began_s():.2f} s into the load")
+        try:
+            member.wait_in_group(LET_IN_S)
+        except WaitTimeout as late:
+            raise Missed(f"the group did not let {member.job.name} in: {late}") from late
+        scene.note("fault_bit", f"the group has let {member.job.name} in")
+        scene.saw(f"the group had let it in {scene.since_begin_s():.2f} s later")
+    return FaultEvidence(kind="consumer-joins", bit=True, evidence=tuple(scene.facts))
+
+
+def leave(scene: Scene, parameters: MemberLeavesParameters) -> FaultEvidence:
+    """Let the member that reads the observed partition leave its group, and start it again later; it bit when its process had ended by itself."""
+    scene.until(parameters.at_s)
+    member = scene.clients.holder_of(OBSERVED_PARTITION) if scene.clients else None
+    if member is None:
+        raise Missed(f"no member of a group had been given partition {OBSERVED_PARTITION}")
+    if not member.lives():
+        raise Missed(f"{member.job.name} had ended already")
+    with scene.striking() as healing:
+        healing.callback(member.start_again)
+        scene.note("fault_stop", f"told to leave, {member.job.name}")
+        member.leave()
+        scene.note("fault_bit", f"{member.job.name}, process {member.pid}, has left its group and ended")
+        scene.saw(f"{member.job.name} (process {member.pid}) left its group {scene.since_load_began_s():.2f} s into the load and ended by itself")
+        scene.lasting(parameters.restart_after_s)
+    scene.note("client_restart", f"{member.job.name}, process {member.pid}, started")
+    return FaultEvidence(kind="consumer-leaves", bit=True, evidence=tuple(scene.facts))
+
+
+def shared_out_anew(evidence: FaultEvidence, aftermath: Aftermath) -> FaultEvidence:
+    """Add how many partitions were given to which members since."""
+    given: dict[str, list[int]] = {}
+    for event in aftermath.since(ASSIGNED):
+        if event.partition is not None:
+            given.setdefault(event.detail, []).append(event.partition)
+    told = "; ".join(f"{member}: {', '.join(map(str, sorted(set(partitions))))}" for member, partitions in sorted(given.items()))
+    said = f"partitions were given anew ({told})" if told else "no partition was given to anybody anew"
+    return evidence.model_copy(update={"evidence": (*evidence.evidence, said)})
+
+
+def _nature_of_membership(kind: str, parameters: FaultParameters, _shape: Shape) -> Nature:
+    lasts_ms = (parameters.ends_s() - parameters.at_s) * 1000
+    return Nature(kind=kind, ends_member=True, heals_after_ms=lasts_ms, heals_within_ms=lasts_ms)
+
+
+KINDS: Final = (
+    FaultKind(
+        "consumer-joins",
+        FAMILY,
+        "one more member joins the consumer group, and stays",
+        MemberJoinsParameters,
+        join,
+        _nature_of_membership,
+        confirmed=shared_out_anew,
+        outside=True,
+    ),
+    FaultKind(
+        "consumer-leaves",
+        FAMILY,
+        "a member of the consumer group leaves it by itself, and comes back",
+        MemberLeavesParameters,
+        leave,
+        _nature_of_membership,
+        confirmed=handed_on,
+        outside=True,
+    ),
+)
