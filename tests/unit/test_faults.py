@@ -227,6 +227,15 @@ def test_a_crash_in_recovery_bites_when_the_log_says_so_and_nobody_let_the_node_
     assert evidence.bit is bites
 
 
+@pytest.mark.parametrize("kind", ["leader-crash", "leader-stop", "node-crash"])
+def test_the_only_node_is_missed_by_whoever_asks(kind: str) -> None:
+    """Nobody is left to elect another leader, or to tell of it; that nobody answers is all there is to be seen."""
+    cluster = MemoryCluster(replicas=(1,), states={1: "running"})
+    evidence, _ = strike(cluster, kind, restart_after_s=0.1)
+    assert evidence.bit
+    assert evidence.evidence[-1].startswith("no broker answered")
+
+
 @pytest.mark.parametrize(
     ("kind", "nodes", "possible"), [("node-crash", 1, True), ("majority-crash", 1, False), ("majority-pause", 2, False), ("majority-stop", 3, True)]
 )

@@ -117,7 +117,7 @@ def _node_is_missed(scene: Scene, struck: Targets) -> str | None:
     """One that holds no replica and is no controller is missed among the live brokers; one that is no broker, by whoever asks it."""
     seen = _any_is_missed(scene, struck)
     if seen or struck.nodes[0] in scene.cluster.node_ids():
-        return seen or _left_the_brokers(scene, struck.nodes[0])
+        return seen or no_controller(scene) or _left_the_brokers(scene, struck.nodes[0])
     state = scene.state_of(struck.nodes[0])
     return None if state == "running" else f"node {struck.nodes[0]}, which is no broker, was {state} {scene.since_begin_s():.2f} s after the fault began"
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 from experiments.faults.base import FaultParameters, Missed, Scene
 from experiments.faults.base.aftermath import Aftermath, as_it_struck, with_timed_out_requests
 from experiments.faults.base.nature import Nature, Shape
+from experiments.faults.base.observing import no_controller
 from experiments.faults.process.parameters import (
     CrashParameters,
     LeaderPauseParameters,
@@ -54,7 +55,12 @@ def _crash(scene: Scene, whom: Whom, struck: Targets, parameters: CrashParameter
             healing.callback(scene.start, node)
         _each(scene, scene.kill, struck.nodes)
         scene.lasting(parameters.restart_after_s)
-        return scene.noticed(lambda: whom.missed(scene, struck), parameters.patience_s)
+        return scene.noticed(lambda: _missed(scene, whom, struck), parameters.patience_s)
+
+
+def _missed(scene: Scene, whom: Whom, struck: Targets) -> str | None:
+    """Say how they were missed. Where no quorum is left, one node of one or two, nobody can tell of any change but that."""
+    return whom.missed(scene, struck) or no_controller(scene)
 
 
 def _stop(scene: Scene, whom: Whom, struck: Targets, parameters: StopParameters) -> bool:
@@ -66,7 +72,7 @@ def _stop(scene: Scene, whom: Whom, struck: Targets, parameters: StopParameters)
             asked = [threads.submit(scene.stop, node, parameters.end_within_s) for node in struck.nodes]
         ended = all(_each(scene, lambda one: one.result(), asked))
         scene.lasting(parameters.restart_after_s)
-        return scene.noticed(lambda: whom.missed(scene, struck), parameters.patience_s) and ended
+        return scene.noticed(lambda: _missed(scene, whom, struck), parameters.patience_s) and ended
 
 
 def _pause(scene: Scene, whom: Whom, struck: Targets, parameters: PauseParameters) -> bool:
