@@ -152,6 +152,8 @@ def _metrics(result: TrialResult, record: TrialRecord | None) -> Iterator[tuple[
     yield from ((name, float(value)) for name, value in values.items() if value is not None)
     if result.fates:
         yield from ((f"fates/{fate}_records", float(records)) for fate, records in result.fates.model_dump().items())
+    if result.copies:
+        yield from ((f"copies/{name}_records", float(number)) for name, number in result.copies.model_dump().items())
     if result.transactions:
         yield from ((f"transactions/{name}", float(number)) for name, number in result.transactions.model_dump().items())
     yield from _latencies("latency", result.latency_ms)

@@ -28,6 +28,8 @@ class Found:
     """group_reads, group_missed_records; of `spark_jobs.group.group_counts`."""
     processed_again: pa.Table
     """group_redelivered_reads; a trial without any has no row."""
+    copies: pa.Table
+    """Of `experiments.ledger.measured_copies.COPIES`; a trial that copied nothing has no row."""
     hidden: pa.Table
     """hidden_copies; a trial without any has no row."""
     torn: pa.Table

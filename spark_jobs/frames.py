@@ -14,9 +14,10 @@ from pyspark.sql import functions as sf
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from experiments.ledger.record import Phases
-from experiments.ledger.schema import TABLES
+from experiments.ledger.schema import OF_SOME, OUTPUT, TABLES
 from spark_jobs.ledgers import TRIAL_ID, Ledger, Ledgers
 
+_SCHEMAS: Final = {**TABLES, **OF_SOME}
 _BY_RECORD: Final = ("attempts", "log", "reads")
 _BY_TRIAL: Final = ("transactions", "events", "epochs")
 """A few hundred rows a trial, which Arrow reads in the time in which Spark plans to."""
@@ -44,6 +45,8 @@ class Frames:
     transactions: pa.Table
     events: pa.Table
     epochs: pa.Table
+    output: DataFrame | None = None
+    """`None`: no trial has one."""
 
 
 def stored(spark: SparkSession, ledgers: Ledgers) -> Frames:
@@ -52,12 +55,15 @@ def stored(spark: SparkSession, ledgers: Ledgers) -> Frames:
     Raises:
         UnfitLedger: a file's data cannot be read though its footer can.
     """
-    return Frames(**{name: _scan(spark, ledgers, name) for name in _BY_RECORD}, **{name: ledgers.read(name) for name in _BY_TRIAL})
+    copied = replace(ledgers, trials=tuple(ledger for ledger in ledgers.trials if ledger.record.output_end_offsets is not None))
+    output = _scan(spark, copied, OUTPUT) if copied.trials else None
+    return Frames(**{name: _scan(spark, ledgers, name) for name in _BY_RECORD}, **{name: ledgers.read(name) for name in _BY_TRIAL}, output=output)
 
 
 def in_memory(spark: SparkSession, tables: Mapping[str, pa.Table]) -> Frames:
-    """Return ledgers that lie in no file: each table of `TABLES`, all trials' rows in one, and `trial_id` as one more column."""
-    frames = {name: _frame(spark, name, tables[name].cast(_plain(TABLES[name]))) for name in _BY_RECORD}
+    """Return ledgers that lie in no file: each table of `TABLES`, all trials' rows in one, and `trial_id` as one more column; of `OF_SOME` what there is."""
+    there = [name for name in (*_BY_RECORD, *OF_SOME) if name in tables]
+    frames = {name: _frame(spark, name, tables[name].cast(_plain(_SCHEMAS[name]))) for name in there}
     return Frames(**frames, **{name: tables[name] for name in _BY_TRIAL})
 
 
@@ -71,7 +77,7 @@ def _scan(spark: SparkSession, ledgers: Ledgers, name: str) -> DataFrame:
 
     A scan a table keeps the plan as small for a thousand trials as for one.
     """
-    scan = spark.read.schema(from_arrow_schema(TABLES[name])).option("recursiveFileLookup", "true")  # no `name=value` in a path is a column
+    scan = spark.read.schema(from_arrow_schema(_SCHEMAS[name])).option("recursiveFileLookup", "true")  # no `name=value` in a path is a column
     place = sf.substring_index("_metadata.file_path", "/", -2)
     return scan.parquet(*ledgers.spark_paths(name)).withColumn("file", sf.xxhash64(place))
 
@@ -128,7 +134,8 @@ def _marks(ledger: Ledger, ending: Ending | None) -> Mapping[str, object]:
 
 def numbered(frames: Frames, marks: DataFrame) -> Frames:
     """Add `trial_no` to every table: between the ledger and the result a trial is a number, for a key of texts would cost more than all the rest."""
-    return replace(frames, **{name: getattr(frames, name).join(_numbers(marks, name), "file").drop("file") for name in _BY_RECORD})
+    names = [name for name in (*_BY_RECORD, *OF_SOME) if getattr(frames, name) is not None]
+    return replace(frames, **{name: getattr(frames, name).join(_numbers(marks, name), "file").drop("file") for name in names})
 
 
 def _numbers(marks: DataFrame, name: str) -> DataFrame:

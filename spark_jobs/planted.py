@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from experiments.ledger.record import Cell, FaultEvidence, Phases, ProducerSummary, Status, TrialRecord
-from experiments.ledger.schema import ACKED, COMMITTED, TABLES, Source
+from experiments.ledger.schema import ACKED, COMMITTED, OF_SOME, OUTPUT, TABLES, Source
 from experiments.ledger.seal import seal
 from spark_jobs.ledgers import Ledger, of_trial
 
@@ -113,6 +113,8 @@ class PlantedTrial:
     events: Sequence[Happened] = ()
     epochs: Sequence[Epoch] = ()
     transactions: Sequence[Transaction] = ()
+    output: Sequence[Logged] | None = None
+    """What copiers wrote; `None`: there were none."""
 
     def plant(self, sweep: Path) -> Path:
         """Write and seal the trial below a sweep's folder; returns its own."""
@@ -126,7 +128,8 @@ class PlantedTrial:
         """Return the trial's ledger."""
         planted = {"attempts": self.attempts, "log": self.log, "reads": self.reads, "events": self.events, "epochs": self.epochs}
         planted["transactions"] = self.transactions
-        return {name: _table(rows, TABLES[name]) for name, rows in planted.items()}
+        output = {} if self.output is None else {OUTPUT: _table(self.output, OF_SOME[OUTPUT])}
+        return {name: _table(rows, TABLES[name]) for name, rows in planted.items()} | output
 
     def ledger(self) -> Ledger:
         """Return the trial as one whose files were checked, though it lies in none."""
@@ -162,6 +165,7 @@ class PlantedTrial:
             phases=self.phases,
             producers=tuple(_summary(producer, records) for producer, records in sorted(Counter(row.producer for row in self.attempts).items())),
             end_offsets=dict(sorted(ends.items())),
+            output_end_offsets=None if self.output is None else dict(sorted(Counter(row.partition for row in self.output).items())),
             stages_s={},
         )
 

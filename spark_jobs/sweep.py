@@ -14,7 +14,7 @@ import pyarrow as pa
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame, SparkSession
 
-from spark_jobs import availability, group, latency
+from spark_jobs import availability, copied, group, latency
 from spark_jobs.cells import cells
 from spark_jobs.counted import Found
 from spark_jobs.explaining import explained
@@ -72,12 +72,13 @@ def results_of(frames: Frames, ledgers: Sequence[Ledger]) -> dict[str, pa.Table]
     with _threads() as beside:
         ask = partial(_asked, beside, ledgers)
         apart = {**ask(_apart(of_claims, of_trials, of_records.log)), **ask(_of_groups(of_records, groups))}
+        of_copies = ask(copied.tables(of_records, ledgers))
         with first_look(of_claims, of_trials, beside) as looked:
-            found = _found({**apart, **ask(_looked_up(looked))})
+            found = _found({**apart, **ask(_looked_up(looked))}, of_copies["copies"].result() if of_copies else copied.NOTHING)
             table = trials(ledgers, ended, found, frames.transactions, groups)
             why = explained(looked, of_trials, ledgers, table, found.gaps)
     shown = {name: getattr(found, name) for name in ("fates", "latency", "histogram", "timeline", "gaps")}
-    return {**shown, **why, "trials": table, "cells": cells(table, found.latency)}
+    return {**shown, **why, "copies": found.copies, "trials": table, "cells": cells(table, found.latency)}
 
 
 @contextmanager
@@ -95,8 +96,8 @@ def _asked(beside: Executor, ledgers: Sequence[Ledger], tables: Mapping[str, _Ta
     return {name: beside.submit(lambda table: named(table(), ledgers), table) for name, table in tables.items()}
 
 
-def _found(asked: Mapping[str, Future[pa.Table]]) -> Found:
-    return Found(**{name: table.result() for name, table in asked.items()})
+def _found(asked: Mapping[str, Future[pa.Table]], copies: pa.Table) -> Found:
+    return Found(**{name: table.result() for name, table in asked.items()}, copies=copies)
 
 
 def _apart(frames: Frames, of_trials: DataFrame, log: DataFrame) -> Mapping[str, _Table]:

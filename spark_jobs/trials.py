@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from experiments.ledger.measured import TRIALS, Fate, Side
 from experiments.ledger.schema import ABORTED, ACKED, COMMITTED, REJECTED, UNKNOWN
-from spark_jobs import group
+from spark_jobs import copied, group
 from spark_jobs.counted import Found
 from spark_jobs.frames import Ending
 from spark_jobs.group import Groups
@@ -37,6 +37,7 @@ def trials(ledgers: Sequence[Ledger], ended: Mapping[str, Ending], found: Found,
         UnfitLedger: a sum does not hold; names the trial.
     """
     check_sums(ledgers, found)
+    copies = {row["trial_id"]: row for row in found.copies.to_pylist()}
     fates, gaps = _by_trial(found.fates), _by_trial(found.gaps)
     single = _one_row(found.throughput, found.reading, found.reordered, found.redelivered, found.hidden, found.torn, found.group, found.processed_again)
     endings = _by_trial(transactions)
@@ -47,6 +48,7 @@ def trials(ledgers: Sequence[Ledger], ended: Mapping[str, Ending], found: Found,
             **_rates(single[trial_id]),
             **_order_and_reading(ended.get(trial_id), single[trial_id]),
             **group.of_trial(number, groups, single[trial_id]),
+            **copied.of_trial(copies.get(trial_id)),
             **_transactions(endings[trial_id], single[trial_id]),
             "unavailable_ns": unavailable_ns(ledger, gaps[trial_id]),
             "reader_stood_still_ns": max((gap["gap_ns"] for gap in gaps[trial_id] if gap["side"] == Side.CONSUMER), default=None),

@@ -71,9 +71,11 @@ class Copies:
         end_s = time.monotonic() + delivery_timeout_ms(self._settings) / 1000 + MARGIN_S
         while self._due and time.monotonic() < end_s:
             self._client.flush(_SLICE_MS)
-        if self._error != NO_ERROR:
-            return error_text(self._error)
-        return f"{self._due} copies were not settled" if self._due else None
+        if self._due:
+            unsettled = f"{self._due} copies were not settled"
+            self._begin_anew()  # or their reports would be taken for those of the next ones
+            return unsettled
+        return None if self._error == NO_ERROR else error_text(self._error)
 
     def _made(self) -> Client:
         return Client(PRODUCER, self._settings, log=self._job.output_log, clock_ns=self._job.anchor_ns, prepare=self._prepare)

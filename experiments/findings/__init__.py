@@ -12,6 +12,7 @@ from typing import Final
 
 from experiments.findings.acks_levels import find as acks_levels
 from experiments.findings.coordinators import find as coordinators
+from experiments.findings.delivery_semantics import find as delivery_semantics
 from experiments.findings.failover_time import find as failover_time
 from experiments.findings.finding import Finding, Material, Standing
 from experiments.findings.idempotent_retries import find as idempotent_retries
@@ -34,6 +35,7 @@ FINDERS: Final[Mapping[int, Callable[[Material], Finding]]] = MappingProxyType(
         4: coordinators,
         5: acks_levels,
         6: in_sync_minimum,
+        7: delivery_semantics,
         8: idempotent_retries,
         16: one_node_or_three,
         17: two_clients,

@@ -10,6 +10,8 @@ from typing import Final
 
 import pyarrow as pa
 
+from experiments.ledger.measured_copies import COPIES
+
 
 class Fate(StrEnum):
     """What became of one record; the first nine add up to the attempts of a trial, and no two hold of one record.
@@ -302,4 +304,5 @@ RESULTS: Final = {
     "anomalies": ANOMALIES,
     "attribution": ATTRIBUTION,
     "outages": OUTAGES,
+    "copies": COPIES,
 }

@@ -25,7 +25,7 @@ from experiments.report.wording import (
     verdict_words,
 )
 from experiments.results.cells import judged_trials
-from experiments.results.models import CellResult, Transactions
+from experiments.results.models import CellResult, Copies, Transactions
 from experiments.tables import status_of
 
 
@@ -137,6 +137,14 @@ def _of_transactions(seen: Transactions | None) -> Iterator[tuple[str, str]]:
         yield f"transactions {name}" if name != "aborted_visible" else "aborted, yet shown", "none" if seen is None else count(getattr(seen, name))
 
 
+def _of_copies(seen: Copies | None) -> Iterator[tuple[str, str]]:
+    """Yield what copiers made of a cell's log, where the sweep has any: what of the two counts of their group was whose."""
+    heads = {"copied": "copied", "missed": "passed over by the copiers", "output_lost": "lost from the output"}
+    heads |= {"repeated": "copied again", "hidden": "copies not shown"}
+    for name, head in heads.items():
+        yield head, "none" if seen is None else count(getattr(seen, name))
+
+
 def _figures(evidence: Evidence, cell: CellResult) -> Iterator[tuple[str, str]]:
     """Yield what was seen, sums over the cell's sealed trials."""
     fates = [trial.fates for trial in judged_trials(evidence.results, cell) if trial.fates]
@@ -150,6 +158,8 @@ def _figures(evidence: Evidence, cell: CellResult) -> Iterator[tuple[str, str]]:
     if _asks(evidence, Promise.NONE_MISSED):
         yield "missed by the group", count(cell.group_missed)
         yield "processed again", count(cell.group_repeated)
+    if any(of.copies for of in evidence.results.cells):
+        yield from _of_copies(cell.copies)
     yield "unknown", count(cell.unknown)
     if any(of.transactions for of in evidence.results.cells):
         yield from _of_transactions(cell.transactions)

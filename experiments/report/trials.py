@@ -131,6 +131,7 @@ def _odd(result: TrialResult) -> dict[str, int | None]:
         "refused yet in the log": fates.rejected_present if fates else None,
         "unknown and in the log": fates.unknown_present if fates else None,
         "unknown and not in the log": fates.unknown_absent if fates else None,
+        **({"lost from the output": result.copies.output_lost, "copies not shown": result.copies.hidden} if result.copies else {}),
         **({"transactions shown in part": result.transactions.torn, "aborted, yet shown": result.transactions.aborted_visible} if result.transactions else {}),
         "phantom": fates.phantom if fates else None,
         "corrupt": fates.corrupt if fates else None,

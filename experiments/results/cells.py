@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
+from functools import reduce
+from operator import add
 from typing import Any, Final
 
 from experiments.ledger.measured import QUANTILES, Measure
 from experiments.ledger.record import Cell, Status
 from experiments.plan import Plan, RefusedCell, TrialSpec
-from experiments.results.models import CellResult, LatencySpreads, QuantileSpreads, Spread, SweepResults, TrialResult
+from experiments.results.models import CellResult, Copies, LatencySpreads, QuantileSpreads, Spread, SweepResults, TrialResult
 from experiments.results.ordering import place_of
 from experiments.results.rows import ResultRows, Row
 from experiments.results.trials import NS_PER_MS, counts
@@ -72,6 +74,7 @@ def _sums(row: Row) -> dict[str, Any]:
 def _over(trials: Sequence[TrialResult]) -> dict[str, Any]:
     """Return what is said of a cell by trial, and not by record."""
     return {
+        "copies": _together([trial.copies for trial in trials if trial.copies]),
         "late_trials": sum(bool(trial.generator_late) for trial in trials),
         "loss": _share(trials, lambda trial: trial.lost[0] if trial.lost else None),
         "duplication": _share(trials, lambda trial: trial.duplicates),
@@ -79,6 +82,10 @@ def _over(trials: Sequence[TrialResult]) -> dict[str, Any]:
         "outage_ms": _estimate(trials, lambda trial: trial.unavailable_ms),
         "ack_p99_ms": _estimate(trials, lambda trial: trial.latency_ms.ack.p99 if trial.latency_ms.ack else None),
     }
+
+
+def _together(copies: Sequence[Copies]) -> Copies | None:
+    return reduce(add, copies) if copies else None
 
 
 def _share(trials: Sequence[TrialResult], records: Callable[[TrialResult], int | None]) -> Share | None:

@@ -79,6 +79,24 @@ class Transactions(Frozen):
         return self.torn + self.aborted_visible
 
 
+class Copies(Frozen):
+    """What copiers made of the log, by record; a record is copied where the output shows it."""
+
+    copied: int
+    missed: int
+    """Committed past, not copied, and no copier was told that its copy is stored: the application missed it."""
+    output_lost: int
+    """A copier was told that its copy is stored, or committed, and it is not there: Kafka lost it."""
+    repeated: int
+    """Copies beyond as many as the log has of the record."""
+    hidden: int
+    """Copies that are not shown: of transactions that were not committed."""
+
+    def __add__(self, other: Copies) -> Copies:
+        """Return both together."""
+        return Copies(**{name: getattr(self, name) + getattr(other, name) for name in Copies.model_fields})
+
+
 class Gap(Frozen):
     """A partition's longest time without an acknowledgement though load was due."""
 
@@ -132,6 +150,8 @@ class TrialResult(Frozen):
     """Records that the consumer group committed past and no member processed; null: there was no group."""
     group_repeated: int | None = None
     """How often members of the group processed a record again; null: there was no group."""
+    copies: Copies | None = None
+    """Null: nothing was copied."""
     generator_late: bool | None = None
     """The producer fell behind its own schedule by more than `LATE_MS` at its 99th percentile."""
     lateness_p99_ms: float | None = None
@@ -214,6 +234,8 @@ class CellResult(Frozen):
     redelivered: int | None = None
     group_missed: int | None = None
     group_repeated: int | None = None
+    copies: Copies | None = None
+    """Sums; null: nothing was copied."""
     late_trials: int | None = None
     """Sealed trials whose generator fell behind its schedule."""
     loss: Share | None = None

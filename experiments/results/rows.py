@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from experiments.results.tables import read_table
+from experiments.results.tables import read_if_there, read_table
 from experiments.sweep_folder import SweepFolder
 
 Row = Mapping[str, Any]
@@ -25,6 +25,8 @@ class ResultRows:
     gaps: Mapping[str, Sequence[Row]]
     cells: Mapping[str, Row]
     """By cell, as the text that `spark_jobs` knows it by."""
+    copies: Mapping[str, Row] = field(default_factory=dict)
+    """By trial, of those that copied."""
 
     @classmethod
     def read(cls, sweep: SweepFolder) -> ResultRows:
@@ -35,7 +37,8 @@ class ResultRows:
         """
         trials, cells = (read_table(sweep, name).to_pylist() for name in ("trials", "cells"))
         of_trial = {name: rows_by_trial(sweep, name) for name in ("fates", "latency", "gaps")}
-        return cls(trials={row["trial_id"]: row for row in trials}, cells={row["cell"]: row for row in cells}, **of_trial)
+        copies = {row["trial_id"]: row for row in read_if_there(sweep, "copies").to_pylist()}
+        return cls(copies=copies, trials={row["trial_id"]: row for row in trials}, cells={row["cell"]: row for row in cells}, **of_trial)
 
 
 def rows_by_trial(sweep: SweepFolder, name: str) -> Mapping[str, Sequence[Row]]:

@@ -10,6 +10,15 @@ from experiments.ledger.measured import RESULTS
 from experiments.sweep_folder import SweepFolder
 
 
+def read_if_there(sweep: SweepFolder, name: str) -> pa.Table:
+    """As `read_table`, of a table that a sweep may have been measured without: then it is empty.
+
+    Raises:
+        LedgerError: it cannot be read, or is of another version.
+    """
+    return read_table(sweep, name) if (sweep.results / f"{name}.parquet").exists() else RESULTS[name].empty_table()
+
+
 def read_table(sweep: SweepFolder, name: str) -> pa.Table:
     """Return a table of `experiments.ledger.measured.RESULTS`; of a sweep that was not measured, an empty one.
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 from experiments.ledger.measured import QUANTILES, Fate, Phase, Side
 from experiments.ledger.record import Cell, Status, TrialRecord
 from experiments.plan import RefusedCell, TrialSpec
-from experiments.results.models import Fates, FaultResult, Gap, Latencies, PhaseLatencies, Quantiles, Transactions, TrialResult
+from experiments.results.models import Copies, Fates, FaultResult, Gap, Latencies, PhaseLatencies, Quantiles, Transactions, TrialResult
 from experiments.results.recovery import recovered_before_heal
 from experiments.results.rows import ResultRows, Row
 from experiments.sweep_folder import SweepFolder
@@ -120,8 +120,15 @@ def _values(record: TrialRecord, row: Row, rows: ResultRows) -> dict[str, Any]:
         "throughput_rps": row["acked_per_s"],
         "offered_rps": row["attempted_per_s"],
         "fates": _fates(rows.fates[record.trial_id]),
+        "copies": _copies(rows.copies.get(record.trial_id)),
         "gaps": tuple(_gap(gap, record.phases.load_begin_ns) for gap in gaps),
     }
+
+
+def _copies(row: Row | None) -> Copies | None:
+    columns = {"copied": "copied_records", "missed": "missed_records", "output_lost": "output_lost_records"}
+    columns |= {"repeated": "repeated_copies", "hidden": "hidden_copies"}
+    return None if row is None else Copies(**{name: row[column] for name, column in columns.items()})
 
 
 def _fault_kind(cell: Cell) -> str | None:

@@ -46,7 +46,7 @@ def needs_of(plan: Plan) -> Needs:
 
 
 def _memory_bytes(trial: TrialSpec) -> int:
-    clients = trial.workload.producers + 1
+    clients = trial.workload.producers + 1 + trial.workload.members
     ledger = trial.workload.records * LEDGER_RECORD_BYTES
     client_bytes = JAVA_CLIENT_BYTES if trial.client == "java" else CLIENT_BYTES
     running = _members(trial) * NODE_BYTES + clients * client_bytes + ledger
@@ -62,5 +62,10 @@ def _disk_bytes(plan: Plan) -> int:
     """Every trial's log on every replica, as if no topic were deleted before the end, and every ledger."""
     records = sum(trial.workload.records * LEDGER_RECORD_BYTES for trial in plan.trials)
     records += max(trial.workload.records * JAVA_RECORD_BYTES * (trial.client == "java") for trial in plan.trials)
-    logs = sum(trial.workload.records * (trial.workload.record_size_bytes + RECORD_OVERHEAD_BYTES) * trial.replication_factor for trial in plan.trials)
-    return records + logs + max(map(_members, plan.trials)) * NODE_DISK_BYTES
+    return records + sum(map(_log_bytes, plan.trials)) + max(map(_members, plan.trials)) * NODE_DISK_BYTES
+
+
+def _log_bytes(trial: TrialSpec) -> int:
+    """Return what its topics take, the one that is copied to as well."""
+    topics = 2 if trial.workload.kind == "copy" else 1
+    return topics * trial.workload.records * (trial.workload.record_size_bytes + RECORD_OVERHEAD_BYTES) * trial.replication_factor

@@ -1,0 +1,55 @@
+"""Consume-process-produce in transactions on a real broker: a copier dies, and another one comes back as a zombie; the output shows each record once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from standins.records import a_spec
+
+from experiments.clients.settings import consumer_settings, producer_settings
+from experiments.faults.joined.notation import parse
+from experiments.ledger.record import Status
+from experiments.plan import Workload
+from experiments.spec.faults import fault_parameters
+from experiments.sweep_folder import SweepFolder
+from experiments.trial import run_trial
+from infra.cluster import ClusterSpec
+from infra.home import Home
+from infra.local import provision
+
+pytestmark = pytest.mark.cluster
+RECORDS = 10_000
+LOAD = Workload(rate_records_per_s=1000, record_size_bytes=100, duration_s=10, keys=8, producers=1, kind="copy", copiers=2, delivery="exactly-once")
+IMPATIENT = {"session.timeout.ms": "2000", "heartbeat.interval.ms": "300", "max.poll.interval.ms": "2000"}
+FAULT = "copier-killed(at_s=1, restart_after_s=0.5) >> copier-paused(at_s=2, pause_s=3)"
+
+
+def test_what_a_dead_and_a_thrown_out_copier_had_in_hand_is_shown_once(cache: Path, tmp_path: Path) -> None:
+    """What they had copied is in the output, and hidden; the group has committed all, and the reader along received what is shown."""
+    cluster = provision(tmp_path / "clusters", cache, "copies", ClusterSpec(nodes=1, broker={"group.min.session.timeout.ms": "500"}))
+    try:
+        spec = a_spec(
+            partitions=1,
+            replication_factor=1,
+            producer=producer_settings({"enable.idempotence": "true"}),
+            consumer=consumer_settings(IMPATIENT),
+            topic={"min.insync.replicas": "1"},
+            workload=LOAD,
+            fault=parse(FAULT).with_leaves(lambda leaf: leaf.model_copy(update={"parameters": fault_parameters(leaf.kind, leaf.parameters)})),
+        )
+        record = run_trial(SweepFolder(tmp_path / "sweep"), spec, cluster, Home(tmp_path / "home"))
+    finally:
+        cluster.destroy()
+    assert record.status is Status.SEALED, record.reason
+    assert " ".join(record.fault.evidence).count("copied and not committed") == 2
+    assert "the group had thrown it out" in " ".join(record.fault.evidence)
+    ledger = tmp_path / "sweep" / "trials" / record.trial_id
+    log, output, reads = (pq.read_table(ledger / f"{name}.parquet").to_pylist() for name in ("log", "output", "reads"))
+    assert {row["seq"] for row in log} == set(range(RECORDS))
+    assert Counter(row["seq"] for row in output if row["visible"]) == Counter(range(RECORDS))
+    assert sum(not row["visible"] for row in output) > 0
+    assert Counter(row["seq"] for row in reads if row["consumer"] == 0) == Counter(range(RECORDS))
+    assert Counter(row["seq"] for row in reads if row["consumer"] > 0) == Counter(range(RECORDS))

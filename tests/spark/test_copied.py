@@ -1,0 +1,103 @@
+"""What copiers pass over, repeat and lose, planted and found exactly; which leg it was on is told apart."""
+
+import json
+import random
+from collections.abc import Callable
+from dataclasses import replace
+
+import pyarrow as pa
+from standins.plain_copies import copy_counts
+
+from spark_jobs.planted import Attempt, Happened, Logged, PlantedTrial, Read
+
+Measure = Callable[..., dict[str, pa.Table]]
+RECORDS = 200
+STORED = [Logged(0, seq, seq) for seq in range(RECORDS)]
+EVERY = range(RECORDS)
+
+
+def trial(trial_id: str, output: list[Logged], told: list[Read], log: list[Logged] | None = None, committed: int = RECORDS) -> PlantedTrial:
+    """Everything stored once unless said otherwise; the reader along received what the output shows."""
+    along = [Read(row.producer, row.seq, row.offset) for row in output if row.visible]
+    events = [Happened(1, "reader", detail=json.dumps({"at_end": True})), Happened(1, "group", detail=json.dumps({"committed": {0: committed}}))]
+    return PlantedTrial(trial_id, [Attempt(0, seq) for seq in EVERY], log or STORED, [*along, *told], events=events, output=output)
+
+
+def written(*seqs: int, first_offset: int = 0, visible: bool = True) -> list[Logged]:
+    """Copies, one behind the other."""
+    return [Logged(0, seq, first_offset + place, visible=visible) for place, seq in enumerate(seqs)]
+
+
+def told(*seqs: int, by: int = 1) -> list[Read]:
+    """What a copier was told is stored."""
+    return [Read(0, seq, seq, consumer=by) for seq in seqs]
+
+
+PLANTED = (
+    trial("000-once", written(*EVERY), told(*EVERY)),
+    trial("001-at-most-once", written(*range(70), *range(77, 200)), told(*range(70), *range(77, 200))),
+    trial("002-at-least-once", written(*EVERY, *range(60, 80)), told(*EVERY, *range(60, 80))),
+    trial("003-a-transaction-was-aborted", written(*range(50), visible=False) + written(*EVERY, first_offset=50), told(*EVERY)),
+    trial("004-the-output-lost-what-was-acknowledged", written(*range(190)), told(*EVERY)),
+    trial("005-killed-before-it-noted-what-is-there", written(*EVERY), told(*range(190))),
+    trial("006-not-come-to-the-end", written(*range(100)), told(*range(100)), committed=100),
+    trial("007-both-copies-in-the-log-are-copied", written(*EVERY, 3), told(*EVERY, 3), log=[*STORED, Logged(0, 3, 200)], committed=201),
+    trial("008-the-log-lost-what-is-copied", written(*EVERY), told(*EVERY), log=STORED[:150], committed=150),
+    replace(trial("009-nothing-copied", [], []), output=None, events=[]),
+)
+FOUND = {
+    "000-once": (200, 0, 0, 0, 0),
+    "001-at-most-once": (193, 7, 0, 0, 0),
+    "002-at-least-once": (200, 0, 0, 20, 0),
+    "003-a-transaction-was-aborted": (200, 0, 0, 0, 50),
+    "004-the-output-lost-what-was-acknowledged": (190, 0, 10, 0, 0),
+    "005-killed-before-it-noted-what-is-there": (200, 0, 0, 0, 0),
+    "006-not-come-to-the-end": (100, 0, 0, 0, 0),
+    "007-both-copies-in-the-log-are-copied": (200, 0, 0, 0, 0),
+    "008-the-log-lost-what-is-copied": (200, 0, 0, 0, 0),
+}
+"""Copied, missed, lost by the output, repeated, hidden."""
+
+
+def test_what_copiers_made_of_the_log_is_found_exactly(measured: Measure) -> None:
+    """By hand, and as the plain reference has it; a trial's columns of its group tell what the application missed and repeated."""
+    tables = measured(*PLANTED)
+    found = {row.pop("trial_id"): row for row in tables["copies"].to_pylist()}
+    assert {trial_id: tuple(row.values()) for trial_id, row in found.items()} == FOUND
+    assert found == {planted.trial_id: copy_counts(planted) for planted in PLANTED if planted.output is not None}
+    of_groups = {row["trial_id"]: (row["group_missed_records"], row["group_redelivered_reads"]) for row in tables["trials"].to_pylist()}
+    assert of_groups == {"009-nothing-copied": (None, None), **{name: (missed + lost, again) for name, (_, missed, lost, again, _) in FOUND.items()}}
+
+
+def test_what_the_log_lost_is_lost_by_kafka_and_missed_by_no_copier(measured: Measure) -> None:
+    """Each leg has its own count, and the reader along tells of both together."""
+    (lost, missed) = measured(trial("000-lost", written(*range(150)), told(*range(150)), log=STORED[:150], committed=150), PLANTED[1])["trials"].to_pylist()
+    assert (lost["lost_low_records"], lost["group_missed_records"], lost["missed_records"]) == (50, 0, 0)
+    assert (missed["lost_low_records"], missed["group_missed_records"], missed["missed_records"]) == (0, 7, 7)
+
+
+def by_chance(seed: int) -> PlantedTrial:
+    """Two partitions; copies and damaged rows on both sides, hidden ones in the output; copiers that skip, repeat and are told what is not so."""
+    chance = random.Random(seed)  # noqa: S311 - not for secrets
+
+    def log(ids: range, hidden: float) -> list[Logged]:
+        picked = [(partition, chance.choices(ids[partition::2], k=chance.randrange(1, 200))) for partition in (0, 1)]
+        return [
+            Logged(0, seq, offset, partition, intact=chance.random() > 0.05, visible=chance.random() >= hidden)
+            for partition, seqs in picked
+            for offset, seq in enumerate(seqs)
+        ]
+
+    told_so = [Read(0, seq, 0, consumer=chance.randrange(1, 3)) for seq in chance.choices(range(300), k=chance.randrange(0, 200))]
+    committed = {partition: chance.randrange(0, 210) for partition in (0, 1)}
+    events = [Happened(1, "group", detail=json.dumps({"committed": committed}))]
+    stored, output = log(range(300), 0), log(range(300), 0.1)
+    return PlantedTrial(f"{seed:03d}-by-chance", [Attempt(0, seq) for seq in range(300)], stored, told_so, events=events, output=output)
+
+
+def test_copies_by_chance_are_counted_as_the_plain_reference_does(measured: Measure) -> None:
+    """A record at a time, in plain Python."""
+    trials = [by_chance(seed) for seed in range(12)]
+    found = {row.pop("trial_id"): row for row in measured(*trials)["copies"].to_pylist()}
+    assert found == {planted.trial_id: copy_counts(planted) for planted in trials}
+    assert all(sum(bool(row[name]) for row in found.values()) > 8 for name in ("missed_records", "output_lost_records", "repeated_copies", "hidden_copies"))

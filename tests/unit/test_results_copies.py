@@ -1,0 +1,63 @@
+"""What copiers made of the log, as the rest of the project reads it: by trial, summed by cell, and judged."""
+
+from pathlib import Path
+
+import pytest
+from standins.records import a_spec
+from standins.result_tables import write_results
+
+from experiments.contract import Promise
+from experiments.judging.verdicts import Verdict
+from experiments.ledger.record import Cell
+from experiments.plan import Delivery, Plan, Workload
+from experiments.results.models import Copies
+from experiments.results.reading import read_results
+from experiments.sweep_folder import SweepFolder
+from spark_jobs.planted import Attempt, PlantedTrial
+
+CELL: Cell = {"acks": "all", "fault": "none"}
+ROW = {"copied_records": 90, "missed_records": 7, "output_lost_records": 3, "repeated_copies": 5, "hidden_copies": 2}
+COPIES = Copies(copied=90, missed=7, output_lost=3, repeated=5, hidden=2)
+
+
+def measured(folder: Path, delivery: Delivery) -> SweepFolder:
+    """A sweep of two trials that copied; the columns of their group tell what the application missed and repeated."""
+    sweep = SweepFolder(folder / "sweep")
+    load = Workload(rate_records_per_s=10, record_size_bytes=100, duration_s=10, keys=0, producers=1, kind="copy", copiers=2, delivery=delivery)
+    names = ("000-planned", "001-planned")
+    trials = tuple(a_spec(trial_id=name, cell=CELL, repeat=repeat, workload=load) for repeat, name in enumerate(names))
+    sweep.write_plan(Plan(sweep_id="sweep", experiment="planted", question="?", seed=7, repeats=2, trials=trials, refused=()))
+    for name in names:
+        PlantedTrial(name, [Attempt(0, 0)], cell=CELL, output=[]).plant(sweep.root)
+    counts = {"attempted_records": 100, "acked_records": 100, "group_missed_records": 10, "group_redelivered_reads": 5}
+    write_results(sweep, dict.fromkeys(names, counts), {"copies": [{"trial_id": name, **ROW} for name in names]})
+    return sweep
+
+
+def test_a_trial_has_its_copies_and_a_cell_their_sums(tmp_path: Path) -> None:
+    """Which of the two missed a record is told apart there, and in the group's count it is not."""
+    results = read_results(measured(tmp_path, "at-least-once"))
+    assert [(trial.copies, trial.group_missed) for trial in results.trials] == [(COPIES, 10), (COPIES, 10)]
+    assert [(cell.copies, cell.group_missed) for cell in results.cells] == [(COPIES + COPIES, 20)]
+
+
+@pytest.mark.parametrize(
+    ("delivery", "missed", "repeated"),
+    [
+        ("at-most-once", Verdict.NOT_PROMISED, Verdict.NOT_PROMISED),
+        ("at-least-once", Verdict.VIOLATED, Verdict.NOT_PROMISED),
+        ("exactly-once", Verdict.VIOLATED, Verdict.VIOLATED),
+    ],
+)
+def test_what_was_missed_and_repeated_is_judged_by_the_delivery(tmp_path: Path, delivery: Delivery, missed: Verdict, repeated: Verdict) -> None:
+    """At most once promises no copy too many, but of an idempotent producer alone, which this one is not; exactly once promises both."""
+    (cell,) = read_results(measured(tmp_path, delivery)).cells
+    verdicts = {judgement.promise: judgement.verdict for judgement in cell.judgements}
+    assert (verdicts[Promise.NONE_MISSED], verdicts[Promise.NONE_REPEATED]) == (missed, repeated)
+
+
+def test_a_sweep_that_was_measured_before_there_were_copies_is_read(tmp_path: Path) -> None:
+    """Its results have no such table."""
+    sweep = measured(tmp_path, "at-least-once")
+    (sweep.results / "copies.parquet").unlink()
+    assert [trial.copies for trial in read_results(sweep).trials] == [None, None]
