@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from experiments.ledger.record import Cell, FaultEvidence, Phases, ProducerSummary, Status, TrialRecord
+from experiments.ledger.record import Cell, FaultEvidence, Keying, Phases, ProducerSummary, Status, TrialRecord
 from experiments.ledger.schema import ACKED, COMMITTED, OF_SOME, OUTPUT, TABLES, Source
 from experiments.ledger.seal import seal
 from spark_jobs.ledgers import Ledger, of_trial
@@ -113,6 +113,9 @@ class PlantedTrial:
     events: Sequence[Happened] = ()
     epochs: Sequence[Epoch] = ()
     transactions: Sequence[Transaction] = ()
+    keying: Keying | None = None
+    partitions: int | None = None
+    """That the topic had at first; `None`: those that the log has."""
     output: Sequence[Logged] | None = None
     """What copiers wrote; `None`: there were none."""
 
@@ -157,7 +160,7 @@ class PlantedTrial:
             topic_settings={},
             broker_settings={},
             replication_factor=1,
-            partitions=len(ends),
+            partitions=self.partitions or len(ends),
             rate_records_per_s=1,
             record_size_bytes=100,
             duration_s=10,
@@ -166,6 +169,7 @@ class PlantedTrial:
             producers=tuple(_summary(producer, records) for producer, records in sorted(Counter(row.producer for row in self.attempts).items())),
             end_offsets=dict(sorted(ends.items())),
             output_end_offsets=None if self.output is None else dict(sorted(Counter(row.partition for row in self.output).items())),
+            keying=self.keying,
             stages_s={},
         )
 

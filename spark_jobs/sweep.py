@@ -20,6 +20,7 @@ from spark_jobs.counted import Found
 from spark_jobs.explaining import explained
 from spark_jobs.fates import fates, further_copies, with_further_copies
 from spark_jobs.frames import Frames, endings, marks, named, numbered, stored
+from spark_jobs.keyed import Keyed
 from spark_jobs.ledgers import Ledger, Ledgers, UnfitLedger
 from spark_jobs.looking import Looked, first_look
 from spark_jobs.order import reordered_records
@@ -71,14 +72,17 @@ def results_of(frames: Frames, ledgers: Sequence[Ledger]) -> dict[str, pa.Table]
     of_claims = decided(replace(of_records, reads=group.along(of_records.reads, groups)), of_trials)
     with _threads() as beside:
         ask = partial(_asked, beside, ledgers)
+        keyed = Keyed(replace(of_claims, reads=of_records.reads), ledgers, groups)
+        of_keys = ask(keyed.tables())
         apart = {**ask(_apart(of_claims, of_trials, of_records.log)), **ask(_of_groups(of_records, groups))}
         of_copies = ask(copied.tables(of_records, ledgers))
         with first_look(of_claims, of_trials, beside) as looked:
             found = _found({**apart, **ask(_looked_up(looked))}, of_copies["copies"].result() if of_copies else copied.NOTHING)
             table = trials(ledgers, ended, found, frames.transactions, groups)
             why = explained(looked, of_trials, ledgers, table, found.gaps)
+        of_keyed = keyed.results({name: asked.result() for name, asked in of_keys.items()})
     shown = {name: getattr(found, name) for name in ("fates", "latency", "histogram", "timeline", "gaps")}
-    return {**shown, **why, "copies": found.copies, "trials": table, "cells": cells(table, found.latency)}
+    return {**shown, **why, **of_keyed, "copies": found.copies, "trials": table, "cells": cells(table, found.latency)}
 
 
 @contextmanager

@@ -20,6 +20,7 @@ _ORDER: Final = (
     "fate",
     "partition",
     "side",
+    "consumer",
     "slot",
     "from_us",
     "kind",
@@ -27,6 +28,10 @@ _ORDER: Final = (
     "seq",
     "offset",
     "at_ns",
+    "era",
+    "within",
+    "seen_by",
+    "of",
 )
 
 

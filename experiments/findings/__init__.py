@@ -17,9 +17,13 @@ from experiments.findings.failover_time import find as failover_time
 from experiments.findings.finding import Finding, Material, Standing
 from experiments.findings.idempotent_retries import find as idempotent_retries
 from experiments.findings.in_sync_minimum import find as in_sync_minimum
+from experiments.findings.key_to_partition import find as key_to_partition
+from experiments.findings.no_key import find as no_key
 from experiments.findings.one_node_or_three import find as one_node_or_three
+from experiments.findings.partitions_raised import find as partitions_raised
 from experiments.findings.power_cut import find as power_cut
 from experiments.findings.replicas_and_survivors import find as replicas_and_survivors
+from experiments.findings.transfer_and_reversal import find as transfer_and_reversal
 from experiments.findings.two_clients import find as two_clients
 from experiments.results.models import SweepResults
 from experiments.results.reading import read_results
@@ -37,6 +41,10 @@ FINDERS: Final[Mapping[int, Callable[[Material], Finding]]] = MappingProxyType(
         6: in_sync_minimum,
         7: delivery_semantics,
         8: idempotent_retries,
+        9: key_to_partition,
+        10: partitions_raised,
+        11: transfer_and_reversal,
+        12: no_key,
         16: one_node_or_three,
         17: two_clients,
         18: power_cut,

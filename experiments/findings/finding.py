@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import groupby
+from operator import itemgetter
 from typing import Final
 
 from pydantic import Field
@@ -67,6 +69,11 @@ class Material:
         """Return the judged trials of such cells."""
         return [trial for cell in self.cells(**wanted) for trial in judged_trials(self.results, cell)]
 
+    def rows_of(self, cell: CellResult, name: str) -> list[Row]:
+        """Return a table's rows of a cell's judged trials."""
+        rows = self.rows(name)
+        return [row for trial in judged_trials(self.results, cell) for row in rows.get(trial.trial_id, ())]
+
     def violated(self, promise: Promise) -> bool:
         """Whether a promise that Kafka gives was seen broken in any cell."""
         from experiments.judging.verdicts import Verdict
@@ -89,6 +96,11 @@ def lossy(trials: Sequence[TrialResult]) -> Share:
     """Return in how many of the trials an acknowledged record was lost for certain."""
     known = [trial.lost[0] > 0 for trial in trials if trial.lost is not None]
     return share(sum(known), len(known))
+
+
+def by_trial(rows: Sequence[Row]) -> list[list[Row]]:
+    """Return rows that stand trial by trial, as `Material.rows_of` has them, those of each trial together."""
+    return [list(of) for _, of in groupby(rows, key=itemgetter("trial_id"))]
 
 
 def _same(found: Scalar, wanted: Scalar) -> bool:

@@ -11,6 +11,7 @@ from typing import Final
 import pyarrow as pa
 
 from experiments.ledger.measured_copies import COPIES
+from experiments.ledger.measured_keys import KEYS, LAGS, LOADS, ORDERS, SKEWS
 
 
 class Fate(StrEnum):
@@ -305,4 +306,9 @@ RESULTS: Final = {
     "attribution": ATTRIBUTION,
     "outages": OUTAGES,
     "copies": COPIES,
+    "keys": KEYS,
+    "orders": ORDERS,
+    "lags": LAGS,
+    "loads": LOADS,
+    "skews": SKEWS,
 }

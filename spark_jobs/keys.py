@@ -1,0 +1,110 @@
+"""Where each key went: into one partition or several, and the one that a client's formula says; and who moved when partitions were added."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sf
+
+from experiments.ledger.measured_keys import ERAS
+from experiments.ledger.schema import ACKED
+from spark_jobs.hashing import crc32_partition, murmur2_partition
+from spark_jobs.ledgers import Ledger
+
+_BEFORE, _AFTER = ERAS
+KEYINGS: Final = pa.schema(
+    [
+        pa.field("trial_no", pa.int32(), nullable=False),
+        pa.field("text", pa.bool_(), nullable=False),
+        pa.field("partitions_before", pa.int32(), nullable=False),
+        pa.field("partitions_after", pa.int32(), nullable=False),  # of a topic that kept them: the same
+        pa.field("changed_ns", pa.int64()),  # before this, nobody had asked for more; null: nobody did
+        pa.field("load_begin_ns", pa.int64(), nullable=False),
+        pa.field("apart_records", pa.int64()),  # of pairs, by how many records the second one is behind the first; null: there are none
+    ]
+)
+"""What is asked of keys, a row a trial; a trial of which nothing is asked has none."""
+_KEY: Final = ("trial_no", "key")
+
+
+def keyings(ledgers: Sequence[Ledger], *, placement: bool) -> pa.Table:
+    """Return what is asked of the trials' keys.
+
+    Args:
+        ledgers: in the order of the trials' numbers.
+        placement: whether those alone are wanted of which it is asked where each key went.
+    """
+    asked = (_asked(number, ledger) for number, ledger in enumerate(ledgers) if (of := ledger.record.keying) and (of.placement or not placement))
+    return pa.Table.from_pylist(list(asked), schema=KEYINGS)
+
+
+def _asked(number: int, ledger: Ledger) -> dict[str, Any]:
+    record, keying = ledger.record, ledger.record.keying
+    has_pairs = keying is not None and keying.pairs != "none"
+    return {
+        "trial_no": number,
+        "text": keying is not None and keying.text,
+        "partitions_before": record.partitions,
+        "partitions_after": max(record.partitions, len(record.end_offsets)),
+        "changed_ns": record.phases.fault_begin_ns,
+        "load_begin_ns": record.phases.load_begin_ns,
+        "apart_records": keying.pair_apart_records if keying and has_pairs else None,
+    }
+
+
+def keys(attempts: DataFrame, asked: DataFrame) -> DataFrame:
+    """Count the keys, and those that are where a formula says.
+
+    A producer that has put a record into a partition that was not there at first goes by the new count from then on; what was sent before more were asked
+    for went by the old one. What lies between the two is left out.
+
+    Args:
+        attempts: trial_no, producer, seq, key, partition, sent_ns, outcome.
+        asked: of the schema `KEYINGS`.
+
+    Returns:
+        trial_no and the columns of `KEYS`.
+    """
+    placed = _of_eras(attempts, asked).groupBy(*_KEY).agg(*(one for era in ERAS for one in _extremes(era)))
+    judged = placed.join(sf.broadcast(asked), "trial_no")
+    for era in ERAS:
+        judged = judged.withColumns(_judged(era))
+    both = sf.col("before_settled") & sf.col("after_settled")
+    judged = judged.withColumns({"before_known": sf.lit(None).cast("boolean"), "after_known": both})
+    judged = judged.withColumns({"before_stayed": sf.lit(None).cast("boolean"), "after_stayed": both & (sf.col("before_low") == sf.col("after_low"))})
+    return _counted(judged, _BEFORE).unionByName(_counted(judged, _AFTER))
+
+
+def _of_eras(attempts: DataFrame, asked: DataFrame) -> DataFrame:
+    """Return the acknowledged records that have a key, each with the era in which it was sent."""
+    acked = attempts.where((sf.col("outcome") == ACKED) & sf.col("partition").isNotNull())
+    sent = acked.join(sf.broadcast(asked), "trial_no")
+    new = sent.where("partition >= partitions_before").groupBy("trial_no", "producer").agg(sf.min("seq").alias("first_new_seq"))
+    known = sent.join(sf.broadcast(new), ["trial_no", "producer"], "left")
+    after = sf.col("seq") >= sf.col("first_new_seq")
+    before = sf.col("first_new_seq").isNull() | (sf.col("sent_ns") < sf.col("changed_ns"))
+    return known.withColumn("era", sf.when(after, _AFTER).when(before, _BEFORE)).where("era IS NOT NULL AND key IS NOT NULL").select(*_KEY, "era", "partition")
+
+
+def _extremes(era: str) -> tuple[Column, Column]:
+    partition = sf.when(sf.col("era") == era, sf.col("partition"))
+    return sf.min(partition).alias(f"{era}_low"), sf.max(partition).alias(f"{era}_high")
+
+
+def _judged(era: str) -> dict[str, Column]:
+    """Say of each key whether it is there, in one partition, and in which formula's; false where it is not there."""
+    low, settled = sf.col(f"{era}_low"), sf.coalesce(sf.col(f"{era}_low") == sf.col(f"{era}_high"), sf.lit(False))
+    told = (sf.col("key"), sf.col("text"), sf.col(f"partitions_{era}"))
+    found = {"settled": settled, "murmur2": settled & (low == murmur2_partition(*told)), "crc32": settled & (low == crc32_partition(*told))}
+    return {f"{era}_{name}": column for name, column in found.items()}
+
+
+def _counted(judged: DataFrame, era: str) -> DataFrame:
+    names = ("settled", "murmur2", "crc32", "known", "stayed")
+    counts = (sf.sum(sf.col(f"{era}_{name}").cast("long")).alias(f"{name}_keys") for name in names)
+    grouped = judged.groupBy("trial_no", f"partitions_{era}").agg(sf.count(f"{era}_low").alias("keys"), *counts)
+    there = grouped.where("keys > 0") if era == _AFTER else grouped
+    return there.withColumnRenamed(f"partitions_{era}", "partitions").withColumn("era", sf.lit(era))

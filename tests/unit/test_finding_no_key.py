@@ -1,0 +1,61 @@
+"""Lesson 12: how the load is spread without a key."""
+
+from __future__ import annotations
+
+from standins.found import a_trial, material_of
+
+from experiments.findings import Finding, Standing
+from experiments.findings.no_key import find
+from experiments.findings.plots import DotsPlot
+from experiments.ledger.record import Cell
+
+STICKY: Cell = {"client": "librdkafka", "workload.keys": 0, "sticky.partitioning.linger.ms": 10, "partitions": 6, "fault": "none"}
+DRAWN: Cell = {**STICKY, "sticky.partitioning.linger.ms": 0}
+IN_TURN: Cell = {**STICKY, "workload.round_robin": True}
+HOT: Cell = {**STICKY, "workload.keys": 1000, "workload.hot_key_share": 0.5}
+JAVA: Cell = {"client": "java", "workload.keys": 0, "partitions": 6, "fault": "none"}
+JAVA_IN_TURN: Cell = {**JAVA, "partitioner.class": "org.apache.kafka.clients.producer.RoundRobinPartitioner"}
+CELLS = (STICKY, DRAWN, IN_TURN, HOT, JAVA, JAVA_IN_TURN)
+
+
+def _found(whole: float = 1.02, second: float = 1.9, repeats: int = 3, looked: bool = True) -> Finding:
+    """Times the mean, of Java's sticky partitioner; all others spread evenly but for the hot key."""
+    uneven = {3: (3.4, 3.5), 4: (whole, second)}
+    trials = [a_trial(cell) for cell in CELLS for _ in range(repeats)]
+    rows = {}
+    for place in range(len(trials)):
+        over, over_second = uneven.get(place // repeats, (1.0, 1.1))
+        told = {"partitions": 6, "max_over_mean": over, "gini": 0.25, "second_max_over_mean": over_second}
+        totals = {"records": 25_000, **({"batches": 500, "bytes": 2_500_000} if looked else {})}
+        rows[place] = [{"of": of, "total": total, **told} for of, total in totals.items()]
+    return find(material_of(trials, {"skews": rows}))
+
+
+def test_a_partition_that_is_full_for_a_second_alone_bears_it_out_in_part() -> None:
+    """Every way is named, with what its fullest partition got, and how large its batches were."""
+    finding = _found()
+    assert finding.standing is Standing.IN_PART
+    assert "librdkafka, no key, sticky: 1.00 (1.10), Gini 0.25, 50 records a batch; librdkafka, no key, drawn for each record: 1.00" in finding.sentence
+    assert "librdkafka, no key, in turn (named by the producer): 1.00" in finding.sentence
+    assert "librdkafka, 1,000 keys, one of them with 50 % of the records: 3.40 (3.50)" in finding.sentence
+    assert "Java's client, no key, sticky: 1.02 (1.90)" in finding.sentence
+    assert "Java's client, no key, in turn (RoundRobinPartitioner): 1.00" in finding.sentence
+    assert isinstance(finding.plot, DotsPlot)
+    assert [row.expected for row in finding.plot.rows] == [None, None, 1.0, 3.5, None, None]
+
+
+def test_a_partition_that_is_full_all_the_time_bears_it_out() -> None:
+    """Half as much again as the mean is too much."""
+    assert _found(whole=1.5).standing is Standing.STANDS
+
+
+def test_partitions_that_are_alike_let_it_fall() -> None:
+    """A hot key is not what the claim is about."""
+    assert _found(second=1.49).standing is Standing.FALLS
+
+
+def test_two_trials_or_none_leave_it_open() -> None:
+    """Where nobody looked at the log's files nothing is said of batches."""
+    assert _found(repeats=2).standing is Standing.OPEN
+    assert find(material_of([a_trial(JAVA)])).standing is Standing.OPEN
+    assert "batch" not in _found(looked=False).sentence
