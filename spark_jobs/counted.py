@@ -25,9 +25,11 @@ class Found:
     redelivered: pa.Table
     """redelivered_reads; a trial without any has no row."""
     group: pa.Table
-    """group_reads, group_missed_records; of `spark_jobs.group.group_counts`."""
+    """By group; of `spark_jobs.group.group_counts`."""
     processed_again: pa.Table
-    """group_redelivered_reads; a trial without any has no row."""
+    """group, redelivered_reads; a group without any has no row."""
+    stood_still: pa.Table
+    """By group and partition; of `spark_jobs.group.stood_still`."""
     copies: pa.Table
     """Of `experiments.ledger.measured_copies.COPIES`; a trial that copied nothing has no row."""
     hidden: pa.Table

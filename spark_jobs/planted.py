@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -114,10 +114,12 @@ class PlantedTrial:
     epochs: Sequence[Epoch] = ()
     transactions: Sequence[Transaction] = ()
     keying: Keying | None = None
-    partitions: int | None = None
-    """That the topic had at first; `None`: those that the log has."""
     output: Sequence[Logged] | None = None
     """What copiers wrote; `None`: there were none."""
+    begin_offsets: Mapping[int, int] = field(default_factory=dict)
+    """Of partitions whose first records had expired at the end."""
+    partitions: int | None = None
+    """That the topic had at first; `None`: those that the log has."""
 
     def plant(self, sweep: Path) -> Path:
         """Write and seal the trial below a sweep's folder; returns its own."""
@@ -167,7 +169,8 @@ class PlantedTrial:
             fault=self.fault,
             phases=self.phases,
             producers=tuple(_summary(producer, records) for producer, records in sorted(Counter(row.producer for row in self.attempts).items())),
-            end_offsets=dict(sorted(ends.items())),
+            end_offsets={partition: max(end, self.begin_offsets.get(partition, 0) + len(self.log)) for partition, end in sorted(ends.items())},
+            begin_offsets=dict(self.begin_offsets),
             output_end_offsets=None if self.output is None else dict(sorted(Counter(row.partition for row in self.output).items())),
             keying=self.keying,
             stages_s={},

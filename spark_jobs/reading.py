@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from pyspark.sql import DataFrame, Window
@@ -27,17 +28,18 @@ def read_counts(blocks: DataFrame) -> DataFrame:
     return blocks.groupBy("trial_no").agg(*(sf.sum(count).alias(name) for name, count in counts.items()))
 
 
-def repeated_reads(reads: DataFrame, suspects: DataFrame) -> DataFrame:
+def repeated_reads(reads: DataFrame, suspects: DataFrame, also: Sequence[str] = ()) -> DataFrame:
     """Return the reads of the blocks in which something may have been read twice, what carries no id among them.
 
     Args:
         reads: trial_no, consumer, partition, offset, producer, seq, intended_ns, received_ns.
         suspects: the blocks that `spark_jobs.blocks.read_again` picks.
+        also: further columns of the reads that are kept.
     """
     keys = suspects.select(*(sf.col(name).alias(f"of_{name}") for name in BLOCK))
     same = (sf.col("trial_no") == sf.col("of_trial_no")) & sf.col("producer").eqNullSafe(sf.col("of_producer"))
     block = sf.shiftright("seq", 6)
-    return reads.join(keys, same & block.eqNullSafe(sf.col("of_block")), "left_semi").select(*READS)
+    return reads.join(keys, same & block.eqNullSafe(sf.col("of_block")), "left_semi").select(*READS, *also)
 
 
 def redelivered(repeated: DataFrame) -> DataFrame:

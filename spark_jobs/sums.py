@@ -59,7 +59,7 @@ def _sums(found: Found) -> Mapping[str, Sums]:
         "logged": _by_trial(found.fates, "copies"),
         "hidden": _by_trial(found.hidden, "hidden_copies"),
         "reads": _by_trial(found.reading, "reads"),
-        "processed": _by_trial(found.group, "group_reads"),
+        "processed": _by_trial(found.group, "reads"),
         "read": _by_trial(found.reading, "read_records"),
         "ack_latencies": _by_trial(everything.filter(pc.field("measure") == Measure.ACK.value), "records"),
         "end_to_end_latencies": _by_trial(everything.filter(pc.field("measure") == Measure.END_TO_END.value), "records"),

@@ -14,12 +14,14 @@ import pyarrow as pa
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame, SparkSession
 
-from spark_jobs import availability, copied, group, latency
+from spark_jobs import availability, copied, expiry, group, latency
+from spark_jobs.assignment import holdings
 from spark_jobs.cells import cells
 from spark_jobs.counted import Found
 from spark_jobs.explaining import explained
 from spark_jobs.fates import fates, further_copies, with_further_copies
 from spark_jobs.frames import Frames, endings, marks, named, numbered, stored
+from spark_jobs.group_rows import group_rows
 from spark_jobs.keyed import Keyed
 from spark_jobs.ledgers import Ledger, Ledgers, UnfitLedger
 from spark_jobs.looking import Looked, first_look
@@ -68,13 +70,13 @@ def results_of(frames: Frames, ledgers: Sequence[Ledger]) -> dict[str, pa.Table]
     ended = endings(frames.events)
     of_trials = marks(frames.attempts.sparkSession, ledgers, ended)
     of_records = numbered(frames, of_trials)
-    groups = group.groups_of(frames.events, [ledger.record.trial_id for ledger in ledgers])
-    of_claims = decided(replace(of_records, reads=group.along(of_records.reads, groups)), of_trials)
+    groups = group.groups_of(frames.events, [ledger.record.trial_id for ledger in ledgers], expiry.begins_of(ledgers))
+    of_claims = expiry.witnessed(decided(replace(of_records, reads=group.along(of_records.reads, groups)), of_trials), ledgers)
     with _threads() as beside:
         ask = partial(_asked, beside, ledgers)
         keyed = Keyed(replace(of_claims, reads=of_records.reads), ledgers, groups)
         of_keys = ask(keyed.tables())
-        apart = {**ask(_apart(of_claims, of_trials, of_records.log)), **ask(_of_groups(of_records, groups))}
+        apart = {**ask(_apart(of_claims, of_trials, of_records.log)), **ask(_of_groups(of_records, of_trials, groups))}
         of_copies = ask(copied.tables(of_records, ledgers))
         with first_look(of_claims, of_trials, beside) as looked:
             found = _found({**apart, **ask(_looked_up(looked))}, of_copies["copies"].result() if of_copies else copied.NOTHING)
@@ -82,7 +84,17 @@ def results_of(frames: Frames, ledgers: Sequence[Ledger]) -> dict[str, pa.Table]
             why = explained(looked, of_trials, ledgers, table, found.gaps)
         of_keyed = keyed.results({name: asked.result() for name, asked in of_keys.items()})
     shown = {name: getattr(found, name) for name in ("fates", "latency", "histogram", "timeline", "gaps")}
-    return {**shown, **why, **of_keyed, "copies": found.copies, "trials": table, "cells": cells(table, found.latency)}
+    held = holdings(frames.events, ledgers, groups)
+    return {
+        **shown,
+        **why,
+        **of_keyed,
+        "trials": table,
+        "cells": cells(table, found.latency),
+        "assignments": held,
+        "copies": found.copies,
+        "groups": group_rows(ledgers, groups, found, frames.events),
+    }
 
 
 @contextmanager
@@ -113,10 +125,14 @@ def _apart(frames: Frames, of_trials: DataFrame, log: DataFrame) -> Mapping[str,
     }
 
 
-def _of_groups(frames: Frames, groups: group.Groups) -> Mapping[str, _Table]:
+def _of_groups(frames: Frames, of_trials: DataFrame, groups: group.Groups) -> Mapping[str, _Table]:
     """Return what consumer groups made of the log."""
-    of_group = group.processed(frames.reads, groups)
-    return {"group": lambda: group.group_counts(of_group, frames.log, groups), "processed_again": lambda: group.processed_again(of_group)}
+    of_groups = group.processed(frames.reads, groups)
+    return {
+        "group": lambda: group.group_counts(of_groups, frames.log, groups),
+        "processed_again": lambda: group.processed_again(of_groups),
+        "stood_still": lambda: group.stood_still(of_groups, of_trials),
+    }
 
 
 def _looked_up(looked: Looked) -> Mapping[str, _Table]:

@@ -37,17 +37,17 @@ def trials(ledgers: Sequence[Ledger], ended: Mapping[str, Ending], found: Found,
         UnfitLedger: a sum does not hold; names the trial.
     """
     check_sums(ledgers, found)
-    copies = {row["trial_id"]: row for row in found.copies.to_pylist()}
     fates, gaps = _by_trial(found.fates), _by_trial(found.gaps)
-    single = _one_row(found.throughput, found.reading, found.reordered, found.redelivered, found.hidden, found.torn, found.group, found.processed_again)
-    endings = _by_trial(transactions)
+    single = _one_row(found.throughput, found.reading, found.reordered, found.redelivered, found.hidden, found.torn)
+    copies = {row["trial_id"]: row for row in found.copies.to_pylist()}
+    endings, counted, again = _by_trial(transactions), _by_trial(found.group), _by_trial(found.processed_again)
     rows = (
         {
             **_identity(ledger),
             **tallied(fates[trial_id]),
             **_rates(single[trial_id]),
             **_order_and_reading(ended.get(trial_id), single[trial_id]),
-            **group.of_trial(number, groups, single[trial_id]),
+            **group.of_trial(number, groups, counted[trial_id], again[trial_id]),
             **copied.of_trial(copies.get(trial_id)),
             **_transactions(endings[trial_id], single[trial_id]),
             "unavailable_ns": unavailable_ns(ledger, gaps[trial_id]),

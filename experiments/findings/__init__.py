@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Final
 
 from experiments.findings.acks_levels import find as acks_levels
+from experiments.findings.consumer_groups import find as consumer_groups
 from experiments.findings.coordinators import find as coordinators
 from experiments.findings.delivery_semantics import find as delivery_semantics
 from experiments.findings.failover_time import find as failover_time
@@ -23,6 +24,7 @@ from experiments.findings.one_node_or_three import find as one_node_or_three
 from experiments.findings.partitions_raised import find as partitions_raised
 from experiments.findings.power_cut import find as power_cut
 from experiments.findings.replicas_and_survivors import find as replicas_and_survivors
+from experiments.findings.retention import find as retention
 from experiments.findings.transfer_and_reversal import find as transfer_and_reversal
 from experiments.findings.two_clients import find as two_clients
 from experiments.results.models import SweepResults
@@ -45,6 +47,8 @@ FINDERS: Final[Mapping[int, Callable[[Material], Finding]]] = MappingProxyType(
         10: partitions_raised,
         11: transfer_and_reversal,
         12: no_key,
+        14: retention,
+        15: consumer_groups,
         16: one_node_or_three,
         17: two_clients,
         18: power_cut,

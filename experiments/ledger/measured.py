@@ -11,6 +11,7 @@ from typing import Final
 import pyarrow as pa
 
 from experiments.ledger.measured_copies import COPIES
+from experiments.ledger.measured_groups import ASSIGNMENTS, GROUPS
 from experiments.ledger.measured_keys import KEYS, LAGS, LOADS, ORDERS, SKEWS
 
 
@@ -305,6 +306,8 @@ RESULTS: Final = {
     "anomalies": ANOMALIES,
     "attribution": ATTRIBUTION,
     "outages": OUTAGES,
+    "groups": GROUPS,
+    "assignments": ASSIGNMENTS,
     "copies": COPIES,
     "keys": KEYS,
     "orders": ORDERS,

@@ -3,9 +3,10 @@
 import json
 import random
 from collections.abc import Callable
+from dataclasses import replace
 
 import pyarrow as pa
-from standins.plain_group import group_counts
+from standins.plain_group import group_counts, group_rows
 
 from spark_jobs.planted import Attempt, Happened, Logged, PlantedTrial, Read
 
@@ -82,3 +83,41 @@ def test_groups_by_chance_are_counted_as_the_plain_reference_does(measured: Meas
     assert found == expected
     assert sum(bool(missed) for missed, _ in expected.values()) > 15
     assert sum(bool(repeated) for _, repeated in expected.values()) > 15
+
+
+TWO = PlantedTrial(
+    "000-two",
+    [Attempt(0, seq) for seq in range(RECORDS)],
+    STORED,
+    [*ALONG, *processed(*range(200)), *processed(*range(50), *range(57, 150), by=2), *processed(3, 4, by=3, at_ns=9_000_000)],
+    events=[
+        Happened(1, "group", detail=json.dumps({"committed": {0: 200}, "at_end": True, "group": 1, "consumers": [1]})),
+        Happened(1, "group", detail=json.dumps({"committed": {0: 100}, "at_end": False, "group": 2, "consumers": [2, 3]})),
+    ],
+)
+
+
+def test_several_groups_are_told_apart(measured: Measure) -> None:
+    """What one processed is nothing that another did, and none of it is the reader's along."""
+    tables = measured(TWO)
+    found = {row["group"]: row for row in tables["groups"].to_pylist()}
+    names = ("shown_records", "processed_records", "missed_records", "redelivered_reads")
+    assert [found[1][name] for name in names] == [200, 200, 0, 0]
+    assert [found[2][name] for name in names] == [200, 143, 7, 2]
+    (row,) = tables["trials"].to_pylist()
+    assert (row["group_missed_records"], row["group_redelivered_reads"], row["missed_records"]) == (7, 2, None)
+
+
+def test_several_groups_by_chance_are_counted_as_the_plain_reference_does(measured: Measure) -> None:
+    """The same members, shared out to groups, and each group with commits of its own."""
+    trials = [replace(by_chance(seed), events=_shared_out(seed)) for seed in range(10)]
+    found = {(row["trial_id"], row["group"]): row for row in measured(*trials)["groups"].to_pylist()}
+    expected = {(trial.trial_id, row["group"]): row for trial in trials for row in group_rows(trial)}
+    assert {key: {name: found[key][name] for name in row} for key, row in expected.items()} == expected
+    assert sum(row["missed_records"] > 0 for row in expected.values()) > 8
+
+
+def _shared_out(seed: int) -> list[Happened]:
+    chance = random.Random(1000 + seed)  # noqa: S311 - not for secrets
+    told = [{"group": group, "consumers": of, "committed": {of: chance.randrange(210) for of in (0, 1)}} for group, of in ((1, [1]), (2, [2, 3]))]
+    return [Happened(1, "reader", detail=json.dumps({"at_end": True})), *(Happened(1, "group", detail=json.dumps(one)) for one in told)]
