@@ -85,16 +85,17 @@ def _told(cases: Sequence[_Case]) -> list[str]:
 
 
 def _standing(cases: Sequence[_Case], planned: int) -> Standing:
-    """It stands where KRaft fails over as ZooKeeper does; it falls where it lost what was acknowledged, or did not fail over and ZooKeeper did."""
+    """It stands where KRaft fails over as ZooKeeper does; it falls where it lost what was acknowledged, or never failed over where ZooKeeper always did."""
     kraft = [case for case in cases if case.coordination != _ZOOKEEPER]
     keeper = [case for case in cases if case.coordination == _ZOOKEEPER]
     if any(lossy(case.trials).seen for case in kraft):
         return Standing.FALLS
     if len(cases) < planned or not kraft or not keeper or min(case.came_back.of for case in cases) < LEAST_TRIALS:
         return Standing.OPEN
-    if not all(case.came_back.seen == case.came_back.of for case in keeper):
-        return Standing.OPEN
-    return Standing.STANDS if all(case.came_back.seen == case.came_back.of for case in kraft) else Standing.FALLS
+    if all(case.came_back.seen == case.came_back.of for case in cases):
+        return Standing.STANDS
+    never = any(case.came_back.seen == 0 for case in kraft) and all(case.came_back.seen == case.came_back.of for case in keeper)
+    return Standing.FALLS if never else Standing.OPEN
 
 
 def _remark(standing: Standing, cases: Sequence[_Case]) -> str:

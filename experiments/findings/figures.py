@@ -27,6 +27,6 @@ def seconds_of_one(value_ms: float) -> str:
 
 
 def records_lost(trials: Sequence[TrialResult]) -> str:
-    """Say how many records the trials with loss lost, as the end of a clause: `, 2,310 records at the median`; of none with loss, nothing."""
+    """Say how many records the trials with loss lost, as the end of a clause: ` (2,310 records at the median)`; of none with loss, nothing."""
     counts = [trial.lost[0] for trial in trials if trial.lost and trial.lost[0]]
-    return f", {median(counts):,.0f} records at the median" if counts else ""
+    return f" ({median(counts):,.0f} records at the median)" if counts else ""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from statistics import median
 from typing import Final
 
 from experiments.findings.figures import seconds
@@ -12,7 +11,7 @@ from experiments.findings.plots import DotRow, DotsPlot
 from experiments.plurals import listed
 from experiments.results.cells import judged_trials
 from experiments.results.models import TrialResult
-from experiments.statistics import words
+from experiments.statistics import share, words
 
 LESSON = 6
 _STILL: Final = "follower-pause"
@@ -30,12 +29,12 @@ _REMARKS: Final = {
 
 
 def find(material: Material) -> Finding:
-    """Return how long acks=all waited for a follower that stood still, and how many writes each minimum refused when followers died."""
+    """Return how long acks=all waited for a follower that stood still, and how long each minimum refused writes when followers died."""
     waits = _waits_ms(material)
-    refused = _refused(material)
+    died = _with_the_followers_dead(material)
     lost = lossy([trial for cell in material.cells() for trial in judged_trials(material.results, cell)])
-    standing = _standing(waits, refused)
-    told = [*_told_of_waits(waits), *_told_of_refusals(refused), f"Acknowledged records were lost in {words(lost)}."]
+    standing = _standing(waits, died)
+    told = [*_told_of_waits(waits), *_told_of_refusals(died), f"Acknowledged records were lost in {words(lost)}."]
     return Finding(
         lesson=LESSON,
         standing=standing,
@@ -52,16 +51,13 @@ def find(material: Material) -> Finding:
 
 def _waits_ms(material: Material) -> dict[int, list[float]]:
     """Return the longest waits for an acknowledgement while a follower stood still, by `replica.lag.time.max.ms`."""
-    return {
-        int(str(cell.cell[_LAG])): [trial.unavailable_ms for trial in judged_trials(material.results, cell) if trial.unavailable_ms is not None]
-        for cell in material.cells(fault=_STILL, min__insync__replicas=1)
-    }
+    return {int(str(cell.cell[_LAG])): _gaps_ms(judged_trials(material.results, cell)) for cell in material.cells(fault=_STILL, min__insync__replicas=1)}
 
 
-def _refused(material: Material) -> dict[int, list[TrialResult]]:
+def _with_the_followers_dead(material: Material) -> dict[int, list[TrialResult]]:
     """Return the trials in which the followers died, by the minimum."""
-    died = [cell for cell in material.cells() if cell.cell["fault"] != _STILL]
-    return dict(sorted((int(str(cell.cell[_MINIMUM])), judged_trials(material.results, cell)) for cell in died))
+    cells = [cell for cell in material.cells() if cell.cell["fault"] != _STILL]
+    return dict(sorted((int(str(cell.cell[_MINIMUM])), judged_trials(material.results, cell)) for cell in cells))
 
 
 def _told_of_waits(waits: Mapping[int, Sequence[float]]) -> list[str]:
@@ -69,23 +65,24 @@ def _told_of_waits(waits: Mapping[int, Sequence[float]]) -> list[str]:
     return [f"With acks=all and {_MINIMUM}=1, and one follower standing still, nothing was acknowledged {listed(told)}."] if told else []
 
 
-def _told_of_refusals(refused: Mapping[int, Sequence[TrialResult]]) -> list[str]:
-    told = [f"{_median(trials)} with {_MINIMUM}={minimum}" for minimum, trials in refused.items() if _counts(trials)]
-    return [f"When one follower died and then the other, so many writes were refused (medians): {listed(told)}."] if told else []
+def _told_of_refusals(died: Mapping[int, Sequence[TrialResult]]) -> list[str]:
+    """What each minimum did once one follower and then the other was dead; a refused record waits in its producer, which tries again."""
+    told = [f"with {_MINIMUM}={minimum} for {seconds(_gaps_ms(trials))}, {_back(trials)}" for minimum, trials in died.items() if _gaps_ms(trials)]
+    return [f"When one follower died and then the other, writes stood still {'; '.join(told)}."] if told else []
 
 
-def _median(trials: Sequence[TrialResult]) -> str:
-    attempted = median([trial.attempted or 0 for trial in trials])
-    return f"{median(_counts(trials)):,.0f} of {attempted:,.0f}"
+def _back(trials: Sequence[TrialResult]) -> str:
+    known = [trial.recovered_before_heal for trial in trials if trial.recovered_before_heal is not None]
+    return f"and went on before the dead were back in {words(share(sum(known), len(known)))}"
 
 
-def _counts(trials: Sequence[TrialResult]) -> list[int]:
-    return [trial.rejected for trial in trials if trial.rejected is not None]
+def _gaps_ms(trials: Sequence[TrialResult]) -> list[float]:
+    return [trial.unavailable_ms for trial in trials if trial.unavailable_ms is not None]
 
 
-def _standing(waits: Mapping[int, Sequence[float]], refused: Mapping[int, Sequence[TrialResult]]) -> Standing:
+def _standing(waits: Mapping[int, Sequence[float]], died: Mapping[int, Sequence[TrialResult]]) -> Standing:
     """It falls where each wait was as long as the follower stays in sync; it stands where none was half as long."""
-    if min((len(values) for values in [*waits.values(), *map(_counts, refused.values())]), default=0) < LEAST_TRIALS or not waits:
+    if min((len(values) for values in [*waits.values(), *map(_gaps_ms, died.values())]), default=0) < LEAST_TRIALS or not waits:
         return Standing.OPEN
     parts = [value / lag for lag, values in waits.items() for value in values]
     if min(parts) >= _NEARLY:

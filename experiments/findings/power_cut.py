@@ -18,6 +18,7 @@ LESSON = 18
 _EVERY: Final = "1"
 """`flush.messages`: each record is synced before it is acknowledged."""
 _CUT: Final = "recovery-point-cut"
+"""Brokers note down once a minute what they have synced: a cut to that says nothing of syncing each record."""
 _REMARKS: Final = {
     Standing.IN_PART: (
         "So what was acknowledged is in the operating system's memory, and on the disk some time later. Kafka relies on the other replicas: "
@@ -39,21 +40,21 @@ class _Case:
 
     @property
     def name(self) -> str:
-        synced = ", each record synced (flush.messages=1)" if self.synced else ""
-        return f"{'all nodes' if self.all_nodes else 'the leader alone'}, acks={self.acks}{synced}"
+        synced = " and each record synced (flush.messages=1)" if self.synced else ""
+        return f"{'at all nodes' if self.all_nodes else 'at the leader alone'} with acks={self.acks}{synced}"
 
 
 def find(material: Material) -> Finding:
     """Return what was lost when one node lost power, and when all did."""
-    cases = [_case(material, cell) for cell in material.cells()]
+    worst = any(str(cell.cell["fault"]).endswith(_CUT) for cell in material.cells())
+    cases = [case for case in (_case(material, cell) for cell in material.cells()) if not (worst and case.synced)]
     lost = {case.name: lossy(case.trials) for case in cases}
     standing = _standing(cases)
-    told = [f"{words(lost[case.name])} ({case.name}){records_lost(case.trials)}" for case in cases]
-    worst = any(str(cell.cell["fault"]).endswith(_CUT) for cell in material.cells())
+    told = [f"{case.name}, in {words(lost[case.name])}{records_lost(case.trials)}" for case in cases]
     return Finding(
         lesson=LESSON,
         standing=standing,
-        sentence=f"{_how(worst=worst)} acknowledged records were lost in {'; '.join(told)}.",
+        sentence=f"{_how(worst=worst)} acknowledged records were lost: {'; '.join(told)}.",
         remark=_REMARKS.get(standing),
         repeats_needed=repeats_needed(standing, lost.values()),
         plot=SharesPlot(caption="Trials in which acknowledged records were lost", rows=tuple(ShareRow(name=name, share=found) for name, found in lost.items())),

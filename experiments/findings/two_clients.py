@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from experiments.findings.finding import LEAST_TRIALS, Finding, Material, Standing, lossy, repeats_needed
 from experiments.findings.plots import ShareRow, SharesPlot
 from experiments.ledger.record import Scalar
-from experiments.plurals import listed
 from experiments.results.models import TrialResult
 from experiments.statistics import Share, share, words
 
@@ -39,8 +38,8 @@ class _Pair:
 
     @property
     def name(self) -> str:
-        settings = "with each one's own defaults" if self.own_defaults else f"with the same settings, acks={self.acks} and no idempotence"
-        return f"{self.fault} {settings}"
+        settings = "each one's own defaults" if self.own_defaults else f"the same settings (acks={self.acks}, no idempotence)"
+        return f"{self.fault} with {settings}"
 
     @property
     def trials(self) -> int:
@@ -50,12 +49,12 @@ class _Pair:
     @property
     def alike(self) -> bool:
         """Whether both lost, or neither; and both stored records twice, or neither."""
-        return all(len({found.seen > 0 for found in seen.values()}) == 1 for seen in (self.lost, self.repeated))
+        return all(len({one.seen > 0 for one in found.values()}) == 1 for found in (self.lost, self.repeated))
 
     @property
-    def showed(self) -> bool:
-        """Whether anything was lost or repeated in either."""
-        return any(found.seen for found in (*self.lost.values(), *self.repeated.values()))
+    def seen(self) -> dict[str, dict[str, Share]]:
+        """What was seen in either client, with both their shares."""
+        return {what: found for what, found in (("lost", self.lost), ("stored twice", self.repeated)) if any(one.seen for one in found.values())}
 
 
 def find(material: Material) -> Finding:
@@ -101,28 +100,23 @@ def _repeating(trials: Sequence[TrialResult]) -> Share:
 
 
 def _told(pair: _Pair) -> str:
-    return f"Under {pair.name}: acknowledged records were lost in {_each(pair.lost)}, stored twice in {_each(pair.repeated)}."
+    """Only what was seen in either client."""
+    told = [f"{what} by {_each(found)}" for what, found in pair.seen.items()]
+    return f"Under {pair.name} acknowledged records were {', and '.join(told) or 'neither lost nor stored twice'}."
 
 
-def _each(found: dict[str, Share]) -> str:
-    return listed([f"{words(of)} with {_CLIENTS[client]}" for client, of in found.items()])
+def _each(found: Mapping[str, Share]) -> str:
+    return "; ".join(f"{_CLIENTS[client]} in {words(of)}" for client, of in found.items())
 
 
 def _rows(pair: _Pair) -> list[ShareRow]:
-    """Return the rows of what was seen in either client."""
-    seen = {"lost": pair.lost, "stored twice": pair.repeated}
-    return [
-        ShareRow(name=f"{what}: {_CLIENTS[client]}, {pair.name}", share=found)
-        for what, of in seen.items()
-        if any(one.seen for one in of.values())
-        for client, found in of.items()
-    ]
+    return [ShareRow(name=f"{what}: {_CLIENTS[client]}, {pair.name}", share=share) for what, found in pair.seen.items() for client, share in found.items()]
 
 
 def _standing(pairs: Sequence[_Pair]) -> Standing:
     """In part, where the same settings do the same and the clients' own do not."""
     same, own = [pair for pair in pairs if not pair.own_defaults], [pair for pair in pairs if pair.own_defaults]
-    if not same or not own or min(pair.trials for pair in pairs) < LEAST_TRIALS or not all(pair.showed for pair in same):
+    if not same or not own or min(pair.trials for pair in pairs) < LEAST_TRIALS or not all(pair.seen for pair in same):
         return Standing.OPEN
     if not all(pair.alike for pair in same):
         return Standing.FALLS

@@ -49,6 +49,13 @@ def test_a_kraft_that_does_not_fail_over_lets_it_fall() -> None:
     assert _found(kraft_back=False).standing is Standing.FALLS
 
 
+def test_a_kraft_that_was_too_slow_once_leaves_it_open() -> None:
+    """On a busy machine the dead may be back before the others have gone on."""
+    cells = [(ZOOKEEPER, True), (KRAFT, True), (KRAFT, True), (KRAFT, False)]
+    trials = [a_trial(cell, unavailable_ms=2300.0, recovered_before_heal=back) for cell, back in (*cells, (ZOOKEEPER, True), (ZOOKEEPER, True))]
+    assert find(material_of(trials)).standing is Standing.OPEN
+
+
 def test_a_loss_under_kraft_lets_it_fall() -> None:
     """acks=all loses nothing when one leader dies."""
     assert _found(kraft_lost=12).standing is Standing.FALLS

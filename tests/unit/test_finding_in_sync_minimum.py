@@ -23,9 +23,13 @@ def _died(minimum: int) -> Cell:
 
 
 def found(short_ms: Sequence[float] = (1100, 1300, 1400), long_ms: Sequence[float] = (2600, 3000, 3700), repeats: int = 3) -> Finding:
-    """Waits for a follower that stands still, with 1 s and 2.5 s of lag allowed; and writes that are refused when followers die."""
+    """Waits for a follower that stands still, with 1 s and 2.5 s of lag allowed; and writes that stand still when followers die."""
     waited = [a_trial(_still(lag), unavailable_ms=ms) for lag, waits in ((1000, short_ms), (2500, long_ms)) for ms in waits]
-    died = [a_trial(_died(minimum), rejected=refused, unavailable_ms=1500.0) for minimum, refused in ((1, 0), (2, 3000), (3, 7000)) for _ in range(repeats)]
+    died = [
+        a_trial(_died(minimum), unavailable_ms=ms, recovered_before_heal=back)
+        for minimum, ms, back in ((1, 1500.0, True), (2, 4700.0, False), (3, 7100.0, False))
+        for _ in range(repeats)
+    ]
     return find(material_of([*waited, *died]))
 
 
@@ -37,9 +41,10 @@ def test_waits_as_long_as_the_lag_let_the_claim_fall() -> None:
 
 
 def test_refusals_are_told_by_the_minimum() -> None:
-    """None with one, most with three."""
-    told = "0 of 10,000 with min.insync.replicas=1, 3,000 of 10,000 with min.insync.replicas=2 and 7,000 of 10,000 with min.insync.replicas=3"
-    assert told in found().sentence
+    """As long as too few are in sync, which with one is never."""
+    sentence = found().sentence
+    assert "with min.insync.replicas=1 for 1.5 s (1.5 s to 1.5 s in 3 trials), and went on before the dead were back in 3 of 3 trials" in sentence
+    assert "with min.insync.replicas=3 for 7.1 s (7.1 s to 7.1 s in 3 trials), and went on before the dead were back in 0 of 3 trials" in sentence
 
 
 def test_no_wait_bears_the_claim_out() -> None:
