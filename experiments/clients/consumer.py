@@ -5,23 +5,19 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
-from typing import Final, Self
 
 import numpy as np
 
 from experiments.clients.attempts import Records
-from experiments.clients.handle import Client, Refused
+from experiments.clients.compiled_reading import CompiledReading
+from experiments.clients.handle import Refused
 from experiments.clients.java_value import TextValues
-from experiments.clients.librdkafka import CONSUMER, NO_ERROR, error_text, library
-from experiments.clients.reading import BATCH_RECORDS, NO_END, Partition, Reading, all_read, read_some
+from experiments.clients.librdkafka import NO_ERROR, error_text, library
+from experiments.clients.reading import BATCH_RECORDS, NO_END, Partition, all_read, read_some
 from infra.errors import HarnessError
 
-_SCRATCH_BYTES: Final = 1 << 20
-"""Larger values are told as well, but their room is made for each."""
 
-
-class Consumer:
+class Consumer(CompiledReading):
     """A context manager: partitions that are read from an offset on, each to its end or without one.
 
     Args:
@@ -36,27 +32,10 @@ class Consumer:
     """
 
     def __init__(self, settings: Mapping[str, str], token: int, anchor_ns: int, log: Path | None, text: TextValues | None = None) -> None:
-        self._client = Client(CONSUMER, settings, log=log, clock_ns=anchor_ns)
-        self._queue = library().rd_kafka_queue_get_consumer(self._client.address)
-        self._reading = np.array(
-            [(self._client.address, self._queue, token, anchor_ns, 0, 0, 0, *((text.tag, text.run_in_records) if text else (0, 0)))], Reading
-        )
-        self._messages, self._scratch = np.zeros(BATCH_RECORDS, np.int64), np.zeros(_SCRATCH_BYTES // 8, np.uint64)
+        super().__init__(settings, token, anchor_ns, log, BATCH_RECORDS)
+        if text:
+            self._reading["tag"], self._reading["run_in_records"] = text.tag, text.run_in_records
         self.partitions: Records = np.zeros(0, Partition)
-
-    def __enter__(self) -> Self:
-        """Return the consumer."""
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        """Close it."""
-        library().rd_kafka_queue_destroy(self._queue)
-        library().rd_kafka_consumer_close(self._client.address)
-        self._client.__exit__(kind, error, trace)
-
-    def effective_settings(self) -> dict[str, str]:
-        """Return all of its settings; see `Client.effective_settings`."""
-        return self._client.effective_settings()
 
     def assign(self, topic: str, begin_offsets: Mapping[int, int]) -> None:
         """Begin to fetch partitions, each from an offset on, beside those that are fetched already; without an end, until `end_at` gives one.
