@@ -26,7 +26,7 @@ faults: setup ## every fault against acks and idempotence, then the table (hours
 	@for experiment in $(FAULTS); do $(BIN)/ackbench run $$experiment; done
 	@$(BIN)/ackbench matrix $(FAULTS)
 
-soak: setup ## 100 random schedules of faults in a row, and kill -9 during a fault of each family: is anything left behind?
+soak: setup ## 100 random schedules of faults in a row, and kill -9 in a fault of each family: is anything left? (root: else without disks and networks)
 	@$(BIN)/python tests/soak
 
 perf: setup ## the generator against Kafka's own, lateness, the final read, Spark, cluster start

@@ -1,6 +1,7 @@
 """`make soak`: seeded random schedules of faults, one trial each, in a row; and the run killed with -9 during a fault of each family.
 
 Afterwards the machine must be as it was: no process, namespace, rule, mount or loop device left, and no trial failed by the harness.
+Run it as root: whoever is not has no faults of disks and of the network, and is told so.
 """
 
 from __future__ import annotations
@@ -18,20 +19,27 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from e2e.command import COMMAND
 from rich.console import Console
-from soak.killing import kill_in_each_family
+from soak.killing import kill_in_each
 from soak.schedules import soak_experiment
 from standins.machine_state import machine_state
 
+from experiments.faults import FAULTS
 from infra.home import Home
+from infra.means import Means, lack_of
+
+FAMILIES = tuple(dict.fromkeys(kind.family for kind in FAULTS.values() if kind.kind != "none"))
 
 
 def main() -> int:
     """Run what is asked for; return 0 when nothing was left behind and nothing failed."""
     asked, console, home = _asked(), Console(width=200, highlight=False, markup=False), Home.from_environment()
     home.ensure_writable()
+    for means in Means:
+        if lack := lack_of(means):
+            console.print(f"left out, faults that need {means}: {lack.reason} -> {lack.then}")
     before = machine_state(home.root)
     failures = list(_schedules(asked.schedules, asked.seed, console)) if asked.schedules else []
-    failures += kill_in_each_family(console) if asked.kills else ()
+    failures += kill_in_each(asked.families, console)
     left = machine_state(home.root).left_since(before)
     for line in (*failures, *(f"left behind: {line}" for line in left)):
         console.print(line, style="bold red")
@@ -44,6 +52,7 @@ def _schedules(count: int, seed: int, console: Console) -> Iterator[str]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "soak.yaml"
         path.write_text(soak_experiment(count, seed))
+        console.print(f"{count} schedules of seed {seed}, one trial each; the sweep tells how far it is")
         ran = subprocess.run([COMMAND, "run", str(path)], check=False)
     shown = json.loads(subprocess.run([COMMAND, "show", "--json"], check=True, capture_output=True, text=True).stdout)
     ended = Counter(trial["status"] for trial in shown["trials"])
@@ -58,7 +67,7 @@ def _asked() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--schedules", type=int, default=100)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--kills", action=argparse.BooleanOptionalAction, default=True)
+    parser.add_argument("--families", nargs="*", choices=FAMILIES, default=FAMILIES, help="in whose faults a run is killed; none: --families alone")
     return parser.parse_args()
 
 

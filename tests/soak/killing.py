@@ -4,66 +4,97 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+import yaml
 from e2e.command import Bench
 from rich.console import Console
 from standins.machine_state import machine_state
 
 from experiments.commands.faulting import lacks_of
-from experiments.faults import FAULTS
+from experiments.faults import FAULTS, FaultKind
 from experiments.spec.model import experiment_of
 from experiments.spec.reading import parse
 from experiments.sweeps import planned_as
-from infra.errors import InputError
+from infra.errors import HarnessError, InputError
 from infra.home import Home
 from infra.waiting import wait_until
 
+_BEGINS_WITHIN_S = 600.0
+"""On a machine that has much else to do."""
+Axes = Mapping[str, str | int | bool]
 _ENDED = ("infra.supervisor", "orchestration.embedded")
 """With the command itself: who would tidy up."""
-_EXPERIMENT = """
-name: killed
-title: Killed
-question: Is the machine as before?
-axes: {{acks: [1], enable.idempotence: false, replication.factor: 3, partitions: 1, fault: "{fault}"}}
-producer: {{socket.timeout.ms: 1000}}
-topic: {{min.insync.replicas: majority}}
-workload: {{rate_records_per_s: 2000, record_size_bytes: 100, duration_s: 30, keys: 8, producers: 1}}
-controls: false
-"""
+_AXES: Axes = {"acks": 1, "enable.idempotence": False, "replication.factor": 3, "partitions": 1}
+_ALSO: tuple[Axes, ...] = (
+    {},
+    {"coordination": "zookeeper", "kafka.version": "3.9.2"},
+    {"acks": "all", "enable.idempotence": True, "workload.transaction_records": 100},
+    {"workload.consumers": 2},
+)
+"""What a fault may want, one after the other, until there is an experiment that takes it: nothing more, ZooKeeper, transactions, a consumer group."""
 
 
-def first_of_each_family() -> dict[str, str | None]:
-    """Return, by family, a fault that this machine and the experiment can do; `None` where there is none."""
-    found: dict[str, str | None] = {}
-    for kind in FAULTS.values():
-        if kind.kind != "none" and found.get(kind.family) is None:
-            found[kind.family] = None if lacks_of(kind) or not _can_be(kind.kind) else kind.kind
-    return found
+@dataclass(frozen=True)
+class Killing:
+    """A fault to kill a run in, and the experiment that takes it."""
+
+    fault: FaultKind
+    experiment: str
+    """As a file has it."""
 
 
-def _can_be(kind: str) -> bool:
-    """Whether the experiment takes the fault: some want a ZooKeeper, transactions or a consumer group."""
+def killing_in(family: str) -> Killing | None:
+    """Return the first fault of a family that this machine can do, in the least experiment that takes it; `None`: there is none."""
+    here = (kind for kind in FAULTS.values() if kind.family == family and not lacks_of(kind))
+    tries = (Killing(kind, _experiment(kind.kind, also)) for kind in here for also in _ALSO)
+    return next((killing for killing in tries if _can_be(killing.experiment)), None)
+
+
+def _experiment(fault: str, also: Axes) -> str:
+    return yaml.safe_dump(
+        {
+            "name": "killed",
+            "title": "Killed",
+            "question": "Is the machine as before?",
+            "axes": {**_AXES, **also, "fault": fault},
+            "producer": {"socket.timeout.ms": 1000},
+            "topic": {"min.insync.replicas": "majority"},
+            "workload": {"rate_records_per_s": 2000, "record_size_bytes": 100, "duration_s": 30, "keys": 8, "producers": 1},
+            "controls": False,
+        }
+    )
+
+
+def _can_be(experiment: str) -> bool:
     try:
-        planned_as(experiment_of(parse(_EXPERIMENT.format(fault=kind), "killed"), "killed"), "killed", "killed")
+        planned_as(experiment_of(parse(experiment, "killed"), "killed"), "killed", "killed")
     except InputError:
         return False
     return True
 
 
-def kill_in_each_family(console: Console) -> Iterator[str]:
-    """Kill a run in a fault of each family; yield a line for each thing that was left behind."""
-    for family, kind in first_of_each_family().items():
-        if kind is None:
-            console.print(f"not tried: {family}: none of its faults can be done here in a plain experiment")
+def kill_in_each(families: Sequence[str], console: Console) -> Iterator[str]:
+    """Kill a run in a fault of each family; yield a line for each thing that was left behind, and for each family in which none could be killed."""
+    for number, family in enumerate(families, start=1):
+        where = f"kill -9, family {number} of {len(families)}: {family}"
+        killing = killing_in(family)
+        if killing is None:
+            console.print(f"{where}: not tried, for none of its faults can be done here")
             continue
-        left = left_by_kill(kind)
-        console.print(f"kill -9 during {kind} ({FAULTS[kind].family}), then clean: {len(left)} things left")
-        yield from (f"kill -9 during {kind}: {line}" for line in left)
+        console.print(f"{where}: {killing.fault.kind} is awaited")
+        try:
+            left = left_by_kill(killing.experiment)
+        except HarnessError as error:
+            yield f"kill -9 during {killing.fault.kind}: {error}"
+            continue
+        console.print(f"{where}: killed during {killing.fault.kind}, then clean: {len(left)} things left")
+        yield from (f"kill -9 during {killing.fault.kind}: {line}" for line in left)
 
 
-def left_by_kill(kind: str) -> list[str]:
+def left_by_kill(experiment: str) -> list[str]:
     """Kill the command, what carries out its run and the supervisor at once while a fault is under way; return what is left after `clean`."""
     clone = Home.from_environment()
     with tempfile.TemporaryDirectory() as folder:
@@ -72,18 +103,31 @@ def left_by_kill(kind: str) -> list[str]:
         bench.home.cache.symlink_to(clone.cache)
         before = machine_state(bench.home.root)
         path = Path(folder) / "killed.yaml"
-        path.write_text(_EXPERIMENT.format(fault=kind))
+        path.write_text(experiment)
         kill_during_the_fault(bench, str(path))
         bench.run("clean", "--force")
         return machine_state(bench.home.root).left_since(before)
 
 
 def kill_during_the_fault(bench: Bench, experiment: str) -> None:
-    """Start a run, and kill with -9 whoever would tidy up once its fault has begun."""
+    """Start a run, and kill with -9 whoever would tidy up once its fault has begun.
+
+    Raises:
+        HarnessError: the run came to no fault; nothing of it goes on all the same.
+    """
     command = bench.start("run", experiment)
-    wait_until(lambda: "fault_begin" in bench.diary(), awaiting="the fault to begin", timeout_s=180, every_s=0.05)
-    for process in bench.processes():
-        pid = int(process.split()[0])
-        if pid == command.pid or any(name in process for name in _ENDED):
-            os.kill(pid, 9)
-    command.communicate(timeout=60)
+    try:
+        wait_until(lambda: _begun(bench) or command.poll() is not None, awaiting="the fault to begin", timeout_s=_BEGINS_WITHIN_S, every_s=0.05)
+    finally:
+        begun = _begun(bench)
+        for process in bench.processes():
+            pid = int(process.split()[0])
+            if pid == command.pid or any(name in process for name in _ENDED):
+                os.kill(pid, 9)
+        _, said = command.communicate(timeout=60)
+    if not begun:
+        raise HarnessError(f"the run ended before its fault began: {said.strip()}")
+
+
+def _begun(bench: Bench) -> bool:
+    return "fault_begin" in bench.diary()
