@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from experiments.contract.promises import not_promised, promised
-from experiments.contract.sources import ACKS, DELETING, KIP_595, KIP_631, MIN_ISR, REPLICATION, SESSION
+from experiments.contract.sources import ACKS, DELETING, KIP_500, KIP_595, KIP_631, MIN_ISR, REPLICATION, SESSION
 
 RULES: Final = (
     not_promised(
@@ -43,6 +43,12 @@ RULES: Final = (
         lambda c: c.fault.deletes_topic,
         "there is nothing that could take a record until it is made again",
         DELETING,
+    ),
+    promised(
+        "a ZooKeeper server dies, and no broker",
+        lambda c: c.fault.strikes_ensemble and c.fault.parts == 1,
+        "a broker needs no ZooKeeper to take a record: leaders and in-sync replicas stay who they are, and only a change of them waits for the ensemble",
+        KIP_500,
     ),
     promised(
         "acks=1, no partition's leader is hit",

@@ -82,5 +82,7 @@ class Nature(Frozen):
     """A transactional producer ends for good, and its last transaction is decided on without it."""
     ends_member: bool = False
     """A member of the consumer group ends or stands still between processing and committing."""
+    strikes_ensemble: bool = False
+    """A ZooKeeper server dies, and no broker with it."""
     parts: int = 1
     """How many faults it is joined of."""
