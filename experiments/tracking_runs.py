@@ -9,7 +9,7 @@ from typing import Final
 from experiments.contract import Promise
 from experiments.findings.finding import Finding
 from experiments.ledger.record import Scalar, Status, TrialRecord
-from experiments.plan import TrialSpec
+from experiments.plan import ClusterNeed, TrialSpec
 from experiments.results.models import Latencies, SweepResults, TrialResult
 from experiments.results.trials import lateness_p99_ms
 from experiments.tracking_verdicts import verdict_metrics, verdicts_in_words
@@ -121,8 +121,17 @@ def _params(spec: TrialSpec, record: TrialRecord | None) -> dict[str, str]:
             params[name if name not in params and scope == "topic" else f"{scope}.{name}"] = value
     workload = {f"workload.{name}": _text(value) for name, value in spec.workload.model_dump().items()}
     fault = {f"fault.{name}": _text(value) for name, value in spec.fault.all_parameters().items()}
-    cluster = {"kafka.version": spec.cluster.kafka_version, "nodes": str(spec.cluster.nodes)}
-    return {**params, **workload, **fault, **cluster, "client": spec.client, **({"client.version": record.client} if record else {})}
+    client = {"client": spec.client, "client.defaults": _text(spec.passed is not None), **({"client.version": record.client} if record else {})}
+    return {**params, **workload, **fault, **_cluster(spec.cluster), **client}
+
+
+def _cluster(cluster: ClusterNeed) -> dict[str, str]:
+    """Return what the cluster is made of, under the names that an experiment's file has; of somebody else's, what is known of it."""
+    if cluster.external:
+        return {"kafka.version": cluster.kafka_version, "nodes": str(cluster.nodes), "cluster": "external"}
+    keepers = {"zookeeper.nodes": cluster.zookeepers} if cluster.coordination == "zookeeper" else {"controllers": cluster.controllers}
+    counts = {"kafka.version": cluster.kafka_version, "nodes": cluster.nodes, "coordination": cluster.coordination, **keepers, **cluster.features}
+    return {name: str(value) for name, value in counts.items()}
 
 
 def _metrics(result: TrialResult, record: TrialRecord | None) -> Iterator[tuple[str, float]]:

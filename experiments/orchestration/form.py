@@ -39,6 +39,8 @@ def form(experiments: Sequence[str], faults: Sequence[str], chosen: str) -> dict
             title="fault",
             description=f"Axis; any of them. {AS_IT_IS} Joined faults and parameters go below: `fault=leader-crash(at_s=1) >> follower-pause`.",
         ),
+        "client": _choice("client", ("librdkafka", "java")),
+        "client_defaults": _choice("client.defaults", ("false", "true")),
         "rate_records_per_s": _number("Rate", "Records per second, of all producers together.", 10_000_000),
         "duration_s": _number("Duration", "Seconds of load in each trial.", 86_400),
         "repeats": _whole("Repeats", "Trials of each cell.", 1, 1024),

@@ -20,6 +20,8 @@ AXES = {
     "replication_factor": "replication.factor",
     "partitions": "partitions",
     "fault": "fault",
+    "client": "client",
+    "client_defaults": "client.defaults",
     "rate_records_per_s": "workload.rate_records_per_s",
     "duration_s": "workload.duration_s",
 }
@@ -40,6 +42,8 @@ class Request(BaseModel):
     replication_factor: str | None = None
     partitions: str | None = None
     fault: list[str] | None = None
+    client: list[str] | None = None
+    client_defaults: list[str] | None = None
     rate_records_per_s: float | None = None
     duration_s: float | None = None
     repeats: int | None = None

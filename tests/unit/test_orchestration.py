@@ -35,6 +35,12 @@ def test_fields_of_the_form_become_axes_of_the_right_types() -> None:
     assert request.axes() == {"acks": (0, "all"), "enable.idempotence": (False,), "partitions": (1, 6), "workload.duration_s": (5.0,)}
 
 
+def test_the_form_chooses_the_client_and_its_defaults() -> None:
+    """Two axes of the clients, under the names that a file has."""
+    request = Request.of({"experiment": "quick", "client": ["librdkafka", "java"], "client_defaults": ["true"]})
+    assert request.axes() == {"client": ("librdkafka", "java"), "client.defaults": (True,)}
+
+
 def test_other_properties_are_axes_too() -> None:
     """One a line, as on the command line."""
     assert Request.of({"experiment": "quick", "set": ["linger.ms=0,50"]}).axes() == {"linger.ms": (0, 50)}

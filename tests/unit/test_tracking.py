@@ -194,7 +194,11 @@ NO_FATES = dict.fromkeys(Fates.model_fields, 0)
 
 def content(**changes: Any) -> RunContent:
     """Return the run of a measured trial, with some values changed."""
-    spec = a_spec(topic={"min.insync.replicas": "2", "acks": "x"}, consumer={"isolation.level": "read_uncommitted"})
+    return content_of(a_spec(topic={"min.insync.replicas": "2", "acks": "x"}, consumer={"isolation.level": "read_uncommitted"}), **changes)
+
+
+def content_of(spec: TrialSpec, **changes: Any) -> RunContent:
+    """Return the run of a measured trial that was planned so."""
     measured: dict[str, Any] = {
         "trial_id": spec.trial_id,
         "cell": spec.cell,
@@ -240,3 +244,15 @@ def test_a_name_that_two_scopes_share_is_told_apart() -> None:
     assert (params["acks"], params["topic.acks"], params["min.insync.replicas"]) == ("1", "x", "2")
     assert params["broker.broker.session.timeout.ms"] == "4000"
     assert params["consumer.isolation.level"] == "read_uncommitted"
+
+
+def test_params_say_what_the_cluster_is_made_of() -> None:
+    """Who holds the metadata, on how many nodes, at which levels of features, under the names that a file has."""
+    spec = a_spec()
+    kraft = spec.model_copy(update={"cluster": spec.cluster.model_copy(update={"controllers": 3, "features": {"eligible.leader.replicas.version": 1}})})
+    zookeeper = spec.model_copy(update={"cluster": spec.cluster.model_copy(update={"coordination": "zookeeper", "zookeepers": 3})})
+    kept, held = content_of(kraft).params, content_of(zookeeper).params
+
+    assert (kept["coordination"], kept["controllers"], kept["eligible.leader.replicas.version"]) == ("kraft", "3", "1")
+    assert (held["coordination"], held["zookeeper.nodes"], "controllers" in held) == ("zookeeper", "3", False)
+    assert kept["client.defaults"] == "false"
