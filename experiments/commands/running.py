@@ -22,7 +22,7 @@ from experiments.progress import Watcher
 from experiments.results.reading import read_results
 from experiments.spec.override import Wishes, parse_override
 from experiments.sweep_folder import SweepFolder
-from experiments.sweeps import check_machine, find_sweep, new_sweep
+from experiments.sweeps import check_machine, find_sweep, make_ready, new_sweep
 from experiments.until import Limits
 from infra.errors import HarnessError, InputError
 from infra.home import Home
@@ -54,7 +54,9 @@ def resume(home: Home, named: str, limits: Limits | None = None, gate: Gate = NO
     """
     home.ensure_writable()
     sweep = find_sweep(home, named)
-    check_machine(sweep.plan(), home)
+    plan = sweep.plan()
+    check_machine(plan, home)
+    make_ready(plan, home, _say)
     return _carry_out(home, sweep, limits, gate)
 
 

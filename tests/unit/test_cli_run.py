@@ -149,6 +149,20 @@ def test_an_interrupt_between_two_rounds_ends_the_run_and_says_how_to_go_on(tmp_
     assert Course.model_validate_json(sweep.until.read_bytes()).ended == "interrupted"
 
 
+def test_going_on_has_jars_and_caches_made_first_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """They may have gone since the sweep was planned, and a run that fetches them in silence looks as if it hung."""
+    home = Home(tmp_path)
+    sweep = MemoryWorld(home).sweep(1)
+    plan = sweep.plan()
+    older = plan.trials[0].model_copy(update={"cluster": plan.trials[0].cluster.model_copy(update={"kafka_version": "3.9.2"})})
+    sweep.write_plan(plan.model_copy(update={"trials": (older,)}))
+    monkeypatch.setattr("experiments.sweeps.ensure_kafka_ready", lambda _cache, spec, say: say(f"fetching Kafka {spec.kafka_version}"))
+    monkeypatch.setattr(running, "followed", lambda _home, _sweep: Ended(code=0, interrupted=130, killed=False))
+
+    assert running.resume(home, sweep.sweep_id) == 130
+    assert capsys.readouterr().err.startswith("fetching Kafka 3.9.2\n")
+
+
 def interrupted(_self: object) -> bool:
     """Be where Ctrl-C strikes."""
     raise KeyboardInterrupt
