@@ -100,7 +100,7 @@ def _text(cell: CellResult | None, promise: Promise, what: str) -> str:
 
 
 def _ended(cell: CellResult) -> str:
-    counts = ((cell.void_trials, "void"), (cell.failed_trials, "failed"))
+    counts = ((cell.sealed_trials, "not measured"), (cell.void_trials, "void"), (cell.failed_trials, "failed"))
     return ", ".join(f"{count} {name}" for count, name in counts if count) or "not run"
 
 

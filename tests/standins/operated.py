@@ -34,11 +34,18 @@ class OperatedCluster(MemoryCluster):
     """`None`: there is no topic."""
     deaf: frozenset[int] = frozenset()
     """Nodes that stay in the ISR whatever is done to them."""
+    looks_to_leave: int = 0
+    """How often the cluster is asked before it says that who stands still has left the ISR."""
+    leaving: dict[int, int] = field(default_factory=dict)
+    """Of whom stands still and has not left yet, how often more it is asked."""
     slips_back: set[int] = field(default_factory=set)
     """Nodes that come back into sync once, with what they had been sent before the quota held."""
 
     def describe(self, topics: Sequence[str] | None = None, timeout_s: float = 5.0) -> ClusterState:
         """As in memory, without those that are out of sync."""
+        self.leaving = {node: looks - 1 for node, looks in self.leaving.items()}
+        self.out |= {node for node, looks in self.leaving.items() if looks < 0}
+        self.leaving = {node: looks for node, looks in self.leaving.items() if looks >= 0}
         state = super().describe(topics, timeout_s)
         states = tuple(self._seen(one) for one in state.partitions) if self.topic_id is not None else ()
         return replace(state, partitions=states)
@@ -46,11 +53,12 @@ class OperatedCluster(MemoryCluster):
     def pause(self, node_id: int) -> None:
         """It falls out of sync."""
         super().pause(node_id)
-        self.out |= {node_id} - self.deaf
+        self.leaving |= {} if node_id in self.deaf else {node_id: self.looks_to_leave}
 
     def resume(self, node_id: int) -> None:
         """It catches up, where it may."""
         super().resume(node_id)
+        self.leaving.pop(node_id, None)
         self.catch_up()
         if node_id in self.slips_back:
             self.slips_back.remove(node_id)

@@ -82,8 +82,8 @@ def test_the_leader_dies_while_the_last_follower_stands_still(cluster: OperatedC
 
 
 def test_a_follower_that_slips_back_into_the_isr_is_put_out_again(cluster: OperatedCluster) -> None:
-    """Its first fetch may have been answered before the quota held; in sync, no quota holds it back."""
-    cluster.slips_back = {1}
+    """Its first fetch may have been answered before the quota held; in sync, no quota holds it back. That it had left once says nothing of now."""
+    cluster.slips_back, cluster.looks_to_leave = {1}, 20
     evidence, _ = strike(cluster, "isr-shrunk-leader-crash", **QUICK)
     assert cluster.signals == [("pause", 1), ("resume", 1), ("pause", 1), ("resume", 1), ("pause", 3), ("kill", 2), ("resume", 3), ("start", 2)]
     assert evidence.bit

@@ -13,7 +13,6 @@ from typing import Final
 
 from experiments.clients.admin_changes import change_settings
 from experiments.faults.base import OBSERVED_PARTITION, Scene
-from experiments.faults.base.observing import isr_shrank
 from experiments.faults.base.operating import asking, observed
 from infra.cluster import PartitionState
 from infra.errors import HarnessError
@@ -92,13 +91,21 @@ def let_pass(scene: Scene, seconds: float) -> None:
 
 
 def put_out(scene: Scene, follower: int, patience_s: float) -> None:
-    """Stop a follower until the ISR was seen without it; it stands still when this returns.
+    """Stop a follower until the cluster says that the ISR is without it; it stands still when this returns.
+
+    That the ISR shrank before does not count: the follower may have come back since.
 
     Raises:
         WaitTimeout: it stayed in the ISR.
     """
+
+    def without() -> str | None:
+        isr = in_sync_now(scene)
+        return None if follower in isr else ",".join(map(str, isr)) or "nobody"
+
     scene.pause(follower)
-    scene.saw(scene.wait(lambda: isr_shrank(scene, follower), awaiting=f"the ISR without node {follower}", timeout_s=patience_s))
+    left = scene.wait(without, awaiting=f"the ISR without node {follower}", timeout_s=patience_s)
+    scene.saw(f"the ISR of partition {OBSERVED_PARTITION} was {left}, without node {follower}, {scene.since_begin_s():.2f} s after the fault began")
 
 
 def followers_of(scene: Scene, partition: PartitionState) -> tuple[int, ...]:
