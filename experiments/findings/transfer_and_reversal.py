@@ -40,8 +40,8 @@ class _Pace:
     @property
     def consumers(self) -> str:
         """How fast they are, and what came of it."""
-        pace = f"one at {self.slow_records_per_s:,.0f} records/s" if self.slow_records_per_s else "both as fast as they can"
-        return f"{pace}, {median(self.behind_s):.1f} s between them" if self.behind_s else pace
+        pace = f"one consumer at {self.slow_records_per_s:,.0f} records/s" if self.slow_records_per_s else "both consumers as fast as they can"
+        return f"{pace} ({median(self.behind_s):.1f} s between the two)" if self.behind_s else pace
 
     @property
     def inverted(self) -> int:
@@ -58,7 +58,7 @@ def find(material: Material) -> Finding:
     paces = [pace for pace in sorted(_paces(material), key=lambda one: (one.common, -one.slow_records_per_s or -1e9)) if pace.orders]
     own, common = ([pace for pace in paces if pace.common is wanted] for wanted in (False, True))
     standing = _standing(own, common)
-    told = [f"With a key for each, {'; '.join(map(_told, own))}."] if own else []
+    told = [f"With a key for each, so many reversals came before their transfer: {'; '.join(map(_told, own))}."] if own else []
     if common:
         pairs = sum(row["compared"] for pace in common for row in pace.orders)
         told.append(f"With one key for both, {sum(pace.inverted for pace in common):,} of {pairs:,} reversals came first, at every pace.")
@@ -93,7 +93,7 @@ def _behind_s(lags: Sequence[Row]) -> float:
 def _told(pace: _Pace) -> str:
     shares = pace.shares()
     spread = f"{min(shares):.1f} to {max(shares):.1f} %" if max(shares) - min(shares) >= 0.1 else f"{median(shares):.1f} %"  # noqa: PLR2004 - as it is written
-    return f"{spread} of the reversals came before their transfer with {pace.consumers}"
+    return f"{spread} with {pace.consumers}"
 
 
 def _standing(own: Sequence[_Pace], common: Sequence[_Pace]) -> Standing:

@@ -33,8 +33,8 @@ def test_reversals_first_where_each_has_its_key_and_none_with_one_for_both_bear_
     """With how far the slow consumer was behind."""
     finding = _found({("own", 1000): 2_400})
     assert finding.standing is Standing.STANDS
-    assert "24.0 % of the reversals came before their transfer with one at 1,000 records/s, 2.5 s between them" in finding.sentence
-    assert "0.0 % of the reversals came before their transfer with both as fast as they can, 0.1 s between them" in finding.sentence
+    assert "so many reversals came before their transfer: 0.0 % with both consumers as fast as they can (0.1 s between the two)" in finding.sentence
+    assert "; 24.0 % with one consumer at 1,000 records/s (2.5 s between the two)." in finding.sentence
     assert "With one key for both, 0 of 60,000 reversals came first" in finding.sentence
 
 
