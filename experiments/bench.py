@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
@@ -17,7 +17,7 @@ from experiments.clients.expiry import expires
 from experiments.clients.group import GroupEnding
 from experiments.clients.groups import ConsumerGroups
 from experiments.clients.producer import ProducerProcess
-from experiments.clients.reader import Ending
+from experiments.clients.reader import Ending, ReaderProcess
 from experiments.clients.settings import delivery_timeout_ms, transaction_timeout_ms
 from experiments.clients.under_test import Clients, ProducerUnderTest, ReaderUnderTest
 from experiments.clock import monotonic_s, now_ns
@@ -27,6 +27,7 @@ from experiments.ledger.record import ProducerSummary
 from experiments.ledger.schema import EPOCHS
 from experiments.plan import TrialSpec
 from experiments.reading_back import READ_TIMEOUT_S, ReadBack, Reading
+from experiments.replaying import Replays, replays_of
 from infra.cluster import Cluster
 from infra.waiting import pause_until, wait_until
 
@@ -61,6 +62,8 @@ class Measured:
     """Of each partition that has one, where the first batch begins that a reader who checks CRCs is refused."""
     begin_offsets: dict[int, int] = field(default_factory=dict)
     """Where partitions began at the end, of which the first records had expired."""
+    replays: Replays | None = None
+    """`None`: nothing is asked of the records' fields."""
 
 
 @dataclass(frozen=True)
@@ -172,7 +175,15 @@ class Bench:
         if back.begin_offsets and output is None:
             back = back.with_expired(self.reader.logged_before(back.begin_offsets))
         settings = (self.producers[0].effective_settings(), self.groups.effective_settings() or self.reader.effective_settings())
-        return Measured(told, back.end_offsets, back.log, self._epochs(), reader, *settings, output, groups, back.refused_offsets, back.begin_offsets)
+        measured = Measured(told, back.end_offsets, back.log, self._epochs(), reader, *settings, output, groups, back.refused_offsets)
+        return replace(measured, begin_offsets=back.begin_offsets, replays=self._replays(back))
+
+    def _replays(self, back: ReadBack) -> Replays | None:
+        """Replay the log where it is noted what records are made of; the third time from the middle of the load on."""
+        if not self.spec.workload.headers:
+            return None
+        at_ms = self.producers[0].began_ns() // 1_000_000 + round(self.spec.workload.duration_s * 500)
+        return replays_of(self.cluster.bootstrap_servers, self.topic, back, self.token, reading_of(self.spec, self.token)[0], at_ms)
 
     def _read_back(self) -> ReadBack:
         return self._read(self.topic, in_transactions=self.spec.workload.transaction_records > 0)
@@ -202,6 +213,12 @@ class Bench:
         attempts = pa.concat_tables([table for _, table in attempted])
         tables = {"attempts": attempts, "log": measured.log, "epochs": measured.epochs}
         tables["reads"] = pa.concat_tables([self.reader.reads(attempts), self.groups.reads()])
+        if measured.replays is not None:
+            sent = [producer.sent() for producer in self.producers if isinstance(producer, ProducerProcess)]
+            tables |= {"replays": measured.replays.table, "sent": pa.concat_tables(sent)}
+        if self.spec.workload.tells_serving:
+            telling = [client for client in (*self.producers, self.reader) if isinstance(client, ProducerProcess | ReaderProcess)]
+            tables["served"] = pa.concat_tables([client.served() for client in telling])
         if measured.output is not None:
             tables["output"] = measured.output.log
         tables["transactions"] = pa.concat_tables([producer.transactions(table) for producer, table in attempted])

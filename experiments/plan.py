@@ -78,6 +78,10 @@ class Workload(Frozen):
     """Each so-many-th transaction is aborted on purpose; 0: none."""
     consumers: int = 0
     """Members of a consumer group that shares the topic; 0: none, the reader along is alone."""
+    headers: int = 0
+    """That each record carries; with any it is noted what each is made of, and the log is replayed at the end. 0: none, and nothing of it."""
+    tells_serving: bool = False
+    """Whether it is noted which broker served each record of the producers and of the reader along."""
     groups: int = 1
     """How many such groups there are, each of so many members; a fault of a member is one of the first group."""
     slow_members: int = 0

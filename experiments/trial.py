@@ -184,6 +184,8 @@ class _Trial:
             producers=measured.producers,
             end_offsets=measured.end_offsets,
             begin_offsets=measured.begin_offsets,
+            tells_serving=spec.workload.tells_serving,
+            replays=measured.replays.told if measured.replays else (),
             output_end_offsets=measured.output.end_offsets if measured.output else None,
             keying=spec.keying(),
             stages_s=stages.seconds,

@@ -67,7 +67,12 @@ def server_properties(node: NodeAddress, members: Sequence[NodeAddress], spec: C
     Raises:
         InputError: what was asked for names a setting that follows from who the node is.
     """
-    return {**_own(node, members, spec), **shared_properties(spec)}
+    return {**_own(node, members, spec), **_rack(node, spec), **shared_properties(spec)}
+
+
+def _rack(node: NodeAddress, spec: ClusterSpec) -> dict[str, str]:
+    """Where followers may be read (KIP-392), each broker is a rack of its own, by its number: `rack-2`."""
+    return {"broker.rack": f"rack-{node.node_id}"} if "replica.selector.class" in spec.broker and node.role in {"combined", "broker"} else {}
 
 
 def session_ms(shared: Mapping[str, str]) -> float:

@@ -13,13 +13,14 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from experiments.ledger.fit import tables_besides
 from experiments.ledger.record import Phases
-from experiments.ledger.schema import OF_SOME, OUTPUT, TABLES
+from experiments.ledger.schema import OF_SOME, TABLES
 from spark_jobs.ledgers import TRIAL_ID, Ledger, Ledgers
 
 _SCHEMAS: Final = {**TABLES, **OF_SOME}
 _BY_RECORD: Final = ("attempts", "log", "reads")
-_BY_TRIAL: Final = ("transactions", "events", "epochs")
+_BY_TRIAL: Final = ("transactions", "events", "epochs", "served")
 """A few hundred rows a trial, which Arrow reads in the time in which Spark plans to."""
 _MARKS: Final = pa.schema(
     [
@@ -46,7 +47,10 @@ class Frames:
     events: pa.Table
     epochs: pa.Table
     output: DataFrame | None = None
-    """`None`: no trial has one."""
+    sent: DataFrame | None = None
+    replays: DataFrame | None = None
+    served: pa.Table | None = None
+    """The last four are of `experiments.ledger.schema.OF_SOME`; `None`: no trial has one."""
 
 
 def stored(spark: SparkSession, ledgers: Ledgers) -> Frames:
@@ -55,16 +59,16 @@ def stored(spark: SparkSession, ledgers: Ledgers) -> Frames:
     Raises:
         UnfitLedger: a file's data cannot be read though its footer can.
     """
-    copied = replace(ledgers, trials=tuple(ledger for ledger in ledgers.trials if ledger.record.output_end_offsets is not None))
-    output = _scan(spark, copied, OUTPUT) if copied.trials else None
-    return Frames(**{name: _scan(spark, ledgers, name) for name in _BY_RECORD}, **{name: ledgers.read(name) for name in _BY_TRIAL}, output=output)
+    having = {name: replace(ledgers, trials=tuple(one for one in ledgers.trials if name in tables_besides(one.record))) for name in OF_SOME}
+    besides = {name: those.read(name) if name in _BY_TRIAL else _scan(spark, those, name) for name, those in having.items() if those.trials}
+    return Frames(**{name: _scan(spark, ledgers, name) for name in _BY_RECORD}, **{name: ledgers.read(name) for name in _BY_TRIAL if name in TABLES}, **besides)
 
 
 def in_memory(spark: SparkSession, tables: Mapping[str, pa.Table]) -> Frames:
     """Return ledgers that lie in no file: each table of `TABLES`, all trials' rows in one, and `trial_id` as one more column; of `OF_SOME` what there is."""
-    there = [name for name in (*_BY_RECORD, *OF_SOME) if name in tables]
+    there = [name for name in (*_BY_RECORD, *OF_SOME) if name in tables and name not in _BY_TRIAL]
     frames = {name: _frame(spark, name, tables[name].cast(_plain(_SCHEMAS[name]))) for name in there}
-    return Frames(**frames, **{name: tables[name] for name in _BY_TRIAL})
+    return Frames(**frames, **{name: tables[name] for name in _BY_TRIAL if name in tables})
 
 
 def _frame(spark: SparkSession, name: str, table: pa.Table) -> DataFrame:
@@ -134,7 +138,7 @@ def _marks(ledger: Ledger, ending: Ending | None) -> Mapping[str, object]:
 
 def numbered(frames: Frames, marks: DataFrame) -> Frames:
     """Add `trial_no` to every table: between the ledger and the result a trial is a number, for a key of texts would cost more than all the rest."""
-    names = [name for name in (*_BY_RECORD, *OF_SOME) if getattr(frames, name) is not None]
+    names = [name for name in (*_BY_RECORD, *OF_SOME) if name not in _BY_TRIAL and getattr(frames, name) is not None]
     return replace(frames, **{name: getattr(frames, name).join(_numbers(marks, name), "file").drop("file") for name in names})
 
 

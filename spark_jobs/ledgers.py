@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from experiments.ledger.fit import UnfitLedger, checked, whole_folders
 from experiments.ledger.record import TrialRecord
-from experiments.ledger.schema import TABLES
+from experiments.ledger.schema import OF_SOME, TABLES
 
 __all__ = ["TRIAL_ID", "Ledger", "Ledgers", "UnfitLedger", "of_trial", "open_ledgers"]
 
@@ -67,7 +67,7 @@ def of_trial(trial_id: str, rows: pa.Table) -> pa.Table:
 def _rows(files: pafs.FileSystem, ledger: Ledger, table: str) -> pa.Table:
     try:
         with files.open_input_file(ledger.path(table)) as stream:
-            return pq.ParquetFile(stream).read().cast(TABLES[table])
+            return pq.ParquetFile(stream).read().cast({**TABLES, **OF_SOME}[table])
     except (pa.ArrowInvalid, OSError) as error:
         told = f"trial {ledger.record.trial_id}: {table}.parquet cannot be read: its footer is whole, and its data are not"
         raise UnfitLedger(told) from error

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from experiments.ledger.record import Cell, FaultEvidence, Keying, Phases, ProducerSummary, Status, TrialRecord
+from experiments.ledger.record import Cell, FaultEvidence, Keying, Phases, ProducerSummary, Replay, Status, TrialRecord
 from experiments.ledger.schema import ACKED, COMMITTED, OF_SOME, OUTPUT, TABLES, Source
 from experiments.ledger.seal import seal
 from spark_jobs.ledgers import Ledger, of_trial
@@ -88,6 +88,31 @@ class Happened(NamedTuple):
     detail: str = ""
 
 
+class Handed(NamedTuple):
+    """One row of `sent.parquet`."""
+
+    producer: int
+    seq: int
+    timestamp_ms: int = 0
+    key_digest: int = 1
+    value_digest: int = 2
+    headers_digest: int = 3
+
+
+class Replayed(NamedTuple):
+    """One row of `replays.parquet`."""
+
+    replay: int
+    offset: int
+    producer: int | None = 0
+    seq: int | None = 0
+    partition: int = 0
+    timestamp_ms: int = 0
+    key_digest: int = 1
+    value_digest: int = 2
+    headers_digest: int = 3
+
+
 class Epoch(NamedTuple):
     """One row of `epochs.parquet`."""
 
@@ -113,6 +138,10 @@ class PlantedTrial:
     events: Sequence[Happened] = ()
     epochs: Sequence[Epoch] = ()
     transactions: Sequence[Transaction] = ()
+    sent: Sequence[Handed] = ()
+    replayed: Sequence[Replayed] = ()
+    replays: Sequence[Replay] = ()
+    """Where each of the replays began; without any there are no tables of the two before."""
     keying: Keying | None = None
     output: Sequence[Logged] | None = None
     """What copiers wrote; `None`: there were none."""
@@ -133,8 +162,9 @@ class PlantedTrial:
         """Return the trial's ledger."""
         planted = {"attempts": self.attempts, "log": self.log, "reads": self.reads, "events": self.events, "epochs": self.epochs}
         planted["transactions"] = self.transactions
-        output = {} if self.output is None else {OUTPUT: _table(self.output, OF_SOME[OUTPUT])}
-        return {name: _table(rows, TABLES[name]) for name, rows in planted.items()} | output
+        besides: dict[str, Sequence[Any]] = {} if self.output is None else {OUTPUT: self.output}
+        besides |= {"sent": self.sent, "replays": self.replayed} if self.replays else {}
+        return {name: _table(rows, {**TABLES, **OF_SOME}[name]) for name, rows in (planted | besides).items()}
 
     def ledger(self) -> Ledger:
         """Return the trial as one whose files were checked, though it lies in none."""
@@ -171,6 +201,7 @@ class PlantedTrial:
             producers=tuple(_summary(producer, records) for producer, records in sorted(Counter(row.producer for row in self.attempts).items())),
             end_offsets={partition: max(end, self.begin_offsets.get(partition, 0) + len(self.log)) for partition, end in sorted(ends.items())},
             begin_offsets=dict(self.begin_offsets),
+            replays=tuple(self.replays),
             output_end_offsets=None if self.output is None else dict(sorted(Counter(row.partition for row in self.output).items())),
             keying=self.keying,
             stages_s={},

@@ -14,7 +14,7 @@ import pyarrow as pa
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame, SparkSession
 
-from spark_jobs import availability, copied, expiry, group, latency
+from spark_jobs import availability, copied, expiry, fields, group, latency
 from spark_jobs.assignment import holdings
 from spark_jobs.cells import cells
 from spark_jobs.counted import Found
@@ -27,6 +27,7 @@ from spark_jobs.ledgers import Ledger, Ledgers, UnfitLedger
 from spark_jobs.looking import Looked, first_look
 from spark_jobs.order import reordered_records
 from spark_jobs.reading import read_counts, redelivered_reads
+from spark_jobs.serving import serving
 from spark_jobs.throughput import throughput
 from spark_jobs.timeline import timeline
 from spark_jobs.transactions import decided, hidden_copies, torn_transactions
@@ -78,10 +79,12 @@ def results_of(frames: Frames, ledgers: Sequence[Ledger]) -> dict[str, pa.Table]
         of_keys = ask(keyed.tables())
         apart = {**ask(_apart(of_claims, of_trials, of_records.log)), **ask(_of_groups(of_records, of_trials, groups))}
         of_copies = ask(copied.tables(of_records, ledgers))
+        of_fields = ask(fields.tables(of_records, ledgers))
         with first_look(of_claims, of_trials, beside) as looked:
             found = _found({**apart, **ask(_looked_up(looked))}, of_copies["copies"].result() if of_copies else copied.NOTHING)
             table = trials(ledgers, ended, found, frames.transactions, groups)
             why = explained(looked, of_trials, ledgers, table, found.gaps)
+        compared = {**fields.NOTHING, **{name: asked.result() for name, asked in of_fields.items()}}
         of_keyed = keyed.results({name: asked.result() for name, asked in of_keys.items()})
     shown = {name: getattr(found, name) for name in ("fates", "latency", "histogram", "timeline", "gaps")}
     held = holdings(frames.events, ledgers, groups)
@@ -89,6 +92,8 @@ def results_of(frames: Frames, ledgers: Sequence[Ledger]) -> dict[str, pa.Table]
         **shown,
         **why,
         **of_keyed,
+        **compared,
+        "serving": serving(frames.served, frames.events),
         "trials": table,
         "cells": cells(table, found.latency),
         "assignments": held,

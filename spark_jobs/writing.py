@@ -24,6 +24,8 @@ _ORDER: Final = (
     "consumer",
     "generation",
     "from_ns",
+    "field",
+    "replay",
     "slot",
     "from_us",
     "kind",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -10,7 +10,7 @@ from typing import Final, Self
 import numpy as np
 
 from experiments.clients.attempts import Records
-from experiments.clients.handle import Client
+from experiments.clients.handle import Client, Interceptor
 from experiments.clients.librdkafka import CONSUMER, library
 from experiments.clients.reading import Reading
 
@@ -28,15 +28,24 @@ class CompiledReading:
         log: the file for librdkafka's log; without one there is none.
         batch_records: taken from librdkafka at once, at most.
         prepare: called with librdkafka's configuration before the client is made.
+        interceptors: called for each record.
 
     Raises:
         Refused: librdkafka does not take the settings.
     """
 
-    def __init__(  # noqa: PLR0913, PLR0917 - what a reading client is made of
-        self, settings: Mapping[str, str], token: int, anchor_ns: int, log: Path | None, batch_records: int, prepare: Callable[[int], None] | None = None
+    def __init__(  # noqa: PLR0913 - what a reading client is made of
+        self,
+        settings: Mapping[str, str],
+        token: int,
+        anchor_ns: int,
+        log: Path | None,
+        batch_records: int,
+        *,
+        prepare: Callable[[int], None] | None = None,
+        interceptors: Sequence[Interceptor] = (),
     ) -> None:
-        self._client = Client(CONSUMER, settings, log=log, clock_ns=anchor_ns, prepare=prepare)
+        self._client = Client(CONSUMER, settings, log=log, clock_ns=anchor_ns, prepare=prepare, interceptors=interceptors)
         self._queue = library().rd_kafka_queue_get_consumer(self._client.address)
         self._reading: Records = np.zeros(1, Reading)
         for name, value in (("client", self._client.address), ("queue", self._queue), ("token", token), ("anchor_ns", anchor_ns)):

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from experiments.clients.attempts import Records
 from experiments.clients.compiled_reading import CompiledReading
-from experiments.clients.handle import Refused
+from experiments.clients.handle import Interceptor, Refused
 from experiments.clients.java_value import TextValues
 from experiments.clients.librdkafka import NO_ERROR, error_text, library
 from experiments.clients.reading import BATCH_RECORDS, NO_END, Partition, all_read, read_some
@@ -25,14 +25,23 @@ class Consumer(CompiledReading):
         token: whose records are ours.
         anchor_ns: epoch = anchor + monotonic clock.
         log: the file for librdkafka's log; without one there is none.
+        interceptors: called for each record.
         text: how values look that are text; `None`: values are those of `value`.
 
     Raises:
         HarnessError: librdkafka refuses the settings.
     """
 
-    def __init__(self, settings: Mapping[str, str], token: int, anchor_ns: int, log: Path | None, text: TextValues | None = None) -> None:
-        super().__init__(settings, token, anchor_ns, log, BATCH_RECORDS)
+    def __init__(  # noqa: PLR0913, PLR0917 - what a reader is made of
+        self,
+        settings: Mapping[str, str],
+        token: int,
+        anchor_ns: int,
+        log: Path | None,
+        text: TextValues | None = None,
+        interceptors: Sequence[Interceptor] = (),
+    ) -> None:
+        super().__init__(settings, token, anchor_ns, log, BATCH_RECORDS, interceptors=interceptors)
         if text:
             self._reading["tag"], self._reading["run_in_records"] = text.tag, text.run_in_records
         self.partitions: Records = np.zeros(0, Partition)

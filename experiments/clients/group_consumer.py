@@ -53,7 +53,7 @@ class GroupConsumer(CompiledReading):
         self._revoking: Callable[[tuple[int, ...], bool], None] = _ignore
         self._failed: BaseException | None = None
         self._callback = _REBALANCE(self._rebalanced)
-        super().__init__(settings, token, anchor_ns, log, min(records, BATCH_RECORDS), self._prepare)
+        super().__init__(settings, token, anchor_ns, log, min(records, BATCH_RECORDS), prepare=self._prepare)
         self._rows: Records = np.zeros(records - 1 + self._messages.size, Read)
         self._partitions: Records = np.zeros(max(partitions, MOST_PARTITIONS), Partition)
         self._partitions["end_offset"] = NO_END

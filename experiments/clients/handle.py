@@ -5,11 +5,11 @@ from __future__ import annotations
 import ctypes
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final, NamedTuple, Self
 
 from experiments.clients.connection import filled, is_reference
 from experiments.clients.librdkafka import NO_ERROR, Metadata, error_text, library, text_buffer
@@ -42,6 +42,18 @@ class Callbacks:
     """The address that both get."""
 
 
+class Interceptor(NamedTuple):
+    """A C function that a client calls for each record, beside its callbacks (rdkafka.h, interceptors)."""
+
+    method: str
+    """`on_send`: inside produce(), before the partitioner. `on_acknowledgement`: as `Callbacks.acknowledged`. `on_consume`: before the application gets it."""
+    name: str
+    """None has two of one name."""
+    function: int
+    opaque: int
+    """The address that it gets."""
+
+
 class Client:
     """A context manager around `rd_kafka_t`.
 
@@ -50,6 +62,7 @@ class Client:
         settings: all that is passed.
         log: the file that librdkafka's log is appended to; without one there is none.
         callbacks: of a producer.
+        interceptors: what is called besides.
         prepare: called with the address of the configuration before the client is made of it.
         clock_ns: epoch = this + monotonic clock, in the log; the trial's, so that all its clients tell one time.
 
@@ -65,6 +78,7 @@ class Client:
         *,
         log: Path | None = None,
         callbacks: Callbacks | None = None,
+        interceptors: Sequence[Interceptor] = (),
         clock_ns: int | None = None,
         prepare: Callable[[int], None] | None = None,
     ) -> None:
@@ -78,7 +92,7 @@ class Client:
             self._references = {name: value for name, value in settings.items() if is_reference(name, value)}
             """What it was told of secrets; their values are nobody's business."""
             self._configure(conf, settings)
-            self._add_callbacks(conf, callbacks)
+            self._add_callbacks(conf, callbacks, interceptors)
             if prepare is not None:
                 prepare(conf)
             self.address = _make(kind, conf)
@@ -157,14 +171,15 @@ class Client:
             if library().rd_kafka_conf_set(conf, name.encode(), value.encode(), text, len(text)) != NO_ERROR:
                 raise Refused(f"{name}={settings[name]}: {text.value.decode(errors='replace')}")
 
-    def _add_callbacks(self, conf: int, callbacks: Callbacks | None) -> None:
+    def _add_callbacks(self, conf: int, callbacks: Callbacks | None, interceptors: Sequence[Interceptor]) -> None:
         library().rd_kafka_conf_set_log_cb(conf, self._keep(_LOG(self._write_log)) if self._log_fd is not None else None)
-        if callbacks is None:
-            return
-        library().rd_kafka_conf_set_opaque(conf, callbacks.opaque)
-        library().rd_kafka_conf_set_dr_msg_cb(conf, callbacks.delivered)
-        on_new = self._keep(_ON_NEW(_adds_interceptor(callbacks)))
-        library().rd_kafka_conf_interceptor_add_on_new(conf, _OWN, on_new, None)
+        if callbacks is not None:
+            library().rd_kafka_conf_set_opaque(conf, callbacks.opaque)
+            library().rd_kafka_conf_set_dr_msg_cb(conf, callbacks.delivered)
+            interceptors = (Interceptor("on_acknowledgement", "ackbench", callbacks.acknowledged, callbacks.opaque), *interceptors)
+        if interceptors:
+            on_new = self._keep(_ON_NEW(_adds(interceptors)))
+            library().rd_kafka_conf_interceptor_add_on_new(conf, _OWN, on_new, None)
 
     def _keep(self, callback: Any) -> ctypes.c_void_p:
         self._kept.append(callback)
@@ -199,12 +214,16 @@ def _make(kind: int, conf: int) -> int:
     return made
 
 
-def _adds_interceptor(callbacks: Callbacks) -> Callable[[int, int, int, bytes, int], int]:
-    """The only place where librdkafka lets this interceptor be added is inside rd_kafka_new()."""
+def _adds(interceptors: Sequence[Interceptor]) -> Callable[[int, int, int, bytes, int], int]:
+    """The only place where librdkafka lets these be added is inside rd_kafka_new()."""
 
     def on_new(client: int, _conf: int, _opaque: int, _text: bytes, _text_bytes: int) -> int:
-        code: int = library().rd_kafka_interceptor_add_on_acknowledgement(client, _OWN, callbacks.acknowledged, callbacks.opaque)
-        return code
+        for one in interceptors:
+            add = getattr(library(), f"rd_kafka_interceptor_add_{one.method}")
+            code: int = add(client, one.name.encode(), one.function, one.opaque)
+            if code != NO_ERROR:
+                return code
+        return NO_ERROR
 
     return on_new
 

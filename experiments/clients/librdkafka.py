@@ -58,6 +58,8 @@ _SIGNATURES: Final[dict[str, tuple[Any, tuple[Any, ...]]]] = {
     "rd_kafka_conf_set_dr_msg_cb": (None, (c_void_p, c_void_p)),
     "rd_kafka_conf_interceptor_add_on_new": (c_int, (c_void_p, c_char_p, c_void_p, c_void_p)),
     "rd_kafka_interceptor_add_on_acknowledgement": (c_int, (c_void_p, c_char_p, c_void_p, c_void_p)),
+    "rd_kafka_interceptor_add_on_consume": (c_int, (c_void_p, c_char_p, c_void_p, c_void_p)),
+    "rd_kafka_interceptor_add_on_send": (c_int, (c_void_p, c_char_p, c_void_p, c_void_p)),
     "rd_kafka_conf": (c_void_p, (c_void_p,)),
     "rd_kafka_conf_dump": (POINTER(c_char_p), (c_void_p, POINTER(c_size_t))),
     "rd_kafka_conf_dump_free": (None, (POINTER(c_char_p), c_size_t)),

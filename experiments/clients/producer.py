@@ -14,12 +14,14 @@ import pyarrow as pa
 from experiments.clients.attempts import SETTLED, AttemptsFile
 from experiments.clients.child import BEGIN, DONE, Child
 from experiments.clients.client_log import read_client_log
+from experiments.clients.fields import create_fields, sent_table
 from experiments.clients.nursery import Birth
 from experiments.clients.producer_job import ProducerJob
+from experiments.clients.serving import create_serving, served_table
 from experiments.clients.transactions_file import attach_transactions, begun, create_transactions, transaction_of, transactions_table
 from experiments.journal import Event
 from experiments.ledger.record import ProducerSummary
-from experiments.ledger.schema import TRANSACTIONS
+from experiments.ledger.schema import SENT, SERVED, TRANSACTIONS
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,10 @@ class ProducerProcess(Child):
         self._ledger = AttemptsFile.create(job.ledger, job.records)
         if job.transaction_records:
             create_transactions(job.transactions, job.records, job.transaction_records)
+        if job.headers:
+            create_fields(job.fields, job.records)
+        if job.tells_serving:
+            create_serving(job.serving)
         super().__init__(f"producer {job.producer}", _birth(job), job.folder / f"producer-{job.producer}.errors")
 
     def begin(self, start_ns: int) -> None:
@@ -147,8 +153,18 @@ class ProducerProcess(Child):
         """Return how its transactions ended; see `ended_transactions`."""
         return ended_transactions(self.job, attempts)
 
+    def sent(self) -> pa.Table:
+        """Return what its records were made of, alive or dead; schema `SENT`. Nothing, where that is not noted."""
+        return sent_table(self.job.fields, self.job.producer) if self.job.headers else SENT.empty_table()
+
+    def served(self) -> pa.Table:
+        """Return which brokers settled its records, alive or dead; schema `SERVED`. Nothing, where that is not noted."""
+        return served_table(self.job.serving, "producer") if self.job.tells_serving else SERVED.empty_table()
+
     def forget(self) -> None:
         """Remove the mappings."""
+        self.job.serving.unlink(missing_ok=True)
+        self.job.fields.unlink(missing_ok=True)
         self.job.ledger.unlink()
         self.job.transactions.unlink(missing_ok=True)
 

@@ -40,6 +40,10 @@ class ProducerJob(Frozen):
     """The last three as `Keying` has them."""
     round_robin_partitions: Annotated[int, Field(ge=0)] = 0
     """The producer names the partition itself, in turn over so many; 0: the client's partitioner does."""
+    headers: Annotated[int, Field(ge=0, le=9)] = 0
+    """Of each record; with any it is noted what every record is made of, see `fields`."""
+    tells_serving: bool = False
+    """Whether it is noted which broker settled its records, see `serving`."""
     transaction_records: Annotated[int, Field(ge=0)] = 0
     """So many records a transaction; 0: none. With them the settings have a `transactional.id`."""
     abort_every: Annotated[int, Field(ge=0)] = 0
@@ -80,6 +84,16 @@ class ProducerJob(Frozen):
     def ledger(self) -> Path:
         """The mapping; see `attempts`."""
         return self.folder / f"producer-{self.producer}.attempts"
+
+    @property
+    def fields(self) -> Path:
+        """What its records are made of, where that is noted; see `fields`."""
+        return self.folder / f"producer-{self.producer}.fields"
+
+    @property
+    def serving(self) -> Path:
+        """Which brokers settled its records, where that is noted; see `serving`."""
+        return self.folder / f"producer-{self.producer}.serving"
 
     @property
     def transactions(self) -> Path:

@@ -14,11 +14,15 @@ import numpy as np
 from experiments.clients import librdkafka
 from experiments.clients.attempts import AttemptsFile, Records
 from experiments.clients.child import BEGIN, DONE, READY, listen, say
-from experiments.clients.handle import Callbacks, Client
+from experiments.clients.fields import Handed, attach_fields
+from experiments.clients.fields_compiled import Noting, handed
+from experiments.clients.handle import Callbacks, Client, Interceptor
 from experiments.clients.producer_job import ProducerJob
 from experiments.clients.producer_summary import summary_of
 from experiments.clients.producing import KEY_BYTES, WARM_UP, Schedule, acknowledged, delivered, drive
 from experiments.clients.resuming import send_again, take_over, taken_up, unsettled
+from experiments.clients.serving import Served, Telling, attach_serving
+from experiments.clients.serving_compiled import settled_by
 from experiments.clients.settings import delivery_timeout_ms
 from experiments.clients.transact import Transactions
 from experiments.clients.transacting import Transacting
@@ -45,9 +49,18 @@ def _produce(job: ProducerJob) -> None:
     ledger = AttemptsFile.attach(job.ledger)
     if job.life > 0:
         take_over(ledger)
+    fields = attach_fields(job.fields) if job.headers else np.zeros(0, Handed)
+    noting = np.array([(fields.ctypes.data, fields.size, job.headers)], Noting)
     callbacks = Callbacks(delivered.address, acknowledged.address, ledger.header.ctypes.data)
+    served = attach_serving(job.serving) if job.tells_serving else np.zeros(0, Served)
+    telling = np.array([(served.ctypes.data, job.anchor_ns)], Telling)
+    asked = {
+        Interceptor("on_send", "ackbench-fields", handed.address, noting.ctypes.data): job.headers > 0,
+        Interceptor("on_acknowledgement", "ackbench-serving", settled_by.address, telling.ctypes.data): job.tells_serving,
+    }
+    interceptors = tuple(one for one, wanted in asked.items() if wanted)
     settings = {**job.given, "bootstrap.servers": job.bootstrap_servers}
-    with Client(librdkafka.PRODUCER, settings, log=job.log, callbacks=callbacks, clock_ns=job.anchor_ns) as client:
+    with Client(librdkafka.PRODUCER, settings, log=job.log, callbacks=callbacks, interceptors=interceptors, clock_ns=job.anchor_ns) as client:
         job.effective.write_text(json.dumps(client.effective_settings()))
         _warm_up_in_transaction(client, job, ledger) if job.transaction_records else _warm_up(client, job, ledger)
         if job.life == 0:

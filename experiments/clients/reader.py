@@ -15,9 +15,11 @@ from experiments.clients.client_log import read_client_log
 from experiments.clients.expiry import read_before
 from experiments.clients.final_read import read_log
 from experiments.clients.nursery import Birth
+from experiments.clients.serving import create_serving, served_table
 from experiments.clock import anchor_ns
 from experiments.journal import Event
 from experiments.ledger.record import Frozen
+from experiments.ledger.schema import SERVED
 
 __all__ = ["Ending", "ReadTo", "ReaderJob", "ReaderProcess", "read_log", "reads_table"]
 
@@ -40,6 +42,8 @@ class ReaderJob(Frozen):
     token: Annotated[int, Field(ge=0, lt=2**63)]
     folder: Path
     """Where its rows, log and errors are written."""
+    tells_serving: bool = False
+    """Whether it is noted which broker its records were fetched from, see `serving`."""
     run_in_records: Annotated[int, Field(ge=0)] = 0
     """What each producer sent before its schedule began; see `java_value`."""
     anchor_ns: int = Field(default_factory=anchor_ns)
@@ -59,6 +63,11 @@ class ReaderJob(Frozen):
     def reads(self) -> Path:
         """The mapping; see `reads`."""
         return self.folder / f"reader-{self.consumer}.reads"
+
+    @property
+    def serving(self) -> Path:
+        """Which brokers its records were fetched from, where that is noted; see `serving`."""
+        return self.folder / f"reader-{self.consumer}.serving"
 
     @property
     def log(self) -> Path:
@@ -88,6 +97,8 @@ class ReaderProcess(Child):
 
     def __init__(self, job: ReaderJob) -> None:
         self.job = job
+        if job.tells_serving:
+            create_serving(job.serving)
         path = job.folder / f"reader-{job.consumer}.json"
         path.write_text(job.model_dump_json())
         super().__init__(f"reader {job.consumer}", Birth(role="reader", job=path), job.folder / f"reader-{job.consumer}.errors")
@@ -122,8 +133,13 @@ class ReaderProcess(Child):
         """Return what it read below these offsets, where partitions begin now; schema `LOG`."""
         return read_before(self.job.reads, begins)
 
+    def served(self) -> pa.Table:
+        """Return which brokers its records were fetched from; schema `SERVED`. Nothing, where that is not noted."""
+        return served_table(self.job.serving, "consumer") if self.job.tells_serving else SERVED.empty_table()
+
     def forget(self) -> None:
         """Remove the mapping."""
+        self.job.serving.unlink(missing_ok=True)
         self.job.reads.unlink()
 
 

@@ -9,11 +9,16 @@ import time
 from pathlib import Path
 from typing import Final
 
+import numpy as np
+
 from experiments.clients.child import DONE, FINISH, READY, listen, say
 from experiments.clients.consumer import Consumer
+from experiments.clients.handle import Interceptor
 from experiments.clients.reader import Ending, ReaderJob, ReadTo
 from experiments.clients.reading import BATCH_RECORDS
 from experiments.clients.reads import ReadsFile
+from experiments.clients.serving import Served, Telling, attach_serving
+from experiments.clients.serving_compiled import fetched_from
 
 FROM_START: Final = -2
 """RD_KAFKA_OFFSET_BEGINNING."""
@@ -34,7 +39,10 @@ def main(job_path: Path) -> None:
 def _read(job: ReaderJob) -> None:
     rows = ReadsFile(job.reads)
     settings = {**job.given, "enable.partition.eof": "true", "bootstrap.servers": job.bootstrap_servers}
-    with Consumer(settings, job.token, job.anchor_ns, job.log) as consumer:
+    served = attach_serving(job.serving) if job.tells_serving else np.zeros(0, Served)
+    telling = np.array([(served.ctypes.data, job.anchor_ns)], Telling)
+    interceptors = (Interceptor("on_consume", "ackbench-serving", fetched_from.address, telling.ctypes.data),) if job.tells_serving else ()
+    with Consumer(settings, job.token, job.anchor_ns, job.log, interceptors=interceptors) as consumer:
         effective = consumer.effective_settings()
         job.effective.write_text(json.dumps(effective))
         consumer.assign(job.topic, dict.fromkeys(range(job.partitions), FROM_START))

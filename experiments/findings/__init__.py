@@ -19,10 +19,12 @@ from experiments.findings.finding import Finding, Material, Standing
 from experiments.findings.idempotent_retries import find as idempotent_retries
 from experiments.findings.in_sync_minimum import find as in_sync_minimum
 from experiments.findings.key_to_partition import find as key_to_partition
+from experiments.findings.leader_only import find as leader_only
 from experiments.findings.no_key import find as no_key
 from experiments.findings.one_node_or_three import find as one_node_or_three
 from experiments.findings.partitions_raised import find as partitions_raised
 from experiments.findings.power_cut import find as power_cut
+from experiments.findings.record_fields import find as record_fields
 from experiments.findings.replicas_and_survivors import find as replicas_and_survivors
 from experiments.findings.retention import find as retention
 from experiments.findings.transfer_and_reversal import find as transfer_and_reversal
@@ -36,6 +38,7 @@ __all__ = ["FINDERS", "Finding", "Material", "Standing", "finding_of"]
 
 FINDERS: Final[Mapping[int, Callable[[Material], Finding]]] = MappingProxyType(
     {
+        1: leader_only,
         2: failover_time,
         3: replicas_and_survivors,
         4: coordinators,
@@ -47,6 +50,7 @@ FINDERS: Final[Mapping[int, Callable[[Material], Finding]]] = MappingProxyType(
         10: partitions_raised,
         11: transfer_and_reversal,
         12: no_key,
+        13: record_fields,
         14: retention,
         15: consumer_groups,
         16: one_node_or_three,

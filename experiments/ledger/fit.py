@@ -37,8 +37,7 @@ def checked(files: pafs.FileSystem, folder: str) -> tuple[TrialRecord, dict[str,
     """
     trial_id = folder.rsplit("/", 1)[-1]
     record = _record(files, folder, trial_id)
-    names = (*TABLES, *([] if record.output_end_offsets is None else [OUTPUT]))
-    rows = {name: _checked_rows(files, folder, trial_id, name) for name in names}
+    rows = {name: _checked_rows(files, folder, trial_id, name) for name in (*TABLES, *tables_besides(record))}
     scheduled = sum(producer.records for producer in record.producers)
     if rows["attempts"] != scheduled:
         raise UnfitLedger(f"trial {trial_id}: attempts.parquet holds {rows['attempts']} records, and trial.json tells of {scheduled}")
@@ -47,6 +46,15 @@ def checked(files: pafs.FileSystem, folder: str) -> tuple[TrialRecord, dict[str,
     if record.output_end_offsets is not None and rows[OUTPUT] > (ends := sum(record.output_end_offsets.values())):
         raise UnfitLedger(f"trial {trial_id}: output.parquet holds {rows[OUTPUT]} records, and the end offsets of trial.json allow {ends}")
     return record, rows
+
+
+def tables_besides(record: TrialRecord) -> tuple[str, ...]:
+    """Return the tables of `OF_SOME` that a trial's ledger has."""
+    return (
+        *((OUTPUT,) if record.output_end_offsets is not None else ()),
+        *(("sent", "replays") if record.replays else ()),
+        *(("served",) if record.tells_serving else ()),
+    )
 
 
 def _record(files: pafs.FileSystem, folder: str, trial_id: str) -> TrialRecord:

@@ -11,8 +11,10 @@ from typing import Final
 import pyarrow as pa
 
 from experiments.ledger.measured_copies import COPIES
+from experiments.ledger.measured_fields import FIELDS, REPLAYS
 from experiments.ledger.measured_groups import ASSIGNMENTS, GROUPS
 from experiments.ledger.measured_keys import KEYS, LAGS, LOADS, ORDERS, SKEWS
+from experiments.ledger.measured_serving import SERVING
 
 
 class Fate(StrEnum):
@@ -308,6 +310,9 @@ RESULTS: Final = {
     "outages": OUTAGES,
     "groups": GROUPS,
     "assignments": ASSIGNMENTS,
+    "fields": FIELDS,
+    "replays": REPLAYS,
+    "serving": SERVING,
     "copies": COPIES,
     "keys": KEYS,
     "orders": ORDERS,

@@ -116,6 +116,17 @@ class Lodging(Frozen):
     """Why it was made, or why it could be shared, as a clause."""
 
 
+class Replay(Frozen):
+    """Where the log was read once more from, after all was over."""
+
+    number: int
+    """From 1 on."""
+    begin_offsets: dict[int, int]
+    """Of each partition that was read; to the same ends as the final read."""
+    at_ms: int | None = None
+    """The timestamp from which on it was asked for; null: from the offsets themselves."""
+
+
 class TrialRecord(Frozen):
     """One trial, as `trial.json` holds it."""
 
@@ -155,6 +166,10 @@ class TrialRecord(Frozen):
     """The partition's end at the final read; the read went from its begin to here, or the trial would not be sealed."""
     begin_offsets: dict[int, int] = Field(default_factory=dict)
     """Of each partition whose first records had expired, where it began at the final read; the others began at 0."""
+    replays: tuple[Replay, ...] = ()
+    """None: nothing is asked of the records' fields, and there are no tables `sent` and `replays`."""
+    tells_serving: bool = False
+    """Whether there is a table `served`."""
     keying: Keying | None = None
     """`None`: nothing is asked of keys, pairs and partitions."""
     output_end_offsets: dict[int, int] | None = None

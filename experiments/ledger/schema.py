@@ -114,9 +114,45 @@ EPOCHS: Final = pa.schema(
 TABLES: Final = {"attempts": ATTEMPTS, "transactions": TRANSACTIONS, "log": LOG, "reads": READS, "events": EVENTS, "epochs": EPOCHS}
 """What every ledger has."""
 
+_FIELDS: Final = [
+    pa.field("timestamp_ms", pa.int64(), nullable=False),
+    pa.field("key_digest", pa.int64(), nullable=False),
+    pa.field("value_digest", pa.int64(), nullable=False),
+    pa.field("headers_digest", pa.int64(), nullable=False),
+]
+"""What a record is made of; `experiments.clients.fields` has the digests."""
+
+SENT: Final = pa.schema([pa.field("producer", pa.int32(), nullable=False), pa.field("seq", pa.int64(), nullable=False), *_FIELDS])
+
+REPLAYS: Final = pa.schema(
+    [
+        pa.field("replay", pa.int32(), nullable=False),  # which of the trial's, from 1 on; `trial.json` says from where
+        pa.field("partition", pa.int32(), nullable=False),
+        pa.field("offset", pa.int64(), nullable=False),
+        pa.field("producer", pa.int32()),  # null: carries no mark of this trial
+        pa.field("seq", pa.int64()),
+        *_FIELDS,
+    ]
+)
+
+SERVED: Final = pa.schema(
+    [
+        pa.field("side", pa.string(), nullable=False),  # producer or consumer
+        pa.field("node", pa.int32(), nullable=False),  # the broker that records were produced to, or fetched from
+        pa.field("partition", pa.int32(), nullable=False),
+        pa.field("records", pa.int64(), nullable=False),
+        pa.field("first_ns", pa.int64(), nullable=False),  # when the first of them was settled, or given to the application
+        pa.field("last_ns", pa.int64(), nullable=False),
+    ]
+)
+
 OUTPUT: Final = "output"
-OF_SOME: Final = {OUTPUT: LOG}
-"""What a ledger has besides where its trial was of that kind: what copiers made of the log, as the log of the topic that they wrote to."""
+OF_SOME: Final = {OUTPUT: LOG, "sent": SENT, "replays": REPLAYS, "served": SERVED}
+"""What a ledger has besides where its trial was of that kind.
+
+`output`: what copiers made of the log, as the log of the topic that they wrote to. `sent`, `replays`: what records were made of as they were handed over, and
+as the log was read again. `served`: which broker served the clients' records.
+"""
 
 
 class Source(StrEnum):

@@ -72,6 +72,8 @@ class WorkloadSection(_Part):
     transaction_records: Whole = Field(default=0, ge=0, le=1_000_000)
     abort_every: Whole = Field(default=0, ge=0, le=1_000_000)
     consumers: Whole = Field(default=0, ge=0, le=64)
+    tells_serving: Annotated[bool, Strict()] = False
+    headers: Whole = Field(default=0, ge=0, le=9)
     groups: Whole = Field(default=1, ge=1, le=16)
     slow_members: Whole = Field(default=0, ge=0, le=64)
     slow_records_per_s: Number = Field(default=0.0, ge=0, le=10_000_000)

@@ -81,6 +81,10 @@ def load_of(choice: ClientChoice, workload: Workload, *, sized: bool) -> Workloa
         raise ExperimentError(f"workload.producers is {workload.producers}; allowed with client java: {PRODUCERS} at most")
     if workload.transaction_records:
         raise ExperimentError(f"workload.transaction_records is {workload.transaction_records}; allowed with client java: 0, VerifiableProducer sends in none")
+    if workload.tells_serving:
+        raise ExperimentError("workload.tells_serving is true; allowed with client java: false, Kafka's own programs do not tell it")
+    if workload.headers:
+        raise ExperimentError(f"workload.headers is {workload.headers}; allowed with client java: 0, VerifiableProducer sends none")
     if sized:
         raise ExperimentError("workload.record_size_bytes is swept; allowed with client java: not at all, VerifiableProducer makes its own values")
     size_bytes = most_bytes(-(-workload.records // workload.producers), rate)

@@ -35,6 +35,21 @@ def test_a_leader_is_learned_when_it_is_news() -> None:
     ]
 
 
+RESET = (
+    f"1795263376341669331 4 OFFSET [thrd:main]: {TOPIC} [2]: offset reset (at offset 8 (leader epoch 8), broker 1) to offset BEGINNING (leader epoch -1): "
+    "fetch failed due to requested offset not available on the broker: Broker: Offset out of range"
+)
+
+
+def test_a_jump_to_where_the_log_begins_is_told_with_the_offset_that_was_not_there() -> None:
+    """One that ends in an error is no jump, and one for want of any offset is none either."""
+    refused, first = (
+        RESET.replace("to offset BEGINNING", "to offset INVALID"),
+        RESET.replace("requested offset not available", "no previous committed offset available"),
+    )
+    assert [(event.kind, event.partition, event.offset) for event in told(RESET, refused, first)] == [("offset_reset", 2, 8)]
+
+
 def test_that_there_is_no_leader_is_news_too() -> None:
     """-1 is nobody, and no node of that number."""
     assert [event.node for event in told(NEXT, NONE)] == [1, None]

@@ -38,6 +38,19 @@ def test_the_order_of_processing_and_commit_is_an_axis() -> None:
         ({"fault": "producer-killed", "client": "java", "workload": {"duration_s": 10}}, "client is java; allowed: librdkafka"),
         ({"consumer": {"enable.auto.commit": True}}, "enable.auto.commit is true; allowed: false"),
         ({"workload": {**GROUP, "commit": "during"}}, "workload.commit"),
+        ({"workload": {"duration_s": 10, "groups": 2}}, "workload.groups is 2 and workload.consumers is 0; allowed: 1 member a group or more"),
+        (
+            {"workload": {**GROUP, "slow_members": 3, "slow_records_per_s": 5}},
+            "workload.slow_members is 3; allowed: at most the members of a group",
+        ),
+        ({"workload": {**GROUP, "slow_members": 1}}, "workload.slow_members is 1 and workload.slow_records_per_s is 0; allowed: both, or neither"),
+        ({"consumer": {"group.protocol": "consumer", "session.timeout.ms": 2000}}, "session.timeout.ms is 2000 and group.protocol is consumer; allowed: none"),
+        (
+            {"consumer": {"group.protocol": "consumer"}, "kafka.version": "3.9.2"},
+            "group.protocol is consumer and kafka.version is 3.9.2; allowed: 4.0",
+        ),
+        ({"consumer": {"group.protocol": "consumer"}, "group.version": 0}, "group.protocol is consumer and group.version is 0; allowed: 1"),
+        ({"fault": "consumer-joins", "workload": {"duration_s": 10}}, "workload.consumers is 0; allowed: a consumer group of 1 member or more"),
     ],
 )
 def test_what_cannot_be_is_refused_in_one_line(asked: dict[str, Any], words: str) -> None:

@@ -1,0 +1,91 @@
+"""What a record's fields were when its producer handed it over, so that what is read can be held against it: a digest of its key, its value and its headers.
+
+A digest is FNV-1a of 64 bits (https://datatracker.ietf.org/doc/html/draft-eastlake-fnv): any change within one byte is seen for certain, any other but once
+in 2**64. This module is the reference in plain Python; `fields_compiled` is what runs.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from experiments.clients.attempts import Records
+from experiments.ledger.schema import SENT
+from infra.errors import HarnessError
+
+FNV_BASIS: Final = 0xCBF2_9CE4_8422_2325
+FNV_PRIME: Final = 0x0000_0100_0000_01B3
+ABSENT: Final = 0
+"""In the place of the digest of a key that there is not."""
+_MASK: Final = 0xFFFF_FFFF_FFFF_FFFF
+
+Handed = np.dtype(
+    [
+        ("timestamp_ms", "<i8"),
+        ("key_digest", "<i8"),
+        ("value_digest", "<i8"),
+        ("headers_digest", "<i8"),
+        ("noted", "<i8"),  # 1: it was handed over
+    ]
+)
+"""One record of the schedule, as librdkafka was given it."""
+
+
+def digest(content: bytes | None, state: int = FNV_BASIS) -> int:
+    """Return the digest of bytes, as a signed number of 64 bits."""
+    if content is None:
+        return ABSENT
+    for byte in content:
+        state = (state ^ byte) * FNV_PRIME & _MASK
+    return signed(state)
+
+
+def headers_digest(headers: Iterable[tuple[str, bytes]]) -> int:
+    """Return the digest of headers in their order: of each its name, the length of its value in 8 bytes, the lowest first, and its value."""
+    return digest(b"".join(name.encode() + len(value).to_bytes(8, "little") + value for name, value in headers))
+
+
+def signed(state: int) -> int:
+    """Return the same 64 bits as a signed number."""
+    return state - (1 << 64) if state >> 63 else state
+
+
+def create_fields(path: Path, records: int) -> None:
+    """Make the mapping, all of its disk space reserved.
+
+    Raises:
+        OSError: the disk is full, or the folder cannot be written.
+    """
+    with path.open("wb") as file:
+        os.posix_fallocate(file.fileno(), 0, records * Handed.itemsize)
+
+
+def attach_fields(path: Path) -> Records:
+    """Map it: the producer's side.
+
+    Raises:
+        HarnessError: there is none.
+    """
+    try:
+        return np.memmap(path, Handed, "r+")
+    except (OSError, ValueError) as error:
+        raise HarnessError(f"the producer left no fields at {path}: {error}") from error
+
+
+def sent_table(path: Path, producer: int) -> pa.Table:
+    """Return what a producer handed over; schema `SENT`.
+
+    Raises:
+        HarnessError: it left nothing.
+    """
+    rows = attach_fields(path)
+    seqs = np.flatnonzero(rows["noted"])
+    rows = rows[seqs]
+    columns = {"producer": np.full(seqs.size, producer, np.int32), "seq": seqs.astype(np.int64)}
+    columns |= {name: np.ascontiguousarray(rows[name]) for name in ("timestamp_ms", "key_digest", "value_digest", "headers_digest")}
+    return pa.table([pa.array(columns[name]) for name in SENT.names], schema=SENT)

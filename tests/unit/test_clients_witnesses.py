@@ -1,0 +1,58 @@
+"""What a client tells of its records beside its ledger: what each was made of, and which broker served it; and a replay by another client."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from standins.mock_brokers import MockBrokers
+
+from experiments.clients.producer import ProducerProcess
+from experiments.clients.producer_job import ProducerJob
+from experiments.clients.reader import ReaderJob, ReaderProcess
+from experiments.clients.replay import replay
+from experiments.clients.settings import consumer_settings, producer_settings
+from experiments.clock import now_ns
+
+RECORDS, TOKEN = 300, 77
+DIGESTS = ("timestamp_ms", "key_digest", "value_digest", "headers_digest")
+
+
+def test_what_was_sent_is_what_is_replayed_and_its_broker_is_known(tmp_path: Path) -> None:
+    """Each record has a key, a value, two headers and a timestamp; all of it comes back, and all of it from the one broker."""
+    with MockBrokers(1) as brokers:
+        brokers.create_topic("trial", 2)
+        brokers.create_topic("warm-up", 2)
+        servers, shared = brokers.bootstrap_servers, {"token": TOKEN, "folder": tmp_path, "tells_serving": True}
+        job = ProducerJob(
+            bootstrap_servers=servers,
+            topic="trial",
+            producer=0,
+            warm_up_topic="warm-up",
+            settings=producer_settings({}),
+            records=RECORDS,
+            rate_records_per_s=1000,
+            record_size_bytes=100,
+            keys=8,
+            headers=2,
+            **shared,
+        )
+        along = ReaderJob(bootstrap_servers=servers, topic="trial", partitions=2, settings=consumer_settings({}), **shared)
+        with ProducerProcess(job) as producer, ReaderProcess(along) as reader:
+            reader.wait_ready()
+            producer.wait_ready()
+            producer.begin(now_ns())
+            producer.wait_done(30)
+            ends = _ends(producer)
+            reader.finish(ends, 20)
+        read = replay(servers, "trial", 1, dict.fromkeys(ends, 0), ends, TOKEN, consumer_settings({})).to_pylist()
+    sent = {row["seq"]: [row[name] for name in DIGESTS] for row in producer.sent().to_pylist()}
+    assert {row["seq"]: [row[name] for name in DIGESTS] for row in read} == sent
+    assert len({tuple(digests[1:]) for digests in sent.values()}) == RECORDS
+    for served in (producer.served(), reader.served()):
+        assert {(row["node"], row["partition"]): row["records"] for row in served.to_pylist()} == {(1, partition): end for partition, end in ends.items()}
+    assert reader.logged_before({0: 5}).num_rows == 5
+
+
+def _ends(producer: ProducerProcess) -> dict[int, int]:
+    places = [(row["partition"], row["offset"]) for row in producer.attempts(producer.sent()).to_pylist()]
+    return {partition: max(offset for of, offset in places if of == partition) + 1 for partition in {of for of, _ in places}}
