@@ -53,7 +53,7 @@ def _plainly(trials: Sequence[TrialResult], rows: Sequence[Row]) -> str | None:
     if not trials:
         return None
     told = [
-        f"{_records(of):,} records were {verb} the leader and {_elsewhere(of):,} a follower"
+        f"{_records(of) - _elsewhere(of):,} records were {verb} the leader and {_elsewhere(of):,} {verb.split()[-1]} a follower"
         for side, verb in _SIDES.items()
         for of in ([row for row in rows if row["side"] == side],)
     ]
