@@ -6,7 +6,6 @@ in 2**64. This module is the reference in plain Python; `fields_compiled` is wha
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
@@ -14,9 +13,8 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from experiments.clients.attempts import Records
+from experiments.clients.mapping import attach
 from experiments.ledger.schema import SENT
-from infra.errors import HarnessError
 
 FNV_BASIS: Final = 0xCBF2_9CE4_8422_2325
 FNV_PRIME: Final = 0x0000_0100_0000_01B3
@@ -55,35 +53,13 @@ def signed(state: int) -> int:
     return state - (1 << 64) if state >> 63 else state
 
 
-def create_fields(path: Path, records: int) -> None:
-    """Make the mapping, all of its disk space reserved.
-
-    Raises:
-        OSError: the disk is full, or the folder cannot be written.
-    """
-    with path.open("wb") as file:
-        os.posix_fallocate(file.fileno(), 0, records * Handed.itemsize)
-
-
-def attach_fields(path: Path) -> Records:
-    """Map it: the producer's side.
-
-    Raises:
-        HarnessError: there is none.
-    """
-    try:
-        return np.memmap(path, Handed, "r+")
-    except (OSError, ValueError) as error:
-        raise HarnessError(f"the producer left no fields at {path}: {error}") from error
-
-
 def sent_table(path: Path, producer: int) -> pa.Table:
     """Return what a producer handed over; schema `SENT`.
 
     Raises:
         HarnessError: it left nothing.
     """
-    rows = attach_fields(path)
+    rows = attach(path, Handed)
     seqs = np.flatnonzero(rows["noted"])
     rows = rows[seqs]
     columns = {"producer": np.full(seqs.size, producer, np.int32), "seq": seqs.astype(np.int64)}

@@ -14,10 +14,11 @@ import pyarrow as pa
 from experiments.clients.attempts import SETTLED, AttemptsFile
 from experiments.clients.child import BEGIN, DONE, Child
 from experiments.clients.client_log import read_client_log
-from experiments.clients.fields import create_fields, sent_table
+from experiments.clients.fields import Handed, sent_table
+from experiments.clients.mapping import reserve
 from experiments.clients.nursery import Birth
 from experiments.clients.producer_job import ProducerJob
-from experiments.clients.serving import create_serving, served_table
+from experiments.clients.serving import CELLS, Served, served_table
 from experiments.clients.transactions_file import attach_transactions, begun, create_transactions, transaction_of, transactions_table
 from experiments.journal import Event
 from experiments.ledger.record import ProducerSummary
@@ -42,9 +43,9 @@ class ProducerProcess(Child):
         if job.transaction_records:
             create_transactions(job.transactions, job.records, job.transaction_records)
         if job.headers:
-            create_fields(job.fields, job.records)
+            reserve(job.fields, Handed, job.records)
         if job.tells_serving:
-            create_serving(job.serving)
+            reserve(job.serving, Served, CELLS)
         super().__init__(f"producer {job.producer}", _birth(job), job.folder / f"producer-{job.producer}.errors")
 
     def begin(self, start_ns: int) -> None:

@@ -14,14 +14,15 @@ import numpy as np
 from experiments.clients import librdkafka
 from experiments.clients.attempts import AttemptsFile, Records
 from experiments.clients.child import BEGIN, DONE, READY, listen, say
-from experiments.clients.fields import Handed, attach_fields
+from experiments.clients.fields import Handed
 from experiments.clients.fields_compiled import Noting, handed
 from experiments.clients.handle import Callbacks, Client, Interceptor
+from experiments.clients.mapping import attach
 from experiments.clients.producer_job import ProducerJob
 from experiments.clients.producer_summary import summary_of
 from experiments.clients.producing import KEY_BYTES, WARM_UP, Schedule, acknowledged, delivered, drive
 from experiments.clients.resuming import send_again, take_over, taken_up, unsettled
-from experiments.clients.serving import Served, Telling, attach_serving
+from experiments.clients.serving import Served, Telling
 from experiments.clients.serving_compiled import settled_by
 from experiments.clients.settings import delivery_timeout_ms
 from experiments.clients.transact import Transactions
@@ -49,10 +50,10 @@ def _produce(job: ProducerJob) -> None:
     ledger = AttemptsFile.attach(job.ledger)
     if job.life > 0:
         take_over(ledger)
-    fields = attach_fields(job.fields) if job.headers else np.zeros(0, Handed)
+    fields = attach(job.fields, Handed) if job.headers else np.zeros(0, Handed)
     noting = np.array([(fields.ctypes.data, fields.size, job.headers)], Noting)
     callbacks = Callbacks(delivered.address, acknowledged.address, ledger.header.ctypes.data)
-    served = attach_serving(job.serving) if job.tells_serving else np.zeros(0, Served)
+    served = attach(job.serving, Served) if job.tells_serving else np.zeros(0, Served)
     telling = np.array([(served.ctypes.data, job.anchor_ns)], Telling)
     asked = {
         Interceptor("on_send", "ackbench-fields", handed.address, noting.ctypes.data): job.headers > 0,

@@ -14,8 +14,9 @@ from experiments.clients.child import DONE, FINISH, Child
 from experiments.clients.client_log import read_client_log
 from experiments.clients.expiry import read_before
 from experiments.clients.final_read import read_log
+from experiments.clients.mapping import reserve
 from experiments.clients.nursery import Birth
-from experiments.clients.serving import create_serving, served_table
+from experiments.clients.serving import CELLS, Served, served_table
 from experiments.clock import anchor_ns
 from experiments.journal import Event
 from experiments.ledger.record import Frozen
@@ -98,7 +99,7 @@ class ReaderProcess(Child):
     def __init__(self, job: ReaderJob) -> None:
         self.job = job
         if job.tells_serving:
-            create_serving(job.serving)
+            reserve(job.serving, Served, CELLS)
         path = job.folder / f"reader-{job.consumer}.json"
         path.write_text(job.model_dump_json())
         super().__init__(f"reader {job.consumer}", Birth(role="reader", job=path), job.folder / f"reader-{job.consumer}.errors")

@@ -14,10 +14,11 @@ import numpy as np
 from experiments.clients.child import DONE, FINISH, READY, listen, say
 from experiments.clients.consumer import Consumer
 from experiments.clients.handle import Interceptor
+from experiments.clients.mapping import attach
 from experiments.clients.reader import Ending, ReaderJob, ReadTo
 from experiments.clients.reading import BATCH_RECORDS
 from experiments.clients.reads import ReadsFile
-from experiments.clients.serving import Served, Telling, attach_serving
+from experiments.clients.serving import Served, Telling
 from experiments.clients.serving_compiled import fetched_from
 
 FROM_START: Final = -2
@@ -39,7 +40,7 @@ def main(job_path: Path) -> None:
 def _read(job: ReaderJob) -> None:
     rows = ReadsFile(job.reads)
     settings = {**job.given, "enable.partition.eof": "true", "bootstrap.servers": job.bootstrap_servers}
-    served = attach_serving(job.serving) if job.tells_serving else np.zeros(0, Served)
+    served = attach(job.serving, Served) if job.tells_serving else np.zeros(0, Served)
     telling = np.array([(served.ctypes.data, job.anchor_ns)], Telling)
     interceptors = (Interceptor("on_consume", "ackbench-serving", fetched_from.address, telling.ctypes.data),) if job.tells_serving else ()
     with Consumer(settings, job.token, job.anchor_ns, job.log, interceptors=interceptors) as consumer:

@@ -5,48 +5,25 @@ A cell a partition and broker: each of librdkafka's broker threads writes its ow
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
-from experiments.clients.attempts import Records
+from experiments.clients.mapping import attach
 from experiments.ledger.schema import SERVED
-from infra.errors import HarnessError
 
 NODES: Final = 64
 """Brokers with a number below this are told."""
 PARTITIONS: Final = 1024
+CELLS: Final = NODES * PARTITIONS
 
 Served = np.dtype([("records", "<i8"), ("first_ns", "<i8"), ("last_ns", "<i8")])
 """What one broker served of one partition; times by the trial's clock."""
 
 Telling = np.dtype([("cells", "<i8"), ("anchor_ns", "<i8")])
 """What the interceptors are told: where the mapping lies, and epoch = anchor + monotonic clock."""
-
-
-def create_serving(path: Path) -> None:
-    """Make the mapping, all of its disk space reserved.
-
-    Raises:
-        OSError: the disk is full, or the folder cannot be written.
-    """
-    with path.open("wb") as file:
-        os.posix_fallocate(file.fileno(), 0, NODES * PARTITIONS * Served.itemsize)
-
-
-def attach_serving(path: Path) -> Records:
-    """Map it: the client's side.
-
-    Raises:
-        HarnessError: there is none.
-    """
-    try:
-        return np.memmap(path, Served, "r+")
-    except (OSError, ValueError) as error:
-        raise HarnessError(f"the client left nothing of who served it at {path}: {error}") from error
 
 
 def served_table(path: Path, side: str) -> pa.Table:
@@ -59,7 +36,7 @@ def served_table(path: Path, side: str) -> pa.Table:
     Raises:
         HarnessError: it left nothing.
     """
-    cells = attach_serving(path)
+    cells = attach(path, Served)
     filled = np.flatnonzero(cells["records"])
     columns = {"side": pa.array([side] * filled.size, pa.string()), "node": pa.array((filled % NODES).astype(np.int32))}
     columns |= {"partition": pa.array((filled // NODES).astype(np.int32))}

@@ -8,7 +8,7 @@ import numpy as np
 
 from experiments.clients.compiled import carray, compiled, compiled_callback, monotonic_ns, pointer, types
 from experiments.clients.librdkafka import MESSAGE, NO_ERROR
-from experiments.clients.serving import NODES, PARTITIONS, Served, Telling
+from experiments.clients.serving import CELLS, NODES, PARTITIONS, Served, Telling
 
 message_broker_id: Any = types.ExternalFunction("rd_kafka_message_broker_id", types.int32(types.int64))
 
@@ -20,7 +20,7 @@ def note(message_address: Any, telling: Any) -> None:
     node, partition = message_broker_id(message_address), message[0].partition
     if message[0].error == NO_ERROR and 0 <= node < NODES and 0 <= partition < PARTITIONS:
         told = carray(pointer(telling), (1,), Telling)
-        cells = carray(pointer(told[0].cells), (NODES * PARTITIONS,), Served)
+        cells = carray(pointer(told[0].cells), (CELLS,), Served)
         at, now_ns = partition * NODES + node, told[0].anchor_ns + monotonic_ns(np.zeros(2, np.int64))
         cells[at].first_ns = cells[at].first_ns if cells[at].records > 0 else now_ns
         cells[at].last_ns = now_ns

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from standins.records import a_spec
@@ -34,14 +35,14 @@ def run(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
     folder = tmp_path_factory.mktemp("clients")
     cluster = provision(folder / "clusters", cache, "clients", ClusterSpec(nodes=1, broker={"group.min.session.timeout.ms": "500"}))
 
-    def one(trial_id: str, fault: str, commit: str) -> tuple[TrialRecord, Path]:
-        load = Workload(rate_records_per_s=1000, record_size_bytes=100, duration_s=12, keys=0, producers=1)
+    def one(trial_id: str, fault: str, commit: str, consumer: dict[str, str] = IMPATIENT, **load_besides: float) -> tuple[TrialRecord, Path]:
+        load = Workload(**{"rate_records_per_s": 1000, "record_size_bytes": 100, "duration_s": 12, "keys": 0, "producers": 1, **load_besides})
         spec = a_spec(
             trial_id=trial_id,
             partitions=1,
             replication_factor=1,
             producer=producer_settings({"enable.idempotence": "true", "linger.ms": "100"}),
-            consumer=consumer_settings(IMPATIENT),
+            consumer=consumer_settings(consumer),
             topic={"min.insync.replicas": "1"},
             workload=load.model_copy(update={"consumers": 2, "commit": commit}),
             fault=parse(fault).with_leaves(lambda leaf: leaf.model_copy(update={"parameters": fault_parameters(leaf.kind, leaf.parameters)})),
@@ -78,6 +79,27 @@ def test_a_member_that_stood_still_is_thrown_out_and_what_it_had_in_hand_is_proc
     times = Counter(seq for consumer, seq in zip(members["consumer"].to_pylist(), members["seq"].to_pylist(), strict=True) if consumer > 0)
     assert set(times) == set(range(12_000))
     assert sum(times.values()) - 12_000 >= _figure(r"with (\d+) records in hand, processed and not committed", " ".join(record.fault.evidence))
+
+
+def test_two_groups_get_everything_while_a_member_joins_and_another_leaves(run: Run) -> None:
+    """With the protocol of KIP-848 and one partition: who is idle is in the group all the same; each record is read from the one broker, as it was sent."""
+    fault = "consumer-joins(at_s=1) & consumer-leaves(at_s=2, restart_after_s=0.5)"
+    record, ledger = run("002-members", fault, "after", {"group.protocol": "consumer"}, duration_s=6, groups=2, headers=1, tells_serving=True)
+    assert record.fault.bit
+    told = " ".join(record.fault.evidence)
+    assert re.search(r"member 5\.0 \(process \d+\) asked to join 2 others", told)
+    assert "left its group" in told
+    members, sent, replays, served = (pq.read_table(ledger / f"{name}.parquet") for name in ("reads", "sent", "replays", "served"))
+    for group in ({1, 2, 5}, {3, 4}):
+        assert {seq for consumer, seq in zip(members["consumer"].to_pylist(), members["seq"].to_pylist(), strict=True) if consumer in group} == set(
+            range(6_000)
+        )
+    assert set(served["node"].to_pylist()) == {1}
+    assert sum(served["records"].to_pylist()) >= 12_000
+    digests = ["timestamp_ms", "key_digest", "value_digest", "headers_digest"]
+    first = replays.filter(pc.field("replay") == 1).sort_by("seq").select(digests)
+    assert first.equals(sent.sort_by("seq").select(digests))
+    assert record.replays[2].at_ms is not None
 
 
 def _figure(pattern: str, text: str) -> int:
