@@ -15,6 +15,7 @@ from experiments.plan import Commit, FaultRequest, TrialSpec
 from infra.broker_settings import heartbeat_ms, session_ms
 from infra.zookeeper import TICK_MS
 
+_HOUR_MS: Final = 3_600_000
 UNLIMITED_RETRIES: Final = 2_147_483_647
 _TRUE: Final = frozenset({"true", "t", "1"})
 
@@ -62,6 +63,11 @@ class Circumstances(Frozen):
     copies: bool = False
     """To process a record is to copy it to another topic, which has the same settings."""
     fault: Nature
+
+    @property
+    def expires(self) -> bool:
+        """Whether records may be deleted by retention while anybody is at work with them."""
+        return 0 <= self.retention_ms < _HOUR_MS or self.retention_bytes >= 0
 
     @property
     def fenced(self) -> bool:

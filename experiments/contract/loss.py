@@ -8,8 +8,6 @@ from experiments.contract.circumstances import Circumstances
 from experiments.contract.promises import not_promised, promised
 from experiments.contract.sources import ACKS, ALL_DIE, CLEANUP, DELETING, FLUSH, KIP_101, KIP_106, KIP_497, LOG, REPLICATION, RETENTION
 
-_HOUR_MS: Final = 3_600_000
-
 RULES: Final = (
     not_promised(
         "acks=0",
@@ -25,7 +23,7 @@ RULES: Final = (
     ),
     not_promised(
         "records are kept for less than an hour, or up to a number of bytes",
-        lambda c: 0 <= c.retention_ms < _HOUR_MS or c.retention_bytes >= 0,
+        lambda c: c.expires,
         "old segments are deleted, acknowledged or not",
         RETENTION,
     ),

@@ -11,7 +11,7 @@ from typing import Final
 from experiments.contract import loss
 from experiments.contract.circumstances import Circumstances
 from experiments.contract.promises import not_promised, promised
-from experiments.contract.sources import ALL_DIE, KIP_98, KIP_447, SEMANTICS
+from experiments.contract.sources import ALL_DIE, KIP_98, KIP_447, RETENTION, SEMANTICS
 
 
 def _goes_back(c: Circumstances) -> bool:
@@ -39,6 +39,12 @@ MISSED: Final = (
         lambda c: c.copies and not loss.is_promised(c),
         "the topic that they write to has the same settings, and an acknowledged copy may be lost as any record, though its offset is committed",
         ALL_DIE,
+    ),
+    not_promised(
+        "records are kept for less than an hour, or up to a number of bytes",
+        lambda c: c.expires,
+        "old segments are deleted, read or not; a consumer whose next offset is gone goes on where auto.offset.reset says, and commits past what lies between",
+        RETENTION,
     ),
     promised(
         "commit and copies in one transaction",
