@@ -16,6 +16,9 @@ from experiments.ledger.schema import EVENTS, Source
 CRC_FAILED: Final = "crc_failed"
 """A batch is not the one that its CRC was made of, and the final read was given it."""
 
+BROKER_COUNT: Final = "broker_count"
+"""What a broker has counted of the topic since its process began."""
+
 
 @dataclass(frozen=True)
 class Event:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 import shutil
 from contextlib import ExitStack
@@ -17,7 +18,7 @@ from experiments.faults import Scene
 from experiments.faults.base.telling import course_of
 from experiments.faults.joined.striking import Struck, evidence_of, strike
 from experiments.jobs import topic_of
-from experiments.journal import CRC_FAILED, Journal
+from experiments.journal import BROKER_COUNT, CRC_FAILED, Journal
 from experiments.ledger.record import FaultEvidence, Lodging, Phases, ProducerSummary, Status, TrialRecord
 from experiments.ledger.seal import seal
 from experiments.plan import TrialSpec
@@ -26,6 +27,7 @@ from experiments.stored_batches import STORED, stored_batches
 from experiments.sweep_folder import SweepFolder
 from experiments.testimony import Hearing
 from experiments.watching import Watch
+from infra.broker_metrics import topic_counts
 from infra.cluster import Cluster
 from infra.home import Home
 
@@ -93,6 +95,7 @@ class _Trial:
             with Watch(self.cluster, bench.topic, journal):
                 course = self._course(bench, journal, stages)
             with stages("read", "reading the log"):
+                self._note_what_brokers_counted(bench.topic, journal)
                 measured = bench.read_to_the_end(course.producers)
                 journal.note("reader", measured.reader.model_dump_json())
                 for group in measured.groups:
@@ -110,6 +113,13 @@ class _Trial:
         record = self._record(bench, measured, course, evidence, stages)
         seal(self.partial, self.sweep.trial(self.spec.trial_id), record, tables)
         return record
+
+    def _note_what_brokers_counted(self, topic: str, journal: Journal) -> None:
+        """Ask each broker for its own counters, before anybody but the trial's clients has read; brokers that are somebody else's are not asked."""
+        for node in self.cluster.status() if self.spec.workload.tells_serving else ():
+            if node.pid is not None and node.node_id <= self.spec.cluster.nodes:
+                counts = topic_counts(self.home.cache, self.spec.cluster.kafka_version, node.pid, topic)
+                journal.note(BROKER_COUNT, json.dumps(counts), node=node.node_id)
 
     def _clients(self) -> Clients:
         return clients_of(self.spec.client, self.spec.cluster.kafka_version, self.home.cache)

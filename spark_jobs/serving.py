@@ -5,6 +5,7 @@ A broker is taken for the leader from when the watcher saw it lead until a while
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -12,7 +13,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from experiments.ledger.measured_serving import SERVING
+from experiments.ledger.measured_serving import BROKERS, SERVING
 
 SLACK_NS: Final = 1_000_000_000
 """What a client may have in its queue, and what the watcher may be late by."""
@@ -33,6 +34,19 @@ def serving(served: pa.Table | None, events: pa.Table) -> pa.Table:
     reigns = reigns_of(events)
     rows = [{**row, "outside_ns": outside_ns(row, reigns.get((row["trial_id"], row["partition"]), ()))} for row in served.to_pylist()]
     return pa.Table.from_pylist([{name: row[name] for name in SERVING.names} for row in rows], schema=SERVING)
+
+
+def brokers(events: pa.Table) -> pa.Table:
+    """Return the table `BROKERS`.
+
+    Args:
+        events: all trials': trial_id, kind, node, detail; that of `broker_count` is a JSON object of counters.
+    """
+    told = events.filter(pc.field("kind") == "broker_count").to_pylist()
+    rows = [
+        {"trial_id": row["trial_id"], "node": row["node"], "name": name, "count": count} for row in told for name, count in json.loads(row["detail"]).items()
+    ]
+    return pa.Table.from_pylist(rows, schema=BROKERS)
 
 
 def reigns_of(events: pa.Table) -> Mapping[tuple[str, int], Sequence[Reign]]:

@@ -27,7 +27,7 @@ from spark_jobs.ledgers import Ledger, Ledgers, UnfitLedger
 from spark_jobs.looking import Looked, first_look
 from spark_jobs.order import reordered_records
 from spark_jobs.reading import read_counts, redelivered_reads
-from spark_jobs.serving import serving
+from spark_jobs.serving import brokers, serving
 from spark_jobs.throughput import throughput
 from spark_jobs.timeline import timeline
 from spark_jobs.transactions import decided, hidden_copies, torn_transactions
@@ -94,6 +94,7 @@ def results_of(frames: Frames, ledgers: Sequence[Ledger]) -> dict[str, pa.Table]
         **of_keyed,
         **compared,
         "serving": serving(frames.served, frames.events),
+        "brokers": brokers(frames.events),
         "trials": table,
         "cells": cells(table, found.latency),
         "assignments": held,

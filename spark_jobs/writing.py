@@ -26,6 +26,8 @@ _ORDER: Final = (
     "from_ns",
     "field",
     "replay",
+    "node",
+    "name",
     "slot",
     "from_us",
     "kind",

@@ -12,6 +12,7 @@ from experiments.results.rows import Row
 
 LESSON = 1
 _RACK = "client.rack"
+_COUNTERS = ("BytesOutPerSec", "MessagesInPerSec")
 _SIDES = {"producer": "written to", "consumer": "read from"}
 
 
@@ -22,10 +23,11 @@ def find(material: Material) -> Finding:
     plain, racked = ([trial for trial in trials if bool(trial.cell.get(_RACK)) is named] for named in (False, True))
     of_plain, of_racked = ([row for trial in of for row in rows[trial.trial_id]] for of in (plain, racked))
     standing = _standing(plain, of_plain, of_racked)
+    told = (_plainly(plain, of_plain), _counted(plain, rows, material.rows("brokers")), _moved(plain, rows), _by_rack(racked, of_racked))
     return Finding(
         lesson=LESSON,
         standing=standing,
-        sentence=" ".join(filter(None, (_plainly(plain, of_plain), _moved(plain, rows), _by_rack(racked, of_racked)))) or "No trial was judged.",
+        sentence=" ".join(filter(None, told)) or "No trial was judged.",
         remark=_REMARKS[standing],
         repeats_needed=2 * LEAST_TRIALS if standing is Standing.OPEN else None,
         plot=BarsPlot(caption="Records by who served them", label="records", rows=tuple(_bars("", of_plain) + _bars(", client.rack", of_racked))),
@@ -58,6 +60,16 @@ def _plainly(trials: Sequence[TrialResult], rows: Sequence[Row]) -> str | None:
         for of in ([row for row in rows if row["side"] == side],)
     ]
     return f"In {counted(len(trials), 'trial')}, {' and '.join(told)}."
+
+
+def _counted(trials: Sequence[TrialResult], served: Mapping[str, Sequence[Row]], counts: Mapping[str, Sequence[Row]]) -> str | None:
+    """Return what the brokers' own counters say of those that no client was served by."""
+    idle = [row for trial in trials for row in counts.get(trial.trial_id, ()) if row["node"] not in {served_by["node"] for served_by in served[trial.trial_id]}]
+    if not idle:
+        return None
+    sent, taken = (sum(row["count"] for row in idle if row["name"] == name) for name in _COUNTERS)
+    brokers = counted(len(idle) // len({row["name"] for row in idle}), "broker")
+    return f"By their own counters, the {brokers} that no client named sent {sent:,} bytes to consumers and took {taken:,} records."
 
 
 def _moved(trials: Sequence[TrialResult], rows: Mapping[str, Sequence[Row]]) -> str | None:

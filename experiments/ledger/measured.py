@@ -14,7 +14,7 @@ from experiments.ledger.measured_copies import COPIES
 from experiments.ledger.measured_fields import FIELDS, REPLAYS
 from experiments.ledger.measured_groups import ASSIGNMENTS, GROUPS
 from experiments.ledger.measured_keys import KEYS, LAGS, LOADS, ORDERS, SKEWS
-from experiments.ledger.measured_serving import SERVING
+from experiments.ledger.measured_serving import BROKERS, SERVING
 
 
 class Fate(StrEnum):
@@ -313,6 +313,7 @@ RESULTS: Final = {
     "fields": FIELDS,
     "replays": REPLAYS,
     "serving": SERVING,
+    "brokers": BROKERS,
     "copies": COPIES,
     "keys": KEYS,
     "orders": ORDERS,

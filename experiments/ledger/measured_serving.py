@@ -6,6 +6,16 @@ from typing import Final
 
 import pyarrow as pa
 
+BROKERS: Final = pa.schema(
+    [
+        pa.field("trial_id", pa.string(), nullable=False),
+        pa.field("node", pa.int32(), nullable=False),
+        pa.field("name", pa.string(), nullable=False),  # of the broker's own counter: BytesInPerSec, BytesOutPerSec, MessagesInPerSec
+        pa.field("count", pa.int64(), nullable=False),  # since its process began
+    ]
+)
+"""What brokers counted of the topic themselves, at the end, before it was read to check."""
+
 SERVING: Final = pa.schema(
     [
         pa.field("trial_id", pa.string(), nullable=False),

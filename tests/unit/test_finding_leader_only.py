@@ -15,6 +15,12 @@ def _row(side: str, node: int, partition: int = 0, outside_ns: int = 0, records:
     return {"side": side, "node": node, "partition": partition, "records": records, "first_ns": 0, "last_ns": 1, "outside_ns": outside_ns}
 
 
+def _counters(idle: int) -> list[dict[str, Any]]:
+    """What brokers counted themselves; one of them served nobody."""
+    counts = {1: 5000, idle: 0, 3: 7000}
+    return [{"node": node, "name": name, "count": count} for node, count in counts.items() for name in ("BytesOutPerSec", "MessagesInPerSec")]
+
+
 def _found(repeats: int = 3, *, from_follower: bool = False, by_rack: int = 0, sides: tuple[str, ...] = ("producer", "consumer")) -> Finding:
     """Partition 0 moved from node 1 to node 3; a consumer with a rack read so many records from node 2."""
     cells: list[Cell] = [{"fault": "leader-crash", "client.rack": rack} for rack in (None, "rack-2") for _ in range(repeats)]
@@ -22,7 +28,7 @@ def _found(repeats: int = 3, *, from_follower: bool = False, by_rack: int = 0, s
     plain += [_row("consumer", 2, 1, outside_ns=5)] if from_follower else []
     racked = [_row("producer", 1), _row("consumer", 1), *([_row("consumer", 2, outside_ns=9, records=by_rack)] if by_rack else [])]
     rows = {place: racked if cell["client.rack"] else plain for place, cell in enumerate(cells)}
-    return find(material_of([a_trial(cell) for cell in cells], {"serving": rows}))
+    return find(material_of([a_trial(cell) for cell in cells], {"serving": rows, "brokers": {place: _counters(2) for place in rows}}))
 
 
 def test_a_follower_that_serves_who_names_its_rack_bears_it_out_in_part() -> None:
@@ -31,6 +37,7 @@ def test_a_follower_that_serves_who_names_its_rack_bears_it_out_in_part() -> Non
     assert finding.standing is Standing.IN_PART
     assert "In 3 trials, 600 records were written to the leader and 0 to a follower and 600 records were read from" in finding.sentence
     assert "the leader and 0 from a follower." in finding.sentence
+    assert "By their own counters, the 3 brokers that no client named sent 0 bytes to consumers and took 0 records." in finding.sentence
     assert "from one broker before and from another one after, in 3 of 3" in finding.sentence
     assert "read 75% of its records from a follower in 3 trials" in finding.sentence
 
