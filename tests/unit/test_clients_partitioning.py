@@ -1,0 +1,67 @@
+"""Which partition the producer's records go to, by each partitioner. Brokers are librdkafka's mock: what is looked at is the client's own choice."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from standins.mock_brokers import MockBrokers
+from standins.plain_hashing import bytes_of, crc32_partition, murmur2_partition
+
+from experiments.clients.producer import ProducerProcess, attempts_table
+from experiments.clients.producer_job import ProducerJob
+from experiments.clients.settings import producer_settings
+from experiments.clock import now_ns
+
+PARTITIONS = 5
+RECORDS = 3_000
+
+
+@pytest.fixture
+def brokers() -> Iterator[MockBrokers]:
+    """Three, with a topic to warm up on and one for the trial."""
+    with MockBrokers() as made:
+        made.create_topic("warm-up", 3)
+        made.create_topic("trial", PARTITIONS)
+        yield made
+
+
+def attempted(brokers: MockBrokers, folder: Path, settings: dict[str, str], **load: Any) -> pa.Table:
+    """What a producer attempted, as fast as it goes."""
+    job = ProducerJob(
+        producer=0,
+        bootstrap_servers=brokers.bootstrap_servers,
+        topic="trial",
+        warm_up_topic="warm-up",
+        settings=producer_settings(settings),
+        records=RECORDS,
+        rate_records_per_s=0,
+        record_size_bytes=100,
+        token=77,
+        folder=folder,
+        **load,
+    )
+    with ProducerProcess(job) as producer:
+        producer.wait_ready()
+        producer.begin(now_ns())
+        producer.wait_done(60)
+    return attempts_table(job)
+
+
+@pytest.mark.parametrize(("partitioner", "formula"), [("consistent_random", crc32_partition), ("murmur2_random", murmur2_partition)])
+def test_each_key_goes_where_the_partitioners_formula_says(
+    brokers: MockBrokers, tmp_path: Path, partitioner: str, formula: Callable[[bytes, int], int]
+) -> None:
+    """A thousand keys, and the two of a pair have one: the key that the ledger tells is the one that was sent."""
+    table = attempted(brokers, tmp_path, {"partitioner": partitioner}, keys=1_000, pairs="common", pair_apart_records=7)
+    expected = [formula(bytes_of(key, text=False), PARTITIONS) for key in table["key"].to_pylist()]
+    assert table["partition"].to_pylist() == expected
+    assert set(table["key"].to_pylist()) == set(range(1_000))
+
+
+def test_a_producer_that_names_the_partition_itself_takes_them_in_turn(brokers: MockBrokers, tmp_path: Path) -> None:
+    """Without a key, which would choose for it."""
+    table = attempted(brokers, tmp_path, {}, keys=0, round_robin_partitions=PARTITIONS)
+    assert table["partition"].to_pylist() == [seq % PARTITIONS for seq in range(RECORDS)]
+    assert table["key"].null_count == RECORDS
