@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from experiments.findings.figures import seconds
-from experiments.findings.finding import LEAST_TRIALS, Finding, Material, Standing, lossy, repeats_needed
+from experiments.findings.finding import LEAST_TRIALS, Finding, Material, Standing, back_before_the_heal, lossy, repeats_needed
 from experiments.findings.plots import DotRow, DotsPlot
 from experiments.plurals import listed
 from experiments.results.cells import judged_trials
 from experiments.results.models import TrialResult
 from experiments.results.recovery import STOPPED_NS
-from experiments.statistics import Share, share, words
+from experiments.statistics import Share, words
 
 LESSON = 4
 _ZOOKEEPER: Final = "zookeeper"
@@ -40,8 +40,7 @@ class _Case:
     @property
     def came_back(self) -> Share:
         """In how many trials records were taken again before the dead process was back."""
-        known = [trial.recovered_before_heal for trial in self.trials if trial.recovered_before_heal is not None]
-        return share(sum(known), len(known))
+        return back_before_the_heal(self.trials)
 
     @property
     def coordinator(self) -> str:

@@ -8,11 +8,11 @@ from typing import Final
 
 from experiments.comparing.pairing import paired_numbers
 from experiments.findings.figures import seconds
-from experiments.findings.finding import LEAST_TRIALS, Finding, Material, Standing, repeats_needed
+from experiments.findings.finding import LEAST_TRIALS, Finding, Material, Standing, repeats_needed, trials_with
 from experiments.findings.plots import DotRow, DotsPlot
 from experiments.plan import COMMITS, Delivery
 from experiments.results.models import TrialResult
-from experiments.statistics import Share, share, words
+from experiments.statistics import Share, words
 
 LESSON = 7
 KILLED: Final = "copier-killed"
@@ -29,8 +29,8 @@ _Count = Callable[[TrialResult], int | None]
 def find(material: Material) -> Finding:
     """Return how many trials missed and repeated records by delivery where a copier died, whether exactly once ever did, and how long each takes."""
     killed = {name: material.trials(workload__delivery=name, fault=KILLED) for name in DELIVERIES}
-    missed, repeated = ({name: _share(trials, count) for name, trials in killed.items()} for count in (_missed, _repeated))
-    once = _share(material.trials(workload__delivery="exactly-once"), lambda trial: (_missed(trial) or 0) + (_repeated(trial) or 0))
+    missed, repeated = ({name: trials_with(trials, count) for name, trials in killed.items()} for count in (_missed, _repeated))
+    once = trials_with(material.trials(workload__delivery="exactly-once"), lambda trial: (_missed(trial) or 0) + (_repeated(trial) or 0))
     standing = _standing(material, missed, repeated, once)
     told = [f"{_OFTEN[name]} missed records in {words(missed[name])}, and repeated some in {words(repeated[name])}" for name in DELIVERIES]
     over_all = f"Over all faults exactly once did so in {words(once)}."
@@ -55,11 +55,6 @@ def _missed(trial: TrialResult) -> int | None:
 
 def _repeated(trial: TrialResult) -> int | None:
     return trial.group_repeated
-
-
-def _share(trials: Sequence[TrialResult], count: _Count) -> Share:
-    known = [found for found in map(count, trials) if found is not None]
-    return share(sum(found > 0 for found in known), len(known))
 
 
 def _standing(material: Material, missed: Mapping[Delivery, Share], repeated: Mapping[Delivery, Share], once: Share) -> Standing:

@@ -94,8 +94,18 @@ def repeats_needed(standing: Standing, seen: Iterable[Share]) -> int | None:
 
 def lossy(trials: Sequence[TrialResult]) -> Share:
     """Return in how many of the trials an acknowledged record was lost for certain."""
-    known = [trial.lost[0] > 0 for trial in trials if trial.lost is not None]
-    return share(sum(known), len(known))
+    return trials_with(trials, lambda trial: trial.lost[0] if trial.lost else None)
+
+
+def trials_with(trials: Sequence[TrialResult], count: Callable[[TrialResult], int | None]) -> Share:
+    """Return in how many of the trials there was any; those of which it is not known are in neither number."""
+    known = [found for found in map(count, trials) if found is not None]
+    return share(sum(found > 0 for found in known), len(known))
+
+
+def back_before_the_heal(trials: Sequence[TrialResult]) -> Share:
+    """Return in how many of the trials records were taken again before the fault was healed."""
+    return trials_with(trials, lambda trial: trial.recovered_before_heal)
 
 
 def by_trial(rows: Sequence[Row]) -> list[list[Row]]:

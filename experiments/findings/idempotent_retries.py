@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Final
 
 from experiments.comparing.pairing import PairedNumbers, paired_numbers
-from experiments.findings.finding import LEAST_TRIALS, Finding, Material, Standing, repeats_needed
+from experiments.findings.finding import LEAST_TRIALS, Finding, Material, Standing, repeats_needed, trials_with
 from experiments.findings.plots import DotRow, DotsPlot
 from experiments.results.cells import judged_trials
 from experiments.results.models import CellResult, TrialResult
-from experiments.statistics import LEAST_VALUES, Estimate, Share, share, words
+from experiments.statistics import LEAST_VALUES, Estimate, Share, words
 
 LESSON = 8
 _IN_FLIGHT = "max.in.flight.requests.per.connection"
@@ -25,8 +25,8 @@ def find(material: Material) -> Finding:
     """Return how many trials had copies and inversions with and without idempotence, and the price in pairs of one seed."""
     struck = [cell for cell in material.cells() if cell.cell["fault"] != "none"]
     off, on = (material.trials(enable__idempotence=value, fault=fault) for fault in {str(cell.cell["fault"]) for cell in struck} for value in (False, True))
-    copies = {name: _share(trials, lambda trial: trial.duplicates) for name, trials in (("off", off), ("on", on))}
-    inverted = {name: _share(trials, lambda trial: trial.reordered) for name, trials in (("off", off), ("on", on))}
+    copies = {name: trials_with(trials, lambda trial: trial.duplicates) for name, trials in (("off", off), ("on", on))}
+    inverted = {name: trials_with(trials, lambda trial: trial.reordered) for name, trials in (("off", off), ("on", on))}
     throughput, latency = _price(material)
     standing = _standing(copies, inverted, throughput)
     told = f"Where answers were lost, and batches sent again, copies were stored in {words(copies['off'])} without idempotence, {words(copies['on'])} with it;"
@@ -44,11 +44,6 @@ def find(material: Material) -> Finding:
             logarithmic=True,
         ),
     )
-
-
-def _share(trials: Sequence[TrialResult], records: Callable[[TrialResult], int | None]) -> Share:
-    known = [found for found in map(records, trials) if found is not None]
-    return share(sum(found > 0 for found in known), len(known))
 
 
 def _price(material: Material) -> tuple[PairedNumbers, PairedNumbers]:

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from experiments.findings.figures import seconds
-from experiments.findings.finding import LEAST_TRIALS, Finding, Material, Standing, lossy, repeats_needed
+from experiments.findings.finding import LEAST_TRIALS, Finding, Material, Standing, back_before_the_heal, lossy, repeats_needed
 from experiments.findings.plots import DotRow, DotsPlot
 from experiments.plurals import listed
 from experiments.results.cells import judged_trials
 from experiments.results.models import TrialResult
-from experiments.statistics import share, words
+from experiments.statistics import words
 
 LESSON = 6
 _STILL: Final = "follower-pause"
@@ -67,13 +67,12 @@ def _told_of_waits(waits: Mapping[int, Sequence[float]]) -> list[str]:
 
 def _told_of_refusals(died: Mapping[int, Sequence[TrialResult]]) -> list[str]:
     """What each minimum did once one follower and then the other was dead; a refused record waits in its producer, which tries again."""
-    told = [f"with {_MINIMUM}={minimum} for {seconds(_gaps_ms(trials))}, {_back(trials)}" for minimum, trials in died.items() if _gaps_ms(trials)]
+    told = [
+        f"with {_MINIMUM}={minimum} for {seconds(_gaps_ms(trials))}, and went on before the dead were back in {words(back_before_the_heal(trials))}"
+        for minimum, trials in died.items()
+        if _gaps_ms(trials)
+    ]
     return [f"When one follower died and then the other, writes stood still {'; '.join(told)}."] if told else []
-
-
-def _back(trials: Sequence[TrialResult]) -> str:
-    known = [trial.recovered_before_heal for trial in trials if trial.recovered_before_heal is not None]
-    return f"and went on before the dead were back in {words(share(sum(known), len(known)))}"
 
 
 def _gaps_ms(trials: Sequence[TrialResult]) -> list[float]:

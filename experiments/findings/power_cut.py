@@ -47,7 +47,8 @@ class _Case:
 def find(material: Material) -> Finding:
     """Return what was lost when one node lost power, and when all did."""
     worst = any(str(cell.cell["fault"]).endswith(_CUT) for cell in material.cells())
-    cases = [case for case in (_case(material, cell) for cell in material.cells()) if not (worst and case.synced)]
+    made = [case for case in (_case(material, cell) for cell in material.cells()) if not (worst and case.synced)]
+    cases = sorted(made, key=lambda case: (case.all_nodes, str(case.acks), case.synced))
     lost = {case.name: lossy(case.trials) for case in cases}
     standing = _standing(cases)
     told = [f"{case.name}, in {words(lost[case.name])}{records_lost(case.trials)}" for case in cases]

@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from experiments.findings.finding import LEAST_TRIALS, Finding, Material, Standing, lossy, repeats_needed
+from experiments.findings.finding import LEAST_TRIALS, Finding, Material, Standing, lossy, repeats_needed, trials_with
 from experiments.findings.plots import ShareRow, SharesPlot
 from experiments.ledger.record import Scalar
-from experiments.results.models import TrialResult
-from experiments.statistics import Share, share, words
+from experiments.statistics import Share, words
 
 LESSON = 17
 _CLIENTS: Final = {"librdkafka": "librdkafka", "java": "Java's client"}
@@ -89,14 +88,8 @@ def _pair(material: Material, fault: str, acks: Scalar, own_defaults: bool) -> _
         acks=acks,
         own_defaults=own_defaults,
         lost={client: lossy(of) for client, of in trials.items()},
-        repeated={client: _repeating(of) for client, of in trials.items()},
+        repeated={client: trials_with(of, lambda trial: trial.duplicates) for client, of in trials.items()},
     )
-
-
-def _repeating(trials: Sequence[TrialResult]) -> Share:
-    """Return in how many of the trials a record was stored twice."""
-    known = [trial.duplicates > 0 for trial in trials if trial.duplicates is not None]
-    return share(sum(known), len(known))
 
 
 def _told(pair: _Pair) -> str:
