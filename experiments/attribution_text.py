@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from experiments.ledger.measured import Anomaly, Cause, Phase
+from experiments.ledger.measured import Phase
+from experiments.ledger.measured_causes import Anomaly, Cause
 
 
 @dataclass(frozen=True)

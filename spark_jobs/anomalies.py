@@ -13,7 +13,8 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from experiments.ledger.measured import ANOMALIES, Anomaly, Cause, Phase
+from experiments.ledger.measured import Phase
+from experiments.ledger.measured_causes import ANOMALIES, Anomaly, Cause
 from experiments.ledger.record import Phases
 from spark_jobs.causes import NONE, Claim, Numbers, Reach, Rows, as_of, claims
 from spark_jobs.evidence import ISR, Evidence

@@ -6,7 +6,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from experiments.ledger.measured import ATTRIBUTION
+from experiments.ledger.measured_causes import ATTRIBUTION
 
 _COUNTED: Final = {
     "records": ("kind", "count"),

@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.ledger.measured import Anomaly, Cause
+from experiments.ledger.measured_causes import Anomaly, Cause
 from spark_jobs.evidence import DELETED, RECREATED, TRUNCATED, Event, Evidence, Leadership
 
 NONE: Final = -1

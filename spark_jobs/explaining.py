@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
-from experiments.ledger.measured import Anomaly
+from experiments.ledger.measured_causes import Anomaly
 from spark_jobs.anomalies import FOUND, REACHES, anomalies
 from spark_jobs.attribution import attribution
 from spark_jobs.evidence import evidence_of

@@ -12,7 +12,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
-from experiments.ledger.measured import Anomaly
+from experiments.ledger.measured_causes import Anomaly
 from experiments.ledger.schema import ABORTED, ACKED, REJECTED, UNKNOWN
 from spark_jobs.blocks import BLOCK, bits, both, but, has, none, size, with_block
 

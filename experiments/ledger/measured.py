@@ -10,6 +10,8 @@ from typing import Final
 
 import pyarrow as pa
 
+from experiments.ledger.columns import count, perhaps, text
+from experiments.ledger.measured_causes import ANOMALIES, ATTRIBUTION
 from experiments.ledger.measured_copies import COPIES
 from experiments.ledger.measured_fields import FIELDS, REPLAYS
 from experiments.ledger.measured_groups import ASSIGNMENTS, GROUPS
@@ -69,34 +71,26 @@ QUANTILES: Final = {"p50": 500, "p90": 900, "p99": 990, "p99_9": 999, "max": 100
 """Name and rank, in thousandths. Nearest rank: the smallest value that at least this share of all values do not exceed."""
 
 
-def _count(name: str) -> pa.Field:
-    return pa.field(name, pa.int64(), nullable=False)
-
-
-def _text(name: str) -> pa.Field:
-    return pa.field(name, pa.string(), nullable=False)
-
-
 TRIALS: Final = pa.schema(
     [
-        _text("trial_id"),
-        _text("cell"),  # JSON with sorted keys: equal cells are equal texts
-        _text("status"),  # sealed or void
-        _count("attempted_records"),
-        _count("acked_records"),
-        _count("rejected_records"),
-        _count("unknown_records"),
-        _count("aborted_records"),
-        _count("aborted_visible_records"),
-        _count("lost_low_records"),
-        _count("lost_high_records"),
-        _count("duplicate_copies"),  # copies beyond the first
-        _count("duplicated_records"),  # records with more than one copy
-        _count("log_records"),
-        _count("phantom_copies"),
-        _count("corrupt_copies"),
-        _count("hidden_copies"),  # rows of the log that a read_committed consumer is not shown; in none of the other counts
-        _count("reordered_records"),
+        text("trial_id"),
+        text("cell"),  # JSON with sorted keys: equal cells are equal texts
+        text("status"),  # sealed or void
+        count("attempted_records"),
+        count("acked_records"),
+        count("rejected_records"),
+        count("unknown_records"),
+        count("aborted_records"),
+        count("aborted_visible_records"),
+        count("lost_low_records"),
+        count("lost_high_records"),
+        count("duplicate_copies"),  # copies beyond the first
+        count("duplicated_records"),  # records with more than one copy
+        count("log_records"),
+        count("phantom_copies"),
+        count("corrupt_copies"),
+        count("hidden_copies"),  # rows of the log that a read_committed consumer is not shown; in none of the other counts
+        count("reordered_records"),
         pa.field("missed_records", pa.int64()),  # null: the consumer along did not come to the end, or nobody says that it did
         pa.field("redelivered_reads", pa.int64()),  # null: nobody read
         *(pa.field(f"group_{name}", pa.int64()) for name in ("missed_records", "redelivered_reads")),  # null: there was no consumer group
@@ -110,34 +104,34 @@ TRIALS: Final = pa.schema(
 
 FATES: Final = pa.schema(
     [
-        _text("trial_id"),
+        text("trial_id"),
         pa.field("outcome", pa.string()),  # acked, rejected, unknown, aborted; null: no attempt of ours
-        _text("fate"),
-        _count("records"),  # distinct ids; of PHANTOM and CORRUPT, which have none to rely on, copies
-        _count("duplicated_records"),  # those of them with more than one copy
-        _count("copies"),  # in the log
+        text("fate"),
+        count("records"),  # distinct ids; of PHANTOM and CORRUPT, which have none to rely on, copies
+        count("duplicated_records"),  # those of them with more than one copy
+        count("copies"),  # in the log
     ]
 )
 
 LATENCY: Final = pa.schema(
     [
-        _text("trial_id"),
-        _text("measure"),
-        _text("phase"),
-        _count("records"),
-        _count("negative_records"),
-        *(_count(f"{name}_us") for name in QUANTILES),
+        text("trial_id"),
+        text("measure"),
+        text("phase"),
+        count("records"),
+        count("negative_records"),
+        *(count(f"{name}_us") for name in QUANTILES),
     ]
 )
 
 GAPS: Final = pa.schema(
     [
-        _text("trial_id"),
+        text("trial_id"),
         pa.field("partition", pa.int32(), nullable=False),
-        _text("side"),  # of `Side`
-        _count("records"),  # acknowledged; received
-        _count("gap_ns"),
-        _count("began_ns"),
+        text("side"),  # of `Side`
+        count("records"),  # acknowledged; received
+        count("gap_ns"),
+        count("began_ns"),
         pa.field("answered", pa.bool_(), nullable=False),  # an answer ended it; false: it lasted as long as anything was due
     ]
 )
@@ -150,51 +144,15 @@ COUNTED: Final = ("_records", "_copies", "_reads", "_transactions")
 
 CELLS: Final = pa.schema(
     [
-        _text("cell"),
-        _count("sealed_trials"),
-        _count("void_trials"),  # in none of the other columns
-        _count("trials_with_loss"),  # lost for certain: lost_low > 0
-        _count("trials_with_duplicates"),
+        text("cell"),
+        count("sealed_trials"),
+        count("void_trials"),  # in none of the other columns
+        count("trials_with_loss"),  # lost for certain: lost_low > 0
+        count("trials_with_duplicates"),
         *(field for field in TRIALS if field.name.endswith(COUNTED)),  # sums; of what is not known of all, null
         *(pa.field(f"{name}_{of}", pa.float64()) for name in SPREADS for of in ("median", "max")),
     ]
 )
-
-
-class Anomaly(StrEnum):
-    """What can be wrong with one record or one read; a record can have several."""
-
-    LOST = "LOST"
-    DUPLICATED = "DUPLICATED"
-    """A row for each copy in the log beyond the first."""
-    REORDERED = "REORDERED"
-    """Its first copy lies behind a record that the same producer sent later to the same partition."""
-    REJECTED_PRESENT = "REJECTED_PRESENT"
-    UNKNOWN_ABSENT = "UNKNOWN_ABSENT"
-    ABORTED_VISIBLE = "ABORTED_VISIBLE"
-    PHANTOM = "PHANTOM"
-    CORRUPT = "CORRUPT"
-    MISSED = "MISSED"
-    """In the log, and never received by the consumer, although that read on beyond it."""
-    REDELIVERED = "REDELIVERED"
-    """The same offset received again."""
-
-
-class Cause(StrEnum):
-    """Why, as far as the evidence carries; `docs/metrics.md` has the rule of each."""
-
-    DELETED = "DELETED"
-    """Its topic was deleted after it was acknowledged, and made again under its name without it."""
-    TRUNCATED = "TRUNCATED"
-    """Its acknowledged offset lies at or past the place to which a broker says that it cut its log, or past the end of its epoch in the log that survived."""
-    NEVER_APPENDED = "NEVER_APPENDED"
-    """Nobody told an offset (acks=0), and the next leader never had it. It was on its way to the one before, or in that one's log alone; which is not known."""
-    RESENT = "RESENT"
-    """The client gave up waiting for the answer and sent it again: so it is there twice, or late, or although the last try was refused."""
-    UNANSWERED = "UNANSWERED"
-    """Of unknown fate: the client gave up waiting for the leader's answer, or lost the connection on which it was to come."""
-    UNATTRIBUTED = "UNATTRIBUTED"
-    """The evidence does not say."""
 
 
 class Side(StrEnum):
@@ -219,80 +177,38 @@ class Mark(StrEnum):
     """The first acknowledgement (or read) after the gap."""
 
 
-def _perhaps(name: str, kind: pa.DataType) -> pa.Field:
-    return pa.field(name, kind)
-
-
 TIMELINE_SLOT_NS: Final = 100_000_000
 
 TIMELINE: Final = pa.schema(
     [
-        _text("trial_id"),
-        _count("slot"),  # tenths of a second since load_begin; below 0: before it
-        _count("sent_records"),
-        _count("acked_records"),
-        _count("read_records"),
+        text("trial_id"),
+        count("slot"),  # tenths of a second since load_begin; below 0: before it
+        count("sent_records"),
+        count("acked_records"),
+        count("read_records"),
     ]
 )
 
 HISTOGRAM: Final = pa.schema(
     [
-        _text("trial_id"),
-        _text("measure"),
-        _text("phase"),
-        _count("from_us"),  # the slot's lower bound; at most 1/128 of the value wide, and 1 us below 256 us
-        _count("to_us"),  # its upper bound, exclusive
-        _count("records"),
+        text("trial_id"),
+        text("measure"),
+        text("phase"),
+        count("from_us"),  # the slot's lower bound; at most 1/128 of the value wide, and 1 us below 256 us
+        count("to_us"),  # its upper bound, exclusive
+        count("records"),
     ]
 )
-
-_SCENE: Final = [
-    _perhaps("phase", pa.string()),  # by at_ns: before, during, after; null: a trial without fault, or no time is known
-    _perhaps("leader", pa.int32()),  # who led then; of records in the log: when they were appended; TRUNCATED: who acknowledged; NEVER_APPENDED: to whom sent
-    _perhaps("leader_epoch", pa.int32()),
-    _perhaps("isr", pa.string()),  # "1,2,3", as the watcher saw it then
-    _text("cause"),
-    _perhaps("truncated_to", pa.int64()),  # the offset to which `truncated_by` says that it cut its log, or where the epoch ends in the log that survived
-    _perhaps("truncated_by", pa.int32()),  # null beside `truncated_to`: no broker's log says so, the leader epochs do
-]
-
-ANOMALIES: Final = pa.schema(
-    [
-        _text("trial_id"),
-        _text("kind"),  # of `Anomaly`
-        _perhaps("producer", pa.int32()),
-        _perhaps("seq", pa.int64()),
-        _perhaps("partition", pa.int32()),
-        _perhaps("offset", pa.int64()),  # LOST: as acknowledged; in the log or read: where
-        _perhaps("at_ns", pa.int64()),  # when it was acknowledged, or given up (attempts); received (reads)
-        *_SCENE,
-    ]
-)
-
-ATTRIBUTION: Final = pa.schema(
-    [
-        _text("trial_id"),
-        _text("kind"),
-        _perhaps("partition", pa.int32()),
-        *_SCENE,
-        _count("records"),
-        _perhaps("first_offset", pa.int64()),
-        _perhaps("last_offset", pa.int64()),
-        _perhaps("first_at_ns", pa.int64()),
-        _perhaps("last_at_ns", pa.int64()),
-    ]
-)
-"""`ANOMALIES`, counted by all that they have in common."""
 
 OUTAGES: Final = pa.schema(
     [
-        _text("trial_id"),
+        text("trial_id"),
         pa.field("partition", pa.int32(), nullable=False),
-        _text("side"),  # of `Side`
-        _text("mark"),  # of `Mark`
-        _perhaps("at_ns", pa.int64()),  # null: not seen
-        _perhaps("source", pa.string()),  # of `experiments.ledger.schema.Source`, or `ledger`
-        _perhaps("resolution_ns", pa.int64()),
+        text("side"),  # of `Side`
+        text("mark"),  # of `Mark`
+        perhaps("at_ns", pa.int64()),  # null: not seen
+        perhaps("source", pa.string()),  # of `experiments.ledger.schema.Source`, or `ledger`
+        perhaps("resolution_ns", pa.int64()),
     ]
 )
 """A row for each mark of each partition whose longest gap overlaps the fault's time; trials without fault have none."""

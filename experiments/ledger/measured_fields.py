@@ -7,6 +7,8 @@ from typing import Final
 
 import pyarrow as pa
 
+from experiments.ledger.columns import count
+
 
 class Field(StrEnum):
     """A part of a record."""
@@ -19,27 +21,23 @@ class Field(StrEnum):
     """As its acknowledgement told it."""
 
 
-def _count(name: str) -> pa.Field:
-    return pa.field(name, pa.int64(), nullable=False)
-
-
 _TRIAL: Final = pa.field("trial_id", pa.string(), nullable=False)
 
 FIELDS: Final = pa.schema(
     [
         _TRIAL,
         pa.field("field", pa.string(), nullable=False),  # of `Field`
-        _count("compared_records"),  # read in the first replay, and known as they were sent
-        _count("differing_records"),
+        count("compared_records"),  # read in the first replay, and known as they were sent
+        count("differing_records"),
     ]
 )
 
 REPLAYS: Final = pa.schema(
     [
         _TRIAL,
-        _count("replay"),  # its number, from 1 on
-        _count("records"),
-        _count("differing_records"),  # at a place where the first replay had another record, or none
-        _count("absent_records"),  # that the first replay had, and that this one was to have
+        count("replay"),  # its number, from 1 on
+        count("records"),
+        count("differing_records"),  # at a place where the first replay had another record, or none
+        count("absent_records"),  # that the first replay had, and that this one was to have
     ]
 )

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from experiments.attribution_text import Attributed, sentence
-from experiments.ledger.measured import Anomaly, Cause
+from experiments.ledger.measured_causes import Anomaly, Cause
 from experiments.plurals import counted, listed
 from experiments.results.rows import Row
 

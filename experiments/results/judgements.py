@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from experiments.contract import Promise, circumstances_of, contract
 from experiments.judging.verdicts import NAMED, HarnessCheck, NamedRecord, TrialFacts, judge
-from experiments.ledger.measured import Anomaly
+from experiments.ledger.measured_causes import Anomaly
 from experiments.plan import Plan, TrialSpec
 from experiments.results.cells import cell_text
 from experiments.results.models import CellResult, TrialResult

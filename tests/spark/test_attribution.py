@@ -7,7 +7,7 @@ from itertools import product
 import pytest
 from standins.crash import CRASH, LINEAGE, MS, PHASES, Bad, tied, tied_table
 
-from experiments.ledger.measured import ANOMALIES, ATTRIBUTION, Anomaly
+from experiments.ledger.measured_causes import ANOMALIES, ATTRIBUTION, Anomaly
 from spark_jobs.attribution import attribution
 
 

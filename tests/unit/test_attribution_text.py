@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from experiments.attribution_text import Attributed, sentence
-from experiments.ledger.measured import ATTRIBUTION, Anomaly, Cause
+from experiments.ledger.measured_causes import ATTRIBUTION, Anomaly, Cause
 
 CUT: dict[str, Any] = {
     "trial_id": "t",

@@ -15,7 +15,8 @@ from standins.result_tables import write_results
 from experiments.contract import OF_SOME, Promise
 from experiments.errors import LedgerError, UnknownName
 from experiments.judging.verdicts import Verdict
-from experiments.ledger.measured import ANOMALIES, FATES, GAPS, LATENCY, RESULTS, TRIALS
+from experiments.ledger.measured import FATES, GAPS, LATENCY, RESULTS, TRIALS
+from experiments.ledger.measured_causes import ANOMALIES
 from experiments.ledger.record import Cell, FaultEvidence, Phases, Status, read_record
 from experiments.ledger.schema import LEDGER_VERSION
 from experiments.plan import FaultRequest, Plan, RefusedCell, TrialSpec
