@@ -78,7 +78,7 @@ def reached(experiment: Experiment, planned: Plan, source: str) -> Plan:
         InputError: it cannot be reached, or does not take us; with librdkafka's own reason.
         ExperimentError: the experiment does not fit to its brokers.
     """
-    from infra.external import reach
+    from infra.reaching import reach
 
     with _said_of(source):
         need = planned.trials[0].cluster

@@ -5,18 +5,17 @@ Nothing is done to its nodes, and what only their files or their controllers tel
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from infra.broker_log import BrokerLine
 from infra.cluster import ClusterSpec, ClusterState, ControllerView, LeaderEpoch, PartitionState, Sighting
-from infra.errors import HarnessError, InputError, SupervisorError
+from infra.errors import HarnessError, SupervisorError
 from infra.impairment import Caught, Impairment
 from infra.member import NodeStatus
+from infra.reaching import LOOK_TIMEOUT_S, Found, client_of, metadata_of
 from infra.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -24,54 +23,9 @@ if TYPE_CHECKING:
 
     from infra.disk.disks import Disks
 
-REACH_TIMEOUT_S: Final = 10.0
-_LOOK_TIMEOUT_S: Final = 0.5
 _ASK_TIMEOUT_S: Final = 5.0
-_ALL_DOWN: Final = "_ALL_BROKERS_DOWN"
-"""What librdkafka calls it when none of its addresses can be reached, after it has said why of each."""
 _OF_TRIALS: Final = ("trial-", "ackbench-")
 """How our own topics' names begin: others' need not be whole for a trial."""
-_LOG: Final = logging.getLogger(__name__)
-_LOG.addHandler(logging.NullHandler())
-
-
-@dataclass(frozen=True)
-class Found:
-    """What a cluster says of itself when it is first reached."""
-
-    cluster_id: str
-    brokers: tuple[int, ...]
-    settings: Mapping[str, str]
-    """Of its first broker (DescribeConfigs, KIP-133); what it calls sensitive is left out."""
-
-
-def reach(connection: Mapping[str, str]) -> Found:
-    """Connect, and return what the cluster says of itself.
-
-    Args:
-        connection: librdkafka's properties: the addresses and who we are.
-
-    Raises:
-        InputError: it cannot be reached, or does not take us; with librdkafka's own reason.
-    """
-    client, reasons = _client(connection)
-    metadata = _first_metadata(client, reasons)
-    if metadata is None:
-        reason = next((text for text in reasons if text != _ALL_DOWN), "no answer")
-        raise InputError(f"bootstrap.servers {connection['bootstrap.servers']} cannot be reached: {reason}")
-    brokers = tuple(sorted(metadata.brokers))
-    return Found(str(metadata.cluster_id), brokers, _settings(client, brokers[0]))
-
-
-def _first_metadata(client: AdminClient, reasons: Sequence[str]) -> Any | None:
-    """Ask until somebody answers, every address has failed, or the time is up."""
-    until_s = time.monotonic() + REACH_TIMEOUT_S
-    while time.monotonic() < until_s and _ALL_DOWN not in reasons:
-        metadata = _metadata(client, None, _LOOK_TIMEOUT_S)
-        client.poll(0)
-        if metadata is not None:
-            return metadata
-    return None
 
 
 class ExternalLookout:
@@ -84,7 +38,7 @@ class ExternalLookout:
     def partitions(self) -> Sighting | None:
         """The topic's partitions as the broker knows them that answers; `None` when none does in time."""
         asked_s = time.monotonic()
-        found = _metadata(self._client, self._topic, _LOOK_TIMEOUT_S)
+        found = metadata_of(self._client, self._topic, LOOK_TIMEOUT_S)
         partitions = _partitions(found, self._topic) if found else ()
         return Sighting(partitions, asked_s) if partitions else None
 
@@ -109,7 +63,7 @@ class ExternalCluster:
             found: what it said when it was reached.
         """
         self._folder, self._spec, self._servers, self._found = folder, spec, connection["bootstrap.servers"], found
-        self._client, _ = _client(connection)
+        self._client, _ = client_of(connection)
 
     @property
     def folder(self) -> Path:
@@ -151,7 +105,7 @@ class ExternalCluster:
 
     def status(self) -> tuple[NodeStatus, ...]:
         """Each broker that answers for the cluster now, as running: more is not known of it."""
-        metadata = _metadata(self._client, None, _ASK_TIMEOUT_S)
+        metadata = metadata_of(self._client, None, _ASK_TIMEOUT_S)
         brokers = metadata.brokers.values() if metadata else ()
         return tuple(NodeStatus(one.id, "running", None, None, one.port, one.port, 0, one.host, "broker") for one in brokers)
 
@@ -161,7 +115,7 @@ class ExternalCluster:
         Raises:
             WaitTimeout: none does.
         """
-        metadata = wait_until(lambda: _metadata(self._client, None, timeout_s), awaiting=f"an answer of any broker of {self._servers}", timeout_s=timeout_s)
+        metadata = wait_until(lambda: metadata_of(self._client, None, timeout_s), awaiting=f"an answer of any broker of {self._servers}", timeout_s=timeout_s)
         wanted = [name for name in metadata.topics if topics is None or name in topics]
         return ClusterState(tuple(sorted(metadata.brokers)), None, None, tuple(one for name in wanted for one in _partitions(metadata, name)))
 
@@ -263,41 +217,6 @@ def _refuse(what: str) -> NoReturn:
     raise SupervisorError(f"the cluster is somebody else's: {what} cannot be touched")
 
 
-def _client(connection: Mapping[str, str]) -> tuple[AdminClient, list[str]]:
-    """Return a client, and the list to which it adds its reasons when it does not get through."""
-    from confluent_kafka import KafkaException
-    from confluent_kafka.admin import AdminClient
-
-    reasons: list[str] = []
-    try:
-        settings: dict[str, Any] = {**connection, "error_cb": lambda error: reasons.append(_ALL_DOWN if error.name() == _ALL_DOWN else error.str())}
-        return AdminClient(settings, logger=_LOG), reasons
-    except KafkaException as error:
-        raise InputError(f"no client can be made for {connection['bootstrap.servers']}: {error.args[0].str()}") from error
-
-
-def _metadata(client: AdminClient, topic: str | None, timeout_s: float) -> Any | None:
-    from confluent_kafka import KafkaException
-
-    try:
-        return client.list_topics(topic, timeout=timeout_s) if topic else client.list_topics(timeout=timeout_s)
-    except KafkaException:
-        return None
-
-
 def _partitions(metadata: Any, topic: str) -> tuple[PartitionState, ...]:
     told = metadata.topics[topic].partitions.values() if topic in metadata.topics else ()
     return tuple(PartitionState(topic, one.id, None if one.leader < 0 else one.leader, tuple(one.replicas), tuple(one.isrs)) for one in told)
-
-
-def _settings(client: AdminClient, broker: int) -> dict[str, str]:
-    from confluent_kafka import KafkaException
-    from confluent_kafka.admin._config import ConfigResource
-    from confluent_kafka.admin._resource import ResourceType
-
-    (described,) = client.describe_configs([ConfigResource(ResourceType.BROKER, str(broker))], request_timeout=REACH_TIMEOUT_S).values()
-    try:
-        entries = described.result(REACH_TIMEOUT_S)
-    except (KafkaException, TimeoutError) as error:
-        raise InputError(f"the settings of broker {broker} cannot be read: {error}") from error
-    return {name: str(entry.value) for name, entry in sorted(entries.items()) if entry.value is not None and not entry.is_sensitive}

@@ -78,7 +78,8 @@ def destroy_all(home: Home, sweep_id: str) -> None:
 def _outside(home: Home, sweep_id: str, need: ClusterNeed) -> Cluster:
     """Return the cluster that is somebody else's, as it is now."""
     from experiments.clients.connection import connecting, remember
-    from infra.external import ExternalCluster, reach
+    from infra.external import ExternalCluster
+    from infra.reaching import reach
 
     servers = str(need.external)
     remember(servers, need.security)

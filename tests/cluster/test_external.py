@@ -20,12 +20,13 @@ from experiments.clients.settings import producer_settings
 from infra.brokers import launch_of
 from infra.cluster import ClusterSpec
 from infra.errors import InputError, SupervisorError
-from infra.external import ExternalCluster, reach
+from infra.external import ExternalCluster
 from infra.formatted import copy_formatted, new_uuid
 from infra.kraft import NodeAddress, own_properties, properties_text
 from infra.last_words import last_words
 from infra.ports import reserve_ports
 from infra.process import spawn_dying_with_parent
+from infra.reaching import reach
 from infra.waiting import wait_until
 
 SPEC = ClusterSpec(nodes=1)
