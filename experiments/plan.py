@@ -9,7 +9,6 @@ from typing import Final, Literal
 from pydantic import Field
 
 from experiments.claim import Claim
-from experiments.clients.group_settings import OutOfRange
 from experiments.ledger.record import Cell, Frozen, Keying, Role, Scalar
 from infra.broker_settings import shared_properties
 from infra.cluster import ClusterSpec, Coordination
@@ -18,6 +17,8 @@ from infra.network import NetworkKind
 
 Joined = Literal["&", ">>"]
 ClientKind = Literal["librdkafka", "java"]
+OutOfRange = Literal["earliest", "latest", "none"]
+"""`auto.offset.reset` as Kafka has it: where a member reads on of which the offset is not there any more; `none`: nowhere, it is told an error."""
 Commit = Literal["before", "after", "within"]
 """When a member of a group commits: before it processes a record, after, or in one transaction with what it produces."""
 Delivery = Literal["at-most-once", "at-least-once", "exactly-once"]

@@ -11,14 +11,14 @@ from typing import Final
 import pyarrow as pa
 
 from experiments.clients.connection import connecting
-from experiments.clients.group_settings import OutOfRange, member_settings
+from experiments.clients.group_settings import member_settings
 from experiments.clients.member import MemberJob, MemberProcess, Output
 from experiments.clients.member_log import ASSIGNED, OUT_OF_RANGE, REVOKED
 from experiments.clients.settings import admin_settings
 from experiments.journal import Event
 from experiments.ledger.record import Frozen
 from experiments.ledger.schema import READS
-from experiments.plan import Commit
+from experiments.plan import Commit, OutOfRange
 from infra.errors import HarnessError, WaitTimeout
 from infra.waiting import wait_until
 

@@ -6,7 +6,9 @@ Values are librdkafka's own defaults (CONFIGURATION.md of 2.16).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, Literal
+from typing import Final
+
+from experiments.plan import OutOfRange
 
 PROTOCOL: Final = "group.protocol"
 CLASSIC: Final = "classic"
@@ -18,8 +20,6 @@ _CLASSIC: Final[dict[str, str]] = {
 }
 """Of the classic protocol alone: with KIP-848 the group's brokers decide, and librdkafka refuses them."""
 
-OutOfRange = Literal["earliest", "latest", "none"]
-"""`auto.offset.reset` as Kafka has it: where a member reads on of which the offset is not there any more; `none`: nowhere, it is told an error."""
 _RESET: Final[Mapping[OutOfRange, str]] = {"earliest": "earliest", "latest": "latest", "none": "error"}
 """librdkafka's words for it."""
 _OURS: Final[dict[str, str]] = {"enable.auto.commit": "false", "enable.auto.offset.store": "false"}

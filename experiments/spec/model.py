@@ -10,10 +10,9 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, Strict, ValidationError
 
 from experiments.claim import Claim
-from experiments.clients.group_settings import OutOfRange
 from experiments.clients.value import HEADER_BYTES
 from experiments.errors import ExperimentError
-from experiments.plan import Delivery
+from experiments.plan import Delivery, OutOfRange
 from experiments.spec import reading
 from experiments.spec.cron import cron
 from experiments.spec.errors import sentence
