@@ -13,6 +13,7 @@ from experiments.statistics import Share, words
 
 LESSON = 17
 _CLIENTS: Final = {"librdkafka": "librdkafka", "java": "Java's client"}
+_WHEN: Final = {"relay-reset": "when the leader's answers were lost", "leader-crash-behind": "when the leader died with its followers behind"}
 _REMARKS: Final = {
     Standing.STANDS: "So it makes no difference which of the two is used.",
     Standing.IN_PART: (
@@ -38,7 +39,7 @@ class _Pair:
     @property
     def name(self) -> str:
         settings = "each one's own defaults" if self.own_defaults else f"the same settings (acks={self.acks}, no idempotence)"
-        return f"{self.fault} with {settings}"
+        return f"{settings}, {_WHEN.get(self.fault, f'under {self.fault}')}"
 
     @property
     def trials(self) -> int:
@@ -95,7 +96,7 @@ def _pair(material: Material, fault: str, acks: Scalar, own_defaults: bool) -> _
 def _told(pair: _Pair) -> str:
     """Only what was seen in either client."""
     told = [f"{what} by {_each(found)}" for what, found in pair.seen.items()]
-    return f"Under {pair.name} acknowledged records were {', and '.join(told) or 'neither lost nor stored twice'}."
+    return f"With {pair.name}, acknowledged records were {', and '.join(told) or 'neither lost nor stored twice'}."
 
 
 def _each(found: Mapping[str, Share]) -> str:
