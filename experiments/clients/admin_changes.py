@@ -86,15 +86,22 @@ def elect(bootstrap_servers: str, topic: str, partition: int, *, unclean: bool =
 
 
 def raise_partitions(bootstrap_servers: str, topic: str, partitions: int, *, timeout_s: float = TIMEOUT_S) -> None:
-    """Give a topic more partitions (KIP-195); return once the controller has made them.
+    """Give a topic more partitions (KIP-195); return once the controller has made them, or says that the topic has them, or more.
+
+    A request whose answer is late is sent again by the client, and refused then: what was asked for is done all the same. How many there are the caller sees.
 
     Raises:
-        HarnessError: Kafka refused, with its text, or did not answer.
+        HarnessError: Kafka refused for another reason, with its text, or did not answer.
     """
+    from confluent_kafka import KafkaError
     from confluent_kafka.cimpl import NewPartitions
 
-    from experiments.clients.admin import answer_of, client_of
+    from experiments.clients.admin import KafkaRefused, answer_of, client_of
 
     client = client_of(bootstrap_servers)
     raised = client.create_partitions([NewPartitions(topic, partitions)], operation_timeout=timeout_s, request_timeout=timeout_s)[topic]
-    answer_of(f"giving topic {topic} {partitions} partitions", raised, timeout_s)
+    try:
+        answer_of(f"giving topic {topic} {partitions} partitions", raised, timeout_s)
+    except KafkaRefused as refused:
+        if refused.code != KafkaError.INVALID_PARTITIONS:
+            raise
