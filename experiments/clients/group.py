@@ -86,6 +86,8 @@ class ConsumerGroup:
         Raises:
             HarnessError: one cannot be started.
         """
+        if job.out_of_range != "earliest":
+            _begin_at_the_start(job)
         with ExitStack() as running:
             yield cls(job, tuple(running.enter_context(MemberProcess(_member(job, place))) for place in range(job.members)), running)
 
@@ -189,6 +191,31 @@ class ConsumerGroup:
             return False
         committed = self.committed(end_offsets)
         return all(committed[partition] >= end for partition, end in end_offsets.items())
+
+
+def _begin_at_the_start(job: GroupJob) -> None:
+    """Commit offset 0 of each partition before anybody joins: without a committed offset a member would begin by its `auto.offset.reset` too.
+
+    Raises:
+        WaitTimeout: no coordinator took it.
+    """
+    from confluent_kafka import Consumer, KafkaException, TopicPartition
+
+    consumer = Consumer({**admin_settings(), "group.id": job.group, **connecting(job.bootstrap_servers)})
+    refused: list[str] = []
+
+    def committed() -> bool:
+        try:
+            consumer.commit(offsets=[TopicPartition(job.topic, number, 0) for number in range(job.partitions)], asynchronous=False)
+        except KafkaException as error:
+            refused.append(str(error))
+            return False
+        return True
+
+    try:
+        wait_until(committed, awaiting=f"the first commit of group {job.group}", timeout_s=JOIN_TIMEOUT_S, every_s=_EVERY_S, seen=lambda: refused[-1:])
+    finally:
+        consumer.close()
 
 
 def _member(job: GroupJob, place: int) -> MemberJob:

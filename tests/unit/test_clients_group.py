@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from confluent_kafka import Producer
@@ -92,6 +93,20 @@ def test_a_member_killed_between_the_two_misses_or_repeats_what_it_had_in_hand(
     assert RECORDS - len(times) == (held.records if missed else 0)
     assert sum(times.values()) - len(times) == (held.records if repeated else 0)
     assert set(group.reads()["generation"].to_pylist()) == ({1} if missed or not held.processed else {0, 1})
+
+
+@pytest.mark.parametrize("out_of_range", ["latest", "none"])
+def test_a_group_begins_at_the_start_whatever_it_does_where_an_offset_is_gone(
+    job: Callable[[Commit, int], GroupJob], out_of_range: Literal["latest", "none"]
+) -> None:
+    """Without a committed offset a member would begin at the end, or with an error; a slow one that is told to hurry is done at once."""
+    slow = {"out_of_range": out_of_range, "slow_members": 1, "slow_records_per_s": 1}
+    with ConsumerGroup.running(job("after", 1).model_copy(update=slow)) as group:
+        group.wait_ready()
+        group.hurry()
+        ending = group.finish({0: RECORDS // 2, 1: RECORDS // 2}, 20)
+    assert ending.at_end
+    assert sorted(group.reads()["seq"].to_pylist()) == list(range(RECORDS))
 
 
 def test_who_reads_alone_is_given_nothing_of_a_group() -> None:
