@@ -18,7 +18,7 @@ from infra.jvm import java_environment, java_home
 
 COUNTED: Final = ("BytesInPerSec", "BytesOutPerSec", "MessagesInPerSec")
 """From producers, to consumers (not to followers, which have counters of their own), and records from producers."""
-TIMEOUT_S: Final = 30.0
+TIMEOUT_S: Final = 60.0
 _TOOL: Final = "org.apache.kafka.tools.JmxTool"
 _OPTIONS: Final = ("-Xms32m", "-Xmx64m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 _URL: Final = re.compile(r"service:jmx:\S+")
