@@ -92,7 +92,7 @@ def _loss(speed: _Speed) -> str:
     resets = median([row["offset_resets"] for row in speed.rows])
     return (
         f"One {speed.name} never got {median(speed.unread):,.0f} records at the median ({share:.0%}), which were deleted before it came to them: "
-        f"its client jumped forward {resets:,.0f} times, and told the application nothing."
+        f"its client jumped forward {resets:,.0f} times at the median, and told the application nothing."
     )
 
 
