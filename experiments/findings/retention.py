@@ -34,7 +34,7 @@ class _Speed(NamedTuple):
 
     @property
     def name(self) -> str:
-        return "as fast as they were written" if self.share >= 1 else f"at {self.share:.0%} of that speed"
+        return "that keeps up" if self.share >= 1 else f"that reads at {self.share:.0%} of the rate at which they are written"
 
 
 def find(material: Material) -> Finding:
