@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from experiments.findings.finding import LEAST_TRIALS, Finding, Material, Standing
+from experiments.findings.finding import LEAST_TRIALS, Finding, Material, Standing, repeats_needed
 from experiments.findings.plots import DotRow, DotsPlot
 from experiments.ledger.measured_keys import SeenBy, Within
 from experiments.ledger.record import Cell
@@ -63,7 +63,7 @@ def find(material: Material) -> Finding:
         standing=standing,
         sentence=" ".join(_told(client) for client in clients) or "No trial was measured.",
         remark=_REMARKS.get(standing),
-        repeats_needed=LEAST_TRIALS if standing is Standing.OPEN else None,
+        repeats_needed=repeats_needed(standing, ()),
         plot=DotsPlot(
             caption="Keys that each formula foretells, a dot a trial", label="% of the keys", rows=tuple(row for client in clients for row in _rows(client))
         ),

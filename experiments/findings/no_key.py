@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Final
 
-from experiments.findings.finding import LEAST_TRIALS, Finding, Material, Standing
+from experiments.findings.finding import LEAST_TRIALS, Finding, Material, Standing, repeats_needed
 from experiments.findings.plots import DotRow, DotsPlot
 from experiments.ledger.measured_keys import Spread
 from experiments.ledger.record import Cell
@@ -59,7 +59,7 @@ def find(material: Material) -> Finding:
         standing=standing,
         sentence=f"{lead}: {'; '.join(_told(way) for way in ways)}." if ways else "No trial was measured.",
         remark=_REMARKS.get(standing),
-        repeats_needed=LEAST_TRIALS if standing is Standing.OPEN else None,
+        repeats_needed=repeats_needed(standing, ()),
         plot=DotsPlot(
             caption="What the fullest partition got in a second, times the mean: the median over the seconds, a dot a trial",
             label="times the mean",

@@ -8,7 +8,7 @@ from itertools import pairwise
 from math import gcd
 from statistics import median
 
-from experiments.findings.finding import LEAST_TRIALS, Finding, Material, Standing, by_trial
+from experiments.findings.finding import LEAST_TRIALS, Finding, Material, Standing, by_trial, repeats_needed
 from experiments.findings.plots import DotRow, DotsPlot
 from experiments.ledger.measured_keys import SeenBy, Within
 from experiments.results.rows import Row
@@ -65,7 +65,7 @@ def find(material: Material) -> Finding:
         standing=standing,
         sentence=" ".join(_told(one) for one in raises) or "No trial was measured.",
         remark=_REMARKS.get(standing),
-        repeats_needed=LEAST_TRIALS if standing is Standing.OPEN else None,
+        repeats_needed=repeats_needed(standing, ()),
         plot=DotsPlot(
             caption="Keys that kept their partition, a dot a trial; the line is gcd(N, M) / max(N, M)",
             label="% of the keys",

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from experiments.findings.finding import LEAST_TRIALS, Finding, Material, Standing, by_trial
+from experiments.findings.finding import LEAST_TRIALS, Finding, Material, Standing, by_trial, repeats_needed
 from experiments.findings.plots import DotRow, DotsPlot
 from experiments.ledger.measured_keys import SeenBy, Within
 from experiments.results.rows import Row
@@ -67,7 +67,7 @@ def find(material: Material) -> Finding:
         standing=standing,
         sentence=" ".join(told) or "No trial was measured.",
         remark=_REMARKS.get(standing),
-        repeats_needed=LEAST_TRIALS if standing is Standing.OPEN else None,
+        repeats_needed=repeats_needed(standing, ()),
         plot=DotsPlot(
             caption="Reversals received before their transfer, a dot a trial",
             label="% of the pairs",
