@@ -155,8 +155,8 @@ def _handed_on(aftermath: Aftermath) -> tuple[str, ...]:
     return (f"partition {OBSERVED_PARTITION} was given to {given[0].detail} at +{after_s:.3f} s",)
 
 
-def nature_of_member(kind: str, parameters: MemberKilledParameters | MemberPausedParameters, _shape: Shape) -> Nature:
-    """Return what is known of a member that ends or stands still: the brokers are well."""
+def nature_of_member(kind: str, parameters: FaultParameters, _shape: Shape) -> Nature:
+    """Return what is known of a member that ends, stands still, joins or leaves: the brokers are well."""
     lasts_ms = (parameters.ends_s() - parameters.at_s) * 1000
     return Nature(kind=kind, ends_member=True, heals_after_ms=lasts_ms, heals_within_ms=lasts_ms)
 

@@ -7,10 +7,9 @@ from typing import Final
 from pydantic import Field
 
 from experiments.clients.member_log import ASSIGNED
-from experiments.faults.base import OBSERVED_PARTITION, FaultKind, FaultParameters, Missed, Scene
+from experiments.faults.base import OBSERVED_PARTITION, FaultKind, Missed, Scene
 from experiments.faults.base.aftermath import Aftermath
-from experiments.faults.base.nature import Nature, Shape
-from experiments.faults.clients.members import MemberParameters, handed_on
+from experiments.faults.clients.members import MemberParameters, handed_on, nature_of_member
 from experiments.faults.clients.producers import FAMILY
 from experiments.ledger.record import FaultEvidence
 from infra.errors import WaitTimeout
@@ -82,11 +81,6 @@ def shared_out_anew(evidence: FaultEvidence, aftermath: Aftermath) -> FaultEvide
     return evidence.model_copy(update={"evidence": (*evidence.evidence, said)})
 
 
-def _nature_of_membership(kind: str, parameters: FaultParameters, _shape: Shape) -> Nature:
-    lasts_ms = (parameters.ends_s() - parameters.at_s) * 1000
-    return Nature(kind=kind, ends_member=True, heals_after_ms=lasts_ms, heals_within_ms=lasts_ms)
-
-
 KINDS: Final = (
     FaultKind(
         "consumer-joins",
@@ -94,7 +88,7 @@ KINDS: Final = (
         "one more member joins the consumer group, and stays",
         MemberJoinsParameters,
         join,
-        _nature_of_membership,
+        nature_of_member,
         confirmed=shared_out_anew,
         outside=True,
     ),
@@ -104,7 +98,7 @@ KINDS: Final = (
         "a member of the consumer group leaves it by itself, and comes back",
         MemberLeavesParameters,
         leave,
-        _nature_of_membership,
+        nature_of_member,
         confirmed=handed_on,
         outside=True,
     ),
