@@ -53,24 +53,26 @@ def _side(side: Side) -> Column:
 def gaps(due: DataFrame, marks: DataFrame, slot_ns: int = FINE_NS) -> DataFrame:
     """Find each partition's longest gap without an answer to one side.
 
-    The edges count: from the begin of the load to the first answer, and from the last one to the end of what was due.
+    The edges count: from the begin of the load to the first answer, and from the last one to the end of what was due. A partition that was added under
+    load was not there at the begin: of it, gaps are from its first answer on, or from when something of it was first given up, if it never gave one.
 
     Args:
         due: trial_no, partition, side (a number), answered_ns (null: it never was), due_ns (until when it was due).
-        marks: trial_no, load_begin_ns, a row a trial.
+        marks: trial_no, load_begin_ns, partitions (at the begin), a row a trial.
         slot_ns: from here on, a gap is exact.
 
     Returns:
         trial_no, partition, side, records (answered), gap_ns, began_ns (the earliest, where several are as long), answered (an answer ended it).
     """
     earlier = Window.partitionBy("way").orderBy("slot").rowsBetween(Window.unboundedPreceding, -1)
-    since = sf.coalesce(sf.max("last_ns").over(earlier), sf.col("load_begin_ns"))
+    there_ns = sf.when(sf.expr(f"{_APART['partition']} < partitions"), sf.col("load_begin_ns"))
+    since = sf.coalesce(sf.max("last_ns").over(earlier), there_ns, sf.col("first_ns"))
     inner = sf.when(sf.col("first_ns").isNotNull(), _gap(since, sf.col("first_ns"), answered=True))
-    trailing = _gap(sf.coalesce(sf.max("last_ns"), sf.min("load_begin_ns")), sf.max("due_ns"), answered=False)
+    trailing = _gap(sf.coalesce(sf.max("last_ns"), sf.min(there_ns), sf.min("due_ns")), sf.max("due_ns"), answered=False)
     return (
         due.transform(_slots, slot_ns)
         .withColumn("trial_no", sf.expr(_APART["trial_no"]))
-        .join(sf.broadcast(marks.select("trial_no", "load_begin_ns")), "trial_no")
+        .join(sf.broadcast(marks.select("trial_no", "load_begin_ns", "partitions")), "trial_no")
         .withColumn("inner", inner)
         .groupBy("way")
         .agg(sf.sum("records").alias("records"), sf.greatest(sf.max("inner"), trailing).alias("longest"))

@@ -26,6 +26,7 @@ _MARKS: Final = pa.schema(
     [
         TRIAL_ID,
         pa.field("trial_no", pa.int32(), nullable=False),
+        pa.field("partitions", pa.int32(), nullable=False),
         *(pa.field(name, pa.int64()) for name in Phases.model_fields),
         pa.field("reader_at_end", pa.bool_()),
         pa.field("reader_due_ns", pa.int64()),
@@ -124,7 +125,7 @@ def marks(spark: SparkSession, trials: Sequence[Ledger], ended: Mapping[str, End
     """Return a row a trial with what is known of it as a whole.
 
     Returns:
-        trial_id; trial_no, a number for it within this run; the marks of `trial.json`; reader_at_end (null: nobody says) and reader_due_ns, until
+        trial_id; trial_no, a number for it within this run; partitions, when the load began; the marks of `trial.json`; reader_at_end (null: nobody says) and reader_due_ns, until
         when the reader along still had to read (null: nobody says, or it came to the end and had nothing more to read).
     """
     rows = [{"trial_no": number, **_marks(ledger, ended.get(ledger.record.trial_id))} for number, ledger in enumerate(trials)]
@@ -133,7 +134,7 @@ def marks(spark: SparkSession, trials: Sequence[Ledger], ended: Mapping[str, End
 
 def _marks(ledger: Ledger, ending: Ending | None) -> Mapping[str, object]:
     read_on = {"reader_at_end": ending.at_end, "reader_due_ns": None if ending.at_end else ending.at_ns} if ending else {}
-    return {"trial_id": ledger.record.trial_id, **ledger.record.phases.model_dump(), **read_on}
+    return {"trial_id": ledger.record.trial_id, "partitions": ledger.record.partitions, **ledger.record.phases.model_dump(), **read_on}
 
 
 def numbered(frames: Frames, marks: DataFrame) -> Frames:

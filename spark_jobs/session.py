@@ -34,10 +34,18 @@ _SETTINGS: Final = {
     "spark.driver.memory": "2g",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
+    # Nobody looks at the history of what was run, and without a page it is kept all the same.
+    "spark.ui.retainedJobs": "1",
+    "spark.ui.retainedStages": "1",
+    "spark.ui.retainedTasks": "1",
+    "spark.sql.ui.retainedExecutions": "1",
+    "spark.sql.maxPlanStringLength": "1000",
+    "spark.buffer.pageSize": "1m",  # else 32 MiB for each sort, aggregate and broadcast, most of which hold a few rows
     "spark.sql.shuffle.partitions": "4",  # what is shuffled is 64 times smaller than the ledger
     "spark.sql.autoBroadcastJoinThreshold": "-1",  # compressed ledgers look tiny and would be broadcast whole
     "spark.sql.adaptive.enabled": "false",  # every plan is known; planning each stage anew costs more than it finds
     "spark.sql.session.timeZone": "UTC",
+    "spark.python.sql.dataFrameDebugging.enabled": "false",  # else each operation on a column asks the JVM six times where in Python it stands
 }
 _LOOPBACK: Final = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
 

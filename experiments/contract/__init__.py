@@ -8,7 +8,7 @@ from __future__ import annotations
 from experiments.contract.circumstances import Circumstances, circumstances_of
 from experiments.contract.promises import OF_SOME, Commitment, Promise, Rule
 from experiments.contract.rules import RULES
-from experiments.contract.sources import DOCUMENTATION, KIP
+from experiments.contract.sources import DOCUMENTATION, ENSEMBLE, KIP
 
 __all__ = ["OF_SOME", "RULES", "Circumstances", "Commitment", "Promise", "as_markdown", "circumstances_of", "contract", "contract_table", "deciding"]
 
@@ -49,4 +49,6 @@ def _line(number: int, rule: Rule) -> str:
 
 
 def _name(source: str) -> str:
-    return f"KIP-{source.removeprefix(KIP).split('+')[0].removesuffix('%3A')}" if source.startswith(KIP) else source.removeprefix(DOCUMENTATION)
+    if source.startswith(KIP):
+        return f"KIP-{source.removeprefix(KIP).split('+')[0].removesuffix('%3A')}"
+    return "ZooKeeper's Administrator's Guide" if source == ENSEMBLE else source.removeprefix(DOCUMENTATION)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from experiments.contract.promises import not_promised, promised
-from experiments.contract.sources import ACKS, DELETING, KIP_500, KIP_595, KIP_631, MIN_ISR, REPLICATION, SESSION
+from experiments.contract.sources import ACKS, DELETING, ENSEMBLE, KIP_595, KIP_631, MIN_ISR, REPLICATION, SESSION
 
 RULES: Final = (
     not_promised(
@@ -44,11 +44,17 @@ RULES: Final = (
         "there is nothing that could take a record until it is made again",
         DELETING,
     ),
+    not_promised(
+        "most of ZooKeeper's servers are gone",
+        lambda c: c.fault.ends_ensemble,
+        "no page says that brokers go on without it; by what it is for they may, with the leaders and in-sync replicas that they have, and none of these can change",
+        ENSEMBLE,
+    ),
     promised(
         "a ZooKeeper server dies, and no broker",
         lambda c: c.fault.strikes_ensemble and c.fault.parts == 1,
-        "a broker needs no ZooKeeper to take a record: leaders and in-sync replicas stay who they are, and only a change of them waits for the ensemble",
-        KIP_500,
+        "ZooKeeper serves as long as most of its servers live, and nothing else that the partition needs fails",
+        ENSEMBLE,
     ),
     promised(
         "acks=1, no partition's leader is hit",

@@ -29,6 +29,7 @@ KIP_101: Final = f"{KIP}101+-+Alter+Replication+Protocol+to+use+Leader+Epoch+rat
 KIP_106: Final = f"{KIP}106+-+Change+Default+unclean.leader.election.enabled+from+True+to+False"
 KIP_447: Final = f"{KIP}447%3A+Producer+scalability+for+exactly+once+semantics"
 KIP_497: Final = f"{KIP}497%3A+Add+inter-broker+API+to+alter+ISR"
-KIP_500: Final = f"{KIP}500%3A+Replace+ZooKeeper+with+a+Self-Managed+Metadata+Quorum"
 KIP_595: Final = f"{KIP}595%3A+A+Raft+Protocol+for+the+Metadata+Quorum"
 KIP_631: Final = f"{KIP}631%3A+The+Quorum-based+Kafka+Controller"
+ENSEMBLE: Final = "https://zookeeper.apache.org/doc/r3.8.4/zookeeperAdmin.html#sc_zkMulitServerSetup"
+"""How many of ZooKeeper's servers it takes; the anchor is misspelt there."""

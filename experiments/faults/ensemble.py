@@ -49,10 +49,16 @@ def _moved(scene: Scene, was: int) -> str | None:
     )
 
 
-def _nature(kind: str, parameters: EnsembleParameters, _shape: Shape) -> Nature:
+def _nature(kind: str, parameters: EnsembleParameters, shape: Shape) -> Nature:
     """No broker is hit; what they cannot do meanwhile is to elect anybody, or to change an ISR."""
     after_ms = parameters.restart_after_s * 1000
-    return Nature(kind=kind, strikes_ensemble=True, heals_after_ms=after_ms, heals_within_ms=after_ms + parameters.patience_s * 1000)
+    return Nature(
+        kind=kind,
+        strikes_ensemble=True,
+        ends_ensemble=shape.zookeepers - 1 <= shape.zookeepers // 2,
+        heals_after_ms=after_ms,
+        heals_within_ms=after_ms + parameters.patience_s * 1000,
+    )
 
 
 KINDS: Final = (

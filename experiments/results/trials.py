@@ -116,7 +116,7 @@ def _values(record: TrialRecord, row: Row, rows: ResultRows) -> dict[str, Any]:
         "latency_by_phase_ms": PhaseLatencies(**{phase.value: _latencies(latency, phase) for phase in Phase if phase is not Phase.ALL}),
         "unavailable_ms": None if unavailable_ns is None else unavailable_ns / NS_PER_MS,
         "reader_stood_still_ms": None if row["reader_stood_still_ns"] is None else row["reader_stood_still_ns"] / NS_PER_MS,
-        "recovered_before_heal": recovered_before_heal(record.phases, gaps, record.producer_settings.get("acks", ""), record.partitions),
+        "recovered_before_heal": recovered_before_heal(record.phases, gaps, record.producer_settings.get("acks", "")),
         "throughput_rps": row["acked_per_s"],
         "offered_rps": row["attempted_per_s"],
         "fates": _fates(rows.fates[record.trial_id]),

@@ -8,7 +8,7 @@ from spark_jobs.availability import acknowledgements, gaps, in_words, receipts
 
 ATTEMPTS = "trial_no int, partition int, settled_ns bigint, outcome string"
 READS = "trial_no int, partition int, received_ns bigint"
-MARKS = "trial_no int, load_begin_ns bigint, settled_ns bigint, reader_due_ns bigint"
+MARKS = "trial_no int, partitions int, load_begin_ns bigint, settled_ns bigint, reader_due_ns bigint"
 GAPS = "trial_no int, partition int, side string, records bigint, gap_ns bigint, began_ns bigint, answered boolean"
 MS = 1_000_000
 Row = tuple[int, int, str, int, int, int, bool]
@@ -44,6 +44,23 @@ def test_each_partition_has_its_own_gap(spark: SparkSession) -> None:
     _are(_producers(attempts, _marks(spark, 20 * MS)), (7, 0, "producer", 1, 3 * MS, 0, True), (7, 1, "producer", 1, 5 * MS, 0, True))
 
 
+@pytest.mark.parametrize(
+    ("settled", "expected"),
+    [
+        ([(11, "acked"), (14, "acked"), (19, "acked")], (3, 5, 14, True)),  # not from the begin of the load
+        ([(11, "acked")], (1, 0, 11, True)),
+        ([(12, "rejected"), (16, "rejected")], (0, 4, 12, False)),  # it never took one
+    ],
+)
+def test_a_partition_that_was_added_under_load_was_not_silent_before(
+    spark: SparkSession, settled: list[tuple[int, str]], expected: tuple[int, int, int, bool]
+) -> None:
+    """The topic has two partitions when the load begins, and this is the third."""
+    attempts = spark.createDataFrame([(7, 2, at * MS, outcome) for at, outcome in settled], ATTEMPTS)
+    records, gap_ms, began_ms, answered = expected
+    _are(_producers(attempts, _marks(spark, 20 * MS)), (7, 2, "producer", records, gap_ms * MS, began_ms * MS, answered))
+
+
 def test_a_consumer_that_came_to_the_end_had_nothing_more_to_read(spark: SparkSession) -> None:
     """What it waited for after its last record is no gap; that the producers had settled earlier or later says nothing of it."""
     reads = spark.createDataFrame([(7, 0, 4 * MS), (7, 0, 5 * MS)], READS)
@@ -65,7 +82,7 @@ def test_the_sides_do_not_see_each_other(spark: SparkSession) -> None:
 
 
 def _marks(spark: SparkSession, settled_ns: int, reader_due_ns: int | None = None) -> DataFrame:
-    return spark.createDataFrame([(7, 0, settled_ns, reader_due_ns)], MARKS)
+    return spark.createDataFrame([(7, 2, 0, settled_ns, reader_due_ns)], MARKS)
 
 
 def _producers(attempts: DataFrame, marks: DataFrame) -> DataFrame:

@@ -19,6 +19,7 @@ HELD = Nature(kind="followers-throttled", out_of_step=1, heals_after_ms=3000, he
 KILLED = Nature(kind="producer-killed", ends_producer=True, heals_after_ms=1000, heals_within_ms=1000)
 MEMBER = Nature(kind="consumer-killed-before-commit", ends_member=True, heals_after_ms=1000, heals_within_ms=1000)
 ENSEMBLE = Nature(kind="zookeeper-leader-crash", strikes_ensemble=True, heals_after_ms=9000, heals_within_ms=19_000)
+KEEPERLESS = ENSEMBLE.model_copy(update={"ends_ensemble": True})
 UNKNOWN = Nature(kind="meteorite", known=False, strikes_leader=True)
 
 USUAL = Circumstances(

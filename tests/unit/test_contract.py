@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from standins.circumstances import ALONE, CALM, CLIENTS_CUT, CRASH, ENSEMBLE, FLIP, FOLLOWER, HELD, KILLED, MEMBER, MOVED, PARTED, PAUSE, POWER, UNKNOWN, USUAL
+from standins.circumstances import ALONE, CALM, CLIENTS_CUT, CRASH, ENSEMBLE, FLIP, FOLLOWER, HELD, KEEPERLESS, KILLED, MEMBER, MOVED, PARTED, PAUSE, POWER, UNKNOWN, USUAL
 
 from experiments.contract import RULES, Promise, as_markdown, contract, contract_table, deciding
 from experiments.contract.circumstances import UNLIMITED_RETRIES, Circumstances
@@ -110,30 +110,31 @@ CASES: list[tuple[Promise, int, dict[str, Any]]] = [
     (UP, 2, {"fault": UNKNOWN}),
     (UP, 5, {"acks": "0"}),
     (UP, 6, {"fault": Nature(kind="topic-recreated", deletes_topic=True)}),
-    (UP, 7, {"fault": ENSEMBLE}),
-    (UP, 7, {"fault": ENSEMBLE, "acks": "1"}),
-    (UP, 12, {"fault": ENSEMBLE.model_copy(update={"parts": 2})}),
-    (UP, 8, {"acks": "1", "fault": FOLLOWER}),
+    (UP, 7, {"fault": KEEPERLESS}),
+    (UP, 8, {"fault": ENSEMBLE}),
+    (UP, 8, {"fault": ENSEMBLE, "acks": "1"}),
+    (UP, 13, {"fault": ENSEMBLE.model_copy(update={"parts": 2})}),
+    (UP, 9, {"acks": "1", "fault": FOLLOWER}),
     (UP, 4, {"fault": CLIENTS_CUT, "acks": "1"}),
-    (UP, 8, {"fault": PARTED.model_copy(update={"strikes_leader": False}), "acks": "1"}),
-    (UP, 9, {"fault": PARTED, "acks": "1"}),
-    (UP, 10, {"nodes": 2, "controllers": 2, "replication_factor": 2, "min_insync_replicas": 1}),
-    (UP, 10, {"controllers": 1}),
-    (UP, 10, {"fault": CRASH.model_copy(update={"kills": 2}), "replication_factor": 1, "min_insync_replicas": 1}),
-    (UP, 11, {"min_insync_replicas": 3}),
-    (UP, 11, {"replication_factor": 1, "min_insync_replicas": 1}),
-    (UP, 11, {"fault": ALONE, "min_insync_replicas": 1}),
-    (UP, 11, {"fault": HELD, "min_insync_replicas": 3}),
-    (UP, 12, {"fault": CRASH.model_copy(update={"parts": 2})}),
-    (UP, 13, {"fault": Nature(kind="partitions-added", heals_after_ms=1000)}),
-    (UP, 14, {"fault": PAUSE}),
-    (UP, 15, {"fault": MOVED}),
-    (UP, 16, {"fault": MOVED.model_copy(update={"heals_after_ms": 60_000})}),
-    (UP, 15, {"fault": CRASH.model_copy(update={"heals_after_ms": 8000})}),
-    (UP, 15, {"fault": PAUSE.model_copy(update={"stalls_ms": 20_000, "heals_after_ms": 20_000})}),
-    (UP, 16, {}),
-    (UP, 16, {"acks": "1", "min_insync_replicas": 3}),
-    (UP, 16, {"fault": CRASH.model_copy(update={"heals_after_ms": 8001})}),
+    (UP, 9, {"fault": PARTED.model_copy(update={"strikes_leader": False}), "acks": "1"}),
+    (UP, 10, {"fault": PARTED, "acks": "1"}),
+    (UP, 11, {"nodes": 2, "controllers": 2, "replication_factor": 2, "min_insync_replicas": 1}),
+    (UP, 11, {"controllers": 1}),
+    (UP, 11, {"fault": CRASH.model_copy(update={"kills": 2}), "replication_factor": 1, "min_insync_replicas": 1}),
+    (UP, 12, {"min_insync_replicas": 3}),
+    (UP, 12, {"replication_factor": 1, "min_insync_replicas": 1}),
+    (UP, 12, {"fault": ALONE, "min_insync_replicas": 1}),
+    (UP, 12, {"fault": HELD, "min_insync_replicas": 3}),
+    (UP, 13, {"fault": CRASH.model_copy(update={"parts": 2})}),
+    (UP, 14, {"fault": Nature(kind="partitions-added", heals_after_ms=1000)}),
+    (UP, 15, {"fault": PAUSE}),
+    (UP, 16, {"fault": MOVED}),
+    (UP, 17, {"fault": MOVED.model_copy(update={"heals_after_ms": 60_000})}),
+    (UP, 16, {"fault": CRASH.model_copy(update={"heals_after_ms": 8000})}),
+    (UP, 16, {"fault": PAUSE.model_copy(update={"stalls_ms": 20_000, "heals_after_ms": 20_000})}),
+    (UP, 17, {}),
+    (UP, 17, {"acks": "1", "min_insync_replicas": 3}),
+    (UP, 17, {"fault": CRASH.model_copy(update={"heals_after_ms": 8001})}),
     (DUPLICATES, 2, {"fault": KILLED.model_copy(update={"resends": True}), "idempotent": True}),
     (DUPLICATES, 3, {"fault": KILLED, "idempotent": True}),
     (ORDER, 2, {"fault": KILLED, "idempotent": True}),
@@ -185,9 +186,9 @@ def test_a_commitment_holds_the_cells_own_figures() -> None:
     assert up.because.endswith("(healed after 6000 ms; failover takes up to 8000 ms, where the node was the active controller too)")
 
 
-def test_every_source_is_a_page_of_kafka_s_own() -> None:
-    """The documentation or a Kafka Improvement Proposal, and no blog."""
-    owners = ("https://kafka.apache.org/documentation/#", "https://cwiki.apache.org/confluence/display/KAFKA/KIP-")
+def test_every_source_is_a_page_of_the_system_s_own() -> None:
+    """The documentation, ZooKeeper's too, or a Kafka Improvement Proposal, and no blog."""
+    owners = ("https://kafka.apache.org/documentation/#", "https://cwiki.apache.org/confluence/display/KAFKA/KIP-", "https://zookeeper.apache.org/doc/")
     assert all(rule.source.startswith(owners) for _, rule in contract_table())
 
 

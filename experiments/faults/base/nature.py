@@ -84,5 +84,7 @@ class Nature(Frozen):
     """A member of the consumer group ends or stands still between processing and committing."""
     strikes_ensemble: bool = False
     """A ZooKeeper server dies, and no broker with it."""
+    ends_ensemble: bool = False
+    """Most of ZooKeeper's servers are not left: none of them serves until the heal."""
     parts: int = 1
     """How many faults it is joined of."""

@@ -120,7 +120,7 @@ _EITHER: Final[Mapping[str, _Rule]] = MappingProxyType(
         "parts": sum,
         **dict.fromkeys(("power_loss", "forgets_synced", "corrupts", "strikes_leader", "clients_cut", "answers_cut"), any),
         **dict.fromkeys(("moves_leader", "elects_uncleanly", "deletes_topic"), any),
-        **dict.fromkeys(("ends_producer", "resends", "undecided", "ends_member", "strikes_ensemble"), any),
+        **dict.fromkeys(("ends_producer", "resends", "undecided", "ends_member", "strikes_ensemble", "ends_ensemble"), any),
     }
 )
 _COUNTED: Final = ("kills", "stalled", "stalls_ms", "out_of_step", "isolated", "holds_ms")
