@@ -68,7 +68,7 @@ def gaps(due: DataFrame, marks: DataFrame, slot_ns: int = FINE_NS) -> DataFrame:
     there_ns = sf.when(sf.expr(f"{_APART['partition']} < partitions"), sf.col("load_begin_ns"))
     since = sf.coalesce(sf.max("last_ns").over(earlier), there_ns, sf.col("first_ns"))
     inner = sf.when(sf.col("first_ns").isNotNull(), _gap(since, sf.col("first_ns"), answered=True))
-    trailing = _gap(sf.coalesce(sf.max("last_ns"), sf.min(there_ns), sf.min("due_ns")), sf.max("due_ns"), answered=False)
+    trailing = _gap(sf.coalesce(sf.max("last_ns"), sf.min(there_ns), sf.min("first_due_ns")), sf.max("due_ns"), answered=False)
     return (
         due.transform(_slots, slot_ns)
         .withColumn("trial_no", sf.expr(_APART["trial_no"]))
@@ -90,7 +90,7 @@ def _slots(due: DataFrame, slot_ns: int) -> DataFrame:
     """Unite a partition's answers by slots; what was never answered stands where it was given up."""
     slot = sf.expr(f"coalesce(answered_ns, due_ns) div {slot_ns}")
     answers = (sf.min("answered_ns").alias("first_ns"), sf.max("answered_ns").alias("last_ns"), sf.count("answered_ns").alias("records"))
-    return due.groupBy(sf.expr(_WAY).alias("way"), slot.alias("slot")).agg(*answers, sf.max("due_ns").alias("due_ns"))
+    return due.groupBy(sf.expr(_WAY).alias("way"), slot.alias("slot")).agg(*answers, sf.max("due_ns").alias("due_ns"), sf.min("due_ns").alias("first_due_ns"))
 
 
 def _gap(began_ns: Column, ended_ns: Column, *, answered: bool) -> Column:

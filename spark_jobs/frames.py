@@ -125,8 +125,8 @@ def marks(spark: SparkSession, trials: Sequence[Ledger], ended: Mapping[str, End
     """Return a row a trial with what is known of it as a whole.
 
     Returns:
-        trial_id; trial_no, a number for it within this run; partitions, when the load began; the marks of `trial.json`; reader_at_end (null: nobody says) and reader_due_ns, until
-        when the reader along still had to read (null: nobody says, or it came to the end and had nothing more to read).
+        trial_id; trial_no, a number for it within this run; partitions, when the load began; the marks of `trial.json`; reader_at_end (null: nobody
+        says) and reader_due_ns, until when the reader along still had to read (null: nobody says, or it came to the end and had nothing more to read).
     """
     rows = [{"trial_no": number, **_marks(ledger, ended.get(ledger.record.trial_id))} for number, ledger in enumerate(trials)]
     return spark.createDataFrame(pa.Table.from_pylist(rows, schema=_MARKS))

@@ -148,7 +148,7 @@ class PlantedTrial:
     begin_offsets: Mapping[int, int] = field(default_factory=dict)
     """Of partitions whose first records had expired at the end."""
     partitions: int | None = None
-    """That the topic had at first; `None`: those that the log has."""
+    """That the topic had at first; `None`: those that anything is known of."""
 
     def plant(self, sweep: Path) -> Path:
         """Write and seal the trial below a sweep's folder; returns its own."""
@@ -169,6 +169,11 @@ class PlantedTrial:
     def ledger(self) -> Ledger:
         """Return the trial as one whose files were checked, though it lies in none."""
         return Ledger(self.record("planted"), self.trial_id, len(self.attempts), len(self.log), len(self.reads))
+
+    def _partitions(self) -> int:
+        """Return how many it takes for the last of which there is a record."""
+        rows = (*self.attempts, *self.log, *self.reads)
+        return 1 + max((row.partition for row in rows if row.partition is not None), default=0)
 
     def record(self, sweep_id: str) -> TrialRecord:
         """Return the trial's `trial.json`."""
@@ -192,7 +197,7 @@ class PlantedTrial:
             topic_settings={},
             broker_settings={},
             replication_factor=1,
-            partitions=self.partitions or len(ends),
+            partitions=self.partitions or self._partitions(),
             rate_records_per_s=1,
             record_size_bytes=100,
             duration_s=10,

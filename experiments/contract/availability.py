@@ -47,7 +47,8 @@ RULES: Final = (
     not_promised(
         "most of ZooKeeper's servers are gone",
         lambda c: c.fault.ends_ensemble,
-        "no page says that brokers go on without it; by what it is for they may, with the leaders and in-sync replicas that they have, and none of these can change",
+        "no page says that brokers go on without it; by what it is for they may, with the leaders and in-sync replicas that they have, "
+        "and none of these can change",
         ENSEMBLE,
     ),
     promised(

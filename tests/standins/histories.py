@@ -17,6 +17,9 @@ from experiments.ledger.record import Cell
 from experiments.ledger.schema import ABANDONED, ACKED
 from spark_jobs.planted import Attempt, Epoch, Happened, Logged, PlantedTrial, Read, Transaction
 
+AT_FIRST = 2
+"""Partitions of the topic when the load begins; a third one is added under load."""
+
 
 class Operation(Protocol):
     """Something that happens."""
@@ -289,5 +292,14 @@ def played(history: History, trial_id: str = "000-history") -> PlantedTrial:
     epochs = [Epoch(node, partition, *epoch) for node in (1, 2) for partition in sorted(world.logs) for epoch in world.epochs[partition]]
     cell: Cell = {"fault": "none", "acks": "all"}
     return PlantedTrial(
-        trial_id, world.attempts, log, world.reads, world.phases(), cell=cell, events=world.events, epochs=epochs, transactions=world.transactions
+        trial_id,
+        world.attempts,
+        log,
+        world.reads,
+        world.phases(),
+        cell=cell,
+        events=world.events,
+        epochs=epochs,
+        transactions=world.transactions,
+        partitions=AT_FIRST,
     )

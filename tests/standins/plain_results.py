@@ -242,18 +242,22 @@ def _gaps(trial: PlantedTrial) -> dict[tuple[int, str], tuple[int, int, int, boo
         rows = [row for row in trial.attempts if row.partition == partition]
         due = [trial.phases.settled_ns if row.settled_ns is None else row.settled_ns for row in rows]
         acked = [row.settled_ns for row in rows if row.outcome == "acked" and row.settled_ns is not None]
-        found[partition, "producer"] = _longest(trial, acked, max(due))
+        found[partition, "producer"] = _longest(_since(trial, partition, acked or due), acked, max(due))
     for partition in {row.partition for row in trial.reads}:
         received = [row.received_ns for row in trial.reads if row.partition == partition]
-        found[partition, "consumer"] = _longest(trial, received, max(*received, gave_up_ns, 0))
+        found[partition, "consumer"] = _longest(_since(trial, partition, received), received, max(*received, gave_up_ns, 0))
     return found
 
 
-def _longest(trial: PlantedTrial, answers: list[int], due_until: int) -> tuple[int, int, int, bool]:
+def _since(trial: PlantedTrial, partition: int, known: list[int]) -> int:
+    """Return from when on a partition was there: one that was added, from the first that is known of it."""
+    return trial.phases.load_begin_ns if partition < trial.record("plain").partitions else min(known)
+
+
+def _longest(begin: int, answers: list[int], due_until: int) -> tuple[int, int, int, bool]:
     """Return the longest time without an answer; answers of one millisecond are one."""
     at = sorted(answers)
     between = [(before, after, True) for before, after in pairwise(at) if before // MS != after // MS]
-    begin = trial.phases.load_begin_ns
     edges = [(begin, at[0], True), (at[-1], due_until, False)] if at else [(begin, due_until, False)]
     length, minus_began, answered = max((after - before, -before, answered) for before, after, answered in [*edges, *between])
     return len(at), length, -minus_began, answered

@@ -7,7 +7,25 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from standins.circumstances import ALONE, CALM, CLIENTS_CUT, CRASH, ENSEMBLE, FLIP, FOLLOWER, HELD, KEEPERLESS, KILLED, MEMBER, MOVED, PARTED, PAUSE, POWER, UNKNOWN, USUAL
+from standins.circumstances import (
+    ALONE,
+    CALM,
+    CLIENTS_CUT,
+    CRASH,
+    ENSEMBLE,
+    FLIP,
+    FOLLOWER,
+    HELD,
+    KEEPERLESS,
+    KILLED,
+    MEMBER,
+    MOVED,
+    PARTED,
+    PAUSE,
+    POWER,
+    UNKNOWN,
+    USUAL,
+)
 
 from experiments.contract import RULES, Promise, as_markdown, contract, contract_table, deciding
 from experiments.contract.circumstances import UNLIMITED_RETRIES, Circumstances
