@@ -11,7 +11,7 @@ from experiments.results.models import TrialResult
 from experiments.results.rows import Row
 
 LESSON = 1
-_RACK = "client.rack"
+_RACK = "consumer.client.rack"
 _COUNTERS = ("BytesOutPerSec", "MessagesInPerSec")
 _SIDES = {"producer": "written to", "consumer": "read from"}
 

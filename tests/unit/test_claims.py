@@ -13,6 +13,7 @@ from experiments.findings import FINDERS
 from experiments.ledger.record import Cell
 from experiments.spec.catalog import catalogue
 from experiments.spec.model import Experiment
+from experiments.spec.planning import plan
 from infra.home import Home
 
 CLAIMS = [experiment for experiment in catalogue() if experiment.claim]
@@ -44,6 +45,13 @@ def test_what_a_claim_varies_is_an_axis_of_its_experiment(experiment: Experiment
     """Otherwise every run of it would be refused."""
     axes = {axis for cross in experiment.axes for axis in cross}
     assert set(claim_of(experiment).varies) <= axes
+
+
+def test_the_consumer_that_names_its_rack_is_told_to() -> None:
+    """A property that both clients know is the producer's unless it says otherwise, and a producer reads nothing."""
+    planned = plan(next(one for one in CLAIMS if one.name == "leader-only"), "leader-only-1")
+    named = {trial.consumer.get("client.rack") for trial in planned.trials if trial.cell.get("consumer.client.rack")}
+    assert (named, any("client.rack" in trial.producer for trial in planned.trials)) == ({"rack-2"}, False)
 
 
 @pytest.mark.parametrize(

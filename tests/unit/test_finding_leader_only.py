@@ -23,11 +23,11 @@ def _counters(idle: int) -> list[dict[str, Any]]:
 
 def _found(repeats: int = 3, *, from_follower: bool = False, by_rack: int = 0, sides: tuple[str, ...] = ("producer", "consumer")) -> Finding:
     """Partition 0 moved from node 1 to node 3; a consumer with a rack read so many records from node 2."""
-    cells: list[Cell] = [{"fault": "leader-crash", "client.rack": rack} for rack in (None, "rack-2") for _ in range(repeats)]
+    cells: list[Cell] = [{"fault": "leader-crash", "consumer.client.rack": rack} for rack in (None, "rack-2") for _ in range(repeats)]
     plain = [_row(side, node) for side in sides for node in (1, 3)]
     plain += [_row("consumer", 2, 1, outside_ns=5)] if from_follower else []
     racked = [_row("producer", 1), _row("consumer", 1), *([_row("consumer", 2, outside_ns=9, records=by_rack)] if by_rack else [])]
-    rows = {place: racked if cell["client.rack"] else plain for place, cell in enumerate(cells)}
+    rows = {place: racked if cell["consumer.client.rack"] else plain for place, cell in enumerate(cells)}
     return find(material_of([a_trial(cell) for cell in cells], {"serving": rows, "brokers": {place: _counters(2) for place in rows}}))
 
 
