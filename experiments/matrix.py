@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from experiments.contract import Promise
+from experiments.judging.verdicts import Verdict
 from experiments.ledger.record import Cell, Scalar
+from experiments.plurals import counted
 from experiments.results import verdict_text
 from experiments.results.axis_words import axis_word, value_word
 from experiments.results.models import CellResult, SweepResults
@@ -43,6 +45,11 @@ class Matrix:
     """What holds where a row says nothing else, fault and columns apart."""
     violations: tuple[str, ...]
     """Where what was seen differs from what is promised, a line each."""
+
+    @property
+    def verdicts(self) -> Counter[Verdict]:
+        """How often each verdict was given, over all promises of all cells."""
+        return Counter(judgement.verdict for row in self.rows for cell in row.cells if cell for judgement in cell.judgements)
 
 
 def matrix_of(sweeps: Sequence[SweepResults]) -> Matrix:
@@ -79,14 +86,29 @@ def duplicates_text(cell: CellResult | None) -> str:
     return _text(cell, Promise.NO_DUPLICATES, "dup.")
 
 
+def below(matrix: Matrix) -> Iterator[str]:
+    """Yield what a reader must know besides the table: what holds throughout, the signs, and how often what was seen differs from what is promised."""
+    told = " ".join(f"{axis_word(axis)}={value_word(value)}" for axis, value in matrix.usual.items() if value is not None)
+    if told:
+        yield f"unless a row says otherwise: {told}"
+    yield verdict_text.LEGEND
+    cells, counts = sum(cell is not None for row in matrix.rows for cell in row.cells), matrix.verdicts
+    yield (
+        f"{counted(cells, 'cell')}: {counts[Verdict.HELD]:,} promises held, {counts[Verdict.VIOLATED]:,} VIOLATED, {counts[Verdict.UNKNOWN]:,} not known; "
+        f"{counts[Verdict.NOT_PROMISED]:,} times nothing was promised"
+    )
+
+
 def as_markdown(matrix: Matrix) -> Iterator[str]:
-    """Yield the table's lines for a document."""
+    """Yield the table's lines for a document, and what stands below it."""
     yield f"| fault | bit | {' | '.join(heads(matrix))} |"
     yield f"|---|---|{'---|' * len(matrix.columns)}"
     for row in matrix.rows:
         name = f"`{row.fault}`" + (f"<br>{row.circumstances}" if row.circumstances else "")
         entries = (f"{loss_text(cell)}<br>{duplicates_text(cell)}" for cell in row.cells)
         yield f"| {name} | {row.bit} of {row.struck} | {' | '.join(entries)} |"
+    yield ""
+    yield from (f"- {line}" for text in (*below(matrix), *matrix.violations) for line in text.splitlines())
 
 
 def _text(cell: CellResult | None, promise: Promise, what: str) -> str:

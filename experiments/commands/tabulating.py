@@ -9,9 +9,7 @@ import click
 from rich import box
 from rich.table import Table
 
-from experiments.matrix import Matrix, as_markdown, duplicates_text, heads, loss_text, matrix_of
-from experiments.results import verdict_text
-from experiments.results.axis_words import axis_word, value_word
+from experiments.matrix import Matrix, as_markdown, below, duplicates_text, heads, loss_text, matrix_of
 from experiments.results.reading import read_results
 from experiments.sweeps import find_sweep
 from experiments.tables import console_for_results, print_text
@@ -32,8 +30,7 @@ def print_matrix(home: Home, named: Sequence[str], *, markdown: bool) -> int:
     terminal = sys.stdout.isatty()
     console = console_for_results(terminal=terminal)
     console.print(_table(matrix), crop=False, highlight=False)
-    told = " ".join(f"{axis_word(axis)}={value_word(value)}" for axis, value in matrix.usual.items() if value is not None)
-    for line in (*([f"unless a row says otherwise: {told}"] if told else []), verdict_text.LEGEND):
+    for line in below(matrix):
         print_text(console, line, wrap=terminal)
     for line in matrix.violations:
         print_text(console, line, wrap=terminal, style="bold red")

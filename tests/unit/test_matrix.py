@@ -6,7 +6,7 @@ from standins.measured import Truth, a_cell, measured
 
 from experiments.contract import Promise
 from experiments.judging.verdicts import Judgement, Verdict
-from experiments.matrix import Matrix, as_markdown, duplicates_text, heads, loss_text, matrix_of
+from experiments.matrix import Matrix, as_markdown, below, duplicates_text, heads, loss_text, matrix_of
 from experiments.results.models import CellResult
 
 CRASH = [Truth(a_cell(1), (3, 0, 9), (0, 0, 0)), Truth(a_cell("all"), (0, 0, 0), (7, 0, 0)), Truth(a_cell("all", idempotence=True), (0, 0, 0), (0, 0, 0))]
@@ -69,10 +69,21 @@ def test_a_broken_promise_is_named_with_its_sweep() -> None:
 
 
 def test_the_documents_table_has_a_line_a_fault() -> None:
-    """Under a head and a rule."""
-    lines = list(as_markdown(matrix(*CRASH, *PAUSE)))
+    """Under a head and a rule; what stands below it is a list."""
+    lines = [line for line in as_markdown(matrix(*CRASH, *PAUSE)) if line.startswith("|")]
     assert [line.split("|")[1].strip() for line in lines] == ["fault", "---", "`leader-crash-behind`", "`leader-pause`"]
 
 
 def _violated(cell: CellResult) -> Judgement:
     return Judgement(promise=Promise.NO_ACKED_LOSS, verdict=Verdict.VIOLATED, seen=True, reasons=("it lost",), share=cell.loss)
+
+
+def test_it_says_how_often_what_was_seen_differs_from_what_is_promised() -> None:
+    """Over every promise of every cell, each counted once."""
+    found = matrix(*CRASH)
+    judged = [judgement for row in found.rows for cell in row.cells if cell for judgement in cell.judgements]
+    assert sum(found.verdicts.values()) == len(judged) > 0
+    *_, counts = below(found)
+    assert counts.startswith("3 cells: ")
+    assert f"{found.verdicts[Verdict.VIOLATED]} VIOLATED" in counts
+    assert f"- {counts}" in list(as_markdown(found))
