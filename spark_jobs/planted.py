@@ -172,8 +172,8 @@ class PlantedTrial:
 
     def _partitions(self) -> int:
         """Return how many it takes for the last of which there is a record."""
-        rows = (*self.attempts, *self.log, *self.reads)
-        return 1 + max((row.partition for row in rows if row.partition is not None), default=0)
+        named = [row.partition for row in self.attempts if row.partition is not None]
+        return 1 + max([*named, *(row.partition for row in self.log), *(row.partition for row in self.reads)], default=0)
 
     def record(self, sweep_id: str) -> TrialRecord:
         """Return the trial's `trial.json`."""
