@@ -4,7 +4,7 @@ BIN := .venv/bin
 FAULTS := $(basename $(notdir $(wildcard experiments/catalog/faults-*.yaml)))
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
-.PHONY: help setup bench test check faults soak perf mutants lock clean powerloss
+.PHONY: help setup bench test check tour faults soak perf mutants lock clean powerloss
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -21,6 +21,9 @@ test: setup check ## style, types, arrows, and all tests, on real brokers too; w
 
 check: setup ## style, types and the arrows between the packages
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check --quiet . && $(BIN)/mypy && $(BIN)/lint-imports --no-logo
+
+tour: setup ## what the lessons say, tested one after the other: one page of eighteen answers (more than an hour; the last one as root)
+	@$(BIN)/ackbench tour
 
 faults: setup ## every fault against acks and idempotence, then the table (hours; all of them as root)
 	@for experiment in $(FAULTS); do $(BIN)/ackbench run $$experiment; done
