@@ -105,7 +105,7 @@ def as_markdown(matrix: Matrix) -> Iterator[str]:
     yield f"|---|---|{'---|' * len(matrix.columns)}"
     for row in matrix.rows:
         name = f"`{row.fault}`" + (f"<br>{row.circumstances}" if row.circumstances else "")
-        entries = (f"{loss_text(cell)}<br>{duplicates_text(cell)}" for cell in row.cells)
+        entries = (f"{loss_text(cell)}<br>{duplicates_text(cell)}" if cell else "" for cell in row.cells)
         yield f"| {name} | {row.bit} of {row.struck} | {' | '.join(entries)} |"
     yield ""
     yield from (f"- {line}" for text in (*below(matrix), *matrix.violations) for line in text.splitlines())

@@ -36,6 +36,7 @@ def test_a_cell_that_no_sweep_holds_is_empty() -> None:
     """Not zero."""
     row = next(row for row in matrix(*CRASH, *PAUSE).rows if row.fault == "leader-pause")
     assert loss_text(row.cells[2]) == ""
+    assert next(line for line in as_markdown(matrix(*CRASH, *PAUSE)) if "leader-pause" in line).endswith("|  |")
 
 
 def test_faults_that_did_not_bite_are_counted_and_no_figure_is_made_of_them() -> None:
