@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from standins.world import MS, InFlight, World
@@ -291,15 +291,5 @@ def played(history: History, trial_id: str = "000-history") -> PlantedTrial:
     log = [logged._replace(visible=(logged.producer, logged.seq) not in world.hidden) for logged in stored]
     epochs = [Epoch(node, partition, *epoch) for node in (1, 2) for partition in sorted(world.logs) for epoch in world.epochs[partition]]
     cell: Cell = {"fault": "none", "acks": "all"}
-    return PlantedTrial(
-        trial_id,
-        world.attempts,
-        log,
-        world.reads,
-        world.phases(),
-        cell=cell,
-        events=world.events,
-        epochs=epochs,
-        transactions=world.transactions,
-        partitions=AT_FIRST,
-    )
+    trial = PlantedTrial(trial_id, world.attempts, log, world.reads, world.phases(), cell=cell, partitions=AT_FIRST)
+    return replace(trial, events=world.events, epochs=epochs, transactions=world.transactions)
