@@ -63,6 +63,9 @@ OWNED: Final = {
 }
 """Properties that ackbench sets itself, because the trial depends on them."""
 
+READING: Final = frozenset({"client.rack"})
+"""Properties that librdkafka takes from any client, and that mean something to a consumer alone (KIP-392)."""
+
 
 @dataclass(frozen=True)
 class Place:
@@ -110,8 +113,8 @@ class KnownNames:
 def place_of(axis: str, known: KnownNames) -> Place:
     """Return what an axis's name means.
 
-    A bare property belongs to the producer under test before the consumer, and to the topic before the broker, as the topic's
-    value is the one that Kafka takes. One that a client and the cluster both know needs a prefix.
+    A bare property belongs to the producer under test before the consumer, but for those of `READING`, and to the topic before the
+    broker, as the topic's value is the one that Kafka takes. One that a client and the cluster both know needs a prefix.
 
     Raises:
         ExperimentError: the name is unknown, ambiguous, or one that ackbench sets itself.
@@ -147,7 +150,8 @@ def first_name(scope: Scope, name: str) -> str:
 def _bare(axis: str, known: KnownNames) -> Place | None:
     if axis in STRUCTURE:
         return Place(Scope.STRUCTURE, axis)
-    client = next((scope for scope in (Scope.PRODUCER, Scope.CONSUMER) if axis in known.of(scope)), None)
+    clients = (Scope.CONSUMER,) if axis in READING else (Scope.PRODUCER, Scope.CONSUMER)
+    client = next((scope for scope in clients if axis in known.of(scope)), None)
     server = next((scope for scope in (Scope.TOPIC, Scope.BROKER) if axis in known.of(scope)), None)
     if client and server:
         raise ExperimentError(f"ambiguous axis {axis}: write {client}.{axis} or {server}.{axis}")

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from experiments.spec.clients import ClientRules
 
-BOTH = {"socket.timeout.ms": "10 .. 300000", "client.id": "", "compression.type": "none, lz4, zstd", "debug": "broker, msg, all"}
+BOTH = {"socket.timeout.ms": "10 .. 300000", "client.id": "", "compression.type": "none, lz4, zstd", "debug": "broker, msg, all", "client.rack": ""}
 PRODUCER = {**BOTH, "acks": "-1 .. 1000", "enable.idempotence": "true, false", "linger.ms": "0 .. 900000", "retries": "0 .. 2147483647", "partitioner": ""}
 CONSUMER = {**BOTH, "fetch.min.bytes": "1 .. 100000000", "isolation.level": "read_uncommitted, read_committed"}
 

@@ -140,6 +140,13 @@ def test_a_second_name_of_a_property_is_the_same_property() -> None:
     assert [trial.producer["acks"] for trial in made.trials] == ["1"]
 
 
+def test_a_rack_is_the_consumers_without_a_prefix_too() -> None:
+    """The producer would take it, and nothing would be fetched from another broker."""
+    made = planned(axes={"acks": 1, "fault": "none", "client.rack": "rack-2"})
+
+    assert [(trial.consumer.get("client.rack"), "client.rack" in trial.producer) for trial in made.trials] == [("rack-2", False)]
+
+
 def test_a_faults_parameter_can_be_an_axis() -> None:
     """It counts where the fault has it; where it has not, the cells fall together."""
     made = planned(axes={"acks": 1, "fault": ["none", "leader-pause"], "fault.pause_s": [1, 2]}, producer={"socket.timeout.ms": 500})
