@@ -206,7 +206,7 @@ def _attach(client: MlflowClient, run_id: str, results: SweepResults, sweep: Swe
 
 
 def _page(results: SweepResults, finding: Finding | None) -> str:
-    found = f"*{finding.standing}*: {finding.text}\n\n" if finding else ""
+    found = f"{finding.markdown()}\n\n" if finding else ""
     return f"**{results.question.strip()}**\n\n{found}```\n{_table(results)}\n```\n"
 
 

@@ -76,7 +76,7 @@ def finding_lines(sweep: SweepFolder, results: SweepResults) -> Iterator[str]:
     claim, finding = sweep.plan().claim, finding_of(sweep, results)
     if claim and finding:
         yield f"lesson {claim.lesson}: {claim.says}"
-        yield f"{finding.standing}: {finding.text}\n"
+        yield "\n".join([*finding.lines(), ""])
 
 
 def remarks(results: SweepResults) -> Iterator[str]:

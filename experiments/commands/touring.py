@@ -94,7 +94,7 @@ def _visited(home: Home, whole: Tour, stop: Stop) -> tuple[Stop, int]:
 
 def _sentence(sweep: SweepFolder) -> str:
     finding = finding_of(sweep)
-    return f"{finding.standing}: {finding.text}" if finding else "it makes no claim"
+    return "\n".join(finding.lines()) if finding else "it makes no claim"
 
 
 def _expected_s(whole: Tour) -> float:

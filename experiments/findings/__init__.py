@@ -80,6 +80,7 @@ def finding_of(sweep: SweepFolder, results: SweepResults | None = None) -> Findi
         return Finding(
             lesson=plan.claim.lesson,
             standing=Standing.OPEN,
-            sentence="Nothing can be concluded: the harness itself lost or repeated records where nothing was wrong.",
+            sentences=("The harness itself lost or repeated records where nothing was wrong.",),
+            remark="So nothing can be concluded.",
         )
     return FINDERS[plan.claim.lesson](Material(plan, results, partial(rows_by_trial, sweep)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from statistics import median
+from typing import Final
 
 from experiments.findings.figures import records_lost
 from experiments.findings.finding import LEAST_TRIALS, Finding, Material, Standing, lossy, repeats_needed
@@ -15,6 +16,12 @@ LESSON = 5
 _LEVELS: tuple[Scalar, ...] = (0, 1, "all")
 _BEHIND = "leader-crash-behind"
 _ALONE = "unclean-election"
+_REMARKS: Final = {
+    Standing.STANDS: "So acks=0 and acks=1 lost what acks=all kept.",
+    Standing.IN_PART: "So acks=all is no guarantee by itself: it waits for who is in sync, and with min.insync.replicas=1 that may be the leader alone.",
+    Standing.FALLS: "So acks=all lost acknowledged records, which Kafka promises not to.",
+    Standing.OPEN: "Too few trials, or too few with loss, to tell the levels apart.",
+}
 
 
 def find(material: Material) -> Finding:
@@ -35,8 +42,8 @@ def find(material: Material) -> Finding:
     return Finding(
         lesson=LESSON,
         standing=standing,
-        sentence=" ".join(told),
-        remark=_remark(standing),
+        sentences=tuple(told),
+        remark=_REMARKS[standing],
         repeats_needed=repeats_needed(standing, lost.values()),
         plot=SharesPlot(caption="Trials in which acknowledged records were lost", rows=tuple(rows)),
     )
@@ -64,12 +71,3 @@ def _standing(lost: dict[Scalar, Share], alone: Share) -> Standing:
     if not (lost[0].seen and lost[1].seen and enough):
         return Standing.OPEN
     return Standing.IN_PART if alone.seen else Standing.STANDS
-
-
-def _remark(standing: Standing) -> str | None:
-    return {
-        Standing.IN_PART: "So acks=all is no guarantee by itself: it waits for who is in sync, and with min.insync.replicas=1 that may be the leader alone.",
-        Standing.FALLS: "So acks=all lost acknowledged records, which Kafka promises not to.",
-        Standing.OPEN: "Too few trials, or too few with loss, to tell the levels apart.",
-        Standing.STANDS: None,
-    }[standing]

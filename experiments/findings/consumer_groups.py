@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from statistics import median
 from typing import NamedTuple
 
+from experiments.findings.figures import seconds, spread
 from experiments.findings.finding import LEAST_TRIALS, Finding, Material, Standing
 from experiments.findings.plots import DotRow, DotsPlot
 from experiments.plurals import counted
@@ -14,7 +14,7 @@ from experiments.results.rows import Row
 
 LESSON = 15
 _JOINS = "consumer-joins"
-_NS_PER_S = 1e9
+_NS_PER_MS = 1e6
 
 
 class _Trial(NamedTuple):
@@ -43,11 +43,11 @@ def find(material: Material) -> Finding:
     trials = [trial for trial in trials if trial.groups]
     sentences = [_judged(says, held, [trial for trial in trials if tells(trial)]) for says, tells, held in _SENTENCES]
     standing = _standing(sentences)
-    told = " ".join(sentence.text for sentence in sentences if sentence.of)
+    told = [sentence.text for sentence in sentences if sentence.of]
     return Finding(
         lesson=LESSON,
         standing=standing,
-        sentence=f"{told} {_price(trials)}".strip() or "No trial was judged.",
+        sentences=(*told, *_price(trials)) or ("No trial was judged.",),
         remark=_REMARKS[standing],
         repeats_needed=2 * LEAST_TRIALS if standing is Standing.OPEN else None,
         plot=_plot(trials),
@@ -95,11 +95,10 @@ def _standing(sentences: Sequence[_Sentence]) -> Standing:
     return Standing.FALLS if sentences[0].held < sentences[0].of else Standing.IN_PART
 
 
-def _price(trials: Sequence[_Trial]) -> str:
+def _price(trials: Sequence[_Trial]) -> list[str]:
     """Return, by what happened and by protocol, how long a partition of the first group stood still, and what was processed again."""
-    return " ".join(
-        filter(None, (_of_change(change, [trial for trial in trials if trial.result.cell["fault"] == fault]) for fault, change in _CHANGES.items()))
-    )
+    told = (_of_change(change, [trial for trial in trials if trial.result.cell["fault"] == fault]) for fault, change in _CHANGES.items())
+    return [sentence for sentence in told if sentence]
 
 
 _CHANGES = {_JOINS: "When one joined", "consumer-leaves": "When one left", "consumer-killed-before-commit": "When one was killed"}
@@ -109,9 +108,9 @@ def _of_change(change: str, trials: Sequence[_Trial]) -> str | None:
     by_protocol = _by_protocol(trials)
     if not by_protocol:
         return None
-    still = ", ".join(f"{median(_still_s(of)):.1f} s with the {protocol} protocol" for protocol, of in by_protocol.items())
-    again = [trial.groups[0]["redelivered_reads"] for trial in trials]
-    return f"{change}, a partition stood still for {still} (medians), and {median(again):,.0f} records were processed again at the median."
+    still = ", ".join(f"{seconds(_still_ms(of))} with the {protocol} protocol" for protocol, of in by_protocol.items())
+    again = spread([trial.groups[0]["redelivered_reads"] for trial in trials])
+    return f"{change}, a partition stood still for {still}; records processed again: {again}."
 
 
 def _by_protocol(trials: Sequence[_Trial]) -> dict[str, list[_Trial]]:
@@ -125,13 +124,13 @@ def _protocol(trial: TrialResult) -> str:
     return "KIP-848" if trial.cell.get("group.protocol") == "consumer" else "classic"
 
 
-def _still_s(trials: Sequence[_Trial]) -> list[float]:
-    return [trial.groups[0]["stood_still_ns"] / _NS_PER_S for trial in trials]
+def _still_ms(trials: Sequence[_Trial]) -> list[float]:
+    return [trial.groups[0]["stood_still_ns"] / _NS_PER_MS for trial in trials]
 
 
 def _plot(trials: Sequence[_Trial]) -> DotsPlot:
     rows = [
-        DotRow(name=f"{change.removeprefix('When ')}, {protocol}", values=tuple(_still_s(of)))
+        DotRow(name=f"{change.removeprefix('When ')}, {protocol}", values=tuple(value / 1000 for value in _still_ms(of)))
         for fault, change in _CHANGES.items()
         for protocol, of in _by_protocol([trial for trial in trials if trial.result.cell["fault"] == fault]).items()
     ]

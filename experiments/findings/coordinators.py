@@ -59,7 +59,7 @@ def find(material: Material) -> Finding:
     return Finding(
         lesson=LESSON,
         standing=standing,
-        sentence=" ".join([*_told(cases), f"Acknowledged records (acks=all) were lost in {words(lost)}."]),
+        sentences=(*_told(cases), f"Acknowledged records (acks=all) were lost in {words(lost)}."),
         remark=_remark(standing, cases),
         repeats_needed=repeats_needed(standing, [lost]),
         plot=DotsPlot(

@@ -19,6 +19,7 @@ KILLED: Final = "copier-killed"
 DELIVERIES: Final[tuple[Delivery, ...]] = tuple(COMMITS)
 _OFTEN: Final = {"at-most-once": "at most once", "at-least-once": "at least once", "exactly-once": "exactly once"}
 _REMARKS: Final = {
+    Standing.STANDS: "So each misses and repeats what the lesson says, and each is slower than the one before.",
     Standing.IN_PART: "So each misses and repeats what the lesson says; that they grow slower in this order is not to be seen here.",
     Standing.FALLS: "So the lesson does not hold here.",
     Standing.OPEN: "Too few trials, or none in which what a dying copier had in hand was missed at most once and repeated at least once.",
@@ -32,13 +33,14 @@ def find(material: Material) -> Finding:
     missed, repeated = ({name: trials_with(trials, count) for name, trials in killed.items()} for count in (_missed, _repeated))
     once = trials_with(material.trials(workload__delivery="exactly-once"), lambda trial: (_missed(trial) or 0) + (_repeated(trial) or 0))
     standing = _standing(material, missed, repeated, once)
-    told = [f"{_OFTEN[name]} missed records in {words(missed[name])}, and repeated some in {words(repeated[name])}" for name in DELIVERIES]
+    told = [f"{_OFTEN[name]} missed records in {words(missed[name])}, and repeated some in {words(repeated[name])}." for name in DELIVERIES]
     over_all = f"Over all faults exactly once did so in {words(once)}."
     return Finding(
         lesson=LESSON,
         standing=standing,
-        sentence=" ".join([f"Where a copier died between producing and committing, {'; '.join(told)}.", over_all, *_speed(material)]),
-        remark=_REMARKS.get(standing),
+        lead="A copier died between producing and committing.",
+        sentences=(*told, over_all, *_speed(material)),
+        remark=_REMARKS[standing],
         repeats_needed=repeats_needed(standing, [*missed.values(), *repeated.values()]),
         plot=DotsPlot(
             caption="Records missed and repeated, end to end, where a copier died",

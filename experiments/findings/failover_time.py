@@ -23,6 +23,7 @@ _STOPPED_MS: Final = STOPPED_NS / 1e6
 """Shorter is how a loaded cluster breathes; whoever writes does not notice."""
 _WHAT: Final = {"leader-crash": "killed", "leader-pause": "made to stand still", "leader-stop": "asked to end"}
 _REMARKS: Final = {
+    Standing.STANDS: "So whoever writes does not notice that a broker is gone.",
     Standing.IN_PART: (
         "So the takeover is fast, and the noticing is not: until broker.session.timeout.ms has passed nobody knows that a broker is dead. "
         "A broker that is stopped in good order hands its partitions over before it goes."
@@ -68,8 +69,8 @@ def find(material: Material) -> Finding:
     return Finding(
         lesson=LESSON,
         standing=standing,
-        sentence=" ".join([*map(_told, cases), *_told_of_others(cases)]) or "No trial was judged.",
-        remark=_REMARKS.get(standing),
+        sentences=(*map(_told, cases), *_told_of_others(cases)) or ("No trial was judged.",),
+        remark=_REMARKS[standing],
         repeats_needed=repeats_needed(standing, ()),
         plot=BarsPlot(
             caption="The time without an acknowledgement, of each case the trial in the middle",

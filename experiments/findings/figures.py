@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from statistics import median
 
 from experiments.plurals import counted
@@ -15,10 +15,7 @@ def seconds(values_ms: Sequence[float]) -> str:
     Raises:
         ValueError: there is no value.
     """
-    if not values_ms:
-        raise ValueError("no value has no median")
-    spread = f"{seconds_of_one(min(values_ms))} to {seconds_of_one(max(values_ms))} in " if len(values_ms) > 1 else ""
-    return f"{seconds_of_one(median(values_ms))} ({spread}{counted(len(values_ms), 'trial')})"
+    return _spread(values_ms, seconds_of_one)
 
 
 def seconds_of_one(value_ms: float) -> str:
@@ -26,7 +23,24 @@ def seconds_of_one(value_ms: float) -> str:
     return f"{value_ms:.0f} ms" if value_ms < 999.5 else f"{value_ms / 1000:.1f} s"  # noqa: PLR2004 - what would be rounded to 1000 ms
 
 
+def spread(values: Sequence[float], decimals: int = 0, unit: str = "") -> str:
+    """Say a figure of each of some trials: `1.02 (0.98 to 1.10 in 3 trials)`; where all are alike, `1.02 (3 trials)`.
+
+    Raises:
+        ValueError: there is no value.
+    """
+    return _spread(values, lambda value: f"{value:,.{decimals}f}{unit}")
+
+
 def records_lost(trials: Sequence[TrialResult]) -> str:
     """Say how many records the trials with loss lost, as the end of a clause: ` (2,310 records at the median)`; of none with loss, nothing."""
     counts = [trial.lost[0] for trial in trials if trial.lost and trial.lost[0]]
     return f" ({median(counts):,.0f} records at the median)" if counts else ""
+
+
+def _spread(values: Sequence[float], told: Callable[[float], str]) -> str:
+    if not values:
+        raise ValueError("no value has no median")
+    middle, least, most = map(told, (median(values), min(values), max(values)))
+    apart = f"{least} to {most} in " if least != most else ""
+    return f"{middle} ({apart}{counted(len(values), 'trial')})"

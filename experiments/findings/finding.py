@@ -35,19 +35,44 @@ class Finding(Frozen):
 
     lesson: int
     standing: Standing
-    sentence: str
-    """What was seen, with its figures and their intervals."""
-    remark: str | None = None
-    """Of a claim that does not stand as it is said: what is true instead. Of one that is open: what is missing."""
+    lead: str | None = None
+    """What was done or is compared, before all sentences, where they would say it each time."""
+    sentences: tuple[str, ...] = Field(min_length=1)
+    """What was seen, with its figures and their intervals: a sentence for each case."""
+    remark: str
+    """What follows; of a claim that does not stand as it is said: what is true instead; of one that is open: what is missing."""
     repeats_needed: int | None = None
     """Of one that is open: how many repeats would do; `None`: more repeats are not what is missing."""
     plot: Plot | None = Field(default=None, discriminator="kind")
 
     @property
+    def sentence(self) -> str:
+        """What was seen, in a row."""
+        return " ".join([*([self.lead] if self.lead else []), *self.sentences])
+
+    @property
+    def conclusion(self) -> str:
+        """What follows, or what is missing and how many repeats would do."""
+        return f"{self.remark} {self.repeats_needed} repeats would do (--repeats {self.repeats_needed})." if self.repeats_needed else self.remark
+
+    def lines(self) -> list[str]:
+        """Return all of it a line each: what becomes of the claim, a point for each case, what follows."""
+        head = f"{self.standing}:"
+        if len(self.sentences) == 1:
+            return [f"{head} {self.sentence}", self.conclusion]
+        points = [f"- {sentence}" for sentence in self.sentences]
+        return [f"{head} {self.lead}" if self.lead else head, *points, self.conclusion]
+
+    def markdown(self) -> str:
+        """Return the same as paragraphs and a list."""
+        become = "has not enough evidence" if self.standing is Standing.OPEN else self.standing.value
+        seen = [self.sentence] if len(self.sentences) == 1 else [*([self.lead] if self.lead else []), "\n".join(f"- {one}" for one in self.sentences)]
+        return "\n\n".join([f"**The claim {become}.**", *seen, self.conclusion])
+
+    @property
     def text(self) -> str:
-        """All of it in words."""
-        needed = f"{self.repeats_needed} repeats would do (--repeats {self.repeats_needed})." if self.repeats_needed else None
-        return " ".join(part for part in (self.sentence, self.remark, needed) if part)
+        """All of it in a row."""
+        return f"{self.sentence} {self.conclusion}"
 
 
 @dataclass(frozen=True)

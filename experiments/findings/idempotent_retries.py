@@ -15,6 +15,7 @@ from experiments.statistics import LEAST_VALUES, Estimate, Share, words
 LESSON = 8
 _IN_FLIGHT = "max.in.flight.requests.per.connection"
 _REMARKS: Final = {
+    Standing.STANDS: "So idempotence takes the copies away and keeps the order, and has a price.",
     Standing.IN_PART: "So the copies and the order are as the lesson says; that idempotence is slower is not to be seen here.",
     Standing.FALLS: "So the lesson does not hold here.",
     Standing.OPEN: "Too few trials, or none in which a retry was stored twice without idempotence.",
@@ -34,8 +35,8 @@ def find(material: Material) -> Finding:
     return Finding(
         lesson=LESSON,
         standing=standing,
-        sentence=" ".join([told, *_prices(throughput, latency)]),
-        remark=_REMARKS.get(standing),
+        sentences=(told, *_prices(throughput, latency)),
+        remark=_REMARKS[standing],
         repeats_needed=max(LEAST_VALUES, repeats_needed(standing, copies.values()) or 0) if standing is Standing.OPEN else None,
         plot=DotsPlot(
             caption="Copies beyond the first in each trial",

@@ -20,6 +20,7 @@ _MINIMUM: Final = "min.insync.replicas"
 _NEARLY: Final = 0.9
 """Of replica.lag.time.max.ms: it counts from the follower's last fetch, which may be a little older than the last acknowledgement."""
 _REMARKS: Final = {
+    Standing.STANDS: "So acks=all did not wait for a follower beyond the minimum.",
     Standing.FALLS: (
         "So acks=all waits for every replica that is in sync, whatever the minimum. min.insync.replicas says with how few in sync a write is refused: "
         "a higher one gives up writes for the promise that an acknowledged record lies on so many brokers."
@@ -38,8 +39,8 @@ def find(material: Material) -> Finding:
     return Finding(
         lesson=LESSON,
         standing=standing,
-        sentence=" ".join(told),
-        remark=_REMARKS.get(standing),
+        sentences=tuple(told),
+        remark=_REMARKS[standing],
         repeats_needed=repeats_needed(standing, [lost]),
         plot=DotsPlot(
             caption=f"A follower stands still with {_MINIMUM}=1: the longest time without an acknowledgement, a dot a trial; the line is {_LAG}",

@@ -15,6 +15,7 @@ from experiments.results.rows import Row
 LESSON = 9
 _FORMULAS = ("murmur2", "crc32")
 _REMARKS = {
+    Standing.STANDS: "So each client puts a key where murmur2 says, and its records stay in order there.",
     Standing.IN_PART: (
         "So a key keeps its partition with each client, and which one that is depends on the client: librdkafka's default is crc32(key) % partitions. "
         "Producers of both kinds that write one topic need partitioner=murmur2_random in librdkafka's, or one key has two partitions."
@@ -61,8 +62,8 @@ def find(material: Material) -> Finding:
     return Finding(
         lesson=LESSON,
         standing=standing,
-        sentence=" ".join(_told(client) for client in clients) or "No trial was measured.",
-        remark=_REMARKS.get(standing),
+        sentences=tuple(map(_told, clients)) or ("No trial was measured.",),
+        remark=_REMARKS[standing],
         repeats_needed=repeats_needed(standing, ()),
         plot=DotsPlot(
             caption="Keys that each formula foretells, a dot a trial", label="% of the keys", rows=tuple(row for client in clients for row in _rows(client))

@@ -27,7 +27,7 @@ def find(material: Material) -> Finding:
     return Finding(
         lesson=LESSON,
         standing=standing,
-        sentence=" ".join(filter(None, told)) or "No trial was judged.",
+        sentences=tuple(filter(None, told)) or ("No trial was judged.",),
         remark=_REMARKS[standing],
         repeats_needed=2 * LEAST_TRIALS if standing is Standing.OPEN else None,
         plot=BarsPlot(caption="Records by who served them", label="records", rows=tuple(_bars("", of_plain) + _bars(", client.rack", of_racked))),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Final
 
+from experiments.findings.figures import spread
 from experiments.findings.finding import LEAST_TRIALS, Finding, Material, Standing, repeats_needed
 from experiments.findings.plots import DotRow, DotsPlot
 from experiments.ledger.measured_keys import Spread
@@ -14,10 +15,12 @@ from experiments.ledger.record import Cell
 from experiments.results.rows import Row
 
 LESSON = 12
+_LEAD: Final = "What the fullest partition got, times the mean (1: all the same):"
 OVERLOADED: Final = 1.5
 """A partition with half as much again as the mean is called overloaded here."""
 _ROUND_ROBIN: Final = "RoundRobin"
 _REMARKS = {
+    Standing.STANDS: "So without a key one partition had much more than the others over the whole load.",
     Standing.IN_PART: (
         "So a client without keys overloads a partition for a moment, in which it fills a batch there, and not for long: the next batch goes elsewhere. "
         "What overloads a partition for good is a key that has much of the load."
@@ -53,12 +56,12 @@ def find(material: Material) -> Finding:
     """Return how unevenly each way spreads the load, over all of it and in a second, and in how large batches."""
     ways = [way for way in _ways(material) if way.values("total")]
     standing = _standing(ways)
-    lead = "What the fullest partition got, times the mean, over the whole load and, in brackets, in a second; medians over trials"
     return Finding(
         lesson=LESSON,
         standing=standing,
-        sentence=f"{lead}: {'; '.join(_told(way) for way in ways)}." if ways else "No trial was measured.",
-        remark=_REMARKS.get(standing),
+        lead=_LEAD if ways else None,
+        sentences=tuple(map(_told, ways)) or ("No trial was measured.",),
+        remark=_REMARKS[standing],
         repeats_needed=repeats_needed(standing, ()),
         plot=DotsPlot(
             caption="What the fullest partition got in a second, times the mean: the median over the seconds, a dot a trial",
@@ -71,7 +74,7 @@ def find(material: Material) -> Finding:
 def _ways(material: Material) -> Iterator[_Way]:
     for cell in material.cells():
         rows = material.rows_of(cell, "skews")
-        of = {spread: [row for row in rows if row["of"] == spread] for spread in Spread}
+        of = {one: [row for row in rows if row["of"] == one] for one in Spread}
         in_turn = bool(cell.cell.get("workload.round_robin")) or _ROUND_ROBIN in str(cell.cell.get("partitioner.class"))
         yield _Way(cell.cell, _name(cell.cell, in_turn=in_turn), not cell.cell.get("workload.keys") and not in_turn, of)
 
@@ -88,8 +91,8 @@ def _name(cell: Cell, *, in_turn: bool) -> str:
 
 
 def _told(way: _Way) -> str:
-    whole, second, gini = (median(way.values(column)) for column in ("max_over_mean", "second_max_over_mean", "gini"))
-    return f"{way.name}: {whole:.2f} ({second:.2f}), Gini {gini:.2f}{_batches(way)}"
+    whole, second = (spread(way.values(column), 2) for column in ("max_over_mean", "second_max_over_mean"))
+    return f"{way.name}: {whole} over the whole load, {second} in a second; Gini {median(way.values('gini')):.2f}{_batches(way)}."
 
 
 def _batches(way: _Way) -> str:

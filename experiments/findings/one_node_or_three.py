@@ -7,12 +7,14 @@ from statistics import median
 
 from experiments.findings.finding import LEAST_TRIALS, Finding, Material, Standing, lossy, repeats_needed
 from experiments.findings.plots import DotRow, DotsPlot
+from experiments.plurals import counted
 from experiments.results.cells import judged_trials
 from experiments.results.models import TrialResult
 from experiments.statistics import words
 
 LESSON = 16
 _REMARKS = {
+    Standing.STANDS: "So nobody writes while a single node is away, and several go on without one of them.",
     Standing.FALLS: "So one node came back as soon as several did.",
     Standing.IN_PART: "So not every fault that one node does not survive is survived by several, or the other way round.",
     Standing.OPEN: "Too few trials were judged.",
@@ -28,12 +30,8 @@ def find(material: Material) -> Finding:
     return Finding(
         lesson=LESSON,
         standing=standing,
-        sentence=" ".join(told),
-        remark=None
-        if standing is Standing.STANDS
-        else "One node came back as soon as three did."
-        if standing is Standing.FALLS
-        else "Too few trials were judged.",
+        sentences=tuple(told),
+        remark=_REMARKS[standing],
         repeats_needed=repeats_needed(standing, (lossy(trials) for trials in of.values())),
         plot=DotsPlot(
             caption="The longest time without an acknowledgement, a dot a trial",
@@ -51,7 +49,8 @@ def _outcome(trials: Sequence[TrialResult]) -> str:
     gaps = [trial.unavailable_ms for trial in trials if trial.unavailable_ms is not None]
     back = [trial for trial in trials if trial.recovered_before_heal]
     lengths = f", {median(gaps) / 1000:.1f} s without an acknowledgement at the median" if gaps else ""
-    return f"acknowledged records were lost in {words(lossy(trials))}; writing went on before the node was back in {len(back)} of {len(trials)}{lengths}"
+    lost, went_on = words(lossy(trials)), f"{len(back)} of {counted(len(trials), 'trial')}"
+    return f"acknowledged records were lost in {lost}; writing went on before the node was back in {went_on}{lengths}"
 
 
 def _standing(of: dict[int, list[TrialResult]]) -> Standing:

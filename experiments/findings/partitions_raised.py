@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import gcd
-from statistics import median
 
+from experiments.findings.figures import seconds, spread
 from experiments.findings.finding import LEAST_TRIALS, Finding, Material, Standing, by_trial, repeats_needed
 from experiments.findings.plots import DotRow, DotsPlot
 from experiments.ledger.measured_keys import SeenBy, Within
@@ -17,6 +17,7 @@ from experiments.statistics import Share, share, words
 LESSON = 10
 _NS_PER_S = 1_000_000_000
 _REMARKS = {
+    Standing.STANDS: "So a partition added is an order broken: choose their number for years, or wait until all is consumed before more are added.",
     Standing.IN_PART: "So keys move as the formula says, and in no trial was a pair received the wrong way round: that takes a consumer that is behind.",
     Standing.FALLS: "So keys did not go where the formula says.",
     Standing.OPEN: "Too few trials were judged, or no producer went by the new number of partitions.",
@@ -63,8 +64,8 @@ def find(material: Material) -> Finding:
     return Finding(
         lesson=LESSON,
         standing=standing,
-        sentence=" ".join(_told(one) for one in raises) or "No trial was measured.",
-        remark=_REMARKS.get(standing),
+        sentences=tuple(map(_told, raises)) or ("No trial was measured.",),
+        remark=_REMARKS[standing],
         repeats_needed=repeats_needed(standing, ()),
         plot=DotsPlot(
             caption="Keys that kept their partition, a dot a trial; the line is gcd(N, M) / max(N, M)",
@@ -98,12 +99,12 @@ def unheld_s(held: Sequence[Row], partitions: int) -> float:
 
 
 def _told(one: _Raise) -> str:
-    stayed = f"{median(one.stayed()):.1f} % of the keys kept their partition, {one.expected:.1f} % by theory"
+    stayed = f"{spread(one.stayed(), 1, ' %')} of the keys kept their partition, {one.expected:.1f} % by theory"
     right = "each key where the formula puts it" if one.is_foretold else "not each key where the formula puts it"
     counts = [row["inverted"] for row in one.pairs]
-    pairs = f"credits came before their debit in {words(one.inverted)}, {median(counts):,.0f} at the median" if counts else "no pair was received"
-    still = f"; a partition was held by nobody for {median(one.still_s):.2f} s at the median" if one.still_s else ""
-    return f"From {one.before} to {one.after} partitions {stayed}, {right}; {pairs}{still}."
+    pairs = f"credits came before their debit in {words(one.inverted)}; such pairs: {spread(counts)}" if counts else "no pair was received"
+    still = f"; a partition was held by nobody for {seconds([still * 1000 for still in one.still_s])}" if one.still_s else ""
+    return f"From {one.before} to {one.after} partitions: {stayed}, {right}; {pairs}{still}."
 
 
 def _standing(raises: Sequence[_Raise]) -> Standing:

@@ -20,6 +20,7 @@ _EVERY: Final = "1"
 _CUT: Final = "recovery-point-cut"
 """Brokers note down once a minute what they have synced: a cut to that says nothing of syncing each record."""
 _REMARKS: Final = {
+    Standing.STANDS: "So what was acknowledged by all in-sync replicas was there after the cut.",
     Standing.IN_PART: (
         "So what was acknowledged is in the operating system's memory, and on the disk some time later. Kafka relies on the other replicas: "
         "put them where one power cut does not reach all of them, or have each record synced (flush.messages=1) and pay for it."
@@ -51,12 +52,13 @@ def find(material: Material) -> Finding:
     cases = sorted(made, key=lambda case: (case.all_nodes, str(case.acks), case.synced))
     lost = {case.name: lossy(case.trials) for case in cases}
     standing = _standing(cases)
-    told = [f"{case.name}, in {words(lost[case.name])}{records_lost(case.trials)}" for case in cases]
+    told = [f"{_capital(case.name)} in {words(lost[case.name])}{records_lost(case.trials)}." for case in cases]
     return Finding(
         lesson=LESSON,
         standing=standing,
-        sentence=f"{_how(worst=worst)} acknowledged records were lost: {'; '.join(told)}.",
-        remark=_REMARKS.get(standing),
+        lead=f"{_how(worst=worst)} acknowledged records were lost:" if told else None,
+        sentences=tuple(told) or ("No trial was judged.",),
+        remark=_REMARKS[standing],
         repeats_needed=repeats_needed(standing, lost.values()),
         plot=SharesPlot(caption="Trials in which acknowledged records were lost", rows=tuple(ShareRow(name=name, share=found) for name, found in lost.items())),
     )
@@ -64,6 +66,10 @@ def find(material: Material) -> Finding:
 
 def _how(*, worst: bool) -> str:
     return "With logs cut to what the brokers had noted down as synced, the worst that a power cut may leave," if worst else "When the power was cut,"
+
+
+def _capital(name: str) -> str:
+    return name[0].upper() + name[1:]
 
 
 def _case(material: Material, cell: CellResult) -> _Case:

@@ -28,7 +28,7 @@ def find(material: Material) -> Finding:
     return Finding(
         lesson=LESSON,
         standing=standing,
-        sentence=" ".join(filter(None, told)) or "No trial was judged.",
+        sentences=tuple(filter(None, told)) or ("No trial was judged.",),
         remark=_REMARKS[standing],
         repeats_needed=2 * LEAST_TRIALS if standing is Standing.OPEN else None,
         plot=_plot([("the producer's own timestamp", of_kept), (_APPENDED, [row for trial in appended for row in fields[trial.trial_id]])]),

@@ -80,7 +80,6 @@ def find(material: Material) -> Finding:
     lost, right = share(sum(known), len(known)), share(sum(case.as_it_should for case in cases), sum(len(case.outcomes) for case in cases))
     standing = _standing(cases, lost, len(material.cells()))
     told = [
-        "Brokers of one partition were killed together; it was seen whether it could be read (another broker led) and written before they were back.",
         *_told(cases),
         f"With replication factor n, reads survived n - 1 deaths, writes n - min.insync.replicas, and neither more, in {words(right)}.",
         f"Acknowledged records (acks=all) were lost in {words(lost)}.",
@@ -88,7 +87,8 @@ def find(material: Material) -> Finding:
     return Finding(
         lesson=LESSON,
         standing=standing,
-        sentence=" ".join(told),
+        lead="Brokers of one partition were killed together; it was seen whether it could be read (another broker led) and written before they were back.",
+        sentences=tuple(told),
         remark=_REMARKS[standing],
         repeats_needed=repeats_needed(standing, [lost]),
         plot=SharesPlot(

@@ -45,7 +45,7 @@ def find(material: Material) -> Finding:
     return Finding(
         lesson=LESSON,
         standing=standing,
-        sentence=" ".join([*map(_loss, silent), *map(_otherwise, (speed for speed in speeds if speed.reset != "earliest"))]) or "No trial was judged.",
+        sentences=(*map(_loss, silent), *(_otherwise(speed) for speed in speeds if speed.reset != "earliest")) or ("No trial was judged.",),
         remark=_REMARKS[standing],
         repeats_needed=2 * LEAST_TRIALS if standing is Standing.OPEN else None,
         plot=DotsPlot(

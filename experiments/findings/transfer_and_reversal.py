@@ -14,6 +14,7 @@ from experiments.results.rows import Row
 LESSON = 11
 _NS_PER_S = 1_000_000_000
 _REMARKS = {
+    Standing.STANDS: "So there is no order between partitions, and the pace of their consumers decides; one key for both puts both into one partition.",
     Standing.FALLS: "So one key for both does not keep their order.",
     Standing.OPEN: "Too few trials were judged, or no consumer fell far enough behind for a reversal to come first.",
 }
@@ -65,8 +66,8 @@ def find(material: Material) -> Finding:
     return Finding(
         lesson=LESSON,
         standing=standing,
-        sentence=" ".join(told) or "No trial was measured.",
-        remark=_REMARKS.get(standing),
+        sentences=tuple(told) or ("No trial was measured.",),
+        remark=_REMARKS[standing],
         repeats_needed=repeats_needed(standing, ()),
         plot=DotsPlot(
             caption="Reversals received before their transfer, a dot a trial",

@@ -65,7 +65,7 @@ def find(material: Material) -> Finding:
     return Finding(
         lesson=LESSON,
         standing=standing,
-        sentence=" ".join(map(_told, pairs)) or "No trial was judged.",
+        sentences=tuple(map(_told, pairs)) or ("No trial was judged.",),
         remark=_REMARKS[standing],
         repeats_needed=repeats_needed(standing, shares),
         plot=SharesPlot(

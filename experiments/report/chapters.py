@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from experiments.findings import Finding
+from experiments.plan import Plan
 from experiments.report.drawing import standalone
 from experiments.report.touring import Answered, answers_of
 from experiments.sweep_folder import write_whole
@@ -27,7 +28,8 @@ def write_chapters(folder: TourFolder, home: Home, into: Path) -> Path:
     answers = answers_of(folder, home)
     for answer in answers:
         if answer.finding:
-            write_whole(into / f"{_stem(answer)}.md", "\n".join(_chapter(answer, answer.finding, home)) + "\n")
+            plan = find_sweep(home, str(answer.stop.sweep_id)).plan()
+            write_whole(into / f"{_stem(answer)}.md", "\n".join(chapter(answer, answer.finding, plan)) + "\n")
             if answer.plot:
                 write_whole(into / f"{_stem(answer)}.svg", standalone(answer.plot.svg))
     write_whole(into / INDEX, "\n".join(_index(answers)) + "\n")
@@ -42,32 +44,35 @@ def _index(answers: list[Answered]) -> Iterator[str]:
     yield from ("# What the lessons say of Kafka, tested", "")
     yield "Each chapter has the claim, how Kafka does it, the experiment, what was seen when it was last run for these pages, and what to set in production."
     yield "`ackbench tour` runs all of them and makes one page of the answers; `ackbench tour --resume newest --chapters FOLDER` writes chapters like these."
-    yield from ("", "| lesson | the question | the claim |", "|---|---|---|")
+    yield from ("", "| lesson | the question | the claim | what follows |", "|---|---|---|---|")
     for answer in answers:
-        told = str(answer.finding.standing) if answer.finding else "no answer here"
-        yield f"| {answer.stop.lesson} | [{answer.title}]({_stem(answer)}.md) | {told} |"
+        finding = answer.finding
+        become, follows = (str(finding.standing), finding.remark.removeprefix("So ")) if finding else ("no answer here", answer.stop.impossible or "")
+        yield f"| {answer.stop.lesson} | [{answer.title}]({_stem(answer)}.md) | {become} | {follows[:1].upper()}{follows[1:]} |"
 
 
-def _chapter(answer: Answered, finding: Finding, home: Home) -> Iterator[str]:
+def chapter(answer: Answered, finding: Finding, plan: Plan) -> Iterator[str]:
+    """Yield the lines of one claim's chapter.
+
+    Args:
+        answer: the claim, and what is known of its sweep.
+        finding: what the sweep says to it.
+        plan: the sweep's.
+    """
     claim = answer.claim
     yield from (f"# {answer.stop.lesson}. {answer.title}", "", f"> {_flat(claim.says)}", "")
     yield from ("## How Kafka does it", "", _flat(claim.mechanism), "")
     yield from ("## The experiment", "", _flat(claim.method), "", f"It would be refuted by: {_lowered(_flat(claim.refuted_by))}", "")
     yield from ("```sh", f"ackbench run {answer.stop.experiment}", "```", "")
-    yield from ("## What was seen", "", f"**The claim {_verb(str(finding.standing))}.** {finding.text}", "")
+    yield from ("## What was seen", "", finding.markdown(), "")
     if answer.plot:
         yield from (f"![{answer.plot.caption}]({_stem(answer)}.svg)", "", f"*{answer.plot.caption}.*", "")
-    yield from (f"{answer.trials} trials, {_where(answer, home)}, {answer.took} min.", "")
+    yield from (f"{answer.trials} trials, {_where(plan)}, {answer.took} (minutes:seconds).", "")
     if claim.in_production:
         yield from ("## In production", "", _flat(claim.in_production))
 
 
-def _verb(standing: str) -> str:
-    return "has not enough evidence" if standing == "not enough evidence" else standing
-
-
-def _where(answer: Answered, home: Home) -> str:
-    plan = find_sweep(home, answer.stop.sweep_id).plan()
+def _where(plan: Plan) -> str:
     versions = ", ".join(sorted({trial.cluster.kafka_version for trial in plan.trials}))
     return f"Kafka {versions}, seed {plan.seed}"
 

@@ -33,15 +33,15 @@ def test_failovers_under_each_let_it_stand() -> None:
     """Beside each other, by who died."""
     finding = _found()
     assert finding.standing is Standing.STANDS
-    told = "When the partition's leader was killed, no record was taken for 2.3 s (2.3 s to 2.3 s in 3 trials) with ZooKeeper on 3.9.2, 2.5 s"
+    told = "When the partition's leader was killed, no record was taken for 2.3 s (3 trials) with ZooKeeper on 3.9.2, 2.5 s"
     assert told in finding.sentence
-    assert "and 2.4 s (2.4 s to 2.4 s in 3 trials) with KRaft on 4.3.1" in finding.sentence
+    assert "and 2.4 s (3 trials) with KRaft on 4.3.1" in finding.sentence
 
 
 def test_nobody_notices_the_end_of_zookeepers_leader() -> None:
     """Said where it was so, and not where it was not."""
-    assert "nobody who wrote noticed" in (_found().remark or "")
-    assert "nobody who wrote noticed" not in (_found(keeper_gap_ms=4000).remark or "")
+    assert "nobody who wrote noticed" in _found().remark
+    assert "nobody who wrote noticed" not in _found(keeper_gap_ms=4000).remark
 
 
 def test_a_kraft_that_does_not_fail_over_lets_it_fall() -> None:
@@ -65,7 +65,7 @@ def test_a_zookeeper_that_does_not_fail_over_either_leaves_it_open() -> None:
     """The dead were back too early to tell."""
     finding = _found(keeper_back=False, kraft_back=False)
     assert finding.standing is Standing.OPEN
-    assert "restart_after_s" in (finding.remark or "")
+    assert "restart_after_s" in finding.remark
 
 
 def test_two_trials_leave_it_open() -> None:

@@ -35,10 +35,10 @@ def test_a_partition_that_is_full_for_a_second_alone_bears_it_out_in_part() -> N
     """Every way is named, with what its fullest partition got, and how large its batches were."""
     finding = _found()
     assert finding.standing is Standing.IN_PART
-    assert "librdkafka, no key, sticky: 1.00 (1.10), Gini 0.25, 50 records a batch; librdkafka, no key, drawn for each record: 1.00" in finding.sentence
+    assert "librdkafka, no key, sticky: 1.00 (3 trials) over the whole load, 1.10 (3 trials) in a second; Gini 0.25, 50 records a batch." in finding.sentences
     assert "librdkafka, no key, in turn (named by the producer): 1.00" in finding.sentence
-    assert "librdkafka, 1,000 keys, one of them with 50 % of the records: 3.40 (3.50)" in finding.sentence
-    assert "Java's client, no key, sticky: 1.02 (1.90)" in finding.sentence
+    assert "librdkafka, 1,000 keys, one of them with 50 % of the records: 3.40 (3 trials) over the whole load, 3.50 (3 trials) in a second" in finding.sentence
+    assert "Java's client, no key, sticky: 1.02 (3 trials) over the whole load, 1.90 (3 trials) in a second" in finding.sentence
     assert "Java's client, no key, in turn (RoundRobinPartitioner): 1.00" in finding.sentence
     assert isinstance(finding.plot, DotsPlot)
     assert [row.expected for row in finding.plot.rows] == [None, None, 1.0, 3.5, None, None]

@@ -37,9 +37,11 @@ def test_keys_that_move_and_pairs_the_wrong_way_round_bear_it_out() -> None:
     """Beside the theory, which the plot has as well."""
     finding = _found()
     assert finding.standing is Standing.STANDS
-    assert "From 3 to 4 partitions 25.0 % of the keys kept their partition, 25.0 % by theory, each key where the formula puts it" in finding.sentence
+    assert (
+        "From 3 to 4 partitions: 25.0 % (3 trials) of the keys kept their partition, 25.0 % by theory, each key where the formula puts it" in finding.sentence
+    )
     assert "credits came before their debit in 3 of 3 trials" in finding.sentence
-    assert "300 at the median; a partition was held by nobody for 0.40 s at the median" in finding.sentence
+    assert "such pairs: 300 (3 trials); a partition was held by nobody for 400 ms (3 trials)" in finding.sentence
     assert isinstance(finding.plot, DotsPlot)
     assert [row.expected for row in finding.plot.rows] == [25, 50]
 

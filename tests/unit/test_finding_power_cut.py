@@ -25,9 +25,9 @@ def test_a_loss_when_all_lose_power_bears_it_out_in_part() -> None:
     """The other replicas kept what one node lost, and nobody kept what all lost."""
     finding = _found()
     assert finding.standing is Standing.IN_PART
-    assert "at the leader alone with acks=all, in 0 of 3 trials: below 64 % at 95 %;" in finding.sentence
-    assert "at all nodes with acks=all, in 3 of 3 trials: above 36 % at 95 % (26,000 records at the median);" in finding.sentence
-    assert "at all nodes with acks=all and each record synced (flush.messages=1), in 0 of 3 trials" in finding.sentence
+    assert "At the leader alone with acks=all in 0 of 3 trials: below 64 % at 95 %." in finding.sentences
+    assert "At all nodes with acks=all in 3 of 3 trials: above 36 % at 95 % (26,000 records at the median)." in finding.sentences
+    assert "At all nodes with acks=all and each record synced (flush.messages=1) in 0 of 3 trials" in finding.sentence
 
 
 def test_a_loss_at_one_node_lets_it_fall() -> None:

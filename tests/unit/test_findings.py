@@ -48,6 +48,23 @@ def test_a_sentence_is_made_of_the_sweeps_figures() -> None:
     assert "acks=all in 0 of 3 trials: below 64 % at 95 %" in acks().sentence
 
 
+def test_a_finding_of_several_cases_is_a_list_in_a_terminal_and_in_markdown() -> None:
+    """A point for each case between what becomes of the claim and what follows."""
+    finding = Finding(lesson=1, standing=Standing.IN_PART, lead="Two were killed.", sentences=("One lost 3.", "Another lost 4."), remark="So both lose.")
+
+    assert finding.lines() == ["stands in part: Two were killed.", "- One lost 3.", "- Another lost 4.", "So both lose."]
+    assert finding.markdown() == "**The claim stands in part.**\n\nTwo were killed.\n\n- One lost 3.\n- Another lost 4.\n\nSo both lose."
+    assert finding.text == "Two were killed. One lost 3. Another lost 4. So both lose."
+
+
+def test_a_finding_of_one_sentence_is_no_list() -> None:
+    """And what is missing follows it."""
+    finding = Finding(lesson=1, standing=Standing.OPEN, sentences=("No trial was judged.",), remark="Too few.", repeats_needed=6)
+
+    assert finding.lines() == ["not enough evidence: No trial was judged.", "Too few. 6 repeats would do (--repeats 6)."]
+    assert finding.markdown() == "**The claim has not enough evidence.**\n\nNo trial was judged.\n\nToo few. 6 repeats would do (--repeats 6)."
+
+
 def retries(off: int = 50, on: int = 0, inverted_on: int = 0, slower: float = 0.8) -> Finding:
     """Return the finding on idempotence."""
     struck = [

@@ -10,8 +10,10 @@ from standins.material import material, truth
 
 from experiments.findings.acks_levels import find
 from experiments.findings.plots import BarRow, BarsPlot, DotRow, DotsPlot, Line, LinesPlot, Part, Plot, ShareRow, SharesPlot, Span
+from experiments.plan import Plan
+from experiments.report.chapters import chapter
 from experiments.report.plots import plot_chart
-from experiments.report.touring import make_tour_page
+from experiments.report.touring import Answered, make_tour_page
 from experiments.statistics import share
 from experiments.tour import Stop, Tour, TourFolder, claims_by_lesson, find_tour, lessons_of, new_tour
 from infra.errors import InputError
@@ -71,6 +73,27 @@ def test_the_page_says_what_cannot_be_tested_what_failed_and_what_is_still_to_co
     for told in ("3 claims", "3 have no answer", "it needs &lt;root&gt;", "node 2 died", "Not run yet", claims_by_lesson()[16].title):
         assert told in page
     assert find_tour(home, "newest") == find_tour(home, "tour-1") == folder
+
+
+def test_a_chapter_has_the_claim_what_was_seen_as_a_list_and_what_to_set() -> None:
+    """In the order in which it is read."""
+    found = find(material(*(truth({"acks": level, "fault": "leader-crash-behind"}) for level in (0, 1, "all"))))
+    experiment = claims_by_lesson()[5]
+    assert experiment.claim is not None
+    answer = Answered(Stop(lesson=5, experiment="acks-levels"), experiment.title, experiment.claim, found, None, "3:10", 9, None)
+    plan = Plan(sweep_id="s", experiment="acks-levels", question="?", seed=42, repeats=3, trials=(), refused=())
+    lines = "\n".join(chapter(answer, found, plan)).splitlines()
+
+    told = [
+        experiment.claim.says.strip(),
+        "## The experiment",
+        "**The claim has not enough evidence.**",
+        *found.sentences,
+        found.conclusion,
+        "## In production",
+    ]
+    places = [next(place for place, line in enumerate(lines) if words in line) for words in told]
+    assert places == sorted(places)
 
 
 def test_a_tour_that_is_none_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
