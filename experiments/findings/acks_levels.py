@@ -5,10 +5,11 @@ from __future__ import annotations
 from statistics import median
 from typing import Final
 
-from experiments.findings.figures import records_lost
+from experiments.findings.figures import records_lost, spread
 from experiments.findings.finding import LEAST_TRIALS, Finding, Material, Standing, lossy, repeats_needed
 from experiments.findings.plots import ShareRow, SharesPlot
 from experiments.ledger.record import Scalar
+from experiments.plurals import listed
 from experiments.results.models import TrialResult
 from experiments.statistics import Share, words
 
@@ -30,7 +31,7 @@ def find(material: Material) -> Finding:
     lost = {level: lossy(trials) for level, trials in of_level.items()}
     alone = lossy(material.trials(acks="all", fault=_ALONE))
     told = [f"When the leader died with its followers behind, acknowledged records were lost: {_told(lost, of_level)}."]
-    told += _price(of_level)
+    told += [*_price(of_level), *_rates(material)]
     told += (
         [f"With acks=all and min.insync.replicas=1, the leader alone in the ISR and an unclean election after its death, in {words(alone)}."]
         if alone.of
@@ -62,6 +63,15 @@ def _price(of_level: dict[Scalar, list[TrialResult]]) -> list[str]:
         return []
     prices = ", ".join(f"{median(values):.1f} ms with acks={level}" for level, values in before.items())
     return [f"Before the fault a record was acknowledged after {prices} (medians)."]
+
+
+def _rates(material: Material) -> list[str]:
+    """Return how many records a second each level acknowledged, where more were offered than any could."""
+    calm = {f"acks={level}": material.trials(acks=level, fault="none", enable__idempotence=False) for level in _LEVELS}
+    calm["acks=all and idempotence"] = material.trials(acks="all", fault="none", enable__idempotence=True)
+    rates = {name: [trial.throughput_rps for trial in trials if trial.throughput_rps is not None] for name, trials in calm.items()}
+    told = [f"{spread(values)} with {name}" for name, values in rates.items() if values]
+    return [f"Under more load than the cluster could take, records acknowledged a second: {listed(told)}."] if told else []
 
 
 def _standing(lost: dict[Scalar, Share], alone: Share) -> Standing:

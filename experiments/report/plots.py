@@ -55,7 +55,13 @@ def _dots(plot: DotsPlot, name: str) -> str:
 
 
 def _remark(row: DotRow) -> str:
-    return "not measured" if not row.values else "" if row.expected is None else f"line: {row.expected:,.4g}"
+    return "not measured" if not row.values else "" if row.expected is None else f"line: {_figure(row.expected)}"
+
+
+def _figure(value: float) -> str:
+    """Return a value as a reader writes it: three decimals of a small one, none of a large one, and no exponent."""
+    decimals = max(0, 3 - len(f"{abs(value):.0f}"))
+    return f"{value:,.{decimals}f}".rstrip("0").rstrip(".") if decimals else f"{value:,.0f}"
 
 
 def _values_axis(axes: Axes, plot: DotsPlot) -> None:
@@ -74,7 +80,7 @@ def _bars(plot: BarsPlot, name: str) -> str:
         for part in row.parts:
             axes.barh(place + 0.08, part.value, left=left, height=0.42, color=_colour(parts.index(part.name)))
             left += part.value
-        axes.annotate(f"{left:,.4g}", (left, place + 0.08), xytext=(3, 0), textcoords="offset points", fontsize=8.5, color=INK, va="center")
+        axes.annotate(_figure(left), (left, place + 0.08), xytext=(3, 0), textcoords="offset points", fontsize=8.5, color=INK, va="center")
         _title(axes, place, row.name, "")
     axes.set_xlim(0, max((sum(part.value for part in row.parts) for row in plot.rows), default=0.0) * 1.14 or 1.0)
     rows_axis(axes, len(plot.rows))

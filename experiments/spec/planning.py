@@ -27,7 +27,7 @@ from experiments.spec.settings import CellSettings, check_value, settings_of
 
 MOST_TRIALS = 1024
 """What one Airflow task can be mapped to (`core.max_map_length`)."""
-MOST_POSITIVE_CONTROLS = 3
+MOST_POSITIVE_CONTROLS = 2
 """Runs of an added positive control: one with loss is enough, and what must be lost is lost in nearly each."""
 
 

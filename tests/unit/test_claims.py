@@ -47,6 +47,13 @@ def test_what_a_claim_varies_is_an_axis_of_its_experiment(experiment: Experiment
     assert set(claim_of(experiment).varies) <= axes
 
 
+@pytest.mark.parametrize("experiment", CLAIMS, ids=lambda experiment: experiment.name)
+def test_each_claim_says_what_to_set_in_production(experiment: Experiment) -> None:
+    """Its chapter and its page end with it."""
+    assert experiment.claim is not None
+    assert experiment.claim.in_production
+
+
 def test_the_consumer_that_names_its_rack_is_told_to() -> None:
     """A property that both clients know is the producer's unless it says otherwise, and a producer reads nothing."""
     planned = plan(next(one for one in CLAIMS if one.name == "leader-only"), "leader-only-1")
