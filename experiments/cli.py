@@ -134,10 +134,11 @@ Examples:
   ackbench tour
   ackbench tour --lessons 5,8-9
   ackbench tour --resume newest
+  ackbench tour --resume newest --lessons 8 --repeats 10
   ackbench tour --resume newest --chapters docs/lessons
 """
 )
-@click.option("--lessons", metavar="N[,N-M...]", help="Only these claims, as in 1,5-8.")
+@click.option("--lessons", metavar="N[,N-M...]", help="Only these claims, as in 1,5-8; with --resume: these again.")
 @click.option("--repeats", type=click.IntRange(1, 1024), metavar="N", help="Runs of each cell (default: as each experiment has it).")
 @click.option("--resume", metavar="TOUR", help="Go on with a tour that was interrupted, or `newest`.")
 @click.option("--chapters", type=click.Path(file_okay=False, path_type=Path), metavar="FOLDER", help="Write the answers as Markdown chapters too.")
@@ -149,9 +150,9 @@ def tour(lessons: str | None, repeats: int | None, resume: str | None, chapters:
     from experiments.commands import touring
 
     home = Home.from_environment()
-    if resume and (lessons or repeats):
-        raise click.UsageError("--resume goes on with a tour as it was begun: name nothing else")
-    return touring.resume(home, resume, chapters) if resume else touring.tour(home, lessons, repeats, chapters)
+    if resume and repeats and not lessons:
+        raise click.UsageError("--repeats with --resume is for claims that are tested again: name them with --lessons")
+    return touring.resume(home, resume, lessons, repeats, chapters) if resume else touring.tour(home, lessons, repeats, chapters)
 
 
 @cli.command("list")

@@ -30,6 +30,8 @@ class Stop(Frozen):
     experiment: str
     sweep_id: str | None = None
     """`None`: it was not begun yet, or could not be."""
+    repeats: int | None = None
+    """Of each cell; `None`: as the tour has it."""
     seconds: float | None = None
     """How long its sweep took; `None`: it has not ended."""
     impossible: str | None = None
@@ -50,6 +52,19 @@ class Tour(Frozen):
     repeats: int | None = None
     """Of each cell; `None`: as each experiment has it."""
     stops: tuple[Stop, ...]
+
+    def again(self, lessons: frozenset[int], repeats: int | None) -> Tour:
+        """Return the tour with these lessons still to be tested, whatever was found.
+
+        Raises:
+            UnknownName: one of them is no stop of it.
+        """
+        by_lesson = {stop.lesson: stop for stop in self.stops}
+        missing = sorted(lessons - by_lesson.keys())
+        if missing:
+            raise UnknownName(f"{self.tour_id} has no lesson {missing[0]}; it has {', '.join(map(str, by_lesson))}")
+        anew = (Stop(lesson=stop.lesson, experiment=stop.experiment, repeats=repeats) if stop.lesson in lessons else stop for stop in self.stops)
+        return self.model_copy(update={"stops": tuple(anew)})
 
     def with_stop(self, stop: Stop) -> Tour:
         """Return the tour with that lesson's stop as it is now."""

@@ -47,14 +47,24 @@ def tour(home: Home, lessons: str | None, repeats: int | None, chapters: Path | 
     return _carried_out(home, folder, chapters)
 
 
-def resume(home: Home, named: str, chapters: Path | None = None) -> int:
+def resume(home: Home, named: str, again: str | None = None, repeats: int | None = None, chapters: Path | None = None) -> int:
     """Go on with a tour: the stops that have no answer yet; return the exit code.
 
+    Args:
+        home: where its sweeps lie.
+        named: the tour, or `newest`.
+        again: lessons that are tested again though they have their answer, as `1,5-8`; `None`: none.
+        repeats: of each cell of these; `None`: as the tour was begun.
+        chapters: as `tour`.
+
     Raises:
-        UnknownName: there is no such tour.
+        UnknownName: there is no such tour, or it has no such lesson.
         HarnessError: as `tour`.
     """
-    return _carried_out(home, find_tour(home, named), chapters)
+    folder = find_tour(home, named)
+    if again:
+        folder.write(folder.read().again(lessons_of(again), repeats))
+    return _carried_out(home, folder, chapters)
 
 
 def _carried_out(home: Home, folder: TourFolder, chapters: Path | None) -> int:
@@ -78,7 +88,7 @@ def _visited(home: Home, whole: Tour, stop: Stop) -> tuple[Stop, int]:
     """Run a stop's sweep; return what became of it, and the exit code of an interrupt or 0."""
     began_s = time.monotonic()
     try:
-        sweep = find_sweep(home, stop.sweep_id) if stop.sweep_id else new_sweep(home, stop.experiment, Wishes(repeats=whole.repeats), _say)
+        sweep = find_sweep(home, stop.sweep_id) if stop.sweep_id else new_sweep(home, stop.experiment, Wishes(repeats=stop.repeats or whole.repeats), _say)
     except InputError as error:
         _say(f"lesson {stop.lesson} cannot be tested here: {error}")
         return stop.model_copy(update={"impossible": str(error)}), 0
@@ -100,8 +110,8 @@ def _sentence(sweep: SweepFolder) -> str:
 def _expected_s(whole: Tour) -> float:
     """Return about how long what is left takes; what cannot be planned takes no time."""
     claims = claims_by_lesson()
-    left = [claims[stop.lesson] for stop in whole.stops if not stop.done]
-    return sum(_planned_s(one.model_copy(update={"repeats": whole.repeats or one.repeats})) for one in left)
+    left = [(stop, claims[stop.lesson]) for stop in whole.stops if not stop.done]
+    return sum(_planned_s(one.model_copy(update={"repeats": stop.repeats or whole.repeats or one.repeats})) for stop, one in left)
 
 
 def _planned_s(experiment: Experiment) -> float:

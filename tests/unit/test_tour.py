@@ -8,6 +8,7 @@ import pytest
 from standins.command_line import ackbench
 from standins.material import material, truth
 
+from experiments.errors import UnknownName
 from experiments.findings.acks_levels import find
 from experiments.findings.plots import BarRow, BarsPlot, DotRow, DotsPlot, Line, LinesPlot, Part, Plot, ShareRow, SharesPlot, Span
 from experiments.plan import Plan
@@ -96,10 +97,20 @@ def test_a_chapter_has_the_claim_what_was_seen_as_a_list_and_what_to_set() -> No
     assert places == sorted(places)
 
 
+def test_lessons_can_be_tested_again_with_more_repeats() -> None:
+    """The other answers stay."""
+    one, other = (Stop(lesson=lesson, experiment=claims_by_lesson()[lesson].name, sweep_id="s", seconds=3.0) for lesson in (5, 8))
+    again = Tour(tour_id="t", stops=(one, other)).again(frozenset({8}), 10)
+
+    assert [(stop.done, stop.repeats) for stop in again.stops] == [(True, None), (False, 10)]
+    with pytest.raises(UnknownName, match="t has no lesson 9; it has 5, 8"):
+        again.again(frozenset({9}), None)
+
+
 def test_a_tour_that_is_none_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One line, exit code 2; and a tour that is gone on with is not asked for other lessons."""
+    """One line, exit code 2; and repeats of a tour that is gone on with are those of lessons that are named."""
     monkeypatch.setenv("ACKBENCH_HOME", str(tmp_path))
-    assert [ackbench("tour", *asked).exit_code for asked in (("--resume", "x"), ("--resume", "x", "--lessons", "5"), ("--lessons", "20"))] == [2, 2, 2]
+    assert [ackbench("tour", *asked).exit_code for asked in (("--resume", "x"), ("--resume", "x", "--repeats", "5"), ("--lessons", "20"))] == [2, 2, 2]
 
 
 @pytest.mark.parametrize("plot", PLOTS, ids=lambda plot: plot.caption)
