@@ -73,7 +73,7 @@ def _carried_out(home: Home, folder: TourFolder, chapters: Path | None) -> int:
     for stop in folder.read().stops:
         if stop.done:
             continue
-        ended, code = _visited(home, folder.read(), stop)
+        ended, code = _visited(home, folder, stop)
         folder.write(folder.read().with_stop(ended))
         if code:
             _say(f"go on with: ackbench tour --resume {folder.root.name}")
@@ -84,17 +84,18 @@ def _carried_out(home: Home, folder: TourFolder, chapters: Path | None) -> int:
     return _told(home, folder)
 
 
-def _visited(home: Home, whole: Tour, stop: Stop) -> tuple[Stop, int]:
+def _visited(home: Home, folder: TourFolder, stop: Stop) -> tuple[Stop, int]:
     """Run a stop's sweep; return what became of it, and the exit code of an interrupt or 0."""
-    began_s = time.monotonic()
+    began_s, whole = time.monotonic(), folder.read()
     try:
         sweep = find_sweep(home, stop.sweep_id) if stop.sweep_id else new_sweep(home, stop.experiment, Wishes(repeats=stop.repeats or whole.repeats), _say)
     except InputError as error:
         _say(f"lesson {stop.lesson} cannot be tested here: {error}")
         return stop.model_copy(update={"impossible": str(error)}), 0
     _say(f"\nlesson {stop.lesson}, {stop.experiment}")
-    ended = followed(home, sweep)
     so_far = stop.model_copy(update={"sweep_id": sweep.sweep_id, "failed": None})
+    folder.write(whole.with_stop(so_far))  # after a kill -9 the same sweep is gone on with
+    ended = followed(home, sweep)
     if ended.interrupted:
         return so_far, interrupted(home, sweep, ended)
     failed = reason_of_failure(sweep, log_of(home, sweep)) if ended.code or sweep.pending() else None
