@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from statistics import median
 from typing import Final
 
@@ -18,8 +19,9 @@ from experiments.statistics import LEAST_VALUES, Estimate, Share, words
 LESSON = 8
 _IN_FLIGHT = "max.in.flight.requests.per.connection"
 _RATE = "workload.rate_records_per_s"
-_TAKEN: Final = 0.95
-"""A cluster that acknowledges so much of what is offered, in time, takes it all: its throughput is the load's, and says nothing of a price."""
+_CLIENTS: Final = {"librdkafka": "librdkafka", "java": "Java's client"}
+_TAKEN: Final = 95.0
+"""A cluster that acknowledges so much of what is offered, in percent, in time, takes it all: its throughput is the load's, and says nothing of a price."""
 _REMARKS: Final = {
     Standing.STANDS: "So idempotence takes the copies away and keeps the order, and has a price.",
     Standing.FALLS: "So the lesson does not hold here.",
@@ -31,56 +33,43 @@ _REMARKS: Final = {
 class _Setting:
     """What retries did with one setting."""
 
+    client: str
     idempotent: bool
     in_flight: int
-    copies: Share
-    inverted: Share
+    thrown_away: str
+    """What the relay threw away: `responses` or `requests`."""
+    trials: tuple[TrialResult, ...]
+
+    @property
+    def copies(self) -> Share:
+        return trials_with(self.trials, lambda trial: trial.duplicates)
+
+    @property
+    def inverted(self) -> Share:
+        return trials_with(self.trials, lambda trial: trial.reordered)
 
     @property
     def name(self) -> str:
-        return f"idempotence {'on' if self.idempotent else 'off'}, {self.in_flight:,} in flight"
+        return f"{_CLIENTS[self.client]}, {self.thrown_away} thrown away, idempotence {'on' if self.idempotent else 'off'}, {self.in_flight:,} in flight"
 
     @property
     def text(self) -> str:
-        return f"With {self.name}: copies were stored in {words(self.copies)}, and records changed their order in {words(self.inverted)}."
+        return f"{self.name}: copies were stored in {words(self.copies)}, and records changed their order in {words(self.inverted)}."
 
 
 @dataclass(frozen=True)
 class _Price:
-    """What a load without a fault says of the price, in pairs of one seed: with idempotence against without."""
+    """With idempotence against without, in pairs of one seed."""
 
-    rate_records_per_s: float
-    acknowledged: tuple[float, ...]
-    """Of what was offered, which share was acknowledged in time, a trial each."""
-    throughput: Estimate | None
-    latency: Estimate | None
-
-    @property
-    def is_taken(self) -> bool:
-        return median(self.acknowledged) >= _TAKEN
-
-    @property
-    def text(self) -> str:
-        load = (
-            f"{self.rate_records_per_s:,.0f} records/s offered and {spread([100 * part for part in self.acknowledged], 0, ' %')} of them acknowledged in time"
-        )
-        if self.is_taken:
-            return f"With {load}, the median latency with idempotence was {_times(self.latency)} that without."
-        return f"With {load}, throughput with idempotence was {_times(self.throughput)} that without."
-
-    @property
-    def is_paid(self) -> bool:
-        """Whether the interval leaves no doubt that idempotence is slower."""
-        if self.is_taken:
-            return bool(self.latency and self.latency.interval and self.latency.interval.low > 1)
-        return bool(self.throughput and self.throughput.interval and self.throughput.interval.high < 1)
+    text: str
+    is_paid: bool
+    """Whether the interval leaves no doubt that idempotence is slower."""
 
 
 def find(material: Material) -> Finding:
     """Return how many trials had copies and inversions with each setting, and the price in pairs of one seed."""
-    struck = [cell for cell in material.cells() if cell.cell["fault"] != "none"]
-    settings = [_setting(cell, judged_trials(material.results, cell)) for cell in struck]
-    prices = _prices(material)
+    settings = [_setting(cell, judged_trials(material.results, cell)) for cell in material.cells() if cell.cell["fault"] != "none"]
+    prices = [*_throughput(material), *_latency(settings)]
     standing = _standing(settings, prices)
     return Finding(
         lesson=LESSON,
@@ -89,9 +78,9 @@ def find(material: Material) -> Finding:
         remark=_REMARKS.get(standing) or _in_part(settings, prices),
         repeats_needed=max(LEAST_VALUES, repeats_needed(standing, [one.copies for one in settings]) or 0) if standing is Standing.OPEN else None,
         plot=DotsPlot(
-            caption="Copies beyond the first in each trial",
-            label="further copies in the log",
-            rows=tuple(_row(setting, judged_trials(material.results, cell)) for setting, cell in zip(settings, struck, strict=True)),
+            caption="Copies beyond the first, and records out of their order, in each trial",
+            label="records",
+            rows=tuple(row for setting in settings for row in _rows(setting)),
             logarithmic=True,
         ),
     )
@@ -99,39 +88,43 @@ def find(material: Material) -> Finding:
 
 def _setting(cell: CellResult, trials: Sequence[TrialResult]) -> _Setting:
     return _Setting(
+        client=str(cell.cell.get("client", "librdkafka")),
         idempotent=cell.cell["enable.idempotence"] is True,
         in_flight=int(str(cell.cell[_IN_FLIGHT])),
-        copies=trials_with(trials, lambda trial: trial.duplicates),
-        inverted=trials_with(trials, lambda trial: trial.reordered),
+        thrown_away=str(cell.cell.get("fault.direction", "responses")),
+        trials=tuple(trials),
     )
 
 
-def _prices(material: Material) -> list[_Price]:
-    """Return the price at each load that was offered without a fault."""
-    rates = dict.fromkeys(float(str(cell.cell[_RATE])) for cell in material.cells(fault="none"))
-    made = (_price(rate, *(_calm(material, rate, idempotent=value) for value in (False, True))) for rate in rates)
-    return [price for price in made if price]
+def _throughput(material: Material) -> Iterator[_Price]:
+    """Yield the price where more was offered than the cluster could take."""
+    off, on = (material.trials(fault="none", enable__idempotence=value) for value in (False, True))
+    in_time = [100 * trial.throughput_rps / float(str(trial.cell[_RATE])) for trial in (*off, *on) if trial.throughput_rps is not None]
+    ratio = _ratio(off, on, lambda trial: trial.throughput_rps)
+    if not in_time or ratio is None:
+        return
+    offered = f"Of {float(str(off[0].cell[_RATE])):,.0f} records/s that were offered {spread(in_time, 0, ' %')} were acknowledged in time"
+    if median(in_time) >= _TAKEN:
+        yield _Price(f"{offered}: the cluster takes so much, and nothing is said of its throughput.", is_paid=False)
+    else:
+        yield _Price(f"{offered}: throughput with idempotence was {_times(ratio)} that without.", is_paid=bool(ratio.interval and ratio.interval.high < 1))
 
 
-def _calm(material: Material, rate: float, *, idempotent: bool) -> list[TrialResult]:
-    trials = material.trials(fault="none", enable__idempotence=idempotent)
-    return [trial for trial in trials if float(str(trial.cell[_RATE])) == rate]
+def _latency(settings: Sequence[_Setting]) -> Iterator[_Price]:
+    """Yield the price of a load that the cluster takes with ease: before the fault, of the client that tells latencies by the microsecond."""
+    off, on = ([trial for one in settings if one.client != "java" and one.idempotent is value for trial in one.trials] for value in (False, True))
+    ratio = _ratio(off, on, lambda trial: trial.latency_by_phase_ms.before.ack.p50 if trial.latency_by_phase_ms.before.ack else None)
+    if ratio:
+        told = f"Before the fault, under a load that the cluster takes with ease, the median latency with idempotence was {_times(ratio)} that without."
+        yield _Price(told, is_paid=bool(ratio.interval and ratio.interval.low > 1))
 
 
-def _price(rate: float, off: Sequence[TrialResult], on: Sequence[TrialResult]) -> _Price | None:
-    acknowledged = tuple(trial.throughput_rps / rate for trial in (*off, *on) if trial.throughput_rps is not None)
-
-    def ratio(value: Callable[[TrialResult], float | None]) -> Estimate | None:
-        a, b = ({trial.repeat: found for trial in of if trial.repeat is not None and (found := value(trial)) is not None} for of in (off, on))
-        return paired_numbers(a, b).ratio
-
-    latency = ratio(lambda trial: trial.latency_ms.ack.p50 if trial.latency_ms.ack else None)
-    return _Price(rate, acknowledged, ratio(lambda trial: trial.throughput_rps), latency) if acknowledged else None
+def _ratio(off: Sequence[TrialResult], on: Sequence[TrialResult], value: Callable[[TrialResult], float | None]) -> Estimate | None:
+    a, b = ({trial.repeat: found for trial in of if trial.repeat is not None and (found := value(trial)) is not None} for of in (off, on))
+    return paired_numbers(a, b).ratio
 
 
-def _times(ratio: Estimate | None) -> str:
-    if ratio is None:
-        return "in no pair comparable to"
+def _times(ratio: Estimate) -> str:
     return f"{ratio.median:.2f} times" + (f" ({ratio.interval.low:.2f} to {ratio.interval.high:.2f} at 95 %)" if ratio.interval else "")
 
 
@@ -146,15 +139,13 @@ def _standing(settings: Sequence[_Setting], prices: Sequence[_Price]) -> Standin
 
 def _in_part(settings: Sequence[_Setting], prices: Sequence[_Price]) -> str:
     """Return what of the lesson was seen, and what was not."""
-    kept = (
-        ", and keeps the order that is lost without it"
-        if any(one.inverted.seen for one in settings)
-        else "; that the order is lost without it was not seen here"
-    )
+    inverted = any(one.inverted.seen for one in settings)
+    kept = ", and keeps the order that is lost without it" if inverted else "; that the order is lost without it was not seen here"
     paid = "; its price is seen here" if any(price.is_paid for price in prices) else "; that it is slower is not to be seen here"
     return f"So idempotence takes the copies away{kept}{paid}."
 
 
-def _row(setting: _Setting, trials: Sequence[TrialResult]) -> DotRow:
-    values = (trial.duplicates for trial in trials)
-    return DotRow(name=setting.name, values=tuple(float(value) for value in values if value is not None))
+def _rows(setting: _Setting) -> Iterator[DotRow]:
+    for what, count in (("copies", attrgetter("duplicates")), ("out of order", attrgetter("reordered"))):
+        values = map(count, setting.trials)
+        yield DotRow(name=f"{what}: {setting.name}", values=tuple(float(value) for value in values if value is not None))
