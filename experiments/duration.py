@@ -5,16 +5,15 @@ The figures are rounded medians of stages on two cores (`docs/performance.md`); 
 
 from __future__ import annotations
 
-import math
 from typing import Final
 
 from experiments.plan import Plan
 
-AROUND_S: Final = 25.0
+AROUND_S: Final = 40.0
 """Airflow's start, the measuring, MLflow and the page."""
 CLUSTER_S: Final = 6.0
 """From the request to a cluster that is whole; and its end."""
-TRIAL_S: Final = 3.0
+TRIAL_S: Final = 3.5
 """Beside the load: the topic, the heal, the final read, the ledger."""
 
 
@@ -26,5 +25,5 @@ def expected_s(plan: Plan) -> float:
 
 
 def expected_minutes(plan: Plan) -> int:
-    """Return the same in whole minutes, rounded up."""
-    return math.ceil(expected_s(plan) / 60)
+    """Return the same to the minute, at least one."""
+    return max(1, round(expected_s(plan) / 60))

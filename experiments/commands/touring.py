@@ -13,6 +13,7 @@ from rich.table import Table
 from experiments.commands.running import followed, interrupted, log_of, reason_of_failure
 from experiments.duration import expected_s
 from experiments.findings import finding_of
+from experiments.plurals import counted
 from experiments.progress import clock
 from experiments.report.chapters import write_chapters
 from experiments.report.drawing import prepare
@@ -69,7 +70,9 @@ def resume(home: Home, named: str, again: str | None = None, repeats: int | None
 
 def _carried_out(home: Home, folder: TourFolder, chapters: Path | None) -> int:
     prepare(home)
-    _say(f"{folder.root.name}: {len(folder.read().stops)} claims, about {clock(_expected_s(folder.read()))} left")
+    stops = folder.read().stops
+    todo = sum(not stop.done for stop in stops)
+    _say(f"{folder.root.name}: {todo} of {counted(len(stops), 'claim')} to test, about {clock(_expected_s(folder.read()))}")
     for stop in folder.read().stops:
         if stop.done:
             continue

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
+from math import ceil
 
 from experiments.claim import check_claim
 from experiments.errors import ExperimentError
@@ -29,6 +30,9 @@ MOST_TRIALS = 1024
 """What one Airflow task can be mapped to (`core.max_map_length`)."""
 MOST_POSITIVE_CONTROLS = 2
 """Runs of an added positive control: one with loss is enough, and what must be lost is lost in nearly each."""
+
+LEAST_CONTROLS = 2
+"""Runs of an added control, where the cells are run as often."""
 
 
 def plan(experiment: Experiment, sweep_id: str, rules: ClientRules | None = None) -> Plan:
@@ -196,8 +200,15 @@ def _in_order(experiment: Experiment, accepted: Sequence[SettledCell]) -> list[t
 
 
 def _repeats(experiment: Experiment, run: SettledCell) -> int:
-    """Return how often a cell is run: a positive control that was added shows that loss is seen, and need not show how often."""
-    return min(experiment.repeats, MOST_POSITIVE_CONTROLS) if run.added and run.role is Role.POSITIVE_CONTROL else experiment.repeats
+    """Return how often a cell is run.
+
+    A positive control that was added shows that loss is seen, and need not show how often. An added control is about the harness, which all cells of the
+    sweep put to the test as well: it is run half as often as they are, and twice at least.
+    """
+    if not run.added:
+        return experiment.repeats
+    most = MOST_POSITIVE_CONTROLS if run.role is Role.POSITIVE_CONTROL else max(LEAST_CONTROLS, ceil(experiment.repeats / 2))
+    return min(experiment.repeats, most)
 
 
 def _digest(seed: int, what: str, repeat: int) -> str:

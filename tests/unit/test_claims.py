@@ -8,6 +8,7 @@ import pytest
 from standins.command_line import ackbench
 
 from experiments.claim import LESSONS, Claim, check_claim
+from experiments.duration import expected_minutes
 from experiments.errors import ExperimentError
 from experiments.findings import FINDERS
 from experiments.ledger.record import Cell
@@ -52,6 +53,12 @@ def test_each_claim_says_what_to_set_in_production(experiment: Experiment) -> No
     """Its chapter and its page end with it."""
     assert experiment.claim is not None
     assert experiment.claim.in_production
+
+
+@pytest.mark.parametrize("experiment", CLAIMS, ids=lambda experiment: experiment.name)
+def test_each_claim_is_answered_in_about_four_minutes(experiment: Experiment) -> None:
+    """As it stands in the catalogue; more repeats take longer."""
+    assert expected_minutes(plan(experiment, "sweep")) <= 4
 
 
 def test_the_consumer_that_names_its_rack_is_told_to() -> None:
