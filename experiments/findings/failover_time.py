@@ -27,7 +27,8 @@ _REMARKS: Final = {
     Standing.STANDS: "So whoever writes does not notice that a broker is gone.",
     Standing.IN_PART: (
         "So the takeover is fast, and the noticing is not: until broker.session.timeout.ms has passed nobody knows that a broker is dead. "
-        "A broker that is stopped in good order hands its partitions over before it goes."
+        "A broker that is stopped in good order hands its partitions over before it goes; what is left to see is a follower that asks the new leader "
+        "too early and waits for replica.fetch.backoff.ms."
     ),
     Standing.FALLS: "So whoever writes notices, however the broker goes.",
     Standing.OPEN: "Too few trials were judged.",
