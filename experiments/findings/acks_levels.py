@@ -17,6 +17,7 @@ LESSON = 5
 _LEVELS: tuple[Scalar, ...] = (0, 1, "all")
 _BEHIND = "leader-crash-behind"
 _ALONE = "unclean-election"
+_RATE: Final = "workload.rate_records_per_s"
 _REMARKS: Final = {
     Standing.STANDS: "So acks=0 and acks=1 lost what acks=all kept.",
     Standing.IN_PART: "So acks=all is no guarantee by itself: it waits for who is in sync, and with min.insync.replicas=1 that may be the leader alone.",
@@ -66,12 +67,17 @@ def _price(of_level: dict[Scalar, list[TrialResult]]) -> list[str]:
 
 
 def _rates(material: Material) -> list[str]:
-    """Return how many records a second each level acknowledged, where more were offered than any could."""
+    """Return how much of a heavy load each level acknowledged in time."""
     calm = {f"acks={level}": material.trials(acks=level, fault="none", enable__idempotence=False) for level in _LEVELS}
     calm["acks=all and idempotence"] = material.trials(acks="all", fault="none", enable__idempotence=True)
-    rates = {name: [trial.throughput_rps for trial in trials if trial.throughput_rps is not None] for name, trials in calm.items()}
-    told = [f"{spread(values)} with {name}" for name, values in rates.items() if values]
-    return [f"Under more load than the cluster could take, records acknowledged a second: {listed(told)}."] if told else []
+    in_time = {name: [100 * trial.throughput_rps / _rate(trial) for trial in trials if trial.throughput_rps is not None] for name, trials in calm.items()}
+    told = [f"{spread(values, 0, ' %')} with {name}" for name, values in in_time.items() if values]
+    offered = max((_rate(trial) for trials in calm.values() for trial in trials), default=0.0)
+    return [f"Of {offered:,.0f} records/s that were offered, so many were acknowledged in time: {listed(told)}."] if told else []
+
+
+def _rate(trial: TrialResult) -> float:
+    return float(str(trial.cell[_RATE]))
 
 
 def _standing(lost: dict[Scalar, Share], alone: Share) -> Standing:

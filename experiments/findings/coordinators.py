@@ -61,7 +61,7 @@ def find(material: Material) -> Finding:
         standing=standing,
         sentences=(*_told(cases), f"Acknowledged records (acks=all) were lost in {words(lost)}."),
         remark=_remark(standing, cases),
-        repeats_needed=repeats_needed(standing, [lost]),
+        repeats_needed=repeats_needed(standing, ()),
         plot=DotsPlot(
             caption="The longest time without an acknowledgement, a dot a trial",
             label="seconds",

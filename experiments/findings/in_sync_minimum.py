@@ -41,7 +41,7 @@ def find(material: Material) -> Finding:
         standing=standing,
         sentences=tuple(told),
         remark=_REMARKS[standing],
-        repeats_needed=repeats_needed(standing, [lost]),
+        repeats_needed=repeats_needed(standing, ()),
         plot=DotsPlot(
             caption=f"A follower stands still with {_MINIMUM}=1: the longest time without an acknowledgement, a dot a trial; the line is {_LAG}",
             label="seconds",

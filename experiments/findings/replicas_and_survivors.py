@@ -90,7 +90,7 @@ def find(material: Material) -> Finding:
         lead="Brokers of one partition were killed together; it was seen whether it could be read (another broker led) and written before they were back.",
         sentences=tuple(told),
         remark=_REMARKS[standing],
-        repeats_needed=repeats_needed(standing, [lost]),
+        repeats_needed=repeats_needed(standing, ()),
         plot=SharesPlot(
             caption="Trials in which the partition could be read, and written, before the dead brokers were back",
             rows=tuple(
