@@ -33,8 +33,8 @@ def find(material: Material) -> Finding:
     missed, repeated = ({name: trials_with(trials, count) for name, trials in killed.items()} for count in (_missed, _repeated))
     once = trials_with(material.trials(workload__delivery="exactly-once"), lambda trial: (_missed(trial) or 0) + (_repeated(trial) or 0))
     standing = _standing(material, missed, repeated, once)
-    told = [f"{_OFTEN[name]} missed records in {words(missed[name])}, and repeated some in {words(repeated[name])}." for name in DELIVERIES]
-    over_all = f"Over all faults exactly once did so in {words(once)}."
+    told = [f"{_OFTEN[name].capitalize()} missed records in {words(missed[name])}, and repeated some in {words(repeated[name])}." for name in DELIVERIES]
+    over_all = f"Over all faults exactly once missed or repeated records in {words(once)}."
     return Finding(
         lesson=LESSON,
         standing=standing,

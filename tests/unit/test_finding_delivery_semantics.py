@@ -37,8 +37,8 @@ def test_what_is_seen_as_it_was_taught_bears_it_out() -> None:
     """Misses, repeats, neither; and each slower than the one before."""
     finding = _found()
     assert finding.standing is Standing.STANDS
-    assert "at most once missed records in 6 of 6 trials" in finding.sentence
-    assert "exactly once missed records in 0 of 6 trials" in finding.sentence
+    assert "At most once missed records in 6 of 6 trials" in finding.sentence
+    assert "Exactly once missed records in 0 of 6 trials" in finding.sentence
     assert "end to end, at most once within 10 ms" in finding.sentence
 
 
