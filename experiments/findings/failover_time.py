@@ -22,7 +22,8 @@ _STRUCK: Final = 0
 _STOPPED_MS: Final = STOPPED_NS / 1e6
 """Shorter is how a loaded cluster breathes; whoever writes does not notice."""
 _WHAT: Final = {"leader-crash": "killed", "leader-pause": "made to stand still", "leader-stop": "asked to end"}
-_SETTINGS: Final = {"broker.session.timeout.ms": "session", "replica.fetch.backoff.ms": "fetch backoff"}
+_SETTINGS: Final = {"replica.fetch.backoff.ms": "fetch backoff", "broker.session.timeout.ms": "session"}
+"""What a case is told apart by: the first of them that its cell has."""
 _REMARKS: Final = {
     Standing.STANDS: "So whoever writes does not notice that a broker is gone.",
     Standing.IN_PART: (
@@ -85,10 +86,10 @@ def find(material: Material) -> Finding:
 def _case(material: Material, cell: Cell) -> _Case:
     trials = [trial.trial_id for trial in material.trials(**{name.replace(".", "__"): value for name, value in cell.items()})]
     gaps = {trial: dict(_gaps(material, trial)) for trial in trials}
-    settings = [f"{name} {int(str(cell[axis])) / 1000:g} s" for axis, name in _SETTINGS.items() if cell.get(axis)]
+    setting = next((f"{name} {int(str(cell[axis])) / 1000:g} s" for axis, name in _SETTINGS.items() if cell.get(axis)), None)
     fault = str(cell["fault"])
     return _Case(
-        name=_WHAT.get(fault, f"struck by {fault}") + (f" ({', '.join(settings)})" if settings else ""),
+        name=_WHAT.get(fault, f"struck by {fault}") + (f" ({setting})" if setting else ""),
         struck=tuple(sorted((of[_STRUCK] for of in gaps.values() if _STRUCK in of), key=lambda gap: gap.lasted_ms)),
         followed_ms=tuple(gap.lasted_ms for of in gaps.values() for partition, gap in of.items() if partition != _STRUCK and not _moved(gap)),
     )
