@@ -19,6 +19,8 @@ _LEGEND_ROW_IN: Final = 0.2
 _HEIGHT_IN: Final = 3.0
 _TITLE_ABOVE: Final = 0.24
 _LONG_NAME: Final = 18
+_BAR_ROW: Final = 1.25
+"""Times the height of a row of dots: a bar is higher, and two lines of its name stand above it."""
 
 
 def plot_chart(plot: Plot, name: str) -> Chart:
@@ -74,7 +76,7 @@ def _values_axis(axes: Axes, plot: DotsPlot) -> None:
 
 def _bars(plot: BarsPlot, name: str) -> str:
     parts = list(dict.fromkeys(part.name for row in plot.rows for part in row.parts))
-    drawn, axes = figure(_FRAME_IN + row_in(row.name for row in plot.rows) * len(plot.rows) + _LEGEND_ROW_IN * -(-len(parts) // 2))
+    drawn, axes = figure(_FRAME_IN + _BAR_ROW * row_in(row.name for row in plot.rows) * len(plot.rows) + _LEGEND_ROW_IN * -(-len(parts) // 2))
     for place, row in enumerate(plot.rows):
         left = 0.0
         for part in row.parts:
