@@ -99,15 +99,16 @@ def _setting(cell: CellResult, trials: Sequence[TrialResult]) -> _Setting:
 def _throughput(material: Material) -> Iterator[_Price]:
     """Yield the price where more was offered than the cluster could take."""
     off, on = (material.trials(fault="none", enable__idempotence=value) for value in (False, True))
-    in_time = [100 * trial.throughput_rps / float(str(trial.cell[_RATE])) for trial in (*off, *on) if trial.throughput_rps is not None]
+    in_time = [[100 * trial.throughput_rps / float(str(trial.cell[_RATE])) for trial in of if trial.throughput_rps is not None] for of in (off, on)]
     ratio = _ratio(off, on, lambda trial: trial.throughput_rps)
-    if not in_time or ratio is None:
+    if not all(in_time) or ratio is None:
         return
-    offered = f"Of {float(str(off[0].cell[_RATE])):,.0f} records/s that were offered {spread(in_time, 0, ' %')} were acknowledged in time"
-    if median(in_time) >= _TAKEN:
+    without, by = (spread(parts, 0, " %") for parts in in_time)
+    offered = f"Of {float(str(off[0].cell[_RATE])):,.0f} records/s that were offered {without} were acknowledged in time without idempotence and {by} with it"
+    if min(map(median, in_time)) >= _TAKEN:
         yield _Price(f"{offered}: the cluster takes so much, and nothing is said of its throughput.", is_paid=False)
     else:
-        yield _Price(f"{offered}: throughput with idempotence was {_times(ratio)} that without.", is_paid=bool(ratio.interval and ratio.interval.high < 1))
+        yield _Price(f"{offered}: throughput was {_times(ratio)} as high with it.", is_paid=bool(ratio.interval and ratio.interval.high < 1))
 
 
 def _latency(settings: Sequence[_Setting]) -> Iterator[_Price]:
