@@ -8,13 +8,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
+from experiments.duration import TAIL_S, TRIAL_S
 from experiments.plan import Plan, TrialSpec
 from experiments.sweep_folder import Doing, SweepFolder
-
-TRIAL_OVERHEAD_S: Final = 5.0
-"""What a trial costs beside its load, until the first one has told."""
-TAIL_S: Final = 25.0
-"""Measuring and tracking, after the last trial."""
 
 STAGES: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -103,7 +99,7 @@ def seconds_left(waiting: list[TrialSpec], *, finished: int, spent_s: float) -> 
         finished: how many ended since the watch began.
         spent_s: how long trials have been running since then; what the one under way has used is in it.
     """
-    expected_s = [trial.workload.duration_s + TRIAL_OVERHEAD_S for trial in waiting]
+    expected_s = [trial.workload.duration_s + TRIAL_S for trial in waiting]
     if finished == 0:
         return max(sum(expected_s) - spent_s, sum(expected_s[1:])) + TAIL_S
     return len(waiting) * spent_s / (finished + 0.5) + TAIL_S  # half of the one under way is over, on average

@@ -14,11 +14,12 @@ from standins.records import a_record, a_spec, no_rows
 
 from experiments.commands.bar import drawn
 from experiments.contract import Promise
+from experiments.duration import TAIL_S, TRIAL_S
 from experiments.judging.verdicts import HarnessCheck, Judgement, NamedRecord, Verdict
 from experiments.ledger.record import Cell, Status
 from experiments.ledger.seal import seal
 from experiments.plan import Plan
-from experiments.progress import TAIL_S, TRIAL_OVERHEAD_S, Progress, Watcher, clock, seconds_left
+from experiments.progress import Progress, Watcher, clock, seconds_left
 from experiments.results.models import CellResult, FaultResult, LatencySpreads, QuantileSpreads, Spread, SweepResults, TrialResult
 from experiments.results.verdict_text import LEGEND, lines, mark, short
 from experiments.statistics import share
@@ -101,7 +102,7 @@ def test_before_anything_was_said_airflow_is_starting(tmp_path: Path) -> None:
 def test_the_time_left_is_planned_first_and_measured_later() -> None:
     """Before the first trial ended, loads and a usual overhead; afterwards what the trials really took."""
     waiting = [a_spec(), a_spec()]
-    planned_s = 2 * (1 + TRIAL_OVERHEAD_S)
+    planned_s = 2 * (1 + TRIAL_S)
 
     assert seconds_left(waiting, finished=0, spent_s=0) == planned_s + TAIL_S
     assert seconds_left(waiting, finished=4, spent_s=90) == 2 * 20 + TAIL_S
@@ -109,7 +110,7 @@ def test_the_time_left_is_planned_first_and_measured_later() -> None:
 
 def test_the_time_left_does_not_run_below_the_trials_that_wait() -> None:
     """A first trial that takes for ever does not use up the others' time."""
-    assert seconds_left([a_spec(), a_spec()], finished=0, spent_s=1000) == 1 + TRIAL_OVERHEAD_S + TAIL_S
+    assert seconds_left([a_spec(), a_spec()], finished=0, spent_s=1000) == 1 + TRIAL_S + TAIL_S
 
 
 @pytest.mark.parametrize(("seconds", "text"), [(0, "0:00"), (65.4, "1:05"), (3661, "1:01:01")])
