@@ -1,7 +1,9 @@
 """The measuring job as a process: who interrupts it leaves nothing of it behind."""
 
 import signal
+import sys
 import threading
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -39,12 +41,16 @@ def test_a_job_that_does_not_listen_is_killed(tmp_path: Path, job_log: Path, mon
 
 @contextmanager
 def _interrupted_once_it_runs(job_log: Path) -> Iterator[None]:
-    """Send SIGINT to this thread as soon as the job tells that it runs, as Ctrl-C would."""
+    """Send SIGINT to this thread, as Ctrl-C would, once the job tells that it runs and this thread waits for it: the one may come before the other."""
     this = threading.get_ident()
+
+    def is_awaited() -> bool:
+        here = sys._current_frames()[this]
+        return any(frame.f_code.co_name == "wait" for frame, _ in traceback.walk_stack(here))
 
     def interrupt() -> None:
         with suppress(WaitTimeout):  # then the job's words are missed
-            wait_until(lambda: job_log.exists() and job_log.read_text().endswith("\n"), awaiting="the job", timeout_s=60, every_s=0.01)
+            wait_until(lambda: job_log.exists() and job_log.read_text().endswith("\n") and is_awaited(), awaiting="the job", timeout_s=60, every_s=0.01)
         signal.pthread_kill(this, signal.SIGINT)
 
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # where the tests run in the background, it is ignored
