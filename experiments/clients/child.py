@@ -187,10 +187,21 @@ def listen(word: str) -> str:
     Raises:
         HarnessError: the parent has gone, or says something else.
     """
-    said, _, rest = sys.stdin.readline().strip().partition(" ")
+    said, _, rest = told().partition(" ")
     if said != word:
         raise HarnessError(f"told {said!r} instead of {word!r}")
     return rest
+
+
+def told() -> str:
+    """In the client's process: return the next line that the parent says; empty where it has gone.
+
+    It is read byte by byte, so that a further line stays in the pipe, where `select` sees it: in Python's own buffer nobody would look for it.
+    """
+    line = bytearray()
+    while (byte := os.read(sys.stdin.fileno(), 1)) not in {b"", b"\n"}:
+        line += byte
+    return line.decode().strip()
 
 
 def say(word: str, rest: str = "") -> None:

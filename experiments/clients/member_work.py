@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from experiments.clients.child import FINISH, READY, listen, say
+from experiments.clients.child import FINISH, READY, listen, say, told
 from experiments.clients.group_consumer import GroupConsumer
 from experiments.clients.librdkafka import NO_ERROR, error_text
 from experiments.clients.member import GO_ON, HURRY, MARKED, STOP, InHand, Mark, MemberJob
@@ -95,7 +95,7 @@ class MemberWork:
 
     def _listen(self, timeout_s: float) -> None:
         if select.select([sys.stdin], [], [], timeout_s)[0]:
-            self._obey(sys.stdin.readline().strip())
+            self._obey(told())
 
     def _tell_where_it_is_stuck(self) -> None:
         for partition, offset in self.consumer.out_of_range().items():
@@ -103,8 +103,8 @@ class MemberWork:
                 self.log.tell(OUT_OF_RANGE, "told so as an error", partition=partition, offset=offset)
         self.stuck.update(self.consumer.out_of_range())
 
-    def _obey(self, told: str) -> None:
-        word, _, mark = told.partition(" ")
+    def _obey(self, order: str) -> None:
+        word, _, mark = order.partition(" ")
         if word == STOP:
             self.waits_at = Mark(mark) if mark else None
         elif word == HURRY:
@@ -112,7 +112,7 @@ class MemberWork:
         elif word == FINISH:
             self.leaving = True
         else:
-            raise HarnessError(f"told {told!r} instead of {STOP!r} or {FINISH!r}")
+            raise HarnessError(f"told {order!r} instead of {STOP!r} or {FINISH!r}")
 
     def _see_whether_it_is_let_in(self) -> None:
         """With KIP-848 a member that is given nothing is never told so: it belongs to the group all the same, and is ready when nothing came for a while."""
