@@ -48,7 +48,9 @@ def _index(answers: list[Answered]) -> Iterator[str]:
     for answer in answers:
         finding = answer.finding
         become, follows = (str(finding.standing), finding.remark.removeprefix("So ")) if finding else ("no answer here", answer.stop.impossible or "")
-        yield f"| {answer.stop.lesson} | [{answer.title}]({_stem(answer)}.md) | {become} | {follows[:1].upper()}{follows[1:]} |"
+        first, _, rest = follows.partition(" ")
+        begins = first if "=" in first else first[:1].upper() + first[1:]  # a property is written as Kafka writes it
+        yield f"| {answer.stop.lesson} | [{answer.title}]({_stem(answer)}.md) | {become} | {begins} {rest} |"
 
 
 def chapter(answer: Answered, finding: Finding, plan: Plan) -> Iterator[str]:
