@@ -70,10 +70,10 @@ def resume(home: Home, named: str, again: str | None = None, repeats: int | None
 
 def _carried_out(home: Home, folder: TourFolder, chapters: Path | None) -> int:
     prepare(home)
-    stops = folder.read().stops
-    todo = sum(not stop.done for stop in stops)
-    _say(f"{folder.root.name}: {todo} of {counted(len(stops), 'claim')} to test, about {clock(_expected_s(folder.read()))}")
-    for stop in folder.read().stops:
+    whole = folder.read()
+    todo = sum(not stop.done for stop in whole.stops)
+    _say(f"{whole.tour_id}: {todo} of {counted(len(whole.stops), 'claim')} to test, about {clock(_expected_s(whole))}")
+    for stop in whole.stops:
         if stop.done:
             continue
         ended, code = _visited(home, folder, stop)

@@ -6,7 +6,7 @@ from statistics import median
 from typing import Final
 
 from experiments.findings.figures import records_lost, spread
-from experiments.findings.finding import LEAST_TRIALS, Finding, Material, Standing, lossy, repeats_needed
+from experiments.findings.finding import LEAST_TRIALS, RATE, Finding, Material, Standing, in_time_percent, lossy, repeats_needed
 from experiments.findings.plots import ShareRow, SharesPlot
 from experiments.ledger.record import Scalar
 from experiments.plurals import listed
@@ -17,7 +17,6 @@ LESSON = 5
 _LEVELS: tuple[Scalar, ...] = (0, 1, "all")
 _BEHIND = "leader-crash-behind"
 _ALONE = "unclean-election"
-_RATE: Final = "workload.rate_records_per_s"
 _REMARKS: Final = {
     Standing.STANDS: "So acks=0 and acks=1 lost what acks=all kept.",
     Standing.IN_PART: "So acks=all is no guarantee by itself: it waits for who is in sync, and with min.insync.replicas=1 that may be the leader alone.",
@@ -70,14 +69,10 @@ def _rates(material: Material) -> list[str]:
     """Return how much of a heavy load each level acknowledged in time."""
     calm = {f"acks={level}": material.trials(acks=level, fault="none", enable__idempotence=False) for level in _LEVELS}
     calm["acks=all and idempotence"] = material.trials(acks="all", fault="none", enable__idempotence=True)
-    in_time = {name: [100 * trial.throughput_rps / _rate(trial) for trial in trials if trial.throughput_rps is not None] for name, trials in calm.items()}
+    in_time = {name: in_time_percent(trials) for name, trials in calm.items()}
     told = [f"{spread(values, 0, ' %')} with {name}" for name, values in in_time.items() if values]
-    offered = max((_rate(trial) for trials in calm.values() for trial in trials), default=0.0)
+    offered = max((float(str(trial.cell[RATE])) for trials in calm.values() for trial in trials if RATE in trial.cell), default=0.0)
     return [f"Of {offered:,.0f} records/s that were offered, so many were acknowledged in time: {listed(told)}."] if told else []
-
-
-def _rate(trial: TrialResult) -> float:
-    return float(str(trial.cell[_RATE]))
 
 
 def _standing(lost: dict[Scalar, Share], alone: Share) -> Standing:

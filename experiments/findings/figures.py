@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from statistics import median
+from typing import Final
 
 from experiments.plurals import counted
 from experiments.results.models import TrialResult
+
+CLIENTS: Final = {"librdkafka": "librdkafka", "java": "Java's client"}
+"""What the values of the axis `client` are called."""
 
 
 def seconds(values_ms: Sequence[float]) -> str:

@@ -106,6 +106,7 @@ class Material:
         return any(judgement.promise is promise and judgement.verdict is Verdict.VIOLATED for cell in self.cells() for judgement in cell.judgements)
 
 
+RATE: Final = "workload.rate_records_per_s"
 LEAST_TRIALS: Final = 3
 """Of a cell; fewer carry no finding: what was seen in none of two may happen in three of four. Its interval stands in the sentence, however wide."""
 
@@ -131,6 +132,11 @@ def trials_with(trials: Sequence[TrialResult], count: Callable[[TrialResult], in
 def back_before_the_heal(trials: Sequence[TrialResult]) -> Share:
     """Return in how many of the trials records were taken again before the fault was healed."""
     return trials_with(trials, lambda trial: trial.recovered_before_heal)
+
+
+def in_time_percent(trials: Sequence[TrialResult]) -> list[float]:
+    """Return how much of the load was acknowledged within its time, a trial each; trials whose cell does not say its rate are left out."""
+    return [100 * trial.throughput_rps / float(str(trial.cell[RATE])) for trial in trials if trial.throughput_rps is not None and RATE in trial.cell]
 
 
 def by_trial(rows: Sequence[Row]) -> list[list[Row]]:

@@ -9,8 +9,8 @@ from statistics import median
 from typing import Final
 
 from experiments.comparing.pairing import paired_numbers
-from experiments.findings.figures import spread
-from experiments.findings.finding import LEAST_TRIALS, Finding, Material, Standing, repeats_needed, trials_with
+from experiments.findings.figures import CLIENTS, spread
+from experiments.findings.finding import LEAST_TRIALS, RATE, Finding, Material, Standing, in_time_percent, repeats_needed, trials_with
 from experiments.findings.plots import DotRow, DotsPlot
 from experiments.results.cells import judged_trials
 from experiments.results.models import CellResult, TrialResult
@@ -18,8 +18,6 @@ from experiments.statistics import LEAST_VALUES, Estimate, Share, words
 
 LESSON = 8
 _IN_FLIGHT = "max.in.flight.requests.per.connection"
-_RATE = "workload.rate_records_per_s"
-_CLIENTS: Final = {"librdkafka": "librdkafka", "java": "Java's client"}
 _TAKEN: Final = 95.0
 """A cluster that acknowledges so much of what is offered, in percent, in time, takes it all: its throughput is the load's, and says nothing of a price."""
 _REMARKS: Final = {
@@ -50,7 +48,7 @@ class _Setting:
 
     @property
     def name(self) -> str:
-        return f"{_CLIENTS[self.client]}, {self.thrown_away} thrown away, idempotence {'on' if self.idempotent else 'off'}, {self.in_flight:,} in flight"
+        return f"{CLIENTS[self.client]}, {self.thrown_away} thrown away, idempotence {'on' if self.idempotent else 'off'}, {self.in_flight:,} in flight"
 
     @property
     def text(self) -> str:
@@ -99,12 +97,12 @@ def _setting(cell: CellResult, trials: Sequence[TrialResult]) -> _Setting:
 def _throughput(material: Material) -> Iterator[_Price]:
     """Yield the price where more was offered than the cluster could take."""
     off, on = (material.trials(fault="none", enable__idempotence=value) for value in (False, True))
-    in_time = [[100 * trial.throughput_rps / float(str(trial.cell[_RATE])) for trial in of if trial.throughput_rps is not None] for of in (off, on)]
+    in_time = [in_time_percent(of) for of in (off, on)]
     ratio = _ratio(off, on, lambda trial: trial.throughput_rps)
     if not all(in_time) or ratio is None:
         return
     without, by = (spread(parts, 0, " %") for parts in in_time)
-    offered = f"Of {float(str(off[0].cell[_RATE])):,.0f} records/s that were offered {without} were acknowledged in time without idempotence and {by} with it"
+    offered = f"Of {float(str(off[0].cell[RATE])):,.0f} records/s that were offered {without} were acknowledged in time without idempotence and {by} with it"
     if min(map(median, in_time)) >= _TAKEN:
         yield _Price(f"{offered}: the cluster takes so much, and nothing is said of its throughput.", is_paid=False)
     else:

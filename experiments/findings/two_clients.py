@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from experiments.findings.figures import CLIENTS
 from experiments.findings.finding import LEAST_TRIALS, Finding, Material, Standing, lossy, repeats_needed, trials_with
 from experiments.findings.plots import ShareRow, SharesPlot
 from experiments.ledger.record import Scalar
 from experiments.statistics import Share, words
 
 LESSON = 17
-_CLIENTS: Final = {"librdkafka": "librdkafka", "java": "Java's client"}
 _WHEN: Final = {"relay-reset": "when the leader's answers were lost", "leader-crash-behind": "when the leader died with its followers behind"}
 _REMARKS: Final = {
     Standing.STANDS: "So it makes no difference which of the two is used.",
@@ -83,7 +83,7 @@ def _pairs(material: Material) -> list[_Pair]:
 
 
 def _pair(material: Material, fault: str, acks: Scalar, own_defaults: bool) -> _Pair:
-    trials = {client: material.trials(client=client, fault=fault, acks=acks, client__defaults=own_defaults) for client in _CLIENTS}
+    trials = {client: material.trials(client=client, fault=fault, acks=acks, client__defaults=own_defaults) for client in CLIENTS}
     return _Pair(
         fault=fault,
         acks=acks,
@@ -100,11 +100,11 @@ def _told(pair: _Pair) -> str:
 
 
 def _each(found: Mapping[str, Share]) -> str:
-    return "; ".join(f"{_CLIENTS[client]} in {words(of)}" for client, of in found.items())
+    return "; ".join(f"{CLIENTS[client]} in {words(of)}" for client, of in found.items())
 
 
 def _rows(pair: _Pair) -> list[ShareRow]:
-    return [ShareRow(name=f"{what}: {_CLIENTS[client]}, {pair.name}", share=share) for what, found in pair.seen.items() for client, share in found.items()]
+    return [ShareRow(name=f"{what}: {CLIENTS[client]}, {pair.name}", share=share) for what, found in pair.seen.items() for client, share in found.items()]
 
 
 def _standing(pairs: Sequence[_Pair]) -> Standing:
