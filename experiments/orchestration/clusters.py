@@ -48,18 +48,19 @@ def provision(home: Home, sweep_id: str, need: ClusterNeed, holder_grace_s: floa
 def fit_for(home: Home, trial: TrialSpec, holder_grace_s: float) -> Lodged:
     """Return the cluster for a trial: the sweep's own where it is of the kind that is needed and proves itself whole; otherwise a new one.
 
-    A trial whose fault can outlive it gets one that nobody has used.
+    A trial whose fault can outlive it gets one that nobody has used. One that several trials share is run in before the first of them, or that one
+    would measure the brokers' start; where every trial has its own, all have the same start.
 
     Raises:
-        InputError, HarnessError: as `infra.local.provision`.
+        InputError, HarnessError: as `infra.local.provision` and `run_in`.
     """
     if trial.cluster.external:
         return Lodged(_outside(home, trial.sweep_id, trial.cluster), Lodging(cluster=trial.cluster.external, made=False, why="it is somebody else's"))
     folders = _folders(home, trial.sweep_id)
     found = _whole(folders[-1], trial, holder_grace_s) if folders else "it is the first of this sweep"
-    if not isinstance(found, str):
-        return _lodged(found)
-    return _lodged(provision(home, trial.sweep_id, trial.cluster, holder_grace_s), found)
+    if isinstance(found, str):
+        return _lodged(provision(home, trial.sweep_id, trial.cluster, holder_grace_s), trial, found)
+    return _lodged(found, trial)
 
 
 def used_up(home: Home, trial: TrialSpec) -> None:
@@ -87,9 +88,13 @@ def _outside(home: Home, sweep_id: str, need: ClusterNeed) -> Cluster:
     return ExternalCluster(home.clusters / f"{sweep_id}.external", need.spec(), connection, reach(connection))
 
 
-def _lodged(cluster: Cluster, why: str = "") -> Lodged:
-    """Say how the trial came by it, and mark it as used from now on."""
+def _lodged(cluster: Cluster, trial: TrialSpec, why: str = "") -> Lodged:
+    """Say how the trial came by it, run it in if others are to follow, and mark it as used from now on."""
+    from experiments.clients import running_in
+
     unused = (cluster.folder / UNUSED).is_file()
+    if unused and not trial.fresh:
+        running_in.run_in(cluster)
     (cluster.folder / UNUSED).unlink(missing_ok=True)
     shared = "it was whole again after the trial before, and no fault there can outlive its trial"
     return Lodged(cluster, Lodging(cluster=cluster.folder.name, made=unused, why=why or ("it is the first of this sweep" if unused else shared)))

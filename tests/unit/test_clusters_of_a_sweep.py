@@ -9,6 +9,7 @@ import pytest
 from standins.cluster import MemoryCluster
 from standins.records import a_spec
 
+from experiments.clients import running_in
 from experiments.orchestration import clusters
 from experiments.plan import TrialSpec
 from infra import local
@@ -28,8 +29,15 @@ class Unwhole(MemoryCluster):
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+def run_in() -> list[str]:
+    """The clusters that were run in."""
+    return []
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run_in: list[str]) -> Home:
     """A home whose clusters are handles on disk and nothing else."""
+    monkeypatch.setattr(running_in, "run_in", lambda cluster: run_in.append(cluster.folder.name[-3:]))
 
     def provision(folder: Path, _cache: Path, name: str, spec: ClusterSpec, _grace_s: float) -> MemoryCluster:
         (folder / name).mkdir(parents=True)
@@ -86,3 +94,16 @@ def test_another_kind_of_cluster_is_made_where_one_is_needed(home: Home) -> None
     lodge(home, a_spec())
     other = a_spec().cluster.model_copy(update={"nodes": 5})
     assert lodge(home, a_spec(cluster=other)) == ("002", True, "another kind of cluster was needed than the one before")
+
+
+def test_a_cluster_is_run_in_once_before_the_first_of_those_who_share_it(home: Home, run_in: list[str]) -> None:
+    """Or whoever is drawn to be the first would measure the start of its brokers."""
+    lodge(home, a_spec())
+    lodge(home, a_spec())
+    assert run_in == ["001"]
+
+
+def test_a_cluster_that_only_one_trial_gets_is_not_run_in(home: Home, run_in: list[str]) -> None:
+    """All such trials have the same start."""
+    lodge(home, a_spec(fresh=True))
+    assert run_in == []
