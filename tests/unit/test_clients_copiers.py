@@ -22,6 +22,7 @@ RECORDS = 400
 ENDS = {0: RECORDS // 2, 1: RECORDS // 2}
 PATIENT_S = 30.0
 IMPATIENT = {"session.timeout.ms": "4000", "heartbeat.interval.ms": "200"}
+"""For a copier that is killed; any other one would only be thrown out where the machine is busy, and another one would copy its records again."""
 IDS = {"within": {"transactional.id": "copies"}}
 
 
@@ -52,7 +53,7 @@ def job(brokers: MockBrokers, tmp_path: Path) -> Callable[[Commit, int], GroupJo
             bootstrap_servers=brokers.bootstrap_servers,
             topic="input",
             partitions=2,
-            settings=consumer_settings(IMPATIENT),
+            settings=consumer_settings({}),
             token=TOKEN,
             folder=tmp_path,
             output=Output(topic="output", partitions=2, settings=producer, record_size_bytes=60, keying=Keying(keys=3)),
@@ -96,7 +97,8 @@ def test_a_copier_killed_between_the_two_misses_or_repeats_what_it_had_in_hand(
     brokers: MockBrokers, job: Callable[[Commit, int], GroupJob], commit: Commit, mark: Mark
 ) -> None:
     """At-most-once misses, at-least-once repeats: in the output, whatever its mapping says."""
-    with ConsumerGroup.running(job(commit, 1)) as group:
+    impatient = job(commit, 1).model_copy(update={"settings": consumer_settings(IMPATIENT)})
+    with ConsumerGroup.running(impatient) as group:
         held = group.members[0].hold_at(mark)
         group.members[0].kill()
         group.members[0].start_again()
