@@ -12,6 +12,7 @@ from experiments.findings.finding import LEAST_TRIALS, Finding, Material, Standi
 from experiments.findings.plots import DotRow, DotsPlot
 from experiments.ledger.measured_keys import Spread
 from experiments.ledger.record import Cell
+from experiments.plurals import listed
 from experiments.results.rows import Row
 
 LESSON = 12
@@ -19,8 +20,7 @@ _LEAD: Final = "What the fullest partition got, times the mean (1: all the same)
 OVERLOADED: Final = 1.5
 """A partition with half as much again as the mean is called overloaded here."""
 _ROUND_ROBIN: Final = "RoundRobin"
-_REMARKS = {
-    Standing.STANDS: "So without a key one partition had much more than the others over the whole load.",
+_REMARKS: Final = {
     Standing.IN_PART: (
         "So a client without keys overloads a partition for a moment, in which it fills a batch there, and not for long: the next batch goes elsewhere. "
         "What overloads a partition for good is a key that has much of the load."
@@ -61,7 +61,7 @@ def find(material: Material) -> Finding:
         standing=standing,
         lead=_LEAD if ways else None,
         sentences=tuple(map(_told, ways)) or ("No trial was measured.",),
-        remark=_REMARKS[standing],
+        remark=_REMARKS.get(standing) or _overloaded(ways),
         repeats_needed=repeats_needed(standing, ()),
         plot=DotsPlot(
             caption="What the fullest partition got in a second, times the mean: the median over the seconds, a dot a trial",
@@ -108,6 +108,14 @@ def _expected(way: _Way) -> float | None:
     if way.cell.get("workload.keys") and share:
         return share * partitions + 1 - share
     return 1.0 if way.cell.get("workload.round_robin") else None
+
+
+def _overloaded(ways: Sequence[_Way]) -> str:
+    """Say which clients overloaded a partition over the whole load, and whether others did not: it is a client's way, not Kafka's."""
+    by_chance = [way for way in ways if way.is_by_chance]
+    over = [way.name for way in by_chance if way.overloads("max_over_mean")]
+    told = f"So without a key one partition had much more than the others over the whole load: {listed(over)}."
+    return told if len(over) == len(by_chance) else f"{told} It is the client's way to choose that did it; others spread the same load evenly."
 
 
 def _standing(ways: Sequence[_Way]) -> Standing:

@@ -83,7 +83,8 @@ def _answered(stop: Stop, folder: TourFolder, home: Home) -> Answered:
     return Answered(
         stop=stop,
         title=bare.title,
-        claim=sweep.plan().claim or experiment.claim,
+        # What was done is told as it was; what to set is today's advice.
+        claim=(sweep.plan().claim or experiment.claim).model_copy(update={"in_production": experiment.claim.in_production}),
         finding=finding,
         plot=plot_chart(finding.plot, f"lesson-{stop.lesson}") if finding and finding.plot else None,
         took=bare.took,

@@ -45,8 +45,10 @@ def test_a_partition_that_is_full_for_a_second_alone_bears_it_out_in_part() -> N
 
 
 def test_a_partition_that_is_full_all_the_time_bears_it_out() -> None:
-    """Half as much again as the mean is too much."""
-    assert _found(whole=1.5).standing is Standing.STANDS
+    """Half as much again as the mean is too much; it is said whose way of choosing did it."""
+    finding = _found(whole=1.5)
+    assert finding.standing is Standing.STANDS
+    assert "over the whole load: Java's client, no key, sticky. It is the client's way to choose that did it" in finding.remark
 
 
 def test_partitions_that_are_alike_let_it_fall() -> None:
