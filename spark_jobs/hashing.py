@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import reduce
 from typing import Final
 
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 _M: Final = 0x5BD1_E995
@@ -21,37 +21,33 @@ _WORD: Final = 4
 _INT64_BYTES: Final = 8
 _MOST_WORDS: Final = 3
 """A key's number has ten digits at most (`workload.keys` is an int), and as bytes eight."""
+_STATE: Final = "_murmur2_state"
+_WORD_OF: Final = "_murmur2_word"
 
 
-def murmur2_partition(key: Column, text: Column, partitions: Column) -> Column:
-    """Return the partition by Java's formula.
+def with_hashes(keys: DataFrame) -> DataFrame:
+    """Add what each formula takes the rest of, when divided by the number of partitions: `murmur2` and `crc32`, from 0 up.
+
+    It is done in steps, each a column: an expression that holds another one twice has Spark compute that twice, and the four mixings in one would
+    be a method too long for the JVM to compile.
 
     Args:
-        key: the key's number, from 0 to 2**31 - 1.
-        text: whether its bytes are its decimal digits; else they are 8, the highest first.
-        partitions: how many there are.
+        keys: key (a number, from 0 to 2**31 - 1), text (whether its bytes are its decimal digits; else they are 8, the highest first).
     """
-    return (murmur2(key, text).bitwiseAND(_lit(_POSITIVE)) % partitions).cast("int")
+    key, text, state = sf.col("key"), sf.col("text"), sf.col(_STATE)
+    size = sf.when(text, sf.length(key.cast("string"))).otherwise(sf.lit(_INT64_BYTES)).cast("long")
+    mixed = keys.withColumn(_STATE, size.bitwiseXOR(_lit(_SEED)))
+    for place in range(_MOST_WORDS):
+        word = sf.when(text, _text_word(key.cast("string"), place)).otherwise(_int64_word(key, place))
+        mixed = mixed.withColumn(_WORD_OF, word).withColumn(_STATE, _mixed(state, sf.col(_WORD_OF), size, place * _WORD))
+    folded = mixed.withColumn(_STATE, _times(state.bitwiseXOR(sf.shiftright(state, 13))))
+    murmur2 = state.bitwiseXOR(sf.shiftright(state, 15)).bitwiseAND(_lit(_POSITIVE))
+    return folded.withColumns({"murmur2": murmur2, "crc32": sf.crc32(_key_bytes(key, text))}).drop(_STATE, _WORD_OF)
 
 
-def crc32_partition(key: Column, text: Column, partitions: Column) -> Column:
-    """Return the partition by librdkafka's default formula; arguments as `murmur2_partition`."""
-    return (sf.crc32(key_bytes(key, text)) % partitions).cast("int")
-
-
-def key_bytes(key: Column, text: Column) -> Column:
+def _key_bytes(key: Column, text: Column) -> Column:
     """Return a key's bytes."""
     return sf.when(text, sf.encode(key.cast("string"), "US-ASCII")).otherwise(sf.unhex(sf.lpad(sf.hex(key), 2 * _INT64_BYTES, "0")))
-
-
-def murmur2(key: Column, text: Column) -> Column:
-    """Return Kafka's `Utils.murmur2` of the key's bytes, as an unsigned 32-bit number."""
-    digits = key.cast("string")
-    size = sf.when(text, sf.length(digits)).otherwise(sf.lit(_INT64_BYTES)).cast("long")
-    words = [sf.when(text, _text_word(digits, place)).otherwise(_int64_word(key, place)) for place in range(_MOST_WORDS)]
-    state = reduce(lambda state, placed: _mixed(state, placed[1], size, placed[0] * _WORD), enumerate(words), size.bitwiseXOR(_lit(_SEED)))
-    state = _times(state.bitwiseXOR(sf.shiftright(state, 13)))
-    return state.bitwiseXOR(sf.shiftright(state, 15))
 
 
 def _mixed(state: Column, word: Column, size: Column, begin: int) -> Column:

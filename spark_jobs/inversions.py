@@ -12,6 +12,7 @@ from experiments.ledger.measured_keys import SeenBy, Within
 _RECORD: Final = ("trial_no", "producer", "seq")
 _SEEN: Final = (*_RECORD, "partition", "place", "seen_by")
 _COUNTS: Final = ("compared", "inverted", "apart")
+_SIDES: Final = (("first", False), ("second", True))
 
 
 def stored(log: DataFrame) -> DataFrame:
@@ -44,7 +45,7 @@ def received(reads: DataFrame) -> DataFrame:
 
 
 def orders(seen: DataFrame, attempts: DataFrame, asked: DataFrame) -> DataFrame:
-    """Count what came behind a later one.
+    """Count what came behind a later one of its key, and of its partition: both in one pass, as it is over every record twice.
 
     Args:
         seen: of `stored` and of `received`.
@@ -52,26 +53,36 @@ def orders(seen: DataFrame, attempts: DataFrame, asked: DataFrame) -> DataFrame:
         asked: of the schema `spark_jobs.keys.KEYINGS`.
 
     Returns:
-        trial_no and the columns of `ORDERS`; of what a trial has none of (keys, pairs) no row.
+        trial_no and the columns of `ORDERS`; no row for keys of a trial that has none.
     """
-    wanted = seen.select(*_SEEN).join(sf.broadcast(asked.select("trial_no", "apart_records")), "trial_no")
-    keyed = wanted.join(attempts.select(*_RECORD, "key"), list(_RECORD)).where("key IS NOT NULL")
-    in_log = sf.when(sf.col("seen_by") == SeenBy.LOG.value, sf.col("partition"))
-    of_keys = _behind(keyed.withColumns({"stream": sf.col("key"), "part": in_log}), Within.KEY)
-    of_partitions = _behind(wanted.withColumns({"stream": sf.col("partition").cast("long"), "part": sf.lit(None).cast("int")}), Within.PARTITION)
-    return of_keys.unionByName(of_partitions).unionByName(_pairs(wanted.where("apart_records IS NOT NULL")))
+    wanted = seen.select(*_SEEN).join(sf.broadcast(asked.select("trial_no")), "trial_no")
+    keyed = wanted.join(attempts.select(*_RECORD, "key"), list(_RECORD), "left")
+    in_log = sf.when(sf.col("seen_by") == SeenBy.LOG.value, sf.col("partition"))  # a log has no order between its partitions; a consumer has one
+    late = keyed.withColumn("in_log", in_log).withColumn("late_key", _is_late("key", "in_log")).withColumn("late_partition", _is_late("partition"))
+    of_keys = _counts(Within.KEY, sf.count("key"), sf.count_if(sf.col("key").isNotNull() & sf.col("late_key")), sf.lit(0).cast("long"))
+    of_partitions = _counts(Within.PARTITION, sf.count("*"), sf.count_if("late_partition"), sf.lit(0).cast("long"))
+    counted = late.groupBy("trial_no", "seen_by").agg(sf.array(of_keys, of_partitions).alias("counts"))
+    return counted.select("trial_no", "seen_by", sf.inline("counts")).where("compared > 0")
 
 
-def _behind(rows: DataFrame, within: Within) -> DataFrame:
-    """Count the records that have one with a higher seq before them in their stream; of two at one place, the lower seq was first."""
-    stream = Window.partitionBy("trial_no", "seen_by", "producer", "stream", "part").orderBy("place", "seq")
-    before = sf.max("seq").over(stream.rowsBetween(Window.unboundedPreceding, -1))
-    late = rows.withColumn("late", sf.coalesce(before > sf.col("seq"), sf.lit(False)))
-    return _named(late, within, sf.count("*"), sf.count_if("late"), sf.lit(0).cast("long"))
+def _is_late(*stream: str) -> Column:
+    """Say whether a record of the stream with a higher seq is before it; of two at one place, the lower seq was first."""
+    of_stream = Window.partitionBy("trial_no", "seen_by", "producer", *stream).orderBy("place", "seq")
+    before = sf.max("seq").over(of_stream.rowsBetween(Window.unboundedPreceding, -1))
+    return sf.coalesce(before > sf.col("seq"), sf.lit(False))
 
 
-def _pairs(rows: DataFrame) -> DataFrame:
-    """Put the two of each pair side by side, where both are there; see `experiments.clients.keying.pairs_of`."""
+def pairs(seen: DataFrame, asked: DataFrame) -> DataFrame:
+    """Put the two of each pair side by side, where both are there; see `experiments.clients.keying.pairs_of`.
+
+    Args:
+        seen: of `stored` and of `received`.
+        asked: of the schema `spark_jobs.keys.KEYINGS`.
+
+    Returns:
+        What `orders` returns, of the trials that have pairs.
+    """
+    rows = seen.select(*_SEEN).join(sf.broadcast(asked.select("trial_no", "apart_records").where("apart_records IS NOT NULL")), "trial_no")
     pair = sf.expr("seq div (2 * apart_records) * apart_records + seq % apart_records")
     is_second = sf.expr("seq % (2 * apart_records) >= apart_records")
     sided = rows.withColumns({"pair": pair, "is_second": is_second}).groupBy("trial_no", "seen_by", "producer", "pair")
@@ -82,15 +93,13 @@ def _pairs(rows: DataFrame) -> DataFrame:
     apart = sf.col("first_partition") != sf.col("second_partition")
     has_order = ~apart | (sf.col("seen_by") == SeenBy.CONSUMERS.value)
     inverted = has_order & (sf.col("second_place") < sf.col("first_place"))
-    return _named(both, Within.PAIR, sf.count_if(has_order), sf.count_if(inverted), sf.count_if(apart))
+    counts = _counts(Within.PAIR, sf.count_if(has_order), sf.count_if(inverted), sf.count_if(apart))
+    return both.groupBy("trial_no", "seen_by").agg(counts.alias("counts")).select("trial_no", "seen_by", "counts.*")
 
 
-_SIDES: Final = (("first", False), ("second", True))
-
-
-def _named(rows: DataFrame, within: Within, *counts: Column) -> DataFrame:
-    grouped = rows.groupBy("trial_no", "seen_by").agg(*(count.alias(name) for count, name in zip(counts, _COUNTS, strict=True)))
-    return grouped.withColumn("within", sf.lit(within.value))
+def _counts(within: Within, *counts: Column) -> Column:
+    """Return the rest of a row of `ORDERS`."""
+    return sf.struct(sf.lit(within.value).alias("within"), *(count.alias(name) for count, name in zip(counts, _COUNTS, strict=True)))
 
 
 def lags(reads: DataFrame) -> DataFrame:

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 from experiments.ledger.measured_keys import KEYS, LAGS, LOADS, ORDERS, SKEWS
 from spark_jobs.frames import Frames
 from spark_jobs.group import Groups
-from spark_jobs.inversions import lags, orders, received, stored
+from spark_jobs.inversions import lags, orders, pairs, received, stored
 from spark_jobs.keys import keyings, keys
 from spark_jobs.ledgers import Ledger
 from spark_jobs.loads import loads, records_by_second, skews
@@ -37,7 +37,7 @@ class Keyed:
             return {}
         return {
             "keys": lambda: keys(self.frames.attempts, self._told(placement=True)),
-            "orders": lambda: orders(stored(self.frames.log).unionByName(received(self._reads())), self.frames.attempts, self._told(placement=False)),
+            "orders": self._orders,
             "lags": lambda: lags(self._reads()),
             _COUNTED: lambda: records_by_second(self.frames.log, self._told(placement=True)),
         }
@@ -49,6 +49,12 @@ class Keyed:
         spread = loads(found[_COUNTED], self.frames.events)
         made = {"loads": spread, "skews": skews(spread, self.ledgers)}
         return {name: found[name] if name in found else made[name] for name in _SCHEMAS}
+
+    def _orders(self) -> DataFrame:
+        seen, asked = stored(self.frames.log).unionByName(received(self._reads())), self._told(placement=False)
+        of_streams = orders(seen, self.frames.attempts, asked)
+        has_pairs = bool(self._asked(placement=False)["apart_records"].drop_null())
+        return of_streams.unionByName(pairs(seen, asked)) if has_pairs else of_streams
 
     def _asked(self, *, placement: bool) -> pa.Table:
         return keyings(self.ledgers, placement=placement)

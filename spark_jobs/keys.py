@@ -11,7 +11,7 @@ from pyspark.sql import functions as sf
 
 from experiments.ledger.measured_keys import ERAS
 from experiments.ledger.schema import ACKED
-from spark_jobs.hashing import crc32_partition, murmur2_partition
+from spark_jobs.hashing import with_hashes
 from spark_jobs.ledgers import Ledger
 
 _BEFORE, _AFTER = ERAS
@@ -69,13 +69,11 @@ def keys(attempts: DataFrame, asked: DataFrame) -> DataFrame:
         trial_no and the columns of `KEYS`.
     """
     placed = _of_eras(attempts, asked).groupBy(*_KEY).agg(*(one for era in ERAS for one in _extremes(era)))
-    judged = placed.join(sf.broadcast(asked), "trial_no")
-    for era in ERAS:
-        judged = judged.withColumns(_judged(era))
-    both = sf.col("before_settled") & sf.col("after_settled")
-    judged = judged.withColumns({"before_known": sf.lit(None).cast("boolean"), "after_known": both})
-    judged = judged.withColumns({"before_stayed": sf.lit(None).cast("boolean"), "after_stayed": both & (sf.col("before_low") == sf.col("after_low"))})
-    return _counted(judged, _BEFORE).unionByName(_counted(judged, _AFTER))
+    judged = with_hashes(placed.join(sf.broadcast(asked.select("trial_no", "text", "partitions_before", "partitions_after")), "trial_no"))
+    judged = judged.withColumns({name: column for era in ERAS for name, column in _judged(era).items()})
+    known = sf.col("before_settled") & sf.col("after_settled")
+    stayed = known & (sf.col("before_low") == sf.col("after_low"))
+    return _counted(judged.withColumns({"known": known, "stayed": stayed}))
 
 
 def _of_eras(attempts: DataFrame, asked: DataFrame) -> DataFrame:
@@ -97,14 +95,18 @@ def _extremes(era: str) -> tuple[Column, Column]:
 def _judged(era: str) -> dict[str, Column]:
     """Say of each key whether it is there, in one partition, and in which formula's; false where it is not there."""
     low, settled = sf.col(f"{era}_low"), sf.coalesce(sf.col(f"{era}_low") == sf.col(f"{era}_high"), sf.lit(False))
-    told = (sf.col("key"), sf.col("text"), sf.col(f"partitions_{era}"))
-    found = {"settled": settled, "murmur2": settled & (low == murmur2_partition(*told)), "crc32": settled & (low == crc32_partition(*told))}
-    return {f"{era}_{name}": column for name, column in found.items()}
+    foretold = {name: settled & (low == sf.col(name) % sf.col(f"partitions_{era}")) for name in ("murmur2", "crc32")}
+    return {f"{era}_{name}": column for name, column in {"settled": settled, **foretold}.items()}
 
 
-def _counted(judged: DataFrame, era: str) -> DataFrame:
-    names = ("settled", "murmur2", "crc32", "known", "stayed")
-    counts = (sf.sum(sf.col(f"{era}_{name}").cast("long")).alias(f"{name}_keys") for name in names)
-    grouped = judged.groupBy("trial_no", f"partitions_{era}").agg(sf.count(f"{era}_low").alias("keys"), *counts)
-    there = grouped.where("keys > 0") if era == _AFTER else grouped
-    return there.withColumnRenamed(f"partitions_{era}", "partitions").withColumn("era", sf.lit(era))
+def _counted(judged: DataFrame) -> DataFrame:
+    """Count both eras in one pass, and return a row for each; none for an era without a key, where it is not the first."""
+    nothing, eras = sf.lit(None).cast("long"), []
+    for era in ERAS:
+        names = {f"{name}_keys": sf.count_if(f"{era}_{name}") for name in ("settled", "murmur2", "crc32")}
+        moved = {f"{name}_keys": sf.count_if(name) if era == _AFTER else nothing for name in ("known", "stayed")}
+        counts = {"keys": sf.count(f"{era}_low"), **names, **moved}
+        told = {"era": sf.lit(era), "partitions": sf.first(f"partitions_{era}")}
+        eras.append(sf.struct(*(column.alias(name) for name, column in {**told, **counts}.items())))
+    counted = judged.groupBy("trial_no").agg(sf.array(*eras).alias("eras"))
+    return counted.select("trial_no", sf.inline("eras")).where(f"keys > 0 OR era = '{_BEFORE}'")

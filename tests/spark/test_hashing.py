@@ -37,7 +37,6 @@ def test_spark_puts_each_key_where_the_plain_formulas_do(spark: SparkSession) ->
     keys = [chance.randrange(10**digits) for digits in range(1, 10) for _ in range(60)] + [0, 9, 10, 2**31 - 1]
     rows = [(key, text, chance.randrange(1, 50)) for key in keys for text in (True, False)]
     frame = spark.createDataFrame(rows, "key bigint, text boolean, partitions int").repartition(1)
-    told = ["key", "text", "partitions"]
-    found = frame.select(*told, *(formula(*map(sf.col, told)) for formula in (hashing.murmur2_partition, hashing.crc32_partition))).collect()
+    found = hashing.with_hashes(frame).select("key", "text", "partitions", sf.expr("murmur2 % partitions"), sf.expr("crc32 % partitions")).collect()
     expected = {(key, text, n): (murmur2_partition(data := bytes_of(key, text=text), n), crc32_partition(data, n)) for key, text, n in rows}
     assert {(row[0], row[1], row[2]): (row[3], row[4]) for row in found} == expected
