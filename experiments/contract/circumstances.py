@@ -18,6 +18,9 @@ from infra.zookeeper import TICK_MS
 _HOUR_MS: Final = 3_600_000
 UNLIMITED_RETRIES: Final = 2_147_483_647
 _TRUE: Final = frozenset({"true", "t", "1"})
+_REFRESH: Final = "topic.metadata.refresh.interval.ms"
+_SCAN_MS: Final = 1000.0
+"""How often librdkafka looks through its topics for a leader whose broker is down."""
 
 
 class Circumstances(Frozen):
@@ -36,6 +39,8 @@ class Circumstances(Frozen):
     """How long the producer gives a request to be answered: librdkafka's `socket.timeout.ms`, Java's `request.timeout.ms`."""
     connection_setup_timeout_ms: float
     retry_backoff_max_ms: float
+    leader_lookup_ms: float = 0
+    """How much later than Kafka's own a client learns who leads: librdkafka asks once a second where its broker is down, and may pass over one answer."""
     nodes: int
     """Brokers."""
     controllers: int
@@ -110,10 +115,11 @@ class Circumstances(Frozen):
         """How long it may take until another replica takes records, where the struck node was also the active controller.
 
         A session is looked at eight times in its length, so a node is fenced after up to 9/8 of it; a new controller begins every session anew.
-        The client needs a retry; if its connection stands still rather than breaks, a timeout of its own (looked at once a second) and a new connection.
+        The client looks for the new leader and needs a retry; if its connection stands still rather than breaks, a timeout of its own (looked at once a
+        second) and a new connection.
         """
         standing = self.socket_timeout_ms + 1000 + self.connection_setup_timeout_ms if self.fault.kills == 0 else 0
-        return self.controller_failover_ms + self.session_timeout_ms * 9 / 8 + standing + self.retry_backoff_max_ms
+        return self.controller_failover_ms + self.session_timeout_ms * 9 / 8 + standing + self.leader_lookup_ms + self.retry_backoff_max_ms
 
 
 def circumstances_of(spec: TrialSpec) -> Circumstances:
@@ -159,7 +165,7 @@ def nature(fault: FaultRequest, shape: Shape) -> Nature:
     return nature_of(fault, shape)
 
 
-def _of_client(client: Mapping[str, str]) -> dict[str, str | bool]:
+def _of_client(client: Mapping[str, str]) -> dict[str, str | float | bool]:
     return {
         "acks": "all" if client["acks"] == "-1" else client["acks"],
         "idempotent": client["enable.idempotence"].lower() in _TRUE,
@@ -169,7 +175,16 @@ def _of_client(client: Mapping[str, str]) -> dict[str, str | bool]:
         "delivery_timeout_ms": client["delivery.timeout.ms"],
         "connection_setup_timeout_ms": client["socket.connection.setup.timeout.ms"],
         "retry_backoff_max_ms": client["retry.backoff.max.ms"],
+        "leader_lookup_ms": _leader_lookup_ms(client.get(_REFRESH)),
     }
+
+
+def _leader_lookup_ms(refresh_ms: str | None) -> float:
+    """Return how long librdkafka may look for a leader whose broker is down (`rd_kafka_topic_scan_all`); Java's asks at once, and has no such setting."""
+    if refresh_ms is None:
+        return 0.0
+    every_ms = float(refresh_ms)
+    return 2 * (min(_SCAN_MS, every_ms) if every_ms > 0 else _SCAN_MS)
 
 
 def _of_topic(topic: Mapping[str, str], node: Mapping[str, str]) -> dict[str, str | bool]:

@@ -7,7 +7,9 @@ import pytest
 from experiments.contract import contract
 from experiments.contract.circumstances import UNLIMITED_RETRIES, circumstances_of
 from experiments.faults.base.nature import Nature
-from experiments.plan import ClusterNeed, FaultRequest, TrialSpec, Workload
+from experiments.plan import ClientKind, ClusterNeed, FaultRequest, TrialSpec, Workload
+
+REFRESH = "topic.metadata.refresh.interval.ms"
 
 
 def _spec(**changes: Any) -> TrialSpec:
@@ -103,6 +105,16 @@ def test_followers_that_stand_still_for_longer_than_their_session_count_as_dead(
     long = circumstances_of(_spec(fault=FaultRequest(kind="leader-crash-behind", parameters={"behind_s": 5.0})))
     assert (short.gone, long.gone) == (1, 3)
     assert (contract(short)[0].promised, contract(long)[0].promised) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("client", "settings", "looks_ms"),
+    [("librdkafka", {}, 2000), ("librdkafka", {REFRESH: "200"}, 400), ("librdkafka", {REFRESH: "-1"}, 2000), ("java", {}, 0)],
+)
+def test_librdkafka_looks_for_a_leader_once_a_second_or_as_often_as_it_is_told(client: ClientKind, settings: dict[str, str], looks_ms: float) -> None:
+    """And may pass over one answer; Java's client asks at once."""
+    slow = circumstances_of(_spec(client=client, producer={"acks": "all", **settings}, fault=FaultRequest(kind="leader-crash")))
+    assert slow.failover_ms == slow.controller_failover_ms + slow.session_timeout_ms * 9 / 8 + looks_ms + slow.retry_backoff_max_ms
 
 
 def test_under_zookeeper_its_session_is_the_brokers_session() -> None:
