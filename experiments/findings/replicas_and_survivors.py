@@ -108,7 +108,7 @@ def _case(material: Material, cell: CellResult) -> _Case:
         killed=max((len(trial.fault.targets) for trial in trials), default=0),
         outcomes=tuple(
             _Outcome(
-                led=_led_before_the_heal(material, trial),
+                led=bool(trial.recovered_before_heal) or _led_before_the_heal(material, trial),  # what was written had a leader, however short the outage
                 wrote=bool(trial.recovered_before_heal),
                 lost=None if trial.lost is None else trial.lost[0] > 0,
             )

@@ -59,6 +59,12 @@ def test_deaths_that_should_have_been_survived_and_were_not_let_it_fall(survived
     assert _found(_three(3, 1, 2, survived)).standing is Standing.FALLS
 
 
+def test_a_takeover_too_short_to_be_an_outage_was_one_all_the_same() -> None:
+    """A broker's session may have been nearly over when it was killed; what was written before it was back had a leader."""
+    finding = _found((trial, []) for trial, _ in _three(2, 1, 1, READ_AND_WRITTEN))
+    assert "after 1 death read in 3 and written in 3 of 3 trials" in finding.sentence
+
+
 def test_a_loss_lets_it_fall() -> None:
     """acks=all, and the dead came back with their files."""
     finding = _found(_three(3, 1, 2, READ_AND_WRITTEN, lost=17))
