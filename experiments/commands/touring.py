@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -13,15 +14,15 @@ from rich.table import Table
 from experiments.commands.running import followed, interrupted, log_of, reason_of_failure
 from experiments.duration import expected_s
 from experiments.findings import finding_of
+from experiments.plan import Plan
 from experiments.plurals import counted
 from experiments.progress import clock
 from experiments.report.chapters import write_chapters
 from experiments.report.drawing import prepare
 from experiments.report.touring import make_tour_page
-from experiments.spec.model import Experiment
 from experiments.spec.override import Wishes
 from experiments.sweep_folder import SweepFolder
-from experiments.sweeps import find_sweep, new_sweep, planned_as
+from experiments.sweeps import find_sweep, make_ready, new_sweep, planned_as
 from experiments.tables import console_for_results
 from experiments.tour import Stop, Tour, TourFolder, claims_by_lesson, find_tour, lessons_of, new_tour
 from infra.errors import HarnessError, InputError
@@ -73,6 +74,7 @@ def _carried_out(home: Home, folder: TourFolder, chapters: Path | None) -> int:
     whole = folder.read()
     todo = sum(not stop.done for stop in whole.stops)
     _say(f"{whole.tour_id}: {todo} of {counted(len(whole.stops), 'claim')} to test, about {clock(_expected_s(whole))}")
+    fetch_ahead(home, whole)
     for stop in whole.stops:
         if stop.done:
             continue
@@ -112,17 +114,31 @@ def _sentence(sweep: SweepFolder) -> str:
 
 
 def _expected_s(whole: Tour) -> float:
-    """Return about how long what is left takes; what cannot be planned takes no time."""
+    """Return about how long what is left takes."""
+    return sum(expected_s(planned) for planned in _plans(whole))
+
+
+def fetch_ahead(home: Home, whole: Tour) -> None:
+    """Fetch what the stops will need, before the first of them: a lesson's time is then its own, and a network that is away shows at once.
+
+    What cannot be had is told again where it is needed, and costs that stop alone.
+    """
+    for planned in _plans(whole):
+        try:
+            make_ready(planned, home, _say)
+        except InputError as error:
+            _say(str(error))
+
+
+def _plans(whole: Tour) -> Iterator[Plan]:
+    """Give the plans of what is left; what cannot be planned has none."""
     claims = claims_by_lesson()
-    left = [(stop, claims[stop.lesson]) for stop in whole.stops if not stop.done]
-    return sum(_planned_s(one.model_copy(update={"repeats": stop.repeats or whole.repeats or one.repeats})) for stop, one in left)
-
-
-def _planned_s(experiment: Experiment) -> float:
-    try:
-        return expected_s(planned_as(experiment, "tour", experiment.name))
-    except InputError:
-        return 0.0
+    for stop in whole.stops:
+        if not stop.done:
+            experiment = claims[stop.lesson]
+            repeats = stop.repeats or whole.repeats or experiment.repeats
+            with suppress(InputError):  # said at its stop
+                yield planned_as(experiment.model_copy(update={"repeats": repeats}), "tour", experiment.name)
 
 
 def _told(home: Home, folder: TourFolder) -> int:

@@ -8,6 +8,7 @@ import pytest
 from standins.command_line import ackbench
 from standins.material import material, truth
 
+from experiments.commands.touring import fetch_ahead
 from experiments.errors import UnknownName
 from experiments.findings.acks_levels import find
 from experiments.findings.plots import BarRow, BarsPlot, DotRow, DotsPlot, Line, LinesPlot, Part, Plot, ShareRow, SharesPlot, Span
@@ -17,6 +18,7 @@ from experiments.report.plots import plot_chart
 from experiments.report.touring import Answered, make_tour_page
 from experiments.statistics import share
 from experiments.tour import Stop, Tour, TourFolder, claims_by_lesson, find_tour, lessons_of, new_tour
+from infra.cluster import ClusterSpec
 from infra.errors import InputError
 from infra.home import Home
 
@@ -74,6 +76,26 @@ def test_the_page_says_what_cannot_be_tested_what_failed_and_what_is_still_to_co
     for told in ("3 claims", "3 have no answer", "it needs &lt;root&gt;", "node 2 died", "Not run yet", claims_by_lesson()[16].title):
         assert told in page
     assert find_tour(home, "newest") == find_tour(home, "tour-1") == folder
+
+
+@pytest.mark.parametrize("missing", [None, "no network"])
+def test_what_the_stops_will_need_is_fetched_before_the_first_of_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], missing: str | None
+) -> None:
+    """A lesson's time is then its own; what cannot be had is said at once, and costs its lesson alone."""
+    fetched = []
+
+    def _fetch(_cache: Path, spec: ClusterSpec, _say: object) -> None:
+        fetched.append((spec.kafka_version, spec.coordination))
+        if missing:
+            raise InputError(missing)
+
+    monkeypatch.setattr("experiments.sweeps.ensure_kafka_ready", _fetch)
+    fetch_ahead(Home(tmp_path), new_tour(frozenset({4, 9}), None))
+
+    assert fetched[0] == ("3.9.2", "zookeeper")
+    assert (set(fetched) == {("3.9.2", "zookeeper"), ("3.9.2", "kraft")}) is (missing is None)
+    assert ("no network" in capsys.readouterr().err) is (missing is not None)
 
 
 def test_a_chapter_has_the_claim_what_was_seen_as_a_list_and_what_to_set() -> None:
