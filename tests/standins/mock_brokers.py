@@ -6,6 +6,9 @@ import ctypes
 from types import TracebackType
 from typing import Self
 
+from confluent_kafka import Producer
+
+from experiments.clients import value
 from experiments.clients.handle import Client
 from experiments.clients.librdkafka import PRODUCER, library
 
@@ -33,6 +36,13 @@ class MockBrokers:
     def create_topic(self, topic: str, partitions: int) -> None:
         """Make a topic."""
         assert library().rd_kafka_mock_topic_create(ctypes.c_void_p(self._address), topic.encode(), partitions, 1) == 0
+
+    def write(self, topic: str, partitions: int, records: int, token: int) -> None:
+        """Write records of producer 1 to a topic's partitions in turn; return when all are acknowledged."""
+        producer = Producer({"bootstrap.servers": self.bootstrap_servers, "log_level": 0})
+        for seq in range(records):
+            producer.produce(topic, value.encode(value.Mark(1, seq, 1_000 + seq, token), 60), partition=seq % partitions)
+        assert producer.flush(10) == 0
 
     def say_of_topic(self, topic: str, error: int) -> None:
         """Let the brokers' metadata tell this error of a topic; 0: none."""
