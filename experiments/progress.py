@@ -117,3 +117,9 @@ def clock(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+
+
+def clock_explained(seconds: float) -> str:
+    """Return a duration for a reader who sees no other one beside it: `1:05 (minutes:seconds)` or `1:01:05 (hours:minutes:seconds)`."""
+    told = clock(seconds)
+    return f"{told} ({'hours:' if told.count(':') > 1 else ''}minutes:seconds)"

@@ -69,7 +69,7 @@ def chapter(answer: Answered, finding: Finding, plan: Plan) -> Iterator[str]:
     yield from ("## What was seen", "", finding.markdown(), "")
     if answer.plot:
         yield from (f"![{answer.plot.caption}]({_stem(answer)}.svg)", "", f"*{answer.plot.caption}.*", "")
-    yield from (f"{answer.trials} trials, {_where(plan)}, {answer.took} (minutes:seconds).", "")
+    yield from (f"{answer.trials} trials, {_where(plan)}, {answer.took}.", "")
     if claim.in_production:
         yield from ("## In production", "", _flat(claim.in_production))
 

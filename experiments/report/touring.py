@@ -9,7 +9,7 @@ from pathlib import Path
 
 from experiments.claim import Claim
 from experiments.findings import Finding, Standing, finding_of
-from experiments.progress import clock
+from experiments.progress import clock_explained
 from experiments.report.charts import Chart
 from experiments.report.drawing import prepare
 from experiments.report.page import template
@@ -55,7 +55,7 @@ def make_tour_page(folder: TourFolder, home: Home) -> Path:
         answers=answers,
         counts=[(standing.value, counts[standing]) for standing in Standing if counts[standing]],
         unanswered=counts[None],
-        took=clock(sum(stop.seconds or 0.0 for stop in whole.stops)),
+        took=clock_explained(sum(stop.seconds or 0.0 for stop in whole.stops)),
     )
     write_whole(folder.page, page)
     return folder.page
@@ -74,7 +74,7 @@ def _answered(stop: Stop, folder: TourFolder, home: Home) -> Answered:
     experiment = load(stop.experiment)
     if experiment.claim is None:
         raise AckbenchError(f"{stop.experiment} makes no claim any more")
-    bare = Answered(stop, experiment.title, experiment.claim, None, None, clock(stop.seconds) if stop.seconds is not None else None, 0, None)
+    bare = Answered(stop, experiment.title, experiment.claim, None, None, clock_explained(stop.seconds) if stop.seconds is not None else None, 0, None)
     if stop.sweep_id is None or stop.seconds is None or stop.failed:
         return bare
     sweep = find_sweep(home, stop.sweep_id)

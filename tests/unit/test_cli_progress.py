@@ -19,7 +19,7 @@ from experiments.judging.verdicts import HarnessCheck, Judgement, NamedRecord, V
 from experiments.ledger.record import Cell, Status
 from experiments.ledger.seal import seal
 from experiments.plan import Plan
-from experiments.progress import Progress, Watcher, clock, seconds_left
+from experiments.progress import Progress, Watcher, clock, clock_explained, seconds_left
 from experiments.results.models import CellResult, FaultResult, LatencySpreads, QuantileSpreads, Spread, SweepResults, TrialResult
 from experiments.results.verdict_text import LEGEND, lines, mark, short
 from experiments.statistics import share
@@ -117,6 +117,12 @@ def test_the_time_left_does_not_run_below_the_trials_that_wait() -> None:
 def test_durations_are_clocks(seconds: float, text: str) -> None:
     """Minutes and seconds, hours where there are any."""
     assert clock(seconds) == text
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(65.4, "1:05 (minutes:seconds)"), (3661, "1:01:01 (hours:minutes:seconds)")])
+def test_a_duration_that_stands_alone_says_what_its_numbers_are(seconds: float, text: str) -> None:
+    """A tour of an hour said "1:01:01 (minutes:seconds)"."""
+    assert clock_explained(seconds) == text
 
 
 @pytest.mark.parametrize("width", [100, 70, 40])
