@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from jinja2 import Template
 
 _TEMPLATES: Final = Path(__file__).parent / "templates"
+_BEFORE_UNIT: Final = re.compile(r"(?<=\d) (?=%|(?:ms|s|kB|MB)\b)")
 
 
 def render(evidence: Evidence) -> str:
@@ -37,7 +39,13 @@ def template(name: str) -> Template:
     environment = Environment(
         loader=FileSystemLoader(_TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
     )
+    environment.filters["unbroken"] = unbroken
     return environment.get_template(name)
+
+
+def unbroken(text: str) -> str:
+    """Return a sentence whose figures stay on one line with their units."""
+    return _BEFORE_UNIT.sub("\N{NO-BREAK SPACE}", text)
 
 
 def _values(evidence: Evidence) -> dict[str, Any]:

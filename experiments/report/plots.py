@@ -18,6 +18,8 @@ _FRAME_IN: Final = 0.6
 _LEGEND_ROW_IN: Final = 0.2
 _HEIGHT_IN: Final = 3.0
 _TITLE_ABOVE: Final = 0.24
+_LINE_ABOVE: Final = 0.18
+"""Around the row's dots, and not into its title."""
 _LONG_NAME: Final = 18
 _BAR_ROW: Final = 1.25
 """Times the height of a row of dots: a bar is higher, and two lines of its name stand above it."""
@@ -48,7 +50,7 @@ def _dots(plot: DotsPlot, name: str) -> str:
         for number, value in enumerate(sorted(row.values)):
             axes.plot(value, place + SPREAD * ((number % 3) - 1), "o", color=BLUE, markersize=5, alpha=0.75, markeredgewidth=0, clip_on=False)
         if row.expected is not None:
-            axes.vlines(row.expected, place - 0.3, place + 0.3, color=VERMILLION, linewidth=1.8)
+            axes.vlines(row.expected, place - _LINE_ABOVE, place + 0.3, color=VERMILLION, linewidth=1.8)
         _title(axes, place, row.name, _remark(row))
     _values_axis(axes, plot)
     rows_axis(axes, len(plot.rows))

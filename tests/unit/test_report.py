@@ -16,7 +16,7 @@ from experiments.judging.verdicts import HarnessCheck
 from experiments.plan import Plan
 from experiments.report.boxes import named_together
 from experiments.report.evidence import Evidence
-from experiments.report.page import render
+from experiments.report.page import render, unbroken
 from experiments.report.reasons import causes_of
 from experiments.sweep_folder import SweepFolder
 from infra.home import Home
@@ -160,6 +160,12 @@ def test_causes_are_counted_by_cell_and_what_has_none_is_said(read: Reader) -> N
     assert "7,819 lost records: 7,819 cut from the log of the leader that had acknowledged them." in read.said
     rows = [{"kind": "LOST", "cause": "UNATTRIBUTED", "records": 3}, {"kind": "LOST", "cause": "TRUNCATED", "records": 1200}]
     assert list(causes_of(rows)) == ["1,203 lost records: 1,200 cut from the log of the leader that had acknowledged them and 3 of a cause that is not known."]
+
+
+def test_a_figure_stays_on_one_line_with_its_unit() -> None:
+    """And breaks where it is none: "above 36" at the end of a line and "% at 95 %" on the next."""
+    found = "above 36 % at 95 %, for 1.8 s and 12 ms, by 3 seconds"
+    assert unbroken(found).replace("\N{NO-BREAK SPACE}", "_") == "above 36_% at 95_%, for 1.8_s and 12_ms, by 3 seconds"
 
 
 def test_names_are_no_markup() -> None:
