@@ -96,7 +96,7 @@ def _by_rack(trials: Sequence[TrialResult], rows: Sequence[Row]) -> str | None:
     if not reads:
         return None
     share = _elsewhere(reads) / max(1, _records(reads))
-    return f"A consumer that named its rack read {share:.0%} of its records from a follower in {counted(len(trials), 'trial')}."
+    return f"A consumer that named its rack read {100 * share:.0f} % of its records from a follower in {counted(len(trials), 'trial')}."
 
 
 def _standing(trials: Sequence[TrialResult], plain: Sequence[Row], racked: Sequence[Row]) -> Standing:

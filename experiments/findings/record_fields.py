@@ -73,7 +73,7 @@ def _stamped(rows: Sequence[Row]) -> str | None:
     if not rows:
         return None
     share = _sum(rows, "differing_records") / max(1, _sum(rows, "compared_records"))
-    return f"With message.timestamp.type={_APPENDED}, {share:.0%} of the timestamps were others than were sent."
+    return f"With message.timestamp.type={_APPENDED}, {100 * share:.0f} % of the timestamps were others than were sent."
 
 
 def _standing(trials: Sequence[TrialResult], rows: Sequence[Row], stamped: Sequence[Row], again: Sequence[Row]) -> Standing:

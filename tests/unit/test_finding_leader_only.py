@@ -39,7 +39,7 @@ def test_a_follower_that_serves_who_names_its_rack_bears_it_out_in_part() -> Non
     assert "the leader and 0 from a follower." in finding.sentence
     assert "By their own counters, the 3 brokers that no client named sent 0 bytes to consumers and took 0 records." in finding.sentence
     assert "from one broker before and from another one after, in 3 of 3" in finding.sentence
-    assert "read 75% of its records from a follower in 3 trials" in finding.sentence
+    assert "read 75 % of its records from a follower in 3 trials" in finding.sentence
 
 
 def test_the_leader_alone_lets_it_stand_and_an_unasked_follower_lets_it_fall() -> None:

@@ -35,7 +35,7 @@ def test_all_is_kept_but_the_timestamp_where_the_brokers_clock_counts() -> None:
     finding = _found()
     assert finding.standing is Standing.IN_PART
     assert "300 records were compared with what was sent; not the same were: key 0, value 0, headers 0, timestamp 0, offset 0." in finding.sentence
-    assert "With message.timestamp.type=LogAppendTime, 100% of the timestamps were others than were sent." in finding.sentence
+    assert "With message.timestamp.type=LogAppendTime, 100 % of the timestamps were others than were sent." in finding.sentence
     assert _found(stamped=0).standing is Standing.STANDS
 
 

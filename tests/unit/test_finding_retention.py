@@ -49,7 +49,7 @@ def test_a_slow_consumer_that_loses_and_a_fast_one_that_does_not_bear_it_out() -
     finding = _found()
     assert finding.standing is Standing.STANDS
     assert "A consumer that keeps up got every record in each of 3 trials." in finding.sentence
-    assert "One that reads at 25% of the rate at which they are written never got 8,100 records at the median (45%)" in finding.sentence
+    assert "One that reads at 25 % of the rate at which they are written never got 8,100 records at the median (45 %)" in finding.sentence
     assert "its client jumped forward 4 times at the median, and told the application nothing" in finding.sentence
     assert "With auto.offset.reset=none it was told so in 3 of 3 trials, and read no further." in finding.sentence
     assert finding.plot is not None
