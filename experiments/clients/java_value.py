@@ -16,8 +16,8 @@ from experiments.clients.value import Origin
 
 PRODUCERS: Final = 64
 """How many producers a prefix tells apart."""
-RUN_IN_S: Final = 3.0
-"""A JVM that has just started falls behind for a second or two on a machine that also runs the brokers."""
+RUN_IN_S: Final = 2.0
+"""A JVM that has just started falls behind for a second or two on a machine that also runs the brokers (`docs/performance.md`)."""
 _TAG_BITS: Final = 25
 """With the producer's 6 bits a prefix is a positive Java int."""
 _FORM: Final = re.compile(rb"(?P<prefix>0|[1-9]\d{0,9})\.(?P<seq>.*)", re.DOTALL)
