@@ -12,9 +12,8 @@ from infra.local import provision
 pytestmark = pytest.mark.cluster
 
 
-def test_a_new_cluster_gets_faster_while_it_is_run_in_and_keeps_nothing_of_it(cache: Path, clusters: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same rounds on the same brokers, the first beside those at the end, also where the first took all the time that there was; the topic is gone."""
-    monkeypatch.setattr(running_in, "LOADED_S", 0.0)
+def test_a_new_cluster_gets_faster_while_it_is_run_in_and_keeps_nothing_of_it(cache: Path, clusters: Path) -> None:
+    """The same rounds on the same brokers, the first beside those at the end, however slow the machine is; the topic is gone."""
     cluster = provision(clusters, cache, "new", ClusterSpec())
     try:
         rounds = running_in.run_in(cluster)
