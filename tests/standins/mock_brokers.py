@@ -12,6 +12,11 @@ from experiments.clients import value
 from experiments.clients.handle import Client
 from experiments.clients.librdkafka import PRODUCER, library
 
+IMPATIENT = {"session.timeout.ms": "4000", "heartbeat.interval.ms": "200"}
+"""For a member of a group that is killed."""
+PATIENT = {"session.timeout.ms": "15000", "heartbeat.interval.ms": "200"}
+"""For others: they are not thrown out where the machine is busy. Where one comes late the mock lets nobody in until a session is nearly over."""
+
 
 class MockBrokers:
     """A context manager: so many brokers on loopback, each topic made on request."""

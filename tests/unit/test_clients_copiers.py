@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
-from standins.mock_brokers import MockBrokers
+from standins.mock_brokers import IMPATIENT, PATIENT, MockBrokers
 
 from experiments.clients.final_read import read_log
 from experiments.clients.group import ConsumerGroup, GroupJob
@@ -20,10 +20,6 @@ TOKEN = 77
 RECORDS = 400
 ENDS = {0: RECORDS // 2, 1: RECORDS // 2}
 PATIENT_S = 30.0
-IMPATIENT = {"session.timeout.ms": "4000", "heartbeat.interval.ms": "200"}
-"""For a copier that is killed."""
-PATIENT = {"session.timeout.ms": "15000", "heartbeat.interval.ms": "200"}
-"""For others: they are not thrown out where the machine is busy. Where one comes late the mock lets nobody in until a session is nearly over."""
 IDS = {"within": {"transactional.id": "copies"}}
 
 

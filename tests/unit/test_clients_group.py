@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
-from standins.mock_brokers import MockBrokers
+from standins.mock_brokers import IMPATIENT, PATIENT, MockBrokers
 
 from experiments.clients.group import ConsumerGroup, GroupJob
 from experiments.clients.group_settings import alone, member_settings
@@ -17,10 +17,6 @@ from infra.waiting import wait_until
 
 TOKEN = 77
 RECORDS = 400
-IMPATIENT = {"session.timeout.ms": "4000", "heartbeat.interval.ms": "200"}
-"""For a member that is killed."""
-PATIENT = {"session.timeout.ms": "15000", "heartbeat.interval.ms": "200"}
-"""For others: they are not thrown out where the machine is busy. Where one comes late the mock lets nobody in until a session is nearly over."""
 
 
 @pytest.fixture
