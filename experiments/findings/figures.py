@@ -36,6 +36,13 @@ def spread(values: Sequence[float], decimals: int = 0, unit: str = "") -> str:
     return _spread(values, lambda value: f"{value:,.{decimals}f}{unit}")
 
 
+def percent(share: float) -> str:
+    """Say a share; what is neither 0 nor 1 is hardly ever rounded to it: `0.4 %`, `36 %`, `99.6 %`."""
+    hundredths = 100 * share
+    decimals = 1 if 0 < hundredths < 1 or 99 < hundredths < 100 else 0  # noqa: PLR2004 - of a hundred
+    return f"{hundredths:.{decimals}f} %"
+
+
 def records_lost(trials: Sequence[TrialResult]) -> str:
     """Say how many records the trials with loss lost, as the end of a clause: ` (2,310 records at the median)`; of none with loss, nothing."""
     counts = [trial.lost[0] for trial in trials if trial.lost and trial.lost[0]]

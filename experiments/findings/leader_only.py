@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from experiments.findings.figures import percent
 from experiments.findings.finding import LEAST_TRIALS, Finding, Material, Standing
 from experiments.findings.plots import BarRow, BarsPlot, Part
 from experiments.plurals import counted
@@ -96,7 +97,7 @@ def _by_rack(trials: Sequence[TrialResult], rows: Sequence[Row]) -> str | None:
     if not reads:
         return None
     share = _elsewhere(reads) / max(1, _records(reads))
-    return f"A consumer that named its rack read {100 * share:.0f} % of its records from a follower in {counted(len(trials), 'trial')}."
+    return f"A consumer that named its rack read {percent(share)} of its records from a follower in {counted(len(trials), 'trial')}."
 
 
 def _standing(trials: Sequence[TrialResult], plain: Sequence[Row], racked: Sequence[Row]) -> Standing:

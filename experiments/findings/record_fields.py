@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from experiments.findings.figures import percent
 from experiments.findings.finding import LEAST_TRIALS, Finding, Material, Standing
 from experiments.findings.plots import BarRow, BarsPlot, Part
 from experiments.ledger.measured_fields import Field
@@ -73,7 +74,7 @@ def _stamped(rows: Sequence[Row]) -> str | None:
     if not rows:
         return None
     share = _sum(rows, "differing_records") / max(1, _sum(rows, "compared_records"))
-    return f"With message.timestamp.type={_APPENDED}, {100 * share:.0f} % of the timestamps were others than were sent."
+    return f"With message.timestamp.type={_APPENDED}, {percent(share)} of the timestamps were others than were sent."
 
 
 def _standing(trials: Sequence[TrialResult], rows: Sequence[Row], stamped: Sequence[Row], again: Sequence[Row]) -> Standing:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from statistics import median
 from typing import NamedTuple
 
+from experiments.findings.figures import percent
 from experiments.findings.finding import LEAST_TRIALS, Finding, Material, Standing
 from experiments.findings.plots import DotRow, DotsPlot
 from experiments.plurals import counted
@@ -34,7 +35,7 @@ class _Speed(NamedTuple):
 
     @property
     def name(self) -> str:
-        return "that keeps up" if self.share >= 1 else f"that reads at {100 * self.share:.0f} % of the rate at which they are written"
+        return "that keeps up" if self.share >= 1 else f"that reads at {percent(self.share)} of the rate at which they are written"
 
 
 def find(material: Material) -> Finding:
@@ -91,7 +92,7 @@ def _loss(speed: _Speed) -> str:
     share = median(speed.unread) / max(1, median([row["shown_records"] for row in speed.rows]))
     resets = median([row["offset_resets"] for row in speed.rows])
     return (
-        f"One {speed.name} never got {median(speed.unread):,.0f} records at the median ({100 * share:.0f} %), which were deleted before it came to them: "
+        f"One {speed.name} never got {median(speed.unread):,.0f} records at the median ({percent(share)}), which were deleted before it came to them: "
         f"its client jumped forward {resets:,.0f} times at the median, and told the application nothing."
     )
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from experiments.findings.figures import percent
 from experiments.report.drawing import BLUE, FAINT, VERMILLION, figure, row_in, rows_axis, svg, write
-from experiments.report.wording import percent
 from experiments.statistics import Share
 
 if TYPE_CHECKING:

@@ -77,14 +77,6 @@ def _digits(value: float) -> str:
     return f"{value:,.1f}" if abs(value) < _FEW else f"{value:,.0f}"
 
 
-def percent(value: float) -> str:
-    """Return a share; what is neither 0 nor 1 is never rounded to it."""
-    hundredths = 100 * value
-    if 0 < hundredths < 1 or _FEW - 1 < hundredths < _FEW:
-        return f"{hundredths:.1f} %"
-    return f"{hundredths:.0f} %"
-
-
 def share_words(share: Share | None) -> str:
     """Return in how many trials something was seen, with the bounds of its probability."""
     if share is None:

@@ -6,6 +6,7 @@ import pytest
 from standins.material import material, of_each_trial, truth
 
 from experiments.findings.acks_levels import find as of_acks
+from experiments.findings.figures import percent
 from experiments.findings.finding import Finding, Standing
 from experiments.findings.idempotent_retries import find as of_retries
 from experiments.findings.one_node_or_three import find as of_nodes
@@ -128,3 +129,9 @@ def nodes(one: bool, three: bool, repeats: int = 3) -> Finding:
 def test_one_node_is_judged_by_who_came_back_without_it(found: Finding, standing: Standing) -> None:
     """It needs several nodes that go on, and one that does not."""
     assert found.standing is standing
+
+
+@pytest.mark.parametrize(("share", "text"), [(0, "0 %"), (0.004, "0.4 %"), (0.364, "36 %"), (0.996, "99.6 %"), (1, "100 %")])
+def test_a_few_of_many_are_not_none_and_nearly_all_are_not_all(share: float, text: str) -> None:
+    """A share is told in whole percent, but for what would be rounded to nothing or to everything."""
+    assert percent(share) == text
