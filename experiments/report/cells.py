@@ -68,6 +68,12 @@ class FigureTable:
     """A heading, and its rows: a cell's name and its values."""
 
 
+def shown_promises(evidence: Evidence) -> tuple[Promise, ...]:
+    """Return the columns of the verdict table: every promise, but those of transactions and of groups only where a cell is asked for them."""
+    asked = {commitment.promise for cell in evidence.results.cells for commitment in cell.commitments}
+    return tuple(promise for promise in Promise if promise not in OF_SOME or promise in asked)
+
+
 def cell_views(evidence: Evidence, cells: Sequence[CellResult]) -> tuple[tuple[str, tuple[CellView, ...]], ...]:
     """Return the rows by fault, those of cells that were added as controls last."""
     axes = [axis for axis in differing([cell.cell for cell in cells]) if axis != "fault"]
@@ -94,14 +100,8 @@ def _full_name(view: CellView) -> str:
 def _cell(evidence: Evidence, cell: CellResult, name: str) -> CellView:
     by_promise = {judgement.promise: judgement for judgement in cell.judgements}
     sources = {commitment.promise: commitment.source for commitment in cell.commitments}
-    shown = [promise for promise in Promise if promise not in OF_SOME or _asks(evidence, promise)]
-    verdicts = tuple(_verdict(promise, by_promise.get(promise), sources.get(promise, "")) for promise in shown)
+    verdicts = tuple(_verdict(promise, by_promise.get(promise), sources.get(promise, "")) for promise in shown_promises(evidence))
     return CellView(name, fault_name(cell.cell), ROLES[cell.role], status_of(cell), cell.added, verdicts, tuple(_figures(evidence, cell)))
-
-
-def _asks(evidence: Evidence, promise: Promise) -> bool:
-    """Whether any cell of the sweep is told whether it has a promise: one of transactions, or of a consumer group."""
-    return any(commitment.promise is promise for cell in evidence.results.cells for commitment in cell.commitments)
 
 
 def _verdict(promise: Promise, judgement: Judgement | None, source: str) -> VerdictView:
@@ -155,7 +155,7 @@ def _figures(evidence: Evidence, cell: CellResult) -> Iterator[tuple[str, str]]:
     yield "reordered", count(cell.reordered)
     yield "missed", count(cell.missed)
     yield "read again", count(cell.redelivered)
-    if _asks(evidence, Promise.NONE_MISSED):
+    if Promise.NONE_MISSED in shown_promises(evidence):
         yield "missed by the group", count(cell.group_missed)
         yield "processed again", count(cell.group_repeated)
     if any(of.copies for of in evidence.results.cells):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from experiments.ledger.record import Status
 from experiments.report.answer import answer
-from experiments.report.cells import cell_views, figure_table
+from experiments.report.cells import cell_views, figure_table, shown_promises
 from experiments.report.changes import changes_view
 from experiments.report.charts import draw
 from experiments.report.evidence import Evidence
@@ -59,7 +59,7 @@ def _values(evidence: Evidence) -> dict[str, Any]:
         "finding": evidence.finding,
         "plot": plot_chart(evidence.finding.plot, "finding") if evidence.finding and evidence.finding.plot else None,
         "answer": answer(results),
-        "promises": tuple(PROMISES.values()),
+        "promises": tuple(PROMISES[promise] for promise in shown_promises(evidence)),
         "cells": cells,
         "figures": figure_table(cells),
         "charts": draw(evidence),

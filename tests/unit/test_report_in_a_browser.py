@@ -1,0 +1,61 @@
+"""The page in a real browser, read as a person reads it: each value under its own header, at each width."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from standins.browser import WIDTHS, Browser, browser
+from standins.measured import TRUTHS, measured
+
+from experiments.contract import OF_SOME, Commitment, Promise
+from experiments.report.drawing import prepare
+from experiments.report.evidence import Evidence
+from experiments.report.page import render
+from experiments.report.wording import PROMISES, verdict_words
+from infra.home import Home
+
+
+@pytest.fixture(scope="module")
+def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    """A browser for all tests of this file."""
+    prepare(Home(tmp_path_factory.mktemp("home")))
+    with browser() as found:
+        yield found
+
+
+def of_transactions(evidence: Evidence) -> Evidence:
+    """Return the sweep with a cell that is asked about its transactions, and so with one column more."""
+    asked = Commitment(promise=Promise.ATOMICITY, promised=False, because="as the documentation says", source="https://kafka.apache.org/documentation/")
+    first, *others = evidence.results.cells
+    cells = (first.model_copy(update={"commitments": (*first.commitments, asked)}), *others)
+    return replace(evidence, results=evidence.results.model_copy(update={"cells": cells}))
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["asked of all cells", "asked of transactions, too"])
+def page(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Evidence, Path]:
+    """A sweep and its page."""
+    evidence = of_transactions(measured()) if request.param else measured()
+    path = tmp_path_factory.mktemp("page") / "report.html"
+    path.write_text(render(evidence), encoding="utf-8")
+    return evidence, path
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_each_verdict_stands_under_its_own_promise(opened: Browser, page: tuple[Evidence, Path], width: int) -> None:
+    """A verdict under another's header is a wrong answer, however right it is."""
+    evidence, path = page
+    opened.open(path, width)
+    rows = [dict(cells) for _, cells in opened.rows("#verdicts table.verdicts")]
+
+    asked = {commitment.promise for cell in evidence.results.cells for commitment in cell.commitments}
+    shown = [PROMISES[promise] for promise in Promise if promise not in OF_SOME or promise in asked]
+    judged = [cell for cell in evidence.results.cells if cell.refused is None]
+    assert len(rows) == len(judged) == len(TRUTHS)
+    assert [list(row) for row in rows] == [shown] * len(rows)
+    for row, cell in zip(rows, judged, strict=True):
+        assert cell.judgements
+        for judgement in cell.judgements:
+            assert verdict_words(judgement) in row[PROMISES[judgement.promise]], (cell.label, judgement.promise)
