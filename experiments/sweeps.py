@@ -11,11 +11,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from experiments.clients.connection import connecting, remember
-from experiments.errors import ExperimentError, UnknownName
+from experiments.errors import ExperimentError, LedgerError, UnknownName
 from experiments.faults.joined.composing import require_means_of
 from experiments.plan import Plan
 from experiments.properties.on_demand import ensure_version_known
-from experiments.spec.errors import nearest
+from experiments.spec.errors import nearest, shown
 from experiments.spec.model import Experiment
 from experiments.spec.needs import needs_of
 from experiments.spec.override import Wishes, versions_asked_for
@@ -146,6 +146,27 @@ def find_sweep(home: Home, named: str | None) -> SweepFolder:
         if named in {sweep.sweep_id, _experiment_of(sweep)}:
             return sweep
     raise UnknownName(f"unknown sweep {named}{nearest(named, [sweep.sweep_id for sweep in known])} (in {home.sweeps})")
+
+
+def own_sweep(home: Home, sweep_id: str) -> SweepFolder:
+    """Return the sweep of that id below this home, for a command that deletes: no other folder, no link, and nothing but a valid sweep.
+
+    Args:
+        home: whose sweep it is.
+        sweep_id: the whole id; neither a path nor an experiment's name.
+
+    Raises:
+        UnknownName: this home has no such sweep.
+        LedgerError: its plan is cut short, of another version, or another sweep's.
+    """
+    if sweep_id not in {sweep.sweep_id for sweep in sweeps(home)}:
+        raise UnknownName(f"no sweep has the id {shown(sweep_id)} below {home.sweeps}: `ackbench show` names the newest")
+    sweep = SweepFolder(home.sweeps / sweep_id)
+    if sweep.root.is_symlink():
+        raise UnknownName(f"{sweep.root} is a link: nothing is deleted through it")
+    if sweep.plan().sweep_id != sweep_id:
+        raise LedgerError(f"{sweep.root / 'plan.json'} is the plan of sweep {sweep.plan().sweep_id}: delete the folder by hand if it is not needed")
+    return sweep
 
 
 def _written(home: Home, experiment: Experiment, planned: Plan) -> SweepFolder:
