@@ -10,7 +10,7 @@ import click
 
 from experiments.commands.run_record import run_records
 from experiments.sweep_folder import PARTIAL, SweepFolder
-from experiments.sweeps import find_sweep, sweeps
+from experiments.sweeps import own_sweep, sweeps
 from infra.errors import InputError
 from infra.home import Home
 from infra.process import kill_and_wait
@@ -21,13 +21,15 @@ def clean(home: Home, named: Sequence[str], *, force: bool) -> int:
 
     Args:
         home: where to look.
-        named: sweeps to delete, sealed trials and all.
+        named: ids of this home's sweeps to delete, sealed trials and all.
         force: end also runs whose command lives, and the clusters that they hold.
 
     Raises:
-        InputError: a named sweep does not exist, or still runs.
+        UnknownName: this home has no sweep of a named id.
+        LedgerError: a named folder is not a valid sweep.
+        InputError: a named sweep still runs.
     """
-    doomed = [find_sweep(home, name) for name in named]
+    doomed = [own_sweep(home, name) for name in named]
     said = [*_end_runs(home, force=force), *_remove_clusters(home, force=force)]
     said += [*_remove_partial_trials(home), *_remove_sweeps(home, doomed)]
     for line in said or ["nothing to clean"]:
@@ -41,7 +43,7 @@ def _end_runs(home: Home, *, force: bool) -> Iterator[str]:
         if record and record.is_watched() and not force:
             yield f"left alone: the run of {record.sweep_id} (process {record.watcher_pid}) is under way"
             continue
-        if record and kill_and_wait(record.runner):
+        if record and record.runner and kill_and_wait(record.runner):
             yield f"killed the run of {record.sweep_id} (process {record.runner_pid})"
         path.unlink(missing_ok=True)
 

@@ -13,7 +13,7 @@ from experiments.commands.child import Ended, Run, embedded, limit_s
 from experiments.commands.gating import passed
 from experiments.commands.interrupts import Interrupts
 from experiments.commands.repeating import Repeating
-from experiments.commands.run_record import RunRecord
+from experiments.commands.run_record import SweepClaim
 from experiments.commands.showing import print_results
 from experiments.comparing.gate import NO_GATE, Gate
 from experiments.ledger.record import Scalar
@@ -42,22 +42,25 @@ def run_new(home: Home, experiment: str, wishes: Wishes, limits: Limits | None =
         InputError: the request cannot be; nothing was started.
         HarnessError: a trial, or a step after the trials, could not be carried out.
     """
-    return _carry_out(home, new_sweep(home, experiment, wishes, _say), limits, gate)
+    sweep = new_sweep(home, experiment, wishes, _say)
+    with SweepClaim(home, sweep.sweep_id) as claim:
+        return _carry_out(home, sweep, claim, limits, gate)
 
 
 def resume(home: Home, named: str, limits: Limits | None = None, gate: Gate = NO_GATE) -> int:
     """Run the trials of a sweep that are not whole, then measure and show all of it; return the exit code.
 
     Raises:
-        InputError: there is no such sweep, or this machine cannot run it.
+        InputError: there is no such sweep, another process runs it, or this machine cannot run it.
         HarnessError: as `run_new`.
     """
     home.ensure_writable()
     sweep = find_sweep(home, named)
     plan = sweep.plan()
-    check_machine(plan, home)
-    make_ready(plan, home, _say)
-    return _carry_out(home, sweep, limits, gate)
+    with SweepClaim(home, sweep.sweep_id) as claim:
+        check_machine(plan, home)
+        make_ready(plan, home, _say)
+        return _carry_out(home, sweep, claim, limits, gate)
 
 
 def _say(text: str) -> None:
@@ -91,9 +94,9 @@ def limits_of(until: str | None, budget: str | None, max_repeats: int | None) ->
     return None
 
 
-def _carry_out(home: Home, sweep: SweepFolder, limits: Limits | None, gate: Gate) -> int:
+def _carry_out(home: Home, sweep: SweepFolder, claim: SweepClaim, limits: Limits | None, gate: Gate) -> int:
     log = log_of(home, sweep)
-    ended = _until(home, sweep, limits) if limits else followed(home, sweep)
+    ended = _until(home, sweep, claim, limits) if limits else followed(home, sweep, claim)
     if ended.interrupted:
         return interrupted(home, sweep, ended)
     if sweep.results.is_dir():
@@ -104,13 +107,13 @@ def _carry_out(home: Home, sweep: SweepFolder, limits: Limits | None, gate: Gate
     return passed(gate.of_sweep(read_results(sweep)))
 
 
-def _until(home: Home, sweep: SweepFolder, limits: Limits) -> Ended:
+def _until(home: Home, sweep: SweepFolder, claim: SweepClaim, limits: Limits) -> Ended:
     """Run the sweep, and again with more repeats, until its intervals are narrow enough; one that did not end well is not gone on with."""
     repeating = Repeating(home, sweep, limits, lambda text: click.echo(text, err=True))
-    ended = followed(home, sweep)
+    ended = followed(home, sweep, claim)
     try:
         while not (ended.interrupted or ended.code or sweep.pending()) and repeating.go_on():
-            ended = followed(home, sweep)
+            ended = followed(home, sweep, claim)
     except KeyboardInterrupt:  # between two runs, while nothing runs
         ended = Ended(code=0, interrupted=128 + signal.SIGINT, killed=False)
     if ended.interrupted or ended.code or sweep.pending():
@@ -123,7 +126,7 @@ def log_of(home: Home, sweep: SweepFolder) -> Path:
     return home.logs / sweep.sweep_id / "airflow.log"
 
 
-def followed(home: Home, sweep: SweepFolder) -> Ended:
+def followed(home: Home, sweep: SweepFolder, claim: SweepClaim) -> Ended:
     """Run the trials of a sweep that are not whole, and what comes after them; show how far it is, and return how that ended."""
     from experiments.orchestration.environment import airflow_environment
 
@@ -132,8 +135,8 @@ def followed(home: Home, sweep: SweepFolder) -> Ended:
     with Interrupts() as interrupts, bar() as shown:
         shown.say(_announced(sweep, plan))
         run = Run(embedded(sweep.sweep_id), airflow_environment(home), log)
-        with RunRecord.kept(home, sweep.sweep_id, run.identity):
-            return run.follow(interrupts, lambda: shown.show(watcher.look()), shown.say, limit_s(plan))
+        claim.note_runner(run.identity)
+        return run.follow(interrupts, lambda: shown.show(watcher.look()), shown.say, limit_s(plan))
 
 
 def _print_places(home: Home, sweep: SweepFolder) -> None:

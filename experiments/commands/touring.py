@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 from rich.table import Table
 
+from experiments.commands.run_record import SweepClaim
 from experiments.commands.running import followed, interrupted, log_of, reason_of_failure
 from experiments.duration import expected_s
 from experiments.findings import finding_of
@@ -100,7 +101,8 @@ def _visited(home: Home, folder: TourFolder, stop: Stop) -> tuple[Stop, int]:
     _say(f"\nlesson {stop.lesson}, {stop.experiment}")
     so_far = stop.model_copy(update={"sweep_id": sweep.sweep_id, "failed": None})
     folder.write(whole.with_stop(so_far))  # after a kill -9 the same sweep is gone on with
-    ended = followed(home, sweep)
+    with SweepClaim(home, sweep.sweep_id) as claim:
+        ended = followed(home, sweep, claim)
     if ended.interrupted:
         return so_far, interrupted(home, sweep, ended)
     failed = reason_of_failure(sweep, log_of(home, sweep)) if ended.code or sweep.pending() else None

@@ -12,6 +12,7 @@ from experiments.plan import ClusterNeed, FaultRequest
 from experiments.properties import kafka_properties
 from experiments.spec.axes import Place, Scope
 from experiments.spec.cluster import NAMES, refuse_unknown
+from experiments.spec.code_loading import refuse_code
 from experiments.spec.errors import nearest, shown
 from experiments.spec.model import Experiment
 from infra.errors import InputError
@@ -56,6 +57,7 @@ def _check_security(security: Mapping[str, str], properties: Collection[str]) ->
     for name, text in security.items():
         if name not in known:
             raise ExperimentError(f"unknown security property {name}{nearest(name, known)}")
+        refuse_code("security", name, text)
         if name in SECRETS and not is_reference(name, text):
             raise ExperimentError(f"security property {name} is a secret; allowed: the name of an environment variable that holds it, as in $KAFKA_SECRET")
     try:

@@ -18,6 +18,7 @@ from experiments.properties import Property
 from experiments.spec.axes import KnownNames, Place, Scope, first_name
 from experiments.spec.clients import ClientRules
 from experiments.spec.cluster import cluster_of, said_of_cluster
+from experiments.spec.code_loading import refuse_code
 from experiments.spec.copies import refuse_what_copies_lack
 from experiments.spec.errors import sentence, shown
 from experiments.spec.faults import asked_for, refuse_what_cannot_be
@@ -116,9 +117,10 @@ def check_value(place: Place, value: Scalar, known: KnownNames, rules: Iterable[
         rules: of all clients that the experiment has.
 
     Raises:
-        ExperimentError: Kafka's definition, or every client that knows the property, does not take it.
+        ExperimentError: it loads code, or Kafka's definition, or every client that knows the property, does not take it.
     """
     text = as_text(value)
+    refuse_code(place.scope, place.name, text)
     if place.scope in {Scope.TOPIC, Scope.BROKER}:
         allowed = None if _is_majority(place, text) else _definition(place, known).refusal(text)
         objection = allowed and f"; allowed: {allowed}"

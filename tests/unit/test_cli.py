@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 from standins.command_line import ackbench
 from standins.records import a_record, no_rows
 
-from experiments.commands.run_record import RunRecord
+from experiments.commands.run_record import SweepClaim
 from experiments.ledger.record import Scalar
 from experiments.ledger.seal import seal
 from experiments.spec.override import Wishes
@@ -74,7 +75,7 @@ def a_sweep(home: Home) -> SweepFolder:
         (["show"], "no sweep in"),
         (["show", "x"], "unknown sweep x"),
         (["measure", "x"], "unknown sweep x"),
-        (["clean", "--sweep", "x"], "unknown sweep x"),
+        (["clean", "--sweep", "x"], "no sweep has the id 'x' below"),
         (["up", "--airflow-port", "0"], "Invalid value for '--airflow-port'"),
         (["frobnicate"], "No such command 'frobnicate'"),
     ],
@@ -177,7 +178,8 @@ def test_clean_leaves_a_run_alone_whose_command_lives(home: Home) -> None:
     sweep = a_sweep(home)
     unfinished = sweep.partial(sweep.plan().trials[1].trial_id)
     unfinished.mkdir()
-    with RunRecord.kept(home, sweep.sweep_id, ProcessIdentity.own()):
+    with SweepClaim(home, sweep.sweep_id) as claim:
+        claim.note_runner(ProcessIdentity.own())
         result = ackbench("clean")
 
     assert f"left alone: the run of {sweep.sweep_id} (process {os.getpid()}) is under way" in result.stdout
@@ -190,6 +192,25 @@ def test_a_sweep_is_deleted_only_by_its_name(home: Home) -> None:
     ackbench("clean", "--sweep", named.sweep_id)
 
     assert (named.root.exists(), other.root.exists()) == (False, True)
+
+
+def test_a_folder_that_is_not_a_sweep_of_this_home_is_never_deleted(home: Home, tmp_path: Path) -> None:
+    """Neither by its path, whatever it holds, nor through a link, nor by an experiment's name, nor under another sweep's name."""
+    sweep = a_sweep(home)
+    elsewhere = tmp_path / "thesis"
+    shutil.copytree(sweep.root, elsewhere)
+    (elsewhere / "chapter.tex").touch()
+    (home.sweeps / "linked").symlink_to(elsewhere)
+    shutil.copytree(sweep.root, home.sweeps / "copied")
+    empty = home.sweeps / "empty"
+    empty.mkdir()
+    (empty / "plan.json").write_text("{}")
+    refused = {name: ackbench("clean", "--sweep", name) for name in (f"{elsewhere}/", str(sweep.root), "quick", "..", "linked", "copied", "empty")}
+
+    assert {name: (told.exit_code, told.stderr.count("\n")) for name, told in refused.items()} == dict.fromkeys(refused, (2, 1))
+    assert "is a link" in refused["linked"].stderr
+    assert f"is the plan of sweep {sweep.sweep_id}" in refused["copied"].stderr
+    assert all((folder / "plan.json").is_file() for folder in (elsewhere, sweep.root, home.sweeps / "copied", empty))
 
 
 def test_doctor_says_a_line_for_each_thing(home: Home) -> None:

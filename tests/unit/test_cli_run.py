@@ -142,7 +142,7 @@ def test_an_interrupt_between_two_rounds_ends_the_run_and_says_how_to_go_on(tmp_
     home = Home(tmp_path)
     sweep = MemoryWorld(home).sweep(1)
     sweep.trial("000-abcdef").mkdir()
-    monkeypatch.setattr(running, "followed", lambda _home, _sweep: Ended(code=0, interrupted=0, killed=False))
+    monkeypatch.setattr(running, "followed", lambda *_: Ended(code=0, interrupted=0, killed=False))
     monkeypatch.setattr(Repeating, "go_on", interrupted)
 
     assert running.resume(home, sweep.sweep_id, Limits.of("ci<0.1")) == 130
@@ -157,10 +157,26 @@ def test_going_on_has_jars_and_caches_made_first_and_says_so(tmp_path: Path, mon
     older = plan.trials[0].model_copy(update={"cluster": plan.trials[0].cluster.model_copy(update={"kafka_version": "3.9.2"})})
     sweep.write_plan(plan.model_copy(update={"trials": (older,)}))
     monkeypatch.setattr("experiments.sweeps.ensure_kafka_ready", lambda _cache, spec, say: say(f"fetching Kafka {spec.kafka_version}"))
-    monkeypatch.setattr(running, "followed", lambda _home, _sweep: Ended(code=0, interrupted=130, killed=False))
+    monkeypatch.setattr(running, "followed", lambda *_: Ended(code=0, interrupted=130, killed=False))
 
     assert running.resume(home, sweep.sweep_id) == 130
     assert capsys.readouterr().err.startswith("fetching Kafka 3.9.2\n")
+
+
+def test_a_sweep_that_is_being_run_is_refused_to_a_second_command_at_once(start: Start) -> None:
+    """It names who runs it; its own end, by Ctrl-C or otherwise, leaves the first run alone."""
+    first = start("hangs", *ONE_CELL)
+    child = first.under_way()
+    second = start("ends", "run", "--resume", first.sweep.sweep_id)
+    code, out, err = second.ended()
+
+    assert (code, out) == (2, "")
+    assert err.splitlines()[-1].startswith(f"ackbench: sweep {first.sweep.sweep_id} is being run by process {first.process.pid}: ")
+    assert first.process.poll() is None
+    assert child.is_alive()
+    first.interrupt(signal.SIGINT)
+    assert first.ended()[0] == 130
+    assert start("ends", "run", "--resume", first.sweep.sweep_id).ended()[0] == 0
 
 
 def interrupted(_self: object) -> bool:
