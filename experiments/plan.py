@@ -11,9 +11,7 @@ from pydantic import Field
 from experiments.claim import Claim
 from experiments.ledger.record import Cell, Frozen, Keying, Role, Scalar
 from infra.broker_settings import shared_properties
-from infra.cluster import ClusterSpec, Coordination
-from infra.disk import DiskKind
-from infra.network import NetworkKind
+from infra.cluster_spec import ClusterSpec, Coordination, DiskKind, NetworkKind
 
 Joined = Literal["&", ">>"]
 ClientKind = Literal["librdkafka", "java"]

@@ -13,7 +13,7 @@ from experiments.clients.compiling import ensure_compiled
 from experiments.measuring import ensure_spark_ready
 from experiments.orchestration.environment import database_of, ensure_database
 from experiments.tracking import ensure_store
-from infra.cluster import ClusterSpec
+from infra.cluster_spec import ClusterSpec
 from infra.errors import AckbenchError
 from infra.home import Home
 from infra.kafka_ready import ensure_kafka_ready

@@ -21,7 +21,7 @@ from experiments.spec.needs import needs_of
 from experiments.spec.override import Wishes, versions_asked_for
 from experiments.spec.planning import load, override, plan
 from experiments.sweep_folder import SweepFolder
-from infra.cluster import ClusterSpec
+from infra.cluster_spec import ClusterSpec
 from infra.errors import InputError
 from infra.home import Home
 from infra.jars import unverified_list

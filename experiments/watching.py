@@ -14,7 +14,8 @@ from typing import Final, Self
 from experiments.clock import epoch_ns, now_ns
 from experiments.journal import Event, Journal
 from experiments.ledger.schema import Source
-from infra.cluster import Cluster, ControllerView, PartitionState
+from infra.cluster import Cluster
+from infra.cluster_spec import ControllerView, PartitionState
 from infra.errors import HarnessError
 
 EVERY_S: Final = 0.008

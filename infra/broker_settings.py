@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from infra import kraft, zookeeper
-from infra.cluster import ClusterSpec
+from infra.cluster_spec import ClusterSpec
 from infra.errors import InputError
 from infra.kraft import NodeAddress
 from infra.versions import has_zookeeper

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from infra.cluster import ClusterSpec
+from infra.cluster_spec import ClusterSpec, Launch
 from infra.errors import InputError, MachineError
 from infra.formatted import formatted_folder
-from infra.handle import Launch
 from infra.jars import kafka_jars
 from infra.jvm import java
 from infra.startup_cache import StartupCache, startup_cache

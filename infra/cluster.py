@@ -3,87 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Protocol
 
 from infra.broker_log import BrokerLine
-from infra.disk import DiskKind
+from infra.cluster_spec import ClusterSpec, ClusterState, ControllerView, LeaderEpoch, NodeStatus, PartitionState
 from infra.disk.disks import Disks
 from infra.impairment import Caught, Impairment
-from infra.member import MemberRole, NodeStatus
-from infra.network import NetworkKind
-
-Coordination = Literal["kraft", "zookeeper"]
-
-
-@dataclass(frozen=True)
-class ClusterSpec:
-    """What to provision. Two equal specs may share a cluster; unequal ones may not."""
-
-    nodes: int = 3
-    """Its brokers; the members that are none come beside them."""
-    kafka_version: str = "4.3.1"
-    broker: Mapping[str, str] = field(default_factory=dict)
-    """Broker properties on top of `infra.broker_settings`'s explicit ones."""
-    network: NetworkKind = "loopback"
-    """What the nodes reach each other through: faults of the network need one that can be cut."""
-    disk: DiskKind = "folder"
-    """What they keep their data on: losing power needs an image."""
-    coordination: Coordination = "kraft"
-    """What holds the metadata: controllers, or ZooKeeper with one broker as its controller."""
-    controllers: int = 0
-    """How many nodes are controllers and nothing else; 0: each broker is a controller too."""
-    zookeepers: int = 0
-    """How many ZooKeeper servers there are, where those hold the metadata."""
-    features: Mapping[str, int] = field(default_factory=dict)
-    """Levels of features (KIP-584), set when the cluster is formatted; one that is not named has Kafka's own for that version."""
-
-    @property
-    def roles(self) -> tuple[MemberRole, ...]:
-        """Each member's role; the brokers first, which are numbered from 1."""
-        beside: MemberRole = "zookeeper" if self.coordination == "zookeeper" else "controller"
-        others = (beside,) * (self.zookeepers if beside == "zookeeper" else self.controllers)
-        brokers: MemberRole = "broker" if others else "combined"
-        return (brokers,) * self.nodes + others
-
-
-@dataclass(frozen=True)
-class PartitionState:
-    """One partition as a broker's metadata tells it."""
-
-    topic: str
-    partition: int
-    leader: int | None
-    replicas: tuple[int, ...]
-    isr: tuple[int, ...]
-    leader_epoch: int | None = None
-    """How often the partition had got a leader, or lost it, before; `None`: the broker did not tell."""
-    topic_id: str | None = None
-    """Which of the topics that had this name, one after the other (KIP-516); `None`: the broker did not tell."""
-
-
-@dataclass(frozen=True)
-class ClusterState:
-    """What the cluster says of itself at one moment."""
-
-    brokers: tuple[int, ...]
-    controller: int | None
-    controller_epoch: int | None
-    partitions: tuple[PartitionState, ...]
-
-    def of(self, topic: str) -> tuple[PartitionState, ...]:
-        """The topic's partitions, by number."""
-        return tuple(sorted((p for p in self.partitions if p.topic == topic), key=lambda p: p.partition))
-
-
-@dataclass(frozen=True)
-class ControllerView:
-    """What a controller says that takes itself for the active one."""
-
-    leader: int
-    epoch: int | None
-    """`None`: brokers under ZooKeeper do not tell."""
 
 
 @dataclass(frozen=True)
@@ -106,16 +33,6 @@ class Lookout(Protocol):
 
     def close(self) -> None:
         """End all connections."""
-
-
-@dataclass(frozen=True)
-class LeaderEpoch:
-    """A line of a replica's `leader-epoch-checkpoint`: from which offset on its log is of that leader's epoch."""
-
-    node_id: int
-    partition: int
-    leader_epoch: int
-    start_offset: int
 
 
 class Cluster(Protocol):

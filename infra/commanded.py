@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from infra.cluster_spec import NodeStatus
 from infra.errors import SupervisorError
 from infra.impairment import Caught, Impairment
-from infra.member import NodeStatus
 from infra.protocol import NodeReport, Request, Verb, ask
 
 

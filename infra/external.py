@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from infra.broker_log import BrokerLine
-from infra.cluster import ClusterSpec, ClusterState, ControllerView, LeaderEpoch, PartitionState, Sighting
+from infra.cluster import Sighting
+from infra.cluster_spec import ClusterSpec, ClusterState, ControllerView, LeaderEpoch, NodeStatus, PartitionState
 from infra.errors import HarnessError, SupervisorError
 from infra.impairment import Caught, Impairment
-from infra.member import NodeStatus
 from infra.reaching import LOOK_TIMEOUT_S, Found, client_of, metadata_of
 from infra.waiting import wait_until
 

@@ -9,24 +9,11 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from infra.cluster import ClusterSpec
+from infra.cluster_spec import ClusterSpec, Launch, NodeStatus
 from infra.errors import SupervisorError
-from infra.member import NodeStatus
 from infra.process import ProcessIdentity
 
 NAME = "cluster.json"
-
-
-@dataclass(frozen=True)
-class Launch:
-    """How a node of this cluster is started."""
-
-    command: tuple[str, ...]
-    """Program and arguments; runs in the node's folder, where `server.properties` and `data` lie."""
-    formatted: str
-    """The folder that `infra.formatted` made; each node gets a copy of its own. Empty: nodes of this cluster format themselves."""
-    zookeeper: tuple[str, ...] = ()
-    """How a ZooKeeper server is started, where there is one."""
 
 
 @dataclass(frozen=True)

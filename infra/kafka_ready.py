@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from infra.brokers import broker_startup_cache, launch_of, zookeeper_startup_cache
-from infra.cluster import ClusterSpec
-from infra.handle import Launch
+from infra.cluster_spec import ClusterSpec, Launch
 from infra.jars import are_kafka_jars_there, kafka_jars
 from infra.local import provision_with
 from infra.startup_cache import StartupCache

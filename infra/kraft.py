@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from infra.member import MemberRole
+from infra.cluster_spec import MemberRole
 
 LOOPBACK: Final = "127.0.0.1"
 DATA: Final = "data"

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from infra.cluster import LeaderEpoch
+from infra.cluster_spec import LeaderEpoch
 from infra.errors import HarnessError
 
 CHECKPOINT: Final = "leader-epoch-checkpoint"

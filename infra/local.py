@@ -13,12 +13,12 @@ from infra.broker_log import BrokerLine, read_broker_log
 from infra.broker_settings import heartbeat_ms, shared_properties
 from infra.brokers import launch_of
 from infra.cleaning import remove_processes
-from infra.cluster import ClusterSpec, ClusterState, LeaderEpoch
+from infra.cluster_spec import ClusterSpec, ClusterState, Launch, LeaderEpoch
 from infra.commanded import Commanded
 from infra.disk.disks import Disks
 from infra.errors import SupervisorError, WaitTimeout
 from infra.formatted import new_uuid
-from infra.handle import Handle, Holder, Launch, read_handle
+from infra.handle import Handle, Holder, read_handle
 from infra.kraft import DATA
 from infra.leader_epochs import leader_epochs_in
 from infra.lookout import LocalLookout

@@ -13,9 +13,9 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from infra import wire
-from infra.cluster import ControllerView, Sighting
+from infra.cluster import Sighting
+from infra.cluster_spec import ControllerView, NodeStatus
 from infra.link import Answer, Link, first_answer
-from infra.member import NodeStatus
 from infra.views import elected, newest
 
 ANSWER_TIMEOUT_S: Final = 0.05

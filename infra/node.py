@@ -11,9 +11,9 @@ import time
 from pathlib import Path
 from typing import Final
 
+from infra.cluster_spec import NodeState, NodeStatus
 from infra.errors import SupervisorError, WaitTimeout
 from infra.kraft import NodeAddress
-from infra.member import NodeState, NodeStatus
 from infra.process import ProcessIdentity, is_stopped, spawn_dying_with_parent
 from infra.protocol import NodeReport
 from infra.waiting import wait_until

@@ -11,9 +11,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final, Literal
 
+from infra.cluster_spec import NodeStatus
 from infra.errors import Busy, HarnessError, NodeFailed, SupervisorError, WaitTimeout
 from infra.impairment import Caught, Impairment, impairment_of
-from infra.member import NodeStatus
 
 SOCKET: Final = "supervisor.sock"
 _ERRORS: Final[dict[str, type[HarnessError]]] = {error.__name__: error for error in (Busy, HarnessError, NodeFailed, SupervisorError, WaitTimeout)}

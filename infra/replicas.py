@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from infra import wire_replicas
+from infra.cluster_spec import NodeStatus
 from infra.errors import HarnessError
-from infra.member import NodeStatus
 from infra.views import ask
 from infra.waiting import wait_until
 from infra.wire_replicas import NOT_CONTROLLER, LeaderChoice

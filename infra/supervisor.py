@@ -17,6 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from infra.cluster_spec import NodeStatus
 from infra.disk import disk_for
 from infra.errors import AckbenchError, HarnessError, SupervisorError
 from infra.handle import Handle, Holder, read_handle
@@ -24,7 +25,6 @@ from infra.impairment import Caught
 from infra.jvm import java_environment
 from infra.kraft import NodeAddress
 from infra.lease import Lease
-from infra.member import NodeStatus
 from infra.network import network_for
 from infra.node import Node, node_folder
 from infra.power import lose_power

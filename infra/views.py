@@ -16,8 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import BinaryIO
 
 from infra import wire
-from infra.cluster import ClusterState, ControllerView, PartitionState
-from infra.member import NodeStatus
+from infra.cluster_spec import ClusterState, ControllerView, NodeStatus, PartitionState
 from infra.protocol import NodeReport
 from infra.wire import BrokerView
 

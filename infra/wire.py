@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from infra.cluster import ControllerView, PartitionState
+from infra.cluster_spec import ControllerView, PartitionState
 from infra.wire_format import NO_TAGS, Reader, compact_array, compact_text, request
 
 _METADATA: Final = (3, 12)

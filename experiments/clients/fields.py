@@ -1,12 +1,11 @@
 """What a record's fields were when its producer handed it over, so that what is read can be held against it: a digest of its key, its value and its headers.
 
 A digest is FNV-1a of 64 bits (https://datatracker.ietf.org/doc/html/draft-eastlake-fnv): any change within one byte is seen for certain, any other but once
-in 2**64. This module is the reference in plain Python; `fields_compiled` is what runs.
+in 2**64. The digest of headers is that of, for each header in order, its name, the length of its value in 8 bytes (little-endian) and its value.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
@@ -20,7 +19,6 @@ FNV_BASIS: Final = 0xCBF2_9CE4_8422_2325
 FNV_PRIME: Final = 0x0000_0100_0000_01B3
 ABSENT: Final = 0
 """In the place of the digest of a key that there is not."""
-_MASK: Final = 0xFFFF_FFFF_FFFF_FFFF
 
 Handed = np.dtype(
     [
@@ -32,25 +30,6 @@ Handed = np.dtype(
     ]
 )
 """One record of the schedule, as librdkafka was given it."""
-
-
-def digest(content: bytes | None, state: int = FNV_BASIS) -> int:
-    """Return the digest of bytes, as a signed number of 64 bits."""
-    if content is None:
-        return ABSENT
-    for byte in content:
-        state = (state ^ byte) * FNV_PRIME & _MASK
-    return signed(state)
-
-
-def headers_digest(headers: Iterable[tuple[str, bytes]]) -> int:
-    """Return the digest of headers in their order: of each its name, the length of its value in 8 bytes, the lowest first, and its value."""
-    return digest(b"".join(name.encode() + len(value).to_bytes(8, "little") + value for name, value in headers))
-
-
-def signed(state: int) -> int:
-    """Return the same 64 bits as a signed number."""
-    return state - (1 << 64) if state >> 63 else state
 
 
 def sent_table(path: Path, producer: int) -> pa.Table:

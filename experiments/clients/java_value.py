@@ -8,11 +8,8 @@ The first records are the run-in: the program cannot warm up otherwise than by s
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Final
-
-from experiments.clients.value import Origin
 
 PRODUCERS: Final = 64
 """How many producers a prefix tells apart."""
@@ -20,8 +17,6 @@ RUN_IN_S: Final = 2.0
 """A JVM that has just started falls behind for a second or two on a machine that also runs the brokers (`docs/performance.md`)."""
 _TAG_BITS: Final = 25
 """With the producer's 6 bits a prefix is a positive Java int."""
-_FORM: Final = re.compile(rb"(?P<prefix>0|[1-9]\d{0,9})\.(?P<seq>.*)", re.DOTALL)
-_NUMBER: Final = re.compile(rb"0|[1-9]\d{0,17}")
 
 
 def tag_of(token: int) -> int:
@@ -51,17 +46,3 @@ def run_in_records(rate_records_per_s: float) -> int:
 def most_bytes(records: int, rate_records_per_s: float) -> int:
     """Return how long a value can be, of a producer of so many records."""
     return len(str(2**31 - 1)) + 1 + len(str(records + run_in_records(rate_records_per_s)))
-
-
-def decode(value: bytes, text: TextValues) -> tuple[Origin, int, int]:
-    """Tell whose a value is, and its producer and seq where it is ours; -1 and -1 where it is not.
-
-    One that has our prefix, and then no number, is corrupt.
-    """
-    found = _FORM.fullmatch(value)
-    if found is None or int(found["prefix"]) // PRODUCERS != text.tag:
-        return Origin.OTHER, -1, -1
-    if _NUMBER.fullmatch(found["seq"]) is None:
-        return Origin.CORRUPT, -1, -1
-    seq = int(found["seq"]) - text.run_in_records
-    return (Origin.OURS, int(found["prefix"]) % PRODUCERS, seq) if seq >= 0 else (Origin.RUN_IN, -1, -1)

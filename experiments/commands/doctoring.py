@@ -121,7 +121,7 @@ def _kafka_versions() -> tuple[str, ...]:
 def _kafka(home: Home, kafka: str) -> Iterator[Check]:
     """Look for the jars, and for the broker's start-up cache where there are jars to make it from; only the usual version must be there."""
     from infra import brokers, jars
-    from infra.cluster import ClusterSpec
+    from infra.cluster_spec import ClusterSpec
 
     there, usual = jars.are_kafka_jars_there(home.cache, kafka), kafka == ClusterSpec.kafka_version
     then = "" if there else SET_UP if usual else "a sweep that asks for it fetches them"

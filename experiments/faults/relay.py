@@ -13,8 +13,8 @@ from experiments.faults.base.nature import Nature, Shape
 from experiments.faults.network.impairing import ImpairmentParameters, impair
 from experiments.faults.network.to_clients import SilenceParameters
 from experiments.ledger.record import FaultEvidence
+from infra.cluster_spec import NetworkKind
 from infra.impairment import Direction, Relaying, Treatment
-from infra.network import NetworkKind
 
 FAMILY: Final = "relay"
 NETWORK: Final[NetworkKind] = "relays"

@@ -13,7 +13,7 @@ from experiments.faults.base.nature import Nature, Shape
 from experiments.faults.base.observing import leader_left
 from experiments.faults.base.operating import asking
 from experiments.ledger.record import FaultEvidence
-from infra.cluster import PartitionState
+from infra.cluster_spec import PartitionState
 from infra.errors import HarnessError
 from infra.waiting import wait_until
 

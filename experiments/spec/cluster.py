@@ -11,7 +11,7 @@ from experiments.plan import ClusterNeed
 from experiments.properties import FEATURES, KafkaProperties, kafka_properties, versions
 from experiments.spec.errors import shown
 from experiments.spec.model import Experiment
-from infra.cluster import Coordination
+from infra.cluster_spec import Coordination
 from infra.errors import InputError
 from infra.versions import has_zookeeper, numbers_of
 

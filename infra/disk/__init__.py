@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from infra.disk.base import Disk, DiskKind
+from infra.cluster_spec import DiskKind
+from infra.disk.base import Disk
 from infra.disk.folder import FolderDisk
 from infra.disk.image import ImageDisk
 from infra.errors import MachineError
 from infra.means import Means, lack_of
 
-__all__ = ["Disk", "DiskKind", "disk_for"]
+__all__ = ["Disk", "disk_for"]
 
 
 def disk_for(kind: DiskKind) -> Disk:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal, Protocol
-
-DiskKind = Literal["folder", "image"]
+from typing import Protocol
 
 
 class Disk(Protocol):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from infra.network.base import Network, NetworkKind
+from infra.cluster_spec import NetworkKind
+from infra.network.base import Network
 
-__all__ = ["Network", "NetworkKind", "network_for"]
+__all__ = ["Network", "network_for"]
 
 
 def network_for(kind: NetworkKind, members: int, listeners: int, cluster_id: str) -> Network:

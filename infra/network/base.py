@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, Protocol
+from typing import Protocol
 
 from infra.impairment import Caught, Impairment
 from infra.kraft import Place
-
-NetworkKind = Literal["loopback", "namespaces", "relays"]
 
 
 class Network(Protocol):

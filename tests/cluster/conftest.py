@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from infra.cluster import ClusterSpec
+from infra.cluster_spec import ClusterSpec
 from infra.home import Home
 from infra.kafka_ready import ensure_kafka_ready
 from infra.local import LocalCluster, provision

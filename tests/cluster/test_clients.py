@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
+from standins.plain_value import Mark, decode, encode
 
 from experiments.clients import admin
 from experiments.clients.final_read import read_log
@@ -19,10 +20,10 @@ from experiments.clients.producer import ProducerProcess, attempts_table
 from experiments.clients.producer_job import ProducerJob
 from experiments.clients.reader import ReaderJob, ReaderProcess, reads_table
 from experiments.clients.settings import consumer_settings, producer_settings
-from experiments.clients.value import Mark, Origin, decode, encode
+from experiments.clients.value import Origin
 from experiments.clock import now_ns
 from experiments.ledger.schema import ACKED
-from infra.cluster import ClusterSpec
+from infra.cluster_spec import ClusterSpec
 from infra.errors import HarnessError
 from infra.local import LocalCluster
 from infra.waiting import wait_until

@@ -16,7 +16,7 @@ from experiments.plan import Workload
 from experiments.spec.faults import fault_parameters
 from experiments.sweep_folder import SweepFolder
 from experiments.trial import run_trial
-from infra.cluster import ClusterSpec
+from infra.cluster_spec import ClusterSpec
 from infra.home import Home
 from infra.local import provision
 

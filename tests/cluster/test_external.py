@@ -18,7 +18,7 @@ from experiments.clients.handle import Client
 from experiments.clients.librdkafka import PRODUCER
 from experiments.clients.settings import producer_settings
 from infra.brokers import launch_of
-from infra.cluster import ClusterSpec
+from infra.cluster_spec import ClusterSpec
 from infra.errors import InputError, SupervisorError
 from infra.external import ExternalCluster
 from infra.formatted import copy_formatted, new_uuid

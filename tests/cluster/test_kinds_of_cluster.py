@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from experiments.clients.admin import create_topic
-from infra.cluster import ClusterSpec
+from infra.cluster_spec import ClusterSpec
 from infra.errors import HarnessError
 from infra.local import LocalCluster, provision
 from infra.waiting import wait_until

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from infra.cluster import ClusterState
+from infra.cluster_spec import ClusterState
 from infra.errors import NodeFailed, SupervisorError, WaitTimeout
 from infra.handle import read_handle
 from infra.local import LocalCluster

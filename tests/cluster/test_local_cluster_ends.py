@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from infra.cleaning import CleanReport, clean
-from infra.cluster import ClusterSpec
+from infra.cluster_spec import ClusterSpec
 from infra.errors import InputError, NodeFailed, SupervisorError
 from infra.handle import Handle, read_handle
 from infra.local import LocalCluster, attach, destroy, provision

@@ -11,13 +11,12 @@ import pytest
 
 from experiments.clients import admin
 from infra.cleaning import CleanReport, clean
-from infra.cluster import ClusterSpec
+from infra.cluster_spec import ClusterSpec, NodeStatus
 from infra.errors import SupervisorError, WaitTimeout
 from infra.handle import read_handle
 from infra.impairment import Caught, Cut, Relaying, Shaping
 from infra.local import LocalCluster, provision
 from infra.means import Means, lack_of
-from infra.member import NodeStatus
 from infra.network.switch import interface_of
 from infra.process import kill_and_wait
 from infra.waiting import wait_until

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 from standins import tally
+from standins.plain_value import Mark, encode
 
 from experiments.clients import admin
-from experiments.clients.value import Mark, encode
 from experiments.reading_back import Reading
 from infra.cleaning import clean
-from infra.cluster import ClusterSpec
+from infra.cluster_spec import ClusterSpec
 from infra.disk.mounts import loops_below, mounts_below
 from infra.handle import read_handle
 from infra.local import LocalCluster, provision

@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import Message, Producer
 
 from experiments.clients import admin
-from infra.cluster import ClusterSpec
+from infra.cluster_spec import ClusterSpec
 from infra.errors import SupervisorError, WaitTimeout
 from infra.impairment import Caught, Cut, Direction, Relaying, Treatment
 from infra.local import LocalCluster, provision

@@ -6,7 +6,7 @@ from statistics import median
 import pytest
 
 from experiments.clients import running_in
-from infra.cluster import ClusterSpec
+from infra.cluster_spec import ClusterSpec
 from infra.local import provision
 
 pytestmark = pytest.mark.cluster

@@ -16,7 +16,7 @@ from experiments.ledger.record import Status
 from experiments.plan import FaultRequest, Workload
 from experiments.sweep_folder import SweepFolder
 from experiments.trial import run_trial
-from infra.cluster import ClusterSpec
+from infra.cluster_spec import ClusterSpec
 from infra.home import Home
 from infra.local import provision
 

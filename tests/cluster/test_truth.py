@@ -20,12 +20,11 @@ from experiments.plan import FaultRequest, TrialSpec, Workload
 from experiments.sweep_folder import SweepFolder
 from experiments.trial import run_trial
 from infra.brokers import tool_command
-from infra.cluster import ClusterSpec, LeaderEpoch
+from infra.cluster_spec import ClusterSpec, LeaderEpoch, NodeStatus
 from infra.handle import read_handle
 from infra.home import Home
 from infra.jvm import java_environment
 from infra.local import LocalCluster, provision
-from infra.member import NodeStatus
 
 pytestmark = pytest.mark.cluster
 SPEC = ClusterSpec(broker={"broker.session.timeout.ms": "3500", "broker.heartbeat.interval.ms": "300"})

@@ -19,7 +19,8 @@ from perf.starting import Starts, cluster_starts
 
 from experiments.ledger.record import ProducerSummary
 from experiments.measuring import ensure_spark_ready
-from infra.cluster import Cluster, ClusterSpec
+from infra.cluster import Cluster
+from infra.cluster_spec import ClusterSpec
 from infra.home import Home
 from infra.kafka_ready import ensure_kafka_ready
 from infra.local import provision

@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from statistics import median
 
 from infra.brokers import launch_of
-from infra.cluster import ClusterSpec
-from infra.handle import Launch
+from infra.cluster_spec import ClusterSpec, Launch
 from infra.home import Home
 from infra.local import provision_with
 

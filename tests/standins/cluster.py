@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from infra.broker_log import BrokerLine
-from infra.cluster import ClusterSpec, ClusterState, ControllerView, LeaderEpoch, PartitionState, Sighting
+from infra.cluster import Sighting
+from infra.cluster_spec import ClusterSpec, ClusterState, ControllerView, LeaderEpoch, NodeState, NodeStatus, PartitionState
 from infra.disk.disks import Disks
 from infra.errors import SupervisorError, WaitTimeout
 from infra.impairment import Caught, Cut, Impairment
-from infra.member import NodeState, NodeStatus
 from infra.protocol import Reply
 
 

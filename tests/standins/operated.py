@@ -12,9 +12,8 @@ from standins.cluster import MemoryCluster
 from experiments.clients import admin
 from experiments.faults import topology
 from experiments.faults.replication import held_back, isr, moving
-from infra.cluster import ClusterState, PartitionState
+from infra.cluster_spec import ClusterState, NodeStatus, PartitionState
 from infra.errors import HarnessError
-from infra.member import NodeStatus
 from infra.wire_replicas import LeaderChoice
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from experiments.properties import kafka_properties
 from infra.broker_settings import heartbeat_ms, server_properties, session_ms, shared_properties
-from infra.cluster import ClusterSpec
+from infra.cluster_spec import ClusterSpec
 from infra.errors import InputError
 from infra.jars import shipped_versions
 from infra.kraft import NodeAddress

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from standins.plain_digest import digest, headers_digest, signed
 
-from experiments.clients.fields import ABSENT, digest, headers_digest, signed
+from experiments.clients.fields import ABSENT
 from experiments.clients.fields_compiled import digest_of
 
 

@@ -6,13 +6,12 @@ import pytest
 
 from infra import jars
 from infra.cleaning import CleanReport, clean
-from infra.cluster import ClusterSpec
+from infra.cluster_spec import ClusterSpec, Launch, NodeStatus
 from infra.errors import HarnessError, InputError, SupervisorError, WaitTimeout
 from infra.exclusive import exclusively
 from infra.formatted import copy_formatted, with_ids
-from infra.handle import Handle, Holder, Launch, read_handle
+from infra.handle import Handle, Holder, read_handle
 from infra.last_words import last_words
-from infra.member import NodeStatus
 from infra.ports import reserve_ports
 from infra.process import ProcessIdentity
 from infra.protocol import NodeReport, Reply, Request, decode_reply, decode_request, encode

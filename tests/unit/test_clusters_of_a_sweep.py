@@ -13,9 +13,9 @@ from experiments.clients import running_in
 from experiments.orchestration import clusters
 from experiments.plan import TrialSpec
 from infra import local
-from infra.cluster import ClusterSpec, ClusterState
+from infra.cluster_spec import ClusterSpec, ClusterState, Launch
 from infra.errors import WaitTimeout
-from infra.handle import Handle, Launch, read_handle
+from infra.handle import Handle, read_handle
 from infra.home import Home
 from infra.process import ProcessIdentity
 

@@ -18,7 +18,7 @@ from experiments.ledger.record import FaultEvidence
 from experiments.ledger.schema import Source
 from experiments.plan import FaultRequest
 from experiments.watching import Watch
-from infra.cluster import PartitionState
+from infra.cluster_spec import PartitionState
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from infra.cluster import LeaderEpoch
+from infra.cluster_spec import LeaderEpoch
 from infra.errors import HarnessError
 from infra.leader_epochs import leader_epochs_in, read_checkpoint
 

@@ -12,9 +12,8 @@ from typing import Any
 import pytest
 
 from infra import wire
-from infra.cluster import ControllerView, PartitionState
+from infra.cluster_spec import ControllerView, MemberRole, NodeStatus, PartitionState
 from infra.lookout import LocalLookout
-from infra.member import MemberRole, NodeStatus
 from infra.wire import BrokerView
 
 TOPIC = "looked-at"

@@ -18,7 +18,7 @@ from experiments.report.plots import plot_chart
 from experiments.report.touring import Answered, make_tour_page
 from experiments.statistics import share
 from experiments.tour import Stop, Tour, TourFolder, claims_by_lesson, find_tour, lessons_of, new_tour
-from infra.cluster import ClusterSpec
+from infra.cluster_spec import ClusterSpec
 from infra.errors import InputError
 from infra.home import Home
 

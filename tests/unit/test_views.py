@@ -4,8 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from infra.cluster import ControllerView, PartitionState
-from infra.member import NodeState, NodeStatus
+from infra.cluster_spec import ControllerView, NodeState, NodeStatus, PartitionState
 from infra.protocol import NodeReport
 from infra.views import elected, newest, undoubted, why_not_whole
 from infra.wire import BrokerView

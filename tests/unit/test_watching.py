@@ -10,7 +10,7 @@ from experiments.clock import now_ns
 from experiments.journal import Event, Journal
 from experiments.ledger.schema import Source
 from experiments.watching import Changes
-from infra.cluster import ControllerView, PartitionState
+from infra.cluster_spec import ControllerView, PartitionState
 
 
 @pytest.fixture

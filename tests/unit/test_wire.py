@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from infra.cluster import ControllerView, PartitionState
+from infra.cluster_spec import ControllerView, PartitionState
 from infra.errors import HarnessError
 from infra.wire import BrokerView, log_ends_request, metadata_request, quorum_request, read_log_ends, read_metadata, read_quorum
 from infra.wire_format import compact_text

@@ -11,9 +11,8 @@ from pydantic import Field
 from experiments.faults.base.aftermath import Aftermath, as_it_struck
 from experiments.faults.base.nature import Nature, Shape
 from experiments.ledger.record import FaultEvidence, Frozen, Scalar
-from infra.disk import DiskKind
+from infra.cluster_spec import DiskKind, NetworkKind
 from infra.means import Means
-from infra.network import NetworkKind
 
 
 class FaultParameters(Frozen):

@@ -6,7 +6,7 @@ from typing import Final
 
 from experiments.faults.base.scene import OBSERVED_PARTITION, Scene
 from experiments.journal import Event
-from infra.cluster import ClusterState
+from infra.cluster_spec import ClusterState
 from infra.errors import WaitTimeout
 
 _LOOK_S: Final = 1.0

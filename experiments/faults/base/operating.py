@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from experiments.faults.base.misses import Missed
 from experiments.faults.base.scene import OBSERVED_PARTITION, Scene
-from infra.cluster import PartitionState
+from infra.cluster_spec import PartitionState
 from infra.errors import HarnessError
 
 

@@ -13,9 +13,9 @@ from experiments.errors import HealFailed
 from experiments.faults.base.holding import Holding
 from experiments.faults.base.misses import GivenUp, Missed
 from experiments.journal import Event, Journal
-from infra.cluster import Cluster, ClusterState, PartitionState
+from infra.cluster import Cluster
+from infra.cluster_spec import ClusterState, NodeState, PartitionState
 from infra.errors import HarnessError, WaitTimeout
-from infra.member import NodeState
 from infra.waiting import pause_until, wait_until
 
 if TYPE_CHECKING:

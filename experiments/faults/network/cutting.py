@@ -15,9 +15,9 @@ from experiments.faults.base.nature import Nature, Shape
 from experiments.faults.base.observing import controller_moved, isr_shrank, leader_left
 from experiments.faults.network.impairing import PartitionParameters, impair
 from experiments.ledger.record import FaultEvidence
+from infra.cluster_spec import NetworkKind
 from infra.impairment import Cut
 from infra.means import Means
-from infra.network import NetworkKind
 
 FAMILY: Final = "network"
 NETWORK: Final[NetworkKind] = "namespaces"

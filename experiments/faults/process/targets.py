@@ -9,7 +9,7 @@ from typing import Any, Final
 from experiments.faults.base import OBSERVED_PARTITION, Missed, Scene
 from experiments.faults.base.nature import Shape
 from experiments.faults.base.observing import controller_moved, isr_shrank, leader_left, no_controller, nobody_answers
-from infra.cluster import ClusterState, PartitionState
+from infra.cluster_spec import ClusterState, PartitionState
 from infra.errors import WaitTimeout
 from infra.waiting import wait_until
 

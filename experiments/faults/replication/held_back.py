@@ -14,7 +14,7 @@ from typing import Final
 from experiments.clients.admin_changes import change_settings
 from experiments.faults.base import OBSERVED_PARTITION, Scene
 from experiments.faults.base.operating import asking, observed
-from infra.cluster import PartitionState
+from infra.cluster_spec import PartitionState
 from infra.errors import HarnessError
 from infra.replicas import leader_choices
 from infra.waiting import wait_until

@@ -12,7 +12,7 @@ from experiments.faults.base import OBSERVED_PARTITION, FaultKind, FaultParamete
 from experiments.faults.base.nature import Nature, Shape
 from experiments.faults.base.observing import leader_left
 from experiments.ledger.record import FaultEvidence
-from infra.cluster import PartitionState
+from infra.cluster_spec import PartitionState
 from infra.errors import HarnessError
 from infra.replicas import reassign
 from infra.waiting import wait_until

@@ -10,7 +10,7 @@ from experiments.faults.process.parameters import CrashParameters
 from experiments.faults.process.verbs import nature_of_crash
 from experiments.faults.transactions.transactional import FAMILY, first_producer, id_of, needs_transactions
 from experiments.ledger.record import FaultEvidence
-from infra.cluster import PartitionState
+from infra.cluster_spec import PartitionState
 from infra.errors import WaitTimeout
 
 STATE_TOPIC: Final = "__transaction_state"
