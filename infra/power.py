@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from infra.disk import Disk
+from infra.disk.base import Disk
 from infra.node import Node
 
 

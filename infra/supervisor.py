@@ -17,14 +17,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from infra.cluster_spec import NodeStatus
-from infra.disk import disk_for
-from infra.errors import AckbenchError, HarnessError, SupervisorError
+from infra.cluster_spec import DiskKind, NodeStatus
+from infra.disk.base import Disk
+from infra.disk.folder import FolderDisk
+from infra.disk.image import ImageDisk
+from infra.errors import AckbenchError, HarnessError, MachineError, SupervisorError
 from infra.handle import Handle, Holder, read_handle
 from infra.impairment import Caught
 from infra.jvm import java_environment
 from infra.kraft import NodeAddress
 from infra.lease import Lease
+from infra.means import Means, lack_of
 from infra.network import network_for
 from infra.node import Node, node_folder
 from infra.power import lose_power
@@ -209,6 +212,20 @@ class Supervisor:
         folder = node_folder(self._folder, address.node_id)
         command = prepared(self._handle, address, self._addresses(), folder, self._disk.make(folder))
         return Node(address, self._folder, self._network.command(address.node_id - 1, command), java_environment())
+
+
+def disk_for(kind: DiskKind) -> Disk:
+    """Return what a cluster asks for, not made yet.
+
+    Raises:
+        MachineError: this machine cannot have it.
+    """
+    if kind == "folder":
+        return FolderDisk()
+    lack = lack_of(Means.DISK_IMAGES)
+    if lack:
+        raise MachineError(f"there are no {Means.DISK_IMAGES} here: {lack.reason}; {lack.then}")
+    return ImageDisk()
 
 
 def _each(nodes: Sequence[Node], do: Callable[[Path], None]) -> None:

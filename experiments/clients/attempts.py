@@ -16,12 +16,11 @@ from typing import Final
 
 import numpy as np
 
+from experiments.clients.mapping import Column, Records
 from infra.errors import HarnessError
 
 HEADER_BYTES: Final = 4096
 
-Column = np.ndarray[tuple[int], np.dtype[np.int64]]
-Records = np.ndarray[tuple[int], np.dtype[np.void]]
 
 Header = np.dtype(
     [

@@ -7,8 +7,9 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from experiments.clients.attempts import REFUSED, SENT, SETTLED, UNTOUCHED, Column, Records
+from experiments.clients.attempts import REFUSED, SENT, SETTLED, UNTOUCHED
 from experiments.clients.keying import keys_of
+from experiments.clients.mapping import Column, Records
 from experiments.clients.outcome import outcome
 from experiments.ledger.record import Keying
 from experiments.ledger.schema import ACKED, ATTEMPTS, REJECTED, UNKNOWN

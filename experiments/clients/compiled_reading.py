@@ -9,9 +9,9 @@ from typing import Final, Self
 
 import numpy as np
 
-from experiments.clients.attempts import Records
 from experiments.clients.handle import Client, Interceptor
 from experiments.clients.librdkafka import CONSUMER, library
+from experiments.clients.mapping import Records
 from experiments.clients.reading import Reading
 
 _SCRATCH_BYTES: Final = 1 << 20

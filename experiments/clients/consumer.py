@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 
-from experiments.clients.attempts import Records
 from experiments.clients.compiled_reading import CompiledReading
 from experiments.clients.handle import Interceptor, Refused
 from experiments.clients.java_value import TextValues
 from experiments.clients.librdkafka import NO_ERROR, error_text, library
+from experiments.clients.mapping import Records
 from experiments.clients.reading import BATCH_RECORDS, NO_END, Partition, all_read, read_some
 from infra.errors import HarnessError
 

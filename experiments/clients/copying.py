@@ -14,11 +14,11 @@ from typing import Any, Final, Self
 
 import numpy as np
 
-from experiments.clients.attempts import Records
 from experiments.clients.group_consumer import GroupConsumer
 from experiments.clients.handle import Client
 from experiments.clients.keying import keys_of
 from experiments.clients.librdkafka import COPY_PAYLOAD, NO_ERROR, PRODUCER, QUEUE_FULL, Message, error_text, library
+from experiments.clients.mapping import Records
 from experiments.clients.member import MemberJob, Output
 from experiments.clients.producing import KEY_BYTES
 from experiments.clients.settings import delivery_timeout_ms, transaction_timeout_ms

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import pyarrow as pa
 
-from experiments.clients.attempts import Records
 from experiments.clients.java_value import TextValues
 from experiments.clients.librdkafka import AUTO_OFFSET_RESET, LOG_TRUNCATION
+from experiments.clients.mapping import Records
 from experiments.clients.reads import Read
 from experiments.clients.reads_table import log_of
 from experiments.clients.settings import consumer_settings

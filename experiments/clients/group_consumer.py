@@ -11,10 +11,10 @@ from typing import Final
 
 import numpy as np
 
-from experiments.clients.attempts import Records
 from experiments.clients.compiled_reading import CompiledReading
 from experiments.clients.handle import Refused
 from experiments.clients.librdkafka import ASSIGN_PARTITIONS, AUTO_OFFSET_RESET, NO_ERROR, PartitionList, error_text, library
+from experiments.clients.mapping import Records
 from experiments.clients.reading import NO_END, Partition, read_some
 from experiments.clients.reads import Read
 from experiments.clients.transact import TransactionError, Transactions

@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from experiments.clients.attempts import Column
+from experiments.clients.mapping import Column
 from experiments.ledger.record import Keying
 
 HOT_KEY: Final = 0

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
-from experiments.clients.attempts import Records
 from infra.errors import HarnessError
+
+Column = np.ndarray[tuple[int], np.dtype[np.int64]]
+Records = np.ndarray[tuple[int], np.dtype[np.void]]
 
 
 def reserve(path: Path, layout: np.dtype[np.void], rows: int) -> None:

@@ -12,12 +12,12 @@ from typing import Final
 import numpy as np
 
 from experiments.clients import librdkafka
-from experiments.clients.attempts import AttemptsFile, Records
+from experiments.clients.attempts import AttemptsFile
 from experiments.clients.child import BEGIN, DONE, READY, listen, say
 from experiments.clients.fields import Handed
 from experiments.clients.fields_compiled import Noting, handed
 from experiments.clients.handle import Callbacks, Client, Interceptor
-from experiments.clients.mapping import attach
+from experiments.clients.mapping import Records, attach
 from experiments.clients.producer_job import ProducerJob
 from experiments.clients.producer_summary import summary_of
 from experiments.clients.producing import KEY_BYTES, WARM_UP, Schedule, acknowledged, delivered, drive

@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from experiments.clients.attempts import Records
+from experiments.clients.mapping import Records
 from infra.errors import HarnessError
 
 HEADER_BYTES: Final = 4096

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from experiments.clients.attempts import Records
+from experiments.clients.mapping import Records
 from experiments.clients.value import Origin
 from experiments.ledger.schema import LOG, READS
 

@@ -9,8 +9,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from experiments.clients.attempts import DUE, SENT, SETTLED, UNTOUCHED, AttemptsFile, Column
+from experiments.clients.attempts import DUE, SENT, SETTLED, UNTOUCHED, AttemptsFile
 from experiments.clients.compiled import compiled, monotonic_ns, poll, types
+from experiments.clients.mapping import Column
 from experiments.clients.producing import HEADER, KEY_BYTES, POLL_EVERY_RECORDS, ROWS, SCHEDULE, WORDS, hand_over, key_of, write_key
 from experiments.clients.value_compiled import encode
 

@@ -11,8 +11,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from experiments.clients.attempts import SETTLED, AttemptsFile, Records
+from experiments.clients.attempts import SETTLED, AttemptsFile
 from experiments.clients.handle import Client
+from experiments.clients.mapping import Records
 from experiments.clients.producer_job import ProducerJob
 from experiments.clients.producing import drive, refuse_the_rest
 from experiments.clients.settings import delivery_timeout_ms, transaction_timeout_ms

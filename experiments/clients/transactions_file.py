@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from experiments.clients.attempts import Column, Records
+from experiments.clients.mapping import Column, Records
 from experiments.ledger.schema import ABANDONED, ABORTED, COMMITTED, FENCED, TRANSACTIONS, UNKNOWN
 from infra.errors import HarnessError
 

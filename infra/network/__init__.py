@@ -5,8 +5,6 @@ from __future__ import annotations
 from infra.cluster_spec import NetworkKind
 from infra.network.base import Network
 
-__all__ = ["Network", "network_for"]
-
 
 def network_for(kind: NetworkKind, members: int, listeners: int, cluster_id: str) -> Network:
     """Make the network that a cluster asks for.
