@@ -1,7 +1,7 @@
 """One Airflow DAG for each experiment of the catalogue that has a schedule: the tasks of `ackbench_sweep`, begun by the clock (UTC)."""
 
 from experiments.orchestration.dag import sweep_dag
-from experiments.spec.catalog import catalogue
+from experiments.planning.experiment import catalogue
 
 for experiment in catalogue():
     if experiment.schedule:

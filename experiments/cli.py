@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 
-from experiments import cli_results
 from infra.errors import AckbenchError, HarnessError
-from infra.home import Home
+from infra.machine.home import Home
 
-INTERRUPTED = 130
+INTERRUPTED: Final = 130
 """128 + SIGINT, as shells report it."""
+FAIL_ON: Final = "End with exit code 3 on: violated (a promise was broken), unknown (a verdict cannot be given). May be repeated."
 
 
 class OneLineErrors(click.Group):
@@ -70,10 +70,6 @@ def cli() -> None:
     """
 
 
-for command in cli_results.COMMANDS:
-    cli.add_command(command)
-
-
 @cli.command(
     epilog="""
 \b
@@ -93,7 +89,7 @@ Examples:
 @click.option("--until", metavar="ci<WIDTH", help="Add repeats until the shares of trials that lost, and that repeated, are known to this width (95 %).")
 @click.option("--budget", metavar="TIME", help="With --until: begin no round that would end later; 90s, 30m, 2h.")
 @click.option("--max-repeats", type=int, metavar="N", help="With --until: at most N runs of each cell (100).")
-@click.option("--fail-on", "fail_on", multiple=True, metavar="WHAT", help=cli_results.FAIL_ON)
+@click.option("--fail-on", "fail_on", multiple=True, metavar="WHAT", help=FAIL_ON)
 @click.option("--resume", metavar="SWEEP", help="Go on with a sweep that was interrupted: run the trials that are missing; also with --until.")
 def run(  # noqa: PLR0913, PLR0917 - click hands each option over by its name
     experiment: str | None,
@@ -111,20 +107,20 @@ def run(  # noqa: PLR0913, PLR0917 - click hands each option over by its name
 
     Exit code 0: every trial ended, whatever Kafka lost. 1: the harness failed. 2: the request cannot be. 3: --fail-on.
     """
-    from experiments.commands import running
+    from experiments.commands import run as command
     from experiments.comparing.gate import Gate
-    from experiments.spec.override import Wishes
+    from experiments.planning.overrides import Wishes
 
     home = Home.from_environment()
-    limits, gate = running.limits_of(until, budget, max_repeats), Gate.of(fail_on)
+    limits, gate = command.limits_of(until, budget, max_repeats), Gate.of(fail_on)
     if resume:
         if experiment or wishes or repeats is not None or seed is not None or no_controls:
             raise click.UsageError("--resume goes on with a sweep as it was planned: name nothing else")
-        return running.resume(home, resume, limits, gate)
+        return command.resume(home, resume, limits, gate)
     if not experiment:
         raise click.UsageError("name an experiment: `ackbench list` shows them; a file's name ends in .yaml")
-    asked = Wishes(running.axes_of(wishes), repeats, seed, controls=False if no_controls else None)
-    return running.run_new(home, experiment, asked, limits, gate)
+    asked = Wishes(command.axes_of(wishes), repeats, seed, controls=False if no_controls else None)
+    return command.run_new(home, experiment, asked, limits, gate)
 
 
 @cli.command(
@@ -147,29 +143,29 @@ def tour(lessons: str | None, repeats: int | None, resume: str | None, chapters:
 
     Exit code 0: each claim that this machine can test has its answer, whatever it is. 1: the harness failed. 2: the request cannot be.
     """
-    from experiments.commands import touring
+    from experiments.commands import tour as command
 
     home = Home.from_environment()
     if resume and repeats and not lessons:
         raise click.UsageError("--repeats with --resume is for claims that are tested again: name them with --lessons")
-    return touring.resume(home, resume, lessons, repeats, chapters) if resume else touring.tour(home, lessons, repeats, chapters)
+    return command.resume(home, resume, lessons, repeats, chapters) if resume else command.tour(home, lessons, repeats, chapters)
 
 
 @cli.command("list")
 def list_() -> int:
     """List the experiments of the catalogue, with the question each one answers."""
-    from experiments.commands import listing
+    from experiments.commands import catalog as command
 
-    return listing.list_experiments()
+    return command.list_experiments()
 
 
 @cli.command()
 @click.argument("experiment")
 def explain(experiment: str) -> int:
     """Say what EXPERIMENT asks: the claim, how Kafka does it, what will be done, and what would refute it."""
-    from experiments.commands import listing
+    from experiments.commands import catalog as command
 
-    return listing.explain(experiment)
+    return command.explain(experiment)
 
 
 @cli.command(
@@ -183,9 +179,112 @@ Examples:
 @click.argument("fault", required=False)
 def faults(fault: str | None) -> int:
     """List what can go wrong, or the parameters of one FAULT, and what this machine cannot do."""
-    from experiments.commands import faulting
+    from experiments.commands import faults as command
 
-    return faulting.explain_fault(fault) if fault else faulting.list_faults()
+    return command.explain_fault(fault) if fault else command.list_faults()
+
+
+@cli.command(
+    epilog="""
+\b
+Examples:
+  ackbench show
+  ackbench show quick-20260102T030405-ab12 --json | jq '.cells[] | {cell, lost}'
+"""
+)
+@click.argument("sweep", required=False)
+@click.option("--json", "as_json", is_flag=True, help="One object, as docs/show-json.md describes it.")
+def show(sweep: str | None, as_json: bool) -> int:
+    """Show the results of SWEEP: a name, a folder, or an experiment, whose newest is meant; of the newest of all when none is named."""
+    from experiments.commands import show as command
+
+    return command.show(Home.from_environment(), sweep, as_json=as_json)
+
+
+@cli.command()
+@click.argument("sweep")
+def measure(sweep: str) -> int:
+    """Measure SWEEP again from its ledgers alone, and show the results."""
+    from experiments.commands import show as command
+
+    return command.measure_again(Home.from_environment(), sweep)
+
+
+@cli.command(
+    epilog="""
+\b
+Examples:
+  ackbench report
+  ackbench report quick-20260102T030405-ab12
+"""
+)
+@click.argument("sweep", required=False)
+@click.option("--fail-on", "fail_on", multiple=True, metavar="WHAT", help=FAIL_ON)
+def report(sweep: str | None, fail_on: tuple[str, ...]) -> int:
+    """Make the page of SWEEP anew, of the newest when none is named, and print where it lies.
+
+    Exit code 3: --fail-on names a verdict that the sweep holds, a line each.
+    """
+    from experiments.commands import show as command
+
+    return command.report(Home.from_environment(), sweep, fail_on)
+
+
+@cli.command(
+    epilog="""
+\b
+Examples:
+  ackbench compare quick-20260102T030405-ab12 quick-20260103T030405-cd34
+  ackbench compare A B --html ab.html
+  ackbench compare quick-20260102T030405-ab12 --by acks
+  ackbench compare A --by enable.idempotence --fail-on "worse:latency_p99>20%"
+  ackbench compare A B --fail-on violated --fail-on "worse:latency_p99>20%"
+"""
+)
+@click.argument("a", metavar="SWEEP")
+@click.argument("b", metavar="[SWEEP]", required=False)
+@click.option("--by", "axis", metavar="AXIS", help="Compare the cells of one sweep: those with the first value of AXIS beside each other value's.")
+@click.option("--json", "as_json", is_flag=True, help="One object, as docs/report.md describes it.")
+@click.option("--html", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Also write a page.")
+@click.option(
+    "--fail-on",
+    "fail_on",
+    multiple=True,
+    metavar="WHAT",
+    help=f"{FAIL_ON} Also worse:MEASURE>N%: B is worse than A by more than N % (shares: points), the whole 95 % interval beyond it. "
+    "MEASURE: loss, duplicates, latency_p99, outage, throughput.",
+)
+def compare(a: str, b: str | None, axis: str | None, as_json: bool, html: Path | None, fail_on: tuple[str, ...]) -> int:  # noqa: PLR0913, PLR0917 - see run
+    """Show two sweeps side by side, A and B, or the cells of one: paired by cell and by seed, with intervals, tests, effects and changed verdicts.
+
+    Exit code 2: they cannot be compared. 3: --fail-on names what was found, a line each.
+    """
+    from experiments.commands import compare as command
+
+    home = Home.from_environment()
+    if b is not None and axis is None:
+        return command.compare_sweeps(home, (a, b), as_json=as_json, html=html, fail_on=fail_on)
+    if axis is not None and b is None:
+        return command.compare_cells(home, (a, axis), as_json=as_json, html=html, fail_on=fail_on)
+    raise click.UsageError(f"{a} is compared with a second sweep, or by an axis of its own (--by AXIS): name {'one of them only' if b else 'one of them'}")
+
+
+@cli.command(
+    epilog="""
+\b
+Examples:
+  ackbench matrix
+  ackbench matrix faults-process-20260102T030405-ab12 faults-disk-20260102T040506-cd34
+  ackbench matrix A B C --markdown > faults.md
+"""
+)
+@click.argument("sweeps", nargs=-1, metavar="[SWEEP]...")
+@click.option("--markdown", is_flag=True, help="As a table for a document.")
+def matrix(sweeps: tuple[str, ...], markdown: bool) -> int:
+    """Show what each fault did to each of the clients' settings, over all SWEEPs; of the newest when none is named."""
+    from experiments.commands import compare as command
+
+    return command.print_matrix(Home.from_environment(), sweeps, markdown=markdown)
 
 
 @cli.command()
@@ -193,9 +292,9 @@ def faults(fault: str | None) -> int:
 @click.option("--mlflow-port", type=click.IntRange(1, 65535), metavar="PORT", help="Where MLflow's page listens.")
 def up(airflow_port: int | None, mlflow_port: int | None) -> int:
     """Start the scheduler, Airflow's page and MLflow's on this machine only; Ctrl-C stops them."""
-    from experiments.commands import serving
+    from experiments.commands import up as command
 
-    return serving.up(Home.from_environment(), airflow_port=airflow_port, mlflow_port=mlflow_port)
+    return command.up(Home.from_environment(), airflow_port=airflow_port, mlflow_port=mlflow_port)
 
 
 @cli.command()
@@ -203,9 +302,9 @@ def up(airflow_port: int | None, mlflow_port: int | None) -> int:
 @click.option("--force", is_flag=True, help="Also end clusters that a run still uses.")
 def clean(sweeps: tuple[str, ...], force: bool) -> int:
     """End what killed runs left behind: processes, clusters, unfinished trials. Sealed trials are kept."""
-    from experiments.commands import cleaning
+    from experiments.commands import clean as command
 
-    return cleaning.clean(Home.from_environment(), sweeps, force=force)
+    return command.clean(Home.from_environment(), sweeps, force=force)
 
 
 @cli.command(
@@ -223,25 +322,25 @@ def selftest(sweep: str | None, seed: int) -> int:
 
     The sweep itself stays as it is. Exit code 0: all were found. 1: not all. 2: there is no trial to plant into.
     """
-    from experiments.commands import selftesting
+    from experiments.commands import selftest as command
 
-    return selftesting.selftest(Home.from_environment(), sweep, seed)
+    return command.selftest(Home.from_environment(), sweep, seed)
 
 
 @cli.command()
 def doctor() -> int:
     """Say what is installed, what this machine can do, and what would mend the rest."""
-    from experiments.commands import doctoring
+    from experiments.commands import doctor as command
 
-    return doctoring.doctor(Home.from_environment())
+    return command.doctor(Home.from_environment())
 
 
 @cli.command()
 def env() -> int:
     """Print the environment that Airflow's own commands need: eval "$(ackbench env)"."""
-    from experiments.commands import serving
+    from experiments.commands import up as command
 
-    return serving.env(Home.from_environment())
+    return command.env(Home.from_environment())
 
 
 def main() -> None:

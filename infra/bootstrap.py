@@ -31,7 +31,7 @@ def main() -> int:
         except subprocess.CalledProcessError as error:
             return _refuse(f"`{' '.join(map(str, error.cmd[1:4]))} ...` failed, see above: are the package registries within reach?")
         STAMP.write_text(stamp)
-    return subprocess.run([PYTHON, "-m", "experiments.setup"], cwd=CLONE, check=False).returncode
+    return subprocess.run([PYTHON, "-m", "experiments.commands.setup"], cwd=CLONE, check=False).returncode
 
 
 def _stamp() -> str:

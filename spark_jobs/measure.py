@@ -16,9 +16,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from experiments.ledger.measured import RESULTS
-from spark_jobs.ledgers import UnfitLedger, open_ledgers
-from spark_jobs.writing import write_results
+from experiments.ledger.result_tables import RESULTS
+from spark_jobs.io.ledgers import UnfitLedger, open_ledgers
+from spark_jobs.io.writer import write_results
 
 BAD_INPUT: Final = 2
 COMPILED_TWICE_RECORDS: Final = 2_000_000
@@ -55,8 +55,8 @@ def measure(sweep: str, work: Path, log: Path | None = None, master: str | None 
     if not ledgers.trials:  # no trial of the sweep became whole: that is a result, and needs no JVM
         write_results(ledgers.files, ledgers.root, {name: schema.empty_table() for name, schema in RESULTS.items()})
         return
+    from spark_jobs.pipeline import results
     from spark_jobs.session import SessionRequest, spark_session
-    from spark_jobs.sweep import results
 
     small = sum(ledger.attempts_rows for ledger in ledgers.trials) < COMPILED_TWICE_RECORDS
     options = f"{java_options} {COMPILED_ONCE}" if small else java_options

@@ -13,7 +13,7 @@ import pyarrow as pa
 from experiments.ledger.record import Cell, FaultEvidence, Keying, Phases, ProducerSummary, Replay, Status, TrialRecord
 from experiments.ledger.schema import ACKED, COMMITTED, OF_SOME, OUTPUT, TABLES, Source
 from experiments.ledger.seal import seal
-from spark_jobs.ledgers import Ledger, of_trial
+from spark_jobs.io.ledgers import Ledger, of_trial
 
 QUIET = Phases(load_begin_ns=0, load_end_ns=10**10, settled_ns=10**10, whole_ns=10**10)
 """Ten seconds of load in which nothing went wrong."""
@@ -214,7 +214,7 @@ class PlantedTrial:
 
 
 def together(trials: Sequence[PlantedTrial]) -> dict[str, pa.Table]:
-    """Return the ledgers of many trials, all of a kind in one table with `trial_id` as its last column: what `spark_jobs.frames.in_memory` takes."""
+    """Return the ledgers of many trials, all of a kind in one table with `trial_id` as its last column: what `spark_jobs.io.frames.in_memory` takes."""
     by_trial = [(trial.trial_id, trial.tables()) for trial in trials]
     return {name: pa.concat_tables([of_trial(trial_id, tables[name]) for trial_id, tables in by_trial]) for name in TABLES}
 

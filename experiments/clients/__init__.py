@@ -1,1 +1,1 @@
-"""The clients under test: producers and consumers over the librdkafka that confluent-kafka ships."""
+"""The clients under test: producers, consumers, consumer groups and copiers, over librdkafka or Kafka's own Java programs."""

@@ -8,9 +8,9 @@ from typing import Final
 
 from experiments.errors import NotComparable
 from experiments.ledger.record import Cell
-from experiments.plan import Plan, TrialSpec
 from experiments.results.models import CellResult
-from experiments.results.settings import NOT_SET, settings_of_trial
+from experiments.results.trials import NOT_SET, settings_of_trial
+from experiments.sweep.plan import Plan, TrialSpec
 
 _LOAD: Final = {
     "rate_records_per_s": "records a second",

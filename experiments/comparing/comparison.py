@@ -11,13 +11,13 @@ from typing import Final, TypeVar
 
 from experiments.comparing.cell_pairs import Pair, check_load, pairs_of, settings_between, specs_of
 from experiments.comparing.differences import Difference, Measured, number_difference, share_difference
-from experiments.contract import Promise
 from experiments.errors import NotComparable
-from experiments.judging.verdicts import Judgement
 from experiments.ledger.record import Frozen, Role
-from experiments.plan import Plan
 from experiments.results.cells import judged_trials
 from experiments.results.models import CellResult, SweepResults, TrialResult
+from experiments.sweep.plan import Plan
+from experiments.verdicts.contract import Promise
+from experiments.verdicts.judge import Judgement
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from statistics import median
 
 from experiments.comparing.pairing import LEAST_PAIRS, PairedNumbers, PairedShares, paired_numbers, paired_shares, shares_apart
 from experiments.ledger.record import Frozen
-from experiments.statistics import CONFIDENCE, LEAST_VALUES, RESAMPLES, SEED, Estimate, Interval, Share, estimate, share
+from experiments.verdicts.statistics import CONFIDENCE, LEAST_VALUES, RESAMPLES, SEED, Estimate, Interval, Share, estimate, share
 
 
 class Measured(StrEnum):

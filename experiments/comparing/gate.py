@@ -9,9 +9,9 @@ from typing import Final
 
 from experiments.comparing.comparison import Comparison
 from experiments.comparing.differences import Difference, Measured
-from experiments.judging.verdicts import Judgement, Verdict
 from experiments.results.models import SweepResults
-from experiments.statistics import words
+from experiments.verdicts.judge import Judgement, Verdict
+from experiments.verdicts.statistics import words
 from infra.errors import InputError
 
 EXIT_CODE: Final = 3

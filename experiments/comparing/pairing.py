@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from experiments.ledger.record import Frozen
-from experiments.statistics import CONFIDENCE, LEAST_VALUES, RESAMPLES, SEED, Estimate, Interval, estimate, share
+from experiments.verdicts.statistics import CONFIDENCE, LEAST_VALUES, RESAMPLES, SEED, Estimate, Interval, estimate, share
 
 LEAST_PAIRS: Final = 6
 """With fewer differing pairs no outcome has a two-sided p below 0.05: of 5 the least is 2 / 2^5 = 0.0625."""

@@ -9,10 +9,10 @@ from experiments.comparing.cell_pairs import own, pairs_but_for
 from experiments.comparing.comparison import Comparison, Sweep, check_measured, side_by_side
 from experiments.errors import NotComparable, UnknownName
 from experiments.ledger.record import Frozen, Scalar
-from experiments.results.axis_words import value_word
+from experiments.messages.suggestions import nearest
+from experiments.planning.axes import Scope
 from experiments.results.models import CellResult
-from experiments.spec.axes import Scope
-from experiments.spec.errors import nearest
+from experiments.results.wording import value_word
 
 
 class Within(Frozen):

@@ -6,12 +6,15 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from experiments.faults import clients, disk, ensemble, network, process, relay, replication, topology, transactions
-from experiments.faults.base import FaultKind, FaultParameters, Scene
-from experiments.faults.base.nature import Nature, Shape
+from experiments.faults import clients, disk, network, process, replication, transactions
+from experiments.faults.core import FaultKind, FaultParameters, Scene
+from experiments.faults.core.effects import Nature, Shape
+from experiments.faults.network import relay
+from experiments.faults.operations import topology
+from experiments.faults.process import zookeeper
 from experiments.ledger.record import FaultEvidence
+from infra.cluster.capabilities import lack_of
 from infra.errors import MachineError
-from infra.means import lack_of
 
 
 def _nothing(_scene: Scene, _parameters: FaultParameters) -> FaultEvidence:
@@ -25,7 +28,7 @@ def _does_nothing(kind: str, _parameters: FaultParameters, _shape: Shape) -> Nat
 _ALL = (
     FaultKind("none", "none", "no fault: the control", FaultParameters, _nothing, _does_nothing, outside=True),
     *process.KINDS,
-    *ensemble.KINDS,
+    *zookeeper.KINDS,
     *network.KINDS,
     *relay.KINDS,
     *disk.KINDS,

@@ -120,7 +120,7 @@ _FIELDS: Final = [
     pa.field("value_digest", pa.int64(), nullable=False),
     pa.field("headers_digest", pa.int64(), nullable=False),
 ]
-"""What a record is made of; `experiments.clients.fields` has the digests."""
+"""What a record is made of; `experiments.clients.record.fields` has the digests."""
 
 SENT: Final = pa.schema([pa.field("producer", pa.int32(), nullable=False), pa.field("seq", pa.int64(), nullable=False), *_FIELDS])
 
@@ -166,3 +166,21 @@ class Source(StrEnum):
     """A broker's or a controller's own log, by the millisecond."""
     CLIENT = "client"
     """librdkafka's own log, by the millisecond."""
+
+
+# ---------- How the columns of results are written: what is counted or named is never null, what need not be known may be.
+
+
+def count(name: str) -> pa.Field:
+    """Return a column of whole numbers that are always known."""
+    return pa.field(name, pa.int64(), nullable=False)
+
+
+def text(name: str) -> pa.Field:
+    """Return a column of texts that are always there."""
+    return pa.field(name, pa.string(), nullable=False)
+
+
+def perhaps(name: str, kind: pa.DataType) -> pa.Field:
+    """Return a column that holds null where something is not known."""
+    return pa.field(name, kind)

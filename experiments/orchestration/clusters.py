@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Final
 
 from experiments.ledger.record import Lodging
-from experiments.plan import ClusterNeed, TrialSpec
-from infra import local
-from infra.cluster import Cluster
+from experiments.sweep.plan import ClusterNeed, TrialSpec
+from infra.cluster import local
+from infra.cluster.handle import NAME as HANDLE
+from infra.cluster.handle import read_handle
+from infra.cluster.interface import Cluster
 from infra.errors import HarnessError
-from infra.handle import NAME as HANDLE
-from infra.handle import read_handle
-from infra.home import Home
+from infra.machine.home import Home
 
 WHOLE_TIMEOUT_S: Final = 30.0
 """A cluster that a fault or a killed task left behind heals within this, or is made anew."""
@@ -33,7 +33,7 @@ def provision(home: Home, sweep_id: str, need: ClusterNeed, holder_grace_s: floa
     """Make a cluster for the sweep and return it once it is whole; any that it had before is destroyed.
 
     Raises:
-        InputError, HarnessError: as `infra.local.provision`.
+        InputError, HarnessError: as `infra.cluster.local.provision`.
     """
     if need.external:
         return _outside(home, sweep_id, need)
@@ -52,7 +52,7 @@ def fit_for(home: Home, trial: TrialSpec, holder_grace_s: float) -> Lodged:
     would measure the brokers' start; where every trial has its own, all have the same start.
 
     Raises:
-        InputError, HarnessError: as `infra.local.provision` and `run_in`.
+        InputError, HarnessError: as `infra.cluster.local.provision` and `run_in`.
     """
     if trial.cluster.external:
         return Lodged(_outside(home, trial.sweep_id, trial.cluster), Lodging(cluster=trial.cluster.external, made=False, why="it is somebody else's"))
@@ -78,9 +78,8 @@ def destroy_all(home: Home, sweep_id: str) -> None:
 
 def _outside(home: Home, sweep_id: str, need: ClusterNeed) -> Cluster:
     """Return the cluster that is somebody else's, as it is now."""
-    from experiments.clients.connection import connecting, remember
-    from infra.external import ExternalCluster
-    from infra.reaching import reach
+    from experiments.clients.settings.security import connecting, remember
+    from infra.cluster.external import ExternalCluster, reach
 
     servers = str(need.external)
     remember(servers, need.security)
@@ -90,11 +89,11 @@ def _outside(home: Home, sweep_id: str, need: ClusterNeed) -> Cluster:
 
 def _lodged(cluster: Cluster, trial: TrialSpec, why: str = "") -> Lodged:
     """Say how the trial came by it, run it in if others are to follow, and mark it as used from now on."""
-    from experiments.clients import running_in
+    from experiments.clients.librdkafka import warm_up
 
     unused = (cluster.folder / UNUSED).is_file()
     if unused and not trial.fresh:
-        running_in.run_in(cluster)
+        warm_up.run_in(cluster)
     (cluster.folder / UNUSED).unlink(missing_ok=True)
     shared = "it was whole again after the trial before, and no fault there can outlive its trial"
     return Lodged(cluster, Lodging(cluster=cluster.folder.name, made=unused, why=why or ("it is the first of this sweep" if unused else shared)))

@@ -10,8 +10,8 @@ from airflow.sdk.definitions.dag import DAG
 
 from experiments.faults import FAULTS
 from experiments.orchestration.environment import MACHINE_POOL
-from experiments.orchestration.form import form
-from experiments.spec.catalog import names
+from experiments.orchestration.request import form
+from experiments.planning.experiment import names
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context

@@ -19,11 +19,11 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
 
 from experiments.orchestration import steps
-from experiments.orchestration.alone import alone
 from experiments.orchestration.environment import DAGS, airflow_environment, own_database
-from experiments.sweep_folder import SweepFolder
+from experiments.orchestration.machine_lock import alone
+from experiments.sweep.folder import SweepFolder
 from infra.errors import AckbenchError
-from infra.home import Home
+from infra.machine.home import Home
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.dag import DAG

@@ -16,9 +16,8 @@ from pathlib import Path
 from typing import Final
 
 from infra.errors import HarnessError
-from infra.exclusive import exclusively
-from infra.home import CLONE, Home
-from infra.sqlite import sqlite_url
+from infra.machine.home import CLONE, Home, sqlite_url
+from infra.process.waiting import exclusively
 
 DAGS: Final = CLONE / "dags"
 LOOPBACK: Final = "127.0.0.1"
@@ -70,7 +69,7 @@ def own_database(home: Home) -> Iterator[Path]:
     """Give one embedded run a fresh, migrated database; what a killed run left of its own goes too.
 
     It does not share the scheduler's: a run that was killed would be found there as running, and be gone on with. Call it with
-    the machine held (`experiments.orchestration.alone`), so that no other embedded run of this home is under way.
+    the machine held (`experiments.orchestration.machine_lock`), so that no other embedded run of this home is under way.
 
     Raises:
         HarnessError: Airflow could not make it.

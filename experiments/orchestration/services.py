@@ -22,14 +22,14 @@ from typing import Any, Final
 from urllib.error import URLError
 from urllib.request import urlopen
 
-from experiments import tracking
 from experiments.orchestration.environment import LOOPBACK, airflow_environment, ensure_database
-from infra import cleaning
+from experiments.tracking import store as tracking
+from infra.cluster import cleaning
 from infra.errors import HarnessError, MachineError
-from infra.home import CLONE, Home
-from infra.process import ProcessIdentity, spawn_dying_with_parent
-from infra.sessions import end_sessions, read_record, write_record
-from infra.waiting import wait_until
+from infra.machine.home import CLONE, Home
+from infra.process.processes import ProcessIdentity, spawn_dying_with_parent
+from infra.process.sessions import end_sessions, read_record, write_record
+from infra.process.waiting import wait_until
 
 AIRFLOW_PORT: Final = 8080
 HEALTHY_TIMEOUT_S: Final = 180.0
@@ -202,7 +202,7 @@ def _start(home: Home, service: Service) -> subprocess.Popen[Any]:
 def _guard(home: Home) -> subprocess.Popen[Any]:
     """Start the process that ends the sessions when this one is killed; itself it is in no way bound to this one."""
     own = ProcessIdentity.own()
-    command = [sys.executable, "-m", "infra.sessions", str(own.pid), str(own.start_ticks), str(_record(home))]
+    command = [sys.executable, "-m", "infra.process.sessions", str(own.pid), str(own.start_ticks), str(_record(home))]
     return subprocess.Popen(command, cwd=CLONE, stdin=subprocess.DEVNULL, start_new_session=True)
 
 

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from experiments.errors import HealFailed, TrialFailed, UnknownName
-from experiments.orchestration.alone import LONGEST_WAIT_S, alone
-from experiments.plan import TrialSpec
-from experiments.sweep_folder import SweepFolder
+from experiments.orchestration.machine_lock import LONGEST_WAIT_S, alone
+from experiments.sweep.folder import SweepFolder
+from experiments.sweep.plan import TrialSpec
 from infra.errors import HarnessError
-from infra.home import Home
+from infra.machine.home import Home
 
 EMBEDDED: Final = "ACKBENCH_EMBEDDED"
 """Set where one process runs the whole DAG; unset, each task is a process of its own."""
@@ -55,7 +55,7 @@ def plan_sweep(form: Mapping[str, Any]) -> str:
         InputError: the request cannot be; one line, nothing was started.
     """
     from experiments.orchestration.request import Request
-    from experiments.sweeps import find_sweep, new_sweep
+    from experiments.planning.new_sweep import find_sweep, new_sweep
 
     with _step("plan"):
         home, request = Home.from_environment(), Request.of(form)
@@ -90,7 +90,7 @@ def provision(sweep_id: str) -> str:
     Raises:
         InputError, HarnessError: it did not start; nothing of it is left but logs.
     """
-    from experiments.clients.nursery import open_nursery
+    from experiments.clients.process.fork_server import open_nursery
     from experiments.orchestration import clusters
 
     sweep = _sweep(sweep_id)
@@ -109,7 +109,7 @@ def _note_machine(sweep: SweepFolder) -> None:
     """Keep what the trials run on: figures of two machines are not each other's."""
     import platform
 
-    from infra.machine import GIB, this_machine
+    from infra.machine.resources import GIB, this_machine
 
     machine = this_machine(sweep.root)
     noted = {
@@ -149,8 +149,8 @@ def run_trial(sweep_id: str, trial_id: str) -> None:
         HealFailed: what its fault did could not be undone; no other trial is begun until somebody goes on with the sweep.
         HarnessError: it could not be carried to its end; says nothing about Kafka.
     """
-    from experiments import trial as story
     from experiments.orchestration import clusters
+    from experiments.trial import run as story
 
     sweep = _sweep(sweep_id)
     spec = sweep.plan().trial(trial_id)
@@ -177,13 +177,13 @@ def measure(sweep_id: str) -> None:
     Raises:
         InputError, HarnessError: a ledger is not whole, or Spark failed.
     """
-    from experiments import measuring
+    from experiments.results import spark_job
 
     sweep = _sweep(sweep_id)
     with _step("measure", sweep, "measuring the ledgers with Spark"):
         if any(True for _ in sweep.whole_trials()):
             with _alone(sweep, "measure"):
-                measuring.measure(sweep, Home.from_environment())
+                spark_job.measure(sweep, Home.from_environment())
 
 
 def report(sweep_id: str) -> None:
@@ -192,11 +192,11 @@ def report(sweep_id: str) -> None:
     Raises:
         InputError: a trial's record or a table of the results cannot be read.
     """
-    from experiments.report import making
+    from experiments.report import page
 
     sweep = _sweep(sweep_id)
     with _step("report", sweep, "making the page"):
-        making.make_report(sweep, Home.from_environment())
+        page.make_report(sweep, Home.from_environment())
 
 
 def track(sweep_id: str) -> None:
@@ -205,11 +205,11 @@ def track(sweep_id: str) -> None:
     Raises:
         HarnessError: MLflow refused.
     """
-    from experiments import tracking
+    from experiments.tracking import store
 
     sweep = _sweep(sweep_id)
     with _step("track", sweep, "writing to MLflow"):
-        tracking.track(sweep, Home.from_environment())
+        store.track(sweep, Home.from_environment())
 
 
 def destroy(sweep_id: str) -> None:

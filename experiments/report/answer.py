@@ -5,12 +5,49 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from experiments.contract import Promise
-from experiments.judging.verdicts import Judgement, Verdict
-from experiments.plurals import counted, listed
-from experiments.report.boxes import named_together
-from experiments.report.wording import PROMISES, SEEN, differing, share_words
+from experiments.ledger.record import Cell, Scalar
+from experiments.messages.counts import counted, listed
 from experiments.results.models import CellResult, SweepResults
+from experiments.results.wording import PROMISES, WHAT_WAS_SEEN, axis_word, differing, fault_name, share_words, value_word
+from experiments.verdicts.contract import Promise
+from experiments.verdicts.judge import Judgement, Verdict
+
+# ---------- Many cells in few words: cells whose values form a product are named by it, `acks=0/1 RF=1/3`. Pure.
+
+
+Box = tuple[tuple[Scalar, ...], ...]
+"""The values of each axis; stands for every combination of them, all of which are among the cells that were named."""
+
+
+def named_together(cells: Sequence[Cell], axes: Sequence[str]) -> tuple[str, ...]:
+    """Return names that together stand for exactly these cells."""
+    boxes: list[Box] = [tuple((_value(cell, axis),) for axis in axes) for cell in cells]
+    merged = _merged_once(boxes)
+    while len(merged) < len(boxes):
+        boxes, merged = merged, _merged_once(merged)
+    return tuple(_name(box, axes) for box in merged)
+
+
+def _value(cell: Cell, axis: str) -> Scalar:
+    return fault_name(cell) if axis == "fault" else cell.get(axis)
+
+
+def _merged_once(boxes: Sequence[Box]) -> list[Box]:
+    """Put two boxes that differ in one axis only into one; as they are, where there are no two such."""
+    for first, box in enumerate(boxes):
+        for second in range(first + 1, len(boxes)):
+            apart = [place for place, values in enumerate(box) if values != boxes[second][place]]
+            if len(apart) == 1:
+                place = apart[0]
+                both = (*box[:place], (*box[place], *boxes[second][place]), *box[place + 1 :])
+                return [*boxes[:first], both, *boxes[first + 1 : second], *boxes[second + 1 :]]
+    return list(boxes)
+
+
+def _name(box: Box, axes: Sequence[str]) -> str:
+    told = [(axis, "/".join(map(value_word, values))) for axis, values in zip(axes, box, strict=True) if set(values) != {None}]
+    settings = [f"{axis_word(axis)}={text}" for axis, text in told if axis != "fault"]
+    return " ".join([*settings, *(text for axis, text in told if axis == "fault")]) or "the one cell"
 
 
 @dataclass(frozen=True)
@@ -67,7 +104,7 @@ def _of_violations(judged: Sequence[_Judged]) -> str:
 def _of_the_unpromised(judged: Sequence[_Judged]) -> str:
     seen = [entry for entry in _with(judged, Verdict.NOT_PROMISED) if entry.judgement.seen]
     parts = [(promise, [entry for entry in seen if entry.judgement.promise is promise]) for promise in Promise]
-    told = [f"{SEEN[promise]} in {_cells(entries)}" for promise, entries in parts if entries]
+    told = [f"{WHAT_WAS_SEEN[promise]} in {_cells(entries)}" for promise, entries in parts if entries]
     return f"where nothing else was promised, {listed(told)}" if told else ""
 
 
@@ -98,7 +135,7 @@ def _findings(judged: Sequence[_Judged], among: Sequence[CellResult]) -> Iterato
     for promise in Promise:
         seen = [entry for entry in _with(judged, Verdict.NOT_PROMISED) if entry.judgement.promise is promise and entry.judgement.seen]
         if seen:
-            yield Finding("!", "seen", f"Not promised, and seen: {SEEN[promise]}. {_records(seen)}", _named(seen, among))
+            yield Finding("!", "seen", f"Not promised, and seen: {WHAT_WAS_SEEN[promise]}. {_records(seen)}", _named(seen, among))
     for promise in Promise:
         held = [entry for entry in _with(judged, Verdict.HELD) if entry.judgement.promise is promise]
         if held:

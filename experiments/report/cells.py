@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from experiments.contract import OF_SOME, Promise
-from experiments.judging.verdicts import Judgement
-from experiments.plurals import listed, plural
+from experiments.messages.counts import listed, plural
 from experiments.report.charts import by_fault
 from experiments.report.evidence import Evidence
-from experiments.report.wording import (
+from experiments.results.cells import judged_trials
+from experiments.results.models import CellResult, Copies, Transactions
+from experiments.results.tables import status_of
+from experiments.results.wording import (
     PROMISES,
     ROLES,
     bounds,
@@ -24,9 +25,8 @@ from experiments.report.wording import (
     verdict_sign,
     verdict_words,
 )
-from experiments.results.cells import judged_trials
-from experiments.results.models import CellResult, Copies, Transactions
-from experiments.tables import status_of
+from experiments.verdicts.contract import OF_SOME, Promise
+from experiments.verdicts.judge import Judgement
 
 
 @dataclass(frozen=True)

@@ -13,13 +13,39 @@ from experiments.comparing.differences import Difference, Measured
 from experiments.comparing.pairing import LEAST_PAIRS
 from experiments.comparing.within import axes_of, of_value, value_text, values_of
 from experiments.ledger.record import Scalar
-from experiments.plurals import counted
-from experiments.report.direction import NAMES, SIGNS, interval_of, kind_of
+from experiments.messages.counts import counted
 from experiments.report.evidence import Evidence
-from experiments.report.wording import NOT_KNOWN, cell_name, differing, share_brief
-from experiments.results.axis_words import axis_word
 from experiments.results.models import CellResult
-from experiments.statistics import LEAST_VALUES
+from experiments.results.wording import NOT_KNOWN, axis_word, cell_name, differing, share_brief
+from experiments.verdicts.statistics import LEAST_VALUES, Interval
+
+# ---------- What a difference is of, whether one was shown at all, and which way. Pure.
+
+
+NAMES: Final = {
+    Measured.LOSS: "trials with loss",
+    Measured.DUPLICATES: "trials with duplicates",
+    Measured.LATENCY_P99: "ack p99",
+    Measured.OUTAGE: "longest gap",
+    Measured.THROUGHPUT: "acked in time",
+}
+SIGNS: Final = {"worse": "\N{BLACK UP-POINTING TRIANGLE}", "better": "\N{BLACK DOWN-POINTING TRIANGLE}", "same": "", "unknown": "?"}
+
+
+def kind_of(difference: Difference) -> str:
+    """Say whether the whole interval lies on one side: `worse`, `better`, else `same`; without an interval, `unknown`."""
+    interval, nothing = interval_of(difference)
+    if interval is None:
+        return "unknown"
+    if interval.low <= nothing <= interval.high:
+        return "same"
+    return "worse" if (interval.low > nothing) == difference.measure.more_is_worse else "better"
+
+
+def interval_of(difference: Difference) -> tuple[Interval | None, float]:
+    """Return the interval, and the value that means no difference."""
+    return (difference.difference_interval, 0.0) if difference.measure.is_share else (difference.ratio_interval, 1.0)
+
 
 MOST_SHOWN: Final = 4
 """Pairs of an axis that stand open; the others are folded away, so that a page of twenty cells can be read."""

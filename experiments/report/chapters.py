@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from experiments.findings import Finding
-from experiments.plan import Plan
+from experiments.lessons import Finding
+from experiments.lessons.tour import TourFolder
+from experiments.planning.new_sweep import find_sweep
 from experiments.report.drawing import standalone
-from experiments.report.touring import Answered, answers_of
-from experiments.sweep_folder import write_whole
-from experiments.sweeps import find_sweep
-from experiments.tour import TourFolder
-from infra.home import Home
+from experiments.report.tour_page import Answered, answers_of
+from experiments.sweep.folder import write_whole
+from experiments.sweep.plan import Plan
+from infra.machine.home import Home
 
 INDEX: Final = "README.md"
 

@@ -6,17 +6,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
-from experiments.ledger.measured import Measure, Phase, Side
-from experiments.plurals import counted
+from experiments.ledger.result_tables import Measure, Phase, Side
+from experiments.messages.counts import counted
+from experiments.report.bar_charts import CountRow, ShareRow, counts_chart, outages_chart, shares_chart
 from experiments.report.evidence import Evidence
-from experiments.report.forest import CountRow, ShareRow, counts_chart, shares_chart
-from experiments.report.outages import outages_chart
 from experiments.report.percentiles import Curve, curve, curves_chart
-from experiments.report.wording import bounds, cell_name, differing, fault_name, milliseconds, share_words
 from experiments.results.cells import judged_trials
 from experiments.results.models import CellResult, TrialResult
 from experiments.results.outages import PARTS, Outage, outages_of
 from experiments.results.rows import Row
+from experiments.results.wording import bounds, cell_name, differing, fault_name, milliseconds, share_words
 
 T = TypeVar("T")
 

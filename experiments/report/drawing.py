@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from io import StringIO
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from infra.home import Home
+from infra.machine.home import Home
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -13,14 +13,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from experiments.errors import LedgerError
-from experiments.findings import Finding, finding_of
 from experiments.ledger.record import TrialRecord
 from experiments.ledger.schema import Source
-from experiments.plan import Plan
+from experiments.lessons import Finding, finding_of
 from experiments.results.models import SweepResults
-from experiments.results.reading import read_results
+from experiments.results.read import read_results
 from experiments.results.rows import Row, rows_by_trial
-from experiments.sweep_folder import SweepFolder
+from experiments.sweep.folder import SweepFolder
+from experiments.sweep.plan import Plan
 
 _DRAWN = ("timeline", "histogram", "outages", "attribution")
 _NS_PER_S = 1e9

@@ -12,13 +12,39 @@ from experiments.report.answer import answer
 from experiments.report.cells import cell_views, figure_table, shown_promises
 from experiments.report.changes import changes_view
 from experiments.report.charts import draw
-from experiments.report.evidence import Evidence
+from experiments.report.drawing import prepare
+from experiments.report.evidence import Evidence, read_evidence
 from experiments.report.plots import plot_chart
 from experiments.report.settings import differing_settings, settings_of
 from experiments.report.trials import trials_by_cell
-from experiments.report.wording import PROMISES
-from experiments.report.words import GLOSSARY
-from experiments.tables import refusals
+from experiments.results.tables import refusals
+from experiments.results.wording import PROMISES
+from experiments.sweep.folder import SweepFolder, write_whole
+from infra.machine.home import Home
+
+# ---------- The words that a reader of the page needs; `docs/glossary.md` has all of them.
+
+
+GLOSSARY: Final[tuple[tuple[str, str], ...]] = (
+    ("cell, trial", "A cell is one combination of settings and fault; a trial is one seeded run of it. Intervals count trials, never records."),
+    ("acked", "The client reported success. With acks=0 that means only that the record was handed to the socket."),
+    ("lost", "Acknowledged, and not in the log when it was read to its end. An interval where unknown outcomes leave one."),
+    ("duplicates", "Further copies of a record in the log, beyond its first."),
+    ("unknown", "The client cannot tell whether the record was written: a timeout, or a connection that died under the request."),
+    ("refused yet there", "The client reported that the record was not written, and it is in the log all the same."),
+    ("reordered", "Its first copy lies behind a record that the same producer sent later to the same partition."),
+    ("missed, read again", "In the log, and passed over by the reader; or received by it more than once."),
+    ("held", "Promised by Kafka's documentation for these settings, and not seen broken; the interval says how much that excludes."),
+    ("violated", "Promised, and seen broken in at least one trial."),
+    ("not promised", "These settings do not promise it; whether it was seen is told beside it."),
+    ("unknown verdict", "The trials cannot tell; the reasons say why."),
+    ("void", "The fault was not seen to bite. Such a trial is counted, shown, and judged in nothing."),
+    ("late", "The generator itself fell behind its schedule. Such a trial is judged, and marked."),
+    ("control, positive control", "A cell without fault, where nothing may be lost; and one that must lose, or the harness is blind."),
+    ("latency", "Counted from the time at which the schedule wanted the record sent, so that an outage cannot hide."),
+    ("interval", "It holds the true share in 95 % of all sweeps (Clopper and Pearson's exact interval)."),
+)
+
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -96,3 +122,18 @@ def _versions(evidence: Evidence) -> Iterator[tuple[str, str]]:
     yield "Kafka", ", ".join(kafka) or "not known"
     yield "client", ", ".join(clients) or "not known"
     yield "ledger", ", ".join(ledgers) or "not known"
+
+
+# ---------- Makes the page of a sweep, anew each time: `report.html` in the sweep's folder.
+
+
+def make_report(sweep: SweepFolder, home: Home) -> Path:
+    """Write the page and return where it lies; a reader sees the old one or the new one, never half of one.
+
+    Raises:
+        UnknownName: there is no such sweep.
+        LedgerError: a trial's record or a table of `results/` cannot be read; the old page stays.
+    """
+    prepare(home)
+    write_whole(sweep.report, render(read_evidence(sweep)))
+    return sweep.report

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from experiments.findings.plots import BarsPlot, DotRow, DotsPlot, LinesPlot, Plot, SharesPlot
+from experiments.lessons.plots import BarsPlot, DotRow, DotsPlot, LinesPlot, Plot, SharesPlot
+from experiments.report.bar_charts import LINEAR_TO, SPREAD, ShareRow, shares_chart
 from experiments.report.charts import Chart
 from experiments.report.drawing import BLUE, FAINT, INK, SERIES, SHADE, STYLES, VERMILLION, figure, plain, row_in, rows_axis, svg, wrapped, write
-from experiments.report.forest import LINEAR_TO, SPREAD, ShareRow, shares_chart
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from experiments.ledger.record import Cell
-from experiments.plan import TrialSpec
-from experiments.report.boxes import named_together
+from experiments.report.answer import named_together
 from experiments.report.evidence import Evidence
-from experiments.report.wording import differing
 from experiments.results.cells import cell_text
-from experiments.results.settings import NOT_SET, SCOPES, settings_of_trial
+from experiments.results.trials import NOT_SET, SCOPES, settings_of_trial
+from experiments.results.wording import differing
+from experiments.sweep.plan import TrialSpec
 
 VARIES: Final = "differs by trial"
 

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Final
 from experiments.comparing.comparison import ComparedCell, Comparison
 from experiments.comparing.differences import Difference, Measured
 from experiments.comparing.within import Within
-from experiments.plurals import counted
+from experiments.messages.counts import counted
+from experiments.report.changes import NAMES, SIGNS, interval_of, kind_of
 from experiments.report.charts import MOST_ROWS, Chart, chunks
-from experiments.report.direction import NAMES, SIGNS, interval_of, kind_of
 from experiments.report.drawing import BLUE, FAINT, VERMILLION, figure, row_in, rows_axis, svg, write
 from experiments.report.page import template
-from experiments.report.wording import NOT_KNOWN, ROLES, estimate_words, milliseconds, share_words
-from experiments.statistics import Interval
+from experiments.results.wording import NOT_KNOWN, ROLES, estimate_words, milliseconds, share_words
+from experiments.verdicts.statistics import Interval
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from experiments.ledger.measured import TIMELINE_SLOT_NS
 from experiments.ledger.record import TrialRecord
+from experiments.ledger.result_tables import TIMELINE_SLOT_NS
 from experiments.report.drawing import BLUE, FAINT, GREEN, INK, ORANGE, SHADE, figure, seconds_axis, svg
 from experiments.report.evidence import LeaderChange
 from experiments.results.rows import Row

@@ -6,14 +6,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from experiments.ledger.record import Status, TrialRecord
-from experiments.plurals import counted
+from experiments.messages.counts import counted
 from experiments.report.charts import by_fault
 from experiments.report.evidence import Evidence
-from experiments.report.reasons import causes_of, reasons_of
 from experiments.report.timelines import timeline_chart
-from experiments.report.wording import NOT_KNOWN, ROLES, bounds, cell_name, count, differing, milliseconds
+from experiments.results.attribution import causes_of, reasons_of
 from experiments.results.cells import cell_text, judged_trials
 from experiments.results.models import CellResult, TrialResult
+from experiments.results.wording import NOT_KNOWN, ROLES, bounds, cell_name, count, differing, milliseconds
 
 
 @dataclass(frozen=True)

@@ -8,14 +8,32 @@ from functools import reduce
 from operator import add
 from typing import Any, Final
 
-from experiments.ledger.measured import QUANTILES, Measure
-from experiments.ledger.record import Cell, Status
-from experiments.plan import Plan, RefusedCell, TrialSpec
+from experiments.ledger.record import Cell, Scalar, Status
+from experiments.ledger.result_tables import QUANTILES, Measure
 from experiments.results.models import CellResult, Copies, LatencySpreads, QuantileSpreads, Spread, SweepResults, TrialResult
-from experiments.results.ordering import place_of
 from experiments.results.rows import ResultRows, Row
 from experiments.results.trials import NS_PER_MS, counts
-from experiments.statistics import Estimate, Share, estimate, share
+from experiments.sweep.plan import Plan, RefusedCell, TrialSpec
+from experiments.verdicts.statistics import Estimate, Share, estimate, share
+
+# ---------- Cells in the order in which people look for them: by fault, then by their axes, and not as chance drew their trials. Pure.
+
+
+FIRST_AXES: Final = ("acks", "enable.idempotence", "replication.factor", "partitions")
+"""The order in which they are looked at; the other axes follow as the experiment has them."""
+
+
+def place_of(cell: Cell) -> list[tuple[int, float, str]]:
+    """Return what cells are sorted by: no fault comes first, numbers before words."""
+    fault = cell.get("fault")
+    others = [axis for axis in cell if axis not in {*FIRST_AXES, "fault"}]
+    return [(int(fault != "none"), 0.0, str(fault)), *(_rank(cell.get(axis)) for axis in (*FIRST_AXES, *others))]
+
+
+def _rank(value: Scalar) -> tuple[int, float, str]:
+    """Sort numbers before words, and both by themselves."""
+    return (0, float(value), "") if isinstance(value, (bool, int, float)) else (1, 0.0, str(value))
+
 
 _US_PER_MS: Final = 1e3
 _COUNTED: Final = (Status.SEALED, Status.VOID, Status.FAILED)

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from experiments.contract import Commitment
-from experiments.judging.verdicts import HarnessCheck, Judgement
 from experiments.ledger.record import Cell, Frozen, Role, Scalar, Status
-from experiments.statistics import Estimate, Share
+from experiments.verdicts.contract import Commitment
+from experiments.verdicts.judge import HarnessCheck, Judgement
+from experiments.verdicts.statistics import Estimate, Share
 
 
 class Quantiles(Frozen):

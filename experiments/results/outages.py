@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from experiments.ledger.measured import Mark, Side
 from experiments.ledger.record import TrialRecord
+from experiments.ledger.result_tables import Mark, Side
 from experiments.results.rows import Row
 
 _NS_PER_MS: Final = 1e6

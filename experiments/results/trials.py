@@ -2,16 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from experiments.ledger.measured import QUANTILES, Fate, Phase, Side
-from experiments.ledger.record import Cell, Status, TrialRecord
-from experiments.plan import RefusedCell, TrialSpec
+from experiments.ledger.record import Cell, Phases, Scalar, Status, TrialRecord
+from experiments.ledger.result_tables import QUANTILES, Fate, Phase, Side
 from experiments.results.models import Copies, Fates, FaultResult, Gap, Latencies, PhaseLatencies, Quantiles, Transactions, TrialResult
-from experiments.results.recovery import recovered_before_heal
 from experiments.results.rows import ResultRows, Row
-from experiments.sweep_folder import SweepFolder
+from experiments.sweep.folder import SweepFolder
+from experiments.sweep.plan import RefusedCell, TrialSpec
+
+# ---------- Whether the partitions took records again before the fault was healed. Pure.
+
+
+STOPPED_NS: Final = 1_000_000_000
+"""A partition that acknowledged nothing for a second, though load was due, had stopped; shorter is how a loaded cluster breathes."""
+
+
+def recovered_before_heal(phases: Phases, gaps: Sequence[Row], acks: str) -> bool | None:
+    """Say whether every partition that had stopped took records again before the heal.
+
+    Args:
+        phases: the trial's.
+        gaps: each partition's longest time without an acknowledgement.
+        acks: the producer's; with `0` no acknowledgement says that a partition took anything.
+
+    Returns:
+        `None` where it is not known: no fault, none that was healed, no partition, or acks=0.
+    """
+    if phases.fault_begin_ns is None or phases.fault_end_ns is None or not gaps or acks == "0":
+        return None
+    heal_ns = phases.fault_end_ns
+    stopped = (gap for gap in gaps if gap["gap_ns"] >= STOPPED_NS)
+    return not any(gap["began_ns"] < heal_ns <= gap["began_ns"] + gap["gap_ns"] for gap in stopped)
+
 
 LATE_MS: Final = 50.0
 """How far a generator may fall behind its schedule, at the 99th percentile of its records; a trial beyond it is marked, and judged all the same.
@@ -152,3 +176,33 @@ def _fates(rows: Sequence[Row]) -> Fates:
 def _gap(row: Row, load_begin_ns: int) -> Gap:
     began_s = (row["began_ns"] - load_begin_ns) / _NS_PER_S
     return Gap(partition=row["partition"], acked=row["records"], gap_ms=row["gap_ns"] / NS_PER_MS, began_s=began_s)
+
+
+# ---------- The settings of a trial, by scope and name. Pure.
+
+
+SCOPES: Final = ("producer", "consumer", "topic", "broker", "cluster", "workload", "fault")
+NOT_SET: Final = "-"
+
+
+def settings_of_trial(spec: TrialSpec, record: TrialRecord | None = None) -> dict[tuple[str, str], str]:
+    """Return what a trial was planned with; of one that ran, the effective settings of clients, topic and brokers."""
+    tables: dict[str, Mapping[str, Scalar]] = {
+        "producer": record.producer_settings if record else spec.producer,
+        "consumer": record.consumer_settings if record else spec.consumer,
+        "topic": record.topic_settings if record else spec.topic,
+        "broker": record.broker_settings if record else spec.cluster.broker,
+        "cluster": {
+            "kafka.version": spec.cluster.kafka_version,
+            "nodes": spec.cluster.nodes,
+            "coordination": spec.cluster.coordination,
+            "controllers": spec.cluster.controllers,
+            "zookeeper.nodes": spec.cluster.zookeepers,
+            **spec.cluster.features,
+            "replication.factor": spec.replication_factor,
+            "partitions": spec.partitions,
+        },
+        "workload": {**spec.workload.model_dump(), "client": spec.client, "client.defaults": spec.passed is not None},
+        "fault": {"kind": spec.fault.kind, **spec.fault.all_parameters()},
+    }
+    return {(scope, name): str(value) for scope, values in tables.items() for name, value in values.items()}

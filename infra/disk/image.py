@@ -10,10 +10,9 @@ import shutil
 from pathlib import Path
 from typing import Final
 
-from infra.disk.limits import write_limit
-from infra.disk.mounts import loops_below, mounts_below, release_below, run, take_away, unmount
+from infra.disk.mounts import loops_below, mounts_below, release_below, run, take_away, unmount, write_limit
 from infra.errors import SupervisorError
-from infra.kraft import DATA
+from infra.kafka.kraft import DATA
 
 IMAGE: Final = "disk.img"
 DISK_BYTES: Final = 16 << 30
@@ -24,7 +23,7 @@ _OPTIONS: Final = "loop,discard,noatime,noinit_itable"
 
 
 class ImageDisk:
-    """Implements `infra.disk.base.Disk`."""
+    """Implements `infra.disk.folder.Disk`."""
 
     def __init__(self, size_bytes: int = DISK_BYTES) -> None:
         """Know how large each node's disk is to be."""

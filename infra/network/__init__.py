@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from infra.cluster_spec import NetworkKind
-from infra.network.base import Network
+from infra.kafka.spec import NetworkKind
+from infra.network.loopback import Network
 
 
 def network_for(kind: NetworkKind, members: int, listeners: int, cluster_id: str) -> Network:
@@ -24,7 +24,7 @@ def network_for(kind: NetworkKind, members: int, listeners: int, cluster_id: str
 
             return NamespacedNetwork(members, listeners, cluster_id)
         case "relays":
-            from infra.network.relayed import RelayedNetwork
+            from infra.network.relay import RelayedNetwork
 
             return RelayedNetwork(members, listeners)
         case "loopback":

@@ -13,8 +13,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from infra.errors import Busy
-from infra.impairment import Caught, Direction, Relaying
+from infra.errors import Busy, SupervisorError
+from infra.kafka.kraft import Place
+from infra.network.impairment import Caught, Direction, ImpairedNetwork, Impairment, Placed, Relaying
+from infra.network.loopback import LoopbackNetwork
 
 MOST_HELD_BYTES: Final = 64 << 20
 """Of one connection and direction; what comes on top stays with its sender."""
@@ -225,7 +227,7 @@ class Half(asyncio.Protocol):
 
 @dataclass
 class PlacedRelaying:
-    """Implements `infra.network.placing.Placed`: what is done to one direction of a relay, and how much it met with."""
+    """Implements `infra.network.impairment.Placed`: what is done to one direction of a relay, and how much it met with."""
 
     relaying: Relaying
     relay: Relay
@@ -253,3 +255,50 @@ class PlacedRelaying:
     def note_reset(self) -> None:
         """Count a connection that was reset."""
         self.resets += 1
+
+
+# ---------- Every node on 127.0.0.1 with a relay in front of its client listener, where clients are told to come: their connections can be cut without root.
+#
+# What nodes say to each other, and the harness to them, goes to the nodes' own listeners.
+
+
+class RelayedNetwork(ImpairedNetwork):
+    """Implements `infra.network.loopback.Network`."""
+
+    def __init__(self, nodes: int, listeners: int) -> None:
+        """Reserve the ports.
+
+        Raises:
+            MachineError: there are not that many.
+        """
+        self._ports = LoopbackNetwork(nodes, listeners + 1)
+        self._places = tuple(Place(place.host, place.ports[:-1], place.ports[-1]) for place in self._ports.places())
+        self._relays = {number: Relay(number, place.host, place.ports[-1], place.ports[0]) for number, place in enumerate(self._ports.places(), start=1)}
+        super().__init__(self._placed)
+
+    def places(self) -> tuple[Place, ...]:
+        """Where each node is to listen, and where its clients are told to come."""
+        return self._places
+
+    def command(self, number: int, command: Sequence[str]) -> tuple[str, ...]:
+        """Return the command as it is."""
+        return self._ports.command(number, command)
+
+    async def open(self) -> None:
+        """Let the relays listen; a node that is down refuses through its relay."""
+        for relay in self._relays.values():
+            await relay.open()
+
+    def end(self) -> None:
+        """Close the relays and let others have the ports."""
+        for relay in self._relays.values():
+            relay.close()
+        self._ports.end()
+
+    def _placed(self, impairment: Impairment) -> Placed:
+        relay = self._relays.get(impairment.node_id)
+        if relay is None:
+            raise SupervisorError(f"there is no node {impairment.node_id}: there are {sorted(self._relays)}")
+        if not isinstance(impairment, Relaying):
+            raise SupervisorError(f"relays cut nodes off from nobody, {impairment} needs namespaces")
+        return PlacedRelaying(impairment, relay)

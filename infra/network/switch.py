@@ -6,15 +6,176 @@ way to anywhere else. The bridge is in a namespace of its own, where no rule tha
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
+import ipaddress
+import json
+import os
+import random
+import socket
 import subprocess
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from infra.errors import MachineError, SupervisorError
-from infra.network.namespace import Namespace, host_namespace, run
-from infra.network.subnets import Subnet, reserve_subnet
-from infra.waiting import wait_until
+from infra.process.waiting import wait_until
+
+# ---------- A network namespace without a name: the kernel keeps it while somebody has it open or lives in it, and then removes all that is in it.
+#
+# So nothing of it is left when its owner is killed: no file in /run/netns, no interface, no rule (network_namespaces(7)).
+
+
+_CLONE_NEWNET: Final = 0x40000000  # sched.h; os.unshare came with Python 3.12
+_TIMEOUT_S: Final = 20.0
+
+
+class Namespace:
+    """Open until it is closed, or its owner has ended."""
+
+    def __init__(self) -> None:
+        """Make one.
+
+        Raises:
+            MachineError: the kernel refuses.
+        """
+        self._fd: int | None = _made()
+
+    @property
+    def path(self) -> str:
+        """A path that any process may enter it by, for as long as this one has it open."""
+        return f"/proc/{os.getpid()}/fd/{self._fd}"
+
+    def inside(self, command: Sequence[str]) -> tuple[str, ...]:
+        """Return how a program is started in it; nsenter(1) becomes that program, so the pid and the signal at the parent's end stay."""
+        return ("nsenter", f"--net={self.path}", "--", *command)
+
+    def run(self, command: Sequence[str], script: str = "") -> str:
+        """Run a program in it; see `run`."""
+        return run(self.inside(command), script)
+
+    def close(self) -> None:
+        """Let the kernel remove it, once nobody lives in it; a second time does nothing."""
+        if self._fd is not None:
+            os.close(self._fd)
+        self._fd = None
+
+
+def run(command: Sequence[str], script: str = "", timeout_s: float = _TIMEOUT_S) -> str:
+    """Run a program and return what it says.
+
+    Args:
+        command: the program.
+        script: what it reads.
+        timeout_s: how long it may take.
+
+    Raises:
+        SupervisorError: it failed, with its words, or took too long.
+    """
+    try:
+        ran = subprocess.run(command, input=script, capture_output=True, text=True, timeout=timeout_s, check=False)
+    except subprocess.TimeoutExpired as error:
+        raise SupervisorError(f"{' '.join(command)}: not done after {timeout_s:g} s") from error
+    if ran.returncode != 0:
+        raise SupervisorError(f"{' '.join(command)}: {(ran.stderr or ran.stdout).strip()}")
+    return ran.stdout
+
+
+def host_namespace() -> str:
+    """Return a path to the namespace that this process is in."""
+    return f"/proc/{os.getpid()}/ns/net"
+
+
+def _made() -> int:
+    """Let a thread go into a new namespace, keep it open, and let the thread end: namespaces are the threads' own."""
+    made: list[int | OSError] = []
+    thread = threading.Thread(target=lambda: made.append(_unshared()), name="namespace")
+    thread.start()
+    thread.join()
+    if isinstance(made[0], OSError):
+        raise MachineError(f"no network namespace can be made here ({made[0].strerror}): run as root, with CAP_SYS_ADMIN")
+    return made[0]
+
+
+def _unshared() -> int | OSError:
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.unshare(_CLONE_NEWNET) != 0:
+        error = ctypes.get_errno()
+        return OSError(error, os.strerror(error))
+    return os.open(Path("/proc/thread-self/ns/net"), os.O_RDONLY | os.O_CLOEXEC)
+
+
+# ---------- Subnets for clusters whose nodes have addresses of their own, reserved machine-wide for as long as the process lives that reserved them.
+#
+# They are taken from 198.18.0.0/15, which is set aside for the test of networks and is on no other (RFC 2544, RFC 6890). A subnet is claimed
+# as a port is (`infra.network.ports`), and one that a route of this machine reaches into is passed over.
+
+
+_POOL: Final = tuple(ipaddress.IPv4Network("198.18.0.0/15").subnets(new_prefix=24))
+_ROUTES: Final = ("ip", "-json", "route", "show", "table", "all")
+
+
+@dataclass(frozen=True)
+class Subnet:
+    """256 addresses that no other cluster will take while the claim is open."""
+
+    number: int
+    claim: socket.socket
+
+    @property
+    def own(self) -> str:
+        """This machine's address in it."""
+        return str(_POOL[self.number][1])
+
+    def of_node(self, number: int) -> str:
+        """Return the address of a node, by its number from 0."""
+        return str(_POOL[self.number][number + 2])
+
+    def release(self) -> None:
+        """Let others have it."""
+        self.claim.close()
+
+
+def reserve_subnet() -> Subnet:
+    """Return a subnet that nobody uses and nobody else has reserved.
+
+    Raises:
+        MachineError: there is none.
+    """
+    taken = _reached()
+    begin = random.randrange(len(_POOL))  # noqa: S311 - spreads clusters, guards nothing
+    for step in range(len(_POOL)):
+        number = (begin + step) % len(_POOL)
+        claim = None if any(_POOL[number].overlaps(network) for network in taken) else _claim(number)
+        if claim is not None:
+            return Subnet(number, claim)
+    raise MachineError("no subnet of 198.18.0.0/15 is free: other clusters or this machine's routes have them all")
+
+
+def _reached() -> Sequence[ipaddress.IPv4Network]:
+    """What this machine's routes lead to, the default routes apart."""
+    told = json.loads(subprocess.run(_ROUTES, check=True, capture_output=True, text=True).stdout)
+    return [network for route in told if (network := _network(route.get("dst", ""))) is not None]
+
+
+def _network(destination: str) -> ipaddress.IPv4Network | None:
+    try:
+        return ipaddress.IPv4Network(destination, strict=False)
+    except ValueError:  # `default`, or IPv6
+        return None
+
+
+def _claim(number: int) -> socket.socket | None:
+    claim = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    try:
+        claim.bind(f"\0ackbench-subnet-{number}")
+    except OSError:
+        claim.close()
+        return None
+    return claim
+
 
 INTERFACE: Final = "eth0"
 """Of a node, in its namespace."""

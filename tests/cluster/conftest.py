@@ -8,10 +8,10 @@ import pytest
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from infra.cluster_spec import ClusterSpec
-from infra.home import Home
-from infra.kafka_ready import ensure_kafka_ready
-from infra.local import LocalCluster, provision
+from infra.cluster.local import LocalCluster, provision
+from infra.cluster.setup import ensure_kafka_ready
+from infra.kafka.spec import ClusterSpec
+from infra.machine.home import Home
 
 AWKWARD = "clusters in a folder, with a näme that alone is längér than the 108 bytes that the address of a Unix socket may have"
 

@@ -10,19 +10,19 @@ from pathlib import Path
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from standins.records import a_spec
+from support.builders.records import a_spec
 
-from experiments.clients.settings import consumer_settings, producer_settings
-from experiments.faults.joined.notation import parse
+from experiments.clients.settings.librdkafka import consumer_settings, producer_settings
+from experiments.faults.composition.notation import parse
 from experiments.ledger.record import TrialRecord
 from experiments.ledger.schema import UNKNOWN
-from experiments.plan import Workload
-from experiments.spec.faults import fault_parameters
-from experiments.sweep_folder import SweepFolder
-from experiments.trial import run_trial
-from infra.cluster_spec import ClusterSpec
-from infra.home import Home
-from infra.local import provision
+from experiments.planning.faults import fault_parameters
+from experiments.sweep.folder import SweepFolder
+from experiments.sweep.plan import Workload
+from experiments.trial.run import run_trial
+from infra.cluster.local import provision
+from infra.kafka.spec import ClusterSpec
+from infra.machine.home import Home
 
 pytestmark = pytest.mark.cluster
 IMPATIENT = {"session.timeout.ms": "2000", "heartbeat.interval.ms": "300", "max.poll.interval.ms": "2000"}

@@ -9,24 +9,23 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
-from standins.plain_value import Mark, decode, encode
+from support.reference.values import Mark, decode, encode
 
-from experiments.clients import admin
-from experiments.clients.final_read import read_log
-from experiments.clients.java_clients import JavaClients
-from experiments.clients.java_value import TextValues, run_in_records, tag_of
-from experiments.clients.kinds import ClientChoice
-from experiments.clients.producer import ProducerProcess, attempts_table
-from experiments.clients.producer_job import ProducerJob
-from experiments.clients.reader import ReaderJob, ReaderProcess, reads_table
-from experiments.clients.settings import consumer_settings, producer_settings
-from experiments.clients.value import Origin
-from experiments.clock import now_ns
+from experiments.clients.consumer.final_read import read_log
+from experiments.clients.consumer.process import ReaderJob, ReaderProcess, reads_table
+from experiments.clients.interface import JavaClients
+from experiments.clients.librdkafka import topics
+from experiments.clients.producer.job import ProducerJob
+from experiments.clients.producer.process import ProducerProcess, attempts_table
+from experiments.clients.record.layout import Origin, TextValues, run_in_records, tag_of
+from experiments.clients.settings.kinds import ClientChoice
+from experiments.clients.settings.librdkafka import consumer_settings, producer_settings
+from experiments.events.clock import now_ns
 from experiments.ledger.schema import ACKED
-from infra.cluster_spec import ClusterSpec
+from infra.cluster.local import LocalCluster
 from infra.errors import HarnessError
-from infra.local import LocalCluster
-from infra.waiting import wait_until
+from infra.kafka.spec import ClusterSpec
+from infra.process.waiting import wait_until
 
 pytestmark = pytest.mark.cluster
 TOKEN = 4711
@@ -35,17 +34,17 @@ SAFE = {"acks": "all", "enable.idempotence": "true"}
 
 def test_a_topic_that_the_broker_asked_has_not_heard_of_may_be_there(cluster: LocalCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """Metadata comes to each broker in its own time; the topic is not made a second time, and nothing failed."""
-    admin.ensure_topic(cluster.bootstrap_servers, "known", partitions=2, replication_factor=1)
+    topics.ensure_topic(cluster.bootstrap_servers, "known", partitions=2, replication_factor=1)
     answers = iter([None])
-    asked = admin._metadata
-    monkeypatch.setattr(admin, "_metadata", lambda *of: next(answers, asked(*of)))
-    admin.ensure_topic(cluster.bootstrap_servers, "known", partitions=2, replication_factor=1)
+    asked = topics._metadata
+    monkeypatch.setattr(topics, "_metadata", lambda *of: next(answers, asked(*of)))
+    topics.ensure_topic(cluster.bootstrap_servers, "known", partitions=2, replication_factor=1)
 
 
 @pytest.fixture
 def job_for(cluster: LocalCluster, tmp_path: Path) -> Callable[..., ProducerJob]:
     """Makes jobs for a topic, the warm-up topic made."""
-    admin.ensure_topic(cluster.bootstrap_servers, "warm-up", partitions=6, replication_factor=1)
+    topics.ensure_topic(cluster.bootstrap_servers, "warm-up", partitions=6, replication_factor=1)
 
     def make(topic: str, settings: Mapping[str, str], **changes: object) -> ProducerJob:
         fixed: dict[str, object] = {"producer": 1, "bootstrap_servers": cluster.bootstrap_servers, "topic": topic, "warm_up_topic": "warm-up"}
@@ -66,8 +65,8 @@ def produced(job: ProducerJob) -> pa.Table:
 
 def log_of(cluster: LocalCluster, topic: str) -> pa.Table:
     """Read all there is, once consumers are shown all of it."""
-    wait_until(lambda: admin.end_offsets(cluster.bootstrap_servers, topic) == cluster.log_end_offsets(topic), awaiting="the high watermarks", timeout_s=30)
-    return read_log(cluster.bootstrap_servers, topic, admin.end_offsets(cluster.bootstrap_servers, topic), TOKEN, consumer_settings({}), 60)
+    wait_until(lambda: topics.end_offsets(cluster.bootstrap_servers, topic) == cluster.log_end_offsets(topic), awaiting="the high watermarks", timeout_s=30)
+    return read_log(cluster.bootstrap_servers, topic, topics.end_offsets(cluster.bootstrap_servers, topic), TOKEN, consumer_settings({}), 60)
 
 
 def places(table: pa.Table) -> set[tuple[int, int, int]]:
@@ -149,7 +148,7 @@ def test_offsets_that_hold_no_record_are_passed_over(cluster: LocalCluster, make
         end(30)
     ends = {0: 4}
     wait_until(
-        lambda: admin.end_offsets(cluster.bootstrap_servers, topic) == ends, awaiting="the marker, which brokers write after they answered", timeout_s=30
+        lambda: topics.end_offsets(cluster.bootstrap_servers, topic) == ends, awaiting="the marker, which brokers write after they answered", timeout_s=30
     )
     committed = read_log(cluster.bootstrap_servers, topic, ends, TOKEN, consumer_settings({"isolation.level": "read_committed"}), 60)
     everything = read_log(cluster.bootstrap_servers, topic, ends, TOKEN, consumer_settings({"isolation.level": "read_uncommitted"}), 60)
@@ -163,7 +162,7 @@ def test_the_log_is_read_to_its_end_while_a_broker_is_dead(
     """Two of three replicas are left, and a new leader serves the rest."""
     topic = make_topic(3, 3)
     attempts = produced(job_for(topic, SAFE))
-    ends = admin.end_offsets(cluster.bootstrap_servers, topic)
+    ends = topics.end_offsets(cluster.bootstrap_servers, topic)
     cluster.kill(cluster.describe([topic]).of(topic)[0].leader or 1)
     log = read_log(cluster.bootstrap_servers, topic, ends, TOKEN, consumer_settings({}), 60)
     assert places(log) == places(attempts)
@@ -186,7 +185,7 @@ def test_a_reader_reads_along_through_the_death_of_a_leader(
         producer.wait_done(90)
         cluster.start(dead.node_id)
         cluster.wait_until_whole()
-        ends = admin.end_offsets(servers, topic)
+        ends = topics.end_offsets(servers, topic)
         ending = reader.finish(ends, 60)
     attempts, reads = attempts_table(job), reads_table(reader_job)
     acked = attempts.filter(pc.equal(attempts["outcome"], ACKED))
@@ -199,22 +198,22 @@ def test_a_reader_reads_along_through_the_death_of_a_leader(
 def test_a_topic_kafka_refuses_is_refused_with_its_own_text(cluster: LocalCluster) -> None:
     """More replicas than brokers."""
     with pytest.raises(HarnessError, match="INVALID_REPLICATION_FACTOR"):
-        admin.create_topic(cluster.bootstrap_servers, "too-many", partitions=1, replication_factor=4)
+        topics.create_topic(cluster.bootstrap_servers, "too-many", partitions=1, replication_factor=4)
 
 
 def test_a_topic_is_made_whole_and_deleted_once(cluster: LocalCluster) -> None:
     """With its configuration; deleting what is not there is no error, asking for its ends is one."""
     servers = cluster.bootstrap_servers
-    admin.create_topic(servers, "made", partitions=4, replication_factor=3, config={"min.insync.replicas": "2"})
-    assert admin.end_offsets(servers, "made") == {0: 0, 1: 0, 2: 0, 3: 0}
-    admin.delete_topic(servers, "made")
-    admin.delete_topic(servers, "made")
+    topics.create_topic(servers, "made", partitions=4, replication_factor=3, config={"min.insync.replicas": "2"})
+    assert topics.end_offsets(servers, "made") == {0: 0, 1: 0, 2: 0, 3: 0}
+    topics.delete_topic(servers, "made")
+    topics.delete_topic(servers, "made")
     wait_until(lambda: _is_gone(servers, "made"), awaiting="the topic to be gone", timeout_s=30)
 
 
 def _is_gone(servers: str, topic: str) -> bool:
     try:
-        admin.end_offsets(servers, topic)
+        topics.end_offsets(servers, topic)
     except HarnessError as error:
         return f"there is no topic {topic}" in str(error)
     return False
@@ -235,7 +234,7 @@ def test_the_log_may_be_longer_than_consumers_are_shown(
         producer.begin(now_ns() + 50_000_000)
         producer.wait_done(60)
         behind = cluster.log_end_offsets(topic)
-        shown = admin.end_offsets(f"127.0.0.1:{cluster.status()[(state.leader or 0) - 1].client_port}", topic)
+        shown = topics.end_offsets(f"127.0.0.1:{cluster.status()[(state.leader or 0) - 1].client_port}", topic)
         for follower in followers:
             cluster.resume(follower)
     assert behind == {0: 100}
@@ -262,8 +261,8 @@ def test_every_record_of_the_java_clients_is_accounted_for(cluster: LocalCluster
         producer.begin(now_ns())
         assert producer.began_ns() > 0
         summary = producer.wait_done(120)
-        wait_until(lambda: admin.end_offsets(servers, topic) == cluster.log_end_offsets(topic), awaiting="the high watermarks", timeout_s=30)
-        ends = admin.end_offsets(servers, topic)
+        wait_until(lambda: topics.end_offsets(servers, topic) == cluster.log_end_offsets(topic), awaiting="the high watermarks", timeout_s=30)
+        ends = topics.end_offsets(servers, topic)
         log = read_log(servers, topic, ends, TOKEN, {}, 60, text=text)
         ending = reader.finish(ends, 60)
         attempts = producer.attempts(log)

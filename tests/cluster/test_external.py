@@ -12,22 +12,21 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from experiments.clients.admin import create_topic
-from experiments.clients.connection import connecting, remember
-from experiments.clients.handle import Client
-from experiments.clients.librdkafka import PRODUCER
-from experiments.clients.settings import producer_settings
-from infra.brokers import launch_of
-from infra.cluster_spec import ClusterSpec
+from experiments.clients.librdkafka.client import Client
+from experiments.clients.librdkafka.library import PRODUCER
+from experiments.clients.librdkafka.topics import create_topic
+from experiments.clients.settings.librdkafka import producer_settings
+from experiments.clients.settings.security import connecting, remember
+from infra.cluster.external import ExternalCluster, reach
+from infra.cluster.node import last_words
 from infra.errors import InputError, SupervisorError
-from infra.external import ExternalCluster
-from infra.formatted import copy_formatted, new_uuid
-from infra.kraft import NodeAddress, own_properties, properties_text
-from infra.last_words import last_words
-from infra.ports import reserve_ports
-from infra.process import spawn_dying_with_parent
-from infra.reaching import reach
-from infra.waiting import wait_until
+from infra.kafka.commands import launch_of
+from infra.kafka.kraft import NodeAddress, own_properties, properties_text
+from infra.kafka.spec import ClusterSpec
+from infra.kafka.storage import copy_formatted, new_uuid
+from infra.network.ports import reserve_ports
+from infra.process.processes import spawn_dying_with_parent
+from infra.process.waiting import wait_until
 
 SPEC = ClusterSpec(nodes=1)
 PASSWORD = "a pass phrase"  # noqa: S105 - of a key that lives as long as this test

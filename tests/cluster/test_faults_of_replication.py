@@ -8,18 +8,18 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from standins.records import a_spec
+from support.builders.records import a_spec
 
-from experiments.clients.settings import consumer_settings, producer_settings
+from experiments.clients.settings.librdkafka import consumer_settings, producer_settings
 from experiments.faults import FAULTS
 from experiments.ledger.record import Status, TrialRecord
 from experiments.ledger.schema import ACKED
-from experiments.plan import FaultRequest, Workload
-from experiments.sweep_folder import SweepFolder
-from experiments.trial import run_trial
-from infra.cluster_spec import ClusterSpec
-from infra.home import Home
-from infra.local import LocalCluster, provision
+from experiments.sweep.folder import SweepFolder
+from experiments.sweep.plan import FaultRequest, Workload
+from experiments.trial.run import run_trial
+from infra.cluster.local import LocalCluster, provision
+from infra.kafka.spec import ClusterSpec
+from infra.machine.home import Home
 
 pytestmark = pytest.mark.cluster
 SPEC = ClusterSpec(broker={"broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": "300", "replica.lag.time.max.ms": "1000"})

@@ -7,14 +7,14 @@ from typing import Final
 
 import pytest
 
-from experiments.clock import now_ns
+from experiments.events.clock import now_ns
+from experiments.events.journal import Journal
 from experiments.faults import Scene
-from experiments.faults.joined.striking import strike
-from experiments.journal import Journal
-from experiments.spec.faults import asked_for
-from experiments.spec.model import experiment_of
-from experiments.watching import Watch
-from infra.local import LocalCluster
+from experiments.faults.composition.execution import strike
+from experiments.planning.experiment import experiment_of
+from experiments.planning.faults import asked_for
+from experiments.trial.metadata_poller import Watch
+from infra.cluster.local import LocalCluster
 
 pytestmark = pytest.mark.cluster
 

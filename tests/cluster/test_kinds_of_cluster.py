@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from experiments.clients.admin import create_topic
-from infra.cluster_spec import ClusterSpec
+from experiments.clients.librdkafka.topics import create_topic
+from infra.cluster.local import LocalCluster, provision
 from infra.errors import HarnessError
-from infra.local import LocalCluster, provision
-from infra.waiting import wait_until
+from infra.kafka.spec import ClusterSpec
+from infra.process.waiting import wait_until
 
 
 def _moved_from(cluster: LocalCluster, was: int) -> int | None:

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from infra.cluster_spec import ClusterState
+from infra.cluster.handle import read_handle
+from infra.cluster.local import LocalCluster
 from infra.errors import NodeFailed, SupervisorError, WaitTimeout
-from infra.handle import read_handle
-from infra.local import LocalCluster
-from infra.process import ProcessIdentity, is_stopped, send
-from infra.waiting import wait_until
+from infra.kafka.spec import ClusterState
+from infra.process.processes import ProcessIdentity, is_stopped, send
+from infra.process.waiting import wait_until
 
 pytestmark = pytest.mark.cluster
 MakeTopic = Callable[[int, int], str]
@@ -30,9 +30,9 @@ def _until(cluster: LocalCluster, awaited: Callable[[ClusterState], bool], await
 
 
 def _leader(cluster: LocalCluster, topic: str) -> int:
-    leader = cluster.describe([topic]).of(topic)[0].leader
-    assert leader is not None
-    return leader
+    """Return the leader of the topic's first partition; the broker that answers may learn of a new topic a moment after the others."""
+    led = _until(cluster, lambda state: any(partition.leader is not None for partition in state.of(topic)), f"a leader of {topic}")
+    return next(partition.leader for partition in led.of(topic) if partition.leader is not None)
 
 
 def _registrations(cluster: LocalCluster, node_id: int) -> int:
@@ -168,7 +168,7 @@ def test_a_death_that_nobody_asked_for_is_told(cluster: LocalCluster) -> None:
 def test_another_process_uses_the_cluster(cluster: LocalCluster) -> None:
     """A process that knows the folder alone sees the same nodes, and is a holder meanwhile."""
     script = (
-        "import json, os, sys; from pathlib import Path; from infra.local import attach; from infra.handle import read_handle\n"
+        "import json, os, sys; from pathlib import Path; from infra.cluster.local import attach; from infra.cluster.handle import read_handle\n"
         "cluster = attach(Path(sys.argv[1])); holders = [h.process.pid for h in read_handle(cluster.folder).holders]\n"
         "print(json.dumps([cluster.bootstrap_servers, cluster.describe().brokers, os.getpid() in holders]))"
     )

@@ -10,19 +10,19 @@ from pathlib import Path
 
 import pytest
 
-from infra.cleaning import CleanReport, clean
-from infra.cluster_spec import ClusterSpec
+from infra.cluster.cleaning import CleanReport, clean
+from infra.cluster.handle import Handle, read_handle
+from infra.cluster.local import LocalCluster, attach, destroy, provision
+from infra.cluster.supervisor_protocol import SOCKET
 from infra.errors import InputError, NodeFailed, SupervisorError
-from infra.handle import Handle, read_handle
-from infra.local import LocalCluster, attach, destroy, provision
-from infra.process import kill_and_wait, send
-from infra.protocol import SOCKET
-from infra.waiting import wait_until
+from infra.kafka.spec import ClusterSpec
+from infra.process.processes import kill_and_wait, send
+from infra.process.waiting import wait_until
 
 pytestmark = pytest.mark.cluster
 ONE_NODE = ClusterSpec(nodes=1)
 HOLD = (
-    "import sys, time; from pathlib import Path; from infra.cluster import ClusterSpec; from infra.local import provision\n"
+    "import sys, time; from pathlib import Path; from infra.cluster.interface import ClusterSpec; from infra.cluster.local import provision\n"
     "provision(Path(sys.argv[1]), Path(sys.argv[2]), 'held', ClusterSpec(nodes=1), float(sys.argv[3]))\n"
     "print('whole', flush=True); sys.stdin.read()"
 )

@@ -7,10 +7,10 @@ from contextlib import closing
 
 import pytest
 
-from infra.cluster import Sighting
-from infra.local import LocalCluster
-from infra.lookout import LocalLookout
-from infra.waiting import wait_until
+from infra.cluster.interface import Sighting
+from infra.cluster.local import LocalCluster
+from infra.cluster.metadata_poller import LocalLookout
+from infra.process.waiting import wait_until
 
 pytestmark = pytest.mark.cluster
 MakeTopic = Callable[[int, int], str]

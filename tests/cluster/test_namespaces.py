@@ -9,17 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from experiments.clients import admin
-from infra.cleaning import CleanReport, clean
-from infra.cluster_spec import ClusterSpec, NodeStatus
+from experiments.clients.librdkafka import topics
+from infra.cluster.capabilities import Means, lack_of
+from infra.cluster.cleaning import CleanReport, clean
+from infra.cluster.handle import read_handle
+from infra.cluster.local import LocalCluster, provision
 from infra.errors import SupervisorError, WaitTimeout
-from infra.handle import read_handle
-from infra.impairment import Caught, Cut, Relaying, Shaping
-from infra.local import LocalCluster, provision
-from infra.means import Means, lack_of
+from infra.kafka.spec import ClusterSpec, NodeStatus
+from infra.network.impairment import Caught, Cut, Relaying, Shaping
 from infra.network.switch import interface_of
-from infra.process import kill_and_wait
-from infra.waiting import wait_until
+from infra.process.processes import kill_and_wait
+from infra.process.waiting import wait_until
 
 LACK = lack_of(Means.NAMESPACES)
 pytestmark = [pytest.mark.cluster, pytest.mark.root, pytest.mark.skipif(LACK is not None, reason=f"no network namespaces: {LACK.reason if LACK else ''}")]
@@ -95,7 +95,7 @@ def test_answers_alone_are_dropped_and_traffic_is_slowed_side_by_side(cluster: L
     cluster.impair("answers", [Cut(node, clients=True, incoming=False)])
     cluster.impair("slow", [Shaping(node, others, rate_kbit_per_s=64)])
     assert not answers(cluster.status()[node - 1])
-    admin.create_topic(cluster.admin_servers, "slowed", partitions=30, replication_factor=3)
+    topics.create_topic(cluster.admin_servers, "slowed", partitions=30, replication_factor=3)
     assert [one.anything for one in cluster.mend("slow")] == [True]
     assert cluster.impaired() == ("answers",)
     caught = cluster.mend("answers")

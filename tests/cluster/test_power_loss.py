@@ -9,17 +9,17 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
-from standins import tally
-from standins.plain_value import Mark, encode
+from support import tally
+from support.reference.values import Mark, encode
 
-from experiments.clients import admin
-from experiments.reading_back import Reading
-from infra.cleaning import clean
-from infra.cluster_spec import ClusterSpec
+from experiments.clients.librdkafka import topics
+from experiments.trial.final_read import Reading
+from infra.cluster.capabilities import Means, lack_of
+from infra.cluster.cleaning import clean
+from infra.cluster.handle import read_handle
+from infra.cluster.local import LocalCluster, provision
 from infra.disk.mounts import loops_below, mounts_below
-from infra.handle import read_handle
-from infra.local import LocalCluster, provision
-from infra.means import Means, lack_of
+from infra.kafka.spec import ClusterSpec
 
 _LACK = lack_of(Means.DISK_IMAGES)
 pytestmark = pytest.mark.skipif(_LACK is not None, reason=f"no disk images here: {_LACK.reason if _LACK else ''}")
@@ -51,7 +51,7 @@ def write(cluster: LocalCluster, topic: str, values: Sequence[bytes]) -> None:
 def test_records_that_were_synced_come_back_and_those_that_were_not_do_not(on_image: LocalCluster) -> None:
     """All were acknowledged with acks=all; the one topic has flush.messages=1, the other leaves it to the operating system, as by default."""
     for topic, config in ((SYNCED, {"flush.messages": "1"}), (UNSYNCED, {})):
-        admin.create_topic(on_image.bootstrap_servers, topic, partitions=1, replication_factor=1, config=config)
+        topics.create_topic(on_image.bootstrap_servers, topic, partitions=1, replication_factor=1, config=config)
         write(on_image, topic, [b"x" * 100] * RECORDS)
     assert on_image.disks.lose_power([NODE]) == {NODE}
     on_image.start(NODE)
@@ -65,7 +65,7 @@ def test_records_that_were_synced_come_back_and_those_that_were_not_do_not(on_im
 
 def test_a_log_is_read_to_its_end_past_a_flipped_bit(on_image: LocalCluster) -> None:
     """A reader that checks is refused the batch; read as it lies there, one record of it is corrupt and all others are whole."""
-    admin.create_topic(on_image.bootstrap_servers, FLIPPED, partitions=1, replication_factor=1, config={})
+    topics.create_topic(on_image.bootstrap_servers, FLIPPED, partitions=1, replication_factor=1, config={})
     write(on_image, FLIPPED, [encode(Mark(0, seq, 1, TOKEN), 100) for seq in range(RECORDS)])
     flip = on_image.disks.flip_bit(NODE, FLIPPED, 0, below_offset=RECORDS)
     assert flip is not None

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Message, Producer
 
-from experiments.clients import admin
-from infra.cluster_spec import ClusterSpec
+from experiments.clients.librdkafka import topics
+from infra.cluster.local import LocalCluster, provision
 from infra.errors import SupervisorError, WaitTimeout
-from infra.impairment import Caught, Cut, Direction, Relaying, Treatment
-from infra.local import LocalCluster, provision
-from infra.waiting import wait_until
+from infra.kafka.spec import ClusterSpec
+from infra.network.impairment import Caught, Cut, Direction, Relaying, Treatment
+from infra.process.waiting import wait_until
 
 pytestmark = pytest.mark.cluster
 TOPIC = "relayed"
@@ -23,7 +23,7 @@ TOPIC = "relayed"
 def shared_cluster(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
     """One node behind a relay, and a topic."""
     cluster = provision(tmp_path_factory.mktemp("clusters"), cache, "relayed", ClusterSpec(nodes=1, network="relays"))
-    admin.create_topic(cluster.admin_servers, TOPIC, partitions=1, replication_factor=1)
+    topics.create_topic(cluster.admin_servers, TOPIC, partitions=1, replication_factor=1)
     yield cluster
     cluster.destroy()
 
@@ -34,7 +34,7 @@ def send(cluster: LocalCluster, direction: Direction, treatment: Treatment) -> t
     settings = {"bootstrap.servers": cluster.bootstrap_servers, "socket.timeout.ms": 1000, "reconnect.backoff.max.ms": 100, "log_level": 0}
     producer = Producer(settings)
     producer.list_topics(TOPIC, 10)
-    before = admin.end_offsets(cluster.admin_servers, TOPIC)[0]
+    before = topics.end_offsets(cluster.admin_servers, TOPIC)[0]
     producer.produce(TOPIC, b"first")
     assert producer.flush(10) == 0
     cluster.impair("relay", [Relaying(1, direction, treatment)])
@@ -45,7 +45,7 @@ def send(cluster: LocalCluster, direction: Direction, treatment: Treatment) -> t
         cluster.wait_until_whole(timeout_s=0.1)
     caught = cluster.mend("relay")
     assert producer.flush(20) == 0
-    return admin.end_offsets(cluster.admin_servers, TOPIC)[0] - before - 1, caught
+    return topics.end_offsets(cluster.admin_servers, TOPIC)[0] - before - 1, caught
 
 
 def test_what_is_held_is_stored_once_when_the_client_waits(cluster: LocalCluster) -> None:

@@ -5,9 +5,9 @@ from statistics import median
 
 import pytest
 
-from experiments.clients import running_in
-from infra.cluster_spec import ClusterSpec
-from infra.local import provision
+from experiments.clients.librdkafka import warm_up
+from infra.cluster.local import provision
+from infra.kafka.spec import ClusterSpec
 
 pytestmark = pytest.mark.cluster
 
@@ -16,9 +16,9 @@ def test_a_new_cluster_gets_faster_while_it_is_run_in_and_keeps_nothing_of_it(ca
     """The same rounds on the same brokers, the first beside those at the end, however slow the machine is; the topic is gone."""
     cluster = provision(clusters, cache, "new", ClusterSpec())
     try:
-        rounds = running_in.run_in(cluster)
-        assert len(rounds) == running_in.ROUNDS
+        rounds = warm_up.run_in(cluster)
+        assert len(rounds) == warm_up.ROUNDS
         assert median(rounds[-3:]) < rounds[0]
-        assert cluster.describe([running_in.TOPIC]).of(running_in.TOPIC) == ()
+        assert cluster.describe([warm_up.TOPIC]).of(warm_up.TOPIC) == ()
     finally:
         cluster.destroy()

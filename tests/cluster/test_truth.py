@@ -11,20 +11,20 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from standins.records import a_spec
+from support.builders.records import a_spec
 
-from experiments.clients.settings import consumer_settings, producer_settings
+from experiments.clients.settings.librdkafka import consumer_settings, producer_settings
 from experiments.ledger.record import TrialRecord
 from experiments.ledger.schema import ACKED
-from experiments.plan import FaultRequest, TrialSpec, Workload
-from experiments.sweep_folder import SweepFolder
-from experiments.trial import run_trial
-from infra.brokers import tool_command
-from infra.cluster_spec import ClusterSpec, LeaderEpoch, NodeStatus
-from infra.handle import read_handle
-from infra.home import Home
-from infra.jvm import java_environment
-from infra.local import LocalCluster, provision
+from experiments.sweep.folder import SweepFolder
+from experiments.sweep.plan import FaultRequest, TrialSpec, Workload
+from experiments.trial.run import run_trial
+from infra.cluster.handle import read_handle
+from infra.cluster.local import LocalCluster, provision
+from infra.jvm.runtime import java_environment
+from infra.kafka.commands import tool_command
+from infra.kafka.spec import ClusterSpec, LeaderEpoch, NodeStatus
+from infra.machine.home import Home
 
 pytestmark = pytest.mark.cluster
 SPEC = ClusterSpec(broker={"broker.session.timeout.ms": "3500", "broker.heartbeat.interval.ms": "300"})

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from standins.sweeping import MemoryWorld
+from support.fakes.surroundings import MemoryWorld
 
 from experiments.orchestration import steps
 from experiments.orchestration.environment import DAGS, airflow_environment, own_database
-from infra.home import Home
+from infra.machine.home import Home
 
 
 @pytest.fixture(scope="session")

@@ -12,8 +12,8 @@ import pytest
 from experiments.faults import FAULTS
 from experiments.orchestration.environment import DAGS, MACHINE_POOL
 from experiments.orchestration.request import Request
-from experiments.spec.catalog import catalogue, names
-from infra.home import Home
+from experiments.planning.experiment import catalogue, names
+from infra.machine.home import Home
 
 HEAVY = ("mlflow", "pyspark", "pandas", "numba", "confluent_kafka", "scipy", "matplotlib")
 SCHEDULED = [experiment.name for experiment in catalogue() if experiment.schedule]

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from experiments.orchestration.environment import own_database
-from infra.home import Home
-from infra.waiting import wait_until
+from infra.machine.home import Home
+from infra.process.waiting import wait_until
 
-STAND_IN = Path(__file__).parents[1] / "standins" / "embedded_run.py"
+STAND_IN = Path(__file__).parents[1] / "support" / "fakes" / "embedded_run.py"
 
 
 def start(home: Path, mode: str) -> subprocess.Popen[str]:

@@ -6,10 +6,10 @@ import json
 from typing import Any
 
 import pytest
-from standins.sweeping import MemoryWorld
+from support.fakes.surroundings import MemoryWorld
 
 from experiments.orchestration import steps
-from experiments.sweep_folder import SweepFolder
+from experiments.sweep.folder import SweepFolder
 
 
 def run(dags: Any, sweep: SweepFolder) -> Any:

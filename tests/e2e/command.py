@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from standins.machine_state import processes_of
+from support.machine_state import processes_of
 
-from experiments.trial import DIARY
-from infra.home import Home
+from experiments.trial.run import DIARY
+from infra.machine.home import Home
 
 COMMAND = Path(sys.executable).with_name("ackbench")
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from e2e.command import Bench
 
-from experiments.setup import make_ready
-from infra.home import Home
+from experiments.commands.setup import make_ready
+from infra.machine.home import Home
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from e2e.command import Bench
 
-from infra.waiting import wait_until
+from infra.process.waiting import wait_until
 
 pytestmark = pytest.mark.cluster
 

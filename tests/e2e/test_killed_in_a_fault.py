@@ -7,9 +7,9 @@ from collections.abc import Callable
 import pytest
 from e2e.command import Bench
 from soak.killing import kill_during_the_fault
-from standins.machine_state import machine_state
+from support.machine_state import machine_state
 
-from experiments.commands.faulting import lacks_of
+from experiments.commands.faults import lacks_of
 from experiments.faults import FAULTS
 
 pytestmark = pytest.mark.cluster

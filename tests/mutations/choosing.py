@@ -9,19 +9,19 @@ from pathlib import Path
 from typing import Final
 
 from mutations.mutator import Mutant, mutants_of
-from standins import tally
+from support import tally
 
 JOB: Final = Path(__file__).parents[2] / "spark_jobs"
 BY_HISTORIES: Final = (
-    *("blocks", "fates", "copies", "order", "reading", "looking", "latency", "slots", "timeline"),
-    *("availability", "throughput", "frames", "trials", "sums", "sweep", "transactions"),
+    *(f"measures.{name}" for name in ("blocks", "fates", "order", "reads", "latency", "throughput", "availability", "trials", "transactions")),
+    *("causes.screening", "io.frames", "pipeline"),
 )
 """Modules whose mistakes generated histories must tell."""
-BY_BOTH: Final = ("finding", "explaining")
+BY_BOTH: Final = ("causes.anomalous_records", "causes.explanations")
 """Modules of whose results the plain loops know a part; what they do not know, the modules' own planted cases must tell."""
-BY_CASES: Final = ("evidence", "causes", "anomalies", "attribution", "outages")
+BY_CASES: Final = ("causes.evidence", "causes.causes", "causes.outages")
 """Modules of which no history tells, and which need no Spark: their own planted cases must."""
-OF_FILES: Final = frozenset({"frames._scan", "frames.stored"})
+OF_FILES: Final = frozenset({"io.frames._scan", "io.frames.stored"})
 """What finds the ledgers' files is not run here; `test_job.py` sees whether it does."""
 ASKED: Final = os.environ.get("ACKBENCH_MUTANTS", "")
 """How many are tried, drawn by a seed, or `all`; or those whose names begin with one of some words, between commas."""
@@ -31,7 +31,7 @@ EQUIVALENT: Final = Path(__file__).with_name("equivalent.txt")
 
 def mutants_in(modules: Sequence[str]) -> list[Mutant]:
     """Return every mistake in some modules."""
-    every = (mutant for name in modules for mutant in mutants_of(f"spark_jobs.{name}", JOB / f"{name}.py"))
+    every = (mutant for name in modules for mutant in mutants_of(f"spark_jobs.{name}", JOB / f"{name.replace('.', '/')}.py"))
     return [mutant for mutant in every if mutant.name.partition(":")[0] not in OF_FILES]
 
 

@@ -18,12 +18,12 @@ from perf.spark_job import SparkRate, spark_rate
 from perf.starting import Starts, cluster_starts
 
 from experiments.ledger.record import ProducerSummary
-from experiments.measuring import ensure_spark_ready
-from infra.cluster import Cluster
-from infra.cluster_spec import ClusterSpec
-from infra.home import Home
-from infra.kafka_ready import ensure_kafka_ready
-from infra.local import provision
+from experiments.results.spark_job import ensure_spark_ready
+from infra.cluster.interface import Cluster
+from infra.cluster.local import provision
+from infra.cluster.setup import ensure_kafka_ready
+from infra.kafka.spec import ClusterSpec
+from infra.machine.home import Home
 
 
 def rates_table(found: tuple[Rates, ...]) -> Table:

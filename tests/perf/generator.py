@@ -22,17 +22,17 @@ from typing import Final
 
 import pyarrow.compute as pc
 
-from experiments.clients import admin
-from experiments.clients.final_read import read_log
-from experiments.clients.producer import ProducerProcess, attempts_table
-from experiments.clients.producer_job import ProducerJob
-from experiments.clients.settings import consumer_settings, producer_settings
-from experiments.clock import now_ns
+from experiments.clients.consumer.final_read import read_log
+from experiments.clients.librdkafka import topics
+from experiments.clients.producer.job import ProducerJob
+from experiments.clients.producer.process import ProducerProcess, attempts_table
+from experiments.clients.settings.librdkafka import consumer_settings, producer_settings
+from experiments.events.clock import now_ns
 from experiments.ledger.record import ProducerSummary
-from infra.cluster import Cluster
-from infra.home import Home
-from infra.jars import kafka_jars
-from infra.jvm import java, java_environment
+from infra.cluster.interface import Cluster
+from infra.jvm.runtime import java, java_environment
+from infra.kafka.jars import kafka_jars
+from infra.machine.home import Home
 
 PARTITIONS: Final = 6
 REPLICAS: Final = 3
@@ -114,7 +114,7 @@ def final_read(cluster: Cluster, records: int = 1_000_000, rounds: int = 3) -> F
     """Return how long it takes to read a log whole, to its end; the first read, which loads compiled code, is not counted."""
     with _fresh_topic(cluster) as topic, tempfile.TemporaryDirectory() as folder:
         _run(_job(cluster, topic, Path(folder), records, 0))
-        ends = admin.end_offsets(cluster.bootstrap_servers, topic)
+        ends = topics.end_offsets(cluster.bootstrap_servers, topic)
         seconds = [_seconds_to_read(cluster, topic, ends) for _ in range(rounds + 1)]
         return FinalRead(sum(ends.values()), tuple(seconds[1:]))
 
@@ -152,7 +152,7 @@ def _seconds_to_read(cluster: Cluster, topic: str, ends: dict[int, int]) -> floa
 
 
 def _job(cluster: Cluster, topic: str, folder: Path, records: int, rate_records_per_s: float) -> ProducerJob:
-    admin.ensure_topic(cluster.bootstrap_servers, WARM_UP_TOPIC, partitions=PARTITIONS, replication_factor=1)
+    topics.ensure_topic(cluster.bootstrap_servers, WARM_UP_TOPIC, partitions=PARTITIONS, replication_factor=1)
     return ProducerJob(
         producer=0,
         bootstrap_servers=cluster.bootstrap_servers,
@@ -178,9 +178,9 @@ def _run(job: ProducerJob) -> ProducerSummary:
 @contextmanager
 def _fresh_topic(cluster: Cluster) -> Iterator[str]:
     topic = f"perf-{uuid.uuid4().hex[:8]}"
-    admin.create_topic(cluster.bootstrap_servers, topic, partitions=PARTITIONS, replication_factor=REPLICAS)
+    topics.create_topic(cluster.bootstrap_servers, topic, partitions=PARTITIONS, replication_factor=REPLICAS)
     yield topic
-    admin.delete_topic(cluster.bootstrap_servers, topic)
+    topics.delete_topic(cluster.bootstrap_servers, topic)
 
 
 def _tool(cluster: Cluster, tool: str, arguments: Sequence[str], folder: Path) -> str:

@@ -10,15 +10,15 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
-from standins.records import a_record, no_rows
+from support.builders.records import a_record, no_rows
 
 from experiments.ledger.record import Phases
 from experiments.ledger.schema import TABLES
 from experiments.ledger.seal import seal
-from experiments.measuring import measure
-from experiments.plan import Plan
-from experiments.sweep_folder import SweepFolder
-from infra.home import Home
+from experiments.results.spark_job import measure
+from experiments.sweep.folder import SweepFolder
+from experiments.sweep.plan import Plan
+from infra.machine.home import Home
 
 SPACING_NS: Final = 100_000
 TRIALS: Final = 20

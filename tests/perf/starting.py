@@ -7,10 +7,10 @@ import uuid
 from dataclasses import dataclass, replace
 from statistics import median
 
-from infra.brokers import launch_of
-from infra.cluster_spec import ClusterSpec, Launch
-from infra.home import Home
-from infra.local import provision_with
+from infra.cluster.local import provision_with
+from infra.kafka.commands import launch_of
+from infra.kafka.spec import ClusterSpec, Launch
+from infra.machine.home import Home
 
 
 @dataclass(frozen=True)

@@ -21,11 +21,11 @@ from e2e.command import COMMAND
 from rich.console import Console
 from soak.killing import kill_in_each
 from soak.schedules import soak_experiment
-from standins.machine_state import machine_state
+from support.machine_state import machine_state
 
 from experiments.faults import FAULTS
-from infra.home import Home
-from infra.means import Means, lack_of
+from infra.cluster.capabilities import Means, lack_of
+from infra.machine.home import Home
 
 FAMILIES = tuple(dict.fromkeys(kind.family for kind in FAULTS.values() if kind.kind != "none"))
 

@@ -11,21 +11,21 @@ from pathlib import Path
 import yaml
 from e2e.command import Bench
 from rich.console import Console
-from standins.machine_state import machine_state
+from support.machine_state import machine_state
 
-from experiments.commands.faulting import lacks_of
+from experiments.commands.faults import lacks_of
 from experiments.faults import FAULTS, FaultKind
-from experiments.spec.model import experiment_of
-from experiments.spec.reading import parse
-from experiments.sweeps import planned_as
+from experiments.planning.experiment import experiment_of
+from experiments.planning.new_sweep import planned_as
+from experiments.planning.yaml_reader import parse
 from infra.errors import HarnessError, InputError
-from infra.home import Home
-from infra.waiting import wait_until
+from infra.machine.home import Home
+from infra.process.waiting import wait_until
 
 _BEGINS_WITHIN_S = 600.0
 """On a machine that has much else to do."""
 Axes = Mapping[str, str | int | bool]
-_ENDED = ("infra.supervisor", "orchestration.embedded")
+_ENDED = ("infra.cluster.supervisor", "orchestration.embedded")
 """With the command itself: who would tidy up."""
 _AXES: Axes = {"acks": 1, "enable.idempotence": False, "replication.factor": 3, "partitions": 1}
 _ALSO: tuple[Axes, ...] = (

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import yaml
+from soak.random_schedules import random_schedule
 
-from experiments.commands.faulting import lacks_of
+from experiments.commands.faults import lacks_of
 from experiments.faults import FAULTS, FaultKind
-from experiments.faults.joined.random_schedules import random_schedule
 
 SETTINGS = (("0", False), ("1", False), ("all", False), ("all", True))
 NODES, LOAD_S = 3, 14.0

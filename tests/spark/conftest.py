@@ -8,14 +8,14 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from experiments.measuring import JAVA_OPTIONS
-from infra.home import Home
-from infra.jvm import spark_java_home
-from infra.startup_cache import option_text, spark_startup_cache
-from spark_jobs.ledgers import open_ledgers
+from experiments.results.spark_job import JAVA_OPTIONS
+from infra.jvm.runtime import spark_java_home
+from infra.jvm.startup_cache import option_text, spark_startup_cache
+from infra.machine.home import Home
+from spark_jobs.io.ledgers import open_ledgers
+from spark_jobs.pipeline import results
 from spark_jobs.planted import PlantedTrial
 from spark_jobs.session import SessionRequest, spark_session
-from spark_jobs.sweep import results
 
 COMPILED_ONCE = "-XX:TieredStopAtLevel=1"
 """Tables of a few rows are not worth a second compilation."""

@@ -9,17 +9,17 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
-from standins import tally
-from standins.corners import CORNERS
-from standins.generated import histories, shrunk
-from standins.histories import History, played
-from standins.in_plain_words import in_plain_words
-from standins.plain_results import plain
+from support import tally
+from support.builders.corner_cases import CORNERS
+from support.builders.generated import histories, shrunk
+from support.builders.histories import History, played
+from support.reference.results import plain
+from support.reference.spark_results import in_plain_words
 
 from experiments.ledger.schema import TABLES
-from spark_jobs.frames import in_memory
+from spark_jobs.io.frames import in_memory
+from spark_jobs.pipeline import results_of
 from spark_jobs.planted import PlantedTrial, together
-from spark_jobs.sweep import results_of
 
 IN_ALL = int(os.environ.get("ACKBENCH_HISTORIES", "2048"))
 IN_A_JOB = 512

@@ -5,10 +5,10 @@ from __future__ import annotations
 from itertools import product
 
 import pytest
-from standins.crash import CRASH, LINEAGE, MS, PHASES, Bad, tied, tied_table
+from support.builders.crash import CRASH, LINEAGE, MS, PHASES, Bad, tied, tied_table
 
-from experiments.ledger.measured_causes import ANOMALIES, ATTRIBUTION, Anomaly
-from spark_jobs.attribution import attribution
+from experiments.ledger.result_tables import ANOMALIES, ATTRIBUTION, Anomaly
+from spark_jobs.causes.explanations import attribution
 
 
 def test_a_lost_record_is_tied_to_all_that_was_so_when_it_was_acknowledged() -> None:

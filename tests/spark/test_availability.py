@@ -4,7 +4,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.testing import assertDataFrameEqual
 
-from spark_jobs.availability import acknowledgements, gaps, in_words, receipts
+from spark_jobs.measures.availability import acknowledgements, gaps, in_words, receipts
 
 ATTEMPTS = "trial_no int, partition int, settled_ns bigint, outcome string"
 READS = "trial_no int, partition int, received_ns bigint"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from standins.crash import CRASH, CUT_BY_2, LED_BY_1, LED_BY_2, LINEAGE, MS, Appended, Bad, causes, tied
+from support.builders.crash import CRASH, CUT_BY_2, LED_BY_1, LED_BY_2, LINEAGE, MS, Appended, Bad, causes, tied
 
 from spark_jobs.planted import Epoch, Happened
 

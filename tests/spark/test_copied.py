@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pyarrow as pa
-from standins.plain_copies import copy_counts
+from support.reference.copies import copy_counts
 
 from spark_jobs.planted import Attempt, Happened, Logged, PlantedTrial, Read
 

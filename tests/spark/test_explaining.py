@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from experiments.ledger.record import FaultEvidence, Phases
-from spark_jobs.explaining import _check
-from spark_jobs.ledgers import UnfitLedger
+from spark_jobs.causes.explanations import _check
+from spark_jobs.io.ledgers import UnfitLedger
 from spark_jobs.planted import Attempt, Epoch, Happened, Logged, PlantedTrial, Read
 
 Measure = Callable[..., dict[str, pa.Table]]

@@ -5,9 +5,8 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.testing import assertDataFrameEqual
 
-from spark_jobs.blocks import crowded
-from spark_jobs.copies import copies
-from spark_jobs.fates import fates, further_copies, record_blocks, with_further_copies
+from spark_jobs.measures.blocks import crowded
+from spark_jobs.measures.fates import copies, fates, further_copies, record_blocks, with_further_copies
 
 ATTEMPTS = "trial_no int, producer int, seq bigint, outcome string"
 LOG = "trial_no int, producer int, seq bigint, intact boolean, partition int, offset bigint"

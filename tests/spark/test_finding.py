@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from spark_jobs.finding import found, found_again, found_without_id, reaches, wanted
-from spark_jobs.frames import in_memory
+from spark_jobs.causes.anomalous_records import found, found_again, found_without_id, reaches, wanted
+from spark_jobs.io.frames import in_memory
 from spark_jobs.planted import Attempt, Logged, PlantedTrial, together
 
 EVERYTHING = PlantedTrial(

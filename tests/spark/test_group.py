@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pyarrow as pa
-from standins.plain_group import group_counts, group_rows
+from support.reference.groups import group_counts, group_rows
 
 from spark_jobs.planted import Attempt, Happened, Logged, PlantedTrial, Read
 

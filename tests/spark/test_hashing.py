@@ -5,9 +5,9 @@ import random
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
-from standins.plain_hashing import bytes_of, crc32_partition, murmur2, murmur2_partition
+from support.reference.hashing import bytes_of, crc32_partition, murmur2, murmur2_partition
 
-from spark_jobs import hashing
+from spark_jobs.workloads import keys as hashing
 
 KAFKA_VECTORS = {
     b"21": -973932308,

@@ -7,15 +7,15 @@ import pytest
 from pyspark.sql import SparkSession
 
 from experiments.errors import LedgerError
-from experiments.ledger.measured import RESULTS
-from experiments.measuring import measure
-from experiments.sweep_folder import SweepFolder
-from infra.home import Home
-from spark_jobs.ledgers import open_ledgers
+from experiments.ledger.result_tables import RESULTS
+from experiments.results.spark_job import measure
+from experiments.sweep.folder import SweepFolder
+from infra.machine.home import Home
+from spark_jobs.io.ledgers import open_ledgers
+from spark_jobs.io.writer import write_results
+from spark_jobs.pipeline import results
 from spark_jobs.planted import Attempt, Logged, PlantedTrial, Read
 from spark_jobs.rehearse import rehearsal
-from spark_jobs.sweep import results
-from spark_jobs.writing import write_results
 
 AWKWARD = "a sweep [0]{1} *? 100% #=1"
 """Blanks, signs that Hadoop's globs know, and what a URI would decode or cut."""

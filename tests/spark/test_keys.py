@@ -7,8 +7,8 @@ from math import gcd
 
 import pyarrow as pa
 import pytest
-from standins.plain_hashing import bytes_of, crc32_partition, murmur2_partition
-from standins.plain_keys import inversions, key_counts
+from support.reference.hashing import bytes_of, crc32_partition, murmur2_partition
+from support.reference.keys import inversions, key_counts
 
 from experiments.ledger.record import Keying, Phases
 from experiments.ledger.schema import REJECTED

@@ -3,8 +3,8 @@
 from pyspark.sql import SparkSession
 from pyspark.testing import assertDataFrameEqual
 
-from experiments.ledger.measured import QUANTILES
-from spark_jobs.latency import (
+from experiments.ledger.result_tables import QUANTILES
+from spark_jobs.measures.latency import (
     ack_latencies,
     bounded,
     coarse,
@@ -17,7 +17,7 @@ from spark_jobs.latency import (
     slots_of,
     whole_us,
 )
-from spark_jobs.reading import repeated_reads
+from spark_jobs.measures.reads import repeated_reads
 
 ATTEMPTS = "trial_no int, intended_ns bigint, settled_ns bigint, outcome string"
 LATENCIES = "trial_no int, measure int, intended_ns bigint, end_ns bigint"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from experiments.ledger.measured import RESULTS
+from experiments.ledger.result_tables import RESULTS
 from experiments.ledger.schema import LEDGER_VERSION
 from spark_jobs.measure import main
 from spark_jobs.planted import Attempt, Logged, PlantedTrial

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from experiments.ledger.record import Keying, Phases
-from spark_jobs.loads import skew_of
 from spark_jobs.planted import Attempt, Happened, Logged, PlantedTrial
+from spark_jobs.workloads.loads import skew_of
 
 Measure = Callable[..., dict[str, pa.Table]]
 NS = 1_000_000_000

@@ -11,16 +11,19 @@ from mutations.choosing import BY_BOTH, BY_CASES, BY_HISTORIES, drawn, equivalen
 from mutations.mutator import Mutant
 from mutations.running import Planted, Remembered, how_caught, measured_in_memory, small_plans
 from pyspark.sql import SparkSession
-from standins.corners import CORNERS
-from standins.generated import histories
-from standins.histories import played
+from support.builders.corner_cases import CORNERS
+from support.builders.generated import histories
+from support.builders.histories import played
 
 from experiments.ledger.schema import TABLES
 from spark_jobs.planted import PlantedTrial
 
 SEED = 20
 HISTORIES = 128
-CASES = {f"spark_jobs.{name}": [Path(__file__).with_name(f"test_{name}.py")] for name in BY_BOTH}
+CASES = {
+    "spark_jobs.causes.anomalous_records": [Path(__file__).with_name("test_finding.py")],
+    "spark_jobs.causes.explanations": [Path(__file__).with_name("test_explaining.py")],
+}
 SECONDS = 3600
 
 

@@ -3,8 +3,8 @@
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.testing import assertDataFrameEqual
 
-from spark_jobs.copies import copies
-from spark_jobs.order import behind, reordered, reordered_records
+from spark_jobs.measures.fates import copies
+from spark_jobs.measures.order import behind, reordered, reordered_records
 
 LOG = "trial_no int, partition int, offset bigint, producer int, seq bigint, intact boolean"
 BEHIND = "trial_no int, partition int, producer int, seq bigint, offset bigint"

@@ -7,10 +7,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from experiments.ledger.measured import OUTAGES
 from experiments.ledger.record import FaultEvidence, Phases
-from spark_jobs.evidence import evidence_of
-from spark_jobs.outages import outages
+from experiments.ledger.result_tables import OUTAGES
+from spark_jobs.causes.evidence import evidence_of
+from spark_jobs.causes.outages import outages
 from spark_jobs.planted import Happened, PlantedTrial
 
 MS = 1_000_000

@@ -8,12 +8,12 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from experiments.ledger.measured import RESULTS
 from experiments.ledger.record import FaultEvidence, Phases, Status
-from spark_jobs.frames import in_memory
-from spark_jobs.ledgers import UnfitLedger, open_ledgers
+from experiments.ledger.result_tables import RESULTS
+from spark_jobs.io.frames import in_memory
+from spark_jobs.io.ledgers import UnfitLedger, open_ledgers
+from spark_jobs.pipeline import results, results_of
 from spark_jobs.planted import Attempt, Happened, Logged, PlantedTrial, Read, together
-from spark_jobs.sweep import results, results_of
 
 Measure = Callable[..., dict[str, pa.Table]]
 MS = 1_000_000

@@ -3,7 +3,7 @@
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.testing import assertDataFrameEqual
 
-from spark_jobs.reading import READS, read_counts, redelivered, redelivered_reads, repeated_reads
+from spark_jobs.measures.reads import READS, read_counts, redelivered, redelivered_reads, repeated_reads
 
 ROWS = "trial_no int, consumer int, partition int, offset bigint, producer int, seq bigint, intended_ns bigint, received_ns bigint"
 SUSPECTS = "trial_no int, producer int, block bigint"

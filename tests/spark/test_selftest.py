@@ -4,19 +4,17 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from standins.real_looking import TRIAL, a_real_looking_trial, a_sweep_of
+from support.builders.sealed_sweep import TRIAL, a_real_looking_trial, a_sweep_of
 
 from experiments.errors import LedgerError
-from experiments.selftest.broken import BREAKAGES
-from experiments.selftest.calm import calm
-from experiments.selftest.checking import check
-from experiments.selftest.copies import LedgerCopy
-from experiments.selftest.plants import PLANTS
-from experiments.sweep_folder import SweepFolder
-from infra.home import Home
-from spark_jobs.ledgers import UnfitLedger, open_ledgers
-from spark_jobs.sweep import results
-from spark_jobs.writing import write_results
+from experiments.selftest.check import BREAKAGES, check
+from experiments.selftest.ledger_copy import LedgerCopy
+from experiments.selftest.plants import PLANTS, calm
+from experiments.sweep.folder import SweepFolder
+from infra.machine.home import Home
+from spark_jobs.io.ledgers import UnfitLedger, open_ledgers
+from spark_jobs.io.writer import write_results
+from spark_jobs.pipeline import results
 
 
 def test_each_planted_fault_is_found_exactly(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -29,7 +27,7 @@ def test_each_planted_fault_is_found_exactly(spark: SparkSession, tmp_path: Path
             raise LedgerError(str(error)) from error
         write_results(ledgers.files, ledgers.root, results(spark, ledgers))
 
-    monkeypatch.setattr("experiments.selftest.checking.measure", measured)
+    monkeypatch.setattr("experiments.selftest.check.measure", measured)
     home = Home(tmp_path / "a home")
     ledger = LedgerCopy.read(a_sweep_of(home, a_real_looking_trial()).trial(TRIAL))
     found = list(check(ledger, calm(ledger), tmp_path, home, seed=3))

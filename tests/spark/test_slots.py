@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_jobs.slots import slot, slot_end
+from spark_jobs.measures.latency import slot, slot_end
 
 
 @pytest.mark.parametrize(

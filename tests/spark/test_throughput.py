@@ -3,7 +3,7 @@
 from pyspark.sql import SparkSession
 from pyspark.testing import assertDataFrameEqual
 
-from spark_jobs.throughput import throughput
+from spark_jobs.measures.throughput import throughput
 
 ATTEMPTS = "trial_no int, settled_ns bigint, outcome string"
 PHASES = "trial_no int, load_begin_ns bigint, load_end_ns bigint"

@@ -3,7 +3,7 @@
 from pyspark.sql import SparkSession
 from pyspark.testing import assertDataFrameEqual
 
-from spark_jobs.timeline import timeline
+from spark_jobs.measures.throughput import timeline
 
 ATTEMPTS = "trial_no int, sent_ns bigint, settled_ns bigint, outcome string"
 READS = "trial_no int, received_ns bigint"

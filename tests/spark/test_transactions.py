@@ -6,10 +6,10 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_jobs.frames import in_memory
-from spark_jobs.ledgers import UnfitLedger
+from spark_jobs.io.frames import in_memory
+from spark_jobs.io.ledgers import UnfitLedger
+from spark_jobs.pipeline import results_of
 from spark_jobs.planted import Attempt, Logged, PlantedTrial, Read, Transaction, together
-from spark_jobs.sweep import results_of
 
 Tables = dict[str, pa.Table]
 COUNTS = ("committed_transactions", "aborted_transactions", "unknown_transactions", "torn_transactions", "aborted_visible_records", "hidden_copies")

@@ -7,9 +7,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_jobs import assignment
-from spark_jobs.assignment import Holding, Life, Span
-from spark_jobs.group import ToldGroup
+from spark_jobs.workloads import assignments
+from spark_jobs.workloads.assignments import Holding, Life, Span
+from spark_jobs.workloads.groups import ToldGroup
 
 S = 1_000_000_000
 LOAD = Span(10 * S, 20 * S)
@@ -43,7 +43,7 @@ def history() -> list[dict[str, Any]]:
 
 def test_who_held_what_is_read_off_what_the_members_told() -> None:
     """A life ends with its process; what it still held ends there too, and what nobody gave back is held to the end."""
-    held = set(assignment.held_by(GROUP, history()))
+    held = set(assignments.held_by(GROUP, history()))
     assert held == {
         Holding(Life(1, 0), 0, 1 * S, 14 * S, "gone"),
         Holding(Life(1, 0), 1, 1 * S, 12 * S, "given back"),
@@ -55,12 +55,12 @@ def test_who_held_what_is_read_off_what_the_members_told() -> None:
 
 def test_overlap_gaps_and_idleness_are_measured_under_load() -> None:
     """Partition 0 was held by two for 0.1 s and by none for 2 s; member 2 was idle until it was given partition 1."""
-    held, present = tuple(assignment.held_by(GROUP, history())), assignment.belonged(GROUP, history(), LOAD)
-    assert assignment.overlap_ns(held, LOAD) == S // 10
-    assert assignment.unheld_ns(held, (0, 1), LOAD) == 2 * S
-    assert assignment.unheld_ns(held, (0, 1, 2), LOAD) == 10 * S
-    assert assignment.most_partitions(held, LOAD) == 2
-    assert assignment.idle_members(held, present, LOAD) == 1
+    held, present = tuple(assignments.held_by(GROUP, history())), assignments.belonged(GROUP, history(), LOAD)
+    assert assignments.overlap_ns(held, LOAD) == S // 10
+    assert assignments.unheld_ns(held, (0, 1), LOAD) == 2 * S
+    assert assignments.unheld_ns(held, (0, 1, 2), LOAD) == 10 * S
+    assert assignments.most_partitions(held, LOAD) == 2
+    assert assignments.idle_members(held, present, LOAD) == 1
     assert present == {Life(1, 0): Span(10 * S, 14 * S), Life(2, 0): LOAD, Life(1, 1): Span(round(16.5 * S), 20 * S)}
 
 
@@ -74,10 +74,10 @@ def test_holdings_by_chance_are_measured_as_a_count_of_every_moment(chosen: list
     load = Span(5, 25)
     held = [Holding(Life(life, 0), of, begin, None if open_end else end, None) for life, of, (begin, end), open_end in chosen]
     holders = [[{n for n, one in enumerate(held) if one.partition == of and _then(one, moment)} for of in range(3)] for moment in range(*load)]
-    assert assignment.overlap_ns(held, load) == sum(len(at) > 1 for moment in holders for at in moment)
-    assert assignment.unheld_ns(held, range(3), load) == max(_longest(not moment[of] for moment in holders) for of in range(3))
+    assert assignments.overlap_ns(held, load) == sum(len(at) > 1 for moment in holders for at in moment)
+    assert assignments.unheld_ns(held, range(3), load) == max(_longest(not moment[of] for moment in holders) for of in range(3))
     counts = [[n for at in moment for n in at if held[n].life == Life(life, 0)] for moment in holders for life in (1, 2, 3)]
-    assert assignment.most_partitions(held, load) == max(map(len, counts))
+    assert assignments.most_partitions(held, load) == max(map(len, counts))
 
 
 def _then(one: Holding, moment: int) -> bool:

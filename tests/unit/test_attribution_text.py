@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from experiments.attribution_text import Attributed, sentence
-from experiments.ledger.measured_causes import ATTRIBUTION, Anomaly, Cause
+from experiments.ledger.result_tables import ATTRIBUTION, Anomaly, Cause
+from experiments.results.attribution import Attributed, sentence
 
 CUT: dict[str, Any] = {
     "trial_id": "t",

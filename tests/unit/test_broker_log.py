@@ -2,7 +2,7 @@
 
 import pytest
 
-from infra.broker_log import BrokerLine, read_broker_log
+from infra.kafka.logs import BrokerLine, read_broker_log
 
 TOPIC = "trial-000-leader-crash-behind"
 FENCED = (

@@ -2,7 +2,7 @@
 
 import pytest
 
-from infra.broker_log import BrokerLine, read_broker_log
+from infra.kafka.logs import BrokerLine, read_broker_log
 
 TOPIC = "t"
 ZOOKEEPER_GONE = "[2026-11-21T15:39:40,502Z] INFO [Controller id=1] Broker failure callback for 3 (kafka.controller.KafkaController)"

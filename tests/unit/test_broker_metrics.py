@@ -2,8 +2,8 @@
 
 import pytest
 
-from infra.broker_metrics import counts_in
 from infra.errors import HarnessError
+from infra.kafka.metrics import counts_in
 
 PRINTED = """Trying to connect to JMX url: service:jmx:rmi://127.0.0.1/stub/rO0ABXNyAC5q
 time=1795291544029

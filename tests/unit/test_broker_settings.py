@@ -4,14 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from experiments.properties import kafka_properties
-from infra.broker_settings import heartbeat_ms, server_properties, session_ms, shared_properties
-from infra.cluster_spec import ClusterSpec
+from experiments.planning.properties import kafka_properties
 from infra.errors import InputError
-from infra.jars import shipped_versions
-from infra.kraft import NodeAddress
-from infra.versions import has_zookeeper
-from infra.zookeeper import TICK_MS, zookeeper_settings
+from infra.kafka.broker_settings import heartbeat_ms, server_properties, session_ms, shared_properties
+from infra.kafka.jars import shipped_versions
+from infra.kafka.kraft import NodeAddress
+from infra.kafka.spec import ClusterSpec
+from infra.kafka.versions import has_zookeeper
+from infra.kafka.zookeeper import TICK_MS, zookeeper_settings
 
 COMBINED = ClusterSpec()
 ZOOKEEPER = ClusterSpec(kafka_version="3.9.2", coordination="zookeeper", zookeepers=3)

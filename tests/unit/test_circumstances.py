@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from experiments.contract import contract
-from experiments.contract.circumstances import UNLIMITED_RETRIES, circumstances_of
-from experiments.faults.base.nature import Nature
-from experiments.plan import ClientKind, ClusterNeed, FaultRequest, TrialSpec, Workload
+from experiments.faults.core.effects import Nature
+from experiments.sweep.plan import ClientKind, ClusterNeed, FaultRequest, TrialSpec, Workload
+from experiments.verdicts.contract import contract
+from experiments.verdicts.contract.circumstances import UNLIMITED_RETRIES, circumstances_of
 
 REFRESH = "topic.metadata.refresh.interval.ms"
 

@@ -5,17 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from standins.command_line import ackbench
+from support.command_line import ackbench
 
-from experiments.claim import LESSONS, Claim, check_claim
-from experiments.duration import expected_minutes
 from experiments.errors import ExperimentError
-from experiments.findings import FINDERS
 from experiments.ledger.record import Cell
-from experiments.spec.catalog import catalogue
-from experiments.spec.model import Experiment
-from experiments.spec.planning import plan
-from infra.home import Home
+from experiments.lessons import FINDERS
+from experiments.planning.experiment import Experiment, catalogue
+from experiments.planning.planner import plan
+from experiments.sweep.plan import LESSONS, Claim, check_claim
+from experiments.sweep.progress import expected_minutes
+from infra.machine.home import Home
 
 CLAIMS = [experiment for experiment in catalogue() if experiment.claim]
 TEXTS: dict[str, Any] = {"lesson": 5, "says": "It loses.", "mechanism": "So.", "method": "Thus.", "refuted_by": "No loss."}

@@ -10,17 +10,17 @@ import sys
 from pathlib import Path
 
 import pytest
-from standins.command_line import ackbench
-from standins.records import a_record, no_rows
+from support.builders.records import a_record, no_rows
+from support.command_line import ackbench
 
-from experiments.commands.run_record import SweepClaim
+from experiments.commands.sweep_claim import SweepClaim
 from experiments.ledger.record import Scalar
 from experiments.ledger.seal import seal
-from experiments.spec.override import Wishes
-from experiments.sweep_folder import SweepFolder
-from experiments.sweeps import new_sweep
-from infra.home import Home
-from infra.process import ProcessIdentity
+from experiments.planning.new_sweep import new_sweep
+from experiments.planning.overrides import Wishes
+from experiments.sweep.folder import SweepFolder
+from infra.machine.home import Home
+from infra.process.processes import ProcessIdentity
 
 Axes = dict[str, tuple[Scalar, ...]]
 HEAVY = ("airflow", "confluent_kafka", "mlflow", "numba", "numpy", "pandas", "pyarrow", "pyspark", "rich", "psutil")

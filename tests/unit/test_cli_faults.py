@@ -6,9 +6,9 @@ import pytest
 from click.testing import CliRunner
 
 from experiments.cli import cli
-from experiments.commands import faulting
+from experiments.commands import faults
 from experiments.faults import FAULTS
-from infra.means import Lack
+from infra.cluster.capabilities import Lack
 
 NO_ROOT = Lack("not root", "run as root")
 
@@ -16,7 +16,7 @@ NO_ROOT = Lack("not root", "run as root")
 @pytest.fixture
 def nothing_here(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine that has none of the means that some fault needs."""
-    monkeypatch.setattr(faulting, "lack_of", lambda _means: NO_ROOT)
+    monkeypatch.setattr(faults, "lack_of", lambda _means: NO_ROOT)
 
 
 def said(*arguments: str) -> str:

@@ -10,21 +10,20 @@ from typing import Any
 
 import pytest
 from rich.console import Console
-from standins.records import a_record, a_spec, no_rows
+from support.builders.records import a_record, a_spec, no_rows
 
-from experiments.commands.bar import drawn
-from experiments.contract import Promise
-from experiments.duration import TAIL_S, TRIAL_S
-from experiments.judging.verdicts import HarnessCheck, Judgement, NamedRecord, Verdict
+from experiments.commands.progress_bar import drawn
 from experiments.ledger.record import Cell, Status
 from experiments.ledger.seal import seal
-from experiments.plan import Plan
-from experiments.progress import Progress, Watcher, clock, clock_explained, seconds_left
 from experiments.results.models import CellResult, FaultResult, LatencySpreads, QuantileSpreads, Spread, SweepResults, TrialResult
-from experiments.results.verdict_text import LEGEND, lines, mark, short
-from experiments.statistics import share
-from experiments.sweep_folder import SweepFolder
-from experiments.tables import console_for_results, print_cells, refusals, status_of
+from experiments.results.tables import console_for_results, print_cells, refusals, status_of
+from experiments.results.wording import LEGEND, lines, mark, short
+from experiments.sweep.folder import SweepFolder
+from experiments.sweep.plan import Plan
+from experiments.sweep.progress import TAIL_S, TRIAL_S, Progress, Watcher, clock, clock_explained, seconds_left
+from experiments.verdicts.contract import Promise
+from experiments.verdicts.judge import HarnessCheck, Judgement, NamedRecord, Verdict
+from experiments.verdicts.statistics import share
 
 LABEL = "acks=all idempotence=off rf=3 p=6 leader-crash-behind"
 REFUSAL = "`acks` must be set to `all` when `enable.idempotence` is true"

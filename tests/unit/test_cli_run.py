@@ -10,19 +10,18 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from standins.sweeping import MemoryWorld
+from support.fakes.surroundings import MemoryWorld
 
-from experiments.commands import running
-from experiments.commands.child import Ended
-from experiments.commands.repeating import Repeating
-from experiments.sweep_folder import SweepFolder
-from experiments.sweeps import sweeps
-from experiments.until import Course, Limits
-from infra.home import Home
-from infra.process import ProcessIdentity
-from infra.waiting import wait_until
+from experiments.commands import run as running
+from experiments.commands.run_process import Ended
+from experiments.commands.run_until import Course, Limits, Repeating
+from experiments.planning.new_sweep import sweeps
+from experiments.sweep.folder import SweepFolder
+from infra.machine.home import Home
+from infra.process.processes import ProcessIdentity
+from infra.process.waiting import wait_until
 
-PROGRAM = Path(__file__).parents[1] / "standins" / "run_beside.py"
+PROGRAM = Path(__file__).parents[1] / "support" / "fakes" / "run_command.py"
 ONE_CELL = ("run", "quick", "--no-controls", "--set", "acks=all", "--set", "fault=leader-pause", "--set", "replication.factor=3", "--set", "partitions=1")
 
 
@@ -156,7 +155,7 @@ def test_going_on_has_jars_and_caches_made_first_and_says_so(tmp_path: Path, mon
     plan = sweep.plan()
     older = plan.trials[0].model_copy(update={"cluster": plan.trials[0].cluster.model_copy(update={"kafka_version": "3.9.2"})})
     sweep.write_plan(plan.model_copy(update={"trials": (older,)}))
-    monkeypatch.setattr("experiments.sweeps.ensure_kafka_ready", lambda _cache, spec, say: say(f"fetching Kafka {spec.kafka_version}"))
+    monkeypatch.setattr("experiments.planning.new_sweep.ensure_kafka_ready", lambda _cache, spec, say: say(f"fetching Kafka {spec.kafka_version}"))
     monkeypatch.setattr(running, "followed", lambda *_: Ended(code=0, interrupted=130, killed=False))
 
     assert running.resume(home, sweep.sweep_id) == 130

@@ -5,9 +5,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from experiments.clients.attempts import DUE, RECORD_BYTES, REFUSED, SENT, SETTLED, Attempt, AttemptsFile
-from experiments.clients.attempts_table import table_of
-from experiments.clients.outcome import NOT_PERSISTED, PERSISTED, POSSIBLY_PERSISTED
+from experiments.clients.producer.attempts import (
+    DUE,
+    NOT_PERSISTED,
+    PERSISTED,
+    POSSIBLY_PERSISTED,
+    RECORD_BYTES,
+    REFUSED,
+    SENT,
+    SETTLED,
+    Attempt,
+    AttemptsFile,
+    table_of,
+)
 from experiments.ledger.record import Keying
 from experiments.ledger.schema import ACKED, ATTEMPTS, REJECTED, UNKNOWN
 from infra.errors import HarnessError

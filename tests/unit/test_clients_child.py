@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from experiments.clients.child import listen, told
+from experiments.clients.process.child import listen, told
 
 
 def test_two_lines_said_at_once_are_heard_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.clients import code_cache
+from experiments.clients.librdkafka import code_cache
 
 
 def test_the_folder_lies_in_the_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
-from standins.mock_brokers import IMPATIENT, PATIENT, MockBrokers
+from support.fakes.mock_brokers import IMPATIENT, PATIENT, MockBrokers
 
-from experiments.clients.final_read import read_log
-from experiments.clients.group import ConsumerGroup, GroupJob
-from experiments.clients.member import Mark, Output
-from experiments.clients.settings import consumer_settings, producer_settings
+from experiments.clients.consumer.final_read import read_log
+from experiments.clients.group.groups import ConsumerGroup, GroupJob
+from experiments.clients.group.member import Mark, Output
+from experiments.clients.settings.librdkafka import consumer_settings, producer_settings
 from experiments.ledger.record import Keying
-from experiments.plan import Commit
-from infra.waiting import wait_until
+from experiments.sweep.plan import Commit
+from infra.process.waiting import wait_until
 
 TOKEN = 77
 RECORDS = 400

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from experiments.clients.expiry import expires, read_before
-from experiments.clients.reads import ReadsFile
+from experiments.clients.consumer.expiry import expires, read_before
+from experiments.clients.consumer.reads import ReadsFile
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from standins.plain_digest import digest, headers_digest, signed
+from support.reference.digests import digest, headers_digest, signed
 
-from experiments.clients.fields import ABSENT
-from experiments.clients.fields_compiled import digest_of
+from experiments.clients.librdkafka.interceptors import digest_of
+from experiments.clients.librdkafka.noted import ABSENT
 
 
 @pytest.mark.parametrize(("content", "known"), [(b"", 0xCBF29CE484222325), (b"a", 0xAF63DC4C8601EC8C), (b"foobar", 0x85944171F73967E8)])

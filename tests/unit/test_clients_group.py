@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
-from standins.mock_brokers import IMPATIENT, PATIENT, MockBrokers
+from support.fakes.mock_brokers import IMPATIENT, PATIENT, MockBrokers
 
-from experiments.clients.group import ConsumerGroup, GroupJob
-from experiments.clients.group_settings import alone, member_settings
-from experiments.clients.member import Mark
-from experiments.clients.settings import consumer_settings
-from experiments.plan import Commit
-from infra.waiting import wait_until
+from experiments.clients.group.groups import ConsumerGroup, GroupJob
+from experiments.clients.group.member import Mark
+from experiments.clients.settings.group_members import alone, member_settings
+from experiments.clients.settings.librdkafka import consumer_settings
+from experiments.sweep.plan import Commit
+from infra.process.waiting import wait_until
 
 TOKEN = 77
 RECORDS = 400

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from standins.mock_brokers import MockBrokers
+from support.fakes.mock_brokers import MockBrokers
 
-from experiments.clients.handle import Client
-from experiments.clients.librdkafka import PRODUCER
+from experiments.clients.librdkafka.client import Client
+from experiments.clients.librdkafka.library import PRODUCER
 from infra.errors import HarnessError, WaitTimeout
 
 UNKNOWN_TOPIC_OR_PART, TOPIC_AUTHORIZATION_FAILED = 3, 29

@@ -8,12 +8,11 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from experiments.clients.client_log import timed_out_requests
-from experiments.clients.java_lines import Tail, lines_of
-from experiments.clients.java_log import effective_settings, read_java_log, version_in
-from experiments.clients.java_outcome import failure
-from experiments.clients.java_tables import JavaSchedule, attempts_of, known_of, reads_of
-from experiments.clients.java_value import TextValues, prefix_of, tag_of
+from experiments.clients.java.log import effective_settings, read_java_log, version_in
+from experiments.clients.java.program import Tail, lines_of
+from experiments.clients.java.tables import JavaSchedule, attempts_of, failure, known_of, reads_of
+from experiments.clients.librdkafka.log import timed_out_requests
+from experiments.clients.record.layout import TextValues, prefix_of, tag_of
 from experiments.ledger.schema import ACKED, LOG, REJECTED, UNKNOWN
 
 TOKEN = 99

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.clients.java_program import JavaProgram
+from experiments.clients.java.program import JavaProgram
 from infra.errors import HarnessError
 
 TELLS = "import sys; print(open(sys.argv[2]).read(), flush=True); sys.stdin.read()"

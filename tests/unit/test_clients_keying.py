@@ -7,9 +7,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from experiments.clients.keying import keys_of, pairs_of
-from experiments.clients.librdkafka import ANY_PARTITION
-from experiments.clients.producing import Schedule, key_of, partition_of
+from experiments.clients.librdkafka.library import ANY_PARTITION
+from experiments.clients.producer.loop import Schedule, key_of, partition_of
+from experiments.clients.record.keys import keys_of, pairs_of
 from experiments.ledger.record import Keying
 
 SEQ = np.arange(4_000, dtype=np.int64)

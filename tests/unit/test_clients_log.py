@@ -1,7 +1,7 @@
 """What librdkafka's own log tells, read from lines that it wrote in trials."""
 
-from experiments.clients.client_log import read_client_log, timed_out_requests
-from experiments.journal import Event
+from experiments.clients.librdkafka.log import read_client_log, timed_out_requests
+from experiments.events.journal import Event
 
 TOPIC = "trial-000"
 FIRST = f"1795263366134065071 7 BROKER [thrd:main]: {TOPIC} [0]: leader -1 epoch -1 -> leader 3 epoch 0"

@@ -3,12 +3,12 @@
 from pathlib import Path
 
 import pytest
-from standins.mock_brokers import MockBrokers
+from support.fakes.mock_brokers import MockBrokers
 
-from experiments.clients.child import Child
-from experiments.clients.nursery import Birth, open_nursery
-from experiments.clients.reader import ReaderJob, ReaderProcess
-from experiments.clients.settings import consumer_settings
+from experiments.clients.consumer.process import ReaderJob, ReaderProcess
+from experiments.clients.process.child import Child
+from experiments.clients.process.fork_server import Birth, open_nursery
+from experiments.clients.settings.librdkafka import consumer_settings
 from infra.errors import HarnessError
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from experiments.clients.librdkafka import library
-from experiments.clients.outcome import NEVER_APPENDED, NOT_PERSISTED, PERSISTED, POSSIBLY_PERSISTED, outcome
+from experiments.clients.librdkafka.library import library
+from experiments.clients.producer.attempts import NEVER_APPENDED, NOT_PERSISTED, PERSISTED, POSSIBLY_PERSISTED, outcome
 from experiments.ledger.schema import ACKED, REJECTED, UNKNOWN
 
 UNKNOWABLE = [-195, -185, -151, -199, 6, 7, 20, 45, 56]

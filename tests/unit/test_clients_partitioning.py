@@ -6,13 +6,13 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from standins.mock_brokers import MockBrokers
-from standins.plain_hashing import bytes_of, crc32_partition, murmur2_partition
+from support.fakes.mock_brokers import MockBrokers
+from support.reference.hashing import bytes_of, crc32_partition, murmur2_partition
 
-from experiments.clients.producer import ProducerProcess, attempts_table
-from experiments.clients.producer_job import ProducerJob
-from experiments.clients.settings import producer_settings
-from experiments.clock import now_ns
+from experiments.clients.producer.job import ProducerJob
+from experiments.clients.producer.process import ProducerProcess, attempts_table
+from experiments.clients.settings.librdkafka import producer_settings
+from experiments.events.clock import now_ns
 
 PARTITIONS = 5
 RECORDS = 3_000

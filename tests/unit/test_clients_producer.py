@@ -7,15 +7,15 @@ from pathlib import Path
 import pyarrow.compute as pc
 import pytest
 from pydantic import ValidationError
-from standins.mock_brokers import MockBrokers
+from support.fakes.mock_brokers import MockBrokers
 
-from experiments.clients.producer import ProducerProcess, attempts_table
-from experiments.clients.producer_job import ProducerJob
-from experiments.clients.settings import producer_settings
-from experiments.clock import now_ns
+from experiments.clients.producer.job import ProducerJob
+from experiments.clients.producer.process import ProducerProcess, attempts_table
+from experiments.clients.settings.librdkafka import producer_settings
+from experiments.events.clock import now_ns
 from experiments.ledger.schema import ACKED, ATTEMPTS, REJECTED, UNKNOWN
 from infra.errors import HarnessError
-from infra.waiting import wait_until
+from infra.process.waiting import wait_until
 
 PRODUCE_API = 0
 MSG_SIZE_TOO_LARGE = 10

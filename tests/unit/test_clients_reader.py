@@ -6,14 +6,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from confluent_kafka import Producer
-from standins import plain_value
-from standins.mock_brokers import MockBrokers
-from standins.plain_value import Mark
+from support.fakes.mock_brokers import MockBrokers
+from support.reference import values
+from support.reference.values import Mark
 
-from experiments.clients.final_read import read_log
-from experiments.clients.reader import ReaderJob, ReaderProcess, reads_table
-from experiments.clients.reads import GROW_RECORDS, HEADER_BYTES, Read, ReadsFile, reads_in
-from experiments.clients.settings import consumer_settings
+from experiments.clients.consumer.final_read import read_log
+from experiments.clients.consumer.process import ReaderJob, ReaderProcess, reads_table
+from experiments.clients.consumer.reads import GROW_RECORDS, HEADER_BYTES, Read, ReadsFile, reads_in
+from experiments.clients.settings.librdkafka import consumer_settings
 from experiments.ledger.schema import LOG, READS
 from infra.errors import HarnessError
 
@@ -42,14 +42,14 @@ def send(brokers: MockBrokers) -> Callable[[int, bytes | None], None]:
 
 def ours(seq: int) -> bytes:
     """A record of the trial."""
-    return plain_value.encode(Mark(1, seq, 1_000 + seq, TOKEN), 60)
+    return values.encode(Mark(1, seq, 1_000 + seq, TOKEN), 60)
 
 
 def test_each_record_is_told_apart(brokers: MockBrokers, send: Callable[[int, bytes | None], None]) -> None:
     """Ours, ours and damaged, of another trial, of nobody, and nothing at all."""
     damaged = bytearray(ours(1))
     damaged[50] ^= 1
-    for content in (ours(0), bytes(damaged), plain_value.encode(Mark(1, 2, 3, TOKEN + 1), 60), b"hello", None):
+    for content in (ours(0), bytes(damaged), values.encode(Mark(1, 2, 3, TOKEN + 1), 60), b"hello", None):
         send(0, content)
     table = read_log(brokers.bootstrap_servers, "trial", {0: 5, 1: 0}, TOKEN, consumer_settings({}), 20)
     assert table.schema.equals(LOG)
@@ -61,7 +61,7 @@ def test_each_record_is_told_apart(brokers: MockBrokers, send: Callable[[int, by
 
 def test_a_value_larger_than_the_usual_is_read_too(brokers: MockBrokers, send: Callable[[int, bytes | None], None]) -> None:
     """Past the room that is kept for values."""
-    send(1, plain_value.encode(Mark(1, 9, 3, TOKEN), 900_000))
+    send(1, values.encode(Mark(1, 9, 3, TOKEN), 900_000))
     table = read_log(brokers.bootstrap_servers, "trial", {1: 1}, TOKEN, consumer_settings({}), 20)
     assert table["seq"].to_pylist() == [9]
 

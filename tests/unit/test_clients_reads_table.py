@@ -2,9 +2,8 @@
 
 import numpy as np
 
-from experiments.clients.reads import Read
-from experiments.clients.reads_table import log_of
-from experiments.clients.value import Origin
+from experiments.clients.consumer.reads import Read, log_of
+from experiments.clients.record.layout import Origin
 
 
 def test_an_epoch_that_the_client_was_not_told_is_null() -> None:

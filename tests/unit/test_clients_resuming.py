@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pyarrow.compute as pc
 import pytest
-from standins.mock_brokers import MockBrokers
+from support.fakes.mock_brokers import MockBrokers
 
-from experiments.clients.final_read import read_log
-from experiments.clients.producer import ProducerProcess, attempts_table
-from experiments.clients.producer_job import ProducerJob
-from experiments.clients.settings import consumer_settings, producer_settings
-from experiments.clock import now_ns
+from experiments.clients.consumer.final_read import read_log
+from experiments.clients.producer.job import ProducerJob
+from experiments.clients.producer.process import ProducerProcess, attempts_table
+from experiments.clients.settings.librdkafka import consumer_settings, producer_settings
+from experiments.events.clock import now_ns
 from experiments.ledger.schema import ACKED, UNKNOWN
-from infra.waiting import wait_until
+from infra.process.waiting import wait_until
 
 RECORDS = 3_000
 TOKEN = 77

@@ -2,8 +2,8 @@
 
 import pytest
 
-from experiments.clients.acceptance import known_properties, refusal
-from experiments.clients.settings import FIRST_NAME, consumer_settings, delivery_timeout_ms, producer_settings
+from experiments.clients.librdkafka.properties import known_properties, refusal
+from experiments.clients.settings.librdkafka import FIRST_NAME, consumer_settings, delivery_timeout_ms, producer_settings
 from infra.errors import InputError
 
 

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from standins.mock_brokers import MockBrokers
+from support.fakes.mock_brokers import MockBrokers
 
-from experiments.clients.producer import ProducerProcess, attempts_table, ended_transactions
-from experiments.clients.producer_job import ProducerJob
-from experiments.clients.settings import producer_settings
-from experiments.clients.transactions_file import TOLD_ABORTED, TOLD_COMMITTED, TOLD_FENCED, Transaction, transactions_table
-from experiments.clock import now_ns
+from experiments.clients.producer.job import ProducerJob
+from experiments.clients.producer.process import ProducerProcess, attempts_table, ended_transactions
+from experiments.clients.producer.transactions_file import TOLD_ABORTED, TOLD_COMMITTED, TOLD_FENCED, Transaction, transactions_table
+from experiments.clients.settings.librdkafka import producer_settings
+from experiments.events.clock import now_ns
 from experiments.ledger.schema import TRANSACTIONS
-from infra.waiting import wait_until
+from infra.process.waiting import wait_until
 
 END_TXN_API = 26
 PRODUCE_API = 0

@@ -5,14 +5,15 @@ import struct
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from standins import plain_value
-from standins.plain_value import Mark
+from support.reference import values
+from support.reference.values import Mark
 
-from experiments.clients import value, value_compiled
-from experiments.clients.value import HEADER_BYTES, Origin
+from experiments.clients.record import layout
+from experiments.clients.record import value as value_compiled
+from experiments.clients.record.layout import HEADER_BYTES, Origin
 
 SIZES = st.integers(HEADER_BYTES, 400)
-MARKS = st.builds(Mark, st.integers(0, value.MAX_PRODUCER), st.integers(0, 2**62), st.integers(-(2**62), 2**62), st.integers(0, 2**63 - 1))
+MARKS = st.builds(Mark, st.integers(0, layout.MAX_PRODUCER), st.integers(0, 2**62), st.integers(-(2**62), 2**62), st.integers(0, 2**63 - 1))
 
 
 def compiled_bytes(mark: Mark, size_bytes: int) -> bytes:
@@ -32,21 +33,21 @@ def compiled_origin(content: bytes, token: int) -> Origin:
 @given(MARKS, SIZES)
 def test_compiled_code_writes_what_the_reference_writes(mark: Mark, size_bytes: int) -> None:
     """The property that lets the reference stand for the code that runs."""
-    assert compiled_bytes(mark, size_bytes) == plain_value.encode(mark, size_bytes)
+    assert compiled_bytes(mark, size_bytes) == values.encode(mark, size_bytes)
 
 
 @given(MARKS, SIZES)
 def test_a_value_reads_back_as_it_was_written(mark: Mark, size_bytes: int) -> None:
     """Every field, by both readers."""
-    content = plain_value.encode(mark, size_bytes)
-    assert plain_value.decode(content, mark.token) == (Origin.OURS, mark)
+    content = values.encode(mark, size_bytes)
+    assert values.decode(content, mark.token) == (Origin.OURS, mark)
     assert compiled_origin(content, mark.token) is Origin.OURS
 
 
 @given(st.binary(max_size=120), st.integers(0, 2**63 - 1))
 def test_foreign_bytes_are_judged_alike(content: bytes, token: int) -> None:
     """Whatever lies in a topic, both readers say the same of it, and never that it is ours."""
-    expected, mark = plain_value.decode(content, token)
+    expected, mark = values.decode(content, token)
     assert compiled_origin(content, token) is expected
     assert mark is None
 
@@ -54,33 +55,33 @@ def test_foreign_bytes_are_judged_alike(content: bytes, token: int) -> None:
 @given(MARKS, SIZES, st.data())
 def test_one_changed_byte_after_the_magic_is_corruption(mark: Mark, size_bytes: int, data: st.DataObject) -> None:
     """No change within one word goes unseen."""
-    content = bytearray(plain_value.encode(mark, size_bytes))
+    content = bytearray(values.encode(mark, size_bytes))
     content[data.draw(st.integers(4, size_bytes - 1))] ^= data.draw(st.integers(1, 255))
-    assert plain_value.decode(bytes(content), mark.token)[0] is Origin.CORRUPT
+    assert values.decode(bytes(content), mark.token)[0] is Origin.CORRUPT
     assert compiled_origin(bytes(content), mark.token) is Origin.CORRUPT
 
 
 @given(MARKS, SIZES)
 def test_a_whole_record_of_another_trial_is_of_other_origin(mark: Mark, size_bytes: int) -> None:
     """Another token is a stranger, not damage."""
-    content = plain_value.encode(mark, size_bytes)
-    assert plain_value.decode(content, mark.token ^ 1)[0] is Origin.OTHER
+    content = values.encode(mark, size_bytes)
+    assert values.decode(content, mark.token ^ 1)[0] is Origin.OTHER
     assert compiled_origin(content, mark.token ^ 1) is Origin.OTHER
 
 
 def test_a_value_cut_short_is_corruption() -> None:
     """Our magic and not even a header."""
-    content = plain_value.encode(Mark(1, 2, 3, 4), 100)[:39]
-    assert plain_value.decode(content, 4)[0] is compiled_origin(content, 4) is Origin.CORRUPT
+    content = values.encode(Mark(1, 2, 3, 4), 100)[:39]
+    assert values.decode(content, 4)[0] is compiled_origin(content, 4) is Origin.CORRUPT
 
 
 def test_a_value_smaller_than_its_header_is_refused() -> None:
     """The smallest record is the header alone."""
     with pytest.raises(ValueError, match="39 bytes does not hold the header of 40"):
-        plain_value.encode(Mark(0, 0, 0, 0), 39)
+        values.encode(Mark(0, 0, 0, 0), 39)
 
 
 def test_a_producer_past_the_field_is_refused() -> None:
     """A number that does not fit is an error and never another number."""
     with pytest.raises(struct.error):
-        plain_value.encode(Mark(value.MAX_PRODUCER + 1, 0, 0, 0), 40)
+        values.encode(Mark(layout.MAX_PRODUCER + 1, 0, 0, 0), 40)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from standins.mock_brokers import MockBrokers
+from support.fakes.mock_brokers import MockBrokers
 
-from experiments.clients.producer import ProducerProcess
-from experiments.clients.producer_job import ProducerJob
-from experiments.clients.reader import ReaderJob, ReaderProcess
-from experiments.clients.replay import replay
-from experiments.clients.settings import consumer_settings, producer_settings
-from experiments.clock import now_ns
+from experiments.clients.consumer.process import ReaderJob, ReaderProcess
+from experiments.clients.consumer.replay import replay
+from experiments.clients.producer.job import ProducerJob
+from experiments.clients.producer.process import ProducerProcess
+from experiments.clients.settings.librdkafka import consumer_settings, producer_settings
+from experiments.events.clock import now_ns
 
 RECORDS, TOKEN = 300, 77
 DIGESTS = ("timestamp_ms", "key_digest", "value_digest", "headers_digest")

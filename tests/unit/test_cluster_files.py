@@ -4,17 +4,17 @@ from pathlib import Path
 
 import pytest
 
-from infra import jars
-from infra.cleaning import CleanReport, clean
-from infra.cluster_spec import ClusterSpec, Launch, NodeStatus
+from infra.cluster.cleaning import CleanReport, clean
+from infra.cluster.handle import Handle, Holder, read_handle
+from infra.cluster.node import last_words
+from infra.cluster.supervisor_protocol import NodeReport, Reply, Request, decode_reply, decode_request, encode
 from infra.errors import HarnessError, InputError, SupervisorError, WaitTimeout
-from infra.exclusive import exclusively
-from infra.formatted import copy_formatted, with_ids
-from infra.handle import Handle, Holder, read_handle
-from infra.last_words import last_words
-from infra.ports import reserve_ports
-from infra.process import ProcessIdentity
-from infra.protocol import NodeReport, Reply, Request, decode_reply, decode_request, encode
+from infra.kafka import jars
+from infra.kafka.spec import ClusterSpec, Launch, NodeStatus
+from infra.kafka.storage import copy_formatted, with_ids
+from infra.network.ports import reserve_ports
+from infra.process.processes import ProcessIdentity
+from infra.process.waiting import exclusively
 
 NODE = NodeStatus(1, "running", 10, 20, 1, 2, 3)
 META = "#\n#Sat Nov 21 08:38:19 UTC 2026\ncluster.id=c\ndirectory.id=d\nnode.id=1\nversion=1\n"

@@ -6,18 +6,18 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from standins.cluster import MemoryCluster
-from standins.records import a_spec
+from support.builders.records import a_spec
+from support.fakes.cluster import MemoryCluster
 
-from experiments.clients import running_in
+from experiments.clients.librdkafka import warm_up
 from experiments.orchestration import clusters
-from experiments.plan import TrialSpec
-from infra import local
-from infra.cluster_spec import ClusterSpec, ClusterState, Launch
+from experiments.sweep.plan import TrialSpec
+from infra.cluster import local
+from infra.cluster.handle import Handle, read_handle
 from infra.errors import WaitTimeout
-from infra.handle import Handle, read_handle
-from infra.home import Home
-from infra.process import ProcessIdentity
+from infra.kafka.spec import ClusterSpec, ClusterState, Launch
+from infra.machine.home import Home
+from infra.process.processes import ProcessIdentity
 
 
 class Unwhole(MemoryCluster):
@@ -37,7 +37,7 @@ def run_in() -> list[str]:
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run_in: list[str]) -> Home:
     """A home whose clusters are handles on disk and nothing else."""
-    monkeypatch.setattr(running_in, "run_in", lambda cluster: run_in.append(cluster.folder.name[-3:]))
+    monkeypatch.setattr(warm_up, "run_in", lambda cluster: run_in.append(cluster.folder.name[-3:]))
 
     def provision(folder: Path, _cache: Path, name: str, spec: ClusterSpec, _grace_s: float) -> MemoryCluster:
         (folder / name).mkdir(parents=True)

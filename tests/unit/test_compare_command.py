@@ -6,15 +6,15 @@ import json
 from pathlib import Path
 
 import pytest
-from standins.command_line import ackbench
-from standins.records import a_spec
-from standins.result_tables import some_lost
-from standins.swept import swept
+from support.builders.records import a_spec
+from support.builders.result_tables import some_lost
+from support.builders.sweep_folder import swept
+from support.command_line import ackbench
 
 from experiments.comparing.within import Within
 from experiments.ledger.record import Cell
-from experiments.sweep_folder import SweepFolder
-from infra.home import Home
+from experiments.sweep.folder import SweepFolder
+from infra.machine.home import Home
 
 
 def one_cell(home: Path, name: str, lost: int) -> SweepFolder:

@@ -6,18 +6,18 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from standins.measured import LOSING, QUIET, SAFE, TRUTHS, TWICE, Truth, a_cell, measured
+from support.builders.sweeps import LOSING, QUIET, SAFE, TRUTHS, TWICE, Truth, a_cell, measured
 
 from experiments.comparing.comparison import Comparison, Sweep, compare
 from experiments.comparing.differences import Difference, Measured
 from experiments.comparing.gate import Gate
 from experiments.errors import NotComparable
-from experiments.judging.verdicts import HarnessCheck
-from experiments.report.direction import kind_of
+from experiments.report.changes import kind_of
 from experiments.report.drawing import prepare
 from experiments.report.side_by_side import render_comparison
+from experiments.verdicts.judge import HarnessCheck
 from infra.errors import InputError
-from infra.home import Home
+from infra.machine.home import Home
 
 MANY = 12
 FAST = Truth(SAFE.cell, (0,) * MANY, (0,) * MANY, p99_ms=2000, outage_ms=3000)

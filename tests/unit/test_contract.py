@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from standins.circumstances import (
+from support.builders.circumstances import (
     ALONE,
     CALM,
     CLIENTS_CUT,
@@ -27,9 +27,9 @@ from standins.circumstances import (
     USUAL,
 )
 
-from experiments.contract import RULES, Promise, as_markdown, contract, contract_table, deciding
-from experiments.contract.circumstances import UNLIMITED_RETRIES, Circumstances
-from experiments.faults.base.nature import Nature
+from experiments.faults.core.effects import Nature
+from experiments.verdicts.contract import RULES, Promise, as_markdown, contract, contract_table, deciding
+from experiments.verdicts.contract.circumstances import UNLIMITED_RETRIES, Circumstances
 
 LOSS, DUPLICATES, ORDER, ATOMIC, UP, MISSED, REPEATED = Promise
 
@@ -211,7 +211,7 @@ def test_every_source_is_a_page_of_the_system_s_own() -> None:
 
 
 def test_the_document_holds_the_table_that_the_code_is() -> None:
-    """Made by `python -c "from experiments.contract import as_markdown; print(as_markdown())"`."""
+    """Made by `python -c "from experiments.verdicts.contract import as_markdown; print(as_markdown())"`."""
     document = (Path(__file__).parents[2] / "docs" / "contract.md").read_text()
     assert as_markdown() in document
 

@@ -7,11 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from experiments.stored_batches import StoredBatches, by_second
-from infra.disk.batches import batches_in, crc32c, is_sound
-from infra.disk.flipping import flip_bit
-from infra.disk.recovery_point import METADATA, cut_to_recovery_points
-from infra.disk.replica import RECOVERY_POINTS, recovery_points, replica_log
+from experiments.trial.log_capture import StoredBatches, by_second
+from infra.disk.damage import flip_bit
+from infra.disk.log_files import METADATA, RECOVERY_POINTS, batches_in, crc32c, cut_to_recovery_points, is_sound, recovery_points, replica_log
 from infra.errors import HarnessError
 
 RECORDS = 10

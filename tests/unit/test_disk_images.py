@@ -10,15 +10,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from standins import tally
+from support import tally
 
-from infra.disk import canary, mounts
-from infra.disk.filling import fill, free, free_bytes
+from infra.cluster.capabilities import Means, lack_of
+from infra.disk import damage, mounts
+from infra.disk.damage import fill, free, free_bytes
 from infra.disk.image import IMAGE, ImageDisk
 from infra.disk.mounts import loops_below, mounts_below, release_below
 from infra.errors import HarnessError
-from infra.means import Means, lack_of
-from infra.waiting import wait_until
+from infra.process.waiting import wait_until
 
 _LACK = lack_of(Means.DISK_IMAGES)
 pytestmark = pytest.mark.skipif(_LACK is not None, reason=f"no disk images here: {_LACK.reason if _LACK else ''}")
@@ -68,13 +68,13 @@ def test_what_comes_back_after_a_power_cut_is_what_was_synced(node: Path) -> Non
 def test_a_disk_that_was_unmounted_in_good_order_is_no_power_cut(node: Path) -> None:
     """The canary lives: it tells a power cut from anything milder."""
     disk, data = ImageDisk(SIZE_BYTES), ImageDisk(SIZE_BYTES).make(node)
-    song = canary.plant(data)
+    song = damage.plant(data)
     disk.bring_back(node)
-    assert not canary.died(data, song)
-    song = canary.plant(data)
+    assert not damage.died(data, song)
+    song = damage.plant(data)
     disk.shut_down(node)
     disk.bring_back(node)
-    assert canary.died(data, song)
+    assert damage.died(data, song)
     assert list(data.iterdir()) == []
 
 
@@ -133,7 +133,7 @@ def test_a_disk_that_somebody_uses_is_taken_away_and_its_user_is_named(node: Pat
 @pytest.mark.skipif(lack_of(Means.SLOW_DEVICES) is not None, reason="the kernel's block controller is not in reach")
 def test_the_limit_of_a_disk_goes_with_it(node: Path) -> None:
     """Or the next disk on the same loop device would be as slow."""
-    from infra.disk.limits import write_limit
+    from infra.disk.mounts import write_limit
 
     disk = ImageDisk(SIZE_BYTES)
     disk.make(node)

@@ -5,22 +5,22 @@ from __future__ import annotations
 import threading
 
 import pytest
-from standins.cluster import MemoryCluster
+from support.fakes.cluster import MemoryCluster
 
-from experiments.clock import now_ns
 from experiments.errors import HealFailed
+from experiments.events.clock import now_ns
+from experiments.events.journal import Event, Journal
 from experiments.faults import FAULTS, Scene, process
-from experiments.faults.base.aftermath import Aftermath, with_timed_out_requests
-from experiments.faults.base.nature import Shape
-from experiments.faults.joined.striking import Struck
-from experiments.faults.joined.striking import strike as strike_all
+from experiments.faults.composition.execution import Struck
+from experiments.faults.composition.execution import strike as strike_all
+from experiments.faults.core.effects import Shape
+from experiments.faults.core.kind import Aftermath, with_timed_out_requests
 from experiments.faults.process.targets import MAJORITY, Targets
-from experiments.journal import Event, Journal
 from experiments.ledger.record import FaultEvidence
 from experiments.ledger.schema import Source
-from experiments.plan import FaultRequest
-from experiments.watching import Watch
-from infra.broker_log import BrokerLine
+from experiments.sweep.plan import FaultRequest
+from experiments.trial.metadata_poller import Watch
+from infra.kafka.logs import BrokerLine
 
 
 def strike(cluster: MemoryCluster, kind: str, **parameters: float) -> tuple[FaultEvidence, Journal]:

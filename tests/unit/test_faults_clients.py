@@ -1,13 +1,13 @@
 """Faults of clients bite when somebody tells so: a member that was thrown out says it, and where there is nobody to strike nothing was struck."""
 
 import pytest
-from standins.cluster import MemoryCluster
+from support.fakes.cluster import MemoryCluster
 
-from experiments.clock import now_ns
+from experiments.events.clock import now_ns
+from experiments.events.journal import Event, Journal
 from experiments.faults import FAULTS
-from experiments.faults.base import Missed, Scene
-from experiments.faults.base.aftermath import Aftermath
-from experiments.journal import Event, Journal
+from experiments.faults.core import Missed, Scene
+from experiments.faults.core.kind import Aftermath
 from experiments.ledger.record import FaultEvidence
 from experiments.ledger.schema import Source
 

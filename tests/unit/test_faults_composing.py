@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from experiments.faults.base.nature import Nature, Shape
-from experiments.faults.joined.composing import ends_s, nature_of
-from experiments.faults.joined.notation import parse
-from experiments.plan import FaultRequest
-from experiments.spec.faults import asked_for
-from experiments.spec.model import experiment_of
+from experiments.faults.composition.composite import ends_s, nature_of
+from experiments.faults.composition.notation import parse
+from experiments.faults.core.effects import Nature, Shape
+from experiments.planning.experiment import experiment_of
+from experiments.planning.faults import asked_for
+from experiments.sweep.plan import FaultRequest
 
 SHAPE = Shape(nodes=3, partitions=1, replication_factor=3)
 EXPERIMENT = experiment_of({"name": "a", "title": "t", "question": "q", "axes": {"acks": [1]}}, "a.yaml")
@@ -65,7 +65,7 @@ def test_a_leader_is_struck_where_one_of_the_parts_strikes_it() -> None:
 
 def test_of_what_no_rule_is_known_nothing_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     """A field that nobody has thought of joining must not vanish."""
-    monkeypatch.setattr("experiments.faults.joined.composing._TOGETHER", {"kills": sum, "known": all})
+    monkeypatch.setattr("experiments.faults.composition.composite._TOGETHER", {"kills": sum, "known": all})
     assert not nature("leader-pause & follower-crash").known
 
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from standins.cluster import MemoryCluster
-from standins.disks import DiskCluster
+from support.fakes.cluster import MemoryCluster
+from support.fakes.disks import DiskCluster
 
-from experiments.clock import now_ns
+from experiments.events.clock import now_ns
+from experiments.events.journal import CRC_FAILED, Event, Journal
 from experiments.faults import FAULTS
-from experiments.faults.base.aftermath import Aftermath
-from experiments.faults.base.scene import Scene
-from experiments.faults.joined.striking import strike
-from experiments.journal import CRC_FAILED, Event, Journal
+from experiments.faults.composition.execution import strike
+from experiments.faults.core.context import Scene
+from experiments.faults.core.kind import Aftermath
 from experiments.ledger.record import FaultEvidence
-from experiments.plan import FaultRequest
-from experiments.watching import Watch
+from experiments.sweep.plan import FaultRequest
+from experiments.trial.metadata_poller import Watch
 
 QUICK = {"at_s": 0.02, "restart_after_s": 0.05, "patience_s": 0.2}
 

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from standins.cluster import MemoryCluster
+from support.fakes.cluster import MemoryCluster
 
-from experiments.clock import now_ns
+from experiments.events.clock import now_ns
+from experiments.events.journal import Event, Journal
 from experiments.faults import FAULTS, Scene
-from experiments.faults.base.aftermath import Aftermath
-from experiments.faults.base.nature import Shape
-from experiments.faults.joined.striking import strike as strike_all
-from experiments.journal import Event, Journal
+from experiments.faults.composition.execution import strike as strike_all
+from experiments.faults.core.effects import Shape
+from experiments.faults.core.kind import Aftermath
 from experiments.ledger.record import FaultEvidence
 from experiments.ledger.schema import Source
-from experiments.plan import FaultRequest
-from experiments.watching import Watch
+from experiments.sweep.plan import FaultRequest
+from experiments.trial.metadata_poller import Watch
 from infra.errors import Busy
-from infra.impairment import Cut, Impairment, Relaying, Shaping
+from infra.network.impairment import Cut, Impairment, Relaying, Shaping
 
 FOREVER_S = 0.1
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import pytest
-from standins.clients import RULES
+from support.fakes.client_rules import RULES
 
 from experiments.errors import ExperimentError
-from experiments.faults.joined.notation import parse, written
-from experiments.plan import Plan
-from experiments.spec.model import experiment_of
-from experiments.spec.override import Wishes, override, parse_override
-from experiments.spec.planning import plan
-from experiments.spec.reading import parse as parse_yaml
+from experiments.faults.composition.notation import parse, written
+from experiments.planning.experiment import experiment_of
+from experiments.planning.overrides import Wishes, override, parse_override
+from experiments.planning.planner import plan
+from experiments.planning.yaml_reader import parse as parse_yaml
+from experiments.sweep.plan import Plan
 
 
 @pytest.mark.parametrize(

@@ -5,19 +5,19 @@ from __future__ import annotations
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from standins.cluster import MemoryCluster
+from soak.random_schedules import random_schedule
+from support.fakes.cluster import MemoryCluster
 
-from experiments.clock import now_ns
+from experiments.events.clock import now_ns
+from experiments.events.journal import Journal
 from experiments.faults import FAULTS, Scene, process
-from experiments.faults.base.nature import Shape
-from experiments.faults.joined.composing import ends_s
-from experiments.faults.joined.notation import parse, written
-from experiments.faults.joined.random_schedules import random_schedule
-from experiments.faults.joined.striking import strike
-from experiments.journal import Journal
-from experiments.plan import FaultRequest
-from experiments.spec.faults import asked_for, refuse_what_cannot_be
-from experiments.spec.model import experiment_of
+from experiments.faults.composition.composite import ends_s
+from experiments.faults.composition.execution import strike
+from experiments.faults.composition.notation import parse, written
+from experiments.faults.core.effects import Shape
+from experiments.planning.experiment import experiment_of
+from experiments.planning.faults import asked_for, refuse_what_cannot_be
+from experiments.sweep.plan import FaultRequest
 
 GROUND = tuple(kind.kind for kind in FAULTS.values() if (kind.network, kind.disk) == ("loopback", "folder") and kind.kind != "none")
 OF_PROCESSES = tuple(kind.kind for kind in process.KINDS)

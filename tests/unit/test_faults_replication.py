@@ -5,20 +5,20 @@ from __future__ import annotations
 import threading
 
 import pytest
-from standins.operated import OperatedCluster, operate
+from support.fakes.operated_cluster import OperatedCluster, operate
 
-from experiments.clock import now_ns
+from experiments.events.clock import now_ns
+from experiments.events.journal import Event, Journal
 from experiments.faults import FAULTS, Scene
-from experiments.faults.base.aftermath import Aftermath
-from experiments.faults.base.nature import Shape
-from experiments.faults.joined.striking import strike as strike_all
-from experiments.faults.replication.moving import without_leader
-from experiments.journal import Event, Journal
+from experiments.faults.composition.execution import strike as strike_all
+from experiments.faults.core.effects import Shape
+from experiments.faults.core.kind import Aftermath
+from experiments.faults.operations.moves import without_leader
 from experiments.ledger.record import FaultEvidence
 from experiments.ledger.schema import Source
-from experiments.plan import FaultRequest
-from experiments.watching import Watch
-from infra.cluster_spec import PartitionState
+from experiments.sweep.plan import FaultRequest
+from experiments.trial.metadata_poller import Watch
+from infra.kafka.spec import PartitionState
 
 
 @pytest.fixture

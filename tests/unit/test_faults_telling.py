@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from experiments.faults.base.telling import course_of
-from experiments.journal import Event
+from experiments.events.journal import Event
+from experiments.faults.core.narrative import course_of
 from experiments.ledger.schema import Source
 
 BEGIN = 1_000_000_000_000

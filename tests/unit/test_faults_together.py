@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import pytest
-from standins.cluster import MemoryCluster
+from support.fakes.cluster import MemoryCluster
 
-from experiments.clock import now_ns
 from experiments.errors import HealFailed
+from experiments.events.clock import now_ns
+from experiments.events.journal import Event, Journal
 from experiments.faults import Scene
-from experiments.faults.joined.striking import Struck, evidence_of, strike
-from experiments.journal import Event, Journal
+from experiments.faults.composition.execution import Struck, evidence_of, strike
 from experiments.ledger.record import FaultEvidence
 from experiments.ledger.schema import Source
-from experiments.plan import FaultRequest, Joined
-from experiments.watching import Watch
+from experiments.sweep.plan import FaultRequest, Joined
+from experiments.trial.metadata_poller import Watch
 
 NEVER_NS = 2**62
 

@@ -3,15 +3,15 @@
 from collections.abc import Callable, Iterator
 
 import pytest
-from standins.cluster import MemoryCluster
+from support.fakes.cluster import MemoryCluster
 
-from experiments.clock import now_ns
+from experiments.events.clock import now_ns
+from experiments.events.journal import Journal
 from experiments.faults import FAULTS, Scene
-from experiments.faults.base.nature import Shape
-from experiments.faults.transactions import KINDS, stable_offset
+from experiments.faults.core.effects import Shape
+from experiments.faults.transactions import KINDS, producers
 from experiments.faults.transactions.coordinator import coordinating_partition
-from experiments.faults.transactions.stable_offset import Stuck, freed, stuck
-from experiments.journal import Journal
+from experiments.faults.transactions.producers import Stuck, freed, stuck
 
 PLAIN = Shape(nodes=3, partitions=1, replication_factor=3)
 TRANSACTIONAL = PLAIN.model_copy(update={"transactional": True})
@@ -56,9 +56,9 @@ def offsets(monkeypatch: pytest.MonkeyPatch) -> Callable[[Offsets], None]:
                 now[:] = [next(pairs, now[0] if now else (0, 0))]
             return {0: now[0][0 if read_committed else 1]}
 
-        monkeypatch.setattr("experiments.clients.admin.end_offsets", end_offsets)
-        monkeypatch.setattr(stable_offset, "STANDS_S", 0.2)
-        monkeypatch.setattr(stable_offset, "FOUND_WITHIN_S", 0.6)
+        monkeypatch.setattr("experiments.clients.librdkafka.topics.end_offsets", end_offsets)
+        monkeypatch.setattr(producers, "STANDS_S", 0.2)
+        monkeypatch.setattr(producers, "FOUND_WITHIN_S", 0.6)
 
     return answer_with
 
@@ -104,7 +104,7 @@ def test_it_is_said_how_long_it_stood_once_it_moves_on(scene: Scene, offsets: Ca
 def test_a_moment_in_which_nobody_answers_says_nothing_of_where_it_stands(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     """On a busy machine a question is given up now and then; the offset stood still all the same."""
     answers = iter([None, Stuck(7, 12, 0), None, Stuck(7, 13, 10**9), None, Stuck(7, 14, 2 * 10**9)])
-    monkeypatch.setattr(stable_offset, "_look", lambda _scene: next(answers))
+    monkeypatch.setattr(producers, "_look", lambda _scene: next(answers))
     found = stuck(scene)
     assert found is not None
     assert found.stable_offset == 7

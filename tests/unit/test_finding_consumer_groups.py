@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from standins.found import a_trial, material_of
+from support.builders.trial_results import a_trial, material_of
 
-from experiments.findings import Finding, Standing
-from experiments.findings.consumer_groups import find
 from experiments.ledger.record import Cell
+from experiments.lessons import Finding, Standing
+from experiments.lessons.findings.consumer_groups import find
 
 S = 1_000_000_000
 WHOLE = {"shown_records": 900, "processed_records": 900, "missed_records": 0, "redelivered_reads": 0, "stood_still_ns": S, "overlap_ns": 0}

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from standins.found import a_trial, material_of
+from support.builders.trial_results import a_trial, material_of
 
-from experiments.findings import Finding, Standing
-from experiments.findings.coordinators import find
 from experiments.ledger.record import Cell
+from experiments.lessons import Finding, Standing
+from experiments.lessons.findings.coordinators import find
 
 
 def _cell(coordination: str, fault: str, version: str = "3.9.2") -> Cell:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from standins.found import a_trial, material_of
+from support.builders.trial_results import a_trial, material_of
 
-from experiments.findings import Finding, Standing
-from experiments.findings.delivery_semantics import DELIVERIES, find
 from experiments.ledger.record import Cell
-from experiments.plan import Delivery
+from experiments.lessons import Finding, Standing
+from experiments.lessons.findings.delivery_semantics import DELIVERIES, find
 from experiments.results.models import Latencies, Quantiles, TrialResult
+from experiments.sweep.plan import Delivery
 
 Seen = Mapping[Delivery, tuple[int, int]]
 AS_TAUGHT: Seen = {"at-most-once": (200, 0), "at-least-once": (0, 180), "exactly-once": (0, 0)}

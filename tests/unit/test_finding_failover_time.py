@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from standins.found import a_trial, gap, material_of, outage
+from support.builders.trial_results import a_trial, gap, material_of, outage
 
-from experiments.findings import Finding, Standing
-from experiments.findings.failover_time import find
-from experiments.findings.plots import BarsPlot
 from experiments.ledger.record import Cell
+from experiments.lessons import Finding, Standing
+from experiments.lessons.findings.failover_time import find
+from experiments.lessons.plots import BarsPlot
 
 CRASH: Cell = {"acks": "all", "fault": "leader-crash", "broker.session.timeout.ms": 9000}
 STOP: Cell = {"acks": "all", "fault": "leader-stop", "broker.session.timeout.ms": 9000}

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from standins.found import a_trial, material_of
+from support.builders.trial_results import a_trial, material_of
 
-from experiments.findings import Finding, Standing
-from experiments.findings.in_sync_minimum import find
-from experiments.findings.plots import DotsPlot
 from experiments.ledger.record import Cell
+from experiments.lessons import Finding, Standing
+from experiments.lessons.findings.in_sync_minimum import find
+from experiments.lessons.plots import DotsPlot
 
 DIED = "follower-crash & follower-crash"
 

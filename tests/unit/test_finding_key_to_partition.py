@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from standins.found import a_trial, material_of
+from support.builders.trial_results import a_trial, material_of
 
-from experiments.findings import Finding, Standing
-from experiments.findings.key_to_partition import find
-from experiments.findings.plots import DotsPlot
 from experiments.ledger.record import Cell
+from experiments.lessons import Finding, Standing
+from experiments.lessons.findings.key_to_partition import find
+from experiments.lessons.plots import DotsPlot
 
 DEFAULT: Cell = {"client": "librdkafka", "partitioner": "consistent_random", "partitions": 6, "fault": "leader-crash"}
 MURMUR2: Cell = {**DEFAULT, "partitioner": "murmur2_random"}

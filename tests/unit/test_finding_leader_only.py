@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from standins.found import a_trial, material_of
+from support.builders.trial_results import a_trial, material_of
 
-from experiments.findings import Finding, Standing
-from experiments.findings.leader_only import find
 from experiments.ledger.record import Cell
+from experiments.lessons import Finding, Standing
+from experiments.lessons.findings.leader_only import find
 
 
 def _row(side: str, node: int, partition: int = 0, outside_ns: int = 0, records: int = 100) -> dict[str, Any]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from standins.found import a_trial, material_of
+from support.builders.trial_results import a_trial, material_of
 
-from experiments.findings import Finding, Standing
-from experiments.findings.no_key import find
-from experiments.findings.plots import DotsPlot
 from experiments.ledger.record import Cell
+from experiments.lessons import Finding, Standing
+from experiments.lessons.findings.no_key import find
+from experiments.lessons.plots import DotsPlot
 
 STICKY: Cell = {"client": "librdkafka", "workload.keys": 0, "sticky.partitioning.linger.ms": 10, "partitions": 6, "fault": "none"}
 DRAWN: Cell = {**STICKY, "sticky.partitioning.linger.ms": 0}

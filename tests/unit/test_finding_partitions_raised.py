@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from standins.found import a_trial, material_of
+from support.builders.trial_results import a_trial, material_of
 
-from experiments.findings import Finding, Standing
-from experiments.findings.partitions_raised import find, unheld_s
-from experiments.findings.plots import DotsPlot
 from experiments.ledger.record import Cell
+from experiments.lessons import Finding, Standing
+from experiments.lessons.findings.partitions_raised import find, unheld_s
+from experiments.lessons.plots import DotsPlot
 
 NS = 1_000_000_000
 GROWN = ((3, 4, 1250), (6, 12, 2500))

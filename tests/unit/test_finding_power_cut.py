@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from standins.found import a_trial, material_of
+from support.builders.trial_results import a_trial, material_of
 
-from experiments.findings import Finding, Standing
-from experiments.findings.power_cut import find
 from experiments.ledger.record import Cell
+from experiments.lessons import Finding, Standing
+from experiments.lessons.findings.power_cut import find
 
 
 def _found(*, one: int = 0, every: int = 26_000, synced: int = 0, repeats: int = 3, kind: str = "power-loss") -> Finding:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from standins.found import a_trial, material_of
+from support.builders.trial_results import a_trial, material_of
 
-from experiments.findings import Finding, Standing
-from experiments.findings.record_fields import find
-from experiments.ledger.measured_fields import Field
 from experiments.ledger.record import Cell
+from experiments.ledger.workload_tables import Field
+from experiments.lessons import Finding, Standing
+from experiments.lessons.findings.record_fields import find
 
 
 def _found(repeats: int = 3, *, stamped: int = 100, replay: tuple[int, int] = (0, 0), **differing: int) -> Finding:

@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytest
-from standins.found import a_trial, material_of, outage
+from support.builders.trial_results import a_trial, material_of, outage
 
-from experiments.findings import Finding, Standing
-from experiments.findings.replicas_and_survivors import find
 from experiments.ledger.record import Cell
+from experiments.lessons import Finding, Standing
+from experiments.lessons.findings.replicas_and_survivors import find
 from experiments.results.models import TrialResult
 
 TOGETHER = "leader-crash & follower-crash"

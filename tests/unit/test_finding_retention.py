@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from standins.found import a_trial, material_of
-from standins.records import a_spec
+from support.builders.records import a_spec
+from support.builders.trial_results import a_trial, material_of
 
-from experiments.findings import Finding, Standing
-from experiments.findings.retention import find
 from experiments.ledger.record import Cell
-from experiments.plan import Workload
+from experiments.lessons import Finding, Standing
+from experiments.lessons.findings.retention import find
+from experiments.sweep.plan import Workload
 
 LOAD = Workload(rate_records_per_s=2000, record_size_bytes=1000, duration_s=9, keys=0, producers=1, consumers=1, slow_members=1)
 TOPIC = {"retention.bytes": "4000000", "segment.bytes": "1000000"}

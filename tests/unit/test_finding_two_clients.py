@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from standins.found import a_trial, material_of
+from support.builders.trial_results import a_trial, material_of
 
-from experiments.findings import Finding, Standing
-from experiments.findings.two_clients import find
 from experiments.ledger.record import Cell
+from experiments.lessons import Finding, Standing
+from experiments.lessons.findings.two_clients import find
 
 BOTH = ("librdkafka", "java")
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from standins.material import material, of_each_trial, truth
+from support.builders.findings import material, of_each_trial, truth
 
-from experiments.findings.acks_levels import find as of_acks
-from experiments.findings.figures import percent
-from experiments.findings.finding import Finding, Standing
-from experiments.findings.idempotent_retries import find as of_retries
-from experiments.findings.one_node_or_three import find as of_nodes
 from experiments.ledger.record import Cell
-from experiments.statistics import LEAST_VALUES
+from experiments.lessons.finding import Finding, Standing, percent
+from experiments.lessons.findings.acks_levels import find as of_acks
+from experiments.lessons.findings.idempotent_retries import find as of_retries
+from experiments.lessons.findings.one_node_or_three import find as of_nodes
+from experiments.verdicts.statistics import LEAST_VALUES
 
 IN_FLIGHT = "max.in.flight.requests.per.connection"
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from standins.clients import RULES
+from support.fakes.client_rules import RULES
 
 from experiments.ledger.record import Role, Status
-from experiments.results.controls import harness_check
+from experiments.planning.experiment import experiment_of
+from experiments.planning.planner import plan
+from experiments.results.judgements import harness_check
 from experiments.results.models import Fates, FaultResult, Transactions, TrialResult
-from experiments.spec.model import experiment_of
-from experiments.spec.planning import plan
 
 NONE = dict.fromkeys(Fates.model_fields, 0)
 CLEAN: dict[str, Any] = {"attempted": 1000, "lost": (0, 0), "duplicates": 0, "fates": Fates(**NONE)}

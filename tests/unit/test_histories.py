@@ -1,8 +1,8 @@
 """Generated histories are what they say they are: equal by seed, played as they happened, and small when they fail."""
 
-from standins.generated import histories, shrunk
-from standins.histories import Corrupt, Elect, Hole, Operation, Poll, Resend, Seek, Send, Truncate, Wait, played
-from standins.plain_results import plain
+from support.builders.generated import histories, shrunk
+from support.builders.histories import Corrupt, Elect, Hole, Operation, Poll, Resend, Seek, Send, Truncate, Wait, played
+from support.reference.results import plain
 
 
 def test_equal_seeds_generate_equal_histories() -> None:

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from infra import trust
 from infra.errors import MachineError, WaitTimeout
-from infra.jvm import java, java_environment, java_home, java_version, makes_startup_caches, spark_java_home
-from infra.startup_cache import StartupCache, option_text, startup_cache
+from infra.jvm import trust_store
+from infra.jvm.runtime import java, java_environment, java_home, java_version, makes_startup_caches, spark_java_home
+from infra.jvm.startup_cache import StartupCache, option_text, startup_cache
 
 
 def _fake_java(home: Path, version: str) -> Path:
@@ -56,9 +56,9 @@ def test_java_is_not_told_anything_behind_our_back() -> None:
 
 def test_java_reads_the_trust_store(tmp_path: Path) -> None:
     """As many certificates as Python trusts, held against the store's own digest."""
-    if not trust.write_trust_store(tmp_path / "trusted.jks"):
+    if not trust_store.write_trust_store(tmp_path / "trusted.jks"):
         pytest.skip("Python trusts no certificate on this machine")
-    keytool = [str(java_home() / "bin" / "keytool"), "-list", "-keystore", str(tmp_path / "trusted.jks"), "-storepass", trust.PASSWORD]
+    keytool = [str(java_home() / "bin" / "keytool"), "-list", "-keystore", str(tmp_path / "trusted.jks"), "-storepass", trust_store.PASSWORD]
     listed = subprocess.run(keytool, capture_output=True, text=True, check=True).stdout
     assert listed.count("trustedCertEntry") == len(ssl.create_default_context().get_ca_certs())
 

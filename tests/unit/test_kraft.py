@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from infra.kraft import NodeAddress, own_properties, properties_text
+from infra.kafka.kraft import NodeAddress, own_properties, properties_text
 
 NODES = tuple(NodeAddress(number, 100 * number + 1, 100 * number + 2, 100 * number + 3) for number in (1, 2, 3))
 

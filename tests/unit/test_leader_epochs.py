@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from infra.cluster_spec import LeaderEpoch
 from infra.errors import HarnessError
-from infra.leader_epochs import leader_epochs_in, read_checkpoint
+from infra.kafka.leader_epochs import leader_epochs_in, read_checkpoint
+from infra.kafka.spec import LeaderEpoch
 
 FILE = Path("leader-epoch-checkpoint")
 

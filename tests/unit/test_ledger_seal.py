@@ -7,9 +7,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from standins.records import a_record, no_rows
+from support.builders.records import a_record, no_rows
 
-from experiments.journal import Journal
+from experiments.events.journal import Journal
 from experiments.ledger.record import read_record
 from experiments.ledger.schema import LOG, TABLES
 from experiments.ledger.seal import seal

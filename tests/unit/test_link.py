@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from infra.link import Link, first_answer
+from infra.cluster.metadata_poller import Link, first_answer
 
 SOON_S = 5.0
 """A bound that no test waits for."""
@@ -102,7 +102,7 @@ def test_a_stale_answer_is_thrown_away(link: Link, listener: socket.socket, monk
     link.ask(b"?")
     served, _ = listener.accept()
     with served:
-        monkeypatch.setattr("infra.link.STALE_AFTER_S", 0)
+        monkeypatch.setattr("infra.cluster.metadata_poller.STALE_AFTER_S", 0)
         served.sendall(frame(b"old"))
         assert answer(link) is None
         monkeypatch.undo()

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from infra import wire
-from infra.cluster_spec import ControllerView, MemberRole, NodeStatus, PartitionState
-from infra.lookout import LocalLookout
-from infra.wire import BrokerView
+from infra.cluster.metadata_poller import LocalLookout
+from infra.kafka import wire
+from infra.kafka.spec import ControllerView, MemberRole, NodeStatus, PartitionState
+from infra.kafka.wire import BrokerView
 
 TOPIC = "looked-at"
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from standins.records import a_spec
+from support.builders.records import a_spec
 
-from experiments.plan import ClusterNeed, Plan, TrialSpec, Workload
-from experiments.spec.needs import Needs, needs_of
+from experiments.planning.capacity import Needs, needs_of
+from experiments.sweep.plan import ClusterNeed, Plan, TrialSpec, Workload
 from infra.errors import MachineError
-from infra.machine import GIB, Machine, require, this_machine
+from infra.machine.resources import GIB, Machine, require, this_machine
 
 SMALL = Machine(memory_bytes=2 * GIB, disk_bytes=10 * GIB, cores=2, root=False)
 

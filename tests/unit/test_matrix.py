@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from standins.measured import Truth, a_cell, measured
+from support.builders.sweeps import Truth, a_cell, measured
 
-from experiments.contract import Promise
-from experiments.judging.verdicts import Judgement, Verdict
-from experiments.matrix import Matrix, as_markdown, below, duplicates_text, heads, loss_text, matrix_of
+from experiments.comparing.matrix import Matrix, as_markdown, below, duplicates_text, heads, loss_text, matrix_of
 from experiments.results.models import CellResult
+from experiments.verdicts.contract import Promise
+from experiments.verdicts.judge import Judgement, Verdict
 
 CRASH = [Truth(a_cell(1), (3, 0, 9), (0, 0, 0)), Truth(a_cell("all"), (0, 0, 0), (7, 0, 0)), Truth(a_cell("all", idempotence=True), (0, 0, 0), (0, 0, 0))]
 PAUSE = [Truth({**truth.cell, "fault": "leader-pause"}, truth.lost, truth.copies) for truth in CRASH[:2]]

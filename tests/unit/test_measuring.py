@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from experiments import measuring
+from experiments.results import spark_job
 from infra.errors import WaitTimeout
-from infra.home import Home
-from infra.waiting import wait_until
+from infra.machine.home import Home
+from infra.process.waiting import wait_until
 
 
 @pytest.fixture
@@ -26,15 +26,15 @@ def job_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_an_interrupted_measuring_asks_the_job_to_end(tmp_path: Path, job_log: Path) -> None:
     """It alone can end its JVM, so it is not killed before it did."""
     with _interrupted_once_it_runs(job_log), pytest.raises(KeyboardInterrupt):
-        measuring._run("standins.job_asked_to_end", [], Home(tmp_path), "setup/job", [])
+        spark_job._run("support.fakes.measuring_job", [], Home(tmp_path), "setup/job", [])
     assert job_log.read_text().splitlines()[1:] == ["asked to end"]
 
 
 def test_a_job_that_does_not_listen_is_killed(tmp_path: Path, job_log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever interrupts waits for it only so long."""
-    monkeypatch.setattr(measuring, "_END_S", 0.0)
+    monkeypatch.setattr(spark_job, "_END_S", 0.0)
     with _interrupted_once_it_runs(job_log), pytest.raises(KeyboardInterrupt):
-        measuring._run("standins.job_asked_to_end", ["deaf"], Home(tmp_path), "setup/job", [])
+        spark_job._run("support.fakes.measuring_job", ["deaf"], Home(tmp_path), "setup/job", [])
     (told,) = job_log.read_text().splitlines()
     assert not Path("/proc", told.removeprefix("pid ")).exists()
 

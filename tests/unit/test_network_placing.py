@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 import pytest
 
 from infra.errors import SupervisorError
-from infra.impairment import Caught, Cut, Impairment
-from infra.network.namespace import run
-from infra.network.placing import Impairments, Placed
+from infra.network.impairment import Caught, Cut, Impairment, Impairments, Placed
+from infra.network.switch import run
 
 
 @dataclass

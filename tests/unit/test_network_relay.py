@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from infra.impairment import Direction, Relaying, Treatment
+from infra.network.impairment import Direction, Relaying, Treatment
+from infra.network.ports import reserve_ports
 from infra.network.relay import PlacedRelaying, Relay
-from infra.ports import reserve_ports
 
 PATIENCE_S = 10.0
 

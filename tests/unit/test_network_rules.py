@@ -6,10 +6,10 @@ import json
 
 import pytest
 
+from infra.cluster.supervisor_protocol import Reply, Request, decode_reply, decode_request, encode
 from infra.errors import SupervisorError
-from infra.impairment import Caught, Cut, Relaying, Shaping
-from infra.network.rules import cut_table, read_counters, shaping_table
-from infra.protocol import Reply, Request, decode_reply, decode_request, encode
+from infra.network.impairment import Caught, Cut, Relaying, Shaping
+from infra.network.namespaces import cut_table, read_counters, shaping_table
 
 ADDRESSES = {1: "198.18.0.2", 2: "198.18.0.3", 3: "198.18.0.4"}
 

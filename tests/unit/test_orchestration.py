@@ -9,19 +9,18 @@ import sys
 from pathlib import Path
 
 import pytest
-from standins.sweeping import MemoryWorld
+from support.fakes.surroundings import MemoryWorld
 
 from experiments.errors import ExperimentError, HealFailed
 from experiments.orchestration import services, steps
-from experiments.orchestration.alone import LOCK, alone
 from experiments.orchestration.environment import airflow_environment
+from experiments.orchestration.machine_lock import LOCK, alone
 from experiments.orchestration.request import Request
 from infra.errors import InputError, MachineError, WaitTimeout
-from infra.home import Home
-from infra.process import ProcessIdentity
-from infra.sessions import end_sessions, members, read_record, write_record
-from infra.sqlite import sqlite_url
-from infra.waiting import wait_until
+from infra.machine.home import Home, sqlite_url
+from infra.process.processes import ProcessIdentity
+from infra.process.sessions import end_sessions, members, read_record, write_record
+from infra.process.waiting import wait_until
 
 HOLDER = """
 import fcntl, sys
@@ -176,7 +175,7 @@ def test_the_guard_ends_the_sessions_of_a_killed_process(tmp_path: Path) -> None
     killed = subprocess.Popen(["sleep", "600"])
     write_record(tmp_path / "up.json", [ProcessIdentity.of(service.pid)])
     who = ProcessIdentity.of(killed.pid)
-    guard = subprocess.Popen([sys.executable, "-m", "infra.sessions", str(who.pid), str(who.start_ticks), str(tmp_path / "up.json")])
+    guard = subprocess.Popen([sys.executable, "-m", "infra.process.sessions", str(who.pid), str(who.start_ticks), str(tmp_path / "up.json")])
     killed.kill()
     killed.wait()
     assert guard.wait(30) == 0

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from infra.errors import HarnessError
-from infra.process import ProcessIdentity, is_alive, is_stopped, kill_and_wait, send, spawn_dying_with_parent
-from infra.waiting import wait_until
+from infra.process.processes import ProcessIdentity, is_alive, is_stopped, kill_and_wait, send, spawn_dying_with_parent
+from infra.process.waiting import wait_until
 
 SLEEP = [sys.executable, "-c", "import sys; print('up', flush=True); sys.stdin.read()"]
 PARENT = (
-    "import subprocess, sys; from infra.process import spawn_dying_with_parent\n"
+    "import subprocess, sys; from infra.process.processes import spawn_dying_with_parent\n"
     "child = spawn_dying_with_parent([sys.executable, '-c', 'import sys; sys.stdin.read()'], stdin=subprocess.PIPE)\n"
     "print(child.pid, flush=True); sys.stdin.read()"
 )

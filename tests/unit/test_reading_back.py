@@ -3,7 +3,7 @@
 import pyarrow as pa
 
 from experiments.ledger.schema import LOG
-from experiments.reading_back import with_visibility
+from experiments.trial.final_read import with_visibility
 
 
 def log(*places: tuple[int, int]) -> pa.Table:

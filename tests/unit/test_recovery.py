@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from experiments.ledger.record import Phases
-from experiments.results.recovery import recovered_before_heal
+from experiments.results.trials import recovered_before_heal
 
 S = 1_000_000_000
 FAULT = Phases(load_begin_ns=0, load_end_ns=10 * S, fault_begin_ns=2 * S, fault_end_ns=6 * S, settled_ns=10 * S, whole_ns=10 * S)

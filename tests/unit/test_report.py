@@ -8,18 +8,18 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from standins.command_line import ackbench
-from standins.measured import LOSING, QUIET, SAFE, TRUTHS, TWICE, Truth, a_cell, measured
-from standins.records import a_spec
+from support.builders.records import a_spec
+from support.builders.sweeps import LOSING, QUIET, SAFE, TRUTHS, TWICE, Truth, a_cell, measured
+from support.command_line import ackbench
 
-from experiments.judging.verdicts import HarnessCheck
-from experiments.plan import Plan
-from experiments.report.boxes import named_together
+from experiments.report.answer import named_together
 from experiments.report.evidence import Evidence
 from experiments.report.page import render, unbroken
-from experiments.report.reasons import causes_of
-from experiments.sweep_folder import SweepFolder
-from infra.home import Home
+from experiments.results.attribution import causes_of
+from experiments.sweep.folder import SweepFolder
+from experiments.sweep.plan import Plan
+from experiments.verdicts.judge import HarnessCheck
+from infra.machine.home import Home
 from spark_jobs.planted import Attempt, PlantedTrial
 
 VOID = {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"}

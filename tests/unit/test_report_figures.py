@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from standins.records import a_record
+from support.builders.records import a_record
 
-from experiments.ledger.measured import Mark
+from experiments.ledger.result_tables import Mark
 from experiments.report.percentiles import curve
 from experiments.results.outages import Outage, outages_of
 

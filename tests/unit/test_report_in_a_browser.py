@@ -7,15 +7,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from standins.browser import WIDTHS, Browser, browser
-from standins.measured import TRUTHS, measured
+from support.browser import WIDTHS, Browser, browser
+from support.builders.sweeps import TRUTHS, measured
 
-from experiments.contract import OF_SOME, Commitment, Promise
 from experiments.report.drawing import prepare
 from experiments.report.evidence import Evidence
 from experiments.report.page import render
-from experiments.report.wording import PROMISES, verdict_words
-from infra.home import Home
+from experiments.results.wording import PROMISES, verdict_words
+from experiments.verdicts.contract import OF_SOME, Commitment, Promise
+from infra.machine.home import Home
 
 
 @pytest.fixture(scope="module")

@@ -9,21 +9,20 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from standins.records import a_spec
-from standins.result_tables import write_results
+from support.builders.records import a_spec
+from support.builders.result_tables import write_results
 
-from experiments.contract import OF_SOME, Promise
 from experiments.errors import LedgerError, UnknownName
-from experiments.judging.verdicts import Verdict
-from experiments.ledger.measured import FATES, GAPS, LATENCY, RESULTS, TRIALS
-from experiments.ledger.measured_causes import ANOMALIES
 from experiments.ledger.record import Cell, FaultEvidence, Phases, Status, read_record
+from experiments.ledger.result_tables import ANOMALIES, FATES, GAPS, LATENCY, RESULTS, TRIALS
 from experiments.ledger.schema import LEDGER_VERSION
-from experiments.plan import FaultRequest, Plan, RefusedCell, TrialSpec
 from experiments.results.judgements import named_records
-from experiments.results.reading import SweepResults, read_results
+from experiments.results.read import SweepResults, read_results
 from experiments.results.trials import LATE_MS
-from experiments.sweep_folder import SweepFolder
+from experiments.sweep.folder import SweepFolder
+from experiments.sweep.plan import FaultRequest, Plan, RefusedCell, TrialSpec
+from experiments.verdicts.contract import OF_SOME, Promise
+from experiments.verdicts.judge import Verdict
 from spark_jobs.planted import Attempt, PlantedTrial
 
 CELL: Cell = {"acks": "1", "fault": "leader-crash"}

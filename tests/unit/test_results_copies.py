@@ -3,16 +3,16 @@
 from pathlib import Path
 
 import pytest
-from standins.records import a_spec
-from standins.result_tables import write_results
+from support.builders.records import a_spec
+from support.builders.result_tables import write_results
 
-from experiments.contract import Promise
-from experiments.judging.verdicts import Verdict
 from experiments.ledger.record import Cell
-from experiments.plan import Delivery, Plan, Workload
 from experiments.results.models import Copies
-from experiments.results.reading import read_results
-from experiments.sweep_folder import SweepFolder
+from experiments.results.read import read_results
+from experiments.sweep.folder import SweepFolder
+from experiments.sweep.plan import Delivery, Plan, Workload
+from experiments.verdicts.contract import Promise
+from experiments.verdicts.judge import Verdict
 from spark_jobs.planted import Attempt, PlantedTrial
 
 CELL: Cell = {"acks": "all", "fault": "none"}

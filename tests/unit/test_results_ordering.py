@@ -2,13 +2,12 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
-from standins.records import a_spec
+from support.builders.records import a_spec
 
 from experiments.ledger.record import Cell
-from experiments.plan import Plan, RefusedCell
-from experiments.results.cells import cell_results
-from experiments.results.ordering import place_of
+from experiments.results.cells import cell_results, place_of
 from experiments.results.rows import ResultRows
+from experiments.sweep.plan import Plan, RefusedCell
 
 
 def a_cell(acks: str | int, factor: int, partitions: int, fault: str = "leader-crash", linger_ms: int = 5) -> Cell:

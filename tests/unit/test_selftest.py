@@ -9,20 +9,18 @@ from random import Random
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from standins.command_line import ackbench
-from standins.real_looking import TRIAL, a_real_looking_trial, a_sweep_of
+from support.builders.sealed_sweep import TRIAL, a_real_looking_trial, a_sweep_of
+from support.command_line import ackbench
 
 from experiments.errors import LedgerError
 from experiments.ledger.record import Status
-from experiments.selftest.broken import BREAKAGES, Breakage
-from experiments.selftest.broken import TRIAL as BROKEN
-from experiments.selftest.calm import calm
-from experiments.selftest.checking import _compared
-from experiments.selftest.copies import LedgerCopy
-from experiments.selftest.plants import PLANTS, RECORDS, Plant, Scene
-from experiments.sweep_folder import SweepFolder
-from infra.home import Home
-from spark_jobs.ledgers import UnfitLedger, open_ledgers
+from experiments.selftest.check import BREAKAGES, Breakage, _compared
+from experiments.selftest.check import TRIAL as BROKEN
+from experiments.selftest.ledger_copy import LedgerCopy
+from experiments.selftest.plants import PLANTS, RECORDS, Plant, Scene, calm
+from experiments.sweep.folder import SweepFolder
+from infra.machine.home import Home
+from spark_jobs.io.ledgers import UnfitLedger, open_ledgers
 from spark_jobs.planted import PlantedTrial
 
 
@@ -140,7 +138,7 @@ def test_whatever_ends_it_the_copies_are_removed(error: type[BaseException], hom
         seen.append(len(list((copies.root / "trials").iterdir())))
         raise error
 
-    monkeypatch.setattr("experiments.selftest.checking.measure", interrupted)
+    monkeypatch.setattr("experiments.selftest.check.measure", interrupted)
     before = {path: path.stat().st_mtime_ns for path in sweep.root.rglob("*")}
     result = ackbench("selftest")
     assert (result.exit_code, seen) == (130 if error is KeyboardInterrupt else 2, [len(PLANTS) + 1])
@@ -156,8 +154,8 @@ def test_what_is_no_longer_known_is_found_too() -> None:
 def test_a_measuring_job_that_is_blind_fails_the_selftest(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     """Exit code 1, and what it did not find is named."""
     a_sweep_of(home, a_real_looking_trial())
-    monkeypatch.setattr("experiments.selftest.checking.measure", lambda *_: None)
-    monkeypatch.setattr("experiments.selftest.checking._rows", lambda sweep, name: _nothing_anywhere(sweep) if name == "trials" else [])
+    monkeypatch.setattr("experiments.selftest.check.measure", lambda *_: None)
+    monkeypatch.setattr("experiments.selftest.check._rows", lambda sweep, name: _nothing_anywhere(sweep) if name == "trials" else [])
     result = ackbench("selftest")
     assert (result.exit_code, "planted faults were not found as planted" in result.stderr, "taken out of the log" in result.stderr) == (1, True, True)
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_jobs.serving import SLACK_NS, outside_ns, reigns_of, serving
+from spark_jobs.workloads.serving import SLACK_NS, outside_ns, reigns_of, serving
 
 S = 1_000_000_000
 EVENTS = pa.Table.from_pylist(

@@ -7,16 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from standins.clients import RULES
+from support.fakes.client_rules import RULES
 
 from experiments.errors import ExperimentError
 from experiments.faults import FAULTS
 from experiments.ledger.record import Cell
-from experiments.plan import Plan
-from experiments.spec.model import Experiment, experiment_of
-from experiments.spec.override import Wishes, parse_override
-from experiments.spec.planning import catalogue, label_of, load, override, plan
-from experiments.spec.reading import parse
+from experiments.planning.experiment import Experiment, experiment_of
+from experiments.planning.overrides import Wishes, parse_override
+from experiments.planning.planner import catalogue, label_of, load, override, plan
+from experiments.planning.yaml_reader import parse
+from experiments.sweep.plan import Plan
 
 EXPERIMENTS = Path(__file__).parents[2] / "docs" / "experiments.md"
 

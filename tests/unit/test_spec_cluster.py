@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from experiments.errors import ExperimentError
-from experiments.plan import ClusterNeed, Plan
-from experiments.properties import kafka_properties
-from experiments.spec.model import experiment_of
-from experiments.spec.planning import plan
+from experiments.planning.experiment import experiment_of
+from experiments.planning.planner import plan
+from experiments.planning.properties import kafka_properties
+from experiments.sweep.plan import ClusterNeed, Plan
 
 BASE: dict[str, Any] = {"name": "kinds", "title": "Kinds", "question": "Which?", "controls": False, "axes": {"acks": "all"}}
 ELR = "eligible.leader.replicas.version"

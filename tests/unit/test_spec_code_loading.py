@@ -6,15 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from standins.command_line import ackbench
+from support.command_line import ackbench
 
-from experiments.clients import acceptance
+from experiments.clients.librdkafka import properties
 from experiments.errors import ExperimentError
 from experiments.orchestration.request import Request
-from experiments.properties import kafka_properties
-from experiments.spec.code_loading import CLASSES, REFUSED, refuse_code
-from experiments.spec.model import experiment_of
-from experiments.spec.planning import load, override, plan
+from experiments.planning.code_loading import CLASSES, REFUSED, refuse_code
+from experiments.planning.experiment import experiment_of
+from experiments.planning.planner import load, override, plan
+from experiments.planning.properties import kafka_properties
 
 LOADS = "loads or runs code: an experiment cannot set it"
 
@@ -34,7 +34,7 @@ def planned(**changes: Any) -> None:
 
 def test_librdkafka_opens_a_plugin_when_it_is_asked_about_it(library: Path) -> None:
     """Why it may not be asked: setting the property is enough to run what the library holds."""
-    assert "dlopen() failed" in str(acceptance.refusal({"plugin.library.paths": str(library)}))
+    assert "dlopen() failed" in str(properties.refusal({"plugin.library.paths": str(library)}))
 
 
 @pytest.mark.parametrize("section", ["producer", "consumer"])

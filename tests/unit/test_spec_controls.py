@@ -6,13 +6,13 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from standins.clients import RULES
+from support.fakes.client_rules import RULES
 
 from experiments.errors import ExperimentError
 from experiments.ledger.record import Role
-from experiments.plan import Plan, TrialSpec
-from experiments.spec.model import experiment_of
-from experiments.spec.planning import catalogue, load, plan
+from experiments.planning.experiment import experiment_of
+from experiments.planning.planner import catalogue, load, plan
+from experiments.sweep.plan import Plan, TrialSpec
 
 CRASH_BEHIND = {"acks": 1, "fault": "leader-crash-behind"}
 CALM = {"acks": "all", "enable.idempotence": True, "fault": "none"}

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from experiments.errors import ExperimentError
-from experiments.plan import Plan
-from experiments.spec.model import experiment_of
-from experiments.spec.planning import plan
+from experiments.planning.experiment import experiment_of
+from experiments.planning.planner import plan
+from experiments.sweep.plan import Plan
 
 QUICK = {"session.timeout.ms": 1500, "max.poll.interval.ms": 2000}
 COPY = {"kind": "copy", "copiers": 2, "duration_s": 10}

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from experiments.contract.circumstances import circumstances_of
 from experiments.errors import ExperimentError
-from experiments.plan import Plan
-from experiments.spec.model import experiment_of
-from experiments.spec.planning import plan
+from experiments.planning.experiment import experiment_of
+from experiments.planning.planner import plan
+from experiments.sweep.plan import Plan
+from experiments.verdicts.contract.circumstances import circumstances_of
 
 GROUP = {"consumers": 2, "duration_s": 10}
 QUICK = {"session.timeout.ms": 2000, "max.poll.interval.ms": 2000}

@@ -6,9 +6,9 @@ import pytest
 
 from experiments.errors import ExperimentError
 from experiments.ledger.record import Keying
-from experiments.plan import TrialSpec
-from experiments.spec.model import experiment_of
-from experiments.spec.planning import plan
+from experiments.planning.experiment import experiment_of
+from experiments.planning.planner import plan
+from experiments.sweep.plan import TrialSpec
 from infra.errors import InputError
 
 

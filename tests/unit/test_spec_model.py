@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from experiments.errors import ExperimentError
-from experiments.spec.cron import cron
-from experiments.spec.model import experiment_of, read_experiment
-from experiments.spec.reading import parse
+from experiments.planning.experiment import cron, experiment_of, read_experiment
+from experiments.planning.yaml_reader import parse
 
 WHOLE: dict[str, Any] = {"name": "mine", "title": "One line", "question": "Why?", "axes": {"acks": [0, 1]}}
 

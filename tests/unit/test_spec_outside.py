@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from experiments.contract.circumstances import circumstances_of
 from experiments.errors import ExperimentError
-from experiments.plan import Plan
-from experiments.spec.model import experiment_of
-from experiments.spec.planning import plan
+from experiments.planning.experiment import experiment_of
+from experiments.planning.planner import plan
+from experiments.sweep.plan import Plan
+from experiments.verdicts.contract.circumstances import circumstances_of
 
 PASSWORD = {"security.protocol": "sasl_ssl", "sasl.mechanism": "PLAIN", "sasl.username": "me", "sasl.password": "$ACKBENCH_TEST_PASSWORD"}
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from standins.clients import RULES
+from support.fakes.client_rules import RULES
 
 from experiments.errors import ExperimentError
-from experiments.plan import Plan
-from experiments.spec.model import experiment_of
-from experiments.spec.planning import plan
+from experiments.planning.experiment import experiment_of
+from experiments.planning.planner import plan
+from experiments.sweep.plan import Plan
 
 
 def planned(acks: int | str, pause_s: float, **producer: Any) -> Plan:

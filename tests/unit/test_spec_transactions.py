@@ -4,9 +4,9 @@ import pytest
 
 from experiments.errors import ExperimentError
 from experiments.ledger.record import Role
-from experiments.plan import Plan
-from experiments.spec.model import experiment_of
-from experiments.spec.planning import plan
+from experiments.planning.experiment import experiment_of
+from experiments.planning.planner import plan
+from experiments.sweep.plan import Plan
 
 
 def planned(**workload: int) -> Plan:

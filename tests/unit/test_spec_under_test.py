@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from standins.clients import RULES
+from support.fakes.client_rules import RULES
 
-from experiments.clients import java_settings, settings
-from experiments.clients.acceptance import known_properties
-from experiments.clients.kinds import ClientChoice, answer_timeout_ms
-from experiments.contract import circumstances_of
+from experiments.clients.librdkafka.properties import known_properties
+from experiments.clients.settings import java, librdkafka
+from experiments.clients.settings.kinds import ClientChoice, answer_timeout_ms
 from experiments.errors import ExperimentError
-from experiments.plan import Plan
-from experiments.properties import kafka_properties
-from experiments.spec.model import experiment_of
-from experiments.spec.planning import plan
+from experiments.planning.experiment import experiment_of
+from experiments.planning.planner import plan
+from experiments.planning.properties import kafka_properties
+from experiments.sweep.plan import Plan
+from experiments.verdicts.contract import circumstances_of
 from infra.errors import InputError
 
 
@@ -97,7 +97,7 @@ def test_a_cell_that_java_s_producer_does_not_take_is_refused_with_its_words(axe
 def test_one_thing_under_both_clients_names_must_be_one_value() -> None:
     """socket.timeout.ms and request.timeout.ms are the same of Java's."""
     with pytest.raises(InputError, match=r"request\.timeout\.ms is given twice"):
-        java_settings.translated({"socket.timeout.ms": "1", "request.timeout.ms": "2"})
+        java.translated({"socket.timeout.ms": "1", "request.timeout.ms": "2"})
 
 
 @pytest.mark.parametrize("kind", ["producer", "consumer"])
@@ -105,7 +105,7 @@ def test_the_defaults_that_we_say_java_has_are_those_of_kafka_s_definitions(kind
     """But for what it is passed all the same."""
     defined = {known.name: known.default for known in getattr(kafka_properties("4.3.1"), kind)}
     own = getattr(ClientChoice(kind="java", defaults=True), kind)({})
-    needed = java_settings.NEEDED_OF_PRODUCER | java_settings.NEEDED_OF_CONSUMER
+    needed = java.NEEDED_OF_PRODUCER | java.NEEDED_OF_CONSUMER
     assert {name: value for name, value in own.items() if defined[name].strip('"') != value and name not in needed} == {}
 
 
@@ -114,8 +114,8 @@ def test_the_defaults_that_we_say_librdkafka_has_are_the_library_s(kind: str) ->
     """But for what it is passed all the same; one value has two names."""
     known: dict[str, str] = {}
     for one in known_properties().values():
-        known.setdefault(settings.FIRST_NAME.get(one.name, one.name), one.default)
+        known.setdefault(librdkafka.FIRST_NAME.get(one.name, one.name), one.default)
     own = getattr(ClientChoice(defaults=True), kind)({})
     same = {("acks", "all", "-1"), ("compression.type", "none", "inherit")}
     differing = {(name, value, known[name]) for name, value in own.items() if known[name] != value}
-    assert {one for one in differing - same if one[0] not in settings.NEEDED_OF_PRODUCER | settings.NEEDED_OF_CONSUMER} == set()
+    assert {one for one in differing - same if one[0] not in librdkafka.NEEDED_OF_PRODUCER | librdkafka.NEEDED_OF_CONSUMER} == set()

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from experiments.errors import ExperimentError
-from experiments.spec.reading import dump, parse, parse_values
+from experiments.planning.yaml_reader import dump, parse, parse_values
 
 LETTERS = string.ascii_letters + string.digits + "-+._:,#&*!|>'\"%@`?~[]{}= \n\té"
 SCALARS = st.one_of(st.text(LETTERS, max_size=8), st.integers(), st.booleans(), st.none(), st.floats(allow_nan=False, allow_infinity=False))

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from experiments.statistics import (
+from experiments.verdicts.statistics import (
     LEAST_VALUES,
     Interval,
     Share,
@@ -227,5 +227,5 @@ def test_an_interval_knows_its_width() -> None:
 
 def test_importing_the_statistics_loads_no_scipy() -> None:
     """The command and the DAG's parser import them, and must start at once."""
-    loaded = "import sys, experiments.statistics, experiments.comparing.pairing, experiments.judging.verdicts; print('scipy' in sys.modules)"
+    loaded = "import sys, experiments.verdicts.statistics, experiments.comparing.pairing, experiments.verdicts.judge; print('scipy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, check=True).stdout.strip() == "False"

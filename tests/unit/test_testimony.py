@@ -1,8 +1,8 @@
 """Brokers' lines on the trial's clock."""
 
 from experiments.ledger.schema import Source
-from experiments.testimony import event_of
-from infra.broker_log import BrokerLine
+from experiments.trial.log_capture import event_of
+from infra.kafka.logs import BrokerLine
 
 LINE = BrokerLine(1_000_000_000, 2, "leads", "the line", node=2, partition=0, leader_epoch=6, offset=88120, isr=(1, 2))
 

@@ -5,22 +5,22 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from standins.command_line import ackbench
-from standins.material import material, truth
+from support.builders.findings import material, truth
+from support.command_line import ackbench
 
-from experiments.commands.touring import fetch_ahead
+from experiments.commands.tour import fetch_ahead
 from experiments.errors import UnknownName
-from experiments.findings.acks_levels import find
-from experiments.findings.plots import BarRow, BarsPlot, DotRow, DotsPlot, Line, LinesPlot, Part, Plot, ShareRow, SharesPlot, Span
-from experiments.plan import Plan
+from experiments.lessons.findings.acks_levels import find
+from experiments.lessons.plots import BarRow, BarsPlot, DotRow, DotsPlot, Line, LinesPlot, Part, Plot, ShareRow, SharesPlot, Span
+from experiments.lessons.tour import Stop, Tour, TourFolder, claims_by_lesson, find_tour, lessons_of, new_tour
 from experiments.report.chapters import chapter
 from experiments.report.plots import plot_chart
-from experiments.report.touring import Answered, make_tour_page
-from experiments.statistics import share
-from experiments.tour import Stop, Tour, TourFolder, claims_by_lesson, find_tour, lessons_of, new_tour
-from infra.cluster_spec import ClusterSpec
+from experiments.report.tour_page import Answered, make_tour_page
+from experiments.sweep.plan import Plan
+from experiments.verdicts.statistics import share
 from infra.errors import InputError
-from infra.home import Home
+from infra.kafka.spec import ClusterSpec
+from infra.machine.home import Home
 
 PLOTS: list[Plot] = [
     SharesPlot(caption="shares", rows=(ShareRow(name="acks=1", share=share(3, 3)),)),
@@ -90,7 +90,7 @@ def test_what_the_stops_will_need_is_fetched_before_the_first_of_them(
         if missing:
             raise InputError(missing)
 
-    monkeypatch.setattr("experiments.sweeps.ensure_kafka_ready", _fetch)
+    monkeypatch.setattr("experiments.planning.new_sweep.ensure_kafka_ready", _fetch)
     fetch_ahead(Home(tmp_path), new_tour(frozenset({4, 9}), None))
 
     assert fetched[0] == ("3.9.2", "zookeeper")

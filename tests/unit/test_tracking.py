@@ -6,17 +6,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from standins.records import a_record, a_spec, no_rows
+from support.builders.records import a_record, a_spec, no_rows
 
-from experiments import tracking
 from experiments.ledger.record import FaultEvidence, ProducerSummary, TrialRecord
 from experiments.ledger.seal import seal
-from experiments.plan import Plan, RefusedCell, TrialSpec
 from experiments.results.models import CellResult, Fates, FaultResult, Latencies, Quantiles, SweepResults, TrialResult
-from experiments.statistics import share
-from experiments.sweep_folder import SweepFolder
-from experiments.tracking_runs import RunContent, summary_run, trial_run
-from infra.home import Home
+from experiments.sweep.folder import SweepFolder
+from experiments.sweep.plan import Plan, RefusedCell, TrialSpec
+from experiments.tracking import store
+from experiments.tracking.runs import RunContent, summary_run, trial_run
+from experiments.verdicts.statistics import share
+from infra.machine.home import Home
 
 SWEEP_ID = "planted-20260101T000000-abcd"
 
@@ -42,21 +42,21 @@ def sealed(sweep: SweepFolder, spec: TrialSpec) -> None:
 
 
 @pytest.fixture(scope="module")
-def tracked(tmp_path_factory: pytest.TempPathFactory) -> tuple[Home, SweepFolder, tracking.Tracked]:
+def tracked(tmp_path_factory: pytest.TempPathFactory) -> tuple[Home, SweepFolder, store.Tracked]:
     """A sweep, tracked once in a home whose path needs quoting."""
     home = Home(tmp_path_factory.mktemp("a home, 50% full"))
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("MLFLOW_TRACKING_URI", raising=False)
         sweep = a_sweep(home)
         sweep.report.write_text("<!DOCTYPE html>")
-        return home, sweep, tracking.track(sweep, home)
+        return home, sweep, store.track(sweep, home)
 
 
 def runs(home: Home, sweep_id: str = SWEEP_ID) -> list[Any]:
     """Return the sweep's runs, as MLflow has them."""
     from mlflow.tracking import MlflowClient
 
-    client = MlflowClient(tracking.embedded_uri(home))
+    client = MlflowClient(store.embedded_uri(home))
     experiments = client.search_experiments(filter_string="name = 'ackbench/planted'")
     return list(client.search_runs([found.experiment_id for found in experiments], f"tags.sweep_id = '{sweep_id}'"))
 
@@ -66,14 +66,14 @@ def run_of(home: Home, trial_id: str) -> Any:
     return next(run for run in runs(home) if run.data.tags["trial_id"] == trial_id)
 
 
-def test_there_is_one_flat_run_a_trial_and_a_summary(tracked: tuple[Home, SweepFolder, tracking.Tracked]) -> None:
+def test_there_is_one_flat_run_a_trial_and_a_summary(tracked: tuple[Home, SweepFolder, store.Tracked]) -> None:
     """A trial that never ran has none; a nested run would collapse in MLflow's list."""
     found = runs(tracked[0])
     assert sorted(run.data.tags["trial_id"] for run in found) == ["000-abcdef", "001-abcdef", "summary"]
     assert not any("mlflow.parentRunId" in run.data.tags for run in found)
 
 
-def test_a_run_is_tagged_with_all_it_is_found_by(tracked: tuple[Home, SweepFolder, tracking.Tracked]) -> None:
+def test_a_run_is_tagged_with_all_it_is_found_by(tracked: tuple[Home, SweepFolder, store.Tracked]) -> None:
     """Sweep, cell, experiment, status and fault."""
     tags = run_of(tracked[0], "000-abcdef").data.tags
     assert {name: tags[name] for name in ("sweep_id", "cell", "experiment", "status", "fault", "kind", "role")} == {
@@ -87,7 +87,7 @@ def test_a_run_is_tagged_with_all_it_is_found_by(tracked: tuple[Home, SweepFolde
     }
 
 
-def test_params_are_kafkas_own_names(tracked: tuple[Home, SweepFolder, tracking.Tracked]) -> None:
+def test_params_are_kafkas_own_names(tracked: tuple[Home, SweepFolder, store.Tracked]) -> None:
     """And the workload's."""
     params = run_of(tracked[0], "000-abcdef").data.params
     assert params["acks"] == "1"
@@ -95,14 +95,14 @@ def test_params_are_kafkas_own_names(tracked: tuple[Home, SweepFolder, tracking.
     assert params["workload.rate_records_per_s"] == "1000.0"
 
 
-def test_a_failed_trial_is_a_failed_run_with_its_reason_and_no_figures(tracked: tuple[Home, SweepFolder, tracking.Tracked]) -> None:
+def test_a_failed_trial_is_a_failed_run_with_its_reason_and_no_figures(tracked: tuple[Home, SweepFolder, store.Tracked]) -> None:
     """Zeros would be read as results."""
     run = run_of(tracked[0], "001-abcdef")
     assert (run.info.status, run.data.tags["reason"]) == ("FAILED", "NodeFailed: node 2 died")
     assert not any(name.startswith(("loss/", "duplicates/", "latency/")) for name in run.data.metrics)
 
 
-def test_the_summary_lists_refused_cells_and_holds_the_table(tracked: tuple[Home, SweepFolder, tracking.Tracked]) -> None:
+def test_the_summary_lists_refused_cells_and_holds_the_table(tracked: tuple[Home, SweepFolder, store.Tracked]) -> None:
     """With the client's own reason; the table is on the run's page and beside it as a file."""
     home, _, _ = tracked
     summary = run_of(home, "summary")
@@ -113,7 +113,7 @@ def test_the_summary_lists_refused_cells_and_holds_the_table(tracked: tuple[Home
     assert kept == {"results.json", "table.txt", "report.html"}
 
 
-def test_the_summary_holds_the_verdicts_and_what_the_controls_showed(tracked: tuple[Home, SweepFolder, tracking.Tracked]) -> None:
+def test_the_summary_holds_the_verdicts_and_what_the_controls_showed(tracked: tuple[Home, SweepFolder, store.Tracked]) -> None:
     """One tag a promise, to be searched for; before anything is measured nothing is held."""
     summary = run_of(tracked[0], "summary")
     assert {name: value for name, value in summary.data.tags.items() if name.startswith("verdict/")} == {
@@ -139,14 +139,14 @@ def test_shares_and_their_bounds_are_metrics_of_the_summary() -> None:
     }
 
 
-def test_a_second_time_adds_nothing(tracked: tuple[Home, SweepFolder, tracking.Tracked]) -> None:
+def test_a_second_time_adds_nothing(tracked: tuple[Home, SweepFolder, store.Tracked]) -> None:
     """The same runs, with the same single value of each metric."""
     home, sweep, first = tracked
-    assert tracking.track(sweep, home) == first
+    assert store.track(sweep, home) == first
     assert len(runs(home)) == 3
     from mlflow.tracking import MlflowClient
 
-    history = MlflowClient(tracking.embedded_uri(home)).get_metric_history(first.trial_run_ids[0], "stages/load_s")
+    history = MlflowClient(store.embedded_uri(home)).get_metric_history(first.trial_run_ids[0], "stages/load_s")
     assert [metric.value for metric in history] == [1.5]
 
 
@@ -155,20 +155,20 @@ def test_a_trial_that_was_run_after_all_replaces_its_failed_run(tmp_path: Path, 
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     home = Home(tmp_path)
     sweep = a_sweep(home)
-    tracking.track(sweep, home)
+    store.track(sweep, home)
     (sweep.failed("001-abcdef") / "reason.txt").unlink()
     sweep.failed("001-abcdef").rmdir()
     sealed(sweep, sweep.plan().trial("001-abcdef"))
-    tracking.track(sweep, home)
+    store.track(sweep, home)
     run = run_of(home, "001-abcdef")
     assert (run.info.status, run.data.tags["status"], "reason" in run.data.tags) == ("FINISHED", "sealed", False)
     assert len(runs(home)) == 3
 
 
-def test_links_open_the_comparison_and_say_what_serves_it(tracked: tuple[Home, SweepFolder, tracking.Tracked]) -> None:
+def test_links_open_the_comparison_and_say_what_serves_it(tracked: tuple[Home, SweepFolder, store.Tracked]) -> None:
     """The charts of this sweep alone, not MLflow's landing page."""
     home, sweep, made = tracked
-    charts, together, summary, note = tracking.links(sweep, home)
+    charts, together, summary, note = store.links(sweep, home)
     assert charts.startswith(f"http://127.0.0.1:5000/#/experiments/{made.experiment_id}/runs?workflowType=machine_learning&compareRunsMode=CHART")
     assert SWEEP_ID in charts
     assert all(run_id in together for run_id in made.trial_run_ids)
@@ -178,14 +178,14 @@ def test_links_open_the_comparison_and_say_what_serves_it(tracked: tuple[Home, S
 
 def test_links_of_a_sweep_that_was_never_tracked_are_none(tmp_path: Path) -> None:
     """Rather than links to nothing."""
-    assert tracking.links(SweepFolder(tmp_path), Home(tmp_path)) == ()
+    assert store.links(SweepFolder(tmp_path), Home(tmp_path)) == ()
 
 
 def test_a_password_in_the_servers_address_is_not_kept(tmp_path: Path) -> None:
     """What is written down is shown to people."""
-    made = tracking.Tracked(tracking_uri=tracking.shown("https://me:secret@mlflow.example"), experiment_id="7", summary_run_id="s", trial_run_ids=("a",))
+    made = store.Tracked(tracking_uri=store.shown("https://me:secret@mlflow.example"), experiment_id="7", summary_run_id="s", trial_run_ids=("a",))
     (tmp_path / "mlflow.json").write_text(made.model_dump_json())
-    assert tracking.links(SweepFolder(tmp_path), Home(tmp_path))[-1] == "https://mlflow.example/#/experiments/7/runs/s"
+    assert store.links(SweepFolder(tmp_path), Home(tmp_path))[-1] == "https://mlflow.example/#/experiments/7/runs/s"
 
 
 LATENCY = Quantiles(records=9, negative_records=0, p50=1.0, p90=2.0, p99=3.0, p99_9=4.0, max=5.0)

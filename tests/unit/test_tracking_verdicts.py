@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from standins.material import material, truth
+from support.builders.findings import material, truth
 
-from experiments.tracking_verdicts import verdict_metrics
+from experiments.tracking.runs import verdict_metrics
 
 MLFLOW_TAKES = 250
 

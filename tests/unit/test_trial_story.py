@@ -6,20 +6,20 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from standins.bench import MemoryBench
-from standins.cluster import MemoryCluster
-from standins.records import a_spec
+from support.builders.records import a_spec
+from support.fakes.cluster import MemoryCluster
+from support.fakes.trial_clients import MemoryBench
 
-from experiments.clock import now_ns
 from experiments.errors import TrialFailed
-from experiments.journal import Event
+from experiments.events.clock import now_ns
+from experiments.events.journal import Event
 from experiments.ledger.record import Status, TrialRecord, read_record
 from experiments.ledger.schema import Source
-from experiments.plan import FaultRequest, TrialSpec
-from experiments.sweep_folder import SweepFolder
-from experiments.trial import run_trial
-from infra.broker_log import BrokerLine
-from infra.home import Home
+from experiments.sweep.folder import SweepFolder
+from experiments.sweep.plan import FaultRequest, TrialSpec
+from experiments.trial.run import run_trial
+from infra.kafka.logs import BrokerLine
+from infra.machine.home import Home
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def sweep(tmp_path: Path) -> SweepFolder:
 
 def run(sweep: SweepFolder, bench: MemoryBench, monkeypatch: pytest.MonkeyPatch, **changes: object) -> TrialRecord:
     """Run a trial on a cluster in memory with clients in memory."""
-    monkeypatch.setattr("experiments.trial.Bench", bench)
+    monkeypatch.setattr("experiments.trial.run.Bench", bench)
     return run_trial(sweep, a_spec(**changes), MemoryCluster(), Home(sweep.root))
 
 
@@ -55,7 +55,7 @@ def test_a_trial_whose_fault_bit_is_sealed(sweep: SweepFolder, monkeypatch: pyte
 
 def test_a_trial_whose_fault_did_not_bite_is_void(sweep: SweepFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its ledger is kept, with the reason."""
-    monkeypatch.setattr("experiments.trial.Bench", MemoryBench())
+    monkeypatch.setattr("experiments.trial.run.Bench", MemoryBench())
     spec: TrialSpec = a_spec(fault=crash())
     record = run_trial(sweep, spec, MemoryCluster(notices=False), Home(sweep.root))
     assert record.status is Status.VOID
@@ -89,7 +89,7 @@ def test_what_brokers_and_clients_wrote_is_kept_with_its_source(sweep: SweepFold
     """Beside what the trial and its watcher noted, in one table."""
     fenced = BrokerLine(now_ns(), 1, "fenced", "Fencing broker 2", node=2)
     bench = MemoryBench(events=(Event(now_ns(), "disconnected", Source.CLIENT, node=2, detail="producer 0: Disconnected"),))
-    monkeypatch.setattr("experiments.trial.Bench", bench)
+    monkeypatch.setattr("experiments.trial.run.Bench", bench)
     record = run_trial(sweep, a_spec(), MemoryCluster(lines=(fenced,)), Home(sweep.root))
     events = pq.read_table(sweep.trial(record.trial_id) / "events.parquet").select(["source", "kind", "node"]).to_pylist()
     assert {"source": "broker", "kind": "fenced", "node": 2} in events

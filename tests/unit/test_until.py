@@ -7,17 +7,17 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from standins.clients import RULES
+from support.fakes.client_rules import RULES
 
+from experiments.commands.run_until import Limits, too_wide, wished, within
 from experiments.errors import ExperimentError
 from experiments.ledger.record import Cell
-from experiments.plan import Plan, TrialSpec
+from experiments.planning.cells import cell_key
+from experiments.planning.experiment import experiment_of
+from experiments.planning.planner import extended, plan
 from experiments.results.models import CellResult
-from experiments.spec.cells import cell_key
-from experiments.spec.model import experiment_of
-from experiments.spec.planning import extended, plan
-from experiments.statistics import share
-from experiments.until import Limits, too_wide, wished, within
+from experiments.sweep.plan import Plan, TrialSpec
+from experiments.verdicts.statistics import share
 
 
 def a_cell(acks: int | str, seen: int, of: int, **changes: Any) -> CellResult:

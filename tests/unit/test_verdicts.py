@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiments.contract import Commitment, Promise
-from experiments.judging.verdicts import NAMED, HarnessCheck, Judgement, NamedRecord, TrialFacts, Verdict, judge
 from experiments.ledger.record import Status
+from experiments.verdicts.contract import Commitment, Promise
+from experiments.verdicts.judge import NAMED, HarnessCheck, Judgement, NamedRecord, TrialFacts, Verdict, judge
 
 SOUND = HarnessCheck(control_clean=True, positive_control_lost=True)
 BECAUSE = "the mechanism"

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from infra.cluster_spec import ControllerView, NodeState, NodeStatus, PartitionState
-from infra.protocol import NodeReport
-from infra.views import elected, newest, undoubted, why_not_whole
-from infra.wire import BrokerView
+from infra.cluster.health import elected, newest, undoubted, why_not_whole
+from infra.cluster.supervisor_protocol import NodeReport
+from infra.kafka.spec import ControllerView, NodeState, NodeStatus, PartitionState
+from infra.kafka.wire import BrokerView
 
 QUORUM = ControllerView(leader=1, epoch=5)
 FULL = PartitionState("t", 0, 1, (1, 2, 3), (3, 2, 1))

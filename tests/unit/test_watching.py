@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from experiments.clock import now_ns
-from experiments.journal import Event, Journal
+from experiments.events.clock import now_ns
+from experiments.events.journal import Event, Journal
 from experiments.ledger.schema import Source
-from experiments.watching import Changes
-from infra.cluster_spec import ControllerView, PartitionState
+from experiments.trial.metadata_poller import Changes
+from infra.kafka.spec import ControllerView, PartitionState
 
 
 @pytest.fixture

@@ -6,11 +6,24 @@ from uuid import UUID
 
 import pytest
 
-from infra.cluster_spec import ControllerView, PartitionState
 from infra.errors import HarnessError
-from infra.wire import BrokerView, log_ends_request, metadata_request, quorum_request, read_log_ends, read_metadata, read_quorum
-from infra.wire_format import compact_text
-from infra.wire_replicas import LeaderChoice, Refusal, leader_choice_request, read_leader_choice, read_reassignment, reassignment_request
+from infra.kafka.spec import ControllerView, PartitionState
+from infra.kafka.wire import (
+    BrokerView,
+    LeaderChoice,
+    Refusal,
+    compact_text,
+    leader_choice_request,
+    log_ends_request,
+    metadata_request,
+    quorum_request,
+    read_leader_choice,
+    read_log_ends,
+    read_metadata,
+    read_quorum,
+    read_reassignment,
+    reassignment_request,
+)
 
 TOPIC_ID = UUID("01234567-89ab-cdef-0123-456789abcdef")
 

@@ -7,19 +7,18 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from standins.measured import Truth, a_cell, measured
+from support.builders.sweeps import Truth, a_cell, measured
 
 from experiments.comparing.comparison import Comparison, Sweep, compare
 from experiments.comparing.differences import Difference, Measured, number_difference, share_difference
 from experiments.comparing.within import compare_within, of_value, values_of
 from experiments.errors import NotComparable, UnknownName
 from experiments.ledger.record import Cell, Scalar
-from experiments.report.changes import MOST_SHOWN, changes_view
-from experiments.report.direction import kind_of
+from experiments.report.changes import MOST_SHOWN, changes_view, kind_of
 from experiments.report.drawing import prepare
 from experiments.report.page import render
 from experiments.report.side_by_side import both_labels, render_within
-from infra.home import Home
+from infra.machine.home import Home
 
 MANY = 8
 

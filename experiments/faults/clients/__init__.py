@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from experiments.faults.clients import copiers, members, membership, producers
+from experiments.faults.clients import members, membership, producers
 
-KINDS: Final = (*producers.KINDS, *members.KINDS, *membership.KINDS, *copiers.KINDS)
+KINDS: Final = (*producers.KINDS, *members.KINDS, *membership.KINDS)

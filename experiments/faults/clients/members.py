@@ -10,11 +10,11 @@ from typing import Final
 
 from pydantic import Field
 
-from experiments.clients.member import InHand, Mark, MemberProcess
-from experiments.faults.base import OBSERVED_PARTITION, FaultKind, FaultParameters, Missed, Scene
-from experiments.faults.base.aftermath import Aftermath
-from experiments.faults.base.nature import Nature, Shape
+from experiments.clients.group.member import InHand, Mark, MemberProcess
 from experiments.faults.clients.producers import FAMILY
+from experiments.faults.core import OBSERVED_PARTITION, FaultKind, FaultParameters, Missed, Scene
+from experiments.faults.core.effects import Nature, Shape
+from experiments.faults.core.kind import Aftermath
 from experiments.ledger.record import FaultEvidence
 from infra.errors import WaitTimeout
 
@@ -161,7 +161,7 @@ def nature_of_member(kind: str, parameters: FaultParameters, _shape: Shape) -> N
     return Nature(kind=kind, ends_member=True, heals_after_ms=lasts_ms, heals_within_ms=lasts_ms)
 
 
-KINDS: Final = (
+_OF_MEMBERS: Final = (
     FaultKind(
         "consumer-killed-before-commit",
         FAMILY,
@@ -193,3 +193,68 @@ KINDS: Final = (
         outside=True,
     ),
 )
+
+
+# ---------- A copier that dies or stands still between its two steps, producing and committing, whichever comes first.
+#
+# What that misses or repeats is what delivery at most once, at least once and exactly once are about (KIP-98, KIP-447).
+
+
+_NO_COPIERS: Final = "workload.kind is produce; allowed: copy, with a copier or more"
+
+
+class CopierKilledParameters(MemberKilledParameters):
+    """A copier's process ends, and another one joins in its place, under the same transactional.id where it has one."""
+
+    def impossible(self, shape: Shape) -> str | None:
+        """Without copiers there is nobody to strike."""
+        return super().impossible(shape) if shape.copies else _NO_COPIERS
+
+
+class CopierPausedParameters(MemberPausedParameters):
+    """A copier's process stands still for longer than its group waits."""
+
+    def impossible(self, shape: Shape) -> str | None:
+        """Without copiers there is nobody to strike, and a shorter pause is none to the group."""
+        return super().impossible(shape) if shape.copies else _NO_COPIERS
+
+
+def kill_copier(scene: Scene, parameters: CopierKilledParameters) -> FaultEvidence:
+    """Kill the copier of the observed partition between its two steps."""
+    return kill(scene, parameters, _between, "copier-killed")
+
+
+def pause_copier(scene: Scene, parameters: CopierPausedParameters) -> FaultEvidence:
+    """Stop the copier of the observed partition between its two steps, and let it go on when others have its partitions: it is a zombie then."""
+    return pause(scene, parameters, _between, "copier-paused")
+
+
+def _between(member: MemberProcess) -> Mark:
+    """Return the mark behind its first step; in a transaction both are one, and that is not committed yet."""
+    return Mark.AFTER_COMMIT if member.job.commit == "before" else Mark.BEFORE_COMMIT
+
+
+_OF_COPIERS: Final = (
+    FaultKind(
+        "copier-killed",
+        FAMILY,
+        "a copier dies between producing and committing what it has in hand",
+        CopierKilledParameters,
+        kill_copier,
+        nature_of_member,
+        confirmed=handed_on,
+        outside=True,
+    ),
+    FaultKind(
+        "copier-paused",
+        FAMILY,
+        "a copier stands still between producing and committing for longer than its group waits, and goes on with what it has in hand",
+        CopierPausedParameters,
+        pause_copier,
+        nature_of_member,
+        confirmed=thrown_out,
+        outside=True,
+    ),
+)
+
+KINDS: Final = (*_OF_MEMBERS, *_OF_COPIERS)

@@ -6,11 +6,11 @@ from typing import Final
 
 from pydantic import Field
 
-from experiments.clients.member_log import ASSIGNED
-from experiments.faults.base import OBSERVED_PARTITION, FaultKind, Missed, Scene
-from experiments.faults.base.aftermath import Aftermath
+from experiments.clients.group.member import ASSIGNED
 from experiments.faults.clients.members import MemberParameters, handed_on, nature_of_member
 from experiments.faults.clients.producers import FAMILY
+from experiments.faults.core import OBSERVED_PARTITION, FaultKind, Missed, Scene
+from experiments.faults.core.kind import Aftermath
 from experiments.ledger.record import FaultEvidence
 from infra.errors import WaitTimeout
 

@@ -6,8 +6,8 @@ from typing import Final
 
 from pydantic import Field
 
-from experiments.faults.base import FaultKind, FaultParameters, Missed, Scene
-from experiments.faults.base.nature import Nature, Shape
+from experiments.faults.core import FaultKind, FaultParameters, Missed, Scene
+from experiments.faults.core.effects import Nature, Shape
 from experiments.ledger.record import FaultEvidence
 
 FAMILY: Final = "clients"

@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from experiments.faults.disk import corruption, failing, power, recovery_point
+from experiments.faults.disk import failing, power_loss
 
-KINDS: Final = (*power.KINDS, *recovery_point.KINDS, *failing.KINDS, *corruption.KINDS)
+KINDS: Final = (*power_loss.KINDS, *failing.KINDS)

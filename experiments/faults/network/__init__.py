@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from experiments.faults.network import cutting, quality, to_clients
+from experiments.faults.network import isolation, quality
 
-KINDS: Final = (*cutting.KINDS, *to_clients.KINDS, *quality.KINDS)
+KINDS: Final = (*isolation.KINDS, *quality.KINDS)

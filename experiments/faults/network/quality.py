@@ -6,13 +6,13 @@ from typing import Final
 
 from pydantic import Field
 
-from experiments.faults.base import FaultKind, Scene
-from experiments.faults.base.nature import Nature, Shape
-from experiments.faults.network.cutting import FAMILY, NEEDS, NETWORK, others
-from experiments.faults.network.impairing import ImpairmentParameters, impair
+from experiments.faults.core import FaultKind, Scene
+from experiments.faults.core.effects import Nature, Shape
+from experiments.faults.network.impairment import ImpairmentParameters, impair
+from experiments.faults.network.isolation import FAMILY, NEEDS, NETWORK, others
 from experiments.ledger.record import FaultEvidence
-from infra.impairment import Cut, Shaping
-from infra.means import Means
+from infra.cluster.capabilities import Means
+from infra.network.impairment import Cut, Shaping
 
 
 class BandwidthParameters(ImpairmentParameters):

@@ -8,6 +8,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from experiments.faults.process import behind, restarting, signals
+from experiments.faults.process import actions, restarts
 
-KINDS: Final = (*signals.KINDS, *behind.KINDS, *restarting.KINDS)
+KINDS: Final = (*actions.KINDS, *restarts.KINDS)

@@ -6,8 +6,8 @@ from typing import Final
 
 from pydantic import Field
 
-from experiments.faults.base import FaultParameters
-from experiments.faults.base.nature import Shape
+from experiments.faults.core import FaultParameters
+from experiments.faults.core.effects import Shape
 
 FAMILY: Final = "process"
 

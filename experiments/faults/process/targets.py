@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from experiments.faults.base import OBSERVED_PARTITION, Missed, Scene
-from experiments.faults.base.nature import Shape
-from experiments.faults.base.observing import controller_moved, isr_shrank, leader_left, no_controller, nobody_answers
-from infra.cluster_spec import ClusterState, PartitionState
+from experiments.faults.core import OBSERVED_PARTITION, Missed, Scene
+from experiments.faults.core.effects import Shape
+from experiments.faults.core.evidence import controller_moved, isr_shrank, leader_left, no_controller, nobody_answers
 from infra.errors import WaitTimeout
-from infra.waiting import wait_until
+from infra.kafka.spec import ClusterState, PartitionState
+from infra.process.waiting import wait_until
 
 FOUND_WITHIN_S: Final = 2.0
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from experiments.faults.replication import isr, moving
+from experiments.faults.operations import moves
+from experiments.faults.replication import isr
 
-KINDS: Final = (*isr.KINDS, *moving.KINDS)
+KINDS: Final = (*isr.KINDS, *moves.KINDS)

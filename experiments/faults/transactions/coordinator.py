@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from experiments.faults.base import FaultKind, Missed, Scene
-from experiments.faults.base.nature import Shape
+from experiments.faults.core import FaultKind, Missed, Scene
+from experiments.faults.core.effects import Shape
+from experiments.faults.process.actions import nature_of_crash
 from experiments.faults.process.parameters import CrashParameters
-from experiments.faults.process.verbs import nature_of_crash
-from experiments.faults.transactions.transactional import FAMILY, first_producer, id_of, needs_transactions
+from experiments.faults.transactions.producers import FAMILY, first_producer, id_of, needs_transactions
 from experiments.ledger.record import FaultEvidence
-from infra.cluster_spec import PartitionState
 from infra.errors import WaitTimeout
+from infra.kafka.spec import PartitionState
 
 STATE_TOPIC: Final = "__transaction_state"
 

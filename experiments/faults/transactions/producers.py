@@ -7,17 +7,109 @@ and `docs/faults.md`.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final
 
 from pydantic import Field
 
-from experiments.clients.producer import ProducerProcess
-from experiments.faults.base import FaultKind, FaultParameters, Missed, Scene
-from experiments.faults.base.nature import Nature, Shape
-from experiments.faults.transactions.stable_offset import Stuck, freed, stuck
-from experiments.faults.transactions.transactional import FAMILY, first_producer, id_of, needs_transactions
+from experiments.clients.producer.process import ProducerProcess
+from experiments.events.clock import now_ns
+from experiments.faults.core import FaultKind, FaultParameters, Missed, Scene
+from experiments.faults.core.context import OBSERVED_PARTITION
+from experiments.faults.core.effects import Nature, Shape
 from experiments.ledger.record import FaultEvidence
-from infra.errors import WaitTimeout
+from infra.errors import HarnessError, WaitTimeout
+
+# ---------- The producer whose transactions are struck.
+
+
+FAMILY: Final = "transactions"
+
+
+def needs_transactions(shape: Shape) -> str | None:
+    """Say that there are no transactions to strike, as the end of a sentence; `None`: there are."""
+    return None if shape.transactional else "workload.transaction_records is 0; allowed: producers that send in transactions"
+
+
+def first_producer(scene: Scene) -> ProducerProcess:
+    """Return producer 0.
+
+    Raises:
+        Missed: it is none of ours, or has ended.
+    """
+    producer = scene.clients.first_producer() if scene.clients else None
+    if producer is None or not producer.lives():
+        raise Missed("there is no producer 0 that runs")
+    return producer
+
+
+def id_of(producer: ProducerProcess) -> str:
+    """Return a producer's `transactional.id`."""
+    return producer.job.settings["transactional.id"]
+
+
+# ---------- The last stable offset: where `read_committed` consumers stand while a transaction is open, asked from the leader (ListOffsets, KIP-98).
+
+
+STANDS_S: Final = 1.5
+"""A last stable offset that has not moved for so long behind the high watermark stands still: transactions under load end several times in it."""
+FOUND_WITHIN_S: Final = 30.0
+_EVERY_S: Final = 0.1
+
+
+@dataclass(frozen=True)
+class Stuck:
+    """Where it stood, and since when it was seen to."""
+
+    stable_offset: int
+    high_watermark: int
+    since_ns: int
+
+
+def stuck(scene: Scene) -> Stuck | None:
+    """Return where the observed partition's last stable offset stands, once it has for a while; `None`: it goes on."""
+    seen: list[Stuck] = []
+
+    def stands() -> Stuck | None:
+        now = _look(scene)
+        if now is None:  # nobody answered in time, which says nothing of where it stands
+            return None
+        if now.stable_offset >= now.high_watermark:
+            seen.clear()
+            return None
+        if not seen or seen[0].stable_offset != now.stable_offset:
+            seen[:] = [now]
+        return seen[0] if now.since_ns - seen[0].since_ns >= STANDS_S * 1e9 else None
+
+    try:
+        found = scene.wait(stands, awaiting="the last stable offset to stand still", timeout_s=FOUND_WITHIN_S, every_s=_EVERY_S)
+    except WaitTimeout:
+        scene.saw(f"the last stable offset of partition {OBSERVED_PARTITION} never stood still for {STANDS_S:g} s behind the high watermark")
+        return None
+    scene.journal.note("stable_stuck", f"high watermark {found.high_watermark}", partition=OBSERVED_PARTITION, offset=found.stable_offset, at_ns=found.since_ns)
+    scene.saw(f"the last stable offset of partition {OBSERVED_PARTITION} stood at {found.stable_offset}, behind the high watermark {found.high_watermark}")
+    return found
+
+
+def freed(scene: Scene, was: Stuck) -> str | None:
+    """Say how long it stood, once it has moved on; `None`: not so far."""
+    now = _look(scene)
+    if now is None or now.stable_offset <= was.stable_offset:
+        return None
+    scene.journal.note("stable_moved", f"high watermark {now.high_watermark}", partition=OBSERVED_PARTITION, offset=now.stable_offset, at_ns=now.since_ns)
+    lasted_s, behind = (now.since_ns - was.since_ns) / 1e9, now.high_watermark - was.stable_offset
+    return f"the last stable offset moved on after {lasted_s:.2f} s, when the log had gone on for {behind} offsets behind it"
+
+
+def _look(scene: Scene) -> Stuck | None:
+    from experiments.clients.librdkafka import topics
+
+    try:
+        stable, high = (topics.end_offsets(scene.cluster.admin_servers, scene.topic, read_committed=committed) for committed in (True, False))
+    except HarnessError:
+        return None
+    return Stuck(stable[OBSERVED_PARTITION], high[OBSERVED_PARTITION], now_ns())
+
 
 _OPEN_WITHIN_S: Final = 10.0
 """A producer that follows its schedule is in a transaction most of the time."""
@@ -70,9 +162,9 @@ def abandon_transaction(scene: Scene, parameters: AbandonedParameters) -> FaultE
 
 def _take_the_id(producer: ProducerProcess) -> None:
     """Be another producer of the same id for a moment: its coordinator aborts what is open, and raises the epoch."""
-    from experiments.clients.handle import Client
-    from experiments.clients.librdkafka import PRODUCER
-    from experiments.clients.transact import Transactions
+    from experiments.clients.librdkafka.client import Client
+    from experiments.clients.librdkafka.library import PRODUCER
+    from experiments.clients.producer.transactions import Transactions
 
     job = producer.job
     with Client(PRODUCER, {**job.settings, "bootstrap.servers": job.bootstrap_servers}, log=job.folder / "fencing.log") as other:
@@ -80,8 +172,8 @@ def _take_the_id(producer: ProducerProcess) -> None:
 
 
 def _fenced(scene: Scene, producer: ProducerProcess) -> str | None:
-    from experiments.clients.librdkafka import error_text
-    from experiments.clients.transact import FENCINGS
+    from experiments.clients.librdkafka.library import error_text
+    from experiments.clients.producer.transactions import FENCINGS
 
     code = producer.ended_by()
     return f"producer 0 was told {error_text(code)} {scene.since_begin_s():.2f} s after the fault began" if code in FENCINGS else None

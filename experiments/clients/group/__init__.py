@@ -1,0 +1,1 @@
+"""Consumer groups under test: members, their processes, and copiers (consume-process-produce)."""

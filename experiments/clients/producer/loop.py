@@ -1,0 +1,246 @@
+"""A producer that takes over from one that was killed: what its ledger tells, what is sent again, and where the schedule goes on.
+
+It is another session to the brokers: idempotence does not reach across it (KIP-98), so what was stored and never acknowledged is stored again.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from experiments.clients.librdkafka.compiled import (
+    carray,
+    compiled,
+    compiled_callback,
+    last_error,
+    message_latency_us,
+    message_status,
+    monotonic_ns,
+    pointer,
+    poll,
+    produce,
+    records_of,
+    types,
+)
+from experiments.clients.librdkafka.library import ANY_PARTITION, COPY_PAYLOAD, FATAL, MESSAGE, QUEUE_FULL
+from experiments.clients.process.mapped_file import Column
+from experiments.clients.producer.attempts import DUE, HEADER_BYTES, REFUSED, SENT, SETTLED, UNTOUCHED, Attempt, AttemptsFile, Header
+from experiments.clients.record.value import encode
+
+# ---------- The producer's compiled part: the loop that follows the schedule, and the callbacks that fill the ledger.
+#
+# librdkafka calls back into compiled code that needs no GIL and writes straight into the ledger's mapping. Two callbacks share
+# the work. `acknowledged` is an interceptor: a broker's own thread calls it when the record settles, so the latency it notes
+# does not wait for anyone to poll. `delivered` runs inside poll(), in the loop's thread, and writes all the rest.
+# (`rd_kafka_message_latency` counts until the call, rdkafka_msg.c: asked in `delivered` it would include that wait.)
+
+
+WARM_UP: Final = 0
+"""A record's opaque is its seq + 1; that of a warm-up record is 0."""
+
+KEY_BYTES: Final = 8
+ROW_BYTES: Final = Attempt.itemsize
+POLL_EVERY_RECORDS: Final = 64
+"""How often reports are served while records are sent in a burst."""
+
+Schedule = np.dtype(
+    [
+        ("client", "<i8"),  # rd_kafka_t*
+        ("topic", "<i8"),  # rd_kafka_topic_t*
+        ("size_bytes", "<i8"),
+        ("keys", "<i8"),
+        ("pair_apart_records", "<i8"),  # 0: no pairs
+        ("common_key", "<i8"),  # 1: the two of a pair have one key
+        ("hot_key_share", "<f8"),
+        ("round_robin_partitions", "<i8"),  # 0: the partitioner decides
+        ("key", "<i8"),  # where its bytes lie; 0: no key
+        ("key_bytes", "<i8"),
+        ("rate_records_per_s", "<f8"),  # 0: as fast as it goes
+        ("start_ns", "<i8"),  # the first record's intended time
+        ("anchor_ns", "<i8"),  # epoch = anchor + monotonic clock
+        ("give_up_ns", "<i8"),  # from then on a full queue is final
+    ]
+)
+"""What the loop is told."""
+
+SCHEDULE, HEADER, ROWS = records_of(Schedule), records_of(Header), records_of(Attempt)
+WORDS, KEY, CLOCK = types.uint64[::1], types.uint8[::1], types.int64[::1]
+"""The types of what the functions below pass on to each other."""
+
+
+@compiled_callback("int32(int64, int64, int64)")
+def acknowledged(_client: Any, message_address: Any, ledger: Any) -> Any:
+    """Note how long the record took (`on_acknowledgement`); called by brokers' threads, each for its own records."""
+    message = carray(pointer(message_address), (1,), MESSAGE)
+    header = carray(pointer(ledger), (1,), Header)
+    seq = message[0].opaque - 1
+    if 0 <= seq < header[0].records:
+        rows_bytes = header[0].records * ROW_BYTES
+        latencies = carray(pointer(ledger + HEADER_BYTES + rows_bytes), (header[0].records,), np.int64)
+        latencies[seq] = message_latency_us(message_address)
+    return 0
+
+
+@compiled_callback("void(int64, int64, int64)")
+def delivered(_client: Any, message_address: Any, ledger: Any) -> None:
+    """Write what became of a record (`dr_msg_cb`); called inside poll().
+
+    librdkafka numbers a batch's records upwards from its base offset, also where that is -1001, "none": record 1,001 of a
+    batch to which the broker gave no offset would get offset 0 (`rd_kafka_msgq_set_metadata`). A batch's reports come one
+    after the other, so a run of numbers that began below zero is told from offsets.
+    """
+    message = carray(pointer(message_address), (1,), MESSAGE)
+    header = carray(pointer(ledger), (1,), Header)
+    seq, offset = message[0].opaque - 1, message[0].offset
+    header[0].without_offset = offset < 0 or (header[0].without_offset == 1 and offset == header[0].last_offset + 1)
+    header[0].last_offset = offset
+    if seq < 0:
+        header[0].warmed += 1
+        header[0].warm_up_error = message[0].error if message[0].error != 0 else header[0].warm_up_error
+    elif seq < header[0].records:
+        rows = carray(pointer(ledger + HEADER_BYTES), (header[0].records,), Attempt)
+        rows[seq].error, rows[seq].partition, rows[seq].status = message[0].error, message[0].partition, message_status(message_address)
+        rows[seq].offset = -1 if header[0].without_offset == 1 else offset
+        rows[seq].state = SETTLED
+        header[0].settled += 1
+        header[0].acked += message[0].error == 0
+
+
+@compiled("int64(int64, float64, int64)")
+def due_ns(start_ns: Any, rate_records_per_s: Any, seq: Any) -> Any:
+    """Return a record's intended time."""
+    return start_ns + np.int64(seq * 1e9 / rate_records_per_s)
+
+
+@compiled("void(uint8[::1], int64)")
+def write_key(key: Any, number: Any) -> None:
+    """Write a key as Kafka's own LongSerializer does: 8 bytes, the highest first."""
+    for index in range(KEY_BYTES):
+        key[index] = (number >> (8 * (KEY_BYTES - 1 - index))) & 0xFF
+
+
+@compiled(types.int64(SCHEDULE, types.int64))
+def key_of(schedule: Any, seq: Any) -> Any:
+    """Return the number of a record's key; see `keying.keys_of`."""
+    keys, apart, share = schedule[0].keys, schedule[0].pair_apart_records, schedule[0].hot_key_share
+    if share > 0:
+        hot_before = np.int64(np.floor(seq * share))
+        return 0 if np.int64(np.floor((seq + 1) * share)) > hot_before else 1 + (seq - hot_before) % (keys - 1)
+    if apart == 0:
+        return seq % keys
+    within = seq % (2 * apart)
+    pair = seq // (2 * apart) * apart + within % apart
+    return (pair if schedule[0].common_key > 0 else 2 * pair + within // apart) % keys
+
+
+@compiled(types.int32(SCHEDULE, types.int64))
+def partition_of(schedule: Any, seq: Any) -> Any:
+    """Return the partition that the producer itself names: in turn, or none."""
+    partitions = schedule[0].round_robin_partitions
+    return seq % partitions if partitions > 0 else ANY_PARTITION
+
+
+@compiled(types.int32(SCHEDULE, ROWS, types.int64, WORDS, CLOCK))
+def hand_over(schedule: Any, rows: Any, seq: Any, words: Any, clock: Any) -> Any:
+    """Give a record to librdkafka, again and again while its queue is full; return its error, or 0."""
+    client, topic, size_bytes, key, key_bytes = schedule[0].client, schedule[0].topic, schedule[0].size_bytes, schedule[0].key, schedule[0].key_bytes
+    partition = partition_of(schedule, seq)
+    rows[seq].state = DUE
+    while True:
+        if produce(topic, partition, COPY_PAYLOAD, np.int64(words.ctypes.data), size_bytes, key, key_bytes, seq + 1) == 0:
+            rows[seq].state = SENT
+            return 0
+        error = last_error()
+        if error != QUEUE_FULL or rows[seq].sent_ns > schedule[0].give_up_ns:
+            rows[seq].error, rows[seq].state = error, REFUSED
+            return error
+        poll(client, 1)
+        rows[seq].sent_ns = schedule[0].anchor_ns + monotonic_ns(clock)
+
+
+@compiled(types.void(SCHEDULE, ROWS, types.int64, CLOCK))
+def wait_until_due(schedule: Any, rows: Any, seq: Any, clock: Any) -> None:
+    """Serve reports until the record is due; note when it was due and when it is handed over.
+
+    Waiting with poll(1 ms), and then sending what is due in a burst, leaves the brokers more of the processor than spinning
+    does, and so comes nearer to the schedule.
+    """
+    now_ns = schedule[0].anchor_ns + monotonic_ns(clock)
+    intended_ns = due_ns(schedule[0].start_ns, schedule[0].rate_records_per_s, seq) if schedule[0].rate_records_per_s > 0 else now_ns
+    while now_ns < intended_ns:
+        poll(schedule[0].client, 1)
+        now_ns = schedule[0].anchor_ns + monotonic_ns(clock)
+    rows[seq].intended_ns, rows[seq].sent_ns = intended_ns, now_ns
+
+
+@compiled(types.void(SCHEDULE, ROWS, types.int64, types.int32))
+def refuse_the_rest(schedule: Any, rows: Any, begin: Any, error: Any) -> None:
+    """Write down what every further record would get from a client that takes nothing more."""
+    for seq in range(begin, rows.size):
+        rows[seq].intended_ns = rows[begin - 1].intended_ns
+        if schedule[0].rate_records_per_s > 0:
+            rows[seq].intended_ns = due_ns(schedule[0].start_ns, schedule[0].rate_records_per_s, seq)
+        rows[seq].error, rows[seq].state = error, REFUSED
+
+
+@compiled(types.void(SCHEDULE, HEADER, ROWS, WORDS, types.int64, types.int64))
+def drive(schedule: Any, header: Any, rows: Any, words: Any, begin: Any, end: Any) -> None:  # noqa: PLR0913, PLR0917 - compiled
+    """Follow the schedule from one record to before another, or to a fatal error of the client."""
+    clock, key = np.zeros(2, np.int64), np.zeros(KEY_BYTES, np.uint8)
+    if schedule[0].keys > 0:
+        schedule[0].key, schedule[0].key_bytes = key.ctypes.data, KEY_BYTES
+    for seq in range(begin, end):
+        wait_until_due(schedule, rows, seq, clock)
+        encode(words, schedule[0].size_bytes, seq, rows[seq].intended_ns)
+        if schedule[0].keys > 0:
+            write_key(key, key_of(schedule, seq))
+        error = hand_over(schedule, rows, seq, words, clock)
+        header[0].accepted += 1 if error == 0 else 0
+        header[0].taken_up = seq + 1
+        if error == FATAL:
+            header[0].ended_by = error
+            refuse_the_rest(schedule, rows, seq + 1, error)
+            return
+        if seq % POLL_EVERY_RECORDS == 0:
+            poll(schedule[0].client, 0)
+
+
+SEQS: Final = types.int64[::1]
+
+
+@compiled(types.void(SCHEDULE, HEADER, ROWS, WORDS, SEQS))
+def send_again(schedule: Any, header: Any, rows: Any, words: Any, seqs: Any) -> None:
+    """Hand records over again, each with its own id and intended time, so that a second copy is known for one."""
+    clock, key = np.zeros(2, np.int64), np.zeros(KEY_BYTES, np.uint8)
+    if schedule[0].keys > 0:
+        schedule[0].key, schedule[0].key_bytes = key.ctypes.data, KEY_BYTES
+    for index in range(seqs.size):
+        seq = seqs[index]
+        rows[seq].sent_ns = schedule[0].anchor_ns + monotonic_ns(clock)
+        encode(words, schedule[0].size_bytes, seq, rows[seq].intended_ns)
+        if schedule[0].keys > 0:
+            write_key(key, key_of(schedule, seq))
+        header[0].accepted += 1 if hand_over(schedule, rows, seq, words, clock) == 0 else 0
+        if index % POLL_EVERY_RECORDS == 0:
+            poll(schedule[0].client, 0)
+
+
+def taken_up(ledger: AttemptsFile) -> int:
+    """Return how much of the schedule was taken up, whoever did so."""
+    return int(np.count_nonzero(ledger.rows["state"] != UNTOUCHED))
+
+
+def unsettled(ledger: AttemptsFile) -> Column:
+    """Return the records that were taken up and of which nobody was told anything, in the schedule's order."""
+    return np.flatnonzero(np.isin(ledger.rows["state"], (DUE, SENT)))
+
+
+def take_over(ledger: AttemptsFile) -> None:
+    """Count anew what a killed producer counted: it died between any two writes, and reports on what it had in flight come no more."""
+    header, settled = ledger.header[0], ledger.rows["state"] == SETTLED
+    header["taken_up"] = taken_up(ledger)
+    header["accepted"] = header["settled"] = np.count_nonzero(settled)
+    header["acked"] = np.count_nonzero(settled & (ledger.rows["error"] == 0))
+    for counter in ("warmed", "warm_up_error", "last_offset", "without_offset", "ended_by"):
+        header[counter] = 0

@@ -1,0 +1,146 @@
+"""The producer's own process: warm up, follow the schedule, settle."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from experiments.clients.librdkafka import library as librdkafka
+from experiments.clients.librdkafka.client import Callbacks, Client, Interceptor
+from experiments.clients.librdkafka.interceptors import Noting, handed, settled_by
+from experiments.clients.librdkafka.noted import Handed, Served, Telling
+from experiments.clients.process.child import BEGIN, DONE, READY, listen, say
+from experiments.clients.process.mapped_file import Records, attach
+from experiments.clients.producer.attempts import AttemptsFile
+from experiments.clients.producer.job import ProducerJob
+from experiments.clients.producer.loop import KEY_BYTES, WARM_UP, Schedule, acknowledged, delivered, drive, send_again, take_over, taken_up, unsettled
+from experiments.clients.producer.process import summary_of
+from experiments.clients.producer.transactions import Transacting, Transactions
+from experiments.clients.record.value import begin_value
+from experiments.clients.settings.librdkafka import delivery_timeout_ms
+from infra.errors import HarnessError
+from infra.process.waiting import wait_until
+
+TIMEOUT_SCAN_S: Final = 2.0
+"""librdkafka looks for records that are past their timeout once a second; twice that is late enough."""
+NEVER: Final = np.iinfo(np.int64).max
+_SLICE_MS: Final = 100
+
+
+def main(job_path: Path) -> None:
+    """Be the producer.
+
+    Raises:
+        AckbenchError: it could not do its job.
+    """
+    _produce(ProducerJob.model_validate_json(job_path.read_bytes()))
+
+
+def _produce(job: ProducerJob) -> None:
+    ledger = AttemptsFile.attach(job.ledger)
+    if job.life > 0:
+        take_over(ledger)
+    fields = attach(job.fields, Handed) if job.headers else np.zeros(0, Handed)
+    noting = np.array([(fields.ctypes.data, fields.size, job.headers)], Noting)
+    callbacks = Callbacks(delivered.address, acknowledged.address, ledger.header.ctypes.data)
+    served = attach(job.serving, Served) if job.tells_serving else np.zeros(0, Served)
+    telling = np.array([(served.ctypes.data, job.anchor_ns)], Telling)
+    asked = {
+        Interceptor("on_send", "ackbench-fields", handed.address, noting.ctypes.data): job.headers > 0,
+        Interceptor("on_acknowledgement", "ackbench-serving", settled_by.address, telling.ctypes.data): job.tells_serving,
+    }
+    interceptors = tuple(one for one, wanted in asked.items() if wanted)
+    settings = {**job.given, "bootstrap.servers": job.bootstrap_servers}
+    with Client(librdkafka.PRODUCER, settings, log=job.log, callbacks=callbacks, interceptors=interceptors, clock_ns=job.anchor_ns) as client:
+        job.effective.write_text(json.dumps(client.effective_settings()))
+        _warm_up_in_transaction(client, job, ledger) if job.transaction_records else _warm_up(client, job, ledger)
+        if job.life == 0:
+            ledger.touch()
+        say(READY)
+        schedule = _schedule(client, job, int(listen(BEGIN)))
+        words = begin_value(job.record_size_bytes, job.producer, job.token)
+        begin = taken_up(ledger)
+        if job.resend:
+            send_again(schedule, ledger.header, ledger.rows, words, unsettled(ledger))
+        if job.transaction_records:
+            Transacting(client, job, ledger, schedule, words).follow()
+        else:
+            drive(schedule, ledger.header, ledger.rows, words, begin, ledger.rows.size)
+        _name_fatal_error(client, ledger)
+        _settle(client, ledger, delivery_timeout_ms(job.settings) / 1000 + TIMEOUT_SCAN_S)
+        say(DONE, summary_of(job, ledger, begin).model_dump_json())
+
+
+def _warm_up(client: Client, job: ProducerJob, ledger: AttemptsFile) -> None:
+    """Get a producer id, the trial's topic's metadata, and a connection to each broker that leads a partition.
+
+    Raises:
+        HarnessError: a warm-up record was not accepted or not acknowledged.
+    """
+    client.leaders(job.topic, job.warm_up_timeout_s)
+    partitions = range(len(client.leaders(job.warm_up_topic, job.warm_up_timeout_s)))
+    for partition in partitions:
+        _send_warm_up_record(client, job.warm_up_topic, partition)
+    wait_until(
+        lambda: client.poll(_SLICE_MS) >= 0 and bool(ledger.header["warmed"][0] >= len(partitions)),
+        awaiting=f"{len(partitions)} warm-up records to settle",
+        timeout_s=job.warm_up_timeout_s,
+        every_s=0,
+        seen=lambda: f"{ledger.header['warmed'][0]} settled",
+    )
+    error = int(ledger.header["warm_up_error"][0])
+    if error:
+        raise HarnessError(f"a warm-up record was not delivered: {librdkafka.error_text(error)}")
+
+
+def _warm_up_in_transaction(client: Client, job: ProducerJob, ledger: AttemptsFile) -> None:
+    """Take the `transactional.id`, and warm up in a transaction: the coordinator is connected to then as well.
+
+    Raises:
+        HarnessError: there was no producer id, or the transaction could not be committed.
+    """
+    transactions = Transactions(client)
+    transactions.init(job.warm_up_timeout_s)
+    error = transactions.begin()
+    if error is None:
+        _warm_up(client, job, ledger)
+        error = transactions.commit(job.warm_up_timeout_s)
+    if error is not None:
+        raise HarnessError(f"the warm-up's transaction was not committed: {error}")
+
+
+def _send_warm_up_record(client: Client, topic: str, partition: int) -> None:
+    library, key = librdkafka.library(), ctypes.create_string_buffer(KEY_BYTES)
+    if library.rd_kafka_produce(client.topic(topic), partition, librdkafka.COPY_PAYLOAD, key, KEY_BYTES, key, KEY_BYTES, WARM_UP) != 0:
+        raise HarnessError(f"a warm-up record for partition {partition} of {topic} was refused: {librdkafka.error_text(library.rd_kafka_last_error())}")
+
+
+def _schedule(client: Client, job: ProducerJob, start_ns: int) -> Records:
+    """Say when what is due; without a rate there is no end after which a full queue would be final: it empties by timeouts."""
+    end_ns = start_ns + round(job.duration_s * 1e9)
+    give_up_ns = end_ns + delivery_timeout_ms(job.settings) * 1_000_000 if job.rate_records_per_s else NEVER
+    keys = (job.keys, job.pair_apart_records if job.pairs != "none" else 0, job.pairs == "common", job.hot_key_share, job.round_robin_partitions)
+    told = (client.address, client.topic(job.topic), job.record_size_bytes, *keys, 0, 0, job.rate_records_per_s, start_ns, job.anchor_ns, give_up_ns)
+    return np.array([told], Schedule)
+
+
+def _name_fatal_error(client: Client, ledger: AttemptsFile) -> None:
+    """Put the cause in the place of "the client has had a fatal error"."""
+    fatal = client.fatal_error()
+    if fatal is None:
+        return
+    ledger.header["ended_by"] = fatal[0]
+    sys.stderr.write(f"the client takes nothing more: {librdkafka.error_text(fatal[0])}: {fatal[1]}\n")
+
+
+def _settle(client: Client, ledger: AttemptsFile, timeout_s: float) -> None:
+    """Serve reports until every record that librdkafka took has one, or its time is up: then it stays unsettled."""
+    end_s = time.monotonic() + timeout_s
+    while ledger.header["settled"][0] < ledger.header["accepted"][0] and time.monotonic() < end_s:
+        client.flush(_SLICE_MS)

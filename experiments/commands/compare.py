@@ -1,0 +1,156 @@
+"""`ackbench compare`: two sweeps side by side, or the cells of one; as a table, as data, as a page, and as a gate."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import click
+from rich import box
+from rich.table import Table
+
+from experiments.commands.show import passed
+from experiments.comparing.comparison import Comparison, Sweep, compare
+from experiments.comparing.gate import Gate
+from experiments.comparing.matrix import Matrix, as_markdown, below, duplicates_text, heads, loss_text, matrix_of
+from experiments.comparing.within import Within, compare_within
+from experiments.planning.new_sweep import find_sweep
+from experiments.report.drawing import prepare
+from experiments.report.side_by_side import CellView, render_comparison, render_within, view_of
+from experiments.results.read import read_results
+from experiments.results.tables import console_for_results, print_text
+from infra.errors import InputError
+from infra.machine.home import Home
+
+
+def compare_sweeps(home: Home, names: tuple[str, str], *, as_json: bool, html: Path | None, fail_on: Sequence[str]) -> int:
+    """Print two sweeps side by side; return the exit code, the gate's where it does not let them pass.
+
+    Raises:
+        InputError: an expression of the gate is wrong, there is no such sweep, they cannot be compared, or the page cannot be written.
+        LedgerError: the results of one cannot be read.
+    """
+    gate = Gate.of(fail_on, two_sweeps=True)
+    a, b = (_sweep(home, name) for name in names)
+    comparison = compare(a, b)
+    if html:
+        _write(html, home, lambda: render_comparison(comparison))
+    if as_json:
+        click.echo(comparison.to_json())
+    else:
+        _print(comparison)
+        _print_alone((("only in A", comparison.only_a), ("only in B", comparison.only_b)))
+    return passed(gate.of_comparison(comparison, (a.results, b.results)))
+
+
+def compare_cells(home: Home, named: tuple[str, str], *, as_json: bool, html: Path | None, fail_on: Sequence[str]) -> int:
+    """Print the cells of one sweep side by side that differ in an axis alone, both by name; return the exit code, the gate's where they do not pass.
+
+    Raises:
+        InputError: an expression of the gate is wrong, there is no such sweep or axis, no cells can be compared, or the page cannot be written.
+        LedgerError: the results cannot be read.
+    """
+    gate, sweep = Gate.of(fail_on, two_sweeps=True), _sweep(home, named[0])
+    within = compare_within(sweep, named[1])
+    if html:
+        _write(html, home, lambda: render_within(within))
+    if as_json:
+        click.echo(within.to_json())
+    else:
+        _print_within(within)
+    worse = [reason for comparison in within.comparisons for reason in gate.of_comparison(comparison, ())]
+    return passed([*gate.of_sweep(sweep.results), *worse])
+
+
+def _sweep(home: Home, named: str) -> Sweep:
+    folder = find_sweep(home, named)
+    return Sweep(folder.plan(), read_results(folder))
+
+
+def _write(path: Path, home: Home, render: Callable[[], str]) -> None:
+    prepare(home)
+    page = render()
+    try:
+        path.write_text(page, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"--html {path}: cannot be written ({error.strerror})") from error
+
+
+def _print_within(within: Within) -> None:
+    console = console_for_results(terminal=sys.stdout.isatty())
+    print_text(console, f"{within.sweep} by {within.axis}\n", wrap=False)
+    for comparison in within.comparisons:
+        _print(comparison)
+        console.print()
+    _print_alone((("in no pair", within.left_out),))
+
+
+def _print(comparison: Comparison) -> None:
+    terminal = sys.stdout.isatty()
+    console = console_for_results(terminal=terminal)
+    print_text(console, f"A: {comparison.a}\nB: {comparison.b}", wrap=False)
+    for change in comparison.settings:
+        print_text(console, f"differs: {change.scope} {change.name}: {change.a} | {change.b}", wrap=terminal)
+    for remark in comparison.remarks:
+        print_text(console, f"note: {remark}", wrap=terminal)
+    for cell in comparison.cells:
+        console.print()
+        view = view_of(cell)
+        console.print(_table(view), highlight=False)
+        for verdict in view.verdicts:
+            print_text(console, f"verdict: {verdict}", wrap=terminal)
+
+
+def _print_alone(told: Sequence[tuple[str, Sequence[str]]]) -> None:
+    terminal = sys.stdout.isatty()
+    console = console_for_results(terminal=terminal)
+    for where, labels in told:
+        for label in labels:
+            print_text(console, f"{where}: {label}", wrap=terminal)
+
+
+def _table(view: CellView) -> Table:
+    title = f"{view.name}{f' ({view.role})' if view.role else ''}"
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0), title=title, title_justify="left", title_style="bold")
+    for head in ("", "measure", "A", "B", "B against A", "p", "effect"):
+        table.add_column(head, overflow="fold")
+    styles = {"worse": "red", "better": "green"}
+    for row in view.rows:
+        word = row.kind if row.kind in styles else ""
+        table.add_row(word, row.name, row.a, row.b, row.change, row.p_value, row.effect, style=styles.get(row.kind))
+    return table
+
+
+# ---------- `ackbench matrix`: faults down, clients' settings across, over several sweeps.
+
+
+def print_matrix(home: Home, named: Sequence[str], *, markdown: bool) -> int:
+    """Print the table of the sweeps that are named; of the newest when none is.
+
+    Raises:
+        UnknownName: there is no such sweep.
+        LedgerError: its results cannot be read.
+    """
+    matrix = matrix_of([read_results(find_sweep(home, name)) for name in named or (None,)])
+    if markdown:
+        click.echo("\n".join(as_markdown(matrix)))
+        return 0
+    terminal = sys.stdout.isatty()
+    console = console_for_results(terminal=terminal)
+    console.print(_matrix_table(matrix), crop=False, highlight=False)
+    for line in below(matrix):
+        print_text(console, line, wrap=terminal)
+    for line in matrix.violations:
+        print_text(console, line, wrap=terminal, style="bold red")
+    return 0
+
+
+def _matrix_table(matrix: Matrix) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0), show_lines=False)
+    for head in ("fault", "bit", *heads(matrix)):
+        table.add_column(head, overflow="fold")
+    for row in matrix.rows:
+        name = "\n".join(filter(None, (row.fault, row.circumstances)))
+        table.add_row(name, f"{row.bit} of {row.struck}", *(f"{loss_text(cell)}\n{duplicates_text(cell)}" for cell in row.cells))
+    return table

@@ -1,0 +1,54 @@
+"""The one progress bar of a run: trials done, time left, and below it the trial under way and what it is doing."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from experiments.sweep.progress import Progress, clock
+
+
+class Bar:
+    """Shows progress on a terminal; says nothing at all where there is none."""
+
+    def __init__(self, live: Live | None, console: Console) -> None:
+        self._live, self._console = live, console
+
+    def show(self, progress: Progress) -> None:
+        """Draw this."""
+        if self._live:
+            self._live.update(drawn(progress))
+
+    def say(self, text: str) -> None:
+        """Put a line above the bar; also where there is no terminal, for it is worth knowing."""
+        self._console.print(text, highlight=False, markup=False, soft_wrap=True)
+
+
+@contextmanager
+def bar() -> Iterator[Bar]:
+    """Open the bar on stderr, where stdout and stderr both are terminals."""
+    console = Console(stderr=True)
+    if not (sys.stdout.isatty() and console.is_terminal):
+        yield Bar(None, console)
+        return
+    with Live(console=console, transient=True, refresh_per_second=4, redirect_stdout=False, redirect_stderr=False) as live:
+        yield Bar(live, console)
+
+
+def drawn(progress: Progress) -> Group:
+    """Return the two lines; both are cut at the terminal's width, never wrapped."""
+    counts = f"{progress.done}/{progress.total} trials" + (f", {progress.failed} failed" if progress.failed else "")
+    line = Table.grid(padding=(0, 1), expand=True)
+    line.add_column(no_wrap=True)
+    line.add_column(ratio=1)
+    line.add_column(no_wrap=True, justify="right")
+    line.add_row(counts, ProgressBar(total=max(progress.total, 1), completed=progress.done), f"{clock(progress.left_s)} left")
+    what = f"{progress.trial}: {progress.what}" if progress.trial else progress.what
+    return Group(line, Text(what, style="dim", no_wrap=True, overflow="ellipsis"))

@@ -1,1 +1,0 @@
-"""A fault as it is asked for, a single one or several joined: how it is written, what it amounts to, drawn at random, and let strike."""

@@ -1,0 +1,144 @@
+"""Faults in which no node fails: leadership or replicas are moved between live nodes, as an operator does (KIP-455, KIP-460)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from pydantic import Field
+
+from experiments.clients.librdkafka.changes import elect
+from experiments.faults.core import OBSERVED_PARTITION, FaultKind, FaultParameters, Scene
+from experiments.faults.core.effects import Nature, Shape
+from experiments.faults.core.evidence import leader_left
+from experiments.ledger.record import FaultEvidence
+from infra.cluster.replicas import reassign
+from infra.errors import HarnessError
+from infra.kafka.spec import PartitionState
+from infra.process.waiting import wait_until
+
+FAMILY: Final = "replication"
+_PUT_BACK_TIMEOUT_S: Final = 60.0
+
+
+class MovedParameters(FaultParameters):
+    """Something is moved away, and back."""
+
+    away_s: float = Field(default=3.0, gt=0, le=3600, description="how long it stays away before it is moved back, seconds")
+    patience_s: float = Field(default=20.0, gt=0, le=3600, description="how long the move may take, seconds")
+
+    def ends_s(self) -> float:
+        """Return when it is moved back, where the move took no time."""
+        return self.at_s + self.away_s
+
+
+class LeaderMovedParameters(MovedParameters):
+    """Leadership is moved to a follower, and back."""
+
+    def impossible(self, shape: Shape) -> str | None:
+        """There must be a follower."""
+        return "replication.factor 1 has no follower that could lead" if shape.replication_factor == 1 else None
+
+
+class ReplicasMovedParameters(MovedParameters):
+    """The leader's replica is moved to another node, or away; and back."""
+
+    def impossible(self, shape: Shape) -> str | None:
+        """There must be another node."""
+        return "one node has no other to move a replica to" if shape.nodes == 1 else None
+
+
+def change_preferred_leader(scene: Scene, parameters: MovedParameters) -> FaultEvidence:
+    """Make a follower the preferred leader and elect it, later the first one again; it bit when the follower led."""
+    scene.until(parameters.at_s)
+    before = scene.partition()
+    rotated = (*before.replicas[1:], before.replicas[0])
+    order = rotated if rotated[0] != before.leader else (*rotated[1:], rotated[0])
+    return _moved("preferred-leader-change", scene, parameters, before, order)
+
+
+def reassign_replicas(scene: Scene, parameters: MovedParameters) -> FaultEvidence:
+    """Move the leader's replica to another node, or where there is none, away; later back; it bit when another node led."""
+    scene.until(parameters.at_s)
+    before = scene.partition()
+    return _moved("reassignment", scene, parameters, before, without_leader(before, scene.cluster.node_ids()))
+
+
+def without_leader(before: PartitionState, nodes: Sequence[int]) -> tuple[int, ...]:
+    """Return a partition's replicas with the leader's moved to a node that has none; where all have one, without it."""
+    followers = tuple(node for node in before.replicas if node != before.leader)
+    return (*followers, *[node for node in nodes if node not in before.replicas][:1])
+
+
+def _moved(kind: str, scene: Scene, parameters: MovedParameters, before: PartitionState, replicas: tuple[int, ...]) -> FaultEvidence:
+    leader = before.leader
+    targets = tuple(dict.fromkeys([*before.replicas, *replicas]))
+    with scene.striking(*targets) as healing:
+        healing.callback(_reassign_and_elect, scene, before.replicas, _PUT_BACK_TIMEOUT_S)
+        bit = leader is not None and _move(scene, leader, replicas, parameters.patience_s)
+        scene.until(parameters.ends_s())
+    scene.saw(f"the replicas are {_in_order(before.replicas)} again, in this order")
+    return FaultEvidence(kind=kind, targets=targets, bit=bit, evidence=tuple(scene.facts))
+
+
+def _move(scene: Scene, leader: int, replicas: tuple[int, ...], patience_s: float) -> bool:
+    try:
+        _reassign_and_elect(scene, replicas, patience_s)
+        moved = scene.wait(lambda: leader_left(scene, leader), awaiting=f"a leader other than node {leader}", timeout_s=patience_s)
+    except HarnessError as error:
+        scene.saw(f"the move had not come about: {error}")
+        return False
+    scene.note("fault_bit", moved)
+    scene.saw(moved)
+    return True
+
+
+def _reassign_and_elect(scene: Scene, replicas: tuple[int, ...], timeout_s: float) -> None:
+    """Give the observed partition these replicas, wait until all of them are in sync, and have the first one lead.
+
+    Raises:
+        WaitTimeout: they were not, in time.
+        HarnessError: Kafka refused.
+    """
+    asked_s = scene.since_load_began_s()
+    reassign(scene.cluster.status(), scene.topic, {OBSERVED_PARTITION: replicas}, timeout_s)
+    wait_until(lambda: _stands(scene, replicas), awaiting=f"the replicas {_in_order(replicas)} in sync", timeout_s=timeout_s)
+    needless = elect(scene.cluster.admin_servers, scene.topic, OBSERVED_PARTITION)
+    elected = f"node {replicas[0]} was elected" if needless is None else f"node {replicas[0]} leads already"
+    scene.saw(f"replicas {_in_order(replicas)}, in this order, took {scene.since_load_began_s() - asked_s:.2f} s to be in sync; {elected}")
+
+
+def _in_order(replicas: Sequence[int]) -> str:
+    return ", ".join(map(str, replicas))
+
+
+def _stands(scene: Scene, replicas: tuple[int, ...]) -> bool:
+    """While replicas are moved the metadata tells the old ones too."""
+    states = scene.cluster.describe([scene.topic]).of(scene.topic)
+    return bool(states) and states[OBSERVED_PARTITION].replicas == replicas and set(states[OBSERVED_PARTITION].isr) == set(replicas)
+
+
+def _nature_of_moved(kind: str, parameters: MovedParameters, _shape: Shape) -> Nature:
+    away_ms = parameters.away_s * 1000
+    within_ms = away_ms + parameters.patience_s * 1000
+    return Nature(kind=kind, moves_leader=True, strikes_leader=True, heals_after_ms=away_ms, heals_within_ms=within_ms)
+
+
+KINDS: Final = (
+    FaultKind(
+        "preferred-leader-change",
+        FAMILY,
+        "a follower is made the preferred leader and elected, later the first one again",
+        LeaderMovedParameters,
+        change_preferred_leader,
+        _nature_of_moved,
+    ),
+    FaultKind(
+        "reassignment",
+        FAMILY,
+        "the leader's replica is moved to a node without one, or away where all have one; later back",
+        ReplicasMovedParameters,
+        reassign_replicas,
+        _nature_of_moved,
+    ),
+)

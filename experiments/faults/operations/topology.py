@@ -1,0 +1,238 @@
+"""Faults that change what there is: more partitions, another topic of the same name, a node with an empty disk."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pydantic import Field
+
+from experiments.clients.librdkafka.changes import elect, raise_partitions, topic_settings
+from experiments.faults.core import OBSERVED_PARTITION, FaultKind, FaultParameters, Scene
+from experiments.faults.core.effects import Nature, Shape
+from experiments.faults.core.evidence import asking, leader_left
+from experiments.faults.core.kind import Aftermath
+from experiments.ledger.record import FaultEvidence
+from infra.errors import HarnessError
+from infra.kafka.spec import PartitionState
+from infra.process.waiting import wait_until
+
+FAMILY: Final = "topology"
+DELETED: Final = "topic_deleted"
+RECREATED: Final = "topic_recreated"
+_RAISED_TIMEOUT_S: Final = 15.0
+_BACK_TIMEOUT_S: Final = 60.0
+_LOOK_EVERY_S: Final = 0.2
+
+
+class RaisedParameters(FaultParameters):
+    """The topic gets more partitions, and keeps them."""
+
+    to: int = Field(default=6, ge=2, le=1000, description="how many partitions the topic has then")
+
+    def impossible(self, shape: Shape) -> str | None:
+        """Partitions are never taken away."""
+        return f"to is {self.to}; allowed: more than the {shape.partitions} that the topic has" if self.to <= shape.partitions else None
+
+
+class RecreatedParameters(FaultParameters):
+    """The topic is deleted and made again."""
+
+    gone_s: float = Field(default=1.0, gt=0, le=3600, description="how long there is no such topic, seconds")
+
+    def ends_s(self) -> float:
+        """Return when it is made again."""
+        return self.at_s + self.gone_s
+
+
+class ReplacedParameters(FaultParameters):
+    """A node is killed and comes back with an empty disk."""
+
+    restart_after_s: float = Field(default=5.0, gt=0, le=3600, description="from the kill to the restart at the earliest, seconds")
+    patience_s: float = Field(default=10.0, ge=0, le=3600, description="how much longer it stays down while the cluster has not noticed, seconds")
+
+    def ends_s(self) -> float:
+        """Return when the node is started again, where the cluster has noticed by then."""
+        return self.at_s + self.restart_after_s
+
+
+def raise_partition_count(scene: Scene, parameters: RaisedParameters) -> FaultEvidence:
+    """Give the topic more partitions; it bit when they had leaders, and, after the trial, when a producer had learned of one."""
+    scene.until(parameters.at_s)
+    before = len(_partitions(scene))
+    with scene.striking():
+        with asking():
+            raise_partitions(scene.cluster.admin_servers, scene.topic, parameters.to)
+            led = scene.wait(lambda: _all_led(scene, parameters.to), awaiting=f"{parameters.to} partitions with leaders", timeout_s=_RAISED_TIMEOUT_S)
+        scene.note("fault_bit", f"{len(led)} partitions have leaders")
+    scene.saw(f"the topic had {before} partitions, and {len(led)} with leaders {scene.since_begin_s():.2f} s after more were asked for")
+    return FaultEvidence(kind="partitions-raised", bit=len(led) > before, evidence=tuple(scene.facts))
+
+
+def learned_by_a_producer(evidence: FaultEvidence, aftermath: Aftermath) -> FaultEvidence:
+    """Add when the producers' own logs first tell of a partition that had not been there; where they never do, nothing was asked of them."""
+    known = {event.partition for event in aftermath.events if aftermath.began_ns is not None and event.at_ns < aftermath.began_ns and event.kind == "learned"}
+    new = [event for event in aftermath.since("learned") if event.detail.startswith("producer") and event.partition not in known]
+    if not new or aftermath.began_ns is None:
+        return _with(evidence, "no producer learned of a new partition: topic.metadata.refresh.interval.ms is how often they ask", bit=False)
+    after_s = (new[0].at_ns - aftermath.began_ns) / 1e9
+    return _with(evidence, f"a producer learned of a new partition {after_s:.2f} s after the fault began", bit=evidence.bit)
+
+
+def recreate_topic(scene: Scene, parameters: RecreatedParameters) -> FaultEvidence:
+    """Delete the topic, and make it again as it was; it bit when the topic of that name was seen to be another one."""
+    from experiments.clients.librdkafka.topics import delete_topic
+
+    scene.until(parameters.at_s)
+    with asking():
+        was, settings = (scene.partition(), *_partitions(scene)[1:]), topic_settings(scene.cluster.admin_servers, scene.topic)
+        ended = scene.cluster.log_end_offsets(scene.topic)
+    with scene.striking() as healing:
+        healing.callback(_make_again, scene, was, settings)
+        scene.note(DELETED, f"id {was[0].topic_id}, log ends {ended}")
+        with asking():
+            delete_topic(scene.cluster.admin_servers, scene.topic)
+            scene.wait(lambda: not _partitions(scene), awaiting=f"a cluster without {scene.topic}", timeout_s=_RAISED_TIMEOUT_S)
+        scene.note("fault_bit", "no broker knows the topic")
+        scene.saw(f"the topic was gone {scene.since_begin_s():.2f} s after its deletion was asked for; its logs had ended at {ended}")
+        scene.until(parameters.ends_s())
+    is_now = scene.partition().topic_id
+    scene.saw(f"the topic {was[0].topic_id} was deleted, and {is_now} has its name now")
+    return FaultEvidence(kind="topic-recreated", bit=is_now != was[0].topic_id, evidence=tuple(scene.facts))
+
+
+def replace_node(scene: Scene, parameters: ReplacedParameters) -> FaultEvidence:
+    """Kill the leader, give it an empty disk, and start it; it bit when the partition lost its leader and the node had none of it."""
+    scene.until(parameters.at_s)
+    leader = scene.leader()
+    with scene.striking(leader) as healing:
+        healing.callback(_give_leaders, scene, leader)
+        healing.callback(scene.start, leader)
+        scene.kill(leader)
+        scene.lasting(parameters.restart_after_s)
+        left = scene.noticed(lambda: leader_left(scene, leader), parameters.patience_s)
+        emptied = _replaced_disk(scene, leader)
+    return FaultEvidence(kind="node-replaced", targets=(leader,), bit=left and emptied, evidence=tuple(scene.facts))
+
+
+def _replaced_disk(scene: Scene, node: int) -> bool:
+    disks = scene.cluster.disks
+    was, had = disks.directory_id(node), disks.replica(node, scene.topic, OBSERVED_PARTITION)
+    disks.replace(node)
+    becomes, has = disks.directory_id(node), disks.replica(node, scene.topic, OBSERVED_PARTITION)
+    scene.note("fault_wipe", f"log folder {was} -> {becomes}", node)
+    scene.saw(f"node {node} has an empty log folder, {becomes} in place of {was}: its log of the partition ended at {had.end_offset}, and {has.end_offset} now")
+    return was != becomes and has.size_bytes == 0
+
+
+def _give_leaders(scene: Scene, node: int) -> None:
+    """Have leaders elected for the partitions that nobody can lead any more, as an operator must who accepts that they are empty.
+
+    A node that comes back from an unclean end leaves the ISR and the eligible leader replicas (KIP-966); of a partition that it alone had, nobody is left.
+
+    Raises:
+        WaitTimeout: the node did not come back, or a partition stayed without a leader.
+    """
+    forced = set[tuple[str, int]]()
+
+    def led() -> bool:
+        state = scene.cluster.describe()
+        lacking = [(one.topic, one.partition) for one in state.partitions if one.leader is None and node in one.replicas]
+        if node in state.brokers:
+            forced.update(one for one in lacking if _elected(scene, *one))
+        return node in state.brokers and not lacking
+
+    wait_until(led, awaiting=f"node {node}, and leaders of its partitions", timeout_s=_BACK_TIMEOUT_S, every_s=_LOOK_EVERY_S)
+    of_topic = sum(topic == scene.topic for topic, _ in forced)
+    if of_topic:
+        scene.saw(f"{of_topic} partitions of the topic had nobody left who could lead: an unclean election was asked for, as an operator must")
+
+
+def _elected(scene: Scene, topic: str, partition: int) -> bool:
+    """Say whether a leader was elected uncleanly; a node that is just back may not be found yet, and is asked for again."""
+    try:
+        return elect(scene.cluster.admin_servers, topic, partition, unclean=True) is None
+    except HarnessError:
+        return False
+
+
+def _make_again(scene: Scene, was: tuple[PartitionState, ...], settings: dict[str, str]) -> None:
+    """Where it could not be deleted it is there still; where a node is down there may be too few for its replicas, until it is back.
+
+    Raises:
+        WaitTimeout: it could not be made in time, with Kafka's last text.
+    """
+    from experiments.clients.librdkafka.topics import create_topic
+
+    factor, said = len(was[0].replicas), ["nothing was asked"]
+
+    def there() -> bool:
+        try:
+            if not _partitions(scene):
+                create_topic(scene.cluster.admin_servers, scene.topic, partitions=len(was), replication_factor=factor, config=settings)
+        except HarnessError as error:
+            said[0] = str(error)
+            return False
+        return True
+
+    wait_until(there, awaiting=f"the topic {scene.topic} again", timeout_s=_BACK_TIMEOUT_S, every_s=_LOOK_EVERY_S, seen=lambda: said[0])
+    if any(partition.topic_id != was[0].topic_id for partition in _partitions(scene)):
+        scene.note(RECREATED, f"with {len(was)} partitions and replication factor {factor}")
+
+
+def _partitions(scene: Scene) -> tuple[PartitionState, ...]:
+    return scene.cluster.describe([scene.topic]).of(scene.topic)
+
+
+def _all_led(scene: Scene, count: int) -> tuple[PartitionState, ...] | None:
+    led = tuple(partition for partition in _partitions(scene) if partition.leader is not None)
+    return led if len(led) == count else None
+
+
+def _with(evidence: FaultEvidence, sentence: str, *, bit: bool) -> FaultEvidence:
+    return evidence.model_copy(update={"evidence": (*evidence.evidence, sentence), "bit": bit})
+
+
+def _nature_of_raised(kind: str, _parameters: RaisedParameters, _shape: Shape) -> Nature:
+    return Nature(kind=kind)
+
+
+def _nature_of_recreated(kind: str, parameters: RecreatedParameters, _shape: Shape) -> Nature:
+    gone_ms = parameters.gone_s * 1000
+    return Nature(kind=kind, deletes_topic=True, strikes_leader=True, heals_after_ms=gone_ms, heals_within_ms=gone_ms)
+
+
+def _nature_of_replaced(kind: str, parameters: ReplacedParameters, _shape: Shape) -> Nature:
+    heals_ms = parameters.restart_after_s * 1000
+    within_ms = heals_ms + parameters.patience_s * 1000
+    return Nature(kind=kind, kills=1, forgets_synced=True, strikes_leader=True, heals_after_ms=heals_ms, heals_within_ms=within_ms)
+
+
+KINDS: Final = (
+    FaultKind(
+        "partitions-raised",
+        FAMILY,
+        "the topic gets more partitions",
+        RaisedParameters,
+        raise_partition_count,
+        _nature_of_raised,
+        outside=True,
+        confirmed=learned_by_a_producer,
+    ),
+    FaultKind(
+        "topic-recreated",
+        FAMILY,
+        "the topic is deleted and made again under its name",
+        RecreatedParameters,
+        recreate_topic,
+        _nature_of_recreated,
+    ),
+    FaultKind(
+        "node-replaced",
+        FAMILY,
+        "the leader's node is killed and comes back under its number with an empty disk",
+        ReplacedParameters,
+        replace_node,
+        _nature_of_replaced,
+        outlives=True,
+    ),
+)

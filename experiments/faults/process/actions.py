@@ -1,0 +1,260 @@
+"""What is done to processes: crash (SIGKILL), stop (SIGTERM), pause (SIGSTOP); how it is healed, when it bit, and what promises hang on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Final
+
+from experiments.faults.core import FaultKind, FaultParameters, Missed, Scene
+from experiments.faults.core.effects import Nature, Shape
+from experiments.faults.core.evidence import no_controller
+from experiments.faults.core.kind import Aftermath, as_it_struck, with_timed_out_requests
+from experiments.faults.process.parameters import (
+    FAMILY,
+    BehindParameters,
+    CrashParameters,
+    LeaderPauseParameters,
+    LongPauseParameters,
+    MajorityCrashParameters,
+    MajorityPauseParameters,
+    MajorityStopParameters,
+    NodeCrashParameters,
+    NodePauseParameters,
+    NodeStopParameters,
+    PauseParameters,
+    StopParameters,
+)
+from experiments.faults.process.targets import ALL, EVERYBODY, LEADER, MAJORITY, NODE, Targets, Whom
+from experiments.ledger.record import FaultEvidence
+
+
+@dataclass(frozen=True)
+class Verb:
+    """Something that is done to processes."""
+
+    name: str
+    words: str
+    """For a summary, behind whom and `is` or `are`."""
+    act: Callable[[Scene, Whom, Targets, Any], bool]
+    """Strikes and heals; returns whether it bit."""
+    nature: Callable[[str, Any, Shape], Nature]
+    """What it does to one node."""
+    usual: type[FaultParameters]
+    others: Mapping[str, type[FaultParameters]]
+    """The parameters of some targets, by name."""
+
+    def parameters(self, whom: Whom) -> type[FaultParameters]:
+        """Return what it can be told, done to those."""
+        return self.others.get(whom.name, self.usual)
+
+
+def _crash(scene: Scene, whom: Whom, struck: Targets, parameters: CrashParameters) -> bool:
+    """Kill them all, start them again when it is time and the cluster has noticed; it bit when it had."""
+    with scene.striking(*struck.nodes) as healing:
+        for node in struck.nodes:
+            healing.callback(scene.start, node)
+        _each(scene, scene.kill, struck.nodes)
+        scene.lasting(parameters.restart_after_s)
+        return scene.noticed(lambda: _missed(scene, whom, struck), parameters.patience_s)
+
+
+def _missed(scene: Scene, whom: Whom, struck: Targets) -> str | None:
+    """Say how they were missed. Where no quorum is left, one node of one or two, nobody can tell of any change but that."""
+    return whom.missed(scene, struck) or no_controller(scene)
+
+
+def _stop(scene: Scene, whom: Whom, struck: Targets, parameters: StopParameters) -> bool:
+    """Ask them all to end, at once; it bit when each ended by itself and the cluster noticed."""
+    with scene.striking(*struck.nodes) as healing:
+        for node in struck.nodes:
+            healing.callback(scene.start, node)
+        with ThreadPoolExecutor(len(struck.nodes), "stop") as threads:
+            asked = [threads.submit(scene.stop, node, parameters.end_within_s) for node in struck.nodes]
+        ended = all(_each(scene, lambda one: one.result(), asked))
+        scene.lasting(parameters.restart_after_s)
+        return scene.noticed(lambda: _missed(scene, whom, struck), parameters.patience_s) and ended
+
+
+def _pause(scene: Scene, whom: Whom, struck: Targets, parameters: PauseParameters) -> bool:
+    """Let them all stand still; it bit when they did to the end, for longer than the client waits for a leader."""
+    with scene.striking(*struck.nodes) as healing:
+        for node in struck.nodes:
+            healing.callback(scene.resume, node)
+        _each(scene, scene.pause, struck.nodes)
+        scene.strikes_again()
+        scene.lasting(parameters.pause_s)
+        stood = all(scene.state_of(node) == "paused" for node in struck.nodes)
+        lasted_s = scene.since_begin_s()
+    who = "node" if len(struck.nodes) == 1 else "nodes"
+    scene.saw(f"{who} {nodes_in_words(struck.nodes)} stood still for {lasted_s:.2f} s; a request times out after {scene.client_timeout_s:g} s")
+    if not stood:
+        scene.saw("not every process was stopped any more when the pause ended")
+    return stood and (lasted_s > scene.client_timeout_s or not whom.has_leader)
+
+
+def _each(scene: Scene, strike: Callable[[Any], Any], nodes: Any) -> list[Any]:
+    """Strike each node; one that cannot be struck is told of.
+
+    Raises:
+        Missed: none could be.
+    """
+    done = []
+    for node in nodes:
+        try:
+            done.append(strike(node))
+        except Missed as missed:
+            scene.saw(str(missed))
+    if not done:
+        raise Missed("none of its nodes ran")
+    return done
+
+
+def _felt(evidence: FaultEvidence, aftermath: Aftermath) -> FaultEvidence:
+    """A pause of nodes whom the clients need not notice bit when somebody did: requests timed out, or leader, ISR or controller changed."""
+    shrank = any(_without(event.detail, evidence.targets) for event in aftermath.since("isr"))
+    moved = any(event.node not in {None, *evidence.targets} for event in aftermath.since("leader", "controller"))
+    if aftermath.timed_out_requests() or shrank or moved:
+        return evidence
+    nobody = "nobody noticed: no request timed out, and neither leader nor ISR nor controller changed"
+    return evidence.model_copy(update={"bit": False, "evidence": (*evidence.evidence, nobody)})
+
+
+def ended_cleanly(evidence: FaultEvidence, aftermath: Aftermath) -> FaultEvidence:
+    """A node that was asked to end bit when its own log says that it shut down: else it died of something, and that is another fault."""
+    silent = tuple(node for node in evidence.targets if node not in {event.node for event in aftermath.since("shut_down")})
+    if not silent:
+        return evidence
+    died = f"the log of node {nodes_in_words(silent)} does not say that it shut down"
+    return evidence.model_copy(update={"bit": False, "evidence": (*evidence.evidence, died)})
+
+
+def _without(isr: str, nodes: tuple[int, ...]) -> bool:
+    return any(str(node) not in isr.split(",") for node in nodes)
+
+
+def nodes_in_words(ids: tuple[int, ...]) -> str:
+    """Return `1`, `1 and 2`, `1, 2 and 3`."""
+    return " and ".join(filter(None, (", ".join(map(str, ids[:-1])), *map(str, ids[-1:]))))
+
+
+def nature_of_crash(kind: str, parameters: CrashParameters, _shape: Shape) -> Nature:
+    """The struck node may lead any partition; also the active controller may."""
+    heals_ms = parameters.restart_after_s * 1000
+    return Nature(kind=kind, kills=1, strikes_leader=True, heals_after_ms=heals_ms, heals_within_ms=heals_ms + parameters.patience_s * 1000)
+
+
+def _nature_of_stop(kind: str, parameters: StopParameters, shape: Shape) -> Nature:
+    """As of a crash: a leader that is stopped hands over to a follower that need not have its last records, where acks=1."""
+    crash = nature_of_crash(kind, parameters, shape)
+    return crash.model_copy(update={"heals_within_ms": crash.heals_within_ms + parameters.end_within_s * 1000})
+
+
+def _nature_of_pause(kind: str, parameters: PauseParameters, _shape: Shape) -> Nature:
+    lasts_ms = parameters.pause_s * 1000
+    return Nature(kind=kind, stalled=1, stalls_ms=lasts_ms, strikes_leader=True, heals_after_ms=lasts_ms, heals_within_ms=lasts_ms)
+
+
+CRASH: Final = Verb(
+    "crash",
+    "killed (SIGKILL) and started again later",
+    _crash,
+    nature_of_crash,
+    CrashParameters,
+    {NODE.name: NodeCrashParameters, MAJORITY.name: MajorityCrashParameters},
+)
+STOP: Final = Verb(
+    "stop",
+    "asked to end (SIGTERM) and started again later",
+    _stop,
+    _nature_of_stop,
+    StopParameters,
+    {NODE.name: NodeStopParameters, MAJORITY.name: MajorityStopParameters},
+)
+PAUSE: Final = Verb(
+    "pause",
+    "made to stand still (SIGSTOP) for a while",
+    _pause,
+    _nature_of_pause,
+    LongPauseParameters,
+    {LEADER.name: LeaderPauseParameters, ALL.name: LeaderPauseParameters, NODE.name: NodePauseParameters, MAJORITY.name: MajorityPauseParameters},
+)
+VERBS: Final = (CRASH, STOP, PAUSE)
+
+
+def confirmed(verb: Verb, whom: Whom) -> Callable[[FaultEvidence, Aftermath], FaultEvidence]:
+    """Return how the evidence is completed after the trial: a pause must have been felt, and who was asked to end must say that it did."""
+    if verb is PAUSE:
+        return with_timed_out_requests if whom.has_leader else _felt
+    return ended_cleanly if verb is STOP else as_it_struck
+
+
+# ---------- A signal to a process: whom (`experiments.faults.process.targets`) times what (`experiments.faults.process.actions`).
+
+
+def _kind(whom: Whom, verb: Verb) -> FaultKind:
+    """Return the fault that does this to those."""
+    name = f"{whom.name}-{verb.name}"
+
+    def strike(scene: Scene, asked: FaultParameters) -> FaultEvidence:
+        scene.until(asked.at_s)
+        struck = whom.find(scene, asked)
+        bit = verb.act(scene, whom, struck, asked)
+        return FaultEvidence(kind=name, targets=struck.nodes, bit=bit, evidence=tuple(scene.facts))
+
+    def nature(kind: str, asked: FaultParameters, shape: Shape) -> Nature:
+        one = verb.nature(kind, asked, shape)
+        count = {"kills" if one.kills else "stalled": whom.count(shape)}
+        return one.model_copy(update={"strikes_leader": whom.leads(shape), **count})
+
+    summary = f"{whom.words} {whom.verb} {verb.words}"
+    return FaultKind(name, FAMILY, summary, verb.parameters(whom), strike, nature, confirmed=confirmed(verb, whom))
+
+
+_SIGNALS: Final = tuple(_kind(whom, verb) for verb in VERBS for whom in EVERYBODY)
+
+
+# ---------- The followers stand still for a moment, and the leader dies with what only it has.
+#
+# What is lost: KIP-101 (truncation to the leader epoch when an old leader rejoins) and KIP-966 (eligible leader replicas).
+
+
+def crash_leader_with_followers_behind(scene: Scene, parameters: BehindParameters) -> FaultEvidence:
+    """Stop the followers, kill the leader, let the followers go on: what only the leader had is gone."""
+    scene.until(parameters.at_s)
+    struck = LEADER.find(scene, parameters)
+    (leader,), followers = struck.nodes, tuple(node for node in struck.partition.replicas if node not in struck.nodes)
+    with scene.striking(leader, *followers) as healing:
+        for follower in followers:
+            healing.callback(scene.resume, follower)
+            scene.pause(follower)
+        stood = f"followers {nodes_in_words(followers)} stood still for {parameters.behind_s:g} s"
+        scene.saw(stood if followers else "there is no follower to stop: replication factor 1")
+        scene.lasting(parameters.behind_s)
+        healing.callback(scene.start, leader)
+        scene.kill(leader)
+        for follower in followers:
+            scene.resume(follower)
+        scene.lasting(parameters.behind_s + parameters.restart_after_s)
+        left = scene.noticed(lambda: LEADER.missed(scene, struck), parameters.patience_s)
+    return FaultEvidence(kind="leader-crash-behind", targets=(leader, *followers), bit=left, evidence=tuple(scene.facts))
+
+
+def _nature_of_crash_behind(kind: str, parameters: BehindParameters, shape: Shape) -> Nature:
+    crash, stalls_ms = nature_of_crash(kind, parameters, shape), parameters.behind_s * 1000
+    return crash.model_copy(update={"stalled": shape.replication_factor - 1, "stalls_ms": stalls_ms, "heals_within_ms": crash.heals_within_ms + stalls_ms})
+
+
+_BEHIND: Final = (
+    FaultKind(
+        "leader-crash-behind",
+        FAMILY,
+        "the followers stand still for a moment, the leader is killed, the followers go on",
+        BehindParameters,
+        crash_leader_with_followers_behind,
+        _nature_of_crash_behind,
+    ),
+)
+
+KINDS: Final = (*_SIGNALS, *_BEHIND)

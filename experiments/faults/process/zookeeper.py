@@ -1,0 +1,73 @@
+"""Faults of ZooKeeper's own ensemble, which holds the metadata of Kafka up to 3.9."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from experiments.faults.core import FaultKind, Missed, Scene
+from experiments.faults.core.effects import Nature, Shape
+from experiments.faults.process.parameters import CrashParameters
+from experiments.ledger.record import FaultEvidence
+from infra.cluster.health import zookeeper_leader
+
+FAMILY: Final = "ensemble"
+_ANSWER_TIMEOUT_S: Final = 1.0
+
+
+class EnsembleParameters(CrashParameters):
+    """ZooKeeper's leader is killed and started again."""
+
+    def impossible(self, shape: Shape) -> str | None:
+        """Without ZooKeeper there is no such server."""
+        return None if shape.zookeepers else "no ZooKeeper server is in this cluster; allowed: with coordination zookeeper"
+
+
+def crash_zookeeper_leader(scene: Scene, parameters: EnsembleParameters) -> FaultEvidence:
+    """Kill the server that leads the ensemble; it bit when another one led it, or, of one alone, when none served any more."""
+    scene.until(parameters.at_s)
+    leader = _leader(scene)
+    if leader is None:
+        raise Missed("no ZooKeeper server leads")
+    with scene.striking(leader) as healing:
+        healing.callback(scene.start, leader)
+        scene.kill(leader)
+        scene.lasting(parameters.restart_after_s)
+        bit = scene.noticed(lambda: _moved(scene, leader), parameters.patience_s)
+    return FaultEvidence(kind="zookeeper-leader-crash", targets=(leader,), bit=bit, evidence=tuple(scene.facts))
+
+
+def _leader(scene: Scene) -> int | None:
+    return zookeeper_leader(scene.cluster.status(), _ANSWER_TIMEOUT_S)
+
+
+def _moved(scene: Scene, was: int) -> str | None:
+    now, alone = _leader(scene), sum(node.role == "zookeeper" for node in scene.cluster.status()) == 1
+    if now is None and alone:
+        return f"ZooKeeper's only server had gone, and none served {scene.since_begin_s():.2f} s after the fault began"
+    return (
+        f"ZooKeeper's leader moved from node {was} to node {now}, seen {scene.since_begin_s():.2f} s after the fault began" if now not in {was, None} else None
+    )
+
+
+def _nature(kind: str, parameters: EnsembleParameters, shape: Shape) -> Nature:
+    """No broker is hit; what they cannot do meanwhile is to elect anybody, or to change an ISR."""
+    after_ms = parameters.restart_after_s * 1000
+    return Nature(
+        kind=kind,
+        strikes_ensemble=True,
+        ends_ensemble=shape.zookeepers - 1 <= shape.zookeepers // 2,
+        heals_after_ms=after_ms,
+        heals_within_ms=after_ms + parameters.patience_s * 1000,
+    )
+
+
+KINDS: Final = (
+    FaultKind(
+        "zookeeper-leader-crash",
+        FAMILY,
+        "ZooKeeper's leader, or its only server, is killed (SIGKILL) and started again later",
+        EnsembleParameters,
+        crash_zookeeper_leader,
+        _nature,
+    ),
+)

@@ -1,1 +1,0 @@
-"""What became of each promise, cell by cell, and whether the sweep can be believed."""

@@ -1,0 +1,93 @@
+"""The page of a tour: each claim of the lessons with its answer and the one plot that shows it."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+from experiments.lessons import Finding, Standing, finding_of
+from experiments.lessons.tour import Stop, TourFolder
+from experiments.planning.experiment import load
+from experiments.planning.new_sweep import find_sweep
+from experiments.report.charts import Chart
+from experiments.report.drawing import prepare
+from experiments.report.page import template
+from experiments.report.plots import plot_chart
+from experiments.results.read import read_results
+from experiments.sweep.folder import write_whole
+from experiments.sweep.plan import Claim
+from experiments.sweep.progress import clock_explained
+from infra.errors import AckbenchError
+from infra.machine.home import Home
+
+
+@dataclass(frozen=True)
+class Answered:
+    """One claim of the page."""
+
+    stop: Stop
+    title: str
+    claim: Claim
+    finding: Finding | None
+    """`None`: there is no answer (yet)."""
+    plot: Chart | None
+    took: str | None
+    trials: int
+    """Judged ones."""
+    report: str | None
+    """The sweep's own page, from where the tour's lies."""
+
+
+def make_tour_page(folder: TourFolder, home: Home) -> Path:
+    """Write the page of a tour as far as it has come, and return where it lies.
+
+    Raises:
+        LedgerError: a sweep's results cannot be read; the old page stays.
+    """
+    prepare(home)
+    whole = folder.read()
+    answers = answers_of(folder, home)
+    counts = Counter(answer.finding.standing if answer.finding else None for answer in answers)
+    page = template("tour.html").render(
+        tour=whole,
+        answers=answers,
+        counts=[(standing.value, counts[standing]) for standing in Standing if counts[standing]],
+        unanswered=counts[None],
+        took=clock_explained(sum(stop.seconds or 0.0 for stop in whole.stops)),
+    )
+    write_whole(folder.page, page)
+    return folder.page
+
+
+def answers_of(folder: TourFolder, home: Home) -> list[Answered]:
+    """Return each stop with what its sweep says; drawing must have been prepared.
+
+    Raises:
+        LedgerError: a sweep's results cannot be read.
+    """
+    return [_answered(stop, folder, home) for stop in folder.read().stops]
+
+
+def _answered(stop: Stop, folder: TourFolder, home: Home) -> Answered:
+    experiment = load(stop.experiment)
+    if experiment.claim is None:
+        raise AckbenchError(f"{stop.experiment} makes no claim any more")
+    bare = Answered(stop, experiment.title, experiment.claim, None, None, clock_explained(stop.seconds) if stop.seconds is not None else None, 0, None)
+    if stop.sweep_id is None or stop.seconds is None or stop.failed:
+        return bare
+    sweep = find_sweep(home, stop.sweep_id)
+    results = read_results(sweep)
+    finding = finding_of(sweep, results)
+    return Answered(
+        stop=stop,
+        title=bare.title,
+        # What was done is told as it was; what to set is today's advice.
+        claim=(sweep.plan().claim or experiment.claim).model_copy(update={"in_production": experiment.claim.in_production}),
+        finding=finding,
+        plot=plot_chart(finding.plot, f"lesson-{stop.lesson}") if finding and finding.plot else None,
+        took=bare.took,
+        trials=sum(trial.judged for trial in results.trials),
+        report=os.path.relpath(sweep.report, folder.root) if sweep.report.is_file() else None,
+    )

@@ -1,0 +1,116 @@
+"""What this machine has for faults and clusters that not every machine can do: asked, never guessed, and said why not."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+from infra.errors import HarnessError
+from infra.network.namespaces import DELAY, RATE, RULES, refused
+
+_TRIED_BYTES: Final = 256 << 20
+
+
+class Means(StrEnum):
+    """What a fault may need of the machine."""
+
+    NAMESPACES = "network namespaces"
+    """Each node in one of its own, with rules that cut what goes in and out."""
+    DISK_IMAGES = "disk images"
+    """Each node's log folder on a loop-mounted ext4 of its own."""
+    SHAPING = "traffic shaping"
+    """The kernel's htb queue, which holds back what a node sends above a rate."""
+    NETEM = "netem"
+    """The kernel's queue that sends packets late."""
+    SLOW_DEVICES = "throttled devices"
+    """The kernel's block controller holds back what is written to one of them."""
+
+
+@dataclass(frozen=True)
+class Lack:
+    """Why the machine cannot, and what would enable it."""
+
+    reason: str
+    then: str
+
+
+def lack_of(means: Means) -> Lack | None:
+    """Return what is lacking; `None`: the machine can."""
+    return _PROBES[means]()
+
+
+def _programs(*names: str, package: str) -> Lack | None:
+    missing = [name for name in names if shutil.which(name) is None]
+    return Lack(f"{', '.join(missing)}: not on PATH", f"install {package}, or put /usr/sbin on PATH") if missing else None
+
+
+def _root() -> Lack | None:
+    return None if os.geteuid() == 0 else Lack("not root", "run as root")
+
+
+def _namespaces() -> Lack | None:
+    return _tried_network(RULES, "run on a kernel with nftables and veth, as root with CAP_SYS_ADMIN and CAP_NET_ADMIN (in a container: privileged)")
+
+
+def _shaping() -> Lack | None:
+    return _tried_network(RATE, "run on a kernel with sch_htb")
+
+
+def _netem() -> Lack | None:
+    return _tried_network(DELAY, "run on a kernel with sch_netem (on many distributions: the package linux-modules-extra or kernel-modules-extra)")
+
+
+@cache
+def _tried_network(tried: str, then: str) -> Lack | None:
+    programs = _programs("ip", "tc", package="iproute2") or _programs("nft", package="nftables") or _programs("unshare", "nsenter", package="util-linux")
+    refusal = _root() or programs or refused(tried)
+    return Lack(refusal, then) if isinstance(refusal, str) else refusal
+
+
+def _disk_images() -> Lack | None:
+    programs = _programs("mkfs.ext4", package="e2fsprogs") or _programs("mount", "umount", "losetup", package="util-linux")
+    return _root() or programs or _tried_image()
+
+
+@cache
+def _tried_image() -> Lack | None:
+    """Make a small one, take it away and remove it: a container may have root, the programs, and no right to mount."""
+    from infra.disk.image import ImageDisk
+
+    with tempfile.TemporaryDirectory(prefix="ackbench-") as folder:
+        disk, node = ImageDisk(_TRIED_BYTES), Path(folder, "node")
+        try:
+            disk.make(node)
+            disk.shut_down(node)
+        except (HarnessError, OSError) as error:
+            return Lack(str(error), "run on a kernel with loop devices and ext4, as root with the right to mount (in a container: privileged)")
+        finally:
+            disk.remove(node)
+    return None
+
+
+def _slow_devices() -> Lack | None:
+    from infra.disk.mounts import find_write_limit
+
+    if _root() or find_write_limit():
+        return _root()
+    return Lack("the kernel's block controller is not in reach", "mount cgroup v1's blkio, or turn on the io controller for this process's own cgroup v2 group")
+
+
+_PROBES: Final[Mapping[Means, Callable[[], Lack | None]]] = MappingProxyType(
+    {
+        Means.NAMESPACES: _namespaces,
+        Means.SHAPING: _shaping,
+        Means.NETEM: _netem,
+        Means.DISK_IMAGES: _disk_images,
+        Means.SLOW_DEVICES: _slow_devices,
+    }
+)

@@ -1,0 +1,1 @@
+"""This machine: its memory, disk and cores, and the folder that everything is written to."""

@@ -1,0 +1,65 @@
+"""The only place that sleeps: waiting for a condition, with a timeout and a message that says what was seen."""
+
+from __future__ import annotations
+
+import fcntl
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeVar
+
+from infra.errors import WaitTimeout
+
+Seen = TypeVar("Seen")
+
+
+def wait_until(probe: Callable[[], Seen | None], *, awaiting: str, timeout_s: float, every_s: float = 0.05, seen: Callable[[], object] | None = None) -> Seen:
+    """Call `probe` until it returns something true, and return that.
+
+    Args:
+        probe: what to ask; `None`, `False` and empty mean "not yet". What it raises goes to the caller.
+        awaiting: what is awaited, for the message.
+        timeout_s: how long to wait at most.
+        every_s: the pause between two calls.
+        seen: tells, for the message, what there was instead.
+
+    Raises:
+        WaitTimeout: the time is up.
+    """
+    deadline = time.monotonic() + timeout_s
+    while True:
+        answer = probe()
+        if answer:
+            return answer
+        if time.monotonic() >= deadline:
+            instead = f"; seen instead: {seen()}" if seen else ""
+            raise WaitTimeout(f"waited {timeout_s:g} s for {awaiting}{instead}")
+        time.sleep(every_s)
+
+
+def pause_until(monotonic_s: float, unless: threading.Event | None = None) -> bool:
+    """Return true at a moment of the monotonic clock; at once when it has passed. For schedules, never for hoping.
+
+    Args:
+        monotonic_s: the moment.
+        unless: where this is set, or becomes so, false is returned at once.
+    """
+    ended = unless or threading.Event()
+    while (left := monotonic_s - time.monotonic()) > 0:
+        if ended.wait(left):
+            return False
+    return not ended.is_set()
+
+
+# ---------- One process at a time: two set-ups at once make a thing once, and the second finds it made.
+
+
+@contextmanager
+def exclusively(target: Path) -> Iterator[None]:
+    """Hold the lock of what is to be made; waits for whoever holds it. The kernel frees it when its holder ends (flock(2))."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with target.with_name(f".{target.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield

@@ -1,0 +1,1 @@
+"""Ledgers in, results out: which files are read, checked and written."""

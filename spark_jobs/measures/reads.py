@@ -1,0 +1,66 @@
+"""What the consumer along made of the log: what it never received, and what it received again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as sf
+
+from spark_jobs.measures.blocks import BLOCK, but, size
+
+_PLACE: Final = ("trial_no", "consumer", "partition", "offset", "producer", "seq")
+"""A record at its place, as one consumer receives it."""
+READS: Final = (*_PLACE, "intended_ns", "received_ns")
+
+
+def read_counts(blocks: DataFrame) -> DataFrame:
+    """Count what was read.
+
+    Args:
+        blocks: of `spark_jobs.measures.fates.record_blocks`.
+
+    Returns:
+        trial_no; missed_records, in the log under an id that no consumer received; read_records, distinct ids received; reads, rows.
+    """
+    counts = {"missed_records": size(but("present", "read")), "read_records": size(sf.col("read")), "reads": sf.col("reads")}
+    return blocks.groupBy("trial_no").agg(*(sf.sum(count).alias(name) for name, count in counts.items()))
+
+
+def repeated_reads(reads: DataFrame, suspects: DataFrame, also: Sequence[str] = ()) -> DataFrame:
+    """Return the reads of the blocks in which something may have been read twice, what carries no id among them.
+
+    Args:
+        reads: trial_no, consumer, partition, offset, producer, seq, intended_ns, received_ns.
+        suspects: the blocks that `spark_jobs.measures.blocks.read_again` picks.
+        also: further columns of the reads that are kept.
+    """
+    keys = suspects.select(*(sf.col(name).alias(f"of_{name}") for name in BLOCK))
+    same = (sf.col("trial_no") == sf.col("of_trial_no")) & sf.col("producer").eqNullSafe(sf.col("of_producer"))
+    block = sf.shiftright("seq", 6)
+    return reads.join(keys, same & block.eqNullSafe(sf.col("of_block")), "left_semi").select(*READS, *also)
+
+
+def redelivered(repeated: DataFrame) -> DataFrame:
+    """Return the reads of a record at a place where the same consumer had received it before; the earliest is none.
+
+    An offset that a truncated log used again holds another record: to receive that is no redelivery.
+
+    Args:
+        repeated: of `repeated_reads`.
+    """
+    earlier = Window.partitionBy(*_PLACE).orderBy("received_ns")
+    return repeated.select(*READS, sf.row_number().over(earlier).alias("time")).where("time > 1").drop("time")
+
+
+def redelivered_reads(rows: DataFrame) -> DataFrame:
+    """Count reads.
+
+    Args:
+        rows: of `redelivered`.
+
+    Returns:
+        trial_no, redelivered_reads; no row for a trial without any.
+    """
+    return rows.groupBy("trial_no").agg(sf.count("*").alias("redelivered_reads"))

@@ -1,0 +1,73 @@
+"""Anomalies tied to the evidence of a planted crash: leader 2 acknowledges in epoch 5, leader 1 takes over at offset 80, and leader 2 cuts its log."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from experiments.ledger.record import FaultEvidence, Phases
+from spark_jobs.causes.evidence import evidence_of
+from spark_jobs.causes.explanations import FOUND, REACHES, anomalies
+from spark_jobs.planted import Epoch, Happened, PlantedTrial, together
+
+MS = 1_000_000
+PHASES = Phases(load_begin_ns=0, load_end_ns=900 * MS, fault_begin_ns=100 * MS, fault_end_ns=500 * MS, settled_ns=900 * MS, whole_ns=900 * MS)
+LED_BY_2 = Happened(0, "leads", node=2, partition=0, leader_epoch=5, offset=0, source="broker", resolution_ns=MS)
+LED_BY_1 = Happened(300 * MS, "leads", node=1, partition=0, leader_epoch=6, offset=80, source="broker", resolution_ns=MS)
+IN_SYNC = Happened(0, "isr", partition=0, leader_epoch=5, source="watcher", detail="1,2")
+SHRUNK = Happened(310 * MS, "isr", partition=0, leader_epoch=6, source="watcher", detail="1")
+CUT_BY_2 = Happened(600 * MS, "truncated", node=2, partition=0, offset=80, source="broker", resolution_ns=MS, detail="node 2: Truncating to offset 80")
+CRASH = (LED_BY_2, LED_BY_1, IN_SYNC, SHRUNK, CUT_BY_2)
+QUIET = PlantedTrial("u", (), events=[LED_BY_2._replace(node=3)])
+LINEAGE = (Epoch(1, 0, 5, 0), Epoch(1, 0, 6, 80), Epoch(2, 0, 5, 0), Epoch(2, 0, 6, 80))
+
+
+class Bad(NamedTuple):
+    """One row of what the finder tells."""
+
+    kind: str = "LOST"
+    seq: int | None = 0
+    offset: int | None = None
+    at_ns: int | None = 150 * MS
+    sent_ns: int | None = 140 * MS
+    first_offset: int | None = None
+    producer: int | None = 0
+    partition: int | None = 0
+    trial_id: str = "t"
+
+
+class Appended(NamedTuple):
+    """Which sequence numbers of producer 0 an epoch appended."""
+
+    leader_epoch: int | None
+    first_seq: int
+    last_seq: int
+    trial_id: str = "t"
+    partition: int = 0
+    producer: int = 0
+
+
+def tied(*bad: Bad, **to: Any) -> list[dict[str, Any]]:
+    """Return the rows of the table of anomalies."""
+    return tied_table(*bad, **to).to_pylist()  # type: ignore[no-any-return]
+
+
+def tied_table(
+    *bad: Bad,
+    events: tuple[Happened, ...] = CRASH,
+    epochs: tuple[Epoch, ...] = LINEAGE,
+    appended: tuple[Appended, ...] = (),
+    phases: Phases = PHASES,
+) -> pa.Table:
+    """Tie planted anomalies to a planted trial's evidence."""
+    trial = PlantedTrial("t", (), events=events, epochs=epochs, phases=phases, fault=FaultEvidence(kind="leader-crash-behind", targets=(2, 1), bit=True))
+    tables = together([trial, QUIET])
+    evidence = evidence_of([trial.record("planted"), QUIET.record("planted")], tables["events"], tables["epochs"])
+    found = pa.Table.from_pylist([row._asdict() for row in bad], schema=FOUND)
+    return anomalies(found, pa.Table.from_pylist([row._asdict() for row in appended], schema=REACHES), evidence)
+
+
+def causes(*bad: Bad, **to: Any) -> list[str]:
+    """Return their causes, by kind and sequence number."""
+    return [row["cause"] for row in tied(*bad, **to)]

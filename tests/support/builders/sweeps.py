@@ -1,0 +1,262 @@
+"""A measured and judged sweep, made by hand and with a seed: all that a page or a comparison reads, and no disk, Spark or broker."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from support.builders.records import a_record, a_spec
+from support.builders.sweep_rows import BEGIN_S, HEAL_S, LOAD_S, attribution_rows, has_fault, histogram_rows, outage_rows, timeline_rows
+
+from experiments.ledger.record import Cell, FaultEvidence, Lodging, Phases, Role, Status, TrialRecord
+from experiments.report.evidence import Evidence, LeaderChange
+from experiments.results.models import CellResult, Fates, FaultResult, Latencies, Quantiles, Spread, SweepResults, TrialResult
+from experiments.sweep.plan import FaultRequest, Plan, RefusedCell, TrialSpec, Workload
+from experiments.verdicts.contract import OF_SOME, Commitment, Promise
+from experiments.verdicts.judge import HarnessCheck, Judgement, NamedRecord, Verdict
+from experiments.verdicts.statistics import estimate, share
+
+SWEEP_ID = "planted-20260101T000000-abcd"
+QUESTION = "Which settings lose acknowledged records, and which deliver records twice?"
+REFUSED: Cell = {"acks": 0, "enable.idempotence": True, "replication.factor": 3, "partitions": 1, "fault": "leader-crash-behind"}
+_NS = 1_000_000_000
+ASKED_OF_ALL = [promise for promise in Promise if promise not in OF_SOME]
+
+
+@dataclass(frozen=True)
+class Truth:
+    """What happens in one cell."""
+
+    cell: Cell
+    lost: tuple[int, ...]
+    """Records lost, one a repeat."""
+    copies: tuple[int, ...]
+    p99_ms: float = 3000.0
+    outage_ms: float = 4000.0
+    role: Role = Role.CELL
+
+
+def a_cell(acks: int | str, *, idempotence: bool = False, partitions: int = 1, fault: str = "leader-crash-behind") -> Cell:
+    """Return a cell as the quick experiment has them."""
+    return {"acks": acks, "enable.idempotence": idempotence, "replication.factor": 3, "partitions": partitions, "fault": fault}
+
+
+SAFE = Truth(a_cell("all", idempotence=True), (0,) * 5, (0,) * 5)
+TWICE = Truth(a_cell("all"), (0,) * 5, (56, 0, 9162, 12, 7))
+LOSING = Truth(a_cell(1), (4448, 2451, 0, 17, 903), (0, 0, 3, 0, 0), role=Role.POSITIVE_CONTROL)
+QUIET = Truth(a_cell("all", idempotence=True, fault="none"), (0,) * 5, (0,) * 5, p99_ms=9.0, outage_ms=12.0, role=Role.CONTROL)
+TRUTHS = (SAFE, TWICE, LOSING, QUIET)
+
+
+def measured(truths: Sequence[Truth] = TRUTHS, *, void: Sequence[str] = (), late: Sequence[str] = (), sweep_id: str = SWEEP_ID, seed: int = 42) -> Evidence:
+    """Return a sweep in which that is true.
+
+    Args:
+        truths: a cell each, in the order of the results.
+        void: trials whose fault did not bite.
+        late: trials whose generator fell behind.
+        sweep_id: its name.
+        seed: the experiment's; decides the trials' seeds, and what of their figures is left to chance.
+    """
+    dice = random.Random(seed)  # noqa: S311 - no secret hangs on it
+    specs = [_spec(sweep_id, truth, place, repeat, seed) for place, truth in enumerate(truths) for repeat in range(len(truth.lost))]
+    by_id = {spec.trial_id: truth for spec, truth in zip(specs, [truth for truth in truths for _ in truth.lost], strict=True)}
+    status = {spec.trial_id: Status.VOID if spec.trial_id in void else Status.SEALED for spec in specs}
+    records = {spec.trial_id: _record(spec, status[spec.trial_id]) for spec in specs}
+    trials = [_trial(spec, by_id[spec.trial_id], status[spec.trial_id], dice, late=spec.trial_id in late) for spec in specs]
+    refused = RefusedCell(trial_id="900-refuse", cell=REFUSED, label="acks=0 idempotence=on", reason="`acks` must be set to `all`")
+    results = SweepResults(
+        sweep_id=sweep_id,
+        experiment="planted",
+        question=QUESTION,
+        seed=seed,
+        trials=(
+            *trials,
+            TrialResult(
+                trial_id="900-refuse",
+                cell=REFUSED,
+                label=refused.label,
+                repeat=None,
+                status=Status.REFUSED,
+                reason=refused.reason,
+                fault=FaultResult(kind="leader-crash-behind"),
+            ),
+        ),
+        cells=(
+            *(_cell(truth, [trial for trial in trials if by_id[trial.trial_id] is truth]) for truth in truths),
+            CellResult(cell=REFUSED, label=refused.label, refused=refused.reason, planned_trials=0),
+        ),
+        pending=(),
+        unmeasured=(),
+        harness=HarnessCheck(control_clean=True, positive_control_lost=True, sentences=("Without a fault nothing was lost or repeated in 5 of 5 trials.",)),
+    )
+    return Evidence(
+        plan=Plan(sweep_id=sweep_id, experiment="planted", question=QUESTION, seed=seed, repeats=5, trials=tuple(specs), refused=(refused,)),
+        results=results,
+        records=records,
+        timeline={trial_id: timeline_rows(record, dice) for trial_id, record in records.items()},
+        histogram={trial.trial_id: histogram_rows(trial, dice) for trial in trials},
+        outages={trial.trial_id: outage_rows(trial) for trial in trials if has_fault(trial.cell)},
+        attribution={trial.trial_id: attribution_rows(trial) for trial in trials if trial.lost and trial.lost[1]},
+        leaders={trial.trial_id: (LeaderChange(BEGIN_S + 1.6, 0, 2), LeaderChange(HEAL_S + 1, 0, 1)) for trial in trials if has_fault(trial.cell)},
+        machine={"cores": 2, "system": "Linux"},
+    )
+
+
+def _spec(sweep_id: str, truth: Truth, place: int, repeat: int, seed: int) -> TrialSpec:
+    return a_spec(
+        sweep_id=sweep_id,
+        trial_id=f"{place:03d}-{repeat:06d}",
+        cell=truth.cell,
+        label=" ".join(f"{axis}={value}" for axis, value in truth.cell.items()),
+        role=truth.role,
+        repeat=repeat,
+        order=place * 100 + repeat,
+        seed=seed * 1000 + repeat,
+        partitions=truth.cell["partitions"],
+        producer={"acks": str(truth.cell["acks"]), "enable.idempotence": str(truth.cell["enable.idempotence"]).lower(), "linger.ms": "5"},
+        topic={"min.insync.replicas": "2"},
+        workload=Workload(rate_records_per_s=10_000, record_size_bytes=100, duration_s=LOAD_S, keys=64, producers=1),
+        fault=FaultRequest(kind=str(truth.cell["fault"])),
+    )
+
+
+def _record(spec: TrialSpec, status: Status) -> TrialRecord:
+    begin = 1_700_000_000 * _NS
+    fault = has_fault(spec.cell)
+    return a_record(
+        sweep_id=spec.sweep_id,
+        trial_id=spec.trial_id,
+        cell=spec.cell,
+        label=spec.label,
+        role=spec.role,
+        repeat=spec.repeat,
+        order=spec.order,
+        seed=spec.seed,
+        lodging=Lodging(cluster=f"{spec.sweep_id}.001", made=spec.order == 0, why="it is the first" if spec.order == 0 else "it was whole again"),
+        status=status,
+        producer_settings=spec.producer,
+        topic_settings=spec.topic,
+        broker_settings={"broker.session.timeout.ms": "3500"},
+        fault=FaultEvidence(
+            kind=spec.fault.kind, targets=(1,) if fault else (), bit=status is Status.SEALED, evidence=("node 1 was gone after 3 ms",) if fault else ()
+        ),
+        phases=Phases(
+            load_begin_ns=begin,
+            load_end_ns=begin + int(LOAD_S * _NS),
+            fault_begin_ns=begin + int(BEGIN_S * _NS) if fault else None,
+            fault_bit_ns=begin + int((BEGIN_S + 0.5) * _NS) if fault else None,
+            fault_end_ns=begin + int(HEAL_S * _NS) if fault else None,
+            settled_ns=begin + int((LOAD_S + 1) * _NS),
+            whole_ns=begin + int((LOAD_S + 2) * _NS),
+        ),
+    )
+
+
+def _trial(spec: TrialSpec, truth: Truth, status: Status, dice: random.Random, *, late: bool) -> TrialResult:
+    lost, copies, p99 = truth.lost[spec.repeat], truth.copies[spec.repeat], truth.p99_ms * dice.uniform(0.9, 1.1)
+    ack = Quantiles(records=99_000, negative_records=0, p50=3.0, p90=p99 / 4, p99=p99, p99_9=p99 * 1.1, max=p99 * 1.2)
+    fates = Fates(
+        delivered_once=100_000 - lost - 120,
+        duplicated=min(copies, 100),
+        lost=lost,
+        rejected=0,
+        rejected_present=20,
+        unknown_present=0,
+        unknown_absent=0,
+        aborted=0,
+        aborted_visible=0,
+        phantom=0,
+        corrupt=0,
+    )
+    return TrialResult(
+        trial_id=spec.trial_id,
+        cell=spec.cell,
+        label=spec.label,
+        role=spec.role,
+        repeat=spec.repeat,
+        status=status,
+        reason="the leader never moved" if status is Status.VOID else None,
+        fault=FaultResult(kind=spec.fault.kind, targets=(1,), bit=status is Status.SEALED, evidence=("node 1 was gone after 3 ms",)),
+        attempted=100_000,
+        acked=99_980,
+        rejected=20,
+        unknown=0,
+        lost=(lost, lost),
+        duplicates=copies,
+        duplicated=min(copies, 100),
+        reordered=0,
+        generator_late=late,
+        lateness_p99_ms=180.0 if late else 1.5,
+        latency_ms=Latencies(ack=ack),
+        unavailable_ms=truth.outage_ms * dice.uniform(0.9, 1.1),
+        throughput_rps=9_900.0 * dice.uniform(0.99, 1.01),
+        fates=fates,
+    )
+
+
+def _cell(truth: Truth, trials: Sequence[TrialResult]) -> CellResult:
+    judged = [trial for trial in trials if trial.status is Status.SEALED]
+    lost, copies = [trial.lost or (0, 0) for trial in judged], [trial.duplicates or 0 for trial in judged]
+    outages = [trial.unavailable_ms or 0.0 for trial in judged]
+    p99s = [trial.latency_ms.ack.p99 for trial in judged if trial.latency_ms.ack]
+    return CellResult(
+        cell=truth.cell,
+        label=trials[0].label,
+        role=truth.role,
+        planned_trials=len(trials),
+        sealed_trials=len(judged),
+        void_trials=len(trials) - len(judged),
+        attempted=100_000 * len(judged),
+        acked=99_980 * len(judged),
+        rejected=20 * len(judged),
+        unknown=0,
+        lost=(sum(low for low, _ in lost), sum(high for _, high in lost)) if judged else None,
+        duplicates=sum(copies) if judged else None,
+        reordered=0 if judged else None,
+        unavailable_ms=Spread(median=sorted(outages)[len(outages) // 2], max=max(outages)) if judged else None,
+        loss=share(sum(low > 0 for low, _ in lost), len(judged)),
+        duplication=share(sum(further > 0 for further in copies), len(judged)),
+        reordering=share(0, len(judged)),
+        outage_ms=estimate(outages),
+        ack_p99_ms=estimate(p99s),
+        late_trials=sum(bool(trial.generator_late) for trial in judged),
+        commitments=tuple(_commitment(truth, promise) for promise in ASKED_OF_ALL),
+        judgements=tuple(_judgement(truth, judged, promise) for promise in ASKED_OF_ALL),
+    )
+
+
+def _promised(truth: Truth, promise: Promise) -> bool:
+    return promise is Promise.AVAILABILITY or (
+        truth.cell["acks"] == "all" and (promise is not Promise.NO_DUPLICATES or truth.cell["enable.idempotence"] is True)
+    )
+
+
+def _commitment(truth: Truth, promise: Promise) -> Commitment:
+    return Commitment(
+        promise=promise, promised=_promised(truth, promise), because="as the documentation says", source="https://kafka.apache.org/documentation/#replication"
+    )
+
+
+def _judgement(truth: Truth, judged: Sequence[TrialResult], promise: Promise) -> Judgement:
+    seen_in = [trial.trial_id for trial in judged if _broke(trial, promise)]
+    if not judged:
+        return Judgement(promise=promise, verdict=Verdict.UNKNOWN, seen=None, share=None, reasons=("no trial was sealed",))
+    verdict = (Verdict.VIOLATED if seen_in else Verdict.HELD) if _promised(truth, promise) else Verdict.NOT_PROMISED
+    return Judgement(
+        promise=promise,
+        verdict=verdict,
+        seen=bool(seen_in),
+        share=share(len(seen_in), len(judged)),
+        reasons=("as the documentation says",),
+        trials=tuple(seen_in),
+        records=tuple(NamedRecord(trial_id=trial_id, producer=0, seq=7) for trial_id in seen_in[:5]),
+        records_total=sum(
+            (trial.lost or (0, 0))[0] if promise is Promise.NO_ACKED_LOSS else trial.duplicates or 0 for trial in judged if trial.trial_id in seen_in
+        ),
+    )
+
+
+def _broke(trial: TrialResult, promise: Promise) -> bool:
+    return bool(promise is Promise.NO_ACKED_LOSS and trial.lost and trial.lost[0]) or bool(promise is Promise.NO_DUPLICATES and trial.duplicates)

@@ -1,0 +1,180 @@
+"""A cluster in memory: nodes are states, a dead leader's partitions move to the next replica at once."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from infra.cluster.disks import Disks
+from infra.cluster.interface import Sighting
+from infra.cluster.supervisor_protocol import Reply
+from infra.errors import SupervisorError, WaitTimeout
+from infra.kafka.logs import BrokerLine
+from infra.kafka.spec import ClusterSpec, ClusterState, ControllerView, LeaderEpoch, NodeState, NodeStatus, PartitionState
+from infra.network.impairment import Caught, Cut, Impairment
+
+
+@dataclass
+class MemoryLookout:
+    """Satisfies `infra.cluster.interface.Lookout`; sees all there is."""
+
+    cluster: MemoryCluster
+    topic: str
+
+    def partitions(self) -> Sighting | None:
+        """As the cluster has them."""
+        asked_s = time.monotonic()
+        return Sighting(self.cluster.describe().of(self.topic), asked_s)
+
+    def controller(self) -> ControllerView | None:
+        """As the cluster has it."""
+        state = self.cluster.describe()
+        return None if state.controller is None or state.controller_epoch is None else ControllerView(state.controller, state.controller_epoch)
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+@dataclass
+class MemoryCluster:
+    """Satisfies `infra.cluster.interface.Cluster`; `signals` keeps what was done to it, in order."""
+
+    folder: Path = Path("/nowhere")
+    spec: ClusterSpec = field(default_factory=ClusterSpec)
+    replicas: tuple[int, ...] = (2, 3, 1)
+    partitions: int = 1
+    topic: str = "trial"
+    notices: bool = True
+    """Whether anybody notices that a node is gone: leaders move and ISRs shrink."""
+    active_controller: int = 1
+    signals: list[tuple[str, int]] = field(default_factory=list)
+    states: dict[int, NodeState] = field(default_factory=lambda: dict.fromkeys((1, 2, 3), "running"))
+    refuses_start: bool = False
+    refuses_stop: bool = False
+    lines: tuple[BrokerLine, ...] = ()
+
+    bootstrap_servers: str = "127.0.0.1:1"
+    admin_servers: str = "127.0.0.1:2"
+    impaired: dict[str, tuple[Impairment, ...]] = field(default_factory=dict)
+    """What the network is made to do now, by name."""
+    meets: bool = True
+    """Whether there is any traffic that an impairment meets with."""
+
+    def node_ids(self) -> tuple[int, ...]:
+        """All nodes."""
+        return tuple(self.states)
+
+    @property
+    def broker_settings(self) -> Mapping[str, str]:
+        """A setting, to be recorded."""
+        return {"broker.session.timeout.ms": "4000"}
+
+    def status(self) -> tuple[NodeStatus, ...]:
+        """Each node's state."""
+        return tuple(NodeStatus(node, state, 1000 + node, 1, 1, 2, 3) for node, state in self.states.items())
+
+    def describe(self, topics: Sequence[str] | None = None, timeout_s: float = 5.0) -> ClusterState:
+        """Leaders and ISRs among the nodes that are not stopped, nor cut off from others."""
+        del topics, timeout_s
+        gone = {node for node, state in self.states.items() if state == "stopped"} | self._cut_off()
+        alive = tuple(node for node in self.states if node not in gone or not self.notices)
+        if not alive:
+            raise WaitTimeout("no broker answers")
+        isr = tuple(node for node in self.replicas if node in alive)
+        states = tuple(PartitionState(self.topic, number, isr[0] if isr else None, self.replicas, isr) for number in range(self.partitions))
+        moved = self.notices and self.active_controller in gone
+        if len(alive) <= len(self.states) // 2:
+            return ClusterState(alive, None, None, states)
+        return ClusterState(alive, 3 if moved else self.active_controller, 2 if moved else 1, states)
+
+    def lookout(self, topic: str) -> MemoryLookout:
+        """Looks at this cluster."""
+        return MemoryLookout(self, topic)
+
+    def log_end_offsets(self, topic: str) -> dict[int, int]:
+        """Logs in memory are empty."""
+        del topic
+        return dict.fromkeys(range(self.partitions), 0)
+
+    def leader_epochs(self, topic: str) -> tuple[LeaderEpoch, ...]:
+        """The first leader's, from the begin of its empty log."""
+        del topic
+        return (LeaderEpoch(self.replicas[0], 0, 0, 0),)
+
+    def log_sizes(self) -> Mapping[int, int]:
+        """Nodes in memory write nothing."""
+        return dict.fromkeys(self.states, 0)
+
+    def told_since(self, log_sizes: Mapping[int, int], topic: str) -> tuple[BrokerLine, ...]:
+        """What the test says that the nodes wrote."""
+        del log_sizes, topic
+        return self.lines
+
+    def wait_until_whole(self, timeout_s: float = 60.0) -> ClusterState:
+        """Whole at once."""
+        del timeout_s
+        return self.describe()
+
+    def kill(self, node_id: int) -> NodeStatus:
+        """Stop a node at once."""
+        was = self.status()[node_id - 1]
+        self._signal("kill", node_id, "stopped")
+        return was
+
+    def pause(self, node_id: int) -> None:
+        """Pause a node."""
+        self._signal("pause", node_id, "paused")
+
+    def resume(self, node_id: int) -> None:
+        """Resume a paused node."""
+        if self.states[node_id] == "paused":
+            self._signal("resume", node_id, "running")
+
+    def stop(self, node_id: int, timeout_s: float = 30.0) -> None:
+        """Stop a node, unless it was told not to end."""
+        if self.refuses_stop:
+            raise WaitTimeout(f"waited {timeout_s:g} s for the end of node {node_id}")
+        self._signal("stop", node_id, "stopped")
+
+    def start(self, node_id: int) -> NodeStatus:
+        """Start a node, unless it was told to refuse."""
+        if self.refuses_start:
+            raise SupervisorError(f"node {node_id} does not start")
+        self._signal("start", node_id, "running")
+        return self.status()[node_id - 1]
+
+    def restart(self, node_id: int) -> NodeStatus:
+        """Stop and start."""
+        self.stop(node_id)
+        return self.start(node_id)
+
+    def impair(self, name: str, impairments: Sequence[Impairment]) -> None:
+        """Keep what is asked for."""
+        self.impaired[name] = tuple(impairments)
+
+    def caught(self, name: str) -> tuple[Caught, ...]:
+        """A packet of each, where there is traffic."""
+        return tuple(Caught(one.node_id, f"traffic of {one.kind}", packets=int(self.meets)) for one in self.impaired.get(name, ()))
+
+    def mend(self, name: str) -> tuple[Caught, ...]:
+        """Forget what was asked for."""
+        caught = self.caught(name)
+        self.impaired.pop(name, None)
+        return caught
+
+    @property
+    def disks(self) -> Disks:
+        """Nodes in memory have folders at most, and nobody to ask."""
+        return Disks(lambda node_id: self.folder / str(node_id), lambda _request: Reply())
+
+    def destroy(self) -> None:
+        """Nothing to destroy."""
+
+    def _cut_off(self) -> set[int]:
+        return {cut.node_id for impairments in self.impaired.values() for cut in impairments if isinstance(cut, Cut) and cut.peers}
+
+    def _signal(self, name: str, node: int, state: NodeState) -> None:
+        self.signals.append((name, node))
+        self.states[node] = state

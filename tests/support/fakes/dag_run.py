@@ -1,0 +1,84 @@
+"""Stands in for the process that runs the DAG: `dag_run.py <mode> <sweep id>`. It has a child, as the real one has many.
+
+Modes: `ends` seals every trial and ends well; `fails` fails the first trial; `hangs` runs the first trial until SIGINT, which it obeys;
+`deaf` does not obey SIGINT; `waits` is `hangs` before the first trial; `measures` is `ends`, and then every second repeat lost with acks=1.
+"""
+
+import shutil
+import signal
+import sys
+import threading
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from support.builders.records import a_record, no_rows
+from support.builders.result_tables import write_results
+
+from experiments.ledger.seal import seal
+from experiments.sweep.folder import SweepFolder
+from experiments.sweep.plan import TrialSpec
+from infra.machine.home import Home
+from infra.process.processes import spawn_dying_with_parent
+
+
+def main() -> int:
+    """Do as the mode says."""
+    mode, sweep_id = sys.argv[1:]
+    home = Home.from_environment()
+    sweep, asked = SweepFolder(home.sweeps / sweep_id), threading.Event()
+    signal.signal(signal.SIGINT, lambda *_: asked.set() if mode != "deaf" else None)
+    child = spawn_dying_with_parent(["sleep", "600"])
+    (home.root / "child.pid").write_text(str(child.pid))
+    try:
+        return run(mode, sweep, asked)
+    finally:
+        child.kill()
+        child.wait()
+        (home.root / "torn-down").touch()
+
+
+def run(mode: str, sweep: SweepFolder, asked: threading.Event) -> int:
+    """Go through the trials; return the exit code."""
+    if mode == "waits":
+        sweep.say("provision", "starting the cluster")
+        (sweep.root / "under-way").touch()
+        asked.wait(60)
+        return 1
+    for number, spec in enumerate(sweep.plan().trials):
+        sweep.say("trial", "load", spec.trial_id)
+        if mode in {"hangs", "deaf"} and number == 1:
+            sweep.partial(spec.trial_id).mkdir()
+            (sweep.root / "under-way").touch()
+            asked.wait(60)
+            shutil.rmtree(sweep.partial(spec.trial_id))
+            return 1
+        if mode == "fails" and number == 1:
+            sweep.failed(spec.trial_id).mkdir()
+            (sweep.failed(spec.trial_id) / "reason.txt").write_text("NodeFailed: node 2 died\n")
+            print("trial: node 2 died", flush=True)  # noqa: T201 - the last word of a run
+            return 1
+        if not sweep.trial(spec.trial_id).exists():
+            seal_one(sweep, spec)
+    if mode == "measures":
+        write_results(sweep, {spec.trial_id: seen_of(spec) for spec in sweep.plan().trials})
+    sweep.say("done")
+    return 0
+
+
+def seen_of(spec: TrialSpec) -> dict[str, int]:
+    """Return what was lost in a trial."""
+    lost = 5 if spec.producer["acks"] == "1" and spec.repeat % 2 else 0
+    return {"lost_low_records": lost, "lost_high_records": lost}
+
+
+def seal_one(sweep: SweepFolder, spec: TrialSpec) -> None:
+    """Seal an empty ledger."""
+    partial = sweep.partial(spec.trial_id)
+    partial.mkdir()
+    record = a_record(sweep_id=sweep.sweep_id, trial_id=spec.trial_id, cell=spec.cell, label=spec.label, order=spec.order, role=spec.role)
+    seal(partial, sweep.trial(spec.trial_id), record, no_rows())
+
+
+if __name__ == "__main__":
+    sys.exit(main())
