@@ -36,10 +36,10 @@ perf: setup ## the generator against Kafka's own, lateness, the final read, Spar
 	@$(BIN)/python tests/perf
 
 mutants: setup ## every small mistake in the code that judges, one by one: does a test notice?
-	@ACKBENCH_MUTANTS=all $(BIN)/pytest tests/spark/test_mutations.py tests/unit/test_mutations_of_attribution.py
+	@ACKBENCH_MUTANTS=all $(BIN)/pytest tests/spark/test_mutations.py tests/unit/support/test_mutations_of_attribution.py
 
 powerloss: setup ## what comes back after a power cut: of files, and of acknowledged records (root)
-	@$(BIN)/pytest tests/unit/test_disk_images.py tests/cluster/test_power_loss.py
+	@$(BIN)/pytest tests/unit/infra/disk/test_image.py tests/cluster/test_power_loss.py
 
 clean: ## end what a killed run left behind; sealed trials are kept
 	@$(BIN)/ackbench clean

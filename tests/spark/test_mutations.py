@@ -21,8 +21,8 @@ from spark_jobs.planted import PlantedTrial
 SEED = 20
 HISTORIES = 128
 CASES = {
-    "spark_jobs.causes.anomalous_records": [Path(__file__).with_name("test_finding.py")],
-    "spark_jobs.causes.explanations": [Path(__file__).with_name("test_explaining.py")],
+    "spark_jobs.causes.anomalous_records": [Path(__file__).parent / "causes" / "test_anomalous_records.py"],
+    "spark_jobs.causes.explanations": [Path(__file__).parent / "causes" / "test_explanations.py"],
 }
 SECONDS = 3600
 

@@ -18,7 +18,7 @@ from experiments.planning.planner import catalogue, label_of, load, override, pl
 from experiments.planning.yaml_reader import parse
 from experiments.sweep.plan import Plan
 
-EXPERIMENTS = Path(__file__).parents[2] / "docs" / "experiments.md"
+EXPERIMENTS = Path(__file__).parents[3] / "docs" / "experiments.md"
 
 
 def experiment(**changes: Any) -> Experiment:

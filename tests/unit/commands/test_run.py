@@ -21,7 +21,7 @@ from infra.machine.home import Home
 from infra.process.processes import ProcessIdentity
 from infra.process.waiting import wait_until
 
-PROGRAM = Path(__file__).parents[1] / "support" / "fakes" / "run_command.py"
+PROGRAM = Path(__file__).parents[2] / "support" / "fakes" / "run_command.py"
 ONE_CELL = ("run", "quick", "--no-controls", "--set", "acks=all", "--set", "fault=leader-pause", "--set", "replication.factor=3", "--set", "partitions=1")
 
 

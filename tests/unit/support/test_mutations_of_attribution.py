@@ -6,7 +6,7 @@ import pytest
 from mutations.cases import a_case_fails, run
 from mutations.choosing import BY_CASES, drawn, mutants_in, tried
 
-CASES = [Path(__file__).parents[1] / "spark" / name for name in ("test_causes.py", "test_attribution.py", "test_outages.py")]
+CASES = [Path(__file__).parents[2] / "spark" / "causes" / name for name in ("test_causes.py", "test_attribution.py", "test_outages.py")]
 SECONDS = 1800
 
 

@@ -19,7 +19,7 @@ from infra.process.waiting import wait_until
 @pytest.fixture
 def job_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where the job's words go; the stand-in for it is found."""
-    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[1]))
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
     return Home(tmp_path).logs / "setup" / "job.log"
 
 

@@ -212,7 +212,7 @@ def test_every_source_is_a_page_of_the_system_s_own() -> None:
 
 def test_the_document_holds_the_table_that_the_code_is() -> None:
     """Made by `python -c "from experiments.verdicts.contract import as_markdown; print(as_markdown())"`."""
-    document = (Path(__file__).parents[2] / "docs" / "contract.md").read_text()
+    document = (Path(__file__).parents[4] / "docs" / "contract.md").read_text()
     assert as_markdown() in document
 
 
