@@ -109,7 +109,7 @@ def run(  # noqa: PLR0913, PLR0917 - click hands each option over by its name
     """
     from experiments.commands import run as command
     from experiments.comparing.gate import Gate
-    from experiments.planning.overrides import Wishes
+    from experiments.planning.overrides import Overrides
 
     home = Home.from_environment()
     limits, gate = command.limits_of(until, budget, max_repeats), Gate.of(fail_on)
@@ -119,7 +119,7 @@ def run(  # noqa: PLR0913, PLR0917 - click hands each option over by its name
         return command.resume(home, resume, limits, gate)
     if not experiment:
         raise click.UsageError("name an experiment: `ackbench list` shows them; a file's name ends in .yaml")
-    asked = Wishes(command.axes_of(wishes), repeats, seed, controls=False if no_controls else None)
+    asked = Overrides(command.axes_of(wishes), repeats, seed, controls=False if no_controls else None)
     return command.run_new(home, experiment, asked, limits, gate)
 
 

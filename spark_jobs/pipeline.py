@@ -15,12 +15,12 @@ from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame, SparkSession
 
 from spark_jobs.causes.explanations import explained
-from spark_jobs.causes.screening import Looked, first_look
+from spark_jobs.causes.screening import Screening, screen
 from spark_jobs.io.frames import Frames, endings, marks, named, numbered, stored
 from spark_jobs.io.ledgers import Ledger, Ledgers, UnfitLedger
 from spark_jobs.measures import availability, expiry, latency
 from spark_jobs.measures.cells import cells
-from spark_jobs.measures.counts import Found
+from spark_jobs.measures.counts import TrialCounts
 from spark_jobs.measures.fates import fates, further_copies, with_further_copies
 from spark_jobs.measures.order import reordered_records
 from spark_jobs.measures.reads import read_counts, redelivered_reads
@@ -31,7 +31,7 @@ from spark_jobs.workloads import copies as copied
 from spark_jobs.workloads import fields
 from spark_jobs.workloads import groups as group
 from spark_jobs.workloads.assignments import group_rows, holdings
-from spark_jobs.workloads.keyed import Keyed
+from spark_jobs.workloads.keyed import KeyMeasures
 from spark_jobs.workloads.serving import brokers, serving
 
 _Table = Callable[[], DataFrame]
@@ -76,12 +76,12 @@ def results_of(frames: Frames, ledgers: Sequence[Ledger]) -> dict[str, pa.Table]
     of_claims = expiry.witnessed(decided(replace(of_records, reads=group.along(of_records.reads, groups)), of_trials), ledgers)
     with _threads() as beside:
         ask = partial(_asked, beside, ledgers)
-        keyed = Keyed(replace(of_claims, reads=of_records.reads), ledgers, groups)
+        keyed = KeyMeasures(replace(of_claims, reads=of_records.reads), ledgers, groups)
         of_keys = ask(keyed.tables())
         apart = {**ask(_apart(of_claims, of_trials, of_records.log)), **ask(_of_groups(of_records, of_trials, groups))}
         of_copies = ask(copied.tables(of_records, ledgers))
         of_fields = ask(fields.tables(of_records, ledgers))
-        with first_look(of_claims, of_trials, beside) as looked:
+        with screen(of_claims, of_trials, beside) as looked:
             found = _found({**apart, **ask(_looked_up(looked))}, of_copies["copies"].result() if of_copies else copied.NOTHING)
             table = trials(ledgers, ended, found, frames.transactions, groups)
             why = explained(looked, of_trials, ledgers, table, found.gaps)
@@ -119,8 +119,8 @@ def _asked(beside: Executor, ledgers: Sequence[Ledger], tables: Mapping[str, _Ta
     return {name: beside.submit(lambda table: named(table(), ledgers), table) for name, table in tables.items()}
 
 
-def _found(asked: Mapping[str, Future[pa.Table]], copies: pa.Table) -> Found:
-    return Found(**{name: table.result() for name, table in asked.items()}, copies=copies)
+def _found(asked: Mapping[str, Future[pa.Table]], copies: pa.Table) -> TrialCounts:
+    return TrialCounts(**{name: table.result() for name, table in asked.items()}, copies=copies)
 
 
 def _apart(frames: Frames, of_trials: DataFrame, log: DataFrame) -> Mapping[str, _Table]:
@@ -142,7 +142,7 @@ def _of_groups(frames: Frames, of_trials: DataFrame, groups: group.Groups) -> Ma
     }
 
 
-def _looked_up(looked: Looked) -> Mapping[str, _Table]:
+def _looked_up(looked: Screening) -> Mapping[str, _Table]:
     """Return what builds on the first look."""
     return {
         "gaps": lambda: looked.gaps.result().transform(availability.in_words),
@@ -161,13 +161,13 @@ def _if_transactional(frames: Frames, rows: DataFrame) -> DataFrame:
     return rows if frames.transactions.num_rows else rows.where("false")
 
 
-def all_fates(looked: Looked) -> DataFrame:
+def all_fates(looked: Screening) -> DataFrame:
     """Return the fates of all records, corrected where a record has several copies."""
     counted = looked.blocks.transform(fates)
     return counted.transform(with_further_copies, further_copies(looked.copies, looked.crowded))
 
 
-def exact_latencies(looked: Looked) -> DataFrame:
+def exact_latencies(looked: Screening) -> DataFrame:
     """Return both latencies' quantiles, exact to the microsecond: slots that hold a quantile are counted by the microsecond."""
     fine = looked.histogram.transform(latency.quantiles).transform(latency.slots_of)
     exact = looked.latencies.transform(latency.coarse_but, fine).transform(latency.histogram).transform(latency.quantiles)

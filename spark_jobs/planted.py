@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from experiments.ledger.record import Cell, FaultEvidence, Keying, Phases, ProducerSummary, Replay, Status, TrialRecord
+from experiments.ledger.record import Cell, FaultEvidence, KeyOptions, Phases, ProducerSummary, Replay, Status, TrialRecord
 from experiments.ledger.schema import ACKED, COMMITTED, OF_SOME, OUTPUT, TABLES, Source
 from experiments.ledger.seal import seal
 from spark_jobs.io.ledgers import Ledger, of_trial
@@ -20,7 +20,7 @@ QUIET = Phases(load_begin_ns=0, load_end_ns=10**10, settled_ns=10**10, whole_ns=
 NO_FAULT = FaultEvidence(kind="none", bit=True)
 
 
-class Attempt(NamedTuple):
+class PlantedAttempt(NamedTuple):
     """One row of `attempts.parquet`."""
 
     producer: int
@@ -36,7 +36,7 @@ class Attempt(NamedTuple):
     transaction: int | None = None
 
 
-class Transaction(NamedTuple):
+class PlantedTransaction(NamedTuple):
     """One row of `transactions.parquet`."""
 
     producer: int
@@ -48,7 +48,7 @@ class Transaction(NamedTuple):
     error: int = 0
 
 
-class Logged(NamedTuple):
+class PlantedLogRow(NamedTuple):
     """One row of `log.parquet`."""
 
     producer: int | None
@@ -61,7 +61,7 @@ class Logged(NamedTuple):
     visible: bool = True
 
 
-class Read(NamedTuple):
+class PlantedRead(NamedTuple):
     """One row of `reads.parquet`."""
 
     producer: int | None
@@ -74,7 +74,7 @@ class Read(NamedTuple):
     generation: int = 0
 
 
-class Happened(NamedTuple):
+class PlantedEvent(NamedTuple):
     """One row of `events.parquet`."""
 
     at_ns: int
@@ -88,7 +88,7 @@ class Happened(NamedTuple):
     detail: str = ""
 
 
-class Handed(NamedTuple):
+class PlantedSentRow(NamedTuple):
     """One row of `sent.parquet`."""
 
     producer: int
@@ -99,7 +99,7 @@ class Handed(NamedTuple):
     headers_digest: int = 3
 
 
-class Replayed(NamedTuple):
+class PlantedReplayRow(NamedTuple):
     """One row of `replays.parquet`."""
 
     replay: int
@@ -113,7 +113,7 @@ class Replayed(NamedTuple):
     headers_digest: int = 3
 
 
-class Epoch(NamedTuple):
+class PlantedEpoch(NamedTuple):
     """One row of `epochs.parquet`."""
 
     node: int
@@ -127,23 +127,23 @@ class PlantedTrial:
     """A trial with a known truth."""
 
     trial_id: str
-    attempts: Sequence[Attempt]
-    log: Sequence[Logged] = ()
-    reads: Sequence[Read] = ()
+    attempts: Sequence[PlantedAttempt]
+    log: Sequence[PlantedLogRow] = ()
+    reads: Sequence[PlantedRead] = ()
     phases: Phases = QUIET
     status: Status = Status.SEALED
     fault: FaultEvidence = NO_FAULT
     cell: Cell = field(default_factory=lambda: {"acks": "all", "enable.idempotence": False, "fault": "none"})
     repeat: int = 0
-    events: Sequence[Happened] = ()
-    epochs: Sequence[Epoch] = ()
-    transactions: Sequence[Transaction] = ()
-    sent: Sequence[Handed] = ()
-    replayed: Sequence[Replayed] = ()
+    events: Sequence[PlantedEvent] = ()
+    epochs: Sequence[PlantedEpoch] = ()
+    transactions: Sequence[PlantedTransaction] = ()
+    sent: Sequence[PlantedSentRow] = ()
+    replayed: Sequence[PlantedReplayRow] = ()
     replays: Sequence[Replay] = ()
     """Where each of the replays began; without any there are no tables of the two before."""
-    keying: Keying | None = None
-    output: Sequence[Logged] | None = None
+    keying: KeyOptions | None = None
+    output: Sequence[PlantedLogRow] | None = None
     """What copiers wrote; `None`: there were none."""
     begin_offsets: Mapping[int, int] = field(default_factory=dict)
     """Of partitions whose first records had expired at the end."""

@@ -14,20 +14,20 @@ from typing import Final
 from experiments.ledger.record import FaultEvidence, Phases
 from experiments.ledger.schema import ACKED, REJECTED, UNKNOWN, Source
 from spark_jobs.measure import measure
-from spark_jobs.planted import Attempt, Epoch, Happened, Logged, PlantedTrial, Read
+from spark_jobs.planted import PlantedAttempt, PlantedEpoch, PlantedEvent, PlantedLogRow, PlantedRead, PlantedTrial
 
 _RECORDS: Final = 20_000
 _SPACING_NS: Final = 100_000
 _PHASES: Final = Phases(load_begin_ns=0, load_end_ns=2 * 10**9, fault_begin_ns=8 * 10**8, fault_end_ns=12 * 10**8, settled_ns=3 * 10**9, whole_ns=3 * 10**9)
 _FAULT: Final = FaultEvidence(kind="kill", targets=(1,), bit=True)
 _EVENTS: Final = (
-    Happened(0, "leads", node=1, partition=0, leader_epoch=0, offset=0, source=Source.BROKER),
-    Happened(9 * 10**8, "fenced", node=1, source=Source.BROKER),
-    Happened(9 * 10**8, "leads", node=2, partition=0, leader_epoch=1, offset=_RECORDS // 2, source=Source.BROKER),
-    Happened(12 * 10**8, "truncated", node=1, partition=0, offset=_RECORDS // 2, source=Source.BROKER),
-    Happened(4 * 10**9, "reader", detail='{"at_end": true}'),
+    PlantedEvent(0, "leads", node=1, partition=0, leader_epoch=0, offset=0, source=Source.BROKER),
+    PlantedEvent(9 * 10**8, "fenced", node=1, source=Source.BROKER),
+    PlantedEvent(9 * 10**8, "leads", node=2, partition=0, leader_epoch=1, offset=_RECORDS // 2, source=Source.BROKER),
+    PlantedEvent(12 * 10**8, "truncated", node=1, partition=0, offset=_RECORDS // 2, source=Source.BROKER),
+    PlantedEvent(4 * 10**9, "reader", detail='{"at_end": true}'),
 )
-_EPOCHS: Final = (Epoch(2, 0, 0, 0), Epoch(2, 0, 1, _RECORDS // 2))
+_EPOCHS: Final = (PlantedEpoch(2, 0, 0, 0), PlantedEpoch(2, 0, 1, _RECORDS // 2))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -50,18 +50,18 @@ def rehearsal(records: int = _RECORDS) -> Iterator[PlantedTrial]:
         attempts = tuple(_attempt(number, seq) for seq in range(records))
         kept = [row for row in attempts if row.seq % 97]
         log = (
-            *(Logged(0, row.seq, row.seq if row.seq % 89 else 2 * records + row.seq) for row in kept),  # each 89th late
-            *(Logged(0, row.seq, records + row.seq) for row in kept[:100]),
-            Logged(None, None, 3 * records),
+            *(PlantedLogRow(0, row.seq, row.seq if row.seq % 89 else 2 * records + row.seq) for row in kept),  # each 89th late
+            *(PlantedLogRow(0, row.seq, records + row.seq) for row in kept[:100]),
+            PlantedLogRow(None, None, 3 * records),
         )
-        reads = tuple(Read(0, row.seq, row.seq, row.intended_ns, row.intended_ns + 5_000_000) for row in (*kept[:-100], *kept[:100]))
+        reads = tuple(PlantedRead(0, row.seq, row.seq, row.intended_ns, row.intended_ns + 5_000_000) for row in (*kept[:-100], *kept[:100]))
         yield PlantedTrial(f"{number:03d}-rehearsal", attempts, log, reads, _PHASES, fault=_FAULT, repeat=number, events=_EVENTS, epochs=_EPOCHS)
 
 
-def _attempt(number: int, seq: int) -> Attempt:
+def _attempt(number: int, seq: int) -> PlantedAttempt:
     outcome = REJECTED if seq % 1001 == 0 else UNKNOWN if seq % 503 == 0 else ACKED
     intended_ns = seq * _SPACING_NS
-    return Attempt(0, seq, outcome, intended_ns, intended_ns + (seq * 7919 + number) % 4_000_000, partition=seq % 6)
+    return PlantedAttempt(0, seq, outcome, intended_ns, intended_ns + (seq * 7919 + number) % 4_000_000, partition=seq % 6)
 
 
 if __name__ == "__main__":

@@ -10,10 +10,10 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from experiments.clients.consumer.process import Ending, ReaderJob, ReaderProcess
+from experiments.clients.consumer.process import ConsumerEnd, ConsumerJob, ConsumerProcess
 from experiments.clients.group.groups import ConsumerGroup, ConsumerGroups
 from experiments.clients.group.member import MemberProcess
-from experiments.clients.java.consumer import JavaReader
+from experiments.clients.java.consumer import JavaConsumer
 from experiments.clients.java.producer import JavaProducer
 from experiments.clients.producer.job import ProducerJob
 from experiments.clients.producer.process import ProducerProcess
@@ -35,9 +35,9 @@ class JavaClients:
         """Start a producer."""
         return JavaProducer(job, self.version, self.cache)
 
-    def reader(self, job: ReaderJob) -> JavaReader:
+    def reader(self, job: ConsumerJob) -> JavaConsumer:
         """Start a consumer that reads along."""
-        return JavaReader(job, self.version, self.cache)
+        return JavaConsumer(job, self.version, self.cache)
 
 
 # ---------- librdkafka's clients under test: compiled loops, each in a copy of one warm process; see `nursery`.
@@ -52,12 +52,12 @@ class LibrdkafkaClients:
         return ProducerProcess(job)
 
     @staticmethod
-    def reader(job: ReaderJob) -> ReaderProcess:
+    def reader(job: ConsumerJob) -> ConsumerProcess:
         """Start a consumer that reads along."""
-        return ReaderProcess(job)
+        return ConsumerProcess(job)
 
 
-class ProducerUnderTest(Protocol):
+class Producer(Protocol):
     """A producer in a process of its own; its context ends it for certain."""
 
     def wait_ready(self) -> None:
@@ -118,7 +118,7 @@ class ProducerUnderTest(Protocol):
         """Remove the files that the tables now hold."""
 
 
-class ReaderUnderTest(Protocol):
+class ConcurrentConsumer(Protocol):
     """A consumer that reads along, in a process of its own; its context ends it for certain."""
 
     def wait_ready(self) -> None:
@@ -128,7 +128,7 @@ class ReaderUnderTest(Protocol):
             HarnessError: it could not start; the text says why.
         """
 
-    def finish(self, end_offsets: Mapping[int, int], timeout_s: float) -> Ending:
+    def finish(self, end_offsets: Mapping[int, int], timeout_s: float) -> ConsumerEnd:
         """Let it read on to these offsets, exclusive, for so long at most; return when it has ended.
 
         Raises:
@@ -158,10 +158,10 @@ class ReaderUnderTest(Protocol):
 class Clients(Protocol):
     """One kind of client."""
 
-    def producer(self, job: ProducerJob) -> AbstractContextManager[ProducerUnderTest]:
+    def producer(self, job: ProducerJob) -> AbstractContextManager[Producer]:
         """Start a producer."""
 
-    def reader(self, job: ReaderJob) -> AbstractContextManager[ReaderUnderTest]:
+    def reader(self, job: ConsumerJob) -> AbstractContextManager[ConcurrentConsumer]:
         """Start a consumer that reads along."""
 
 
@@ -183,7 +183,7 @@ def clients_of(kind: str, version: str, cache: Path) -> Clients:
 
 
 @dataclass(frozen=True)
-class ClientsAtHand:
+class ClientProcesses:
     """A view for faults; the trial starts and ends them."""
 
     producers: tuple[ProducerProcess, ...]

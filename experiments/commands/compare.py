@@ -11,13 +11,13 @@ from rich import box
 from rich.table import Table
 
 from experiments.commands.show import passed
-from experiments.comparing.comparison import Comparison, Sweep, compare
+from experiments.comparing.comparison import ComparedSweep, Comparison, compare
 from experiments.comparing.gate import Gate
 from experiments.comparing.matrix import Matrix, as_markdown, below, duplicates_text, heads, loss_text, matrix_of
-from experiments.comparing.within import Within, compare_within
+from experiments.comparing.within import AxisComparison, compare_within
 from experiments.planning.new_sweep import find_sweep
 from experiments.report.drawing import prepare
-from experiments.report.side_by_side import CellView, render_comparison, render_within, view_of
+from experiments.report.side_by_side import ComparedCellView, render_comparison, render_within, view_of
 from experiments.results.read import read_results
 from experiments.results.tables import console_for_results, print_text
 from infra.errors import InputError
@@ -63,9 +63,9 @@ def compare_cells(home: Home, named: tuple[str, str], *, as_json: bool, html: Pa
     return passed([*gate.of_sweep(sweep.results), *worse])
 
 
-def _sweep(home: Home, named: str) -> Sweep:
+def _sweep(home: Home, named: str) -> ComparedSweep:
     folder = find_sweep(home, named)
-    return Sweep(folder.plan(), read_results(folder))
+    return ComparedSweep(folder.plan(), read_results(folder))
 
 
 def _write(path: Path, home: Home, render: Callable[[], str]) -> None:
@@ -77,7 +77,7 @@ def _write(path: Path, home: Home, render: Callable[[], str]) -> None:
         raise InputError(f"--html {path}: cannot be written ({error.strerror})") from error
 
 
-def _print_within(within: Within) -> None:
+def _print_within(within: AxisComparison) -> None:
     console = console_for_results(terminal=sys.stdout.isatty())
     print_text(console, f"{within.sweep} by {within.axis}\n", wrap=False)
     for comparison in within.comparisons:
@@ -110,7 +110,7 @@ def _print_alone(told: Sequence[tuple[str, Sequence[str]]]) -> None:
             print_text(console, f"{where}: {label}", wrap=terminal)
 
 
-def _table(view: CellView) -> Table:
+def _table(view: ComparedCellView) -> Table:
     title = f"{view.name}{f' ({view.role})' if view.role else ''}"
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0), title=title, title_justify="left", title_style="bold")
     for head in ("", "measure", "A", "B", "B against A", "p", "effect"):

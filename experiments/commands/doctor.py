@@ -27,7 +27,7 @@ ENOUGH_CORES: Final = 2
 
 
 @dataclass(frozen=True)
-class Check:
+class DoctorCheck:
     """One thing that was looked at."""
 
     name: str
@@ -57,7 +57,7 @@ def doctor(home: Home) -> int:
     return 0 if all(check.ok or check.optional for check in checks) else 1
 
 
-def _checks(home: Home) -> tuple[Check, ...]:
+def _checks(home: Home) -> tuple[DoctorCheck, ...]:
     return (
         _python(),
         *map(_package, PACKAGES),
@@ -73,25 +73,25 @@ def _checks(home: Home) -> tuple[Check, ...]:
     )
 
 
-def _asked(name: str, mend: str, look: Callable[[], str]) -> Check:
+def _asked(name: str, mend: str, look: Callable[[], str]) -> DoctorCheck:
     """Return what was found, or the error's own line with what would mend it."""
     try:
-        return Check(name, ok=True, found=look())
+        return DoctorCheck(name, ok=True, found=look())
     except (AckbenchError, ImportError, OSError) as error:
-        return Check(name, ok=False, found=" ".join(str(error).split()), then=mend)
+        return DoctorCheck(name, ok=False, found=" ".join(str(error).split()), then=mend)
 
 
-def _python() -> Check:
+def _python() -> DoctorCheck:
     found = ".".join(map(str, sys.version_info[:3]))
     fits = OLDEST_PYTHON <= sys.version_info[:2] <= NEWEST_PYTHON
-    return Check("Python", fits, found, "" if fits else f"use {OLDEST_PYTHON[0]}.{OLDEST_PYTHON[1]} to {NEWEST_PYTHON[0]}.{NEWEST_PYTHON[1]}")
+    return DoctorCheck("Python", fits, found, "" if fits else f"use {OLDEST_PYTHON[0]}.{OLDEST_PYTHON[1]} to {NEWEST_PYTHON[0]}.{NEWEST_PYTHON[1]}")
 
 
-def _package(name: str) -> Check:
+def _package(name: str) -> DoctorCheck:
     try:
-        return Check(name, ok=True, found=version(name))
+        return DoctorCheck(name, ok=True, found=version(name))
     except PackageNotFoundError:
-        return Check(name, ok=False, found="is not installed", then=SET_UP)
+        return DoctorCheck(name, ok=False, found="is not installed", then=SET_UP)
 
 
 def _librdkafka() -> str:
@@ -118,29 +118,29 @@ def _kafka_versions() -> tuple[str, ...]:
     return jars.shipped_versions()
 
 
-def _kafka(home: Home, kafka: str) -> Iterator[Check]:
+def _kafka(home: Home, kafka: str) -> Iterator[DoctorCheck]:
     """Look for the jars, and for the broker's start-up cache where there are jars to make it from; only the usual version must be there."""
     from infra.kafka import commands, jars
     from infra.kafka.spec import ClusterSpec
 
     there, usual = jars.are_kafka_jars_there(home.cache, kafka), kafka == ClusterSpec.kafka_version
     then = "" if there else SET_UP if usual else "a sweep that asks for it fetches them"
-    yield Check(f"Kafka {kafka}", there or not usual, f"jars {'in' if there else 'are not all in'} {jars.jars_folder(home.cache, kafka)}", then)
+    yield DoctorCheck(f"Kafka {kafka}", there or not usual, f"jars {'in' if there else 'are not all in'} {jars.jars_folder(home.cache, kafka)}", then)
     if there:
         yield _cache(commands.broker_startup_cache(home.cache, ClusterSpec(kafka_version=kafka)))
 
 
-def _spark_cache(home: Home) -> Check:
+def _spark_cache(home: Home) -> DoctorCheck:
     from experiments.results.spark_job import JAVA_OPTIONS
     from infra.jvm.startup_cache import spark_startup_cache
 
     return _cache(spark_startup_cache(home.cache, JAVA_OPTIONS))
 
 
-def _cache(cache: StartupCache) -> Check:
+def _cache(cache: StartupCache) -> DoctorCheck:
     """Say whether the cache is there; one that this JVM cannot make is nothing to mend."""
     found = str(cache.file) if cache.options else "not made for this JVM and these jars" if cache.supported else "this JVM makes none"
-    return Check(
+    return DoctorCheck(
         f"{cache.name} cache",
         cache.fresh,
         found,
@@ -153,10 +153,10 @@ def _home(home: Home) -> str:
     return str(home.root)
 
 
-def _cores(home: Home) -> Check:
+def _cores(home: Home) -> DoctorCheck:
     cores = this_machine(home.root).cores
     follows = "" if cores >= ENOUGH_CORES else "brokers and load share it: latencies say more about this machine than about Kafka"
-    return Check("cores", ok=True, found=str(cores), then=follows)
+    return DoctorCheck("cores", ok=True, found=str(cores), then=follows)
 
 
 def _room(home: Home) -> str:
@@ -173,17 +173,17 @@ def _room(home: Home) -> str:
     return said
 
 
-def _root(home: Home) -> Check:
+def _root(home: Home) -> DoctorCheck:
     root = this_machine(home.root).root
-    return Check("root", root, "yes" if root else "no", "" if root else "the faults that need it are refused", optional=True)
+    return DoctorCheck("root", root, "yes" if root else "no", "" if root else "the faults that need it are refused", optional=True)
 
 
-def _faults() -> Iterator[Check]:
+def _faults() -> Iterator[DoctorCheck]:
     """Say how many can be done here, and of each of the others why not."""
     from experiments.commands.faults import lacks_of
     from experiments.faults import FAULTS
 
     lacking = {name: lacks for name, kind in FAULTS.items() if (lacks := lacks_of(kind))}
-    yield Check("faults", ok=True, found=f"{len(FAULTS) - len(lacking)} of {len(FAULTS)} can be done here (`ackbench faults` explains each)")
+    yield DoctorCheck("faults", ok=True, found=f"{len(FAULTS) - len(lacking)} of {len(FAULTS)} can be done here (`ackbench faults` explains each)")
     for name, lacks in lacking.items():
-        yield Check(f"fault {name}", ok=False, found="; ".join(lack.reason for lack in lacks), then="; ".join(lack.then for lack in lacks), optional=True)
+        yield DoctorCheck(f"fault {name}", ok=False, found="; ".join(lack.reason for lack in lacks), then="; ".join(lack.then for lack in lacks), optional=True)

@@ -11,7 +11,7 @@ import click
 from experiments.errors import UnknownName
 from experiments.faults import FAULTS, FaultKind
 from experiments.messages.suggestions import nearest
-from infra.cluster.capabilities import Lack, lack_of
+from infra.cluster.capabilities import MissingCapability, missing
 
 NOT_HERE = "cannot be done here"
 
@@ -41,9 +41,9 @@ def explain_fault(named: str) -> int:
     return 0
 
 
-def lacks_of(kind: FaultKind) -> tuple[Lack, ...]:
+def lacks_of(kind: FaultKind) -> tuple[MissingCapability, ...]:
     """Return what this machine lacks for a fault; nothing where it can be done."""
-    return tuple(lack for lack in map(lack_of, sorted(kind.needs)) if lack)
+    return tuple(lack for lack in map(missing, sorted(kind.needs)) if lack)
 
 
 def _explained(kind: FaultKind) -> Iterator[str]:

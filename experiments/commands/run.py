@@ -9,23 +9,23 @@ from pathlib import Path
 import click
 
 from experiments.commands.progress_bar import bar
-from experiments.commands.run_process import Ended, Interrupts, Run, embedded, limit_s
-from experiments.commands.run_until import Limits, Repeating
+from experiments.commands.run_process import Interrupts, RunOutcome, RunProcess, embedded, limit_s
+from experiments.commands.run_until import RepeatLimits, RepeatUntil
 from experiments.commands.show import passed, print_results
 from experiments.commands.sweep_claim import SweepClaim
 from experiments.comparing.gate import NO_GATE, Gate
 from experiments.ledger.record import Scalar
 from experiments.planning.new_sweep import check_machine, find_sweep, make_ready, new_sweep
-from experiments.planning.overrides import Wishes, parse_override
+from experiments.planning.overrides import Overrides, parse_override
 from experiments.results.read import read_results
 from experiments.sweep.folder import SweepFolder
 from experiments.sweep.plan import Plan
-from experiments.sweep.progress import Watcher
+from experiments.sweep.progress import ProgressReader
 from infra.errors import HarnessError, InputError
 from infra.machine.home import Home
 
 
-def run_new(home: Home, experiment: str, wishes: Wishes, limits: Limits | None = None, gate: Gate = NO_GATE) -> int:
+def run_new(home: Home, experiment: str, wishes: Overrides, limits: RepeatLimits | None = None, gate: Gate = NO_GATE) -> int:
     """Plan a sweep, run it and show it; return the exit code.
 
     Args:
@@ -44,7 +44,7 @@ def run_new(home: Home, experiment: str, wishes: Wishes, limits: Limits | None =
         return _carry_out(home, sweep, claim, limits, gate)
 
 
-def resume(home: Home, named: str, limits: Limits | None = None, gate: Gate = NO_GATE) -> int:
+def resume(home: Home, named: str, limits: RepeatLimits | None = None, gate: Gate = NO_GATE) -> int:
     """Run the trials of a sweep that are not whole, then measure and show all of it; return the exit code.
 
     Raises:
@@ -78,20 +78,20 @@ def axes_of(wishes: Sequence[str]) -> dict[str, tuple[Scalar, ...]]:
     return axes
 
 
-def limits_of(until: str | None, budget: str | None, max_repeats: int | None) -> Limits | None:
+def limits_of(until: str | None, budget: str | None, max_repeats: int | None) -> RepeatLimits | None:
     """Return what `--until` and its two limits ask for; `None`: nothing.
 
     Raises:
         InputError: one is of another form, or a limit stands without `--until`.
     """
     if until is not None:
-        return Limits.of(until, budget, max_repeats)
+        return RepeatLimits.of(until, budget, max_repeats)
     if budget is not None or max_repeats is not None:
         raise InputError('--budget and --max-repeats limit --until: name it too, as in --until "ci<0.1"')
     return None
 
 
-def _carry_out(home: Home, sweep: SweepFolder, claim: SweepClaim, limits: Limits | None, gate: Gate) -> int:
+def _carry_out(home: Home, sweep: SweepFolder, claim: SweepClaim, limits: RepeatLimits | None, gate: Gate) -> int:
     log = log_of(home, sweep)
     ended = _until(home, sweep, claim, limits) if limits else followed(home, sweep, claim)
     if ended.interrupted:
@@ -104,15 +104,15 @@ def _carry_out(home: Home, sweep: SweepFolder, claim: SweepClaim, limits: Limits
     return passed(gate.of_sweep(read_results(sweep)))
 
 
-def _until(home: Home, sweep: SweepFolder, claim: SweepClaim, limits: Limits) -> Ended:
+def _until(home: Home, sweep: SweepFolder, claim: SweepClaim, limits: RepeatLimits) -> RunOutcome:
     """Run the sweep, and again with more repeats, until its intervals are narrow enough; one that did not end well is not gone on with."""
-    repeating = Repeating(home, sweep, limits, lambda text: click.echo(text, err=True))
+    repeating = RepeatUntil(home, sweep, limits, lambda text: click.echo(text, err=True))
     ended = followed(home, sweep, claim)
     try:
         while not (ended.interrupted or ended.code or sweep.pending()) and repeating.go_on():
             ended = followed(home, sweep, claim)
     except KeyboardInterrupt:  # between two runs, while nothing runs
-        ended = Ended(code=0, interrupted=128 + signal.SIGINT, killed=False)
+        ended = RunOutcome(code=0, interrupted=128 + signal.SIGINT, killed=False)
     if ended.interrupted or ended.code or sweep.pending():
         repeating.end("interrupted" if ended.interrupted else "the harness could not carry a run to its end")
     return ended
@@ -123,15 +123,15 @@ def log_of(home: Home, sweep: SweepFolder) -> Path:
     return home.logs / sweep.sweep_id / "airflow.log"
 
 
-def followed(home: Home, sweep: SweepFolder, claim: SweepClaim) -> Ended:
+def followed(home: Home, sweep: SweepFolder, claim: SweepClaim) -> RunOutcome:
     """Run the trials of a sweep that are not whole, and what comes after them; show how far it is, and return how that ended."""
     from experiments.orchestration.environment import airflow_environment
 
     plan, log = sweep.plan(), log_of(home, sweep)
-    watcher = Watcher(sweep, plan)
+    watcher = ProgressReader(sweep, plan)
     with Interrupts() as interrupts, bar() as shown:
         shown.say(_announced(sweep, plan))
-        run = Run(embedded(sweep.sweep_id), airflow_environment(home), log)
+        run = RunProcess(embedded(sweep.sweep_id), airflow_environment(home), log)
         claim.note_runner(run.identity)
         return run.follow(interrupts, lambda: shown.show(watcher.look()), shown.say, limit_s(plan))
 
@@ -155,7 +155,7 @@ def _announced(sweep: SweepFolder, plan: Plan) -> str:
     return f"sweep {sweep.sweep_id}: {trials}{whole}{refused}"
 
 
-def interrupted(home: Home, sweep: SweepFolder, ended: Ended) -> int:
+def interrupted(home: Home, sweep: SweepFolder, ended: RunOutcome) -> int:
     """See that no process is left (the cluster's logs are), and say how to go on."""
     from infra.cluster import cleaning
 

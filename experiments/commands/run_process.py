@@ -63,7 +63,7 @@ TRIAL_LIMIT_S: Final = 600.0
 
 
 @dataclass(frozen=True)
-class Ended:
+class RunOutcome:
     """How the run ended."""
 
     code: int
@@ -73,7 +73,7 @@ class Ended:
     """It did not end by itself after it was asked to."""
 
 
-class Run:
+class RunProcess:
     """One run of the DAG, as a process in a session of its own, so that the terminal's Ctrl-C reaches only us."""
 
     def __init__(self, command: Sequence[str], environment: Mapping[str, str], log: Path) -> None:
@@ -90,7 +90,7 @@ class Run:
         """The run's process; it is not reaped before `follow` returns, so the pid is its own."""
         return ProcessIdentity.of(self._process.pid)
 
-    def follow(self, interrupts: Interrupts, look: Callable[[], None], say: Callable[[str], None], limit_s: float) -> Ended:
+    def follow(self, interrupts: Interrupts, look: Callable[[], None], say: Callable[[str], None], limit_s: float) -> RunOutcome:
         """Look on until the run has ended; the first interrupt asks it to end, the second kills it.
 
         Raises:
@@ -106,7 +106,7 @@ class Run:
             wait_until(ended, awaiting="the end of the run", timeout_s=limit_s, every_s=LOOK_EVERY_S)
         finally:
             self._kill_all()
-        return Ended(self._process.returncode, interrupts.exit_code if interrupts.count else 0, self._killed)
+        return RunOutcome(self._process.returncode, interrupts.exit_code if interrupts.count else 0, self._killed)
 
     def _obey(self, interrupts: Interrupts, say: Callable[[str], None]) -> None:
         if interrupts.count == 0 or self._killed:

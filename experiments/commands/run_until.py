@@ -31,7 +31,7 @@ _BUDGET: Final = re.compile(r"\s*(?P<number>\d*\.?\d+)\s*(?P<unit>[smh])\s*")
 _SECONDS: Final = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
 
-class Limits(Frozen):
+class RepeatLimits(Frozen):
     """What is asked for, and at what cost."""
 
     width: float
@@ -41,7 +41,7 @@ class Limits(Frozen):
     max_repeats: int = MOST_REPEATS
 
     @classmethod
-    def of(cls, goal: str, budget: str | None = None, max_repeats: int | None = None) -> Limits:
+    def of(cls, goal: str, budget: str | None = None, max_repeats: int | None = None) -> RepeatLimits:
         """Return the limits that the command line asks for.
 
         Raises:
@@ -67,10 +67,10 @@ class Round(Frozen):
     """The widest interval before."""
 
 
-class Course(Frozen):
+class RepeatHistory(Frozen):
     """How a sweep was gone on with: `until.json` in its folder."""
 
-    limits: Limits
+    limits: RepeatLimits
     rounds: tuple[Round, ...] = ()
     ended: str | None = None
     """Why no more trials were added; null: the command did not come so far."""
@@ -99,7 +99,7 @@ def widest(cells: Sequence[CellResult]) -> float:
     return max((max((share.interval.width for share in shares_of(cell)), default=1.0) for cell in cells), default=0.0)
 
 
-def wished(cells: Sequence[CellResult], limits: Limits) -> dict[str, int]:
+def wished(cells: Sequence[CellResult], limits: RepeatLimits) -> dict[str, int]:
     """Return how many more repeats each cell that is too wide should be given now, by `cell_key`; none beyond the most.
 
     At first as many as the width takes where nothing, or everything, was seen: no share needs fewer. After that as many as the share
@@ -141,13 +141,13 @@ def _is_open(cell: CellResult) -> bool:
 _MINUTE_S: Final = 60
 
 
-class Repeating:
+class RepeatUntil:
     """One sweep's way to intervals that are narrow enough; begins when it is made."""
 
-    def __init__(self, home: Home, sweep: SweepFolder, limits: Limits, say: Callable[[str], None]) -> None:
+    def __init__(self, home: Home, sweep: SweepFolder, limits: RepeatLimits, say: Callable[[str], None]) -> None:
         self._home, self._sweep, self._limits, self._say = home, sweep, limits, say
         self._began_s, self._pending_before = time.monotonic(), len(sweep.pending())
-        self._course = Course(limits=limits)
+        self._course = RepeatHistory(limits=limits)
         self._keep()
 
     def go_on(self) -> bool:

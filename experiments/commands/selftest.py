@@ -21,9 +21,9 @@ from pydantic import ValidationError
 from experiments.ledger.record import Status, TrialRecord
 from experiments.planning.new_sweep import find_sweep
 from experiments.results.tables import console_for_results
-from experiments.selftest.check import Found, check
+from experiments.selftest.check import CheckResult, check
 from experiments.selftest.ledger_copy import LedgerCopy
-from experiments.selftest.plants import RECORDS, Calm, calm
+from experiments.selftest.plants import RECORDS, UndisturbedRecords, calm
 from experiments.sweep.folder import SweepFolder
 from infra.errors import HarnessError, InputError
 from infra.machine.home import Home
@@ -61,7 +61,7 @@ def selftest(home: Home, named: str | None, seed: int) -> int:
     return 0
 
 
-def _fit_trial(sweep: SweepFolder) -> tuple[LedgerCopy, Calm]:
+def _fit_trial(sweep: SweepFolder) -> tuple[LedgerCopy, UndisturbedRecords]:
     """Return the first sealed trial, in the order they ran, that a reader read and in which enough records had no trouble."""
     for record in _records(sweep):
         folder = sweep.trial(record.trial_id)
@@ -110,7 +110,7 @@ def _ended_alike() -> Iterator[None]:
             signal.signal(heard, was)
 
 
-def _print(found: Sequence[Found]) -> None:
+def _print(found: Sequence[CheckResult]) -> None:
     from rich import box
     from rich.table import Table
 

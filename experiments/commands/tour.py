@@ -14,10 +14,10 @@ from rich.table import Table
 from experiments.commands.run import followed, interrupted, log_of, reason_of_failure
 from experiments.commands.sweep_claim import SweepClaim
 from experiments.lessons import finding_of
-from experiments.lessons.tour import Stop, Tour, TourFolder, claims_by_lesson, find_tour, lessons_of, new_tour
+from experiments.lessons.tour import Tour, TourFolder, TourStop, claims_by_lesson, find_tour, lessons_of, new_tour
 from experiments.messages.counts import counted
 from experiments.planning.new_sweep import find_sweep, make_ready, new_sweep, planned_as
-from experiments.planning.overrides import Wishes
+from experiments.planning.overrides import Overrides
 from experiments.report.chapters import write_chapters
 from experiments.report.drawing import prepare
 from experiments.report.tour_page import make_tour_page
@@ -89,11 +89,11 @@ def _carried_out(home: Home, folder: TourFolder, chapters: Path | None) -> int:
     return _told(home, folder)
 
 
-def _visited(home: Home, folder: TourFolder, stop: Stop) -> tuple[Stop, int]:
+def _visited(home: Home, folder: TourFolder, stop: TourStop) -> tuple[TourStop, int]:
     """Run a stop's sweep; return what became of it, and the exit code of an interrupt or 0."""
     began_s, whole = time.monotonic(), folder.read()
     try:
-        sweep = find_sweep(home, stop.sweep_id) if stop.sweep_id else new_sweep(home, stop.experiment, Wishes(repeats=stop.repeats or whole.repeats), _say)
+        sweep = find_sweep(home, stop.sweep_id) if stop.sweep_id else new_sweep(home, stop.experiment, Overrides(repeats=stop.repeats or whole.repeats), _say)
     except InputError as error:
         _say(f"lesson {stop.lesson} cannot be tested here: {error}")
         return stop.model_copy(update={"impossible": str(error)}), 0

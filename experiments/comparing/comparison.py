@@ -10,18 +10,18 @@ from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from experiments.comparing.cell_pairs import Pair, check_load, pairs_of, settings_between, specs_of
-from experiments.comparing.differences import Difference, Measured, number_difference, share_difference
+from experiments.comparing.differences import Difference, MeasuredValues, number_difference, share_difference
 from experiments.errors import NotComparable
 from experiments.ledger.record import Frozen, Role
 from experiments.results.cells import judged_trials
 from experiments.results.models import CellResult, SweepResults, TrialResult
 from experiments.sweep.plan import Plan
-from experiments.verdicts.contract import Promise
+from experiments.verdicts.contract import Guarantee
 from experiments.verdicts.judge import Judgement
 
 
 @dataclass(frozen=True)
-class Sweep:
+class ComparedSweep:
     """One side of a comparison: a sweep, or a part of its cells."""
 
     plan: Plan
@@ -40,7 +40,7 @@ class SettingChange(Frozen):
 class VerdictChange(Frozen):
     """A promise on which the two sides' verdicts differ."""
 
-    promise: Promise
+    promise: Guarantee
     a: str
     b: str
 
@@ -59,7 +59,7 @@ class ComparedCell(Frozen):
     """One a measure."""
     verdicts: tuple[VerdictChange, ...]
 
-    def of(self, measure: Measured) -> Difference:
+    def of(self, measure: MeasuredValues) -> Difference:
         """Return what was found of one measure."""
         return next(difference for difference in self.differences if difference.measure is measure)
 
@@ -93,15 +93,15 @@ def _repeated(trial: TrialResult) -> bool | None:
     return None if trial.duplicates is None else trial.duplicates > 0
 
 
-_SHARES: Final[Mapping[Measured, Callable[[TrialResult], bool | None]]] = {Measured.LOSS: _lost, Measured.DUPLICATES: _repeated}
-_NUMBERS: Final[Mapping[Measured, Callable[[TrialResult], float | None]]] = {
-    Measured.LATENCY_P99: lambda trial: trial.latency_ms.ack.p99 if trial.latency_ms.ack else None,
-    Measured.OUTAGE: lambda trial: trial.unavailable_ms,
-    Measured.THROUGHPUT: lambda trial: trial.throughput_rps,
+_SHARES: Final[Mapping[MeasuredValues, Callable[[TrialResult], bool | None]]] = {MeasuredValues.LOSS: _lost, MeasuredValues.DUPLICATES: _repeated}
+_NUMBERS: Final[Mapping[MeasuredValues, Callable[[TrialResult], float | None]]] = {
+    MeasuredValues.LATENCY_P99: lambda trial: trial.latency_ms.ack.p99 if trial.latency_ms.ack else None,
+    MeasuredValues.OUTAGE: lambda trial: trial.unavailable_ms,
+    MeasuredValues.THROUGHPUT: lambda trial: trial.throughput_rps,
 }
 
 
-def compare(a: Sweep, b: Sweep) -> Comparison:
+def compare(a: ComparedSweep, b: ComparedSweep) -> Comparison:
     """Compare two sweeps.
 
     Raises:
@@ -118,7 +118,7 @@ def compare(a: Sweep, b: Sweep) -> Comparison:
     return side_by_side((a.plan.sweep_id, b.plan.sweep_id), a, b, pairs)
 
 
-def side_by_side(names: tuple[str, str], a: Sweep, b: Sweep, pairs: Sequence[Pair], remarks: Sequence[str] = ()) -> Comparison:
+def side_by_side(names: tuple[str, str], a: ComparedSweep, b: ComparedSweep, pairs: Sequence[Pair], remarks: Sequence[str] = ()) -> Comparison:
     """Return what these pairs of cells show; each has a cell of `a` and one of `b`."""
     cells = tuple(compared(pair, a, b) for pair in pairs)
     paired = all(cell.paired for cell in cells)
@@ -146,7 +146,7 @@ def check_measured(results: SweepResults) -> None:
         raise NotComparable(f"{results.sweep_id} has no sealed trial that was measured: `ackbench measure {results.sweep_id}` measures those that there are")
 
 
-def _remarks(sides: Iterable[Sweep], *, paired: bool) -> list[str]:
+def _remarks(sides: Iterable[ComparedSweep], *, paired: bool) -> list[str]:
     remarks = [] if paired else ["the trials' seeds differ, so trials are not compared in pairs; that says less than pairs would"]
     for side in sides:
         harness = side.results.harness
@@ -157,7 +157,7 @@ def _remarks(sides: Iterable[Sweep], *, paired: bool) -> list[str]:
     return remarks
 
 
-def compared(pair: Pair, a: Sweep, b: Sweep) -> ComparedCell:
+def compared(pair: Pair, a: ComparedSweep, b: ComparedSweep) -> ComparedCell:
     """Return a pair's measures, trial by trial where both ran under the same seeds, and the verdicts that differ."""
     first, second = pair
     paired = _same_seeds(pair, a.plan, b.plan)
@@ -193,7 +193,7 @@ def _values(trials: Sequence[TrialResult], of: Callable[[TrialResult], _Value | 
 
 def _verdict_changes(a: Sequence[Judgement], b: Sequence[Judgement]) -> list[VerdictChange]:
     before, after = ({judgement.promise: _said(judgement) for judgement in side} for side in (a, b))
-    both = [promise for promise in Promise if promise in before and promise in after]
+    both = [promise for promise in Guarantee if promise in before and promise in after]
     return [VerdictChange(promise=promise, a=before[promise], b=after[promise]) for promise in both if before[promise] != after[promise]]
 
 

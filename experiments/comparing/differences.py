@@ -11,7 +11,7 @@ from experiments.ledger.record import Frozen
 from experiments.verdicts.statistics import CONFIDENCE, LEAST_VALUES, RESAMPLES, SEED, Estimate, Interval, Share, estimate, share
 
 
-class Measured(StrEnum):
+class MeasuredValues(StrEnum):
     """What two cells are compared by."""
 
     LOSS = "loss"
@@ -28,18 +28,18 @@ class Measured(StrEnum):
     @property
     def is_share(self) -> bool:
         """Whether it is a share of trials; else it is a number of each trial."""
-        return self in {Measured.LOSS, Measured.DUPLICATES}
+        return self in {MeasuredValues.LOSS, MeasuredValues.DUPLICATES}
 
     @property
     def more_is_worse(self) -> bool:
         """Of all but the throughput."""
-        return self is not Measured.THROUGHPUT
+        return self is not MeasuredValues.THROUGHPUT
 
 
 class Difference(Frozen):
     """One measure of a cell in sweep `a` and in sweep `b`; what the trials cannot tell is null, and `reasons` says why."""
 
-    measure: Measured
+    measure: MeasuredValues
     paired: bool
     """Trial by trial under the same seed; else the two cells' trials were compared as they are."""
     trials: int
@@ -69,7 +69,7 @@ class Difference(Frozen):
         return self.ratio_interval.low - 1 if self.measure.more_is_worse else 1 - self.ratio_interval.high
 
 
-def share_difference(measure: Measured, a: Mapping[int, bool], b: Mapping[int, bool], *, paired: bool) -> Difference:
+def share_difference(measure: MeasuredValues, a: Mapping[int, bool], b: Mapping[int, bool], *, paired: bool) -> Difference:
     """Compare a yes or no of each trial, by the key that pairs them."""
     sides = {"a_share": share(sum(a.values()), len(a)) if a else None, "b_share": share(sum(b.values()), len(b)) if b else None}
     if paired:
@@ -77,7 +77,7 @@ def share_difference(measure: Measured, a: Mapping[int, bool], b: Mapping[int, b
     return _unpaired_shares(measure, list(a.values()), list(b.values())).model_copy(update=sides)
 
 
-def number_difference(measure: Measured, a: Mapping[int, float], b: Mapping[int, float], *, paired: bool) -> Difference:
+def number_difference(measure: MeasuredValues, a: Mapping[int, float], b: Mapping[int, float], *, paired: bool) -> Difference:
     """Compare a number of each trial, by the key that pairs them."""
     sides = {"a_median": estimate(list(a.values())), "b_median": estimate(list(b.values()))}
     if paired:
@@ -85,7 +85,7 @@ def number_difference(measure: Measured, a: Mapping[int, float], b: Mapping[int,
     return _unpaired_numbers(measure, list(a.values()), list(b.values())).model_copy(update=sides)
 
 
-def _of_paired_shares(measure: Measured, found: PairedShares) -> Difference:
+def _of_paired_shares(measure: MeasuredValues, found: PairedShares) -> Difference:
     return Difference(
         measure=measure,
         paired=True,
@@ -99,7 +99,7 @@ def _of_paired_shares(measure: Measured, found: PairedShares) -> Difference:
     )
 
 
-def _of_paired_numbers(measure: Measured, found: PairedNumbers) -> Difference:
+def _of_paired_numbers(measure: MeasuredValues, found: PairedNumbers) -> Difference:
     return Difference(
         measure=measure,
         paired=True,
@@ -115,7 +115,7 @@ def _of_paired_numbers(measure: Measured, found: PairedNumbers) -> Difference:
     )
 
 
-def _unpaired_shares(measure: Measured, a: Sequence[bool], b: Sequence[bool]) -> Difference:
+def _unpaired_shares(measure: MeasuredValues, a: Sequence[bool], b: Sequence[bool]) -> Difference:
     """The difference of two shares, with an exact and cautious interval; Fisher's exact test."""
     few = min(len(a), len(b))
     if not few:
@@ -135,7 +135,7 @@ def _unpaired_shares(measure: Measured, a: Sequence[bool], b: Sequence[bool]) ->
     )
 
 
-def _unpaired_numbers(measure: Measured, a: Sequence[float], b: Sequence[float]) -> Difference:
+def _unpaired_numbers(measure: MeasuredValues, a: Sequence[float], b: Sequence[float]) -> Difference:
     """The difference and the ratio of two medians, with bootstrap intervals by trial; Mann and Whitney's test."""
     few = min(len(a), len(b))
     if not few:

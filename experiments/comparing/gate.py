@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from experiments.comparing.comparison import Comparison
-from experiments.comparing.differences import Difference, Measured
+from experiments.comparing.differences import Difference, MeasuredValues
 from experiments.results.models import SweepResults
 from experiments.verdicts.judge import Judgement, Verdict
 from experiments.verdicts.statistics import words
@@ -19,14 +19,14 @@ EXIT_CODE: Final = 3
 VIOLATED: Final = "violated"
 UNKNOWN: Final = "unknown"
 _WORSE: Final = re.compile(r"worse:(?P<measure>[a-z0-9_]+)>(?P<percent>\d+(\.\d+)?)%")
-_ALLOWED: Final = f"violated, unknown, or worse:MEASURE>N% with one of {', '.join(Measured)}"
+_ALLOWED: Final = f"violated, unknown, or worse:MEASURE>N% with one of {', '.join(MeasuredValues)}"
 
 
 @dataclass(frozen=True)
-class Worse:
+class WorseBy:
     """Sweep `b` may not be worse than `a` by more than this."""
 
-    measure: Measured
+    measure: MeasuredValues
     bound: float
     """A part of 1: of shares, points; of numbers, relative to `a`."""
 
@@ -38,7 +38,7 @@ class Gate:
     violated: bool = False
     unknown: bool = False
     """Also where the trials cannot tell."""
-    worse: tuple[Worse, ...] = ()
+    worse: tuple[WorseBy, ...] = ()
 
     @classmethod
     def of(cls, expressions: Sequence[str], *, two_sweeps: bool = False) -> Gate:
@@ -75,7 +75,7 @@ class Gate:
         if self != NO_GATE and results.harness.failed:
             yield f"controls: {results.sweep_id}: {' '.join(results.harness.sentences)}"
 
-    def _worse(self, limit: Worse, comparison: Comparison) -> Iterator[str]:
+    def _worse(self, limit: WorseBy, comparison: Comparison) -> Iterator[str]:
         for cell in comparison.cells:
             difference = cell.of(limit.measure)
             by = difference.worse_by()
@@ -90,13 +90,13 @@ NO_GATE: Final = Gate()
 """Whatever Kafka did is taken."""
 
 
-def _worse(text: str, *, two_sweeps: bool) -> Worse:
+def _worse(text: str, *, two_sweeps: bool) -> WorseBy:
     found = _WORSE.fullmatch(text.replace(" ", ""))
-    if not found or found["measure"] not in set(Measured):
+    if not found or found["measure"] not in set(MeasuredValues):
         raise InputError(f"--fail-on is {text!r}; allowed: {_ALLOWED}")
     if not two_sweeps:
         raise InputError(f"--fail-on {text} needs two sweeps: `ackbench compare A B --fail-on '{text}'`")
-    return Worse(Measured(found["measure"]), float(found["percent"]) / 100)
+    return WorseBy(MeasuredValues(found["measure"]), float(found["percent"]) / 100)
 
 
 def _seen(judgement: Judgement) -> str:

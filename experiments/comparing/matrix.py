@@ -12,7 +12,7 @@ from experiments.messages.counts import counted
 from experiments.results import wording
 from experiments.results.models import CellResult, SweepResults
 from experiments.results.wording import axis_word, value_word
-from experiments.verdicts.contract import Promise
+from experiments.verdicts.contract import Guarantee
 from experiments.verdicts.judge import Verdict
 
 ACROSS: Final = ("acks", "enable.idempotence")
@@ -21,7 +21,7 @@ _UNKNOWN: Final = "-"
 
 
 @dataclass(frozen=True)
-class Row:
+class MatrixRow:
     """One fault under one set of circumstances."""
 
     fault: str
@@ -40,7 +40,7 @@ class Matrix:
     """The table."""
 
     columns: tuple[Cell, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[MatrixRow, ...]
     usual: Cell
     """What holds where a row says nothing else, fault and columns apart."""
     violations: tuple[str, ...]
@@ -78,12 +78,12 @@ def heads(matrix: Matrix) -> tuple[str, ...]:
 
 def loss_text(cell: CellResult | None) -> str:
     """Return a cell's loss: the verdict's sign, in how many trials, with the interval, and how many records."""
-    return _text(cell, Promise.NO_ACKED_LOSS, "lost")
+    return _text(cell, Guarantee.NO_ACKED_LOSS, "lost")
 
 
 def duplicates_text(cell: CellResult | None) -> str:
     """Return the same of its duplicates."""
-    return _text(cell, Promise.NO_DUPLICATES, "dup.")
+    return _text(cell, Guarantee.NO_DUPLICATES, "dup.")
 
 
 def below(matrix: Matrix) -> Iterator[str]:
@@ -111,7 +111,7 @@ def as_markdown(matrix: Matrix) -> Iterator[str]:
     yield from (f"- {line}" for text in (*below(matrix), *matrix.violations) for line in text.splitlines())
 
 
-def _text(cell: CellResult | None, promise: Promise, what: str) -> str:
+def _text(cell: CellResult | None, promise: Guarantee, what: str) -> str:
     if cell is None:
         return ""
     share, records = (cell.loss, cell.lost[0] if cell.lost else None) if what == "lost" else (cell.duplication, cell.duplicates)
@@ -126,9 +126,9 @@ def _ended(cell: CellResult) -> str:
     return ", ".join(f"{count} {name}" for count, name in counts if count) or "not run"
 
 
-def _row(fault: str, circumstances: str, of_row: dict[tuple[Scalar, ...], CellResult], columns: Sequence[tuple[Scalar, ...]]) -> Row:
+def _row(fault: str, circumstances: str, of_row: dict[tuple[Scalar, ...], CellResult], columns: Sequence[tuple[Scalar, ...]]) -> MatrixRow:
     sealed = sum(cell.sealed_trials for cell in of_row.values())
-    return Row(fault, circumstances, sealed, sealed + sum(cell.void_trials for cell in of_row.values()), tuple(map(of_row.get, columns)))
+    return MatrixRow(fault, circumstances, sealed, sealed + sum(cell.void_trials for cell in of_row.values()), tuple(map(of_row.get, columns)))
 
 
 def _across(cell: Cell) -> tuple[Scalar, ...]:

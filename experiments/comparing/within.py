@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 
 from experiments.comparing.cell_pairs import own, pairs_but_for
-from experiments.comparing.comparison import Comparison, Sweep, check_measured, side_by_side
+from experiments.comparing.comparison import ComparedSweep, Comparison, check_measured, side_by_side
 from experiments.errors import NotComparable, UnknownName
 from experiments.ledger.record import Frozen, Scalar
 from experiments.messages.suggestions import nearest
@@ -15,7 +15,7 @@ from experiments.results.models import CellResult
 from experiments.results.wording import value_word
 
 
-class Within(Frozen):
+class AxisComparison(Frozen):
     """A sweep's cells with the first value of an axis, beside those of each other value."""
 
     sweep: str
@@ -32,7 +32,7 @@ class Within(Frozen):
         return self.model_dump_json(indent=2)
 
 
-def compare_within(sweep: Sweep, axis: str) -> Within:
+def compare_within(sweep: ComparedSweep, axis: str) -> AxisComparison:
     """Compare the cells of one sweep that differ in this axis alone.
 
     Raises:
@@ -47,7 +47,7 @@ def compare_within(sweep: Sweep, axis: str) -> Within:
     pairs = [pair for _, _, of in found for pair in of]
     if not pairs:
         raise NotComparable(f"{sweep.plan.sweep_id}: no cell with {names[0]} has one with another value beside it that is alike in all other axes")
-    return Within(
+    return AxisComparison(
         sweep=sweep.plan.sweep_id,
         axis=axis,
         values=tuple(values),
@@ -78,7 +78,7 @@ def value_text(value: Scalar) -> str:
     return value_word(value, absent="default")
 
 
-def _checked(sweep: Sweep, axis: str) -> list[Scalar]:
+def _checked(sweep: ComparedSweep, axis: str) -> list[Scalar]:
     known = {name for cell in sweep.results.cells for name in cell.cell}
     if axis not in known:
         raise UnknownName(f"--by {axis}: {sweep.plan.sweep_id} has no axis {axis}{nearest(axis, axes_of(sweep.results.cells) or known)}")
@@ -90,10 +90,10 @@ def _checked(sweep: Sweep, axis: str) -> list[Scalar]:
     return values
 
 
-def _part(sweep: Sweep, axis: str, value: Scalar) -> Sweep:
+def _part(sweep: ComparedSweep, axis: str, value: Scalar) -> ComparedSweep:
     """Return the sweep with the cells of one value; its trials and its plan stay whole, as cells find theirs by themselves."""
     cells = tuple(of_value(sweep.results.cells, axis, value))
-    return Sweep(sweep.plan, sweep.results.model_copy(update={"cells": cells}))
+    return ComparedSweep(sweep.plan, sweep.results.model_copy(update={"cells": cells}))
 
 
 def _remarks(axis: str) -> tuple[str, ...]:

@@ -7,22 +7,22 @@ from types import MappingProxyType
 from typing import Final
 
 from experiments.faults import clients, disk, network, process, replication, transactions
-from experiments.faults.core import FaultKind, FaultParameters, Scene
-from experiments.faults.core.effects import Nature, Shape
+from experiments.faults.core import FaultContext, FaultKind, FaultParameters
+from experiments.faults.core.effects import FaultEffects, Topology
 from experiments.faults.network import relay
 from experiments.faults.operations import topology
 from experiments.faults.process import zookeeper
 from experiments.ledger.record import FaultEvidence
-from infra.cluster.capabilities import lack_of
+from infra.cluster.capabilities import missing
 from infra.errors import MachineError
 
 
-def _nothing(_scene: Scene, _parameters: FaultParameters) -> FaultEvidence:
+def _nothing(_scene: FaultContext, _parameters: FaultParameters) -> FaultEvidence:
     return FaultEvidence(kind="none", bit=True, evidence=("no fault was asked for",))
 
 
-def _does_nothing(kind: str, _parameters: FaultParameters, _shape: Shape) -> Nature:
-    return Nature(kind=kind)
+def _does_nothing(kind: str, _parameters: FaultParameters, _shape: Topology) -> FaultEffects:
+    return FaultEffects(kind=kind)
 
 
 _ALL = (
@@ -48,9 +48,9 @@ def require_means(kind: str) -> None:
         MachineError: it cannot; says why, and what would enable it.
     """
     for means in sorted(FAULTS[kind].needs):
-        lack = lack_of(means)
+        lack = missing(means)
         if lack:
             raise MachineError(f"fault {kind} needs {means}, and there are none here: {lack.reason}; {lack.then}, or leave it out")
 
 
-__all__ = ["FAULTS", "FaultKind", "FaultParameters", "Scene", "require_means"]
+__all__ = ["FAULTS", "FaultContext", "FaultKind", "FaultParameters", "require_means"]

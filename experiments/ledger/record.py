@@ -44,7 +44,7 @@ class Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Keying(Frozen):
+class KeyOptions(Frozen):
     """Which keys the records have, and so what can be asked of where they went."""
 
     keys: int = 0
@@ -105,7 +105,7 @@ class ProducerSummary(Frozen):
     """sent - intended: how far the generator itself fell behind its schedule; null: not known."""
 
 
-class Lodging(Frozen):
+class ClusterAssignment(Frozen):
     """Which cluster a trial ran on, and how it came by it."""
 
     cluster: str
@@ -145,7 +145,7 @@ class TrialRecord(Frozen):
     status: Status
     reason: str | None = None
     topic: str
-    lodging: Lodging | None = None
+    lodging: ClusterAssignment | None = None
     """`None`: nobody wrote it down, as where a trial is run by hand."""
     kafka_version: str
     client: str
@@ -170,7 +170,7 @@ class TrialRecord(Frozen):
     """None: nothing is asked of the records' fields, and there are no tables `sent` and `replays`."""
     tells_serving: bool = False
     """Whether there is a table `served`."""
-    keying: Keying | None = None
+    keying: KeyOptions | None = None
     """`None`: nothing is asked of keys, pairs and partitions."""
     output_end_offsets: dict[int, int] | None = None
     """The same of the topic that was copied to; null: nothing was copied, and there is no table `output`."""

@@ -234,7 +234,7 @@ class Side(StrEnum):
     CONSUMER = "consumer"
 
 
-class Mark(StrEnum):
+class OutageStep(StrEnum):
     """The parts of an outage, in the order in which they happen."""
 
     LAST_BEFORE = "last_before"

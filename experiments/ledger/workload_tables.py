@@ -49,7 +49,7 @@ ASSIGNMENTS: Final = pa.schema(
 # ---------- What Spark makes of keys, pairs and partitions, of trials that ask it: further tables of `results/`. `docs/metrics.md` has every column's formula.
 
 
-class Within(StrEnum):
+class OrderScope(StrEnum):
     """Among what there is an order."""
 
     KEY = "key"
@@ -60,7 +60,7 @@ class Within(StrEnum):
     """A record and the one that follows from it; in the log, where both are in one partition."""
 
 
-class SeenBy(StrEnum):
+class OrderObserver(StrEnum):
     """Whose order it is."""
 
     LOG = "log"
@@ -69,7 +69,7 @@ class SeenBy(StrEnum):
     """By when a record was first received: by any member of the consumer group, or, where there was none, by the reader along."""
 
 
-class Spread(StrEnum):
+class LoadQuantity(StrEnum):
     """What is spread over the partitions."""
 
     RECORDS = "records"

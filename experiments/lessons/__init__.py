@@ -10,7 +10,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Final
 
-from experiments.lessons.finding import Finding, Material, Standing
+from experiments.lessons.finding import Conclusion, Finding, FindingInput
 from experiments.lessons.findings.acks_levels import find as acks_levels
 from experiments.lessons.findings.consumer_groups import find as consumer_groups
 from experiments.lessons.findings.coordinators import find as coordinators
@@ -34,9 +34,9 @@ from experiments.results.read import read_results
 from experiments.results.rows import rows_by_trial
 from experiments.sweep.folder import SweepFolder
 
-__all__ = ["FINDERS", "Finding", "Material", "Standing", "finding_of"]
+__all__ = ["FINDERS", "Conclusion", "Finding", "FindingInput", "finding_of"]
 
-FINDERS: Final[Mapping[int, Callable[[Material], Finding]]] = MappingProxyType(
+FINDERS: Final[Mapping[int, Callable[[FindingInput], Finding]]] = MappingProxyType(
     {
         1: leader_only,
         2: failover_time,
@@ -79,8 +79,8 @@ def finding_of(sweep: SweepFolder, results: SweepResults | None = None) -> Findi
     if results.harness.control_clean is False:
         return Finding(
             lesson=plan.claim.lesson,
-            standing=Standing.OPEN,
+            standing=Conclusion.OPEN,
             sentences=("The harness itself lost or repeated records where nothing was wrong.",),
             remark="So nothing can be concluded.",
         )
-    return FINDERS[plan.claim.lesson](Material(plan, results, partial(rows_by_trial, sweep)))
+    return FINDERS[plan.claim.lesson](FindingInput(plan, results, partial(rows_by_trial, sweep)))

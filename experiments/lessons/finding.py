@@ -19,11 +19,11 @@ from experiments.results.cells import judged_trials
 from experiments.results.models import CellResult, SweepResults, TrialResult
 from experiments.results.rows import Row
 from experiments.sweep.plan import Plan
-from experiments.verdicts.contract import Promise
+from experiments.verdicts.contract import Guarantee
 from experiments.verdicts.statistics import Share, share
 
 
-class Standing(StrEnum):
+class Conclusion(StrEnum):
     """What becomes of a claim."""
 
     STANDS = "stands"
@@ -36,7 +36,7 @@ class Finding(Frozen):
     """The answer to an experiment's question."""
 
     lesson: int
-    standing: Standing
+    standing: Conclusion
     lead: str | None = None
     """What was done or is compared, before all sentences, where they would say it each time."""
     sentences: tuple[str, ...] = Field(min_length=1)
@@ -67,7 +67,7 @@ class Finding(Frozen):
 
     def markdown(self) -> str:
         """Return the same as paragraphs and a list."""
-        become = "has not enough evidence" if self.standing is Standing.OPEN else self.standing.value
+        become = "has not enough evidence" if self.standing is Conclusion.OPEN else self.standing.value
         seen = [self.sentence] if len(self.sentences) == 1 else [*([self.lead] if self.lead else []), "\n".join(f"- {one}" for one in self.sentences)]
         return "\n\n".join([f"**The claim {become}.**", *seen, self.conclusion])
 
@@ -78,7 +78,7 @@ class Finding(Frozen):
 
 
 @dataclass(frozen=True)
-class Material:
+class FindingInput:
     """What findings are made of."""
 
     plan: Plan
@@ -101,7 +101,7 @@ class Material:
         rows = self.rows(name)
         return [row for trial in judged_trials(self.results, cell) for row in rows.get(trial.trial_id, ())]
 
-    def violated(self, promise: Promise) -> bool:
+    def violated(self, promise: Guarantee) -> bool:
         """Whether a promise that Kafka gives was seen broken in any cell."""
         from experiments.verdicts.judge import Verdict
 
@@ -113,9 +113,9 @@ LEAST_TRIALS: Final = 3
 """Of a cell; fewer carry no finding: what was seen in none of two may happen in three of four. Its interval stands in the sentence, however wide."""
 
 
-def repeats_needed(standing: Standing, seen: Iterable[Share]) -> int | None:
+def repeats_needed(standing: Conclusion, seen: Iterable[Share]) -> int | None:
     """Return how many repeats would do where a finding is open for want of judged trials, or of ones in which the rare thing happened; else `None`."""
-    if standing is not Standing.OPEN:
+    if standing is not Conclusion.OPEN:
         return None
     return max(LEAST_TRIALS, *(2 * found.of for found in seen), 2 * LEAST_TRIALS)
 

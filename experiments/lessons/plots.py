@@ -8,7 +8,7 @@ from experiments.ledger.record import Frozen
 from experiments.verdicts.statistics import Share
 
 
-class ShareRow(Frozen):
+class ShareDot(Frozen):
     """In how many trials something was seen."""
 
     name: str
@@ -20,7 +20,7 @@ class SharesPlot(Frozen):
 
     kind: Literal["shares"] = "shares"
     caption: str
-    rows: tuple[ShareRow, ...]
+    rows: tuple[ShareDot, ...]
 
 
 class DotRow(Frozen):
@@ -44,7 +44,7 @@ class DotsPlot(Frozen):
     """With 0 at its place."""
 
 
-class Part(Frozen):
+class BarPart(Frozen):
     """A part of a bar."""
 
     name: str
@@ -55,7 +55,7 @@ class BarRow(Frozen):
     """A bar, made of parts from left to right."""
 
     name: str
-    parts: tuple[Part, ...]
+    parts: tuple[BarPart, ...]
 
 
 class BarsPlot(Frozen):
@@ -67,14 +67,14 @@ class BarsPlot(Frozen):
     rows: tuple[BarRow, ...]
 
 
-class Line(Frozen):
+class PlotLine(Frozen):
     """Points of one thing, in the order of x."""
 
     name: str
     points: tuple[tuple[float, float], ...]
 
 
-class Span(Frozen):
+class PlotSpan(Frozen):
     """A stretch of the x axis that means something."""
 
     name: str
@@ -89,8 +89,8 @@ class LinesPlot(Frozen):
     caption: str
     x_label: str
     y_label: str
-    lines: tuple[Line, ...]
-    spans: tuple[Span, ...] = ()
+    lines: tuple[PlotLine, ...]
+    spans: tuple[PlotSpan, ...] = ()
     steps: bool = False
     """Whether a value holds until the next point."""
 

@@ -22,7 +22,7 @@ from infra.machine.home import Home
 _SPAN = re.compile(r"^(?P<first>[0-9]+)(?:-(?P<last>[0-9]+))?$")
 
 
-class Stop(Frozen):
+class TourStop(Frozen):
     """One claim of a tour."""
 
     lesson: int
@@ -50,7 +50,7 @@ class Tour(Frozen):
     tour_id: str
     repeats: int | None = None
     """Of each cell; `None`: as each experiment has it."""
-    stops: tuple[Stop, ...]
+    stops: tuple[TourStop, ...]
 
     def again(self, lessons: frozenset[int], repeats: int | None) -> Tour:
         """Return the tour with these lessons still to be tested, whatever was found.
@@ -62,10 +62,10 @@ class Tour(Frozen):
         missing = sorted(lessons - by_lesson.keys())
         if missing:
             raise UnknownName(f"{self.tour_id} has no lesson {missing[0]}; it has {', '.join(map(str, by_lesson))}")
-        anew = (Stop(lesson=stop.lesson, experiment=stop.experiment, repeats=repeats) if stop.lesson in lessons else stop for stop in self.stops)
+        anew = (TourStop(lesson=stop.lesson, experiment=stop.experiment, repeats=repeats) if stop.lesson in lessons else stop for stop in self.stops)
         return self.model_copy(update={"stops": tuple(anew)})
 
-    def with_stop(self, stop: Stop) -> Tour:
+    def with_stop(self, stop: TourStop) -> Tour:
         """Return the tour with that lesson's stop as it is now."""
         return self.model_copy(update={"stops": tuple(stop if one.lesson == stop.lesson else one for one in self.stops)})
 
@@ -109,7 +109,7 @@ def new_tour(lessons: frozenset[int], repeats: int | None) -> Tour:
     missing = sorted(lessons - claims.keys())
     if missing:
         raise UnknownName(f"no experiment of the catalogue tests lesson {missing[0]}; those tested: {', '.join(map(str, claims))}")
-    stops = tuple(Stop(lesson=lesson, experiment=claims[lesson].name) for lesson in sorted(lessons))
+    stops = tuple(TourStop(lesson=lesson, experiment=claims[lesson].name) for lesson in sorted(lessons))
     return Tour(tour_id=f"tour-{datetime.now(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(2)}", repeats=repeats, stops=stops)
 
 

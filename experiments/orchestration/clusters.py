@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from experiments.ledger.record import Lodging
+from experiments.ledger.record import ClusterAssignment
 from experiments.sweep.plan import ClusterNeed, TrialSpec
 from infra.cluster import local
 from infra.cluster.handle import NAME as HANDLE
@@ -22,11 +22,11 @@ UNUSED: Final = "unused"
 
 
 @dataclass(frozen=True)
-class Lodged:
+class AssignedCluster:
     """A cluster for one trial, and how it came by it."""
 
     cluster: Cluster
-    lodging: Lodging
+    lodging: ClusterAssignment
 
 
 def provision(home: Home, sweep_id: str, need: ClusterNeed, holder_grace_s: float) -> Cluster:
@@ -45,7 +45,7 @@ def provision(home: Home, sweep_id: str, need: ClusterNeed, holder_grace_s: floa
     return cluster
 
 
-def fit_for(home: Home, trial: TrialSpec, holder_grace_s: float) -> Lodged:
+def fit_for(home: Home, trial: TrialSpec, holder_grace_s: float) -> AssignedCluster:
     """Return the cluster for a trial: the sweep's own where it is of the kind that is needed and proves itself whole; otherwise a new one.
 
     A trial whose fault can outlive it gets one that nobody has used. One that several trials share is run in before the first of them, or that one
@@ -55,7 +55,9 @@ def fit_for(home: Home, trial: TrialSpec, holder_grace_s: float) -> Lodged:
         InputError, HarnessError: as `infra.cluster.local.provision` and `run_in`.
     """
     if trial.cluster.external:
-        return Lodged(_outside(home, trial.sweep_id, trial.cluster), Lodging(cluster=trial.cluster.external, made=False, why="it is somebody else's"))
+        return AssignedCluster(
+            _outside(home, trial.sweep_id, trial.cluster), ClusterAssignment(cluster=trial.cluster.external, made=False, why="it is somebody else's")
+        )
     folders = _folders(home, trial.sweep_id)
     found = _whole(folders[-1], trial, holder_grace_s) if folders else "it is the first of this sweep"
     if isinstance(found, str):
@@ -87,16 +89,18 @@ def _outside(home: Home, sweep_id: str, need: ClusterNeed) -> Cluster:
     return ExternalCluster(home.clusters / f"{sweep_id}.external", need.spec(), connection, reach(connection))
 
 
-def _lodged(cluster: Cluster, trial: TrialSpec, why: str = "") -> Lodged:
+def _lodged(cluster: Cluster, trial: TrialSpec, why: str = "") -> AssignedCluster:
     """Say how the trial came by it, run it in if others are to follow, and mark it as used from now on."""
     from experiments.clients.librdkafka import warm_up
 
     unused = (cluster.folder / UNUSED).is_file()
     if unused and not trial.fresh:
-        warm_up.run_in(cluster)
+        warm_up.warm_up_brokers(cluster)
     (cluster.folder / UNUSED).unlink(missing_ok=True)
     shared = "it was whole again after the trial before, and no fault there can outlive its trial"
-    return Lodged(cluster, Lodging(cluster=cluster.folder.name, made=unused, why=why or ("it is the first of this sweep" if unused else shared)))
+    return AssignedCluster(
+        cluster, ClusterAssignment(cluster=cluster.folder.name, made=unused, why=why or ("it is the first of this sweep" if unused else shared))
+    )
 
 
 def _whole(folder: Path, trial: TrialSpec, holder_grace_s: float) -> Cluster | str:

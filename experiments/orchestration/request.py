@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from experiments.errors import ExperimentError
 from experiments.ledger.record import Scalar
 from experiments.messages.suggestions import sentence
-from experiments.planning.overrides import Wishes, parse_override
+from experiments.planning.overrides import Overrides, parse_override
 from experiments.planning.yaml_reader import parse_values
 from infra.errors import InputError
 
@@ -32,7 +32,7 @@ Controls = Literal["as the experiment has it", "on", "off"]
 """A drop-down: Airflow's page has no field for "yes, no or nothing said"."""
 
 
-class Request(BaseModel):
+class SweepRequest(BaseModel):
     """The form, filled in; a field left empty is as the experiment has it."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -56,7 +56,7 @@ class Request(BaseModel):
     """A sweep that is planned already: to be gone on with, all other fields left alone."""
 
     @classmethod
-    def of(cls, form: Mapping[str, Any]) -> Request:
+    def of(cls, form: Mapping[str, Any]) -> SweepRequest:
         """Return the request that a form's fields make.
 
         Raises:
@@ -67,13 +67,13 @@ class Request(BaseModel):
         except ValidationError as error:
             raise ExperimentError(f"the run's parameters: {sentence(error, cls)}") from error
 
-    def wishes(self) -> Wishes:
+    def wishes(self) -> Overrides:
         """Return what is to be other than the experiment has it.
 
         Raises:
             InputError: as `axes`.
         """
-        return Wishes(self.axes(), self.repeats, self.seed, {"on": True, "off": False}.get(self.controls))
+        return Overrides(self.axes(), self.repeats, self.seed, {"on": True, "off": False}.get(self.controls))
 
     def axes(self) -> dict[str, tuple[Scalar, ...]]:
         """Return the values by axis.

@@ -31,7 +31,7 @@ class Interrupted(HarnessError):
 
 
 @dataclass
-class Run:
+class StepState:
     """What this process knows of the run it carries out."""
 
     stopping: bool = False
@@ -40,7 +40,7 @@ class Run:
     """`step: reason`, in order."""
 
 
-RUN: Final = Run()
+RUN: Final = StepState()
 
 
 def holder_grace_s() -> float:
@@ -54,11 +54,11 @@ def plan_sweep(form: Mapping[str, Any]) -> str:
     Raises:
         InputError: the request cannot be; one line, nothing was started.
     """
-    from experiments.orchestration.request import Request
+    from experiments.orchestration.request import SweepRequest
     from experiments.planning.new_sweep import find_sweep, new_sweep
 
     with _step("plan"):
-        home, request = Home.from_environment(), Request.of(form)
+        home, request = Home.from_environment(), SweepRequest.of(form)
         if request.sweep_id:
             named = find_sweep(home, request.sweep_id)
             named.stopped.unlink(missing_ok=True)
@@ -90,7 +90,7 @@ def provision(sweep_id: str) -> str:
     Raises:
         InputError, HarnessError: it did not start; nothing of it is left but logs.
     """
-    from experiments.clients.process.fork_server import open_nursery
+    from experiments.clients.process.fork_server import open_fork_server
     from experiments.orchestration import clusters
 
     sweep = _sweep(sweep_id)
@@ -101,7 +101,7 @@ def provision(sweep_id: str) -> str:
         _note_machine(sweep)
         with _alone(sweep, "provision"):
             if os.environ.get(EMBEDDED):
-                open_nursery()  # gets ready while the cluster starts; elsewhere it would end with this task
+                open_fork_server()  # gets ready while the cluster starts; elsewhere it would end with this task
             return str(clusters.provision(Home.from_environment(), sweep_id, trial.cluster, holder_grace_s()).folder)
 
 

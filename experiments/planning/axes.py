@@ -68,14 +68,14 @@ READING: Final = frozenset({"client.rack"})
 
 
 @dataclass(frozen=True)
-class Place:
+class SettingPlace:
     """A setting: where it lives and its name there."""
 
     scope: Scope
     name: str
 
 
-FAULT: Final = Place(Scope.STRUCTURE, "fault")
+FAULT: Final = SettingPlace(Scope.STRUCTURE, "fault")
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ class KnownNames:
         return names[scope]
 
 
-def place_of(axis: str, known: KnownNames) -> Place:
+def place_of(axis: str, known: KnownNames) -> SettingPlace:
     """Return what an axis's name means.
 
     A bare property belongs to the producer under test before the consumer, but for those of `READING`, and to the topic before the
@@ -128,7 +128,7 @@ def place_of(axis: str, known: KnownNames) -> Place:
     raise ExperimentError(f"unknown axis {axis}{nearest(axis, _all_names(known))}")
 
 
-def section_place(scope: Scope, name: str, known: KnownNames) -> Place:
+def section_place(scope: Scope, name: str, known: KnownNames) -> SettingPlace:
     """Return the place of a name that stands in a section, or behind its prefix.
 
     Raises:
@@ -139,7 +139,7 @@ def section_place(scope: Scope, name: str, known: KnownNames) -> Place:
         elsewhere = [other.value for other in PROPERTY_SCOPES if other is not scope and name in known.of(other)]
         hint = f"; it belongs to {' and '.join(elsewhere)}" if elsewhere else nearest(name, known.of(scope))
         raise ExperimentError(f"unknown {scope} {'property' if scope in PROPERTY_SCOPES else 'setting'} {name}{hint}")
-    return _free(Place(scope, name))
+    return _free(SettingPlace(scope, name))
 
 
 def first_name(scope: Scope, name: str) -> str:
@@ -147,19 +147,19 @@ def first_name(scope: Scope, name: str) -> str:
     return FIRST_NAME.get(name, name) if scope in {Scope.PRODUCER, Scope.CONSUMER} else name
 
 
-def _bare(axis: str, known: KnownNames) -> Place | None:
+def _bare(axis: str, known: KnownNames) -> SettingPlace | None:
     if axis in STRUCTURE:
-        return Place(Scope.STRUCTURE, axis)
+        return SettingPlace(Scope.STRUCTURE, axis)
     clients = (Scope.CONSUMER,) if axis in READING else (Scope.PRODUCER, Scope.CONSUMER)
     client = next((scope for scope in clients if axis in known.of(scope)), None)
     server = next((scope for scope in (Scope.TOPIC, Scope.BROKER) if axis in known.of(scope)), None)
     if client and server:
         raise ExperimentError(f"ambiguous axis {axis}: write {client}.{axis} or {server}.{axis}")
     found = client or server
-    return Place(found, axis) if found else None
+    return SettingPlace(found, axis) if found else None
 
 
-def _free(place: Place) -> Place:
+def _free(place: SettingPlace) -> SettingPlace:
     if place.name in OWNED.get(place.scope, ()):
         raise ExperimentError(f"{place.scope} property {place.name} is set by ackbench itself: leave it out")
     return place

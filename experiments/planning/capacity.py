@@ -31,18 +31,18 @@ NODE_DISK_BYTES: Final = 64 * MIB
 
 
 @dataclass(frozen=True)
-class Needs:
+class ResourceNeeds:
     """Bytes of memory and disk at the sweep's widest moment, generously rounded."""
 
     memory_bytes: int
     disk_bytes: int
 
 
-def needs_of(plan: Plan) -> Needs:
+def needs_of(plan: Plan) -> ResourceNeeds:
     """Return what the plan's trials need; nothing where it has none."""
     if not plan.trials:
-        return Needs(0, 0)
-    return Needs(memory_bytes=max(map(_memory_bytes, plan.trials)) + ORCHESTRATION_BYTES, disk_bytes=_disk_bytes(plan))
+        return ResourceNeeds(0, 0)
+    return ResourceNeeds(memory_bytes=max(map(_memory_bytes, plan.trials)) + ORCHESTRATION_BYTES, disk_bytes=_disk_bytes(plan))
 
 
 def _memory_bytes(trial: TrialSpec) -> int:

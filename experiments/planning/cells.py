@@ -11,7 +11,7 @@ from typing import Final
 from experiments.errors import ExperimentError
 from experiments.faults.composition.notation import parse, written
 from experiments.ledger.record import Cell, Scalar
-from experiments.planning.axes import CORE_AXES, FAULT, KnownNames, Place, Scope, place_of
+from experiments.planning.axes import CORE_AXES, FAULT, KnownNames, Scope, SettingPlace, place_of
 from experiments.planning.clients import idempotence_unasked, said_of_clients
 from experiments.planning.cluster import said_of_cluster
 from experiments.planning.experiment import Experiment
@@ -24,7 +24,7 @@ USUAL: Final[Mapping[str, Scalar]] = {"acks": "all", "enable.idempotence": False
 _ACKS: Final[Mapping[str, Scalar]] = {"-1": "all", '"-1"': "all", '"0"': 0, '"1"': 1}
 """Other ways to write acks, as JSON so that `true` is no 1."""
 
-IDEMPOTENCE: Final = Place(Scope.PRODUCER, "enable.idempotence")
+IDEMPOTENCE: Final = SettingPlace(Scope.PRODUCER, "enable.idempotence")
 
 MOST_CELLS: Final = 4096
 """No machine runs more in a sitting; the limit keeps a slip of the pen from filling the memory."""
@@ -44,13 +44,13 @@ def cells_of(experiment: Experiment, known: KnownNames) -> tuple[Cell, ...]:
     return tuple(found.values())
 
 
-def axis_places(experiment: Experiment, known: KnownNames) -> dict[str, Place]:
+def axis_places(experiment: Experiment, known: KnownNames) -> dict[str, SettingPlace]:
     """Return what each axis means, in the order of the file, with the core axes at least.
 
     Raises:
         ExperimentError: an axis is unknown, ambiguous or named twice.
     """
-    places: dict[str, Place] = {}
+    places: dict[str, SettingPlace] = {}
     for axis in (*itertools.chain.from_iterable(experiment.axes), *CORE_AXES):
         place = place_of(axis, known)
         other = next((name for name, taken in places.items() if taken == place and name != axis), None)
@@ -66,16 +66,16 @@ def cell_key(cell: Cell) -> str:
     return json.dumps(cell, separators=(",", ":"))
 
 
-def canonical(place: Place, value: Scalar) -> Scalar:
+def canonical(place: SettingPlace, value: Scalar) -> Scalar:
     """Return the one way in which a value is written: `acks: -1` is `all`, a whole number needs no `.0`."""
-    if place == Place(Scope.PRODUCER, "acks"):
+    if place == SettingPlace(Scope.PRODUCER, "acks"):
         return _ACKS.get(json.dumps(value), value)
     if place == FAULT:
         return written(parse(str(value)))
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def _product(experiment: Experiment, cross: Mapping[str, tuple[Scalar, ...]], places: dict[str, Place], known: KnownNames) -> Iterator[Cell]:
+def _product(experiment: Experiment, cross: Mapping[str, tuple[Scalar, ...]], places: dict[str, SettingPlace], known: KnownNames) -> Iterator[Cell]:
     runs = {axis: cross.get(axis) for axis in places}
     for values in itertools.product(*(values or (None,) for values in runs.values())):
         given = {axis: None if value is None else canonical(places[axis], value) for axis, value in zip(runs, values, strict=True)}
@@ -83,7 +83,7 @@ def _product(experiment: Experiment, cross: Mapping[str, tuple[Scalar, ...]], pl
         yield _with_idempotence(experiment, cell, given, places)
 
 
-def _with_idempotence(experiment: Experiment, cell: Cell, given: Cell, places: Mapping[str, Place]) -> Cell:
+def _with_idempotence(experiment: Experiment, cell: Cell, given: Cell, places: Mapping[str, SettingPlace]) -> Cell:
     """Return the cell with what its clients do by themselves about idempotence, where nobody says it."""
     axis = next(name for name, place in places.items() if place == IDEMPOTENCE)
     if given[axis] is not None or IDEMPOTENCE.name in experiment.producer:
@@ -93,7 +93,7 @@ def _with_idempotence(experiment: Experiment, cell: Cell, given: Cell, places: M
     return {**cell, axis: idempotence_unasked(experiment, cell, asked)}
 
 
-def _filled(experiment: Experiment, given: Cell, place: Place, value: Scalar, known: KnownNames) -> Scalar:
+def _filled(experiment: Experiment, given: Cell, place: SettingPlace, value: Scalar, known: KnownNames) -> Scalar:
     """Return the axis's value in a cell whose cross product may not name it: what holds there without it, null where the default does."""
     if place.scope is Scope.FAULT:
         return _fault_parameter(experiment, given, place, value, known)
@@ -113,7 +113,7 @@ def _structure(experiment: Experiment, given: Cell, name: str) -> Scalar:
     return usual.get(name, USUAL.get(name))
 
 
-def _fault_parameter(experiment: Experiment, given: Cell, place: Place, value: Scalar, known: KnownNames) -> Scalar:
+def _fault_parameter(experiment: Experiment, given: Cell, place: SettingPlace, value: Scalar, known: KnownNames) -> Scalar:
     """Return the parameter where the cell's fault has it; null where it has none, so that such cells fall together."""
     kind = str(given.get("fault") or USUAL["fault"])
     if place.name not in known.parameters_of(kind):

@@ -14,7 +14,7 @@ from experiments.errors import ExperimentError
 from experiments.faults.composition.composite import ends_s, standing_on
 from experiments.ledger.record import Cell, Role, Scalar
 from experiments.messages.suggestions import one_line
-from experiments.planning.axes import FAULT, KnownNames, Place, Scope
+from experiments.planning.axes import FAULT, KnownNames, Scope, SettingPlace
 from experiments.planning.experiment import Experiment
 from experiments.planning.faults import asked_for
 from experiments.planning.settings import CellSettings, as_text, settings_of
@@ -26,13 +26,13 @@ AFTERMATH_S: Final = 2.0
 MOST_REPLICAS: Final = 3
 _LEFT_OUT: Final = "; `controls: false` in the file, or --no-controls, leaves the controls out"
 
-ACKS: Final = Place(Scope.PRODUCER, "acks")
-IDEMPOTENCE: Final = Place(Scope.PRODUCER, "enable.idempotence")
-REPLICAS: Final = Place(Scope.STRUCTURE, "replication.factor")
-PARTITIONS: Final = Place(Scope.STRUCTURE, "partitions")
-TRANSACTIONS: Final = Place(Scope.WORKLOAD, "transaction_records")
-ABORTS: Final = Place(Scope.WORKLOAD, "abort_every")
-MIN_ISR: Final = Place(Scope.TOPIC, "min.insync.replicas")
+ACKS: Final = SettingPlace(Scope.PRODUCER, "acks")
+IDEMPOTENCE: Final = SettingPlace(Scope.PRODUCER, "enable.idempotence")
+REPLICAS: Final = SettingPlace(Scope.STRUCTURE, "replication.factor")
+PARTITIONS: Final = SettingPlace(Scope.STRUCTURE, "partitions")
+TRANSACTIONS: Final = SettingPlace(Scope.WORKLOAD, "transaction_records")
+ABORTS: Final = SettingPlace(Scope.WORKLOAD, "abort_every")
+MIN_ISR: Final = SettingPlace(Scope.TOPIC, "min.insync.replicas")
 
 
 @dataclass(frozen=True)
@@ -52,23 +52,23 @@ Refusal = Callable[[CellSettings], str | None]
 
 
 @dataclass(frozen=True)
-class _Wanted:
+class _ControlRequirements:
     """What makes a cell a control."""
 
     role: Role
-    values: Mapping[Place, Scalar]
+    values: Mapping[SettingPlace, Scalar]
     """Such a cell has these."""
     least_replicas: int
-    filled: Mapping[Place, Scalar]
+    filled: Mapping[SettingPlace, Scalar]
     """One that is added has these too."""
 
-    def is_met_by(self, run: SettledCell, places: Mapping[str, Place]) -> bool:
+    def is_met_by(self, run: SettledCell, places: Mapping[str, SettingPlace]) -> bool:
         alike = all(as_text(run.cell[axis]) == as_text(self.values[place]) for axis, place in places.items() if place in self.values)
         return alike and run.reason is None and run.settings.replication_factor >= self.least_replicas
 
 
 def with_controls(
-    experiment: Experiment, cells: Sequence[SettledCell], places: Mapping[str, Place], known: KnownNames, refusal: Refusal
+    experiment: Experiment, cells: Sequence[SettledCell], places: Mapping[str, SettingPlace], known: KnownNames, refusal: Refusal
 ) -> tuple[SettledCell, ...]:
     """Return the cells with their roles, and behind them the controls that are not among them.
 
@@ -80,46 +80,46 @@ def with_controls(
     accepted = [run for run in cells if run.reason is None]
     if not accepted:
         return tuple(cells)
-    makes = _Makes(experiment, accepted[0], places, known, refusal)
+    makes = _ControlBuilder(experiment, accepted[0], places, known, refusal)
     wanted = [makes.runnable(_no_fault(accepted[0], idempotence) for idempotence in (True, False)), makes.runnable([_must_lose(accepted[0])])]
     named = tuple(_in_its_role(run, [control for control, _ in wanted], places) for run in cells)
     taken = {run.role for run in named}
     return (*named, *(made for control, made in wanted if control.role not in taken))
 
 
-def _in_its_role(run: SettledCell, wanted: Sequence[_Wanted], places: Mapping[str, Place]) -> SettledCell:
+def _in_its_role(run: SettledCell, wanted: Sequence[_ControlRequirements], places: Mapping[str, SettingPlace]) -> SettledCell:
     role = next((control.role for control in wanted if control.is_met_by(run, places)), Role.CELL)
     return replace(run, role=role)
 
 
-def _no_fault(first: SettledCell, idempotence: bool) -> _Wanted:
+def _no_fault(first: SettledCell, idempotence: bool) -> _ControlRequirements:
     """No fault, and settings that lose nothing; idempotence where the experiment's other settings allow it."""
-    values: dict[Place, Scalar] = {ACKS: "all", IDEMPOTENCE: idempotence, FAULT: "none"}
-    return _Wanted(Role.CONTROL, values, 1, {REPLICAS: min(MOST_REPLICAS, first.settings.cluster.nodes)})
+    values: dict[SettingPlace, Scalar] = {ACKS: "all", IDEMPOTENCE: idempotence, FAULT: "none"}
+    return _ControlRequirements(Role.CONTROL, values, 1, {REPLICAS: min(MOST_REPLICAS, first.settings.cluster.nodes)})
 
 
-def _must_lose(first: SettledCell) -> _Wanted:
+def _must_lose(first: SettledCell) -> _ControlRequirements:
     """What only the leader had is cut off when its followers are behind; on one node, what was on its way is gone with the process.
 
     One partition, so that every record is exposed.
     """
     replicas = min(MOST_REPLICAS, first.settings.cluster.nodes)
-    crash: dict[Place, Scalar] = {ACKS: 1, FAULT: "leader-crash-behind"} if replicas > 1 else {ACKS: 0, FAULT: "leader-crash"}
+    crash: dict[SettingPlace, Scalar] = {ACKS: 1, FAULT: "leader-crash-behind"} if replicas > 1 else {ACKS: 0, FAULT: "leader-crash"}
     values = {**crash, IDEMPOTENCE: False, PARTITIONS: 1, TRANSACTIONS: 0, ABORTS: 0}
-    return _Wanted(Role.POSITIVE_CONTROL, values, min(replicas, 2), {REPLICAS: replicas, MIN_ISR: 1})
+    return _ControlRequirements(Role.POSITIVE_CONTROL, values, min(replicas, 2), {REPLICAS: replicas, MIN_ISR: 1})
 
 
 @dataclass(frozen=True)
-class _Makes:
+class _ControlBuilder:
     """Makes a control from the first cell's circumstances."""
 
     experiment: Experiment
     first: SettledCell
-    places: Mapping[str, Place]
+    places: Mapping[str, SettingPlace]
     known: KnownNames
     refusal: Refusal
 
-    def runnable(self, candidates: Iterable[_Wanted]) -> tuple[_Wanted, SettledCell]:
+    def runnable(self, candidates: Iterable[_ControlRequirements]) -> tuple[_ControlRequirements, SettledCell]:
         """Return the first of the candidates that the client accepts.
 
         Raises:
@@ -133,7 +133,7 @@ class _Makes:
             reasons.append(f"the {wanted.role} cannot be run: the client says: {one_line(made.reason)}{_LEFT_OUT}")
         raise ExperimentError(reasons[0])
 
-    def _made(self, wanted: _Wanted) -> SettledCell:
+    def _made(self, wanted: _ControlRequirements) -> SettledCell:
         values = {**wanted.values, **wanted.filled}
         cell = {
             axis: values[place] if (place := self.places[axis]) in values else self._beside(place, str(values[FAULT]), value)
@@ -142,13 +142,13 @@ class _Makes:
         settings = self._settled(wanted, cell, values)
         return SettledCell(cell, settings, self.refusal(settings), wanted.role, added=True)
 
-    def _beside(self, place: Place, fault: str, value: Scalar) -> Scalar:
+    def _beside(self, place: SettingPlace, fault: str, value: Scalar) -> Scalar:
         """Return what an axis that makes no control has in one: the first cell's value; of a fault's parameter, the section's."""
         if place.scope is not Scope.FAULT:
             return value
         return self.experiment.faults.get(fault, {}).get(place.name) if place.name in self.known.parameters_of(fault) else None
 
-    def _settled(self, wanted: _Wanted, cell: Cell, values: Mapping[Place, Scalar]) -> CellSettings:
+    def _settled(self, wanted: _ControlRequirements, cell: Cell, values: Mapping[SettingPlace, Scalar]) -> CellSettings:
         """Settle it as a cell without its fault, whose time may be too short for it; then give it the fault and the time it takes."""
         calm = {axis: _calm(self.places[axis], value) for axis, value in cell.items()}
         try:
@@ -164,11 +164,11 @@ class _Makes:
         return replace(settings, cluster=cluster, topic=topic, workload=_long_enough(settings.workload, fault), fault=fault)
 
 
-def _calm(place: Place, value: Scalar) -> Scalar:
+def _calm(place: SettingPlace, value: Scalar) -> Scalar:
     return "none" if place == FAULT else None if place.scope is Scope.FAULT else value
 
 
-def _fault(experiment: Experiment, cell: Cell, places: Mapping[str, Place], kind: str) -> FaultRequest:
+def _fault(experiment: Experiment, cell: Cell, places: Mapping[str, SettingPlace], kind: str) -> FaultRequest:
     axes = {places[axis].name: value for axis, value in cell.items() if places[axis].scope is Scope.FAULT and value is not None}
     return asked_for(experiment, kind, axes)
 

@@ -9,7 +9,7 @@ from experiments.clients.settings.security import PREFIXES, SECRETS, filled, is_
 from experiments.errors import ExperimentError
 from experiments.faults import FAULTS
 from experiments.messages.suggestions import nearest, shown
-from experiments.planning.axes import Place, Scope
+from experiments.planning.axes import Scope, SettingPlace
 from experiments.planning.cluster import NAMES, refuse_unknown
 from experiments.planning.code_loading import refuse_code
 from experiments.planning.experiment import Experiment
@@ -28,7 +28,7 @@ def security_of(experiment: Experiment) -> dict[str, str]:
     return {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in experiment.security.items()}
 
 
-def check_whose(experiment: Experiment, places: Mapping[str, Place], properties: Collection[str]) -> None:
+def check_whose(experiment: Experiment, places: Mapping[str, SettingPlace], properties: Collection[str]) -> None:
     """See that the experiment says where an external cluster is, how to get in, and nothing of its nodes; and of a local one none of this.
 
     Args:
@@ -66,7 +66,7 @@ def _check_security(security: Mapping[str, str], properties: Collection[str]) ->
         raise ExperimentError(f"security property {error}") from error
 
 
-def _refuse_settings_of_nodes(experiment: Experiment, places: Mapping[str, Place]) -> None:
+def _refuse_settings_of_nodes(experiment: Experiment, places: Mapping[str, SettingPlace]) -> None:
     swept = [axis for axis, place in places.items() if place.scope is Scope.BROKER or place.name in NAMES]
     said = [*experiment.broker, *(name for name, usual in _USUAL.items() if experiment.of_cluster(name) != usual), *swept]
     others = [name for name in NAMES if name not in {*_USUAL, "kafka.version"} and experiment.of_cluster(name) is not None]

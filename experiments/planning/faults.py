@@ -10,7 +10,7 @@ from experiments.errors import ExperimentError
 from experiments.faults import FAULTS
 from experiments.faults.composition.composite import ends_s, impossible, parameters_of, unnoticed
 from experiments.faults.composition.notation import parse
-from experiments.faults.core.effects import Shape
+from experiments.faults.core.effects import Topology
 from experiments.ledger.record import Scalar
 from experiments.messages.suggestions import nearest, sentence
 from experiments.planning.experiment import Experiment
@@ -53,7 +53,7 @@ def asked_for(experiment: Experiment, text: str, axes: Mapping[str, Scalar]) -> 
     return parse(text).with_leaves(filled)
 
 
-def refuse_what_cannot_be(fault: FaultRequest, shape: Shape, duration_s: float, answer_timeout_ms: int, acks: str) -> None:
+def refuse_what_cannot_be(fault: FaultRequest, shape: Topology, duration_s: float, answer_timeout_ms: int, acks: str) -> None:
     """See that there can be such a fault on such a cluster, within the load, and that the client could notice it.
 
     Args:

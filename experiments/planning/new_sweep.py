@@ -16,7 +16,7 @@ from experiments.faults.composition.composite import require_means_of
 from experiments.messages.suggestions import nearest, shown
 from experiments.planning.capacity import needs_of
 from experiments.planning.experiment import Experiment
-from experiments.planning.overrides import Wishes, versions_asked_for
+from experiments.planning.overrides import Overrides, versions_asked_for
 from experiments.planning.planner import load, override, plan
 from experiments.planning.properties.extraction import ensure_version_known
 from experiments.sweep.folder import SweepFolder
@@ -32,7 +32,7 @@ Say = Callable[[str], None]
 _SWEEP_ID = re.compile(r"^(?P<experiment>.+)-(?P<at>\d{8}T\d{6})-[0-9a-f]{4}$")
 
 
-def new_sweep(home: Home, name_or_file: str, wishes: Wishes | None = None, say: Say | None = None) -> SweepFolder:
+def new_sweep(home: Home, name_or_file: str, wishes: Overrides | None = None, say: Say | None = None) -> SweepFolder:
     """Plan a sweep and write its folder: `experiment.yaml` as resolved, and `plan.json`. Nothing is started.
 
     Args:
@@ -46,7 +46,7 @@ def new_sweep(home: Home, name_or_file: str, wishes: Wishes | None = None, say: 
         HarnessError: a program of Kafka's could not be run.
     """
     home.ensure_writable()
-    wishes = wishes or Wishes()
+    wishes = wishes or Overrides()
     asked = load(name_or_file)
     with _said_of(name_or_file):
         for version in (*versions_asked_for(asked), *map(str, wishes.axes.get("kafka.version", ()))):

@@ -12,7 +12,7 @@ from experiments.faults import FAULTS
 from experiments.faults.composition.notation import parse
 from experiments.ledger.record import Scalar
 from experiments.messages.suggestions import sentence, shown
-from experiments.planning.axes import CORE_AXES, FAULT, PROPERTY_SCOPES, KnownNames, Place, Scope, place_of
+from experiments.planning.axes import CORE_AXES, FAULT, PROPERTY_SCOPES, KnownNames, Scope, SettingPlace, place_of
 from experiments.planning.client_rules import ClientRules, client_rules
 from experiments.planning.clients import all_rules
 from experiments.planning.experiment import Experiment
@@ -50,7 +50,7 @@ def versions_asked_for(experiment: Experiment) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
-class Wishes:
+class Overrides:
     """What is to be other than the experiment's file has it."""
 
     axes: Mapping[str, Sequence[Scalar]] = field(default_factory=dict)
@@ -62,7 +62,7 @@ class Wishes:
     """Whether the sweep holds controls."""
 
 
-def override(experiment: Experiment, wishes: Wishes, rules: ClientRules | None = None) -> Experiment:
+def override(experiment: Experiment, wishes: Overrides, rules: ClientRules | None = None) -> Experiment:
     """Return the experiment with other values.
 
     An axis that the experiment sweeps takes the new values in every cross product. A single value of anything else becomes what
@@ -109,7 +109,7 @@ def _with_axis(experiment: Experiment, axis: str, values: tuple[Scalar, ...], ru
     return _with(experiment, _section(experiment, place, values[0]), "--set ")
 
 
-def _check(experiment: Experiment, place: Place, values: tuple[Scalar, ...], known: KnownNames, rules: ClientRules) -> None:
+def _check(experiment: Experiment, place: SettingPlace, values: tuple[Scalar, ...], known: KnownNames, rules: ClientRules) -> None:
     for value in values:
         if place.scope in PROPERTY_SCOPES:
             check_value(place, value, known, rules_of_all(experiment, rules))
@@ -117,7 +117,7 @@ def _check(experiment: Experiment, place: Place, values: tuple[Scalar, ...], kno
             parse(as_text(value))
 
 
-def _section(experiment: Experiment, place: Place, value: Scalar) -> dict[str, object]:
+def _section(experiment: Experiment, place: SettingPlace, value: Scalar) -> dict[str, object]:
     if place.scope is Scope.STRUCTURE:
         return {place.name: as_text(value) if place.name == "kafka.version" else value}
     section = getattr(experiment, place.scope)

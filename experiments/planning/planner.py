@@ -15,7 +15,7 @@ from experiments.clients.settings.librdkafka import copier_settings
 from experiments.errors import ExperimentError
 from experiments.ledger.record import Cell, Role, Scalar
 from experiments.messages.suggestions import shown
-from experiments.planning.axes import CORE_AXES, PROPERTY_SCOPES, KnownNames, Place, Scope, section_place
+from experiments.planning.axes import CORE_AXES, PROPERTY_SCOPES, KnownNames, Scope, SettingPlace, section_place
 from experiments.planning.cells import axis_places, cell_key, cells_of
 from experiments.planning.client_rules import ClientRules, client_rules, java_rules
 from experiments.planning.controls import SettledCell, with_controls
@@ -25,24 +25,24 @@ from experiments.planning.faults import fault_parameters
 from experiments.planning.overrides import known_names, override, rules_of_all
 from experiments.planning.settings import CellSettings, check_value, settings_of
 from experiments.planning.workload import TRANSACTIONAL_ID
-from experiments.sweep.plan import Passed, Plan, RefusedCell, TrialSpec, check_claim
+from experiments.sweep.plan import PassedSettings, Plan, RefusedCell, TrialSpec, check_claim
 
 # ---------- What a cell's clients are given, and whether they take it.
 
 
 @dataclass(frozen=True)
-class Given:
+class ClientSettings:
     """What holds of a cell's clients."""
 
     producer: dict[str, str]
     consumer: dict[str, str]
-    passed: Passed | None
+    passed: PassedSettings | None
     """With their own defaults: what they are given of it. `None`: all of it."""
     refusal: str | None
     """The client's own reason for not being made with these settings; `None` when it can be."""
 
 
-def given_to(settings: CellSettings, librdkafka: ClientRules) -> Given:
+def client_settings(settings: CellSettings, librdkafka: ClientRules) -> ClientSettings:
     """Return what a cell's clients are given.
 
     Args:
@@ -58,10 +58,10 @@ def given_to(settings: CellSettings, librdkafka: ClientRules) -> Given:
     _refuse_what_the_client_lacks(settings, rules)
     if not choice.defaults:
         producer = rules.producer_settings(settings.producer)
-        return Given(producer, rules.consumer_settings(settings.consumer), None, _refusal(rules, settings, producer))
+        return ClientSettings(producer, rules.consumer_settings(settings.consumer), None, _refusal(rules, settings, producer))
     producer, passed = choice.producer(settings.producer), choice.passed(settings.producer, settings.consumer)
     asked = passed.producer if passed and choice.kind == "librdkafka" else producer
-    return Given(producer, choice.consumer(settings.consumer), passed, _refusal(rules, settings, asked))
+    return ClientSettings(producer, choice.consumer(settings.consumer), passed, _refusal(rules, settings, asked))
 
 
 def _refusal(rules: ClientRules, settings: CellSettings, producer: Mapping[str, str]) -> str | None:
@@ -166,7 +166,7 @@ def label_of(cell: Cell) -> str:
     return " ".join(core + [f"{axis}={_word(value)}" for axis, value in cell.items() if axis not in CORE_AXES and value is not None])
 
 
-def _checked(experiment: Experiment, rules: ClientRules) -> tuple[dict[str, Place], tuple[Cell, ...]]:
+def _checked(experiment: Experiment, rules: ClientRules) -> tuple[dict[str, SettingPlace], tuple[Cell, ...]]:
     """Return the axes' places and the cells, once every name and every value by itself is known to be right."""
     known = known_names(experiment, rules)
     places = axis_places(experiment, known)
@@ -179,7 +179,7 @@ def _checked(experiment: Experiment, rules: ClientRules) -> tuple[dict[str, Plac
     return places, cells_of(experiment, known)
 
 
-def _properties(experiment: Experiment, places: Mapping[str, Place], known: KnownNames) -> Iterator[tuple[Place, Scalar]]:
+def _properties(experiment: Experiment, places: Mapping[str, SettingPlace], known: KnownNames) -> Iterator[tuple[SettingPlace, Scalar]]:
     for scope in PROPERTY_SCOPES:
         for name, value in getattr(experiment, scope).items():
             yield section_place(scope, name, known), value
@@ -188,7 +188,7 @@ def _properties(experiment: Experiment, places: Mapping[str, Place], known: Know
             yield from ((places[axis], value) for value in values)
 
 
-def _check_fault_axes(experiment: Experiment, places: Mapping[str, Place], known: KnownNames) -> None:
+def _check_fault_axes(experiment: Experiment, places: Mapping[str, SettingPlace], known: KnownNames) -> None:
     kinds = {str(value) for cross in experiment.axes for value in cross.get("fault", ())}
     for axis, place in places.items():
         if place.scope is Scope.FAULT and not any(place.name in known.parameters_of(kind) for kind in kinds):
@@ -199,7 +199,7 @@ def _settled(experiment: Experiment, rules: ClientRules) -> tuple[SettledCell, .
     """Return the experiment's cells, and its controls."""
 
     def refusal(settings: CellSettings) -> str | None:
-        return given_to(settings, rules).refusal
+        return client_settings(settings, rules).refusal
 
     places, cells = _checked(experiment, rules)
     settled = [(cell, settings_of(experiment, cell, places)) for cell in cells]
@@ -213,7 +213,7 @@ def _trials(experiment: Experiment, sweep_id: str, accepted: Sequence[SettledCel
         cells = f"{len(accepted) - added} cells" + (f" and {added} controls" if added else "")
         raise ExperimentError(f"{cells} x {experiment.repeats} repeats are more than {MOST_TRIALS} trials: ask less at once")
     for order, (run, repeat) in enumerate(_in_order(experiment, accepted)):
-        settings, given = run.settings, given_to(run.settings, rules)
+        settings, given = run.settings, client_settings(run.settings, rules)
         yield TrialSpec(
             sweep_id=sweep_id,
             trial_id=trial_id(order, experiment.seed, run.cell, repeat),

@@ -11,10 +11,10 @@ from experiments.clients.settings.group_members import patience_ms
 from experiments.clients.settings.kinds import ClientChoice
 from experiments.errors import ExperimentError
 from experiments.faults.composition.composite import outlives, standing_on
-from experiments.faults.core.effects import Shape
+from experiments.faults.core.effects import Topology
 from experiments.ledger.record import Cell, Scalar
 from experiments.messages.suggestions import sentence, shown
-from experiments.planning.axes import KnownNames, Place, Scope, first_name
+from experiments.planning.axes import KnownNames, Scope, SettingPlace, first_name
 from experiments.planning.client_rules import ClientRules
 from experiments.planning.clients import clients_of, load_of, said_of_clients
 from experiments.planning.cluster import cluster_of, said_of_cluster
@@ -53,13 +53,13 @@ class CellSettings:
         return outlives(self.fault)
 
 
-def settings_of(experiment: Experiment, cell: Cell, places: Mapping[str, Place]) -> CellSettings:
+def settings_of(experiment: Experiment, cell: Cell, places: Mapping[str, SettingPlace]) -> CellSettings:
     """Return what the cell's trials run with.
 
     Raises:
         ExperimentError: a value is impossible, by itself or beside the others.
     """
-    given = _Given(experiment, cell, places)
+    given = _CellInput(experiment, cell, places)
     topic = _topic(given.properties(Scope.TOPIC), factor := given.whole("replication.factor", 1, 32_767))
     cluster = _cluster(experiment, said_of_cluster(experiment, given.axes(Scope.STRUCTURE)), topic, given.properties(Scope.BROKER))
     nodes = cluster.nodes
@@ -72,7 +72,7 @@ def settings_of(experiment: Experiment, cell: Cell, places: Mapping[str, Place])
     refuse_what_copies_lack(client, workload)
     refuse_what_groups_lack(client, workload, consumer, cluster)
     refuse_what_keys_lack(client, workload)
-    shape = Shape(
+    shape = Topology(
         others=cluster.controllers + cluster.zookeepers,
         zookeepers=cluster.zookeepers,
         nodes=nodes,
@@ -104,7 +104,7 @@ def as_text(value: Scalar) -> str:
     return str(value).lower() if isinstance(value, bool) else str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
-def check_value(place: Place, value: Scalar, known: KnownNames, rules: Iterable[ClientRules]) -> None:
+def check_value(place: SettingPlace, value: Scalar, known: KnownNames, rules: Iterable[ClientRules]) -> None:
     """Judge a property's value by itself.
 
     Args:
@@ -121,7 +121,7 @@ def check_value(place: Place, value: Scalar, known: KnownNames, rules: Iterable[
     if place.scope in {Scope.TOPIC, Scope.BROKER}:
         allowed = None if _is_majority(place, text) else _definition(place, known).refusal(text)
         objection = allowed and f"; allowed: {allowed}"
-    elif place == Place(Scope.PRODUCER, "acks"):
+    elif place == SettingPlace(Scope.PRODUCER, "acks"):
         objection = None if text in {"0", "1", "all", "-1"} else "; allowed: 0, 1 or all"
     else:
         knowing = [one for one in rules if place.name in (one.producer if place.scope is Scope.PRODUCER else one.consumer)]
@@ -132,12 +132,12 @@ def check_value(place: Place, value: Scalar, known: KnownNames, rules: Iterable[
 
 
 @dataclass(frozen=True)
-class _Given:
+class _CellInput:
     """An experiment's sections with a cell's axes laid over them."""
 
     experiment: Experiment
     cell: Cell
-    places: Mapping[str, Place]
+    places: Mapping[str, SettingPlace]
 
     def axes(self, scope: Scope) -> dict[str, Scalar]:
         return {self.places[axis].name: value for axis, value in self.cell.items() if self.places[axis].scope is scope and value is not None}
@@ -163,7 +163,7 @@ class _Given:
             raise ExperimentError(f"workload holds {workload.records} records; allowed: one a producer at least, so {workload.producers}")
         return workload
 
-    def fault(self, duration_s: float, client: ClientChoice, producer: Mapping[str, str], shape: Shape) -> FaultRequest:
+    def fault(self, duration_s: float, client: ClientChoice, producer: Mapping[str, str], shape: Topology) -> FaultRequest:
         fault = asked_for(self.experiment, as_text(self.axes(Scope.STRUCTURE)["fault"]), self.axes(Scope.FAULT))
         holds = client.producer(producer)
         if self.experiment.cluster == "external":
@@ -185,11 +185,11 @@ def _topic(asked: Mapping[str, str], replication_factor: int) -> dict[str, str]:
     return topic
 
 
-def _is_majority(place: Place, text: str) -> bool:
-    return place == Place(Scope.TOPIC, "min.insync.replicas") and text == MAJORITY
+def _is_majority(place: SettingPlace, text: str) -> bool:
+    return place == SettingPlace(Scope.TOPIC, "min.insync.replicas") and text == MAJORITY
 
 
-def _definition(place: Place, known: KnownNames) -> Property:
+def _definition(place: SettingPlace, known: KnownNames) -> Property:
     found = known.kafka.of_topic(place.name) if place.scope is Scope.TOPIC else known.kafka.of_broker(place.name)
     if found is None:  # the place was resolved from these names
         raise AssertionError(place)

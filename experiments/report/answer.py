@@ -9,7 +9,7 @@ from experiments.ledger.record import Cell, Scalar
 from experiments.messages.counts import counted, listed
 from experiments.results.models import CellResult, SweepResults
 from experiments.results.wording import PROMISES, WHAT_WAS_SEEN, axis_word, differing, fault_name, share_words, value_word
-from experiments.verdicts.contract import Promise
+from experiments.verdicts.contract import Guarantee
 from experiments.verdicts.judge import Judgement, Verdict
 
 # ---------- Many cells in few words: cells whose values form a product are named by it, `acks=0/1 RF=1/3`. Pure.
@@ -51,7 +51,7 @@ def _name(box: Box, axes: Sequence[str]) -> str:
 
 
 @dataclass(frozen=True)
-class Finding:
+class AnswerLine:
     """One sentence of the answer, and the cells that it is about."""
 
     sign: str
@@ -63,11 +63,11 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Answer:
+class ReportAnswer:
     """The answer to a sweep's question."""
 
     sentence: str
-    findings: tuple[Finding, ...]
+    findings: tuple[AnswerLine, ...]
 
 
 @dataclass(frozen=True)
@@ -76,11 +76,11 @@ class _Judged:
     judgement: Judgement
 
 
-def answer(results: SweepResults) -> Answer:
+def answer(results: SweepResults) -> ReportAnswer:
     """Return the answer, of the experiment's own cells; of a sweep in which nothing was judged, that it is not known."""
     judged = [_Judged(cell, judgement) for cell in results.cells if not cell.added for judgement in cell.judgements]
     findings = tuple(_findings(judged, results.cells))
-    return Answer(_sentence(judged, results), findings)
+    return ReportAnswer(_sentence(judged, results), findings)
 
 
 def _sentence(judged: Sequence[_Judged], results: SweepResults) -> str:
@@ -103,7 +103,7 @@ def _of_violations(judged: Sequence[_Judged]) -> str:
 
 def _of_the_unpromised(judged: Sequence[_Judged]) -> str:
     seen = [entry for entry in _with(judged, Verdict.NOT_PROMISED) if entry.judgement.seen]
-    parts = [(promise, [entry for entry in seen if entry.judgement.promise is promise]) for promise in Promise]
+    parts = [(promise, [entry for entry in seen if entry.judgement.promise is promise]) for promise in Guarantee]
     told = [f"{WHAT_WAS_SEEN[promise]} in {_cells(entries)}" for promise, entries in parts if entries]
     return f"where nothing else was promised, {listed(told)}" if told else ""
 
@@ -126,24 +126,24 @@ def _weakest(held: Sequence[_Judged]) -> str:
     return f" (at the weakest {share_words(max(shares, key=lambda share: share.interval.high))})" if shares else ""
 
 
-def _findings(judged: Sequence[_Judged], among: Sequence[CellResult]) -> Iterator[Finding]:
+def _findings(judged: Sequence[_Judged], among: Sequence[CellResult]) -> Iterator[AnswerLine]:
     """Yield what was seen, the worst first."""
-    for promise in Promise:
+    for promise in Guarantee:
         broken = [entry for entry in _with(judged, Verdict.VIOLATED) if entry.judgement.promise is promise]
         if broken:
-            yield Finding("\N{MULTIPLICATION X}", "violated", f"Promised and broken: {PROMISES[promise]}. {_records(broken)}", _named(broken, among))
-    for promise in Promise:
+            yield AnswerLine("\N{MULTIPLICATION X}", "violated", f"Promised and broken: {PROMISES[promise]}. {_records(broken)}", _named(broken, among))
+    for promise in Guarantee:
         seen = [entry for entry in _with(judged, Verdict.NOT_PROMISED) if entry.judgement.promise is promise and entry.judgement.seen]
         if seen:
-            yield Finding("!", "seen", f"Not promised, and seen: {WHAT_WAS_SEEN[promise]}. {_records(seen)}", _named(seen, among))
-    for promise in Promise:
+            yield AnswerLine("!", "seen", f"Not promised, and seen: {WHAT_WAS_SEEN[promise]}. {_records(seen)}", _named(seen, among))
+    for promise in Guarantee:
         held = [entry for entry in _with(judged, Verdict.HELD) if entry.judgement.promise is promise]
         if held:
-            yield Finding("\N{CHECK MARK}", "held", f"Promised, and held: {PROMISES[promise]}{_weakest(held)}.", _named(held, among))
-    for promise in Promise:
+            yield AnswerLine("\N{CHECK MARK}", "held", f"Promised, and held: {PROMISES[promise]}{_weakest(held)}.", _named(held, among))
+    for promise in Guarantee:
         unknown = [entry for entry in _with(judged, Verdict.UNKNOWN) if entry.judgement.promise is promise]
         if unknown:
-            yield Finding("?", "unknown", f"Not known: {PROMISES[promise]}.", _named(unknown, among))
+            yield AnswerLine("?", "unknown", f"Not known: {PROMISES[promise]}.", _named(unknown, among))
 
 
 def _records(entries: Sequence[_Judged]) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from experiments.ledger.result_tables import Mark
+from experiments.ledger.result_tables import OutageStep
 from experiments.lessons.finding import percent
 from experiments.report.drawing import BLUE, FAINT, GREEN, INK, ORANGE, SKY, VERMILLION, figure, row_in, rows_axis, seconds_axis, svg, write
 from experiments.results.outages import PARTS, Outage
@@ -23,7 +23,7 @@ SPREAD: Final = 0.11
 
 
 @dataclass(frozen=True)
-class ShareRow:
+class ShareBar:
     """A cell's share of trials in which something was seen."""
 
     name: str
@@ -31,14 +31,14 @@ class ShareRow:
 
 
 @dataclass(frozen=True)
-class CountRow:
+class CountBar:
     """A cell's counts, one a trial: at least and at most so many records."""
 
     name: str
     counts: tuple[tuple[int, int], ...]
 
 
-def shares_chart(rows: Sequence[ShareRow], name: str, alt: str) -> str:
+def shares_chart(rows: Sequence[ShareBar], name: str, alt: str) -> str:
     """Return dots with their intervals, a row a cell, on an axis from 0 to 100 % of the trials."""
     drawn, axes = figure(_FRAME_IN + row_in(row.name for row in rows) * len(rows))
     for place, row in enumerate(rows):
@@ -55,7 +55,7 @@ def shares_chart(rows: Sequence[ShareRow], name: str, alt: str) -> str:
     return svg(drawn, name, alt)
 
 
-def counts_chart(rows: Sequence[CountRow], name: str, label: str, alt: str) -> str:
+def counts_chart(rows: Sequence[CountBar], name: str, label: str, alt: str) -> str:
     """Return a dot for each trial, a row a cell; a line leads to what it may have been at most."""
     drawn, axes = figure(_FRAME_IN + row_in(row.name for row in rows) * len(rows))
     for place, row in enumerate(rows):
@@ -95,7 +95,7 @@ if TYPE_CHECKING:
 
 _ROW_IN: Final = 0.2
 _FRAME_IN_OUTAGES: Final = 0.85
-_COLOURS: Final = {Mark.DETECTED: ORANGE, Mark.ELECTED: BLUE, Mark.LEARNED: SKY, Mark.FIRST_AFTER: GREEN}
+_COLOURS: Final = {OutageStep.DETECTED: ORANGE, OutageStep.ELECTED: BLUE, OutageStep.LEARNED: SKY, OutageStep.FIRST_AFTER: GREEN}
 
 
 def outages_chart(rows: Sequence[tuple[str, Outage | str]], name: str, alt: str) -> str:
@@ -107,7 +107,7 @@ def outages_chart(rows: Sequence[tuple[str, Outage | str]], name: str, alt: str)
         alt: what is to be seen.
     """
     drawn, axes = figure(_FRAME_IN_OUTAGES + _ROW_IN * len(rows))
-    told: set[Mark] = set()
+    told: set[OutageStep] = set()
     for place, (title, outage) in enumerate(rows):
         if isinstance(outage, str):
             write(axes, (0, place), title)
@@ -127,7 +127,7 @@ def outages_chart(rows: Sequence[tuple[str, Outage | str]], name: str, alt: str)
     return svg(drawn, name, alt)
 
 
-def _legend(drawn: Figure, marks: Sequence[Mark], *, whole: bool) -> None:
+def _legend(drawn: Figure, marks: Sequence[OutageStep], *, whole: bool) -> None:
     from matplotlib.patches import Patch
 
     handles = [Patch(facecolor=_COLOURS[mark], label=PARTS[mark]) for mark in marks]

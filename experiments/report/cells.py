@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from experiments.messages.counts import listed, plural
 from experiments.report.charts import by_fault
-from experiments.report.evidence import Evidence
+from experiments.report.evidence import ReportEvidence
 from experiments.results.cells import judged_trials
-from experiments.results.models import CellResult, Copies, Transactions
+from experiments.results.models import CellResult, CopyCounts, TransactionCounts
 from experiments.results.tables import status_of
 from experiments.results.wording import (
     PROMISES,
@@ -25,7 +25,7 @@ from experiments.results.wording import (
     verdict_sign,
     verdict_words,
 )
-from experiments.verdicts.contract import OF_SOME, Promise
+from experiments.verdicts.contract import CONDITIONAL_GUARANTEES, Guarantee
 from experiments.verdicts.judge import Judgement
 
 
@@ -68,13 +68,13 @@ class FigureTable:
     """A heading, and its rows: a cell's name and its values."""
 
 
-def shown_promises(evidence: Evidence) -> tuple[Promise, ...]:
+def shown_promises(evidence: ReportEvidence) -> tuple[Guarantee, ...]:
     """Return the columns of the verdict table: every promise, but those of transactions and of groups only where a cell is asked for them."""
     asked = {commitment.promise for cell in evidence.results.cells for commitment in cell.commitments}
-    return tuple(promise for promise in Promise if promise not in OF_SOME or promise in asked)
+    return tuple(promise for promise in Guarantee if promise not in CONDITIONAL_GUARANTEES or promise in asked)
 
 
-def cell_views(evidence: Evidence, cells: Sequence[CellResult]) -> tuple[tuple[str, tuple[CellView, ...]], ...]:
+def cell_views(evidence: ReportEvidence, cells: Sequence[CellResult]) -> tuple[tuple[str, tuple[CellView, ...]], ...]:
     """Return the rows by fault, those of cells that were added as controls last."""
     axes = [axis for axis in differing([cell.cell for cell in cells]) if axis != "fault"]
     views = [_cell(evidence, cell, cell_name(cell.cell, axes)) for cell in cells]
@@ -97,16 +97,16 @@ def _full_name(view: CellView) -> str:
     return f"{view.name}, {view.fault}" if view.added else view.name
 
 
-def _cell(evidence: Evidence, cell: CellResult, name: str) -> CellView:
+def _cell(evidence: ReportEvidence, cell: CellResult, name: str) -> CellView:
     by_promise = {judgement.promise: judgement for judgement in cell.judgements}
     sources = {commitment.promise: commitment.source for commitment in cell.commitments}
     verdicts = tuple(_verdict(promise, by_promise.get(promise), sources.get(promise, "")) for promise in shown_promises(evidence))
     return CellView(name, fault_name(cell.cell), ROLES[cell.role], status_of(cell), cell.added, verdicts, tuple(_figures(evidence, cell)))
 
 
-def _verdict(promise: Promise, judgement: Judgement | None, source: str) -> VerdictView:
+def _verdict(promise: Guarantee, judgement: Judgement | None, source: str) -> VerdictView:
     if judgement is None:
-        return VerdictView(PROMISES[promise], "?", "not asked" if promise in OF_SOME else "not judged", "unknown", "", (), source, (), "")
+        return VerdictView(PROMISES[promise], "?", "not asked" if promise in CONDITIONAL_GUARANTEES else "not judged", "unknown", "", (), source, (), "")
     return VerdictView(
         PROMISES[promise],
         verdict_sign(judgement),
@@ -131,13 +131,13 @@ def _records(judgement: Judgement) -> str:
     return "; ".join([*named, *([f"{more:,} more in results/anomalies.parquet"] if named and more > 0 else [])])
 
 
-def _of_transactions(seen: Transactions | None) -> Iterator[tuple[str, str]]:
+def _of_transactions(seen: TransactionCounts | None) -> Iterator[tuple[str, str]]:
     """Yield how a cell's transactions ended, where the sweep has any."""
-    for name in Transactions.model_fields:
+    for name in TransactionCounts.model_fields:
         yield f"transactions {name}" if name != "aborted_visible" else "aborted, yet shown", "none" if seen is None else count(getattr(seen, name))
 
 
-def _of_copies(seen: Copies | None) -> Iterator[tuple[str, str]]:
+def _of_copies(seen: CopyCounts | None) -> Iterator[tuple[str, str]]:
     """Yield what copiers made of a cell's log, where the sweep has any: what of the two counts of their group was whose."""
     heads = {"copied": "copied", "missed": "passed over by the copiers", "output_lost": "lost from the output"}
     heads |= {"repeated": "copied again", "hidden": "copies not shown"}
@@ -145,7 +145,7 @@ def _of_copies(seen: Copies | None) -> Iterator[tuple[str, str]]:
         yield head, "none" if seen is None else count(getattr(seen, name))
 
 
-def _figures(evidence: Evidence, cell: CellResult) -> Iterator[tuple[str, str]]:
+def _figures(evidence: ReportEvidence, cell: CellResult) -> Iterator[tuple[str, str]]:
     """Yield what was seen, sums over the cell's sealed trials."""
     fates = [trial.fates for trial in judged_trials(evidence.results, cell) if trial.fates]
     yield "trials", str(cell.sealed_trials)
@@ -155,7 +155,7 @@ def _figures(evidence: Evidence, cell: CellResult) -> Iterator[tuple[str, str]]:
     yield "reordered", count(cell.reordered)
     yield "missed", count(cell.missed)
     yield "read again", count(cell.redelivered)
-    if Promise.NONE_MISSED in shown_promises(evidence):
+    if Guarantee.NONE_MISSED in shown_promises(evidence):
         yield "missed by the group", count(cell.group_missed)
         yield "processed again", count(cell.group_repeated)
     if any(of.copies for of in evidence.results.cells):

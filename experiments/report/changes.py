@@ -8,13 +8,13 @@ from itertools import combinations
 from typing import Final
 
 from experiments.comparing.cell_pairs import own, pairs_but_for
-from experiments.comparing.comparison import ComparedCell, Sweep, compared
-from experiments.comparing.differences import Difference, Measured
+from experiments.comparing.comparison import ComparedCell, ComparedSweep, compared
+from experiments.comparing.differences import Difference, MeasuredValues
 from experiments.comparing.pairing import LEAST_PAIRS
 from experiments.comparing.within import axes_of, of_value, value_text, values_of
 from experiments.ledger.record import Scalar
 from experiments.messages.counts import counted
-from experiments.report.evidence import Evidence
+from experiments.report.evidence import ReportEvidence
 from experiments.results.models import CellResult
 from experiments.results.wording import NOT_KNOWN, axis_word, cell_name, differing, share_brief
 from experiments.verdicts.statistics import LEAST_VALUES, Interval
@@ -23,11 +23,11 @@ from experiments.verdicts.statistics import LEAST_VALUES, Interval
 
 
 NAMES: Final = {
-    Measured.LOSS: "trials with loss",
-    Measured.DUPLICATES: "trials with duplicates",
-    Measured.LATENCY_P99: "ack p99",
-    Measured.OUTAGE: "longest gap",
-    Measured.THROUGHPUT: "acked in time",
+    MeasuredValues.LOSS: "trials with loss",
+    MeasuredValues.DUPLICATES: "trials with duplicates",
+    MeasuredValues.LATENCY_P99: "ack p99",
+    MeasuredValues.OUTAGE: "longest gap",
+    MeasuredValues.THROUGHPUT: "acked in time",
 }
 SIGNS: Final = {"worse": "\N{BLACK UP-POINTING TRIANGLE}", "better": "\N{BLACK DOWN-POINTING TRIANGLE}", "same": "", "unknown": "?"}
 
@@ -49,7 +49,7 @@ def interval_of(difference: Difference) -> tuple[Interval | None, float]:
 
 MOST_SHOWN: Final = 4
 """Pairs of an axis that stand open; the others are folded away, so that a page of twenty cells can be read."""
-COLUMNS: Final = (Measured.LOSS, Measured.DUPLICATES, Measured.LATENCY_P99, Measured.OUTAGE)
+COLUMNS: Final = (MeasuredValues.LOSS, MeasuredValues.DUPLICATES, MeasuredValues.LATENCY_P99, MeasuredValues.OUTAGE)
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ class _Change:
         return sum(abs(self.found.of(measure).difference or 0.0) for measure in COLUMNS if measure.is_share)
 
 
-def changes_view(evidence: Evidence) -> ChangesView:
+def changes_view(evidence: ReportEvidence) -> ChangesView:
     """Return what is to be said of every axis in which cells differ."""
     cells = evidence.results.cells
     by_axis = {axis: list(_changes(evidence, axis)) for axis in axes_of(cells)}
@@ -122,8 +122,8 @@ def changes_view(evidence: Evidence) -> ChangesView:
     return ChangesView(tuple(view for view in views if view.shown), tuple(NAMES[measure] for measure in COLUMNS), notes)
 
 
-def _changes(evidence: Evidence, axis: str) -> Iterator[_Change]:
-    cells, sweep = evidence.results.cells, Sweep(evidence.plan, evidence.results)
+def _changes(evidence: ReportEvidence, axis: str) -> Iterator[_Change]:
+    cells, sweep = evidence.results.cells, ComparedSweep(evidence.plan, evidence.results)
     for before, after in combinations(values_of(cells, axis), 2):
         for pair in pairs_but_for(axis, of_value(cells, axis, before), of_value(cells, axis, after)):
             yield _Change((before, after), pair[0], compared(pair, sweep, sweep))

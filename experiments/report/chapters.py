@@ -10,7 +10,7 @@ from experiments.lessons import Finding
 from experiments.lessons.tour import TourFolder
 from experiments.planning.new_sweep import find_sweep
 from experiments.report.drawing import standalone
-from experiments.report.tour_page import Answered, answers_of
+from experiments.report.tour_page import AnsweredClaim, answers_of
 from experiments.sweep.folder import write_whole
 from experiments.sweep.plan import Plan
 from infra.machine.home import Home
@@ -36,11 +36,11 @@ def write_chapters(folder: TourFolder, home: Home, into: Path) -> Path:
     return into / INDEX
 
 
-def _stem(answer: Answered) -> str:
+def _stem(answer: AnsweredClaim) -> str:
     return f"{answer.stop.lesson:02d}-{answer.stop.experiment}"
 
 
-def _index(answers: list[Answered]) -> Iterator[str]:
+def _index(answers: list[AnsweredClaim]) -> Iterator[str]:
     yield from ("# What the lessons say of Kafka, tested", "")
     yield "Each chapter has the claim, how Kafka does it, the experiment, what was seen when it was last run for these pages, and what to set in production."
     yield "`ackbench tour` runs all of them and makes one page of the answers; `ackbench tour --resume newest --chapters FOLDER` writes chapters like these."
@@ -53,7 +53,7 @@ def _index(answers: list[Answered]) -> Iterator[str]:
         yield f"| {answer.stop.lesson} | [{answer.title}]({_stem(answer)}.md) | {become} | {begins} {rest} |"
 
 
-def chapter(answer: Answered, finding: Finding, plan: Plan) -> Iterator[str]:
+def chapter(answer: AnsweredClaim, finding: Finding, plan: Plan) -> Iterator[str]:
     """Yield the lines of one claim's chapter.
 
     Args:

@@ -8,8 +8,8 @@ from typing import Final, TypeVar
 
 from experiments.ledger.result_tables import Measure, Phase, Side
 from experiments.messages.counts import counted
-from experiments.report.bar_charts import CountRow, ShareRow, counts_chart, outages_chart, shares_chart
-from experiments.report.evidence import Evidence
+from experiments.report.bar_charts import CountBar, ShareBar, counts_chart, outages_chart, shares_chart
+from experiments.report.evidence import ReportEvidence
 from experiments.report.percentiles import Curve, curve, curves_chart
 from experiments.results.cells import judged_trials
 from experiments.results.models import CellResult, TrialResult
@@ -35,7 +35,7 @@ class Chart:
 
 
 @dataclass(frozen=True)
-class Gathered:
+class ChartGroup:
     """Charts of one fault."""
 
     fault: str
@@ -43,21 +43,21 @@ class Gathered:
 
 
 @dataclass(frozen=True)
-class Drawn:
+class ReportCharts:
     """All charts of a sweep but the timelines."""
 
-    losses: tuple[Gathered, ...]
+    losses: tuple[ChartGroup, ...]
     latencies: tuple[Chart, ...]
     phases: tuple[Chart, ...]
     outages: tuple[Chart, ...]
     consumer_outages: tuple[Chart, ...]
 
 
-def draw(evidence: Evidence) -> Drawn:
+def draw(evidence: ReportEvidence) -> ReportCharts:
     """Draw what there is; what was not measured has no chart."""
     groups = by_fault(evidence.results.cells)
-    return Drawn(
-        losses=tuple(gathered for gathered in (Gathered(group.fault, (*_shares(group), *_counts(group, evidence))) for group in groups) if gathered.charts),
+    return ReportCharts(
+        losses=tuple(gathered for gathered in (ChartGroup(group.fault, (*_shares(group), *_counts(group, evidence))) for group in groups) if gathered.charts),
         latencies=tuple(chart for group in groups for chart in _latencies(group, evidence)),
         phases=tuple(chart for group in groups for chart in _phases(group, evidence)),
         outages=tuple(chart for group in groups for chart in _outages(group, evidence, Side.PRODUCER)),
@@ -66,7 +66,7 @@ def draw(evidence: Evidence) -> Drawn:
 
 
 @dataclass(frozen=True)
-class Group:
+class FaultGroup:
     """The cells of one fault."""
 
     number: int
@@ -80,25 +80,25 @@ class Group:
         return cell_name(cell.cell, self.axes)
 
 
-def by_fault(cells: Sequence[CellResult]) -> list[Group]:
+def by_fault(cells: Sequence[CellResult]) -> list[FaultGroup]:
     """Return the cells that were run, by fault, those without one last."""
     run = [cell for cell in cells if cell.refused is None]
     axes = tuple(axis for axis in differing([cell.cell for cell in run]) if axis != "fault")
     faults = sorted({fault_name(cell.cell) for cell in run}, key=lambda fault: (fault == "no fault", fault))
-    return [Group(number, fault, tuple(cell for cell in run if fault_name(cell.cell) == fault), axes) for number, fault in enumerate(faults)]
+    return [FaultGroup(number, fault, tuple(cell for cell in run if fault_name(cell.cell) == fault), axes) for number, fault in enumerate(faults)]
 
 
-def _shares(group: Group) -> Iterator[Chart]:
-    loss = [ShareRow(group.name(cell), cell.loss) for cell in group.cells if cell.loss]
-    twice = [ShareRow(group.name(cell), cell.duplication) for cell in group.cells if cell.duplication]
-    order = [ShareRow(group.name(cell), cell.reordering) for cell in group.cells if cell.reordering and cell.reordering.seen]
+def _shares(group: FaultGroup) -> Iterator[Chart]:
+    loss = [ShareBar(group.name(cell), cell.loss) for cell in group.cells if cell.loss]
+    twice = [ShareBar(group.name(cell), cell.duplication) for cell in group.cells if cell.duplication]
+    order = [ShareBar(group.name(cell), cell.reordering) for cell in group.cells if cell.reordering and cell.reordering.seen]
     for what, noun, rows in (("loss", "with acknowledged loss", loss), ("dup", "with duplicates", twice), ("order", "with a changed order", order)):
         for part, chunk in enumerate(chunks(rows, MOST_ROWS)):
             caption = _share_caption(group.fault, noun, chunk)
             yield Chart(shares_chart(chunk, f"share-{what}-{group.number}-{part}", caption), caption)
 
 
-def _share_caption(fault: str, noun: str, rows: Sequence[ShareRow]) -> str:
+def _share_caption(fault: str, noun: str, rows: Sequence[ShareBar]) -> str:
     seen = [row for row in rows if row.share.seen]
     if not seen:
         surest = min(rows, key=lambda row: row.share.interval.high)
@@ -107,10 +107,10 @@ def _share_caption(fault: str, noun: str, rows: Sequence[ShareRow]) -> str:
     return f"Trials {noun}, {fault}: in {len(seen)} of {counted(len(rows), 'cell')}; most often with {most.name}: {share_words(most.share)}."
 
 
-def _counts(group: Group, evidence: Evidence) -> Iterator[Chart]:
+def _counts(group: FaultGroup, evidence: ReportEvidence) -> Iterator[Chart]:
     of = {group.name(cell): judged_trials(evidence.results, cell) for cell in group.cells}
-    lost = [CountRow(name, tuple(trial.lost for trial in trials if trial.lost)) for name, trials in of.items()]
-    twice = [CountRow(name, tuple((trial.duplicates, trial.duplicates) for trial in trials if trial.duplicates is not None)) for name, trials in of.items()]
+    lost = [CountBar(name, tuple(trial.lost for trial in trials if trial.lost)) for name, trials in of.items()]
+    twice = [CountBar(name, tuple((trial.duplicates, trial.duplicates) for trial in trials if trial.duplicates is not None)) for name, trials in of.items()]
     for what, noun, rows in (("lost", "Lost records", lost), ("copies", "Duplicates", twice)):
         some = [row for row in rows if row.counts and max(high for _, high in row.counts) > 0]
         for part, chunk in enumerate(chunks(some, MOST_ROWS)):
@@ -119,13 +119,13 @@ def _counts(group: Group, evidence: Evidence) -> Iterator[Chart]:
             yield Chart(counts_chart(chunk, f"count-{what}-{group.number}-{part}", label, caption), caption)
 
 
-def _count_caption(noun: str, fault: str, rows: Sequence[CountRow], none: int) -> str:
+def _count_caption(noun: str, fault: str, rows: Sequence[CountBar], none: int) -> str:
     most = max(rows, key=lambda row: max(row.counts))
     others = f" {counted(none, 'cell')} without any {'is' if none == 1 else 'are'} left out." if none else ""
     return f"{noun} in each trial, {fault}: the most in one trial are {bounds(max(most.counts))}, with {most.name}.{others}"
 
 
-def _latencies(group: Group, evidence: Evidence) -> Iterator[Chart]:
+def _latencies(group: FaultGroup, evidence: ReportEvidence) -> Iterator[Chart]:
     for measure, verb in _LATENCIES.items():
         found = [curve(group.name(cell), _slots(evidence, cell, measure, Phase.ALL)) for cell in group.cells]
         for part, chunk in enumerate(chunks([line for line in found if line], MOST_CURVES)):
@@ -137,7 +137,7 @@ def _latencies(group: Group, evidence: Evidence) -> Iterator[Chart]:
             yield Chart(curves_chart(chunk, f"latency-{measure.value}-{group.number}-{part}", caption), caption)
 
 
-def _phases(group: Group, evidence: Evidence) -> Iterator[Chart]:
+def _phases(group: FaultGroup, evidence: ReportEvidence) -> Iterator[Chart]:
     for number, cell in enumerate(group.cells):
         for measure, verb in _LATENCIES.items():
             found = [curve(f"{phase.value} the fault", _slots(evidence, cell, measure, phase)) for phase in Phase if phase is not Phase.ALL]
@@ -148,12 +148,12 @@ def _phases(group: Group, evidence: Evidence) -> Iterator[Chart]:
                 yield Chart(curves_chart(lines, f"phases-{measure.value}-{group.number}-{number}", caption), caption)
 
 
-def _slots(evidence: Evidence, cell: CellResult, measure: Measure, phase: Phase) -> list[Row]:
+def _slots(evidence: ReportEvidence, cell: CellResult, measure: Measure, phase: Phase) -> list[Row]:
     """Return the histograms of a cell's sealed trials; a trial without fault has the phase `all` only."""
     return [row for trial in judged_trials(evidence.results, cell) for row in evidence.slots.get((trial.trial_id, measure, phase), ())]
 
 
-def _outages(group: Group, evidence: Evidence, side: Side) -> Iterator[Chart]:
+def _outages(group: FaultGroup, evidence: ReportEvidence, side: Side) -> Iterator[Chart]:
     rows: list[tuple[str, Outage | str]] = []
     for cell in group.cells:
         longest = [outage for trial in judged_trials(evidence.results, cell) for outage in _longest(evidence, trial, side)]
@@ -165,7 +165,7 @@ def _outages(group: Group, evidence: Evidence, side: Side) -> Iterator[Chart]:
             yield Chart(outages_chart(chunk, f"outage-{side.value}-{group.number}-{part}", caption), caption)
 
 
-def _longest(evidence: Evidence, trial: TrialResult, side: Side) -> list[Outage]:
+def _longest(evidence: ReportEvidence, trial: TrialResult, side: Side) -> list[Outage]:
     """Return the longest outage of a trial's partitions, where there is any."""
     of_side = [outage for outage in outages_of(evidence.records[trial.trial_id], evidence.outages.get(trial.trial_id, ())) if outage.side is side]
     return of_side[:1]

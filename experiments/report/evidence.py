@@ -38,7 +38,7 @@ class LeaderChange:
 
 
 @dataclass(frozen=True)
-class Evidence:
+class ReportEvidence:
     """A sweep as the page needs it; rows are grouped by trial."""
 
     plan: Plan
@@ -65,7 +65,7 @@ class Evidence:
         return found
 
 
-def read_evidence(sweep: SweepFolder) -> Evidence:
+def read_evidence(sweep: SweepFolder) -> ReportEvidence:
     """Return what the sweep's folder holds, also of one that is still running or was never measured.
 
     Raises:
@@ -74,7 +74,7 @@ def read_evidence(sweep: SweepFolder) -> Evidence:
     """
     results = read_results(sweep)
     records = {record.trial_id: record for record in sweep.whole_trials()}
-    return Evidence(
+    return ReportEvidence(
         plan=sweep.plan(),
         results=results,
         records=records,

@@ -13,7 +13,7 @@ from experiments.report.cells import cell_views, figure_table, shown_promises
 from experiments.report.changes import changes_view
 from experiments.report.charts import draw
 from experiments.report.drawing import prepare
-from experiments.report.evidence import Evidence, read_evidence
+from experiments.report.evidence import ReportEvidence, read_evidence
 from experiments.report.plots import plot_chart
 from experiments.report.settings import differing_settings, settings_of
 from experiments.report.trials import trials_by_cell
@@ -53,7 +53,7 @@ _TEMPLATES: Final = Path(__file__).parent / "templates"
 _BEFORE_UNIT: Final = re.compile(r"(?<=\d) (?=%|(?:ms|s|kB|MB)\b)")
 
 
-def render(evidence: Evidence) -> str:
+def render(evidence: ReportEvidence) -> str:
     """Return the page."""
     return template("page.html").render(**_values(evidence))
 
@@ -74,7 +74,7 @@ def unbroken(text: str) -> str:
     return _BEFORE_UNIT.sub("\N{NO-BREAK SPACE}", text)
 
 
-def _values(evidence: Evidence) -> dict[str, Any]:
+def _values(evidence: ReportEvidence) -> dict[str, Any]:
     """Return what the template names."""
     results, plan = evidence.results, evidence.plan
     run = [cell for cell in results.cells if cell.refused is None]
@@ -102,7 +102,7 @@ def _values(evidence: Evidence) -> dict[str, Any]:
     }
 
 
-def _silent(evidence: Evidence) -> Iterator[tuple[str, str, str]]:
+def _silent(evidence: ReportEvidence) -> Iterator[tuple[str, str, str]]:
     """Yield what says nothing of Kafka, or less than it seems: kind, trial and reason."""
     results = evidence.results
     for trial in results.trials:
@@ -114,7 +114,7 @@ def _silent(evidence: Evidence) -> Iterator[tuple[str, str, str]]:
     yield from (("not measured", trial_id, "its ledger is whole, and the results do not hold it") for trial_id in results.unmeasured)
 
 
-def _versions(evidence: Evidence) -> Iterator[tuple[str, str]]:
+def _versions(evidence: ReportEvidence) -> Iterator[tuple[str, str]]:
     """Yield the versions of what was run, all that occur."""
     kafka = sorted({record.kafka_version for record in evidence.records.values()} or {spec.cluster.kafka_version for spec in evidence.plan.trials})
     clients = sorted({record.client for record in evidence.records.values()})

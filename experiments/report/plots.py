@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from experiments.lessons.plots import BarsPlot, DotRow, DotsPlot, LinesPlot, Plot, SharesPlot
-from experiments.report.bar_charts import LINEAR_TO, SPREAD, ShareRow, shares_chart
+from experiments.report.bar_charts import LINEAR_TO, SPREAD, ShareBar, shares_chart
 from experiments.report.charts import Chart
 from experiments.report.drawing import BLUE, FAINT, INK, SERIES, SHADE, STYLES, VERMILLION, figure, plain, row_in, rows_axis, svg, wrapped, write
 
@@ -34,7 +34,7 @@ def plot_chart(plot: Plot, name: str) -> Chart:
     """
     match plot:
         case SharesPlot():
-            drawn = shares_chart([ShareRow(row.name, row.share) for row in plot.rows], name, plot.caption)
+            drawn = shares_chart([ShareBar(row.name, row.share) for row in plot.rows], name, plot.caption)
         case DotsPlot():
             drawn = _dots(plot, name)
         case BarsPlot():

@@ -8,7 +8,7 @@ from typing import Final
 
 from experiments.ledger.record import Cell
 from experiments.report.answer import named_together
-from experiments.report.evidence import Evidence
+from experiments.report.evidence import ReportEvidence
 from experiments.results.cells import cell_text
 from experiments.results.trials import NOT_SET, SCOPES, settings_of_trial
 from experiments.results.wording import differing
@@ -33,7 +33,7 @@ class Setting:
 
 
 @dataclass(frozen=True)
-class Differing:
+class DifferingSettings:
     """A property in which cells differ: which value goes with which cells."""
 
     scope: str
@@ -42,7 +42,7 @@ class Differing:
     """A value, and the names of its cells."""
 
 
-def differing_settings(settings: Sequence[Setting], cells: Sequence[Cell]) -> list[Differing]:
+def differing_settings(settings: Sequence[Setting], cells: Sequence[Cell]) -> list[DifferingSettings]:
     """Return the properties that not all cells share.
 
     Args:
@@ -50,7 +50,7 @@ def differing_settings(settings: Sequence[Setting], cells: Sequence[Cell]) -> li
         cells: in the order of the settings' values.
     """
     axes = differing(cells)
-    return [Differing(of.scope, of.name, tuple(_values(of, cells, axes))) for of in settings if not of.shared]
+    return [DifferingSettings(of.scope, of.name, tuple(_values(of, cells, axes))) for of in settings if not of.shared]
 
 
 def _values(setting: Setting, cells: Sequence[Cell], axes: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -58,14 +58,14 @@ def _values(setting: Setting, cells: Sequence[Cell], axes: Sequence[str]) -> Ite
         yield value, "; ".join(named_together([cell for cell, of in zip(cells, setting.values, strict=True) if of == value], axes))
 
 
-def settings_of(evidence: Evidence) -> list[Setting]:
+def settings_of(evidence: ReportEvidence) -> list[Setting]:
     """Return the effective settings, where a trial ran; else those that were planned."""
     by_cell = [_of_cell(evidence, specs) for specs in _specs(evidence)]
     names = sorted({name for cell in by_cell for name in cell}, key=lambda name: (SCOPES.index(name[0]), name[1]))
     return [Setting(scope, name, tuple(cell.get((scope, name), NOT_SET) for cell in by_cell)) for scope, name in names]
 
 
-def _specs(evidence: Evidence) -> list[list[TrialSpec]]:
+def _specs(evidence: ReportEvidence) -> list[list[TrialSpec]]:
     """Return the planned trials of each cell that was not refused, in the results' order."""
     of_cell: dict[str, list[TrialSpec]] = {}
     for spec in evidence.plan.trials:
@@ -73,7 +73,7 @@ def _specs(evidence: Evidence) -> list[list[TrialSpec]]:
     return [of_cell[key] for key in (cell_text(cell.cell) for cell in evidence.results.cells if cell.refused is None) if key in of_cell]
 
 
-def _of_cell(evidence: Evidence, specs: Sequence[TrialSpec]) -> dict[tuple[str, str], str]:
+def _of_cell(evidence: ReportEvidence, specs: Sequence[TrialSpec]) -> dict[tuple[str, str], str]:
     """Return a cell's settings; those in which its own trials differ are said to."""
     found: dict[tuple[str, str], str] = {}
     for spec in specs:

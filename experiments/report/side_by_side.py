@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from experiments.comparing.comparison import ComparedCell, Comparison
-from experiments.comparing.differences import Difference, Measured
-from experiments.comparing.within import Within
+from experiments.comparing.differences import Difference, MeasuredValues
+from experiments.comparing.within import AxisComparison
 from experiments.messages.counts import counted
 from experiments.report.changes import NAMES, SIGNS, interval_of, kind_of
 from experiments.report.charts import MOST_ROWS, Chart, chunks
@@ -41,7 +41,7 @@ class DifferenceView:
 
 
 @dataclass(frozen=True)
-class CellView:
+class ComparedCellView:
     """A cell of the page."""
 
     name: str
@@ -55,7 +55,7 @@ class SidesView:
     """Two sides of the page."""
 
     comparison: Comparison
-    cells: tuple[CellView, ...]
+    cells: tuple[ComparedCellView, ...]
     charts: tuple[Chart, ...]
 
 
@@ -64,7 +64,7 @@ def render_comparison(comparison: Comparison) -> str:
     return template("compare.html").render(within=None, sides=[_sides(comparison, 0)])
 
 
-def render_within(within: Within) -> str:
+def render_within(within: AxisComparison) -> str:
     """Return the page of a sweep that was split; equal ones give equal bytes."""
     return template("compare.html").render(within=within, sides=[_sides(comparison, place) for place, comparison in enumerate(within.comparisons)])
 
@@ -73,11 +73,11 @@ def _sides(comparison: Comparison, place: int) -> SidesView:
     return SidesView(comparison, tuple(map(view_of, comparison.cells)), tuple(_charts(comparison, place)))
 
 
-def view_of(cell: ComparedCell) -> CellView:
+def view_of(cell: ComparedCell) -> ComparedCellView:
     """Return a cell as a person reads it."""
     name = both_labels(cell.a_label, cell.b_label)
     verdicts = tuple(f"{change.promise}: {change.a} became {change.b}" for change in cell.verdicts)
-    return CellView(name, ROLES[cell.role], tuple(_row(difference) for difference in cell.differences), verdicts)
+    return ComparedCellView(name, ROLES[cell.role], tuple(_row(difference) for difference in cell.differences), verdicts)
 
 
 def both_labels(a: str, b: str) -> str:
@@ -104,7 +104,7 @@ def _side(difference: Difference, side: str) -> str:
     if difference.measure.is_share:
         return share_words(difference.a_share if side == "a" else difference.b_share)
     estimate = difference.a_median if side == "a" else difference.b_median
-    if difference.measure is Measured.THROUGHPUT:
+    if difference.measure is MeasuredValues.THROUGHPUT:
         return f"{estimate.median:,.0f} /s" if estimate else NOT_KNOWN
     return estimate_words(estimate)
 
@@ -126,7 +126,7 @@ def _told(value: float | None, interval: Interval | None, nothing: float, unit: 
 
 
 def _charts(comparison: Comparison, place: int) -> Iterator[Chart]:
-    for measure in Measured:
+    for measure in MeasuredValues:
         names = told_apart([view_of(cell).name for cell in comparison.cells])
         rows = [(name, cell.of(measure)) for name, cell in zip(names, comparison.cells, strict=True)]
         known = [(name, difference) for name, difference in rows if _value(difference) is not None]
@@ -145,7 +145,7 @@ def _value(difference: Difference) -> float | None:
     return difference.difference if difference.measure.is_share else difference.ratio
 
 
-def _caption(measure: Measured, rows: Sequence[tuple[str, Difference]]) -> str:
+def _caption(measure: MeasuredValues, rows: Sequence[tuple[str, Difference]]) -> str:
     kinds = [kind_of(difference) for _, difference in rows]
     told = f"B is worse in {kinds.count('worse')} and better in {kinds.count('better')} of {counted(len(rows), 'cell')}"
     return f"{NAMES[measure].capitalize()}: {told}; in the others the interval holds no difference, or there is none."

@@ -7,8 +7,8 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from experiments.lessons import Finding, Standing, finding_of
-from experiments.lessons.tour import Stop, TourFolder
+from experiments.lessons import Conclusion, Finding, finding_of
+from experiments.lessons.tour import TourFolder, TourStop
 from experiments.planning.experiment import load
 from experiments.planning.new_sweep import find_sweep
 from experiments.report.charts import Chart
@@ -24,10 +24,10 @@ from infra.machine.home import Home
 
 
 @dataclass(frozen=True)
-class Answered:
+class AnsweredClaim:
     """One claim of the page."""
 
-    stop: Stop
+    stop: TourStop
     title: str
     claim: Claim
     finding: Finding | None
@@ -53,7 +53,7 @@ def make_tour_page(folder: TourFolder, home: Home) -> Path:
     page = template("tour.html").render(
         tour=whole,
         answers=answers,
-        counts=[(standing.value, counts[standing]) for standing in Standing if counts[standing]],
+        counts=[(standing.value, counts[standing]) for standing in Conclusion if counts[standing]],
         unanswered=counts[None],
         took=clock_explained(sum(stop.seconds or 0.0 for stop in whole.stops)),
     )
@@ -61,7 +61,7 @@ def make_tour_page(folder: TourFolder, home: Home) -> Path:
     return folder.page
 
 
-def answers_of(folder: TourFolder, home: Home) -> list[Answered]:
+def answers_of(folder: TourFolder, home: Home) -> list[AnsweredClaim]:
     """Return each stop with what its sweep says; drawing must have been prepared.
 
     Raises:
@@ -70,17 +70,17 @@ def answers_of(folder: TourFolder, home: Home) -> list[Answered]:
     return [_answered(stop, folder, home) for stop in folder.read().stops]
 
 
-def _answered(stop: Stop, folder: TourFolder, home: Home) -> Answered:
+def _answered(stop: TourStop, folder: TourFolder, home: Home) -> AnsweredClaim:
     experiment = load(stop.experiment)
     if experiment.claim is None:
         raise AckbenchError(f"{stop.experiment} makes no claim any more")
-    bare = Answered(stop, experiment.title, experiment.claim, None, None, clock_explained(stop.seconds) if stop.seconds is not None else None, 0, None)
+    bare = AnsweredClaim(stop, experiment.title, experiment.claim, None, None, clock_explained(stop.seconds) if stop.seconds is not None else None, 0, None)
     if stop.sweep_id is None or stop.seconds is None or stop.failed:
         return bare
     sweep = find_sweep(home, stop.sweep_id)
     results = read_results(sweep)
     finding = finding_of(sweep, results)
-    return Answered(
+    return AnsweredClaim(
         stop=stop,
         title=bare.title,
         # What was done is told as it was; what to set is today's advice.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from experiments.ledger.record import Status, TrialRecord
 from experiments.messages.counts import counted
 from experiments.report.charts import by_fault
-from experiments.report.evidence import Evidence
+from experiments.report.evidence import ReportEvidence
 from experiments.report.timelines import timeline_chart
 from experiments.results.attribution import causes_of, reasons_of
 from experiments.results.cells import cell_text, judged_trials
@@ -17,7 +17,7 @@ from experiments.results.wording import NOT_KNOWN, ROLES, bounds, cell_name, cou
 
 
 @dataclass(frozen=True)
-class Trial:
+class TrialView:
     """One trial for the page."""
 
     trial_id: str
@@ -35,7 +35,7 @@ class Trial:
 
 
 @dataclass(frozen=True)
-class CellTrials:
+class CellTrialsView:
     """A cell's trials."""
 
     name: str
@@ -43,22 +43,22 @@ class CellTrials:
     summary: str
     causes: tuple[str, ...]
     """What the anomalies of all its judged trials are put down to."""
-    trials: tuple[Trial, ...]
+    trials: tuple[TrialView, ...]
 
 
-def trials_by_cell(evidence: Evidence) -> list[CellTrials]:
+def trials_by_cell(evidence: ReportEvidence) -> list[CellTrialsView]:
     """Return all cells that were run, by fault, those that were added as controls last."""
     run = sorted((cell for group in by_fault(evidence.results.cells) for cell in group.cells), key=lambda cell: cell.added)
     axes = differing([cell.cell for cell in run])
     return [_cell(evidence, cell, cell_name(cell.cell, axes)) for cell in run]
 
 
-def _cell(evidence: Evidence, cell: CellResult, name: str) -> CellTrials:
+def _cell(evidence: ReportEvidence, cell: CellResult, name: str) -> CellTrialsView:
     known = {trial.trial_id: trial for trial in evidence.results.trials}
     planned = [spec.trial_id for spec in evidence.plan.trials if cell_text(spec.cell) == cell_text(cell.cell)]
     trials = tuple(_trial(evidence, trial_id, known.get(trial_id)) for trial_id in sorted(planned))
     judged = [row for trial in judged_trials(evidence.results, cell) for row in evidence.attribution.get(trial.trial_id, ())]
-    return CellTrials(name, ROLES[cell.role], _summary(cell), tuple(causes_of(judged)), trials)
+    return CellTrialsView(name, ROLES[cell.role], _summary(cell), tuple(causes_of(judged)), trials)
 
 
 def _summary(cell: CellResult) -> str:
@@ -68,12 +68,12 @@ def _summary(cell: CellResult) -> str:
     return ", ".join(parts)
 
 
-def _trial(evidence: Evidence, trial_id: str, result: TrialResult | None) -> Trial:
+def _trial(evidence: ReportEvidence, trial_id: str, result: TrialResult | None) -> TrialView:
     spec, record = evidence.plan.trial(trial_id), evidence.records.get(trial_id)
     caption = _caption(result)
     rows = evidence.timeline.get(trial_id, ())
     drawn = timeline_chart(record, rows, evidence.leaders.get(trial_id, ()), f"t{trial_id}", caption) if record and rows else ""
-    return Trial(
+    return TrialView(
         trial_id=trial_id,
         origin=f"repeat {spec.repeat + 1}, seed {spec.seed}{_lodging(record)}",
         status=result.status.value if result else "not run",

@@ -13,7 +13,7 @@ from experiments.results.rows import Row
 
 
 @dataclass(frozen=True)
-class Attributed:
+class AttributionRow:
     """One row of `experiments.ledger.result_tables.ATTRIBUTION`, which tells what each column means."""
 
     trial_id: str
@@ -65,18 +65,18 @@ _LED: Final = {Anomaly.LOST: "acknowledged by leader", Anomaly.UNKNOWN_ABSENT: "
 _APPENDED: Final = "appended by leader"
 
 
-def sentence(row: Attributed) -> str:
+def sentence(row: AttributionRow) -> str:
     """Say a row in one sentence; what is not known is said to be so, and null is left out."""
     told = ", ".join(part for part in (f"{_counted(row)}{_where(row)}", _leader(row), _time(row)) if part)
     return f"cause not known: {told}" if row.cause == Cause.UNATTRIBUTED else f"{told}: {_why(row)}"
 
 
-def _counted(row: Attributed) -> str:
+def _counted(row: AttributionRow) -> str:
     one, several = _WHAT[Anomaly(row.kind)]
     return f"{row.records:,} {one if row.records == 1 else several}"
 
 
-def _where(row: Attributed) -> str:
+def _where(row: AttributionRow) -> str:
     if row.partition is None:
         return ""
     if row.first_offset is None or row.last_offset is None:
@@ -85,7 +85,7 @@ def _where(row: Attributed) -> str:
     return f" of partition {row.partition} ({offsets})"
 
 
-def _leader(row: Attributed) -> str:
+def _leader(row: AttributionRow) -> str:
     """Say who led; where no offset was told, nobody acknowledged anything, and it is whom the producer took for the leader."""
     if row.leader is None:
         return "" if row.leader_epoch is None else f"in epoch {row.leader_epoch}"
@@ -94,7 +94,7 @@ def _leader(row: Attributed) -> str:
     return f"{led} {row.leader}{epoch}" + (f" with ISR {row.isr}" if row.isr else "")
 
 
-def _time(row: Attributed) -> str:
+def _time(row: AttributionRow) -> str:
     """Say in which phase; of a lost record that was acknowledged, who did it stands before."""
     if row.phase is None:
         return ""
@@ -111,7 +111,7 @@ _WHY: Final[Mapping[Cause, str]] = {
 }
 
 
-def _why(row: Attributed) -> str:
+def _why(row: AttributionRow) -> str:
     cause = Cause(row.cause)
     if cause is not Cause.TRUNCATED:
         return _WHY[cause]
@@ -162,7 +162,7 @@ def causes_of(rows: Sequence[Row]) -> Iterator[str]:
 def reasons_of(rows: Sequence[Row]) -> Iterator[str]:
     """Yield a sentence a group of records, the largest first, and then how many more there are."""
     ordered = sorted(rows, key=lambda row: (-row["records"], _KINDS.index(row["kind"]), str(row["partition"]), str(row["first_offset"])))
-    yield from (sentence(Attributed(**row)) for row in ordered[:MOST_SENTENCES])
+    yield from (sentence(AttributionRow(**row)) for row in ordered[:MOST_SENTENCES])
     left = ordered[MOST_SENTENCES:]
     if left:
         yield f"{counted(sum(row['records'] for row in left), 'record')} in {counted(len(left), 'smaller group')}"

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from experiments.ledger.record import Cell, Scalar, Status
 from experiments.ledger.result_tables import QUANTILES, Measure
-from experiments.results.models import CellResult, Copies, LatencySpreads, QuantileSpreads, Spread, SweepResults, TrialResult
+from experiments.results.models import CellResult, CopyCounts, LatencySpreads, MedianAndMax, QuantileSpreads, SweepResults, TrialResult
 from experiments.results.rows import ResultRows, Row
 from experiments.results.trials import NS_PER_MS, counts
 from experiments.sweep.plan import Plan, RefusedCell, TrialSpec
@@ -102,7 +102,7 @@ def _over(trials: Sequence[TrialResult]) -> dict[str, Any]:
     }
 
 
-def _together(copies: Sequence[Copies]) -> Copies | None:
+def _together(copies: Sequence[CopyCounts]) -> CopyCounts | None:
     return reduce(add, copies) if copies else None
 
 
@@ -116,6 +116,6 @@ def _estimate(trials: Sequence[TrialResult], value: Callable[[TrialResult], floa
     return estimate([found for found in map(value, trials) if found is not None])
 
 
-def _spread(row: Row, name: str, unit: float) -> Spread | None:
+def _spread(row: Row, name: str, unit: float) -> MedianAndMax | None:
     median, largest = row[f"{name}_median"], row[f"{name}_max"]
-    return None if median is None or largest is None else Spread(median=median / unit, max=largest / unit)
+    return None if median is None or largest is None else MedianAndMax(median=median / unit, max=largest / unit)

@@ -15,19 +15,19 @@ from experiments.messages.counts import counted
 from experiments.results.cells import cell_text
 from experiments.results.models import CellResult, TrialResult
 from experiments.sweep.plan import Plan, TrialSpec
-from experiments.verdicts.contract import Promise, circumstances_of, contract
+from experiments.verdicts.contract import Guarantee, circumstances_of, contract
 from experiments.verdicts.judge import NAMED, HarnessCheck, NamedRecord, TrialFacts, judge
 from experiments.verdicts.statistics import share, words
 
-BROKEN_BY: Final[Mapping[Promise, Anomaly]] = {
-    Promise.NO_ACKED_LOSS: Anomaly.LOST,
-    Promise.NO_DUPLICATES: Anomaly.DUPLICATED,
-    Promise.ORDER: Anomaly.REORDERED,
-    Promise.ATOMICITY: Anomaly.ABORTED_VISIBLE,
+BROKEN_BY: Final[Mapping[Guarantee, Anomaly]] = {
+    Guarantee.NO_ACKED_LOSS: Anomaly.LOST,
+    Guarantee.NO_DUPLICATES: Anomaly.DUPLICATED,
+    Guarantee.ORDER: Anomaly.REORDERED,
+    Guarantee.ATOMICITY: Anomaly.ABORTED_VISIBLE,
 }
 """What is wrong with a record that breaks a promise; availability is no matter of records."""
 
-Named = Mapping[str, Mapping[Promise, tuple[NamedRecord, ...]]]
+Named = Mapping[str, Mapping[Guarantee, tuple[NamedRecord, ...]]]
 """By trial: the first records that broke each promise."""
 
 
@@ -47,7 +47,7 @@ def _judged(cell: CellResult, spec: TrialSpec | None, facts: Sequence[TrialFacts
     return cell.model_copy(update={"commitments": commitments, "judgements": judge(commitments, facts, harness)})
 
 
-def facts_of(trial: TrialResult, records: Mapping[Promise, tuple[NamedRecord, ...]]) -> TrialFacts:
+def facts_of(trial: TrialResult, records: Mapping[Guarantee, tuple[NamedRecord, ...]]) -> TrialFacts:
     """Return what a verdict needs to know of a trial."""
     return TrialFacts(
         trial_id=trial.trial_id,
@@ -71,7 +71,7 @@ def named_records(anomalies: pa.Table) -> Named:
     Args:
         anomalies: of the schema `experiments.ledger.result_tables.ANOMALIES`.
     """
-    named: defaultdict[str, dict[Promise, tuple[NamedRecord, ...]]] = defaultdict(dict)
+    named: defaultdict[str, dict[Guarantee, tuple[NamedRecord, ...]]] = defaultdict(dict)
     for promise, anomaly in BROKEN_BY.items():
         broken = anomalies.filter(pc.equal(anomalies["kind"], anomaly.value)).select(["trial_id", "producer", "seq"])
         for trial_id in pc.unique(broken["trial_id"]).to_pylist():

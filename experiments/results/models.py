@@ -8,7 +8,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from experiments.ledger.record import Cell, Frozen, Role, Scalar, Status
-from experiments.verdicts.contract import Commitment
+from experiments.verdicts.contract import ContractClause
 from experiments.verdicts.judge import HarnessCheck, Judgement
 from experiments.verdicts.statistics import Estimate, Share
 
@@ -61,7 +61,7 @@ class Fates(Frozen):
     """Copies in the log whose checksum does not hold."""
 
 
-class Transactions(Frozen):
+class TransactionCounts(Frozen):
     """How the producers' transactions ended, and what of them `read_committed` consumers were shown."""
 
     committed: int
@@ -79,7 +79,7 @@ class Transactions(Frozen):
         return self.torn + self.aborted_visible
 
 
-class Copies(Frozen):
+class CopyCounts(Frozen):
     """What copiers made of the log, by record; a record is copied where the output shows it."""
 
     copied: int
@@ -92,9 +92,9 @@ class Copies(Frozen):
     hidden: int
     """Copies that are not shown: of transactions that were not committed."""
 
-    def __add__(self, other: Copies) -> Copies:
+    def __add__(self, other: CopyCounts) -> CopyCounts:
         """Return both together."""
-        return Copies(**{name: getattr(self, name) + getattr(other, name) for name in Copies.model_fields})
+        return CopyCounts(**{name: getattr(self, name) + getattr(other, name) for name in CopyCounts.model_fields})
 
 
 class Gap(Frozen):
@@ -150,7 +150,7 @@ class TrialResult(Frozen):
     """Records that the consumer group committed past and no member processed; null: there was no group."""
     group_repeated: int | None = None
     """How often members of the group processed a record again; null: there was no group."""
-    copies: Copies | None = None
+    copies: CopyCounts | None = None
     """Null: nothing was copied."""
     generator_late: bool | None = None
     """The producer fell behind its own schedule by more than `LATE_MS` at its 99th percentile."""
@@ -160,7 +160,7 @@ class TrialResult(Frozen):
     unavailable_ms: float | None = None
     reader_stood_still_ms: float | None = None
     """The reader's longest wait in any partition; null where nobody read."""
-    transactions: Transactions | None = None
+    transactions: TransactionCounts | None = None
     """Null: it had none."""
     recovered_before_heal: bool | None = None
     """Every partition that had stopped took records again before the fault was healed; null without a fault, and with acks=0."""
@@ -176,7 +176,7 @@ class TrialResult(Frozen):
         return self.status is Status.SEALED and self.attempted is not None
 
 
-class Spread(Frozen):
+class MedianAndMax(Frozen):
     """A value over a cell's sealed trials."""
 
     median: float
@@ -186,11 +186,11 @@ class Spread(Frozen):
 class QuantileSpreads(Frozen):
     """Each quantile over a cell's sealed trials, milliseconds."""
 
-    p50: Spread | None = None
-    p90: Spread | None = None
-    p99: Spread | None = None
-    p99_9: Spread | None = None
-    max: Spread | None = None
+    p50: MedianAndMax | None = None
+    p90: MedianAndMax | None = None
+    p99: MedianAndMax | None = None
+    p99_9: MedianAndMax | None = None
+    max: MedianAndMax | None = None
 
 
 class LatencySpreads(Frozen):
@@ -224,17 +224,17 @@ class CellResult(Frozen):
     duplicates: int | None = None
     duplicated: int | None = None
     latency_ms: LatencySpreads = LatencySpreads()
-    unavailable_ms: Spread | None = None
-    reader_stood_still_ms: Spread | None = None
-    transactions: Transactions | None = None
+    unavailable_ms: MedianAndMax | None = None
+    reader_stood_still_ms: MedianAndMax | None = None
+    transactions: TransactionCounts | None = None
     """Sums; null: without transactions."""
-    throughput_rps: Spread | None = None
+    throughput_rps: MedianAndMax | None = None
     reordered: int | None = None
     missed: int | None = None
     redelivered: int | None = None
     group_missed: int | None = None
     group_repeated: int | None = None
-    copies: Copies | None = None
+    copies: CopyCounts | None = None
     """Sums; null: nothing was copied."""
     late_trials: int | None = None
     """Sealed trials whose generator fell behind its schedule."""
@@ -245,7 +245,7 @@ class CellResult(Frozen):
     outage_ms: Estimate | None = None
     """Of the longest gap, over sealed trials."""
     ack_p99_ms: Estimate | None = None
-    commitments: tuple[Commitment, ...] = ()
+    commitments: tuple[ContractClause, ...] = ()
     """What Kafka promises for the cell, one for each promise; also where nothing was measured."""
     judgements: tuple[Judgement, ...] = ()
     """A verdict on each promise; empty where the cell was refused."""

@@ -7,28 +7,28 @@ from dataclasses import dataclass
 from typing import Final
 
 from experiments.ledger.record import TrialRecord
-from experiments.ledger.result_tables import Mark, Side
+from experiments.ledger.result_tables import OutageStep, Side
 from experiments.results.rows import Row
 
 _NS_PER_MS: Final = 1e6
 
-PARTS: Final[Mapping[Mark, str]] = {
-    Mark.DETECTED: "until the controller noticed",
-    Mark.ELECTED: "until another replica led",
-    Mark.LEARNED: "until the client knew",
-    Mark.FIRST_AFTER: "until records flowed again",
+PARTS: Final[Mapping[OutageStep, str]] = {
+    OutageStep.DETECTED: "until the controller noticed",
+    OutageStep.ELECTED: "until another replica led",
+    OutageStep.LEARNED: "until the client knew",
+    OutageStep.FIRST_AFTER: "until records flowed again",
 }
 """What ends at each mark."""
 
-Marks = Mapping[Mark, Row]
+Marks = Mapping[OutageStep, Row]
 """The rows of one partition and side in the table `outages`."""
 
 
 @dataclass(frozen=True)
-class Part:
+class OutagePart:
     """A stretch of an outage, milliseconds after the last record before it."""
 
-    mark: Mark
+    mark: OutageStep
     """What ended it."""
     from_ms: float
     to_ms: float
@@ -46,12 +46,12 @@ class Outage:
     trial_id: str
     partition: int
     side: Side
-    parts: tuple[Part, ...]
+    parts: tuple[OutagePart, ...]
     answered: bool
     """Something flowed again; else it lasted until nothing was due any more."""
-    disordered: tuple[Mark, ...]
+    disordered: tuple[OutageStep, ...]
     """Seen before the mark that should come before them; they end no part."""
-    resolutions_ms: Mapping[Mark, float]
+    resolutions_ms: Mapping[OutageStep, float]
 
     @property
     def length_ms(self) -> float:
@@ -72,39 +72,39 @@ def outages_of(record: TrialRecord, rows: Sequence[Row]) -> list[Outage]:
 
 def marks_of(rows: Sequence[Row]) -> dict[tuple[int, Side], Marks]:
     """Return the marks of each partition and side; of those that were not seen, rows without a time."""
-    marks: dict[tuple[int, Side], dict[Mark, Row]] = {}
+    marks: dict[tuple[int, Side], dict[OutageStep, Row]] = {}
     for row in rows:
-        marks.setdefault((row["partition"], Side(row["side"])), {})[Mark(row["mark"])] = row
+        marks.setdefault((row["partition"], Side(row["side"])), {})[OutageStep(row["mark"])] = row
     return dict(marks)
 
 
-def seen(marks: Marks) -> dict[Mark, int]:
+def seen(marks: Marks) -> dict[OutageStep, int]:
     """Return when each mark was, nanoseconds; without those that were not seen."""
     return {mark: row["at_ns"] for mark, row in marks.items() if row["at_ns"] is not None}
 
 
-def parts_between(begin_ns: int, at_ns: Mapping[Mark, int]) -> tuple[tuple[Part, ...], tuple[Mark, ...]]:
+def parts_between(begin_ns: int, at_ns: Mapping[OutageStep, int]) -> tuple[tuple[OutagePart, ...], tuple[OutageStep, ...]]:
     """Return the parts of an outage, and the marks that stand in the wrong order and end none.
 
     Args:
         begin_ns: when it began.
         at_ns: the marks that were seen; `FIRST_AFTER`, its end, must be among them.
     """
-    parts: list[Part] = []
-    disordered: list[Mark] = []
+    parts: list[OutagePart] = []
+    disordered: list[OutageStep] = []
     for mark in (mark for mark in PARTS if mark in at_ns):
         came_ms, to_ms = (parts[-1].to_ms if parts else 0.0), (at_ns[mark] - begin_ns) / _NS_PER_MS
-        if came_ms <= to_ms and at_ns[mark] <= at_ns[Mark.FIRST_AFTER]:
-            parts.append(Part(mark, came_ms, to_ms))
+        if came_ms <= to_ms and at_ns[mark] <= at_ns[OutageStep.FIRST_AFTER]:
+            parts.append(OutagePart(mark, came_ms, to_ms))
         else:
             disordered.append(mark)
-    return tuple(parts) or (Part(Mark.FIRST_AFTER, 0.0, 0.0),), tuple(disordered)
+    return tuple(parts) or (OutagePart(OutageStep.FIRST_AFTER, 0.0, 0.0),), tuple(disordered)
 
 
 def _outage(record: TrialRecord, partition: int, side: Side, marks: Marks) -> Outage:
     at_ns = seen(marks)
-    answered = Mark.FIRST_AFTER in at_ns
-    ended = {**at_ns, Mark.FIRST_AFTER: at_ns.get(Mark.FIRST_AFTER, record.phases.settled_ns)}
-    parts, disordered = parts_between(at_ns.get(Mark.LAST_BEFORE, record.phases.load_begin_ns), ended)
+    answered = OutageStep.FIRST_AFTER in at_ns
+    ended = {**at_ns, OutageStep.FIRST_AFTER: at_ns.get(OutageStep.FIRST_AFTER, record.phases.settled_ns)}
+    parts, disordered = parts_between(at_ns.get(OutageStep.LAST_BEFORE, record.phases.load_begin_ns), ended)
     resolutions_ms = {mark: row["resolution_ns"] / _NS_PER_MS for mark, row in marks.items() if row["resolution_ns"] is not None}
     return Outage(record.trial_id, partition, side, parts, answered, disordered, resolutions_ms)

@@ -17,9 +17,9 @@ from experiments.ledger.record import Cell
 from experiments.messages.counts import plural
 from experiments.results import wording
 from experiments.results.cells import FIRST_AXES
-from experiments.results.models import CellResult, Spread, SweepResults
+from experiments.results.models import CellResult, MedianAndMax, SweepResults
 from experiments.results.wording import axis_word, value_word
-from experiments.verdicts.contract import Promise
+from experiments.verdicts.contract import Guarantee
 
 UNKNOWN: Final = "-"
 """Nothing was measured: not zero."""
@@ -124,16 +124,16 @@ def _head(axis: str) -> str:
     return "\n".join(lines)
 
 
-def _texts(row: CellResult, axes: Sequence[str], heads: Mapping[Promise, str]) -> list[Text]:
+def _texts(row: CellResult, axes: Sequence[str], heads: Mapping[Guarantee, str]) -> list[Text]:
     figures = [_interval(row.lost), _count(row.duplicates), _median(row.latency_ms.ack.p99), _median(row.unavailable_ms)]
     return [*map(Text, [*(value_word(row.cell.get(axis)) for axis in axes), wording.short(row.loss, UNKNOWN), *figures]), _signs(row, heads)]
 
 
-def _signs_head(heads: Mapping[Promise, str]) -> str:
+def _signs_head(heads: Mapping[Guarantee, str]) -> str:
     return " ".join(heads.values())
 
 
-def _signs(row: CellResult, heads: Mapping[Promise, str]) -> Text:
+def _signs(row: CellResult, heads: Mapping[Guarantee, str]) -> Text:
     """Return the sign of each promise, in the middle of its word in the head."""
     signs = [(wording.mark(row, promise), len(head)) for promise, head in heads.items()]
     return Text(" ").join(Text(sign.center(width), style=_COLOURS.get(sign, "")) for sign, width in signs)
@@ -153,7 +153,7 @@ def _count(value: float | None) -> str:
     return f"{value:,.1f}" if isinstance(value, float) and abs(value) < 100 else f"{value:,.0f}"  # noqa: PLR2004 - three digits
 
 
-def _median(spread: Spread | None) -> str:
+def _median(spread: MedianAndMax | None) -> str:
     return UNKNOWN if spread is None else _count(spread.median)
 
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from experiments.ledger.record import Cell, Phases, Scalar, Status, TrialRecord
 from experiments.ledger.result_tables import QUANTILES, Fate, Phase, Side
-from experiments.results.models import Copies, Fates, FaultResult, Gap, Latencies, PhaseLatencies, Quantiles, Transactions, TrialResult
+from experiments.results.models import CopyCounts, Fates, FaultResult, Gap, Latencies, PhaseLatencies, Quantiles, TransactionCounts, TrialResult
 from experiments.results.rows import ResultRows, Row
 from experiments.sweep.folder import SweepFolder
 from experiments.sweep.plan import RefusedCell, TrialSpec
@@ -124,9 +124,9 @@ def counts(row: Row) -> dict[str, Any]:
     }
 
 
-def _transactions(row: Row) -> Transactions | None:
+def _transactions(row: Row) -> TransactionCounts | None:
     ended = {name: row[f"{name}_transactions"] for name in ("committed", "aborted", "unknown", "torn")}
-    return None if None in ended.values() else Transactions(**ended, aborted_visible=row["aborted_visible_records"])
+    return None if None in ended.values() else TransactionCounts(**ended, aborted_visible=row["aborted_visible_records"])
 
 
 def _values(record: TrialRecord, row: Row, rows: ResultRows) -> dict[str, Any]:
@@ -149,10 +149,10 @@ def _values(record: TrialRecord, row: Row, rows: ResultRows) -> dict[str, Any]:
     }
 
 
-def _copies(row: Row | None) -> Copies | None:
+def _copies(row: Row | None) -> CopyCounts | None:
     columns = {"copied": "copied_records", "missed": "missed_records", "output_lost": "output_lost_records"}
     columns |= {"repeated": "repeated_copies", "hidden": "hidden_copies"}
-    return None if row is None else Copies(**{name: row[column] for name, column in columns.items()})
+    return None if row is None else CopyCounts(**{name: row[column] for name, column in columns.items()})
 
 
 def _fault_kind(cell: Cell) -> str | None:

@@ -10,18 +10,18 @@ from typing import Final
 from experiments.ledger.record import Cell, Role, Scalar
 from experiments.results.models import CellResult, SweepResults
 from experiments.results.trials import LATE_MS
-from experiments.verdicts.contract import OF_SOME, Promise
+from experiments.verdicts.contract import CONDITIONAL_GUARANTEES, Guarantee
 from experiments.verdicts.judge import Judgement, Verdict
 from experiments.verdicts.statistics import Estimate, Share, bound, trials_needed, words
 
 HEADS: Final = {
-    Promise.NO_ACKED_LOSS: "loss",
-    Promise.NO_DUPLICATES: "dup",
-    Promise.ORDER: "ord",
-    Promise.ATOMICITY: "atom",
-    Promise.AVAILABILITY: "up",
-    Promise.NONE_MISSED: "miss",
-    Promise.NONE_REPEATED: "again",
+    Guarantee.NO_ACKED_LOSS: "loss",
+    Guarantee.NO_DUPLICATES: "dup",
+    Guarantee.ORDER: "ord",
+    Guarantee.ATOMICITY: "atom",
+    Guarantee.AVAILABILITY: "up",
+    Guarantee.NONE_MISSED: "miss",
+    Guarantee.NONE_REPEATED: "again",
 }
 """A column each; short, because they stand beside the figures."""
 RARE: Final = 0.1
@@ -38,20 +38,20 @@ LEGEND_OF_GROUPS: Final = "miss: the group processed all that it committed past 
 
 
 @dataclass(frozen=True)
-class Line:
+class VerdictLine:
     """A line below the table."""
 
     text: str
     violated: bool = False
 
 
-def heads(cells: Sequence[CellResult]) -> dict[Promise, str]:
+def heads(cells: Sequence[CellResult]) -> dict[Guarantee, str]:
     """Return the columns that some cell has something to say in."""
     judged = {judgement.promise for cell in cells for judgement in cell.judgements}
-    return {promise: head for promise, head in HEADS.items() if promise not in OF_SOME or promise in judged}
+    return {promise: head for promise, head in HEADS.items() if promise not in CONDITIONAL_GUARANTEES or promise in judged}
 
 
-def mark(cell: CellResult, promise: Promise) -> str:
+def mark(cell: CellResult, promise: Guarantee) -> str:
     """Return the sign of what became of a promise; nothing where the cell has no verdict on it."""
     found = next((judgement for judgement in cell.judgements if judgement.promise is promise), None)
     return NONE if found is None else _sign(found)
@@ -75,18 +75,18 @@ def short(share: Share | None, unknown: str) -> str:
     return f"{share.seen} of {share.of} ({told} %)"
 
 
-def lines(results: SweepResults) -> Iterator[Line]:
+def lines(results: SweepResults) -> Iterator[VerdictLine]:
     """Yield what a reader must know besides the table: violations first, then what is not known, the controls, the generators, the power."""
     yield from violations(results)
     yield from _unknown(results.cells)
-    yield from (Line(sentence, violated=results.harness.failed) for sentence in results.harness.sentences)
+    yield from (VerdictLine(sentence, violated=results.harness.failed) for sentence in results.harness.sentences)
     yield from _late(results)
     yield from _power(results.cells)
 
 
-def violations(results: SweepResults) -> Iterator[Line]:
+def violations(results: SweepResults) -> Iterator[VerdictLine]:
     """Yield a line for each promise that was broken, with the trials and the records."""
-    yield from (Line(_violation(cell, judgement), violated=True) for cell, judgement in _with(results.cells, Verdict.VIOLATED))
+    yield from (VerdictLine(_violation(cell, judgement), violated=True) for cell, judgement in _with(results.cells, Verdict.VIOLATED))
 
 
 def _with(cells: Sequence[CellResult], verdict: Verdict) -> Iterator[tuple[CellResult, Judgement]]:
@@ -103,30 +103,30 @@ def _violation(cell: CellResult, judgement: Judgement) -> str:
     return f"VIOLATED {judgement.promise}: {cell.label}: {where}{records}{f': {named}{more}' if named else ''}"
 
 
-def _unknown(cells: Sequence[CellResult]) -> Iterator[Line]:
+def _unknown(cells: Sequence[CellResult]) -> Iterator[VerdictLine]:
     """Yield a line for each promise and reason, with the cells that it holds for."""
-    of_reason: dict[tuple[Promise, str], list[str]] = {}
+    of_reason: dict[tuple[Guarantee, str], list[str]] = {}
     for cell, judgement in _with(cells, Verdict.UNKNOWN):
         of_reason.setdefault((judgement.promise, "; ".join(judgement.reasons[1:])), []).append(cell.label)
     for (promise, reason), labels in of_reason.items():
         whose = labels[0] if len(labels) == 1 else f"{len(labels)} cells ({'; '.join(labels)})"
-        yield Line(f"not known, {promise}: {whose}: {reason}")
+        yield VerdictLine(f"not known, {promise}: {whose}: {reason}")
 
 
-def _late(results: SweepResults) -> Iterator[Line]:
+def _late(results: SweepResults) -> Iterator[VerdictLine]:
     late = [trial for trial in results.trials if trial.generator_late]
     if late:
         told = ", ".join(f"{trial.trial_id} ({trial.lateness_p99_ms:,.0f} ms)" for trial in late)
-        yield Line(f"late generator: {told}: the producer itself fell behind its schedule by more than {LATE_MS:g} ms at p99; judged all the same")
+        yield VerdictLine(f"late generator: {told}: the producer itself fell behind its schedule by more than {LATE_MS:g} ms at p99; judged all the same")
 
 
-def _power(cells: Sequence[CellResult]) -> Iterator[Line]:
+def _power(cells: Sequence[CellResult]) -> Iterator[VerdictLine]:
     """Say how many trials would tell, where some cell in which nothing was lost had fewer."""
     unseen = [cell.loss.of for cell in cells if cell.loss and cell.loss.seen == 0 and not cell.added]
     needed = trials_needed(RARE)
     if unseen and min(unseen) < needed:
         seen = f"{min(unseen)} {'trial' if min(unseen) == 1 else 'trials'} of a cell"
-        yield Line(
+        yield VerdictLine(
             f"power: {seen} may all miss a loss that happens in 1 of {1 / RARE:g}; {needed} show it with 95 % certainty"
             f' (--repeats {needed}), and --until "ci<{RARE:g}" goes on until each share is known that well'
         )
@@ -153,22 +153,22 @@ def value_word(value: Scalar, absent: str = "-") -> str:
 
 NOT_KNOWN: Final = "not known"
 PROMISES: Final = {
-    Promise.NO_ACKED_LOSS: "no acked loss",
-    Promise.NO_DUPLICATES: "no duplicates",
-    Promise.ORDER: "order",
-    Promise.ATOMICITY: "all or nothing",
-    Promise.AVAILABILITY: "availability",
-    Promise.NONE_MISSED: "none missed",
-    Promise.NONE_REPEATED: "none processed twice",
+    Guarantee.NO_ACKED_LOSS: "no acked loss",
+    Guarantee.NO_DUPLICATES: "no duplicates",
+    Guarantee.ORDER: "order",
+    Guarantee.ATOMICITY: "all or nothing",
+    Guarantee.AVAILABILITY: "availability",
+    Guarantee.NONE_MISSED: "none missed",
+    Guarantee.NONE_REPEATED: "none processed twice",
 }
 WHAT_WAS_SEEN: Final = {
-    Promise.NO_ACKED_LOSS: "acknowledged records were lost",
-    Promise.NO_DUPLICATES: "records arrived twice",
-    Promise.ORDER: "records changed their order",
-    Promise.ATOMICITY: "transactions were shown in part, or though they were not committed",
-    Promise.AVAILABILITY: "the partition stayed away until the fault was healed",
-    Promise.NONE_MISSED: "records were committed and processed by nobody",
-    Promise.NONE_REPEATED: "records were processed more than once",
+    Guarantee.NO_ACKED_LOSS: "acknowledged records were lost",
+    Guarantee.NO_DUPLICATES: "records arrived twice",
+    Guarantee.ORDER: "records changed their order",
+    Guarantee.ATOMICITY: "transactions were shown in part, or though they were not committed",
+    Guarantee.AVAILABILITY: "the partition stayed away until the fault was healed",
+    Guarantee.NONE_MISSED: "records were committed and processed by nobody",
+    Guarantee.NONE_REPEATED: "records were processed more than once",
 }
 """What was seen where the promise's contrary was."""
 ROLES: Final = {Role.CELL: "", Role.CONTROL: "control", Role.POSITIVE_CONTROL: "positive control"}

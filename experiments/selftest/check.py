@@ -17,7 +17,18 @@ from experiments.ledger.schema import LEDGER_VERSION
 from experiments.results.rows import read_table
 from experiments.results.spark_job import measure
 from experiments.selftest.ledger_copy import LedgerCopy
-from experiments.selftest.plants import DUPLICATE_COPIES, MISSED, PLANTS, REDELIVERED, REORDERED, Calm, Figures, NoPlace, Plant, Scene
+from experiments.selftest.plants import (
+    DUPLICATE_COPIES,
+    MISSED,
+    PLANTS,
+    REDELIVERED,
+    REORDERED,
+    Figures,
+    NoPlaceToPlant,
+    Plant,
+    PlantContext,
+    UndisturbedRecords,
+)
 from experiments.sweep.folder import SweepFolder
 from infra.machine.home import Home
 
@@ -29,7 +40,7 @@ OTHER: Final = "001-other"
 
 
 @dataclass(frozen=True)
-class Breakage:
+class BrokenLedger:
     """One way to break a sealed trial."""
 
     what: str
@@ -64,11 +75,11 @@ def _a_row_short(trial: Path) -> None:
 
 
 BREAKAGES: Final = (
-    Breakage("a file cut short", _cut_short, "log.parquet cannot be read"),
-    Breakage("a file missing", _missing, "reads.parquet is missing"),
-    Breakage("a file of another trial", _of_another_trial, f"attempts.parquet is marked ackbench.trial_id={OTHER}"),
-    Breakage("a newer version", _newer, f"ledger version {LEDGER_VERSION + 1}"),
-    Breakage("a row short of the schedule", _a_row_short, "attempts.parquet holds"),
+    BrokenLedger("a file cut short", _cut_short, "log.parquet cannot be read"),
+    BrokenLedger("a file missing", _missing, "reads.parquet is missing"),
+    BrokenLedger("a file of another trial", _of_another_trial, f"attempts.parquet is marked ackbench.trial_id={OTHER}"),
+    BrokenLedger("a newer version", _newer, f"ledger version {LEDGER_VERSION + 1}"),
+    BrokenLedger("a row short of the schedule", _a_row_short, "attempts.parquet holds"),
 )
 
 
@@ -79,7 +90,7 @@ SWEEP: Final = "selftest"
 
 
 @dataclass(frozen=True)
-class Found:
+class CheckResult:
     """What became of one planted fault."""
 
     planted: str
@@ -89,7 +100,7 @@ class Found:
     """Found exactly, and nothing else with it."""
 
 
-def check(ledger: LedgerCopy, of: Calm, folder: Path, home: Home, seed: int) -> Iterator[Found]:
+def check(ledger: LedgerCopy, of: UndisturbedRecords, folder: Path, home: Home, seed: int) -> Iterator[CheckResult]:
     """Plant, measure and compare.
 
     Args:
@@ -105,22 +116,22 @@ def check(ledger: LedgerCopy, of: Calm, folder: Path, home: Home, seed: int) -> 
     """
     sweep = SweepFolder(folder / SWEEP)
     ledger.write(sweep.root, UNTOUCHED)
-    without_place = {plant.name: reason for plant in PLANTS if (reason := _plant(plant, Scene(ledger, of, Random(f"{seed} {plant.name}")), sweep))}  # noqa: S311
+    without_place = {plant.name: reason for plant in PLANTS if (reason := _plant(plant, PlantContext(ledger, of, Random(f"{seed} {plant.name}")), sweep))}  # noqa: S311
     measure(sweep, home)
     figures = _figures(sweep)
     for plant in PLANTS:
         if plant.name in without_place:
-            yield Found(plant.what, _told(plant.expected), f"not planted: {without_place[plant.name]}", ok=False)
+            yield CheckResult(plant.what, _told(plant.expected), f"not planted: {without_place[plant.name]}", ok=False)
         else:
             yield _compared(plant, figures[UNTOUCHED], figures[plant.name])
     yield from (_refused(breakage, ledger, folder / f"broken-{number}", home) for number, breakage in enumerate(BREAKAGES))
 
 
-def _plant(plant: Plant, scene: Scene, sweep: SweepFolder) -> str:
+def _plant(plant: Plant, scene: PlantContext, sweep: SweepFolder) -> str:
     """Write the copy with the fault in it; return why there is no place for it, if so."""
     try:
         plant.make(scene).write(sweep.root, plant.name)
-    except NoPlace as reason:
+    except NoPlaceToPlant as reason:
         return str(reason)
     return ""
 
@@ -144,10 +155,10 @@ def _rows(sweep: SweepFolder, name: str) -> list[dict[str, Any]]:
     return list(table.to_pylist())
 
 
-def _compared(plant: Plant, untouched: Mapping[str, int | None], planted: Mapping[str, int | None]) -> Found:
+def _compared(plant: Plant, untouched: Mapping[str, int | None], planted: Mapping[str, int | None]) -> CheckResult:
     differ = {str(name): _difference(untouched.get(name), planted.get(name)) for name in plant.compared}
     found = {name: difference for name, difference in differ.items() if difference != 0}
-    return Found(plant.what, _told(plant.expected), _told(found), ok=found == {str(name): value for name, value in plant.expected.items()})
+    return CheckResult(plant.what, _told(plant.expected), _told(found), ok=found == {str(name): value for name, value in plant.expected.items()})
 
 
 def _difference(before: int | None, after: int | None) -> int | None:
@@ -169,14 +180,14 @@ def _change(value: int | None) -> str:
     return "not known" if value is None else f"{value:+,}"
 
 
-def _refused(breakage: Breakage, ledger: LedgerCopy, folder: Path, home: Home) -> Found:
+def _refused(breakage: BrokenLedger, ledger: LedgerCopy, folder: Path, home: Home) -> CheckResult:
     """Break a copy, and see that the job refuses it in one line that names trial and reason."""
     sweep = SweepFolder(folder / SWEEP)
     breakage.harm(ledger.write(sweep.root, TRIAL))
     said = _said(lambda: measure(sweep, home))
     refused = said.startswith(f"trial {TRIAL}: ") and breakage.told in said and "\n" not in said and not sweep.results.exists()
     expected = f"refused: {breakage.told}"
-    return Found(breakage.what, expected, expected if refused else said or "measured", ok=refused)
+    return CheckResult(breakage.what, expected, expected if refused else said or "measured", ok=refused)
 
 
 def _said(attempt: Callable[[], None]) -> str:

@@ -23,19 +23,19 @@ _IDS_OF_A_PRODUCER = 1 << 40
 
 
 @dataclass(frozen=True)
-class Calm:
+class UndisturbedRecords:
     """Rows of the three tables that tell of the same records, in the order of the log; equal places are the same record."""
 
     attempts: Rows
     log: Rows
     reads: Rows
 
-    def at(self, places: Rows) -> Calm:
+    def at(self, places: Rows) -> UndisturbedRecords:
         """Return some of them."""
-        return Calm(self.attempts[places], self.log[places], self.reads[places])
+        return UndisturbedRecords(self.attempts[places], self.log[places], self.reads[places])
 
 
-def calm(ledger: LedgerCopy) -> Calm:
+def calm(ledger: LedgerCopy) -> UndisturbedRecords:
     """Find the records that were acknowledged, in a committed transaction or in none, lie in the log once and in order, and were read along once.
 
     What members of a consumer group read is theirs: the reader along is consumer 0.
@@ -45,7 +45,7 @@ def calm(ledger: LedgerCopy) -> Calm:
     outcome = np.asarray(ledger.tables["attempts"]["outcome"].cast("string").to_pylist(), dtype=object)
     fit = logged[_once(logged) & _in_order(ledger, logged) & np.asarray(ledger.tables["log"]["intact"])]
     fit = fit[(fit >= 0) & np.isin(fit, attempted[(outcome == ACKED) & _committed(ledger)]) & np.isin(fit, read[_once(read)])]
-    return Calm(_where(attempted, fit), _where(logged, fit), _where(read, fit))
+    return UndisturbedRecords(_where(attempted, fit), _where(logged, fit), _where(read, fit))
 
 
 def _ids(ledger: LedgerCopy, name: str) -> npt.NDArray[np.int64]:
@@ -105,14 +105,14 @@ Figures = Mapping[str, int]
 
 
 @dataclass(frozen=True)
-class Scene:
+class PlantContext:
     """A real ledger, and some records of it to which nothing happened."""
 
     ledger: LedgerCopy
-    calm: Calm
+    calm: UndisturbedRecords
     random: Random
 
-    def victims(self, count: int = RECORDS) -> Calm:
+    def victims(self, count: int = RECORDS) -> UndisturbedRecords:
         """Draw records, in the order of the log."""
         return self.calm.at(np.sort(np.asarray(self.random.sample(range(len(self.calm.log)), count), dtype=np.int64)))
 
@@ -125,24 +125,24 @@ class Plant:
     """For a file's name."""
     what: str
     """For a person."""
-    make: Callable[[Scene], LedgerCopy]
+    make: Callable[[PlantContext], LedgerCopy]
     expected: Figures
     """By how much which figures differ from the untouched copy's; all others of `compared` do not."""
     compared: tuple[str, ...] = COUNTED
 
 
-def _lost(scene: Scene) -> LedgerCopy:
+def _lost(scene: PlantContext) -> LedgerCopy:
     return scene.ledger.without("log", scene.victims().log)
 
 
-def _truncated(scene: Scene) -> LedgerCopy:
+def _truncated(scene: PlantContext) -> LedgerCopy:
     """Cut the end of one partition's log, as a leader without it does, and let the end offset tell."""
     partition, rows = _calm_end(scene.ledger, scene.calm)
     end = int(scene.ledger.values("log", "offset")[rows].min())
     return scene.ledger.without("log", rows).with_ends({partition: end})
 
 
-def _calm_end(ledger: LedgerCopy, of: Calm) -> tuple[int, Rows]:
+def _calm_end(ledger: LedgerCopy, of: UndisturbedRecords) -> tuple[int, Rows]:
     """Return a partition whose last records are all calm, and their rows."""
     partitions, offsets = ledger.values("log", "partition"), ledger.values("log", "offset")
     for partition in np.unique(partitions):
@@ -150,14 +150,14 @@ def _calm_end(ledger: LedgerCopy, of: Calm) -> tuple[int, Rows]:
         last = rows[np.argsort(offsets[rows])][-RECORDS:]
         if len(last) == RECORDS and np.isin(last, of.log).all():
             return int(partition), np.sort(last)
-    raise NoPlace("no partition's log ends in records to which nothing happened")
+    raise NoPlaceToPlant("no partition's log ends in records to which nothing happened")
 
 
-class NoPlace(Exception):
+class NoPlaceToPlant(Exception):
     """The trial has no place for this fault; says why."""
 
 
-def _duplicated(scene: Scene) -> LedgerCopy:
+def _duplicated(scene: PlantContext) -> LedgerCopy:
     ledger, victims = scene.ledger, scene.victims()
     for row in victims.log:
         copy = ledger.tables["log"].slice(row, 1)
@@ -165,7 +165,7 @@ def _duplicated(scene: Scene) -> LedgerCopy:
     return ledger
 
 
-def _reordered(scene: Scene) -> LedgerCopy:
+def _reordered(scene: PlantContext) -> LedgerCopy:
     """Let two records change places, with all that was told of both: the earlier one then lies behind the later."""
     ledger = scene.ledger
     for one, other in _neighbours(scene):
@@ -175,13 +175,13 @@ def _reordered(scene: Scene) -> LedgerCopy:
     return ledger
 
 
-def _neighbours(scene: Scene) -> list[tuple[Calm, Calm]]:
+def _neighbours(scene: PlantContext) -> list[tuple[UndisturbedRecords, UndisturbedRecords]]:
     """Draw pairs of calm records that follow each other in one partition, and come from one producer; no record is in two pairs."""
     log, every = scene.calm.log, {name: scene.ledger.values("log", name)[scene.calm.log] for name in ("partition", "producer", "offset")}
     beside = (np.diff(log) == 1) & (np.diff(every["partition"]) == 0) & (np.diff(every["producer"]) == 0) & (np.diff(every["offset"]) == 1)
     firsts = np.flatnonzero(beside & (np.arange(len(beside)) % 2 == 0))
     if len(firsts) < RECORDS:
-        raise NoPlace("no records to which nothing happened lie side by side")
+        raise NoPlaceToPlant("no records to which nothing happened lie side by side")
     return [(scene.calm.at(np.asarray([at], np.int64)), scene.calm.at(np.asarray([at + 1], np.int64))) for at in scene.random.sample(list(firsts), RECORDS)]
 
 
@@ -192,46 +192,46 @@ def _swapped(ledger: LedgerCopy, name: str, rows: tuple[int, int], columns: tupl
     return ledger.changed(name, np.asarray([low, high], np.int64), values)
 
 
-def _corrupt(scene: Scene) -> LedgerCopy:
+def _corrupt(scene: PlantContext) -> LedgerCopy:
     """Let the checksum fail: then nothing that the record tells of itself is to be believed."""
     return scene.ledger.changed("log", scene.victims().log, {"intact": False, "producer": None, "seq": None})
 
 
-def _stranger(scene: Scene) -> LedgerCopy:
+def _stranger(scene: PlantContext) -> LedgerCopy:
     return scene.ledger.logged(pa.table({"producer": pa.nulls(RECORDS, pa.int32()), "seq": pa.nulls(RECORDS, pa.int64())}), _a_partition(scene))
 
 
-def _a_partition(scene: Scene) -> int:
+def _a_partition(scene: PlantContext) -> int:
     return scene.random.choice(sorted(scene.ledger.record.end_offsets))
 
 
-def _unknown(scene: Scene) -> LedgerCopy:
+def _unknown(scene: PlantContext) -> LedgerCopy:
     return _settled_otherwise(scene.ledger, scene.victims(), UNKNOWN, TIMED_OUT)
 
 
-def _unknown_absent(scene: Scene) -> LedgerCopy:
+def _unknown_absent(scene: PlantContext) -> LedgerCopy:
     victims = scene.victims()
     return _settled_otherwise(scene.ledger, victims, UNKNOWN, TIMED_OUT).without("log", victims.log)
 
 
-def _rejected_present(scene: Scene) -> LedgerCopy:
+def _rejected_present(scene: PlantContext) -> LedgerCopy:
     return _settled_otherwise(scene.ledger, scene.victims(), REJECTED, NOT_ENOUGH_REPLICAS)
 
 
-def _rejected(scene: Scene) -> LedgerCopy:
+def _rejected(scene: PlantContext) -> LedgerCopy:
     victims = scene.victims()
     return _settled_otherwise(scene.ledger, victims, REJECTED, NOT_ENOUGH_REPLICAS).without("log", victims.log)
 
 
-def _settled_otherwise(ledger: LedgerCopy, victims: Calm, outcome: str, error: int) -> LedgerCopy:
+def _settled_otherwise(ledger: LedgerCopy, victims: UndisturbedRecords, outcome: str, error: int) -> LedgerCopy:
     return ledger.changed("attempts", np.sort(victims.attempts), {"outcome": outcome, "error": error, "offset": None})
 
 
-def _missed(scene: Scene) -> LedgerCopy:
+def _missed(scene: PlantContext) -> LedgerCopy:
     return scene.ledger.without("reads", scene.victims().reads)
 
 
-def _redelivered(scene: Scene) -> LedgerCopy:
+def _redelivered(scene: PlantContext) -> LedgerCopy:
     """Read some records again, after all others."""
     again = scene.ledger.tables["reads"].take(pa.array(scene.victims().reads))
     last_ns = int(scene.ledger.values("reads", "received_ns").max())
@@ -239,12 +239,12 @@ def _redelivered(scene: Scene) -> LedgerCopy:
     return scene.ledger.appended("reads", again.set_column(again.schema.names.index("received_ns"), again.schema.field("received_ns"), later))
 
 
-def _slower(scene: Scene) -> LedgerCopy:
+def _slower(scene: PlantContext) -> LedgerCopy:
     """Let every acknowledgement come later by the same."""
     return _later(scene.ledger, "attempts", "settled_ns")
 
 
-def _read_later(scene: Scene) -> LedgerCopy:
+def _read_later(scene: PlantContext) -> LedgerCopy:
     return _later(scene.ledger, "reads", "received_ns")
 
 

@@ -17,7 +17,7 @@ from experiments.sweep.plan import Plan
 PARTIAL, FAILED = ".partial", ".failed"
 
 
-class Doing(Frozen):
+class SweepActivity(Frozen):
     """What the sweep is doing now; whoever runs it writes this, whoever watches reads it."""
 
     stage: str
@@ -55,7 +55,7 @@ class SweepFolder:
 
     @property
     def until(self) -> Path:
-        """How trials were added until intervals were narrow enough (`experiments.commands.run_until.Course`); there only where that was asked for."""
+        """How trials were added until intervals were narrow enough (`experiments.commands.run_until.RepeatHistory`); there only where that was asked for."""
         return self.root / "until.json"
 
     @property
@@ -110,12 +110,12 @@ class SweepFolder:
 
     def say(self, stage: str, what: str = "", trial_id: str | None = None) -> None:
         """Tell whoever watches what is being done."""
-        write_whole(self.root / "progress.json", Doing(stage=stage, trial_id=trial_id, what=what, since_ns=time.time_ns()).model_dump_json())
+        write_whole(self.root / "progress.json", SweepActivity(stage=stage, trial_id=trial_id, what=what, since_ns=time.time_ns()).model_dump_json())
 
-    def doing(self) -> Doing | None:
+    def doing(self) -> SweepActivity | None:
         """What was said last; `None` before anything was."""
         try:
-            return Doing.model_validate_json((self.root / "progress.json").read_bytes())
+            return SweepActivity.model_validate_json((self.root / "progress.json").read_bytes())
         except FileNotFoundError:
             return None
 

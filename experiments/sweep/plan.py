@@ -9,7 +9,7 @@ from typing import Annotated, Final, Literal
 from pydantic import Field, StringConstraints
 
 from experiments.errors import ExperimentError
-from experiments.ledger.record import Cell, Frozen, Keying, Role, Scalar
+from experiments.ledger.record import Cell, Frozen, KeyOptions, Role, Scalar
 from experiments.messages.counts import counted, listed
 from infra.kafka.broker_settings import shared_properties
 from infra.kafka.spec import ClusterSpec, Coordination, DiskKind, NetworkKind
@@ -21,7 +21,7 @@ LESSONS = 18
 """How many claims there are, in the order of the lessons."""
 NO_FAULT = "none"
 
-Told = Annotated[str, StringConstraints(strict=True, strip_whitespace=True, min_length=1)]
+ClaimText = Annotated[str, StringConstraints(strict=True, strip_whitespace=True, min_length=1)]
 
 
 class Claim(Frozen):
@@ -29,15 +29,15 @@ class Claim(Frozen):
 
     lesson: int = Field(ge=1, le=LESSONS, strict=True)
     """Its place among the lessons; says too how the finding is made (`experiments.lessons`)."""
-    says: Told
+    says: ClaimText
     """The claim."""
-    mechanism: Told
+    mechanism: ClaimText
     """How Kafka does it."""
-    method: Told
+    method: ClaimText
     """What is done, and what is measured."""
-    refuted_by: Told
+    refuted_by: ClaimText
     """What would have to be seen for the claim to fall."""
-    in_production: Told | None = None
+    in_production: ClaimText | None = None
     """What to set where it matters."""
     varies: tuple[str, ...] = ()
     """Axes of which at least two values must be left, for there is nothing to compare without."""
@@ -68,7 +68,7 @@ def check_claim(claim: Claim, cells: Sequence[Cell], nodes: int) -> None:
         raise ExperimentError(f"nodes is {most}; the question needs at least {counted(claim.nodes_at_least, 'node')}")
 
 
-Joined = Literal["&", ">>"]
+Composition = Literal["&", ">>"]
 ClientKind = Literal["librdkafka", "java"]
 OutOfRange = Literal["earliest", "latest", "none"]
 """`auto.offset.reset` as Kafka has it: where a member reads on of which the offset is not there any more; `none`: nowhere, it is told an error."""
@@ -178,7 +178,7 @@ class FaultRequest(Frozen):
     """Of several: as `experiments.faults.composition.notation` writes them."""
     parameters: dict[str, Scalar] = Field(default_factory=dict)
     """Of one fault; several have them in their parts."""
-    joined: Joined | None = None
+    joined: Composition | None = None
     """How the parts stand to each other: `&` at the same time, `>>` each after the heal of the one before."""
     parts: tuple[FaultRequest, ...] = ()
     """Two or more, or none: then it is one fault."""
@@ -198,7 +198,7 @@ class FaultRequest(Frozen):
         return {f"{place}.{leaf.kind}.{name}": value for place, leaf in enumerate(self.leaves(), 1) for name, value in leaf.parameters.items()}
 
 
-class Passed(Frozen):
+class PassedSettings(Frozen):
     """What clients are given that keep their own defaults; the addresses come on top."""
 
     producer: dict[str, str]
@@ -232,19 +232,19 @@ class TrialSpec(Frozen):
     producer: dict[str, str]
     """The client's properties that bear on correctness, `acks` and `enable.idempotence` among them: what holds, passed or its own default."""
     consumer: dict[str, str]
-    passed: Passed | None = None
+    passed: PassedSettings | None = None
     """With `client.defaults`: what the clients are given of it. `None`: all of it."""
     topic: dict[str, str]
     """Topic properties; `min.insync.replicas` is a number by now."""
     workload: Workload
     fault: FaultRequest
 
-    def keying(self) -> Keying | None:
+    def keying(self) -> KeyOptions | None:
         """Return what the trial's record says of its keys; `None`: nothing is asked of them."""
         load = self.workload
         if not load.placement and load.pairs == "none":
             return None
-        return Keying(text=self.client == "java", **load.model_dump(include=set(Keying.model_fields)))
+        return KeyOptions(text=self.client == "java", **load.model_dump(include=set(KeyOptions.model_fields)))
 
 
 class RefusedCell(Frozen):

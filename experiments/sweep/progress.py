@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-from experiments.sweep.folder import Doing, SweepFolder
+from experiments.sweep.folder import SweepActivity, SweepFolder
 from experiments.sweep.plan import Plan, TrialSpec
 
 # ---------- What a trial is doing now, and what each of its stages cost.
@@ -93,7 +93,7 @@ class Progress:
     """An estimate."""
 
 
-class Watcher:
+class ProgressReader:
     """Looks at a sweep again and again; keeps what the estimate of the time left needs."""
 
     def __init__(self, sweep: SweepFolder, plan: Plan) -> None:
@@ -129,7 +129,7 @@ class Watcher:
         except FileNotFoundError:
             return None
 
-    def _left_s(self, ended: frozenset[str], doing: Doing | None) -> float:
+    def _left_s(self, ended: frozenset[str], doing: SweepActivity | None) -> float:
         now_s = time.monotonic()
         if self._trials_began_s is None and doing and doing.stage == "trial":
             self._trials_began_s = now_s
@@ -155,7 +155,7 @@ def seconds_left(waiting: list[TrialSpec], *, finished: int, spent_s: float) -> 
     return len(waiting) * spent_s / (finished + 0.5) + TAIL_S  # half of the one under way is over, on average
 
 
-def said(doing: Doing | None) -> str:
+def said(doing: SweepActivity | None) -> str:
     """Return what is being done, for a person."""
     if doing is None:
         return "starting Airflow"

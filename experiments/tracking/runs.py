@@ -14,7 +14,7 @@ from experiments.lessons.finding import Finding
 from experiments.results.models import CellResult, Latencies, SweepResults, TrialResult
 from experiments.results.trials import lateness_p99_ms
 from experiments.sweep.plan import ClusterNeed, TrialSpec
-from experiments.verdicts.contract import Promise
+from experiments.verdicts.contract import Guarantee
 from experiments.verdicts.judge import Verdict
 
 # ---------- Verdicts, shares and what the controls showed, as a sweep's summary run in MLflow holds them. Pure.
@@ -27,7 +27,7 @@ _NOT_IN_A_NAME: Final = re.compile(r"[^A-Za-z0-9_. -]")
 _LOUDEST_FIRST: Final = (Verdict.VIOLATED, Verdict.UNKNOWN, Verdict.NOT_PROMISED, Verdict.HELD)
 
 
-def verdicts_in_words(cells: Sequence[CellResult], promise: Promise) -> str:
+def verdicts_in_words(cells: Sequence[CellResult], promise: Guarantee) -> str:
     """Return how many of the experiment's cells have which verdict, the worst first: `VIOLATED 1, HELD 4`; nothing where none was judged."""
     found = Counter(_verdicts(cells, promise))
     return ", ".join(f"{verdict} {found[verdict]}" for verdict in _LOUDEST_FIRST if found[verdict])
@@ -35,7 +35,7 @@ def verdicts_in_words(cells: Sequence[CellResult], promise: Promise) -> str:
 
 def verdict_metrics(results: SweepResults) -> Iterator[tuple[str, float]]:
     """Yield the summary's metrics: verdicts counted, each cell's shares with their bounds, and what the controls showed."""
-    found = Counter(verdict for promise in Promise for verdict in _verdicts(results.cells, promise))
+    found = Counter(verdict for promise in Guarantee for verdict in _verdicts(results.cells, promise))
     yield from ((f"verdict/{verdict.lower().replace(' ', '_')}", float(found[verdict])) for verdict in Verdict if found)
     for cell in results.cells:
         yield from _shares(cell)
@@ -57,11 +57,11 @@ def _short(name: str) -> str:
     return name if len(name) <= MOST_NAME else f"{name[: MOST_NAME - 9]} {blake2b(name.encode(), digest_size=4).hexdigest()}"
 
 
-def _verdicts(cells: Sequence[CellResult], promise: Promise) -> list[Verdict]:
+def _verdicts(cells: Sequence[CellResult], promise: Guarantee) -> list[Verdict]:
     return [judgement.verdict for cell in cells if not cell.added for judgement in cell.judgements if judgement.promise is promise]
 
 
-VERDICT_TAGS: Final = {promise: f"verdict/{promise}" for promise in Promise}
+VERDICT_TAGS: Final = {promise: f"verdict/{promise}" for promise in Guarantee}
 SUMMARY: Final = "summary"
 TRIAL: Final = "trial"
 VANISHING: Final = frozenset(

@@ -35,7 +35,7 @@ _PAGE: Final = 1000
 _TRACKED: Final = "mlflow.json"
 
 
-class Tracked(Frozen):
+class TrackedSweep(Frozen):
     """Where a sweep lies in MLflow: `mlflow.json` in its folder, so that links need no MLflow to be made."""
 
     tracking_uri: str
@@ -45,7 +45,7 @@ class Tracked(Frozen):
     trial_run_ids: tuple[str, ...]
 
 
-def track(sweep: SweepFolder, home: Home) -> Tracked:
+def track(sweep: SweepFolder, home: Home) -> TrackedSweep:
     """Make or bring up to date the sweep's runs; a second time changes what differs and adds nothing.
 
     Raises:
@@ -64,7 +64,7 @@ def track(sweep: SweepFolder, home: Home) -> Tracked:
     except mlflow.exceptions.MlflowException as error:
         raise HarnessError(f"MLflow at {shown(tracking_uri(home))}: {' '.join(str(error).split())}") from error
     trials = tuple(run_id for key, run_id in run_ids.items() if key != SUMMARY)
-    tracked = Tracked(tracking_uri=shown(tracking_uri(home)), experiment_id=experiment_id, summary_run_id=run_ids[SUMMARY], trial_run_ids=trials)
+    tracked = TrackedSweep(tracking_uri=shown(tracking_uri(home)), experiment_id=experiment_id, summary_run_id=run_ids[SUMMARY], trial_run_ids=trials)
     sweep.keep(sweep.root / _TRACKED, tracked)
     return tracked
 
@@ -81,7 +81,7 @@ def links(sweep: SweepFolder, home: Home) -> tuple[str, ...]:
     The embedded store is served by `ackbench up`, at the port it was last started with.
     """
     try:
-        tracked = Tracked.model_validate_json((sweep.root / _TRACKED).read_bytes())
+        tracked = TrackedSweep.model_validate_json((sweep.root / _TRACKED).read_bytes())
     except FileNotFoundError:
         return ()
     if tracked.tracking_uri.startswith(("http://", "https://")):
@@ -91,7 +91,7 @@ def links(sweep: SweepFolder, home: Home) -> tuple[str, ...]:
     return (f"{tracked.tracking_uri}, experiment {tracked.experiment_id}",)
 
 
-def comparison(server: str, sweep_id: str, tracked: Tracked) -> Sequence[str]:
+def comparison(server: str, sweep_id: str, tracked: TrackedSweep) -> Sequence[str]:
     """Return the sweep's charts, its parallel coordinates where the runs are few enough to be named, and its summary."""
     runs = f"{server}/#/experiments/{tracked.experiment_id}/runs"
     only_this = quote(f"tags.sweep_id = '{sweep_id}' and tags.kind = 'trial'", safe="")

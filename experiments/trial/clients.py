@@ -11,23 +11,23 @@ from typing import Final
 import pyarrow as pa
 
 from experiments.clients.consumer.expiry import expires
-from experiments.clients.consumer.process import Ending, ReaderJob, ReaderProcess
-from experiments.clients.group.groups import ConsumerGroups, GroupEnding, GroupJob
+from experiments.clients.consumer.process import ConsumerEnd, ConsumerJob, ConsumerProcess
+from experiments.clients.group.groups import ConsumerGroups, GroupEnd, GroupJob
 from experiments.clients.group.member import Output
-from experiments.clients.interface import Clients, ClientsAtHand, ProducerUnderTest, ReaderUnderTest
+from experiments.clients.interface import ClientProcesses, Clients, ConcurrentConsumer, Producer
 from experiments.clients.librdkafka import topics
 from experiments.clients.librdkafka.log import LEARNED
 from experiments.clients.producer.job import ProducerJob
 from experiments.clients.producer.process import ProducerProcess
-from experiments.clients.record.layout import TextValues, run_in_records, tag_of
+from experiments.clients.record.layout import TextValueFormat, run_in_records, tag_of
 from experiments.clients.settings.group_members import alone
 from experiments.clients.settings.librdkafka import copier_settings, delivery_timeout_ms, transaction_timeout_ms
 from experiments.events.clock import monotonic_s, now_ns
 from experiments.events.journal import Event
-from experiments.ledger.record import Keying, ProducerSummary
+from experiments.ledger.record import KeyOptions, ProducerSummary
 from experiments.ledger.schema import EPOCHS
 from experiments.sweep.plan import TrialSpec
-from experiments.trial.final_read import ISOLATION, READ_TIMEOUT_S, ReadBack, Reading, Replays, replays_of
+from experiments.trial.final_read import ISOLATION, READ_TIMEOUT_S, FinalRead, FinalReader, ReplayResult, replays_of
 from infra.cluster.interface import Cluster
 from infra.process.waiting import pause_until, wait_until
 
@@ -78,17 +78,17 @@ def producer_jobs(spec: TrialSpec, servers: str, topic: str, token: int, folder:
         )
 
 
-def reading_of(spec: TrialSpec, token: int) -> tuple[dict[str, str], TextValues | None]:
+def reading_of(spec: TrialSpec, token: int) -> tuple[dict[str, str], TextValueFormat | None]:
     """Return the settings of the final read, and how the values look that it finds; it is librdkafka that reads, whoever wrote."""
     isolation = {ISOLATION: spec.consumer[ISOLATION]} if ISOLATION in spec.consumer else {}
     settings = spec.consumer if spec.client == "librdkafka" and not spec.passed else isolation
     return settings, text_values_of(spec, token)
 
 
-def text_values_of(spec: TrialSpec, token: int) -> TextValues | None:
+def text_values_of(spec: TrialSpec, token: int) -> TextValueFormat | None:
     """Return how the trial's values look where they are text."""
     rate = spec.workload.rate_records_per_s / spec.workload.producers
-    return TextValues(tag_of(token), run_in_records(rate)) if spec.client == "java" else None
+    return TextValueFormat(tag_of(token), run_in_records(rate)) if spec.client == "java" else None
 
 
 def _settings(given: Mapping[str, str], spec: TrialSpec, name: str) -> dict[str, str]:
@@ -97,10 +97,10 @@ def _settings(given: Mapping[str, str], spec: TrialSpec, name: str) -> dict[str,
     return {**given, **ids}
 
 
-def reader_job(spec: TrialSpec, servers: str, topic: str, token: int, folder: Path) -> ReaderJob:
+def reader_job(spec: TrialSpec, servers: str, topic: str, token: int, folder: Path) -> ConsumerJob:
     """Return what the reader along is to do: what is copied is read where it is copied to."""
     text = text_values_of(spec, token)
-    return ReaderJob(
+    return ConsumerJob(
         bootstrap_servers=servers,
         topic=output_of(spec) or topic,
         partitions=spec.partitions,
@@ -151,7 +151,7 @@ def _output(spec: TrialSpec, topic: str) -> Output | None:
         partitions=spec.partitions,
         settings=copier_settings(spec.passed.producer if spec.passed else spec.producer, f"{COPIERS_ID}-{topic}" if load.commits == "within" else None),
         record_size_bytes=load.record_size_bytes,
-        keying=Keying(keys=load.keys, pairs=load.pairs, pair_apart_records=load.pair_apart_records, hot_key_share=load.hot_key_share),
+        keying=KeyOptions(keys=load.keys, pairs=load.pairs, pair_apart_records=load.pair_apart_records, hot_key_share=load.hot_key_share),
     )
 
 
@@ -165,7 +165,7 @@ EXPIRY_INTERVAL_MS: Final = 10_000
 
 
 @dataclass(frozen=True)
-class Measured:
+class ClientOutput:
     """What the end of a trial gave."""
 
     producers: tuple[ProducerSummary, ...]
@@ -173,38 +173,38 @@ class Measured:
     log: pa.Table
     epochs: pa.Table
     """Each replica's leader-epoch checkpoint, when the log had been read."""
-    reader: Ending
+    reader: ConsumerEnd
     """How far the reader along came: that it did not come to the end is a finding."""
     producer_settings: dict[str, str]
     """Effective: what the clients were given, and of their own defaults what they tell."""
     consumer_settings: dict[str, str]
-    output: ReadBack | None = None
+    output: FinalRead | None = None
     """What copiers made of the log; `None`: nothing was copied."""
-    groups: tuple[GroupEnding, ...] = ()
+    groups: tuple[GroupEnd, ...] = ()
     """How far each consumer group came."""
     refused_offsets: dict[int, int] = field(default_factory=dict)
     """Of each partition that has one, where the first batch begins that a reader who checks CRCs is refused."""
     begin_offsets: dict[int, int] = field(default_factory=dict)
     """Where partitions began at the end, of which the first records had expired."""
-    replays: Replays | None = None
+    replays: ReplayResult | None = None
     """`None`: nothing is asked of the records' fields."""
 
 
 @dataclass(frozen=True)
-class Bench:
+class TrialClients:
     """A topic with warm producers and a reader that fetches already."""
 
     spec: TrialSpec
     cluster: Cluster
     topic: str
     token: int
-    producers: tuple[ProducerUnderTest, ...]
-    reader: ReaderUnderTest
+    producers: tuple[Producer, ...]
+    reader: ConcurrentConsumer
     groups: ConsumerGroups
 
     @classmethod
     @contextmanager
-    def prepared(cls, spec: TrialSpec, cluster: Cluster, clients: Clients, folder: Path, token: int) -> Iterator[Bench]:
+    def prepared(cls, spec: TrialSpec, cluster: Cluster, clients: Clients, folder: Path, token: int) -> Iterator[TrialClients]:
         """Make the topic, start the clients, and return once all are warm; end every client on the way out.
 
         Args:
@@ -272,9 +272,9 @@ class Bench:
             patience_s += 2 * transaction_timeout_ms(self.spec.producer) / 1000
         return tuple(producer.wait_done(patience_s) for producer in self.producers)
 
-    def at_hand(self) -> ClientsAtHand:
+    def at_hand(self) -> ClientProcesses:
         """Return the clients that a fault may be about."""
-        return ClientsAtHand(tuple(producer for producer in self.producers if isinstance(producer, ProducerProcess)), self.groups)
+        return ClientProcesses(tuple(producer for producer in self.producers if isinstance(producer, ProducerProcess)), self.groups)
 
     def client_events(self) -> Iterator[Event]:
         """Give what the clients' own logs tell so far; a reader of copies learns who leads another topic, which is no matter of the trial's."""
@@ -282,10 +282,10 @@ class Bench:
             of_others = {LEARNED} if client is self.reader and output_of(self.spec) else set()
             yield from (event for event in client.events() if event.kind not in of_others)
 
-    def _clients(self) -> tuple[ProducerUnderTest | ReaderUnderTest | ConsumerGroups, ...]:
+    def _clients(self) -> tuple[Producer | ConcurrentConsumer | ConsumerGroups, ...]:
         return (*self.producers, self.reader, self.groups)
 
-    def read_to_the_end(self, producers: tuple[ProducerSummary, ...]) -> Measured:
+    def read_to_the_end(self, producers: tuple[ProducerSummary, ...]) -> ClientOutput:
         """Fix the end offsets, let the reader along get there, and read the whole log.
 
         Raises:
@@ -299,26 +299,26 @@ class Bench:
         if back.begin_offsets and output is None:
             back = back.with_expired(self.reader.logged_before(back.begin_offsets))
         settings = (self.producers[0].effective_settings(), self.groups.effective_settings() or self.reader.effective_settings())
-        measured = Measured(told, back.end_offsets, back.log, self._epochs(), reader, *settings, output, groups, back.refused_offsets)
+        measured = ClientOutput(told, back.end_offsets, back.log, self._epochs(), reader, *settings, output, groups, back.refused_offsets)
         return replace(measured, begin_offsets=back.begin_offsets, replays=self._replays(back))
 
-    def _replays(self, back: ReadBack) -> Replays | None:
+    def _replays(self, back: FinalRead) -> ReplayResult | None:
         """Replay the log where it is noted what records are made of; the third time from the middle of the load on."""
         if not self.spec.workload.headers:
             return None
         at_ms = self.producers[0].began_ns() // 1_000_000 + round(self.spec.workload.duration_s * 500)
         return replays_of(self.cluster.bootstrap_servers, self.topic, back, self.token, reading_of(self.spec, self.token)[0], at_ms)
 
-    def _read_back(self) -> ReadBack:
+    def _read_back(self) -> FinalRead:
         return self._read(self.topic, in_transactions=self.spec.workload.transaction_records > 0)
 
-    def _read_output(self) -> ReadBack | None:
+    def _read_output(self) -> FinalRead | None:
         output = output_of(self.spec)
         return None if output is None else self._read(output, in_transactions=self.spec.workload.commits == "within")
 
-    def _read(self, topic: str, *, in_transactions: bool) -> ReadBack:
+    def _read(self, topic: str, *, in_transactions: bool) -> FinalRead:
         """Read a log; of transactions also what of it is shown, once the coordinator had the time to decide on each."""
-        reading = Reading(self.cluster, topic, self.token, *reading_of(self.spec, self.token))
+        reading = FinalReader(self.cluster, topic, self.token, *reading_of(self.spec, self.token))
         if expires(self.spec.topic, self.cluster.broker_settings):
             reading = reading.held()
         if not in_transactions:
@@ -331,7 +331,7 @@ class Bench:
         columns = [[epoch.node_id for epoch in told], [epoch.partition for epoch in told], [epoch.leader_epoch for epoch in told]]
         return pa.table([*columns, [epoch.start_offset for epoch in told]], schema=EPOCHS)
 
-    def tables(self, measured: Measured) -> dict[str, pa.Table]:
+    def tables(self, measured: ClientOutput) -> dict[str, pa.Table]:
         """Return the ledger's tables, the events apart."""
         attempted = [(producer, producer.attempts(measured.log)) for producer in self.producers]
         attempts = pa.concat_tables([table for _, table in attempted])
@@ -341,7 +341,7 @@ class Bench:
             sent = [producer.sent() for producer in self.producers if isinstance(producer, ProducerProcess)]
             tables |= {"replays": measured.replays.table, "sent": pa.concat_tables(sent)}
         if self.spec.workload.tells_serving:
-            telling = [client for client in (*self.producers, self.reader) if isinstance(client, ProducerProcess | ReaderProcess)]
+            telling = [client for client in (*self.producers, self.reader) if isinstance(client, ProducerProcess | ConsumerProcess)]
             tables["served"] = pa.concat_tables([client.served() for client in telling])
         if measured.output is not None:
             tables["output"] = measured.output.log

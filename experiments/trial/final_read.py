@@ -14,7 +14,7 @@ from experiments.clients.consumer.process import read_log
 from experiments.clients.consumer.replay import first_offsets_after, replay
 from experiments.clients.librdkafka import topics
 from experiments.clients.librdkafka.changes import change_settings
-from experiments.clients.record.layout import TextValues
+from experiments.clients.record.layout import TextValueFormat
 from experiments.errors import CrcMismatch
 from experiments.ledger.record import Replay
 from infra.cluster.interface import Cluster
@@ -34,7 +34,7 @@ READ_UNCOMMITTED: Final = "read_uncommitted"
 
 
 @dataclass(frozen=True)
-class ReadBack:
+class FinalRead:
     """What was read."""
 
     log: pa.Table
@@ -48,14 +48,14 @@ class ReadBack:
     begin_offsets: dict[int, int] = field(default_factory=dict)
     """Where partitions began of which the first records had expired."""
 
-    def with_expired(self, expired: pa.Table) -> ReadBack:
+    def with_expired(self, expired: pa.Table) -> FinalRead:
         """Return it with what a reader along had been given before it expired in front, by partition and offset."""
         together = pa.concat_tables([expired, self.log])
         return replace(self, log=together.sort_by([("partition", "ascending"), ("offset", "ascending")]))
 
 
 @dataclass(frozen=True)
-class Reading:
+class FinalReader:
     """A trial's topic, to be read to its end."""
 
     cluster: Cluster
@@ -63,14 +63,14 @@ class Reading:
     token: int
     consumer: Mapping[str, str]
     """The settings of the reader along."""
-    text: TextValues | None = None
+    text: TextValueFormat | None = None
     """How values look that are text; `None`: values are those of `clients.value`."""
     refused_offsets: dict[int, int] = field(default_factory=dict)
     """Filled as it is read; see `ReadBack`."""
     begin_offsets: dict[int, int] = field(default_factory=dict)
     """Where partitions begin, if not at 0: records have expired."""
 
-    def held(self) -> Reading:
+    def held(self) -> FinalReader:
         """Return the reading of a topic whose records expire: from now on none does, and it is read from where it begins now.
 
         Raises:
@@ -88,7 +88,7 @@ class Reading:
         wait_until(stands, awaiting=f"the first offsets of {topic} to stand still", timeout_s=READABLE_TIMEOUT_S, every_s=_LOOK_EVERY_S, seen=lambda: seen[-1:])
         return replace(self, begin_offsets={partition: begin for partition, begin in seen[-1].items() if begin})
 
-    def plain(self) -> ReadBack:
+    def plain(self) -> FinalRead:
         """Read a log without transactions: consumers of any isolation are shown all of it.
 
         Raises:
@@ -96,9 +96,9 @@ class Reading:
             WaitTimeout: consumers are not shown all that the leaders have.
         """
         ends = self.wait_until_readable()
-        return ReadBack(self._read(ends, self.consumer), ends, ends, self.refused_offsets, self.begin_offsets)
+        return FinalRead(self._read(ends, self.consumer), ends, ends, self.refused_offsets, self.begin_offsets)
 
-    def of_transactions(self, decided_within_s: float) -> ReadBack:
+    def of_transactions(self, decided_within_s: float) -> FinalRead:
         """Read a log twice: all that it holds, and what a `read_committed` consumer is shown of it.
 
         Args:
@@ -115,7 +115,7 @@ class Reading:
         held = self._read(ends, {**self.consumer, ISOLATION: READ_UNCOMMITTED})
         shown = self._read(stable, {**self.consumer, ISOLATION: READ_COMMITTED})
         along = ends if self.consumer.get(ISOLATION) == READ_UNCOMMITTED else stable
-        return ReadBack(with_visibility(held, shown), ends, along, self.refused_offsets, self.begin_offsets)
+        return FinalRead(with_visibility(held, shown), ends, along, self.refused_offsets, self.begin_offsets)
 
     def _read(self, ends: Mapping[int, int], settings: Mapping[str, str]) -> pa.Table:
         """Read with every batch's CRC checked. Where one does not hold, the end is reached all the same: all is read once more as it lies there.
@@ -177,7 +177,7 @@ def with_visibility(held: pa.Table, shown: pa.Table) -> pa.Table:
 
 
 @dataclass(frozen=True)
-class Replays:
+class ReplayResult:
     """What was read."""
 
     told: tuple[Replay, ...]
@@ -185,7 +185,7 @@ class Replays:
     """Schema `REPLAYS`."""
 
 
-def replays_of(servers: str, topic: str, back: ReadBack, token: int, consumer: Mapping[str, str], at_ms: int) -> Replays:  # noqa: PLR0913, PLR0917 - as told
+def replays_of(servers: str, topic: str, back: FinalRead, token: int, consumer: Mapping[str, str], at_ms: int) -> ReplayResult:  # noqa: PLR0913, PLR0917 - as told
     """Replay a log.
 
     Args:
@@ -202,4 +202,4 @@ def replays_of(servers: str, topic: str, back: ReadBack, token: int, consumer: M
     begins = {partition: back.begin_offsets.get(partition, 0) for partition in back.end_offsets}
     after = first_offsets_after(servers, topic, tuple(begins), at_ms)
     told = (Replay(number=1, begin_offsets=begins), Replay(number=2, begin_offsets=begins), Replay(number=3, begin_offsets=after, at_ms=at_ms))
-    return Replays(told, pa.concat_tables([replay(servers, topic, one.number, one.begin_offsets, back.end_offsets, token, consumer) for one in told]))
+    return ReplayResult(told, pa.concat_tables([replay(servers, topic, one.number, one.begin_offsets, back.end_offsets, token, consumer) for one in told]))

@@ -18,7 +18,7 @@ from infra.kafka.logs import RESOLUTION_NS, BrokerLine
 
 
 @dataclass(frozen=True)
-class Hearing:
+class LogCapture:
     """Where the brokers' logs were when the trial began, and how our clock stood to theirs, which is the wall clock."""
 
     cluster: Cluster

@@ -25,11 +25,11 @@ CONTROLLER_EVERY: Final = 5
 _END_TIMEOUT_S: Final = 10.0
 
 
-class Watch:
+class MetadataPoller:
     """A thread that looks at the cluster between entering and leaving the context."""
 
     def __init__(self, cluster: Cluster, topic: str, journal: Journal, every_s: float = EVERY_S) -> None:
-        self._lookout, self._changes, self._every_s = cluster.lookout(topic), Changes(journal), every_s
+        self._lookout, self._changes, self._every_s = cluster.lookout(topic), MetadataChanges(journal), every_s
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._poll, name=f"watch-{topic}", daemon=True)
         self.cpu_s = 0.0
@@ -80,7 +80,7 @@ class Watch:
             self._changes.note_controller(controller, asked_ns)
 
 
-class Changes:
+class MetadataChanges:
     """Tells what differs from the last answer; everything, where there is none."""
 
     def __init__(self, journal: Journal) -> None:

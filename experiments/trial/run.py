@@ -14,17 +14,17 @@ from experiments.clients.interface import Clients, clients_of
 from experiments.clients.settings.kinds import answer_timeout_ms
 from experiments.errors import HealFailed, TrialFailed
 from experiments.events.journal import BROKER_COUNT, CRC_FAILED, Journal
-from experiments.faults import Scene
-from experiments.faults.composition.execution import Struck, evidence_of, strike
-from experiments.faults.core.narrative import course_of
-from experiments.ledger.record import FaultEvidence, Lodging, Phases, ProducerSummary, Status, TrialRecord
+from experiments.faults import FaultContext
+from experiments.faults.composition.execution import InjectedFault, evidence_of, inject
+from experiments.faults.core.narrative import narrative_of
+from experiments.ledger.record import ClusterAssignment, FaultEvidence, Phases, ProducerSummary, Status, TrialRecord
 from experiments.ledger.seal import seal
 from experiments.sweep.folder import SweepFolder
 from experiments.sweep.plan import TrialSpec
 from experiments.sweep.progress import Stages
-from experiments.trial.clients import Bench, Measured, topic_of
-from experiments.trial.log_capture import STORED, Hearing, stored_batches
-from experiments.trial.metadata_poller import Watch
+from experiments.trial.clients import ClientOutput, TrialClients, topic_of
+from experiments.trial.log_capture import STORED, LogCapture, stored_batches
+from experiments.trial.metadata_poller import MetadataPoller
 from infra.cluster.interface import Cluster
 from infra.kafka.metrics import topic_counts
 from infra.machine.home import Home
@@ -34,7 +34,7 @@ DIARY: Final = "diary.jsonl"
 """In the folder of a trial that is under way, or that the harness failed: what it was about."""
 
 
-def run_trial(sweep: SweepFolder, spec: TrialSpec, cluster: Cluster, home: Home, lodging: Lodging | None = None) -> TrialRecord:
+def run_trial(sweep: SweepFolder, spec: TrialSpec, cluster: Cluster, home: Home, lodging: ClusterAssignment | None = None) -> TrialRecord:
     """Run one trial on a cluster and seal its ledger.
 
     1. The cluster must be whole; a fresh topic is made.
@@ -58,7 +58,7 @@ def run_trial(sweep: SweepFolder, spec: TrialSpec, cluster: Cluster, home: Home,
     """
     partial = _fresh(sweep.partial(spec.trial_id))
     try:
-        return _Trial(sweep, spec, cluster, home, partial, lodging).run()
+        return _RunningTrial(sweep, spec, cluster, home, partial, lodging).run()
     except Exception as error:  # an interrupt is no failure: its partial folder is written anew by whoever goes on
         _keep_remains(sweep, spec, partial, error)
         failed = HealFailed if isinstance(error, HealFailed) else TrialFailed
@@ -66,31 +66,31 @@ def run_trial(sweep: SweepFolder, spec: TrialSpec, cluster: Cluster, home: Home,
 
 
 @dataclass(frozen=True)
-class _Course:
+class _FaultRun:
     """What came of the load and the fault."""
 
-    struck: tuple[Struck, ...]
+    struck: tuple[InjectedFault, ...]
     producers: tuple[ProducerSummary, ...]
     phases: Phases
 
 
 @dataclass(frozen=True)
-class _Trial:
+class _RunningTrial:
     sweep: SweepFolder
     spec: TrialSpec
     cluster: Cluster
     home: Home
     partial: Path
-    lodging: Lodging | None
+    lodging: ClusterAssignment | None
 
     def run(self) -> TrialRecord:
         stages, journal = Stages(self.sweep, self.spec.trial_id), Journal(self.partial / DIARY)
         with ExitStack() as clients:
             with stages("prepare", "making the topic, starting the clients"):
                 self.cluster.wait_until_whole(WHOLE_TIMEOUT_S)
-                hearing = Hearing.begin(self.cluster, topic_of(self.spec))
-                bench = clients.enter_context(Bench.prepared(self.spec, self.cluster, self._clients(), self.partial, secrets.randbits(63)))
-            with Watch(self.cluster, bench.topic, journal):
+                hearing = LogCapture.begin(self.cluster, topic_of(self.spec))
+                bench = clients.enter_context(TrialClients.prepared(self.spec, self.cluster, self._clients(), self.partial, secrets.randbits(63)))
+            with MetadataPoller(self.cluster, bench.topic, journal):
                 course = self._course(bench, journal, stages)
             with stages("read", "reading the log"):
                 self._note_what_brokers_counted(bench.topic, journal)
@@ -122,7 +122,7 @@ class _Trial:
     def _clients(self) -> Clients:
         return clients_of(self.spec.client, self.spec.cluster.kafka_version, self.home.cache)
 
-    def _course(self, bench: Bench, journal: Journal, stages: Stages) -> _Course:
+    def _course(self, bench: TrialClients, journal: Journal, stages: Stages) -> _FaultRun:
         """Steps 3 to 6: load, fault, settle, heal; all of it under watch."""
         with stages("load", f"load, and {self.spec.fault.kind}"):
             load_begin_ns = bench.begin()
@@ -136,16 +136,16 @@ class _Trial:
         with stages("heal", "waiting for the full ISR"):
             self.cluster.wait_until_whole(WHOLE_TIMEOUT_S)
             whole = journal.note("whole")
-        return _Course(struck, producers, self._phases(journal, load_begin_ns, settled.at_ns, whole.at_ns))
+        return _FaultRun(struck, producers, self._phases(journal, load_begin_ns, settled.at_ns, whole.at_ns))
 
-    def _strike(self, bench: Bench, load_begin_ns: int, journal: Journal) -> tuple[Struck, ...]:
+    def _strike(self, bench: TrialClients, load_begin_ns: int, journal: Journal) -> tuple[InjectedFault, ...]:
         client_timeout_s = answer_timeout_ms(self.spec) / 1000
-        return strike(self.spec.fault, Scene(self.cluster, bench.topic, load_begin_ns, journal, client_timeout_s, clients=bench.at_hand()))
+        return inject(self.spec.fault, FaultContext(self.cluster, bench.topic, load_begin_ns, journal, client_timeout_s, clients=bench.at_hand()))
 
-    def _evidence(self, course: _Course, journal: Journal) -> FaultEvidence:
+    def _evidence(self, course: _FaultRun, journal: Journal) -> FaultEvidence:
         """Complete the fault's own evidence by what was asked for, and by what the clients and the brokers told of its course."""
         told = evidence_of(self.spec.fault, course.struck, journal.events(), self.spec.producer["acks"], course.phases.load_end_ns)
-        return told.model_copy(update={"evidence": (*told.evidence, *course_of(journal.events()))})
+        return told.model_copy(update={"evidence": (*told.evidence, *narrative_of(journal.events()))})
 
     def _phases(self, journal: Journal, load_begin_ns: int, settled_ns: int, whole_ns: int) -> Phases:
         begins, bites, ends = journal.events("fault_begin"), journal.events("fault_bit"), journal.events("fault_end")
@@ -159,7 +159,7 @@ class _Trial:
             whole_ns=whole_ns,
         )
 
-    def _record(self, bench: Bench, measured: Measured, course: _Course, evidence: FaultEvidence, stages: Stages) -> TrialRecord:
+    def _record(self, bench: TrialClients, measured: ClientOutput, course: _FaultRun, evidence: FaultEvidence, stages: Stages) -> TrialRecord:
         spec = self.spec
         return TrialRecord(
             sweep_id=spec.sweep_id,

@@ -15,7 +15,7 @@ from pydantic import Field
 
 from experiments.ledger.record import Frozen, Status
 from experiments.messages.counts import plural
-from experiments.verdicts.contract import Commitment, Promise
+from experiments.verdicts.contract import ContractClause, Guarantee
 from experiments.verdicts.statistics import Share, share, words
 
 
@@ -74,14 +74,14 @@ class TrialFacts(Frozen):
     recovered_before_heal: bool | None = None
     """Every partition that stopped to take records took them again before the fault was healed; `None` also without a fault."""
     generator_late: bool | None = None
-    records: Mapping[Promise, tuple[NamedRecord, ...]] = Field(default_factory=dict)
+    records: Mapping[Guarantee, tuple[NamedRecord, ...]] = Field(default_factory=dict)
     """The first records that broke a promise, where it is one of records."""
 
 
 class Judgement(Frozen):
     """A verdict with its reasons."""
 
-    promise: Promise
+    promise: Guarantee
     verdict: Verdict
     seen: bool | None
     """Whether the thing that the promise excludes was seen in any judged trial; `None`: none could be judged."""
@@ -99,19 +99,19 @@ class Judgement(Frozen):
 NAMED: Final = 5
 """How many records a judgement names."""
 
-EXCLUDED: Final[Mapping[Promise, str]] = {
-    Promise.NO_ACKED_LOSS: "an acknowledged record was lost",
-    Promise.NO_DUPLICATES: "a record was stored more than once",
-    Promise.ORDER: "a record lies behind one that was sent later",
-    Promise.ATOMICITY: "a transaction was shown in part, or was shown though it was not committed",
-    Promise.AVAILABILITY: "a partition took no record until the fault was healed",
-    Promise.NONE_MISSED: "a record was committed and processed by no member of the group",
-    Promise.NONE_REPEATED: "a record was processed more than once by the group",
+EXCLUDED: Final[Mapping[Guarantee, str]] = {
+    Guarantee.NO_ACKED_LOSS: "an acknowledged record was lost",
+    Guarantee.NO_DUPLICATES: "a record was stored more than once",
+    Guarantee.ORDER: "a record lies behind one that was sent later",
+    Guarantee.ATOMICITY: "a transaction was shown in part, or was shown though it was not committed",
+    Guarantee.AVAILABILITY: "a partition took no record until the fault was healed",
+    Guarantee.NONE_MISSED: "a record was committed and processed by no member of the group",
+    Guarantee.NONE_REPEATED: "a record was processed more than once by the group",
 }
 """What each promise excludes, as it reads after "in 2 of 5 trials"."""
 
 
-def judge(commitments: Sequence[Commitment], trials: Sequence[TrialFacts], harness: HarnessCheck) -> tuple[Judgement, ...]:
+def judge(commitments: Sequence[ContractClause], trials: Sequence[TrialFacts], harness: HarnessCheck) -> tuple[Judgement, ...]:
     """Return a verdict on each commitment of a cell.
 
     Args:
@@ -120,19 +120,19 @@ def judge(commitments: Sequence[Commitment], trials: Sequence[TrialFacts], harne
         harness: what the sweep's controls showed.
     """
     ordered = sorted(trials, key=lambda trial: trial.trial_id)
-    return tuple(_judgement(_Case(commitment, ordered, harness)) for commitment in commitments)
+    return tuple(_judgement(_JudgedCell(commitment, ordered, harness)) for commitment in commitments)
 
 
 @dataclass(frozen=True)
-class _Case:
+class _JudgedCell:
     """One promise before the judge."""
 
-    commitment: Commitment
+    commitment: ContractClause
     trials: Sequence[TrialFacts]
     harness: HarnessCheck
 
     @property
-    def promise(self) -> Promise:
+    def promise(self) -> Guarantee:
         return self.commitment.promise
 
     def sealed(self) -> list[TrialFacts]:
@@ -152,10 +152,10 @@ class _Case:
         return True if self.broken() else None if self.unclear() or not self.clear() else False
 
     def without_power(self) -> bool:
-        return self.promise is Promise.NO_ACKED_LOSS and self.harness.positive_control_lost is False
+        return self.promise is Guarantee.NO_ACKED_LOSS and self.harness.positive_control_lost is False
 
 
-def _judgement(case: _Case) -> Judgement:
+def _judgement(case: _JudgedCell) -> Judgement:
     records = sorted((record for trial in case.broken() for record in trial.records.get(case.promise, ())), key=_place)
     return Judgement(
         promise=case.promise,
@@ -169,7 +169,7 @@ def _judgement(case: _Case) -> Judgement:
     )
 
 
-def _verdict(case: _Case) -> Verdict:
+def _verdict(case: _JudgedCell) -> Verdict:
     if case.harness.control_clean is False:
         return Verdict.UNKNOWN
     if not case.commitment.promised:
@@ -179,24 +179,24 @@ def _verdict(case: _Case) -> Verdict:
     return Verdict.UNKNOWN if case.seen() is None or case.without_power() else Verdict.HELD
 
 
-def _seen(promise: Promise, trial: TrialFacts) -> bool | None:
+def _seen(promise: Guarantee, trial: TrialFacts) -> bool | None:
     """Say whether the trial shows what the promise excludes; `None`: it does not tell."""
-    if promise is Promise.NO_ACKED_LOSS:
+    if promise is Guarantee.NO_ACKED_LOSS:
         return _lost(trial)
-    if promise is Promise.AVAILABILITY:
+    if promise is Guarantee.AVAILABILITY:
         return None if trial.recovered_before_heal is None else not trial.recovered_before_heal
     count = _counts(trial)[promise]
     return None if count is None else count > 0
 
 
-def _counts(trial: TrialFacts) -> Mapping[Promise, int | None]:
+def _counts(trial: TrialFacts) -> Mapping[Guarantee, int | None]:
     """Return how much there is of what promises exclude, where that can be counted without doubt."""
     return {
-        Promise.NO_DUPLICATES: trial.duplicated,
-        Promise.ORDER: trial.reordered,
-        Promise.ATOMICITY: trial.unatomic,
-        Promise.NONE_MISSED: trial.group_missed,
-        Promise.NONE_REPEATED: trial.group_repeated,
+        Guarantee.NO_DUPLICATES: trial.duplicated,
+        Guarantee.ORDER: trial.reordered,
+        Guarantee.ATOMICITY: trial.unatomic,
+        Guarantee.NONE_MISSED: trial.group_missed,
+        Guarantee.NONE_REPEATED: trial.group_repeated,
     }
 
 
@@ -208,9 +208,9 @@ def _lost(trial: TrialFacts) -> bool | None:
     return True if low > 0 else False if high == 0 else None
 
 
-def _records(promise: Promise, trial: TrialFacts) -> int:
+def _records(promise: Guarantee, trial: TrialFacts) -> int:
     """Return how many records broke the promise for certain; availability is no matter of records."""
-    of = {Promise.NO_ACKED_LOSS: trial.lost and trial.lost[0], **_counts(trial)}
+    of = {Guarantee.NO_ACKED_LOSS: trial.lost and trial.lost[0], **_counts(trial)}
     return of.get(promise) or 0
 
 
@@ -218,7 +218,7 @@ def _place(record: NamedRecord) -> tuple[str, int, int]:
     return record.trial_id, -1 if record.producer is None else record.producer, -1 if record.seq is None else record.seq
 
 
-def _reasons(case: _Case) -> Iterator[str]:
+def _reasons(case: _JudgedCell) -> Iterator[str]:
     """Yield what the verdict rests on, after the commitment's mechanism."""
     if case.harness.control_clean is False:
         yield "the control, in which nothing was broken, was not clean: the harness is at fault, and nothing it saw can be relied on"
@@ -228,7 +228,7 @@ def _reasons(case: _Case) -> Iterator[str]:
     yield from _left_out(case)
 
 
-def _observed(case: _Case) -> Iterator[str]:
+def _observed(case: _JudgedCell) -> Iterator[str]:
     if not case.sealed():
         yield "no sealed trial: there is nothing to judge"
     if case.clear():
@@ -236,24 +236,24 @@ def _observed(case: _Case) -> Iterator[str]:
         yield f"{EXCLUDED[case.promise]} in {words(share(len(case.broken()), len(case.clear())))}{named}"
 
 
-def _untold(case: _Case) -> Iterator[str]:
+def _untold(case: _JudgedCell) -> Iterator[str]:
     if not case.unclear():
         return
-    if case.promise is Promise.NO_ACKED_LOSS and all(trial.lost for trial in case.unclear()):
+    if case.promise is Guarantee.NO_ACKED_LOSS and all(trial.lost for trial in case.unclear()):
         named = ", ".join(f"{trial.trial_id}: {trial.lost[1]}" for trial in case.unclear() if trial.lost)
         yield f"records of unknown outcome are absent, and any of them may have been acknowledged ({named})"
     else:
         yield f"not told by {len(case.unclear())} of {len(case.sealed())} sealed {plural(len(case.sealed()), 'trial')}"
 
 
-def _power(case: _Case) -> Iterator[str]:
+def _power(case: _JudgedCell) -> Iterator[str]:
     if case.without_power():
         yield "the positive control, which must lose, lost nothing: that this harness would see a loss is not shown"
-    elif case.commitment.promised and case.promise is Promise.NO_ACKED_LOSS and case.harness.positive_control_lost is None and case.seen() is False:
+    elif case.commitment.promised and case.promise is Guarantee.NO_ACKED_LOSS and case.harness.positive_control_lost is None and case.seen() is False:
         yield "no positive control was measured: that this harness would see a loss is not shown by this sweep"
 
 
-def _left_out(case: _Case) -> Iterator[str]:
+def _left_out(case: _JudgedCell) -> Iterator[str]:
     for status in (Status.VOID, Status.FAILED):
         of = [trial for trial in case.trials if trial.status is status]
         if of:

@@ -19,7 +19,7 @@ from infra.network.namespaces import DELAY, RATE, RULES, refused
 _TRIED_BYTES: Final = 256 << 20
 
 
-class Means(StrEnum):
+class Capability(StrEnum):
     """What a fault may need of the machine."""
 
     NAMESPACES = "network namespaces"
@@ -35,53 +35,53 @@ class Means(StrEnum):
 
 
 @dataclass(frozen=True)
-class Lack:
+class MissingCapability:
     """Why the machine cannot, and what would enable it."""
 
     reason: str
     then: str
 
 
-def lack_of(means: Means) -> Lack | None:
+def missing(means: Capability) -> MissingCapability | None:
     """Return what is lacking; `None`: the machine can."""
     return _PROBES[means]()
 
 
-def _programs(*names: str, package: str) -> Lack | None:
+def _programs(*names: str, package: str) -> MissingCapability | None:
     missing = [name for name in names if shutil.which(name) is None]
-    return Lack(f"{', '.join(missing)}: not on PATH", f"install {package}, or put /usr/sbin on PATH") if missing else None
+    return MissingCapability(f"{', '.join(missing)}: not on PATH", f"install {package}, or put /usr/sbin on PATH") if missing else None
 
 
-def _root() -> Lack | None:
-    return None if os.geteuid() == 0 else Lack("not root", "run as root")
+def _root() -> MissingCapability | None:
+    return None if os.geteuid() == 0 else MissingCapability("not root", "run as root")
 
 
-def _namespaces() -> Lack | None:
+def _namespaces() -> MissingCapability | None:
     return _tried_network(RULES, "run on a kernel with nftables and veth, as root with CAP_SYS_ADMIN and CAP_NET_ADMIN (in a container: privileged)")
 
 
-def _shaping() -> Lack | None:
+def _shaping() -> MissingCapability | None:
     return _tried_network(RATE, "run on a kernel with sch_htb")
 
 
-def _netem() -> Lack | None:
+def _netem() -> MissingCapability | None:
     return _tried_network(DELAY, "run on a kernel with sch_netem (on many distributions: the package linux-modules-extra or kernel-modules-extra)")
 
 
 @cache
-def _tried_network(tried: str, then: str) -> Lack | None:
+def _tried_network(tried: str, then: str) -> MissingCapability | None:
     programs = _programs("ip", "tc", package="iproute2") or _programs("nft", package="nftables") or _programs("unshare", "nsenter", package="util-linux")
     refusal = _root() or programs or refused(tried)
-    return Lack(refusal, then) if isinstance(refusal, str) else refusal
+    return MissingCapability(refusal, then) if isinstance(refusal, str) else refusal
 
 
-def _disk_images() -> Lack | None:
+def _disk_images() -> MissingCapability | None:
     programs = _programs("mkfs.ext4", package="e2fsprogs") or _programs("mount", "umount", "losetup", package="util-linux")
     return _root() or programs or _tried_image()
 
 
 @cache
-def _tried_image() -> Lack | None:
+def _tried_image() -> MissingCapability | None:
     """Make a small one, take it away and remove it: a container may have root, the programs, and no right to mount."""
     from infra.disk.image import ImageDisk
 
@@ -91,26 +91,28 @@ def _tried_image() -> Lack | None:
             disk.make(node)
             disk.shut_down(node)
         except (HarnessError, OSError) as error:
-            return Lack(str(error), "run on a kernel with loop devices and ext4, as root with the right to mount (in a container: privileged)")
+            return MissingCapability(str(error), "run on a kernel with loop devices and ext4, as root with the right to mount (in a container: privileged)")
         finally:
             disk.remove(node)
     return None
 
 
-def _slow_devices() -> Lack | None:
+def _slow_devices() -> MissingCapability | None:
     from infra.disk.mounts import find_write_limit
 
     if _root() or find_write_limit():
         return _root()
-    return Lack("the kernel's block controller is not in reach", "mount cgroup v1's blkio, or turn on the io controller for this process's own cgroup v2 group")
+    return MissingCapability(
+        "the kernel's block controller is not in reach", "mount cgroup v1's blkio, or turn on the io controller for this process's own cgroup v2 group"
+    )
 
 
-_PROBES: Final[Mapping[Means, Callable[[], Lack | None]]] = MappingProxyType(
+_PROBES: Final[Mapping[Capability, Callable[[], MissingCapability | None]]] = MappingProxyType(
     {
-        Means.NAMESPACES: _namespaces,
-        Means.SHAPING: _shaping,
-        Means.NETEM: _netem,
-        Means.DISK_IMAGES: _disk_images,
-        Means.SLOW_DEVICES: _slow_devices,
+        Capability.NAMESPACES: _namespaces,
+        Capability.SHAPING: _shaping,
+        Capability.NETEM: _netem,
+        Capability.DISK_IMAGES: _disk_images,
+        Capability.SLOW_DEVICES: _slow_devices,
     }
 )

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from infra.cluster.interface import Sighting
+from infra.cluster.interface import MetadataSnapshot
 from infra.errors import HarnessError, InputError, SupervisorError
 from infra.kafka.logs import BrokerLine
 from infra.kafka.spec import ClusterSpec, ClusterState, ControllerView, LeaderEpoch, NodeStatus, PartitionState
-from infra.network.impairment import Caught, Impairment
+from infra.network.impairment import Impairment, ImpairmentCounts
 from infra.process.waiting import wait_until
 
 # ---------- Reaching a cluster that is somebody else's: a client library that can prove who it is, and what the cluster says of itself first.
@@ -34,7 +34,7 @@ _LOG.addHandler(logging.NullHandler())
 
 
 @dataclass(frozen=True)
-class Found:
+class ReachedCluster:
     """What a cluster says of itself when it is first reached."""
 
     cluster_id: str
@@ -43,7 +43,7 @@ class Found:
     """Of its first broker (DescribeConfigs, KIP-133); what it calls sensitive is left out."""
 
 
-def reach(connection: Mapping[str, str]) -> Found:
+def reach(connection: Mapping[str, str]) -> ReachedCluster:
     """Connect, and return what the cluster says of itself.
 
     Args:
@@ -58,7 +58,7 @@ def reach(connection: Mapping[str, str]) -> Found:
         reason = next((text for text in reasons if text != _ALL_DOWN), "no answer")
         raise InputError(f"bootstrap.servers {connection['bootstrap.servers']} cannot be reached: {reason}")
     brokers = tuple(sorted(metadata.brokers))
-    return Found(str(metadata.cluster_id), brokers, _settings(client, brokers[0]))
+    return ReachedCluster(str(metadata.cluster_id), brokers, _settings(client, brokers[0]))
 
 
 def _first_metadata(client: AdminClient, reasons: Sequence[str]) -> Any | None:
@@ -118,19 +118,19 @@ _OF_TRIALS: Final = ("trial-", "ackbench-")
 """How our own topics' names begin: others' need not be whole for a trial."""
 
 
-class ExternalLookout:
-    """Implements `infra.cluster.interface.Lookout`; for one thread."""
+class ExternalMetadataPoller:
+    """Implements `infra.cluster.interface.MetadataPoll`; for one thread."""
 
     def __init__(self, client: AdminClient, topic: str) -> None:
         """Look at a topic through a client."""
         self._client, self._topic = client, topic
 
-    def partitions(self) -> Sighting | None:
+    def partitions(self) -> MetadataSnapshot | None:
         """The topic's partitions as the broker knows them that answers; `None` when none does in time."""
         asked_s = time.monotonic()
         found = metadata_of(self._client, self._topic, LOOK_TIMEOUT_S)
         partitions = _partitions(found, self._topic) if found else ()
-        return Sighting(partitions, asked_s) if partitions else None
+        return MetadataSnapshot(partitions, asked_s) if partitions else None
 
     def controller(self) -> ControllerView | None:
         """Not known: under KRaft a broker names any live one."""
@@ -143,7 +143,7 @@ class ExternalLookout:
 class ExternalCluster:
     """Implements `infra.cluster.interface.Cluster`, as far as that can be done from outside; whatever needs the nodes is refused."""
 
-    def __init__(self, folder: Path, spec: ClusterSpec, connection: Mapping[str, str], found: Found) -> None:
+    def __init__(self, folder: Path, spec: ClusterSpec, connection: Mapping[str, str], found: ReachedCluster) -> None:
         """Know how to ask it.
 
         Args:
@@ -209,9 +209,9 @@ class ExternalCluster:
         wanted = [name for name in metadata.topics if topics is None or name in topics]
         return ClusterState(tuple(sorted(metadata.brokers)), None, None, tuple(one for name in wanted for one in _partitions(metadata, name)))
 
-    def lookout(self, topic: str) -> ExternalLookout:
+    def lookout(self, topic: str) -> ExternalMetadataPoller:
         """A place from which to look at the topic often."""
-        return ExternalLookout(self._client, topic)
+        return ExternalMetadataPoller(self._client, topic)
 
     def log_end_offsets(self, topic: str) -> dict[int, int]:
         """The end of what may be read of each partition: what lies beyond only its nodes could tell.
@@ -290,11 +290,11 @@ class ExternalCluster:
         del impairments
         _refuse(f"the network ({name})")
 
-    def caught(self, name: str) -> tuple[Caught, ...]:
+    def caught(self, name: str) -> tuple[ImpairmentCounts, ...]:
         """Refuse, as `kill`."""
         _refuse(f"the network ({name})")
 
-    def mend(self, name: str) -> tuple[Caught, ...]:
+    def mend(self, name: str) -> tuple[ImpairmentCounts, ...]:
         """Find nothing to do."""
         del name
         return ()

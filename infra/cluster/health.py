@@ -35,10 +35,10 @@ def best_view(nodes: Sequence[NodeStatus], quorum: ControllerView | None, topics
     if view is not None:
         return view
     answers = {node.node_id: ask_broker(node, topics, timeout_s) for node in brokers if node is not active}
-    return undoubted({node_id: answer for node_id, answer in answers.items() if answer is not None})
+    return first_unfenced_view({node_id: answer for node_id, answer in answers.items() if answer is not None})
 
 
-def undoubted(views: Mapping[int, BrokerView]) -> BrokerView | None:
+def first_unfenced_view(views: Mapping[int, BrokerView]) -> BrokerView | None:
     """Return the first view of a broker that no other one calls fenced: one that is cut off goes on answering with what was, and calls nobody so.
 
     Who does not know itself yet, as just after its start, has no say.
@@ -125,7 +125,7 @@ def cluster_state(view: BrokerView, quorum: ControllerView | None) -> ClusterSta
     return ClusterState(tuple(sorted(view.brokers)), leader, epoch, view.partitions)
 
 
-def why_not_whole(reports: Sequence[NodeReport], quorum: ControllerView | None, views: Mapping[int, BrokerView | None], quiet_s: float) -> str | None:
+def why_not_healthy(reports: Sequence[NodeReport], quorum: ControllerView | None, views: Mapping[int, BrokerView | None], quiet_s: float) -> str | None:
     """Return what keeps the cluster from being whole, in words; `None` when it is.
 
     Whole: every node runs, and has run undisturbed for as long as a heartbeat needs (a node that was resumed may have been given

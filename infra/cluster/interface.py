@@ -10,11 +10,11 @@ from typing import Protocol
 from infra.cluster.disks import Disks
 from infra.kafka.logs import BrokerLine
 from infra.kafka.spec import ClusterSpec, ClusterState, ControllerView, LeaderEpoch, NodeStatus, PartitionState
-from infra.network.impairment import Caught, Impairment
+from infra.network.impairment import Impairment, ImpairmentCounts
 
 
 @dataclass(frozen=True)
-class Sighting:
+class MetadataSnapshot:
     """What one broker's metadata said of a topic."""
 
     partitions: tuple[PartitionState, ...]
@@ -22,10 +22,10 @@ class Sighting:
     """When it was asked for, seconds of the monotonic clock: what it says was so then, or later."""
 
 
-class Lookout(Protocol):
+class MetadataPoll(Protocol):
     """A place from which one topic is looked at, again and again; for one thread."""
 
-    def partitions(self) -> Sighting | None:
+    def partitions(self) -> MetadataSnapshot | None:
         """The topic's partitions as one broker knows them; `None` when none that knows the topic answered in time."""
 
     def controller(self) -> ControllerView | None:
@@ -67,7 +67,7 @@ class Cluster(Protocol):
     def describe(self, topics: Sequence[str] | None = None, timeout_s: float = 5.0) -> ClusterState:
         """Leaders, ISR, live brokers and the active controller, asked from the brokers that answer."""
 
-    def lookout(self, topic: str) -> Lookout:
+    def lookout(self, topic: str) -> MetadataPoll:
         """A place from which to look at the topic often; the caller closes it."""
 
     def log_end_offsets(self, topic: str) -> dict[int, int]:
@@ -106,10 +106,10 @@ class Cluster(Protocol):
     def impair(self, name: str, impairments: Sequence[Impairment]) -> None:
         """Begin to treat the nodes' traffic so, under a name that no other impairment has."""
 
-    def caught(self, name: str) -> tuple[Caught, ...]:
+    def caught(self, name: str) -> tuple[ImpairmentCounts, ...]:
         """What the impairments of that name have met with so far."""
 
-    def mend(self, name: str) -> tuple[Caught, ...]:
+    def mend(self, name: str) -> tuple[ImpairmentCounts, ...]:
         """Let the traffic through again; return what was met with in all. A second time finds nothing to do."""
 
     @property

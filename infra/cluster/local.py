@@ -13,9 +13,9 @@ from infra.cluster import health
 from infra.cluster.cleaning import remove_processes
 from infra.cluster.disks import Disks
 from infra.cluster.handle import Handle, Holder, read_handle
-from infra.cluster.metadata_poller import LocalLookout
+from infra.cluster.metadata_poller import LocalMetadataPoll
 from infra.cluster.node import LOG, last_words, node_folder
-from infra.cluster.supervisor_protocol import NodeReport, Request, Verb, ask
+from infra.cluster.supervisor_protocol import NodeAction, NodeReport, SupervisorRequest, ask
 from infra.errors import HarnessError, InputError, NodeFailed, SupervisorError, WaitTimeout
 from infra.kafka.broker_settings import heartbeat_ms, shared_properties
 from infra.kafka.commands import launch_of
@@ -24,14 +24,14 @@ from infra.kafka.leader_epochs import leader_epochs_in
 from infra.kafka.logs import BrokerLine, read_broker_log
 from infra.kafka.spec import ClusterSpec, ClusterState, Launch, LeaderEpoch, NodeStatus
 from infra.kafka.storage import new_uuid
-from infra.network.impairment import Caught, Impairment
+from infra.network.impairment import Impairment, ImpairmentCounts
 from infra.process.processes import ProcessIdentity
 from infra.process.waiting import wait_until
 
 # ---------- What is done to a cluster's nodes and their network: each is a request to its supervisor, which alone has its hands on them.
 
 
-class Commanded:
+class ClusterControl:
     """The part of `infra.cluster.interface.Cluster` that changes something. Safe to use from several threads."""
 
     def __init__(self, folder: Path) -> None:
@@ -52,7 +52,7 @@ class Commanded:
         Raises:
             SupervisorError: it cannot be reached.
         """
-        return ask(self._folder, Request("status")).nodes
+        return ask(self._folder, SupervisorRequest("status")).nodes
 
     def kill(self, node_id: int) -> NodeStatus:
         """SIGKILL; returns, once the process is gone, what it was.
@@ -97,15 +97,15 @@ class Commanded:
         Raises:
             SupervisorError: the cluster's network cannot, or the name is taken.
         """
-        ask(self._folder, Request("impair", name=name, impairments=tuple(impairments)))
+        ask(self._folder, SupervisorRequest("impair", name=name, impairments=tuple(impairments)))
 
-    def caught(self, name: str) -> tuple[Caught, ...]:
+    def caught(self, name: str) -> tuple[ImpairmentCounts, ...]:
         """What the impairments of that name have met with so far.
 
         Raises:
             SupervisorError: there are none of that name.
         """
-        return ask(self._folder, Request("caught", name=name)).caught
+        return ask(self._folder, SupervisorRequest("caught", name=name)).caught
 
     def impaired(self) -> tuple[str, ...]:
         """The names of what is done to the network now.
@@ -113,18 +113,18 @@ class Commanded:
         Raises:
             SupervisorError: it cannot be reached.
         """
-        return ask(self._folder, Request("status")).impaired
+        return ask(self._folder, SupervisorRequest("status")).impaired
 
-    def mend(self, name: str) -> tuple[Caught, ...]:
+    def mend(self, name: str) -> tuple[ImpairmentCounts, ...]:
         """Let the traffic through again; return what was met with in all. A second time finds nothing to do.
 
         Raises:
             SupervisorError: the kernel refused.
         """
-        return ask(self._folder, Request("mend", name=name)).caught
+        return ask(self._folder, SupervisorRequest("mend", name=name)).caught
 
-    def _told(self, verb: Verb, node_id: int, timeout_s: float = 30.0) -> NodeStatus:
-        told = ask(self._folder, Request(verb, node_id, timeout_s)).node
+    def _told(self, verb: NodeAction, node_id: int, timeout_s: float = 30.0) -> NodeStatus:
+        told = ask(self._folder, SupervisorRequest(verb, node_id, timeout_s)).node
         if told is None:
             raise SupervisorError(f"the supervisor did not say what became of node {node_id}")
         return told
@@ -170,7 +170,7 @@ def await_supervisor(folder: Path, supervisor: subprocess.Popen[bytes]) -> Handl
         if supervisor.poll() is not None:
             raise SupervisorError(f"the supervisor of {folder.name} ended with status {supervisor.returncode}: {last_words(folder / _LOG)}")
         try:
-            return bool(ask(folder, Request("status")).nodes)
+            return bool(ask(folder, SupervisorRequest("status")).nodes)
         except HarnessError:
             return False
 
@@ -197,7 +197,7 @@ _ANSWER_TIMEOUT_S: Final = 1.0
 _LOOK_EVERY_S: Final = 0.03
 
 
-class LocalCluster(Commanded):
+class LocalCluster(ClusterControl):
     """A cluster whose nodes are processes of this machine; implements `infra.cluster.interface.Cluster`. Safe to use from several threads."""
 
     def __init__(self, folder: Path, handle: Handle, supervisor: subprocess.Popen[bytes] | None = None) -> None:
@@ -260,9 +260,9 @@ class LocalCluster(Commanded):
             seen=lambda: ", ".join(f"node {node.node_id} {node.state}" for node in self.status()),
         )
 
-    def lookout(self, topic: str) -> LocalLookout:
+    def lookout(self, topic: str) -> LocalMetadataPoll:
         """A place from which to look at the topic often; the caller closes it."""
-        return LocalLookout(self._handle.nodes, topic)
+        return LocalMetadataPoll(self._handle.nodes, topic)
 
     def log_end_offsets(self, topic: str) -> dict[int, int]:
         """The end of each partition's log as its leader has it, readable or not; a partition that no running node leads is left out.
@@ -327,7 +327,7 @@ class LocalCluster(Commanded):
     def _end_supervisor(self, supervisor: ProcessIdentity) -> None:
         """Ask it to end; what does not answer or does not end is left to the caller's next step."""
         try:
-            ask(self._folder, Request("destroy"))
+            ask(self._folder, SupervisorRequest("destroy"))
             wait_until(lambda: not supervisor.is_alive(), awaiting="the supervisor's end", timeout_s=_END_TIMEOUT_S, every_s=0.01)
         except (SupervisorError, WaitTimeout):
             return
@@ -348,7 +348,7 @@ class LocalCluster(Commanded):
         seen = {node.node_id: health.ask_broker(node, None, _ANSWER_TIMEOUT_S) for node in running} if quorum else {}
         heartbeat_s = heartbeat_ms(self._handle.shared_settings) / 1000
         impaired = ", ".join(self.impaired())  # a trial that was killed may have left its network so, unseen by who looks past the clients' listeners
-        lacking = f"its network is under {impaired}" if impaired else health.why_not_whole(reports, quorum, seen, quiet_s=heartbeat_s)
+        lacking = f"its network is under {impaired}" if impaired else health.why_not_healthy(reports, quorum, seen, quiet_s=heartbeat_s)
         lacking = lacking or health.why_no_keeper(nodes, _ANSWER_TIMEOUT_S)
         view = next(filter(None, seen.values()), None)  # once it is whole they all see the same
         return (health.cluster_state(view, quorum), "") if view and not lacking else (None, lacking or "no broker answers")
@@ -403,7 +403,7 @@ def attach(folder: Path, holder_grace_s: float = 0) -> LocalCluster:
     """
     handle = read_handle(folder)
     own = ProcessIdentity.own()
-    ask(folder, Request("lease", pid=own.pid, start_ticks=own.start_ticks, grace_s=holder_grace_s))
+    ask(folder, SupervisorRequest("lease", pid=own.pid, start_ticks=own.start_ticks, grace_s=holder_grace_s))
     return LocalCluster(folder, handle)
 
 

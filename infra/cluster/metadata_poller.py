@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from infra.cluster.health import elected, newest
-from infra.cluster.interface import Sighting
+from infra.cluster.interface import MetadataSnapshot
 from infra.kafka import wire
 from infra.kafka.spec import ControllerView, NodeStatus
 
@@ -34,7 +34,7 @@ _READ_BYTES: Final = 1 << 16
 
 
 @dataclass(frozen=True)
-class Answer:
+class ConnectionReply:
     """What a node answered, and when it had been asked, seconds of the monotonic clock."""
 
     node_id: int
@@ -42,7 +42,7 @@ class Answer:
     asked_s: float
 
 
-class Link:
+class NodeConnection:
     """One request at a time."""
 
     def __init__(self, node_id: int, host: str, port: int) -> None:
@@ -70,7 +70,7 @@ class Link:
         else:
             self._asked_s = time.monotonic()
 
-    def take(self) -> Answer | None:
+    def take(self) -> ConnectionReply | None:
         """Return the answer if it is whole with what has come by now; a stale one is thrown away."""
         if self._asked_s is None:
             return None
@@ -80,7 +80,7 @@ class Link:
         if frame is None or asked_s is None:
             return None
         self._asked_s = None
-        return Answer(self.node_id, frame, asked_s) if time.monotonic() - asked_s < STALE_AFTER_S else None
+        return ConnectionReply(self.node_id, frame, asked_s) if time.monotonic() - asked_s < STALE_AFTER_S else None
 
     def fileno(self) -> int:
         """For select(2)."""
@@ -126,7 +126,7 @@ class Link:
         return frame
 
 
-def first_answer(links: Sequence[Link], until_s: float) -> Answer | None:
+def first_answer(links: Sequence[NodeConnection], until_s: float) -> ConnectionReply | None:
     """Return the answer that is whole first, of those that are owed; `None` when none is by that moment of the monotonic clock."""
     while owing := [link for link in links if link.owes]:
         answer = next((answer for link in owing if (answer := link.take()) is not None), None)
@@ -143,29 +143,29 @@ LAST_TIMEOUT_S: Final = 0.2
 """So long the answer of any of them is waited for, when all were asked."""
 
 
-class LocalLookout:
-    """Implements `infra.cluster.interface.Lookout` for nodes on this machine; for one thread."""
+class LocalMetadataPoll:
+    """Implements `infra.cluster.interface.MetadataPoll` for nodes on this machine; for one thread."""
 
     def __init__(self, nodes: Sequence[NodeStatus], topic: str) -> None:
         """Know whom to ask; nothing is connected yet."""
         self._topic = topic
-        self._brokers = {node.node_id: Link(node.node_id, node.host, node.replication_port) for node in nodes if node.is_broker}
+        self._brokers = {node.node_id: NodeConnection(node.node_id, node.host, node.replication_port) for node in nodes if node.is_broker}
         self._quorum = any(node.is_controller for node in nodes)
         # Under ZooKeeper a broker is the controller; it is asked over a second connection, lest one answer be taken for another.
         asked = [(node, node.controller_port if self._quorum else node.replication_port) for node in nodes if node.is_controller or not self._quorum]
-        self._controllers = {node.node_id: Link(node.node_id, node.host, port) for node, port in asked if node.role != "zookeeper"}
+        self._controllers = {node.node_id: NodeConnection(node.node_id, node.host, port) for node, port in asked if node.role != "zookeeper"}
         self._asked: int | None = None
         self._active: int | None = None
         self._epoch = -1
         self._turn = 0
 
-    def partitions(self) -> Sighting | None:
+    def partitions(self) -> MetadataSnapshot | None:
         """The topic's partitions as one broker knows them; `None` when none that knows the topic answered in time.
 
         Raises:
             HarnessError: what came is not Kafka's answer.
         """
-        request, asked = wire.metadata_request([self._topic]), list[Link]()
+        request, asked = wire.metadata_request([self._topic]), list[NodeConnection]()
         for patience_s, link in self._in_turn():
             until_s = time.monotonic() + (0 if link is not None and link.owes else patience_s)  # what it owes was waited for when it was asked
             if link is not None:
@@ -192,7 +192,7 @@ class LocalLookout:
             self._hear_another(until_s)
         return active
 
-    def _active_of(self, answers: Iterator[Answer]) -> ControllerView | None:
+    def _active_of(self, answers: Iterator[ConnectionReply]) -> ControllerView | None:
         """Believe nobody whose epoch is over: a controller that is cut off takes itself for the active one until it hears of the next."""
         if not self._quorum:
             return elected({answer.node_id: wire.read_metadata(answer.frame) for answer in answers})
@@ -218,18 +218,18 @@ class LocalLookout:
         for link in (*self._brokers.values(), *self._controllers.values()):
             link.close()
 
-    def _in_turn(self) -> Iterator[tuple[float, Link | None]]:
+    def _in_turn(self) -> Iterator[tuple[float, NodeConnection | None]]:
         """Whom to ask, and how long to wait then: who is the active controller, who answered last, the others; at last nobody more."""
         first = [node_id for node_id in (self._active, self._asked) if node_id in self._brokers]
         for node_id in dict.fromkeys([*first, *self._brokers]):
             yield ANSWER_TIMEOUT_S, self._brokers[node_id]
         yield LAST_TIMEOUT_S, None
 
-    def _sighting(self, asked: Sequence[Link], until_s: float) -> Sighting | None:
+    def _sighting(self, asked: Sequence[NodeConnection], until_s: float) -> MetadataSnapshot | None:
         """Return what the first of them says that knows the topic; a broker that has just started does not."""
         while (answer := first_answer(asked, until_s)) is not None:
             partitions = wire.read_metadata(answer.frame).partitions
             if partitions:
                 self._asked = answer.node_id
-                return Sighting(partitions, answer.asked_s)
+                return MetadataSnapshot(partitions, answer.asked_s)
         return None

@@ -17,11 +17,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from infra.cluster.capabilities import Means, lack_of
+from infra.cluster.capabilities import Capability, missing
 from infra.cluster.handle import Handle, Holder, read_handle
 from infra.cluster.lease import Lease
 from infra.cluster.node import Node, node_folder
-from infra.cluster.supervisor_protocol import SOCKET, NodeReport, Reply, Request, decode_request, encode, socket_address
+from infra.cluster.supervisor_protocol import SOCKET, NodeReport, SupervisorReply, SupervisorRequest, decode_request, encode, socket_address
 from infra.disk.folder import Disk, FolderDisk
 from infra.disk.image import ImageDisk
 from infra.errors import AckbenchError, HarnessError, MachineError, SupervisorError
@@ -32,7 +32,7 @@ from infra.kafka.spec import DiskKind, NodeStatus
 from infra.kafka.storage import copy_formatted
 from infra.kafka.zookeeper import MYID, SETTINGS, zookeeper_settings
 from infra.network import network_for
-from infra.network.impairment import Caught
+from infra.network.impairment import ImpairmentCounts
 from infra.process.processes import ProcessIdentity
 
 # ---------- A member's folder before its first start: what its program reads there, and how that program is started.
@@ -152,7 +152,7 @@ class Supervisor:
         finally:
             writer.close()
 
-    async def _answer(self, line: bytes) -> Reply:
+    async def _answer(self, line: bytes) -> SupervisorReply:
         try:
             request = decode_request(line)
             if request.verb != "status":
@@ -160,14 +160,14 @@ class Supervisor:
             return await self._do(request)
         except HarnessError as error:
             _log.warning("refused: %s", error)
-            return Reply(error=str(error), kind=type(error).__name__)
+            return SupervisorReply(error=str(error), kind=type(error).__name__)
 
-    async def _do(self, request: Request) -> Reply:
+    async def _do(self, request: SupervisorRequest) -> SupervisorReply:
         """Carry out a request; only what changes something is written to disk."""
         told: NodeStatus | None = None
         match request.verb:
             case "status":
-                return Reply(self._reports(), impaired=self._network.impaired())
+                return SupervisorReply(self._reports(), impaired=self._network.impaired())
             case "lease":
                 self._take_lease(request)
             case "disk":
@@ -175,13 +175,13 @@ class Supervisor:
             case "destroy":
                 self._over.set()
             case "impair" | "caught" | "mend":
-                return Reply(self._reports(), caught=self._handle_network(request))
+                return SupervisorReply(self._reports(), caught=self._handle_network(request))
             case "kill" | "pause" | "resume" | "stop" | "start":
                 told = await self._handle_node(request)
         self._write_handle()
-        return Reply(self._reports(), told)
+        return SupervisorReply(self._reports(), told)
 
-    async def _handle_node(self, request: Request) -> NodeStatus:
+    async def _handle_node(self, request: SupervisorRequest) -> NodeStatus:
         """Do something to a node; return what it was before its end, or is after anything else."""
         node = self._node(request.node_id)
         before = node.status()
@@ -198,7 +198,7 @@ class Supervisor:
                 node.start()
         return before if request.verb in {"kill", "stop"} else node.status()
 
-    def _handle_network(self, request: Request) -> tuple[Caught, ...]:
+    def _handle_network(self, request: SupervisorRequest) -> tuple[ImpairmentCounts, ...]:
         """Do something to the network; return what was caught."""
         name = request.name or ""
         match request.verb:
@@ -208,7 +208,7 @@ class Supervisor:
                 return self._network.mend(name)
         return self._network.caught(name)
 
-    async def _handle_disks(self, request: Request) -> None:
+    async def _handle_disks(self, request: SupervisorRequest) -> None:
         """Do something to the disks of nodes."""
         nodes = [self._node(node_id) for node_id in request.node_ids]
         match request.deed:
@@ -239,7 +239,7 @@ class Supervisor:
             raise SupervisorError(f"there is no node {node_id}: there are {sorted(self._nodes)}")
         return node
 
-    def _take_lease(self, request: Request) -> None:
+    def _take_lease(self, request: SupervisorRequest) -> None:
         if request.pid is None or request.start_ticks is None:
             raise SupervisorError("a lease needs a pid and its start time")
         self._lease.take(Holder(ProcessIdentity(request.pid, request.start_ticks), request.grace_s))
@@ -274,9 +274,9 @@ def disk_for(kind: DiskKind) -> Disk:
     """
     if kind == "folder":
         return FolderDisk()
-    lack = lack_of(Means.DISK_IMAGES)
+    lack = missing(Capability.DISK_IMAGES)
     if lack:
-        raise MachineError(f"there are no {Means.DISK_IMAGES} here: {lack.reason}; {lack.then}")
+        raise MachineError(f"there are no {Capability.DISK_IMAGES} here: {lack.reason}; {lack.then}")
     return ImageDisk()
 
 

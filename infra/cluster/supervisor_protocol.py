@@ -13,28 +13,28 @@ from typing import Final, Literal
 
 from infra.errors import Busy, HarnessError, NodeFailed, SupervisorError, WaitTimeout
 from infra.kafka.spec import NodeStatus
-from infra.network.impairment import Caught, Impairment, impairment_of
+from infra.network.impairment import Impairment, ImpairmentCounts, impairment_of
 
 SOCKET: Final = "supervisor.sock"
 _ERRORS: Final[dict[str, type[HarnessError]]] = {error.__name__: error for error in (Busy, HarnessError, NodeFailed, SupervisorError, WaitTimeout)}
 
-Verb = Literal["status", "kill", "pause", "resume", "stop", "start", "lease", "impair", "caught", "mend", "disk", "destroy"]
-Deed = Literal["lose_power", "take_away", "bring_back", "limit", "replace"]
+NodeAction = Literal["status", "kill", "pause", "resume", "stop", "start", "lease", "impair", "caught", "mend", "disk", "destroy"]
+SupervisorAction = Literal["lose_power", "take_away", "bring_back", "limit", "replace"]
 """What can be done to disks; see `infra.cluster.disks`."""
 
 
 @dataclass(frozen=True)
-class Request:
+class SupervisorRequest:
     """One thing to do."""
 
-    verb: Verb
+    verb: NodeAction
     node_id: int | None = None
     timeout_s: float = 30.0
     """How long the supervisor may take over it."""
     pid: int | None = None
     start_ticks: int | None = None
     grace_s: float = 0.0
-    deed: Deed | None = None
+    deed: SupervisorAction | None = None
     node_ids: tuple[int, ...] = ()
     """Whose disks."""
     write_bytes_per_s: int | None = None
@@ -56,7 +56,7 @@ class NodeReport:
 
 
 @dataclass(frozen=True)
-class Reply:
+class SupervisorReply:
     """The state of all nodes after the request, or what went wrong with it."""
 
     nodes: tuple[NodeReport, ...] = ()
@@ -64,18 +64,18 @@ class Reply:
     """What the node was (kill) or is (start)."""
     error: str | None = None
     kind: str | None = None
-    caught: tuple[Caught, ...] = ()
+    caught: tuple[ImpairmentCounts, ...] = ()
     """What the impairments of a name met with."""
     impaired: tuple[str, ...] = ()
     """The names of what is done to the network now; told with the status."""
 
 
-def encode(message: Request | Reply) -> bytes:
+def encode(message: SupervisorRequest | SupervisorReply) -> bytes:
     """Return the message as a line."""
     return json.dumps(asdict(message)).encode() + b"\n"
 
 
-def decode_request(line: bytes) -> Request:
+def decode_request(line: bytes) -> SupervisorRequest:
     """Return the request of a line.
 
     Raises:
@@ -84,12 +84,12 @@ def decode_request(line: bytes) -> Request:
     try:
         raw = json.loads(line)
         impairments, node_ids = tuple(map(impairment_of, raw.get("impairments", ()))), tuple(raw.get("node_ids", ()))
-        return Request(**(raw | {"impairments": impairments, "node_ids": node_ids}))
+        return SupervisorRequest(**(raw | {"impairments": impairments, "node_ids": node_ids}))
     except (ValueError, TypeError, KeyError) as error:
         raise SupervisorError(f"not a request: {error}") from error
 
 
-def decode_reply(line: bytes) -> Reply:
+def decode_reply(line: bytes) -> SupervisorReply:
     """Return the reply of a line.
 
     Raises:
@@ -98,8 +98,8 @@ def decode_reply(line: bytes) -> Reply:
     try:
         raw = json.loads(line)
         nodes = tuple(NodeReport(**(report | {"status": NodeStatus(**report["status"])})) for report in raw["nodes"])
-        node, caught = NodeStatus(**raw["node"]) if raw["node"] else None, tuple(Caught(**one) for one in raw["caught"])
-        return Reply(nodes, node, raw["error"], raw["kind"], caught, tuple(raw["impaired"]))
+        node, caught = NodeStatus(**raw["node"]) if raw["node"] else None, tuple(ImpairmentCounts(**one) for one in raw["caught"])
+        return SupervisorReply(nodes, node, raw["error"], raw["kind"], caught, tuple(raw["impaired"]))
     except (ValueError, TypeError, KeyError) as error:
         raise SupervisorError(f"the supervisor did not answer, it said {line!r}") from error
 
@@ -114,7 +114,7 @@ def socket_address(folder: Path) -> Iterator[str]:
         os.close(folder_fd)
 
 
-def ask(folder: Path, request: Request) -> Reply:
+def ask(folder: Path, request: SupervisorRequest) -> SupervisorReply:
     """Have the cluster's supervisor do something.
 
     Raises:

@@ -21,7 +21,7 @@ _FROM_END_BYTES: Final = 8
 
 
 @dataclass(frozen=True)
-class Flip:
+class FlippedBit:
     """What was flipped."""
 
     segment: str
@@ -35,7 +35,7 @@ class Flip:
     """The batch's CRC held before, and does not any more."""
 
 
-def flip_bit(replica: Path, below_offset: int) -> Flip | None:
+def flip_bit(replica: Path, below_offset: int) -> FlippedBit | None:
     """Flip a bit of the last record's value in the middle one of the plain batches below an offset; `None`: there is no such batch.
 
     In a compressed batch a flipped bit would touch every record of it, or make it unreadable as a whole, by chance.
@@ -53,7 +53,7 @@ def _plain_batches(replica: Path, below_offset: int) -> Iterator[tuple[Path, Bat
                 yield segment, batch
 
 
-def _flip(segment: Path, batch: Batch) -> Flip:
+def _flip(segment: Path, batch: Batch) -> FlippedBit:
     position = batch.end - 1 - _FROM_END_BYTES
     sound = is_sound(segment.read_bytes(), batch)
     descriptor = os.open(segment, os.O_RDWR)
@@ -62,7 +62,7 @@ def _flip(segment: Path, batch: Batch) -> Flip:
         os.pwrite(descriptor, bytes([byte ^ 1 << _BIT]), position)
     finally:
         os.close(descriptor)
-    return Flip(segment.name, position, _BIT, batch.base_offset, batch.last_offset, sound and not is_sound(segment.read_bytes(), batch))
+    return FlippedBit(segment.name, position, _BIT, batch.base_offset, batch.last_offset, sound and not is_sound(segment.read_bytes(), batch))
 
 
 # ---------- A file system filled to its last block, and freed again.

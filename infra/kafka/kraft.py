@@ -31,7 +31,7 @@ SHARED: Final = {
 
 
 @dataclass(frozen=True)
-class Place:
+class ListenAddress:
     """Where a node listens."""
 
     host: str
@@ -60,7 +60,7 @@ class NodeAddress:
         return self.client_port if self.advertised_port is None else self.advertised_port
 
     @classmethod
-    def of(cls, node_id: int, place: Place, role: MemberRole) -> NodeAddress:
+    def of(cls, node_id: int, place: ListenAddress, role: MemberRole) -> NodeAddress:
         """Return the address of a node at a place."""
         client, replication, controller = place.ports
         return cls(node_id, client, replication, controller, place.host, place.advertised_port, role)

@@ -62,7 +62,7 @@ Impairment = Cut | Shaping | Relaying
 
 
 @dataclass(frozen=True)
-class Caught:
+class ImpairmentCounts:
     """What an impairment met with, as the kernel or the relay counted it; `None`: that is not counted there."""
 
     node_id: int
@@ -98,7 +98,7 @@ def impairment_of(raw: Mapping[str, Any]) -> Impairment:
 # ---------- What is done to a network at a time, by name: begun whole or not at all, counted, undone.
 
 
-class Placed(Protocol):
+class ImpairmentHandle(Protocol):
     """An impairment that is in its place."""
 
     def begin(self) -> None:
@@ -108,24 +108,24 @@ class Placed(Protocol):
             SupervisorError: it cannot; nothing of it is left.
         """
 
-    def caught(self) -> tuple[Caught, ...]:
+    def caught(self) -> tuple[ImpairmentCounts, ...]:
         """Return what it has met with so far."""
 
-    def end(self) -> tuple[Caught, ...]:
+    def end(self) -> tuple[ImpairmentCounts, ...]:
         """Undo it; return what it met with in all."""
 
 
 class Impairments:
     """Those of a cluster that act now."""
 
-    def __init__(self, place: Callable[[Impairment], Placed]) -> None:
+    def __init__(self, place: Callable[[Impairment], ImpairmentHandle]) -> None:
         """Begin with none.
 
         Args:
             place: makes one ready to begin; raises `SupervisorError` where this network cannot.
         """
         self._place = place
-        self._placed: dict[str, tuple[Placed, ...]] = {}
+        self._placed: dict[str, tuple[ImpairmentHandle, ...]] = {}
 
     def begin(self, name: str, impairments: Sequence[Impairment]) -> None:
         """Let all of them act, or, where something is raised, none.
@@ -143,7 +143,7 @@ class Impairments:
             self._placed[name] = placed
             undoing.pop_all()
 
-    def caught(self, name: str) -> tuple[Caught, ...]:
+    def caught(self, name: str) -> tuple[ImpairmentCounts, ...]:
         """Return what those of a name have met with so far.
 
         Raises:
@@ -157,11 +157,11 @@ class Impairments:
         """Return the names of those that act now."""
         return tuple(self._placed)
 
-    def mend(self, name: str) -> tuple[Caught, ...]:
+    def mend(self, name: str) -> tuple[ImpairmentCounts, ...]:
         """Undo those of a name, each of them whatever becomes of the others; return what they met with. A second time finds nothing to do."""
         if name not in self._placed:
             return ()
-        caught: list[Caught] = []
+        caught: list[ImpairmentCounts] = []
         with contextlib.ExitStack() as undoing:
             for one in reversed(self._placed[name]):
                 undoing.callback(_end, one, caught)
@@ -172,7 +172,7 @@ class Impairments:
 class ImpairedNetwork:
     """What networks have in common that can be impaired: it is begun, counted and undone by name."""
 
-    def __init__(self, place: Callable[[Impairment], Placed]) -> None:
+    def __init__(self, place: Callable[[Impairment], ImpairmentHandle]) -> None:
         """Begin with nothing impaired; `place` as of `Impairments`."""
         self._impairments = Impairments(place)
 
@@ -185,7 +185,7 @@ class ImpairedNetwork:
         """
         self._impairments.begin(name, impairments)
 
-    def caught(self, name: str) -> tuple[Caught, ...]:
+    def caught(self, name: str) -> tuple[ImpairmentCounts, ...]:
         """Return what the kernel or the relays counted so far.
 
         Raises:
@@ -197,10 +197,10 @@ class ImpairedNetwork:
         """Return the names of what acts now."""
         return self._impairments.names()
 
-    def mend(self, name: str) -> tuple[Caught, ...]:
+    def mend(self, name: str) -> tuple[ImpairmentCounts, ...]:
         """Undo what is of that name; return what was counted in all. A second time finds nothing to do."""
         return self._impairments.mend(name)
 
 
-def _end(one: Placed, caught: list[Caught]) -> None:
+def _end(one: ImpairmentHandle, caught: list[ImpairmentCounts]) -> None:
     caught.extend(one.end())

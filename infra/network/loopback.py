@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from infra.errors import SupervisorError
-from infra.kafka.kraft import LOOPBACK, Place
-from infra.network.impairment import Caught, Impairment
+from infra.kafka.kraft import LOOPBACK, ListenAddress
+from infra.network.impairment import Impairment, ImpairmentCounts
 from infra.network.ports import reserve_ports
 
 
@@ -22,10 +22,10 @@ class LoopbackNetwork:
         """
         self._reservation, self._nodes = reserve_ports(nodes * listeners), nodes
 
-    def places(self) -> tuple[Place, ...]:
+    def places(self) -> tuple[ListenAddress, ...]:
         """Where each node is to listen, by its number from 0."""
         ports = self._reservation.ports
-        return tuple(Place(LOOPBACK, ports[number :: self._nodes]) for number in range(self._nodes))
+        return tuple(ListenAddress(LOOPBACK, ports[number :: self._nodes]) for number in range(self._nodes))
 
     def command(self, number: int, command: Sequence[str]) -> tuple[str, ...]:
         """Return the command as it is."""
@@ -43,7 +43,7 @@ class LoopbackNetwork:
         """
         raise SupervisorError(f"{name}: nothing can be done to the traffic on loopback ({len(impairments)} impairments were asked for)")
 
-    def caught(self, name: str) -> tuple[Caught, ...]:
+    def caught(self, name: str) -> tuple[ImpairmentCounts, ...]:
         """Refuse.
 
         Raises:
@@ -55,7 +55,7 @@ class LoopbackNetwork:
         """Nothing is."""
         return ()
 
-    def mend(self, name: str) -> tuple[Caught, ...]:
+    def mend(self, name: str) -> tuple[ImpairmentCounts, ...]:
         """Find nothing to do."""
         del name
         return ()
@@ -71,7 +71,7 @@ class LoopbackNetwork:
 class Network(Protocol):
     """Made by a cluster's supervisor before any node starts; undone by it after the last one ended. Node 1 is number 0."""
 
-    def places(self) -> tuple[Place, ...]:
+    def places(self) -> tuple[ListenAddress, ...]:
         """Where each node is to listen, by its number from 0."""
 
     def command(self, number: int, command: Sequence[str]) -> tuple[str, ...]:
@@ -87,7 +87,7 @@ class Network(Protocol):
             SupervisorError: this network cannot, or the name is taken.
         """
 
-    def caught(self, name: str) -> tuple[Caught, ...]:
+    def caught(self, name: str) -> tuple[ImpairmentCounts, ...]:
         """Return what the impairments of that name have met with so far.
 
         Raises:
@@ -97,7 +97,7 @@ class Network(Protocol):
     def impaired(self) -> tuple[str, ...]:
         """Return the names of the impairments that act now."""
 
-    def mend(self, name: str) -> tuple[Caught, ...]:
+    def mend(self, name: str) -> tuple[ImpairmentCounts, ...]:
         """Undo the impairments of that name and return what they met with in all; a second time finds nothing to do."""
 
     def end(self) -> None:

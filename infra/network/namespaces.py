@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from infra.errors import SupervisorError
-from infra.kafka.kraft import Place
-from infra.network.impairment import Caught, Cut, ImpairedNetwork, Impairment, Placed, Shaping
+from infra.kafka.kraft import ListenAddress
+from infra.network.impairment import Cut, ImpairedNetwork, Impairment, ImpairmentCounts, ImpairmentHandle, Shaping
 from infra.network.switch import INTERFACE, Namespace, Switch
 
 # ---------- The kernel's rules for a node's packets as nft(8) reads them, and its counters as it tells them. Pure.
@@ -38,7 +38,7 @@ def shaping_table(table: str, shaping: Shaping, class_id: str, addresses: Mappin
     return _table(table, [("outgoing", "output", [f"{match} meta priority set {class_id} counter" for match in matches])])
 
 
-def read_counters(node_id: int, told: str) -> tuple[Caught, ...]:
+def read_counters(node_id: int, told: str) -> tuple[ImpairmentCounts, ...]:
     """Return what `nft -j list table` counts, chain by chain.
 
     Raises:
@@ -52,9 +52,9 @@ def read_counters(node_id: int, told: str) -> tuple[Caught, ...]:
         raise SupervisorError(f"nft told no list of rules: {told[:200]!r}") from error
 
 
-def _sum(node_id: int, chain: str, counters: Sequence[Mapping[str, int]]) -> Caught:
+def _sum(node_id: int, chain: str, counters: Sequence[Mapping[str, int]]) -> ImpairmentCounts:
     packets, size_bytes = sum(counter["packets"] for counter in counters), sum(counter["bytes"] for counter in counters)
-    return Caught(node_id, f"{chain} packets dropped", packets, size_bytes)
+    return ImpairmentCounts(node_id, f"{chain} packets dropped", packets, size_bytes)
 
 
 def _matches(cut: Cut, addresses: Mapping[int, str], client_port: int, address: str, port: str) -> Iterator[str]:
@@ -85,7 +85,7 @@ _CLASS: Final = re.compile(r"class htb (?P<id>\S+) .*?Sent (?P<bytes>\d+) bytes 
 
 
 @dataclass(frozen=True)
-class Spot:
+class NodeInterface:
     """Where an impairment is placed: a node's namespace, and a number that no other one there has."""
 
     namespace: Namespace
@@ -106,22 +106,22 @@ class Spot:
 
 
 @dataclass(frozen=True)
-class PlacedCut:
-    """Implements `infra.network.impairment.Placed`: one table, made and removed by one command each."""
+class PacketDropRules:
+    """Implements `infra.network.impairment.ImpairmentHandle`: one table, made and removed by one command each."""
 
     cut: Cut
-    spot: Spot
+    spot: NodeInterface
 
     def begin(self) -> None:
         """Drop."""
         self.spot.namespace.run(("nft", "-f", "-"), cut_table(self.spot.table, self.cut, self.spot.addresses, self.spot.client_port))
 
-    def caught(self) -> tuple[Caught, ...]:
+    def caught(self) -> tuple[ImpairmentCounts, ...]:
         """Return what was dropped each way."""
         told = self.spot.namespace.run(("nft", "-j", "list", "table", "inet", self.spot.table))
         return read_counters(self.cut.node_id, told)
 
-    def end(self) -> tuple[Caught, ...]:
+    def end(self) -> tuple[ImpairmentCounts, ...]:
         """Drop nothing more."""
         with contextlib.ExitStack() as undoing:
             undoing.callback(self.spot.namespace.run, ("nft", "delete", "table", "inet", self.spot.table))
@@ -129,14 +129,14 @@ class PlacedCut:
 
 
 @dataclass(frozen=True)
-class PlacedShaping:
-    """Implements `infra.network.impairment.Placed`: a class of the interface's queue, and a table that sends packets into it.
+class ShapingRules:
+    """Implements `infra.network.impairment.ImpairmentHandle`: a class of the interface's queue, and a table that sends packets into it.
 
     What is in no class goes out at once (tc-htb(8), `default 0`): the harness sees the node as ever.
     """
 
     shaping: Shaping
-    spot: Spot
+    spot: NodeInterface
 
     def begin(self) -> None:
         """Slow down."""
@@ -148,15 +148,15 @@ class PlacedShaping:
             )
             undoing.pop_all()
 
-    def caught(self) -> tuple[Caught, ...]:
+    def caught(self) -> tuple[ImpairmentCounts, ...]:
         """Return how many packets passed, and, at a limited rate, how many had to wait for it."""
         counted = self._counted()
-        sent = Caught(self.shaping.node_id, "packets in the slow queue", int(counted["packets"]), int(counted["bytes"]))
+        sent = ImpairmentCounts(self.shaping.node_id, "packets in the slow queue", int(counted["packets"]), int(counted["bytes"]))
         if self.shaping.rate_kbit_per_s is None:
             return (sent,)
-        return (Caught(self.shaping.node_id, "packets that waited for the limit", packets=int(counted["waited"])),)
+        return (ImpairmentCounts(self.shaping.node_id, "packets that waited for the limit", packets=int(counted["waited"])),)
 
-    def end(self) -> tuple[Caught, ...]:
+    def end(self) -> tuple[ImpairmentCounts, ...]:
         """Let everything go out at once."""
         with contextlib.ExitStack() as undoing:
             undoing.callback(self._remove_queue)
@@ -206,10 +206,10 @@ class NamespacedNetwork(ImpairedNetwork):
         self._numbers = itertools.count(1)
         super().__init__(self._placed)
 
-    def places(self) -> tuple[Place, ...]:
+    def places(self) -> tuple[ListenAddress, ...]:
         """Where each node is to listen, by its number from 0."""
         ports = tuple(range(_FIRST_PORT, _FIRST_PORT + self._listeners))
-        return tuple(Place(address, ports) for address in self._addresses.values())
+        return tuple(ListenAddress(address, ports) for address in self._addresses.values())
 
     def command(self, number: int, command: Sequence[str]) -> tuple[str, ...]:
         """Return the command that becomes the node's program in its namespace."""
@@ -222,16 +222,16 @@ class NamespacedNetwork(ImpairedNetwork):
         """Remove the namespaces, and with them every rule."""
         self._switch.end()
 
-    def _placed(self, impairment: Impairment) -> Placed:
+    def _placed(self, impairment: Impairment) -> ImpairmentHandle:
         strangers = {impairment.node_id, *getattr(impairment, "peers", ())} - self._addresses.keys()
         if strangers:
             raise SupervisorError(f"there is no node {min(strangers)}: there are {sorted(self._addresses)}")
-        spot = Spot(self._switch.nodes[impairment.node_id - 1], next(self._numbers), self._addresses, _FIRST_PORT)
+        spot = NodeInterface(self._switch.nodes[impairment.node_id - 1], next(self._numbers), self._addresses, _FIRST_PORT)
         match impairment:
             case Cut():
-                return PlacedCut(impairment, spot)
+                return PacketDropRules(impairment, spot)
             case Shaping():
-                return PlacedShaping(impairment, spot)
+                return ShapingRules(impairment, spot)
         raise SupervisorError(f"there are no relays in namespaces, {impairment} needs one")
 
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from infra.errors import Busy, SupervisorError
-from infra.kafka.kraft import Place
-from infra.network.impairment import Caught, Direction, ImpairedNetwork, Impairment, Placed, Relaying
+from infra.kafka.kraft import ListenAddress
+from infra.network.impairment import Direction, ImpairedNetwork, Impairment, ImpairmentCounts, ImpairmentHandle, Relaying
 from infra.network.loopback import LoopbackNetwork
 
 MOST_HELD_BYTES: Final = 64 << 20
@@ -34,7 +34,7 @@ class Relay:
         self._listens, self._target = (host, port), (host, target_port)
         self._server: asyncio.Server | None = None
         self._connections: set[Connection] = set()
-        self._treatments: dict[Direction, PlacedRelaying] = {}
+        self._treatments: dict[Direction, RelayImpairment] = {}
 
     async def open(self) -> None:
         """Begin to carry."""
@@ -47,11 +47,11 @@ class Relay:
         for connection in tuple(self._connections):
             connection.reset()
 
-    def treatment_of(self, direction: Direction) -> PlacedRelaying | None:
+    def treatment_of(self, direction: Direction) -> RelayImpairment | None:
         """Return what is done now to the bytes of that direction; `None`: they are carried."""
         return self._treatments.get(direction)
 
-    def begin(self, placed: PlacedRelaying) -> None:
+    def begin(self, placed: RelayImpairment) -> None:
         """Treat a direction so from now on.
 
         Raises:
@@ -62,7 +62,7 @@ class Relay:
             raise Busy(f"the {direction} of node {self.node_id} are under {self._treatments[direction].relaying} already")
         self._treatments[direction] = placed
 
-    def end(self, placed: PlacedRelaying) -> None:
+    def end(self, placed: RelayImpairment) -> None:
         """Carry that direction again: what was held is delivered, and connections that lack bytes are reset."""
         del self._treatments[placed.relaying.direction]
         for connection in tuple(self._connections):
@@ -76,7 +76,7 @@ class Relay:
         """Leave out a connection that has ended."""
         self._connections.discard(connection)
 
-    def _accepted(self) -> Half:
+    def _accepted(self) -> RelayDirection:
         connection = Connection(self, self._target)
         self._connections.add(connection)
         return connection.client
@@ -88,7 +88,7 @@ class Connection:
     def __init__(self, relay: Relay, target: tuple[str, int]) -> None:
         """Know both ends; neither is open yet."""
         self.relay, self._target = relay, target
-        self.client, self.node = Half(self, "requests"), Half(self, "responses")
+        self.client, self.node = RelayDirection(self, "requests"), RelayDirection(self, "responses")
         self._going_on: asyncio.Task[None] | None = None
 
     def go_on(self) -> None:
@@ -103,11 +103,11 @@ class Connection:
         else:
             self.client.go_on()
 
-    def other(self, half: Half) -> Half:
+    def other(self, half: RelayDirection) -> RelayDirection:
         """Return the end that a half's bytes go on to."""
         return self.node if half is self.client else self.client
 
-    def deliver(self, placed: PlacedRelaying) -> None:
+    def deliver(self, placed: RelayImpairment) -> None:
         """Hand over what was kept; with bytes missing, reset."""
         half = self.client if placed.relaying.direction == "requests" else self.node
         if half.dropped:
@@ -123,7 +123,7 @@ class Connection:
         self.relay.forget(self)
 
 
-class Half(asyncio.Protocol):
+class RelayDirection(asyncio.Protocol):
     """One end of a connection, and the bytes that come in there."""
 
     def __init__(self, connection: Connection, direction: Direction) -> None:
@@ -226,8 +226,8 @@ class Half(asyncio.Protocol):
 
 
 @dataclass
-class PlacedRelaying:
-    """Implements `infra.network.impairment.Placed`: what is done to one direction of a relay, and how much it met with."""
+class RelayImpairment:
+    """Implements `infra.network.impairment.ImpairmentHandle`: what is done to one direction of a relay, and how much it met with."""
 
     relaying: Relaying
     relay: Relay
@@ -238,12 +238,12 @@ class PlacedRelaying:
         """Hold, drop or reset."""
         self.relay.begin(self)
 
-    def caught(self) -> tuple[Caught, ...]:
+    def caught(self) -> tuple[ImpairmentCounts, ...]:
         """Return what came by so far."""
         what = {"hold": "held", "drop": "dropped", "reset": "dropped"}[self.relaying.treatment]
-        return (Caught(self.relaying.node_id, f"{self.relaying.direction} {what}", bytes=self.met_bytes, connections=self.resets),)
+        return (ImpairmentCounts(self.relaying.node_id, f"{self.relaying.direction} {what}", bytes=self.met_bytes, connections=self.resets),)
 
-    def end(self) -> tuple[Caught, ...]:
+    def end(self) -> tuple[ImpairmentCounts, ...]:
         """Carry again; return what came by in all, and who had to be reset for it."""
         self.relay.end(self)
         return self.caught()
@@ -272,11 +272,11 @@ class RelayedNetwork(ImpairedNetwork):
             MachineError: there are not that many.
         """
         self._ports = LoopbackNetwork(nodes, listeners + 1)
-        self._places = tuple(Place(place.host, place.ports[:-1], place.ports[-1]) for place in self._ports.places())
+        self._places = tuple(ListenAddress(place.host, place.ports[:-1], place.ports[-1]) for place in self._ports.places())
         self._relays = {number: Relay(number, place.host, place.ports[-1], place.ports[0]) for number, place in enumerate(self._ports.places(), start=1)}
         super().__init__(self._placed)
 
-    def places(self) -> tuple[Place, ...]:
+    def places(self) -> tuple[ListenAddress, ...]:
         """Where each node is to listen, and where its clients are told to come."""
         return self._places
 
@@ -295,10 +295,10 @@ class RelayedNetwork(ImpairedNetwork):
             relay.close()
         self._ports.end()
 
-    def _placed(self, impairment: Impairment) -> Placed:
+    def _placed(self, impairment: Impairment) -> ImpairmentHandle:
         relay = self._relays.get(impairment.node_id)
         if relay is None:
             raise SupervisorError(f"there is no node {impairment.node_id}: there are {sorted(self._relays)}")
         if not isinstance(impairment, Relaying):
             raise SupervisorError(f"relays cut nodes off from nobody, {impairment} needs namespaces")
-        return PlacedRelaying(impairment, relay)
+        return RelayImpairment(impairment, relay)

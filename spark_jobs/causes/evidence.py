@@ -24,7 +24,7 @@ LEARNED: Final = "learned"
 
 
 @dataclass(frozen=True)
-class Event:
+class TrialEvent:
     """One row of `events.parquet`; `docs/ledger.md` has the kinds."""
 
     at_ns: int
@@ -44,7 +44,7 @@ class Event:
 
 
 @dataclass(frozen=True)
-class Epoch:
+class EpochStart:
     """One row of `epochs.parquet`."""
 
     node: int
@@ -65,7 +65,7 @@ class Leadership:
 
 
 @dataclass(frozen=True)
-class Era:
+class LeaderEpochRange:
     """What the surviving log holds of one leader epoch."""
 
     leader_epoch: int
@@ -75,15 +75,15 @@ class Era:
 
 
 @dataclass(frozen=True)
-class Evidence:
+class TrialEvidence:
     """One trial's."""
 
     record: TrialRecord
-    events: tuple[Event, ...]
+    events: tuple[TrialEvent, ...]
     """By time; those of one moment by what they tell, so that the order of the file means nothing."""
-    epochs: tuple[Epoch, ...]
+    epochs: tuple[EpochStart, ...]
 
-    def of(self, partition: int | None, *kinds: str) -> Iterator[Event]:
+    def of(self, partition: int | None, *kinds: str) -> Iterator[TrialEvent]:
         """Yield a partition's events of some kinds, by time."""
         return (event for event in self.events if event.partition == partition and event.kind in kinds)
 
@@ -100,10 +100,10 @@ class Evidence:
         told = (event for event in self.of(partition, LEARNED) if event.node is not None and event.detail.startswith(f"producer {producer}:"))
         return tuple(Leadership(event.at_ns, event.node, event.leader_epoch, None) for event in told)
 
-    def eras(self, partition: int) -> tuple[Era, ...]:
+    def eras(self, partition: int) -> tuple[LeaderEpochRange, ...]:
         """Return the surviving log's leader epochs, by offset."""
         leaders = {leadership.leader_epoch: leadership.leader for leadership in self.leaderships(partition)}
-        return tuple(Era(epoch, start, leaders.get(epoch)) for epoch, start in self._lineage(partition))
+        return tuple(LeaderEpochRange(epoch, start, leaders.get(epoch)) for epoch, start in self._lineage(partition))
 
     def _lineage(self, partition: int) -> list[tuple[int, int]]:
         """Return leader epochs and where they start, those that the replicas agree about.
@@ -117,7 +117,7 @@ class Evidence:
         return sorted((epoch, start) for epoch, told in starts.items() if len(told) == 1 for start in told)
 
 
-def evidence_of(records: Sequence[TrialRecord], events: pa.Table, epochs: pa.Table) -> dict[str, Evidence]:
+def evidence_of(records: Sequence[TrialRecord], events: pa.Table, epochs: pa.Table) -> dict[str, TrialEvidence]:
     """Return each trial's evidence, by trial id.
 
     Args:
@@ -125,17 +125,17 @@ def evidence_of(records: Sequence[TrialRecord], events: pa.Table, epochs: pa.Tab
         events: trial_id and the columns of `experiments.ledger.schema.EVENTS`.
         epochs: trial_id and the columns of `experiments.ledger.schema.EPOCHS`.
     """
-    happened: defaultdict[str, list[Event]] = defaultdict(list)
-    checkpoints: defaultdict[str, list[Epoch]] = defaultdict(list)
+    happened: defaultdict[str, list[TrialEvent]] = defaultdict(list)
+    checkpoints: defaultdict[str, list[EpochStart]] = defaultdict(list)
     for row in events.to_pylist():
-        happened[row.pop("trial_id")].append(Event(**row))
+        happened[row.pop("trial_id")].append(TrialEvent(**row))
     for row in epochs.to_pylist():
-        checkpoints[row.pop("trial_id")].append(Epoch(**row))
+        checkpoints[row.pop("trial_id")].append(EpochStart(**row))
     by_time = {trial_id: tuple(sorted(of, key=_when)) for trial_id, of in happened.items()}
-    return {record.trial_id: Evidence(record, by_time.get(record.trial_id, ()), tuple(checkpoints[record.trial_id])) for record in records}
+    return {record.trial_id: TrialEvidence(record, by_time.get(record.trial_id, ()), tuple(checkpoints[record.trial_id])) for record in records}
 
 
-def _when(event: Event) -> tuple[object, ...]:
+def _when(event: TrialEvent) -> tuple[object, ...]:
     """Return an event's place in time.
 
     Events of one moment are as a file that was merged of many logs happens to hold them. But a partition's leader epochs only grow, and a log that is

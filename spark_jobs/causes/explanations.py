@@ -17,10 +17,10 @@ from pyspark.sql import DataFrame
 from experiments.ledger.record import Phases
 from experiments.ledger.result_tables import ANOMALIES, ATTRIBUTION, Anomaly, Cause, Phase
 from spark_jobs.causes.anomalous_records import found, found_again, found_without_id, reaches
-from spark_jobs.causes.causes import NONE, Claim, Numbers, Reach, Rows, as_of, claims
-from spark_jobs.causes.evidence import ISR, Evidence, evidence_of
+from spark_jobs.causes.causes import NONE, CauseClaim, Numbers, ReachTable, Rows, as_of, claims
+from spark_jobs.causes.evidence import ISR, TrialEvidence, evidence_of
 from spark_jobs.causes.outages import outages
-from spark_jobs.causes.screening import Looked
+from spark_jobs.causes.screening import Screening
 from spark_jobs.io.frames import named
 from spark_jobs.io.ledgers import Ledger, UnfitLedger
 
@@ -86,7 +86,7 @@ _IN_LOG: Final = (
 )
 
 
-def anomalies(found: pa.Table, reaches: pa.Table, evidence: Mapping[str, Evidence]) -> pa.Table:
+def anomalies(found: pa.Table, reaches: pa.Table, evidence: Mapping[str, TrialEvidence]) -> pa.Table:
     """Return the table of anomalies, in an order that depends on nothing but its rows.
 
     Args:
@@ -102,10 +102,10 @@ def anomalies(found: pa.Table, reaches: pa.Table, evidence: Mapping[str, Evidenc
     return pa.concat_tables([ANOMALIES.empty_table(), *tied]).combine_chunks()
 
 
-def _reached(reaches: pa.Table) -> dict[tuple[str, int], list[Reach]]:
-    of: dict[tuple[str, int], list[Reach]] = {}
+def _reached(reaches: pa.Table) -> dict[tuple[str, int], list[ReachTable]]:
+    of: dict[tuple[str, int], list[ReachTable]] = {}
     for row in reaches.to_pylist():
-        of.setdefault((row.pop("trial_id"), row.pop("partition")), []).append(Reach(**row))
+        of.setdefault((row.pop("trial_id"), row.pop("partition")), []).append(ReachTable(**row))
     return of
 
 
@@ -118,7 +118,7 @@ def _by_partition(found: pa.Table) -> Iterator[tuple[str, int, pa.Table]]:
         yield trials.dictionary[int(trial[begin])].as_py(), int(partition[begin]), found.slice(begin, end - begin)
 
 
-def _tied(found: pa.Table, evidence: Evidence, partition: int, reaches: Sequence[Reach]) -> pa.Table:
+def _tied(found: pa.Table, evidence: TrialEvidence, partition: int, reaches: Sequence[ReachTable]) -> pa.Table:
     """Return one partition's anomalies with all that they can be tied to."""
     rows = _rows(found)
     scene = _caused(_scene(rows, evidence, partition), claims(rows, evidence, partition, reaches))
@@ -138,7 +138,7 @@ def _tied(found: pa.Table, evidence: Evidence, partition: int, reaches: Sequence
 
 
 @dataclass(frozen=True)
-class _Scene:
+class _FaultState:
     """Who led, and what follows; columns."""
 
     leader: Numbers
@@ -149,13 +149,13 @@ class _Scene:
     truncated_by: Numbers
 
 
-def _scene(rows: Rows, evidence: Evidence, partition: int) -> _Scene:
+def _scene(rows: Rows, evidence: TrialEvidence, partition: int) -> _FaultState:
     """Return who led by the time, and of records in the log by their offset: an acknowledgement comes later than the append, and a reading much later."""
     leaderships, eras = evidence.leaderships(partition), evidence.eras(partition)
     led = as_of([led.since_ns for led in leaderships], rows.at_ns)
     era = np.where(rows.of_kind(*_IN_LOG), as_of([era.start_offset for era in eras], rows.offset), NONE)
     unknown = np.full(len(led), NONE)
-    return _Scene(
+    return _FaultState(
         np.where(era == NONE, _taken([it.leader for it in leaderships], led), _taken([it.leader for it in eras], era)),
         np.where(era == NONE, _taken([it.leader_epoch for it in leaderships], led), _taken([it.leader_epoch for it in eras], era)),
         np.full(len(led), list(Cause).index(Cause.UNATTRIBUTED)),
@@ -164,13 +164,13 @@ def _scene(rows: Rows, evidence: Evidence, partition: int) -> _Scene:
     )
 
 
-def _caused(scene: _Scene, claimed: Iterator[Claim]) -> _Scene:
+def _caused(scene: _FaultState, claimed: Iterator[CauseClaim]) -> _FaultState:
     """Give each record the first claim that holds of it."""
     free = np.ones(len(scene.cause), bool)
     for claim in claimed:
         takes = free & claim.holds
         free &= ~takes
-        scene = _Scene(
+        scene = _FaultState(
             np.where(takes, _number(claim.by.leader), scene.leader) if claim.by else scene.leader,
             np.where(takes, _number(claim.by.leader_epoch), scene.leader_epoch) if claim.by else scene.leader_epoch,
             np.where(takes, list(Cause).index(claim.cause), scene.cause),
@@ -227,11 +227,11 @@ _COUNTED: Final = {
 """Which count of `TRIALS` each kind adds up to; REORDERED is told of each partition, and counted once."""
 
 
-def explained(looked: Looked, marks: DataFrame, ledgers: Sequence[Ledger], trials: pa.Table, gaps: pa.Table) -> Mapping[str, pa.Table]:
+def explained(looked: Screening, marks: DataFrame, ledgers: Sequence[Ledger], trials: pa.Table, gaps: pa.Table) -> Mapping[str, pa.Table]:
     """Return three tables of `experiments.ledger.result_tables.RESULTS`.
 
     Args:
-        looked: of `spark_jobs.causes.screening.first_look`.
+        looked: of `spark_jobs.causes.screening.screen`.
         marks: trial_id, trial_no, a row a trial.
         ledgers: what is known of each trial besides.
         trials: the table `trials`.
@@ -247,11 +247,11 @@ def explained(looked: Looked, marks: DataFrame, ledgers: Sequence[Ledger], trial
     return {"anomalies": tied, "attribution": attribution(tied), "outages": outages(gaps, evidence)}
 
 
-def anomalous(looked: Looked, ledgers: Sequence[Ledger]) -> pa.Table:
+def anomalous(looked: Screening, ledgers: Sequence[Ledger]) -> pa.Table:
     """Return what is wrong with records and reads, of the schema `spark_jobs.causes.explanations.FOUND`; where nothing is, no ledger is read for it.
 
     Args:
-        looked: of `spark_jobs.causes.screening.first_look`.
+        looked: of `spark_jobs.causes.screening.screen`.
         ledgers: of the trials, by their numbers.
     """
     frames = looked.frames

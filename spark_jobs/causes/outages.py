@@ -11,8 +11,8 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from experiments.ledger.result_tables import OUTAGES, Mark, Side
-from spark_jobs.causes.evidence import LEADER, LEADS, LEARNED, Event, Evidence, Leadership
+from experiments.ledger.result_tables import OUTAGES, OutageStep, Side
+from spark_jobs.causes.evidence import LEADER, LEADS, LEARNED, Leadership, TrialEvent, TrialEvidence
 
 LEDGER: Final = "ledger"
 """The source of the two marks that attempts and reads tell, to the nanosecond."""
@@ -24,7 +24,7 @@ Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Seen:
+class OutageEvent:
     """When a mark was seen, who says so, and how much earlier it may have happened."""
 
     at_ns: int
@@ -33,7 +33,7 @@ class Seen:
 
 
 @dataclass(frozen=True)
-class Gap:
+class OutageGap:
     """A partition's longest time without an answer to one side."""
 
     partition: int
@@ -44,7 +44,7 @@ class Gap:
     """An answer ended it; else it lasted as long as anything was due."""
 
 
-def outages(gaps: pa.Table, evidence: Mapping[str, Evidence]) -> pa.Table:
+def outages(gaps: pa.Table, evidence: Mapping[str, TrialEvidence]) -> pa.Table:
     """Return the table of outages: a row for each mark of each gap that overlaps the time from the fault's begin to the full ISR.
 
     Args:
@@ -60,26 +60,26 @@ def outages(gaps: pa.Table, evidence: Mapping[str, Evidence]) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=OUTAGES)
 
 
-def marks(gap: Gap, evidence: Evidence) -> Iterator[tuple[Mark, Seen | None]]:
+def marks(gap: OutageGap, evidence: TrialEvidence) -> Iterator[tuple[OutageStep, OutageEvent | None]]:
     """Yield a gap's marks in the order in which they are due; `None`: not seen."""
     before = _leader_before(gap, evidence)
     within = [event for event in evidence.events if event.at_ns >= gap.began_ns and event.from_ns <= gap.ended_ns]
     of_partition = [event for event in within if event.partition == gap.partition]
-    yield Mark.LAST_BEFORE, Seen(gap.began_ns, LEDGER) if gap.began_ns > evidence.record.phases.load_begin_ns else None
+    yield OutageStep.LAST_BEFORE, OutageEvent(gap.began_ns, LEDGER) if gap.began_ns > evidence.record.phases.load_begin_ns else None
     fenced = [event for event in within if event.kind == FENCED and event.node in evidence.record.fault.targets]
-    yield Mark.DETECTED, _first(event for event in fenced if before and event.node == before.leader) or _first(fenced)
+    yield OutageStep.DETECTED, _first(event for event in fenced if before and event.node == before.leader) or _first(fenced)
     new = [event for event in of_partition if _newer(event, before)]
-    yield Mark.ELECTED, _first(event for event in new if event.kind == LEADS) or _first(event for event in new if event.kind == LEADER)
-    yield Mark.LEARNED, _first(event for event in new if event.kind == LEARNED and event.detail.startswith(_CLIENT[gap.side]))
-    yield Mark.FIRST_AFTER, Seen(gap.ended_ns, LEDGER) if gap.answered else None
+    yield OutageStep.ELECTED, _first(event for event in new if event.kind == LEADS) or _first(event for event in new if event.kind == LEADER)
+    yield OutageStep.LEARNED, _first(event for event in new if event.kind == LEARNED and event.detail.startswith(_CLIENT[gap.side]))
+    yield OutageStep.FIRST_AFTER, OutageEvent(gap.ended_ns, LEDGER) if gap.answered else None
 
 
-def _leader_before(gap: Gap, evidence: Evidence) -> Leadership | None:
+def _leader_before(gap: OutageGap, evidence: TrialEvidence) -> Leadership | None:
     earlier = [led for led in evidence.leaderships(gap.partition) if led.since_ns <= gap.began_ns]
     return earlier[-1] if earlier else None
 
 
-def _newer(event: Event, before: Leadership | None) -> bool:
+def _newer(event: TrialEvent, before: Leadership | None) -> bool:
     """Tell whether an event tells of a later leader than the one that the gap began with: by the leader epoch, else by another node."""
     if event.node is None or before is None:
         return False
@@ -88,19 +88,19 @@ def _newer(event: Event, before: Leadership | None) -> bool:
     return event.node != before.leader
 
 
-def _first(events: Iterable[Event]) -> Seen | None:
+def _first(events: Iterable[TrialEvent]) -> OutageEvent | None:
     event = next(iter(events), None)
-    return Seen(event.at_ns, event.source, event.resolution_ns) if event else None
+    return OutageEvent(event.at_ns, event.source, event.resolution_ns) if event else None
 
 
-def _gap(row: Row) -> Gap:
-    return Gap(row["partition"], Side(row["side"]), row["began_ns"], row["began_ns"] + row["gap_ns"], row["answered"])
+def _gap(row: Row) -> OutageGap:
+    return OutageGap(row["partition"], Side(row["side"]), row["began_ns"], row["began_ns"] + row["gap_ns"], row["answered"])
 
 
-def _overlaps(gap: Gap, evidence: Evidence) -> bool:
+def _overlaps(gap: OutageGap, evidence: TrialEvidence) -> bool:
     phases = evidence.record.phases
     return phases.fault_begin_ns is not None and gap.began_ns <= phases.whole_ns and gap.ended_ns >= phases.fault_begin_ns
 
 
-def _told(seen: Seen | None) -> Row:
+def _told(seen: OutageEvent | None) -> Row:
     return {"at_ns": seen.at_ns, "source": seen.source, "resolution_ns": seen.resolution_ns} if seen else {}

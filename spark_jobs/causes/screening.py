@@ -26,7 +26,7 @@ BROADCAST_ROWS: Final = 200_000
 
 
 @dataclass(frozen=True)
-class Looked:
+class Screening:
     """What was found so far; all keyed by `trial_no`. What there is nothing of is empty, and costs nothing to ask for."""
 
     frames: Frames
@@ -53,7 +53,7 @@ class Looked:
 
 
 @contextmanager
-def first_look(frames: Frames, marks: DataFrame, beside: Executor) -> Iterator[Looked]:
+def screen(frames: Frames, marks: DataFrame, beside: Executor) -> Iterator[Screening]:
     """Look, and keep what was found in memory until the context ends.
 
     Args:
@@ -61,14 +61,14 @@ def first_look(frames: Frames, marks: DataFrame, beside: Executor) -> Iterator[L
         marks: of `spark_jobs.io.frames.marks`.
         beside: threads that ask Spark while this one does.
     """
-    kept = _Kept([])
+    kept = _Cached([])
     try:
-        yield _looked(frames, marks, kept, beside)
+        yield _screened(frames, marks, kept, beside)
     finally:
         kept.free()
 
 
-def _looked(frames: Frames, marks: DataFrame, kept: _Kept, beside: Executor) -> Looked:
+def _screened(frames: Frames, marks: DataFrame, kept: _Cached, beside: Executor) -> Screening:
     rows_behind = beside.submit(lambda: kept.if_any(behind(frames.log)))
     longest_gaps = beside.submit(lambda: _gaps(frames, marks, kept))
     blocks = kept.always(record_blocks(frames.attempts, frames.log, frames.reads))
@@ -78,7 +78,7 @@ def _looked(frames: Frames, marks: DataFrame, kept: _Kept, beside: Executor) -> 
     repeated = kept.if_any(repeated_reads(frames.reads, again), _in_them(odd[1]))
     latencies = both_latencies(frames.attempts, first_reads(frames.reads, again, repeated)).transform(whole_us, marks)
     late = rows_behind.result().transform(reordered, several)
-    return Looked(
+    return Screening(
         frames=frames,
         blocks=blocks,
         crowded=crowds,
@@ -93,7 +93,7 @@ def _looked(frames: Frames, marks: DataFrame, kept: _Kept, beside: Executor) -> 
     )
 
 
-def _gaps(frames: Frames, marks: DataFrame, kept: _Kept) -> DataFrame:
+def _gaps(frames: Frames, marks: DataFrame, kept: _Cached) -> DataFrame:
     """Find gaps by wide slots, and once more, by narrow ones, where they are too short for those."""
     stored = frames.attempts.withColumn("outcome", sf.col("told"))  # a partition that takes records is there, whatever becomes of their transaction
     due = acknowledgements(stored, marks).unionByName(receipts(frames.reads, marks))
@@ -114,7 +114,7 @@ def _in_them(blocks: int) -> int | None:
 
 
 @dataclass(frozen=True)
-class _Kept:
+class _Cached:
     """What is held in memory."""
 
     frames: list[DataFrame]

@@ -99,7 +99,7 @@ def _plain(schema: pa.Schema) -> pa.Schema:
 
 
 @dataclass(frozen=True)
-class Ending:
+class ConsumerEnding:
     """How the reader along ended, as its event tells."""
 
     at_ns: int
@@ -107,21 +107,21 @@ class Ending:
     """It came to the end of every partition."""
 
 
-def endings(events: pa.Table) -> dict[str, Ending]:
+def endings(events: pa.Table) -> dict[str, ConsumerEnding]:
     """Return how the readers of each trial ended: the last of them, and whether all came to the end; a trial without such an event is not in it.
 
     Args:
         events: trial_id, kind, at_ns, detail; that of `reader` is a JSON object with `at_end`.
     """
-    ended: dict[str, Ending] = {}
+    ended: dict[str, ConsumerEnding] = {}
     for row in events.filter(pc.field("kind") == "reader").to_pylist():
-        this = Ending(row["at_ns"], json.loads(row["detail"])["at_end"])
+        this = ConsumerEnding(row["at_ns"], json.loads(row["detail"])["at_end"])
         other = ended.get(row["trial_id"], this)
-        ended[row["trial_id"]] = Ending(max(this.at_ns, other.at_ns), this.at_end and other.at_end)
+        ended[row["trial_id"]] = ConsumerEnding(max(this.at_ns, other.at_ns), this.at_end and other.at_end)
     return ended
 
 
-def marks(spark: SparkSession, trials: Sequence[Ledger], ended: Mapping[str, Ending]) -> DataFrame:
+def marks(spark: SparkSession, trials: Sequence[Ledger], ended: Mapping[str, ConsumerEnding]) -> DataFrame:
     """Return a row a trial with what is known of it as a whole.
 
     Returns:
@@ -132,7 +132,7 @@ def marks(spark: SparkSession, trials: Sequence[Ledger], ended: Mapping[str, End
     return spark.createDataFrame(pa.Table.from_pylist(rows, schema=_MARKS))
 
 
-def _marks(ledger: Ledger, ending: Ending | None) -> Mapping[str, object]:
+def _marks(ledger: Ledger, ending: ConsumerEnding | None) -> Mapping[str, object]:
     read_on = {"reader_at_end": ending.at_end, "reader_due_ns": None if ending.at_end else ending.at_ns} if ending else {}
     return {"trial_id": ledger.record.trial_id, "partitions": ledger.record.partitions, **ledger.record.phases.model_dump(), **read_on}
 

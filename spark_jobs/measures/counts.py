@@ -8,7 +8,7 @@ import pyarrow as pa
 
 
 @dataclass(frozen=True)
-class Found:
+class TrialCounts:
     """What Spark found of all trials; every table has `trial_id`."""
 
     fates: pa.Table

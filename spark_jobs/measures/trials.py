@@ -12,9 +12,9 @@ import pyarrow.compute as pc
 
 from experiments.ledger.result_tables import TRIALS, Fate, Measure, Phase, Side
 from experiments.ledger.schema import ABORTED, ACKED, COMMITTED, REJECTED, UNKNOWN
-from spark_jobs.io.frames import Ending
+from spark_jobs.io.frames import ConsumerEnding
 from spark_jobs.io.ledgers import Ledger, UnfitLedger
-from spark_jobs.measures.counts import Found
+from spark_jobs.measures.counts import TrialCounts
 from spark_jobs.measures.transactions import NOT_TO_BE_SHOWN
 from spark_jobs.workloads import copies as copied
 from spark_jobs.workloads import groups as group
@@ -27,7 +27,7 @@ Sums = Mapping[str, int]
 """By trial; 0 where there is no row."""
 
 
-class _Pair(NamedTuple):
+class _CheckedSum(NamedTuple):
     """Two counts of the same, and the sentence for when they differ."""
 
     one: int
@@ -35,7 +35,7 @@ class _Pair(NamedTuple):
     told: str
 
 
-def check_sums(ledgers: Sequence[Ledger], found: Found) -> None:
+def check_sums(ledgers: Sequence[Ledger], found: TrialCounts) -> None:
     """Compare.
 
     Raises:
@@ -48,17 +48,17 @@ def check_sums(ledgers: Sequence[Ledger], found: Found) -> None:
                 raise UnfitLedger(f"trial {ledger.record.trial_id}: " + pair.told.format(pair.one, pair.other))
 
 
-def _pairs(ledger: Ledger, sums: Sums) -> Iterator[_Pair]:
-    yield _Pair(ledger.attempts_rows, sums["attempted"], "attempts.parquet has {} rows, and the fates add up to {} records")
-    yield _Pair(ledger.log_rows, sums["logged"] + sums["hidden"], "log.parquet has {} rows, and copies, phantoms, corrupt and hidden ones add up to {}")
-    yield _Pair(ledger.reads_rows, sums["reads"] + sums["processed"], "reads.parquet has {} rows, and the blocks of what was read add up to {}")
-    yield _Pair(sums["acked"], sums["ack_latencies"], "attempts.parquet has {} acked records, of which {} tell when they settled")
-    yield _Pair(sums["acked"], sums["acked_in_timeline"], "attempts.parquet has {} acked records, and the timeline adds up to {}")
-    yield _Pair(sums["reads"], sums["read_in_timeline"], "reads.parquet has {} rows of the reader along, and the timeline adds up to {}")
-    yield _Pair(sums["read"], sums["end_to_end_latencies"], "reads.parquet has {} records, of which {} tell when they were intended")
+def _pairs(ledger: Ledger, sums: Sums) -> Iterator[_CheckedSum]:
+    yield _CheckedSum(ledger.attempts_rows, sums["attempted"], "attempts.parquet has {} rows, and the fates add up to {} records")
+    yield _CheckedSum(ledger.log_rows, sums["logged"] + sums["hidden"], "log.parquet has {} rows, and copies, phantoms, corrupt and hidden ones add up to {}")
+    yield _CheckedSum(ledger.reads_rows, sums["reads"] + sums["processed"], "reads.parquet has {} rows, and the blocks of what was read add up to {}")
+    yield _CheckedSum(sums["acked"], sums["ack_latencies"], "attempts.parquet has {} acked records, of which {} tell when they settled")
+    yield _CheckedSum(sums["acked"], sums["acked_in_timeline"], "attempts.parquet has {} acked records, and the timeline adds up to {}")
+    yield _CheckedSum(sums["reads"], sums["read_in_timeline"], "reads.parquet has {} rows of the reader along, and the timeline adds up to {}")
+    yield _CheckedSum(sums["read"], sums["end_to_end_latencies"], "reads.parquet has {} records, of which {} tell when they were intended")
 
 
-def _sums(found: Found) -> Mapping[str, Sums]:
+def _sums(found: TrialCounts) -> Mapping[str, Sums]:
     """Count everything once more, by trial."""
     attempted = found.fates.filter(pc.field("outcome").is_valid())
     everything = found.histogram.filter(pc.field("phase") == Phase.ALL.value)
@@ -86,7 +86,7 @@ Row = Mapping[str, Any]
 """A row of a table whose schema `experiments.ledger.result_tables` has."""
 
 
-def trials(ledgers: Sequence[Ledger], ended: Mapping[str, Ending], found: Found, transactions: pa.Table, groups: Groups) -> pa.Table:
+def trials(ledgers: Sequence[Ledger], ended: Mapping[str, ConsumerEnding], found: TrialCounts, transactions: pa.Table, groups: Groups) -> pa.Table:
     """Return the table of trials.
 
     Args:
@@ -146,7 +146,7 @@ def _rates(row: Row) -> Row:
     return {name: row.get(name) for name in ("attempted_per_s", "acked_per_s")}
 
 
-def _order_and_reading(ending: Ending | None, row: Row) -> Row:
+def _order_and_reading(ending: ConsumerEnding | None, row: Row) -> Row:
     """Return what the log's order and the consumer along tell; a record is only missed where the consumer came to the end of the log."""
     return {
         "reordered_records": row.get("reordered_records", 0),

@@ -33,7 +33,7 @@ _ONLY: Final = 1
 
 
 @dataclass(frozen=True)
-class ToldGroup:
+class GroupOffsets:
     """A group, as its trial told of it at its end."""
 
     number: int
@@ -45,7 +45,7 @@ class ToldGroup:
     """Where each partition's log began at the end; what is not named began at 0."""
 
 
-Groups = Mapping[int, Sequence[ToldGroup]]
+Groups = Mapping[int, Sequence[GroupOffsets]]
 """Of each trial that had groups, by its number."""
 
 
@@ -57,11 +57,11 @@ def groups_of(events: pa.Table, trial_ids: Sequence[str], begins: Mapping[str, M
         trial_ids: the trials in the order of their numbers.
         begins: of trials whose logs did not begin at 0 any more at their end: where they did, by partition.
     """
-    told: dict[str, list[ToldGroup]] = {}
+    told: dict[str, list[GroupOffsets]] = {}
     for row in events.filter(pc.field("kind") == "group").to_pylist():
         this = json.loads(row["detail"])
         committed = {int(of): offset for of, offset in this["committed"].items()}
-        group = ToldGroup(this.get("group", _ONLY), tuple(this.get("consumers", ())), committed, (begins or {}).get(row["trial_id"], {}))
+        group = GroupOffsets(this.get("group", _ONLY), tuple(this.get("consumers", ())), committed, (begins or {}).get(row["trial_id"], {}))
         told.setdefault(row["trial_id"], []).append(group)
     return {number: told[trial_id] for number, trial_id in enumerate(trial_ids) if trial_id in told}
 

@@ -7,7 +7,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sf
 
-from experiments.ledger.workload_tables import SeenBy, Within
+from experiments.ledger.workload_tables import OrderObserver, OrderScope
 
 _RECORD: Final = ("trial_no", "producer", "seq")
 _SEEN: Final = (*_RECORD, "partition", "place", "seen_by")
@@ -27,7 +27,7 @@ def stored(log: DataFrame) -> DataFrame:
     ours = log.where("intact AND seq IS NOT NULL")
     first = sf.min(sf.struct("partition", "offset")).alias("first")
     at = ours.groupBy(*_RECORD).agg(first).select(*_RECORD, "first.partition", sf.col("first.offset").alias("place"))
-    return at.withColumn("seen_by", sf.lit(SeenBy.LOG.value))
+    return at.withColumn("seen_by", sf.lit(OrderObserver.LOG.value))
 
 
 def received(reads: DataFrame) -> DataFrame:
@@ -41,7 +41,7 @@ def received(reads: DataFrame) -> DataFrame:
     """
     first = sf.min(sf.struct("received_ns", "partition")).alias("first")
     at = reads.where("seq IS NOT NULL").groupBy(*_RECORD).agg(first).select(*_RECORD, "first.partition", sf.col("first.received_ns").alias("place"))
-    return at.withColumn("seen_by", sf.lit(SeenBy.CONSUMERS.value))
+    return at.withColumn("seen_by", sf.lit(OrderObserver.CONSUMERS.value))
 
 
 def orders(seen: DataFrame, attempts: DataFrame, asked: DataFrame) -> DataFrame:
@@ -57,10 +57,10 @@ def orders(seen: DataFrame, attempts: DataFrame, asked: DataFrame) -> DataFrame:
     """
     wanted = seen.select(*_SEEN).join(sf.broadcast(asked.select("trial_no")), "trial_no")
     keyed = wanted.join(attempts.select(*_RECORD, "key"), list(_RECORD), "left")
-    in_log = sf.when(sf.col("seen_by") == SeenBy.LOG.value, sf.col("partition"))  # a log has no order between its partitions; a consumer has one
+    in_log = sf.when(sf.col("seen_by") == OrderObserver.LOG.value, sf.col("partition"))  # a log has no order between its partitions; a consumer has one
     late = keyed.withColumn("in_log", in_log).withColumn("late_key", _is_late("key", "in_log")).withColumn("late_partition", _is_late("partition"))
-    of_keys = _counts(Within.KEY, sf.count("key"), sf.count_if(sf.col("key").isNotNull() & sf.col("late_key")), sf.lit(0).cast("long"))
-    of_partitions = _counts(Within.PARTITION, sf.count("*"), sf.count_if("late_partition"), sf.lit(0).cast("long"))
+    of_keys = _counts(OrderScope.KEY, sf.count("key"), sf.count_if(sf.col("key").isNotNull() & sf.col("late_key")), sf.lit(0).cast("long"))
+    of_partitions = _counts(OrderScope.PARTITION, sf.count("*"), sf.count_if("late_partition"), sf.lit(0).cast("long"))
     counted = late.groupBy("trial_no", "seen_by").agg(sf.array(of_keys, of_partitions).alias("counts"))
     return counted.select("trial_no", "seen_by", sf.inline("counts")).where("compared > 0")
 
@@ -91,13 +91,13 @@ def pairs(seen: DataFrame, asked: DataFrame) -> DataFrame:
     }
     both = sided.agg(*(column.alias(name) for name, column in sides.items())).where("first_place IS NOT NULL AND second_place IS NOT NULL")
     apart = sf.col("first_partition") != sf.col("second_partition")
-    has_order = ~apart | (sf.col("seen_by") == SeenBy.CONSUMERS.value)
+    has_order = ~apart | (sf.col("seen_by") == OrderObserver.CONSUMERS.value)
     inverted = has_order & (sf.col("second_place") < sf.col("first_place"))
-    counts = _counts(Within.PAIR, sf.count_if(has_order), sf.count_if(inverted), sf.count_if(apart))
+    counts = _counts(OrderScope.PAIR, sf.count_if(has_order), sf.count_if(inverted), sf.count_if(apart))
     return both.groupBy("trial_no", "seen_by").agg(counts.alias("counts")).select("trial_no", "seen_by", "counts.*")
 
 
-def _counts(within: Within, *counts: Column) -> Column:
+def _counts(within: OrderScope, *counts: Column) -> Column:
     """Return the rest of a row of `ORDERS`."""
     return sf.struct(sf.lit(within.value).alias("within"), *(count.alias(name) for count, name in zip(counts, _COUNTS, strict=True)))
 

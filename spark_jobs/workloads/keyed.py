@@ -23,7 +23,7 @@ _COUNTED: Final = "records_by_second"
 
 
 @dataclass(frozen=True)
-class Keyed:
+class KeyMeasures:
     """The trials that ask, and all trials' rows."""
 
     frames: Frames

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
-from experiments.ledger.workload_tables import LOADS, SKEWS, Spread
+from experiments.ledger.workload_tables import LOADS, SKEWS, LoadQuantity
 from spark_jobs.io.ledgers import Ledger
 
 _NS_PER_S: Final = 1_000_000_000
@@ -108,7 +108,7 @@ def skews(of_loads: pa.Table, ledgers: Iterable[Ledger]) -> pa.Table:
 def _skews(ledger: Ledger, rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
     record, partitions = ledger.record, len(ledger.record.end_offsets)
     seconds = range((record.phases.load_end_ns - record.phases.load_begin_ns) // _NS_PER_S)
-    for spread in Spread:
+    for spread in LoadQuantity:
         if any(row[spread] is None for row in rows):
             continue
         counts = {(row["partition"], row["slot"]): row[spread] for row in rows}

@@ -9,15 +9,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
-from support.reference.values import Mark, decode, encode
+from support.reference.values import ValueFields, decode, encode
 
 from experiments.clients.consumer.final_read import read_log
-from experiments.clients.consumer.process import ReaderJob, ReaderProcess, reads_table
+from experiments.clients.consumer.process import ConsumerJob, ConsumerProcess, reads_table
 from experiments.clients.interface import JavaClients
 from experiments.clients.librdkafka import topics
 from experiments.clients.producer.job import ProducerJob
 from experiments.clients.producer.process import ProducerProcess, attempts_table
-from experiments.clients.record.layout import Origin, TextValues, run_in_records, tag_of
+from experiments.clients.record.layout import Origin, TextValueFormat, run_in_records, tag_of
 from experiments.clients.settings.kinds import ClientChoice
 from experiments.clients.settings.librdkafka import consumer_settings, producer_settings
 from experiments.events.clock import now_ns
@@ -98,7 +98,7 @@ def test_keys_and_values_arrive_as_they_were_meant(cluster: LocalCluster, make_t
     consumer.close()
     assert [int.from_bytes(message.key() or b"", "big") for message in messages] == [seq % 16 for seq in range(200)]
     intended = attempts["intended_ns"].to_pylist()
-    assert [decode(message.value() or b"", TOKEN) for message in messages] == [(Origin.OURS, Mark(1, seq, intended[seq], TOKEN)) for seq in range(200)]
+    assert [decode(message.value() or b"", TOKEN) for message in messages] == [(Origin.OURS, ValueFields(1, seq, intended[seq], TOKEN)) for seq in range(200)]
 
 
 def test_records_without_keys_carry_none(cluster: LocalCluster, make_topic: Callable[[int, int], str], job_for: Callable[..., ProducerJob]) -> None:
@@ -125,10 +125,10 @@ def test_without_acknowledgements_no_offset_is_known(cluster: LocalCluster, make
 def test_records_of_other_origin_and_damaged_ones_are_told_apart(cluster: LocalCluster, make_topic: Callable[[int, int], str]) -> None:
     """Through a real broker, whose own checksums do not cover what the producer damaged."""
     topic = make_topic(1, 3)
-    damaged = bytearray(encode(Mark(1, 1, 2, TOKEN), 100))
+    damaged = bytearray(encode(ValueFields(1, 1, 2, TOKEN), 100))
     damaged[70] ^= 4
     producer = Producer({"bootstrap.servers": cluster.bootstrap_servers, "log_level": 0})
-    for content in (encode(Mark(1, 0, 2, TOKEN), 100), bytes(damaged), encode(Mark(1, 2, 2, TOKEN + 1), 100), b"of nobody"):
+    for content in (encode(ValueFields(1, 0, 2, TOKEN), 100), bytes(damaged), encode(ValueFields(1, 2, 2, TOKEN + 1), 100), b"of nobody"):
         producer.produce(topic, content, partition=0)
     assert producer.flush(30) == 0
     log = log_of(cluster, topic)
@@ -143,7 +143,7 @@ def test_offsets_that_hold_no_record_are_passed_over(cluster: LocalCluster, make
     producer.init_transactions(30)
     for end in (producer.commit_transaction, producer.abort_transaction):
         producer.begin_transaction()
-        producer.produce(topic, encode(Mark(1, 0, 2, TOKEN), 100), partition=0)
+        producer.produce(topic, encode(ValueFields(1, 0, 2, TOKEN), 100), partition=0)
         producer.flush(30)
         end(30)
     ends = {0: 4}
@@ -175,8 +175,8 @@ def test_a_reader_reads_along_through_the_death_of_a_leader(
     topic = make_topic(3, 3)
     servers = cluster.bootstrap_servers
     job = job_for(topic, SAFE, records=40_000)
-    reader_job = ReaderJob(bootstrap_servers=servers, topic=topic, partitions=3, settings=consumer_settings({}), token=TOKEN, folder=tmp_path)
-    with ProducerProcess(job) as producer, ReaderProcess(reader_job) as reader:
+    reader_job = ConsumerJob(bootstrap_servers=servers, topic=topic, partitions=3, settings=consumer_settings({}), token=TOKEN, folder=tmp_path)
+    with ProducerProcess(job) as producer, ConsumerProcess(reader_job) as reader:
         reader.wait_ready()
         producer.wait_ready()
         producer.begin(now_ns())
@@ -245,13 +245,13 @@ def test_the_log_may_be_longer_than_consumers_are_shown(
 def test_every_record_of_the_java_clients_is_accounted_for(cluster: LocalCluster, cache: Path, make_topic: Callable[[int, int], str], tmp_path: Path) -> None:
     """With Java's own defaults: acknowledged, in the log and read along, at the same partition and offset; the run-in is none of them."""
     topic, servers = make_topic(3, 3), cluster.bootstrap_servers
-    choice, text = ClientChoice(kind="java", defaults=True), TextValues(tag_of(TOKEN), run_in_records(2000))
+    choice, text = ClientChoice(kind="java", defaults=True), TextValueFormat(tag_of(TOKEN), run_in_records(2000))
     passed = choice.passed({}, {})
     assert passed is not None
     shared = {"bootstrap_servers": servers, "topic": topic, "token": TOKEN, "folder": tmp_path}
     load = {"records": 4000, "rate_records_per_s": 2000, "record_size_bytes": 20, "keys": 16, "warm_up_topic": ""}
     job = ProducerJob.model_validate({**shared, **load, "producer": 5, "settings": choice.producer({}), "passed": passed.producer})
-    along = ReaderJob.model_validate(
+    along = ConsumerJob.model_validate(
         {**shared, "partitions": 3, "settings": choice.consumer({}), "passed": passed.consumer, "run_in_records": text.run_in_records}
     )
     clients = JavaClients(ClusterSpec().kafka_version, cache)

@@ -9,11 +9,11 @@ import pytest
 
 from experiments.events.clock import now_ns
 from experiments.events.journal import Journal
-from experiments.faults import Scene
-from experiments.faults.composition.execution import strike
+from experiments.faults import FaultContext
+from experiments.faults.composition.execution import inject
 from experiments.planning.experiment import experiment_of
 from experiments.planning.faults import asked_for
-from experiments.trial.metadata_poller import Watch
+from experiments.trial.metadata_poller import MetadataPoller
 from infra.cluster.local import LocalCluster
 
 pytestmark = pytest.mark.cluster
@@ -31,8 +31,8 @@ def test_joined_faults_on_one_node_heal(cluster: LocalCluster, make_topic: Calla
     topic, journal = make_topic(1, 3), Journal()
     (partition,) = cluster.describe([topic]).of(topic)
     fault = asked_for(EXPERIMENT, SCHEDULE.format(partition.leader), {})
-    with Watch(cluster, topic, journal):
-        shorter, longer, crash, again = (one.evidence for one in strike(fault, Scene(cluster, topic, now_ns(), journal, client_timeout_s=0.1)))
+    with MetadataPoller(cluster, topic, journal):
+        shorter, longer, crash, again = (one.evidence for one in inject(fault, FaultContext(cluster, topic, now_ns(), journal, client_timeout_s=0.1)))
     assert not journal.events("fault_resume"), "neither pause may end the other, and a killed node is not told to go on"
     assert (shorter.bit, longer.bit) == (True, False), "the crash cut the longer pause short, which says so"
     assert (crash.bit, again.bit) == (True, True), (crash.evidence, again.evidence)

@@ -7,9 +7,9 @@ from contextlib import closing
 
 import pytest
 
-from infra.cluster.interface import Sighting
+from infra.cluster.interface import MetadataSnapshot
 from infra.cluster.local import LocalCluster
-from infra.cluster.metadata_poller import LocalLookout
+from infra.cluster.metadata_poller import LocalMetadataPoll
 from infra.process.waiting import wait_until
 
 pytestmark = pytest.mark.cluster
@@ -23,23 +23,23 @@ def topic(make_topic: MakeTopic) -> str:
 
 
 @pytest.fixture
-def lookout(cluster: LocalCluster, topic: str) -> Iterator[LocalLookout]:
+def lookout(cluster: LocalCluster, topic: str) -> Iterator[LocalMetadataPoll]:
     """At the topic."""
     with closing(cluster.lookout(topic)) as made:
         yield made
 
 
-def see(lookout: LocalLookout, awaited: Callable[[Sighting], bool], awaiting: str) -> Sighting:
+def see(lookout: LocalMetadataPoll, awaited: Callable[[MetadataSnapshot], bool], awaiting: str) -> MetadataSnapshot:
     """Look until something is seen."""
 
-    def look() -> Sighting | None:
+    def look() -> MetadataSnapshot | None:
         sighting = lookout.partitions()
         return sighting if sighting is not None and awaited(sighting) else None
 
     return wait_until(look, awaiting=awaiting, timeout_s=30, every_s=0.01)
 
 
-def test_it_sees_what_the_cluster_describes(cluster: LocalCluster, topic: str, lookout: LocalLookout) -> None:
+def test_it_sees_what_the_cluster_describes(cluster: LocalCluster, topic: str, lookout: LocalMetadataPoll) -> None:
     """Leader, leader epoch and ISR; and the active controller with its epoch."""
     state = cluster.describe([topic])
     assert see(lookout, lambda _: True, "anything").partitions == state.of(topic)
@@ -47,7 +47,7 @@ def test_it_sees_what_the_cluster_describes(cluster: LocalCluster, topic: str, l
     assert (active.leader, active.epoch) == (state.controller, state.controller_epoch)
 
 
-def test_a_paused_broker_does_not_blind_it(cluster: LocalCluster, lookout: LocalLookout) -> None:
+def test_a_paused_broker_does_not_blind_it(cluster: LocalCluster, lookout: LocalMetadataPoll) -> None:
     """Whichever was asked before: the others are asked, and nobody waits for the one that stands still."""
     for node_id in cluster.node_ids():
         see(lookout, lambda _: True, "anything before the pause")
@@ -56,7 +56,7 @@ def test_a_paused_broker_does_not_blind_it(cluster: LocalCluster, lookout: Local
         cluster.resume(node_id)
 
 
-def test_a_killed_leader_is_seen_to_lose_its_partition_in_a_new_epoch(cluster: LocalCluster, lookout: LocalLookout) -> None:
+def test_a_killed_leader_is_seen_to_lose_its_partition_in_a_new_epoch(cluster: LocalCluster, lookout: LocalMetadataPoll) -> None:
     """Also when it was the broker that was asked; and it is seen in the ISR again after its start."""
     (before,) = see(lookout, lambda _: True, "anything").partitions
     assert before.leader is not None

@@ -10,18 +10,18 @@ from pathlib import Path
 import pytest
 
 from experiments.clients.librdkafka import topics
-from infra.cluster.capabilities import Means, lack_of
+from infra.cluster.capabilities import Capability, missing
 from infra.cluster.cleaning import CleanReport, clean
 from infra.cluster.handle import read_handle
 from infra.cluster.local import LocalCluster, provision
 from infra.errors import SupervisorError, WaitTimeout
 from infra.kafka.spec import ClusterSpec, NodeStatus
-from infra.network.impairment import Caught, Cut, Relaying, Shaping
+from infra.network.impairment import Cut, ImpairmentCounts, Relaying, Shaping
 from infra.network.switch import interface_of
 from infra.process.processes import kill_and_wait
 from infra.process.waiting import wait_until
 
-LACK = lack_of(Means.NAMESPACES)
+LACK = missing(Capability.NAMESPACES)
 pytestmark = [pytest.mark.cluster, pytest.mark.root, pytest.mark.skipif(LACK is not None, reason=f"no network namespaces: {LACK.reason if LACK else ''}")]
 SPEC = ClusterSpec(network="namespaces", broker={"broker.session.timeout.ms": "1500", "broker.heartbeat.interval.ms": "300"})
 MakeTopic = Callable[[int, int], str]
@@ -50,7 +50,7 @@ def answers(node: NodeStatus) -> bool:
     return True
 
 
-def dropped(caught: tuple[Caught, ...], chain: str) -> int:
+def dropped(caught: tuple[ImpairmentCounts, ...], chain: str) -> int:
     """How many packets one way."""
     return sum(one.packets or 0 for one in caught if one.what.startswith(chain))
 

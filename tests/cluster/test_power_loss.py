@@ -10,18 +10,18 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 from support import tally
-from support.reference.values import Mark, encode
+from support.reference.values import ValueFields, encode
 
 from experiments.clients.librdkafka import topics
-from experiments.trial.final_read import Reading
-from infra.cluster.capabilities import Means, lack_of
+from experiments.trial.final_read import FinalReader
+from infra.cluster.capabilities import Capability, missing
 from infra.cluster.cleaning import clean
 from infra.cluster.handle import read_handle
 from infra.cluster.local import LocalCluster, provision
 from infra.disk.mounts import loops_below, mounts_below
 from infra.kafka.spec import ClusterSpec
 
-_LACK = lack_of(Means.DISK_IMAGES)
+_LACK = missing(Capability.DISK_IMAGES)
 pytestmark = pytest.mark.skipif(_LACK is not None, reason=f"no disk images here: {_LACK.reason if _LACK else ''}")
 NODE = 1
 RECORDS = 2000
@@ -66,10 +66,10 @@ def test_records_that_were_synced_come_back_and_those_that_were_not_do_not(on_im
 def test_a_log_is_read_to_its_end_past_a_flipped_bit(on_image: LocalCluster) -> None:
     """A reader that checks is refused the batch; read as it lies there, one record of it is corrupt and all others are whole."""
     topics.create_topic(on_image.bootstrap_servers, FLIPPED, partitions=1, replication_factor=1, config={})
-    write(on_image, FLIPPED, [encode(Mark(0, seq, 1, TOKEN), 100) for seq in range(RECORDS)])
+    write(on_image, FLIPPED, [encode(ValueFields(0, seq, 1, TOKEN), 100) for seq in range(RECORDS)])
     flip = on_image.disks.flip_bit(NODE, FLIPPED, 0, below_offset=RECORDS)
     assert flip is not None
-    back = Reading(on_image, FLIPPED, TOKEN, {}).plain()
+    back = FinalReader(on_image, FLIPPED, TOKEN, {}).plain()
     assert back.refused_offsets == {0: flip.base_offset}
     assert back.log.num_rows == RECORDS
     corrupt = [row["offset"] for row in back.log.to_pylist() if not row["intact"]]

@@ -12,7 +12,7 @@ from experiments.clients.librdkafka import topics
 from infra.cluster.local import LocalCluster, provision
 from infra.errors import SupervisorError, WaitTimeout
 from infra.kafka.spec import ClusterSpec
-from infra.network.impairment import Caught, Cut, Direction, Relaying, Treatment
+from infra.network.impairment import Cut, Direction, ImpairmentCounts, Relaying, Treatment
 from infra.process.waiting import wait_until
 
 pytestmark = pytest.mark.cluster
@@ -28,7 +28,7 @@ def shared_cluster(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Ite
     cluster.destroy()
 
 
-def send(cluster: LocalCluster, direction: Direction, treatment: Treatment) -> tuple[int, tuple[Caught, ...]]:
+def send(cluster: LocalCluster, direction: Direction, treatment: Treatment) -> tuple[int, tuple[ImpairmentCounts, ...]]:
     """Send one record under a treatment; return how often it is stored, and what the relay met with."""
     delivered: list[Message] = []
     settings = {"bootstrap.servers": cluster.bootstrap_servers, "socket.timeout.ms": 1000, "reconnect.backoff.max.ms": 100, "log_level": 0}

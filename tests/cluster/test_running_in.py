@@ -16,7 +16,7 @@ def test_a_new_cluster_gets_faster_while_it_is_run_in_and_keeps_nothing_of_it(ca
     """The same rounds on the same brokers, the first beside those at the end, however slow the machine is; the topic is gone."""
     cluster = provision(clusters, cache, "new", ClusterSpec())
     try:
-        rounds = warm_up.run_in(cluster)
+        rounds = warm_up.warm_up_brokers(cluster)
         assert len(rounds) == warm_up.ROUNDS
         assert median(rounds[-3:]) < rounds[0]
         assert cluster.describe([warm_up.TOPIC]).of(warm_up.TOPIC) == ()

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.fakes.surroundings import MemoryWorld
+from support.fakes.surroundings import FakeSurroundings
 
 from experiments.orchestration import steps
 from experiments.orchestration.environment import DAGS, airflow_environment, own_database
@@ -35,12 +35,12 @@ def dags(airflow: Home) -> Any:
 
 
 @pytest.fixture
-def world(airflow: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MemoryWorld:
+def world(airflow: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeSurroundings:
     """A home of the test's own, and stand-ins for all that is heavy."""
     del airflow
     monkeypatch.setenv("ACKBENCH_HOME", str(tmp_path))
     monkeypatch.setenv(steps.EMBEDDED, "1")
-    monkeypatch.setattr(steps, "RUN", steps.Run())
-    world = MemoryWorld(Home(tmp_path))
+    monkeypatch.setattr(steps, "RUN", steps.StepState())
+    world = FakeSurroundings(Home(tmp_path))
     world.take_the_place_of(monkeypatch.setattr)
     return world

@@ -11,7 +11,7 @@ import pytest
 
 from experiments.faults import FAULTS
 from experiments.orchestration.environment import DAGS, MACHINE_POOL
-from experiments.orchestration.request import Request
+from experiments.orchestration.request import SweepRequest
 from experiments.planning.experiment import catalogue, names
 from infra.machine.home import Home
 
@@ -69,9 +69,9 @@ def test_nothing_is_caught_up_and_one_run_goes_at_a_time(dags: Any, dag_id: str)
 def test_a_form_as_it_stands_is_a_request(dags: Any, dag_id: str) -> None:
     """Every field has a default, a title and a description, and the request knows it."""
     params = dags.get_dag(dag_id).params
-    request = Request.of(params.dump())
+    request = SweepRequest.of(params.dump())
     assert request.experiment == ("quick" if dag_id == "ackbench_sweep" else dag_id.removeprefix("ackbench_"))
-    assert set(params) == set(Request.model_fields)
+    assert set(params) == set(SweepRequest.model_fields)
     assert all(params.get_param(name).schema.get("title") and params.get_param(name).description for name in params)
 
 

@@ -24,7 +24,7 @@ from soak.schedules import soak_experiment
 from support.machine_state import machine_state
 
 from experiments.faults import FAULTS
-from infra.cluster.capabilities import Means, lack_of
+from infra.cluster.capabilities import Capability, missing
 from infra.machine.home import Home
 
 FAMILIES = tuple(dict.fromkeys(kind.family for kind in FAULTS.values() if kind.kind != "none"))
@@ -34,8 +34,8 @@ def main() -> int:
     """Run what is asked for; return 0 when nothing was left behind and nothing failed."""
     asked, console, home = _asked(), Console(width=200, highlight=False, markup=False), Home.from_environment()
     home.ensure_writable()
-    for means in Means:
-        if lack := lack_of(means):
+    for means in Capability:
+        if lack := missing(means):
             console.print(f"left out, faults that need {means}: {lack.reason} -> {lack.then}")
     before = machine_state(home.root)
     failures = list(_schedules(asked.schedules, asked.seed, console)) if asked.schedules else []

@@ -9,7 +9,7 @@ from typing import Final
 from experiments.faults import FAULTS
 from experiments.faults.composition.composite import ends_s, impossible, unnoticed
 from experiments.faults.composition.notation import parse, written
-from experiments.faults.core.effects import Shape
+from experiments.faults.core.effects import Topology
 from experiments.ledger.record import Scalar
 from experiments.sweep.plan import FaultRequest
 
@@ -34,7 +34,7 @@ def random_schedule(seed: int | str, kinds: Sequence[str], nodes: int, duration_
         ValueError: no fault of these fits into that time.
     """
     dice = random.Random(seed)  # noqa: S311 - no secret hangs on it
-    shape = Shape(nodes=nodes, partitions=1, replication_factor=nodes)
+    shape = Topology(nodes=nodes, partitions=1, replication_factor=nodes)
     for most in (*(_MOST_PARTS for _ in range(_TRIES)), *(1 for _ in range(_TRIES))):
         schedule = _drawn(dice, kinds, nodes, dice.randint(1, most), duration_s)
         if _can_be(schedule, shape, duration_s):
@@ -56,5 +56,5 @@ def _leaf(dice: random.Random, kind: str, nodes: int, duration_s: float) -> Faul
     return FaultRequest(kind=kind, parameters=drawn | ({"node": dice.randint(1, nodes)} if "node" in fields else {}))
 
 
-def _can_be(schedule: FaultRequest, shape: Shape, duration_s: float) -> bool:
+def _can_be(schedule: FaultRequest, shape: Topology, duration_s: float) -> bool:
     return ends_s(schedule) < duration_s and not impossible(schedule, shape) and not unnoticed(schedule, CLIENT_TIMEOUT_S, "all")

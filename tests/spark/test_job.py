@@ -14,7 +14,7 @@ from infra.machine.home import Home
 from spark_jobs.io.ledgers import open_ledgers
 from spark_jobs.io.writer import write_results
 from spark_jobs.pipeline import results
-from spark_jobs.planted import Attempt, Logged, PlantedTrial, Read
+from spark_jobs.planted import PlantedAttempt, PlantedLogRow, PlantedRead, PlantedTrial
 from spark_jobs.rehearse import rehearsal
 
 AWKWARD = "a sweep [0]{1} *? 100% #=1"
@@ -40,7 +40,7 @@ def test_the_job_finds_its_way_through_an_awkward_path(tmp_path: Path) -> None:
     """It writes results only, keeps its own files in the home folder while it runs, and removes those of a run that was killed."""
     sweep, home = SweepFolder(tmp_path / AWKWARD), Home(tmp_path / "a home")
     (home.cache / ".spark-4194305-left").mkdir(parents=True)  # above the kernel's largest pid: its owner is dead
-    PlantedTrial("000-planted", [Attempt(0, 0), Attempt(0, 1)], [Logged(0, 0, 0)], [Read(0, 0, 0)]).plant(sweep.root)
+    PlantedTrial("000-planted", [PlantedAttempt(0, 0), PlantedAttempt(0, 1)], [PlantedLogRow(0, 0, 0)], [PlantedRead(0, 0, 0)]).plant(sweep.root)
     measure(sweep, home)
     assert pq.read_table(sweep.results / "trials.parquet")["lost_low_records"].to_pylist() == [1]
     assert {path.name for path in tmp_path.iterdir()} == {AWKWARD, "a home"}
@@ -50,7 +50,7 @@ def test_the_job_finds_its_way_through_an_awkward_path(tmp_path: Path) -> None:
 def test_what_the_job_cannot_measure_is_a_ledger_error(tmp_path: Path) -> None:
     """In the job's own words, and the results that were there stay."""
     sweep = SweepFolder(tmp_path / "sweep")
-    trial = PlantedTrial("000-planted", [Attempt(0, 0)]).plant(sweep.root)
+    trial = PlantedTrial("000-planted", [PlantedAttempt(0, 0)]).plant(sweep.root)
     sweep.results.mkdir()
     (trial / "log.parquet").unlink()
     with pytest.raises(LedgerError, match=r"^trial 000-planted: log.parquet is missing$"):

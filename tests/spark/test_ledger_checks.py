@@ -10,7 +10,7 @@ import pytest
 from experiments.ledger.result_tables import RESULTS
 from experiments.ledger.schema import LEDGER_VERSION
 from spark_jobs.measure import main
-from spark_jobs.planted import Attempt, Logged, PlantedTrial
+from spark_jobs.planted import PlantedAttempt, PlantedLogRow, PlantedTrial
 
 TRIAL = "000-planted"
 
@@ -29,7 +29,7 @@ def _empty(trial: Path) -> None:
 
 
 def _of_another_trial(trial: Path) -> None:
-    other = PlantedTrial("001-other", [Attempt(0, 0)]).plant(trial.parent.parent)
+    other = PlantedTrial("001-other", [PlantedAttempt(0, 0)]).plant(trial.parent.parent)
     (other / "attempts.parquet").replace(trial / "attempts.parquet")
 
 
@@ -81,7 +81,7 @@ def test_a_damaged_ledger_is_one_line_that_names_trial_and_file(
     damage: Callable[[Path], None], told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """No stack trace, exit code 2, and no results."""
-    trial = PlantedTrial(TRIAL, [Attempt(0, 0), Attempt(0, 1)], [Logged(0, 0, 0)]).plant(tmp_path)
+    trial = PlantedTrial(TRIAL, [PlantedAttempt(0, 0), PlantedAttempt(0, 1)], [PlantedLogRow(0, 0, 0)]).plant(tmp_path)
     damage(trial)
     code, said = main([str(tmp_path)]), capsys.readouterr().err
     assert (code, said.startswith(f"measure: trial {TRIAL}: {told}"), said.count("\n"), (tmp_path / "results").exists()) == (2, True, 1, False), said

@@ -17,7 +17,7 @@ from experiments.commands.sweep_claim import SweepClaim
 from experiments.ledger.record import Scalar
 from experiments.ledger.seal import seal
 from experiments.planning.new_sweep import new_sweep
-from experiments.planning.overrides import Wishes
+from experiments.planning.overrides import Overrides
 from experiments.sweep.folder import SweepFolder
 from infra.machine.home import Home
 from infra.process.processes import ProcessIdentity
@@ -39,7 +39,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
 def a_sweep(home: Home) -> SweepFolder:
     """Return a sweep of two trials and one refused cell, of which the first trial is sealed."""
     axes: Axes = {"acks": ("all", 1), "partitions": (1,), "replication.factor": (3,), "fault": ("none",), "enable.idempotence": (False,)}
-    sweep = new_sweep(home, "quick", Wishes(axes, controls=False))
+    sweep = new_sweep(home, "quick", Overrides(axes, controls=False))
     first = sweep.plan().trials[0]
     sweep.partial(first.trial_id).mkdir()
     seal(sweep.partial(first.trial_id), sweep.trial(first.trial_id), a_record(trial_id=first.trial_id, cell=first.cell, label=first.label), no_rows())

@@ -8,16 +8,16 @@ from pathlib import Path
 
 import numpy as np
 
-from experiments.clients.consumer.compiled import CompiledReading
+from experiments.clients.consumer.compiled import CompiledConsumer
 from experiments.clients.consumer.loop import BATCH_RECORDS, NO_END, Partition, all_read, read_some
-from experiments.clients.librdkafka.client import Interceptor, Refused
+from experiments.clients.librdkafka.client import ConfigRejected, Interceptor
 from experiments.clients.librdkafka.library import NO_ERROR, error_text, library
 from experiments.clients.process.mapped_file import Records
-from experiments.clients.record.layout import TextValues
+from experiments.clients.record.layout import TextValueFormat
 from infra.errors import HarnessError
 
 
-class Consumer(CompiledReading):
+class AssignedConsumer(CompiledConsumer):
     """A context manager: partitions that are read from an offset on, each to its end or without one.
 
     Args:
@@ -38,7 +38,7 @@ class Consumer(CompiledReading):
         token: int,
         anchor_ns: int,
         log: Path | None,
-        text: TextValues | None = None,
+        text: TextValueFormat | None = None,
         interceptors: Sequence[Interceptor] = (),
     ) -> None:
         super().__init__(settings, token, anchor_ns, log, BATCH_RECORDS, interceptors=interceptors)
@@ -61,7 +61,7 @@ class Consumer(CompiledReading):
         code = _assign_also(self._client.address, assigned)
         library().rd_kafka_topic_partition_list_destroy(assigned)
         if code != NO_ERROR:
-            raise Refused(f"assigning {len(begin_offsets)} partitions of {topic}: {error_text(code)}")
+            raise ConfigRejected(f"assigning {len(begin_offsets)} partitions of {topic}: {error_text(code)}")
 
     def assign_new(self, topic: str, offset: int, timeout_s: float) -> None:
         """Begin to fetch the partitions that the topic has and that are not fetched yet, where a broker tells of any in time."""

@@ -18,7 +18,7 @@ _SCRATCH_BYTES: Final = 1 << 20
 """Larger values are told as well, but their room is made for each."""
 
 
-class CompiledReading:
+class CompiledConsumer:
     """A context manager around the client, its queue, and what the compiled loop is told.
 
     Args:

@@ -14,7 +14,7 @@ import pyarrow as pa
 from experiments.clients.consumer.reads import Read, log_of
 from experiments.clients.librdkafka.library import AUTO_OFFSET_RESET, LOG_TRUNCATION
 from experiments.clients.process.mapped_file import Records
-from experiments.clients.record.layout import TextValues
+from experiments.clients.record.layout import TextValueFormat
 from experiments.clients.settings.librdkafka import consumer_settings
 from experiments.errors import CrcMismatch
 from experiments.events.clock import anchor_ns
@@ -22,7 +22,7 @@ from experiments.ledger.schema import LOG
 from infra.errors import HarnessError
 
 if TYPE_CHECKING:
-    from experiments.clients.consumer.assigned import Consumer
+    from experiments.clients.consumer.assigned import AssignedConsumer
 
 CHUNK_RECORDS: Final = 1 << 18
 _SLICE_S: Final = 0.2
@@ -47,7 +47,7 @@ def read_log(  # noqa: PLR0913, PLR0917 - each is said by the caller
     timeout_s: float,
     log: Path | None = None,
     begin_offsets: Mapping[int, int] | None = None,
-    text: TextValues | None = None,
+    text: TextValueFormat | None = None,
     *,
     check_crcs: bool = True,
 ) -> pa.Table:
@@ -72,21 +72,21 @@ def read_log(  # noqa: PLR0913, PLR0917 - each is said by the caller
         CrcMismatch: a batch is not the one that its CRC was made of.
         HarnessError: a partition could not be read to its end, or does not hold its beginning, or changed meanwhile.
     """
-    from experiments.clients.consumer.assigned import Consumer
+    from experiments.clients.consumer.assigned import AssignedConsumer
 
     begins = {number: (begin_offsets or {}).get(number, 0) for number in end_offsets}
     begins = {number: begin for number, begin in begins.items() if begin < end_offsets[number]}
     if not begins:
         return LOG.empty_table()
     wanted = {**consumer_settings(settings), **_REQUIRED, "check.crcs": str(check_crcs).lower(), "bootstrap.servers": bootstrap_servers}
-    with Consumer(wanted, token, anchor_ns(), log, text) as consumer:
+    with AssignedConsumer(wanted, token, anchor_ns(), log, text) as consumer:
         consumer.assign(topic, begins)
         consumer.end_at({number: end_offsets[number] for number in begins})
         tables = [part for rows in _chunks(consumer, topic, timeout_s) for part in _by_partition(rows)]
     return pa.concat_tables([table for _, table in sorted(tables, key=itemgetter(0))])
 
 
-def _chunks(consumer: Consumer, topic: str, timeout_s: float) -> Iterator[Records]:
+def _chunks(consumer: AssignedConsumer, topic: str, timeout_s: float) -> Iterator[Records]:
     """Read on until every partition is at its end; give what was read whenever the room is full: it is used again."""
     rows, filled, until_s = np.zeros(CHUNK_RECORDS, Read), 0, time.monotonic() + timeout_s
     while not consumer.all_read():

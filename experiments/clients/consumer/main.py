@@ -11,9 +11,9 @@ from typing import Final
 
 import numpy as np
 
-from experiments.clients.consumer.assigned import Consumer
+from experiments.clients.consumer.assigned import AssignedConsumer
 from experiments.clients.consumer.loop import BATCH_RECORDS
-from experiments.clients.consumer.process import Ending, ReaderJob, ReadTo
+from experiments.clients.consumer.process import ConsumerEnd, ConsumerJob, ReadPosition
 from experiments.clients.consumer.reads import ReadsFile
 from experiments.clients.librdkafka.client import Interceptor
 from experiments.clients.librdkafka.interceptors import fetched_from
@@ -34,16 +34,16 @@ def main(job_path: Path) -> None:
     Raises:
         AckbenchError: it could not do its job.
     """
-    _read(ReaderJob.model_validate_json(job_path.read_bytes()))
+    _read(ConsumerJob.model_validate_json(job_path.read_bytes()))
 
 
-def _read(job: ReaderJob) -> None:
+def _read(job: ConsumerJob) -> None:
     rows = ReadsFile(job.reads)
     settings = {**job.given, "enable.partition.eof": "true", "bootstrap.servers": job.bootstrap_servers}
     served = attach(job.serving, Served) if job.tells_serving else np.zeros(0, Served)
     telling = np.array([(served.ctypes.data, job.anchor_ns)], Telling)
     interceptors = (Interceptor("on_consume", "ackbench-serving", fetched_from.address, telling.ctypes.data),) if job.tells_serving else ()
-    with Consumer(settings, job.token, job.anchor_ns, job.log, interceptors=interceptors) as consumer:
+    with AssignedConsumer(settings, job.token, job.anchor_ns, job.log, interceptors=interceptors) as consumer:
         effective = consumer.effective_settings()
         job.effective.write_text(json.dumps(effective))
         consumer.assign(job.topic, dict.fromkeys(range(job.partitions), FROM_START))
@@ -51,17 +51,17 @@ def _read(job: ReaderJob) -> None:
             _read_on(consumer, rows, _SLICE_S)
         say(READY)
         _read_until_told(consumer, rows, job.topic, int(effective[_REFRESH]) / 1000)
-        say(DONE, _finish(consumer, rows, job.topic, ReadTo.model_validate_json(listen(FINISH))).model_dump_json())
+        say(DONE, _finish(consumer, rows, job.topic, ReadPosition.model_validate_json(listen(FINISH))).model_dump_json())
 
 
-def _read_on(consumer: Consumer, rows: ReadsFile, timeout_s: float) -> None:
+def _read_on(consumer: AssignedConsumer, rows: ReadsFile, timeout_s: float) -> None:
     """Read for a while; with more room, when a further batch may not fit."""
     if rows.filled + BATCH_RECORDS > rows.rows.size:
         rows.grow()
     rows.filled = consumer.read(rows.rows, rows.filled, timeout_s)
 
 
-def _read_until_told(consumer: Consumer, rows: ReadsFile, topic: str, refresh_s: float) -> None:
+def _read_until_told(consumer: AssignedConsumer, rows: ReadsFile, topic: str, refresh_s: float) -> None:
     """Read on; look for new partitions as often as librdkafka itself would for a subscription (never, where that is below zero)."""
     looked_s = time.monotonic()
     while not _told():
@@ -71,14 +71,14 @@ def _read_until_told(consumer: Consumer, rows: ReadsFile, topic: str, refresh_s:
             looked_s = time.monotonic()
 
 
-def _finish(consumer: Consumer, rows: ReadsFile, topic: str, to: ReadTo) -> Ending:
+def _finish(consumer: AssignedConsumer, rows: ReadsFile, topic: str, to: ReadPosition) -> ConsumerEnd:
     if max(to.end_offsets, default=0) >= consumer.partitions.size:
         consumer.assign(topic, dict.fromkeys(range(consumer.partitions.size, max(to.end_offsets) + 1), FROM_START))
     consumer.end_at(to.end_offsets)
     until_s = time.monotonic() + to.timeout_s
     while not consumer.all_read() and time.monotonic() < until_s:
         _read_on(consumer, rows, _SLICE_S)
-    return Ending(records=rows.filled, at_end=consumer.all_read(), where=consumer.where())
+    return ConsumerEnd(records=rows.filled, at_end=consumer.all_read(), where=consumer.where())
 
 
 def _told() -> bool:

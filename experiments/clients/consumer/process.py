@@ -15,20 +15,20 @@ from experiments.clients.consumer.final_read import read_log
 from experiments.clients.librdkafka.log import read_client_log
 from experiments.clients.librdkafka.noted import CELLS, Served, served_table
 from experiments.clients.process.child import DONE, FINISH, Child
-from experiments.clients.process.fork_server import Birth
+from experiments.clients.process.fork_server import SpawnRequest
 from experiments.clients.process.mapped_file import reserve
 from experiments.events.clock import anchor_ns
 from experiments.events.journal import Event
 from experiments.ledger.record import Frozen
 from experiments.ledger.schema import SERVED
 
-__all__ = ["Ending", "ReadTo", "ReaderJob", "ReaderProcess", "read_log", "reads_table"]
+__all__ = ["ConsumerEnd", "ConsumerJob", "ConsumerProcess", "ReadPosition", "read_log", "reads_table"]
 
 _MARGIN_S: Final = 10.0
 """What a process may need to say so after its own time is up."""
 
 
-class ReaderJob(Frozen):
+class ConsumerJob(Frozen):
     """All that one reader is to do."""
 
     consumer: Annotated[int, Field(ge=0)] = 0
@@ -76,14 +76,14 @@ class ReaderJob(Frozen):
         return self.folder / f"reader-{self.consumer}.log"
 
 
-class ReadTo(Frozen):
+class ReadPosition(Frozen):
     """When to stop: at these offsets, or when the time is up."""
 
     end_offsets: dict[int, int]
     timeout_s: float
 
 
-class Ending(Frozen):
+class ConsumerEnd(Frozen):
     """How a reader ended."""
 
     records: int
@@ -93,18 +93,18 @@ class Ending(Frozen):
     """How far the partitions are that were not."""
 
 
-class ReaderProcess(Child):
+class ConsumerProcess(Child):
     """A reader in a process of its own: it begins by itself, and is ready when a broker has answered a fetch of each partition."""
 
-    def __init__(self, job: ReaderJob) -> None:
+    def __init__(self, job: ConsumerJob) -> None:
         self.job = job
         if job.tells_serving:
             reserve(job.serving, Served, CELLS)
         path = job.folder / f"reader-{job.consumer}.json"
         path.write_text(job.model_dump_json())
-        super().__init__(f"reader {job.consumer}", Birth(role="reader", job=path), job.folder / f"reader-{job.consumer}.errors")
+        super().__init__(f"reader {job.consumer}", SpawnRequest(role="reader", job=path), job.folder / f"reader-{job.consumer}.errors")
 
-    def finish(self, end_offsets: Mapping[int, int], timeout_s: float) -> Ending:
+    def finish(self, end_offsets: Mapping[int, int], timeout_s: float) -> ConsumerEnd:
         """Let it read on to these offsets, exclusive, for so long at most; return when it has ended.
 
         That it did not come so far is a finding, not an error: see `Ending`.
@@ -112,8 +112,8 @@ class ReaderProcess(Child):
         Raises:
             HarnessError: it ended on the way.
         """
-        self.tell(f"{FINISH} {ReadTo(end_offsets=dict(end_offsets), timeout_s=timeout_s).model_dump_json()}")
-        ending = Ending.model_validate_json(self.hear(DONE, timeout_s + _MARGIN_S))
+        self.tell(f"{FINISH} {ReadPosition(end_offsets=dict(end_offsets), timeout_s=timeout_s).model_dump_json()}")
+        ending = ConsumerEnd.model_validate_json(self.hear(DONE, timeout_s + _MARGIN_S))
         self.wait(_MARGIN_S)
         return ending
 
@@ -144,7 +144,7 @@ class ReaderProcess(Child):
         self.job.reads.unlink()
 
 
-def reads_table(job: ReaderJob) -> pa.Table:
+def reads_table(job: ConsumerJob) -> pa.Table:
     """Return what the reader read, whether it ended by itself or was killed; schema `READS`.
 
     Raises:

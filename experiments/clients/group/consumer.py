@@ -11,13 +11,13 @@ from typing import Final
 
 import numpy as np
 
-from experiments.clients.consumer.compiled import CompiledReading
+from experiments.clients.consumer.compiled import CompiledConsumer
 from experiments.clients.consumer.loop import NO_END, Partition, read_some
 from experiments.clients.consumer.reads import Read
-from experiments.clients.librdkafka.client import Refused
+from experiments.clients.librdkafka.client import ConfigRejected
 from experiments.clients.librdkafka.library import ASSIGN_PARTITIONS, AUTO_OFFSET_RESET, NO_ERROR, PartitionList, error_text, library
 from experiments.clients.process.mapped_file import Records
-from experiments.clients.producer.transactions import TransactionError, Transactions
+from experiments.clients.producer.transactions import TransactionApi, TransactionError
 from infra.errors import HarnessError
 
 BATCH_RECORDS: Final = 64
@@ -29,7 +29,7 @@ _SYNC: Final = 0
 _REBALANCE: Final = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
 
 
-class GroupConsumer(CompiledReading):
+class GroupConsumer(CompiledConsumer):
     """A context manager around a member: what was read stays in hand until it is said to be done with.
 
     Args:
@@ -73,7 +73,7 @@ class GroupConsumer(CompiledReading):
         with self._listed({-1: 0}) as topics:
             code = library().rd_kafka_subscribe(self._client.address, topics)
         if code != NO_ERROR:
-            raise Refused(f"subscribing to {self._topic}: {error_text(code)}")
+            raise ConfigRejected(f"subscribing to {self._topic}: {error_text(code)}")
 
     def read(self, timeout_s: float) -> None:
         """Read until so many records are in hand as was said, or the time is up; rebalances are served meanwhile. Holds no GIL.
@@ -121,7 +121,7 @@ class GroupConsumer(CompiledReading):
             self._committed.update((number, offset) for number, offset in offsets.items() if number in self._committed)
         return code
 
-    def commit_within(self, transactions: Transactions, offsets: Mapping[int, int], timeout_s: float) -> TransactionError | None:
+    def commit_within(self, transactions: TransactionApi, offsets: Mapping[int, int], timeout_s: float) -> TransactionError | None:
         """Have a producer's transaction commit offsets, in the name of this life of the group (KIP-447); return why it could not.
 
         They are committed with the transaction, and not before. Whoever aborts that goes `back_to_committed`.

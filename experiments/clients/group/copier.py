@@ -20,7 +20,7 @@ from experiments.clients.librdkafka.client import Client
 from experiments.clients.librdkafka.library import COPY_PAYLOAD, NO_ERROR, PRODUCER, QUEUE_FULL, Message, error_text, library
 from experiments.clients.process.mapped_file import Records
 from experiments.clients.producer.loop import KEY_BYTES
-from experiments.clients.producer.transactions import TransactionError, Transactions
+from experiments.clients.producer.transactions import TransactionApi, TransactionError
 from experiments.clients.record.keys import keys_of
 from experiments.clients.record.layout import Origin
 from experiments.clients.record.value import Words, begin_value, encode
@@ -32,7 +32,7 @@ _SLICE_MS: Final = 100
 _REPORT: Final = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.POINTER(Message), ctypes.c_void_p)
 
 
-class Copies:
+class CopyOutput:
     """The producer of a copier, as a context manager; without transactions: what is stored stays.
 
     Args:
@@ -118,7 +118,7 @@ class Copies:
         return self._values[producer]
 
 
-class CopiesInTransactions(Copies):
+class TransactionalCopyOutput(CopyOutput):
     """A transactional producer: the copies and how far their group has read are committed together, or neither is.
 
     Its `transactional.id` is its own through all its lives: the next life fences the one before, and aborts what that left open. Whoever was thrown
@@ -161,5 +161,5 @@ class CopiesInTransactions(Copies):
         self._begin_transactions()
 
     def _begin_transactions(self) -> None:
-        self._transactions = Transactions(self._client)
+        self._transactions = TransactionApi(self._client)
         self._transactions.init(INIT_TIMEOUT_S)

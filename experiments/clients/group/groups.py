@@ -56,7 +56,7 @@ class GroupJob(Frozen):
     """Where its members copy to; of transactions each has its own `transactional.id`, this one with its number. `None`: they do not copy."""
 
 
-class GroupEnding(Frozen):
+class GroupEnd(Frozen):
     """How a group ended."""
 
     committed: dict[int, int]
@@ -126,7 +126,7 @@ class ConsumerGroup:
         for member in self.members:
             member.hurry()
 
-    def finish(self, end_offsets: Mapping[int, int], timeout_s: float) -> GroupEnding:
+    def finish(self, end_offsets: Mapping[int, int], timeout_s: float) -> GroupEnd:
         """Let it read and commit to these offsets, exclusive, for so long at most; then let the members leave.
 
         Raises:
@@ -136,7 +136,7 @@ class ConsumerGroup:
         for member in self.members:
             member.finish()
         numbers = tuple(member.job.consumer for member in self.members)
-        return GroupEnding(committed=self.committed(end_offsets), at_end=at_end, group=self.job.number, consumers=numbers)
+        return GroupEnd(committed=self.committed(end_offsets), at_end=at_end, group=self.job.number, consumers=numbers)
 
     def committed(self, partitions: Iterable[int]) -> dict[int, int]:
         """Return how far it has committed each of these partitions, as its coordinator tells.
@@ -277,7 +277,7 @@ class ConsumerGroups:
         for group in self.groups:
             group.wait_ready()
 
-    def finish(self, end_offsets: Mapping[int, int], timeout_s: float) -> tuple[GroupEnding, ...]:
+    def finish(self, end_offsets: Mapping[int, int], timeout_s: float) -> tuple[GroupEnd, ...]:
         """Let each read to these offsets, exclusive, and commit, as fast as it can; see `ConsumerGroup.finish`."""
         for group in self.groups:
             group.hurry()

@@ -19,10 +19,10 @@ from pydantic import Field
 
 from experiments.clients.librdkafka.log import read_client_log
 from experiments.clients.process.child import DONE, FINISH, Child
-from experiments.clients.process.fork_server import Birth
+from experiments.clients.process.fork_server import SpawnRequest
 from experiments.events.clock import anchor_ns, now_ns
 from experiments.events.journal import Event
-from experiments.ledger.record import Frozen, Keying
+from experiments.ledger.record import Frozen, KeyOptions
 from experiments.ledger.schema import Source
 from experiments.sweep.plan import Commit
 from infra.errors import HarnessError, WaitTimeout
@@ -46,7 +46,7 @@ LOST: Final = "lost"
 GIVEN_BACK: Final = "given back"
 
 
-class Told(Frozen):
+class MemberEvent(Frozen):
     """One line."""
 
     at_ns: int
@@ -70,7 +70,7 @@ class MemberLog:
         Raises:
             OSError: the file cannot be written.
         """
-        line = Told(at_ns=self.anchor_ns + time.monotonic_ns(), kind=kind, partition=partition, offset=offset, detail=detail).model_dump_json()
+        line = MemberEvent(at_ns=self.anchor_ns + time.monotonic_ns(), kind=kind, partition=partition, offset=offset, detail=detail).model_dump_json()
         with self.path.open("a", encoding="utf-8") as file:
             os.write(file.fileno(), f"{line}\n".encode())
 
@@ -84,7 +84,7 @@ def read_member_log(text: str, member: str) -> Iterator[Event]:
     """
     for line in text.splitlines(keepends=True):
         if line.endswith("\n"):
-            told = Told.model_validate_json(line)
+            told = MemberEvent.model_validate_json(line)
             yield Event(told.at_ns, told.kind, Source.CLIENT, None, None, told.partition, None, told.offset, f"{member}: {told.detail}".removesuffix(": "))
 
 
@@ -102,7 +102,7 @@ _MARGIN_S: Final = 30.0
 _STOP_TIMEOUT_S: Final = 10.0
 
 
-class Mark(StrEnum):
+class PausePoint(StrEnum):
     """Where a member can be held."""
 
     BEFORE_COMMIT = "before-commit"
@@ -111,10 +111,10 @@ class Mark(StrEnum):
     """The coordinator has told it that the commit is done."""
 
 
-class InHand(Frozen):
+class PendingRecords(Frozen):
     """What a member that waits at its mark has in hand."""
 
-    mark: Mark
+    mark: PausePoint
     records: int
     processed: bool
     """They stand in its mapping already."""
@@ -129,7 +129,7 @@ class Output(Frozen):
     settings: dict[str, str]
     """Of its producer, passed as they are; `transactional.id`, its own, where it commits within a transaction."""
     record_size_bytes: Annotated[int, Field(gt=0)]
-    keying: Keying
+    keying: KeyOptions
     """Which key a record has, as its producer made it."""
 
 
@@ -262,7 +262,7 @@ class MemberProcess(Child):
             self.wait_ready(timeout_s)
             self._is_ready = True
 
-    def hold_at(self, mark: Mark) -> InHand:
+    def hold_at(self, mark: PausePoint) -> PendingRecords:
         """Let it go on to a mark with records in hand, and wait there.
 
         Raises:
@@ -272,7 +272,7 @@ class MemberProcess(Child):
         self.wait_in_group(_STOP_TIMEOUT_S)
         self.tell(f"{STOP} {mark}")
         try:
-            return InHand.model_validate_json(self.hear(MARKED, _STOP_TIMEOUT_S))
+            return PendingRecords.model_validate_json(self.hear(MARKED, _STOP_TIMEOUT_S))
         except WaitTimeout:
             self.tell(STOP)  # at none any more, or it would wait there for nobody
             raise
@@ -341,9 +341,9 @@ class MemberProcess(Child):
             job.reads.unlink(missing_ok=True)
 
 
-def _birth(job: MemberJob) -> Birth:
+def _birth(job: MemberJob) -> SpawnRequest:
     job.itself.write_text(job.model_dump_json())
-    return Birth(role="member", job=job.itself)
+    return SpawnRequest(role="member", job=job.itself)
 
 
 def _text(path: Path) -> str:

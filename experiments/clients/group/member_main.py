@@ -14,7 +14,7 @@ from typing import Final
 
 from experiments.clients.consumer.reads import ReadsFile
 from experiments.clients.group.consumer import GroupConsumer
-from experiments.clients.group.copier import Copies, CopiesInTransactions
+from experiments.clients.group.copier import CopyOutput, TransactionalCopyOutput
 from experiments.clients.group.member import (
     ASSIGNED,
     COMMIT_REFUSED,
@@ -29,10 +29,10 @@ from experiments.clients.group.member import (
     OUT_OF_RANGE,
     REVOKED,
     STOP,
-    InHand,
-    Mark,
     MemberJob,
     MemberLog,
+    PausePoint,
+    PendingRecords,
 )
 from experiments.clients.librdkafka.library import NO_ERROR, error_text
 from experiments.clients.process.child import DONE, FINISH, READY, listen, say, told
@@ -53,14 +53,14 @@ _AGAIN_S: Final = 0.1
 
 
 @dataclass(kw_only=True)
-class MemberWork:
+class MemberLoop:
     """A member that processes a record by writing it to its mapping."""
 
     job: MemberJob
     consumer: GroupConsumer
     ledger: ReadsFile
     log: MemberLog
-    waits_at: Mark | None = None
+    waits_at: PausePoint | None = None
     """Where it is to be held, as soon as it is there with records in hand."""
     joined: bool = field(default=False, init=False)
     let_in_s: float | None = field(default=None, init=False)
@@ -130,7 +130,7 @@ class MemberWork:
     def _obey(self, order: str) -> None:
         word, _, mark = order.partition(" ")
         if word == STOP:
-            self.waits_at = Mark(mark) if mark else None
+            self.waits_at = PausePoint(mark) if mark else None
         elif word == HURRY:
             self.hurries = True
         elif word == FINISH:
@@ -198,20 +198,20 @@ class MemberWork:
         offsets = self.consumer.progress()
         if not offsets:
             return True
-        self._wait_at(Mark.BEFORE_COMMIT, marks=marks)
+        self._wait_at(PausePoint.BEFORE_COMMIT, marks=marks)
         refused = self.commit(offsets)
         if refused is not None:
             for partition, offset in offsets.items():
                 self.log.tell(COMMIT_REFUSED, refused, partition=partition, offset=offset)
             return False
-        self._wait_at(Mark.AFTER_COMMIT, marks=marks)
+        self._wait_at(PausePoint.AFTER_COMMIT, marks=marks)
         return True
 
-    def _wait_at(self, mark: Mark, *, marks: bool) -> None:
+    def _wait_at(self, mark: PausePoint, *, marks: bool) -> None:
         """Where the parent wants it held here, say so and wait until told to go on, or to the end of its life."""
         if marks and mark is self.waits_at and self.consumer.in_hand.size:
             self.waits_at = None
-            in_hand = InHand(mark=mark, records=self.consumer.in_hand.size, processed=self.job.commit != "before")
+            in_hand = PendingRecords(mark=mark, records=self.consumer.in_hand.size, processed=self.job.commit != "before")
             say(MARKED, in_hand.model_dump_json())
             listen(GO_ON)
 
@@ -223,10 +223,10 @@ class MemberWork:
 
 
 @dataclass(kw_only=True)
-class CopierWork(MemberWork):
+class CopierLoop(MemberLoop):
     """A copier whose copies and commits are each by themselves. Its mapping has what it was told is stored."""
 
-    copies: Copies
+    copies: CopyOutput
 
     def process(self) -> bool:
         """Copy what is in hand, and note it once all of it is stored."""
@@ -240,10 +240,10 @@ class CopierWork(MemberWork):
 
 
 @dataclass(kw_only=True)
-class TransactionalCopierWork(CopierWork):
+class TransactionalCopierLoop(CopierLoop):
     """A copier whose copies and commits are one transaction. Its mapping has what it was told is committed."""
 
-    copies: CopiesInTransactions
+    copies: TransactionalCopyOutput
 
     def process(self) -> bool:
         """Copy what is in hand, in the transaction that commits it too."""
@@ -275,22 +275,22 @@ def main(job_path: Path) -> None:
     say(DONE)
 
 
-def _work_of(job: MemberJob, clients: ExitStack) -> MemberWork:
+def _work_of(job: MemberJob, clients: ExitStack) -> MemberLoop:
     """Make the member's clients: they end with the context, the consumer first, which gives its partitions back."""
     copies = _copies(job, clients)
     settings = {**job.settings, "enable.partition.eof": "true", "bootstrap.servers": job.bootstrap_servers}
     consumer = GroupConsumer(settings, job.topic, job.partitions, job.token, job.anchor_ns, job.log, job.commit_every_records)
     job.effective.write_text(json.dumps(clients.enter_context(consumer).effective_settings()))
     ledger, log = ReadsFile(job.reads), MemberLog(job.told, job.anchor_ns)
-    if isinstance(copies, CopiesInTransactions):
-        return TransactionalCopierWork(job=job, consumer=consumer, ledger=ledger, log=log, copies=copies)
+    if isinstance(copies, TransactionalCopyOutput):
+        return TransactionalCopierLoop(job=job, consumer=consumer, ledger=ledger, log=log, copies=copies)
     if copies is not None:
-        return CopierWork(job=job, consumer=consumer, ledger=ledger, log=log, copies=copies)
-    return MemberWork(job=job, consumer=consumer, ledger=ledger, log=log)
+        return CopierLoop(job=job, consumer=consumer, ledger=ledger, log=log, copies=copies)
+    return MemberLoop(job=job, consumer=consumer, ledger=ledger, log=log)
 
 
-def _copies(job: MemberJob, clients: ExitStack) -> Copies | None:
+def _copies(job: MemberJob, clients: ExitStack) -> CopyOutput | None:
     if job.output is None:
         return None
     settings = {**job.output.settings, "bootstrap.servers": job.bootstrap_servers}
-    return clients.enter_context((CopiesInTransactions if job.commit == "within" else Copies)(job, job.output, settings))
+    return clients.enter_context((TransactionalCopyOutput if job.commit == "within" else CopyOutput)(job, job.output, settings))

@@ -8,11 +8,11 @@ from typing import Final, Self
 
 import pyarrow as pa
 
-from experiments.clients.consumer.process import Ending, ReaderJob
+from experiments.clients.consumer.process import ConsumerEnd, ConsumerJob
 from experiments.clients.java.log import effective_settings, read_java_log
 from experiments.clients.java.program import JavaProgram, Tail, lines_of
 from experiments.clients.java.tables import reads_of
-from experiments.clients.record.layout import TextValues, tag_of
+from experiments.clients.record.layout import TextValueFormat, tag_of
 from experiments.events.clock import ahead_of_wall_ns
 from experiments.events.journal import Event
 from experiments.ledger.schema import LOG
@@ -24,7 +24,7 @@ ASSIGN_TIMEOUT_S: Final = 60.0
 _EVERY_S: Final = 0.02
 
 
-class JavaReader(JavaProgram):
+class JavaConsumer(JavaProgram):
     """Implements `under_test.ReaderUnderTest`.
 
     Args:
@@ -33,7 +33,7 @@ class JavaReader(JavaProgram):
         cache: where its jars lie.
     """
 
-    def __init__(self, job: ReaderJob, version: str, cache: Path) -> None:
+    def __init__(self, job: ConsumerJob, version: str, cache: Path) -> None:
         self.job, self._ahead_ns = job, ahead_of_wall_ns()
         self._assigned: set[int] = set()
         self._next_offset: dict[int, int] = {}
@@ -61,7 +61,7 @@ class JavaReader(JavaProgram):
             seen=self._seen,
         )
 
-    def finish(self, end_offsets: Mapping[int, int], timeout_s: float) -> Ending:
+    def finish(self, end_offsets: Mapping[int, int], timeout_s: float) -> ConsumerEnd:
         """Let it read on to these offsets, exclusive, for so long at most; end it cleanly.
 
         That it did not come so far is a finding, not an error: see `Ending`.
@@ -72,7 +72,7 @@ class JavaReader(JavaProgram):
         except WaitTimeout:
             at_end = False
         self.terminate()
-        return Ending(records=len(self._lines()), at_end=at_end, where="" if at_end else self._where(end_offsets))
+        return ConsumerEnd(records=len(self._lines()), at_end=at_end, where="" if at_end else self._where(end_offsets))
 
     def events(self) -> Iterator[Event]:
         """Give what its log tells so far; see `java_log`."""
@@ -84,7 +84,7 @@ class JavaReader(JavaProgram):
 
     def reads(self, attempts: pa.Table) -> pa.Table:
         """Return what it read; see `java_tables`."""
-        return reads_of(self._lines(), attempts, self.job.consumer, TextValues(tag_of(self.job.token), self.job.run_in_records), self._ahead_ns)
+        return reads_of(self._lines(), attempts, self.job.consumer, TextValueFormat(tag_of(self.job.token), self.job.run_in_records), self._ahead_ns)
 
     def forget(self) -> None:
         """Remove what it reported; its log stays."""
@@ -135,7 +135,7 @@ class JavaReader(JavaProgram):
         return self.log.read_text(errors="replace")
 
 
-def _arguments(job: ReaderJob) -> list[str]:
+def _arguments(job: ConsumerJob) -> list[str]:
     """What the command line says wins over the file of settings, so what the program would set by itself is said there."""
     given, words = job.given, ["--verbose", "--bootstrap-server", job.bootstrap_servers, "--topic", job.topic, "--group-id", f"ackbench-{job.topic}"]
     if given.get("enable.auto.commit", "true") == "true":

@@ -19,7 +19,7 @@ from experiments.clients.java.log import effective_settings, read_java_log, vers
 from experiments.clients.java.program import JavaProgram, Tail, epoch_ns, lines_of
 from experiments.clients.java.tables import JavaSchedule, attempts_of, known_of
 from experiments.clients.producer.job import ProducerJob
-from experiments.clients.record.layout import TextValues, prefix_of, run_in_records, tag_of
+from experiments.clients.record.layout import TextValueFormat, prefix_of, run_in_records, tag_of
 from experiments.events.clock import ahead_of_wall_ns
 from experiments.events.journal import Event
 from experiments.ledger.record import ProducerSummary
@@ -126,7 +126,7 @@ class JavaProducer(JavaProgram):
         self.output.unlink()
 
     def _schedule(self) -> JavaSchedule:
-        job, text = self.job, TextValues(tag_of(self.job.token), self._run_in)
+        job, text = self.job, TextValueFormat(tag_of(self.job.token), self._run_in)
         retries = int(self.effective_settings()["retries"])
         return JavaSchedule(job.producer, text, job.records, job.rate_records_per_s, job.keys, retries, self.began_ns(), self._ahead_ns)
 

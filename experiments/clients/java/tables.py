@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from experiments.clients.record.layout import PRODUCERS, TextValues
+from experiments.clients.record.layout import PRODUCERS, TextValueFormat
 from experiments.ledger.schema import ACKED, ATTEMPTS, READS, REJECTED, UNKNOWN
 
 NO_CODE: Final = -1
@@ -109,7 +109,7 @@ class JavaSchedule:
     """What a VerifiableProducer was to do, and when it began."""
 
     producer: int
-    text: TextValues
+    text: TextValueFormat
     records: int
     """That were due, the run-in apart."""
     rate_records_per_s: float
@@ -174,7 +174,7 @@ def _of(log: pa.Table, attempts: pa.Table) -> pa.Table:
     return log.filter(pc.is_in(log["producer"], pc.unique(attempts["producer"])))
 
 
-def reads_of(lines: pa.Table, attempts: pa.Table, consumer: int, text: TextValues, ahead_ns: int) -> pa.Table:
+def reads_of(lines: pa.Table, attempts: pa.Table, consumer: int, text: TextValueFormat, ahead_ns: int) -> pa.Table:
     """Return what a consumer read, the run-in left out; schema `READS`.
 
     Args:
@@ -249,14 +249,14 @@ def _sent_ns(log: pa.Table | None, schedule: JavaSchedule) -> Numbers:
     return sent_ns
 
 
-def _marks(values: Any, text: TextValues) -> tuple[Numbers, Numbers]:
+def _marks(values: Any, text: TextValueFormat) -> tuple[Numbers, Numbers]:
     """Return the producer and the seq in each value of this trial, -1 in others and of the run-in; see `java_value.decode`."""
     prefix, number = _parts(values)
     ours = (prefix // PRODUCERS == text.tag) & (number >= text.run_in_records)
     return np.where(ours, prefix % PRODUCERS, NONE), np.where(ours, number - text.run_in_records, NONE)
 
 
-def _of_run_in(values: Any, text: TextValues) -> Any:
+def _of_run_in(values: Any, text: TextValueFormat) -> Any:
     prefix, number = _parts(values)
     return (prefix // PRODUCERS == text.tag) & (number < text.run_in_records)
 

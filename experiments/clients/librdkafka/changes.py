@@ -29,14 +29,14 @@ def change_settings(bootstrap_servers: str, kind: str, name: str, settings: Mapp
     from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, ConfigResource
     from confluent_kafka.admin._resource import ResourceType
 
-    from experiments.clients.librdkafka.topics import answer_of, client_of
+    from experiments.clients.librdkafka.topics import client_of, result_of
 
     changes = [
         ConfigEntry(key, value, incremental_operation=AlterConfigOpType.DELETE if value is None else AlterConfigOpType.SET) for key, value in settings.items()
     ]
     resource, client = ConfigResource(ResourceType[kind.upper()], name, incremental_configs=changes), client_of(bootstrap_servers)
     (changed,) = client.incremental_alter_configs([resource], request_timeout=timeout_s).values()
-    answer_of(f"changing {kind} {name}", changed, timeout_s)
+    result_of(f"changing {kind} {name}", changed, timeout_s)
 
 
 def topic_settings(bootstrap_servers: str, topic: str, *, timeout_s: float = TIMEOUT_S) -> dict[str, str]:
@@ -48,11 +48,11 @@ def topic_settings(bootstrap_servers: str, topic: str, *, timeout_s: float = TIM
     from confluent_kafka.admin._config import ConfigResource, ConfigSource
     from confluent_kafka.admin._resource import ResourceType
 
-    from experiments.clients.librdkafka.topics import answer_of, client_of
+    from experiments.clients.librdkafka.topics import client_of, result_of
 
     client = client_of(bootstrap_servers)
     (described,) = client.describe_configs([ConfigResource(ResourceType.TOPIC, topic)], request_timeout=timeout_s).values()
-    entries = answer_of(f"asking for the settings of topic {topic}", described, timeout_s)
+    entries = result_of(f"asking for the settings of topic {topic}", described, timeout_s)
     return {name: str(entry.value) for name, entry in entries.items() if entry.source == ConfigSource.DYNAMIC_TOPIC_CONFIG.value}
 
 
@@ -71,11 +71,11 @@ def elect(bootstrap_servers: str, topic: str, partition: int, *, unclean: bool =
     """
     from confluent_kafka import ElectionType, KafkaError, TopicPartition
 
-    from experiments.clients.librdkafka.topics import answer_of, client_of
+    from experiments.clients.librdkafka.topics import client_of, result_of
 
     client, doing = client_of(bootstrap_servers), f"electing a leader of {topic}-{partition}"
     kind = ElectionType.UNCLEAN if unclean else ElectionType.PREFERRED
-    elected: Mapping[TopicPartition, KafkaException | None] = answer_of(doing, client.elect_leaders(kind, [TopicPartition(topic, partition)]), timeout_s)
+    elected: Mapping[TopicPartition, KafkaException | None] = result_of(doing, client.elect_leaders(kind, [TopicPartition(topic, partition)]), timeout_s)
     error = next(iter(elected.values()))
     if error is None:
         return None
@@ -96,12 +96,12 @@ def raise_partitions(bootstrap_servers: str, topic: str, partitions: int, *, tim
     from confluent_kafka import KafkaError
     from confluent_kafka.cimpl import NewPartitions
 
-    from experiments.clients.librdkafka.topics import KafkaRefused, answer_of, client_of
+    from experiments.clients.librdkafka.topics import KafkaRequestFailed, client_of, result_of
 
     client = client_of(bootstrap_servers)
     raised = client.create_partitions([NewPartitions(topic, partitions)], operation_timeout=timeout_s, request_timeout=timeout_s)[topic]
     try:
-        answer_of(f"giving topic {topic} {partitions} partitions", raised, timeout_s)
-    except KafkaRefused as refused:
+        result_of(f"giving topic {topic} {partitions} partitions", raised, timeout_s)
+    except KafkaRequestFailed as refused:
         if refused.code != KafkaError.INVALID_PARTITIONS:
             raise

@@ -26,7 +26,7 @@ _UNKNOWN_TOPIC_OR_PART: Final = 3
 """RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART."""
 
 
-class Refused(HarnessError):
+class ConfigRejected(HarnessError):
     """librdkafka does not take a setting, or not together with the others; the text is its own."""
 
 
@@ -117,7 +117,7 @@ class Client:
         if name not in self._topics:
             made = library().rd_kafka_topic_new(self.address, name.encode(), None)
             if not made:
-                raise Refused(f"topic {name}: {error_text(library().rd_kafka_last_error())}")
+                raise ConfigRejected(f"topic {name}: {error_text(library().rd_kafka_last_error())}")
             self._topics[name] = made
         return self._topics[name]
 
@@ -169,7 +169,7 @@ class Client:
         text = text_buffer()
         for name, value in filled(settings).items():
             if library().rd_kafka_conf_set(conf, name.encode(), value.encode(), text, len(text)) != NO_ERROR:
-                raise Refused(f"{name}={settings[name]}: {text.value.decode(errors='replace')}")
+                raise ConfigRejected(f"{name}={settings[name]}: {text.value.decode(errors='replace')}")
 
     def _add_callbacks(self, conf: int, callbacks: Callbacks | None, interceptors: Sequence[Interceptor]) -> None:
         library().rd_kafka_conf_set_log_cb(conf, self._keep(_LOG(self._write_log)) if self._log_fd is not None else None)
@@ -210,7 +210,7 @@ def _make(kind: int, conf: int) -> int:
     text = text_buffer()
     made: int | None = library().rd_kafka_new(kind, conf, text, len(text))
     if not made:
-        raise Refused(text.value.decode(errors="replace"))
+        raise ConfigRejected(text.value.decode(errors="replace"))
     return made
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from experiments.clients.librdkafka.compiled import carray, compiled, compiled_callback, message_timestamp_ms, monotonic_ns, pointer, types
 from experiments.clients.librdkafka.library import MESSAGE, NO_ERROR
-from experiments.clients.librdkafka.noted import ABSENT, CELLS, FNV_BASIS, FNV_PRIME, NODES, PARTITIONS, Handed, Served, Telling
+from experiments.clients.librdkafka.noted import ABSENT, CELLS, FNV_BASIS, FNV_PRIME, NODES, PARTITIONS, SentRecord, Served, Telling
 
 MOST_HEADERS: Final = 9
 NAME: Final = b"ackbench-"
@@ -33,7 +33,7 @@ KEYED: Final = np.dtype(
 )
 """`rd_kafka_message_t` with its key (rdkafka.h)."""
 
-Noting = np.dtype(
+HeaderState = np.dtype(
     [
         ("rows", "<i8"),  # where the mapping lies
         ("records", "<i8"),
@@ -93,10 +93,10 @@ def give_headers(message_address: Any, count: Any, seq: Any) -> Any:
 def handed(_client: Any, message_address: Any, noting: Any) -> Any:
     """Note what a record is made of, with its headers (`on_send`); a record that is sent again is the same one."""
     message = carray(pointer(message_address), (1,), KEYED)
-    told = carray(pointer(noting), (1,), Noting)
+    told = carray(pointer(noting), (1,), HeaderState)
     seq = message[0].opaque - 1
     if 0 <= seq < told[0].records:
-        rows = carray(pointer(told[0].rows), (told[0].records,), Handed)
+        rows = carray(pointer(told[0].rows), (told[0].records,), SentRecord)
         rows[seq].headers_digest = give_headers(message_address, told[0].headers, seq)
         rows[seq].timestamp_ms = message_timestamp_ms(message_address, 0)
         rows[seq].key_digest = digest_at(message[0].key, message[0].key_bytes)

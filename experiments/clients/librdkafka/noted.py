@@ -20,7 +20,7 @@ FNV_PRIME: Final = 0x0000_0100_0000_01B3
 ABSENT: Final = 0
 """In the place of the digest of a key that there is not."""
 
-Handed = np.dtype(
+SentRecord = np.dtype(
     [
         ("timestamp_ms", "<i8"),
         ("key_digest", "<i8"),
@@ -38,7 +38,7 @@ def sent_table(path: Path, producer: int) -> pa.Table:
     Raises:
         HarnessError: it left nothing.
     """
-    rows = attach(path, Handed)
+    rows = attach(path, SentRecord)
     seqs = np.flatnonzero(rows["noted"])
     rows = rows[seqs]
     columns = {"producer": np.full(seqs.size, producer, np.int32), "seq": seqs.astype(np.int64)}

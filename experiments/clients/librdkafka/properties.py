@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Final, Literal
 
-from experiments.clients.librdkafka.client import Client, Refused
+from experiments.clients.librdkafka.client import Client, ConfigRejected
 from experiments.clients.librdkafka.library import PRODUCER, library
 
 _ADDRESSES: Final = frozenset({"bootstrap.servers", "metadata.broker.list"})
@@ -18,7 +18,7 @@ _ALIAS: Final = re.compile(r"Alias for `([^`]+)`")
 
 
 @dataclass(frozen=True)
-class Property:
+class LibrdkafkaProperty:
     """One of librdkafka's properties, in its own words."""
 
     name: str
@@ -40,12 +40,12 @@ def refusal(settings: Mapping[str, str]) -> str | None:
     try:
         with Client(PRODUCER, {name: value for name, value in settings.items() if name not in _ADDRESSES}):
             return None
-    except Refused as refused:
+    except ConfigRejected as refused:
         return str(refused)
 
 
 @cache
-def known_properties() -> Mapping[str, Property]:
+def known_properties() -> Mapping[str, LibrdkafkaProperty]:
     """Return all of librdkafka's properties by name, those of topics and the second names included.
 
     They are read from `rd_kafka_conf_properties_show`, which prints the CONFIGURATION.md of the very library that is loaded
@@ -54,17 +54,19 @@ def known_properties() -> Mapping[str, Property]:
     Raises:
         ClientLibraryError: librdkafka was not found, or is of a version not verified.
     """
-    found: dict[str, Property] = {}
+    found: dict[str, LibrdkafkaProperty] = {}
     for row in _rows(_shown()):
         if row.name not in found or row.alias_of is None:
             found[row.name] = row
     return found
 
 
-def _rows(table: str) -> Iterator[Property]:
+def _rows(table: str) -> Iterator[LibrdkafkaProperty]:
     for row in filter(None, map(_ROW.match, table.splitlines())):
         alias, scope = _ALIAS.search(row["text"]), row["scope"]
-        yield Property(row["name"], "C" if scope == "C" else "P" if scope == "P" else "*", row["allowed"].strip(), row["default"].strip(), alias and alias[1])
+        yield LibrdkafkaProperty(
+            row["name"], "C" if scope == "C" else "P" if scope == "P" else "*", row["allowed"].strip(), row["default"].strip(), alias and alias[1]
+        )
 
 
 def _shown() -> str:

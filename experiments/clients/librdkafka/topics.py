@@ -41,7 +41,7 @@ def create_topic(  # noqa: PLR0913 - what a topic is made of
     client = client_of(bootstrap_servers)
     wanted = NewTopic(topic, partitions, replication_factor, config=dict(config or {}))
     made = client.create_topics([wanted], operation_timeout=timeout_s, request_timeout=timeout_s)[topic]
-    answer_of(f"making topic {topic}", made, timeout_s)
+    result_of(f"making topic {topic}", made, timeout_s)
     _wait_until_whole(client, topic, partitions, replication_factor, timeout_s)
 
 
@@ -58,7 +58,7 @@ def ensure_topic(  # noqa: PLR0913 - what a topic is made of
     if _metadata(client, topic) is None:
         try:
             create_topic(bootstrap_servers, topic, partitions=partitions, replication_factor=replication_factor, config=config, timeout_s=timeout_s)
-        except KafkaRefused as refused:
+        except KafkaRequestFailed as refused:
             if refused.code != KafkaError.TOPIC_ALREADY_EXISTS:  # the broker that was asked had not heard of it yet
                 raise
     _wait_until_whole(client, topic, partitions, replication_factor, timeout_s)
@@ -73,8 +73,8 @@ def delete_topic(bootstrap_servers: str, topic: str, *, timeout_s: float = TIMEO
     client = client_of(bootstrap_servers)  # a client that is not kept is destroyed, and its questions with it
     deleted = client.delete_topics([topic], operation_timeout=timeout_s, request_timeout=timeout_s)[topic]
     try:
-        answer_of(f"deleting topic {topic}", deleted, timeout_s)
-    except KafkaRefused as refused:
+        result_of(f"deleting topic {topic}", deleted, timeout_s)
+    except KafkaRequestFailed as refused:
         if refused.code != KafkaError.UNKNOWN_TOPIC_OR_PART:
             raise
 
@@ -115,7 +115,7 @@ def begin_offsets(bootstrap_servers: str, topic: str, *, timeout_s: float = TIME
     return wait_until(ask, awaiting=f"the first offsets of {topic}", timeout_s=timeout_s, seen=lambda: refused or "no answer")
 
 
-class KafkaRefused(HarnessError):
+class KafkaRequestFailed(HarnessError):
     """Kafka's own refusal."""
 
     def __init__(self, doing: str, error: KafkaError) -> None:
@@ -128,7 +128,7 @@ def client_of(bootstrap_servers: str) -> AdminClient:
     return AdminClient({**admin_settings(), **connecting(bootstrap_servers)}, logger=_LOG)
 
 
-def answer_of(doing: str, future: Future[Answer], timeout_s: float) -> Answer:
+def result_of(doing: str, future: Future[Answer], timeout_s: float) -> Answer:
     """Wait for what was asked.
 
     Args:
@@ -142,7 +142,7 @@ def answer_of(doing: str, future: Future[Answer], timeout_s: float) -> Answer:
     try:
         return future.result(timeout_s + _MARGIN_S)
     except KafkaException as error:
-        raise KafkaRefused(doing, error.args[0]) from error
+        raise KafkaRequestFailed(doing, error.args[0]) from error
     except TimeoutError as error:
         raise HarnessError(f"{doing}: no answer within {timeout_s:g} s") from error
 
@@ -152,7 +152,7 @@ def _ask_offsets(
 ) -> dict[int, int] | None:
     try:
         found = _metadata(client, topic)
-    except KafkaRefused as error:
+    except KafkaRequestFailed as error:
         refused[-1] = str(error)
         return None
     if found is None:
@@ -162,7 +162,7 @@ def _ask_offsets(
     ends: dict[int, int] = {}
     for place, future in futures.items():
         try:
-            ends[place.partition] = answer_of("its offset", future, _ASK_S).offset
+            ends[place.partition] = result_of("its offset", future, _ASK_S).offset
         except HarnessError as error:
             refused[place.partition] = str(error)
     return ends if not refused else None
@@ -177,14 +177,14 @@ def _metadata(client: AdminClient, topic: str) -> TopicMetadata | None:
     try:
         found: TopicMetadata = client.list_topics(topic, timeout=_ASK_S).topics[topic]
     except KafkaException as error:
-        raise KafkaRefused(f"asking for topic {topic}", error.args[0]) from error
+        raise KafkaRequestFailed(f"asking for topic {topic}", error.args[0]) from error
     if found.error is None:
         return found
     if found.error.code() in {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC}:  # noqa: SLF001 - librdkafka's name of it
         return None
     if found.error.code() == KafkaError.LEADER_NOT_AVAILABLE:
         return found
-    raise KafkaRefused(f"asking for topic {topic}", found.error)
+    raise KafkaRequestFailed(f"asking for topic {topic}", found.error)
 
 
 def _wait_until_whole(client: AdminClient, topic: str, partitions: int, replication_factor: int, timeout_s: float) -> None:
@@ -193,7 +193,7 @@ def _wait_until_whole(client: AdminClient, topic: str, partitions: int, replicat
     def whole() -> bool:
         try:
             flaws[:] = _flaws(_metadata(client, topic), partitions, replication_factor)
-        except KafkaRefused as error:
+        except KafkaRequestFailed as error:
             flaws[:] = [str(error)]
         return not flaws
 

@@ -31,7 +31,7 @@ _LOG: Final = logging.getLogger(__name__)
 _LOG.addHandler(logging.NullHandler())
 
 
-def run_in(cluster: Cluster) -> tuple[float, ...]:
+def warm_up_brokers(cluster: Cluster) -> tuple[float, ...]:
     """Write to all brokers of a cluster, replicated to all, `ROUNDS` times; return how long each round took, seconds.
 
     Raises:

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from experiments.clients.process.fork_server import Birth, bear
+from experiments.clients.process.fork_server import SpawnRequest, spawn
 from infra.errors import HarnessError
 from infra.process.waiting import wait_until
 
@@ -43,11 +43,11 @@ class Child:
         OSError: its files cannot be made.
     """
 
-    def __init__(self, name: str, birth: Birth, errors: Path) -> None:
+    def __init__(self, name: str, birth: SpawnRequest, errors: Path) -> None:
         self.name = name
         self.live(birth, errors)
 
-    def live(self, birth: Birth, errors: Path) -> None:
+    def live(self, birth: SpawnRequest, errors: Path) -> None:
         """Start its process: once, and again after each `kill`.
 
         Raises:
@@ -60,7 +60,7 @@ class Child:
         their_errors = os.open(errors, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
         streams = (their_input, their_output, their_errors)
         try:
-            self.pid, self._pidfd = bear(birth, streams)
+            self.pid, self._pidfd = spawn(birth, streams)
         finally:
             for descriptor in streams:
                 os.close(descriptor)

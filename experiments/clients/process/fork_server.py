@@ -28,14 +28,14 @@ _START_TIMEOUT_S: Final = 120.0
 """The first client waits until all is compiled, on a machine that never did; later ones are copied at once."""
 
 
-class Birth(Frozen):
+class SpawnRequest(Frozen):
     """Which client to become, and what it is to do."""
 
     role: str
     job: Path
 
 
-class Nursery:
+class ForkServer:
     """The run's side: asks for clients."""
 
     def __init__(self) -> None:
@@ -51,7 +51,7 @@ class Nursery:
         """Whether it lives, and is this process's own: a forked run has inherited one that is not."""
         return self._owner == os.getpid() and self._process.poll() is None
 
-    def bear(self, birth: Birth, streams: tuple[int, int, int]) -> tuple[int, int]:
+    def spawn(self, birth: SpawnRequest, streams: tuple[int, int, int]) -> tuple[int, int]:
         """Start a client with its standard streams; return its pid and a pidfd, the caller's to close.
 
         Raises:
@@ -67,19 +67,19 @@ class Nursery:
         return int(answer), pidfds[0]
 
 
-_nursery: Nursery | None = None
-_asking: Final = threading.Lock()
+_server: ForkServer | None = None
+_server_lock: Final = threading.Lock()
 
 
-def open_nursery() -> Nursery:
+def open_fork_server() -> ForkServer:
     """Return this process's nursery; start it when there is none. It gets ready by itself, so call this early."""
-    global _nursery  # noqa: PLW0603 - one a process
-    if _nursery is None or not _nursery.is_usable():
-        _nursery = Nursery()
-    return _nursery
+    global _nursery
+    if _server is None or not _server.is_usable():
+        _server = ForkServer()
+    return _server
 
 
-def bear(birth: Birth, streams: tuple[int, int, int]) -> tuple[int, int]:
+def spawn(birth: SpawnRequest, streams: tuple[int, int, int]) -> tuple[int, int]:
     """Start a client; see `Nursery.bear`. Safe to call from several threads."""
-    with _asking:
-        return open_nursery().bear(birth, streams)
+    with _server_lock:
+        return open_fork_server().bear(birth, streams)

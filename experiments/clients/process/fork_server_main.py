@@ -15,7 +15,7 @@ from typing import Final, NoReturn
 
 from experiments.clients.consumer import main as reader_main
 from experiments.clients.group import member_main
-from experiments.clients.process.fork_server import MESSAGE_BYTES, Birth
+from experiments.clients.process.fork_server import MESSAGE_BYTES, SpawnRequest
 from experiments.clients.producer import main as producer_main
 from infra.errors import AckbenchError
 
@@ -32,23 +32,23 @@ def main() -> None:
         request, streams, _, _ = socket.recv_fds(run, MESSAGE_BYTES, 3)
         if not request:
             return
-        _bury_the_dead()
-        _bear(run, Birth.model_validate_json(request), roles, streams)
+        _reap_children()
+        _spawn(run, SpawnRequest.model_validate_json(request), roles, streams)
 
 
-def _bear(run: socket.socket, birth: Birth, roles: Mapping[str, Callable[[Path], None]], streams: list[int]) -> None:
+def _spawn(run: socket.socket, birth: SpawnRequest, roles: Mapping[str, Callable[[Path], None]], streams: list[int]) -> None:
     nursery_pid = os.getpid()
     pid = os.fork()
     if pid == 0:
         run.close()
-        _live(lambda: roles[birth.role](birth.job), streams, nursery_pid)
+        _become_client(lambda: roles[birth.role](birth.job), streams, nursery_pid)
     pidfd = os.pidfd_open(pid)  # it is not buried yet, so this is it
     socket.send_fds(run, [str(pid).encode()], [pidfd])
     for descriptor in (*streams, pidfd):
         os.close(descriptor)
 
 
-def _live(work: Callable[[], None], streams: list[int], nursery_pid: int) -> NoReturn:
+def _become_client(work: Callable[[], None], streams: list[int], nursery_pid: int) -> NoReturn:
     """Be a client, with its own standard streams, until its work is done; never return into the nursery."""
     try:
         for descriptor, stream in enumerate(streams):
@@ -70,7 +70,7 @@ def _live(work: Callable[[], None], streams: list[int], nursery_pid: int) -> NoR
     os._exit(code)
 
 
-def _bury_the_dead() -> None:
+def _reap_children() -> None:
     """Collect the clients that have ended; until then their pids are given to nobody else."""
     try:
         while os.waitpid(-1, os.WNOHANG) != (0, 0):

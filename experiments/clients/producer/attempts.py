@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from experiments.clients.process.mapped_file import Column, Records
 from experiments.clients.record.keys import keys_of
-from experiments.ledger.record import Keying
+from experiments.ledger.record import KeyOptions
 from experiments.ledger.schema import ACKED, ATTEMPTS, REJECTED, UNKNOWN
 from infra.errors import HarnessError
 
@@ -197,7 +197,7 @@ def outcome(error: int, status: int) -> str:
 _OUTCOMES: Final = (ACKED, REJECTED, UNKNOWN)
 
 
-def table_of(rows: Records, latency_us: Column, producer: int, keying: Keying) -> pa.Table:
+def table_of(rows: Records, latency_us: Column, producer: int, keying: KeyOptions) -> pa.Table:
     """Return the records that were due as the ledger's `attempts`.
 
     Args:

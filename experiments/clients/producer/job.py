@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from experiments.clients.record.layout import MAX_PRODUCER
 from experiments.clients.settings.librdkafka import delivery_timeout_ms
 from experiments.events.clock import anchor_ns
-from experiments.ledger.record import Frozen, Keying
+from experiments.ledger.record import Frozen, KeyOptions
 
 
 class ProducerJob(Frozen):
@@ -66,9 +66,9 @@ class ProducerJob(Frozen):
         return self
 
     @property
-    def keying(self) -> Keying:
+    def keying(self) -> KeyOptions:
         """Which keys the records have."""
-        return Keying(keys=self.keys, pairs=self.pairs, pair_apart_records=self.pair_apart_records, hot_key_share=self.hot_key_share)
+        return KeyOptions(keys=self.keys, pairs=self.pairs, pair_apart_records=self.pair_apart_records, hot_key_share=self.hot_key_share)
 
     @property
     def given(self) -> dict[str, str]:

@@ -13,15 +13,15 @@ import numpy as np
 
 from experiments.clients.librdkafka import library as librdkafka
 from experiments.clients.librdkafka.client import Callbacks, Client, Interceptor
-from experiments.clients.librdkafka.interceptors import Noting, handed, settled_by
-from experiments.clients.librdkafka.noted import Handed, Served, Telling
+from experiments.clients.librdkafka.interceptors import HeaderState, handed, settled_by
+from experiments.clients.librdkafka.noted import SentRecord, Served, Telling
 from experiments.clients.process.child import BEGIN, DONE, READY, listen, say
 from experiments.clients.process.mapped_file import Records, attach
 from experiments.clients.producer.attempts import AttemptsFile
 from experiments.clients.producer.job import ProducerJob
 from experiments.clients.producer.loop import KEY_BYTES, WARM_UP, Schedule, acknowledged, delivered, drive, send_again, take_over, taken_up, unsettled
 from experiments.clients.producer.process import summary_of
-from experiments.clients.producer.transactions import Transacting, Transactions
+from experiments.clients.producer.transactions import TransactionalSchedule, TransactionApi
 from experiments.clients.record.value import begin_value
 from experiments.clients.settings.librdkafka import delivery_timeout_ms
 from infra.errors import HarnessError
@@ -46,8 +46,8 @@ def _produce(job: ProducerJob) -> None:
     ledger = AttemptsFile.attach(job.ledger)
     if job.life > 0:
         take_over(ledger)
-    fields = attach(job.fields, Handed) if job.headers else np.zeros(0, Handed)
-    noting = np.array([(fields.ctypes.data, fields.size, job.headers)], Noting)
+    fields = attach(job.fields, SentRecord) if job.headers else np.zeros(0, SentRecord)
+    noting = np.array([(fields.ctypes.data, fields.size, job.headers)], HeaderState)
     callbacks = Callbacks(delivered.address, acknowledged.address, ledger.header.ctypes.data)
     served = attach(job.serving, Served) if job.tells_serving else np.zeros(0, Served)
     telling = np.array([(served.ctypes.data, job.anchor_ns)], Telling)
@@ -69,7 +69,7 @@ def _produce(job: ProducerJob) -> None:
         if job.resend:
             send_again(schedule, ledger.header, ledger.rows, words, unsettled(ledger))
         if job.transaction_records:
-            Transacting(client, job, ledger, schedule, words).follow()
+            TransactionalSchedule(client, job, ledger, schedule, words).follow()
         else:
             drive(schedule, ledger.header, ledger.rows, words, begin, ledger.rows.size)
         _name_fatal_error(client, ledger)
@@ -105,7 +105,7 @@ def _warm_up_in_transaction(client: Client, job: ProducerJob, ledger: AttemptsFi
     Raises:
         HarnessError: there was no producer id, or the transaction could not be committed.
     """
-    transactions = Transactions(client)
+    transactions = TransactionApi(client)
     transactions.init(job.warm_up_timeout_s)
     error = transactions.begin()
     if error is None:

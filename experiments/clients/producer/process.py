@@ -14,9 +14,9 @@ import pyarrow as pa
 
 from experiments.clients.librdkafka import library
 from experiments.clients.librdkafka.log import read_client_log
-from experiments.clients.librdkafka.noted import CELLS, Handed, Served, sent_table, served_table
+from experiments.clients.librdkafka.noted import CELLS, SentRecord, Served, sent_table, served_table
 from experiments.clients.process.child import BEGIN, DONE, Child
-from experiments.clients.process.fork_server import Birth
+from experiments.clients.process.fork_server import SpawnRequest
 from experiments.clients.process.mapped_file import reserve
 from experiments.clients.producer.attempts import SETTLED, AttemptsFile
 from experiments.clients.producer.job import ProducerJob
@@ -63,7 +63,7 @@ class ProducerProcess(Child):
         if job.transaction_records:
             create_transactions(job.transactions, job.records, job.transaction_records)
         if job.headers:
-            reserve(job.fields, Handed, job.records)
+            reserve(job.fields, SentRecord, job.records)
         if job.tells_serving:
             reserve(job.serving, Served, CELLS)
         super().__init__(f"producer {job.producer}", _birth(job), job.folder / f"producer-{job.producer}.errors")
@@ -188,10 +188,10 @@ class ProducerProcess(Child):
         self.job.transactions.unlink(missing_ok=True)
 
 
-def _birth(job: ProducerJob) -> Birth:
+def _birth(job: ProducerJob) -> SpawnRequest:
     path = job.folder / f"producer-{job.producer}.{job.life}.json"
     path.write_text(job.model_dump_json())
-    return Birth(role="producer", job=path)
+    return SpawnRequest(role="producer", job=path)
 
 
 def attempts_table(job: ProducerJob) -> pa.Table:

@@ -73,7 +73,7 @@ class TransactionError:
         return f"{error_text(self.code)}: {self.text}"
 
 
-class Transactions:
+class TransactionApi:
     """The transactions of one producer, which has a `transactional.id`. All calls serve delivery reports, and hold no GIL.
 
     Args:
@@ -143,7 +143,7 @@ MARGIN_S: Final = 5.0
 
 
 @dataclass(frozen=True)
-class Transacting:
+class TransactionalSchedule:
     """One producer at its transactions."""
 
     client: Client
@@ -155,7 +155,7 @@ class Transacting:
     def follow(self) -> None:
         """Follow the schedule to its end, or until the client takes nothing more."""
         rows = attach_transactions(self.job.transactions, write=True)
-        transactions = Transactions(self.client)
+        transactions = TransactionApi(self.client)
         for number in range(rows.size):
             first = number * self.job.transaction_records
             error = transactions.begin()
@@ -166,7 +166,7 @@ class Transacting:
                 self._give_up(first, error.code)
                 return
 
-    def _one(self, transactions: Transactions, row: Records, number: int, first: int) -> TransactionError | None:
+    def _one(self, transactions: TransactionApi, row: Records, number: int, first: int) -> TransactionError | None:
         """Send one transaction's records and end it; return the error after which there is no other."""
         row["begin_ns"] = self._now_ns()
         end = min(first + self.job.transaction_records, self.ledger.rows.size)

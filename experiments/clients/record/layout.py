@@ -82,7 +82,7 @@ def prefix_of(token: int, producer: int) -> int:
 
 
 @dataclass(frozen=True)
-class TextValues:
+class TextValueFormat:
     """What the values of a trial look like."""
 
     tag: int

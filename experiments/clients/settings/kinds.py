@@ -9,7 +9,7 @@ from typing import Final
 
 from experiments.clients.settings import java, librdkafka
 from experiments.ledger.record import Frozen
-from experiments.sweep.plan import ClientKind, Passed, TrialSpec
+from experiments.sweep.plan import ClientKind, PassedSettings, TrialSpec
 
 Settings = Callable[[Mapping[str, str]], dict[str, str]]
 ACKS: Final = "acks"
@@ -18,7 +18,7 @@ _TRUE: Final = frozenset({"true", "t", "1"})
 
 
 @dataclass(frozen=True)
-class Kind:
+class ClientKindSettings:
     """One kind of client. Each function takes what was asked for, and returns all that then holds and bears on correctness."""
 
     name: ClientKind
@@ -39,9 +39,9 @@ class Kind:
     """The property that says how long it gives a request to be answered, milliseconds."""
 
 
-KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
+KINDS: Final[Mapping[str, ClientKindSettings]] = MappingProxyType(
     {
-        "librdkafka": Kind(
+        "librdkafka": ClientKindSettings(
             "librdkafka",
             librdkafka.producer_settings,
             librdkafka.consumer_settings,
@@ -53,7 +53,7 @@ KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
             lambda asked: asked.get(IDEMPOTENCE, "false").lower() in _TRUE,
             "socket.timeout.ms",
         ),
-        "java": Kind(
+        "java": ClientKindSettings(
             "java",
             java.producer_settings,
             java.consumer_settings,
@@ -77,7 +77,7 @@ class ClientChoice(Frozen):
     """They keep their own defaults; what the experiment says wins over those."""
 
     @property
-    def _kind(self) -> Kind:
+    def _kind(self) -> ClientKindSettings:
         return KINDS[self.kind]
 
     def producer(self, asked: Mapping[str, str]) -> dict[str, str]:
@@ -96,7 +96,7 @@ class ClientChoice(Frozen):
         """
         return self._kind.own_consumer(asked) if self.defaults else self._kind.consumer(asked)
 
-    def passed(self, producer: Mapping[str, str], consumer: Mapping[str, str]) -> Passed | None:
+    def passed(self, producer: Mapping[str, str], consumer: Mapping[str, str]) -> PassedSettings | None:
         """Return what the clients are given of it, from what was asked for; `None`: all of it.
 
         Acks and idempotence stand in every cell: what is the client's own default anyway is not passed.
@@ -109,7 +109,7 @@ class ClientChoice(Frozen):
         alike = self._kind.is_idempotent({**rest, **acks}) == (asked.get(IDEMPOTENCE, "false").lower() in _TRUE)
         idempotence = {} if alike or IDEMPOTENCE not in asked else {IDEMPOTENCE: asked[IDEMPOTENCE]}
         own = {**self._kind.needed_producer, **rest, **acks, **idempotence}
-        return Passed(producer=own, consumer={**self._kind.needed_consumer, **self._kind.named(consumer)})
+        return PassedSettings(producer=own, consumer={**self._kind.needed_consumer, **self._kind.named(consumer)})
 
     def is_idempotent_unasked(self, producer: Mapping[str, str]) -> bool:
         """Whether the producer is idempotent where nobody says so: by its own defaults, or as we have it."""

@@ -10,22 +10,22 @@ from typing import Final
 
 from pydantic import Field
 
-from experiments.clients.group.member import InHand, Mark, MemberProcess
+from experiments.clients.group.member import MemberProcess, PausePoint, PendingRecords
 from experiments.faults.clients.producers import FAMILY
-from experiments.faults.core import OBSERVED_PARTITION, FaultKind, FaultParameters, Missed, Scene
-from experiments.faults.core.effects import Nature, Shape
-from experiments.faults.core.kind import Aftermath
+from experiments.faults.core import OBSERVED_PARTITION, FaultContext, FaultKind, FaultMissed, FaultParameters
+from experiments.faults.core.effects import FaultEffects, Topology
+from experiments.faults.core.kind import TrialObservations
 from experiments.ledger.record import FaultEvidence
 from infra.errors import WaitTimeout
 
-Where = Callable[[MemberProcess], Mark]
+Where = Callable[[MemberProcess], PausePoint]
 """At which of its marks a member is struck."""
 
 
 class MemberParameters(FaultParameters):
     """Something is done to the member of the consumer group that reads the observed partition."""
 
-    def impossible(self, shape: Shape) -> str | None:
+    def impossible(self, shape: Topology) -> str | None:
         """Without a group there is nobody to strike."""
         return None if shape.consumers else "workload.consumers is 0; allowed: a consumer group of 1 member or more"
 
@@ -49,7 +49,7 @@ class MemberPausedParameters(MemberParameters):
         """Return when the member goes on."""
         return self.at_s + self.pause_s
 
-    def impossible(self, shape: Shape) -> str | None:
+    def impossible(self, shape: Topology) -> str | None:
         """A shorter pause is none to the group."""
         if shape.consumers and self.pause_s * 1000 <= shape.member_patience_ms:
             waits = f"a member has left its group after {shape.member_patience_ms:g} ms (session.timeout.ms, max.poll.interval.ms)"
@@ -57,22 +57,22 @@ class MemberPausedParameters(MemberParameters):
         return super().impossible(shape)
 
 
-def kill_member_before_commit(scene: Scene, parameters: MemberKilledParameters) -> FaultEvidence:
+def kill_member_before_commit(scene: FaultContext, parameters: MemberKilledParameters) -> FaultEvidence:
     """Kill the member when it is about to commit what it has in hand."""
-    return kill(scene, parameters, lambda _member: Mark.BEFORE_COMMIT, "consumer-killed-before-commit")
+    return kill(scene, parameters, lambda _member: PausePoint.BEFORE_COMMIT, "consumer-killed-before-commit")
 
 
-def kill_member_after_commit(scene: Scene, parameters: MemberKilledParameters) -> FaultEvidence:
+def kill_member_after_commit(scene: FaultContext, parameters: MemberKilledParameters) -> FaultEvidence:
     """Kill the member when it was just told that its commit is done."""
-    return kill(scene, parameters, lambda _member: Mark.AFTER_COMMIT, "consumer-killed-after-commit")
+    return kill(scene, parameters, lambda _member: PausePoint.AFTER_COMMIT, "consumer-killed-after-commit")
 
 
-def pause_member(scene: Scene, parameters: MemberPausedParameters) -> FaultEvidence:
+def pause_member(scene: FaultContext, parameters: MemberPausedParameters) -> FaultEvidence:
     """Stop the member when it is about to commit what it has in hand, for longer than its group waits, and let it go on."""
-    return pause(scene, parameters, lambda _member: Mark.BEFORE_COMMIT, "consumer-paused")
+    return pause(scene, parameters, lambda _member: PausePoint.BEFORE_COMMIT, "consumer-paused")
 
 
-def pause(scene: Scene, parameters: MemberPausedParameters, where: Where, kind: str) -> FaultEvidence:
+def pause(scene: FaultContext, parameters: MemberPausedParameters, where: Where, kind: str) -> FaultEvidence:
     """Stop the member at its mark, and let it go on; whether its group had thrown it out is told by `thrown_out`."""
     scene.until(parameters.at_s)
     member, held = _held(scene, where)
@@ -88,7 +88,7 @@ def pause(scene: Scene, parameters: MemberPausedParameters, where: Where, kind: 
     return FaultEvidence(kind=kind, bit=True, evidence=tuple(scene.facts))
 
 
-def thrown_out(evidence: FaultEvidence, aftermath: Aftermath) -> FaultEvidence:
+def thrown_out(evidence: FaultEvidence, aftermath: TrialObservations) -> FaultEvidence:
     """Add what the member itself told when it went on: that its partitions were lost, or its commit refused; else it was not thrown out."""
     told = [event for event in aftermath.since("revoked", "commit_refused") if event.kind == "commit_refused" or event.detail.endswith(": lost")]
     if not told:
@@ -98,12 +98,12 @@ def thrown_out(evidence: FaultEvidence, aftermath: Aftermath) -> FaultEvidence:
     return evidence.model_copy(update={"evidence": (*evidence.evidence, *_handed_on(aftermath), f"the group had thrown it out ({about})")})
 
 
-def handed_on(evidence: FaultEvidence, aftermath: Aftermath) -> FaultEvidence:
+def handed_on(evidence: FaultEvidence, aftermath: TrialObservations) -> FaultEvidence:
     """Add when the observed partition was given to a member again."""
     return evidence.model_copy(update={"evidence": (*evidence.evidence, *_handed_on(aftermath))})
 
 
-def kill(scene: Scene, parameters: MemberKilledParameters, where: Where, kind: str) -> FaultEvidence:
+def kill(scene: FaultContext, parameters: MemberKilledParameters, where: Where, kind: str) -> FaultEvidence:
     """Kill the member at its mark, and let another process join in its place; it bit when the member's process was gone at its mark, with records in hand."""
     scene.until(parameters.at_s)
     member, held = _held(scene, where)
@@ -118,7 +118,7 @@ def kill(scene: Scene, parameters: MemberKilledParameters, where: Where, kind: s
     return FaultEvidence(kind=kind, bit=True, evidence=tuple(scene.facts))
 
 
-def _held(scene: Scene, where: Where) -> tuple[MemberProcess, InHand]:
+def _held(scene: FaultContext, where: Where) -> tuple[MemberProcess, PendingRecords]:
     """Return the member that reads the observed partition, and what it has in hand at its mark.
 
     Raises:
@@ -126,28 +126,28 @@ def _held(scene: Scene, where: Where) -> tuple[MemberProcess, InHand]:
     """
     member = scene.clients.holder_of(OBSERVED_PARTITION) if scene.clients else None
     if member is None:
-        raise Missed(f"no member of a group had been given partition {OBSERVED_PARTITION}")
+        raise FaultMissed(f"no member of a group had been given partition {OBSERVED_PARTITION}")
     if not member.lives():
-        raise Missed(f"{member.job.name} had ended already")
+        raise FaultMissed(f"{member.job.name} had ended already")
     try:
         return member, member.hold_at(where(member))
     except WaitTimeout as late:
-        raise Missed(f"{member.job.name} came to no commit: {late}") from late
+        raise FaultMissed(f"{member.job.name} came to no commit: {late}") from late
 
 
-def _with(member: MemberProcess, held: InHand) -> str:
+def _with(member: MemberProcess, held: PendingRecords) -> str:
     """Say what a member had in hand, and what it had done with it."""
     processed = "processed" if member.job.output is None else "copied"
     done = {
-        (Mark.BEFORE_COMMIT, True): f"{processed} and not committed",
-        (Mark.BEFORE_COMMIT, False): f"neither committed nor {processed}",
-        (Mark.AFTER_COMMIT, True): f"{processed} and committed",
-        (Mark.AFTER_COMMIT, False): f"committed and not {processed}",
+        (PausePoint.BEFORE_COMMIT, True): f"{processed} and not committed",
+        (PausePoint.BEFORE_COMMIT, False): f"neither committed nor {processed}",
+        (PausePoint.AFTER_COMMIT, True): f"{processed} and committed",
+        (PausePoint.AFTER_COMMIT, False): f"committed and not {processed}",
     }
     return f"with {held.records} records in hand, {done[held.mark, held.processed]}"
 
 
-def _handed_on(aftermath: Aftermath) -> tuple[str, ...]:
+def _handed_on(aftermath: TrialObservations) -> tuple[str, ...]:
     given = [event for event in aftermath.since("assigned") if event.partition == OBSERVED_PARTITION]
     if not given or aftermath.began_ns is None:
         return ()
@@ -155,10 +155,10 @@ def _handed_on(aftermath: Aftermath) -> tuple[str, ...]:
     return (f"partition {OBSERVED_PARTITION} was given to {given[0].detail} at +{after_s:.3f} s",)
 
 
-def nature_of_member(kind: str, parameters: FaultParameters, _shape: Shape) -> Nature:
+def nature_of_member(kind: str, parameters: FaultParameters, _shape: Topology) -> FaultEffects:
     """Return what is known of a member that ends, stands still, joins or leaves: the brokers are well."""
     lasts_ms = (parameters.ends_s() - parameters.at_s) * 1000
-    return Nature(kind=kind, ends_member=True, heals_after_ms=lasts_ms, heals_within_ms=lasts_ms)
+    return FaultEffects(kind=kind, ends_member=True, heals_after_ms=lasts_ms, heals_within_ms=lasts_ms)
 
 
 _OF_MEMBERS: Final = (
@@ -206,7 +206,7 @@ _NO_COPIERS: Final = "workload.kind is produce; allowed: copy, with a copier or 
 class CopierKilledParameters(MemberKilledParameters):
     """A copier's process ends, and another one joins in its place, under the same transactional.id where it has one."""
 
-    def impossible(self, shape: Shape) -> str | None:
+    def impossible(self, shape: Topology) -> str | None:
         """Without copiers there is nobody to strike."""
         return super().impossible(shape) if shape.copies else _NO_COPIERS
 
@@ -214,24 +214,24 @@ class CopierKilledParameters(MemberKilledParameters):
 class CopierPausedParameters(MemberPausedParameters):
     """A copier's process stands still for longer than its group waits."""
 
-    def impossible(self, shape: Shape) -> str | None:
+    def impossible(self, shape: Topology) -> str | None:
         """Without copiers there is nobody to strike, and a shorter pause is none to the group."""
         return super().impossible(shape) if shape.copies else _NO_COPIERS
 
 
-def kill_copier(scene: Scene, parameters: CopierKilledParameters) -> FaultEvidence:
+def kill_copier(scene: FaultContext, parameters: CopierKilledParameters) -> FaultEvidence:
     """Kill the copier of the observed partition between its two steps."""
     return kill(scene, parameters, _between, "copier-killed")
 
 
-def pause_copier(scene: Scene, parameters: CopierPausedParameters) -> FaultEvidence:
+def pause_copier(scene: FaultContext, parameters: CopierPausedParameters) -> FaultEvidence:
     """Stop the copier of the observed partition between its two steps, and let it go on when others have its partitions: it is a zombie then."""
     return pause(scene, parameters, _between, "copier-paused")
 
 
-def _between(member: MemberProcess) -> Mark:
+def _between(member: MemberProcess) -> PausePoint:
     """Return the mark behind its first step; in a transaction both are one, and that is not committed yet."""
-    return Mark.AFTER_COMMIT if member.job.commit == "before" else Mark.BEFORE_COMMIT
+    return PausePoint.AFTER_COMMIT if member.job.commit == "before" else PausePoint.BEFORE_COMMIT
 
 
 _OF_COPIERS: Final = (

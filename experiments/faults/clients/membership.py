@@ -9,8 +9,8 @@ from pydantic import Field
 from experiments.clients.group.member import ASSIGNED
 from experiments.faults.clients.members import MemberParameters, handed_on, nature_of_member
 from experiments.faults.clients.producers import FAMILY
-from experiments.faults.core import OBSERVED_PARTITION, FaultKind, Missed, Scene
-from experiments.faults.core.kind import Aftermath
+from experiments.faults.core import OBSERVED_PARTITION, FaultContext, FaultKind, FaultMissed
+from experiments.faults.core.kind import TrialObservations
 from experiments.ledger.record import FaultEvidence
 from infra.errors import WaitTimeout
 
@@ -32,12 +32,12 @@ class MemberLeavesParameters(MemberParameters):
         return self.at_s + self.restart_after_s
 
 
-def join(scene: Scene, parameters: MemberJoinsParameters) -> FaultEvidence:
+def join(scene: FaultContext, parameters: MemberJoinsParameters) -> FaultEvidence:
     """Start one more member; it bit when the group has let it in."""
     scene.until(parameters.at_s)
     group = scene.clients.first_group() if scene.clients else None
     if group is None:
-        raise Missed("there is no group that a member could join")
+        raise FaultMissed("there is no group that a member could join")
     with scene.striking():
         member = group.join()
         others = len(group.members) - 1
@@ -45,20 +45,20 @@ def join(scene: Scene, parameters: MemberJoinsParameters) -> FaultEvidence:
         try:
             member.wait_in_group(LET_IN_S)
         except WaitTimeout as late:
-            raise Missed(f"the group did not let {member.job.name} in: {late}") from late
+            raise FaultMissed(f"the group did not let {member.job.name} in: {late}") from late
         scene.note("fault_bit", f"the group has let {member.job.name} in")
         scene.saw(f"the group had let it in {scene.since_begin_s():.2f} s later")
     return FaultEvidence(kind="consumer-joins", bit=True, evidence=tuple(scene.facts))
 
 
-def leave(scene: Scene, parameters: MemberLeavesParameters) -> FaultEvidence:
+def leave(scene: FaultContext, parameters: MemberLeavesParameters) -> FaultEvidence:
     """Let the member that reads the observed partition leave its group, and start it again later; it bit when its process had ended by itself."""
     scene.until(parameters.at_s)
     member = scene.clients.holder_of(OBSERVED_PARTITION) if scene.clients else None
     if member is None:
-        raise Missed(f"no member of a group had been given partition {OBSERVED_PARTITION}")
+        raise FaultMissed(f"no member of a group had been given partition {OBSERVED_PARTITION}")
     if not member.lives():
-        raise Missed(f"{member.job.name} had ended already")
+        raise FaultMissed(f"{member.job.name} had ended already")
     with scene.striking() as healing:
         healing.callback(member.start_again)
         scene.note("fault_stop", f"told to leave, {member.job.name}")
@@ -70,7 +70,7 @@ def leave(scene: Scene, parameters: MemberLeavesParameters) -> FaultEvidence:
     return FaultEvidence(kind="consumer-leaves", bit=True, evidence=tuple(scene.facts))
 
 
-def shared_out_anew(evidence: FaultEvidence, aftermath: Aftermath) -> FaultEvidence:
+def shared_out_anew(evidence: FaultEvidence, aftermath: TrialObservations) -> FaultEvidence:
     """Add how many partitions were given to which members since."""
     given: dict[str, list[int]] = {}
     for event in aftermath.since(ASSIGNED):

@@ -6,8 +6,8 @@ from typing import Final
 
 from pydantic import Field
 
-from experiments.faults.core import FaultKind, FaultParameters, Missed, Scene
-from experiments.faults.core.effects import Nature, Shape
+from experiments.faults.core import FaultContext, FaultKind, FaultMissed, FaultParameters
+from experiments.faults.core.effects import FaultEffects, Topology
 from experiments.ledger.record import FaultEvidence
 
 FAMILY: Final = "clients"
@@ -23,21 +23,21 @@ class ProducerKilledParameters(FaultParameters):
         """Return when the next process is started."""
         return self.at_s + self.restart_after_s
 
-    def impossible(self, shape: Shape) -> str | None:
+    def impossible(self, shape: Topology) -> str | None:
         """What a producer of Kafka's own programs had sent dies with it; a transaction that it had open is another case."""
         if shape.client != "librdkafka":
             return f"client is {shape.client}; allowed: librdkafka, of whose records a killed producer leaves a ledger"
         return "workload.transaction_records is not 0; allowed: a producer without transactions" if shape.transactional else None
 
 
-def kill_producer(scene: Scene, parameters: ProducerKilledParameters) -> FaultEvidence:
+def kill_producer(scene: FaultContext, parameters: ProducerKilledParameters) -> FaultEvidence:
     """Kill producer 0 in mid-load, and let another process go on with its ledger; it bit when its process was gone and records were left to send."""
     scene.until(parameters.at_s)
     producer = scene.clients.first_producer() if scene.clients else None
     if producer is None:
-        raise Missed("there is no producer that could be started again")
+        raise FaultMissed("there is no producer that could be started again")
     if not producer.lives():
-        raise Missed("producer 0 had ended already")
+        raise FaultMissed("producer 0 had ended already")
     with scene.striking() as healing:
         healing.callback(lambda: producer.start_again(resend=parameters.resend))
         scene.note("fault_kill", "SIGKILL, producer 0")
@@ -53,9 +53,9 @@ def kill_producer(scene: Scene, parameters: ProducerKilledParameters) -> FaultEv
     return FaultEvidence(kind="producer-killed", bit=accepted < producer.job.records, evidence=tuple(scene.facts))
 
 
-def _nature_of_producer(kind: str, parameters: ProducerKilledParameters, _shape: Shape) -> Nature:
+def _nature_of_producer(kind: str, parameters: ProducerKilledParameters, _shape: Topology) -> FaultEffects:
     lasts_ms = parameters.restart_after_s * 1000
-    return Nature(kind=kind, ends_producer=True, resends=parameters.resend, heals_after_ms=lasts_ms, heals_within_ms=lasts_ms)
+    return FaultEffects(kind=kind, ends_producer=True, resends=parameters.resend, heals_after_ms=lasts_ms, heals_within_ms=lasts_ms)
 
 
 KINDS: Final = (

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from experiments.faults import FAULTS, require_means
 from experiments.faults.core import FaultParameters
-from experiments.faults.core.effects import Nature, Shape
+from experiments.faults.core.effects import FaultEffects, Topology
 from experiments.sweep.plan import ClusterNeed, FaultRequest
 
 
@@ -25,7 +25,7 @@ def ends_s(fault: FaultRequest) -> float:
     return (sum if fault.joined == ">>" else max)(map(ends_s, fault.parts))
 
 
-def impossible(fault: FaultRequest, shape: Shape) -> str | None:
+def impossible(fault: FaultRequest, shape: Topology) -> str | None:
     """Say why there can be no such fault on such a cluster; `None`: there can."""
     alone = (_said_of(leaf, parameters_of(leaf).impossible(shape), fault) for leaf in fault.leaves())
     return next(filter(None, (*alone, _contradiction(fault))), None)
@@ -60,7 +60,7 @@ def require_means_of(fault: FaultRequest) -> None:
         require_means(kind)
 
 
-def nature_of(fault: FaultRequest, shape: Shape) -> Nature:
+def nature_of(fault: FaultRequest, shape: Topology) -> FaultEffects:
     """Return what it does; of several, what they do together at the worst."""
     return _course(fault, shape).nature
 
@@ -79,29 +79,29 @@ def _contradiction(fault: FaultRequest) -> str | None:
 
 
 @dataclass(frozen=True)
-class _Course:
+class _TimeSpan:
     """A fault, and when it begins, counted from where its own times count from."""
 
     begins_ms: float
-    nature: Nature
+    nature: FaultEffects
 
 
-def _course(fault: FaultRequest, shape: Shape) -> _Course:
+def _course(fault: FaultRequest, shape: Topology) -> _TimeSpan:
     if not fault.parts:
-        return _Course(parameters_of(fault).at_s * 1000, FAULTS[fault.kind].nature_of(fault.parameters, shape))
+        return _TimeSpan(parameters_of(fault).at_s * 1000, FAULTS[fault.kind].nature_of(fault.parameters, shape))
     parts = [_course(part, shape) for part in fault.parts]
     joined = _in_turn(parts) if fault.joined == ">>" else _together(parts)
     return replace(joined, nature=joined.nature.model_copy(update={"kind": fault.kind}))
 
 
-def _together(parts: Sequence[_Course]) -> _Course:
+def _together(parts: Sequence[_TimeSpan]) -> _TimeSpan:
     """All at once, at the worst: what dies is dead and what stands still does so at the same time, on one node or on as many as there are."""
     begins_ms = min(part.begins_ms for part in parts)
     times = {name: max(part.begins_ms + getattr(part.nature, name) for part in parts) - begins_ms for name in ("heals_after_ms", "heals_within_ms")}
-    return _Course(begins_ms, _joined(parts, _TOGETHER).model_copy(update=times))
+    return _TimeSpan(begins_ms, _joined(parts, _TOGETHER).model_copy(update=times))
 
 
-def _in_turn(parts: Sequence[_Course]) -> _Course:
+def _in_turn(parts: Sequence[_TimeSpan]) -> _TimeSpan:
     """Each runs when the next one strikes, its page cache with it: at no time more is dead than in the worst of them.
 
     A node that lost power is another matter: it may not have copied back what it lost when the next one dies.
@@ -110,7 +110,7 @@ def _in_turn(parts: Sequence[_Course]) -> _Course:
     times = {name: sum(getattr(part.nature, name) for part in parts) + lasting_ms for name in ("heals_after_ms", "heals_within_ms")}
     adds_up = any(part.nature.power_loss or part.nature.forgets_synced for part in parts)
     rules = {**_IN_TURN, "kills": sum} if adds_up else _IN_TURN
-    return _Course(parts[0].begins_ms, _joined(parts, rules).model_copy(update=times))
+    return _TimeSpan(parts[0].begins_ms, _joined(parts, rules).model_copy(update=times))
 
 
 _Rule = Callable[[list[Any]], Any]
@@ -130,10 +130,10 @@ _IN_TURN: Final[Mapping[str, _Rule]] = MappingProxyType({**_EITHER, **dict.fromk
 _TIMED: Final = frozenset({"kind", "heals_after_ms", "heals_within_ms"})
 
 
-def _joined(parts: Sequence[_Course], rules: Mapping[str, _Rule]) -> Nature:
+def _joined(parts: Sequence[_TimeSpan], rules: Mapping[str, _Rule]) -> FaultEffects:
     """Return the whole's nature; where a part does something of which no rule is known here, nothing is known of the whole."""
     natures = [part.nature for part in parts]
-    joined = Nature(kind="").model_copy(update={name: rule([getattr(nature, name) for nature in natures]) for name, rule in rules.items()})
-    others = [name for name in Nature.model_fields if name not in rules and name not in _TIMED]
-    strange = any(getattr(nature, name) != Nature.model_fields[name].default for nature in natures for name in others)
+    joined = FaultEffects(kind="").model_copy(update={name: rule([getattr(nature, name) for nature in natures]) for name, rule in rules.items()})
+    others = [name for name in FaultEffects.model_fields if name not in rules and name not in _TIMED]
+    strange = any(getattr(nature, name) != FaultEffects.model_fields[name].default for nature in natures for name in others)
     return joined.model_copy(update={"known": False, "strikes_leader": True}) if strange else joined

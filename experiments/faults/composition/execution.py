@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from experiments.errors import HealFailed
 from experiments.events.journal import Event
 from experiments.faults import FAULTS
-from experiments.faults.core import GivenUp, Missed, Scene
-from experiments.faults.core.kind import Aftermath
+from experiments.faults.core import FaultAbandoned, FaultContext, FaultMissed
+from experiments.faults.core.kind import TrialObservations
 from experiments.ledger.record import FaultEvidence
 from experiments.sweep.plan import FaultRequest
 
 
 @dataclass(frozen=True)
-class Struck:
+class InjectedFault:
     """One fault that struck, and has been healed."""
 
     name: str
@@ -27,7 +27,7 @@ class Struck:
     """`None`: it found nothing to strike."""
 
 
-def strike(request: FaultRequest, scene: Scene) -> tuple[Struck, ...]:
+def inject(request: FaultRequest, scene: FaultContext) -> tuple[InjectedFault, ...]:
     """Let a fault strike, all its parts, and return what became of each once all are healed.
 
     Raises:
@@ -40,7 +40,7 @@ def strike(request: FaultRequest, scene: Scene) -> tuple[Struck, ...]:
         scene.put_right()
 
 
-def evidence_of(request: FaultRequest, struck: Sequence[Struck], events: tuple[Event, ...], acks: str, load_end_ns: int) -> FaultEvidence:
+def evidence_of(request: FaultRequest, struck: Sequence[InjectedFault], events: tuple[Event, ...], acks: str, load_end_ns: int) -> FaultEvidence:
     """Return the evidence of the whole, completed by what brokers and clients logged; it bit when each part did.
 
     Args:
@@ -50,7 +50,7 @@ def evidence_of(request: FaultRequest, struck: Sequence[Struck], events: tuple[E
         acks: the producers'.
         load_end_ns: when the last record was due: what strikes later strikes nothing.
     """
-    told = [_confirmed(one, Aftermath(events, acks, one.began_ns), load_end_ns) for one in struck]
+    told = [_confirmed(one, TrialObservations(events, acks, one.began_ns), load_end_ns) for one in struck]
     if len(told) == 1:
         return told[0].model_copy(update={"parameters": request.parameters})
     names = [one.name for one in struck]
@@ -60,7 +60,7 @@ def evidence_of(request: FaultRequest, struck: Sequence[Struck], events: tuple[E
     return FaultEvidence(kind=request.kind, parameters=request.all_parameters(), targets=targets, bit=not missed, evidence=(*missed, *sentences))
 
 
-def _strike(request: FaultRequest, scene: Scene, first: int, *, several: bool) -> tuple[Struck, ...]:
+def _strike(request: FaultRequest, scene: FaultContext, first: int, *, several: bool) -> tuple[InjectedFault, ...]:
     """Strike; the parts are numbered from `first` on."""
     if not request.parts:
         name = f"{first}.{request.kind}" if several else request.kind
@@ -69,15 +69,15 @@ def _strike(request: FaultRequest, scene: Scene, first: int, *, several: bool) -
     return (_in_turn if request.joined == ">>" else _together)(list(zip(request.parts, numbers, strict=True)), scene)
 
 
-def _in_turn(parts: Sequence[tuple[FaultRequest, int]], scene: Scene) -> tuple[Struck, ...]:
+def _in_turn(parts: Sequence[tuple[FaultRequest, int]], scene: FaultContext) -> tuple[InjectedFault, ...]:
     """Strike one after the other; each one's times count from the heal of the one before."""
-    struck: tuple[Struck, ...] = ()
+    struck: tuple[InjectedFault, ...] = ()
     for part, number in parts:
         struck += _strike(part, scene.from_now() if struck else scene, number, several=True)
     return struck
 
 
-def _together(parts: Sequence[tuple[FaultRequest, int]], scene: Scene) -> tuple[Struck, ...]:
+def _together(parts: Sequence[tuple[FaultRequest, int]], scene: FaultContext) -> tuple[InjectedFault, ...]:
     """Strike at the same time; where one fails, or the trial is interrupted, the others go no further and heal."""
     with ThreadPoolExecutor(len(parts), "fault") as threads:
         begun = [threads.submit(_strike, part, scene, number, several=True) for part, number in parts]
@@ -92,25 +92,25 @@ def _together(parts: Sequence[tuple[FaultRequest, int]], scene: Scene) -> tuple[
     return tuple(struck for one in begun for struck in one.result())
 
 
-def _ended_well(part: Future[tuple[Struck, ...]]) -> bool:
+def _ended_well(part: Future[tuple[InjectedFault, ...]]) -> bool:
     return part.done() and part.exception() is None
 
 
 def _weight(error: BaseException) -> int:
     """What could not be healed weighs more than any other error; a part that gave up did so for another's."""
-    return 0 if isinstance(error, HealFailed) else 2 if isinstance(error, GivenUp) else 1
+    return 0 if isinstance(error, HealFailed) else 2 if isinstance(error, FaultAbandoned) else 1
 
 
-def _strike_one(request: FaultRequest, scene: Scene) -> Struck:
+def _strike_one(request: FaultRequest, scene: FaultContext) -> InjectedFault:
     fault = FAULTS[request.kind]
     try:
         evidence = fault.strike(scene, fault.parameters.model_validate(request.parameters))
-    except Missed as missed:
+    except FaultMissed as missed:
         evidence = FaultEvidence(kind=request.kind, bit=False, evidence=(*scene.facts, f"{missed}: nothing was done"))
-    return Struck(scene.name, request, evidence, scene.begins_ns[0] if scene.begins_ns else None)
+    return InjectedFault(scene.name, request, evidence, scene.begins_ns[0] if scene.begins_ns else None)
 
 
-def _confirmed(struck: Struck, aftermath: Aftermath, load_end_ns: int) -> FaultEvidence:
+def _confirmed(struck: InjectedFault, aftermath: TrialObservations, load_end_ns: int) -> FaultEvidence:
     if struck.began_ns is not None and struck.began_ns >= load_end_ns:
         late = f"it struck {(struck.began_ns - load_end_ns) / 1e9:.2f} s after the last record was due"
         return struck.evidence.model_copy(update={"bit": False, "evidence": (*struck.evidence.evidence, late)})

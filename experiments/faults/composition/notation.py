@@ -16,7 +16,7 @@ from experiments.errors import ExperimentError
 from experiments.faults import FAULTS
 from experiments.ledger.record import Scalar
 from experiments.messages.suggestions import nearest
-from experiments.sweep.plan import FaultRequest, Joined
+from experiments.sweep.plan import Composition, FaultRequest
 
 MOST_CHARACTERS: Final = 1000
 MOST_BRACKETS: Final = 50
@@ -49,7 +49,7 @@ def parse(text: str) -> FaultRequest:
     return request
 
 
-def written(request: FaultRequest, within: Joined | None = None) -> str:
+def written(request: FaultRequest, within: Composition | None = None) -> str:
     """Return the one way in which a request is written; `parse` reads it back.
 
     Args:
@@ -76,7 +76,7 @@ class _Parser:
             self._refuse("`&`, `>>` or the end")
         return request
 
-    def _joined(self, how: Joined, read: Callable[[], FaultRequest]) -> FaultRequest:
+    def _joined(self, how: Composition, read: Callable[[], FaultRequest]) -> FaultRequest:
         """Read one or several; what is joined in the same way inside brackets joins them."""
         parts = [read()]
         while self._takes(how):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from experiments.faults.core.context import OBSERVED_PARTITION, Scene
-from experiments.faults.core.kind import FaultKind, FaultParameters, GivenUp, Missed
+from experiments.faults.core.context import OBSERVED_PARTITION, FaultContext
+from experiments.faults.core.kind import FaultAbandoned, FaultKind, FaultMissed, FaultParameters
 
-__all__ = ["OBSERVED_PARTITION", "FaultKind", "FaultParameters", "GivenUp", "Missed", "Scene"]
+__all__ = ["OBSERVED_PARTITION", "FaultAbandoned", "FaultContext", "FaultKind", "FaultMissed", "FaultParameters"]

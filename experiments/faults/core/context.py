@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, Self, TypeVar
 from experiments.errors import HealFailed
 from experiments.events.clock import monotonic_s, now_ns
 from experiments.events.journal import Event, Journal
-from experiments.faults.core.kind import GivenUp, Missed
+from experiments.faults.core.kind import FaultAbandoned, FaultMissed
 from infra.cluster.interface import Cluster
 from infra.errors import HarnessError, WaitTimeout
 from infra.kafka.spec import ClusterState, NodeState, PartitionState
@@ -24,7 +24,7 @@ from infra.process.waiting import pause_until, wait_until
 How = Literal["down", "still"]
 
 
-class Holding:
+class HeldNodes:
     """Who holds what; safe to use from several threads."""
 
     def __init__(self) -> None:
@@ -59,7 +59,7 @@ class Holding:
 
 
 if TYPE_CHECKING:
-    from experiments.clients.interface import ClientsAtHand
+    from experiments.clients.interface import ClientProcesses
 
 OBSERVED_PARTITION = 0
 """Targets are resolved from this partition: its leader, its followers."""
@@ -68,7 +68,7 @@ Seen = TypeVar("Seen")
 
 
 @dataclass(frozen=True)
-class Scene:
+class FaultContext:
     """Where a fault strikes: the cluster, the topic, the clock, and the journal that keeps what was seen.
 
     Each of several faults of one trial has its own, made by `part`: its own begin, its own evidence, and one cluster and journal with the others.
@@ -80,7 +80,7 @@ class Scene:
     journal: Journal
     client_timeout_s: float
     """How long the producer gives a request before it takes the connection for dead (librdkafka: `socket.timeout.ms`, Java: `request.timeout.ms`)."""
-    clients: ClientsAtHand | None = None
+    clients: ClientProcesses | None = None
     """The trial's own clients, where it is they that something is done to."""
     name: str = "the fault"
     """Which it is, for messages."""
@@ -92,7 +92,7 @@ class Scene:
     """The evidence so far, a sentence each."""
     begins_ns: list[int] = field(default_factory=list)
     """When it struck, each time."""
-    holding: Holding = field(default_factory=Holding)
+    holding: HeldNodes = field(default_factory=HeldNodes)
     """Which parts of the fault keep which node down or still."""
     over: threading.Event = field(default_factory=threading.Event)
     """Set when all parts are to give up."""
@@ -124,7 +124,7 @@ class Scene:
         try:
             return self.wait(with_leader, awaiting=f"a leader of {self.topic}-{OBSERVED_PARTITION}", timeout_s=10)
         except WaitTimeout as error:
-            raise Missed(str(error)) from error
+            raise FaultMissed(str(error)) from error
 
     def state(self) -> ClusterState:
         """Return what the cluster says of itself now.
@@ -135,7 +135,7 @@ class Scene:
         try:
             return self.cluster.describe([self.topic])
         except WaitTimeout as error:
-            raise Missed(str(error)) from error
+            raise FaultMissed(str(error)) from error
 
     def leader(self) -> int:
         """Return who leads the observed partition now, once somebody does."""
@@ -151,7 +151,7 @@ class Scene:
             GivenUp: another part of the fault failed meanwhile, or the trial was interrupted.
         """
         if not pause_until(monotonic_s(self.load_begin_ns) + self.after_s + at_s, unless=self.over):
-            raise GivenUp(self.name)
+            raise FaultAbandoned(self.name)
 
     def lasting(self, seconds: float) -> None:
         """Return when the fault has lasted for so long: on a busy machine it strikes later than it was asked to, and is as long all the same.
@@ -160,7 +160,7 @@ class Scene:
             GivenUp: as `until`.
         """
         if not pause_until(monotonic_s(self.began_ns) + seconds, unless=self.over):
-            raise GivenUp(self.name)
+            raise FaultAbandoned(self.name)
 
     def wait(self, look: Callable[[], Seen | None], *, awaiting: str, timeout_s: float, every_s: float = 0.05) -> Seen:
         """Return what was seen, as soon as it is.
@@ -172,7 +172,7 @@ class Scene:
 
         def look_on() -> Seen | None:
             if self.over.is_set():
-                raise GivenUp(self.name)
+                raise FaultAbandoned(self.name)
             return look()
 
         return wait_until(look_on, awaiting=awaiting, timeout_s=timeout_s, every_s=every_s)
@@ -332,4 +332,4 @@ class Scene:
 
     def _require_alive(self, node: int) -> None:
         if self.state_of(node) == "stopped":
-            raise Missed(f"node {node} was down already")
+            raise FaultMissed(f"node {node} was down already")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from experiments.ledger.record import Frozen
 
 
-class Shape(Frozen):
+class Topology(Frozen):
     """What a fault finds."""
 
     nodes: int
@@ -35,7 +35,7 @@ class Shape(Frozen):
         return self.nodes // 2 + 1
 
 
-class Nature(Frozen):
+class FaultEffects(Frozen):
     """What a fault does; times are of the fault itself, not of the load."""
 
     kind: str

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from typing import Final
 
 from experiments.events.journal import Event
-from experiments.faults.core.context import OBSERVED_PARTITION, Scene
-from experiments.faults.core.kind import Missed
+from experiments.faults.core.context import OBSERVED_PARTITION, FaultContext
+from experiments.faults.core.kind import FaultMissed
 from infra.errors import HarnessError, WaitTimeout
 from infra.kafka.spec import ClusterState, PartitionState
 
@@ -16,27 +16,27 @@ _LOOK_S: Final = 1.0
 """How long brokers are given to answer before nobody does."""
 
 
-def leader_left(scene: Scene, node: int) -> str | None:
+def leader_left(scene: FaultContext, node: int) -> str | None:
     """Say when the observed partition was led by another node, or by none, after the fault began; `None`: not so far."""
     moves = (event for event in _seen(scene, "leader") if event.node != node)
     return next((f"partition {OBSERVED_PARTITION} {_led_by(event)} {_after_s(scene, event):.2f} s after the fault began" for event in moves), None)
 
 
-def isr_shrank(scene: Scene, node: int) -> str | None:
+def isr_shrank(scene: FaultContext, node: int) -> str | None:
     """Say when the node had left the observed partition's ISR after the fault began; `None`: not so far."""
     shrunk = (event for event in _seen(scene, "isr") if str(node) not in event.detail.split(","))
     text = f"the ISR of partition {OBSERVED_PARTITION} shrank to"
     return next((f"{text} {event.detail or 'nothing'} {_after_s(scene, event):.2f} s after the fault began" for event in shrunk), None)
 
 
-def controller_moved(scene: Scene, before: ClusterState) -> str | None:
+def controller_moved(scene: FaultContext, before: ClusterState) -> str | None:
     """Say when another controller was active after the fault began; `None`: not so far."""
     others = (event for event in _seen(scene, "controller", partition=None) if event.node not in {None, before.controller})
     text = f"the active controller moved from node {before.controller} to node"
     return next((f"{text} {event.node} {_after_s(scene, event):.2f} s after the fault began" for event in others), None)
 
 
-def no_controller(scene: Scene) -> str | None:
+def no_controller(scene: FaultContext) -> str | None:
     """Say that no node is the active controller now, or that no broker answers; `None`: one is."""
     try:
         controller = scene.cluster.describe([scene.topic], timeout_s=_LOOK_S).controller
@@ -45,13 +45,13 @@ def no_controller(scene: Scene) -> str | None:
     return None if controller is not None else f"there was no active controller {scene.since_begin_s():.2f} s after the fault began"
 
 
-def nobody_answers(scene: Scene) -> str | None:
+def nobody_answers(scene: FaultContext) -> str | None:
     """Say since when no broker that knows the topic answered; `None`: one did."""
     blind = (event for event in scene.journal.events("watch_blind") if event.at_ns >= scene.began_ns)
     return next((f"no broker answered from {_after_s(scene, event):.2f} s after the fault began" for event in blind), None)
 
 
-def _seen(scene: Scene, kind: str, partition: int | None = OBSERVED_PARTITION) -> list[Event]:
+def _seen(scene: FaultContext, kind: str, partition: int | None = OBSERVED_PARTITION) -> list[Event]:
     return [event for event in scene.journal.events(kind) if event.partition == partition and event.at_ns >= scene.began_ns]
 
 
@@ -59,7 +59,7 @@ def _led_by(event: Event) -> str:
     return "had no leader" if event.node is None else f"was led by node {event.node}"
 
 
-def _after_s(scene: Scene, event: Event) -> float:
+def _after_s(scene: FaultContext, event: Event) -> float:
     return (event.at_ns - scene.began_ns) / 1e9
 
 
@@ -76,10 +76,10 @@ def asking() -> Iterator[None]:
     try:
         yield
     except HarnessError as error:
-        raise Missed(str(error)) from error
+        raise FaultMissed(str(error)) from error
 
 
-def observed(scene: Scene) -> PartitionState:
+def observed(scene: FaultContext) -> PartitionState:
     """Return the observed partition as the cluster tells it now, with a leader or without.
 
     Raises:
@@ -87,5 +87,5 @@ def observed(scene: Scene) -> PartitionState:
     """
     partitions = scene.state().of(scene.topic)
     if not partitions:
-        raise Missed("there was no topic")
+        raise FaultMissed("there was no topic")
     return partitions[OBSERVED_PARTITION]

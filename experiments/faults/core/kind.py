@@ -10,19 +10,19 @@ from pydantic import Field
 
 from experiments.clients.librdkafka.log import timed_out_requests
 from experiments.events.journal import Event
-from experiments.faults.core.effects import Nature, Shape
+from experiments.faults.core.effects import FaultEffects, Topology
 from experiments.ledger.record import FaultEvidence, Frozen, Scalar
-from infra.cluster.capabilities import Means
+from infra.cluster.capabilities import Capability
 from infra.kafka.spec import DiskKind, NetworkKind
 
 # ---------- What ends a fault, or a part of one, before it bit.
 
 
-class Missed(Exception):
+class FaultMissed(Exception):
     """The fault found nothing to strike; the text says why. Whoever let it strike takes it for a fault that did not bite."""
 
 
-class GivenUp(Exception):
+class FaultAbandoned(Exception):
     """Another part of the fault failed, or the trial was interrupted: this part goes no further, and heals."""
 
 
@@ -30,7 +30,7 @@ class GivenUp(Exception):
 
 
 @dataclass(frozen=True)
-class Aftermath:
+class TrialObservations:
     """What a fault's kind may ask to complete its evidence, or to see that it did not bite."""
 
     events: tuple[Event, ...]
@@ -48,12 +48,12 @@ class Aftermath:
         return sum(timed_out_requests(event) for event in self.since("timed_out") if event.detail.startswith("producer"))
 
 
-def as_it_struck(evidence: FaultEvidence, _aftermath: Aftermath) -> FaultEvidence:
+def as_it_struck(evidence: FaultEvidence, _aftermath: TrialObservations) -> FaultEvidence:
     """Add nothing: all there is to say was said when it struck."""
     return evidence
 
 
-def with_timed_out_requests(evidence: FaultEvidence, aftermath: Aftermath) -> FaultEvidence:
+def with_timed_out_requests(evidence: FaultEvidence, aftermath: TrialObservations) -> FaultEvidence:
     """Add what the producers' own logs say: with nobody kept waiting too long, the fault did not bite.
 
     With acks=0 there is no answer to wait for, and nothing can time out.
@@ -83,7 +83,7 @@ class FaultParameters(Frozen):
         del client_timeout_s, acks
         return None
 
-    def impossible(self, shape: Shape) -> str | None:
+    def impossible(self, shape: Topology) -> str | None:
         """Say why there can be no such fault on such a cluster, as the end of a sentence; `None`: there can."""
         del shape
         return None
@@ -100,9 +100,9 @@ class FaultKind:
     parameters: type[FaultParameters]
     strike: Callable[..., FaultEvidence]
     """Called with the scene and the parameters as the load begins; returns once healed."""
-    nature: Callable[[str, Any, Shape], Nature]
+    nature: Callable[[str, Any, Topology], FaultEffects]
     """What it does, from its kind, its parameters and what it finds."""
-    needs: frozenset[Means] = frozenset()
+    needs: frozenset[Capability] = frozenset()
     """What the machine must have for it."""
     network: NetworkKind = "loopback"
     disk: DiskKind = "folder"
@@ -110,9 +110,9 @@ class FaultKind:
     """What it does can outlive its trial, healed or not: the next trial gets a fresh cluster."""
     outside: bool = False
     """Whether it can be done to a cluster that is somebody else's: nothing of it needs the nodes."""
-    confirmed: Callable[[FaultEvidence, Aftermath], FaultEvidence] = as_it_struck
+    confirmed: Callable[[FaultEvidence, TrialObservations], FaultEvidence] = as_it_struck
     """After the trial: its evidence, completed by what brokers and clients logged; or that it did not bite."""
 
-    def nature_of(self, parameters: Mapping[str, Scalar], shape: Shape) -> Nature:
+    def nature_of(self, parameters: Mapping[str, Scalar], shape: Topology) -> FaultEffects:
         """Return what it does with these parameters."""
         return self.nature(self.kind, self.parameters.model_validate(dict(parameters)), shape)

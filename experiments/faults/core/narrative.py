@@ -12,7 +12,7 @@ from experiments.events.journal import Event
 from experiments.faults.core.context import OBSERVED_PARTITION
 
 
-def course_of(events: Sequence[Event]) -> tuple[str, ...]:
+def narrative_of(events: Sequence[Event]) -> tuple[str, ...]:
     """Return what became of a fault, by time; nothing, where there was none.
 
     Args:

@@ -9,9 +9,9 @@ import time
 from typing import Final
 
 from experiments.events.journal import CRC_FAILED
-from experiments.faults.core import OBSERVED_PARTITION, FaultKind, Missed, Scene
+from experiments.faults.core import OBSERVED_PARTITION, FaultContext, FaultKind, FaultMissed
 from experiments.faults.core.evidence import leader_left
-from experiments.faults.core.kind import Aftermath
+from experiments.faults.core.kind import TrialObservations
 from experiments.faults.disk.parameters import (
     FAMILY,
     BitFlipParameters,
@@ -22,9 +22,9 @@ from experiments.faults.disk.parameters import (
     nature_of_power_loss,
     nature_of_slow_disk,
 )
-from experiments.faults.disk.power_loss import NodeLog
+from experiments.faults.disk.power_loss import NodeLogState
 from experiments.ledger.record import FaultEvidence
-from infra.cluster.capabilities import Means
+from infra.cluster.capabilities import Capability
 from infra.cluster.disks import SYNCED_BYTES
 
 _FULL: Final = "No space left on device"
@@ -32,12 +32,12 @@ _SLOWED: Final = 10
 """So many times longer a synced write takes at least, or the kernel did not hold it back."""
 
 
-def disk_full(scene: Scene, parameters: DiskParameters) -> FaultEvidence:
+def disk_full(scene: FaultContext, parameters: DiskParameters) -> FaultEvidence:
     """Take every free block of the leader's disk; it bit when the node ended over it, and the partition lost its leader."""
     scene.until(parameters.at_s)
     leader, disks = scene.leader(), scene.cluster.disks
     with scene.striking(leader) as healing:
-        log = NodeLog(scene, leader)
+        log = NodeLogState(scene, leader)
         healing.callback(scene.start, leader)
         healing.callback(disks.free, leader)
         with scene.holding.alone(leader):
@@ -51,12 +51,12 @@ def disk_full(scene: Scene, parameters: DiskParameters) -> FaultEvidence:
     return FaultEvidence(kind="disk-full", targets=(leader,), bit=left and ended, evidence=tuple(scene.facts))
 
 
-def log_dir_gone(scene: Scene, parameters: DiskParameters) -> FaultEvidence:
+def log_dir_gone(scene: FaultContext, parameters: DiskParameters) -> FaultEvidence:
     """End the file system under the leader's log directory; it bit when the node ended over it, and the partition lost its leader."""
     scene.until(parameters.at_s)
     leader, disks = scene.leader(), scene.cluster.disks
     with scene.striking(leader) as healing:
-        log = NodeLog(scene, leader)
+        log = NodeLogState(scene, leader)
         healing.callback(scene.start, leader)
         healing.callback(_bring_back, scene, leader)
         with scene.holding.alone(leader):
@@ -70,7 +70,7 @@ def log_dir_gone(scene: Scene, parameters: DiskParameters) -> FaultEvidence:
     return FaultEvidence(kind="log-dir-gone", targets=(leader,), bit=left and ended, evidence=tuple(scene.facts))
 
 
-def _synced_write_s(scene: Scene, node: int) -> float:
+def _synced_write_s(scene: FaultContext, node: int) -> float:
     """Return how long a synced write takes.
 
     Raises:
@@ -79,10 +79,10 @@ def _synced_write_s(scene: Scene, node: int) -> float:
     try:
         return scene.cluster.disks.synced_write_s(node)
     except OSError as error:
-        raise Missed(f"the disk of node {node} takes no write: {error.strerror}") from error
+        raise FaultMissed(f"the disk of node {node} takes no write: {error.strerror}") from error
 
 
-def slow_disk(scene: Scene, parameters: SlowDiskParameters) -> FaultEvidence:
+def slow_disk(scene: FaultContext, parameters: SlowDiskParameters) -> FaultEvidence:
     """Let the kernel hold back what is written to the leader's disk; it bit when a synced write was seen to take its time."""
     scene.until(parameters.at_s)
     leader, disks = scene.leader(), scene.cluster.disks
@@ -100,7 +100,7 @@ def slow_disk(scene: Scene, parameters: SlowDiskParameters) -> FaultEvidence:
     return FaultEvidence(kind="slow-disk", targets=(leader,), bit=slow_s > _SLOWED * fast_s, evidence=tuple(scene.facts))
 
 
-def _ended_by_itself(scene: Scene, node: int, log: NodeLog, telltale: str) -> bool:
+def _ended_by_itself(scene: FaultContext, node: int, log: NodeLogState, telltale: str) -> bool:
     """Whether the node's process has ended, which nobody asked for; keeps what it said about its disk."""
     ended = scene.state_of(node) == "stopped"
     said = log.first(telltale)
@@ -109,14 +109,14 @@ def _ended_by_itself(scene: Scene, node: int, log: NodeLog, telltale: str) -> bo
     return ended
 
 
-def _bring_back(scene: Scene, node: int) -> None:
+def _bring_back(scene: FaultContext, node: int) -> None:
     """Where the process lives on without its disk, it is killed first."""
     if scene.state_of(node) != "stopped":
         scene.cluster.kill(node)
     scene.cluster.disks.bring_back(node)
 
 
-_ON_IMAGES: Final = frozenset({Means.DISK_IMAGES})
+_ON_IMAGES: Final = frozenset({Capability.DISK_IMAGES})
 
 _FAILING: Final = (
     FaultKind(
@@ -148,7 +148,7 @@ _FAILING: Final = (
         SlowDiskParameters,
         slow_disk,
         nature_of_slow_disk,
-        needs=frozenset({Means.DISK_IMAGES, Means.SLOW_DEVICES}),
+        needs=frozenset({Capability.DISK_IMAGES, Capability.SLOW_DEVICES}),
         disk="image",
     ),
 )
@@ -164,14 +164,14 @@ _SETTLE_TIMEOUT_S: Final = 5.0
 _FOUND: Final = "Found invalid messages in log segment"
 
 
-def flip_bit(scene: Scene, parameters: BitFlipParameters) -> FaultEvidence:
+def flip_bit(scene: FaultContext, parameters: BitFlipParameters) -> FaultEvidence:
     """Flip a bit of an acknowledged record; it bit when the batch's CRC no longer holds, and, killed, the partition lost its leader."""
     scene.until(parameters.at_s)
     leader = scene.leader()
     with scene.striking(leader) as healing:
         flipped = _flip(scene, leader)
         if parameters.then == "restart":
-            log = NodeLog(scene, leader)
+            log = NodeLogState(scene, leader)
             healing.callback(scene.start, leader)
             scene.kill(leader)
             scene.until(parameters.ends_s())
@@ -181,13 +181,13 @@ def flip_bit(scene: Scene, parameters: BitFlipParameters) -> FaultEvidence:
     return FaultEvidence(kind="bit-flip", parameters={"then": parameters.then}, targets=(leader,), bit=flipped, evidence=tuple(scene.facts))
 
 
-def _flip(scene: Scene, leader: int) -> bool:
+def _flip(scene: FaultContext, leader: int) -> bool:
     """Flip it in a batch that every replica has; return whether its CRC held before and does not any more."""
     disks, replicas = scene.cluster.disks, scene.partition().replicas
     everywhere = min(disks.replica(node, scene.topic, OBSERVED_PARTITION).end_offset for node in replicas)
     flip = disks.flip_bit(leader, scene.topic, OBSERVED_PARTITION, below_offset=everywhere)
     if flip is None:
-        raise Missed(f"no plain batch of partition {OBSERVED_PARTITION} is on all of its replicas")
+        raise FaultMissed(f"no plain batch of partition {OBSERVED_PARTITION} is on all of its replicas")
     scene.note("fault_bit", f"bit {flip.bit} of byte {flip.position} of {flip.segment}", leader)
     where = f"bit {flip.bit} of byte {flip.position} of node {leader}'s {flip.segment}"
     scene.saw(f"{where} was flipped, in the batch of offsets {flip.base_offset} to {flip.last_offset}")
@@ -195,15 +195,15 @@ def _flip(scene: Scene, leader: int) -> bool:
     return flip.broke
 
 
-def _recovered(scene: Scene, leader: int, log: NodeLog) -> bool:
+def _recovered(scene: FaultContext, leader: int, log: NodeLogState) -> bool:
     """Whether the node found the batch when it recovered its log."""
-    said = scene.wait(lambda: log.first(_FOUND) or log.first(NodeLog.STARTED), awaiting=f"node {leader} to recover its log", timeout_s=60)
+    said = scene.wait(lambda: log.first(_FOUND) or log.first(NodeLogState.STARTED), awaiting=f"node {leader} to recover its log", timeout_s=60)
     found = _FOUND in said
     scene.saw(f"at its restart the leader cut its log there: {said}" if found else f"node {leader} started and found nothing wrong with its log")
     return found
 
 
-def with_what_was_read(evidence: FaultEvidence, aftermath: Aftermath) -> FaultEvidence:
+def with_what_was_read(evidence: FaultEvidence, aftermath: TrialObservations) -> FaultEvidence:
     """Add what the final read met with; where the log was to be read with the bit flipped, and no CRC failed, the fault did not bite."""
     refused = [event for event in aftermath.since(CRC_FAILED) if event.partition == OBSERVED_PARTITION]
     told = [f"a reader that checks CRCs is refused the batch at offset {event.offset}; the log was read on without checking" for event in refused]

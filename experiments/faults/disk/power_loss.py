@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from typing import Final
 
-from experiments.faults.core import OBSERVED_PARTITION, FaultKind, Missed, Scene
+from experiments.faults.core import OBSERVED_PARTITION, FaultContext, FaultKind, FaultMissed
 from experiments.faults.core.evidence import leader_left
 from experiments.faults.disk.parameters import (
     FAMILY,
@@ -22,21 +22,21 @@ from experiments.faults.disk.parameters import (
 )
 from experiments.faults.process.parameters import CrashParameters
 from experiments.ledger.record import FaultEvidence
-from infra.cluster.capabilities import Means
+from infra.cluster.capabilities import Capability
 from infra.cluster.node import LOG, node_folder
 from infra.disk.log_files import ReplicaLog
 
 # ---------- Nodes that go down together with what their disks had not kept: how they are taken down, and what is read off their logs before and after.
 
 
-class NodeLog:
+class NodeLogState:
     """What a node writes in its own log from now on."""
 
     LOADING: Final = "] INFO Loading logs from log dirs "
     STARTED: Final = " Kafka Server started "
     """Kafka's own lines: its logs are about to be loaded, and all is done."""
 
-    def __init__(self, scene: Scene, node: int) -> None:
+    def __init__(self, scene: FaultContext, node: int) -> None:
         """Begin here."""
         self._path = node_folder(scene.cluster.folder, node) / LOG
         self._begin_bytes = self._path.stat().st_size
@@ -49,7 +49,7 @@ class NodeLog:
         return next((line.partition("] ")[2] or line for line in lines if telltale in line), None)
 
 
-def leader_down(kind: str, scene: Scene, parameters: CrashParameters, deed: Callable[[Scene, Sequence[int]], bool]) -> FaultEvidence:
+def leader_down(kind: str, scene: FaultContext, parameters: CrashParameters, deed: Callable[[FaultContext, Sequence[int]], bool]) -> FaultEvidence:
     """Take the observed partition's leader down and start it again; it bit when the deed had its effect, and the partition lost its leader."""
     scene.until(parameters.at_s)
     leader = scene.leader()
@@ -61,7 +61,7 @@ def leader_down(kind: str, scene: Scene, parameters: CrashParameters, deed: Call
     return FaultEvidence(kind=kind, targets=(leader,), bit=done and left, evidence=tuple(scene.facts))
 
 
-def all_down(kind: str, scene: Scene, parameters: CrashParameters, deed: Callable[[Scene, Sequence[int]], bool]) -> FaultEvidence:
+def all_down(kind: str, scene: FaultContext, parameters: CrashParameters, deed: Callable[[FaultContext, Sequence[int]], bool]) -> FaultEvidence:
     """Take all brokers down at one moment and start them again; it bit when the deed had its effect on each."""
     scene.until(parameters.at_s)
     nodes = scene.cluster.node_ids()
@@ -73,7 +73,7 @@ def all_down(kind: str, scene: Scene, parameters: CrashParameters, deed: Callabl
     return FaultEvidence(kind=kind, targets=nodes, bit=done, evidence=tuple(scene.facts))
 
 
-def take_down(scene: Scene, nodes: Sequence[int], how: str, deed: Callable[[Sequence[int]], bool]) -> bool:
+def take_down(scene: FaultContext, nodes: Sequence[int], how: str, deed: Callable[[Sequence[int]], bool]) -> bool:
     """Bring nodes to a stand, take them down by a deed, and keep what their logs held before and after; each stays down until `Scene.start`.
 
     Args:
@@ -91,7 +91,7 @@ def take_down(scene: Scene, nodes: Sequence[int], how: str, deed: Callable[[Sequ
             scene.holding.take(node, "down", scene.name)
         running = [node for node in nodes if scene.state_of(node) != "stopped"]
         if not running:
-            raise Missed(f"{_nodes(nodes)} was down already")
+            raise FaultMissed(f"{_nodes(nodes)} was down already")
         for node in running:
             scene.note("fault_kill", how, node)
             scene.cluster.pause(node)
@@ -106,11 +106,11 @@ def take_down(scene: Scene, nodes: Sequence[int], how: str, deed: Callable[[Sequ
     return struck
 
 
-def _logs(scene: Scene, nodes: Sequence[int]) -> tuple[ReplicaLog, ...]:
+def _logs(scene: FaultContext, nodes: Sequence[int]) -> tuple[ReplicaLog, ...]:
     return tuple(scene.cluster.disks.replica(node, scene.topic, OBSERVED_PARTITION) for node in nodes)
 
 
-def _has_replica(scene: Scene, node: int) -> bool:
+def _has_replica(scene: FaultContext, node: int) -> bool:
     return (scene.cluster.disks.data(node) / f"{scene.topic}-{OBSERVED_PARTITION}").is_dir()
 
 
@@ -130,17 +130,17 @@ _CUT: Final = "power lost"
 _RECOVERING_TIMEOUT_S: Final = 60.0
 
 
-def leader_loses_power(scene: Scene, parameters: PowerLossParameters) -> FaultEvidence:
+def leader_loses_power(scene: FaultContext, parameters: PowerLossParameters) -> FaultEvidence:
     """Cut the power of the observed partition's leader; it bit when its disk lost what was not synced, and the partition lost its leader."""
     return leader_down("leader-power-loss", scene, parameters, _lose_power)
 
 
-def all_lose_power(scene: Scene, parameters: PowerLossParameters) -> FaultEvidence:
+def all_lose_power(scene: FaultContext, parameters: PowerLossParameters) -> FaultEvidence:
     """Cut the power of all nodes at one moment; it bit when each disk lost what was not synced."""
     return all_down("all-power-loss", scene, parameters, _lose_power)
 
 
-def leader_loses_power_in_recovery(scene: Scene, parameters: PowerLossParameters) -> FaultEvidence:
+def leader_loses_power_in_recovery(scene: FaultContext, parameters: PowerLossParameters) -> FaultEvidence:
     """Cut the leader's power, and once more while it loads its logs again; it bit when the second cut came before it had started."""
     scene.until(parameters.at_s)
     leader = scene.leader()
@@ -149,17 +149,17 @@ def leader_loses_power_in_recovery(scene: Scene, parameters: PowerLossParameters
         cut = _lose_power(scene, [leader])
         scene.until(parameters.ends_s())
         left = scene.noticed(lambda: leader_left(scene, leader), parameters.patience_s)
-        log = NodeLog(scene, leader)
+        log = NodeLogState(scene, leader)
         scene.start(leader)
-        scene.wait(lambda: log.first(NodeLog.LOADING), awaiting=f"node {leader} to load its logs", timeout_s=_RECOVERING_TIMEOUT_S)
+        scene.wait(lambda: log.first(NodeLogState.LOADING), awaiting=f"node {leader} to load its logs", timeout_s=_RECOVERING_TIMEOUT_S)
         again = _lose_power(scene, [leader])
-        early = log.first(NodeLog.STARTED) is None
+        early = log.first(NodeLogState.STARTED) is None
         scene.saw("it was loading its logs when power went again" if early else "it had started when power went again")
     bit = cut and left and again and early
     return FaultEvidence(kind="power-loss-in-recovery", targets=(leader,), bit=bit, evidence=tuple(scene.facts))
 
 
-def _lose_power(scene: Scene, nodes: Sequence[int]) -> bool:
+def _lose_power(scene: FaultContext, nodes: Sequence[int]) -> bool:
     """Return whether each disk lost what was not synced."""
 
     def cut(running: Sequence[int]) -> bool:
@@ -171,7 +171,7 @@ def _lose_power(scene: Scene, nodes: Sequence[int]) -> bool:
     return take_down(scene, nodes, _CUT, cut)
 
 
-_ON_IMAGES: Final = frozenset({Means.DISK_IMAGES})
+_ON_IMAGES: Final = frozenset({Capability.DISK_IMAGES})
 
 _POWER_LOSS: Final = (
     FaultKind(
@@ -219,17 +219,17 @@ _POWER_LOSS: Final = (
 _HOW: Final = "killed, and its logs cut to their recovery points: the worst case of a power loss, not a real one"
 
 
-def cut_leader(scene: Scene, parameters: CrashParameters) -> FaultEvidence:
+def cut_leader(scene: FaultContext, parameters: CrashParameters) -> FaultEvidence:
     """Kill the leader and cut its logs; it bit when something was cut, and the partition lost its leader."""
     return leader_down("leader-recovery-point-cut", scene, parameters, _cut)
 
 
-def cut_all(scene: Scene, parameters: CrashParameters) -> FaultEvidence:
+def cut_all(scene: FaultContext, parameters: CrashParameters) -> FaultEvidence:
     """Kill all nodes at once and cut their logs; it bit when something was cut from each."""
     return all_down("all-recovery-point-cut", scene, parameters, _cut)
 
 
-def _cut(scene: Scene, nodes: Sequence[int]) -> bool:
+def _cut(scene: FaultContext, nodes: Sequence[int]) -> bool:
     """Return whether each node had something to lose, and lost it."""
     disks, lost_bytes = scene.cluster.disks, list[int]()
 

@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 
 from pydantic import Field
 
-from experiments.faults.core import FaultParameters, Missed, Scene
-from experiments.faults.core.effects import Shape
+from experiments.faults.core import FaultContext, FaultMissed, FaultParameters
+from experiments.faults.core.effects import Topology
 from experiments.ledger.record import FaultEvidence
 from infra.errors import Busy, WaitTimeout
-from infra.network.impairment import Caught, Impairment
+from infra.network.impairment import Impairment, ImpairmentCounts
 
 
 class ImpairmentParameters(FaultParameters):
@@ -29,14 +29,14 @@ class PartitionParameters(ImpairmentParameters):
     lasts_s: float = Field(default=7.0, gt=0, le=3600, description="from the cut to the heal at the earliest, seconds")
     patience_s: float = Field(default=10.0, ge=0, le=3600, description="how much longer it lasts while the cluster has not noticed, seconds")
 
-    def impossible(self, shape: Shape) -> str | None:
+    def impossible(self, shape: Topology) -> str | None:
         """One node has nobody to be cut off from."""
         return None if shape.nodes > 1 else "there is one node, and nobody to cut it off from; allowed: 2 nodes or more"
 
 
 def impair(
     kind: str,
-    scene: Scene,
+    scene: FaultContext,
     parameters: ImpairmentParameters,
     impairments: Sequence[Impairment],
     noticed: Callable[[], str | None] | None = None,
@@ -51,7 +51,7 @@ def impair(
         noticed: says what the cluster made of it, and is waited for up to `patience_s`; `None`: nothing that the watcher would see.
     """
     targets = tuple(dict.fromkeys(one.node_id for one in impairments))
-    caught: list[Caught] = []
+    caught: list[ImpairmentCounts] = []
     with scene.striking(*targets) as healing:
         healing.callback(lambda: caught.extend(scene.cluster.mend(scene.name)))
         _impair(scene, impairments)
@@ -67,7 +67,7 @@ def impair(
     return FaultEvidence(kind=kind, targets=targets, bit=met and seen, evidence=tuple(scene.facts))
 
 
-def _impair(scene: Scene, impairments: Sequence[Impairment]) -> None:
+def _impair(scene: FaultContext, impairments: Sequence[Impairment]) -> None:
     """Begin.
 
     Raises:
@@ -76,10 +76,10 @@ def _impair(scene: Scene, impairments: Sequence[Impairment]) -> None:
     try:
         scene.cluster.impair(scene.name, impairments)
     except Busy as busy:
-        raise Missed(str(busy)) from busy
+        raise FaultMissed(str(busy)) from busy
 
 
-def _met(scene: Scene, parameters: ImpairmentParameters) -> bool:
+def _met(scene: FaultContext, parameters: ImpairmentParameters) -> bool:
     """Keep the moment at which the first packet or byte was met with."""
 
     def look() -> str | None:

@@ -6,12 +6,12 @@ from typing import Final
 
 from pydantic import Field
 
-from experiments.faults.core import FaultKind, Scene
-from experiments.faults.core.effects import Nature, Shape
+from experiments.faults.core import FaultContext, FaultKind
+from experiments.faults.core.effects import FaultEffects, Topology
 from experiments.faults.network.impairment import ImpairmentParameters, impair
 from experiments.faults.network.isolation import FAMILY, NEEDS, NETWORK, others
 from experiments.ledger.record import FaultEvidence
-from infra.cluster.capabilities import Means
+from infra.cluster.capabilities import Capability
 from infra.network.impairment import Cut, Shaping
 
 
@@ -34,7 +34,7 @@ class PacketLossParameters(ImpairmentParameters):
     loss_percent: float = Field(default=10.0, ge=0.01, le=100, description="share of the packets to and from the leader that are dropped, percent")
 
 
-def limit_bandwidth(scene: Scene, parameters: BandwidthParameters) -> FaultEvidence:
+def limit_bandwidth(scene: FaultContext, parameters: BandwidthParameters) -> FaultEvidence:
     """Limit what the leader sends; it bit when packets had to wait for the limit."""
     scene.until(parameters.at_s)
     leader = scene.leader()
@@ -42,7 +42,7 @@ def limit_bandwidth(scene: Scene, parameters: BandwidthParameters) -> FaultEvide
     return impair("bandwidth-limited", scene, parameters, [shaping])
 
 
-def delay(scene: Scene, parameters: DelayParameters) -> FaultEvidence:
+def delay(scene: FaultContext, parameters: DelayParameters) -> FaultEvidence:
     """Send the leader's packets late; it bit when there were any."""
     scene.until(parameters.at_s)
     leader = scene.leader()
@@ -50,17 +50,17 @@ def delay(scene: Scene, parameters: DelayParameters) -> FaultEvidence:
     return impair("delay", scene, parameters, [shaping])
 
 
-def lose_packets(scene: Scene, parameters: PacketLossParameters) -> FaultEvidence:
+def lose_packets(scene: FaultContext, parameters: PacketLossParameters) -> FaultEvidence:
     """Drop packets to and from the leader by chance, its clients' among them; it bit when any were."""
     scene.until(parameters.at_s)
     leader = scene.leader()
     return impair("packet-loss", scene, parameters, [Cut(leader, others(scene, leader), clients=True, share=parameters.loss_percent / 100)])
 
 
-def _nature(kind: str, parameters: ImpairmentParameters, _shape: Shape) -> Nature:
+def _nature(kind: str, parameters: ImpairmentParameters, _shape: Topology) -> FaultEffects:
     """At the worst nothing comes through in time: the leader may be taken for dead, and its clients may give up."""
     lasts_ms = parameters.lasts_s * 1000
-    return Nature(kind=kind, isolated=1, clients_cut=True, holds_ms=lasts_ms, strikes_leader=True, heals_after_ms=lasts_ms, heals_within_ms=lasts_ms)
+    return FaultEffects(kind=kind, isolated=1, clients_cut=True, holds_ms=lasts_ms, strikes_leader=True, heals_after_ms=lasts_ms, heals_within_ms=lasts_ms)
 
 
 KINDS: Final = (
@@ -71,10 +71,10 @@ KINDS: Final = (
         BandwidthParameters,
         limit_bandwidth,
         _nature,
-        NEEDS | {Means.SHAPING},
+        NEEDS | {Capability.SHAPING},
         NETWORK,
     ),
-    FaultKind("delay", FAMILY, "what the leader sends to nodes and clients is sent late", DelayParameters, delay, _nature, NEEDS | {Means.NETEM}, NETWORK),
+    FaultKind("delay", FAMILY, "what the leader sends to nodes and clients is sent late", DelayParameters, delay, _nature, NEEDS | {Capability.NETEM}, NETWORK),
     FaultKind(
         "packet-loss",
         FAMILY,

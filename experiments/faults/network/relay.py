@@ -7,9 +7,9 @@ from typing import Final
 
 from pydantic import Field
 
-from experiments.faults.core import FaultKind, Scene
-from experiments.faults.core.effects import Nature, Shape
-from experiments.faults.core.kind import Aftermath, with_timed_out_requests
+from experiments.faults.core import FaultContext, FaultKind
+from experiments.faults.core.effects import FaultEffects, Topology
+from experiments.faults.core.kind import TrialObservations, with_timed_out_requests
 from experiments.faults.network.impairment import ImpairmentParameters, impair
 from experiments.faults.network.isolation import SilenceParameters
 from experiments.ledger.record import FaultEvidence
@@ -40,26 +40,26 @@ class ResetParameters(ImpairmentParameters):
     direction: Direction = Field(default="responses", description=_DIRECTION)
 
 
-def _striking(kind: str, treatment: Treatment) -> Callable[[Scene, HoldParameters | DropParameters | ResetParameters], FaultEvidence]:
-    def strike(scene: Scene, parameters: HoldParameters | DropParameters | ResetParameters) -> FaultEvidence:
+def _striking(kind: str, treatment: Treatment) -> Callable[[FaultContext, HoldParameters | DropParameters | ResetParameters], FaultEvidence]:
+    def strike(scene: FaultContext, parameters: HoldParameters | DropParameters | ResetParameters) -> FaultEvidence:
         scene.until(parameters.at_s)
         return impair(kind, scene, parameters, [Relaying(scene.leader(), parameters.direction, treatment)])
 
     return strike
 
 
-def _with_reset_connections(evidence: FaultEvidence, aftermath: Aftermath) -> FaultEvidence:
+def _with_reset_connections(evidence: FaultEvidence, aftermath: TrialObservations) -> FaultEvidence:
     """Add what the producers' own logs say: with no connection lost, the fault did not bite."""
     lost = [event for event in aftermath.since("disconnected") if event.detail.startswith("producer")]
     said = f"the producers lost {len(lost)} connections by their own logs" if lost else "no producer lost a connection by its own log"
     return evidence.model_copy(update={"bit": bool(lost), "evidence": (*evidence.evidence, said)})
 
 
-def _nature(kind: str, parameters: HoldParameters | DropParameters, _shape: Shape) -> Nature:
+def _nature(kind: str, parameters: HoldParameters | DropParameters, _shape: Topology) -> FaultEffects:
     """The nodes are well; requests that are held arrive at the heal, wanted or not."""
     lasts_ms = parameters.lasts_s * 1000
     answers = parameters.direction == "responses"
-    return Nature(
+    return FaultEffects(
         kind=kind,
         clients_cut=True,
         answers_cut=answers,
@@ -69,10 +69,10 @@ def _nature(kind: str, parameters: HoldParameters | DropParameters, _shape: Shap
     )
 
 
-def _nature_of_thrown_away(kind: str, parameters: DropParameters | ResetParameters, _shape: Shape) -> Nature:
+def _nature_of_thrown_away(kind: str, parameters: DropParameters | ResetParameters, _shape: Topology) -> FaultEffects:
     """What was thrown away never arrives."""
     lasts_ms = parameters.lasts_s * 1000
-    return Nature(kind=kind, clients_cut=True, answers_cut=parameters.direction == "responses", heals_after_ms=lasts_ms, heals_within_ms=lasts_ms)
+    return FaultEffects(kind=kind, clients_cut=True, answers_cut=parameters.direction == "responses", heals_after_ms=lasts_ms, heals_within_ms=lasts_ms)
 
 
 KINDS: Final = (

@@ -8,8 +8,8 @@ from typing import Final
 from pydantic import Field
 
 from experiments.clients.librdkafka.changes import elect
-from experiments.faults.core import OBSERVED_PARTITION, FaultKind, FaultParameters, Scene
-from experiments.faults.core.effects import Nature, Shape
+from experiments.faults.core import OBSERVED_PARTITION, FaultContext, FaultKind, FaultParameters
+from experiments.faults.core.effects import FaultEffects, Topology
 from experiments.faults.core.evidence import leader_left
 from experiments.ledger.record import FaultEvidence
 from infra.cluster.replicas import reassign
@@ -35,7 +35,7 @@ class MovedParameters(FaultParameters):
 class LeaderMovedParameters(MovedParameters):
     """Leadership is moved to a follower, and back."""
 
-    def impossible(self, shape: Shape) -> str | None:
+    def impossible(self, shape: Topology) -> str | None:
         """There must be a follower."""
         return "replication.factor 1 has no follower that could lead" if shape.replication_factor == 1 else None
 
@@ -43,12 +43,12 @@ class LeaderMovedParameters(MovedParameters):
 class ReplicasMovedParameters(MovedParameters):
     """The leader's replica is moved to another node, or away; and back."""
 
-    def impossible(self, shape: Shape) -> str | None:
+    def impossible(self, shape: Topology) -> str | None:
         """There must be another node."""
         return "one node has no other to move a replica to" if shape.nodes == 1 else None
 
 
-def change_preferred_leader(scene: Scene, parameters: MovedParameters) -> FaultEvidence:
+def change_preferred_leader(scene: FaultContext, parameters: MovedParameters) -> FaultEvidence:
     """Make a follower the preferred leader and elect it, later the first one again; it bit when the follower led."""
     scene.until(parameters.at_s)
     before = scene.partition()
@@ -57,7 +57,7 @@ def change_preferred_leader(scene: Scene, parameters: MovedParameters) -> FaultE
     return _moved("preferred-leader-change", scene, parameters, before, order)
 
 
-def reassign_replicas(scene: Scene, parameters: MovedParameters) -> FaultEvidence:
+def reassign_replicas(scene: FaultContext, parameters: MovedParameters) -> FaultEvidence:
     """Move the leader's replica to another node, or where there is none, away; later back; it bit when another node led."""
     scene.until(parameters.at_s)
     before = scene.partition()
@@ -70,7 +70,7 @@ def without_leader(before: PartitionState, nodes: Sequence[int]) -> tuple[int, .
     return (*followers, *[node for node in nodes if node not in before.replicas][:1])
 
 
-def _moved(kind: str, scene: Scene, parameters: MovedParameters, before: PartitionState, replicas: tuple[int, ...]) -> FaultEvidence:
+def _moved(kind: str, scene: FaultContext, parameters: MovedParameters, before: PartitionState, replicas: tuple[int, ...]) -> FaultEvidence:
     leader = before.leader
     targets = tuple(dict.fromkeys([*before.replicas, *replicas]))
     with scene.striking(*targets) as healing:
@@ -81,7 +81,7 @@ def _moved(kind: str, scene: Scene, parameters: MovedParameters, before: Partiti
     return FaultEvidence(kind=kind, targets=targets, bit=bit, evidence=tuple(scene.facts))
 
 
-def _move(scene: Scene, leader: int, replicas: tuple[int, ...], patience_s: float) -> bool:
+def _move(scene: FaultContext, leader: int, replicas: tuple[int, ...], patience_s: float) -> bool:
     try:
         _reassign_and_elect(scene, replicas, patience_s)
         moved = scene.wait(lambda: leader_left(scene, leader), awaiting=f"a leader other than node {leader}", timeout_s=patience_s)
@@ -93,7 +93,7 @@ def _move(scene: Scene, leader: int, replicas: tuple[int, ...], patience_s: floa
     return True
 
 
-def _reassign_and_elect(scene: Scene, replicas: tuple[int, ...], timeout_s: float) -> None:
+def _reassign_and_elect(scene: FaultContext, replicas: tuple[int, ...], timeout_s: float) -> None:
     """Give the observed partition these replicas, wait until all of them are in sync, and have the first one lead.
 
     Raises:
@@ -112,16 +112,16 @@ def _in_order(replicas: Sequence[int]) -> str:
     return ", ".join(map(str, replicas))
 
 
-def _stands(scene: Scene, replicas: tuple[int, ...]) -> bool:
+def _stands(scene: FaultContext, replicas: tuple[int, ...]) -> bool:
     """While replicas are moved the metadata tells the old ones too."""
     states = scene.cluster.describe([scene.topic]).of(scene.topic)
     return bool(states) and states[OBSERVED_PARTITION].replicas == replicas and set(states[OBSERVED_PARTITION].isr) == set(replicas)
 
 
-def _nature_of_moved(kind: str, parameters: MovedParameters, _shape: Shape) -> Nature:
+def _nature_of_moved(kind: str, parameters: MovedParameters, _shape: Topology) -> FaultEffects:
     away_ms = parameters.away_s * 1000
     within_ms = away_ms + parameters.patience_s * 1000
-    return Nature(kind=kind, moves_leader=True, strikes_leader=True, heals_after_ms=away_ms, heals_within_ms=within_ms)
+    return FaultEffects(kind=kind, moves_leader=True, strikes_leader=True, heals_after_ms=away_ms, heals_within_ms=within_ms)
 
 
 KINDS: Final = (

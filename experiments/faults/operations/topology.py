@@ -7,10 +7,10 @@ from typing import Final
 from pydantic import Field
 
 from experiments.clients.librdkafka.changes import elect, raise_partitions, topic_settings
-from experiments.faults.core import OBSERVED_PARTITION, FaultKind, FaultParameters, Scene
-from experiments.faults.core.effects import Nature, Shape
+from experiments.faults.core import OBSERVED_PARTITION, FaultContext, FaultKind, FaultParameters
+from experiments.faults.core.effects import FaultEffects, Topology
 from experiments.faults.core.evidence import asking, leader_left
-from experiments.faults.core.kind import Aftermath
+from experiments.faults.core.kind import TrialObservations
 from experiments.ledger.record import FaultEvidence
 from infra.errors import HarnessError
 from infra.kafka.spec import PartitionState
@@ -29,7 +29,7 @@ class RaisedParameters(FaultParameters):
 
     to: int = Field(default=6, ge=2, le=1000, description="how many partitions the topic has then")
 
-    def impossible(self, shape: Shape) -> str | None:
+    def impossible(self, shape: Topology) -> str | None:
         """Partitions are never taken away."""
         return f"to is {self.to}; allowed: more than the {shape.partitions} that the topic has" if self.to <= shape.partitions else None
 
@@ -55,7 +55,7 @@ class ReplacedParameters(FaultParameters):
         return self.at_s + self.restart_after_s
 
 
-def raise_partition_count(scene: Scene, parameters: RaisedParameters) -> FaultEvidence:
+def raise_partition_count(scene: FaultContext, parameters: RaisedParameters) -> FaultEvidence:
     """Give the topic more partitions; it bit when they had leaders, and, after the trial, when a producer had learned of one."""
     scene.until(parameters.at_s)
     before = len(_partitions(scene))
@@ -68,7 +68,7 @@ def raise_partition_count(scene: Scene, parameters: RaisedParameters) -> FaultEv
     return FaultEvidence(kind="partitions-raised", bit=len(led) > before, evidence=tuple(scene.facts))
 
 
-def learned_by_a_producer(evidence: FaultEvidence, aftermath: Aftermath) -> FaultEvidence:
+def learned_by_a_producer(evidence: FaultEvidence, aftermath: TrialObservations) -> FaultEvidence:
     """Add when the producers' own logs first tell of a partition that had not been there; where they never do, nothing was asked of them."""
     known = {event.partition for event in aftermath.events if aftermath.began_ns is not None and event.at_ns < aftermath.began_ns and event.kind == "learned"}
     new = [event for event in aftermath.since("learned") if event.detail.startswith("producer") and event.partition not in known]
@@ -78,7 +78,7 @@ def learned_by_a_producer(evidence: FaultEvidence, aftermath: Aftermath) -> Faul
     return _with(evidence, f"a producer learned of a new partition {after_s:.2f} s after the fault began", bit=evidence.bit)
 
 
-def recreate_topic(scene: Scene, parameters: RecreatedParameters) -> FaultEvidence:
+def recreate_topic(scene: FaultContext, parameters: RecreatedParameters) -> FaultEvidence:
     """Delete the topic, and make it again as it was; it bit when the topic of that name was seen to be another one."""
     from experiments.clients.librdkafka.topics import delete_topic
 
@@ -100,7 +100,7 @@ def recreate_topic(scene: Scene, parameters: RecreatedParameters) -> FaultEviden
     return FaultEvidence(kind="topic-recreated", bit=is_now != was[0].topic_id, evidence=tuple(scene.facts))
 
 
-def replace_node(scene: Scene, parameters: ReplacedParameters) -> FaultEvidence:
+def replace_node(scene: FaultContext, parameters: ReplacedParameters) -> FaultEvidence:
     """Kill the leader, give it an empty disk, and start it; it bit when the partition lost its leader and the node had none of it."""
     scene.until(parameters.at_s)
     leader = scene.leader()
@@ -114,7 +114,7 @@ def replace_node(scene: Scene, parameters: ReplacedParameters) -> FaultEvidence:
     return FaultEvidence(kind="node-replaced", targets=(leader,), bit=left and emptied, evidence=tuple(scene.facts))
 
 
-def _replaced_disk(scene: Scene, node: int) -> bool:
+def _replaced_disk(scene: FaultContext, node: int) -> bool:
     disks = scene.cluster.disks
     was, had = disks.directory_id(node), disks.replica(node, scene.topic, OBSERVED_PARTITION)
     disks.replace(node)
@@ -124,7 +124,7 @@ def _replaced_disk(scene: Scene, node: int) -> bool:
     return was != becomes and has.size_bytes == 0
 
 
-def _give_leaders(scene: Scene, node: int) -> None:
+def _give_leaders(scene: FaultContext, node: int) -> None:
     """Have leaders elected for the partitions that nobody can lead any more, as an operator must who accepts that they are empty.
 
     A node that comes back from an unclean end leaves the ISR and the eligible leader replicas (KIP-966); of a partition that it alone had, nobody is left.
@@ -147,7 +147,7 @@ def _give_leaders(scene: Scene, node: int) -> None:
         scene.saw(f"{of_topic} partitions of the topic had nobody left who could lead: an unclean election was asked for, as an operator must")
 
 
-def _elected(scene: Scene, topic: str, partition: int) -> bool:
+def _elected(scene: FaultContext, topic: str, partition: int) -> bool:
     """Say whether a leader was elected uncleanly; a node that is just back may not be found yet, and is asked for again."""
     try:
         return elect(scene.cluster.admin_servers, topic, partition, unclean=True) is None
@@ -155,7 +155,7 @@ def _elected(scene: Scene, topic: str, partition: int) -> bool:
         return False
 
 
-def _make_again(scene: Scene, was: tuple[PartitionState, ...], settings: dict[str, str]) -> None:
+def _make_again(scene: FaultContext, was: tuple[PartitionState, ...], settings: dict[str, str]) -> None:
     """Where it could not be deleted it is there still; where a node is down there may be too few for its replicas, until it is back.
 
     Raises:
@@ -179,11 +179,11 @@ def _make_again(scene: Scene, was: tuple[PartitionState, ...], settings: dict[st
         scene.note(RECREATED, f"with {len(was)} partitions and replication factor {factor}")
 
 
-def _partitions(scene: Scene) -> tuple[PartitionState, ...]:
+def _partitions(scene: FaultContext) -> tuple[PartitionState, ...]:
     return scene.cluster.describe([scene.topic]).of(scene.topic)
 
 
-def _all_led(scene: Scene, count: int) -> tuple[PartitionState, ...] | None:
+def _all_led(scene: FaultContext, count: int) -> tuple[PartitionState, ...] | None:
     led = tuple(partition for partition in _partitions(scene) if partition.leader is not None)
     return led if len(led) == count else None
 
@@ -192,19 +192,19 @@ def _with(evidence: FaultEvidence, sentence: str, *, bit: bool) -> FaultEvidence
     return evidence.model_copy(update={"evidence": (*evidence.evidence, sentence), "bit": bit})
 
 
-def _nature_of_raised(kind: str, _parameters: RaisedParameters, _shape: Shape) -> Nature:
-    return Nature(kind=kind)
+def _nature_of_raised(kind: str, _parameters: RaisedParameters, _shape: Topology) -> FaultEffects:
+    return FaultEffects(kind=kind)
 
 
-def _nature_of_recreated(kind: str, parameters: RecreatedParameters, _shape: Shape) -> Nature:
+def _nature_of_recreated(kind: str, parameters: RecreatedParameters, _shape: Topology) -> FaultEffects:
     gone_ms = parameters.gone_s * 1000
-    return Nature(kind=kind, deletes_topic=True, strikes_leader=True, heals_after_ms=gone_ms, heals_within_ms=gone_ms)
+    return FaultEffects(kind=kind, deletes_topic=True, strikes_leader=True, heals_after_ms=gone_ms, heals_within_ms=gone_ms)
 
 
-def _nature_of_replaced(kind: str, parameters: ReplacedParameters, _shape: Shape) -> Nature:
+def _nature_of_replaced(kind: str, parameters: ReplacedParameters, _shape: Topology) -> FaultEffects:
     heals_ms = parameters.restart_after_s * 1000
     within_ms = heals_ms + parameters.patience_s * 1000
-    return Nature(kind=kind, kills=1, forgets_synced=True, strikes_leader=True, heals_after_ms=heals_ms, heals_within_ms=within_ms)
+    return FaultEffects(kind=kind, kills=1, forgets_synced=True, strikes_leader=True, heals_after_ms=heals_ms, heals_within_ms=within_ms)
 
 
 KINDS: Final = (

@@ -7,10 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Final
 
-from experiments.faults.core import FaultKind, FaultParameters, Missed, Scene
-from experiments.faults.core.effects import Nature, Shape
+from experiments.faults.core import FaultContext, FaultKind, FaultMissed, FaultParameters
+from experiments.faults.core.effects import FaultEffects, Topology
 from experiments.faults.core.evidence import no_controller
-from experiments.faults.core.kind import Aftermath, as_it_struck, with_timed_out_requests
+from experiments.faults.core.kind import TrialObservations, as_it_struck, with_timed_out_requests
 from experiments.faults.process.parameters import (
     FAMILY,
     BehindParameters,
@@ -26,31 +26,31 @@ from experiments.faults.process.parameters import (
     PauseParameters,
     StopParameters,
 )
-from experiments.faults.process.targets import ALL, EVERYBODY, LEADER, MAJORITY, NODE, Targets, Whom
+from experiments.faults.process.targets import ALL, ALL_TARGETS, LEADER, MAJORITY, NODE, Targets, TargetSelector
 from experiments.ledger.record import FaultEvidence
 
 
 @dataclass(frozen=True)
-class Verb:
+class Action:
     """Something that is done to processes."""
 
     name: str
     words: str
     """For a summary, behind whom and `is` or `are`."""
-    act: Callable[[Scene, Whom, Targets, Any], bool]
+    act: Callable[[FaultContext, TargetSelector, Targets, Any], bool]
     """Strikes and heals; returns whether it bit."""
-    nature: Callable[[str, Any, Shape], Nature]
+    nature: Callable[[str, Any, Topology], FaultEffects]
     """What it does to one node."""
     usual: type[FaultParameters]
     others: Mapping[str, type[FaultParameters]]
     """The parameters of some targets, by name."""
 
-    def parameters(self, whom: Whom) -> type[FaultParameters]:
+    def parameters(self, whom: TargetSelector) -> type[FaultParameters]:
         """Return what it can be told, done to those."""
         return self.others.get(whom.name, self.usual)
 
 
-def _crash(scene: Scene, whom: Whom, struck: Targets, parameters: CrashParameters) -> bool:
+def _crash(scene: FaultContext, whom: TargetSelector, struck: Targets, parameters: CrashParameters) -> bool:
     """Kill them all, start them again when it is time and the cluster has noticed; it bit when it had."""
     with scene.striking(*struck.nodes) as healing:
         for node in struck.nodes:
@@ -60,12 +60,12 @@ def _crash(scene: Scene, whom: Whom, struck: Targets, parameters: CrashParameter
         return scene.noticed(lambda: _missed(scene, whom, struck), parameters.patience_s)
 
 
-def _missed(scene: Scene, whom: Whom, struck: Targets) -> str | None:
+def _missed(scene: FaultContext, whom: TargetSelector, struck: Targets) -> str | None:
     """Say how they were missed. Where no quorum is left, one node of one or two, nobody can tell of any change but that."""
     return whom.missed(scene, struck) or no_controller(scene)
 
 
-def _stop(scene: Scene, whom: Whom, struck: Targets, parameters: StopParameters) -> bool:
+def _stop(scene: FaultContext, whom: TargetSelector, struck: Targets, parameters: StopParameters) -> bool:
     """Ask them all to end, at once; it bit when each ended by itself and the cluster noticed."""
     with scene.striking(*struck.nodes) as healing:
         for node in struck.nodes:
@@ -77,7 +77,7 @@ def _stop(scene: Scene, whom: Whom, struck: Targets, parameters: StopParameters)
         return scene.noticed(lambda: _missed(scene, whom, struck), parameters.patience_s) and ended
 
 
-def _pause(scene: Scene, whom: Whom, struck: Targets, parameters: PauseParameters) -> bool:
+def _pause(scene: FaultContext, whom: TargetSelector, struck: Targets, parameters: PauseParameters) -> bool:
     """Let them all stand still; it bit when they did to the end, for longer than the client waits for a leader."""
     with scene.striking(*struck.nodes) as healing:
         for node in struck.nodes:
@@ -94,7 +94,7 @@ def _pause(scene: Scene, whom: Whom, struck: Targets, parameters: PauseParameter
     return stood and (lasted_s > scene.client_timeout_s or not whom.has_leader)
 
 
-def _each(scene: Scene, strike: Callable[[Any], Any], nodes: Any) -> list[Any]:
+def _each(scene: FaultContext, strike: Callable[[Any], Any], nodes: Any) -> list[Any]:
     """Strike each node; one that cannot be struck is told of.
 
     Raises:
@@ -104,14 +104,14 @@ def _each(scene: Scene, strike: Callable[[Any], Any], nodes: Any) -> list[Any]:
     for node in nodes:
         try:
             done.append(strike(node))
-        except Missed as missed:
+        except FaultMissed as missed:
             scene.saw(str(missed))
     if not done:
-        raise Missed("none of its nodes ran")
+        raise FaultMissed("none of its nodes ran")
     return done
 
 
-def _felt(evidence: FaultEvidence, aftermath: Aftermath) -> FaultEvidence:
+def _felt(evidence: FaultEvidence, aftermath: TrialObservations) -> FaultEvidence:
     """A pause of nodes whom the clients need not notice bit when somebody did: requests timed out, or leader, ISR or controller changed."""
     shrank = any(_without(event.detail, evidence.targets) for event in aftermath.since("isr"))
     moved = any(event.node not in {None, *evidence.targets} for event in aftermath.since("leader", "controller"))
@@ -121,7 +121,7 @@ def _felt(evidence: FaultEvidence, aftermath: Aftermath) -> FaultEvidence:
     return evidence.model_copy(update={"bit": False, "evidence": (*evidence.evidence, nobody)})
 
 
-def ended_cleanly(evidence: FaultEvidence, aftermath: Aftermath) -> FaultEvidence:
+def ended_cleanly(evidence: FaultEvidence, aftermath: TrialObservations) -> FaultEvidence:
     """A node that was asked to end bit when its own log says that it shut down: else it died of something, and that is another fault."""
     silent = tuple(node for node in evidence.targets if node not in {event.node for event in aftermath.since("shut_down")})
     if not silent:
@@ -139,24 +139,24 @@ def nodes_in_words(ids: tuple[int, ...]) -> str:
     return " and ".join(filter(None, (", ".join(map(str, ids[:-1])), *map(str, ids[-1:]))))
 
 
-def nature_of_crash(kind: str, parameters: CrashParameters, _shape: Shape) -> Nature:
+def nature_of_crash(kind: str, parameters: CrashParameters, _shape: Topology) -> FaultEffects:
     """The struck node may lead any partition; also the active controller may."""
     heals_ms = parameters.restart_after_s * 1000
-    return Nature(kind=kind, kills=1, strikes_leader=True, heals_after_ms=heals_ms, heals_within_ms=heals_ms + parameters.patience_s * 1000)
+    return FaultEffects(kind=kind, kills=1, strikes_leader=True, heals_after_ms=heals_ms, heals_within_ms=heals_ms + parameters.patience_s * 1000)
 
 
-def _nature_of_stop(kind: str, parameters: StopParameters, shape: Shape) -> Nature:
+def _nature_of_stop(kind: str, parameters: StopParameters, shape: Topology) -> FaultEffects:
     """As of a crash: a leader that is stopped hands over to a follower that need not have its last records, where acks=1."""
     crash = nature_of_crash(kind, parameters, shape)
     return crash.model_copy(update={"heals_within_ms": crash.heals_within_ms + parameters.end_within_s * 1000})
 
 
-def _nature_of_pause(kind: str, parameters: PauseParameters, _shape: Shape) -> Nature:
+def _nature_of_pause(kind: str, parameters: PauseParameters, _shape: Topology) -> FaultEffects:
     lasts_ms = parameters.pause_s * 1000
-    return Nature(kind=kind, stalled=1, stalls_ms=lasts_ms, strikes_leader=True, heals_after_ms=lasts_ms, heals_within_ms=lasts_ms)
+    return FaultEffects(kind=kind, stalled=1, stalls_ms=lasts_ms, strikes_leader=True, heals_after_ms=lasts_ms, heals_within_ms=lasts_ms)
 
 
-CRASH: Final = Verb(
+CRASH: Final = Action(
     "crash",
     "killed (SIGKILL) and started again later",
     _crash,
@@ -164,7 +164,7 @@ CRASH: Final = Verb(
     CrashParameters,
     {NODE.name: NodeCrashParameters, MAJORITY.name: MajorityCrashParameters},
 )
-STOP: Final = Verb(
+STOP: Final = Action(
     "stop",
     "asked to end (SIGTERM) and started again later",
     _stop,
@@ -172,7 +172,7 @@ STOP: Final = Verb(
     StopParameters,
     {NODE.name: NodeStopParameters, MAJORITY.name: MajorityStopParameters},
 )
-PAUSE: Final = Verb(
+PAUSE: Final = Action(
     "pause",
     "made to stand still (SIGSTOP) for a while",
     _pause,
@@ -180,10 +180,10 @@ PAUSE: Final = Verb(
     LongPauseParameters,
     {LEADER.name: LeaderPauseParameters, ALL.name: LeaderPauseParameters, NODE.name: NodePauseParameters, MAJORITY.name: MajorityPauseParameters},
 )
-VERBS: Final = (CRASH, STOP, PAUSE)
+ACTIONS: Final = (CRASH, STOP, PAUSE)
 
 
-def confirmed(verb: Verb, whom: Whom) -> Callable[[FaultEvidence, Aftermath], FaultEvidence]:
+def confirmed(verb: Action, whom: TargetSelector) -> Callable[[FaultEvidence, TrialObservations], FaultEvidence]:
     """Return how the evidence is completed after the trial: a pause must have been felt, and who was asked to end must say that it did."""
     if verb is PAUSE:
         return with_timed_out_requests if whom.has_leader else _felt
@@ -193,17 +193,17 @@ def confirmed(verb: Verb, whom: Whom) -> Callable[[FaultEvidence, Aftermath], Fa
 # ---------- A signal to a process: whom (`experiments.faults.process.targets`) times what (`experiments.faults.process.actions`).
 
 
-def _kind(whom: Whom, verb: Verb) -> FaultKind:
+def _kind(whom: TargetSelector, verb: Action) -> FaultKind:
     """Return the fault that does this to those."""
     name = f"{whom.name}-{verb.name}"
 
-    def strike(scene: Scene, asked: FaultParameters) -> FaultEvidence:
+    def strike(scene: FaultContext, asked: FaultParameters) -> FaultEvidence:
         scene.until(asked.at_s)
         struck = whom.find(scene, asked)
         bit = verb.act(scene, whom, struck, asked)
         return FaultEvidence(kind=name, targets=struck.nodes, bit=bit, evidence=tuple(scene.facts))
 
-    def nature(kind: str, asked: FaultParameters, shape: Shape) -> Nature:
+    def nature(kind: str, asked: FaultParameters, shape: Topology) -> FaultEffects:
         one = verb.nature(kind, asked, shape)
         count = {"kills" if one.kills else "stalled": whom.count(shape)}
         return one.model_copy(update={"strikes_leader": whom.leads(shape), **count})
@@ -212,7 +212,7 @@ def _kind(whom: Whom, verb: Verb) -> FaultKind:
     return FaultKind(name, FAMILY, summary, verb.parameters(whom), strike, nature, confirmed=confirmed(verb, whom))
 
 
-_SIGNALS: Final = tuple(_kind(whom, verb) for verb in VERBS for whom in EVERYBODY)
+_SIGNALS: Final = tuple(_kind(whom, verb) for verb in ACTIONS for whom in ALL_TARGETS)
 
 
 # ---------- The followers stand still for a moment, and the leader dies with what only it has.
@@ -220,7 +220,7 @@ _SIGNALS: Final = tuple(_kind(whom, verb) for verb in VERBS for whom in EVERYBOD
 # What is lost: KIP-101 (truncation to the leader epoch when an old leader rejoins) and KIP-966 (eligible leader replicas).
 
 
-def crash_leader_with_followers_behind(scene: Scene, parameters: BehindParameters) -> FaultEvidence:
+def crash_leader_with_followers_behind(scene: FaultContext, parameters: BehindParameters) -> FaultEvidence:
     """Stop the followers, kill the leader, let the followers go on: what only the leader had is gone."""
     scene.until(parameters.at_s)
     struck = LEADER.find(scene, parameters)
@@ -241,7 +241,7 @@ def crash_leader_with_followers_behind(scene: Scene, parameters: BehindParameter
     return FaultEvidence(kind="leader-crash-behind", targets=(leader, *followers), bit=left, evidence=tuple(scene.facts))
 
 
-def _nature_of_crash_behind(kind: str, parameters: BehindParameters, shape: Shape) -> Nature:
+def _nature_of_crash_behind(kind: str, parameters: BehindParameters, shape: Topology) -> FaultEffects:
     crash, stalls_ms = nature_of_crash(kind, parameters, shape), parameters.behind_s * 1000
     return crash.model_copy(update={"stalled": shape.replication_factor - 1, "stalls_ms": stalls_ms, "heals_within_ms": crash.heals_within_ms + stalls_ms})
 

@@ -7,7 +7,7 @@ from typing import Final
 from pydantic import Field
 
 from experiments.faults.core import FaultParameters
-from experiments.faults.core.effects import Shape
+from experiments.faults.core.effects import Topology
 
 FAMILY: Final = "process"
 
@@ -70,14 +70,14 @@ class LongPauseParameters(PauseParameters):
 class _Chosen(FaultParameters):
     node: int = Field(default=1, ge=1, description="which node, by its number")
 
-    def impossible(self, shape: Shape) -> str | None:
+    def impossible(self, shape: Topology) -> str | None:
         """Members are numbered from 1, the brokers first."""
         members = shape.nodes + shape.others
         return f"node is {self.node}; allowed: 1 to {members}" if self.node > members else None
 
 
 class _Most(FaultParameters):
-    def impossible(self, shape: Shape) -> str | None:
+    def impossible(self, shape: Topology) -> str | None:
         """With one node or two, a majority is all of them."""
         return f"a majority of {shape.nodes} is all there are; allowed: 3 nodes or more, or a fault of all" if shape.majority == shape.nodes else None
 

@@ -8,8 +8,8 @@ from typing import Final
 from pydantic import Field
 
 from experiments.events.clock import now_ns
-from experiments.faults.core import OBSERVED_PARTITION, FaultKind, FaultParameters, Scene
-from experiments.faults.core.effects import Nature, Shape
+from experiments.faults.core import OBSERVED_PARTITION, FaultContext, FaultKind, FaultParameters
+from experiments.faults.core.effects import FaultEffects, Topology
 from experiments.faults.process.actions import ended_cleanly, nature_of_crash
 from experiments.faults.process.parameters import FAMILY, CrashParameters
 from experiments.faults.process.targets import LEADER, NODE, Targets
@@ -57,7 +57,7 @@ class InRecoveryParameters(CrashParameters):
     recovers_within_s: float = Field(default=10.0, gt=0, le=600, description="how long it may take from that start until it recovers its log, seconds")
 
 
-def roll_cleanly(scene: Scene, parameters: CleanRollingParameters) -> FaultEvidence:
+def roll_cleanly(scene: FaultContext, parameters: CleanRollingParameters) -> FaultEvidence:
     """Ask each node in turn to end, and start it again."""
 
     def end(node: int) -> bool:
@@ -66,7 +66,7 @@ def roll_cleanly(scene: Scene, parameters: CleanRollingParameters) -> FaultEvide
     return _roll(scene, parameters, "rolling-restart-clean", end)
 
 
-def roll_hard(scene: Scene, parameters: RollingParameters) -> FaultEvidence:
+def roll_hard(scene: FaultContext, parameters: RollingParameters) -> FaultEvidence:
     """Kill each node in turn, and start it again once the cluster has noticed."""
 
     def end(node: int) -> bool:
@@ -76,7 +76,7 @@ def roll_hard(scene: Scene, parameters: RollingParameters) -> FaultEvidence:
     return _roll(scene, parameters, "rolling-restart-hard", end)
 
 
-def _roll(scene: Scene, parameters: RollingParameters, kind: str, end: Callable[[int], bool]) -> FaultEvidence:
+def _roll(scene: FaultContext, parameters: RollingParameters, kind: str, end: Callable[[int], bool]) -> FaultEvidence:
     scene.until(parameters.at_s)
     nodes = scene.state().brokers
     with scene.striking(*nodes):
@@ -86,15 +86,15 @@ def _roll(scene: Scene, parameters: RollingParameters, kind: str, end: Callable[
     return FaultEvidence(kind=kind, targets=nodes, bit=turns == list(nodes), evidence=tuple(scene.facts))
 
 
-def _in_time(scene: Scene, parameters: RollingParameters) -> bool:
+def _in_time(scene: FaultContext, parameters: RollingParameters) -> bool:
     return _left_s(scene, parameters) > 0
 
 
-def _left_s(scene: Scene, parameters: RollingParameters) -> float:
+def _left_s(scene: FaultContext, parameters: RollingParameters) -> float:
     return scene.after_s + parameters.ends_s() - scene.since_load_began_s()
 
 
-def _take_turn(scene: Scene, parameters: RollingParameters, node: int, end: Callable[[int], bool]) -> bool:
+def _take_turn(scene: FaultContext, parameters: RollingParameters, node: int, end: Callable[[int], bool]) -> bool:
     """End a node, start it when it is missed, and wait for the whole cluster; say whether all of that happened."""
     scene.strikes_again()
     struck = Targets((node,), scene.state(), scene.partition())
@@ -111,7 +111,7 @@ def _take_turn(scene: Scene, parameters: RollingParameters, node: int, end: Call
     return ended and missed
 
 
-def storm(scene: Scene, parameters: StormParameters) -> FaultEvidence:
+def storm(scene: FaultContext, parameters: StormParameters) -> FaultEvidence:
     """Kill the leader again and again, each time it has hardly begun to run."""
     scene.until(parameters.at_s)
     struck = LEADER.find(scene, parameters)
@@ -129,7 +129,7 @@ def storm(scene: Scene, parameters: StormParameters) -> FaultEvidence:
     return FaultEvidence(kind="restart-storm", targets=(leader,), bit=left, evidence=tuple(scene.facts))
 
 
-def crash_in_recovery(scene: Scene, parameters: InRecoveryParameters) -> FaultEvidence:
+def crash_in_recovery(scene: FaultContext, parameters: InRecoveryParameters) -> FaultEvidence:
     """Kill the leader, start it, kill it again while it recovers; it bit when its own log shows that it had begun to, and it was in no ISR."""
     scene.until(parameters.at_s)
     struck = LEADER.find(scene, parameters)
@@ -150,7 +150,7 @@ def crash_in_recovery(scene: Scene, parameters: InRecoveryParameters) -> FaultEv
     return FaultEvidence(kind="crash-in-recovery", targets=(leader,), bit=began and out and left, evidence=tuple(scene.facts))
 
 
-def _recovery_begins(scene: Scene, sizes: dict[int, int], timeout_s: float) -> bool:
+def _recovery_begins(scene: FaultContext, sizes: dict[int, int], timeout_s: float) -> bool:
     """Return as soon as the node's own log tells that it recovers the observed partition; false when it does not in time."""
 
     def recovering() -> tuple[BrokerLine, ...]:
@@ -164,7 +164,7 @@ def _recovery_begins(scene: Scene, sizes: dict[int, int], timeout_s: float) -> b
     return True
 
 
-def _stayed_out(scene: Scene, told: Sequence[BrokerLine], node: int, since_ns: int) -> bool:
+def _stayed_out(scene: FaultContext, told: Sequence[BrokerLine], node: int, since_ns: int) -> bool:
     """Whether neither the controller let the node in between its two deaths, nor the ISR was seen to become one with it."""
     isr = [event for event in scene.journal.events("isr") if event.partition == OBSERVED_PARTITION and event.at_ns >= since_ns]
     let_in = any(line.kind == "unfenced" and line.node == node for line in told) or any(str(node) in event.detail.split(",") for event in isr)
@@ -182,20 +182,20 @@ def _how_far(lines: Sequence[BrokerLine], node: int) -> str:
     return f"node {node} had not begun to recover its log when it was killed again"
 
 
-def _nature_of_rolling(kind: str, parameters: RollingParameters, shape: Shape) -> Nature:
+def _nature_of_rolling(kind: str, parameters: RollingParameters, shape: Topology) -> FaultEffects:
     """One node is dead at any time; every node is, once."""
-    return Nature(kind=kind, kills=1, strikes_leader=True, heals_within_ms=parameters.within_s * 1000, parts=max(2, shape.nodes))
+    return FaultEffects(kind=kind, kills=1, strikes_leader=True, heals_within_ms=parameters.within_s * 1000, parts=max(2, shape.nodes))
 
 
-def _nature_of_storm(kind: str, parameters: StormParameters, shape: Shape) -> Nature:
+def _nature_of_storm(kind: str, parameters: StormParameters, shape: Topology) -> FaultEffects:
     return _lasting(nature_of_crash(kind, parameters, shape), parameters, parameters.times)
 
 
-def _nature_in_recovery(kind: str, parameters: InRecoveryParameters, shape: Shape) -> Nature:
+def _nature_in_recovery(kind: str, parameters: InRecoveryParameters, shape: Topology) -> FaultEffects:
     return _lasting(nature_of_crash(kind, parameters, shape), parameters, 2)
 
 
-def _lasting(crash: Nature, parameters: CrashParameters, deaths: int) -> Nature:
+def _lasting(crash: FaultEffects, parameters: CrashParameters, deaths: int) -> FaultEffects:
     lasts_ms = (parameters.ends_s() - parameters.at_s) * 1000
     longer_ms = lasts_ms - crash.heals_after_ms
     return crash.model_copy(update={"heals_after_ms": lasts_ms, "heals_within_ms": crash.heals_within_ms + longer_ms, "parts": deaths})

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from experiments.faults.core import OBSERVED_PARTITION, Missed, Scene
-from experiments.faults.core.effects import Shape
+from experiments.faults.core import OBSERVED_PARTITION, FaultContext, FaultMissed
+from experiments.faults.core.effects import Topology
 from experiments.faults.core.evidence import controller_moved, isr_shrank, leader_left, no_controller, nobody_answers
 from infra.errors import WaitTimeout
 from infra.kafka.spec import ClusterState, PartitionState
@@ -27,7 +27,7 @@ class Targets:
 
 
 @dataclass(frozen=True)
-class Whom:
+class TargetSelector:
     """A way to choose targets."""
 
     name: str
@@ -37,16 +37,16 @@ class Whom:
     """`is` or `are`."""
     chosen: Callable[[Targets, Any], tuple[int, ...]]
     """The nodes, from the cluster as it is now and the fault's parameters."""
-    missed: Callable[[Scene, Targets], str | None]
+    missed: Callable[[FaultContext, Targets], str | None]
     """When the cluster was seen to miss them after the fault began; `None`: not so far."""
-    count: Callable[[Shape], int]
+    count: Callable[[Topology], int]
     """How many nodes that are."""
-    leads: Callable[[Shape], bool]
+    leads: Callable[[Topology], bool]
     """Whether a node that leads one of the topic's partitions may be among them."""
     has_leader: bool
     """Whether the leader of the observed partition certainly is."""
 
-    def find(self, scene: Scene, parameters: object) -> Targets:
+    def find(self, scene: FaultContext, parameters: object) -> Targets:
         """Return the targets of now; a moment's lack is waited for, as when the controller did not answer or is being elected.
 
         Raises:
@@ -62,7 +62,7 @@ class Whom:
         try:
             return wait_until(found, awaiting=self.words, timeout_s=FOUND_WITHIN_S)
         except WaitTimeout as error:
-            raise Missed(f"there is no such node as {self.words}") from error
+            raise FaultMissed(f"there is no such node as {self.words}") from error
 
 
 def _leader(now: Targets, _parameters: object) -> tuple[int, ...]:
@@ -92,19 +92,19 @@ def _all(now: Targets, _parameters: object) -> tuple[int, ...]:
     return now.before.brokers
 
 
-def _leader_is_missed(scene: Scene, struck: Targets) -> str | None:
+def _leader_is_missed(scene: FaultContext, struck: Targets) -> str | None:
     return leader_left(scene, struck.nodes[0])
 
 
-def _follower_is_missed(scene: Scene, struck: Targets) -> str | None:
+def _follower_is_missed(scene: FaultContext, struck: Targets) -> str | None:
     return isr_shrank(scene, struck.nodes[0])
 
 
-def _controller_is_missed(scene: Scene, struck: Targets) -> str | None:
+def _controller_is_missed(scene: FaultContext, struck: Targets) -> str | None:
     return controller_moved(scene, struck.before)
 
 
-def _any_is_missed(scene: Scene, struck: Targets) -> str | None:
+def _any_is_missed(scene: FaultContext, struck: Targets) -> str | None:
     """As leader, as follower or as controller, whatever they were."""
     for node in struck.nodes:
         seen = leader_left(scene, node) if node == struck.partition.leader else isr_shrank(scene, node) if node in struck.partition.isr else None
@@ -113,7 +113,7 @@ def _any_is_missed(scene: Scene, struck: Targets) -> str | None:
     return controller_moved(scene, struck.before) if struck.before.controller in struck.nodes else None
 
 
-def _node_is_missed(scene: Scene, struck: Targets) -> str | None:
+def _node_is_missed(scene: FaultContext, struck: Targets) -> str | None:
     """One that holds no replica and is no controller is missed among the live brokers; one that is no broker, by whoever asks it."""
     seen = _any_is_missed(scene, struck)
     if seen or struck.nodes[0] in scene.cluster.node_ids():
@@ -122,37 +122,37 @@ def _node_is_missed(scene: Scene, struck: Targets) -> str | None:
     return None if state == "running" else f"node {struck.nodes[0]}, which is no broker, was {state} {scene.since_begin_s():.2f} s after the fault began"
 
 
-def _majority_is_missed(scene: Scene, struck: Targets) -> str | None:
+def _majority_is_missed(scene: FaultContext, struck: Targets) -> str | None:
     """Combined nodes that are left have no quorum, and so can tell of no change at all but that."""
     return _any_is_missed(scene, struck) or no_controller(scene)
 
 
-def _all_are_missed(scene: Scene, _struck: Targets) -> str | None:
+def _all_are_missed(scene: FaultContext, _struck: Targets) -> str | None:
     return nobody_answers(scene)
 
 
-def _left_the_brokers(scene: Scene, node: int) -> str | None:
+def _left_the_brokers(scene: FaultContext, node: int) -> str | None:
     alive = scene.state().brokers
     return None if node in alive else f"node {node} had left the live brokers {scene.since_begin_s():.2f} s after the fault began"
 
 
-def _one(_shape: Shape) -> int:
+def _one(_shape: Topology) -> int:
     return 1
 
 
-def _always(_shape: Shape) -> bool:
+def _always(_shape: Topology) -> bool:
     return True
 
 
-LEADER: Final = Whom("leader", "the leader", "is", _leader, _leader_is_missed, _one, _always, has_leader=True)
-FOLLOWER: Final = Whom(
+LEADER: Final = TargetSelector("leader", "the leader", "is", _leader, _leader_is_missed, _one, _always, has_leader=True)
+FOLLOWER: Final = TargetSelector(
     "follower", "a follower", "is", _follower, _follower_is_missed, _one, lambda shape: shape.partitions > OBSERVED_PARTITION + 1, has_leader=False
 )
-CONTROLLER: Final = Whom("controller", "the active controller", "is", _controller, _controller_is_missed, _one, _always, has_leader=False)
-NODE: Final = Whom("node", "a chosen node", "is", _node, _node_is_missed, _one, _always, has_leader=False)
-MAJORITY: Final = Whom(
+CONTROLLER: Final = TargetSelector("controller", "the active controller", "is", _controller, _controller_is_missed, _one, _always, has_leader=False)
+NODE: Final = TargetSelector("node", "a chosen node", "is", _node, _node_is_missed, _one, _always, has_leader=False)
+MAJORITY: Final = TargetSelector(
     "majority", "a majority of the nodes, the leader among them,", "are", _majority, _majority_is_missed, lambda shape: shape.majority, _always, has_leader=True
 )
-ALL: Final = Whom("all", "all nodes", "are", _all, _all_are_missed, lambda shape: shape.nodes, _always, has_leader=True)
+ALL: Final = TargetSelector("all", "all nodes", "are", _all, _all_are_missed, lambda shape: shape.nodes, _always, has_leader=True)
 
-EVERYBODY: Final = (LEADER, FOLLOWER, CONTROLLER, NODE, MAJORITY, ALL)
+ALL_TARGETS: Final = (LEADER, FOLLOWER, CONTROLLER, NODE, MAJORITY, ALL)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from experiments.faults.core import FaultKind, Missed, Scene
-from experiments.faults.core.effects import Nature, Shape
+from experiments.faults.core import FaultContext, FaultKind, FaultMissed
+from experiments.faults.core.effects import FaultEffects, Topology
 from experiments.faults.process.parameters import CrashParameters
 from experiments.ledger.record import FaultEvidence
 from infra.cluster.health import zookeeper_leader
@@ -17,17 +17,17 @@ _ANSWER_TIMEOUT_S: Final = 1.0
 class EnsembleParameters(CrashParameters):
     """ZooKeeper's leader is killed and started again."""
 
-    def impossible(self, shape: Shape) -> str | None:
+    def impossible(self, shape: Topology) -> str | None:
         """Without ZooKeeper there is no such server."""
         return None if shape.zookeepers else "no ZooKeeper server is in this cluster; allowed: with coordination zookeeper"
 
 
-def crash_zookeeper_leader(scene: Scene, parameters: EnsembleParameters) -> FaultEvidence:
+def crash_zookeeper_leader(scene: FaultContext, parameters: EnsembleParameters) -> FaultEvidence:
     """Kill the server that leads the ensemble; it bit when another one led it, or, of one alone, when none served any more."""
     scene.until(parameters.at_s)
     leader = _leader(scene)
     if leader is None:
-        raise Missed("no ZooKeeper server leads")
+        raise FaultMissed("no ZooKeeper server leads")
     with scene.striking(leader) as healing:
         healing.callback(scene.start, leader)
         scene.kill(leader)
@@ -36,11 +36,11 @@ def crash_zookeeper_leader(scene: Scene, parameters: EnsembleParameters) -> Faul
     return FaultEvidence(kind="zookeeper-leader-crash", targets=(leader,), bit=bit, evidence=tuple(scene.facts))
 
 
-def _leader(scene: Scene) -> int | None:
+def _leader(scene: FaultContext) -> int | None:
     return zookeeper_leader(scene.cluster.status(), _ANSWER_TIMEOUT_S)
 
 
-def _moved(scene: Scene, was: int) -> str | None:
+def _moved(scene: FaultContext, was: int) -> str | None:
     now, alone = _leader(scene), sum(node.role == "zookeeper" for node in scene.cluster.status()) == 1
     if now is None and alone:
         return f"ZooKeeper's only server had gone, and none served {scene.since_begin_s():.2f} s after the fault began"
@@ -49,10 +49,10 @@ def _moved(scene: Scene, was: int) -> str | None:
     )
 
 
-def _nature(kind: str, parameters: EnsembleParameters, shape: Shape) -> Nature:
+def _nature(kind: str, parameters: EnsembleParameters, shape: Topology) -> FaultEffects:
     """No broker is hit; what they cannot do meanwhile is to elect anybody, or to change an ISR."""
     after_ms = parameters.restart_after_s * 1000
-    return Nature(
+    return FaultEffects(
         kind=kind,
         strikes_ensemble=True,
         ends_ensemble=shape.zookeepers - 1 <= shape.zookeepers // 2,

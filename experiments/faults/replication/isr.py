@@ -12,8 +12,8 @@ from typing import Final
 from pydantic import Field
 
 from experiments.clients.librdkafka.changes import change_settings, elect
-from experiments.faults.core import OBSERVED_PARTITION, FaultKind, FaultParameters, Scene
-from experiments.faults.core.effects import Nature, Shape
+from experiments.faults.core import OBSERVED_PARTITION, FaultContext, FaultKind, FaultParameters
+from experiments.faults.core.effects import FaultEffects, Topology
 from experiments.faults.core.evidence import asking, leader_left, observed
 from experiments.faults.operations.moves import FAMILY
 from experiments.faults.process.actions import nodes_in_words
@@ -42,7 +42,7 @@ _FILLS_S: Final = 1.0
 """A window of the quota: then replication itself has used it up."""
 
 
-def set_quotas(scene: Scene, healing: ExitStack) -> None:
+def set_quotas(scene: FaultContext, healing: ExitStack) -> None:
     """Hold back whoever is out of sync on any node; returns once the quota is used up.
 
     Raises:
@@ -58,7 +58,7 @@ def set_quotas(scene: Scene, healing: ExitStack) -> None:
     let_pass(scene, _FILLS_S)
 
 
-def lift_quotas(scene: Scene, nodes: tuple[int, ...]) -> None:
+def lift_quotas(scene: FaultContext, nodes: tuple[int, ...]) -> None:
     """Take the quotas away. Each node is told itself, so that one that was killed is waited for.
 
     Raises:
@@ -69,7 +69,7 @@ def lift_quotas(scene: Scene, nodes: tuple[int, ...]) -> None:
         _insist(scene, "broker", str(node), _RATES)
 
 
-def free_topic(scene: Scene) -> None:
+def free_topic(scene: FaultContext) -> None:
     """Let the topic's followers catch up, whatever the nodes' quotas.
 
     Raises:
@@ -78,7 +78,7 @@ def free_topic(scene: Scene) -> None:
     _insist(scene, "topic", scene.topic, _REPLICAS)
 
 
-def _insist(scene: Scene, kind: str, name: str, settings: tuple[str, ...]) -> None:
+def _insist(scene: FaultContext, kind: str, name: str, settings: tuple[str, ...]) -> None:
     """Take settings away; a client waits for the node that it once took for the right one, so another one asks after a while."""
     said = ["nothing was asked"]
 
@@ -93,7 +93,7 @@ def _insist(scene: Scene, kind: str, name: str, settings: tuple[str, ...]) -> No
     wait_until(taken_away, awaiting=f"{kind} {name} without quotas", timeout_s=_LIFT_TIMEOUT_S, seen=lambda: said[0])
 
 
-def let_pass(scene: Scene, seconds: float) -> None:
+def let_pass(scene: FaultContext, seconds: float) -> None:
     """Return so much later.
 
     Raises:
@@ -102,7 +102,7 @@ def let_pass(scene: Scene, seconds: float) -> None:
     scene.until(scene.since_load_began_s() - scene.after_s + seconds)
 
 
-def put_out(scene: Scene, follower: int, patience_s: float) -> None:
+def put_out(scene: FaultContext, follower: int, patience_s: float) -> None:
     """Stop a follower until the cluster says that the ISR is without it; it stands still when this returns.
 
     That the ISR shrank before does not count: the follower may have come back since.
@@ -120,19 +120,19 @@ def put_out(scene: Scene, follower: int, patience_s: float) -> None:
     scene.saw(f"the ISR of partition {OBSERVED_PARTITION} was {left}, without node {follower}, {scene.since_begin_s():.2f} s after the fault began")
 
 
-def followers_of(scene: Scene, partition: PartitionState) -> tuple[int, ...]:
+def followers_of(scene: FaultContext, partition: PartitionState) -> tuple[int, ...]:
     """Return the followers in the order in which to put them out: the active controller's node last, for its pause costs an election."""
     controller = scene.state().controller
     followers = [node for node in partition.replicas if node != partition.leader]
     return tuple(sorted(followers, key=lambda node: node == controller))
 
 
-def in_sync_now(scene: Scene) -> tuple[int, ...]:
+def in_sync_now(scene: FaultContext) -> tuple[int, ...]:
     """Return the observed partition's ISR as the active controller's broker knows it."""
     return observed(scene).isr
 
 
-def eligible_now(scene: Scene) -> tuple[int, ...]:
+def eligible_now(scene: FaultContext) -> tuple[int, ...]:
     """Return who may lead the observed partition though out of sync (KIP-966); nobody, where Kafka is too old to tell."""
     choices = leader_choices(scene.cluster.status(), scene.topic)
     return next((choice.eligible for choice in choices if choice.partition == OBSERVED_PARTITION), ())
@@ -154,7 +154,7 @@ class ThrottledParameters(FaultParameters):
         """Return when they may catch up, where they left the ISR at once."""
         return self.at_s + self.held_s
 
-    def impossible(self, shape: Shape) -> str | None:
+    def impossible(self, shape: Topology) -> str | None:
         """There must be so many followers."""
         if shape.replication_factor == 1:
             return _NO_FOLLOWER
@@ -173,12 +173,12 @@ class ShrunkParameters(FaultParameters):
         """Return when the leader is started again, where the followers left the ISR at once."""
         return self.at_s + self.alone_s + self.restart_after_s
 
-    def impossible(self, shape: Shape) -> str | None:
+    def impossible(self, shape: Topology) -> str | None:
         """There must be a follower."""
         return _NO_FOLLOWER if shape.replication_factor == 1 else None
 
 
-def throttle_followers(scene: Scene, parameters: ThrottledParameters) -> FaultEvidence:
+def throttle_followers(scene: FaultContext, parameters: ThrottledParameters) -> FaultEvidence:
     """Put followers out of the ISR and hold them back; it bit when they stayed out of it to the end though their nodes ran."""
     scene.until(parameters.at_s)
     chosen = list(followers_of(scene, scene.partition())[: parameters.followers])
@@ -190,17 +190,17 @@ def throttle_followers(scene: Scene, parameters: ThrottledParameters) -> FaultEv
     return _evidence("followers-throttled", scene, tuple(chosen), bit=bit)
 
 
-def crash_leader_alone_in_isr(scene: Scene, parameters: ShrunkParameters) -> FaultEvidence:
+def crash_leader_alone_in_isr(scene: FaultContext, parameters: ShrunkParameters) -> FaultEvidence:
     """Shrink the ISR to the leader, kill it, let the followers go on; it bit when the partition lost its leader."""
     return _crash_alone("isr-shrunk-leader-crash", scene, parameters, force=False)
 
 
-def elect_uncleanly(scene: Scene, parameters: ShrunkParameters) -> FaultEvidence:
+def elect_uncleanly(scene: FaultContext, parameters: ShrunkParameters) -> FaultEvidence:
     """The same, and have a leader elected that is out of sync; it bit when one was."""
     return _crash_alone("unclean-election", scene, parameters, force=True)
 
 
-def _crash_alone(kind: str, scene: Scene, parameters: ShrunkParameters, *, force: bool) -> FaultEvidence:
+def _crash_alone(kind: str, scene: FaultContext, parameters: ShrunkParameters, *, force: bool) -> FaultEvidence:
     scene.until(parameters.at_s)
     leader, (*others, last) = scene.leader(), followers_of(scene, scene.partition())
     with scene.striking(leader, *others, last) as healing:
@@ -212,7 +212,7 @@ def _crash_alone(kind: str, scene: Scene, parameters: ShrunkParameters, *, force
     return _evidence(kind, scene, (leader, *others, last), bit=bit)
 
 
-def _crash(scene: Scene, leader: int, last: int, parameters: ShrunkParameters, healing: ExitStack, *, force: bool) -> bool:  # noqa: PLR0913 - of one course
+def _crash(scene: FaultContext, leader: int, last: int, parameters: ShrunkParameters, healing: ExitStack, *, force: bool) -> bool:  # noqa: PLR0913 - of one course
     """Kill the leader while the last follower stands still, so that nobody can catch up between the two."""
     end = scene.cluster.log_end_offsets(scene.topic).get(OBSERVED_PARTITION)
     healing.callback(scene.start, leader)
@@ -228,7 +228,7 @@ def _crash(scene: Scene, leader: int, last: int, parameters: ShrunkParameters, h
     return forced
 
 
-def _force(scene: Scene) -> bool:
+def _force(scene: FaultContext) -> bool:
     """Have a leader elected whatever it lacks; say whether that was needed."""
     eligible = eligible_now(scene)
     with asking():
@@ -240,7 +240,7 @@ def _force(scene: Scene) -> bool:
     return True
 
 
-def _tell_who_leads(scene: Scene, ended_at: int | None) -> None:
+def _tell_who_leads(scene: FaultContext, ended_at: int | None) -> None:
     state = observed(scene)
     if state.leader is None:
         scene.saw(f"nobody leads the partition; eligible: {nodes_in_words(eligible_now(scene)) or 'nobody'}")
@@ -248,7 +248,7 @@ def _tell_who_leads(scene: Scene, ended_at: int | None) -> None:
     scene.saw(f"node {state.leader} leads in epoch {state.leader_epoch}; the dead leader's log had ended at offset {ended_at} or behind it")
 
 
-def _left_alone(scene: Scene, leader: int, others: list[int], last: int, patience_s: float) -> bool:
+def _left_alone(scene: FaultContext, leader: int, others: list[int], last: int, patience_s: float) -> bool:
     """Put the followers out, the last one to stand still; again where one came back meanwhile, for only one at a time can stand still and leave a majority."""
     ends_s = scene.since_load_began_s() + patience_s
     while _kept_out(scene, others, patience_s) and _put_out(scene, last, patience_s):
@@ -261,7 +261,7 @@ def _left_alone(scene: Scene, leader: int, others: list[int], last: int, patienc
     return False
 
 
-def _kept_out(scene: Scene, nodes: list[int], patience_s: float) -> bool:
+def _kept_out(scene: FaultContext, nodes: list[int], patience_s: float) -> bool:
     """Put followers out and let them go; again with whoever came back with what it had been sent before the quota held, say whether all stay out."""
     ends_s = scene.since_load_began_s() + patience_s
     while _soon(scene, lambda isr: set(nodes) & set(isr)):
@@ -270,7 +270,7 @@ def _kept_out(scene: Scene, nodes: list[int], patience_s: float) -> bool:
     return True
 
 
-def _soon(scene: Scene, look: Callable[[tuple[int, ...]], object]) -> bool:
+def _soon(scene: FaultContext, look: Callable[[tuple[int, ...]], object]) -> bool:
     """Say whether the ISR was so within the time in which one who comes back has come back."""
     try:
         scene.wait(lambda: look(in_sync_now(scene)), awaiting="the ISR to change", timeout_s=_COMES_BACK_S)
@@ -279,13 +279,13 @@ def _soon(scene: Scene, look: Callable[[tuple[int, ...]], object]) -> bool:
     return True
 
 
-def _put_out_and_let_go(scene: Scene, node: int, patience_s: float) -> bool:
+def _put_out_and_let_go(scene: FaultContext, node: int, patience_s: float) -> bool:
     out = _put_out(scene, node, patience_s)
     scene.resume(node)
     return out
 
 
-def _put_out(scene: Scene, node: int, patience_s: float) -> bool:
+def _put_out(scene: FaultContext, node: int, patience_s: float) -> bool:
     try:
         put_out(scene, node, patience_s)
     except WaitTimeout:
@@ -294,7 +294,7 @@ def _put_out(scene: Scene, node: int, patience_s: float) -> bool:
     return True
 
 
-def _stayed_alone(scene: Scene, leader: int, alone_s: float) -> bool:
+def _stayed_alone(scene: FaultContext, leader: int, alone_s: float) -> bool:
     """Let the leader be alone for a while; say whether it was to the end."""
     let_pass(scene, alone_s)
     isr, eligible = in_sync_now(scene), eligible_now(scene)
@@ -302,7 +302,7 @@ def _stayed_alone(scene: Scene, leader: int, alone_s: float) -> bool:
     return isr == (leader,)
 
 
-def _held(scene: Scene, parameters: ThrottledParameters, chosen: list[int]) -> bool:
+def _held(scene: FaultContext, parameters: ThrottledParameters, chosen: list[int]) -> bool:
     """Hold followers back for a while; say whether they stayed out of the ISR though their brokers were up."""
     began = scene.cluster.log_end_offsets(scene.topic).get(OBSERVED_PARTITION, 0)
     let_pass(scene, parameters.held_s)
@@ -314,14 +314,14 @@ def _held(scene: Scene, parameters: ThrottledParameters, chosen: list[int]) -> b
     return len(up) == len(chosen) and not set(chosen) & set(isr)
 
 
-def _evidence(kind: str, scene: Scene, targets: tuple[int, ...], *, bit: bool) -> FaultEvidence:
+def _evidence(kind: str, scene: FaultContext, targets: tuple[int, ...], *, bit: bool) -> FaultEvidence:
     return FaultEvidence(kind=kind, targets=targets, bit=bit, evidence=tuple(scene.facts))
 
 
-def _nature_of_throttled(kind: str, parameters: ThrottledParameters, shape: Shape) -> Nature:
+def _nature_of_throttled(kind: str, parameters: ThrottledParameters, shape: Topology) -> FaultEffects:
     """With more partitions a follower of one may lead another, and its pause takes it from there."""
     heals_ms = parameters.held_s * 1000
-    return Nature(
+    return FaultEffects(
         kind=kind,
         out_of_step=parameters.followers,
         strikes_leader=shape.partitions > 1,
@@ -330,9 +330,9 @@ def _nature_of_throttled(kind: str, parameters: ThrottledParameters, shape: Shap
     )
 
 
-def _nature_of_shrunk(kind: str, parameters: ShrunkParameters, shape: Shape) -> Nature:
+def _nature_of_shrunk(kind: str, parameters: ShrunkParameters, shape: Topology) -> FaultEffects:
     heals_ms, followers = (parameters.alone_s + parameters.restart_after_s) * 1000, shape.replication_factor - 1
-    return Nature(
+    return FaultEffects(
         kind=kind,
         kills=1,
         out_of_step=followers,
@@ -342,7 +342,7 @@ def _nature_of_shrunk(kind: str, parameters: ShrunkParameters, shape: Shape) -> 
     )
 
 
-def _nature_of_unclean(kind: str, parameters: ShrunkParameters, shape: Shape) -> Nature:
+def _nature_of_unclean(kind: str, parameters: ShrunkParameters, shape: Topology) -> FaultEffects:
     return _nature_of_shrunk(kind, parameters, shape).model_copy(update={"elects_uncleanly": True})
 
 

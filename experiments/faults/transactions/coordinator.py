@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from experiments.faults.core import FaultKind, Missed, Scene
-from experiments.faults.core.effects import Shape
+from experiments.faults.core import FaultContext, FaultKind, FaultMissed
+from experiments.faults.core.effects import Topology
 from experiments.faults.process.actions import nature_of_crash
 from experiments.faults.process.parameters import CrashParameters
 from experiments.faults.transactions.producers import FAMILY, first_producer, id_of, needs_transactions
@@ -19,18 +19,18 @@ STATE_TOPIC: Final = "__transaction_state"
 class CoordinatorCrashParameters(CrashParameters):
     """The node that decides on a producer's transactions is killed and started again."""
 
-    def impossible(self, shape: Shape) -> str | None:
+    def impossible(self, shape: Topology) -> str | None:
         """There must be a producer whose coordinator it is."""
         return needs_transactions(shape)
 
 
-def crash_coordinator(scene: Scene, parameters: CoordinatorCrashParameters) -> FaultEvidence:
+def crash_coordinator(scene: FaultContext, parameters: CoordinatorCrashParameters) -> FaultEvidence:
     """Kill the leader of producer 0's partition of `__transaction_state`; it bit when that was led by another node, or by none."""
     scene.until(parameters.at_s)
     transactional_id = id_of(first_producer(scene))
     before = _coordinating(scene, transactional_id)
     if before is None or before.leader is None:
-        raise Missed(f"{STATE_TOPIC} has no leader for producer 0")
+        raise FaultMissed(f"{STATE_TOPIC} has no leader for producer 0")
     with scene.striking(before.leader) as healing:
         healing.callback(scene.start, before.leader)
         scene.saw(f"node {before.leader} leads {STATE_TOPIC}-{before.partition}, which decides on {transactional_id}")
@@ -40,7 +40,7 @@ def crash_coordinator(scene: Scene, parameters: CoordinatorCrashParameters) -> F
     return FaultEvidence(kind="coordinator-crash", targets=(before.leader,), bit=left, evidence=tuple(scene.facts))
 
 
-def _coordinating(scene: Scene, transactional_id: str) -> PartitionState | None:
+def _coordinating(scene: FaultContext, transactional_id: str) -> PartitionState | None:
     """Return the partition of the coordinators' log that decides on an id; `None`: nobody tells."""
     try:
         partitions = scene.cluster.describe([STATE_TOPIC]).of(STATE_TOPIC)
@@ -57,7 +57,7 @@ def coordinating_partition(transactional_id: str, partitions: int) -> int:
     return (code & 0x7FFF_FFFF) % partitions
 
 
-def _left(scene: Scene, before: PartitionState, transactional_id: str) -> str | None:
+def _left(scene: FaultContext, before: PartitionState, transactional_id: str) -> str | None:
     now = _coordinating(scene, transactional_id)
     if now is None or now.leader == before.leader:
         return None

@@ -14,9 +14,9 @@ from pydantic import Field
 
 from experiments.clients.producer.process import ProducerProcess
 from experiments.events.clock import now_ns
-from experiments.faults.core import FaultKind, FaultParameters, Missed, Scene
+from experiments.faults.core import FaultContext, FaultKind, FaultMissed, FaultParameters
 from experiments.faults.core.context import OBSERVED_PARTITION
-from experiments.faults.core.effects import Nature, Shape
+from experiments.faults.core.effects import FaultEffects, Topology
 from experiments.ledger.record import FaultEvidence
 from infra.errors import HarnessError, WaitTimeout
 
@@ -26,12 +26,12 @@ from infra.errors import HarnessError, WaitTimeout
 FAMILY: Final = "transactions"
 
 
-def needs_transactions(shape: Shape) -> str | None:
+def needs_transactions(shape: Topology) -> str | None:
     """Say that there are no transactions to strike, as the end of a sentence; `None`: there are."""
     return None if shape.transactional else "workload.transaction_records is 0; allowed: producers that send in transactions"
 
 
-def first_producer(scene: Scene) -> ProducerProcess:
+def first_producer(scene: FaultContext) -> ProducerProcess:
     """Return producer 0.
 
     Raises:
@@ -39,7 +39,7 @@ def first_producer(scene: Scene) -> ProducerProcess:
     """
     producer = scene.clients.first_producer() if scene.clients else None
     if producer is None or not producer.lives():
-        raise Missed("there is no producer 0 that runs")
+        raise FaultMissed("there is no producer 0 that runs")
     return producer
 
 
@@ -58,7 +58,7 @@ _EVERY_S: Final = 0.1
 
 
 @dataclass(frozen=True)
-class Stuck:
+class StuckOffset:
     """Where it stood, and since when it was seen to."""
 
     stable_offset: int
@@ -66,11 +66,11 @@ class Stuck:
     since_ns: int
 
 
-def stuck(scene: Scene) -> Stuck | None:
+def stuck(scene: FaultContext) -> StuckOffset | None:
     """Return where the observed partition's last stable offset stands, once it has for a while; `None`: it goes on."""
-    seen: list[Stuck] = []
+    seen: list[StuckOffset] = []
 
-    def stands() -> Stuck | None:
+    def stands() -> StuckOffset | None:
         now = _look(scene)
         if now is None:  # nobody answered in time, which says nothing of where it stands
             return None
@@ -91,7 +91,7 @@ def stuck(scene: Scene) -> Stuck | None:
     return found
 
 
-def freed(scene: Scene, was: Stuck) -> str | None:
+def freed(scene: FaultContext, was: StuckOffset) -> str | None:
     """Say how long it stood, once it has moved on; `None`: not so far."""
     now = _look(scene)
     if now is None or now.stable_offset <= was.stable_offset:
@@ -101,14 +101,14 @@ def freed(scene: Scene, was: Stuck) -> str | None:
     return f"the last stable offset moved on after {lasted_s:.2f} s, when the log had gone on for {behind} offsets behind it"
 
 
-def _look(scene: Scene) -> Stuck | None:
+def _look(scene: FaultContext) -> StuckOffset | None:
     from experiments.clients.librdkafka import topics
 
     try:
         stable, high = (topics.end_offsets(scene.cluster.admin_servers, scene.topic, read_committed=committed) for committed in (True, False))
     except HarnessError:
         return None
-    return Stuck(stable[OBSERVED_PARTITION], high[OBSERVED_PARTITION], now_ns())
+    return StuckOffset(stable[OBSERVED_PARTITION], high[OBSERVED_PARTITION], now_ns())
 
 
 _OPEN_WITHIN_S: Final = 10.0
@@ -120,7 +120,7 @@ class FencedParameters(FaultParameters):
 
     patience_s: float = Field(default=10.0, gt=0, le=3600, description="how long the fenced producer may take to be told, seconds")
 
-    def impossible(self, shape: Shape) -> str | None:
+    def impossible(self, shape: Topology) -> str | None:
         """Only a transactional producer can be fenced so."""
         return needs_transactions(shape)
 
@@ -130,12 +130,12 @@ class AbandonedParameters(FaultParameters):
 
     patience_s: float = Field(default=60.0, gt=0, le=3600, description="how long the transaction may stay open before it is taken to hang on, seconds")
 
-    def impossible(self, shape: Shape) -> str | None:
+    def impossible(self, shape: Topology) -> str | None:
         """There must be a transaction to leave open."""
         return needs_transactions(shape)
 
 
-def fence_producer(scene: Scene, parameters: FencedParameters) -> FaultEvidence:
+def fence_producer(scene: FaultContext, parameters: FencedParameters) -> FaultEvidence:
     """Take producer 0's `transactional.id` with another producer; it bit when the client said that it was fenced."""
     scene.until(parameters.at_s)
     producer = first_producer(scene)
@@ -146,7 +146,7 @@ def fence_producer(scene: Scene, parameters: FencedParameters) -> FaultEvidence:
     return FaultEvidence(kind="producer-fenced", bit=told, evidence=tuple(scene.facts))
 
 
-def abandon_transaction(scene: Scene, parameters: AbandonedParameters) -> FaultEvidence:
+def abandon_transaction(scene: FaultContext, parameters: AbandonedParameters) -> FaultEvidence:
     """Kill producer 0 in a transaction that holds records; it bit when the last stable offset stood still behind the high watermark."""
     scene.until(parameters.at_s)
     producer = first_producer(scene)
@@ -164,14 +164,14 @@ def _take_the_id(producer: ProducerProcess) -> None:
     """Be another producer of the same id for a moment: its coordinator aborts what is open, and raises the epoch."""
     from experiments.clients.librdkafka.client import Client
     from experiments.clients.librdkafka.library import PRODUCER
-    from experiments.clients.producer.transactions import Transactions
+    from experiments.clients.producer.transactions import TransactionApi
 
     job = producer.job
     with Client(PRODUCER, {**job.settings, "bootstrap.servers": job.bootstrap_servers}, log=job.folder / "fencing.log") as other:
-        Transactions(other).init(job.warm_up_timeout_s)
+        TransactionApi(other).init(job.warm_up_timeout_s)
 
 
-def _fenced(scene: Scene, producer: ProducerProcess) -> str | None:
+def _fenced(scene: FaultContext, producer: ProducerProcess) -> str | None:
     from experiments.clients.librdkafka.library import error_text
     from experiments.clients.producer.transactions import FENCINGS
 
@@ -179,7 +179,7 @@ def _fenced(scene: Scene, producer: ProducerProcess) -> str | None:
     return f"producer 0 was told {error_text(code)} {scene.since_begin_s():.2f} s after the fault began" if code in FENCINGS else None
 
 
-def _killed_in_a_transaction(scene: Scene, producer: ProducerProcess) -> int:
+def _killed_in_a_transaction(scene: FaultContext, producer: ProducerProcess) -> int:
     """Kill it for good as soon as its open transaction holds some stored records, and not yet all; return how many.
 
     Raises:
@@ -190,23 +190,23 @@ def _killed_in_a_transaction(scene: Scene, producer: ProducerProcess) -> int:
             producer.stored_in_open_transaction, awaiting="producer 0 to be in a transaction with stored records", timeout_s=_OPEN_WITHIN_S, every_s=0.002
         )
     except WaitTimeout as error:
-        raise Missed(str(error)) from error
+        raise FaultMissed(str(error)) from error
     scene.note("fault_kill", "SIGKILL, producer 0")
     producer.leave()
     scene.note("fault_bit", f"producer 0, process {producer.pid}, is gone")
     return producer.stored_in_open_transaction()
 
 
-def _released(scene: Scene, stands: Stuck) -> Callable[[], str | None]:
+def _released(scene: FaultContext, stands: StuckOffset) -> Callable[[], str | None]:
     return lambda: freed(scene, stands)
 
 
-def _nature_of_fencing(kind: str, parameters: FencedParameters, _shape: Shape) -> Nature:
-    return Nature(kind=kind, undecided=True, heals_within_ms=parameters.patience_s * 1000)
+def _nature_of_fencing(kind: str, parameters: FencedParameters, _shape: Topology) -> FaultEffects:
+    return FaultEffects(kind=kind, undecided=True, heals_within_ms=parameters.patience_s * 1000)
 
 
-def _nature_of_abandoning(kind: str, parameters: AbandonedParameters, _shape: Shape) -> Nature:
-    return Nature(kind=kind, undecided=True, heals_within_ms=parameters.patience_s * 1000)
+def _nature_of_abandoning(kind: str, parameters: AbandonedParameters, _shape: Topology) -> FaultEffects:
+    return FaultEffects(kind=kind, undecided=True, heals_within_ms=parameters.patience_s * 1000)
 
 
 KINDS: Final = (

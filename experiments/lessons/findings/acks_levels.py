@@ -6,8 +6,8 @@ from statistics import median
 from typing import Final
 
 from experiments.ledger.record import Scalar
-from experiments.lessons.finding import LEAST_TRIALS, RATE, Finding, Material, Standing, in_time_percent, lossy, records_lost, repeats_needed, spread
-from experiments.lessons.plots import ShareRow, SharesPlot
+from experiments.lessons.finding import LEAST_TRIALS, RATE, Conclusion, Finding, FindingInput, in_time_percent, lossy, records_lost, repeats_needed, spread
+from experiments.lessons.plots import ShareDot, SharesPlot
 from experiments.messages.counts import listed
 from experiments.results.models import TrialResult
 from experiments.verdicts.statistics import Share, words
@@ -17,14 +17,14 @@ _LEVELS: tuple[Scalar, ...] = (0, 1, "all")
 _BEHIND = "leader-crash-behind"
 _ALONE = "unclean-election"
 _REMARKS: Final = {
-    Standing.STANDS: "So acks=0 and acks=1 lost what acks=all kept.",
-    Standing.IN_PART: "So acks=all is no guarantee by itself: it waits for who is in sync, and with min.insync.replicas=1 that may be the leader alone.",
-    Standing.FALLS: "So acks=all lost acknowledged records, which Kafka promises not to.",
-    Standing.OPEN: "Too few trials, or too few with loss, to tell the levels apart.",
+    Conclusion.STANDS: "So acks=0 and acks=1 lost what acks=all kept.",
+    Conclusion.IN_PART: "So acks=all is no guarantee by itself: it waits for who is in sync, and with min.insync.replicas=1 that may be the leader alone.",
+    Conclusion.FALLS: "So acks=all lost acknowledged records, which Kafka promises not to.",
+    Conclusion.OPEN: "Too few trials, or too few with loss, to tell the levels apart.",
 }
 
 
-def find(material: Material) -> Finding:
+def find(material: FindingInput) -> Finding:
     """Return what each level lost when the leader died with its followers behind, what it cost, and what acks=all loses all the same."""
     of_level = {level: material.trials(acks=level, fault=_BEHIND) for level in _LEVELS}
     lost = {level: lossy(trials) for level, trials in of_level.items()}
@@ -37,8 +37,8 @@ def find(material: Material) -> Finding:
         else []
     )
     standing = _standing(lost, alone)
-    rows = [ShareRow(name=f"acks={level}", share=found) for level, found in lost.items() if found.of]
-    rows += [ShareRow(name="acks=all, alone in the ISR, unclean election", share=alone)] if alone.of else []
+    rows = [ShareDot(name=f"acks={level}", share=found) for level, found in lost.items() if found.of]
+    rows += [ShareDot(name="acks=all, alone in the ISR, unclean election", share=alone)] if alone.of else []
     return Finding(
         lesson=LESSON,
         standing=standing,
@@ -64,7 +64,7 @@ def _price(of_level: dict[Scalar, list[TrialResult]]) -> list[str]:
     return [f"Before the fault a record was acknowledged after {prices} (medians)."]
 
 
-def _rates(material: Material) -> list[str]:
+def _rates(material: FindingInput) -> list[str]:
     """Return how much of a heavy load each level acknowledged in time."""
     calm = {f"acks={level}": material.trials(acks=level, fault="none", enable__idempotence=False) for level in _LEVELS}
     calm["acks=all and idempotence"] = material.trials(acks="all", fault="none", enable__idempotence=True)
@@ -74,10 +74,10 @@ def _rates(material: Material) -> list[str]:
     return [f"Of {offered:,.0f} records/s that were offered, so many were acknowledged in time: {listed(told)}."] if told else []
 
 
-def _standing(lost: dict[Scalar, Share], alone: Share) -> Standing:
+def _standing(lost: dict[Scalar, Share], alone: Share) -> Conclusion:
     if lost["all"].seen:
-        return Standing.FALLS
+        return Conclusion.FALLS
     enough = min(found.of for found in lost.values()) >= LEAST_TRIALS
     if not (lost[0].seen and lost[1].seen and enough):
-        return Standing.OPEN
-    return Standing.IN_PART if alone.seen else Standing.STANDS
+        return Conclusion.OPEN
+    return Conclusion.IN_PART if alone.seen else Conclusion.STANDS

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from experiments.lessons.finding import LEAST_TRIALS, Finding, Material, Standing, seconds, spread
+from experiments.lessons.finding import LEAST_TRIALS, Conclusion, Finding, FindingInput, seconds, spread
 from experiments.lessons.plots import DotRow, DotsPlot
 from experiments.messages.counts import counted
 from experiments.results.models import TrialResult
@@ -35,7 +35,7 @@ class _Sentence(NamedTuple):
         return f"{self.says}: {'in each' if self.held == self.of else f'{self.held}'} of {counted(self.of, 'trial')}."
 
 
-def find(material: Material) -> Finding:
+def find(material: FindingInput) -> Finding:
     """Return whether each of the lesson's five sentences held, and what a change of the group cost."""
     rows = material.rows("groups")
     trials = [_Trial(trial, sorted(rows.get(trial.trial_id, ()), key=lambda row: row["group"])) for trial in material.trials()]
@@ -48,7 +48,7 @@ def find(material: Material) -> Finding:
         standing=standing,
         sentences=(*told, *_price(trials)) or ("No trial was judged.",),
         remark=_REMARKS[standing],
-        repeats_needed=2 * LEAST_TRIALS if standing is Standing.OPEN else None,
+        repeats_needed=2 * LEAST_TRIALS if standing is Conclusion.OPEN else None,
         plot=_plot(trials),
     )
 
@@ -78,20 +78,20 @@ _SENTENCES: tuple[tuple[str, Callable[[_Trial], bool], Callable[[_Trial], bool]]
 )
 """What the lesson says, which trials can tell, and whether it held in one."""
 
-_REMARKS: Mapping[Standing, str | None] = {
-    Standing.STANDS: "So all five sentences stand; what they leave out is that a change of the group costs time, and that records are processed again.",
-    Standing.IN_PART: "So not each of the five sentences held each time.",
-    Standing.FALLS: "So a partition had two consumers of one group at the same time, which a group is there to exclude.",
-    Standing.OPEN: "Too few trials were judged to tell.",
+_REMARKS: Mapping[Conclusion, str | None] = {
+    Conclusion.STANDS: "So all five sentences stand; what they leave out is that a change of the group costs time, and that records are processed again.",
+    Conclusion.IN_PART: "So not each of the five sentences held each time.",
+    Conclusion.FALLS: "So a partition had two consumers of one group at the same time, which a group is there to exclude.",
+    Conclusion.OPEN: "Too few trials were judged to tell.",
 }
 
 
-def _standing(sentences: Sequence[_Sentence]) -> Standing:
+def _standing(sentences: Sequence[_Sentence]) -> Conclusion:
     if min(sentence.of for sentence in sentences) < LEAST_TRIALS:
-        return Standing.OPEN
+        return Conclusion.OPEN
     if all(sentence.held == sentence.of for sentence in sentences):
-        return Standing.STANDS
-    return Standing.FALLS if sentences[0].held < sentences[0].of else Standing.IN_PART
+        return Conclusion.STANDS
+    return Conclusion.FALLS if sentences[0].held < sentences[0].of else Conclusion.IN_PART
 
 
 def _price(trials: Sequence[_Trial]) -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from experiments.lessons.finding import LEAST_TRIALS, Finding, Material, Standing, back_before_the_heal, lossy, repeats_needed, seconds
+from experiments.lessons.finding import LEAST_TRIALS, Conclusion, Finding, FindingInput, back_before_the_heal, lossy, repeats_needed, seconds
 from experiments.lessons.plots import DotRow, DotsPlot
 from experiments.messages.counts import listed
 from experiments.results.cells import judged_trials
@@ -46,7 +46,7 @@ class _Case:
         return f"{_NAMES.get(self.coordination, self.coordination)} on {self.version}"
 
 
-def find(material: Material) -> Finding:
+def find(material: FindingInput) -> Finding:
     """Return how long records were not taken under each coordinator, by who died, and whether anything was lost."""
     made = (
         _Case(str(cell.cell["kafka.version"]), str(cell.cell["coordination"]), str(cell.cell["fault"]), tuple(judged_trials(material.results, cell)))
@@ -82,24 +82,24 @@ def _told(cases: Sequence[_Case]) -> list[str]:
     return told
 
 
-def _standing(cases: Sequence[_Case], planned: int) -> Standing:
+def _standing(cases: Sequence[_Case], planned: int) -> Conclusion:
     """It stands where KRaft fails over as ZooKeeper does; it falls where it lost what was acknowledged, or never failed over where ZooKeeper always did."""
     kraft = [case for case in cases if case.coordination != _ZOOKEEPER]
     keeper = [case for case in cases if case.coordination == _ZOOKEEPER]
     if any(lossy(case.trials).seen for case in kraft):
-        return Standing.FALLS
+        return Conclusion.FALLS
     if len(cases) < planned or not kraft or not keeper or min(case.came_back.of for case in cases) < LEAST_TRIALS:
-        return Standing.OPEN
+        return Conclusion.OPEN
     if all(case.came_back.seen == case.came_back.of for case in cases):
-        return Standing.STANDS
+        return Conclusion.STANDS
     never = any(case.came_back.seen == 0 for case in kraft) and all(case.came_back.seen == case.came_back.of for case in keeper)
-    return Standing.FALLS if never else Standing.OPEN
+    return Conclusion.FALLS if never else Conclusion.OPEN
 
 
-def _remark(standing: Standing, cases: Sequence[_Case]) -> str:
-    if standing is Standing.FALLS:
+def _remark(standing: Conclusion, cases: Sequence[_Case]) -> str:
+    if standing is Conclusion.FALLS:
         return "So KRaft did not do what ZooKeeper does."
-    if standing is Standing.OPEN:
+    if standing is Conclusion.OPEN:
         return "Too few trials were judged, or the dead process was back before anybody else had taken its place: give it longer (fault.restart_after_s)."
     unnoticed = all(gap < _STOPPED_MS for case in cases if case.fault == _KEEPERS_LEADER for gap in case.gaps_ms)
     apart = " ZooKeeper itself chooses the controller, a broker, and that chooses the leaders: when ZooKeeper's own leader died, nobody who wrote noticed."

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Final
 
 from experiments.comparing.pairing import paired_numbers
-from experiments.lessons.finding import LEAST_TRIALS, Finding, Material, Standing, repeats_needed, seconds, trials_with
+from experiments.lessons.finding import LEAST_TRIALS, Conclusion, Finding, FindingInput, repeats_needed, seconds, trials_with
 from experiments.lessons.plots import DotRow, DotsPlot
 from experiments.results.models import TrialResult
 from experiments.sweep.plan import COMMITS, Delivery
@@ -18,15 +18,15 @@ KILLED: Final = "copier-killed"
 DELIVERIES: Final[tuple[Delivery, ...]] = tuple(COMMITS)
 _OFTEN: Final = {"at-most-once": "at most once", "at-least-once": "at least once", "exactly-once": "exactly once"}
 _REMARKS: Final = {
-    Standing.STANDS: "So each misses and repeats what the lesson says, and each is slower than the one before.",
-    Standing.IN_PART: "So each misses and repeats what the lesson says; that they grow slower in this order is not to be seen here.",
-    Standing.FALLS: "So the lesson does not hold here.",
-    Standing.OPEN: "Too few trials, or none in which what a dying copier had in hand was missed at most once and repeated at least once.",
+    Conclusion.STANDS: "So each misses and repeats what the lesson says, and each is slower than the one before.",
+    Conclusion.IN_PART: "So each misses and repeats what the lesson says; that they grow slower in this order is not to be seen here.",
+    Conclusion.FALLS: "So the lesson does not hold here.",
+    Conclusion.OPEN: "Too few trials, or none in which what a dying copier had in hand was missed at most once and repeated at least once.",
 }
 _Count = Callable[[TrialResult], int | None]
 
 
-def find(material: Material) -> Finding:
+def find(material: FindingInput) -> Finding:
     """Return how many trials missed and repeated records by delivery where a copier died, whether exactly once ever did, and how long each takes."""
     killed = {name: material.trials(workload__delivery=name, fault=KILLED) for name in DELIVERIES}
     missed, repeated = ({name: trials_with(trials, count) for name, trials in killed.items()} for count in (_missed, _repeated))
@@ -58,15 +58,15 @@ def _repeated(trial: TrialResult) -> int | None:
     return trial.group_repeated
 
 
-def _standing(material: Material, missed: Mapping[Delivery, Share], repeated: Mapping[Delivery, Share], once: Share) -> Standing:
+def _standing(material: FindingInput, missed: Mapping[Delivery, Share], repeated: Mapping[Delivery, Share], once: Share) -> Conclusion:
     if once.seen or repeated["at-most-once"].seen or missed["at-least-once"].seen:
-        return Standing.FALLS
+        return Conclusion.FALLS
     if min(found.of for found in missed.values()) < LEAST_TRIALS or not missed["at-most-once"].seen or not repeated["at-least-once"].seen:
-        return Standing.OPEN
-    return Standing.STANDS if all(_is_slower(material, *pair) for pair in pairwise(DELIVERIES)) else Standing.IN_PART
+        return Conclusion.OPEN
+    return Conclusion.STANDS if all(_is_slower(material, *pair) for pair in pairwise(DELIVERIES)) else Conclusion.IN_PART
 
 
-def _is_slower(material: Material, one: str, other: str) -> bool:
+def _is_slower(material: FindingInput, one: str, other: str) -> bool:
     """Whether the second takes longer for certain, from end to end while nothing is wrong, in pairs of one seed."""
     sides = (
         {trial.repeat: p50 for trial in _calm(material, name) if trial.repeat is not None and (p50 := _p50_ms(trial)) is not None} for name in (one, other)
@@ -75,14 +75,14 @@ def _is_slower(material: Material, one: str, other: str) -> bool:
     return bool(ratio and ratio.interval and ratio.interval.low > 1)
 
 
-def _speed(material: Material) -> list[str]:
+def _speed(material: FindingInput) -> list[str]:
     """Say how long half of the records took from end to end while nothing was wrong."""
     took = {name: [p50 for trial in _calm(material, name) if (p50 := _p50_ms(trial)) is not None] for name in DELIVERIES}
     told = [f"{_OFTEN[name]} within {seconds(values_ms)}" for name, values_ms in took.items() if values_ms]
     return [f"Without a fault half of the records were there, end to end, {', '.join(told)}."] if told else []
 
 
-def _calm(material: Material, delivery: str) -> list[TrialResult]:
+def _calm(material: FindingInput, delivery: str) -> list[TrialResult]:
     return material.trials(workload__delivery=delivery, fault="none")
 
 

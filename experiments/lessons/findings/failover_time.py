@@ -8,11 +8,11 @@ from statistics import median
 from typing import Final
 
 from experiments.ledger.record import Cell
-from experiments.ledger.result_tables import Mark, Side
-from experiments.lessons.finding import LEAST_TRIALS, Finding, Material, Standing, repeats_needed, seconds, seconds_of_one
+from experiments.ledger.result_tables import OutageStep, Side
+from experiments.lessons.finding import LEAST_TRIALS, Conclusion, Finding, FindingInput, repeats_needed, seconds, seconds_of_one
+from experiments.lessons.plots import BarPart as BarPart
 from experiments.lessons.plots import BarRow, BarsPlot
-from experiments.lessons.plots import Part as BarPart
-from experiments.results.outages import PARTS, Part, marks_of, parts_between, seen
+from experiments.results.outages import PARTS, OutagePart, marks_of, parts_between, seen
 from experiments.results.trials import STOPPED_NS
 
 LESSON = 2
@@ -24,14 +24,14 @@ _WHAT: Final = {"leader-crash": "killed", "leader-pause": "made to stand still",
 _SETTINGS: Final = {"replica.fetch.backoff.ms": "fetch backoff", "broker.session.timeout.ms": "session"}
 """What a case is told apart by: the first of them that its cell has."""
 _REMARKS: Final = {
-    Standing.STANDS: "So whoever writes does not notice that a broker is gone.",
-    Standing.IN_PART: (
+    Conclusion.STANDS: "So whoever writes does not notice that a broker is gone.",
+    Conclusion.IN_PART: (
         "So the takeover is fast, and the noticing is not: until broker.session.timeout.ms has passed nobody knows that a broker is dead. "
         "A broker that is stopped in good order hands its partitions over before it goes; what is left to see is a follower that asks the new leader "
         "too early and waits for replica.fetch.backoff.ms."
     ),
-    Standing.FALLS: "So whoever writes notices, however the broker goes.",
-    Standing.OPEN: "Too few trials were judged.",
+    Conclusion.FALLS: "So whoever writes notices, however the broker goes.",
+    Conclusion.OPEN: "Too few trials were judged.",
 }
 
 
@@ -40,7 +40,7 @@ class _Gap:
     """How long a partition acknowledged nothing in one trial."""
 
     lasted_ms: float
-    parts: tuple[Part, ...]
+    parts: tuple[OutagePart, ...]
     """Empty: it was not taken apart."""
 
 
@@ -64,7 +64,7 @@ class _Case:
         return median(gap.lasted_ms for gap in self.struck) >= _STOPPED_MS
 
 
-def find(material: Material) -> Finding:
+def find(material: FindingInput) -> Finding:
     """Return how long the partition took nothing, by fault and session timeout, and the parts of that time."""
     cases = [case for case in (_case(material, cell.cell) for cell in material.cells()) if case.struck]
     standing = _standing(cases, len(material.cells()))
@@ -82,7 +82,7 @@ def find(material: Material) -> Finding:
     )
 
 
-def _case(material: Material, cell: Cell) -> _Case:
+def _case(material: FindingInput, cell: Cell) -> _Case:
     trials = [trial.trial_id for trial in material.trials(**{name.replace(".", "__"): value for name, value in cell.items()})]
     gaps = {trial: dict(_gaps(material, trial)) for trial in trials}
     setting = next((f"{name} {int(str(cell[axis])) / 1000:g} s" for axis, name in _SETTINGS.items() if cell.get(axis)), None)
@@ -94,18 +94,18 @@ def _case(material: Material, cell: Cell) -> _Case:
     )
 
 
-def _gaps(material: Material, trial_id: str) -> Iterator[tuple[int, _Gap]]:
+def _gaps(material: FindingInput, trial_id: str) -> Iterator[tuple[int, _Gap]]:
     marks = marks_of(material.rows("outages")[trial_id])
     for row in material.rows("gaps")[trial_id]:
         if row["side"] == Side.PRODUCER:
             at_ns = seen(marks.get((row["partition"], Side.PRODUCER), {}))
-            whole = Mark.LAST_BEFORE in at_ns and Mark.FIRST_AFTER in at_ns
-            parts = parts_between(at_ns[Mark.LAST_BEFORE], at_ns)[0] if whole else ()
+            whole = OutageStep.LAST_BEFORE in at_ns and OutageStep.FIRST_AFTER in at_ns
+            parts = parts_between(at_ns[OutageStep.LAST_BEFORE], at_ns)[0] if whole else ()
             yield row["partition"], _Gap(row["gap_ns"] / 1e6, parts)
 
 
 def _moved(gap: _Gap) -> bool:
-    return any(part.mark is Mark.ELECTED for part in gap.parts)
+    return any(part.mark is OutageStep.ELECTED for part in gap.parts)
 
 
 def _told(case: _Case) -> str:
@@ -125,12 +125,12 @@ def _told_of_others(cases: Sequence[_Case]) -> list[str]:
     )
 
 
-def _standing(cases: Sequence[_Case], planned: int) -> Standing:
+def _standing(cases: Sequence[_Case], planned: int) -> Conclusion:
     """Almost unnoticed is less than a second; in part, where a broker may go that way and not in another."""
     if len(cases) < planned or min((len(case.struck) for case in cases), default=0) < LEAST_TRIALS:
-        return Standing.OPEN
+        return Conclusion.OPEN
     noticed = {case.noticed for case in cases}
-    return Standing.IN_PART if len(noticed) > 1 else Standing.FALLS if noticed.pop() else Standing.STANDS
+    return Conclusion.IN_PART if len(noticed) > 1 else Conclusion.FALLS if noticed.pop() else Conclusion.STANDS
 
 
 def _bar(gap: _Gap) -> Iterator[BarPart]:

@@ -9,7 +9,7 @@ from statistics import median
 from typing import Final
 
 from experiments.comparing.pairing import paired_numbers
-from experiments.lessons.finding import CLIENTS, LEAST_TRIALS, RATE, Finding, Material, Standing, in_time_percent, repeats_needed, spread, trials_with
+from experiments.lessons.finding import CLIENTS, LEAST_TRIALS, RATE, Conclusion, Finding, FindingInput, in_time_percent, repeats_needed, spread, trials_with
 from experiments.lessons.plots import DotRow, DotsPlot
 from experiments.results.cells import judged_trials
 from experiments.results.models import CellResult, TrialResult
@@ -20,9 +20,9 @@ _IN_FLIGHT = "max.in.flight.requests.per.connection"
 _TAKEN: Final = 95.0
 """A cluster that acknowledges so much of what is offered, in percent, in time, takes it all: its throughput is the load's, and says nothing of a price."""
 _REMARKS: Final = {
-    Standing.STANDS: "So idempotence takes the copies away and keeps the order, and has a price.",
-    Standing.FALLS: "So the lesson does not hold here.",
-    Standing.OPEN: "Too few trials, or none in which a retry was stored twice without idempotence.",
+    Conclusion.STANDS: "So idempotence takes the copies away and keeps the order, and has a price.",
+    Conclusion.FALLS: "So the lesson does not hold here.",
+    Conclusion.OPEN: "Too few trials, or none in which a retry was stored twice without idempotence.",
 }
 
 
@@ -63,7 +63,7 @@ class _Price:
     """Whether the interval leaves no doubt that idempotence is slower."""
 
 
-def find(material: Material) -> Finding:
+def find(material: FindingInput) -> Finding:
     """Return how many trials had copies and inversions with each setting, and the price in pairs of one seed."""
     settings = [_setting(cell, judged_trials(material.results, cell)) for cell in material.cells() if cell.cell["fault"] != "none"]
     prices = [*_throughput(material), *_latency(settings)]
@@ -73,7 +73,7 @@ def find(material: Material) -> Finding:
         standing=standing,
         sentences=(*(setting.text for setting in settings), *(price.text for price in prices)) or ("No trial was judged.",),
         remark=_REMARKS.get(standing) or _in_part(settings, prices),
-        repeats_needed=max(LEAST_VALUES, repeats_needed(standing, [one.copies for one in settings]) or 0) if standing is Standing.OPEN else None,
+        repeats_needed=max(LEAST_VALUES, repeats_needed(standing, [one.copies for one in settings]) or 0) if standing is Conclusion.OPEN else None,
         plot=DotsPlot(
             caption="Copies beyond the first, and records out of their order, in each trial",
             label="records",
@@ -93,7 +93,7 @@ def _setting(cell: CellResult, trials: Sequence[TrialResult]) -> _Setting:
     )
 
 
-def _throughput(material: Material) -> Iterator[_Price]:
+def _throughput(material: FindingInput) -> Iterator[_Price]:
     """Yield the price where more was offered than the cluster could take."""
     off, on = (material.trials(fault="none", enable__idempotence=value) for value in (False, True))
     in_time = [in_time_percent(of) for of in (off, on)]
@@ -126,13 +126,13 @@ def _times(ratio: Estimate) -> str:
     return f"{ratio.median:.2f} times" + (f" ({ratio.interval.low:.2f} to {ratio.interval.high:.2f} at 95 %)" if ratio.interval else "")
 
 
-def _standing(settings: Sequence[_Setting], prices: Sequence[_Price]) -> Standing:
+def _standing(settings: Sequence[_Setting], prices: Sequence[_Price]) -> Conclusion:
     off, on = ([one for one in settings if one.idempotent is value] for value in (False, True))
     if any(one.copies.seen or one.inverted.seen for one in on):
-        return Standing.FALLS
+        return Conclusion.FALLS
     if not on or not any(one.copies.seen for one in off) or min(one.copies.of for one in settings) < LEAST_TRIALS:
-        return Standing.OPEN
-    return Standing.STANDS if any(one.inverted.seen for one in off) and any(price.is_paid for price in prices) else Standing.IN_PART
+        return Conclusion.OPEN
+    return Conclusion.STANDS if any(one.inverted.seen for one in off) and any(price.is_paid for price in prices) else Conclusion.IN_PART
 
 
 def _in_part(settings: Sequence[_Setting], prices: Sequence[_Price]) -> str:

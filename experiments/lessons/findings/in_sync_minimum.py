@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from experiments.lessons.finding import LEAST_TRIALS, Finding, Material, Standing, back_before_the_heal, lossy, repeats_needed, seconds
+from experiments.lessons.finding import LEAST_TRIALS, Conclusion, Finding, FindingInput, back_before_the_heal, lossy, repeats_needed, seconds
 from experiments.lessons.plots import DotRow, DotsPlot
 from experiments.messages.counts import listed
 from experiments.results.cells import judged_trials
@@ -19,16 +19,16 @@ _MINIMUM: Final = "min.insync.replicas"
 _NEARLY: Final = 0.9
 """Of replica.lag.time.max.ms: it counts from the follower's last fetch, which may be a little older than the last acknowledgement."""
 _REMARKS: Final = {
-    Standing.STANDS: "So acks=all did not wait for a follower beyond the minimum.",
-    Standing.FALLS: (
+    Conclusion.STANDS: "So acks=all did not wait for a follower beyond the minimum.",
+    Conclusion.FALLS: (
         "So acks=all waits for every replica that is in sync, whatever the minimum. min.insync.replicas says with how few in sync a write is refused: "
         "a higher one gives up writes for the promise that an acknowledged record lies on so many brokers."
     ),
-    Standing.OPEN: "Too few trials were judged, or they do not agree.",
+    Conclusion.OPEN: "Too few trials were judged, or they do not agree.",
 }
 
 
-def find(material: Material) -> Finding:
+def find(material: FindingInput) -> Finding:
     """Return how long acks=all waited for a follower that stood still, and how long each minimum refused writes when followers died."""
     waits = _waits_ms(material)
     died = _with_the_followers_dead(material)
@@ -49,12 +49,12 @@ def find(material: Material) -> Finding:
     )
 
 
-def _waits_ms(material: Material) -> dict[int, list[float]]:
+def _waits_ms(material: FindingInput) -> dict[int, list[float]]:
     """Return the longest waits for an acknowledgement while a follower stood still, by `replica.lag.time.max.ms`."""
     return {int(str(cell.cell[_LAG])): _gaps_ms(judged_trials(material.results, cell)) for cell in material.cells(fault=_STILL, min__insync__replicas=1)}
 
 
-def _with_the_followers_dead(material: Material) -> dict[int, list[TrialResult]]:
+def _with_the_followers_dead(material: FindingInput) -> dict[int, list[TrialResult]]:
     """Return the trials in which the followers died, by the minimum."""
     cells = [cell for cell in material.cells() if cell.cell["fault"] != _STILL]
     return dict(sorted((int(str(cell.cell[_MINIMUM])), judged_trials(material.results, cell)) for cell in cells))
@@ -79,11 +79,11 @@ def _gaps_ms(trials: Sequence[TrialResult]) -> list[float]:
     return [trial.unavailable_ms for trial in trials if trial.unavailable_ms is not None]
 
 
-def _standing(waits: Mapping[int, Sequence[float]], died: Mapping[int, Sequence[TrialResult]]) -> Standing:
+def _standing(waits: Mapping[int, Sequence[float]], died: Mapping[int, Sequence[TrialResult]]) -> Conclusion:
     """It falls where each wait was as long as the follower stays in sync; it stands where none was half as long."""
     if min((len(values) for values in [*waits.values(), *map(_gaps_ms, died.values())]), default=0) < LEAST_TRIALS or not waits:
-        return Standing.OPEN
+        return Conclusion.OPEN
     parts = [value / lag for lag, values in waits.items() for value in values]
     if min(parts) >= _NEARLY:
-        return Standing.FALLS
-    return Standing.STANDS if max(parts) < 1 / 2 else Standing.OPEN
+        return Conclusion.FALLS
+    return Conclusion.STANDS if max(parts) < 1 / 2 else Conclusion.OPEN

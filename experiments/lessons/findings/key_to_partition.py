@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from experiments.ledger.record import Cell
-from experiments.ledger.workload_tables import SeenBy, Within
-from experiments.lessons.finding import LEAST_TRIALS, Finding, Material, Standing, repeats_needed
+from experiments.ledger.workload_tables import OrderObserver, OrderScope
+from experiments.lessons.finding import LEAST_TRIALS, Conclusion, Finding, FindingInput, repeats_needed
 from experiments.lessons.plots import DotRow, DotsPlot
 from experiments.messages.counts import counted
 from experiments.results.rows import Row
@@ -15,15 +15,15 @@ from experiments.results.rows import Row
 LESSON = 9
 _FORMULAS = ("murmur2", "crc32")
 _REMARKS = {
-    Standing.STANDS: "So each client puts a key where murmur2 says, and its records stay in order there.",
-    Standing.IN_PART: (
+    Conclusion.STANDS: "So each client puts a key where murmur2 says, and its records stay in order there.",
+    Conclusion.IN_PART: (
         "So a key keeps its partition with each client, and which one that is depends on the client: librdkafka's default is crc32(key) % partitions. "
         "Producers of both kinds that write one topic need partitioner=murmur2_random in librdkafka's, or one key has two partitions."
     ),
-    Standing.FALLS: (
+    Conclusion.FALLS: (
         "So records of one key were in several partitions, out of their order, or where no formula puts them, though the number of partitions stayed the same."
     ),
-    Standing.OPEN: "Too few trials were judged.",
+    Conclusion.OPEN: "Too few trials were judged.",
 }
 
 
@@ -55,7 +55,7 @@ class _Client:
         return sum(row[column] for row in self.orders)
 
 
-def find(material: Material) -> Finding:
+def find(material: FindingInput) -> Finding:
     """Return which client puts keys where which formula says, whether each key has one partition, and whether its records are in order there."""
     clients = list(_clients(material))
     standing = _standing(clients)
@@ -71,10 +71,10 @@ def find(material: Material) -> Finding:
     )
 
 
-def _clients(material: Material) -> Iterator[_Client]:
+def _clients(material: FindingInput) -> Iterator[_Client]:
     for cell in material.cells():
         of_keys = [row for row in material.rows_of(cell, "keys") if row["era"] == "before" and row["keys"]]
-        of_orders = [row for row in material.rows_of(cell, "orders") if (row["within"], row["seen_by"]) == (Within.PARTITION, SeenBy.LOG)]
+        of_orders = [row for row in material.rows_of(cell, "orders") if (row["within"], row["seen_by"]) == (OrderScope.PARTITION, OrderObserver.LOG)]
         yield _Client(_name(cell.cell), of_keys, of_orders)
 
 
@@ -106,11 +106,11 @@ def _rows(client: _Client) -> Iterator[DotRow]:
         yield DotRow(name=f"{client.name}: {name}", values=tuple(100 * row[f"{name}_keys"] / row["keys"] for row in client.keys), expected=expected)
 
 
-def _standing(clients: Sequence[_Client]) -> Standing:
+def _standing(clients: Sequence[_Client]) -> Conclusion:
     if any(not client.is_settled or client.ordered("inverted") for client in clients):
-        return Standing.FALLS
+        return Conclusion.FALLS
     if not clients or min(len(client.keys) for client in clients) < LEAST_TRIALS:
-        return Standing.OPEN
+        return Conclusion.OPEN
     if all(client.foretold("murmur2") for client in clients):
-        return Standing.STANDS
-    return Standing.IN_PART if all(any(client.foretold(name) for name in _FORMULAS) for client in clients) else Standing.FALLS
+        return Conclusion.STANDS
+    return Conclusion.IN_PART if all(any(client.foretold(name) for name in _FORMULAS) for client in clients) else Conclusion.FALLS

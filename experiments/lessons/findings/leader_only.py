@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from experiments.lessons.finding import LEAST_TRIALS, Finding, Material, Standing, percent
-from experiments.lessons.plots import BarRow, BarsPlot, Part
+from experiments.lessons.finding import LEAST_TRIALS, Conclusion, Finding, FindingInput, percent
+from experiments.lessons.plots import BarPart, BarRow, BarsPlot
 from experiments.messages.counts import counted
 from experiments.results.models import TrialResult
 from experiments.results.rows import Row
@@ -16,7 +16,7 @@ _COUNTERS = ("BytesOutPerSec", "MessagesInPerSec")
 _SIDES = {"producer": "written to", "consumer": "read from"}
 
 
-def find(material: Material) -> Finding:
+def find(material: FindingInput) -> Finding:
     """Return who served writes and reads, before and after the leader died, and what a consumer does that names a rack."""
     rows = material.rows("serving")
     trials = [trial for trial in material.trials() if rows.get(trial.trial_id)]
@@ -29,16 +29,16 @@ def find(material: Material) -> Finding:
         standing=standing,
         sentences=tuple(filter(None, told)) or ("No trial was judged.",),
         remark=_REMARKS[standing],
-        repeats_needed=2 * LEAST_TRIALS if standing is Standing.OPEN else None,
+        repeats_needed=2 * LEAST_TRIALS if standing is Conclusion.OPEN else None,
         plot=BarsPlot(caption="Records by who served them", label="records", rows=tuple(_bars("", of_plain) + _bars(", client.rack", of_racked))),
     )
 
 
 _REMARKS = {
-    Standing.STANDS: "So a follower served nobody.",
-    Standing.IN_PART: "So the leader alone serves, but for consumers with a client.rack, where brokers have a replica.selector.class (KIP-392).",
-    Standing.FALLS: "So brokers served records of partitions that they did not lead, though nobody had asked for it.",
-    Standing.OPEN: "Too few trials were judged to tell.",
+    Conclusion.STANDS: "So a follower served nobody.",
+    Conclusion.IN_PART: "So the leader alone serves, but for consumers with a client.rack, where brokers have a replica.selector.class (KIP-392).",
+    Conclusion.FALLS: "So brokers served records of partitions that they did not lead, though nobody had asked for it.",
+    Conclusion.OPEN: "Too few trials were judged to tell.",
 }
 
 
@@ -85,7 +85,10 @@ def _moved(trials: Sequence[TrialResult], rows: Mapping[str, Sequence[Row]]) -> 
 def _bars(of: str, rows: Sequence[Row]) -> list[BarRow]:
     sides = {verb: [row for row in rows if row["side"] == side] for side, verb in _SIDES.items()}
     return [
-        BarRow(name=f"{verb}{of}", parts=(Part(name="the leader", value=_records(those) - _elsewhere(those)), Part(name="a follower", value=_elsewhere(those))))
+        BarRow(
+            name=f"{verb}{of}",
+            parts=(BarPart(name="the leader", value=_records(those) - _elsewhere(those)), BarPart(name="a follower", value=_elsewhere(those))),
+        )
         for verb, those in sides.items()
         if those
     ]
@@ -99,9 +102,9 @@ def _by_rack(trials: Sequence[TrialResult], rows: Sequence[Row]) -> str | None:
     return f"A consumer that named its rack read {percent(share)} of its records from a follower in {counted(len(trials), 'trial')}."
 
 
-def _standing(trials: Sequence[TrialResult], plain: Sequence[Row], racked: Sequence[Row]) -> Standing:
+def _standing(trials: Sequence[TrialResult], plain: Sequence[Row], racked: Sequence[Row]) -> Conclusion:
     if len(trials) < LEAST_TRIALS or {row["side"] for row in plain} != set(_SIDES):
-        return Standing.OPEN
+        return Conclusion.OPEN
     if _elsewhere(plain):
-        return Standing.FALLS
-    return Standing.IN_PART if _elsewhere(racked) else Standing.STANDS
+        return Conclusion.FALLS
+    return Conclusion.IN_PART if _elsewhere(racked) else Conclusion.STANDS

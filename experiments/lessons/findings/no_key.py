@@ -8,8 +8,8 @@ from statistics import median
 from typing import Final
 
 from experiments.ledger.record import Cell
-from experiments.ledger.workload_tables import Spread
-from experiments.lessons.finding import LEAST_TRIALS, Finding, Material, Standing, repeats_needed, spread
+from experiments.ledger.workload_tables import LoadQuantity
+from experiments.lessons.finding import LEAST_TRIALS, Conclusion, Finding, FindingInput, repeats_needed, spread
 from experiments.lessons.plots import DotRow, DotsPlot
 from experiments.messages.counts import listed
 from experiments.results.rows import Row
@@ -20,14 +20,14 @@ OVERLOADED: Final = 1.5
 """A partition with half as much again as the mean is called overloaded here."""
 _ROUND_ROBIN: Final = "RoundRobin"
 _REMARKS: Final = {
-    Standing.IN_PART: (
+    Conclusion.IN_PART: (
         "So a client without keys overloads a partition for a moment, in which it fills a batch there, and not for long: the next batch goes elsewhere. "
         "What overloads a partition for good is a key that has much of the load."
     ),
-    Standing.FALLS: (
+    Conclusion.FALLS: (
         "So no partition had much more than the others without a key, second by second. What overloads a partition is a key that has much of the load."
     ),
-    Standing.OPEN: "Too few trials were judged.",
+    Conclusion.OPEN: "Too few trials were judged.",
 }
 
 
@@ -39,10 +39,10 @@ class _Way:
     name: str
     is_by_chance: bool
     """The client chooses without a key, and not in turn: what the claim is about."""
-    skews: Mapping[Spread, Sequence[Row]]
+    skews: Mapping[LoadQuantity, Sequence[Row]]
     """Rows of `SKEWS`, one a trial."""
 
-    def values(self, column: str, spread: Spread = Spread.RECORDS) -> list[float]:
+    def values(self, column: str, spread: LoadQuantity = LoadQuantity.RECORDS) -> list[float]:
         """Return a column over the trials."""
         return [row[column] for row in self.skews[spread]]
 
@@ -51,7 +51,7 @@ class _Way:
         return median(self.values(column)) >= OVERLOADED
 
 
-def find(material: Material) -> Finding:
+def find(material: FindingInput) -> Finding:
     """Return how unevenly each way spreads the load, over all of it and in a second, and in how large batches."""
     ways = [way for way in _ways(material) if way.values("total")]
     standing = _standing(ways)
@@ -70,10 +70,10 @@ def find(material: Material) -> Finding:
     )
 
 
-def _ways(material: Material) -> Iterator[_Way]:
+def _ways(material: FindingInput) -> Iterator[_Way]:
     for cell in material.cells():
         rows = material.rows_of(cell, "skews")
-        of = {one: [row for row in rows if row["of"] == one] for one in Spread}
+        of = {one: [row for row in rows if row["of"] == one] for one in LoadQuantity}
         in_turn = bool(cell.cell.get("workload.round_robin")) or _ROUND_ROBIN in str(cell.cell.get("partitioner.class"))
         yield _Way(cell.cell, _name(cell.cell, in_turn=in_turn), not cell.cell.get("workload.keys") and not in_turn, of)
 
@@ -96,7 +96,7 @@ def _told(way: _Way) -> str:
 
 def _batches(way: _Way) -> str:
     """Say how many records a batch holds, where somebody looked."""
-    of = list(zip(way.values("total"), way.values("total", Spread.BATCHES), strict=False))
+    of = list(zip(way.values("total"), way.values("total", LoadQuantity.BATCHES), strict=False))
     return f", {median(records / batches for records, batches in of):.0f} records a batch" if of and all(batches for _, batches in of) else ""
 
 
@@ -117,10 +117,10 @@ def _overloaded(ways: Sequence[_Way]) -> str:
     return told if len(over) == len(by_chance) else f"{told} It is the client's way to choose that did it; others spread the same load evenly."
 
 
-def _standing(ways: Sequence[_Way]) -> Standing:
+def _standing(ways: Sequence[_Way]) -> Conclusion:
     by_chance = [way for way in ways if way.is_by_chance]
     if not by_chance or min(len(way.values("total")) for way in ways) < LEAST_TRIALS:
-        return Standing.OPEN
+        return Conclusion.OPEN
     if any(way.overloads("max_over_mean") for way in by_chance):
-        return Standing.STANDS
-    return Standing.IN_PART if any(way.overloads("second_max_over_mean") for way in by_chance) else Standing.FALLS
+        return Conclusion.STANDS
+    return Conclusion.IN_PART if any(way.overloads("second_max_over_mean") for way in by_chance) else Conclusion.FALLS

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import median
 
-from experiments.lessons.finding import LEAST_TRIALS, Finding, Material, Standing, lossy, repeats_needed
+from experiments.lessons.finding import LEAST_TRIALS, Conclusion, Finding, FindingInput, lossy, repeats_needed
 from experiments.lessons.plots import DotRow, DotsPlot
 from experiments.messages.counts import counted
 from experiments.results.cells import judged_trials
@@ -14,14 +14,14 @@ from experiments.verdicts.statistics import words
 
 LESSON = 16
 _REMARKS = {
-    Standing.STANDS: "So nobody writes while a single node is away, and several go on without one of them.",
-    Standing.FALLS: "So one node came back as soon as several did.",
-    Standing.IN_PART: "So not every fault that one node does not survive is survived by several, or the other way round.",
-    Standing.OPEN: "Too few trials were judged.",
+    Conclusion.STANDS: "So nobody writes while a single node is away, and several go on without one of them.",
+    Conclusion.FALLS: "So one node came back as soon as several did.",
+    Conclusion.IN_PART: "So not every fault that one node does not survive is survived by several, or the other way round.",
+    Conclusion.OPEN: "Too few trials were judged.",
 }
 
 
-def find(material: Material) -> Finding:
+def find(material: FindingInput) -> Finding:
     """Return what the same faults do to one node and to three: loss, and whether the partition came back before the node did."""
     nodes = sorted({int(str(cell.cell["nodes"])) for cell in material.cells()})
     of = {count: material.trials(nodes=count) for count in nodes}
@@ -53,14 +53,14 @@ def _outcome(trials: Sequence[TrialResult]) -> str:
     return f"acknowledged records were lost in {lost}; writing went on before the node was back in {went_on}{lengths}"
 
 
-def _standing(of: dict[int, list[TrialResult]]) -> Standing:
+def _standing(of: dict[int, list[TrialResult]]) -> Conclusion:
     """It stands where one node was gone until it came back itself, each time, and several nodes went on without it, each time."""
     least, most = min(of), max(of)
     alone = [trial.recovered_before_heal for trial in of[least] if trial.recovered_before_heal is not None]
     several = [trial.recovered_before_heal for trial in of[most] if trial.recovered_before_heal is not None]
     if min(len(alone), len(several)) < LEAST_TRIALS:
-        return Standing.OPEN
-    return Standing.STANDS if not any(alone) and all(several) else Standing.FALLS if all(alone) else Standing.IN_PART
+        return Conclusion.OPEN
+    return Conclusion.STANDS if not any(alone) and all(several) else Conclusion.FALLS if all(alone) else Conclusion.IN_PART
 
 
 def _row(name: str, trials: Sequence[TrialResult]) -> DotRow:

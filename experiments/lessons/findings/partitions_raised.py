@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from math import gcd
 
-from experiments.ledger.workload_tables import SeenBy, Within
-from experiments.lessons.finding import LEAST_TRIALS, Finding, Material, Standing, by_trial, repeats_needed, seconds, spread
+from experiments.ledger.workload_tables import OrderObserver, OrderScope
+from experiments.lessons.finding import LEAST_TRIALS, Conclusion, Finding, FindingInput, by_trial, repeats_needed, seconds, spread
 from experiments.lessons.plots import DotRow, DotsPlot
 from experiments.results.rows import Row
 from experiments.verdicts.statistics import Share, share, words
@@ -16,10 +16,10 @@ from experiments.verdicts.statistics import Share, share, words
 LESSON = 10
 _NS_PER_S = 1_000_000_000
 _REMARKS = {
-    Standing.STANDS: "So a partition added is an order broken: choose their number for years, or wait until all is consumed before more are added.",
-    Standing.IN_PART: "So keys move as the formula says, and in no trial was a pair received the wrong way round: that takes a consumer that is behind.",
-    Standing.FALLS: "So keys did not go where the formula says.",
-    Standing.OPEN: "Too few trials were judged, or no producer went by the new number of partitions.",
+    Conclusion.STANDS: "So a partition added is an order broken: choose their number for years, or wait until all is consumed before more are added.",
+    Conclusion.IN_PART: "So keys move as the formula says, and in no trial was a pair received the wrong way round: that takes a consumer that is behind.",
+    Conclusion.FALLS: "So keys did not go where the formula says.",
+    Conclusion.OPEN: "Too few trials were judged, or no producer went by the new number of partitions.",
 }
 
 
@@ -56,7 +56,7 @@ class _Raise:
         return all(max(row["murmur2_keys"], row["crc32_keys"]) == row["keys"] for row in self.keys)
 
 
-def find(material: Material) -> Finding:
+def find(material: FindingInput) -> Finding:
     """Return how many keys stayed, beside the formula, and what became of the pairs and of the group."""
     raises = [one for one in _raises(material) if one.keys]
     standing = _standing(raises)
@@ -74,10 +74,10 @@ def find(material: Material) -> Finding:
     )
 
 
-def _raises(material: Material) -> Iterator[_Raise]:
+def _raises(material: FindingInput) -> Iterator[_Raise]:
     for cell in material.cells():
         grown = [row for row in material.rows_of(cell, "keys") if row["era"] == "after" and row["known_keys"]]
-        pairs = [row for row in material.rows_of(cell, "orders") if (row["within"], row["seen_by"]) == (Within.PAIR, SeenBy.CONSUMERS)]
+        pairs = [row for row in material.rows_of(cell, "orders") if (row["within"], row["seen_by"]) == (OrderScope.PAIR, OrderObserver.CONSUMERS)]
         before = int(str(cell.cell["partitions"]))
         still_s = [unheld_s(held, before) for held in by_trial(material.rows_of(cell, "assignments"))]
         yield _Raise(before, max((row["partitions"] for row in grown), default=before), grown, pairs, still_s)
@@ -106,9 +106,9 @@ def _told(one: _Raise) -> str:
     return f"From {one.before} to {one.after} partitions: {stayed}, {right}; {pairs}{still}."
 
 
-def _standing(raises: Sequence[_Raise]) -> Standing:
+def _standing(raises: Sequence[_Raise]) -> Conclusion:
     if any(not one.is_foretold for one in raises):
-        return Standing.FALLS
+        return Conclusion.FALLS
     if not raises or min(min(len(one.keys), len(one.pairs)) for one in raises) < LEAST_TRIALS:
-        return Standing.OPEN
-    return Standing.STANDS if any(one.inverted.seen for one in raises) else Standing.IN_PART
+        return Conclusion.OPEN
+    return Conclusion.STANDS if any(one.inverted.seen for one in raises) else Conclusion.IN_PART

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from experiments.ledger.record import Scalar
-from experiments.lessons.finding import LEAST_TRIALS, Finding, Material, Standing, lossy, records_lost, repeats_needed
-from experiments.lessons.plots import ShareRow, SharesPlot
+from experiments.lessons.finding import LEAST_TRIALS, Conclusion, Finding, FindingInput, lossy, records_lost, repeats_needed
+from experiments.lessons.plots import ShareDot, SharesPlot
 from experiments.results.cells import judged_trials
 from experiments.results.models import CellResult, TrialResult
 from experiments.verdicts.statistics import words
@@ -19,13 +19,13 @@ _EVERY: Final = "1"
 _CUT: Final = "recovery-point-cut"
 """Brokers note down once a minute what they have synced: a cut to that says nothing of syncing each record."""
 _REMARKS: Final = {
-    Standing.STANDS: "So what was acknowledged by all in-sync replicas was there after the cut.",
-    Standing.IN_PART: (
+    Conclusion.STANDS: "So what was acknowledged by all in-sync replicas was there after the cut.",
+    Conclusion.IN_PART: (
         "So what was acknowledged is in the operating system's memory, and on the disk some time later. Kafka relies on the other replicas: "
         "put them where one power cut does not reach all of them, or have each record synced (flush.messages=1) and pay for it."
     ),
-    Standing.FALLS: "So records that all in-sync replicas had were lost to the power cut of one node.",
-    Standing.OPEN: "Too few trials were judged.",
+    Conclusion.FALLS: "So records that all in-sync replicas had were lost to the power cut of one node.",
+    Conclusion.OPEN: "Too few trials were judged.",
 }
 
 
@@ -44,7 +44,7 @@ class _Case:
         return f"{'at all nodes' if self.all_nodes else 'at the leader alone'} with acks={self.acks}{synced}"
 
 
-def find(material: Material) -> Finding:
+def find(material: FindingInput) -> Finding:
     """Return what was lost when one node lost power, and when all did."""
     worst = any(str(cell.cell["fault"]).endswith(_CUT) for cell in material.cells())
     made = [case for case in (_case(material, cell) for cell in material.cells()) if not (worst and case.synced)]
@@ -59,7 +59,7 @@ def find(material: Material) -> Finding:
         sentences=tuple(told) or ("No trial was judged.",),
         remark=_REMARKS[standing],
         repeats_needed=repeats_needed(standing, lost.values()),
-        plot=SharesPlot(caption="Trials in which acknowledged records were lost", rows=tuple(ShareRow(name=name, share=found) for name, found in lost.items())),
+        plot=SharesPlot(caption="Trials in which acknowledged records were lost", rows=tuple(ShareDot(name=name, share=found) for name, found in lost.items())),
     )
 
 
@@ -71,7 +71,7 @@ def _capital(name: str) -> str:
     return name[0].upper() + name[1:]
 
 
-def _case(material: Material, cell: CellResult) -> _Case:
+def _case(material: FindingInput, cell: CellResult) -> _Case:
     return _Case(
         all_nodes=str(cell.cell["fault"]).startswith("all-"),
         acks=cell.cell["acks"],
@@ -80,12 +80,12 @@ def _case(material: Material, cell: CellResult) -> _Case:
     )
 
 
-def _standing(cases: Sequence[_Case]) -> Standing:
+def _standing(cases: Sequence[_Case]) -> Conclusion:
     """Asked of acks=all: it stands where nothing was lost at all, in part where only the power cut of all nodes lost, with nothing synced."""
     asked = [case for case in cases if case.acks == "all"]
     one, every = ([lossy(case.trials) for case in asked if case.all_nodes is all_nodes] for all_nodes in (False, True))
     if any(found.seen for found in one):
-        return Standing.FALLS
+        return Conclusion.FALLS
     if not one or not every or min(found.of for found in (*one, *every)) < LEAST_TRIALS:
-        return Standing.OPEN
-    return Standing.IN_PART if any(found.seen for found in every) else Standing.STANDS
+        return Conclusion.OPEN
+    return Conclusion.IN_PART if any(found.seen for found in every) else Conclusion.STANDS

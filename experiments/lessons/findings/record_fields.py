@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from experiments.ledger.workload_tables import Field
-from experiments.lessons.finding import LEAST_TRIALS, Finding, Material, Standing, percent
-from experiments.lessons.plots import BarRow, BarsPlot, Part
+from experiments.lessons.finding import LEAST_TRIALS, Conclusion, Finding, FindingInput, percent
+from experiments.lessons.plots import BarPart, BarRow, BarsPlot
 from experiments.messages.counts import counted
 from experiments.results.models import TrialResult
 from experiments.results.rows import Row
@@ -15,7 +15,7 @@ LESSON = 13
 _APPENDED = "LogAppendTime"
 
 
-def find(material: Material) -> Finding:
+def find(material: FindingInput) -> Finding:
     """Return which fields were read as they were sent, through a failover and without, and whether the replays were alike."""
     fields, replays = material.rows("fields"), material.rows("replays")
     trials = [trial for trial in material.trials() if fields.get(trial.trial_id)]
@@ -30,16 +30,16 @@ def find(material: Material) -> Finding:
         standing=standing,
         sentences=tuple(filter(None, told)) or ("No trial was judged.",),
         remark=_REMARKS[standing],
-        repeats_needed=2 * LEAST_TRIALS if standing is Standing.OPEN else None,
+        repeats_needed=2 * LEAST_TRIALS if standing is Conclusion.OPEN else None,
         plot=_plot([("the producer's own timestamp", of_kept), (_APPENDED, [row for trial in appended for row in fields[trial.trial_id]])]),
     )
 
 
 _REMARKS = {
-    Standing.STANDS: "So what was sent is what is read, also by who reads it after the failover, and as often as anybody likes.",
-    Standing.IN_PART: "So all is kept but the timestamp, where the topic has it that the broker's clock counts (message.timestamp.type=LogAppendTime).",
-    Standing.FALLS: "So records were not read as they were sent, or not twice the same.",
-    Standing.OPEN: "Too few trials were judged to tell.",
+    Conclusion.STANDS: "So what was sent is what is read, also by who reads it after the failover, and as often as anybody likes.",
+    Conclusion.IN_PART: "So all is kept but the timestamp, where the topic has it that the broker's clock counts (message.timestamp.type=LogAppendTime).",
+    Conclusion.FALLS: "So records were not read as they were sent, or not twice the same.",
+    Conclusion.OPEN: "Too few trials were judged to tell.",
 }
 
 
@@ -76,12 +76,12 @@ def _stamped(rows: Sequence[Row]) -> str | None:
     return f"With message.timestamp.type={_APPENDED}, {percent(share)} of the timestamps were others than were sent."
 
 
-def _standing(trials: Sequence[TrialResult], rows: Sequence[Row], stamped: Sequence[Row], again: Sequence[Row]) -> Standing:
+def _standing(trials: Sequence[TrialResult], rows: Sequence[Row], stamped: Sequence[Row], again: Sequence[Row]) -> Conclusion:
     if sum(trial.cell["fault"] != "none" for trial in trials) < LEAST_TRIALS or not again or not _sum(rows, "compared_records"):
-        return Standing.OPEN
+        return Conclusion.OPEN
     if _sum(rows, "differing_records") or _sum(again, "differing_records") or _sum(again, "absent_records"):
-        return Standing.FALLS
-    return Standing.IN_PART if _sum(stamped, "differing_records") else Standing.STANDS
+        return Conclusion.FALLS
+    return Conclusion.IN_PART if _sum(stamped, "differing_records") else Conclusion.STANDS
 
 
 def _plot(sides: Sequence[tuple[str, Sequence[Row]]]) -> BarsPlot:
@@ -94,6 +94,6 @@ def _plot(sides: Sequence[tuple[str, Sequence[Row]]]) -> BarsPlot:
     return BarsPlot(caption="Records whose field was read as it was sent, and others", label="records", rows=tuple(rows))
 
 
-def _parts(rows: Sequence[Row]) -> list[Part]:
+def _parts(rows: Sequence[Row]) -> list[BarPart]:
     differing = _sum(rows, "differing_records")
-    return [Part(name="as sent", value=_sum(rows, "compared_records") - differing), Part(name="otherwise", value=differing)]
+    return [BarPart(name="as sent", value=_sum(rows, "compared_records") - differing), BarPart(name="otherwise", value=differing)]

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from experiments.ledger.result_tables import Mark, Side
-from experiments.lessons.finding import LEAST_TRIALS, Finding, Material, Standing, repeats_needed
-from experiments.lessons.plots import ShareRow, SharesPlot
+from experiments.ledger.result_tables import OutageStep, Side
+from experiments.lessons.finding import LEAST_TRIALS, Conclusion, Finding, FindingInput, repeats_needed
+from experiments.lessons.plots import ShareDot, SharesPlot
 from experiments.messages.counts import counted
 from experiments.results.cells import judged_trials
 from experiments.results.models import CellResult, TrialResult
@@ -19,13 +19,13 @@ LESSON = 3
 _STRUCK: Final = 0
 """The partition whose brokers are killed."""
 _REMARKS: Final = {
-    Standing.STANDS: "Each time as many deaths were survived as there were further replicas.",
-    Standing.IN_PART: (
+    Conclusion.STANDS: "Each time as many deaths were survived as there were further replicas.",
+    Conclusion.IN_PART: (
         "So replication factor n survives n - 1 deaths for reads, and n - min.insync.replicas for writes with acks=all. "
         "What was acknowledged came back with the brokers: a killed process leaves its files behind."
     ),
-    Standing.FALLS: "So a partition did not survive the deaths that it should have survived.",
-    Standing.OPEN: "Too few trials were judged, or the dead were back before the others had gone on: give it longer (fault.restart_after_s).",
+    Conclusion.FALLS: "So a partition did not survive the deaths that it should have survived.",
+    Conclusion.OPEN: "Too few trials were judged, or the dead were back before the others had gone on: give it longer (fault.restart_after_s).",
 }
 
 
@@ -72,7 +72,7 @@ class _Case:
         return sum(one.led is reads and one.wrote is writes for one in self.outcomes)
 
 
-def find(material: Material) -> Finding:
+def find(material: FindingInput) -> Finding:
     """Return, for each replication factor and number of deaths, whether the partition was led and written before the dead came back."""
     made = (_case(material, cell) for cell in material.cells())
     cases = sorted((case for case in made if case.outcomes), key=lambda case: (case.replicas, case.minimum, case.killed))
@@ -94,13 +94,13 @@ def find(material: Material) -> Finding:
         plot=SharesPlot(
             caption="Trials in which the partition could be read, and written, before the dead brokers were back",
             rows=tuple(
-                row for case in cases for row in (ShareRow(name=f"{case.name}: read", share=case.led), ShareRow(name=f"{case.name}: written", share=case.wrote))
+                row for case in cases for row in (ShareDot(name=f"{case.name}: read", share=case.led), ShareDot(name=f"{case.name}: written", share=case.wrote))
             ),
         ),
     )
 
 
-def _case(material: Material, cell: CellResult) -> _Case:
+def _case(material: FindingInput, cell: CellResult) -> _Case:
     trials = [trial for trial in judged_trials(material.results, cell) if trial.recovered_before_heal is not None]
     return _Case(
         replicas=int(str(cell.cell["replication.factor"])),
@@ -128,20 +128,20 @@ def _told(cases: Sequence[_Case]) -> Iterator[str]:
         yield f"With {topic}: {', '.join(deaths)}."
 
 
-def _led_before_the_heal(material: Material, trial: TrialResult) -> bool:
+def _led_before_the_heal(material: FindingInput, trial: TrialResult) -> bool:
     """Whether the partition got a leader sooner than the first of the dead was started again."""
     at_ns = seen(marks_of(material.rows("outages")[trial.trial_id]).get((_STRUCK, Side.PRODUCER), {}))
-    if Mark.ELECTED not in at_ns or Mark.LAST_BEFORE not in at_ns:
+    if OutageStep.ELECTED not in at_ns or OutageStep.LAST_BEFORE not in at_ns:
         return False
     restarts_s = [float(str(value)) for name, value in trial.fault.parameters.items() if name.rpartition(".")[2] == "restart_after_s"]
-    return at_ns[Mark.ELECTED] - at_ns[Mark.LAST_BEFORE] < min(restarts_s, default=0.0) * 1e9
+    return at_ns[OutageStep.ELECTED] - at_ns[OutageStep.LAST_BEFORE] < min(restarts_s, default=0.0) * 1e9
 
 
-def _standing(cases: Sequence[_Case], lost: Share, planned: int) -> Standing:
+def _standing(cases: Sequence[_Case], lost: Share, planned: int) -> Conclusion:
     """It falls where deaths were never survived that should have been, or something was lost; in part where reads survived more than writes."""
     if lost.seen or any(case.as_it_should == 0 for case in cases):
-        return Standing.FALLS
+        return Conclusion.FALLS
     enough = len(cases) == planned and min((len(case.outcomes) for case in cases), default=0) >= LEAST_TRIALS
     if not enough or any(case.as_it_should < len(case.outcomes) for case in cases):
-        return Standing.OPEN
-    return Standing.IN_PART if any(case.wrote.seen < case.led.seen for case in cases) else Standing.STANDS
+        return Conclusion.OPEN
+    return Conclusion.IN_PART if any(case.wrote.seen < case.led.seen for case in cases) else Conclusion.STANDS

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from statistics import median
 from typing import NamedTuple
 
-from experiments.lessons.finding import LEAST_TRIALS, Finding, Material, Standing, percent
+from experiments.lessons.finding import LEAST_TRIALS, Conclusion, Finding, FindingInput, percent
 from experiments.lessons.plots import DotRow, DotsPlot
 from experiments.messages.counts import counted
 from experiments.results.rows import Row
@@ -37,7 +37,7 @@ class _Speed(NamedTuple):
         return "that keeps up" if self.share >= 1 else f"that reads at {percent(self.share)} of the rate at which they are written"
 
 
-def find(material: Material) -> Finding:
+def find(material: FindingInput) -> Finding:
     """Return what a consumer lost to retention by its speed, and whether it was told."""
     speeds = sorted(_speeds(material), key=lambda speed: (-speed.records_per_s, speed.reset))
     silent = [speed for speed in speeds if speed.reset == "earliest"]
@@ -47,7 +47,7 @@ def find(material: Material) -> Finding:
         standing=standing,
         sentences=(*map(_loss, silent), *(_otherwise(speed) for speed in speeds if speed.reset != "earliest")) or ("No trial was judged.",),
         remark=_REMARKS[standing],
-        repeats_needed=2 * LEAST_TRIALS if standing is Standing.OPEN else None,
+        repeats_needed=2 * LEAST_TRIALS if standing is Conclusion.OPEN else None,
         plot=DotsPlot(
             caption="Records that Kafka deleted before a consumer read them, a dot a trial; the line: written, less read, less kept",
             label="records",
@@ -57,14 +57,14 @@ def find(material: Material) -> Finding:
 
 
 _REMARKS = {
-    Standing.STANDS: "So retention waits for nobody: who falls further behind than the log is long loses what lies between, and is only told so with none.",
-    Standing.FALLS: "So a consumer that kept up lost records too, or a slow one lost none.",
-    Standing.IN_PART: "So not every slow consumer lost records in every trial.",
-    Standing.OPEN: "Too few trials were judged to tell.",
+    Conclusion.STANDS: "So retention waits for nobody: who falls further behind than the log is long loses what lies between, and is only told so with none.",
+    Conclusion.FALLS: "So a consumer that kept up lost records too, or a slow one lost none.",
+    Conclusion.IN_PART: "So not every slow consumer lost records in every trial.",
+    Conclusion.OPEN: "Too few trials were judged to tell.",
 }
 
 
-def _speeds(material: Material) -> list[_Speed]:
+def _speeds(material: FindingInput) -> list[_Speed]:
     rows = material.rows("groups")
     found = []
     for cell in material.cells():
@@ -75,7 +75,7 @@ def _speeds(material: Material) -> list[_Speed]:
     return found
 
 
-def _speed(material: Material, trial_id: str, reset: str, rows: Sequence[Row]) -> _Speed:
+def _speed(material: FindingInput, trial_id: str, reset: str, rows: Sequence[Row]) -> _Speed:
     spec = material.plan.trial(trial_id)
     load, topic = spec.workload, spec.topic
     slow = load.slow_records_per_s
@@ -107,11 +107,11 @@ def _row_name(speed: _Speed) -> str:
     return f"{speed.records_per_s:,.0f} records/s"
 
 
-def _standing(silent: Sequence[_Speed]) -> Standing:
+def _standing(silent: Sequence[_Speed]) -> Conclusion:
     fast, slow = ([speed for speed in silent if (speed.share >= 1) is keeps_up] for keeps_up in (True, False))
     if not fast or not slow or min(len(speed.rows) for speed in silent) < LEAST_TRIALS:
-        return Standing.OPEN
+        return Conclusion.OPEN
     lost = [records > 0 for speed in slow for records in speed.unread]
     if any(records for speed in fast for records in speed.unread) or not any(lost):
-        return Standing.FALLS
-    return Standing.STANDS if all(lost) else Standing.IN_PART
+        return Conclusion.FALLS
+    return Conclusion.STANDS if all(lost) else Conclusion.IN_PART

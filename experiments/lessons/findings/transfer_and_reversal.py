@@ -6,17 +6,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from experiments.ledger.workload_tables import SeenBy, Within
-from experiments.lessons.finding import LEAST_TRIALS, Finding, Material, Standing, by_trial, repeats_needed
+from experiments.ledger.workload_tables import OrderObserver, OrderScope
+from experiments.lessons.finding import LEAST_TRIALS, Conclusion, Finding, FindingInput, by_trial, repeats_needed
 from experiments.lessons.plots import DotRow, DotsPlot
 from experiments.results.rows import Row
 
 LESSON = 11
 _NS_PER_S = 1_000_000_000
 _REMARKS = {
-    Standing.STANDS: "So there is no order between partitions, and the pace of their consumers decides; one key for both puts both into one partition.",
-    Standing.FALLS: "So one key for both does not keep their order.",
-    Standing.OPEN: "Too few trials were judged, or no consumer fell far enough behind for a reversal to come first.",
+    Conclusion.STANDS: "So there is no order between partitions, and the pace of their consumers decides; one key for both puts both into one partition.",
+    Conclusion.FALLS: "So one key for both does not keep their order.",
+    Conclusion.OPEN: "Too few trials were judged, or no consumer fell far enough behind for a reversal to come first.",
 }
 
 
@@ -54,7 +54,7 @@ class _Pace:
         return [100 * row["inverted"] / row["compared"] for row in self.orders]
 
 
-def find(material: Material) -> Finding:
+def find(material: FindingInput) -> Finding:
     """Return how many reversals were received before their transfer, by pace and by key."""
     paces = [pace for pace in sorted(_paces(material), key=lambda one: (one.common, -one.slow_records_per_s or -1e9)) if pace.orders]
     own, common = ([pace for pace in paces if pace.common is wanted] for wanted in (False, True))
@@ -77,9 +77,9 @@ def find(material: Material) -> Finding:
     )
 
 
-def _paces(material: Material) -> Iterator[_Pace]:
+def _paces(material: FindingInput) -> Iterator[_Pace]:
     for cell in material.cells():
-        rows = [row for row in material.rows_of(cell, "orders") if (row["within"], row["seen_by"]) == (Within.PAIR, SeenBy.CONSUMERS)]
+        rows = [row for row in material.rows_of(cell, "orders") if (row["within"], row["seen_by"]) == (OrderScope.PAIR, OrderObserver.CONSUMERS)]
         behind_s = list(map(_behind_s, by_trial(material.rows_of(cell, "lags"))))
         slow = float(str(cell.cell.get("workload.slow_records_per_s") or 0))
         yield _Pace(cell.cell.get("workload.pairs") == "common", slow, rows, behind_s)
@@ -97,10 +97,10 @@ def _told(pace: _Pace) -> str:
     return f"{spread} with {pace.consumers}"
 
 
-def _standing(own: Sequence[_Pace], common: Sequence[_Pace]) -> Standing:
+def _standing(own: Sequence[_Pace], common: Sequence[_Pace]) -> Conclusion:
     if any(pace.inverted for pace in common):
-        return Standing.FALLS
+        return Conclusion.FALLS
     enough = min((len(pace.orders) for pace in (*own, *common)), default=0) >= LEAST_TRIALS
     slow = [pace for pace in own if pace.slow_records_per_s]
     seen = any(all(row["inverted"] for row in pace.orders) for pace in slow)
-    return Standing.STANDS if enough and own and common and seen else Standing.OPEN
+    return Conclusion.STANDS if enough and own and common and seen else Conclusion.OPEN

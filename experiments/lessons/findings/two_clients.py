@@ -7,20 +7,20 @@ from dataclasses import dataclass
 from typing import Final
 
 from experiments.ledger.record import Scalar
-from experiments.lessons.finding import CLIENTS, LEAST_TRIALS, Finding, Material, Standing, lossy, repeats_needed, trials_with
-from experiments.lessons.plots import ShareRow, SharesPlot
+from experiments.lessons.finding import CLIENTS, LEAST_TRIALS, Conclusion, Finding, FindingInput, lossy, repeats_needed, trials_with
+from experiments.lessons.plots import ShareDot, SharesPlot
 from experiments.verdicts.statistics import Share, words
 
 LESSON = 17
 _WHEN: Final = {"relay-reset": "when the leader's answers were lost", "leader-crash-behind": "when the leader died with its followers behind"}
 _REMARKS: Final = {
-    Standing.STANDS: "So it makes no difference which of the two is used.",
-    Standing.IN_PART: (
+    Conclusion.STANDS: "So it makes no difference which of the two is used.",
+    Conclusion.IN_PART: (
         "So the same settings mean the same to both, and their defaults differ: Java's producer is idempotent by itself, "
         "librdkafka's only with enable.idempotence=true. Say it explicitly in either."
     ),
-    Standing.FALLS: "So the two behave differently under the same settings.",
-    Standing.OPEN: "Too few trials were judged, or the fault showed nothing in either client.",
+    Conclusion.FALLS: "So the two behave differently under the same settings.",
+    Conclusion.OPEN: "Too few trials were judged, or the fault showed nothing in either client.",
 }
 
 
@@ -56,7 +56,7 @@ class _Pair:
         return {what: found for what, found in (("lost", self.lost), ("stored twice", self.repeated)) if any(one.seen for one in found.values())}
 
 
-def find(material: Material) -> Finding:
+def find(material: FindingInput) -> Finding:
     """Return what each client lost and stored twice under the same faults."""
     pairs = _pairs(material)
     standing = _standing(pairs)
@@ -74,14 +74,14 @@ def find(material: Material) -> Finding:
     )
 
 
-def _pairs(material: Material) -> list[_Pair]:
+def _pairs(material: FindingInput) -> list[_Pair]:
     """Return what both clients were asked, in the order of the cells."""
     asked = dict.fromkeys((str(cell.cell["fault"]), cell.cell["acks"], cell.cell["client.defaults"] is True) for cell in material.cells())
     made = [_pair(material, *circumstances) for circumstances in asked]
     return [pair for pair in made if pair.trials]
 
 
-def _pair(material: Material, fault: str, acks: Scalar, own_defaults: bool) -> _Pair:
+def _pair(material: FindingInput, fault: str, acks: Scalar, own_defaults: bool) -> _Pair:
     trials = {client: material.trials(client=client, fault=fault, acks=acks, client__defaults=own_defaults) for client in CLIENTS}
     return _Pair(
         fault=fault,
@@ -102,15 +102,15 @@ def _each(found: Mapping[str, Share]) -> str:
     return "; ".join(f"{CLIENTS[client]} in {words(of)}" for client, of in found.items())
 
 
-def _rows(pair: _Pair) -> list[ShareRow]:
-    return [ShareRow(name=f"{what}: {CLIENTS[client]}, {pair.name}", share=share) for what, found in pair.seen.items() for client, share in found.items()]
+def _rows(pair: _Pair) -> list[ShareDot]:
+    return [ShareDot(name=f"{what}: {CLIENTS[client]}, {pair.name}", share=share) for what, found in pair.seen.items() for client, share in found.items()]
 
 
-def _standing(pairs: Sequence[_Pair]) -> Standing:
+def _standing(pairs: Sequence[_Pair]) -> Conclusion:
     """In part, where the same settings do the same and the clients' own do not."""
     same, own = [pair for pair in pairs if not pair.own_defaults], [pair for pair in pairs if pair.own_defaults]
     if not same or not own or min(pair.trials for pair in pairs) < LEAST_TRIALS or not all(pair.seen for pair in same):
-        return Standing.OPEN
+        return Conclusion.OPEN
     if not all(pair.alike for pair in same):
-        return Standing.FALLS
-    return Standing.STANDS if all(pair.alike for pair in own) else Standing.IN_PART
+        return Conclusion.FALLS
+    return Conclusion.STANDS if all(pair.alike for pair in own) else Conclusion.IN_PART

@@ -6,39 +6,50 @@
 from __future__ import annotations
 
 from experiments.verdicts.contract.circumstances import Circumstances, circumstances_of
-from experiments.verdicts.contract.promises import DOCUMENTATION, ENSEMBLE, KIP, OF_SOME, Commitment, Promise, Rule
+from experiments.verdicts.contract.promises import CONDITIONAL_GUARANTEES, DOCUMENTATION, ENSEMBLE, KIP, ContractClause, Guarantee, Rule
 from experiments.verdicts.contract.rules import RULES
 
-__all__ = ["OF_SOME", "RULES", "Circumstances", "Commitment", "Promise", "as_markdown", "circumstances_of", "contract", "contract_table", "deciding"]
+__all__ = [
+    "CONDITIONAL_GUARANTEES",
+    "RULES",
+    "Circumstances",
+    "ContractClause",
+    "Guarantee",
+    "as_markdown",
+    "circumstances_of",
+    "contract",
+    "contract_table",
+    "deciding",
+]
 
 
-def contract(circumstances: Circumstances) -> tuple[Commitment, ...]:
+def contract(circumstances: Circumstances) -> tuple[ContractClause, ...]:
     """Return what is promised and what is not, one commitment for each promise, in the order of `Promise`.
 
     Atomicity is no matter of a cell without transactions, nor what a group processes of one without a group.
     """
     grouped = circumstances.consumers > 0
-    matters = {Promise.ATOMICITY: circumstances.transactional, Promise.NONE_MISSED: grouped, Promise.NONE_REPEATED: grouped}
-    asked = [promise for promise in Promise if matters.get(promise, True)]
+    matters = {Guarantee.ATOMICITY: circumstances.transactional, Guarantee.NONE_MISSED: grouped, Guarantee.NONE_REPEATED: grouped}
+    asked = [promise for promise in Guarantee if matters.get(promise, True)]
     return tuple(deciding(promise, circumstances).commitment(promise, circumstances) for promise in asked)
 
 
-def deciding(promise: Promise, circumstances: Circumstances) -> Rule:
+def deciding(promise: Guarantee, circumstances: Circumstances) -> Rule:
     """Return the rule that decides on a promise: the first whose condition holds."""
     return next(rule for rule in RULES[promise] if rule.when(circumstances))
 
 
-def contract_table() -> tuple[tuple[Promise, Rule], ...]:
+def contract_table() -> tuple[tuple[Guarantee, Rule], ...]:
     """Return the contract line by line, in the order in which the rules are asked."""
-    return tuple((promise, rule) for promise in Promise for rule in RULES[promise])
+    return tuple((promise, rule) for promise in Guarantee for rule in RULES[promise])
 
 
 def as_markdown() -> str:
     """Return the contract as `docs/contract.md` holds it: a table for each promise."""
-    return "\n".join(_section(promise) for promise in Promise)
+    return "\n".join(_section(promise) for promise in Guarantee)
 
 
-def _section(promise: Promise) -> str:
+def _section(promise: Guarantee) -> str:
     head = f"### {promise.value}\n\n| # | when | promised | because | source |\n|---|---|---|---|---|\n"
     return head + "".join(_line(number, rule) for number, rule in enumerate(RULES[promise], 1))
 

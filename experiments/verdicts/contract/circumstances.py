@@ -9,7 +9,7 @@ from experiments.clients.settings.group_members import patience_ms
 from experiments.clients.settings.kinds import answer_timeout_ms, choice_of
 from experiments.faults import FAULTS
 from experiments.faults.composition.composite import nature_of
-from experiments.faults.core.effects import Nature, Shape
+from experiments.faults.core.effects import FaultEffects, Topology
 from experiments.ledger.record import Frozen
 from experiments.sweep.plan import Commit, FaultRequest, TrialSpec
 from infra.kafka.broker_settings import heartbeat_ms, session_ms
@@ -67,7 +67,7 @@ class Circumstances(Frozen):
     """When a member commits: before it processes, after, or in one transaction with what it produces."""
     copies: bool = False
     """To process a record is to copy it to another topic, which has the same settings."""
-    fault: Nature
+    fault: FaultEffects
 
     @property
     def expires(self) -> bool:
@@ -142,9 +142,9 @@ def circumstances_of(spec: TrialSpec) -> Circumstances:
     )
 
 
-def shape_of(spec: TrialSpec) -> Shape:
+def shape_of(spec: TrialSpec) -> Topology:
     """Return what the trial's fault will find."""
-    return Shape(
+    return Topology(
         others=spec.cluster.controllers + spec.cluster.zookeepers,
         zookeepers=spec.cluster.zookeepers,
         nodes=spec.cluster.nodes,
@@ -158,10 +158,10 @@ def shape_of(spec: TrialSpec) -> Shape:
     )
 
 
-def nature(fault: FaultRequest, shape: Shape) -> Nature:
+def nature(fault: FaultRequest, shape: Topology) -> FaultEffects:
     """Return what is known of a fault; of a kind that nothing is known of, that it may do anything."""
     if any(leaf.kind not in FAULTS for leaf in fault.leaves()):
-        return Nature(kind=fault.kind, known=False, strikes_leader=True)
+        return FaultEffects(kind=fault.kind, known=False, strikes_leader=True)
     return nature_of(fault, shape)
 
 

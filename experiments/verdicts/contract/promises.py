@@ -11,7 +11,7 @@ from experiments.ledger.record import Frozen
 from experiments.verdicts.contract.circumstances import Circumstances
 
 
-class Promise(StrEnum):
+class Guarantee(StrEnum):
     """What a user may count on."""
 
     NO_ACKED_LOSS = "no-acked-loss"
@@ -30,15 +30,15 @@ class Promise(StrEnum):
     """A record is processed by the consumer group once."""
 
 
-OF_SOME: Final = frozenset({Promise.ATOMICITY, Promise.NONE_MISSED, Promise.NONE_REPEATED})
+CONDITIONAL_GUARANTEES: Final = frozenset({Guarantee.ATOMICITY, Guarantee.NONE_MISSED, Guarantee.NONE_REPEATED})
 """What is asked of some cells alone: of those with transactions, and of those with a consumer group."""
 
 
-class Commitment(Frozen):
+class ContractClause(Frozen):
     """One promise, made or not made to a cell."""
 
-    promise: Promise
-    promised: bool
+    promise: Guarantee
+    guaranteed: bool
     because: str
     """Promised: by what. Not promised: what breaks it by design, the mechanism in words."""
     source: str
@@ -52,24 +52,24 @@ class Rule:
     condition: str
     """`when` in words."""
     when: Callable[[Circumstances], bool]
-    promised: bool
+    guaranteed: bool
     because: str
     source: str
     figures: str = ""
     """What is added to `because` for a cell, with the cell's circumstances as `c`."""
 
-    def commitment(self, promise: Promise, circumstances: Circumstances) -> Commitment:
+    def commitment(self, promise: Guarantee, circumstances: Circumstances) -> ContractClause:
         """Return what the rule says to a cell."""
         figures = f" ({self.figures.format(c=circumstances)})" if self.figures else ""
-        return Commitment(promise=promise, promised=self.promised, because=self.because + figures, source=self.source)
+        return ContractClause(promise=promise, promised=self.promised, because=self.because + figures, source=self.source)
 
 
-def promised(condition: str, when: Callable[[Circumstances], bool], because: str, source: str, figures: str = "") -> Rule:
+def guaranteed(condition: str, when: Callable[[Circumstances], bool], because: str, source: str, figures: str = "") -> Rule:
     """Return a line that promises."""
     return Rule(condition, when, True, because, source, figures)
 
 
-def not_promised(condition: str, when: Callable[[Circumstances], bool], because: str, source: str, figures: str = "") -> Rule:
+def not_guaranteed(condition: str, when: Callable[[Circumstances], bool], because: str, source: str, figures: str = "") -> Rule:
     """Return a line that does not, with the mechanism."""
     return Rule(condition, when, False, because, source, figures)
 

@@ -10,14 +10,14 @@ from collections.abc import Mapping
 from typing import Final
 
 from experiments.verdicts.contract import availability, duplicates_and_order, loss, transactions_and_groups
-from experiments.verdicts.contract.promises import Promise, Rule
+from experiments.verdicts.contract.promises import Guarantee, Rule
 
-RULES: Final[Mapping[Promise, tuple[Rule, ...]]] = {
-    Promise.NO_ACKED_LOSS: loss.RULES,
-    Promise.NO_DUPLICATES: duplicates_and_order.DUPLICATE_RULES,
-    Promise.ORDER: duplicates_and_order.ORDER_RULES,
-    Promise.ATOMICITY: transactions_and_groups.ATOMICITY_RULES,
-    Promise.AVAILABILITY: availability.RULES,
-    Promise.NONE_MISSED: transactions_and_groups.MISSED,
-    Promise.NONE_REPEATED: transactions_and_groups.REPEATED,
+RULES: Final[Mapping[Guarantee, tuple[Rule, ...]]] = {
+    Guarantee.NO_ACKED_LOSS: loss.RULES,
+    Guarantee.NO_DUPLICATES: duplicates_and_order.DUPLICATE_RULES,
+    Guarantee.ORDER: duplicates_and_order.ORDER_RULES,
+    Guarantee.ATOMICITY: transactions_and_groups.ATOMICITY_RULES,
+    Guarantee.AVAILABILITY: availability.RULES,
+    Guarantee.NONE_MISSED: transactions_and_groups.MISSED,
+    Guarantee.NONE_REPEATED: transactions_and_groups.REPEATED,
 }

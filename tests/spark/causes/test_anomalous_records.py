@@ -10,29 +10,29 @@ from pyspark.sql import DataFrame, SparkSession
 
 from spark_jobs.causes.anomalous_records import found, found_again, found_without_id, reaches, wanted
 from spark_jobs.io.frames import in_memory
-from spark_jobs.planted import Attempt, Logged, PlantedTrial, together
+from spark_jobs.planted import PlantedAttempt, PlantedLogRow, PlantedTrial, together
 
 EVERYTHING = PlantedTrial(
     "t",
     attempts=(
-        Attempt(1, 0, settled_ns=10, sent_ns=1, offset=0),
-        Attempt(1, 1, settled_ns=11, sent_ns=2, offset=1),  # three copies, one in another partition
-        Attempt(1, 2, settled_ns=12, sent_ns=3, offset=77),  # lost
-        Attempt(1, 3, settled_ns=13, sent_ns=4),  # corrupt: lost too
-        Attempt(1, 4, "unknown", settled_ns=None, sent_ns=5),  # landed twice
-        Attempt(1, 5, "unknown", settled_ns=None, sent_ns=None, partition=None),  # did not land
-        Attempt(1, 6, "rejected", settled_ns=16, sent_ns=7),  # landed
-        Attempt(1, 7, "rejected", settled_ns=17, sent_ns=8),
-        Attempt(2, 130, settled_ns=18, sent_ns=9, offset=12),  # nothing is wrong in its block
+        PlantedAttempt(1, 0, settled_ns=10, sent_ns=1, offset=0),
+        PlantedAttempt(1, 1, settled_ns=11, sent_ns=2, offset=1),  # three copies, one in another partition
+        PlantedAttempt(1, 2, settled_ns=12, sent_ns=3, offset=77),  # lost
+        PlantedAttempt(1, 3, settled_ns=13, sent_ns=4),  # corrupt: lost too
+        PlantedAttempt(1, 4, "unknown", settled_ns=None, sent_ns=5),  # landed twice
+        PlantedAttempt(1, 5, "unknown", settled_ns=None, sent_ns=None, partition=None),  # did not land
+        PlantedAttempt(1, 6, "rejected", settled_ns=16, sent_ns=7),  # landed
+        PlantedAttempt(1, 7, "rejected", settled_ns=17, sent_ns=8),
+        PlantedAttempt(2, 130, settled_ns=18, sent_ns=9, offset=12),  # nothing is wrong in its block
     ),
     log=(
-        *(Logged(1, seq, offset) for offset, seq in enumerate((0, 1, 4, 1, 4, 6))),
-        Logged(1, 1, 3, partition=1),
-        Logged(1, 3, 6, intact=False),
-        Logged(None, None, 7),
-        Logged(1, 64, 8),  # our mark, and an id that nobody was given, twice
-        Logged(1, 64, 9),
-        Logged(2, 130, 12),
+        *(PlantedLogRow(1, seq, offset) for offset, seq in enumerate((0, 1, 4, 1, 4, 6))),
+        PlantedLogRow(1, 1, 3, partition=1),
+        PlantedLogRow(1, 3, 6, intact=False),
+        PlantedLogRow(None, None, 7),
+        PlantedLogRow(1, 64, 8),  # our mark, and an id that nobody was given, twice
+        PlantedLogRow(1, 64, 9),
+        PlantedLogRow(2, 130, 12),
     ),
 )
 NAMES = ("producer", "seq", "kind", "partition", "offset", "at_ns", "sent_ns", "first_offset")
@@ -106,7 +106,7 @@ def test_only_records_that_something_may_be_wrong_with_are_looked_up(spark: Spar
 
 def test_trials_do_not_see_each_other(spark: SparkSession) -> None:
     """Equal ids of two trials are different records."""
-    attempts, log = planted(spark, PlantedTrial("t", [Attempt(1, 2)]), PlantedTrial("u", [Attempt(1, 2)], [Logged(1, 2, 0)]))
+    attempts, log = planted(spark, PlantedTrial("t", [PlantedAttempt(1, 2)]), PlantedTrial("u", [PlantedAttempt(1, 2)], [PlantedLogRow(1, 2, 0)]))
     blocks = looked_up(spark, [("t", 1, 0, 0b100, 0, 0, 0, 0, 0)])
     assert [(row.trial_no, row.kind) for row in found(attempts, log, spark.createDataFrame([], BEHIND), blocks).collect()] == [("t", "LOST")]
 
@@ -115,20 +115,20 @@ def test_trials_do_not_see_each_other(spark: SparkSession) -> None:
 def test_what_was_missed_is_told_where_the_reader_came_to_the_end(spark: SparkSession, at_end: bool | None, kinds: list[str]) -> None:
     """Of a reader that did not, nobody can say what it would have received."""
     blocks = looked_up(spark, [("t", 0, 0, 0b11, 0, 0, 0b11, 2, 0b10)], at_end=at_end)
-    trial = PlantedTrial("t", [Attempt(0, 0, settled_ns=10, sent_ns=1), Attempt(0, 1)], [Logged(0, 0, 4), Logged(0, 1, 5)])
+    trial = PlantedTrial("t", [PlantedAttempt(0, 0, settled_ns=10, sent_ns=1), PlantedAttempt(0, 1)], [PlantedLogRow(0, 0, 4), PlantedLogRow(0, 1, 5)])
     assert found_in(spark, trial, blocks) == [(0, 0, kind, 0, 4, 10, 1, None) for kind in kinds]
 
 
 def test_a_record_behind_later_ones_is_told_with_its_attempt(spark: SparkSession) -> None:
     """Once for each partition in which it is."""
     late = [("t", 0, 0, 0, 9), ("t", 1, 0, 0, 7)]
-    trial = PlantedTrial("t", [Attempt(0, 0, settled_ns=10, sent_ns=1)], [Logged(0, 0, 9)])
+    trial = PlantedTrial("t", [PlantedAttempt(0, 0, settled_ns=10, sent_ns=1)], [PlantedLogRow(0, 0, 9)])
     assert found_in(spark, trial, looked_up(spark, [], late), late) == [(0, 0, "REORDERED", 0, 9, 10, 1, None), (0, 0, "REORDERED", 1, 7, 10, 1, None)]
 
 
 def test_a_record_can_have_several_anomalies(spark: SparkSession) -> None:
     """Refused, there twice, and never received."""
-    trial = PlantedTrial("t", [Attempt(0, 0, "rejected")], [Logged(0, 0, 3), Logged(0, 0, 4)])
+    trial = PlantedTrial("t", [PlantedAttempt(0, 0, "rejected")], [PlantedLogRow(0, 0, 3), PlantedLogRow(0, 0, 4)])
     blocks = looked_up(spark, [("t", 0, 0, 0, 1, 0, 1, 2, 0)])
     assert [row[2:4] + row[4:5] for row in found_in(spark, trial, blocks)] == [("DUPLICATED", 0, 4), ("MISSED", 0, 3), ("REJECTED_PRESENT", 0, 3)]
 
@@ -144,11 +144,11 @@ def test_a_read_that_repeats_is_told_by_when_it_came_again(spark: SparkSession) 
 def test_the_reach_of_an_epoch_is_the_first_and_the_last_that_it_appended(spark: SparkSession) -> None:
     """Corrupt rows and strangers reach nowhere."""
     rows = (
-        *(Logged(0, seq, seq, leader_epoch=5) for seq in (0, 1, 2)),
-        *(Logged(0, seq, seq, leader_epoch=6) for seq in (7, 9)),
-        Logged(0, 99, 10, intact=False, leader_epoch=6),
-        Logged(None, None, 11, leader_epoch=6),
-        Logged(0, 4, 4, partition=1, leader_epoch=None),
+        *(PlantedLogRow(0, seq, seq, leader_epoch=5) for seq in (0, 1, 2)),
+        *(PlantedLogRow(0, seq, seq, leader_epoch=6) for seq in (7, 9)),
+        PlantedLogRow(0, 99, 10, intact=False, leader_epoch=6),
+        PlantedLogRow(None, None, 11, leader_epoch=6),
+        PlantedLogRow(0, 4, 4, partition=1, leader_epoch=None),
     )
-    found_reaches = reaches(planted(spark, PlantedTrial("t", [Attempt(0, 0)], rows))[1]).collect()
+    found_reaches = reaches(planted(spark, PlantedTrial("t", [PlantedAttempt(0, 0)], rows))[1]).collect()
     assert sorted((tuple(row) for row in found_reaches), key=str) == [("t", 0, 0, 5, 0, 2), ("t", 0, 0, 6, 7, 9), ("t", 1, 0, None, 4, 4)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from support.builders.crash import CRASH, CUT_BY_2, LED_BY_1, LED_BY_2, LINEAGE, MS, Appended, Bad, causes, tied
 
-from spark_jobs.planted import Epoch, Happened
+from spark_jobs.planted import PlantedEpoch, PlantedEvent
 
 
 @pytest.mark.parametrize(("offset", "cause"), [(79, "UNATTRIBUTED"), (80, "TRUNCATED"), (81, "TRUNCATED")])
@@ -31,8 +31,8 @@ def test_a_log_can_be_cut_to_nothing() -> None:
 )
 def test_what_a_deleted_topic_had_went_with_it(offset: int | None, at_ms: int, cause: str) -> None:
     """Acknowledged before the new topic was there; without an offset, before the deletion was asked for."""
-    deleted = Happened(200 * MS, "topic_deleted")
-    recreated = Happened(300 * MS, "topic_recreated")
+    deleted = PlantedEvent(200 * MS, "topic_deleted")
+    recreated = PlantedEvent(300 * MS, "topic_recreated")
     assert causes(Bad(offset=offset, at_ns=at_ms * MS, sent_ns=190 * MS), events=(LED_BY_2, deleted, recreated), epochs=()) == [cause]
 
 
@@ -83,14 +83,14 @@ def test_of_one_moment_the_later_epoch_led_last_and_the_lower_cut_came_last(way:
 @pytest.mark.parametrize("way", [1, -1])
 def test_what_has_no_order_gets_one_that_is_not_the_files(way: int) -> None:
     """Two leaders without epochs, in one moment."""
-    seen = [Happened(0, "leader", node=node, partition=0, source="watcher") for node in (1, 2)]
+    seen = [PlantedEvent(0, "leader", node=node, partition=0, source="watcher") for node in (1, 2)]
     assert [row["leader"] for row in tied(Bad("UNKNOWN_ABSENT"), events=tuple(seen[::way]), epochs=())] == [2]
 
 
 @pytest.mark.parametrize("offset", [79, 85])
 def test_epochs_that_the_replicas_do_not_agree_about_prove_nothing(offset: int) -> None:
     """Two checkpoints, two ends of epoch 5."""
-    apart = (*LINEAGE[:3], Epoch(2, 0, 6, 85))
+    apart = (*LINEAGE[:3], PlantedEpoch(2, 0, 6, 85))
     assert causes(Bad(offset=offset), events=(LED_BY_2, LED_BY_1), epochs=apart) == ["UNATTRIBUTED"]
 
 
@@ -103,7 +103,7 @@ def test_the_watcher_stands_in_for_brokers_whose_logs_nobody_can_read() -> None:
 
 def test_what_the_watcher_saw_without_an_epoch_hides_nothing_that_a_broker_told() -> None:
     """The leader is the same, and the epoch is known."""
-    seen = Happened(10 * MS, "leader", node=2, partition=0, source="watcher", resolution_ns=10 * MS)
+    seen = PlantedEvent(10 * MS, "leader", node=2, partition=0, source="watcher", resolution_ns=10 * MS)
     assert tied(Bad(offset=80), events=(*CRASH, seen))[0]["leader_epoch"] == 5
 
 
@@ -115,7 +115,7 @@ def test_a_record_without_offset_is_lost_in_the_seam_between_two_leaders() -> No
 
 def test_a_record_that_nobody_acknowledged_was_sent_to_whom_its_producer_took_for_the_leader() -> None:
     """It learned of leader 1 at 450 ms, which led since 300 ms."""
-    learned = Happened(450 * MS, "learned", node=1, partition=0, leader_epoch=6, source="client", resolution_ns=MS, detail="producer 0: leader 1")
+    learned = PlantedEvent(450 * MS, "learned", node=1, partition=0, leader_epoch=6, source="client", resolution_ns=MS, detail="producer 0: leader 1")
     first = learned._replace(at_ns=10 * MS, node=2, leader_epoch=5, detail="producer 0: leader 2")
     of_another = learned._replace(at_ns=20 * MS, node=3, detail="producer 1: leader 3")
     lost = [Bad(seq=seq, at_ns=at) for seq, at in ((11, 400 * MS), (12, 460 * MS))]
@@ -153,7 +153,7 @@ def test_seams_lie_between_all_that_earlier_and_all_that_later_epochs_appended()
         ((), (), "UNATTRIBUTED"),
     ],
 )
-def test_whoever_tells_of_two_epochs_tells_of_a_seam(events: tuple[Happened, ...], epochs: tuple[Epoch, ...], cause: str) -> None:
+def test_whoever_tells_of_two_epochs_tells_of_a_seam(events: tuple[PlantedEvent, ...], epochs: tuple[PlantedEpoch, ...], cause: str) -> None:
     """Without anybody there is none."""
     assert causes(Bad(seq=11), events=events, epochs=epochs, appended=(Appended(5, 0, 10),)) == [cause]
 
@@ -165,9 +165,9 @@ def test_each_producer_has_its_own_seams() -> None:
 
 
 @pytest.mark.parametrize(("told", "epochs"), [(80, ()), (None, LINEAGE)])
-def test_a_leader_acknowledges_nothing_before_its_epoch_starts(told: int | None, epochs: tuple[Epoch, ...]) -> None:
+def test_a_leader_acknowledges_nothing_before_its_epoch_starts(told: int | None, epochs: tuple[PlantedEpoch, ...]) -> None:
     """Leader 1 led from 80 on, and cut its log to 60 later: offset 70 was not its to acknowledge, whatever the number of the record."""
-    cut = Happened(700 * MS, "truncated", node=1, partition=0, offset=60, source="broker", resolution_ns=MS)
+    cut = PlantedEvent(700 * MS, "truncated", node=1, partition=0, offset=60, source="broker", resolution_ns=MS)
     rows = [Bad(seq=1000 + offset, offset=offset, at_ns=400 * MS, sent_ns=390 * MS) for offset in (70, 80)]
     assert causes(*rows, events=(LED_BY_2, LED_BY_1._replace(offset=told), cut), epochs=epochs) == ["UNATTRIBUTED", "TRUNCATED"]
 
@@ -175,13 +175,13 @@ def test_a_leader_acknowledges_nothing_before_its_epoch_starts(told: int | None,
 @pytest.mark.parametrize(("offset", "ends"), [(79, None), (80, 80), (250, 80)])
 def test_an_epoch_ends_where_the_next_one_starts(offset: int, ends: int | None) -> None:
     """Not where a later one does."""
-    (row,) = tied(Bad(seq=1000, offset=offset), events=(LED_BY_2, LED_BY_1), epochs=(*LINEAGE, Epoch(1, 0, 7, 200), Epoch(2, 0, 7, 200)))
+    (row,) = tied(Bad(seq=1000, offset=offset), events=(LED_BY_2, LED_BY_1), epochs=(*LINEAGE, PlantedEpoch(1, 0, 7, 200), PlantedEpoch(2, 0, 7, 200)))
     assert row["truncated_to"] == ends
 
 
 def test_without_a_change_of_leader_there_is_no_seam() -> None:
     """The end of what was appended proves nothing."""
-    assert causes(Bad(seq=11), events=(LED_BY_2,), epochs=(Epoch(2, 0, 5, 0),), appended=(Appended(5, 0, 10),)) == ["UNATTRIBUTED"]
+    assert causes(Bad(seq=11), events=(LED_BY_2,), epochs=(PlantedEpoch(2, 0, 5, 0),), appended=(Appended(5, 0, 10),)) == ["UNATTRIBUTED"]
 
 
 def test_a_log_that_does_not_tell_its_epochs_has_no_seams() -> None:
@@ -201,7 +201,7 @@ def test_copies_of_which_one_is_elsewhere_or_both_are_in_one_epoch_tell_nothing(
     assert causes(Bad("DUPLICATED", offset=offset, first_offset=first_offset)) == ["UNATTRIBUTED"]
 
 
-TIMED_OUT = Happened(145 * MS, "timed_out", node=2, source="client", resolution_ns=MS, detail="producer 0: Timed out 3 in-flight requests")
+TIMED_OUT = PlantedEvent(145 * MS, "timed_out", node=2, source="client", resolution_ns=MS, detail="producer 0: Timed out 3 in-flight requests")
 
 
 @pytest.mark.parametrize("kind", ["DUPLICATED", "REORDERED", "REJECTED_PRESENT"])
@@ -222,7 +222,7 @@ TIMED_OUT = Happened(145 * MS, "timed_out", node=2, source="client", resolution_
         (TIMED_OUT._replace(kind="learned"), "UNATTRIBUTED"),
     ],
 )
-def test_a_client_that_gave_up_waiting_sent_it_again(kind: str, event: Happened, cause: str) -> None:
+def test_a_client_that_gave_up_waiting_sent_it_again(kind: str, event: PlantedEvent, cause: str) -> None:
     """Sent at 140 ms, acknowledged at 150 ms, and both copies in one epoch."""
     elected = LED_BY_1._replace(at_ns=145 * MS, node=4)
     assert causes(Bad(kind, offset=20, first_offset=10), events=(LED_BY_2, elected, LED_BY_1, event), epochs=()) == [cause]

@@ -10,7 +10,7 @@ import pytest
 from experiments.ledger.record import FaultEvidence, Phases
 from spark_jobs.causes.explanations import _check
 from spark_jobs.io.ledgers import UnfitLedger
-from spark_jobs.planted import Attempt, Epoch, Happened, Logged, PlantedTrial, Read
+from spark_jobs.planted import PlantedAttempt, PlantedEpoch, PlantedEvent, PlantedLogRow, PlantedRead, PlantedTrial
 
 Measure = Callable[..., dict[str, pa.Table]]
 MS = 1_000_000
@@ -27,9 +27,9 @@ COUNTS = (
 )
 
 
-def acked(seq: int, at_ms: int, offset: int | None, producer: int = 0) -> Attempt:
+def acked(seq: int, at_ms: int, offset: int | None, producer: int = 0) -> PlantedAttempt:
     """Sent a millisecond before."""
-    return Attempt(producer, seq, intended_ns=(at_ms - 1) * MS, sent_ns=(at_ms - 1) * MS, settled_ns=at_ms * MS, offset=offset)
+    return PlantedAttempt(producer, seq, intended_ns=(at_ms - 1) * MS, sent_ns=(at_ms - 1) * MS, settled_ns=at_ms * MS, offset=offset)
 
 
 CRASH = PlantedTrial(
@@ -44,28 +44,28 @@ CRASH = PlantedTrial(
         acked(2, 330, None, producer=1),
     ),
     log=(
-        Logged(0, 0, 0, leader_epoch=5),
-        Logged(1, 0, 1, leader_epoch=5),
-        Logged(0, 2, 2, leader_epoch=6),
-        Logged(0, 3, 3, leader_epoch=6),
-        Logged(0, 3, 4, leader_epoch=6),
-        Logged(1, 2, 5, leader_epoch=6),
+        PlantedLogRow(0, 0, 0, leader_epoch=5),
+        PlantedLogRow(1, 0, 1, leader_epoch=5),
+        PlantedLogRow(0, 2, 2, leader_epoch=6),
+        PlantedLogRow(0, 3, 3, leader_epoch=6),
+        PlantedLogRow(0, 3, 4, leader_epoch=6),
+        PlantedLogRow(1, 2, 5, leader_epoch=6),
     ),
-    reads=(Read(0, 0, 0, received_ns=70 * MS), Read(0, 2, 2, received_ns=340 * MS), Read(0, 2, 2, received_ns=350 * MS)),
+    reads=(PlantedRead(0, 0, 0, received_ns=70 * MS), PlantedRead(0, 2, 2, received_ns=340 * MS), PlantedRead(0, 2, 2, received_ns=350 * MS)),
     phases=PHASES,
     fault=FaultEvidence(kind="leader-crash-behind", targets=(2,), bit=True),
     events=(
-        Happened(0, "leads", node=2, partition=0, leader_epoch=5, offset=0, source="broker", resolution_ns=MS),
-        Happened(0, "isr", partition=0, source="watcher", detail="1,2"),
-        Happened(200 * MS, "fenced", node=2, source="broker", resolution_ns=MS),
-        Happened(210 * MS, "leads", node=1, partition=0, leader_epoch=6, offset=2, source="broker", resolution_ns=MS),
-        Happened(319 * MS, "timed_out", node=1, source="client", resolution_ns=MS, detail="producer 0: Timed out 1 in-flight"),
-        Happened(600 * MS, "truncated", node=2, partition=0, offset=2, source="broker", resolution_ns=MS),
-        Happened(950 * MS, "reader", detail='{"records":2,"at_end":true,"where":""}'),
+        PlantedEvent(0, "leads", node=2, partition=0, leader_epoch=5, offset=0, source="broker", resolution_ns=MS),
+        PlantedEvent(0, "isr", partition=0, source="watcher", detail="1,2"),
+        PlantedEvent(200 * MS, "fenced", node=2, source="broker", resolution_ns=MS),
+        PlantedEvent(210 * MS, "leads", node=1, partition=0, leader_epoch=6, offset=2, source="broker", resolution_ns=MS),
+        PlantedEvent(319 * MS, "timed_out", node=1, source="client", resolution_ns=MS, detail="producer 0: Timed out 1 in-flight"),
+        PlantedEvent(600 * MS, "truncated", node=2, partition=0, offset=2, source="broker", resolution_ns=MS),
+        PlantedEvent(950 * MS, "reader", detail='{"records":2,"at_end":true,"where":""}'),
     ),
-    epochs=(Epoch(1, 0, 5, 0), Epoch(1, 0, 6, 2), Epoch(2, 0, 5, 0), Epoch(2, 0, 6, 2)),
+    epochs=(PlantedEpoch(1, 0, 5, 0), PlantedEpoch(1, 0, 6, 2), PlantedEpoch(2, 0, 5, 0), PlantedEpoch(2, 0, 6, 2)),
 )
-QUIET = PlantedTrial("001-quiet", [Attempt(0, 0)], [Logged(0, 0, 0)])
+QUIET = PlantedTrial("001-quiet", [PlantedAttempt(0, 0)], [PlantedLogRow(0, 0, 0)])
 
 
 def test_the_whole_job_tells_of_each_record_why(measured: Measure) -> None:

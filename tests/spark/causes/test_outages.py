@@ -11,27 +11,27 @@ from experiments.ledger.record import FaultEvidence, Phases
 from experiments.ledger.result_tables import OUTAGES
 from spark_jobs.causes.evidence import evidence_of
 from spark_jobs.causes.outages import outages
-from spark_jobs.planted import Happened, PlantedTrial
+from spark_jobs.planted import PlantedEvent, PlantedTrial
 
 MS = 1_000_000
 PHASES = Phases(load_begin_ns=0, load_end_ns=900 * MS, fault_begin_ns=100 * MS, fault_end_ns=500 * MS, settled_ns=900 * MS, whole_ns=900 * MS)
-LED = Happened(0, "leads", node=2, partition=0, leader_epoch=5, offset=0, source="broker", resolution_ns=MS)
-FENCED = Happened(250 * MS, "fenced", node=2, source="broker", resolution_ns=MS)
-LEADS = Happened(260 * MS, "leads", node=1, partition=0, leader_epoch=6, offset=80, source="broker", resolution_ns=MS)
-SEEN = Happened(270 * MS, "leader", node=1, partition=0, leader_epoch=6, source="watcher", resolution_ns=10 * MS)
-LEARNED = Happened(280 * MS, "learned", node=1, partition=0, leader_epoch=6, source="client", resolution_ns=MS, detail="producer 0: leader 1")
+LED = PlantedEvent(0, "leads", node=2, partition=0, leader_epoch=5, offset=0, source="broker", resolution_ns=MS)
+FENCED = PlantedEvent(250 * MS, "fenced", node=2, source="broker", resolution_ns=MS)
+LEADS = PlantedEvent(260 * MS, "leads", node=1, partition=0, leader_epoch=6, offset=80, source="broker", resolution_ns=MS)
+SEEN = PlantedEvent(270 * MS, "leader", node=1, partition=0, leader_epoch=6, source="watcher", resolution_ns=10 * MS)
+LEARNED = PlantedEvent(280 * MS, "learned", node=1, partition=0, leader_epoch=6, source="client", resolution_ns=MS, detail="producer 0: leader 1")
 CRASH = (LED, FENCED, LEADS, SEEN, LEARNED)
 GAP = {"trial_id": "t", "partition": 0, "side": "producer", "began_ns": 99 * MS, "gap_ns": 201 * MS, "answered": True}
 
 
-def found(*events: Happened, phases: Phases = PHASES, targets: tuple[int, ...] = (2, 3), **gap: Any) -> pa.Table:
+def found(*events: PlantedEvent, phases: Phases = PHASES, targets: tuple[int, ...] = (2, 3), **gap: Any) -> pa.Table:
     """Return the outages of one planted trial with one gap."""
     trial = PlantedTrial("t", (), events=events, phases=phases, fault=FaultEvidence(kind="leader-crash", targets=targets, bit=True))
     tables = {name: table.append_column("trial_id", pa.array(["t"] * len(table), pa.string())) for name, table in trial.tables().items()}
     return outages(pa.Table.from_pylist([{**GAP, **gap}]), evidence_of([trial.record("planted")], tables["events"], tables["epochs"]))
 
 
-def seen_ms(*events: Happened, phases: Phases = PHASES, targets: tuple[int, ...] = (2, 3), **gap: Any) -> dict[str, float | None]:
+def seen_ms(*events: PlantedEvent, phases: Phases = PHASES, targets: tuple[int, ...] = (2, 3), **gap: Any) -> dict[str, float | None]:
     """Return when each mark was seen, milliseconds."""
     rows = found(*events, phases=phases, targets=targets, **gap).to_pylist()
     return {row["mark"]: None if row["at_ns"] is None else row["at_ns"] / MS for row in rows}

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from spark_jobs.io.frames import in_memory
 from spark_jobs.io.ledgers import UnfitLedger
 from spark_jobs.pipeline import results_of
-from spark_jobs.planted import Attempt, Logged, PlantedTrial, Read, Transaction, together
+from spark_jobs.planted import PlantedAttempt, PlantedLogRow, PlantedRead, PlantedTransaction, PlantedTrial, together
 
 Tables = dict[str, pa.Table]
 COUNTS = ("committed_transactions", "aborted_transactions", "unknown_transactions", "torn_transactions", "aborted_visible_records", "hidden_copies")
@@ -17,14 +17,14 @@ COUNTS = ("committed_transactions", "aborted_transactions", "unknown_transaction
 
 def trial(name: str, *ends: tuple[str, str], records: int = 3) -> PlantedTrial:
     """Transactions of so many records each; every one's outcome, and for each record whether it is shown (+), hidden (-) or not there (.)."""
-    attempts = [Attempt(0, number * records + at, transaction=number) for number in range(len(ends)) for at in range(records)]
+    attempts = [PlantedAttempt(0, number * records + at, transaction=number) for number in range(len(ends)) for at in range(records)]
     kept = [(attempt, ends[attempt.transaction or 0][1][attempt.seq % records]) for attempt in attempts]
-    log = [Logged(0, attempt.seq, attempt.seq, visible=sign == "+") for attempt, sign in kept if sign != "."]
-    return PlantedTrial(name, attempts, log, transactions=[Transaction(0, number, outcome, records) for number, (outcome, _) in enumerate(ends)])
+    log = [PlantedLogRow(0, attempt.seq, attempt.seq, visible=sign == "+") for attempt, sign in kept if sign != "."]
+    return PlantedTrial(name, attempts, log, transactions=[PlantedTransaction(0, number, outcome, records) for number, (outcome, _) in enumerate(ends)])
 
 
 PLANTED = (
-    PlantedTrial("plain", [Attempt(0, 0)], [Logged(0, 0, 0)], [Read(0, 0, 0, received_ns=7_000_000)]),
+    PlantedTrial("plain", [PlantedAttempt(0, 0)], [PlantedLogRow(0, 0, 0)], [PlantedRead(0, 0, 0, received_ns=7_000_000)]),
     *(trial(f"{ending} and hidden", (ending, "---")) for ending in ("aborted", "fenced", "abandoned")),
     *(trial(f"{ending} and shown", (ending, "+++")) for ending in ("aborted", "fenced", "abandoned")),
     trial("aborted and shown in part", ("aborted", "-+-")),
@@ -34,15 +34,15 @@ PLANTED = (
     trial("over the edge of a block", ("unknown", "+" * 64 + "." * 6), ("unknown", "+" * 70), records=70),
     PlantedTrial(
         "two producers",
-        [Attempt(0, 0, transaction=0), Attempt(1, 0, transaction=0)],
-        [Logged(0, 0, 0), Logged(1, 0, 1)],
-        transactions=[Transaction(0, 0), Transaction(1, 0, "aborted")],
+        [PlantedAttempt(0, 0, transaction=0), PlantedAttempt(1, 0, transaction=0)],
+        [PlantedLogRow(0, 0, 0), PlantedLogRow(1, 0, 1)],
+        transactions=[PlantedTransaction(0, 0), PlantedTransaction(1, 0, "aborted")],
     ),
     PlantedTrial(
         "refused inside",
-        [Attempt(0, 0, transaction=0), Attempt(0, 1, "rejected", transaction=0), Attempt(0, 2, "rejected")],
-        [Logged(0, 0, 0)],
-        transactions=[Transaction(0, 0, records=2)],
+        [PlantedAttempt(0, 0, transaction=0), PlantedAttempt(0, 1, "rejected", transaction=0), PlantedAttempt(0, 2, "rejected")],
+        [PlantedLogRow(0, 0, 0)],
+        transactions=[PlantedTransaction(0, 0, records=2)],
     ),
 )
 
@@ -136,4 +136,4 @@ def test_how_long_the_reader_stood_still_is_told(found: Tables) -> None:
 def test_hidden_rows_of_a_log_without_transactions_are_no_ledger(spark: SparkSession) -> None:
     """Nothing but a transaction hides a record."""
     with pytest.raises(UnfitLedger, match="hidden"):
-        measured(spark, PlantedTrial("plain", [Attempt(0, 0)], [Logged(0, 0, 0, visible=False)]))
+        measured(spark, PlantedTrial("plain", [PlantedAttempt(0, 0)], [PlantedLogRow(0, 0, 0, visible=False)]))

@@ -8,29 +8,31 @@ from dataclasses import replace
 import pyarrow as pa
 from support.reference.copies import copy_counts
 
-from spark_jobs.planted import Attempt, Happened, Logged, PlantedTrial, Read
+from spark_jobs.planted import PlantedAttempt, PlantedEvent, PlantedLogRow, PlantedRead, PlantedTrial
 
 Measure = Callable[..., dict[str, pa.Table]]
 RECORDS = 200
-STORED = [Logged(0, seq, seq) for seq in range(RECORDS)]
+STORED = [PlantedLogRow(0, seq, seq) for seq in range(RECORDS)]
 EVERY = range(RECORDS)
 
 
-def trial(trial_id: str, output: list[Logged], told: list[Read], log: list[Logged] | None = None, committed: int = RECORDS) -> PlantedTrial:
+def trial(
+    trial_id: str, output: list[PlantedLogRow], told: list[PlantedRead], log: list[PlantedLogRow] | None = None, committed: int = RECORDS
+) -> PlantedTrial:
     """Everything stored once unless said otherwise; the reader along received what the output shows."""
-    along = [Read(row.producer, row.seq, row.offset) for row in output if row.visible]
-    events = [Happened(1, "reader", detail=json.dumps({"at_end": True})), Happened(1, "group", detail=json.dumps({"committed": {0: committed}}))]
-    return PlantedTrial(trial_id, [Attempt(0, seq) for seq in EVERY], log or STORED, [*along, *told], events=events, output=output)
+    along = [PlantedRead(row.producer, row.seq, row.offset) for row in output if row.visible]
+    events = [PlantedEvent(1, "reader", detail=json.dumps({"at_end": True})), PlantedEvent(1, "group", detail=json.dumps({"committed": {0: committed}}))]
+    return PlantedTrial(trial_id, [PlantedAttempt(0, seq) for seq in EVERY], log or STORED, [*along, *told], events=events, output=output)
 
 
-def written(*seqs: int, first_offset: int = 0, visible: bool = True) -> list[Logged]:
+def written(*seqs: int, first_offset: int = 0, visible: bool = True) -> list[PlantedLogRow]:
     """Copies, one behind the other."""
-    return [Logged(0, seq, first_offset + place, visible=visible) for place, seq in enumerate(seqs)]
+    return [PlantedLogRow(0, seq, first_offset + place, visible=visible) for place, seq in enumerate(seqs)]
 
 
-def told(*seqs: int, by: int = 1) -> list[Read]:
+def told(*seqs: int, by: int = 1) -> list[PlantedRead]:
     """What a copier was told is stored."""
-    return [Read(0, seq, seq, consumer=by) for seq in seqs]
+    return [PlantedRead(0, seq, seq, consumer=by) for seq in seqs]
 
 
 PLANTED = (
@@ -41,7 +43,7 @@ PLANTED = (
     trial("004-the-output-lost-what-was-acknowledged", written(*range(190)), told(*EVERY)),
     trial("005-killed-before-it-noted-what-is-there", written(*EVERY), told(*range(190))),
     trial("006-not-come-to-the-end", written(*range(100)), told(*range(100)), committed=100),
-    trial("007-both-copies-in-the-log-are-copied", written(*EVERY, 3), told(*EVERY, 3), log=[*STORED, Logged(0, 3, 200)], committed=201),
+    trial("007-both-copies-in-the-log-are-copied", written(*EVERY, 3), told(*EVERY, 3), log=[*STORED, PlantedLogRow(0, 3, 200)], committed=201),
     trial("008-the-log-lost-what-is-copied", written(*EVERY), told(*EVERY), log=STORED[:150], committed=150),
     replace(trial("009-nothing-copied", [], []), output=None, events=[]),
 )
@@ -80,19 +82,19 @@ def by_chance(seed: int) -> PlantedTrial:
     """Two partitions; copies and damaged rows on both sides, hidden ones in the output; copiers that skip, repeat and are told what is not so."""
     chance = random.Random(seed)  # noqa: S311 - not for secrets
 
-    def log(ids: range, hidden: float) -> list[Logged]:
+    def log(ids: range, hidden: float) -> list[PlantedLogRow]:
         picked = [(partition, chance.choices(ids[partition::2], k=chance.randrange(1, 200))) for partition in (0, 1)]
         return [
-            Logged(0, seq, offset, partition, intact=chance.random() > 0.05, visible=chance.random() >= hidden)
+            PlantedLogRow(0, seq, offset, partition, intact=chance.random() > 0.05, visible=chance.random() >= hidden)
             for partition, seqs in picked
             for offset, seq in enumerate(seqs)
         ]
 
-    told_so = [Read(0, seq, 0, consumer=chance.randrange(1, 3)) for seq in chance.choices(range(300), k=chance.randrange(0, 200))]
+    told_so = [PlantedRead(0, seq, 0, consumer=chance.randrange(1, 3)) for seq in chance.choices(range(300), k=chance.randrange(0, 200))]
     committed = {partition: chance.randrange(0, 210) for partition in (0, 1)}
-    events = [Happened(1, "group", detail=json.dumps({"committed": committed}))]
+    events = [PlantedEvent(1, "group", detail=json.dumps({"committed": committed}))]
     stored, output = log(range(300), 0), log(range(300), 0.1)
-    return PlantedTrial(f"{seed:03d}-by-chance", [Attempt(0, seq) for seq in range(300)], stored, told_so, events=events, output=output)
+    return PlantedTrial(f"{seed:03d}-by-chance", [PlantedAttempt(0, seq) for seq in range(300)], stored, told_so, events=events, output=output)
 
 
 def test_copies_by_chance_are_counted_as_the_plain_reference_does(measured: Measure) -> None:

@@ -8,25 +8,29 @@ from collections.abc import Callable
 import pyarrow as pa
 
 from experiments.ledger.record import Replay
-from spark_jobs.planted import Attempt, Handed, Logged, PlantedTrial, Replayed
+from spark_jobs.planted import PlantedAttempt, PlantedLogRow, PlantedReplayRow, PlantedSentRow, PlantedTrial
 
 Measure = Callable[..., dict[str, pa.Table]]
 RECORDS = 120
 FIELDS = {"key": "key_digest", "value": "value_digest", "headers": "headers_digest", "timestamp": "timestamp_ms"}
 
 
-def trial(trial_id: str, sent: list[Handed], replayed: list[Replayed], replays: list[Replay], told: dict[int, int] | None = None) -> PlantedTrial:
+def trial(
+    trial_id: str, sent: list[PlantedSentRow], replayed: list[PlantedReplayRow], replays: list[Replay], told: dict[int, int] | None = None
+) -> PlantedTrial:
     """Every record acknowledged, where said at another offset than its number, and stored."""
-    attempts = [Attempt(0, seq, offset=(told or {}).get(seq, seq)) for seq in range(RECORDS)]
-    return PlantedTrial(trial_id, attempts, [Logged(0, seq, seq) for seq in range(RECORDS)], sent=sent, replayed=replayed, replays=replays)
+    attempts = [PlantedAttempt(0, seq, offset=(told or {}).get(seq, seq)) for seq in range(RECORDS)]
+    return PlantedTrial(trial_id, attempts, [PlantedLogRow(0, seq, seq) for seq in range(RECORDS)], sent=sent, replayed=replayed, replays=replays)
 
 
 def by_chance(seed: int) -> PlantedTrial:
     """Digests that differ here and there, records that a replay lacks, and one that was asked for by timestamp."""
     chance = random.Random(seed)  # noqa: S311 - not for secrets
-    sent = [Handed(0, seq, seq) for seq in range(RECORDS) if chance.random() > 0.05]
+    sent = [PlantedSentRow(0, seq, seq) for seq in range(RECORDS) if chance.random() > 0.05]
     first = [
-        Replayed(1, seq, 0, seq, 0, seq, *(chance.choices((usual, 9), (20, 1))[0] for usual in (1, 2, 3))) for seq in range(RECORDS) if chance.random() > 0.05
+        PlantedReplayRow(1, seq, 0, seq, 0, seq, *(chance.choices((usual, 9), (20, 1))[0] for usual in (1, 2, 3)))
+        for seq in range(RECORDS)
+        if chance.random() > 0.05
     ]
     again = [row._replace(replay=2, value_digest=chance.choices((row.value_digest, 8), (20, 1))[0]) for row in first if chance.random() > 0.1]
     at_ms = chance.randrange(RECORDS)
@@ -60,7 +64,7 @@ def plain_replays(planted: PlantedTrial) -> dict[int, tuple[int, int, int]]:
 def test_fields_and_replays_by_chance_are_counted_as_the_plain_reference_does(measured: Measure) -> None:
     """And a trial of which nobody asks has no rows."""
     trials = [by_chance(seed) for seed in range(8)]
-    tables = measured(*trials, PlantedTrial("900-unasked", [Attempt(0, 0)], [Logged(0, 0, 0)]))
+    tables = measured(*trials, PlantedTrial("900-unasked", [PlantedAttempt(0, 0)], [PlantedLogRow(0, 0, 0)]))
     for planted in trials:
         of_trial = [row for row in tables["fields"].to_pylist() if row["trial_id"] == planted.trial_id]
         assert {row["field"]: (row["compared_records"], row["differing_records"]) for row in of_trial} == plain_fields(planted)

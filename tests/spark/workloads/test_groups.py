@@ -8,25 +8,25 @@ from dataclasses import replace
 import pyarrow as pa
 from support.reference.groups import group_counts, group_rows
 
-from spark_jobs.planted import Attempt, Happened, Logged, PlantedTrial, Read
+from spark_jobs.planted import PlantedAttempt, PlantedEvent, PlantedLogRow, PlantedRead, PlantedTrial
 
 Measure = Callable[..., dict[str, pa.Table]]
 RECORDS = 200
-STORED = [Logged(0, seq, seq) for seq in range(RECORDS)]
-ALONG = [Read(0, seq, seq) for seq in range(RECORDS)]
+STORED = [PlantedLogRow(0, seq, seq) for seq in range(RECORDS)]
+ALONG = [PlantedRead(0, seq, seq) for seq in range(RECORDS)]
 
 
-def trial(trial_id: str, members: list[Read], committed: dict[int, int] | None, log: list[Logged] | None = None) -> PlantedTrial:
+def trial(trial_id: str, members: list[PlantedRead], committed: dict[int, int] | None, log: list[PlantedLogRow] | None = None) -> PlantedTrial:
     """Everything stored once and read along, and what a group is to have done."""
-    events = [Happened(1, "reader", detail=json.dumps({"at_end": True}))]
+    events = [PlantedEvent(1, "reader", detail=json.dumps({"at_end": True}))]
     if committed is not None:
-        events.append(Happened(1, "group", detail=json.dumps({"committed": committed, "at_end": True})))
-    return PlantedTrial(trial_id, [Attempt(0, seq) for seq in range(RECORDS)], log or STORED, [*ALONG, *members], events=events)
+        events.append(PlantedEvent(1, "group", detail=json.dumps({"committed": committed, "at_end": True})))
+    return PlantedTrial(trial_id, [PlantedAttempt(0, seq) for seq in range(RECORDS)], log or STORED, [*ALONG, *members], events=events)
 
 
-def processed(*seqs: int, by: int = 1, at_ns: int = 3_000_000) -> list[Read]:
+def processed(*seqs: int, by: int = 1, at_ns: int = 3_000_000) -> list[PlantedRead]:
     """What a member wrote down."""
-    return [Read(0, seq, seq, received_ns=at_ns + seq, consumer=by) for seq in seqs]
+    return [PlantedRead(0, seq, seq, received_ns=at_ns + seq, consumer=by) for seq in seqs]
 
 
 PLANTED = (
@@ -41,7 +41,7 @@ PLANTED = (
     trial("004-both", processed(*range(10), *range(12, 200)) + processed(64, 65, by=2, at_ns=9_000_000), {0: 200}),
     trial("005-never-committed", [], {0: 0}),
     trial("006-no-group", [], None),
-    trial("007-a-second-copy-is-processed-too", [*processed(*range(200)), Read(0, 3, 200, consumer=2)], {0: 201}, [*STORED, Logged(0, 3, 200)]),
+    trial("007-a-second-copy-is-processed-too", [*processed(*range(200)), PlantedRead(0, 3, 200, consumer=2)], {0: 201}, [*STORED, PlantedLogRow(0, 3, 200)]),
 )
 
 
@@ -62,17 +62,18 @@ def by_chance(seed: int) -> PlantedTrial:
     """Two partitions with copies and damaged rows; members that skip, repeat and take over; commits anywhere."""
     chance = random.Random(seed)  # noqa: S311 - not for secrets
     log = [
-        Logged(0, seq, offset, partition, intact=chance.random() > 0.05)
+        PlantedLogRow(0, seq, offset, partition, intact=chance.random() > 0.05)
         for partition in (0, 1)
         for offset, seq in enumerate(chance.choices(range(partition, 300, 2), k=chance.randrange(1, 200)))
     ]
     taken = chance.choices(log, k=chance.randrange(0, 2 * len(log)))
     members = [
-        Read(row.producer, row.seq, row.offset, 0, chance.randrange(1, 10**9), row.partition, chance.randrange(1, 4), chance.randrange(3)) for row in taken
+        PlantedRead(row.producer, row.seq, row.offset, 0, chance.randrange(1, 10**9), row.partition, chance.randrange(1, 4), chance.randrange(3))
+        for row in taken
     ]
     committed = {partition: chance.randrange(0, 210) for partition in (0, 1)}
-    events = [Happened(1, "group", detail=json.dumps({"committed": committed, "at_end": True}))]
-    return PlantedTrial(f"{seed:03d}-by-chance", [Attempt(0, seq) for seq in range(300)], log, members, events=events)
+    events = [PlantedEvent(1, "group", detail=json.dumps({"committed": committed, "at_end": True}))]
+    return PlantedTrial(f"{seed:03d}-by-chance", [PlantedAttempt(0, seq) for seq in range(300)], log, members, events=events)
 
 
 def test_groups_by_chance_are_counted_as_the_plain_reference_does(measured: Measure) -> None:
@@ -87,12 +88,12 @@ def test_groups_by_chance_are_counted_as_the_plain_reference_does(measured: Meas
 
 TWO = PlantedTrial(
     "000-two",
-    [Attempt(0, seq) for seq in range(RECORDS)],
+    [PlantedAttempt(0, seq) for seq in range(RECORDS)],
     STORED,
     [*ALONG, *processed(*range(200)), *processed(*range(50), *range(57, 150), by=2), *processed(3, 4, by=3, at_ns=9_000_000)],
     events=[
-        Happened(1, "group", detail=json.dumps({"committed": {0: 200}, "at_end": True, "group": 1, "consumers": [1]})),
-        Happened(1, "group", detail=json.dumps({"committed": {0: 100}, "at_end": False, "group": 2, "consumers": [2, 3]})),
+        PlantedEvent(1, "group", detail=json.dumps({"committed": {0: 200}, "at_end": True, "group": 1, "consumers": [1]})),
+        PlantedEvent(1, "group", detail=json.dumps({"committed": {0: 100}, "at_end": False, "group": 2, "consumers": [2, 3]})),
     ],
 )
 
@@ -117,7 +118,7 @@ def test_several_groups_by_chance_are_counted_as_the_plain_reference_does(measur
     assert sum(row["missed_records"] > 0 for row in expected.values()) > 8
 
 
-def _shared_out(seed: int) -> list[Happened]:
+def _shared_out(seed: int) -> list[PlantedEvent]:
     chance = random.Random(1000 + seed)  # noqa: S311 - not for secrets
     told = [{"group": group, "consumers": of, "committed": {of: chance.randrange(210) for of in (0, 1)}} for group, of in ((1, [1]), (2, [2, 3]))]
-    return [Happened(1, "reader", detail=json.dumps({"at_end": True})), *(Happened(1, "group", detail=json.dumps(one)) for one in told)]
+    return [PlantedEvent(1, "reader", detail=json.dumps({"at_end": True})), *(PlantedEvent(1, "group", detail=json.dumps(one)) for one in told)]

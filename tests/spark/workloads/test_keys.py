@@ -10,9 +10,9 @@ import pytest
 from support.reference.hashing import bytes_of, crc32_partition, murmur2_partition
 from support.reference.keys import inversions, key_counts
 
-from experiments.ledger.record import Keying, Phases
+from experiments.ledger.record import KeyOptions, Phases
 from experiments.ledger.schema import REJECTED
-from spark_jobs.planted import Attempt, Happened, Logged, PlantedTrial, Read
+from spark_jobs.planted import PlantedAttempt, PlantedEvent, PlantedLogRow, PlantedRead, PlantedTrial
 
 Measure = Callable[..., dict[str, pa.Table]]
 CHANGED_NS = 500
@@ -25,9 +25,9 @@ def expanded(trial_id: str, before: int, after: int, *, text: bool, keys: int = 
     formula = murmur2_partition if text else crc32_partition
     sent = [(seq, seq % keys, before if seq < keys else after) for seq in range(2 * keys)]
     where = [(seq, key, formula(bytes_of(key, text=text), count)) for seq, key, count in sent]
-    attempts = [Attempt(0, seq, partition=at, key=key, sent_ns=0 if seq < keys else CHANGED_NS + 1) for seq, key, at in where]
-    log = [Logged(0, seq, seq, at) for seq, _, at in where]
-    return PlantedTrial(trial_id, attempts, log, phases=PHASES, keying=Keying(keys=keys, text=text, placement=True), partitions=before)
+    attempts = [PlantedAttempt(0, seq, partition=at, key=key, sent_ns=0 if seq < keys else CHANGED_NS + 1) for seq, key, at in where]
+    log = [PlantedLogRow(0, seq, seq, at) for seq, _, at in where]
+    return PlantedTrial(trial_id, attempts, log, phases=PHASES, keying=KeyOptions(keys=keys, text=text, placement=True), partitions=before)
 
 
 @pytest.mark.parametrize("text", [True, False])
@@ -62,23 +62,23 @@ def test_the_theory_is_what_counting_gives(before: int, after: int) -> None:
 def test_a_key_in_two_partitions_is_not_settled_and_what_was_refused_says_nothing(measured: Measure) -> None:
     """Key 0 lies in two; key 1 in one, where a formula says or not; key 2 was refused."""
     attempts = [
-        Attempt(0, 0, partition=0, key=0),
-        Attempt(0, 1, partition=1, key=0),
-        Attempt(0, 2, partition=1, key=1),
-        Attempt(0, 3, REJECTED, partition=1, key=2),
+        PlantedAttempt(0, 0, partition=0, key=0),
+        PlantedAttempt(0, 1, partition=1, key=0),
+        PlantedAttempt(0, 2, partition=1, key=1),
+        PlantedAttempt(0, 3, REJECTED, partition=1, key=2),
     ]
-    log = [Logged(0, seq, seq, seq % 2) for seq in range(3)]
-    (row,) = measured(PlantedTrial("000-x", attempts, log, keying=Keying(keys=3, placement=True), partitions=2))["keys"].to_pylist()
+    log = [PlantedLogRow(0, seq, seq, seq % 2) for seq in range(3)]
+    (row,) = measured(PlantedTrial("000-x", attempts, log, keying=KeyOptions(keys=3, placement=True), partitions=2))["keys"].to_pylist()
     assert (row["era"], row["keys"], row["settled_keys"]) == ("before", 2, 1)
 
 
 def pairs(trial_id: str, log: list[tuple[int, int, int]], reads: list[tuple[int, int, int, int]], apart: int = 1) -> PlantedTrial:
     """Log: seq, partition, offset. Reads: seq, partition, when, by whom."""
-    attempts = [Attempt(0, seq, key=seq // 2) for seq in range(8)]
-    told = [Happened(1, "group", detail=json.dumps({"committed": {}, "at_end": True}))]
-    received = [Read(0, seq, 0, partition=partition, received_ns=at, consumer=by) for seq, partition, at, by in reads]
-    logged = [Logged(0, seq, offset, partition) for seq, partition, offset in log]
-    return PlantedTrial(trial_id, attempts, logged, received, events=told, keying=Keying(keys=4, pairs="common", pair_apart_records=apart), partitions=2)
+    attempts = [PlantedAttempt(0, seq, key=seq // 2) for seq in range(8)]
+    told = [PlantedEvent(1, "group", detail=json.dumps({"committed": {}, "at_end": True}))]
+    received = [PlantedRead(0, seq, 0, partition=partition, received_ns=at, consumer=by) for seq, partition, at, by in reads]
+    logged = [PlantedLogRow(0, seq, offset, partition) for seq, partition, offset in log]
+    return PlantedTrial(trial_id, attempts, logged, received, events=told, keying=KeyOptions(keys=4, pairs="common", pair_apart_records=apart), partitions=2)
 
 
 def test_pairs_the_wrong_way_round_are_found(measured: Measure) -> None:
@@ -104,7 +104,7 @@ def by_chance(seed: int) -> PlantedTrial:
     """Records of two producers with keys, pairs or neither; partitions that grow or not; copies, losses, and several consumers that read in any order."""
     chance = random.Random(seed)  # noqa: S311 - not for secrets
     before, after = chance.choice([(2, 2), (2, 3), (3, 4)])
-    keying = Keying(
+    keying = KeyOptions(
         keys=5, pairs=chance.choice(["none", "own", "common"]), pair_apart_records=chance.randrange(1, 4), text=chance.random() < 0.5, placement=True
     )
     attempts = []
@@ -113,19 +113,21 @@ def by_chance(seed: int) -> PlantedTrial:
         for seq in range(60):
             partition = chance.choice([None, 0, 1, seq % (after if seq >= switch else before)])
             key = chance.choice([None, seq % 5, seq % 5])
-            attempts.append(Attempt(producer, seq, chance.choice(["acked", "acked", REJECTED]), partition=partition, key=key, sent_ns=chance.randrange(1000)))
+            attempts.append(
+                PlantedAttempt(producer, seq, chance.choice(["acked", "acked", REJECTED]), partition=partition, key=key, sent_ns=chance.randrange(1000))
+            )
     rows = chance.choices([(row.producer, row.seq, row.partition or 0) for row in attempts], k=100)
-    log = [Logged(producer, seq, offset, partition, intact=chance.random() > 0.05) for offset, (producer, seq, partition) in enumerate(rows)]
-    log += [Logged(None, None, 1_000 + number, number) for number in range(after)]
-    reads = [Read(row.producer, row.seq, row.offset, 0, chance.randrange(40), row.partition, chance.randrange(3)) for row in chance.choices(log, k=120)]
-    events = [Happened(1, "group", detail=json.dumps({"committed": {}, "at_end": True}))] if chance.random() < 0.5 else []
+    log = [PlantedLogRow(producer, seq, offset, partition, intact=chance.random() > 0.05) for offset, (producer, seq, partition) in enumerate(rows)]
+    log += [PlantedLogRow(None, None, 1_000 + number, number) for number in range(after)]
+    reads = [PlantedRead(row.producer, row.seq, row.offset, 0, chance.randrange(40), row.partition, chance.randrange(3)) for row in chance.choices(log, k=120)]
+    events = [PlantedEvent(1, "group", detail=json.dumps({"committed": {}, "at_end": True}))] if chance.random() < 0.5 else []
     return PlantedTrial(f"{seed:03d}-x", attempts, log, reads, phases=PHASES, events=events, keying=keying, partitions=before)
 
 
 def test_keys_and_orders_by_chance_are_counted_as_the_plain_reference_does(measured: Measure) -> None:
     """Thirty trials; and of a trial that asks nothing there is nothing."""
     trials = [by_chance(seed) for seed in range(30)]
-    tables = measured(*trials, PlantedTrial("999-x", [Attempt(0, 0, key=1)], [Logged(0, 0, 0)]))
+    tables = measured(*trials, PlantedTrial("999-x", [PlantedAttempt(0, 0, key=1)], [PlantedLogRow(0, 0, 0)]))
     found: dict[str, dict[str, dict[str, int | None]]] = {}
     for row in tables["keys"].to_pylist():
         found.setdefault(row["trial_id"], {})[row["era"]] = {name: row[name] for name in COUNTS}
@@ -135,9 +137,9 @@ def test_keys_and_orders_by_chance_are_counted_as_the_plain_reference_does(measu
 
 def test_how_far_behind_each_consumer_was_is_told(measured: Measure) -> None:
     """From the intended time; of three the one in the middle."""
-    reads = [Read(0, seq, seq, intended_ns=100, received_ns=100 + lag, consumer=by) for seq, (lag, by) in enumerate([(5, 1), (9, 1), (6, 1), (70, 2)])]
-    told = [Happened(1, "group", detail=json.dumps({"committed": {}, "at_end": True}))]
-    attempts = [Attempt(0, seq, intended_ns=100) for seq in range(4)]
-    trial = PlantedTrial("000-x", attempts, [Logged(0, seq, seq) for seq in range(4)], reads, events=told, keying=Keying(pairs="own"))
+    reads = [PlantedRead(0, seq, seq, intended_ns=100, received_ns=100 + lag, consumer=by) for seq, (lag, by) in enumerate([(5, 1), (9, 1), (6, 1), (70, 2)])]
+    told = [PlantedEvent(1, "group", detail=json.dumps({"committed": {}, "at_end": True}))]
+    attempts = [PlantedAttempt(0, seq, intended_ns=100) for seq in range(4)]
+    trial = PlantedTrial("000-x", attempts, [PlantedLogRow(0, seq, seq) for seq in range(4)], reads, events=told, keying=KeyOptions(pairs="own"))
     found = {row["consumer"]: (row["records"], row["median_ns"], row["max_ns"]) for row in measured(trial)["lags"].to_pylist()}
     assert found == {1: (3, 6, 9), 2: (1, 70, 70)}

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiments.ledger.record import Keying, Phases
-from spark_jobs.planted import Attempt, Happened, Logged, PlantedTrial
+from experiments.ledger.record import KeyOptions, Phases
+from spark_jobs.planted import PlantedAttempt, PlantedEvent, PlantedLogRow, PlantedTrial
 from spark_jobs.workloads.loads import skew_of
 
 Measure = Callable[..., dict[str, pa.Table]]
@@ -24,13 +24,13 @@ def spread(trial_id: str, counts: dict[tuple[int, int], int], batches: dict[int,
     log, offset = [], 0
     for (partition, second), count in counts.items():
         for _ in range(count):
-            log.append(Logged(0, offset, offset, partition, timestamp_ms=made_ms + 1000 * second + offset % 1000))
+            log.append(PlantedLogRow(0, offset, offset, partition, timestamp_ms=made_ms + 1000 * second + offset % 1000))
             offset += 1
-    log += [Logged(None, None, 10_000, partition) for partition in range(partitions)]
+    log += [PlantedLogRow(None, None, 10_000, partition) for partition in range(partitions)]
     told = {partition: {"batches": of, "bytes": {second: 100 * count for second, count in of.items()}} for partition, of in (batches or {}).items()}
-    events = [Happened(1, "stored", partition=partition, detail=json.dumps(of)) for partition, of in told.items()]
+    events = [PlantedEvent(1, "stored", partition=partition, detail=json.dumps(of)) for partition, of in told.items()]
     return PlantedTrial(
-        trial_id, [Attempt(0, seq) for seq in range(offset)], log, phases=PHASES, events=events, keying=Keying(placement=True), partitions=partitions
+        trial_id, [PlantedAttempt(0, seq) for seq in range(offset)], log, phases=PHASES, events=events, keying=KeyOptions(placement=True), partitions=partitions
     )
 
 

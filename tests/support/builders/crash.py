@@ -9,18 +9,18 @@ import pyarrow as pa
 from experiments.ledger.record import FaultEvidence, Phases
 from spark_jobs.causes.evidence import evidence_of
 from spark_jobs.causes.explanations import FOUND, REACHES, anomalies
-from spark_jobs.planted import Epoch, Happened, PlantedTrial, together
+from spark_jobs.planted import PlantedEpoch, PlantedEvent, PlantedTrial, together
 
 MS = 1_000_000
 PHASES = Phases(load_begin_ns=0, load_end_ns=900 * MS, fault_begin_ns=100 * MS, fault_end_ns=500 * MS, settled_ns=900 * MS, whole_ns=900 * MS)
-LED_BY_2 = Happened(0, "leads", node=2, partition=0, leader_epoch=5, offset=0, source="broker", resolution_ns=MS)
-LED_BY_1 = Happened(300 * MS, "leads", node=1, partition=0, leader_epoch=6, offset=80, source="broker", resolution_ns=MS)
-IN_SYNC = Happened(0, "isr", partition=0, leader_epoch=5, source="watcher", detail="1,2")
-SHRUNK = Happened(310 * MS, "isr", partition=0, leader_epoch=6, source="watcher", detail="1")
-CUT_BY_2 = Happened(600 * MS, "truncated", node=2, partition=0, offset=80, source="broker", resolution_ns=MS, detail="node 2: Truncating to offset 80")
+LED_BY_2 = PlantedEvent(0, "leads", node=2, partition=0, leader_epoch=5, offset=0, source="broker", resolution_ns=MS)
+LED_BY_1 = PlantedEvent(300 * MS, "leads", node=1, partition=0, leader_epoch=6, offset=80, source="broker", resolution_ns=MS)
+IN_SYNC = PlantedEvent(0, "isr", partition=0, leader_epoch=5, source="watcher", detail="1,2")
+SHRUNK = PlantedEvent(310 * MS, "isr", partition=0, leader_epoch=6, source="watcher", detail="1")
+CUT_BY_2 = PlantedEvent(600 * MS, "truncated", node=2, partition=0, offset=80, source="broker", resolution_ns=MS, detail="node 2: Truncating to offset 80")
 CRASH = (LED_BY_2, LED_BY_1, IN_SYNC, SHRUNK, CUT_BY_2)
 QUIET = PlantedTrial("u", (), events=[LED_BY_2._replace(node=3)])
-LINEAGE = (Epoch(1, 0, 5, 0), Epoch(1, 0, 6, 80), Epoch(2, 0, 5, 0), Epoch(2, 0, 6, 80))
+LINEAGE = (PlantedEpoch(1, 0, 5, 0), PlantedEpoch(1, 0, 6, 80), PlantedEpoch(2, 0, 5, 0), PlantedEpoch(2, 0, 6, 80))
 
 
 class Bad(NamedTuple):
@@ -55,8 +55,8 @@ def tied(*bad: Bad, **to: Any) -> list[dict[str, Any]]:
 
 def tied_table(
     *bad: Bad,
-    events: tuple[Happened, ...] = CRASH,
-    epochs: tuple[Epoch, ...] = LINEAGE,
+    events: tuple[PlantedEvent, ...] = CRASH,
+    epochs: tuple[PlantedEpoch, ...] = LINEAGE,
     appended: tuple[Appended, ...] = (),
     phases: Phases = PHASES,
 ) -> pa.Table:

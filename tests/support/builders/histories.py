@@ -15,7 +15,7 @@ from support.builders.world import MS, InFlight, World
 
 from experiments.ledger.record import Cell
 from experiments.ledger.schema import ABANDONED, ACKED
-from spark_jobs.planted import Attempt, Epoch, Happened, Logged, PlantedTrial, Read, Transaction
+from spark_jobs.planted import PlantedAttempt, PlantedEpoch, PlantedEvent, PlantedLogRow, PlantedRead, PlantedTransaction, PlantedTrial
 
 AT_FIRST = 2
 """Partitions of the topic when the load begins; a third one is added under load."""
@@ -56,7 +56,9 @@ class Send:
             settled_ns = None if settle_us is None else world.now_ns + settle_us * 1000 + 321
             sent_ns = None if self.partition is None else world.now_ns + 123_456
             world.sent[self.producer].append(world.now_ns)
-            sent = Attempt(self.producer, seq, self.outcome, world.now_ns, settled_ns, self.partition, None, sent_ns, 0, offset, world.open.get(self.producer))
+            sent = PlantedAttempt(
+                self.producer, seq, self.outcome, world.now_ns, settled_ns, self.partition, None, sent_ns, 0, offset, world.open.get(self.producer)
+            )
             world.attempts.append(sent)
             if self.partition is not None:
                 world.in_flight += [InFlight(world.done + self.late, self.partition, (self.producer, seq))] * self.copies
@@ -164,9 +166,11 @@ class Poll:
                 world.reads.append(_received(world, logged, self.consumer))
 
 
-def _received(world: World, logged: Logged, consumer: int) -> Read:
+def _received(world: World, logged: PlantedLogRow, consumer: int) -> PlantedRead:
     """What carries no mark of ours, or one that cannot be believed, is received as a stranger's."""
-    read = Read(logged.producer, logged.seq, logged.offset, world.intended_ns(logged), world.now_ns, logged.partition, consumer, world.generations[consumer])
+    read = PlantedRead(
+        logged.producer, logged.seq, logged.offset, world.intended_ns(logged), world.now_ns, logged.partition, consumer, world.generations[consumer]
+    )
     ours = logged.intact and logged.producer is not None
     return read if ours else read._replace(producer=None, seq=None, intended_ns=None)
 
@@ -225,7 +229,7 @@ class ReaderEnds:
     def happen(self, world: World) -> None:
         """Note it as the trial does."""
         detail = json.dumps({"records": len(world.reads), "at_end": self.at_end, "where": "" if self.at_end else "partition 0 at 0"})
-        world.events.append(Happened(world.now_ns, "reader", detail=detail))
+        world.events.append(PlantedEvent(world.now_ns, "reader", detail=detail))
 
 
 @dataclass(frozen=True)
@@ -254,7 +258,7 @@ class End:
         number = world.open.pop(self.producer, None)
         if number is not None:
             of = [row.seq for row in world.attempts if (row.producer, row.transaction) == (self.producer, number)]
-            world.transactions.append(Transaction(self.producer, number, self.outcome, len(of), world.now_ns, world.now_ns))
+            world.transactions.append(PlantedTransaction(self.producer, number, self.outcome, len(of), world.now_ns, world.now_ns))
             hidden = of if self.shown == "none" else of[::2] if self.shown == "some" else []
             world.hidden |= {(self.producer, seq) for seq in hidden}
 
@@ -289,7 +293,7 @@ def played(history: History, trial_id: str = "000-history") -> PlantedTrial:
     world.land()
     stored = [logged for partition in sorted(world.logs) for logged in world.logs[partition] if logged is not None]
     log = [logged._replace(visible=(logged.producer, logged.seq) not in world.hidden) for logged in stored]
-    epochs = [Epoch(node, partition, *epoch) for node in (1, 2) for partition in sorted(world.logs) for epoch in world.epochs[partition]]
+    epochs = [PlantedEpoch(node, partition, *epoch) for node in (1, 2) for partition in sorted(world.logs) for epoch in world.epochs[partition]]
     cell: Cell = {"fault": "none", "acks": "all"}
     trial = PlantedTrial(trial_id, world.attempts, log, world.reads, world.phases(), cell=cell, partitions=AT_FIRST)
     return replace(trial, events=world.events, epochs=epochs, transactions=world.transactions)

@@ -9,7 +9,7 @@ from support.builders.result_tables import Counts, write_results
 from experiments.sweep.folder import SweepFolder
 from experiments.sweep.plan import Plan, TrialSpec
 from infra.machine.home import Home
-from spark_jobs.planted import Attempt, PlantedTrial
+from spark_jobs.planted import PlantedAttempt, PlantedTrial
 
 
 def swept(home: Home, name: str, specs: Sequence[TrialSpec], counts: Callable[[TrialSpec], Counts]) -> SweepFolder:
@@ -25,6 +25,6 @@ def swept(home: Home, name: str, specs: Sequence[TrialSpec], counts: Callable[[T
     trials = tuple(spec.model_copy(update={"sweep_id": sweep.sweep_id}) for spec in specs)
     sweep.write_plan(Plan(sweep_id=sweep.sweep_id, experiment=name, question="Who?", seed=42, repeats=2, trials=trials, refused=()))
     for spec in trials:
-        PlantedTrial(spec.trial_id, [Attempt(0, 0)], cell=spec.cell, repeat=spec.repeat).plant(sweep.root)
+        PlantedTrial(spec.trial_id, [PlantedAttempt(0, 0)], cell=spec.cell, repeat=spec.repeat).plant(sweep.root)
     write_results(sweep, {spec.trial_id: counts(spec) for spec in trials})
     return sweep

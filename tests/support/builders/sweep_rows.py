@@ -6,7 +6,7 @@ import random
 from typing import Any
 
 from experiments.ledger.record import Cell, TrialRecord
-from experiments.ledger.result_tables import Mark, Measure, Phase, Side
+from experiments.ledger.result_tables import Measure, OutageStep, Phase, Side
 from experiments.results.models import TrialResult
 
 LOAD_S = 10.0
@@ -54,11 +54,11 @@ def outage_rows(trial: TrialResult) -> list[dict[str, Any]]:
     whole_ns = int((trial.unavailable_ms or 0) * _MS)
     begin_ns = int((1_700_000_000 + BEGIN_S) * _NS)
     apart = trial.cell["fault"] != "leader-pause"
-    shares = {Mark.LAST_BEFORE: 0.0, Mark.DETECTED: 0.6, Mark.ELECTED: 0.63, Mark.LEARNED: 0.8, Mark.FIRST_AFTER: 1.0}
+    shares = {OutageStep.LAST_BEFORE: 0.0, OutageStep.DETECTED: 0.6, OutageStep.ELECTED: 0.63, OutageStep.LEARNED: 0.8, OutageStep.FIRST_AFTER: 1.0}
     rows = []
     for side in Side:
         for mark, part in shares.items():
-            inner = mark not in {Mark.LAST_BEFORE, Mark.FIRST_AFTER}
+            inner = mark not in {OutageStep.LAST_BEFORE, OutageStep.FIRST_AFTER}
             at_ns = begin_ns + int(whole_ns * part) if apart or not inner else None
             rows.append(
                 {

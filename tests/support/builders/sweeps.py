@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from support.builders.records import a_record, a_spec
 from support.builders.sweep_rows import BEGIN_S, HEAL_S, LOAD_S, attribution_rows, has_fault, histogram_rows, outage_rows, timeline_rows
 
-from experiments.ledger.record import Cell, FaultEvidence, Lodging, Phases, Role, Status, TrialRecord
-from experiments.report.evidence import Evidence, LeaderChange
-from experiments.results.models import CellResult, Fates, FaultResult, Latencies, Quantiles, Spread, SweepResults, TrialResult
+from experiments.ledger.record import Cell, ClusterAssignment, FaultEvidence, Phases, Role, Status, TrialRecord
+from experiments.report.evidence import LeaderChange, ReportEvidence
+from experiments.results.models import CellResult, Fates, FaultResult, Latencies, MedianAndMax, Quantiles, SweepResults, TrialResult
 from experiments.sweep.plan import FaultRequest, Plan, RefusedCell, TrialSpec, Workload
-from experiments.verdicts.contract import OF_SOME, Commitment, Promise
+from experiments.verdicts.contract import CONDITIONAL_GUARANTEES, ContractClause, Guarantee
 from experiments.verdicts.judge import HarnessCheck, Judgement, NamedRecord, Verdict
 from experiments.verdicts.statistics import estimate, share
 
@@ -21,7 +21,7 @@ SWEEP_ID = "planted-20260101T000000-abcd"
 QUESTION = "Which settings lose acknowledged records, and which deliver records twice?"
 REFUSED: Cell = {"acks": 0, "enable.idempotence": True, "replication.factor": 3, "partitions": 1, "fault": "leader-crash-behind"}
 _NS = 1_000_000_000
-ASKED_OF_ALL = [promise for promise in Promise if promise not in OF_SOME]
+ASKED_OF_ALL = [promise for promise in Guarantee if promise not in CONDITIONAL_GUARANTEES]
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,9 @@ QUIET = Truth(a_cell("all", idempotence=True, fault="none"), (0,) * 5, (0,) * 5,
 TRUTHS = (SAFE, TWICE, LOSING, QUIET)
 
 
-def measured(truths: Sequence[Truth] = TRUTHS, *, void: Sequence[str] = (), late: Sequence[str] = (), sweep_id: str = SWEEP_ID, seed: int = 42) -> Evidence:
+def measured(
+    truths: Sequence[Truth] = TRUTHS, *, void: Sequence[str] = (), late: Sequence[str] = (), sweep_id: str = SWEEP_ID, seed: int = 42
+) -> ReportEvidence:
     """Return a sweep in which that is true.
 
     Args:
@@ -91,7 +93,7 @@ def measured(truths: Sequence[Truth] = TRUTHS, *, void: Sequence[str] = (), late
         unmeasured=(),
         harness=HarnessCheck(control_clean=True, positive_control_lost=True, sentences=("Without a fault nothing was lost or repeated in 5 of 5 trials.",)),
     )
-    return Evidence(
+    return ReportEvidence(
         plan=Plan(sweep_id=sweep_id, experiment="planted", question=QUESTION, seed=seed, repeats=5, trials=tuple(specs), refused=(refused,)),
         results=results,
         records=records,
@@ -134,7 +136,7 @@ def _record(spec: TrialSpec, status: Status) -> TrialRecord:
         repeat=spec.repeat,
         order=spec.order,
         seed=spec.seed,
-        lodging=Lodging(cluster=f"{spec.sweep_id}.001", made=spec.order == 0, why="it is the first" if spec.order == 0 else "it was whole again"),
+        lodging=ClusterAssignment(cluster=f"{spec.sweep_id}.001", made=spec.order == 0, why="it is the first" if spec.order == 0 else "it was whole again"),
         status=status,
         producer_settings=spec.producer,
         topic_settings=spec.topic,
@@ -215,7 +217,7 @@ def _cell(truth: Truth, trials: Sequence[TrialResult]) -> CellResult:
         lost=(sum(low for low, _ in lost), sum(high for _, high in lost)) if judged else None,
         duplicates=sum(copies) if judged else None,
         reordered=0 if judged else None,
-        unavailable_ms=Spread(median=sorted(outages)[len(outages) // 2], max=max(outages)) if judged else None,
+        unavailable_ms=MedianAndMax(median=sorted(outages)[len(outages) // 2], max=max(outages)) if judged else None,
         loss=share(sum(low > 0 for low, _ in lost), len(judged)),
         duplication=share(sum(further > 0 for further in copies), len(judged)),
         reordering=share(0, len(judged)),
@@ -227,19 +229,19 @@ def _cell(truth: Truth, trials: Sequence[TrialResult]) -> CellResult:
     )
 
 
-def _promised(truth: Truth, promise: Promise) -> bool:
-    return promise is Promise.AVAILABILITY or (
-        truth.cell["acks"] == "all" and (promise is not Promise.NO_DUPLICATES or truth.cell["enable.idempotence"] is True)
+def _promised(truth: Truth, promise: Guarantee) -> bool:
+    return promise is Guarantee.AVAILABILITY or (
+        truth.cell["acks"] == "all" and (promise is not Guarantee.NO_DUPLICATES or truth.cell["enable.idempotence"] is True)
     )
 
 
-def _commitment(truth: Truth, promise: Promise) -> Commitment:
-    return Commitment(
+def _commitment(truth: Truth, promise: Guarantee) -> ContractClause:
+    return ContractClause(
         promise=promise, promised=_promised(truth, promise), because="as the documentation says", source="https://kafka.apache.org/documentation/#replication"
     )
 
 
-def _judgement(truth: Truth, judged: Sequence[TrialResult], promise: Promise) -> Judgement:
+def _judgement(truth: Truth, judged: Sequence[TrialResult], promise: Guarantee) -> Judgement:
     seen_in = [trial.trial_id for trial in judged if _broke(trial, promise)]
     if not judged:
         return Judgement(promise=promise, verdict=Verdict.UNKNOWN, seen=None, share=None, reasons=("no trial was sealed",))
@@ -253,10 +255,10 @@ def _judgement(truth: Truth, judged: Sequence[TrialResult], promise: Promise) ->
         trials=tuple(seen_in),
         records=tuple(NamedRecord(trial_id=trial_id, producer=0, seq=7) for trial_id in seen_in[:5]),
         records_total=sum(
-            (trial.lost or (0, 0))[0] if promise is Promise.NO_ACKED_LOSS else trial.duplicates or 0 for trial in judged if trial.trial_id in seen_in
+            (trial.lost or (0, 0))[0] if promise is Guarantee.NO_ACKED_LOSS else trial.duplicates or 0 for trial in judged if trial.trial_id in seen_in
         ),
     )
 
 
-def _broke(trial: TrialResult, promise: Promise) -> bool:
-    return bool(promise is Promise.NO_ACKED_LOSS and trial.lost and trial.lost[0]) or bool(promise is Promise.NO_DUPLICATES and trial.duplicates)
+def _broke(trial: TrialResult, promise: Guarantee) -> bool:
+    return bool(promise is Guarantee.NO_ACKED_LOSS and trial.lost and trial.lost[0]) or bool(promise is Guarantee.NO_DUPLICATES and trial.duplicates)

@@ -8,8 +8,8 @@ from itertools import count
 from typing import Any
 
 from experiments.ledger.record import Cell, Scalar, Status
-from experiments.ledger.result_tables import Mark, Side
-from experiments.lessons import Material
+from experiments.ledger.result_tables import OutageStep, Side
+from experiments.lessons import FindingInput
 from experiments.results.models import CellResult, FaultResult, SweepResults, TrialResult
 from experiments.results.rows import Row
 from experiments.sweep.plan import Plan
@@ -38,7 +38,7 @@ def a_trial(cell: Cell, *, targets: tuple[int, ...] = (1,), parameters: Mapping[
     return trial.model_copy(update=seen)
 
 
-def material_of(trials: Sequence[TrialResult], tables: Mapping[str, Mapping[int, Iterable[Mapping[str, Any]]]] | None = None) -> Material:
+def material_of(trials: Sequence[TrialResult], tables: Mapping[str, Mapping[int, Iterable[Mapping[str, Any]]]] | None = None) -> FindingInput:
     """Return a sweep of these trials.
 
     Args:
@@ -63,7 +63,7 @@ def material_of(trials: Sequence[TrialResult], tables: Mapping[str, Mapping[int,
     def rows(name: str) -> Mapping[str, Sequence[Row]]:
         return defaultdict(list, {f"{place:03d}": list(of) for place, of in (tables or {}).get(name, {}).items()})
 
-    return Material(plan, results, rows)
+    return FindingInput(plan, results, rows)
 
 
 def gap(partition: int, lasted_ms: float) -> dict[str, Any]:
@@ -74,7 +74,7 @@ def gap(partition: int, lasted_ms: float) -> dict[str, Any]:
 
 def outage(partition: int, **after_ms: float | None) -> list[dict[str, Any]]:
     """Return the rows of the table `outages` of one partition, for its producers; marks by name, milliseconds after the last acknowledgement before it."""
-    at_ms = {Mark.LAST_BEFORE.value: 0.0, **after_ms}
+    at_ms = {OutageStep.LAST_BEFORE.value: 0.0, **after_ms}
     return [
         {
             "partition": partition,
@@ -84,5 +84,5 @@ def outage(partition: int, **after_ms: float | None) -> list[dict[str, Any]]:
             "source": "broker",
             "resolution_ns": _NS_PER_MS,
         }
-        for mark in Mark
+        for mark in OutageStep
     ]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from experiments.ledger.record import Phases
 from experiments.ledger.schema import Source
-from spark_jobs.planted import Attempt, Happened, Logged, Read, Transaction
+from spark_jobs.planted import PlantedAttempt, PlantedEvent, PlantedLogRow, PlantedRead, PlantedTransaction
 
 MS = 1_000_000
 BEGIN_NS = 1_700_000_000_000_000_000
@@ -29,29 +29,29 @@ class World:
 
     now_ns: int = BEGIN_NS
     done: int = 0
-    attempts: list[Attempt] = field(default_factory=list)
+    attempts: list[PlantedAttempt] = field(default_factory=list)
     sent: defaultdict[int, list[int]] = field(default_factory=lambda: defaultdict(list))
     """By producer: the intended time of each of its records, in the order of seq."""
-    logs: defaultdict[int, list[Logged | None]] = field(default_factory=lambda: defaultdict(list))
+    logs: defaultdict[int, list[PlantedLogRow | None]] = field(default_factory=lambda: defaultdict(list))
     epochs: defaultdict[int, list[tuple[int, int]]] = field(default_factory=lambda: defaultdict(lambda: [(0, 0)]))
     """By partition: the leader epochs that its log tells of, each with its first offset."""
     in_flight: list[InFlight] = field(default_factory=list)
-    reads: list[Read] = field(default_factory=list)
+    reads: list[PlantedRead] = field(default_factory=list)
     positions: defaultdict[tuple[int, int], int] = field(default_factory=lambda: defaultdict(int))
     generations: defaultdict[int, int] = field(default_factory=lambda: defaultdict(int))
     open: dict[int, int] = field(default_factory=dict)
     """By producer: the number of the transaction that it is in."""
-    transactions: list[Transaction] = field(default_factory=list)
+    transactions: list[PlantedTransaction] = field(default_factory=list)
     hidden: set[tuple[int | None, int | None]] = field(default_factory=set)
     """The records that no read_committed reader is shown."""
-    events: list[Happened] = field(default_factory=list)
+    events: list[PlantedEvent] = field(default_factory=list)
     fault_begin_ns: int | None = None
     fault_end_ns: int | None = None
 
     def append(self, partition: int, producer: int | None, seq: int | None) -> int:
         """Put a record at the end of a partition's log, in its present leader epoch; return its offset."""
         log = self.logs[partition]
-        log.append(Logged(producer, seq, len(log), partition, timestamp_ms=self.now_ns // MS, leader_epoch=self.epochs[partition][-1][0]))
+        log.append(PlantedLogRow(producer, seq, len(log), partition, timestamp_ms=self.now_ns // MS, leader_epoch=self.epochs[partition][-1][0]))
         return len(log) - 1
 
     def land(self) -> None:
@@ -69,9 +69,9 @@ class World:
 
     def tell(self, kind: str, partition: int, *, node: int, offset: int, leader_epoch: int | None = None) -> None:
         """Write an event of a broker's log."""
-        self.events.append(Happened(self.now_ns, kind, node, partition, leader_epoch, offset, Source.BROKER, MS))
+        self.events.append(PlantedEvent(self.now_ns, kind, node, partition, leader_epoch, offset, Source.BROKER, MS))
 
-    def intended_ns(self, logged: Logged) -> int:
+    def intended_ns(self, logged: PlantedLogRow) -> int:
         """Return what a record of the log carries as its intended time; one that was never attempted carries some."""
         sent, seq = self.sent.get(logged.producer or 0, []), logged.seq or 0
         return sent[seq] if seq < len(sent) else BEGIN_NS

@@ -8,25 +8,25 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from infra.cluster.disks import Disks
-from infra.cluster.interface import Sighting
-from infra.cluster.supervisor_protocol import Reply
+from infra.cluster.interface import MetadataSnapshot
+from infra.cluster.supervisor_protocol import SupervisorReply
 from infra.errors import SupervisorError, WaitTimeout
 from infra.kafka.logs import BrokerLine
 from infra.kafka.spec import ClusterSpec, ClusterState, ControllerView, LeaderEpoch, NodeState, NodeStatus, PartitionState
-from infra.network.impairment import Caught, Cut, Impairment
+from infra.network.impairment import Cut, Impairment, ImpairmentCounts
 
 
 @dataclass
 class MemoryLookout:
-    """Satisfies `infra.cluster.interface.Lookout`; sees all there is."""
+    """Satisfies `infra.cluster.interface.MetadataPoll`; sees all there is."""
 
     cluster: MemoryCluster
     topic: str
 
-    def partitions(self) -> Sighting | None:
+    def partitions(self) -> MetadataSnapshot | None:
         """As the cluster has them."""
         asked_s = time.monotonic()
-        return Sighting(self.cluster.describe().of(self.topic), asked_s)
+        return MetadataSnapshot(self.cluster.describe().of(self.topic), asked_s)
 
     def controller(self) -> ControllerView | None:
         """As the cluster has it."""
@@ -154,11 +154,11 @@ class MemoryCluster:
         """Keep what is asked for."""
         self.impaired[name] = tuple(impairments)
 
-    def caught(self, name: str) -> tuple[Caught, ...]:
+    def caught(self, name: str) -> tuple[ImpairmentCounts, ...]:
         """A packet of each, where there is traffic."""
-        return tuple(Caught(one.node_id, f"traffic of {one.kind}", packets=int(self.meets)) for one in self.impaired.get(name, ()))
+        return tuple(ImpairmentCounts(one.node_id, f"traffic of {one.kind}", packets=int(self.meets)) for one in self.impaired.get(name, ()))
 
-    def mend(self, name: str) -> tuple[Caught, ...]:
+    def mend(self, name: str) -> tuple[ImpairmentCounts, ...]:
         """Forget what was asked for."""
         caught = self.caught(name)
         self.impaired.pop(name, None)
@@ -167,7 +167,7 @@ class MemoryCluster:
     @property
     def disks(self) -> Disks:
         """Nodes in memory have folders at most, and nobody to ask."""
-        return Disks(lambda node_id: self.folder / str(node_id), lambda _request: Reply())
+        return Disks(lambda node_id: self.folder / str(node_id), lambda _request: SupervisorReply())
 
     def destroy(self) -> None:
         """Nothing to destroy."""

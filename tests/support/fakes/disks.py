@@ -10,7 +10,7 @@ from support.fakes.cluster import MemoryCluster
 
 from infra.cluster.disks import Disks
 from infra.cluster.node import LOG, node_folder
-from infra.cluster.supervisor_protocol import Reply
+from infra.cluster.supervisor_protocol import SupervisorReply
 
 
 @dataclass
@@ -33,7 +33,7 @@ class DiskCluster(MemoryCluster):
     @property
     def disks(self) -> Disks:
         """Theirs."""
-        return MemoryDisks(lambda node_id: Path(node_folder(self.folder, node_id)), lambda _request: Reply(), self)
+        return MemoryDisks(lambda node_id: Path(node_folder(self.folder, node_id)), lambda _request: SupervisorReply(), self)
 
     def fails(self, deed: str, node_id: int) -> None:
         """A disk fails its node."""

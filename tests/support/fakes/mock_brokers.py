@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Self
 
 from confluent_kafka import Producer
-from support.reference.values import Mark, encode
+from support.reference.values import ValueFields, encode
 
 from experiments.clients.librdkafka.client import Client
 from experiments.clients.librdkafka.library import PRODUCER, library
@@ -46,7 +46,7 @@ class MockBrokers:
         """Write records of producer 1 to a topic's partitions in turn; return when all are acknowledged."""
         producer = Producer({"bootstrap.servers": self.bootstrap_servers, "log_level": 0})
         for seq in range(records):
-            producer.produce(topic, encode(Mark(1, seq, 1_000 + seq, token), 60), partition=seq % partitions)
+            producer.produce(topic, encode(ValueFields(1, seq, 1_000 + seq, token), 60), partition=seq % partitions)
         assert producer.flush(10) == 0
 
     def say_of_topic(self, topic: str, error: int) -> None:

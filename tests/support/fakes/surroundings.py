@@ -13,9 +13,9 @@ from support.builders.records import a_record, a_spec, no_rows
 from support.fakes.cluster import MemoryCluster
 
 from experiments.errors import HealFailed, TrialFailed
-from experiments.ledger.record import Lodging, TrialRecord
+from experiments.ledger.record import ClusterAssignment, TrialRecord
 from experiments.ledger.seal import seal
-from experiments.orchestration.clusters import Lodged
+from experiments.orchestration.clusters import AssignedCluster
 from experiments.sweep.folder import SweepFolder
 from experiments.sweep.plan import ClusterNeed, Plan, TrialSpec
 from infra.cluster.interface import Cluster
@@ -24,7 +24,7 @@ from infra.machine.home import Home
 
 
 @dataclass
-class MemoryWorld:
+class FakeSurroundings:
     """Stands where clusters, trials, Spark and MLflow do."""
 
     home: Home
@@ -58,17 +58,17 @@ class MemoryWorld:
             raise NodeFailed("node 2 did not start")
         return MemoryCluster(folder=Path("/nowhere", sweep_id))
 
-    def fit_for(self, home: Home, trial: TrialSpec, holder_grace_s: float) -> Lodged:
+    def fit_for(self, home: Home, trial: TrialSpec, holder_grace_s: float) -> AssignedCluster:
         """Find the cluster as it was."""
         del home, holder_grace_s
-        return Lodged(MemoryCluster(folder=Path("/nowhere", trial.sweep_id)), Lodging(cluster="001", made=False, why="there is but one"))
+        return AssignedCluster(MemoryCluster(folder=Path("/nowhere", trial.sweep_id)), ClusterAssignment(cluster="001", made=False, why="there is but one"))
 
     def destroy_all(self, home: Home, sweep_id: str) -> None:
         """Destroy nothing."""
         del home, sweep_id
         self.did.append("destroy")
 
-    def run_trial(self, sweep: SweepFolder, spec: TrialSpec, cluster: Cluster, home: Home, lodging: Lodging) -> TrialRecord:
+    def run_trial(self, sweep: SweepFolder, spec: TrialSpec, cluster: Cluster, home: Home, lodging: ClusterAssignment) -> TrialRecord:
         """Seal an empty ledger, or fail as it was told to."""
         del cluster, home, lodging
         self.did.append(f"trial {spec.trial_id}")

@@ -9,16 +9,16 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 from support.builders.records import a_record, no_rows
 
-from experiments.clients.consumer.process import Ending
+from experiments.clients.consumer.process import ConsumerEnd
 from experiments.events.clock import now_ns
 from experiments.events.journal import Event
 from experiments.ledger.record import ProducerSummary
-from experiments.trial.clients import Measured
+from experiments.trial.clients import ClientOutput
 
 
 @dataclass
 class MemoryBench:
-    """Stands where `experiments.trial.clients.Bench` does."""
+    """Stands where `experiments.trial.clients.TrialClients` does."""
 
     fails_at: str = ""
     error: type[BaseException] = RuntimeError
@@ -62,12 +62,12 @@ class MemoryBench:
         """What the test says that the clients logged."""
         return self.events
 
-    def read_to_the_end(self, producers: tuple[ProducerSummary, ...]) -> Measured:
+    def read_to_the_end(self, producers: tuple[ProducerSummary, ...]) -> ClientOutput:
         """Read nothing."""
         self._tell("read")
-        return Measured(producers, {0: 0}, no_rows()["log"], no_rows()["epochs"], Ending(records=0, at_end=True, where=""), {}, {})
+        return ClientOutput(producers, {0: 0}, no_rows()["log"], no_rows()["epochs"], ConsumerEnd(records=0, at_end=True, where=""), {}, {})
 
-    def tables(self, measured: Measured) -> dict[str, pa.Table]:
+    def tables(self, measured: ClientOutput) -> dict[str, pa.Table]:
         """Return empty tables."""
         del measured
         self._tell("tables")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 
-from spark_jobs.planted import Attempt, Logged, PlantedTrial
+from spark_jobs.planted import PlantedAttempt, PlantedLogRow, PlantedTrial
 
 Id = tuple[int | None, int | None]
 Wrong = tuple[str, int | None, int | None, int | None, int | None, int | None]
@@ -14,7 +14,7 @@ Wrong = tuple[str, int | None, int | None, int | None, int | None, int | None]
 
 def anomalies(trial: PlantedTrial) -> Counter[Wrong]:
     """Return what is wrong, each as often as it is."""
-    attempts: dict[Id, Attempt] = {(row.producer, row.seq): row for row in trial.attempts}
+    attempts: dict[Id, PlantedAttempt] = {(row.producer, row.seq): row for row in trial.attempts}
     copies = copies_of(trial)
     found: list[Wrong] = [wrong for key, row in attempts.items() for wrong in _of_attempt(row, copies.get(key, []))]
     found += [("PHANTOM", *key, row.partition, row.offset, None) for key, of in copies.items() if key not in attempts for row in of]
@@ -26,16 +26,16 @@ def anomalies(trial: PlantedTrial) -> Counter[Wrong]:
     return Counter([*found, *_redelivered(trial)])
 
 
-def copies_of(trial: PlantedTrial) -> dict[Id, list[Logged]]:
+def copies_of(trial: PlantedTrial) -> dict[Id, list[PlantedLogRow]]:
     """Return the intact copies of each id, by partition and offset."""
-    copies: dict[Id, list[Logged]] = {}
+    copies: dict[Id, list[PlantedLogRow]] = {}
     for row in sorted(trial.log, key=lambda row: (row.partition, row.offset)):
         if row.intact and row.producer is not None:
             copies.setdefault((row.producer, row.seq), []).append(row)
     return copies
 
 
-def _of_attempt(row: Attempt, copies: list[Logged]) -> list[Wrong]:
+def _of_attempt(row: PlantedAttempt, copies: list[PlantedLogRow]) -> list[Wrong]:
     key = (row.producer, row.seq)
     absent = {"acked": "LOST", "unknown": "UNKNOWN_ABSENT"}
     if not copies:
@@ -45,9 +45,9 @@ def _of_attempt(row: Attempt, copies: list[Logged]) -> list[Wrong]:
     return [*refused, *(("DUPLICATED", *key, copy.partition, copy.offset, row.settled_ns) for copy in copies[1:])]
 
 
-def reordered(trial: PlantedTrial) -> list[Logged]:
+def reordered(trial: PlantedTrial) -> list[PlantedLogRow]:
     """Return the first copies in a partition that lie behind a record with a higher seq of the same producer."""
-    found: list[Logged] = []
+    found: list[PlantedLogRow] = []
     seen: set[tuple[int, int | None, int]] = set()
     highest: dict[tuple[int, int | None], int] = {}
     for row in sorted(trial.log, key=lambda row: row.offset):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 
-from spark_jobs.planted import Logged, PlantedTrial
+from spark_jobs.planted import PlantedLogRow, PlantedTrial
 
 Counts = dict[str, int]
 
@@ -28,5 +28,5 @@ def copy_counts(trial: PlantedTrial) -> Counts | None:
     }
 
 
-def _counts(row: Logged) -> bool:
+def _counts(row: PlantedLogRow) -> bool:
     return row.intact and row.producer is not None

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
-from spark_jobs.planted import PlantedTrial, Read
+from spark_jobs.planted import PlantedRead, PlantedTrial
 
 Counts = dict[str, int | None]
 
@@ -43,7 +43,7 @@ def group_rows(trial: PlantedTrial) -> Iterator[dict[str, Any]]:
         }
 
 
-def _stood_still(trial: PlantedTrial, members: list[Read], partition: int) -> int:
+def _stood_still(trial: PlantedTrial, members: list[PlantedRead], partition: int) -> int:
     begin, end = trial.phases.load_begin_ns, trial.phases.load_end_ns
     times = sorted(min(max(row.received_ns, begin), end) for row in members if row.partition == partition)
     return max(later - earlier for earlier, later in pairwise([begin, *times, end]))

@@ -20,7 +20,7 @@ from experiments.clients.record.layout import (
     VERSION,
     WORD_BYTES,
     Origin,
-    TextValues,
+    TextValueFormat,
 )
 
 _MASK: Final = 0xFFFF_FFFF_FFFF_FFFF
@@ -30,7 +30,7 @@ _NUMBER: Final = re.compile(rb"0|[1-9]\d{0,17}")
 
 
 @dataclass(frozen=True)
-class Mark:
+class ValueFields:
     """What a value carries, apart from filler."""
 
     producer: int
@@ -39,7 +39,7 @@ class Mark:
     token: int
 
 
-def encode(mark: Mark, size_bytes: int) -> bytes:
+def encode(mark: ValueFields, size_bytes: int) -> bytes:
     """Return the value of one record.
 
     Raises:
@@ -55,7 +55,7 @@ def encode(mark: Mark, size_bytes: int) -> bytes:
     return value[:at] + struct.pack("<Q", checksum(value)) + value[at + WORD_BYTES :]
 
 
-def decode(value: bytes, token: int) -> tuple[Origin, Mark | None]:
+def decode(value: bytes, token: int) -> tuple[Origin, ValueFields | None]:
     """Tell whose a value is, and what it says when it is ours."""
     if len(value) < 4 or int.from_bytes(value[:4], "little") != MAGIC:
         return Origin.OTHER, None
@@ -66,7 +66,7 @@ def decode(value: bytes, token: int) -> tuple[Origin, Mark | None]:
         return Origin.CORRUPT, None
     if version != VERSION or found != token:
         return Origin.OTHER, None
-    return Origin.OURS, Mark(producer, seq, intended_ns, found)
+    return Origin.OURS, ValueFields(producer, seq, intended_ns, found)
 
 
 def checksum(value: bytes) -> int:
@@ -88,7 +88,7 @@ def filler_word(seq: int, word: int) -> int:
     return state ^ (state >> 29)
 
 
-def decode_text(value: bytes, text: TextValues) -> tuple[Origin, int, int]:
+def decode_text_value(value: bytes, text: TextValueFormat) -> tuple[Origin, int, int]:
     """Tell whose a value is, and its producer and seq where it is ours; -1 and -1 where it is not.
 
     One that has our prefix, and then no number, is corrupt.

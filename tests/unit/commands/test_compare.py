@@ -11,7 +11,7 @@ from support.builders.result_tables import some_lost
 from support.builders.sweep_folder import swept
 from support.command_line import ackbench
 
-from experiments.comparing.within import Within
+from experiments.comparing.within import AxisComparison
 from experiments.ledger.record import Cell
 from experiments.sweep.folder import SweepFolder
 from infra.machine.home import Home
@@ -137,7 +137,7 @@ def test_a_split_is_printed_as_a_table_as_data_and_as_a_page(home: Path) -> None
     """The same figures in each; the first value is acks=1, though acks=all ran first."""
     page = home / "cells.html"
     printed = ackbench("compare", SPLIT, "--by", "acks", "--html", str(page)).stdout
-    shown = Within.model_validate_json(ackbench("compare", SPLIT, "--by", "acks", "--json").stdout)
+    shown = AxisComparison.model_validate_json(ackbench("compare", SPLIT, "--by", "acks", "--json").stdout)
     assert json.loads(shown.to_json())["comparisons"][0]["cells"][0]["differences"][0]["difference"] == 1
     assert "A: acks=1\nB: acks=all" in printed
     assert "acks=1|all none" in printed

@@ -8,9 +8,9 @@ from click.testing import CliRunner
 from experiments.cli import cli
 from experiments.commands import faults
 from experiments.faults import FAULTS
-from infra.cluster.capabilities import Lack
+from infra.cluster.capabilities import MissingCapability
 
-NO_ROOT = Lack("not root", "run as root")
+NO_ROOT = MissingCapability("not root", "run as root")
 
 
 @pytest.fixture

@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from support.fakes.surroundings import MemoryWorld
+from support.fakes.surroundings import FakeSurroundings
 
 from experiments.commands import run as running
-from experiments.commands.run_process import Ended
-from experiments.commands.run_until import Course, Limits, Repeating
+from experiments.commands.run_process import RunOutcome
+from experiments.commands.run_until import RepeatHistory, RepeatLimits, RepeatUntil
 from experiments.planning.new_sweep import sweeps
 from experiments.sweep.folder import SweepFolder
 from infra.machine.home import Home
@@ -107,7 +107,7 @@ def test_repeats_are_added_until_the_intervals_are_narrow_enough(start: Start) -
     """0 of 5 is below 0.53 at 95 %: after the first trial each cell is given four more, and the reason for stopping is said and kept."""
     command = start("measures", *ONE_CELL, "--set", "enable.idempotence=false", "--until", "ci<0.6")
     code, out, err = command.ended()
-    course = Course.model_validate_json(command.sweep.until.read_bytes())
+    course = RepeatHistory.model_validate_json(command.sweep.until.read_bytes())
 
     assert (code, [(added.trials, added.cells) for added in course.rounds]) == (0, [(4, 1)])
     assert sorted(trial.repeat for trial in command.sweep.plan().trials) == [0, 1, 2, 3, 4]
@@ -139,24 +139,24 @@ def test_a_sweep_can_be_gone_on_with_until_it_is_narrow_enough(start: Start) -> 
 def test_an_interrupt_between_two_rounds_ends_the_run_and_says_how_to_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing runs then; what is whole is kept, and the reason with it."""
     home = Home(tmp_path)
-    sweep = MemoryWorld(home).sweep(1)
+    sweep = FakeSurroundings(home).sweep(1)
     sweep.trial("000-abcdef").mkdir()
-    monkeypatch.setattr(running, "followed", lambda *_: Ended(code=0, interrupted=0, killed=False))
-    monkeypatch.setattr(Repeating, "go_on", interrupted)
+    monkeypatch.setattr(running, "followed", lambda *_: RunOutcome(code=0, interrupted=0, killed=False))
+    monkeypatch.setattr(RepeatUntil, "go_on", interrupted)
 
-    assert running.resume(home, sweep.sweep_id, Limits.of("ci<0.1")) == 130
-    assert Course.model_validate_json(sweep.until.read_bytes()).ended == "interrupted"
+    assert running.resume(home, sweep.sweep_id, RepeatLimits.of("ci<0.1")) == 130
+    assert RepeatHistory.model_validate_json(sweep.until.read_bytes()).ended == "interrupted"
 
 
 def test_going_on_has_jars_and_caches_made_first_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """They may have gone since the sweep was planned, and a run that fetches them in silence looks as if it hung."""
     home = Home(tmp_path)
-    sweep = MemoryWorld(home).sweep(1)
+    sweep = FakeSurroundings(home).sweep(1)
     plan = sweep.plan()
     older = plan.trials[0].model_copy(update={"cluster": plan.trials[0].cluster.model_copy(update={"kafka_version": "3.9.2"})})
     sweep.write_plan(plan.model_copy(update={"trials": (older,)}))
     monkeypatch.setattr("experiments.planning.new_sweep.ensure_kafka_ready", lambda _cache, spec, say: say(f"fetching Kafka {spec.kafka_version}"))
-    monkeypatch.setattr(running, "followed", lambda *_: Ended(code=0, interrupted=130, killed=False))
+    monkeypatch.setattr(running, "followed", lambda *_: RunOutcome(code=0, interrupted=130, killed=False))
 
     assert running.resume(home, sweep.sweep_id) == 130
     assert capsys.readouterr().err.startswith("fetching Kafka 3.9.2\n")

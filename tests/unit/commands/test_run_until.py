@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from support.fakes.client_rules import RULES
 
-from experiments.commands.run_until import Limits, too_wide, wished, within
+from experiments.commands.run_until import RepeatLimits, too_wide, wished, within
 from experiments.errors import ExperimentError
 from experiments.ledger.record import Cell
 from experiments.planning.cells import cell_key
@@ -29,26 +29,26 @@ def a_cell(acks: int | str, seen: int, of: int, **changes: Any) -> CellResult:
 
 def more(*cells: CellResult, width: float = 0.3, max_repeats: int = 1000) -> list[int]:
     """Return how many repeats the cells are given, those with none left out."""
-    return list(wished(cells, Limits(width=width, max_repeats=max_repeats)).values())
+    return list(wished(cells, RepeatLimits(width=width, max_repeats=max_repeats)).values())
 
 
 @pytest.mark.parametrize(("text", "width"), [("ci<0.1", 0.1), ("ci < 10%", 0.1), (" ci<.25 ", 0.25)])
 def test_a_width_is_a_share_or_a_percentage(text: str, width: float) -> None:
     """However it is spaced."""
-    assert Limits.of(text).width == width
+    assert RepeatLimits.of(text).width == width
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("90s", 90), ("30m", 1800), ("1.5h", 5400)])
 def test_a_budget_has_its_unit(text: str, seconds: float) -> None:
     """A bare number would be anybody's guess."""
-    assert Limits.of("ci<0.1", text).budget_s == seconds
+    assert RepeatLimits.of("ci<0.1", text).budget_s == seconds
 
 
 @pytest.mark.parametrize("text", ["ci<0", "ci<1", "ci<100%", "ci<", "ci>0.1", "0.1", "ci<0.1<0.2", "ci<1e-1"])
 def test_any_other_goal_is_refused(text: str) -> None:
     """With what is allowed."""
     with pytest.raises(ExperimentError, match=r"--until is .*; allowed: ci<WIDTH"):
-        Limits.of(text)
+        RepeatLimits.of(text)
 
 
 def test_at_first_a_cell_is_given_what_the_width_takes_at_least() -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from support.builders.sweeps import LOSING, QUIET, SAFE, TRUTHS, TWICE, Truth, a_cell, measured
 
-from experiments.comparing.comparison import Comparison, Sweep, compare
-from experiments.comparing.differences import Difference, Measured
+from experiments.comparing.comparison import ComparedSweep, Comparison, compare
+from experiments.comparing.differences import Difference, MeasuredValues
 from experiments.comparing.gate import Gate
 from experiments.errors import NotComparable
 from experiments.report.changes import kind_of
@@ -25,13 +25,13 @@ SLOW = replace(FAST, p99_ms=3000)
 LOSES = replace(FAST, lost=(7,) * MANY)
 
 
-def a_sweep(*truths: Truth, sweep_id: str = "a", seed: int = 42) -> Sweep:
+def a_sweep(*truths: Truth, sweep_id: str = "a", seed: int = 42) -> ComparedSweep:
     """Return a measured sweep of these cells."""
     evidence = measured(truths, sweep_id=sweep_id, seed=seed)
-    return Sweep(evidence.plan, evidence.results)
+    return ComparedSweep(evidence.plan, evidence.results)
 
 
-def of(comparison: Comparison, measure: Measured, cell: int = 0) -> Difference:
+def of(comparison: Comparison, measure: MeasuredValues, cell: int = 0) -> Difference:
     """Return what was found of a measure in one cell."""
     return comparison.cells[cell].of(measure)
 
@@ -56,7 +56,7 @@ def test_swapping_two_sweeps_turns_the_signs_round(seed: int) -> None:
     forth, back = compare(a, b), compare(b, a)
     assert forth.paired == back.paired == (seed == 42)
     assert a.plan.sweep_id == forth.a == back.b
-    for measure in Measured:
+    for measure in MeasuredValues:
         there, here = of(forth, measure), of(back, measure)
         assert here.difference == pytest.approx(-(there.difference or 0))
         assert here.p_value == there.p_value
@@ -68,10 +68,10 @@ def test_swapping_two_sweeps_turns_the_signs_round(seed: int) -> None:
 def test_a_slower_sweep_is_worse_in_latency_and_in_nothing_else() -> None:
     """Each of twelve pairs is half as slow again."""
     comparison = compare(a_sweep(FAST), a_sweep(SLOW, sweep_id="b"))
-    found = of(comparison, Measured.LATENCY_P99)
+    found = of(comparison, MeasuredValues.LATENCY_P99)
     assert found.ratio == pytest.approx(1.5)
     assert found.p_value == pytest.approx(2 / 2**MANY)
-    assert [kind_of(of(comparison, measure)) for measure in Measured] == ["same", "same", "worse", "same", "same"]
+    assert [kind_of(of(comparison, measure)) for measure in MeasuredValues] == ["same", "same", "worse", "same", "same"]
 
 
 def test_other_seeds_are_compared_unpaired_and_said_to_be() -> None:
@@ -79,14 +79,14 @@ def test_other_seeds_are_compared_unpaired_and_said_to_be() -> None:
     comparison = compare(a_sweep(FAST), a_sweep(SLOW, sweep_id="b", seed=43))
     assert not comparison.paired
     assert any("seeds differ" in remark for remark in comparison.remarks)
-    assert of(comparison, Measured.LATENCY_P99).test == "Mann and Whitney's"
-    assert kind_of(of(comparison, Measured.LATENCY_P99)) == "worse"
+    assert of(comparison, MeasuredValues.LATENCY_P99).test == "Mann and Whitney's"
+    assert kind_of(of(comparison, MeasuredValues.LATENCY_P99)) == "worse"
 
 
 def test_void_trials_are_in_no_pair() -> None:
     """They say nothing of the fault."""
     b = measured([SLOW], sweep_id="b", void=("000-000000", "000-000004"))
-    assert of(compare(a_sweep(FAST), Sweep(b.plan, b.results)), Measured.OUTAGE).trials == MANY - 2
+    assert of(compare(a_sweep(FAST), ComparedSweep(b.plan, b.results)), MeasuredValues.OUTAGE).trials == MANY - 2
 
 
 def test_an_axis_in_which_the_sweeps_differ_as_a_whole_is_what_is_compared() -> None:
@@ -96,7 +96,7 @@ def test_an_axis_in_which_the_sweeps_differ_as_a_whole_is_what_is_compared() -> 
     comparison = compare(a, b)
     assert [("partitions=1" in cell.a_label, "partitions=1" in cell.b_label) for cell in comparison.cells] == [(True, True), (False, False)]
     assert ("producer", "acks", "1", "all") in [(change.scope, change.name, change.a, change.b) for change in comparison.settings]
-    assert of(comparison, Measured.LOSS).difference == -1
+    assert of(comparison, MeasuredValues.LOSS).difference == -1
     assert [change.promise.value for change in comparison.cells[0].verdicts] == ["no-acked-loss", "order"]
 
 
@@ -106,16 +106,16 @@ def test_cells_without_a_partner_are_named() -> None:
     assert (len(comparison.cells), len(comparison.only_a), len(comparison.only_b)) == (1, 1, 2)
 
 
-def without_results(sweep: Sweep) -> Sweep:
+def without_results(sweep: ComparedSweep) -> ComparedSweep:
     """Return the sweep as it is before it was measured."""
     trials = tuple(trial.model_copy(update={"attempted": None}) for trial in sweep.results.trials)
-    return Sweep(sweep.plan, sweep.results.model_copy(update={"trials": trials}))
+    return ComparedSweep(sweep.plan, sweep.results.model_copy(update={"trials": trials}))
 
 
-def with_another_load(sweep: Sweep) -> Sweep:
+def with_another_load(sweep: ComparedSweep) -> ComparedSweep:
     """Return the sweep with half the load."""
     specs = tuple(spec.model_copy(update={"workload": spec.workload.model_copy(update={"rate_records_per_s": 5000.0})}) for spec in sweep.plan.trials)
-    return Sweep(sweep.plan.model_copy(update={"trials": specs}), sweep.results)
+    return ComparedSweep(sweep.plan.model_copy(update={"trials": specs}), sweep.results)
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def with_another_load(sweep: Sweep) -> Sweep:
         (with_another_load(a_sweep(FAST, sweep_id="b")), "another load: workload.rate_records_per_s is 10000.0 and 5000.0 records a second"),
     ],
 )
-def test_what_cannot_be_compared_is_told_in_a_line(b: Sweep, words: str) -> None:
+def test_what_cannot_be_compared_is_told_in_a_line(b: ComparedSweep, words: str) -> None:
     """A figure of one would say nothing of the other."""
     with pytest.raises(NotComparable, match=words):
         compare(a_sweep(FAST, TWICE), b)
@@ -136,7 +136,7 @@ def test_a_sweep_whose_controls_failed_is_named() -> None:
     """Before any figure."""
     b = a_sweep(FAST, sweep_id="b")
     dirty = b.results.harness.model_copy(update={"control_clean": False})
-    comparison = compare(a_sweep(FAST), Sweep(b.plan, b.results.model_copy(update={"harness": dirty})))
+    comparison = compare(a_sweep(FAST), ComparedSweep(b.plan, b.results.model_copy(update={"harness": dirty})))
     assert any(remark.startswith("do not believe b: its controls failed") for remark in comparison.remarks)
 
 

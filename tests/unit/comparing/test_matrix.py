@@ -6,7 +6,7 @@ from support.builders.sweeps import Truth, a_cell, measured
 
 from experiments.comparing.matrix import Matrix, as_markdown, below, duplicates_text, heads, loss_text, matrix_of
 from experiments.results.models import CellResult
-from experiments.verdicts.contract import Promise
+from experiments.verdicts.contract import Guarantee
 from experiments.verdicts.judge import Judgement, Verdict
 
 CRASH = [Truth(a_cell(1), (3, 0, 9), (0, 0, 0)), Truth(a_cell("all"), (0, 0, 0), (7, 0, 0)), Truth(a_cell("all", idempotence=True), (0, 0, 0), (0, 0, 0))]
@@ -76,7 +76,7 @@ def test_the_documents_table_has_a_line_a_fault() -> None:
 
 
 def _violated(cell: CellResult) -> Judgement:
-    return Judgement(promise=Promise.NO_ACKED_LOSS, verdict=Verdict.VIOLATED, seen=True, reasons=("it lost",), share=cell.loss)
+    return Judgement(promise=Guarantee.NO_ACKED_LOSS, verdict=Verdict.VIOLATED, seen=True, reasons=("it lost",), share=cell.loss)
 
 
 def test_it_says_how_often_what_was_seen_differs_from_what_is_promised() -> None:

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from support.builders.sweeps import Truth, a_cell, measured
 
-from experiments.comparing.comparison import Comparison, Sweep, compare
-from experiments.comparing.differences import Difference, Measured, number_difference, share_difference
+from experiments.comparing.comparison import ComparedSweep, Comparison, compare
+from experiments.comparing.differences import Difference, MeasuredValues, number_difference, share_difference
 from experiments.comparing.within import compare_within, of_value, values_of
 from experiments.errors import NotComparable, UnknownName
 from experiments.ledger.record import Cell, Scalar
@@ -32,14 +32,14 @@ ACKS = tuple(truth(a_cell(acks, partitions=partitions), lost=5 if acks != "all" 
 """Three levels of acks with one and with six partitions; all but `all` lose in every trial."""
 
 
-def a_sweep(*truths: Truth, added: tuple[int, ...] = (), void: tuple[str, ...] = ()) -> Sweep:
+def a_sweep(*truths: Truth, added: tuple[int, ...] = (), void: tuple[str, ...] = ()) -> ComparedSweep:
     """Return a measured sweep of these cells; those whose places are named were added as controls."""
     evidence = measured(truths, sweep_id="a", void=void)
     cells = tuple(cell.model_copy(update={"added": place in added}) for place, cell in enumerate(evidence.results.cells))
-    return Sweep(evidence.plan, evidence.results.model_copy(update={"cells": cells}))
+    return ComparedSweep(evidence.plan, evidence.results.model_copy(update={"cells": cells}))
 
 
-def of(comparison: Comparison, measure: Measured, cell: int = 0) -> Difference:
+def of(comparison: Comparison, measure: MeasuredValues, cell: int = 0) -> Difference:
     """Return what was found of a measure in one pair of cells."""
     return comparison.cells[cell].of(measure)
 
@@ -58,7 +58,7 @@ def test_the_first_value_stands_beside_each_other_one() -> None:
 def test_trials_of_one_repeat_are_pairs() -> None:
     """They have one seed; eight that lost, and then eight that did not: p = 2 / 2^8, and all that differ go one way."""
     _, against_all = compare_within(a_sweep(*ACKS), "acks").comparisons
-    found = of(against_all, Measured.LOSS)
+    found = of(against_all, MeasuredValues.LOSS)
     assert against_all.paired
     assert (found.trials, found.difference, found.effect, found.test) == (MANY, -1, -1, "McNemar's, exact")
     assert found.p_value == pytest.approx(2 / 2**MANY)
@@ -70,10 +70,10 @@ def test_a_sweep_that_was_split_shows_what_two_sweeps_would() -> None:
     fast, slow = truth(a_cell(1)), truth(a_cell("all"), p99_ms=2000)
     (comparison,) = compare_within(a_sweep(fast, slow), "acks").comparisons
     cut = a_sweep(fast, slow)
-    one, other = (Sweep(cut.plan, cut.results.model_copy(update={"cells": (cell,)})) for cell in cut.results.cells[:2])
+    one, other = (ComparedSweep(cut.plan, cut.results.model_copy(update={"cells": (cell,)})) for cell in cut.results.cells[:2])
     assert comparison.cells == compare(one, other).cells
-    assert of(comparison, Measured.LATENCY_P99).ratio == pytest.approx(2, rel=0.2)
-    assert [kind_of(of(comparison, measure)) for measure in (Measured.LOSS, Measured.LATENCY_P99)] == ["same", "worse"]
+    assert of(comparison, MeasuredValues.LATENCY_P99).ratio == pytest.approx(2, rel=0.2)
+    assert [kind_of(of(comparison, measure)) for measure in (MeasuredValues.LOSS, MeasuredValues.LATENCY_P99)] == ["same", "worse"]
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_a_value_without_any_partner_is_left_out_alone() -> None:
 def test_void_trials_are_in_no_pair_within_a_sweep() -> None:
     """They say nothing of the fault."""
     (comparison,) = compare_within(a_sweep(truth(a_cell(1)), truth(a_cell("all")), void=("001-000003",)), "acks").comparisons
-    assert of(comparison, Measured.LOSS).trials == MANY - 1
+    assert of(comparison, MeasuredValues.LOSS).trials == MANY - 1
 
 
 def test_another_load_within_a_sweep_is_said_to_be_one() -> None:
@@ -145,7 +145,7 @@ def test_a_sweep_that_was_not_measured_is_not_split() -> None:
     sweep = a_sweep(*ACKS)
     trials = tuple(trial.model_copy(update={"attempted": None}) for trial in sweep.results.trials)
     with pytest.raises(NotComparable, match="a has no sealed trial that was measured"):
-        compare_within(Sweep(sweep.plan, sweep.results.model_copy(update={"trials": trials})), "acks")
+        compare_within(ComparedSweep(sweep.plan, sweep.results.model_copy(update={"trials": trials})), "acks")
 
 
 @pytest.mark.parametrize("paired", [True, False])
@@ -153,13 +153,13 @@ def test_the_effect_says_which_way_and_how_much_of_it(paired: bool) -> None:
     """Three of four go up: of the ranks 1 to 4, of which the third goes down, 7 - 3 of 10; of four yeses and noes, all that differ. Swapped, the other sign."""
     a, b = {1: 10.0, 2: 10.0, 3: 10.0, 4: 10.0}, {1: 11.0, 2: 12.0, 3: 7.0, 4: 14.0}
     expected = 0.4 if paired else 0.5
-    assert number_difference(Measured.OUTAGE, a, b, paired=paired).effect == pytest.approx(expected)
-    assert number_difference(Measured.OUTAGE, b, a, paired=paired).effect == pytest.approx(-expected)
-    assert number_difference(Measured.OUTAGE, a, a, paired=paired).effect == 0
+    assert number_difference(MeasuredValues.OUTAGE, a, b, paired=paired).effect == pytest.approx(expected)
+    assert number_difference(MeasuredValues.OUTAGE, b, a, paired=paired).effect == pytest.approx(-expected)
+    assert number_difference(MeasuredValues.OUTAGE, a, a, paired=paired).effect == 0
     no, yes = dict.fromkeys(range(4), False), {0: True, 1: False, 2: True, 3: True}
-    assert share_difference(Measured.LOSS, no, yes, paired=paired).effect == (1 if paired else 0.75)
-    assert share_difference(Measured.LOSS, yes, no, paired=paired).effect == (-1 if paired else -0.75)
-    assert share_difference(Measured.LOSS, no, {}, paired=paired).effect is None
+    assert share_difference(MeasuredValues.LOSS, no, yes, paired=paired).effect == (1 if paired else 0.75)
+    assert share_difference(MeasuredValues.LOSS, yes, no, paired=paired).effect == (-1 if paired else -0.75)
+    assert share_difference(MeasuredValues.LOSS, no, {}, paired=paired).effect is None
 
 
 @pytest.mark.parametrize(

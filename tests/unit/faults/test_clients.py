@@ -6,8 +6,8 @@ from support.fakes.cluster import MemoryCluster
 from experiments.events.clock import now_ns
 from experiments.events.journal import Event, Journal
 from experiments.faults import FAULTS
-from experiments.faults.core import Missed, Scene
-from experiments.faults.core.kind import Aftermath
+from experiments.faults.core import FaultContext, FaultMissed
+from experiments.faults.core.kind import TrialObservations
 from experiments.ledger.record import FaultEvidence
 from experiments.ledger.schema import Source
 
@@ -21,7 +21,7 @@ def told(kind: str, detail: str, at_ns: int = 2_000_000_000, partition: int | No
 
 def confirmed(*events: Event) -> FaultEvidence:
     """The pause's evidence, completed by what was logged since it began."""
-    return FAULTS["consumer-paused"].confirmed(STRUCK, Aftermath(events, "all", 1_000_000_000))
+    return FAULTS["consumer-paused"].confirmed(STRUCK, TrialObservations(events, "all", 1_000_000_000))
 
 
 @pytest.mark.parametrize("event", [told("revoked", "member 1.0: lost"), told("commit_refused", "member 1.0: UNKNOWN_MEMBER_ID")])
@@ -44,7 +44,7 @@ def test_a_paused_member_that_says_nothing_of_the_kind_was_not_thrown_out(events
 @pytest.mark.parametrize("kind", [kind for kind, fault in FAULTS.items() if fault.family == "clients"])
 def test_without_clients_at_hand_nothing_is_struck(kind: str) -> None:
     """And nothing is begun that would have to be healed."""
-    scene = Scene(MemoryCluster(), "trial", now_ns() - 10**10, Journal(), 1.0)
-    with pytest.raises(Missed):
+    scene = FaultContext(MemoryCluster(), "trial", now_ns() - 10**10, Journal(), 1.0)
+    with pytest.raises(FaultMissed):
         FAULTS[kind].strike(scene, FAULTS[kind].parameters(at_s=0.001))
     assert not any(event.kind == "fault_kill" for event in scene.journal.events())

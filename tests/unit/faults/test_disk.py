@@ -11,12 +11,12 @@ from support.fakes.disks import DiskCluster
 from experiments.events.clock import now_ns
 from experiments.events.journal import CRC_FAILED, Event, Journal
 from experiments.faults import FAULTS
-from experiments.faults.composition.execution import strike
-from experiments.faults.core.context import Scene
-from experiments.faults.core.kind import Aftermath
+from experiments.faults.composition.execution import inject
+from experiments.faults.core.context import FaultContext
+from experiments.faults.core.kind import TrialObservations
 from experiments.ledger.record import FaultEvidence
 from experiments.sweep.plan import FaultRequest
-from experiments.trial.metadata_poller import Watch
+from experiments.trial.metadata_poller import MetadataPoller
 
 QUICK = {"at_s": 0.02, "restart_after_s": 0.05, "patience_s": 0.2}
 
@@ -24,9 +24,9 @@ QUICK = {"at_s": 0.02, "restart_after_s": 0.05, "patience_s": 0.2}
 def let(cluster: DiskCluster, kind: str, **parameters: float) -> FaultEvidence:
     """Let a fault strike a watched cluster, quickly."""
     journal = Journal()
-    with Watch(cluster, cluster.topic, journal, every_s=0.005):
-        scene = Scene(cluster, cluster.topic, now_ns(), journal, client_timeout_s=0.05)
-        (struck,) = strike(FaultRequest(kind=kind, parameters=parameters or QUICK), scene)
+    with MetadataPoller(cluster, cluster.topic, journal, every_s=0.005):
+        scene = FaultContext(cluster, cluster.topic, now_ns(), journal, client_timeout_s=0.05)
+        (struck,) = inject(FaultRequest(kind=kind, parameters=parameters or QUICK), scene)
     return struck.evidence
 
 
@@ -85,13 +85,13 @@ def test_a_flipped_bit_shows_where_it_should(then: str, *, refused: bool, bit: b
     """Left as it is, a reader that checks is refused the batch; cut away by recovery, no reader is."""
     struck = FaultEvidence(kind="bit-flip", parameters={"then": then}, bit=True)
     events = (Event(2, CRC_FAILED, partition=0, offset=66),) if refused else ()
-    assert FAULTS["bit-flip"].confirmed(struck, Aftermath(events, "all", began_ns=1)).bit is bit
+    assert FAULTS["bit-flip"].confirmed(struck, TrialObservations(events, "all", began_ns=1)).bit is bit
 
 
 def test_a_disk_that_another_fault_took_away_cannot_be_slowed() -> None:
     """It takes no write to be timed: that part misses, and the trial does not fail."""
     journal, cluster = Journal(), MemoryCluster(folder=Path("/nowhere"))
-    scene = Scene(cluster, cluster.topic, now_ns(), journal, client_timeout_s=0.05)
-    (struck,) = strike(FaultRequest(kind="slow-disk", parameters={"at_s": 0.02, "slow_s": 0.05}), scene)
+    scene = FaultContext(cluster, cluster.topic, now_ns(), journal, client_timeout_s=0.05)
+    (struck,) = inject(FaultRequest(kind="slow-disk", parameters={"at_s": 0.02, "slow_s": 0.05}), scene)
     assert not struck.evidence.bit
     assert any("takes no write" in sentence for sentence in struck.evidence.evidence)

@@ -9,14 +9,14 @@ from support.fakes.cluster import MemoryCluster
 
 from experiments.events.clock import now_ns
 from experiments.events.journal import Event, Journal
-from experiments.faults import FAULTS, Scene
-from experiments.faults.composition.execution import strike as strike_all
-from experiments.faults.core.effects import Shape
-from experiments.faults.core.kind import Aftermath
+from experiments.faults import FAULTS, FaultContext
+from experiments.faults.composition.execution import inject as strike_all
+from experiments.faults.core.effects import Topology
+from experiments.faults.core.kind import TrialObservations
 from experiments.ledger.record import FaultEvidence
 from experiments.ledger.schema import Source
 from experiments.sweep.plan import FaultRequest
-from experiments.trial.metadata_poller import Watch
+from experiments.trial.metadata_poller import MetadataPoller
 from infra.errors import Busy
 from infra.network.impairment import Cut, Impairment, Relaying, Shaping
 
@@ -44,8 +44,8 @@ def strike(cluster: MemoryCluster, kind: str, **parameters: float | str) -> Faul
     """Let a fault strike a watched cluster for a moment."""
     asked = {"at_s": 0.02, "lasts_s": FOREVER_S, **({"patience_s": FOREVER_S} if "patience_s" in FAULTS[kind].parameters.model_fields else {}), **parameters}
     journal = Journal()
-    with Watch(cluster, cluster.topic, journal, every_s=0.005):
-        scene = Scene(cluster, cluster.topic, now_ns(), journal, client_timeout_s=0.05)
+    with MetadataPoller(cluster, cluster.topic, journal, every_s=0.005):
+        scene = FaultContext(cluster, cluster.topic, now_ns(), journal, client_timeout_s=0.05)
         (struck,) = strike_all(FaultRequest(kind=kind, parameters=asked), scene)
     return struck.evidence
 
@@ -126,16 +126,16 @@ def test_a_cut_shorter_than_the_client_waits_is_not_noticed(kind: str) -> None:
 def test_one_node_has_nobody_to_be_cut_off_from(kind: str) -> None:
     """It is refused at planning; so is a follower where there is none."""
     parameters = FAULTS[kind].parameters()
-    assert "allowed: 2 nodes or more" in str(parameters.impossible(Shape(nodes=1, partitions=1, replication_factor=1)))
-    assert parameters.impossible(Shape(nodes=2, partitions=1, replication_factor=2)) is None
-    assert (parameters.impossible(Shape(nodes=2, partitions=1, replication_factor=1)) is not None) is (kind == "follower-isolated")
+    assert "allowed: 2 nodes or more" in str(parameters.impossible(Topology(nodes=1, partitions=1, replication_factor=1)))
+    assert parameters.impossible(Topology(nodes=2, partitions=1, replication_factor=2)) is None
+    assert (parameters.impossible(Topology(nodes=2, partitions=1, replication_factor=1)) is not None) is (kind == "follower-isolated")
 
 
 def test_of_two_nodes_no_minority_can_be_parted() -> None:
     """It is refused at planning."""
     parameters = FAULTS["split-majority"].parameters()
-    assert "allowed: 3 nodes or more" in str(parameters.impossible(Shape(nodes=2, partitions=1, replication_factor=2)))
-    assert parameters.impossible(Shape(nodes=3, partitions=1, replication_factor=3)) is None
+    assert "allowed: 3 nodes or more" in str(parameters.impossible(Topology(nodes=2, partitions=1, replication_factor=2)))
+    assert parameters.impossible(Topology(nodes=3, partitions=1, replication_factor=3)) is None
 
 
 @pytest.mark.parametrize(("told", "bit"), [(("producer 0: gone", 11), True), (("producer 0: gone", 9), False), (("reader 0: gone", 11), False)])
@@ -143,7 +143,7 @@ def test_a_reset_bit_when_a_producer_lost_its_connection(told: tuple[str, int], 
     """By its own log, and after the fault began."""
     lost = Event(told[1], "disconnected", Source.CLIENT, detail=told[0])
     evidence = FaultEvidence(kind="relay-reset", bit=True)
-    assert FAULTS["relay-reset"].confirmed(evidence, Aftermath((lost,), "1", 10)).bit is bit
+    assert FAULTS["relay-reset"].confirmed(evidence, TrialObservations((lost,), "1", 10)).bit is bit
 
 
 def test_traffic_that_another_fault_treats_cannot_be_treated_again() -> None:

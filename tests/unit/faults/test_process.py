@@ -10,16 +10,16 @@ from support.fakes.cluster import MemoryCluster
 from experiments.errors import HealFailed
 from experiments.events.clock import now_ns
 from experiments.events.journal import Event, Journal
-from experiments.faults import FAULTS, Scene, process
-from experiments.faults.composition.execution import Struck
-from experiments.faults.composition.execution import strike as strike_all
-from experiments.faults.core.effects import Shape
-from experiments.faults.core.kind import Aftermath, with_timed_out_requests
+from experiments.faults import FAULTS, FaultContext, process
+from experiments.faults.composition.execution import InjectedFault
+from experiments.faults.composition.execution import inject as strike_all
+from experiments.faults.core.effects import Topology
+from experiments.faults.core.kind import TrialObservations, with_timed_out_requests
 from experiments.faults.process.targets import MAJORITY, Targets
 from experiments.ledger.record import FaultEvidence
 from experiments.ledger.schema import Source
 from experiments.sweep.plan import FaultRequest
-from experiments.trial.metadata_poller import Watch
+from experiments.trial.metadata_poller import MetadataPoller
 from infra.kafka.logs import BrokerLine
 
 
@@ -29,11 +29,11 @@ def strike(cluster: MemoryCluster, kind: str, **parameters: float) -> tuple[Faul
     return struck.evidence, journal
 
 
-def let(cluster: MemoryCluster, request: FaultRequest) -> tuple[tuple[Struck, ...], Journal]:
+def let(cluster: MemoryCluster, request: FaultRequest) -> tuple[tuple[InjectedFault, ...], Journal]:
     """Let what was asked for strike a watched cluster."""
     journal = Journal()
-    with Watch(cluster, cluster.topic, journal, every_s=0.005):
-        return strike_all(request, Scene(cluster, cluster.topic, now_ns(), journal, client_timeout_s=0.05)), journal
+    with MetadataPoller(cluster, cluster.topic, journal, every_s=0.005):
+        return strike_all(request, FaultContext(cluster, cluster.topic, now_ns(), journal, client_timeout_s=0.05)), journal
 
 
 def test_a_crashed_leader_is_killed_and_started_again() -> None:
@@ -96,10 +96,10 @@ def test_a_leader_stays_down_until_the_cluster_has_noticed() -> None:
     assert evidence.bit
 
 
-def aftermath(acks: str, *timed_out_at_ns: int) -> Aftermath:
+def aftermath(acks: str, *timed_out_at_ns: int) -> TrialObservations:
     """Return what a producer's log tells of requests that timed out, two each time; the fault began at 100 ns."""
     line = "producer 0: [thrd:x]: 127.0.0.1:1/1: Timed out 2 in-flight, 0 retry-queued, 0 out-queue, 0 partially-sent requests"
-    return Aftermath(tuple(Event(at_ns, "timed_out", Source.CLIENT, detail=line) for at_ns in timed_out_at_ns), acks, began_ns=100)
+    return TrialObservations(tuple(Event(at_ns, "timed_out", Source.CLIENT, detail=line) for at_ns in timed_out_at_ns), acks, began_ns=100)
 
 
 @pytest.mark.parametrize(("acks", "timed_out_at_ns", "bites"), [("all", (), False), ("all", (50,), False), ("all", (50, 150), True), ("0", (), True)])
@@ -145,7 +145,7 @@ def test_where_all_are_gone_it_is_their_answers_that_are_missed() -> None:
 def test_where_most_are_gone_and_nothing_moves_it_is_the_controller_that_is_missed() -> None:
     """Without a quorum nobody can move a leader or shrink an ISR; the node that leads is not among the dead here."""
     cluster = MemoryCluster(replicas=(1,), states=dict.fromkeys((1, 2, 3, 4, 5), "running"))
-    scene = Scene(cluster, cluster.topic, now_ns(), Journal(), client_timeout_s=1)
+    scene = FaultContext(cluster, cluster.topic, now_ns(), Journal(), client_timeout_s=1)
     with scene.striking(2, 3, 4) as healing:
         for node in (2, 3, 4):
             healing.callback(scene.start, node)
@@ -167,7 +167,7 @@ def test_a_clean_stop_bites_when_each_log_says_so(who: tuple[int, ...], bites: b
     """A broker that died on the way, asked or not, did not shut down."""
     events = tuple(Event(200, "shut_down", Source.BROKER, node=node) for node in who)
     evidence = FaultEvidence(kind="majority-stop", targets=(2, 3), bit=True)
-    assert FAULTS["majority-stop"].confirmed(evidence, Aftermath(events, "all", began_ns=100)).bit is bites
+    assert FAULTS["majority-stop"].confirmed(evidence, TrialObservations(events, "all", began_ns=100)).bit is bites
 
 
 @pytest.mark.parametrize(
@@ -184,7 +184,7 @@ def test_a_clean_stop_bites_when_each_log_says_so(who: tuple[int, ...], bites: b
 def test_a_pause_beside_the_clients_bites_when_the_cluster_felt_it(event: Event | None, bites: bool) -> None:
     """With acks=1 nobody waits for a follower; it left the ISR, or the controller moved, or the pause proves nothing."""
     evidence = FaultEvidence(kind="follower-pause", targets=(3,), bit=True)
-    told = Aftermath((event,) if event else (), "1", began_ns=100)
+    told = TrialObservations((event,) if event else (), "1", began_ns=100)
     assert FAULTS["follower-pause"].confirmed(evidence, told).bit is bites
 
 
@@ -241,14 +241,14 @@ def test_the_only_node_is_missed_by_whoever_asks(kind: str) -> None:
 )
 def test_a_majority_that_is_all_is_refused(kind: str, nodes: int, possible: bool) -> None:
     """It would be another fault under that name."""
-    reason = FAULTS[kind].parameters().impossible(Shape(nodes=nodes, partitions=1, replication_factor=1))
+    reason = FAULTS[kind].parameters().impossible(Topology(nodes=nodes, partitions=1, replication_factor=1))
     assert reason == (None if possible else f"a majority of {nodes} is all there are; allowed: 3 nodes or more, or a fault of all")
 
 
 def test_a_node_that_does_not_exist_is_refused() -> None:
     """They are numbered from 1."""
     asked = FAULTS["node-stop"].parameters.model_validate({"node": 4})
-    assert asked.impossible(Shape(nodes=3, partitions=1, replication_factor=3)) == "node is 4; allowed: 1 to 3"
+    assert asked.impossible(Topology(nodes=3, partitions=1, replication_factor=3)) == "node is 4; allowed: 1 to 3"
 
 
 def test_what_was_stopped_goes_on_even_when_the_fault_fails_halfway() -> None:

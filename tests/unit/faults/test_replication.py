@@ -9,15 +9,15 @@ from support.fakes.operated_cluster import OperatedCluster, operate
 
 from experiments.events.clock import now_ns
 from experiments.events.journal import Event, Journal
-from experiments.faults import FAULTS, Scene
-from experiments.faults.composition.execution import strike as strike_all
-from experiments.faults.core.effects import Shape
-from experiments.faults.core.kind import Aftermath
+from experiments.faults import FAULTS, FaultContext
+from experiments.faults.composition.execution import inject as strike_all
+from experiments.faults.core.effects import Topology
+from experiments.faults.core.kind import TrialObservations
 from experiments.faults.operations.moves import without_leader
 from experiments.ledger.record import FaultEvidence
 from experiments.ledger.schema import Source
 from experiments.sweep.plan import FaultRequest
-from experiments.trial.metadata_poller import Watch
+from experiments.trial.metadata_poller import MetadataPoller
 from infra.kafka.spec import PartitionState
 
 
@@ -33,8 +33,8 @@ def strike(cluster: OperatedCluster, kind: str, **parameters: float) -> tuple[Fa
     """Let a fault strike a watched cluster, quickly."""
     journal = Journal()
     request = FaultRequest(kind=kind, parameters={"at_s": 0.02, **parameters})
-    with Watch(cluster, cluster.topic, journal, every_s=0.005):
-        (struck,) = strike_all(request, Scene(cluster, cluster.topic, now_ns(), journal, client_timeout_s=0.05))
+    with MetadataPoller(cluster, cluster.topic, journal, every_s=0.005):
+        (struck,) = strike_all(request, FaultContext(cluster, cluster.topic, now_ns(), journal, client_timeout_s=0.05))
     return struck.evidence, journal
 
 
@@ -141,7 +141,7 @@ def test_raised_partitions_bit_when_a_producer_learned_of_one(who: str, partitio
         Event(200, "learned", Source.CLIENT, partition=partition, detail=f"{who}: "),
     )
     evidence = FaultEvidence(kind="partitions-raised", bit=True)
-    assert FAULTS["partitions-raised"].confirmed(evidence, Aftermath(events, "all", began_ns=100)).bit is bites
+    assert FAULTS["partitions-raised"].confirmed(evidence, TrialObservations(events, "all", began_ns=100)).bit is bites
 
 
 def test_a_topic_is_made_again_as_it_was(cluster: OperatedCluster) -> None:
@@ -155,15 +155,15 @@ def test_a_topic_is_made_again_as_it_was(cluster: OperatedCluster) -> None:
 @pytest.mark.parametrize(
     ("kind", "parameters", "shape", "why"),
     [
-        ("followers-throttled", {}, Shape(nodes=1, partitions=1, replication_factor=1), "no follower"),
-        ("followers-throttled", {"followers": 3}, Shape(nodes=3, partitions=1, replication_factor=3), "at most 2"),
-        ("unclean-election", {}, Shape(nodes=3, partitions=1, replication_factor=1), "no follower"),
-        ("preferred-leader-change", {}, Shape(nodes=3, partitions=1, replication_factor=1), "no follower"),
-        ("reassignment", {}, Shape(nodes=1, partitions=1, replication_factor=1), "one node"),
-        ("partitions-raised", {"to": 6}, Shape(nodes=3, partitions=6, replication_factor=1), "more than the 6"),
+        ("followers-throttled", {}, Topology(nodes=1, partitions=1, replication_factor=1), "no follower"),
+        ("followers-throttled", {"followers": 3}, Topology(nodes=3, partitions=1, replication_factor=3), "at most 2"),
+        ("unclean-election", {}, Topology(nodes=3, partitions=1, replication_factor=1), "no follower"),
+        ("preferred-leader-change", {}, Topology(nodes=3, partitions=1, replication_factor=1), "no follower"),
+        ("reassignment", {}, Topology(nodes=1, partitions=1, replication_factor=1), "one node"),
+        ("partitions-raised", {"to": 6}, Topology(nodes=3, partitions=6, replication_factor=1), "more than the 6"),
     ],
 )
-def test_what_cannot_be_is_refused_with_the_reason(kind: str, parameters: dict[str, int], shape: Shape, why: str) -> None:
+def test_what_cannot_be_is_refused_with_the_reason(kind: str, parameters: dict[str, int], shape: Topology, why: str) -> None:
     """Before anything starts."""
     reason = FAULTS[kind].parameters.model_validate(parameters).impossible(shape)
     assert reason is not None
@@ -172,4 +172,4 @@ def test_what_cannot_be_is_refused_with_the_reason(kind: str, parameters: dict[s
 
 def test_reassignment_needs_no_follower() -> None:
     """The only replica can be moved too."""
-    assert FAULTS["reassignment"].parameters().impossible(Shape(nodes=3, partitions=1, replication_factor=1)) is None
+    assert FAULTS["reassignment"].parameters().impossible(Topology(nodes=3, partitions=1, replication_factor=1)) is None

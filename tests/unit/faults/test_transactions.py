@@ -7,13 +7,13 @@ from support.fakes.cluster import MemoryCluster
 
 from experiments.events.clock import now_ns
 from experiments.events.journal import Journal
-from experiments.faults import FAULTS, Scene
-from experiments.faults.core.effects import Shape
+from experiments.faults import FAULTS, FaultContext
+from experiments.faults.core.effects import Topology
 from experiments.faults.transactions import KINDS, producers
 from experiments.faults.transactions.coordinator import coordinating_partition
-from experiments.faults.transactions.producers import Stuck, freed, stuck
+from experiments.faults.transactions.producers import StuckOffset, freed, stuck
 
-PLAIN = Shape(nodes=3, partitions=1, replication_factor=3)
+PLAIN = Topology(nodes=3, partitions=1, replication_factor=3)
 TRANSACTIONAL = PLAIN.model_copy(update={"transactional": True})
 Offsets = Iterator[tuple[int, int]]
 
@@ -64,14 +64,14 @@ def offsets(monkeypatch: pytest.MonkeyPatch) -> Callable[[Offsets], None]:
 
 
 @pytest.fixture
-def scene() -> Scene:
+def scene() -> FaultContext:
     """One that struck."""
-    made = Scene(MemoryCluster(), "trial", now_ns(), Journal(), client_timeout_s=1)
+    made = FaultContext(MemoryCluster(), "trial", now_ns(), Journal(), client_timeout_s=1)
     made.begins_ns.append(now_ns())
     return made
 
 
-def test_an_offset_that_stays_behind_the_high_watermark_stands_still(scene: Scene, offsets: Callable[[Offsets], None]) -> None:
+def test_an_offset_that_stays_behind_the_high_watermark_stands_still(scene: FaultContext, offsets: Callable[[Offsets], None]) -> None:
     """However far the watermark goes on meanwhile."""
     offsets(iter([(5, 9), (7, 12), *((7, 12 + more) for more in range(100))]))
     found = stuck(scene)
@@ -79,31 +79,31 @@ def test_an_offset_that_stays_behind_the_high_watermark_stands_still(scene: Scen
     assert (found.stable_offset, [event.offset for event in scene.journal.events("stable_stuck")]) == (7, [7])
 
 
-def test_offsets_that_go_on_stand_nowhere(scene: Scene, offsets: Callable[[Offsets], None]) -> None:
+def test_offsets_that_go_on_stand_nowhere(scene: FaultContext, offsets: Callable[[Offsets], None]) -> None:
     """Transactions are open all the time under load, and end."""
     offsets(iter([(at, at + 5) for at in range(1000)]))
     assert stuck(scene) is None
     assert "never stood still" in scene.facts[-1]
 
 
-def test_an_offset_at_the_high_watermark_waits_for_nothing(scene: Scene, offsets: Callable[[Offsets], None]) -> None:
+def test_an_offset_at_the_high_watermark_waits_for_nothing(scene: FaultContext, offsets: Callable[[Offsets], None]) -> None:
     """With no transaction open and no load both stay where they are."""
     offsets(iter([(9, 9)]))
     assert stuck(scene) is None
 
 
-def test_it_is_said_how_long_it_stood_once_it_moves_on(scene: Scene, offsets: Callable[[Offsets], None]) -> None:
+def test_it_is_said_how_long_it_stood_once_it_moves_on(scene: FaultContext, offsets: Callable[[Offsets], None]) -> None:
     """And how much of the log came after it meanwhile."""
-    was = Stuck(7, 12, now_ns())
+    was = StuckOffset(7, 12, now_ns())
     offsets(iter([(7, 40), (41, 50)]))
     assert freed(scene, was) is None
     assert str(freed(scene, was)).endswith("when the log had gone on for 43 offsets behind it")
     assert [event.offset for event in scene.journal.events("stable_moved")] == [41]
 
 
-def test_a_moment_in_which_nobody_answers_says_nothing_of_where_it_stands(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_moment_in_which_nobody_answers_says_nothing_of_where_it_stands(scene: FaultContext, monkeypatch: pytest.MonkeyPatch) -> None:
     """On a busy machine a question is given up now and then; the offset stood still all the same."""
-    answers = iter([None, Stuck(7, 12, 0), None, Stuck(7, 13, 10**9), None, Stuck(7, 14, 2 * 10**9)])
+    answers = iter([None, StuckOffset(7, 12, 0), None, StuckOffset(7, 13, 10**9), None, StuckOffset(7, 14, 2 * 10**9)])
     monkeypatch.setattr(producers, "_look", lambda _scene: next(answers))
     found = stuck(scene)
     assert found is not None

@@ -6,7 +6,7 @@ import pytest
 from support.builders.findings import material, of_each_trial, truth
 
 from experiments.ledger.record import Cell
-from experiments.lessons.finding import Finding, Standing, percent
+from experiments.lessons.finding import Conclusion, Finding, percent
 from experiments.lessons.findings.acks_levels import find as of_acks
 from experiments.lessons.findings.idempotent_retries import find as of_retries
 from experiments.lessons.findings.one_node_or_three import find as of_nodes
@@ -25,14 +25,14 @@ def acks(zero: int = 900, one: int = 800, every: int = 0, alone: int = 0, repeat
 @pytest.mark.parametrize(
     ("found", "standing"),
     [
-        (acks(), Standing.STANDS),
-        (acks(alone=5), Standing.IN_PART),
-        (acks(every=1), Standing.FALLS),
-        (acks(one=0), Standing.OPEN),
-        (acks(repeats=2), Standing.OPEN),
+        (acks(), Conclusion.STANDS),
+        (acks(alone=5), Conclusion.IN_PART),
+        (acks(every=1), Conclusion.FALLS),
+        (acks(one=0), Conclusion.OPEN),
+        (acks(repeats=2), Conclusion.OPEN),
     ],
 )
-def test_acks_are_judged_by_what_each_level_lost(found: Finding, standing: Standing) -> None:
+def test_acks_are_judged_by_what_each_level_lost(found: Finding, standing: Conclusion) -> None:
     """acks=all with nothing lost is a guarantee only where it lost nothing alone in the ISR either; without a loss by the others nothing is told apart."""
     assert found.standing is standing
 
@@ -51,7 +51,7 @@ def test_a_sentence_is_made_of_the_sweeps_figures() -> None:
 
 def test_a_finding_of_several_cases_is_a_list_in_a_terminal_and_in_markdown() -> None:
     """A point for each case between what becomes of the claim and what follows."""
-    finding = Finding(lesson=1, standing=Standing.IN_PART, lead="Two were killed.", sentences=("One lost 3.", "Another lost 4."), remark="So both lose.")
+    finding = Finding(lesson=1, standing=Conclusion.IN_PART, lead="Two were killed.", sentences=("One lost 3.", "Another lost 4."), remark="So both lose.")
 
     assert finding.lines() == ["stands in part: Two were killed.", "- One lost 3.", "- Another lost 4.", "So both lose."]
     assert finding.markdown() == "**The claim stands in part.**\n\nTwo were killed.\n\n- One lost 3.\n- Another lost 4.\n\nSo both lose."
@@ -60,7 +60,7 @@ def test_a_finding_of_several_cases_is_a_list_in_a_terminal_and_in_markdown() ->
 
 def test_a_finding_of_one_sentence_is_no_list() -> None:
     """And what is missing follows it."""
-    finding = Finding(lesson=1, standing=Standing.OPEN, sentences=("No trial was judged.",), remark="Too few.", repeats_needed=6)
+    finding = Finding(lesson=1, standing=Conclusion.OPEN, sentences=("No trial was judged.",), remark="Too few.", repeats_needed=6)
 
     assert finding.lines() == ["not enough evidence: No trial was judged.", "Too few. 6 repeats would do (--repeats 6)."]
     assert finding.markdown() == "**The claim has not enough evidence.**\n\nNo trial was judged.\n\nToo few. 6 repeats would do (--repeats 6)."
@@ -83,15 +83,15 @@ def retries(off: tuple[int, int] = (50, 7), on: tuple[int, int] = (0, 0), slower
 @pytest.mark.parametrize(
     ("found", "standing"),
     [
-        (retries(), Standing.STANDS),
-        (retries(slower=1.0), Standing.IN_PART),
-        (retries(off=(50, 0)), Standing.IN_PART),
-        (retries(on=(1, 0)), Standing.FALLS),
-        (retries(on=(0, 1)), Standing.FALLS),
-        (retries(off=(0, 0)), Standing.OPEN),
+        (retries(), Conclusion.STANDS),
+        (retries(slower=1.0), Conclusion.IN_PART),
+        (retries(off=(50, 0)), Conclusion.IN_PART),
+        (retries(on=(1, 0)), Conclusion.FALLS),
+        (retries(on=(0, 1)), Conclusion.FALLS),
+        (retries(off=(0, 0)), Conclusion.OPEN),
     ],
 )
-def test_idempotence_is_judged_by_copies_order_and_price(found: Finding, standing: Standing) -> None:
+def test_idempotence_is_judged_by_copies_order_and_price(found: Finding, standing: Conclusion) -> None:
     """A copy or an inversion with it is a fall; no copy without it shows nothing; no inversion, or no price, is a lesson half true."""
     assert found.standing is standing
 
@@ -119,13 +119,13 @@ def nodes(one: bool, three: bool, repeats: int = 3) -> Finding:
 @pytest.mark.parametrize(
     ("found", "standing"),
     [
-        (nodes(one=False, three=True), Standing.STANDS),
-        (nodes(one=True, three=True), Standing.FALLS),
-        (nodes(one=False, three=False), Standing.IN_PART),
-        (nodes(one=False, three=True, repeats=2), Standing.OPEN),
+        (nodes(one=False, three=True), Conclusion.STANDS),
+        (nodes(one=True, three=True), Conclusion.FALLS),
+        (nodes(one=False, three=False), Conclusion.IN_PART),
+        (nodes(one=False, three=True, repeats=2), Conclusion.OPEN),
     ],
 )
-def test_one_node_is_judged_by_who_came_back_without_it(found: Finding, standing: Standing) -> None:
+def test_one_node_is_judged_by_who_came_back_without_it(found: Finding, standing: Conclusion) -> None:
     """It needs several nodes that go on, and one that does not."""
     assert found.standing is standing
 

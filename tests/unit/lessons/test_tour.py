@@ -11,11 +11,11 @@ from support.command_line import ackbench
 from experiments.commands.tour import fetch_ahead
 from experiments.errors import UnknownName
 from experiments.lessons.findings.acks_levels import find
-from experiments.lessons.plots import BarRow, BarsPlot, DotRow, DotsPlot, Line, LinesPlot, Part, Plot, ShareRow, SharesPlot, Span
-from experiments.lessons.tour import Stop, Tour, TourFolder, claims_by_lesson, find_tour, lessons_of, new_tour
+from experiments.lessons.plots import BarPart, BarRow, BarsPlot, DotRow, DotsPlot, LinesPlot, Plot, PlotLine, PlotSpan, ShareDot, SharesPlot
+from experiments.lessons.tour import Tour, TourFolder, TourStop, claims_by_lesson, find_tour, lessons_of, new_tour
 from experiments.report.chapters import chapter
 from experiments.report.plots import plot_chart
-from experiments.report.tour_page import Answered, make_tour_page
+from experiments.report.tour_page import AnsweredClaim, make_tour_page
 from experiments.sweep.plan import Plan
 from experiments.verdicts.statistics import share
 from infra.errors import InputError
@@ -23,11 +23,13 @@ from infra.kafka.spec import ClusterSpec
 from infra.machine.home import Home
 
 PLOTS: list[Plot] = [
-    SharesPlot(caption="shares", rows=(ShareRow(name="acks=1", share=share(3, 3)),)),
+    SharesPlot(caption="shares", rows=(ShareDot(name="acks=1", share=share(3, 3)),)),
     DotsPlot(caption="dots", label="records", rows=(DotRow(name="a", values=(1.0, 2.0), expected=1.5), DotRow(name="b", values=()))),
     DotsPlot(caption="many", label="records", rows=(DotRow(name="a", values=(0.0, 90_000.0)),), logarithmic=True),
-    BarsPlot(caption="bars", label="s", rows=(BarRow(name="a", parts=(Part(name="noticed", value=2), Part(name="elected", value=0.1))),)),
-    LinesPlot(caption="lines", x_label="s", y_label="records", lines=(Line(name="a", points=((0, 1), (2, 3))),), spans=(Span(name="fault", begin=1, end=2),)),
+    BarsPlot(caption="bars", label="s", rows=(BarRow(name="a", parts=(BarPart(name="noticed", value=2), BarPart(name="elected", value=0.1))),)),
+    LinesPlot(
+        caption="lines", x_label="s", y_label="records", lines=(PlotLine(name="a", points=((0, 1), (2, 3))),), spans=(PlotSpan(name="fault", begin=1, end=2),)
+    ),
 ]
 
 
@@ -51,7 +53,7 @@ def test_a_tour_goes_through_all_claims_in_their_order() -> None:
 
 def test_what_has_its_answer_or_cannot_have_one_is_done() -> None:
     """What the harness failed is not, and is tried again."""
-    stop = Stop(lesson=5, experiment="acks-levels")
+    stop = TourStop(lesson=5, experiment="acks-levels")
     done = [
         stop,
         stop.model_copy(update={"sweep_id": "s", "seconds": 3.0}),
@@ -66,9 +68,9 @@ def test_the_page_says_what_cannot_be_tested_what_failed_and_what_is_still_to_co
     home = Home(tmp_path)
     folder = TourFolder(home.tours / "tour-1")
     stops = (
-        Stop(lesson=5, experiment="acks-levels", impossible="it needs <root>"),
-        Stop(lesson=8, experiment="idempotent-retries", sweep_id="gone", seconds=3.0, failed="node 2 died"),
-        Stop(lesson=16, experiment="one-node-or-three"),
+        TourStop(lesson=5, experiment="acks-levels", impossible="it needs <root>"),
+        TourStop(lesson=8, experiment="idempotent-retries", sweep_id="gone", seconds=3.0, failed="node 2 died"),
+        TourStop(lesson=16, experiment="one-node-or-three"),
     )
     folder.write(Tour(tour_id="tour-1", stops=stops))
     page = make_tour_page(folder, home).read_text()
@@ -103,7 +105,7 @@ def test_a_chapter_has_the_claim_what_was_seen_as_a_list_and_what_to_set() -> No
     found = find(material(*(truth({"acks": level, "fault": "leader-crash-behind"}) for level in (0, 1, "all"))))
     experiment = claims_by_lesson()[5]
     assert experiment.claim is not None
-    answer = Answered(Stop(lesson=5, experiment="acks-levels"), experiment.title, experiment.claim, found, None, "3:10", 9, None)
+    answer = AnsweredClaim(TourStop(lesson=5, experiment="acks-levels"), experiment.title, experiment.claim, found, None, "3:10", 9, None)
     plan = Plan(sweep_id="s", experiment="acks-levels", question="?", seed=42, repeats=3, trials=(), refused=())
     lines = "\n".join(chapter(answer, found, plan)).splitlines()
 
@@ -121,7 +123,7 @@ def test_a_chapter_has_the_claim_what_was_seen_as_a_list_and_what_to_set() -> No
 
 def test_lessons_can_be_tested_again_with_more_repeats() -> None:
     """The other answers stay."""
-    one, other = (Stop(lesson=lesson, experiment=claims_by_lesson()[lesson].name, sweep_id="s", seconds=3.0) for lesson in (5, 8))
+    one, other = (TourStop(lesson=lesson, experiment=claims_by_lesson()[lesson].name, sweep_id="s", seconds=3.0) for lesson in (5, 8))
     again = Tour(tour_id="t", stops=(one, other)).again(frozenset({8}), 10)
 
     assert [(stop.done, stop.repeats) for stop in again.stops] == [(True, None), (False, 10)]

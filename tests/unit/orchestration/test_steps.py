@@ -9,13 +9,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.fakes.surroundings import MemoryWorld
+from support.fakes.surroundings import FakeSurroundings
 
 from experiments.errors import ExperimentError, HealFailed
 from experiments.orchestration import services, steps
 from experiments.orchestration.environment import airflow_environment
 from experiments.orchestration.machine_lock import LOCK, alone
-from experiments.orchestration.request import Request
+from experiments.orchestration.request import SweepRequest
 from infra.errors import InputError, MachineError, WaitTimeout
 from infra.machine.home import Home, sqlite_url
 from infra.process.processes import ProcessIdentity
@@ -30,19 +30,19 @@ lock = open(sys.argv[1], "w"); fcntl.flock(lock, fcntl.LOCK_EX); lock.write("ano
 
 def test_fields_of_the_form_become_axes_of_the_right_types() -> None:
     """`"0"` is a number, `all` is a word, `false` a truth value; what is empty is left as the experiment has it."""
-    request = Request.of({"experiment": "quick", "acks": ["0", "all"], "idempotence": ["false"], "partitions": "1, 6", "duration_s": 5, "fault": []})
+    request = SweepRequest.of({"experiment": "quick", "acks": ["0", "all"], "idempotence": ["false"], "partitions": "1, 6", "duration_s": 5, "fault": []})
     assert request.axes() == {"acks": (0, "all"), "enable.idempotence": (False,), "partitions": (1, 6), "workload.duration_s": (5.0,)}
 
 
 def test_the_form_chooses_the_client_and_its_defaults() -> None:
     """Two axes of the clients, under the names that a file has."""
-    request = Request.of({"experiment": "quick", "client": ["librdkafka", "java"], "client_defaults": ["true"]})
+    request = SweepRequest.of({"experiment": "quick", "client": ["librdkafka", "java"], "client_defaults": ["true"]})
     assert request.axes() == {"client": ("librdkafka", "java"), "client.defaults": (True,)}
 
 
 def test_other_properties_are_axes_too() -> None:
     """One a line, as on the command line."""
-    assert Request.of({"experiment": "quick", "set": ["linger.ms=0,50"]}).axes() == {"linger.ms": (0, 50)}
+    assert SweepRequest.of({"experiment": "quick", "set": ["linger.ms=0,50"]}).axes() == {"linger.ms": (0, 50)}
 
 
 @pytest.mark.parametrize(
@@ -50,24 +50,24 @@ def test_other_properties_are_axes_too() -> None:
 )
 def test_the_form_can_leave_the_controls_to_the_experiment(chosen: dict[str, str], wanted: bool | None) -> None:
     """Or turn them on or off."""
-    assert Request.of({"experiment": "quick", **chosen}).wishes().controls is wanted
+    assert SweepRequest.of({"experiment": "quick", **chosen}).wishes().controls is wanted
 
 
 def test_an_unknown_field_is_refused_with_the_nearest() -> None:
     """Airflow takes it in silence, and the run would be another one than was asked for."""
     with pytest.raises(ExperimentError, match="unknown key repaets; did you mean repeats"):
-        Request.of({"experiment": "quick", "repaets": 5})
+        SweepRequest.of({"experiment": "quick", "repaets": 5})
 
 
 def test_an_axis_given_twice_is_refused() -> None:
     """Which one was meant?"""
     with pytest.raises(InputError, match="acks is given twice"):
-        Request.of({"experiment": "quick", "acks": ["1"], "set": ["acks=all"]}).axes()
+        SweepRequest.of({"experiment": "quick", "acks": ["1"], "set": ["acks=all"]}).axes()
 
 
 def test_the_next_trial_is_the_plans_and_failed_ones_come_last(tmp_path: Path) -> None:
     """The one that failed first comes first among them."""
-    sweep = MemoryWorld(Home(tmp_path)).sweep(4)
+    sweep = FakeSurroundings(Home(tmp_path)).sweep(4)
     for trial_id, failed_at_ns in (("000-abcdef", 2_000), ("002-abcdef", 1_000)):
         sweep.failed(trial_id).mkdir()
         os.utime(sweep.failed(trial_id), ns=(failed_at_ns, failed_at_ns))
@@ -78,7 +78,7 @@ def test_the_next_trial_is_the_plans_and_failed_ones_come_last(tmp_path: Path) -
     assert order == ["001-abcdef", "003-abcdef", "002-abcdef", "000-abcdef"]
 
 
-def test_a_fault_that_cannot_be_undone_ends_the_sweep_and_going_on_begins_it_again(world: MemoryWorld) -> None:
+def test_a_fault_that_cannot_be_undone_ends_the_sweep_and_going_on_begins_it_again(world: FakeSurroundings) -> None:
     """Nothing after it could be believed; whoever goes on has looked at the machine."""
     sweep = world.sweep(3)
     world.unhealed_at = "001-abcdef"
@@ -94,12 +94,12 @@ def test_a_fault_that_cannot_be_undone_ends_the_sweep_and_going_on_begins_it_aga
 
 
 @pytest.fixture
-def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MemoryWorld:
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeSurroundings:
     """A sweep's surroundings in memory, in the steps' own home."""
-    made = MemoryWorld(Home(tmp_path))
+    made = FakeSurroundings(Home(tmp_path))
     made.take_the_place_of(monkeypatch.setattr)
     monkeypatch.setenv("ACKBENCH_HOME", str(tmp_path))
-    monkeypatch.setattr(steps, "RUN", steps.Run())
+    monkeypatch.setattr(steps, "RUN", steps.StepState())
     return made
 
 

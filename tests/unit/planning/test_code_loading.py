@@ -10,7 +10,7 @@ from support.command_line import ackbench
 
 from experiments.clients.librdkafka import properties
 from experiments.errors import ExperimentError
-from experiments.orchestration.request import Request
+from experiments.orchestration.request import SweepRequest
 from experiments.planning.code_loading import CLASSES, REFUSED, refuse_code
 from experiments.planning.experiment import experiment_of
 from experiments.planning.planner import load, override, plan
@@ -65,7 +65,7 @@ def test_a_plugin_on_the_command_line_is_one_line(library: Path, command: list[s
 
 def test_a_plugin_in_the_trigger_form_is_refused(library: Path) -> None:
     """Its free text goes the way of `--set`."""
-    request = Request.of({"experiment": "quick", "set": [f"plugin.library.paths={library}"]})
+    request = SweepRequest.of({"experiment": "quick", "set": [f"plugin.library.paths={library}"]})
     with pytest.raises(ExperimentError, match=LOADS):
         override(load(request.experiment), request.wishes())
 

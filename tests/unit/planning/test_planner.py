@@ -13,7 +13,7 @@ from experiments.errors import ExperimentError
 from experiments.faults import FAULTS
 from experiments.ledger.record import Cell
 from experiments.planning.experiment import Experiment, experiment_of
-from experiments.planning.overrides import Wishes, parse_override
+from experiments.planning.overrides import Overrides, parse_override
 from experiments.planning.planner import catalogue, label_of, load, override, plan
 from experiments.planning.yaml_reader import parse
 from experiments.sweep.plan import Plan
@@ -35,7 +35,7 @@ def planned(**changes: Any) -> Plan:
 
 def overridden(*wishes: str, **changes: Any) -> Plan:
     """Return the plan of a small experiment as the command line wishes it."""
-    return plan(override(experiment(**changes), Wishes(dict(map(parse_override, wishes))), RULES), "small-1", RULES)
+    return plan(override(experiment(**changes), Overrides(dict(map(parse_override, wishes))), RULES), "small-1", RULES)
 
 
 def test_a_cross_product_gives_every_cell_once() -> None:
@@ -248,7 +248,7 @@ def test_a_wrong_wish_is_refused_by_its_own_name(wish: str, words: str) -> None:
 
 def test_an_experiment_with_wishes_reads_back_and_plans_the_same() -> None:
     """A sweep's own experiment.yaml asks for exactly the sweep that was run."""
-    wished = override(load("quick"), Wishes({"acks": (1,), "linger.ms": (0, 5)}, repeats=2, seed=7), RULES)
+    wished = override(load("quick"), Overrides({"acks": (1,), "linger.ms": (0, 5)}, repeats=2, seed=7), RULES)
     again = experiment_of(parse(wished.to_yaml(), "experiment.yaml"), "experiment.yaml")
 
     assert plan(again, "x", RULES) == plan(wished, "x", RULES)

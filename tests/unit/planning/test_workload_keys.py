@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from experiments.errors import ExperimentError
-from experiments.ledger.record import Keying
+from experiments.ledger.record import KeyOptions
 from experiments.planning.experiment import experiment_of
 from experiments.planning.planner import plan
 from experiments.sweep.plan import TrialSpec
@@ -27,13 +27,13 @@ def test_nothing_is_said_of_keys_where_nobody_asks() -> None:
 def test_the_record_tells_which_keys_there_are_and_how_they_are_written(client: str) -> None:
     """Java's programs write a key as text."""
     found = planned({"keys": 100, "placement": True}, client=client).keying()
-    assert found == Keying(keys=100, placement=True, text=client == "java")
+    assert found == KeyOptions(keys=100, placement=True, text=client == "java")
 
 
 def test_pairs_are_an_axis() -> None:
     """With all that the measures need to tell the first from the second."""
     found = planned({"keys": 100, "pair_apart_records": 50}, axes={"workload.pairs": ["common"]}).keying()
-    assert found == Keying(keys=100, pairs="common", pair_apart_records=50)
+    assert found == KeyOptions(keys=100, pairs="common", pair_apart_records=50)
 
 
 @pytest.mark.parametrize(

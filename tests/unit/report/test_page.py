@@ -13,14 +13,14 @@ from support.builders.sweeps import LOSING, QUIET, SAFE, TRUTHS, TWICE, Truth, a
 from support.command_line import ackbench
 
 from experiments.report.answer import named_together
-from experiments.report.evidence import Evidence
+from experiments.report.evidence import ReportEvidence
 from experiments.report.page import render, unbroken
 from experiments.results.attribution import causes_of
 from experiments.sweep.folder import SweepFolder
 from experiments.sweep.plan import Plan
 from experiments.verdicts.judge import HarnessCheck
 from infra.machine.home import Home
-from spark_jobs.planted import Attempt, PlantedTrial
+from spark_jobs.planted import PlantedAttempt, PlantedTrial
 
 VOID = {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"}
 """Elements that HTML does not close."""
@@ -73,13 +73,13 @@ def _drawing(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 
 @pytest.fixture(scope="module")
-def evidence() -> Evidence:
+def evidence() -> ReportEvidence:
     """A sweep of four cells with five trials each, one void and one late."""
     return measured(void=("001-000003",), late=("000-000001",))
 
 
 @pytest.fixture(scope="module")
-def page(evidence: Evidence) -> str:
+def page(evidence: ReportEvidence) -> str:
     """Its page."""
     return render(evidence)
 
@@ -108,7 +108,7 @@ def test_every_link_within_the_page_leads_somewhere(read: Reader) -> None:
     assert {link[1:] for link in read.links if link.startswith("#")} <= set(read.ids)
 
 
-def test_the_page_holds_every_cell_trial_and_verdict(evidence: Evidence, read: Reader) -> None:
+def test_the_page_holds_every_cell_trial_and_verdict(evidence: ReportEvidence, read: Reader) -> None:
     """A reader must not wonder what was left out."""
     assert all(f"trial-{spec.trial_id}" in read.ids for spec in evidence.plan.trials)
     assert all(f"seed {spec.seed}" in read.said for spec in evidence.plan.trials)
@@ -127,12 +127,12 @@ def test_the_page_holds_every_cell_trial_and_verdict(evidence: Evidence, read: R
         assert words in read.said
 
 
-def test_equal_evidence_gives_equal_bytes(evidence: Evidence, page: str) -> None:
+def test_equal_evidence_gives_equal_bytes(evidence: ReportEvidence, page: str) -> None:
     """No time of making, no random name."""
     assert render(evidence) == page
 
 
-def test_a_hundred_trials_stay_under_eight_megabytes(evidence: Evidence, page: str) -> None:
+def test_a_hundred_trials_stay_under_eight_megabytes(evidence: ReportEvidence, page: str) -> None:
     """A page that is mailed and opened on a phone; what a sweep's charts cost is shared out over its trials."""
     assert len(page.encode()) / len(evidence.plan.trials) < 80_000
 
@@ -144,7 +144,7 @@ def test_void_and_late_trials_are_shown_with_their_reasons(read: Reader) -> None
     assert "1 void" in read.said
 
 
-def test_each_trial_says_which_cluster_it_ran_on_and_why(evidence: Evidence, read: Reader) -> None:
+def test_each_trial_says_which_cluster_it_ran_on_and_why(evidence: ReportEvidence, read: Reader) -> None:
     """One was made for a trial, the others shared it."""
     assert read.said.count("cluster 001, made for it: it is the first") == 1
     assert read.said.count("cluster 001, shared: it was whole again") == len(evidence.plan.trials) - 1
@@ -219,7 +219,7 @@ def test_a_single_trial_has_a_page() -> None:
     assert "0 of 1" in said
 
 
-def test_what_has_no_rows_is_said_not_to_be_known(evidence: Evidence) -> None:
+def test_what_has_no_rows_is_said_not_to_be_known(evidence: ReportEvidence) -> None:
     """A sweep without reads, histograms, outages or timelines still has its page."""
     said = Reader(render(replace(evidence, timeline={}, histogram={}, outages={}, attribution={}, leaders={}, machine={}))).said
     assert "Not known: the results hold no latencies." in said
@@ -271,7 +271,7 @@ def a_sweep_on_disk(home: Path) -> SweepFolder:
     sweep = SweepFolder(home / "sweeps" / "planted-20260101T000000-abcd")
     specs = tuple(a_spec(sweep_id=sweep.sweep_id, trial_id=f"{n:03d}-abcdef", order=n, repeat=n) for n in range(2))
     sweep.write_plan(Plan(sweep_id=sweep.sweep_id, experiment="planted", question="Who?", seed=42, repeats=2, trials=specs, refused=()))
-    PlantedTrial("000-abcdef", [Attempt(0, 0)], cell=specs[0].cell).plant(sweep.root)
+    PlantedTrial("000-abcdef", [PlantedAttempt(0, 0)], cell=specs[0].cell).plant(sweep.root)
     return sweep
 
 

@@ -11,10 +11,10 @@ from support.browser import WIDTHS, Browser, browser
 from support.builders.sweeps import TRUTHS, measured
 
 from experiments.report.drawing import prepare
-from experiments.report.evidence import Evidence
+from experiments.report.evidence import ReportEvidence
 from experiments.report.page import render
 from experiments.results.wording import PROMISES, verdict_words
-from experiments.verdicts.contract import OF_SOME, Commitment, Promise
+from experiments.verdicts.contract import CONDITIONAL_GUARANTEES, ContractClause, Guarantee
 from infra.machine.home import Home
 
 
@@ -26,16 +26,16 @@ def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
         yield found
 
 
-def of_transactions(evidence: Evidence) -> Evidence:
+def of_transactions(evidence: ReportEvidence) -> ReportEvidence:
     """Return the sweep with a cell that is asked about its transactions, and so with one column more."""
-    asked = Commitment(promise=Promise.ATOMICITY, promised=False, because="as the documentation says", source="https://kafka.apache.org/documentation/")
+    asked = ContractClause(promise=Guarantee.ATOMICITY, promised=False, because="as the documentation says", source="https://kafka.apache.org/documentation/")
     first, *others = evidence.results.cells
     cells = (first.model_copy(update={"commitments": (*first.commitments, asked)}), *others)
     return replace(evidence, results=evidence.results.model_copy(update={"cells": cells}))
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["asked of all cells", "asked of transactions, too"])
-def page(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Evidence, Path]:
+def page(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[ReportEvidence, Path]:
     """A sweep and its page."""
     evidence = of_transactions(measured()) if request.param else measured()
     path = tmp_path_factory.mktemp("page") / "report.html"
@@ -44,14 +44,14 @@ def page(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_each_verdict_stands_under_its_own_promise(opened: Browser, page: tuple[Evidence, Path], width: int) -> None:
+def test_each_verdict_stands_under_its_own_promise(opened: Browser, page: tuple[ReportEvidence, Path], width: int) -> None:
     """A verdict under another's header is a wrong answer, however right it is."""
     evidence, path = page
     opened.open(path, width)
     rows = [dict(cells) for _, cells in opened.rows("#verdicts table.verdicts")]
 
     asked = {commitment.promise for cell in evidence.results.cells for commitment in cell.commitments}
-    shown = [PROMISES[promise] for promise in Promise if promise not in OF_SOME or promise in asked]
+    shown = [PROMISES[promise] for promise in Guarantee if promise not in CONDITIONAL_GUARANTEES or promise in asked]
     judged = [cell for cell in evidence.results.cells if cell.refused is None]
     assert len(rows) == len(judged) == len(TRUTHS)
     assert [list(row) for row in rows] == [shown] * len(rows)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from support.builders.records import a_record
 
-from experiments.ledger.result_tables import Mark
+from experiments.ledger.result_tables import OutageStep
 from experiments.report.percentiles import curve
 from experiments.results.outages import Outage, outages_of
 
 
-def an_outage(marks: dict[Mark, int | None]) -> Outage:
+def an_outage(marks: dict[OutageStep, int | None]) -> Outage:
     """Return the outage of a partition whose marks were seen so many milliseconds after the epoch."""
     rows = [
         {"partition": 0, "side": "producer", "mark": mark, "at_ns": None if at is None else at * 10**6, "resolution_ns": None} for mark, at in marks.items()
@@ -21,31 +21,33 @@ def an_outage(marks: dict[Mark, int | None]) -> Outage:
 
 def test_an_outage_is_taken_apart_by_its_marks() -> None:
     """Each part ends at its mark; together they are the outage."""
-    found = an_outage({Mark.LAST_BEFORE: 100, Mark.DETECTED: 150, Mark.ELECTED: 160, Mark.LEARNED: 190, Mark.FIRST_AFTER: 200})
+    found = an_outage({OutageStep.LAST_BEFORE: 100, OutageStep.DETECTED: 150, OutageStep.ELECTED: 160, OutageStep.LEARNED: 190, OutageStep.FIRST_AFTER: 200})
     assert [(part.mark, part.from_ms, part.to_ms) for part in found.parts] == [
-        (Mark.DETECTED, 0, 50),
-        (Mark.ELECTED, 50, 60),
-        (Mark.LEARNED, 60, 90),
-        (Mark.FIRST_AFTER, 90, 100),
+        (OutageStep.DETECTED, 0, 50),
+        (OutageStep.ELECTED, 50, 60),
+        (OutageStep.LEARNED, 60, 90),
+        (OutageStep.FIRST_AFTER, 90, 100),
     ]
 
 
 def test_a_mark_that_was_not_seen_gives_its_time_to_the_next_one() -> None:
     """Nobody knows where it would have been."""
-    found = an_outage({Mark.LAST_BEFORE: 100, Mark.DETECTED: None, Mark.ELECTED: 160, Mark.LEARNED: None, Mark.FIRST_AFTER: 200})
-    assert [(part.mark, part.to_ms) for part in found.parts] == [(Mark.ELECTED, 60), (Mark.FIRST_AFTER, 100)]
+    found = an_outage({OutageStep.LAST_BEFORE: 100, OutageStep.DETECTED: None, OutageStep.ELECTED: 160, OutageStep.LEARNED: None, OutageStep.FIRST_AFTER: 200})
+    assert [(part.mark, part.to_ms) for part in found.parts] == [(OutageStep.ELECTED, 60), (OutageStep.FIRST_AFTER, 100)]
 
 
 def test_a_mark_out_of_its_order_ends_no_part() -> None:
     """Clocks of a millisecond contradict each other; nothing is sorted away, and no part is negative."""
-    found = an_outage({Mark.LAST_BEFORE: 100, Mark.DETECTED: 161, Mark.ELECTED: 160, Mark.LEARNED: 190, Mark.FIRST_AFTER: 200})
-    assert found.disordered == (Mark.ELECTED,)
-    assert [part.mark for part in found.parts] == [Mark.DETECTED, Mark.LEARNED, Mark.FIRST_AFTER]
+    found = an_outage({OutageStep.LAST_BEFORE: 100, OutageStep.DETECTED: 161, OutageStep.ELECTED: 160, OutageStep.LEARNED: 190, OutageStep.FIRST_AFTER: 200})
+    assert found.disordered == (OutageStep.ELECTED,)
+    assert [part.mark for part in found.parts] == [OutageStep.DETECTED, OutageStep.LEARNED, OutageStep.FIRST_AFTER]
 
 
 def test_an_outage_that_nothing_ended_lasts_until_all_was_settled() -> None:
     """And says that nothing ended it."""
-    found = an_outage({Mark.LAST_BEFORE: 100, Mark.DETECTED: None, Mark.ELECTED: None, Mark.LEARNED: None, Mark.FIRST_AFTER: None})
+    found = an_outage(
+        {OutageStep.LAST_BEFORE: 100, OutageStep.DETECTED: None, OutageStep.ELECTED: None, OutageStep.LEARNED: None, OutageStep.FIRST_AFTER: None}
+    )
     assert (found.answered, found.apart, found.length_ms) == (False, False, 900)
 
 

@@ -11,7 +11,7 @@ from experiments.ledger.record import Role, Status
 from experiments.planning.experiment import experiment_of
 from experiments.planning.planner import plan
 from experiments.results.judgements import harness_check
-from experiments.results.models import Fates, FaultResult, Transactions, TrialResult
+from experiments.results.models import Fates, FaultResult, TransactionCounts, TrialResult
 
 NONE = dict.fromkeys(Fates.model_fields, 0)
 CLEAN: dict[str, Any] = {"attempted": 1000, "lost": (0, 0), "duplicates": 0, "fates": Fates(**NONE)}
@@ -43,8 +43,8 @@ def test_a_control_in_which_nothing_happened_is_clean() -> None:
         ({"duplicates": 2}, "2 duplicates"),
         ({"fates": Fates(**{**NONE, "phantom": 3})}, "3 phantom"),
         ({"fates": Fates(**{**NONE, "corrupt": 4})}, "4 corrupt"),
-        ({"transactions": Transactions(**{**dict.fromkeys(Transactions.model_fields, 0), "torn": 5})}, "5 torn transactions"),
-        ({"transactions": Transactions(**{**dict.fromkeys(Transactions.model_fields, 0), "aborted_visible": 6})}, "6 aborted, yet shown"),
+        ({"transactions": TransactionCounts(**{**dict.fromkeys(TransactionCounts.model_fields, 0), "torn": 5})}, "5 torn transactions"),
+        ({"transactions": TransactionCounts(**{**dict.fromkeys(TransactionCounts.model_fields, 0), "aborted_visible": 6})}, "6 aborted, yet shown"),
     ],
 )
 def test_a_single_record_stains_a_control(stain: dict[str, Any], told: str) -> None:

@@ -21,16 +21,16 @@ from experiments.results.read import SweepResults, read_results
 from experiments.results.trials import LATE_MS
 from experiments.sweep.folder import SweepFolder
 from experiments.sweep.plan import FaultRequest, Plan, RefusedCell, TrialSpec
-from experiments.verdicts.contract import OF_SOME, Promise
+from experiments.verdicts.contract import CONDITIONAL_GUARANTEES, Guarantee
 from experiments.verdicts.judge import Verdict
-from spark_jobs.planted import Attempt, PlantedTrial
+from spark_jobs.planted import PlantedAttempt, PlantedTrial
 
 CELL: Cell = {"acks": "1", "fault": "leader-crash"}
 REFUSED: Cell = {"acks": "0", "fault": "leader-crash"}
 PHASES = Phases(load_begin_ns=1_000_000_000, load_end_ns=2_000_000_000, settled_ns=2_000_000_000, whole_ns=2_000_000_000)
 BIT = FaultEvidence(kind="leader-crash", targets=(2,), bit=True, evidence=("node 2 was gone",))
 
-ASKED_OF_ALL = [promise for promise in Promise if promise not in OF_SOME]
+ASKED_OF_ALL = [promise for promise in Guarantee if promise not in CONDITIONAL_GUARANTEES]
 
 
 def _spec(trial_id: str, repeat: int = 0) -> TrialSpec:
@@ -44,8 +44,10 @@ def sweep(tmp_path: Path) -> SweepFolder:
     specs = tuple(_spec(f"{number:03d}-planned", number) for number in range(4))
     refused = RefusedCell(trial_id="900-refused", cell=REFUSED, label="acks=0", reason="`acks` must be set to `all`")
     folder.write_plan(Plan(sweep_id="sweep", experiment="planted", question="?", seed=7, repeats=4, trials=specs, refused=(refused,)))
-    PlantedTrial("000-planned", [Attempt(0, 0)], phases=PHASES, cell=CELL, fault=BIT).plant(folder.root)
-    PlantedTrial("001-planned", [Attempt(0, 0)], phases=PHASES, cell=CELL, fault=BIT.model_copy(update={"bit": False}), status=Status.VOID).plant(folder.root)
+    PlantedTrial("000-planned", [PlantedAttempt(0, 0)], phases=PHASES, cell=CELL, fault=BIT).plant(folder.root)
+    PlantedTrial("001-planned", [PlantedAttempt(0, 0)], phases=PHASES, cell=CELL, fault=BIT.model_copy(update={"bit": False}), status=Status.VOID).plant(
+        folder.root
+    )
     folder.failed("002-planned").mkdir()
     (folder.failed("002-planned") / "reason.txt").write_text("NodeFailed: it did not start\n")
     return folder
@@ -238,8 +240,8 @@ def test_the_first_records_that_broke_a_promise_are_named_each_once() -> None:
     ]
     named = named_records(pa.Table.from_pylist([{"cause": "", **row} for row in (*lost, *copies, *other)], schema=ANOMALIES))
     assert {trial: {promise: [(r.producer, r.seq) for r in records] for promise, records in of.items()} for trial, of in named.items()} == {
-        "000-a": {Promise.NO_ACKED_LOSS: [(0, 1), (0, 3), (0, 5), (0, 7), (0, 9)], Promise.NO_DUPLICATES: [(1, 5)]},
-        "001-b": {Promise.NO_ACKED_LOSS: [(2, 2)]},
+        "000-a": {Guarantee.NO_ACKED_LOSS: [(0, 1), (0, 3), (0, 5), (0, 7), (0, 9)], Guarantee.NO_DUPLICATES: [(1, 5)]},
+        "001-b": {Guarantee.NO_ACKED_LOSS: [(2, 2)]},
     }
 
 

@@ -7,17 +7,17 @@ from support.builders.records import a_spec
 from support.builders.result_tables import write_results
 
 from experiments.ledger.record import Cell
-from experiments.results.models import Copies
+from experiments.results.models import CopyCounts
 from experiments.results.read import read_results
 from experiments.sweep.folder import SweepFolder
 from experiments.sweep.plan import Delivery, Plan, Workload
-from experiments.verdicts.contract import Promise
+from experiments.verdicts.contract import Guarantee
 from experiments.verdicts.judge import Verdict
-from spark_jobs.planted import Attempt, PlantedTrial
+from spark_jobs.planted import PlantedAttempt, PlantedTrial
 
 CELL: Cell = {"acks": "all", "fault": "none"}
 ROW = {"copied_records": 90, "missed_records": 7, "output_lost_records": 3, "repeated_copies": 5, "hidden_copies": 2}
-COPIES = Copies(copied=90, missed=7, output_lost=3, repeated=5, hidden=2)
+COPIES = CopyCounts(copied=90, missed=7, output_lost=3, repeated=5, hidden=2)
 
 
 def measured(folder: Path, delivery: Delivery) -> SweepFolder:
@@ -28,7 +28,7 @@ def measured(folder: Path, delivery: Delivery) -> SweepFolder:
     trials = tuple(a_spec(trial_id=name, cell=CELL, repeat=repeat, workload=load) for repeat, name in enumerate(names))
     sweep.write_plan(Plan(sweep_id="sweep", experiment="planted", question="?", seed=7, repeats=2, trials=trials, refused=()))
     for name in names:
-        PlantedTrial(name, [Attempt(0, 0)], cell=CELL, output=[]).plant(sweep.root)
+        PlantedTrial(name, [PlantedAttempt(0, 0)], cell=CELL, output=[]).plant(sweep.root)
     counts = {"attempted_records": 100, "acked_records": 100, "group_missed_records": 10, "group_redelivered_reads": 5}
     write_results(sweep, dict.fromkeys(names, counts), {"copies": [{"trial_id": name, **ROW} for name in names]})
     return sweep
@@ -53,7 +53,7 @@ def test_what_was_missed_and_repeated_is_judged_by_the_delivery(tmp_path: Path, 
     """At most once promises no copy too many, but of an idempotent producer alone, which this one is not; exactly once promises both."""
     (cell,) = read_results(measured(tmp_path, delivery)).cells
     verdicts = {judgement.promise: judgement.verdict for judgement in cell.judgements}
-    assert (verdicts[Promise.NONE_MISSED], verdicts[Promise.NONE_REPEATED]) == (missed, repeated)
+    assert (verdicts[Guarantee.NONE_MISSED], verdicts[Guarantee.NONE_REPEATED]) == (missed, repeated)
 
 
 def test_a_sweep_that_was_measured_before_there_were_copies_is_read(tmp_path: Path) -> None:

@@ -14,10 +14,10 @@ from support.command_line import ackbench
 
 from experiments.errors import LedgerError
 from experiments.ledger.record import Status
-from experiments.selftest.check import BREAKAGES, Breakage, _compared
+from experiments.selftest.check import BREAKAGES, BrokenLedger, _compared
 from experiments.selftest.check import TRIAL as BROKEN
 from experiments.selftest.ledger_copy import LedgerCopy
-from experiments.selftest.plants import PLANTS, RECORDS, Plant, Scene, calm
+from experiments.selftest.plants import PLANTS, RECORDS, Plant, PlantContext, calm
 from experiments.sweep.folder import SweepFolder
 from infra.machine.home import Home
 from spark_jobs.io.ledgers import UnfitLedger, open_ledgers
@@ -37,9 +37,9 @@ def ledger(home: Home) -> LedgerCopy:
     return LedgerCopy.read(a_sweep_of(home, a_real_looking_trial()).trial(TRIAL))
 
 
-def scene(ledger: LedgerCopy, seed: int = 1) -> Scene:
+def scene(ledger: LedgerCopy, seed: int = 1) -> PlantContext:
     """Return where faults are planted."""
-    return Scene(ledger, calm(ledger), Random(seed))  # noqa: S311 - a sample, no secret
+    return PlantContext(ledger, calm(ledger), Random(seed))  # noqa: S311 - a sample, no secret
 
 
 def test_records_with_any_trouble_are_not_calm(ledger: LedgerCopy) -> None:
@@ -98,7 +98,7 @@ def test_seeds_decide_which_records_are_hit(ledger: LedgerCopy) -> None:
 
 
 @pytest.mark.parametrize("breakage", BREAKAGES, ids=lambda breakage: breakage.what)
-def test_what_is_broken_is_refused_in_one_line(breakage: Breakage, ledger: LedgerCopy, tmp_path: Path) -> None:
+def test_what_is_broken_is_refused_in_one_line(breakage: BrokenLedger, ledger: LedgerCopy, tmp_path: Path) -> None:
     """That names the trial, and says what the self-test waits for."""
     breakage.harm(ledger.write(tmp_path / "sweep", BROKEN))
     with pytest.raises(UnfitLedger) as refusal:

@@ -10,11 +10,11 @@ from support.fakes.cluster import MemoryCluster
 
 from experiments.events.clock import now_ns
 from experiments.events.journal import Journal
-from experiments.faults import FAULTS, Scene, process
+from experiments.faults import FAULTS, FaultContext, process
 from experiments.faults.composition.composite import ends_s
-from experiments.faults.composition.execution import strike
+from experiments.faults.composition.execution import inject
 from experiments.faults.composition.notation import parse, written
-from experiments.faults.core.effects import Shape
+from experiments.faults.core.effects import Topology
 from experiments.planning.experiment import experiment_of
 from experiments.planning.faults import asked_for, refuse_what_cannot_be
 from experiments.sweep.plan import FaultRequest
@@ -30,7 +30,7 @@ def test_each_schedule_can_be_planned(seed: int, nodes: int, duration_s: float) 
     """It reads, is written in the one way, is possible on such a cluster, and is healed before the load ends."""
     text = random_schedule(seed, GROUND, nodes, duration_s)
     fault = asked_for(EXPERIMENT, text, {})
-    refuse_what_cannot_be(fault, Shape(nodes=nodes, partitions=1, replication_factor=3), duration_s, 1000, "all")
+    refuse_what_cannot_be(fault, Topology(nodes=nodes, partitions=1, replication_factor=3), duration_s, 1000, "all")
     assert (written(parse(text)), ends_s(fault) < duration_s) == (text, True)
 
 
@@ -60,7 +60,7 @@ def test_each_schedule_heals(seed: int) -> None:
     """Struck in a hundredth of its time, whatever meets whom: every node runs in the end."""
     cluster = MemoryCluster()
     fault = asked_for(EXPERIMENT, random_schedule(seed, OF_PROCESSES, 3, 14), {}).with_leaves(_hastened)
-    strike(fault, Scene(cluster, cluster.topic, now_ns(), Journal(), client_timeout_s=0.01))
+    inject(fault, FaultContext(cluster, cluster.topic, now_ns(), Journal(), client_timeout_s=0.01))
     assert set(cluster.states.values()) == {"running"}
 
 

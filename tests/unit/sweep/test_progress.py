@@ -15,13 +15,13 @@ from support.builders.records import a_record, a_spec, no_rows
 from experiments.commands.progress_bar import drawn
 from experiments.ledger.record import Cell, Status
 from experiments.ledger.seal import seal
-from experiments.results.models import CellResult, FaultResult, LatencySpreads, QuantileSpreads, Spread, SweepResults, TrialResult
+from experiments.results.models import CellResult, FaultResult, LatencySpreads, MedianAndMax, QuantileSpreads, SweepResults, TrialResult
 from experiments.results.tables import console_for_results, print_cells, refusals, status_of
 from experiments.results.wording import LEGEND, lines, mark, short
 from experiments.sweep.folder import SweepFolder
 from experiments.sweep.plan import Plan
-from experiments.sweep.progress import TAIL_S, TRIAL_S, Progress, Watcher, clock, clock_explained, seconds_left
-from experiments.verdicts.contract import Promise
+from experiments.sweep.progress import TAIL_S, TRIAL_S, Progress, ProgressReader, clock, clock_explained, seconds_left
+from experiments.verdicts.contract import Guarantee
 from experiments.verdicts.judge import HarnessCheck, Judgement, NamedRecord, Verdict
 from experiments.verdicts.statistics import share
 
@@ -41,14 +41,14 @@ def a_sweep(folder: Path, trials: int = 3) -> tuple[SweepFolder, Plan]:
 def a_cell(acks: object, fault: str = "none", **changes: Any) -> CellResult:
     """Return a cell with one sealed trial."""
     cell: Cell = {"acks": acks, "enable.idempotence": False, "replication.factor": 3, "partitions": 1, "fault": fault}  # type: ignore[dict-item]
-    latency = LatencySpreads(ack=QuantileSpreads(p99=Spread(median=1234.5, max=2000)))
+    latency = LatencySpreads(ack=QuantileSpreads(p99=MedianAndMax(median=1234.5, max=2000)))
     row = CellResult(cell=cell, label="c", planned_trials=1, sealed_trials=1, lost=(3918, 4101), duplicates=7, latency_ms=latency)
     return row.model_copy(update=changes)
 
 
 def a_judgement(verdict: Verdict, seen: bool | None, **changes: Any) -> Judgement:
     """Return a judgement on the order, with some fields changed."""
-    return Judgement(promise=Promise.ORDER, verdict=verdict, seen=seen, share=None, reasons=("by design", "nobody looked")).model_copy(update=changes)
+    return Judgement(promise=Guarantee.ORDER, verdict=verdict, seen=seen, share=None, reasons=("by design", "nobody looked")).model_copy(update=changes)
 
 
 def a_result(cells: Sequence[CellResult], trials: tuple[TrialResult, ...] = (), harness: HarnessCheck | None = None) -> SweepResults:
@@ -69,7 +69,7 @@ def test_progress_counts_what_is_whole_and_what_failed(tmp_path: Path) -> None:
     sweep, plan = a_sweep(tmp_path)
     sweep.partial("000-abcdef").mkdir()
     seal(sweep.partial("000-abcdef"), sweep.trial("000-abcdef"), a_record(), no_rows())
-    watcher = Watcher(sweep, plan)
+    watcher = ProgressReader(sweep, plan)
     sweep.failed("001-abcdef").mkdir()
     sweep.partial("002-abcdef").mkdir()
     sweep.say("trial", "waiting for the full ISR", "002-abcdef")
@@ -83,7 +83,7 @@ def test_a_trial_that_failed_before_is_still_to_do(tmp_path: Path) -> None:
     sweep, plan = a_sweep(tmp_path)
     failed = sweep.failed("001-abcdef")
     failed.mkdir()
-    watcher = Watcher(sweep, plan)
+    watcher = ProgressReader(sweep, plan)
     before = watcher.look()
     os.utime(failed)
     after = watcher.look()
@@ -93,7 +93,7 @@ def test_a_trial_that_failed_before_is_still_to_do(tmp_path: Path) -> None:
 
 def test_before_anything_was_said_airflow_is_starting(tmp_path: Path) -> None:
     """A sweep that was only planned has done nothing."""
-    seen = Watcher(*a_sweep(tmp_path)).look()
+    seen = ProgressReader(*a_sweep(tmp_path)).look()
 
     assert (seen.done, seen.trial, seen.what) == (0, None, "starting Airflow")
 
@@ -209,7 +209,7 @@ def test_each_verdict_has_a_sign_that_the_legend_explains(verdict: Verdict, seen
     """No two share one, and none is told by its colour alone."""
     row = a_cell(1, judgements=(a_judgement(verdict, seen),))
 
-    assert mark(row, Promise.ORDER) == sign
+    assert mark(row, Guarantee.ORDER) == sign
     assert f" {sign} " in LEGEND
     assert f"{sign:^3}" in printed([row])
 

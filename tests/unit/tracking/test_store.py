@@ -42,7 +42,7 @@ def sealed(sweep: SweepFolder, spec: TrialSpec) -> None:
 
 
 @pytest.fixture(scope="module")
-def tracked(tmp_path_factory: pytest.TempPathFactory) -> tuple[Home, SweepFolder, store.Tracked]:
+def tracked(tmp_path_factory: pytest.TempPathFactory) -> tuple[Home, SweepFolder, store.TrackedSweep]:
     """A sweep, tracked once in a home whose path needs quoting."""
     home = Home(tmp_path_factory.mktemp("a home, 50% full"))
     with pytest.MonkeyPatch.context() as patch:
@@ -66,14 +66,14 @@ def run_of(home: Home, trial_id: str) -> Any:
     return next(run for run in runs(home) if run.data.tags["trial_id"] == trial_id)
 
 
-def test_there_is_one_flat_run_a_trial_and_a_summary(tracked: tuple[Home, SweepFolder, store.Tracked]) -> None:
+def test_there_is_one_flat_run_a_trial_and_a_summary(tracked: tuple[Home, SweepFolder, store.TrackedSweep]) -> None:
     """A trial that never ran has none; a nested run would collapse in MLflow's list."""
     found = runs(tracked[0])
     assert sorted(run.data.tags["trial_id"] for run in found) == ["000-abcdef", "001-abcdef", "summary"]
     assert not any("mlflow.parentRunId" in run.data.tags for run in found)
 
 
-def test_a_run_is_tagged_with_all_it_is_found_by(tracked: tuple[Home, SweepFolder, store.Tracked]) -> None:
+def test_a_run_is_tagged_with_all_it_is_found_by(tracked: tuple[Home, SweepFolder, store.TrackedSweep]) -> None:
     """Sweep, cell, experiment, status and fault."""
     tags = run_of(tracked[0], "000-abcdef").data.tags
     assert {name: tags[name] for name in ("sweep_id", "cell", "experiment", "status", "fault", "kind", "role")} == {
@@ -87,7 +87,7 @@ def test_a_run_is_tagged_with_all_it_is_found_by(tracked: tuple[Home, SweepFolde
     }
 
 
-def test_params_are_kafkas_own_names(tracked: tuple[Home, SweepFolder, store.Tracked]) -> None:
+def test_params_are_kafkas_own_names(tracked: tuple[Home, SweepFolder, store.TrackedSweep]) -> None:
     """And the workload's."""
     params = run_of(tracked[0], "000-abcdef").data.params
     assert params["acks"] == "1"
@@ -95,14 +95,14 @@ def test_params_are_kafkas_own_names(tracked: tuple[Home, SweepFolder, store.Tra
     assert params["workload.rate_records_per_s"] == "1000.0"
 
 
-def test_a_failed_trial_is_a_failed_run_with_its_reason_and_no_figures(tracked: tuple[Home, SweepFolder, store.Tracked]) -> None:
+def test_a_failed_trial_is_a_failed_run_with_its_reason_and_no_figures(tracked: tuple[Home, SweepFolder, store.TrackedSweep]) -> None:
     """Zeros would be read as results."""
     run = run_of(tracked[0], "001-abcdef")
     assert (run.info.status, run.data.tags["reason"]) == ("FAILED", "NodeFailed: node 2 died")
     assert not any(name.startswith(("loss/", "duplicates/", "latency/")) for name in run.data.metrics)
 
 
-def test_the_summary_lists_refused_cells_and_holds_the_table(tracked: tuple[Home, SweepFolder, store.Tracked]) -> None:
+def test_the_summary_lists_refused_cells_and_holds_the_table(tracked: tuple[Home, SweepFolder, store.TrackedSweep]) -> None:
     """With the client's own reason; the table is on the run's page and beside it as a file."""
     home, _, _ = tracked
     summary = run_of(home, "summary")
@@ -113,7 +113,7 @@ def test_the_summary_lists_refused_cells_and_holds_the_table(tracked: tuple[Home
     assert kept == {"results.json", "table.txt", "report.html"}
 
 
-def test_the_summary_holds_the_verdicts_and_what_the_controls_showed(tracked: tuple[Home, SweepFolder, store.Tracked]) -> None:
+def test_the_summary_holds_the_verdicts_and_what_the_controls_showed(tracked: tuple[Home, SweepFolder, store.TrackedSweep]) -> None:
     """One tag a promise, to be searched for; before anything is measured nothing is held."""
     summary = run_of(tracked[0], "summary")
     assert {name: value for name, value in summary.data.tags.items() if name.startswith("verdict/")} == {
@@ -139,7 +139,7 @@ def test_shares_and_their_bounds_are_metrics_of_the_summary() -> None:
     }
 
 
-def test_a_second_time_adds_nothing(tracked: tuple[Home, SweepFolder, store.Tracked]) -> None:
+def test_a_second_time_adds_nothing(tracked: tuple[Home, SweepFolder, store.TrackedSweep]) -> None:
     """The same runs, with the same single value of each metric."""
     home, sweep, first = tracked
     assert store.track(sweep, home) == first
@@ -165,7 +165,7 @@ def test_a_trial_that_was_run_after_all_replaces_its_failed_run(tmp_path: Path, 
     assert len(runs(home)) == 3
 
 
-def test_links_open_the_comparison_and_say_what_serves_it(tracked: tuple[Home, SweepFolder, store.Tracked]) -> None:
+def test_links_open_the_comparison_and_say_what_serves_it(tracked: tuple[Home, SweepFolder, store.TrackedSweep]) -> None:
     """The charts of this sweep alone, not MLflow's landing page."""
     home, sweep, made = tracked
     charts, together, summary, note = store.links(sweep, home)
@@ -183,7 +183,7 @@ def test_links_of_a_sweep_that_was_never_tracked_are_none(tmp_path: Path) -> Non
 
 def test_a_password_in_the_servers_address_is_not_kept(tmp_path: Path) -> None:
     """What is written down is shown to people."""
-    made = store.Tracked(tracking_uri=store.shown("https://me:secret@mlflow.example"), experiment_id="7", summary_run_id="s", trial_run_ids=("a",))
+    made = store.TrackedSweep(tracking_uri=store.shown("https://me:secret@mlflow.example"), experiment_id="7", summary_run_id="s", trial_run_ids=("a",))
     (tmp_path / "mlflow.json").write_text(made.model_dump_json())
     assert store.links(SweepFolder(tmp_path), Home(tmp_path))[-1] == "https://mlflow.example/#/experiments/7/runs/s"
 

@@ -8,10 +8,10 @@ import pytest
 from confluent_kafka import Producer
 from support.fakes.mock_brokers import MockBrokers
 from support.reference import values
-from support.reference.values import Mark
+from support.reference.values import ValueFields
 
 from experiments.clients.consumer.final_read import read_log
-from experiments.clients.consumer.process import ReaderJob, ReaderProcess, reads_table
+from experiments.clients.consumer.process import ConsumerJob, ConsumerProcess, reads_table
 from experiments.clients.consumer.reads import GROW_RECORDS, HEADER_BYTES, Read, ReadsFile, reads_in
 from experiments.clients.settings.librdkafka import consumer_settings
 from experiments.ledger.schema import LOG, READS
@@ -42,14 +42,14 @@ def send(brokers: MockBrokers) -> Callable[[int, bytes | None], None]:
 
 def ours(seq: int) -> bytes:
     """A record of the trial."""
-    return values.encode(Mark(1, seq, 1_000 + seq, TOKEN), 60)
+    return values.encode(ValueFields(1, seq, 1_000 + seq, TOKEN), 60)
 
 
 def test_each_record_is_told_apart(brokers: MockBrokers, send: Callable[[int, bytes | None], None]) -> None:
     """Ours, ours and damaged, of another trial, of nobody, and nothing at all."""
     damaged = bytearray(ours(1))
     damaged[50] ^= 1
-    for content in (ours(0), bytes(damaged), values.encode(Mark(1, 2, 3, TOKEN + 1), 60), b"hello", None):
+    for content in (ours(0), bytes(damaged), values.encode(ValueFields(1, 2, 3, TOKEN + 1), 60), b"hello", None):
         send(0, content)
     table = read_log(brokers.bootstrap_servers, "trial", {0: 5, 1: 0}, TOKEN, consumer_settings({}), 20)
     assert table.schema.equals(LOG)
@@ -61,7 +61,7 @@ def test_each_record_is_told_apart(brokers: MockBrokers, send: Callable[[int, by
 
 def test_a_value_larger_than_the_usual_is_read_too(brokers: MockBrokers, send: Callable[[int, bytes | None], None]) -> None:
     """Past the room that is kept for values."""
-    send(1, values.encode(Mark(1, 9, 3, TOKEN), 900_000))
+    send(1, values.encode(ValueFields(1, 9, 3, TOKEN), 900_000))
     table = read_log(brokers.bootstrap_servers, "trial", {1: 1}, TOKEN, consumer_settings({}), 20)
     assert table["seq"].to_pylist() == [9]
 
@@ -110,8 +110,8 @@ def test_a_log_that_does_not_hold_its_beginning_is_said_so(brokers: MockBrokers,
 
 def test_a_reader_reads_along_and_finishes_where_told(brokers: MockBrokers, send: Callable[[int, bytes | None], None], tmp_path: Path) -> None:
     """Ready means that it fetches: what is sent from then on is received after it was intended."""
-    job = ReaderJob(bootstrap_servers=brokers.bootstrap_servers, topic="trial", partitions=2, settings=consumer_settings({}), token=TOKEN, folder=tmp_path)
-    with ReaderProcess(job) as reader:
+    job = ConsumerJob(bootstrap_servers=brokers.bootstrap_servers, topic="trial", partitions=2, settings=consumer_settings({}), token=TOKEN, folder=tmp_path)
+    with ConsumerProcess(job) as reader:
         reader.wait_ready()
         for seq in range(10):
             send(seq % 2, ours(seq))
@@ -125,9 +125,9 @@ def test_a_reader_reads_along_and_finishes_where_told(brokers: MockBrokers, send
 
 def test_a_reader_that_does_not_come_to_its_end_says_how_far_it_came(brokers: MockBrokers, send: Callable[[int, bytes | None], None], tmp_path: Path) -> None:
     """That is a finding, and what it read is kept."""
-    job = ReaderJob(bootstrap_servers=brokers.bootstrap_servers, topic="trial", partitions=2, settings=consumer_settings({}), token=TOKEN, folder=tmp_path)
+    job = ConsumerJob(bootstrap_servers=brokers.bootstrap_servers, topic="trial", partitions=2, settings=consumer_settings({}), token=TOKEN, folder=tmp_path)
     send(0, ours(0))
-    with ReaderProcess(job) as reader:
+    with ConsumerProcess(job) as reader:
         reader.wait_ready()
         ending = reader.finish({0: 2, 1: 0}, 0.5)
     assert not ending.at_end

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from support.fakes.mock_brokers import MockBrokers
 
-from experiments.clients.consumer.process import ReaderJob, ReaderProcess
+from experiments.clients.consumer.process import ConsumerJob, ConsumerProcess
 from experiments.clients.consumer.replay import replay
 from experiments.clients.producer.job import ProducerJob
 from experiments.clients.producer.process import ProducerProcess
@@ -36,8 +36,8 @@ def test_what_was_sent_is_what_is_replayed_and_its_broker_is_known(tmp_path: Pat
             headers=2,
             **shared,
         )
-        along = ReaderJob(bootstrap_servers=servers, topic="trial", partitions=2, settings=consumer_settings({}), **shared)
-        with ProducerProcess(job) as producer, ReaderProcess(along) as reader:
+        along = ConsumerJob(bootstrap_servers=servers, topic="trial", partitions=2, settings=consumer_settings({}), **shared)
+        with ProducerProcess(job) as producer, ConsumerProcess(along) as reader:
             reader.wait_ready()
             producer.wait_ready()
             producer.begin(now_ns())

@@ -10,9 +10,9 @@ from support.fakes.mock_brokers import IMPATIENT, PATIENT, MockBrokers
 
 from experiments.clients.consumer.final_read import read_log
 from experiments.clients.group.groups import ConsumerGroup, GroupJob
-from experiments.clients.group.member import Mark, Output
+from experiments.clients.group.member import Output, PausePoint
 from experiments.clients.settings.librdkafka import consumer_settings, producer_settings
-from experiments.ledger.record import Keying
+from experiments.ledger.record import KeyOptions
 from experiments.sweep.plan import Commit
 from infra.process.waiting import wait_until
 
@@ -49,7 +49,7 @@ def job(brokers: MockBrokers, tmp_path: Path) -> Callable[[Commit, int], GroupJo
             settings=consumer_settings(PATIENT),
             token=TOKEN,
             folder=tmp_path,
-            output=Output(topic="output", partitions=2, settings=producer, record_size_bytes=60, keying=Keying(keys=3)),
+            output=Output(topic="output", partitions=2, settings=producer, record_size_bytes=60, keying=KeyOptions(keys=3)),
         )
 
     return make
@@ -87,9 +87,9 @@ def test_within_transactions_each_record_is_copied_and_noted_once(brokers: MockB
     assert sorted(group.reads()["seq"].to_pylist()) == list(range(RECORDS))
 
 
-@pytest.mark.parametrize(("commit", "mark"), [("before", Mark.AFTER_COMMIT), ("after", Mark.BEFORE_COMMIT)])
+@pytest.mark.parametrize(("commit", "mark"), [("before", PausePoint.AFTER_COMMIT), ("after", PausePoint.BEFORE_COMMIT)])
 def test_a_copier_killed_between_the_two_misses_or_repeats_what_it_had_in_hand(
-    brokers: MockBrokers, job: Callable[[Commit, int], GroupJob], commit: Commit, mark: Mark
+    brokers: MockBrokers, job: Callable[[Commit, int], GroupJob], commit: Commit, mark: PausePoint
 ) -> None:
     """At-most-once misses, at-least-once repeats: in the output, whatever its mapping says."""
     brokers.write("input", 2, RECORDS, TOKEN)

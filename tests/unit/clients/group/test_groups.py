@@ -9,7 +9,7 @@ import pytest
 from support.fakes.mock_brokers import IMPATIENT, PATIENT, MockBrokers
 
 from experiments.clients.group.groups import ConsumerGroup, GroupJob
-from experiments.clients.group.member import Mark
+from experiments.clients.group.member import PausePoint
 from experiments.clients.settings.group_members import alone, member_settings
 from experiments.clients.settings.librdkafka import consumer_settings
 from experiments.sweep.plan import Commit
@@ -66,9 +66,9 @@ def test_a_group_processes_each_record_once_and_commits_all(brokers: MockBrokers
     assert {(event.kind, event.partition) for event in group.events()} >= {("assigned", 0), ("assigned", 1), ("revoked", 0), ("revoked", 1)}
 
 
-@pytest.mark.parametrize(("commit", "mark"), [("before", Mark.AFTER_COMMIT), ("after", Mark.BEFORE_COMMIT)])
+@pytest.mark.parametrize(("commit", "mark"), [("before", PausePoint.AFTER_COMMIT), ("after", PausePoint.BEFORE_COMMIT)])
 def test_a_member_killed_between_the_two_misses_or_repeats_what_it_had_in_hand(
-    brokers: MockBrokers, job: Callable[[Commit, int], GroupJob], commit: Commit, mark: Mark
+    brokers: MockBrokers, job: Callable[[Commit, int], GroupJob], commit: Commit, mark: PausePoint
 ) -> None:
     """At-most-once misses, at-least-once repeats."""
     brokers.write("trial", 2, RECORDS, TOKEN)

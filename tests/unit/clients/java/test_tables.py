@@ -12,12 +12,12 @@ from experiments.clients.java.log import effective_settings, read_java_log, vers
 from experiments.clients.java.program import Tail, lines_of
 from experiments.clients.java.tables import JavaSchedule, attempts_of, failure, known_of, reads_of
 from experiments.clients.librdkafka.log import timed_out_requests
-from experiments.clients.record.layout import TextValues, prefix_of, tag_of
+from experiments.clients.record.layout import TextValueFormat, prefix_of, tag_of
 from experiments.ledger.schema import ACKED, LOG, REJECTED, UNKNOWN
 
 TOKEN = 99
 RUN_IN = 2
-TEXT = TextValues(tag_of(TOKEN), RUN_IN)
+TEXT = TextValueFormat(tag_of(TOKEN), RUN_IN)
 BEGIN_MS = 1_000_000
 SCHEDULE = JavaSchedule(3, TEXT, 4, 100, 8, 2**31 - 1, BEGIN_MS * 1_000_000, 0)
 REPORTS = ("producer_send_success", "producer_send_error")

@@ -5,25 +5,25 @@ from pathlib import Path
 import pytest
 from support.fakes.mock_brokers import MockBrokers
 
-from experiments.clients.consumer.process import ReaderJob, ReaderProcess
+from experiments.clients.consumer.process import ConsumerJob, ConsumerProcess
 from experiments.clients.process.child import Child
-from experiments.clients.process.fork_server import Birth, open_nursery
+from experiments.clients.process.fork_server import SpawnRequest, open_fork_server
 from experiments.clients.settings.librdkafka import consumer_settings
 from infra.errors import HarnessError
 
 
 def test_a_role_nobody_knows_is_the_childs_failure(tmp_path: Path) -> None:
     """It says so in its errors, and the nursery lives on."""
-    child = Child("stranger 1", Birth(role="stranger", job=tmp_path / "job"), tmp_path / "errors")
+    child = Child("stranger 1", SpawnRequest(role="stranger", job=tmp_path / "job"), tmp_path / "errors")
     with pytest.raises(HarnessError, match="KeyError: 'stranger'"):
         child.hear("ready", 60)
     child.kill()
-    assert open_nursery().is_usable()
+    assert open_fork_server().is_usable()
 
 
 def test_a_job_that_cannot_be_read_is_the_childs_failure(tmp_path: Path) -> None:
     """The parent is told which file."""
-    child = Child("producer 1", Birth(role="producer", job=tmp_path / "no job"), tmp_path / "errors")
+    child = Child("producer 1", SpawnRequest(role="producer", job=tmp_path / "no job"), tmp_path / "errors")
     with pytest.raises(HarnessError, match="no job"):
         child.hear("ready", 60)
     child.kill()
@@ -33,8 +33,8 @@ def test_a_killed_client_is_gone(tmp_path: Path) -> None:
     """Killing it twice is killing it once."""
     with MockBrokers(1) as brokers:
         brokers.create_topic("trial", 1)
-        job = ReaderJob(bootstrap_servers=brokers.bootstrap_servers, topic="trial", partitions=1, settings=consumer_settings({}), token=1, folder=tmp_path)
-        with ReaderProcess(job) as reader:
+        job = ConsumerJob(bootstrap_servers=brokers.bootstrap_servers, topic="trial", partitions=1, settings=consumer_settings({}), token=1, folder=tmp_path)
+        with ConsumerProcess(job) as reader:
             reader.wait_ready()
             reader.kill()
             reader.kill()

@@ -6,12 +6,12 @@ import pytest
 
 from experiments.faults.composition.composite import ends_s, nature_of
 from experiments.faults.composition.notation import parse
-from experiments.faults.core.effects import Nature, Shape
+from experiments.faults.core.effects import FaultEffects, Topology
 from experiments.planning.experiment import experiment_of
 from experiments.planning.faults import asked_for
 from experiments.sweep.plan import FaultRequest
 
-SHAPE = Shape(nodes=3, partitions=1, replication_factor=3)
+SHAPE = Topology(nodes=3, partitions=1, replication_factor=3)
 EXPERIMENT = experiment_of({"name": "a", "title": "t", "question": "q", "axes": {"acks": [1]}}, "a.yaml")
 
 
@@ -20,7 +20,7 @@ def fault(text: str) -> FaultRequest:
     return asked_for(EXPERIMENT, text, {})
 
 
-def nature(text: str) -> Nature:
+def nature(text: str) -> FaultEffects:
     """Return what they do."""
     return nature_of(fault(text), SHAPE)
 

@@ -8,12 +8,12 @@ from support.fakes.cluster import MemoryCluster
 from experiments.errors import HealFailed
 from experiments.events.clock import now_ns
 from experiments.events.journal import Event, Journal
-from experiments.faults import Scene
-from experiments.faults.composition.execution import Struck, evidence_of, strike
+from experiments.faults import FaultContext
+from experiments.faults.composition.execution import InjectedFault, evidence_of, inject
 from experiments.ledger.record import FaultEvidence
 from experiments.ledger.schema import Source
-from experiments.sweep.plan import FaultRequest, Joined
-from experiments.trial.metadata_poller import Watch
+from experiments.sweep.plan import Composition, FaultRequest
+from experiments.trial.metadata_poller import MetadataPoller
 
 NEVER_NS = 2**62
 
@@ -28,19 +28,19 @@ def pause(at_s: float, pause_s: float) -> FaultRequest:
     return FaultRequest(kind="leader-pause", parameters={"at_s": at_s, "pause_s": pause_s})
 
 
-def joined(how: Joined, *parts: FaultRequest) -> FaultRequest:
+def joined(how: Composition, *parts: FaultRequest) -> FaultRequest:
     """Return several faults as one."""
     return FaultRequest(kind=f" {how} ".join(part.kind for part in parts), joined=how, parts=parts)
 
 
-def let(cluster: MemoryCluster, request: FaultRequest) -> tuple[tuple[Struck, ...], Journal]:
+def let(cluster: MemoryCluster, request: FaultRequest) -> tuple[tuple[InjectedFault, ...], Journal]:
     """Let them strike a watched cluster."""
     journal = Journal()
-    with Watch(cluster, cluster.topic, journal, every_s=0.005):
-        return strike(request, Scene(cluster, cluster.topic, now_ns(), journal, client_timeout_s=0.02)), journal
+    with MetadataPoller(cluster, cluster.topic, journal, every_s=0.005):
+        return inject(request, FaultContext(cluster, cluster.topic, now_ns(), journal, client_timeout_s=0.02)), journal
 
 
-def told(request: FaultRequest, struck: tuple[Struck, ...], *events: Event, load_end_ns: int = NEVER_NS) -> FaultEvidence:
+def told(request: FaultRequest, struck: tuple[InjectedFault, ...], *events: Event, load_end_ns: int = NEVER_NS) -> FaultEvidence:
     """Return the evidence of the whole."""
     return evidence_of(request, struck, events, "all", load_end_ns)
 
@@ -137,7 +137,7 @@ def test_a_part_that_cannot_be_healed_does_not_keep_the_others_from_it() -> None
 def test_what_was_never_healed_by_its_part_is_put_right_in_the_end() -> None:
     """A fault that forgot its heal would leave the cluster broken for the next trial."""
     cluster = MemoryCluster()
-    scene = Scene(cluster, cluster.topic, now_ns(), Journal(), client_timeout_s=1)
+    scene = FaultContext(cluster, cluster.topic, now_ns(), Journal(), client_timeout_s=1)
     scene.kill(2)
     scene.pause(3)
     scene.put_right()

@@ -8,7 +8,7 @@ from support.fakes.client_rules import RULES
 from experiments.errors import ExperimentError
 from experiments.faults.composition.notation import parse, written
 from experiments.planning.experiment import experiment_of
-from experiments.planning.overrides import Wishes, override, parse_override
+from experiments.planning.overrides import Overrides, override, parse_override
 from experiments.planning.planner import plan
 from experiments.planning.yaml_reader import parse as parse_yaml
 from experiments.sweep.plan import Plan
@@ -77,7 +77,7 @@ def test_it_reads_the_same_in_a_file_and_on_the_command_line() -> None:
     """And so in the trigger form, whose fields are read as the command line's."""
     in_file = planned(JOINED)
     data = {"name": "joined", "title": "t", "question": "q", "axes": {"acks": ["all"]}, "controls": False, "workload": {"duration_s": 60}}
-    wishes = Wishes(dict([parse_override(f"fault={JOINED}"), parse_override("producer.socket.timeout.ms=1000")]))
+    wishes = Overrides(dict([parse_override(f"fault={JOINED}"), parse_override("producer.socket.timeout.ms=1000")]))
     on_line = plan(override(experiment_of(data, "joined.yaml"), wishes, RULES), "joined-1", RULES)
     assert [trial.fault for trial in on_line.trials] == [trial.fault for trial in in_file.trials]
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from infra.cluster.metadata_poller import Link, first_answer
+from infra.cluster.metadata_poller import NodeConnection, first_answer
 
 SOON_S = 5.0
 """A bound that no test waits for."""
@@ -24,9 +24,9 @@ def listener() -> Iterator[socket.socket]:
 
 
 @pytest.fixture
-def link(listener: socket.socket) -> Iterator[Link]:
+def link(listener: socket.socket) -> Iterator[NodeConnection]:
     """To the listener."""
-    made = Link(1, *listener.getsockname())
+    made = NodeConnection(1, *listener.getsockname())
     yield made
     made.close()
 
@@ -36,19 +36,19 @@ def frame(content: bytes) -> bytes:
     return struct.pack(">i", len(content)) + content
 
 
-def answer(link: Link) -> bytes | None:
+def answer(link: NodeConnection) -> bytes | None:
     """What it answers, waited for."""
     found = first_answer([link], time.monotonic() + SOON_S)
     return found.frame if found else None
 
 
-def answer_now(link: Link) -> bytes | None:
+def answer_now(link: NodeConnection) -> bytes | None:
     """What has come by now."""
     found = first_answer([link], time.monotonic())
     return found.frame if found else None
 
 
-def test_a_connection_is_kept(link: Link, listener: socket.socket) -> None:
+def test_a_connection_is_kept(link: NodeConnection, listener: socket.socket) -> None:
     """Two requests, one connection, an answer each."""
     link.ask(b"first")
     served, _ = listener.accept()
@@ -60,7 +60,7 @@ def test_a_connection_is_kept(link: Link, listener: socket.socket) -> None:
         assert answer(link) == b"two"
 
 
-def test_an_answer_that_comes_in_parts_is_put_together(link: Link, listener: socket.socket) -> None:
+def test_an_answer_that_comes_in_parts_is_put_together(link: NodeConnection, listener: socket.socket) -> None:
     """TCP knows no messages."""
     link.ask(b"?")
     served, _ = listener.accept()
@@ -71,7 +71,7 @@ def test_an_answer_that_comes_in_parts_is_put_together(link: Link, listener: soc
         assert answer(link) == b"whole"
 
 
-def test_who_owes_an_answer_is_not_asked_again(link: Link, listener: socket.socket) -> None:
+def test_who_owes_an_answer_is_not_asked_again(link: NodeConnection, listener: socket.socket) -> None:
     """A paused broker would get hundreds of requests, and answer all of them when it goes on."""
     link.ask(b"first")
     served, _ = listener.accept()
@@ -84,7 +84,7 @@ def test_who_owes_an_answer_is_not_asked_again(link: Link, listener: socket.sock
         assert served.recv(100) == b"third"
 
 
-def test_an_answer_tells_when_it_was_asked_for(link: Link, listener: socket.socket) -> None:
+def test_an_answer_tells_when_it_was_asked_for(link: NodeConnection, listener: socket.socket) -> None:
     """What it says was so then or later, however late it comes."""
     before_s = time.monotonic()
     link.ask(b"?")
@@ -97,7 +97,7 @@ def test_an_answer_tells_when_it_was_asked_for(link: Link, listener: socket.sock
         assert before_s <= found.asked_s <= after_s
 
 
-def test_a_stale_answer_is_thrown_away(link: Link, listener: socket.socket, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stale_answer_is_thrown_away(link: NodeConnection, listener: socket.socket, monkeypatch: pytest.MonkeyPatch) -> None:
     """It says what was before the pause; the next request gets its own answer."""
     link.ask(b"?")
     served, _ = listener.accept()
@@ -111,7 +111,7 @@ def test_a_stale_answer_is_thrown_away(link: Link, listener: socket.socket, monk
         assert answer(link) == b"new"
 
 
-def test_a_connection_that_ended_is_made_anew(link: Link, listener: socket.socket) -> None:
+def test_a_connection_that_ended_is_made_anew(link: NodeConnection, listener: socket.socket) -> None:
     """The broker was killed and is back: what it owed will never come."""
     link.ask(b"?")
     listener.accept()[0].close()
@@ -123,7 +123,7 @@ def test_a_connection_that_ended_is_made_anew(link: Link, listener: socket.socke
         assert answer(link) == b"one"
 
 
-def test_where_nobody_listens_nothing_is_awaited(link: Link, listener: socket.socket) -> None:
+def test_where_nobody_listens_nothing_is_awaited(link: NodeConnection, listener: socket.socket) -> None:
     """At once, and without an error."""
     listener.close()
     link.ask(b"?")
@@ -131,9 +131,9 @@ def test_where_nobody_listens_nothing_is_awaited(link: Link, listener: socket.so
     assert answer(link) is None
 
 
-def test_the_first_to_answer_is_heard(link: Link, listener: socket.socket) -> None:
+def test_the_first_to_answer_is_heard(link: NodeConnection, listener: socket.socket) -> None:
     """One stands still, the other does not: nobody waits for the first."""
-    other = Link(2, *listener.getsockname())
+    other = NodeConnection(2, *listener.getsockname())
     for each in (link, other):
         each.ask(b"?")
     (silent, _), (served, _) = listener.accept(), listener.accept()

@@ -7,7 +7,7 @@ import pytest
 from infra.cluster.cleaning import CleanReport, clean
 from infra.cluster.handle import Handle, Holder, read_handle
 from infra.cluster.node import last_words
-from infra.cluster.supervisor_protocol import NodeReport, Reply, Request, decode_reply, decode_request, encode
+from infra.cluster.supervisor_protocol import NodeReport, SupervisorReply, SupervisorRequest, decode_reply, decode_request, encode
 from infra.errors import HarnessError, InputError, SupervisorError, WaitTimeout
 from infra.kafka import jars
 from infra.kafka.spec import ClusterSpec, Launch, NodeStatus
@@ -42,8 +42,8 @@ def test_a_file_that_is_no_handle_is_told(tmp_path: Path, text: str) -> None:
 
 def test_messages_come_back_as_they_were_sent() -> None:
     """Requests and replies are one line each."""
-    request = Request("lease", pid=1, start_ticks=2, grace_s=0.5)
-    reply = Reply((NodeReport(NODE, 1.5, died_unasked=True, exit_status=-9),), NODE, "why\nnot", WaitTimeout.__name__)
+    request = SupervisorRequest("lease", pid=1, start_ticks=2, grace_s=0.5)
+    reply = SupervisorReply((NodeReport(NODE, 1.5, died_unasked=True, exit_status=-9),), NODE, "why\nnot", WaitTimeout.__name__)
     assert decode_request(encode(request)) == request
     assert decode_reply(encode(reply)) == reply
     assert encode(reply).count(b"\n") == 1

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from infra.cluster.health import elected, newest, undoubted, why_not_whole
+from infra.cluster.health import elected, first_unfenced_view, newest, why_not_healthy
 from infra.cluster.supervisor_protocol import NodeReport
 from infra.kafka.spec import ControllerView, NodeState, NodeStatus, PartitionState
 from infra.kafka.wire import BrokerView
@@ -21,29 +21,29 @@ def _reports(state: NodeState = "running", quiet_s: float = 10) -> list[NodeRepo
 
 def test_a_cluster_is_whole_when_every_node_says_so() -> None:
     """The order of an ISR does not matter."""
-    assert why_not_whole(_reports(), QUORUM, VIEWS, quiet_s=0.5) is None
+    assert why_not_healthy(_reports(), QUORUM, VIEWS, quiet_s=0.5) is None
 
 
 def test_a_cluster_without_topics_can_be_whole() -> None:
     """There is nothing to be out of sync."""
     empty: dict[int, BrokerView | None] = dict.fromkeys((1, 2, 3), BrokerView(frozenset({1, 2, 3}), ()))
-    assert why_not_whole(_reports(), QUORUM, empty, quiet_s=0.5) is None
+    assert why_not_healthy(_reports(), QUORUM, empty, quiet_s=0.5) is None
 
 
 @pytest.mark.parametrize("state", ["paused", "stopped"])
 def test_a_node_that_does_not_run_is_named(state: NodeState) -> None:
     """Whatever the others still believe of it."""
-    assert why_not_whole(_reports(state), QUORUM, VIEWS, quiet_s=0.5) == f"node 2 is {state}"
+    assert why_not_healthy(_reports(state), QUORUM, VIEWS, quiet_s=0.5) == f"node 2 is {state}"
 
 
 def test_a_node_that_was_just_resumed_is_waited_for() -> None:
     """Its session may end before its next heartbeat comes."""
-    assert why_not_whole(_reports(quiet_s=0.1), QUORUM, VIEWS, quiet_s=0.5) == "node 1 runs for 0.1 s only"
+    assert why_not_healthy(_reports(quiet_s=0.1), QUORUM, VIEWS, quiet_s=0.5) == "node 1 runs for 0.1 s only"
 
 
 def test_without_an_active_controller_nothing_is_whole() -> None:
     """What brokers say then is what was."""
-    assert why_not_whole(_reports(), None, VIEWS, quiet_s=0.5) == "no node is the active controller"
+    assert why_not_healthy(_reports(), None, VIEWS, quiet_s=0.5) == "no node is the active controller"
 
 
 @pytest.mark.parametrize(
@@ -59,24 +59,24 @@ def test_without_an_active_controller_nothing_is_whole() -> None:
 )
 def test_one_node_that_sees_it_otherwise_is_enough(view: BrokerView | None, why: str) -> None:
     """A view that is behind differs in one of these."""
-    assert why_not_whole(_reports(), QUORUM, {**VIEWS, 3: view}, quiet_s=0.5) == why
+    assert why_not_healthy(_reports(), QUORUM, {**VIEWS, 3: view}, quiet_s=0.5) == why
 
 
 def test_a_broker_that_another_one_calls_fenced_is_not_believed() -> None:
     """It is cut off, and goes on answering with what was; it calls nobody fenced."""
     after = BrokerView(frozenset({2, 3}), (replace(FULL, leader=2),))
-    assert undoubted({1: VIEW, 2: after, 3: after}) == after
+    assert first_unfenced_view({1: VIEW, 2: after, 3: after}) == after
 
 
 def test_a_broker_that_does_not_know_itself_yet_has_no_say() -> None:
     """Just started, it has no metadata, and would call all others fenced."""
-    assert undoubted({1: BrokerView(frozenset(), ()), 2: VIEW, 3: VIEW}) == VIEW
+    assert first_unfenced_view({1: BrokerView(frozenset(), ()), 2: VIEW, 3: VIEW}) == VIEW
 
 
 def test_where_nobody_else_answers_the_one_that_does_is_believed() -> None:
     """And nobody, where none does."""
-    assert undoubted({1: VIEW}) == VIEW
-    assert undoubted({}) is None
+    assert first_unfenced_view({1: VIEW}) == VIEW
+    assert first_unfenced_view({}) is None
 
 
 def _broker_says(controller: int | None) -> BrokerView:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from infra.cluster.metadata_poller import LocalLookout
+from infra.cluster.metadata_poller import LocalMetadataPoll
 from infra.kafka import wire
 from infra.kafka.spec import ControllerView, MemberRole, NodeStatus, PartitionState
 from infra.kafka.wire import BrokerView
@@ -54,7 +54,7 @@ def says(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
 
 @contextmanager
-def looking_at(roles: dict[int, MemberRole]) -> Iterator[LocalLookout]:
+def looking_at(roles: dict[int, MemberRole]) -> Iterator[LocalMetadataPoll]:
     """A lookout at a cluster of such members; node 1's listeners are called `broker 1` and `controller 1`."""
     with ExitStack() as stack:
 
@@ -65,7 +65,7 @@ def looking_at(roles: dict[int, MemberRole]) -> Iterator[LocalLookout]:
             return speaker.port
 
         nodes = [NodeStatus(n, "running", None, None, 1, listen(f"broker {n}"), listen(f"controller {n}"), role=role) for n, role in roles.items()]
-        yield stack.enter_context(closing(LocalLookout(nodes, TOPIC)))
+        yield stack.enter_context(closing(LocalMetadataPoll(nodes, TOPIC)))
 
 
 def view(leader: int, *brokers: int) -> BrokerView:
@@ -73,12 +73,12 @@ def view(leader: int, *brokers: int) -> BrokerView:
     return BrokerView(frozenset(brokers), (PartitionState(TOPIC, 0, leader, (1, 2, 3), brokers),))
 
 
-def eventually_sees(lookout: LocalLookout, seen: Callable[[], bool]) -> bool:
+def eventually_sees(lookout: LocalMetadataPoll, seen: Callable[[], bool]) -> bool:
     """Whether something is seen in the next few looks."""
     return any(seen() for _ in range(20) if (lookout.controller(), True))
 
 
-def leader(lookout: LocalLookout) -> int | None:
+def leader(lookout: LocalMetadataPoll) -> int | None:
     """Who leads, as it sees it."""
     sighting = lookout.partitions()
     return sighting.partitions[0].leader if sighting else None

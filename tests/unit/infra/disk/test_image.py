@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from support import tally
 
-from infra.cluster.capabilities import Means, lack_of
+from infra.cluster.capabilities import Capability, missing
 from infra.disk import damage, mounts
 from infra.disk.damage import fill, free, free_bytes
 from infra.disk.image import IMAGE, ImageDisk
@@ -20,7 +20,7 @@ from infra.disk.mounts import loops_below, mounts_below, release_below
 from infra.errors import HarnessError
 from infra.process.waiting import wait_until
 
-_LACK = lack_of(Means.DISK_IMAGES)
+_LACK = missing(Capability.DISK_IMAGES)
 pytestmark = pytest.mark.skipif(_LACK is not None, reason=f"no disk images here: {_LACK.reason if _LACK else ''}")
 SIZE_BYTES = 256 << 20
 HALF = 50_000
@@ -130,7 +130,7 @@ def test_a_disk_that_somebody_uses_is_taken_away_and_its_user_is_named(node: Pat
     assert nothing_is_left(node)
 
 
-@pytest.mark.skipif(lack_of(Means.SLOW_DEVICES) is not None, reason="the kernel's block controller is not in reach")
+@pytest.mark.skipif(missing(Capability.SLOW_DEVICES) is not None, reason="the kernel's block controller is not in reach")
 def test_the_limit_of_a_disk_goes_with_it(node: Path) -> None:
     """Or the next disk on the same loop device would be as slow."""
     from infra.disk.mounts import write_limit

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from support.builders.records import a_spec
 
-from experiments.planning.capacity import Needs, needs_of
+from experiments.planning.capacity import ResourceNeeds, needs_of
 from experiments.sweep.plan import ClusterNeed, Plan, TrialSpec, Workload
 from infra.errors import MachineError
 from infra.machine.resources import GIB, Machine, require, this_machine
@@ -49,7 +49,7 @@ def test_enough_is_enough() -> None:
 
 def test_a_sweep_without_trials_needs_nothing() -> None:
     """Where every cell is refused, nothing will be started."""
-    assert needs_of(planned()) == Needs(0, 0)
+    assert needs_of(planned()) == ResourceNeeds(0, 0)
 
 
 def test_disk_grows_with_records_and_memory_with_nodes() -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from infra.errors import SupervisorError
-from infra.network.impairment import Caught, Cut, Impairment, Impairments, Placed
+from infra.network.impairment import Cut, Impairment, ImpairmentCounts, ImpairmentHandle, Impairments
 from infra.network.switch import run
 
 
@@ -19,7 +19,7 @@ class Recording:
     refuses_begin: int = 0
     refuses_end: int = 0
 
-    def place(self, impairment: Impairment) -> Placed:
+    def place(self, impairment: Impairment) -> ImpairmentHandle:
         """Make one ready."""
         return _One(self, impairment.node_id)
 
@@ -34,14 +34,14 @@ class _One:
             raise SupervisorError("refused")
         self.recording.acts.add(self.node)
 
-    def caught(self) -> tuple[Caught, ...]:
-        return (Caught(self.node, "packets", 1),)
+    def caught(self) -> tuple[ImpairmentCounts, ...]:
+        return (ImpairmentCounts(self.node, "packets", 1),)
 
-    def end(self) -> tuple[Caught, ...]:
+    def end(self) -> tuple[ImpairmentCounts, ...]:
         if self.node == self.recording.refuses_end:
             raise SupervisorError("refused")
         self.recording.acts.discard(self.node)
-        return (Caught(self.node, "packets", 2),)
+        return (ImpairmentCounts(self.node, "packets", 2),)
 
 
 CUTS = (Cut(1), Cut(2), Cut(3))

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from infra.cluster.supervisor_protocol import Reply, Request, decode_reply, decode_request, encode
+from infra.cluster.supervisor_protocol import SupervisorReply, SupervisorRequest, decode_reply, decode_request, encode
 from infra.errors import SupervisorError
-from infra.network.impairment import Caught, Cut, Relaying, Shaping
+from infra.network.impairment import Cut, ImpairmentCounts, Relaying, Shaping
 from infra.network.namespaces import cut_table, read_counters, shaping_table
 
 ADDRESSES = {1: "198.18.0.2", 2: "198.18.0.3", 3: "198.18.0.4"}
@@ -59,7 +59,7 @@ def counter(chain: str, packets: int) -> dict[str, object]:
 def test_counters_are_summed_each_way() -> None:
     """Two rules of one chain are one figure; a chain that dropped nothing says so."""
     told = json.dumps({"nftables": [{"table": {}}, counter("incoming", 2), counter("incoming", 3), counter("outgoing", 0)]})
-    assert read_counters(1, told) == (Caught(1, "incoming packets dropped", 5, 500), Caught(1, "outgoing packets dropped", 0, 0))
+    assert read_counters(1, told) == (ImpairmentCounts(1, "incoming packets dropped", 5, 500), ImpairmentCounts(1, "outgoing packets dropped", 0, 0))
 
 
 @pytest.mark.parametrize("told", ["", "{}", '{"nftables": [{"rule": {}}]}'])
@@ -72,14 +72,17 @@ def test_what_is_no_list_of_rules_is_told(told: str) -> None:
 def test_every_impairment_reaches_the_supervisor_as_it_was() -> None:
     """And what was caught comes back, with what is not counted as such."""
     impairments = (Cut(1, (2, 3), share=0.5), Shaping(2, (1,), rate_kbit_per_s=100), Relaying(3, "requests", "hold"))
-    request = Request("impair", name="leader-isolated", impairments=impairments)
+    request = SupervisorRequest("impair", name="leader-isolated", impairments=impairments)
     assert decode_request(encode(request)) == request
-    reply = Reply(caught=(Caught(1, "incoming packets dropped", 1, 2), Caught(3, "requests held", bytes=0, connections=4)), impaired=("leader-isolated",))
+    reply = SupervisorReply(
+        caught=(ImpairmentCounts(1, "incoming packets dropped", 1, 2), ImpairmentCounts(3, "requests held", bytes=0, connections=4)),
+        impaired=("leader-isolated",),
+    )
     assert decode_reply(encode(reply)) == reply
 
 
 def test_nothing_caught_is_no_evidence() -> None:
     """A rule that met with nothing did not bite; one reset connection is enough."""
-    assert not Caught(1, "incoming packets dropped", 0, 0).anything
-    assert Caught(1, "responses dropped", bytes=0, connections=1).anything
-    assert str(Caught(1, "responses dropped", bytes=7, connections=1)) == "node 1, responses dropped: 7 bytes, 1 connections reset"
+    assert not ImpairmentCounts(1, "incoming packets dropped", 0, 0).anything
+    assert ImpairmentCounts(1, "responses dropped", bytes=0, connections=1).anything
+    assert str(ImpairmentCounts(1, "responses dropped", bytes=7, connections=1)) == "node 1, responses dropped: 7 bytes, 1 connections reset"

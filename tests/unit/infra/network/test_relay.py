@@ -11,7 +11,7 @@ import pytest
 
 from infra.network.impairment import Direction, Relaying, Treatment
 from infra.network.ports import reserve_ports
-from infra.network.relay import PlacedRelaying, Relay
+from infra.network.relay import Relay, RelayImpairment
 
 PATIENCE_S = 10.0
 
@@ -33,7 +33,7 @@ class Echo:
 
 
 @dataclass
-class Watched(PlacedRelaying):
+class Watched(RelayImpairment):
     """Tells when bytes come by."""
 
     came: asyncio.Event = field(default_factory=asyncio.Event)

@@ -8,7 +8,7 @@ import pytest
 from support.builders.trial_results import a_trial, material_of
 
 from experiments.ledger.record import Cell
-from experiments.lessons import Finding, Standing
+from experiments.lessons import Conclusion, Finding
 from experiments.lessons.findings.consumer_groups import find
 
 S = 1_000_000_000
@@ -31,7 +31,7 @@ def _groups(fault: str, first: dict[str, int]) -> list[dict[str, Any]]:
 def test_all_five_sentences_held() -> None:
     """And the price of a change stands beside them."""
     finding = _found()
-    assert finding.standing is Standing.STANDS
+    assert finding.standing is Conclusion.STANDS
     assert finding.sentence.startswith("No partition was held by two members of a group at once: in each of 18 trials. With one member gone")
     assert "in each of 6 trials" in finding.sentence
     assert (
@@ -43,13 +43,13 @@ def test_all_five_sentences_held() -> None:
 @pytest.mark.parametrize(
     ("seen", "standing", "words"),
     [
-        ({"overlap_ns": 5}, Standing.FALLS, "at once: 0 of 18 trials"),
-        ({"processed_records": 899}, Standing.IN_PART, "processed every record: 0 of 18 trials"),
-        ({"idle_members": 0}, Standing.IN_PART, "sat idle: 0 of 6 trials"),
-        ({"most_partitions": 1}, Standing.IN_PART, "two of the three partitions: 0 of 6 trials"),
+        ({"overlap_ns": 5}, Conclusion.FALLS, "at once: 0 of 18 trials"),
+        ({"processed_records": 899}, Conclusion.IN_PART, "processed every record: 0 of 18 trials"),
+        ({"idle_members": 0}, Conclusion.IN_PART, "sat idle: 0 of 6 trials"),
+        ({"most_partitions": 1}, Conclusion.IN_PART, "two of the three partitions: 0 of 6 trials"),
     ],
 )
-def test_a_sentence_that_did_not_hold_is_named(seen: dict[str, int], standing: Standing, words: str) -> None:
+def test_a_sentence_that_did_not_hold_is_named(seen: dict[str, int], standing: Conclusion, words: str) -> None:
     """Two consumers of one partition are what a group is there to exclude."""
     finding = _found(**seen)
     assert finding.standing is standing
@@ -58,5 +58,5 @@ def test_a_sentence_that_did_not_hold_is_named(seen: dict[str, int], standing: S
 
 def test_what_nobody_can_tell_leaves_it_open() -> None:
     """A reader along that did not come to the end, or too few trials."""
-    assert _found(missed=None).standing is Standing.OPEN
-    assert _found(repeats=0).standing is Standing.OPEN
+    assert _found(missed=None).standing is Conclusion.OPEN
+    assert _found(repeats=0).standing is Conclusion.OPEN

@@ -7,7 +7,7 @@ from typing import Any
 from support.builders.trial_results import a_trial, material_of
 
 from experiments.ledger.record import Cell
-from experiments.lessons import Finding, Standing
+from experiments.lessons import Conclusion, Finding
 from experiments.lessons.findings.coordinators import find
 
 
@@ -32,7 +32,7 @@ def _found(*, kraft_back: bool = True, keeper_back: bool = True, kraft_lost: int
 def test_failovers_under_each_let_it_stand() -> None:
     """Beside each other, by who died."""
     finding = _found()
-    assert finding.standing is Standing.STANDS
+    assert finding.standing is Conclusion.STANDS
     told = "When the partition's leader was killed, no record was taken for 2.3 s (3 trials) with ZooKeeper on 3.9.2, 2.5 s"
     assert told in finding.sentence
     assert "and 2.4 s (3 trials) with KRaft on 4.3.1" in finding.sentence
@@ -46,28 +46,28 @@ def test_nobody_notices_the_end_of_zookeepers_leader() -> None:
 
 def test_a_kraft_that_does_not_fail_over_lets_it_fall() -> None:
     """ZooKeeper's did."""
-    assert _found(kraft_back=False).standing is Standing.FALLS
+    assert _found(kraft_back=False).standing is Conclusion.FALLS
 
 
 def test_a_kraft_that_was_too_slow_once_leaves_it_open() -> None:
     """On a busy machine the dead may be back before the others have gone on."""
     cells = [(ZOOKEEPER, True), (KRAFT, True), (KRAFT, True), (KRAFT, False)]
     trials = [a_trial(cell, unavailable_ms=2300.0, recovered_before_heal=back) for cell, back in (*cells, (ZOOKEEPER, True), (ZOOKEEPER, True))]
-    assert find(material_of(trials)).standing is Standing.OPEN
+    assert find(material_of(trials)).standing is Conclusion.OPEN
 
 
 def test_a_loss_under_kraft_lets_it_fall() -> None:
     """acks=all loses nothing when one leader dies."""
-    assert _found(kraft_lost=12).standing is Standing.FALLS
+    assert _found(kraft_lost=12).standing is Conclusion.FALLS
 
 
 def test_a_zookeeper_that_does_not_fail_over_either_leaves_it_open() -> None:
     """The dead were back too early to tell."""
     finding = _found(keeper_back=False, kraft_back=False)
-    assert finding.standing is Standing.OPEN
+    assert finding.standing is Conclusion.OPEN
     assert "restart_after_s" in finding.remark
 
 
 def test_two_trials_leave_it_open() -> None:
     """Fewer than three carry nothing."""
-    assert _found(repeats=2).standing is Standing.OPEN
+    assert _found(repeats=2).standing is Conclusion.OPEN

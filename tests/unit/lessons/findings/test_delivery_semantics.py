@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from support.builders.trial_results import a_trial, material_of
 
 from experiments.ledger.record import Cell
-from experiments.lessons import Finding, Standing
+from experiments.lessons import Conclusion, Finding
 from experiments.lessons.findings.delivery_semantics import DELIVERIES, find
 from experiments.results.models import Latencies, Quantiles, TrialResult
 from experiments.sweep.plan import Delivery
@@ -36,7 +36,7 @@ def _found(seen: Seen = AS_TAUGHT, p50_ms: Mapping[Delivery, float] = RISING, re
 def test_what_is_seen_as_it_was_taught_bears_it_out() -> None:
     """Misses, repeats, neither; and each slower than the one before."""
     finding = _found()
-    assert finding.standing is Standing.STANDS
+    assert finding.standing is Conclusion.STANDS
     assert "At most once missed records in 6 of 6 trials" in finding.sentence
     assert "Exactly once missed records in 0 of 6 trials" in finding.sentence
     assert "end to end, at most once within 10 ms" in finding.sentence
@@ -44,22 +44,22 @@ def test_what_is_seen_as_it_was_taught_bears_it_out() -> None:
 
 def test_another_order_of_speed_bears_it_out_in_part() -> None:
     """The guarantees are one thing, and what they cost another."""
-    assert _found(p50_ms={**RISING, "at-most-once": 20.0}).standing is Standing.IN_PART
+    assert _found(p50_ms={**RISING, "at-most-once": 20.0}).standing is Conclusion.IN_PART
 
 
 def test_exactly_once_that_misses_or_repeats_lets_it_fall() -> None:
     """In one trial is enough."""
-    assert _found({**AS_TAUGHT, "exactly-once": (0, 1)}).standing is Standing.FALLS
-    assert _found({**AS_TAUGHT, "exactly-once": (1, 0)}).standing is Standing.FALLS
+    assert _found({**AS_TAUGHT, "exactly-once": (0, 1)}).standing is Conclusion.FALLS
+    assert _found({**AS_TAUGHT, "exactly-once": (1, 0)}).standing is Conclusion.FALLS
 
 
 def test_a_guarantee_that_does_not_hold_lets_it_fall() -> None:
     """At least once misses nothing, and at most once repeats nothing."""
-    assert _found({**AS_TAUGHT, "at-least-once": (1, 180)}).standing is Standing.FALLS
-    assert _found({**AS_TAUGHT, "at-most-once": (200, 1)}).standing is Standing.FALLS
+    assert _found({**AS_TAUGHT, "at-least-once": (1, 180)}).standing is Conclusion.FALLS
+    assert _found({**AS_TAUGHT, "at-most-once": (200, 1)}).standing is Conclusion.FALLS
 
 
 def test_a_copier_that_died_without_a_trace_leaves_it_open() -> None:
     """That exactly once does neither shows nothing where at most once misses nothing."""
-    assert _found(dict.fromkeys(DELIVERIES, (0, 0))).standing is Standing.OPEN
-    assert _found(repeats=2).standing is Standing.OPEN
+    assert _found(dict.fromkeys(DELIVERIES, (0, 0))).standing is Conclusion.OPEN
+    assert _found(repeats=2).standing is Conclusion.OPEN

@@ -8,7 +8,7 @@ from typing import Any
 from support.builders.trial_results import a_trial, gap, material_of, outage
 
 from experiments.ledger.record import Cell
-from experiments.lessons import Finding, Standing
+from experiments.lessons import Conclusion, Finding
 from experiments.lessons.findings.failover_time import find
 from experiments.lessons.plots import BarsPlot
 
@@ -33,7 +33,7 @@ def found(crashed_ms: Sequence[float], stopped_ms: Sequence[float], followed_ms:
 def test_a_slow_crash_beside_a_quick_stop_bears_the_claim_out_in_part() -> None:
     """Noticing takes the session; handing over does not."""
     finding = found([9300, 9500, 9900], [150, 200, 310])
-    assert finding.standing is Standing.IN_PART
+    assert finding.standing is Conclusion.IN_PART
     assert "killed (session 9 s) a partition took nothing for 9.5 s (9.3 s to 9.9 s in 3 trials)" in finding.sentence
     assert "9.4 s until the controller noticed, 10 ms until another replica led, 40 ms until the client knew, 50 ms until records flowed" in finding.sentence
     assert "asked to end (session 9 s) a partition took nothing for 200 ms (150 ms to 310 ms in 3 trials)" in finding.sentence
@@ -50,25 +50,25 @@ def test_partitions_that_lost_a_follower_are_told_of() -> None:
 
 def test_less_than_a_second_each_time_is_almost_unnoticed() -> None:
     """Then the claim stands as it is said."""
-    assert found([300, 500, 900], [150, 200, 310]).standing is Standing.STANDS
+    assert found([300, 500, 900], [150, 200, 310]).standing is Conclusion.STANDS
 
 
 def test_a_clean_stop_that_everybody_notices_lets_the_claim_fall() -> None:
     """There is no quick takeover left."""
-    assert found([9300, 9500, 9900], [1500, 2000, 3100]).standing is Standing.FALLS
+    assert found([9300, 9500, 9900], [1500, 2000, 3100]).standing is Conclusion.FALLS
 
 
 def test_a_single_slow_stop_is_no_rule() -> None:
     """The machine may stand still by itself; the range tells of it."""
     finding = found([9300, 9500, 9900], [150, 200, 2100])
-    assert finding.standing is Standing.IN_PART
+    assert finding.standing is Conclusion.IN_PART
     assert "200 ms (150 ms to 2.1 s in 3 trials)" in finding.sentence
 
 
 def test_two_trials_a_case_leave_it_open() -> None:
     """And it is said how many would do."""
     finding = found([9300, 9500], [150, 200])
-    assert (finding.standing, finding.repeats_needed) == (Standing.OPEN, 6)
+    assert (finding.standing, finding.repeats_needed) == (Conclusion.OPEN, 6)
 
 
 def test_the_bar_is_that_of_the_trial_in_the_middle() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from support.builders.trial_results import a_trial, material_of
 
 from experiments.ledger.record import Cell
-from experiments.lessons import Finding, Standing
+from experiments.lessons import Conclusion, Finding
 from experiments.lessons.findings.in_sync_minimum import find
 from experiments.lessons.plots import DotsPlot
 
@@ -36,7 +36,7 @@ def found(short_ms: Sequence[float] = (1100, 1300, 1400), long_ms: Sequence[floa
 def test_waits_as_long_as_the_lag_let_the_claim_fall() -> None:
     """Nobody would wait if one broker were enough."""
     finding = found()
-    assert finding.standing is Standing.FALLS
+    assert finding.standing is Conclusion.FALLS
     assert "nothing was acknowledged for 1.3 s (1.1 s to 1.4 s in 3 trials) where replica.lag.time.max.ms is 1000 and for 3.0 s" in finding.sentence
 
 
@@ -49,18 +49,18 @@ def test_refusals_are_told_by_the_minimum() -> None:
 
 def test_no_wait_bears_the_claim_out() -> None:
     """The leader would wait for as many as the minimum says."""
-    assert found(short_ms=(20, 30, 40), long_ms=(25, 31, 60)).standing is Standing.STANDS
+    assert found(short_ms=(20, 30, 40), long_ms=(25, 31, 60)).standing is Conclusion.STANDS
 
 
 def test_waits_of_some_other_length_leave_it_open() -> None:
     """Something else made them wait."""
-    assert found(short_ms=(700, 1300, 1400)).standing is Standing.OPEN
+    assert found(short_ms=(700, 1300, 1400)).standing is Conclusion.OPEN
 
 
 def test_two_trials_of_refusals_leave_it_open() -> None:
     """The waits alone say nothing of what the minimum does."""
     finding = found(repeats=2)
-    assert finding.standing is Standing.OPEN
+    assert finding.standing is Conclusion.OPEN
     assert finding.repeats_needed is not None
 
 

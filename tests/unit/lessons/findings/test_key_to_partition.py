@@ -7,7 +7,7 @@ from typing import Any
 from support.builders.trial_results import a_trial, material_of
 
 from experiments.ledger.record import Cell
-from experiments.lessons import Finding, Standing
+from experiments.lessons import Conclusion, Finding
 from experiments.lessons.findings.key_to_partition import find
 from experiments.lessons.plots import DotsPlot
 
@@ -35,7 +35,7 @@ def _found(
 def test_a_default_that_hashes_otherwise_bears_it_out_in_part() -> None:
     """Each client's formula is named, with how many keys it foretold."""
     finding = _found()
-    assert finding.standing is Standing.IN_PART
+    assert finding.standing is Conclusion.IN_PART
     assert "librdkafka with partitioner=consistent_random: 300,000 keys over 3 trials, each in one partition" in finding.sentence
     assert "murmur2 foretold 16.7 % and crc32 foretold all of them; 0 of 300,000 records lie behind a later one" in finding.sentence
     assert "Java's client: 300,000 keys over 3 trials, each in one partition; murmur2 foretold all of them and crc32 foretold 16.7 %" in finding.sentence
@@ -45,22 +45,22 @@ def test_a_default_that_hashes_otherwise_bears_it_out_in_part() -> None:
 
 def test_all_but_one_key_is_not_all() -> None:
     """A formula that misses one key of 300,000 is not the client's."""
-    assert _found(java=(KEYS - 1, CHANCE)).standing is Standing.FALLS
+    assert _found(java=(KEYS - 1, CHANCE)).standing is Conclusion.FALLS
 
 
 def test_murmur2_with_every_client_bears_it_out() -> None:
     """As the lesson says."""
-    assert _found(default=(KEYS, CHANCE)).standing is Standing.STANDS
+    assert _found(default=(KEYS, CHANCE)).standing is Conclusion.STANDS
 
 
 def test_a_key_in_two_partitions_lets_it_fall() -> None:
     """And so does a record out of its key's order."""
-    assert _found(settled=KEYS - 1).standing is Standing.FALLS
+    assert _found(settled=KEYS - 1).standing is Conclusion.FALLS
     assert "3 of them in several partitions" in _found(settled=KEYS - 1).sentence
-    assert _found(inverted=1).standing is Standing.FALLS
+    assert _found(inverted=1).standing is Conclusion.FALLS
 
 
 def test_two_trials_or_none_leave_it_open() -> None:
     """Nothing is said of a sweep that was not measured."""
-    assert _found(repeats=2).standing is Standing.OPEN
-    assert find(material_of([a_trial(JAVA)])).standing is Standing.OPEN
+    assert _found(repeats=2).standing is Conclusion.OPEN
+    assert find(material_of([a_trial(JAVA)])).standing is Conclusion.OPEN

@@ -7,7 +7,7 @@ from typing import Any
 from support.builders.trial_results import a_trial, material_of
 
 from experiments.ledger.record import Cell
-from experiments.lessons import Finding, Standing
+from experiments.lessons import Conclusion, Finding
 from experiments.lessons.findings.leader_only import find
 
 
@@ -34,7 +34,7 @@ def _found(repeats: int = 3, *, from_follower: bool = False, by_rack: int = 0, s
 def test_a_follower_that_serves_who_names_its_rack_bears_it_out_in_part() -> None:
     """Without a rack, nobody but the leader served."""
     finding = _found(by_rack=300)
-    assert finding.standing is Standing.IN_PART
+    assert finding.standing is Conclusion.IN_PART
     assert "In 3 trials, 600 records were written to the leader and 0 to a follower and 600 records were read from" in finding.sentence
     assert "the leader and 0 from a follower." in finding.sentence
     assert "By their own counters, the 3 brokers that no client named sent 0 bytes to consumers and took 0 records." in finding.sentence
@@ -44,11 +44,11 @@ def test_a_follower_that_serves_who_names_its_rack_bears_it_out_in_part() -> Non
 
 def test_the_leader_alone_lets_it_stand_and_an_unasked_follower_lets_it_fall() -> None:
     """However few its records are."""
-    assert _found().standing is Standing.STANDS
-    assert _found(from_follower=True).standing is Standing.FALLS
+    assert _found().standing is Conclusion.STANDS
+    assert _found(from_follower=True).standing is Conclusion.FALLS
 
 
 def test_without_trials_or_without_reads_it_is_open() -> None:
     """Nothing is said of a side that nobody tells of."""
-    assert _found(repeats=2).standing is Standing.OPEN
-    assert _found(sides=("producer",)).standing is Standing.OPEN
+    assert _found(repeats=2).standing is Conclusion.OPEN
+    assert _found(sides=("producer",)).standing is Conclusion.OPEN

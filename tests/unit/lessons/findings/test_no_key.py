@@ -5,7 +5,7 @@ from __future__ import annotations
 from support.builders.trial_results import a_trial, material_of
 
 from experiments.ledger.record import Cell
-from experiments.lessons import Finding, Standing
+from experiments.lessons import Conclusion, Finding
 from experiments.lessons.findings.no_key import find
 from experiments.lessons.plots import DotsPlot
 
@@ -34,7 +34,7 @@ def _found(whole: float = 1.02, second: float = 1.9, repeats: int = 3, looked: b
 def test_a_partition_that_is_full_for_a_second_alone_bears_it_out_in_part() -> None:
     """Every way is named, with what its fullest partition got, and how large its batches were."""
     finding = _found()
-    assert finding.standing is Standing.IN_PART
+    assert finding.standing is Conclusion.IN_PART
     assert "librdkafka, no key, sticky: 1.00 (3 trials) over the whole load, 1.10 (3 trials) in a second; Gini 0.25, 50 records a batch." in finding.sentences
     assert "librdkafka, no key, in turn (named by the producer): 1.00" in finding.sentence
     assert "librdkafka, 1,000 keys, one of them with 50 % of the records: 3.40 (3 trials) over the whole load, 3.50 (3 trials) in a second" in finding.sentence
@@ -47,17 +47,17 @@ def test_a_partition_that_is_full_for_a_second_alone_bears_it_out_in_part() -> N
 def test_a_partition_that_is_full_all_the_time_bears_it_out() -> None:
     """Half as much again as the mean is too much; it is said whose way of choosing did it."""
     finding = _found(whole=1.5)
-    assert finding.standing is Standing.STANDS
+    assert finding.standing is Conclusion.STANDS
     assert "over the whole load: Java's client, no key, sticky. It is the client's way to choose that did it" in finding.remark
 
 
 def test_partitions_that_are_alike_let_it_fall() -> None:
     """A hot key is not what the claim is about."""
-    assert _found(second=1.49).standing is Standing.FALLS
+    assert _found(second=1.49).standing is Conclusion.FALLS
 
 
 def test_two_trials_or_none_leave_it_open() -> None:
     """Where nobody looked at the log's files nothing is said of batches."""
-    assert _found(repeats=2).standing is Standing.OPEN
-    assert find(material_of([a_trial(JAVA)])).standing is Standing.OPEN
+    assert _found(repeats=2).standing is Conclusion.OPEN
+    assert find(material_of([a_trial(JAVA)])).standing is Conclusion.OPEN
     assert "batch" not in _found(looked=False).sentence

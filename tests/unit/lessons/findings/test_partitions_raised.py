@@ -5,7 +5,7 @@ from __future__ import annotations
 from support.builders.trial_results import a_trial, material_of
 
 from experiments.ledger.record import Cell
-from experiments.lessons import Finding, Standing
+from experiments.lessons import Conclusion, Finding
 from experiments.lessons.findings.partitions_raised import find, unheld_s
 from experiments.lessons.plots import DotsPlot
 
@@ -36,7 +36,7 @@ def _found(inverted: int = 300, foretold: int = KEYS, repeats: int = 3) -> Findi
 def test_keys_that_move_and_pairs_the_wrong_way_round_bear_it_out() -> None:
     """Beside the theory, which the plot has as well."""
     finding = _found()
-    assert finding.standing is Standing.STANDS
+    assert finding.standing is Conclusion.STANDS
     assert (
         "From 3 to 4 partitions: 25.0 % (3 trials) of the keys kept their partition, 25.0 % by theory, each key where the formula puts it" in finding.sentence
     )
@@ -48,18 +48,18 @@ def test_keys_that_move_and_pairs_the_wrong_way_round_bear_it_out() -> None:
 
 def test_a_key_that_is_not_where_the_formula_puts_it_lets_it_fall() -> None:
     """One of 5,000."""
-    assert _found(foretold=KEYS - 1).standing is Standing.FALLS
+    assert _found(foretold=KEYS - 1).standing is Conclusion.FALLS
 
 
 def test_pairs_that_all_come_in_order_bear_out_half_of_it() -> None:
     """The keys move all the same."""
-    assert _found(inverted=0).standing is Standing.IN_PART
+    assert _found(inverted=0).standing is Conclusion.IN_PART
 
 
 def test_two_trials_or_none_leave_it_open() -> None:
     """A trial whose producer did not learn of the new partitions says nothing."""
-    assert _found(repeats=2).standing is Standing.OPEN
-    assert find(material_of([a_trial({"partitions": 3, "fault": "partitions-raised", "fault.to": 4})])).standing is Standing.OPEN
+    assert _found(repeats=2).standing is Conclusion.OPEN
+    assert find(material_of([a_trial({"partitions": 3, "fault": "partitions-raised", "fault.to": 4})])).standing is Conclusion.OPEN
 
 
 def test_the_longest_time_without_a_holder_is_between_two_of_them() -> None:

@@ -6,7 +6,7 @@ import pytest
 from support.builders.trial_results import a_trial, material_of
 
 from experiments.ledger.record import Cell
-from experiments.lessons import Finding, Standing
+from experiments.lessons import Conclusion, Finding
 from experiments.lessons.findings.power_cut import find
 
 
@@ -24,7 +24,7 @@ def _found(*, one: int = 0, every: int = 26_000, synced: int = 0, repeats: int =
 def test_a_loss_when_all_lose_power_bears_it_out_in_part() -> None:
     """The other replicas kept what one node lost, and nobody kept what all lost."""
     finding = _found()
-    assert finding.standing is Standing.IN_PART
+    assert finding.standing is Conclusion.IN_PART
     assert "At the leader alone with acks=all in 0 of 3 trials: below 64 % at 95 %." in finding.sentences
     assert "At all nodes with acks=all in 3 of 3 trials: above 36 % at 95 % (26,000 records at the median)." in finding.sentences
     assert "At all nodes with acks=all and each record synced (flush.messages=1) in 0 of 3 trials" in finding.sentence
@@ -32,17 +32,17 @@ def test_a_loss_when_all_lose_power_bears_it_out_in_part() -> None:
 
 def test_a_loss_at_one_node_lets_it_fall() -> None:
     """Two replicas had each record."""
-    assert _found(one=3).standing is Standing.FALLS
+    assert _found(one=3).standing is Conclusion.FALLS
 
 
 def test_no_loss_at_all_lets_it_stand() -> None:
     """Asked of acks=all: what acks=1 loses is no matter of disks."""
-    assert _found(every=0).standing is Standing.STANDS
+    assert _found(every=0).standing is Conclusion.STANDS
 
 
 def test_two_trials_leave_it_open() -> None:
     """Fewer than three carry nothing."""
-    assert _found(repeats=2).standing is Standing.OPEN
+    assert _found(repeats=2).standing is Conclusion.OPEN
 
 
 @pytest.mark.parametrize(("kind", "worst"), [("power-loss", False), ("recovery-point-cut", True)])

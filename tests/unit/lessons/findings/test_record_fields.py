@@ -9,7 +9,7 @@ from support.builders.trial_results import a_trial, material_of
 
 from experiments.ledger.record import Cell
 from experiments.ledger.workload_tables import Field
-from experiments.lessons import Finding, Standing
+from experiments.lessons import Conclusion, Finding
 from experiments.lessons.findings.record_fields import find
 
 
@@ -33,18 +33,18 @@ def _replay(number: int, differing: int = 0, absent: int = 0) -> dict[str, int]:
 def test_all_is_kept_but_the_timestamp_where_the_brokers_clock_counts() -> None:
     """That is what LogAppendTime is for."""
     finding = _found()
-    assert finding.standing is Standing.IN_PART
+    assert finding.standing is Conclusion.IN_PART
     assert "300 records were compared with what was sent; not the same were: key 0, value 0, headers 0, timestamp 0, offset 0." in finding.sentence
     assert "With message.timestamp.type=LogAppendTime, 100 % of the timestamps were others than were sent." in finding.sentence
-    assert _found(stamped=0).standing is Standing.STANDS
+    assert _found(stamped=0).standing is Conclusion.STANDS
 
 
 @pytest.mark.parametrize("seen", [{"value": 1}, {"headers": 2}, {"offset": 1}, {"timestamp": 1}, {"replay": (1, 0)}, {"replay": (0, 1)}])
 def test_one_field_or_one_replay_that_differs_lets_it_fall(seen: dict[str, Any]) -> None:
     """With the producer's own timestamp, that too."""
-    assert _found(**seen).standing is Standing.FALLS
+    assert _found(**seen).standing is Conclusion.FALLS
 
 
 def test_too_few_failovers_leave_it_open() -> None:
     """Two trials may not have met what happens in one of three."""
-    assert _found(repeats=2).standing is Standing.OPEN
+    assert _found(repeats=2).standing is Conclusion.OPEN

@@ -9,7 +9,7 @@ import pytest
 from support.builders.trial_results import a_trial, material_of, outage
 
 from experiments.ledger.record import Cell
-from experiments.lessons import Finding, Standing
+from experiments.lessons import Conclusion, Finding
 from experiments.lessons.findings.replicas_and_survivors import find
 from experiments.results.models import TrialResult
 
@@ -41,7 +41,7 @@ def _found(rows: Iterable[Row]) -> Finding:
 def test_reads_that_survive_more_than_writes_bear_it_out_in_part() -> None:
     """With a minimum of two, the second death stops the writes and not the reads."""
     finding = _found([*_three(3, 2, 1, READ_AND_WRITTEN), *_three(3, 2, 2, READ)])
-    assert finding.standing is Standing.IN_PART
+    assert finding.standing is Conclusion.IN_PART
     told = "min.insync.replicas=2: after 1 death read in 3 and written in 3 of 3 trials, after 2 deaths read in 3 and written in 0 of 3 trials."
     assert told in finding.sentence
     assert "writes n - min.insync.replicas, and neither more, in 6 of 6 trials: above 60 % at 95 %" in finding.sentence
@@ -50,13 +50,13 @@ def test_reads_that_survive_more_than_writes_bear_it_out_in_part() -> None:
 def test_a_single_replica_that_waits_for_its_broker_is_as_it_should_be() -> None:
     """Replication factor 1 survives no death; two survive one."""
     finding = _found([*_three(1, 1, 1, NEITHER), *_three(2, 1, 1, READ_AND_WRITTEN), *_three(2, 1, 2, NEITHER)])
-    assert finding.standing is Standing.STANDS
+    assert finding.standing is Conclusion.STANDS
 
 
 @pytest.mark.parametrize("survived", [READ, NEITHER])
 def test_deaths_that_should_have_been_survived_and_were_not_let_it_fall(survived: str) -> None:
     """Whether reads or only writes waited for the dead."""
-    assert _found(_three(3, 1, 2, survived)).standing is Standing.FALLS
+    assert _found(_three(3, 1, 2, survived)).standing is Conclusion.FALLS
 
 
 def test_a_takeover_too_short_to_be_an_outage_was_one_all_the_same() -> None:
@@ -68,15 +68,15 @@ def test_a_takeover_too_short_to_be_an_outage_was_one_all_the_same() -> None:
 def test_a_loss_lets_it_fall() -> None:
     """acks=all, and the dead came back with their files."""
     finding = _found(_three(3, 1, 2, READ_AND_WRITTEN, lost=17))
-    assert finding.standing is Standing.FALLS
+    assert finding.standing is Conclusion.FALLS
     assert "were lost in 3 of 3 trials" in finding.sentence
 
 
 def test_one_trial_of_three_that_was_too_slow_leaves_it_open() -> None:
     """The dead may be back before the others have gone on."""
-    assert _found([*list(_three(3, 1, 2, READ_AND_WRITTEN))[:2], *list(_three(3, 1, 2, READ))[:1]]).standing is Standing.OPEN
+    assert _found([*list(_three(3, 1, 2, READ_AND_WRITTEN))[:2], *list(_three(3, 1, 2, READ))[:1]]).standing is Conclusion.OPEN
 
 
 def test_two_trials_leave_it_open() -> None:
     """Fewer than three carry nothing."""
-    assert _found(list(_three(2, 1, 1, READ_AND_WRITTEN))[:2]).standing is Standing.OPEN
+    assert _found(list(_three(2, 1, 1, READ_AND_WRITTEN))[:2]).standing is Conclusion.OPEN

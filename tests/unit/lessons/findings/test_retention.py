@@ -9,7 +9,7 @@ from support.builders.records import a_spec
 from support.builders.trial_results import a_trial, material_of
 
 from experiments.ledger.record import Cell
-from experiments.lessons import Finding, Standing
+from experiments.lessons import Conclusion, Finding
 from experiments.lessons.findings.retention import find
 from experiments.sweep.plan import Workload
 
@@ -47,7 +47,7 @@ def _row(shown: int, processed: int, reset: str) -> dict[str, Any]:
 def test_a_slow_consumer_that_loses_and_a_fast_one_that_does_not_bear_it_out() -> None:
     """With what theory says beside it, and who is told."""
     finding = _found()
-    assert finding.standing is Standing.STANDS
+    assert finding.standing is Conclusion.STANDS
     assert "A consumer that keeps up got every record in each of 3 trials." in finding.sentence
     assert "One that reads at 25 % of the rate at which they are written never got 8,100 records at the median (45 %)" in finding.sentence
     assert "its client jumped forward 4 times at the median, and told the application nothing" in finding.sentence
@@ -59,12 +59,12 @@ def test_a_slow_consumer_that_loses_and_a_fast_one_that_does_not_bear_it_out() -
 @pytest.mark.parametrize(
     ("seen", "standing"),
     [
-        ({"fast": 1}, Standing.FALLS),
-        ({"slow": (0,)}, Standing.FALLS),
-        ({"slow": (8000, 0, 8000)}, Standing.IN_PART),
-        ({"repeats": 2}, Standing.OPEN),
+        ({"fast": 1}, Conclusion.FALLS),
+        ({"slow": (0,)}, Conclusion.FALLS),
+        ({"slow": (8000, 0, 8000)}, Conclusion.IN_PART),
+        ({"repeats": 2}, Conclusion.OPEN),
     ],
 )
-def test_what_else_was_seen_says_so(seen: dict[str, Any], standing: Standing) -> None:
+def test_what_else_was_seen_says_so(seen: dict[str, Any], standing: Conclusion) -> None:
     """A consumer that keeps up and loses, a slow one that does not, and too little to tell."""
     assert _found(**seen).standing is standing

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from support.builders.trial_results import a_trial, material_of
 
 from experiments.ledger.record import Cell
-from experiments.lessons import Finding, Standing
+from experiments.lessons import Conclusion, Finding
 from experiments.lessons.findings.transfer_and_reversal import find
 
 NS = 1_000_000_000
@@ -32,7 +32,7 @@ def _found(inverted: Mapping[tuple[str, int], int], repeats: int = 3) -> Finding
 def test_reversals_first_where_each_has_its_key_and_none_with_one_for_both_bear_it_out() -> None:
     """With how far the slow consumer was behind."""
     finding = _found({("own", 1000): 2_400})
-    assert finding.standing is Standing.STANDS
+    assert finding.standing is Conclusion.STANDS
     assert "so many reversals came before their transfer: 0.0 % with both consumers as fast as they can (0.1 s between the two)" in finding.sentence
     assert "; 24.0 % with one consumer at 1,000 records/s (2.5 s between the two)." in finding.sentence
     assert "With one key for both, 0 of 60,000 reversals came first" in finding.sentence
@@ -40,11 +40,11 @@ def test_reversals_first_where_each_has_its_key_and_none_with_one_for_both_bear_
 
 def test_one_reversal_first_with_one_key_lets_it_fall() -> None:
     """The key was to prevent it."""
-    assert _found({("own", 1000): 2_400, ("common", 1000): 1}).standing is Standing.FALLS
+    assert _found({("own", 1000): 2_400, ("common", 1000): 1}).standing is Conclusion.FALLS
 
 
 def test_no_reversal_first_leaves_it_open() -> None:
     """Then nobody was far enough behind; and two trials carry nothing."""
-    assert _found({}).standing is Standing.OPEN
-    assert _found({("own", 1000): 2_400}, repeats=2).standing is Standing.OPEN
-    assert find(material_of([])).standing is Standing.OPEN
+    assert _found({}).standing is Conclusion.OPEN
+    assert _found({("own", 1000): 2_400}, repeats=2).standing is Conclusion.OPEN
+    assert find(material_of([])).standing is Conclusion.OPEN

@@ -8,7 +8,7 @@ from typing import Any
 from support.builders.trial_results import a_trial, material_of
 
 from experiments.ledger.record import Cell
-from experiments.lessons import Finding, Standing
+from experiments.lessons import Conclusion, Finding
 from experiments.lessons.findings.two_clients import find
 
 BOTH = ("librdkafka", "java")
@@ -36,7 +36,7 @@ NONE = {"librdkafka": 0, "java": 0}
 def test_defaults_that_differ_bear_it_out_in_part() -> None:
     """The same settings mean the same."""
     finding = _found(same=ALIKE, own=ONE, lost=ALIKE)
-    assert finding.standing is Standing.IN_PART
+    assert finding.standing is Conclusion.IN_PART
     told = "With each one's own defaults, when the leader's answers were lost, acknowledged records were stored twice by librdkafka in 3 of 3 trials"
     assert told in finding.sentence
     assert "Java's client in 0 of 3 trials" in finding.sentence
@@ -45,20 +45,20 @@ def test_defaults_that_differ_bear_it_out_in_part() -> None:
 def test_clients_that_are_alike_in_all_make_no_difference() -> None:
     """Also where neither repeats by default."""
     finding = _found(same=ALIKE, own=NONE, lost=ALIKE)
-    assert finding.standing is Standing.STANDS
+    assert finding.standing is Conclusion.STANDS
     assert "answers were lost, acknowledged records were neither lost nor stored twice" in finding.sentence
 
 
 def test_clients_that_differ_under_the_same_settings_let_it_fall() -> None:
     """One repeats and the other does not."""
-    assert _found(same=ONE, own=ONE, lost=ALIKE).standing is Standing.FALLS
+    assert _found(same=ONE, own=ONE, lost=ALIKE).standing is Conclusion.FALLS
 
 
 def test_a_fault_that_shows_nothing_leaves_it_open() -> None:
     """Two clients that both lost nothing may differ all the same."""
-    assert _found(same=ALIKE, own=ONE, lost=NONE).standing is Standing.OPEN
+    assert _found(same=ALIKE, own=ONE, lost=NONE).standing is Conclusion.OPEN
 
 
 def test_two_trials_leave_it_open() -> None:
     """Fewer than three carry nothing."""
-    assert _found(same=ALIKE, own=ONE, lost=ALIKE, repeats=2).standing is Standing.OPEN
+    assert _found(same=ALIKE, own=ONE, lost=ALIKE, repeats=2).standing is Conclusion.OPEN

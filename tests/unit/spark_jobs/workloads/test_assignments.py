@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spark_jobs.workloads import assignments
-from spark_jobs.workloads.assignments import Holding, Life, Span
-from spark_jobs.workloads.groups import ToldGroup
+from spark_jobs.workloads.assignments import AssignmentSpan, MemberLife, TimeSpan
+from spark_jobs.workloads.groups import GroupOffsets
 
 S = 1_000_000_000
-LOAD = Span(10 * S, 20 * S)
-GROUP = ToldGroup(1, (1, 2, 3), {0: 100, 1: 100}, {})
+LOAD = TimeSpan(10 * S, 20 * S)
+GROUP = GroupOffsets(1, (1, 2, 3), {0: 100, 1: 100}, {})
 
 
 def told(at_s: float, kind: str, who: str, partition: int | None = None, detail: str = "") -> dict[str, Any]:
@@ -45,11 +45,11 @@ def test_who_held_what_is_read_off_what_the_members_told() -> None:
     """A life ends with its process; what it still held ends there too, and what nobody gave back is held to the end."""
     held = set(assignments.held_by(GROUP, history()))
     assert held == {
-        Holding(Life(1, 0), 0, 1 * S, 14 * S, "gone"),
-        Holding(Life(1, 0), 1, 1 * S, 12 * S, "given back"),
-        Holding(Life(2, 0), 0, 16 * S, 17 * S, "lost"),
-        Holding(Life(2, 0), 1, round(12.5 * S), None, None),
-        Holding(Life(1, 1), 0, round(16.9 * S), None, None),
+        AssignmentSpan(MemberLife(1, 0), 0, 1 * S, 14 * S, "gone"),
+        AssignmentSpan(MemberLife(1, 0), 1, 1 * S, 12 * S, "given back"),
+        AssignmentSpan(MemberLife(2, 0), 0, 16 * S, 17 * S, "lost"),
+        AssignmentSpan(MemberLife(2, 0), 1, round(12.5 * S), None, None),
+        AssignmentSpan(MemberLife(1, 1), 0, round(16.9 * S), None, None),
     }
 
 
@@ -61,7 +61,7 @@ def test_overlap_gaps_and_idleness_are_measured_under_load() -> None:
     assert assignments.unheld_ns(held, (0, 1, 2), LOAD) == 10 * S
     assert assignments.most_partitions(held, LOAD) == 2
     assert assignments.idle_members(held, present, LOAD) == 1
-    assert present == {Life(1, 0): Span(10 * S, 14 * S), Life(2, 0): LOAD, Life(1, 1): Span(round(16.5 * S), 20 * S)}
+    assert present == {MemberLife(1, 0): TimeSpan(10 * S, 14 * S), MemberLife(2, 0): LOAD, MemberLife(1, 1): TimeSpan(round(16.5 * S), 20 * S)}
 
 
 MOMENTS = 30
@@ -71,16 +71,16 @@ SPANS = st.tuples(st.integers(0, MOMENTS), st.integers(0, MOMENTS)).map(sorted).
 @given(st.lists(st.tuples(st.integers(1, 3), st.integers(0, 2), SPANS, st.booleans()), max_size=12))
 def test_holdings_by_chance_are_measured_as_a_count_of_every_moment(chosen: list[tuple[int, int, tuple[int, int], bool]]) -> None:
     """Moment by moment: who holds the partition then."""
-    load = Span(5, 25)
-    held = [Holding(Life(life, 0), of, begin, None if open_end else end, None) for life, of, (begin, end), open_end in chosen]
+    load = TimeSpan(5, 25)
+    held = [AssignmentSpan(MemberLife(life, 0), of, begin, None if open_end else end, None) for life, of, (begin, end), open_end in chosen]
     holders = [[{n for n, one in enumerate(held) if one.partition == of and _then(one, moment)} for of in range(3)] for moment in range(*load)]
     assert assignments.overlap_ns(held, load) == sum(len(at) > 1 for moment in holders for at in moment)
     assert assignments.unheld_ns(held, range(3), load) == max(_longest(not moment[of] for moment in holders) for of in range(3))
-    counts = [[n for at in moment for n in at if held[n].life == Life(life, 0)] for moment in holders for life in (1, 2, 3)]
+    counts = [[n for at in moment for n in at if held[n].life == MemberLife(life, 0)] for moment in holders for life in (1, 2, 3)]
     assert assignments.most_partitions(held, load) == max(map(len, counts))
 
 
-def _then(one: Holding, moment: int) -> bool:
+def _then(one: AssignmentSpan, moment: int) -> bool:
     return one.from_ns <= moment and (one.until_ns is None or moment < one.until_ns)
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from experiments.faults.core.effects import Nature
+from experiments.faults.core.effects import FaultEffects
 from experiments.sweep.plan import ClientKind, ClusterNeed, FaultRequest, TrialSpec, Workload
 from experiments.verdicts.contract import contract
 from experiments.verdicts.contract.circumstances import UNLIMITED_RETRIES, circumstances_of
@@ -69,26 +69,26 @@ def test_a_producer_is_transactional_by_its_id() -> None:
 @pytest.mark.parametrize(
     ("fault", "nature"),
     [
-        (FaultRequest(kind="none"), Nature(kind="none")),
+        (FaultRequest(kind="none"), FaultEffects(kind="none")),
         (
             FaultRequest(kind="leader-crash", parameters={"restart_after_s": 6.0, "patience_s": 4.0}),
-            Nature(kind="leader-crash", kills=1, strikes_leader=True, heals_after_ms=6000, heals_within_ms=10_000),
+            FaultEffects(kind="leader-crash", kills=1, strikes_leader=True, heals_after_ms=6000, heals_within_ms=10_000),
         ),
         (
             FaultRequest(kind="leader-crash-behind", parameters={"behind_s": 0.5, "restart_after_s": 6.0, "patience_s": 4.0}),
-            Nature(kind="leader-crash-behind", kills=1, stalled=2, stalls_ms=500, strikes_leader=True, heals_after_ms=6000, heals_within_ms=10_500),
+            FaultEffects(kind="leader-crash-behind", kills=1, stalled=2, stalls_ms=500, strikes_leader=True, heals_after_ms=6000, heals_within_ms=10_500),
         ),
         (
             FaultRequest(kind="leader-pause", parameters={"pause_s": 3.0}),
-            Nature(kind="leader-pause", stalled=1, stalls_ms=3000, strikes_leader=True, heals_after_ms=3000, heals_within_ms=3000),
+            FaultEffects(kind="leader-pause", stalled=1, stalls_ms=3000, strikes_leader=True, heals_after_ms=3000, heals_within_ms=3000),
         ),
         (
             FaultRequest(kind="power-loss", parameters={"any": 1}),
-            Nature(kind="power-loss", known=False, strikes_leader=True),
+            FaultEffects(kind="power-loss", known=False, strikes_leader=True),
         ),
     ],
 )
-def test_a_fault_s_nature_is_read_off_its_parameters(fault: FaultRequest, nature: Nature) -> None:
+def test_a_fault_s_nature_is_read_off_its_parameters(fault: FaultRequest, nature: FaultEffects) -> None:
     """A kind that nothing is known of may do anything."""
     assert circumstances_of(_spec(fault=fault)).fault == nature
 

@@ -27,13 +27,13 @@ from support.builders.circumstances import (
     USUAL,
 )
 
-from experiments.faults.core.effects import Nature
-from experiments.verdicts.contract import RULES, Promise, as_markdown, contract, contract_table, deciding
+from experiments.faults.core.effects import FaultEffects
+from experiments.verdicts.contract import RULES, Guarantee, as_markdown, contract, contract_table, deciding
 from experiments.verdicts.contract.circumstances import UNLIMITED_RETRIES, Circumstances
 
-LOSS, DUPLICATES, ORDER, ATOMIC, UP, MISSED, REPEATED = Promise
+LOSS, DUPLICATES, ORDER, ATOMIC, UP, MISSED, REPEATED = Guarantee
 
-CASES: list[tuple[Promise, int, dict[str, Any]]] = [
+CASES: list[tuple[Guarantee, int, dict[str, Any]]] = [
     (LOSS, 1, {"acks": "0"}),
     (LOSS, 2, {"compacts": True}),
     (LOSS, 3, {"retention_ms": 1000}),
@@ -41,7 +41,7 @@ CASES: list[tuple[Promise, int, dict[str, Any]]] = [
     (LOSS, 3, {"retention_bytes": 0}),
     (LOSS, 11, {"retention_ms": 3_600_000}),
     (LOSS, 11, {"retention_ms": -1}),
-    (LOSS, 4, {"fault": Nature(kind="topic-recreated", deletes_topic=True)}),
+    (LOSS, 4, {"fault": FaultEffects(kind="topic-recreated", deletes_topic=True)}),
     (LOSS, 5, {"fault": CALM}),
     (LOSS, 5, {"fault": CALM, "acks": "1", "min_insync_replicas": 1}),
     (LOSS, 6, {"fault": UNKNOWN}),
@@ -100,7 +100,7 @@ CASES: list[tuple[Promise, int, dict[str, Any]]] = [
     (ATOMIC, 2, {"transactional": True, "fault": UNKNOWN}),
     (ATOMIC, 3, {"transactional": True, "fault": FLIP}),
     (ATOMIC, 3, {"transactional": True, "fault": POWER}),
-    (ATOMIC, 4, {"transactional": True, "fault": Nature(kind="producer-fenced", undecided=True)}),
+    (ATOMIC, 4, {"transactional": True, "fault": FaultEffects(kind="producer-fenced", undecided=True)}),
     (ATOMIC, 5, {"transactional": True}),
     (ATOMIC, 5, {"transactional": True, "fault": POWER.model_copy(update={"kills": 1})}),
     (MISSED, 1, {"consumers": 2, "commits": "before", "fault": MEMBER}),
@@ -127,7 +127,7 @@ CASES: list[tuple[Promise, int, dict[str, Any]]] = [
     (UP, 1, {"fault": FLIP}),
     (UP, 2, {"fault": UNKNOWN}),
     (UP, 5, {"acks": "0"}),
-    (UP, 6, {"fault": Nature(kind="topic-recreated", deletes_topic=True)}),
+    (UP, 6, {"fault": FaultEffects(kind="topic-recreated", deletes_topic=True)}),
     (UP, 7, {"fault": KEEPERLESS}),
     (UP, 8, {"fault": ENSEMBLE}),
     (UP, 8, {"fault": ENSEMBLE, "acks": "1"}),
@@ -144,7 +144,7 @@ CASES: list[tuple[Promise, int, dict[str, Any]]] = [
     (UP, 12, {"fault": ALONE, "min_insync_replicas": 1}),
     (UP, 12, {"fault": HELD, "min_insync_replicas": 3}),
     (UP, 13, {"fault": CRASH.model_copy(update={"parts": 2})}),
-    (UP, 14, {"fault": Nature(kind="partitions-added", heals_after_ms=1000)}),
+    (UP, 14, {"fault": FaultEffects(kind="partitions-added", heals_after_ms=1000)}),
     (UP, 15, {"fault": PAUSE}),
     (UP, 16, {"fault": MOVED}),
     (UP, 17, {"fault": MOVED.model_copy(update={"heals_after_ms": 60_000})}),
@@ -165,25 +165,25 @@ def _case(changes: dict[str, Any]) -> Circumstances:
     return USUAL.model_copy(update=changes)
 
 
-def _promised(circumstances: Circumstances) -> dict[Promise, bool]:
+def _promised(circumstances: Circumstances) -> dict[Guarantee, bool]:
     return {commitment.promise: commitment.promised for commitment in contract(circumstances)}
 
 
 @pytest.mark.parametrize(("promise", "number", "changes"), CASES)
-def test_each_case_is_decided_by_its_rule(promise: Promise, number: int, changes: dict[str, Any]) -> None:
+def test_each_case_is_decided_by_its_rule(promise: Guarantee, number: int, changes: dict[str, Any]) -> None:
     """The rule, counted as in `docs/contract.md`, that a person would name for these circumstances."""
     assert RULES[promise].index(deciding(promise, _case(changes))) + 1 == number
 
 
 def test_every_rule_has_a_case() -> None:
     """A rule that nothing reaches would be a promise that nobody gets."""
-    assert {(promise, number) for promise, number, _ in CASES} == {(promise, number) for promise in Promise for number in range(1, len(RULES[promise]) + 1)}
+    assert {(promise, number) for promise, number, _ in CASES} == {(promise, number) for promise in Guarantee for number in range(1, len(RULES[promise]) + 1)}
 
 
 def test_every_cell_gets_a_commitment_for_each_promise_in_order() -> None:
     """Made or not made, with the mechanism and its source."""
     commitments = contract(_case({"transactional": True, "consumers": 1}))
-    assert [commitment.promise for commitment in commitments] == list(Promise)
+    assert [commitment.promise for commitment in commitments] == list(Guarantee)
     assert all(commitment.because and commitment.source for commitment in commitments)
 
 
@@ -217,7 +217,7 @@ def test_the_document_holds_the_table_that_the_code_is() -> None:
 
 
 natures = st.builds(
-    Nature,
+    FaultEffects,
     kind=st.just("any"),
     known=st.booleans(),
     kills=st.integers(0, 3),
@@ -250,7 +250,7 @@ cells = st.builds(
 )
 
 
-def _never_less(weaker: Circumstances, stronger: Circumstances, *promises: Promise) -> None:
+def _never_less(weaker: Circumstances, stronger: Circumstances, *promises: Guarantee) -> None:
     before, after = _promised(weaker), _promised(stronger)
     assert all(after[promise] for promise in promises if before.get(promise))
 
@@ -258,7 +258,7 @@ def _never_less(weaker: Circumstances, stronger: Circumstances, *promises: Promi
 @given(cells)
 def test_idempotence_takes_no_promise_away(cell: Circumstances) -> None:
     """It costs latency at the most."""
-    _never_less(cell.model_copy(update={"idempotent": False}), cell.model_copy(update={"idempotent": True}), *Promise)
+    _never_less(cell.model_copy(update={"idempotent": False}), cell.model_copy(update={"idempotent": True}), *Guarantee)
 
 
 @given(cells)
