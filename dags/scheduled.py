@@ -6,4 +6,10 @@ from experiments.planning.experiment import catalogue
 for experiment in catalogue():
     if experiment.schedule:
         page = f"# {experiment.title}\n\n{experiment.question}\n\nRuns `{experiment.schedule}` (UTC); `ackbench_sweep` says what each task does."
-        sweep_dag(f"ackbench_{experiment.name}", experiment=experiment.name, doc=page, schedule=experiment.schedule, display_name=experiment.title)
+        sweep_dag(
+            f"ackbench_{experiment.name}",
+            experiment=experiment.name,
+            doc=page,
+            schedule=experiment.schedule,
+            display_name=experiment.title,
+        )

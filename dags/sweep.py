@@ -20,4 +20,6 @@ That Kafka lost records is a result, not a failure: a task is red only when the 
 # Airflow reads only files that hold the words "airflow" and "dag" (`core.dag_discovery_safe_mode`).
 from experiments.orchestration.dag import sweep_dag
 
-ackbench_sweep = sweep_dag("ackbench_sweep", experiment="quick", doc=__doc__ or "", display_name="ackbench sweep")
+ackbench_sweep = sweep_dag(
+    "ackbench_sweep", experiment="quick", doc=__doc__ or "", display_name="ackbench sweep"
+)

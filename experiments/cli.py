@@ -61,7 +61,9 @@ Examples:
 """
 
 
-@click.group(cls=OneLineErrors, epilog=EXAMPLES, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=OneLineErrors, epilog=EXAMPLES, context_settings={"help_option_names": ["-h", "--help"]}
+)
 @click.version_option(package_name="ackbench", message="%(prog)s %(version)s")
 def cli() -> None:
     """What do Kafka's settings lose, what arrives twice, and how long are we down?
@@ -82,18 +84,42 @@ Examples:
 """
 )
 @click.argument("experiment", required=False)
-@click.option("--set", "wishes", multiple=True, metavar="AXIS=V1[,V2...]", help="Other values for an axis, a property or workload.*; several make an axis.")
+@click.option(
+    "--set",
+    "wishes",
+    multiple=True,
+    metavar="AXIS=V1[,V2...]",
+    help="Other values for an axis, a property or workload.*; several make an axis.",
+)
 @click.option("--repeats", type=int, metavar="N", help="Runs of each cell.")
 @click.option("--seed", type=int, metavar="N", help="Decides keys, order and timing.")
-@click.option("--no-controls", is_flag=True, help="Leave out the cell in which nothing may be lost, and the one in which something must.")
-@click.option("--until", metavar="ci<WIDTH", help="Add repeats until the shares of trials that lost, and that repeated, are known to this width (95 %).")
-@click.option("--budget", metavar="TIME", help="With --until: begin no round that would end later; 90s, 30m, 2h.")
-@click.option("--max-repeats", type=int, metavar="N", help="With --until: at most N runs of each cell (100).")
+@click.option(
+    "--no-controls",
+    is_flag=True,
+    help="Leave out the cell in which nothing may be lost, and the one in which something must.",
+)
+@click.option(
+    "--until",
+    metavar="ci<WIDTH",
+    help="Add repeats until the shares of trials that lost, and that repeated, are known to this width (95 %).",
+)
+@click.option(
+    "--budget",
+    metavar="TIME",
+    help="With --until: begin no round that would end later; 90s, 30m, 2h.",
+)
+@click.option(
+    "--max-repeats", type=int, metavar="N", help="With --until: at most N runs of each cell (100)."
+)
 @click.option("--fail-on", "fail_on", multiple=True, metavar="WHAT", help=FAIL_ON)
-@click.option("--resume", metavar="SWEEP", help="Go on with a sweep that was interrupted: run the trials that are missing; also with --until.")
-def run(  # noqa: PLR0913, PLR0917 - click hands each option over by its name
+@click.option(
+    "--resume",
+    metavar="SWEEP",
+    help="Go on with a sweep that was interrupted: run the trials that are missing; also with --until.",
+)
+def run(
     experiment: str | None,
-    wishes: tuple[str, ...],
+    overrides: tuple[str, ...],
     repeats: int | None,
     seed: int | None,
     no_controls: bool,
@@ -114,12 +140,18 @@ def run(  # noqa: PLR0913, PLR0917 - click hands each option over by its name
     home = Home.from_environment()
     limits, gate = command.limits_of(until, budget, max_repeats), Gate.of(fail_on)
     if resume:
-        if experiment or wishes or repeats is not None or seed is not None or no_controls:
-            raise click.UsageError("--resume goes on with a sweep as it was planned: name nothing else")
+        if experiment or overrides or repeats is not None or seed is not None or no_controls:
+            raise click.UsageError(
+                "--resume goes on with a sweep as it was planned: name nothing else"
+            )
         return command.resume(home, resume, limits, gate)
     if not experiment:
-        raise click.UsageError("name an experiment: `ackbench list` shows them; a file's name ends in .yaml")
-    asked = Overrides(command.axes_of(wishes), repeats, seed, controls=False if no_controls else None)
+        raise click.UsageError(
+            "name an experiment: `ackbench list` shows them; a file's name ends in .yaml"
+        )
+    asked = Overrides(
+        command.axes_of(overrides), repeats, seed, controls=False if no_controls else None
+    )
     return command.run_new(home, experiment, asked, limits, gate)
 
 
@@ -134,11 +166,29 @@ Examples:
   ackbench tour --resume newest --chapters docs/lessons
 """
 )
-@click.option("--lessons", metavar="N[,N-M...]", help="Only these claims, as in 1,5-8; with --resume: these again.")
-@click.option("--repeats", type=click.IntRange(1, 1024), metavar="N", help="Runs of each cell (default: as each experiment has it).")
-@click.option("--resume", metavar="TOUR", help="Go on with a tour that was interrupted, or `newest`.")
-@click.option("--chapters", type=click.Path(file_okay=False, path_type=Path), metavar="FOLDER", help="Write the answers as Markdown chapters too.")
-def tour(lessons: str | None, repeats: int | None, resume: str | None, chapters: Path | None) -> int:
+@click.option(
+    "--lessons",
+    metavar="N[,N-M...]",
+    help="Only these claims, as in 1,5-8; with --resume: these again.",
+)
+@click.option(
+    "--repeats",
+    type=click.IntRange(1, 1024),
+    metavar="N",
+    help="Runs of each cell (default: as each experiment has it).",
+)
+@click.option(
+    "--resume", metavar="TOUR", help="Go on with a tour that was interrupted, or `newest`."
+)
+@click.option(
+    "--chapters",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="FOLDER",
+    help="Write the answers as Markdown chapters too.",
+)
+def tour(
+    lessons: str | None, repeats: int | None, resume: str | None, chapters: Path | None
+) -> int:
     """Test the lessons' claims one after the other, and make one page of the answers.
 
     Exit code 0: each claim that this machine can test has its answer, whatever it is. 1: the harness failed. 2: the request cannot be.
@@ -147,8 +197,14 @@ def tour(lessons: str | None, repeats: int | None, resume: str | None, chapters:
 
     home = Home.from_environment()
     if resume and repeats and not lessons:
-        raise click.UsageError("--repeats with --resume is for claims that are tested again: name them with --lessons")
-    return command.resume(home, resume, lessons, repeats, chapters) if resume else command.tour(home, lessons, repeats, chapters)
+        raise click.UsageError(
+            "--repeats with --resume is for claims that are tested again: name them with --lessons"
+        )
+    return (
+        command.resume(home, resume, lessons, repeats, chapters)
+        if resume
+        else command.tour(home, lessons, repeats, chapters)
+    )
 
 
 @cli.command("list")
@@ -193,7 +249,9 @@ Examples:
 """
 )
 @click.argument("sweep", required=False)
-@click.option("--json", "as_json", is_flag=True, help="One object, as docs/show-json.md describes it.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="One object, as docs/show-json.md describes it."
+)
 def show(sweep: str | None, as_json: bool) -> int:
     """Show the results of SWEEP: a name, a folder, or an experiment, whose newest is meant; of the newest of all when none is named."""
     from experiments.commands import show as command
@@ -243,9 +301,19 @@ Examples:
 )
 @click.argument("a", metavar="SWEEP")
 @click.argument("b", metavar="[SWEEP]", required=False)
-@click.option("--by", "axis", metavar="AXIS", help="Compare the cells of one sweep: those with the first value of AXIS beside each other value's.")
+@click.option(
+    "--by",
+    "axis",
+    metavar="AXIS",
+    help="Compare the cells of one sweep: those with the first value of AXIS beside each other value's.",
+)
 @click.option("--json", "as_json", is_flag=True, help="One object, as docs/report.md describes it.")
-@click.option("--html", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Also write a page.")
+@click.option(
+    "--html",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Also write a page.",
+)
 @click.option(
     "--fail-on",
     "fail_on",
@@ -254,7 +322,14 @@ Examples:
     help=f"{FAIL_ON} Also worse:MEASURE>N%: B is worse than A by more than N % (shares: points), the whole 95 % interval beyond it. "
     "MEASURE: loss, duplicates, latency_p99, outage, throughput.",
 )
-def compare(a: str, b: str | None, axis: str | None, as_json: bool, html: Path | None, fail_on: tuple[str, ...]) -> int:  # noqa: PLR0913, PLR0917 - see run
+def compare(
+    a: str,
+    b: str | None,
+    axis: str | None,
+    as_json: bool,
+    html: Path | None,
+    fail_on: tuple[str, ...],
+) -> int:
     """Show two sweeps side by side, A and B, or the cells of one: paired by cell and by seed, with intervals, tests, effects and changed verdicts.
 
     Exit code 2: they cannot be compared. 3: --fail-on names what was found, a line each.
@@ -266,7 +341,9 @@ def compare(a: str, b: str | None, axis: str | None, as_json: bool, html: Path |
         return command.compare_sweeps(home, (a, b), as_json=as_json, html=html, fail_on=fail_on)
     if axis is not None and b is None:
         return command.compare_cells(home, (a, axis), as_json=as_json, html=html, fail_on=fail_on)
-    raise click.UsageError(f"{a} is compared with a second sweep, or by an axis of its own (--by AXIS): name {'one of them only' if b else 'one of them'}")
+    raise click.UsageError(
+        f"{a} is compared with a second sweep, or by an axis of its own (--by AXIS): name {'one of them only' if b else 'one of them'}"
+    )
 
 
 @cli.command(
@@ -288,8 +365,18 @@ def matrix(sweeps: tuple[str, ...], markdown: bool) -> int:
 
 
 @cli.command()
-@click.option("--airflow-port", type=click.IntRange(1, 65535), metavar="PORT", help="Where Airflow's page listens.")
-@click.option("--mlflow-port", type=click.IntRange(1, 65535), metavar="PORT", help="Where MLflow's page listens.")
+@click.option(
+    "--airflow-port",
+    type=click.IntRange(1, 65535),
+    metavar="PORT",
+    help="Where Airflow's page listens.",
+)
+@click.option(
+    "--mlflow-port",
+    type=click.IntRange(1, 65535),
+    metavar="PORT",
+    help="Where MLflow's page listens.",
+)
 def up(airflow_port: int | None, mlflow_port: int | None) -> int:
     """Start the scheduler, Airflow's page and MLflow's on this machine only; Ctrl-C stops them."""
     from experiments.commands import up as command
@@ -298,7 +385,13 @@ def up(airflow_port: int | None, mlflow_port: int | None) -> int:
 
 
 @cli.command()
-@click.option("--sweep", "sweeps", multiple=True, metavar="SWEEP", help="Delete this sweep too, its sealed trials included.")
+@click.option(
+    "--sweep",
+    "sweeps",
+    multiple=True,
+    metavar="SWEEP",
+    help="Delete this sweep too, its sealed trials included.",
+)
 @click.option("--force", is_flag=True, help="Also end clusters that a run still uses.")
 def clean(sweeps: tuple[str, ...], force: bool) -> int:
     """End what killed runs left behind: processes, clusters, unfinished trials. Sealed trials are kept."""
@@ -316,7 +409,14 @@ Examples:
 """
 )
 @click.argument("sweep", required=False)
-@click.option("--seed", type=int, default=1, show_default=True, metavar="N", help="Decides which records are hit.")
+@click.option(
+    "--seed",
+    type=int,
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Decides which records are hit.",
+)
 def selftest(sweep: str | None, seed: int) -> int:
     """Plant faults into copies of a trial of SWEEP (the newest), and see that measuring finds each one, exactly.
 

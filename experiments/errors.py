@@ -38,5 +38,10 @@ class CrcMismatch(HarnessError):
 
     def __init__(self, topic: str, offsets: Mapping[int, int]) -> None:
         """Say of which partitions, and where the first such batch begins."""
-        super().__init__("; ".join(f"the batch of {topic}-{partition} at offset {offset} fails its CRC" for partition, offset in offsets.items()))
+        super().__init__(
+            "; ".join(
+                f"the batch of {topic}-{partition} at offset {offset} fails its CRC"
+                for partition, offset in offsets.items()
+            )
+        )
         self.offsets = offsets

@@ -23,28 +23,48 @@ OLDEST, NEWEST = (3, 11), (3, 13)
 def main() -> int:
     """Make the environment if its stamp is not today's, then let ackbench finish the set-up."""
     if not OLDEST <= sys.version_info[:2] <= NEWEST:
-        return _refuse(f"Python 3.11, 3.12 or 3.13 is needed, this is {sys.version.split()[0]}: try `make PYTHON=python3.12 setup`")
+        return _refuse(
+            f"Python 3.11, 3.12 or 3.13 is needed, this is {sys.version.split()[0]}: try `make PYTHON=python3.12 setup`"
+        )
     stamp = _stamp()
     if not STAMP.is_file() or STAMP.read_text() != stamp:
         try:
             _install()
         except subprocess.CalledProcessError as error:
-            return _refuse(f"`{' '.join(map(str, error.cmd[1:4]))} ...` failed, see above: are the package registries within reach?")
+            return _refuse(
+                f"`{' '.join(map(str, error.cmd[1:4]))} ...` failed, see above: are the package registries within reach?"
+            )
         STAMP.write_text(stamp)
-    return subprocess.run([PYTHON, "-m", "experiments.commands.setup"], cwd=CLONE, check=False).returncode
+    return subprocess.run(
+        [PYTHON, "-m", "experiments.commands.setup"], cwd=CLONE, check=False
+    ).returncode
 
 
 def _stamp() -> str:
     """Everything the environment depends on; the clone's path too, for a virtual environment cannot be moved."""
     parts = [path.read_bytes() for path in (*LOCKS, CLONE / "pyproject.toml")]
-    return hashlib.sha256(b"\0".join([sys.version.encode(), str(CLONE).encode(), *parts])).hexdigest()
+    return hashlib.sha256(
+        b"\0".join([sys.version.encode(), str(CLONE).encode(), *parts])
+    ).hexdigest()
 
 
 def _install() -> None:
     began = time.monotonic()
-    _say(f"making {VENV.name} with Python {sys.version.split()[0]} and the locked packages (once; a few minutes, ~1 GB)")
+    _say(
+        f"making {VENV.name} with Python {sys.version.split()[0]} and the locked packages (once; a few minutes, ~1 GB)"
+    )
     venv.create(VENV, with_pip=True, clear=True)
-    _run(PYTHON, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--require-hashes", "-r", LOCKS[0])
+    _run(
+        PYTHON,
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--require-hashes",
+        "-r",
+        LOCKS[0],
+    )
     uv = [VENV / "bin" / "uv", "pip", "install", "--quiet", "--python", PYTHON]
     # without bytecode each import of Airflow would compile it again where Python is told to write none
     _run(*uv, "--compile-bytecode", "--require-hashes", "-r", LOCKS[1], env=_index_environment())
@@ -54,14 +74,25 @@ def _install() -> None:
 
 def _index_environment() -> dict[str, str]:
     """What pip was told of indexes and certificates, said again in uv's words, which does not read pip's files."""
-    listed = subprocess.run([PYTHON, "-m", "pip", "config", "list"], capture_output=True, text=True, check=False).stdout
-    told = {name.split(".")[-1]: value.strip("'") for name, _, value in (line.partition("=") for line in listed.splitlines())}
-    words = {"UV_DEFAULT_INDEX": told.get("index-url"), "UV_INDEX": told.get("extra-index-url"), "SSL_CERT_FILE": told.get("cert")}
+    listed = subprocess.run(
+        [PYTHON, "-m", "pip", "config", "list"], capture_output=True, text=True, check=False
+    ).stdout
+    told = {
+        name.split(".")[-1]: value.strip("'")
+        for name, _, value in (line.partition("=") for line in listed.splitlines())
+    }
+    words = {
+        "UV_DEFAULT_INDEX": told.get("index-url"),
+        "UV_INDEX": told.get("extra-index-url"),
+        "SSL_CERT_FILE": told.get("cert"),
+    }
     return {name: value for name, value in words.items() if value and name not in os.environ}
 
 
 def _run(*command: object, env: dict[str, str] | None = None) -> None:
-    subprocess.run([str(word) for word in command], cwd=CLONE, env={**os.environ, **(env or {})}, check=True)
+    subprocess.run(
+        [str(word) for word in command], cwd=CLONE, env={**os.environ, **(env or {})}, check=True
+    )
 
 
 def _say(text: str) -> None:

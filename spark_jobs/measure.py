@@ -38,7 +38,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def measure(sweep: str, work: Path, log: Path | None = None, master: str | None = None, java_options: str = "") -> None:
+def measure(
+    sweep: str,
+    work: Path,
+    log: Path | None = None,
+    master: str | None = None,
+    java_options: str = "",
+) -> None:
     """Measure all whole trials of a sweep and write `results/`; on an error nothing there is changed.
 
     Args:
@@ -53,7 +59,11 @@ def measure(sweep: str, work: Path, log: Path | None = None, master: str | None 
     """
     ledgers = open_ledgers(sweep)
     if not ledgers.trials:  # no trial of the sweep became whole: that is a result, and needs no JVM
-        write_results(ledgers.files, ledgers.root, {name: schema.empty_table() for name, schema in RESULTS.items()})
+        write_results(
+            ledgers.files,
+            ledgers.root,
+            {name: schema.empty_table() for name, schema in RESULTS.items()},
+        )
         return
     from spark_jobs.pipeline import results
     from spark_jobs.session import SessionRequest, spark_session
@@ -66,15 +76,32 @@ def measure(sweep: str, work: Path, log: Path | None = None, master: str | None 
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="spark_jobs.measure", description="Measure a sweep's ledgers and write its results.")
-    parser.add_argument("sweep", help="the sweep's folder: a path, or a URI that Arrow and Spark both know")
-    parser.add_argument("--master", help="Spark's master (default: what spark-submit was told, else all cores of this machine)")
-    parser.add_argument("--java-options", default="", help="further options of the driver's JVM, as one text quoted as for a shell")
+    parser = argparse.ArgumentParser(
+        prog="spark_jobs.measure", description="Measure a sweep's ledgers and write its results."
+    )
+    parser.add_argument(
+        "sweep", help="the sweep's folder: a path, or a URI that Arrow and Spark both know"
+    )
+    parser.add_argument(
+        "--master",
+        help="Spark's master (default: what spark-submit was told, else all cores of this machine)",
+    )
+    parser.add_argument(
+        "--java-options",
+        default="",
+        help="further options of the driver's JVM, as one text quoted as for a shell",
+    )
     parser.add_argument("--log", type=Path, help="Spark's log (default: none is kept)")
-    parser.add_argument("--work", type=Path, help="a folder that holds Spark's own files while it runs (default: the system's)")
+    parser.add_argument(
+        "--work",
+        type=Path,
+        help="a folder that holds Spark's own files while it runs (default: the system's)",
+    )
     return parser
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # started by a shell's background job, it would inherit that it is ignored
+    signal.signal(
+        signal.SIGINT, signal.default_int_handler
+    )  # started by a shell's background job, it would inherit that it is ignored
     raise SystemExit(main())

@@ -55,7 +55,9 @@ def _told(text: str) -> Exception:
     """Return the error for what Spark said."""
     broken = re.search(r"FAILED_READ_FILE.*?/([^/\s]+)/(\w+\.parquet)", text)
     if broken:
-        return UnfitLedger(f"trial {broken[1]}: {broken[2]} cannot be read: its footer is whole, and its data are not")
+        return UnfitLedger(
+            f"trial {broken[1]}: {broken[2]} cannot be read: its footer is whole, and its data are not"
+        )
     return RuntimeError(text)
 
 
@@ -72,22 +74,35 @@ def results_of(frames: Frames, ledgers: Sequence[Ledger]) -> dict[str, pa.Table]
     ended = endings(frames.events)
     of_trials = marks(frames.attempts.sparkSession, ledgers, ended)
     of_records = numbered(frames, of_trials)
-    groups = group.groups_of(frames.events, [ledger.record.trial_id for ledger in ledgers], expiry.begins_of(ledgers))
-    of_claims = expiry.witnessed(decided(replace(of_records, reads=group.along(of_records.reads, groups)), of_trials), ledgers)
+    groups = group.groups_of(
+        frames.events, [ledger.record.trial_id for ledger in ledgers], expiry.begins_of(ledgers)
+    )
+    of_claims = expiry.witnessed(
+        decided(replace(of_records, reads=group.along(of_records.reads, groups)), of_trials),
+        ledgers,
+    )
     with _threads() as beside:
         ask = partial(_asked, beside, ledgers)
         keyed = KeyMeasures(replace(of_claims, reads=of_records.reads), ledgers, groups)
         of_keys = ask(keyed.tables())
-        apart = {**ask(_apart(of_claims, of_trials, of_records.log)), **ask(_of_groups(of_records, of_trials, groups))}
+        apart = {
+            **ask(_apart(of_claims, of_trials, of_records.log)),
+            **ask(_of_groups(of_records, of_trials, groups)),
+        }
         of_copies = ask(copied.tables(of_records, ledgers))
         of_fields = ask(fields.tables(of_records, ledgers))
         with screen(of_claims, of_trials, beside) as looked:
-            found = _found({**apart, **ask(_looked_up(looked))}, of_copies["copies"].result() if of_copies else copied.NOTHING)
+            found = _found(
+                {**apart, **ask(_looked_up(looked))},
+                of_copies["copies"].result() if of_copies else copied.NOTHING,
+            )
             table = trials(ledgers, ended, found, frames.transactions, groups)
             why = explained(looked, of_trials, ledgers, table, found.gaps)
         compared = {**fields.NOTHING, **{name: asked.result() for name, asked in of_fields.items()}}
         of_keyed = keyed.results({name: asked.result() for name, asked in of_keys.items()})
-    shown = {name: getattr(found, name) for name in ("fates", "latency", "histogram", "timeline", "gaps")}
+    shown = {
+        name: getattr(found, name) for name in ("fates", "latency", "histogram", "timeline", "gaps")
+    }
     held = holdings(frames.events, ledgers, groups)
     return {
         **shown,
@@ -114,9 +129,14 @@ def _threads() -> Iterator[Executor]:
         beside.shutdown(cancel_futures=True)
 
 
-def _asked(beside: Executor, ledgers: Sequence[Ledger], tables: Mapping[str, _Table]) -> Mapping[str, Future[pa.Table]]:
+def _asked(
+    beside: Executor, ledgers: Sequence[Ledger], tables: Mapping[str, _Table]
+) -> Mapping[str, Future[pa.Table]]:
     """Have tables computed in other threads, and planned there too."""
-    return {name: beside.submit(lambda table: named(table(), ledgers), table) for name, table in tables.items()}
+    return {
+        name: beside.submit(lambda table: named(table(), ledgers), table)
+        for name, table in tables.items()
+    }
 
 
 def _found(asked: Mapping[str, Future[pa.Table]], copies: pa.Table) -> TrialCounts:
@@ -138,7 +158,7 @@ def _of_groups(frames: Frames, of_trials: DataFrame, groups: group.Groups) -> Ma
     return {
         "group": lambda: group.group_counts(of_groups, frames.log, groups),
         "processed_again": lambda: group.processed_again(of_groups),
-        "stood_still": lambda: group.stood_still(of_groups, of_trials),
+        "stood_still": lambda: group.processing_gaps(of_groups, of_trials),
     }
 
 
@@ -147,11 +167,15 @@ def _looked_up(looked: Screening) -> Mapping[str, _Table]:
     return {
         "gaps": lambda: looked.gaps.result().transform(availability.in_words),
         "latency": lambda: exact_latencies(looked),
-        "histogram": lambda: looked.histogram.transform(latency.bounded).transform(latency.in_words),
+        "histogram": lambda: looked.histogram.transform(latency.bounded).transform(
+            latency.in_words
+        ),
         "fates": lambda: all_fates(looked),
         "reading": lambda: read_counts(looked.blocks),
         "reordered": lambda: reordered_records(looked.reordered),
-        "torn": lambda: torn_transactions(_if_transactional(looked.frames, looked.frames.attempts), looked.blocks),
+        "torn": lambda: torn_transactions(
+            _if_transactional(looked.frames, looked.frames.attempts), looked.blocks
+        ),
         "redelivered": lambda: redelivered_reads(looked.redelivered),
     }
 
@@ -170,5 +194,9 @@ def all_fates(looked: Screening) -> DataFrame:
 def exact_latencies(looked: Screening) -> DataFrame:
     """Return both latencies' quantiles, exact to the microsecond: slots that hold a quantile are counted by the microsecond."""
     fine = looked.histogram.transform(latency.quantiles).transform(latency.slots_of)
-    exact = looked.latencies.transform(latency.coarse_but, fine).transform(latency.histogram).transform(latency.quantiles)
+    exact = (
+        looked.latencies.transform(latency.coarse_but, fine)
+        .transform(latency.histogram)
+        .transform(latency.quantiles)
+    )
     return exact.transform(latency.in_words)

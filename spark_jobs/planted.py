@@ -10,14 +10,23 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from experiments.ledger.record import Cell, FaultEvidence, KeyOptions, Phases, ProducerSummary, Replay, Status, TrialRecord
+from experiments.ledger.record import (
+    Cell,
+    FaultEvidence,
+    KeyOptions,
+    Phases,
+    ProducerSummary,
+    Replay,
+    Status,
+    TrialRecord,
+)
 from experiments.ledger.schema import ACKED, COMMITTED, OF_SOME, OUTPUT, TABLES, Source
 from experiments.ledger.seal import seal
 from spark_jobs.io.ledgers import Ledger, of_trial
 
-QUIET = Phases(load_begin_ns=0, load_end_ns=10**10, settled_ns=10**10, whole_ns=10**10)
+QUIET = Phases(load_begin_ns=0, load_end_ns=10**10, settled_ns=10**10, healthy_ns=10**10)
 """Ten seconds of load in which nothing went wrong."""
-NO_FAULT = FaultEvidence(kind="none", bit=True)
+NO_FAULT = FaultEvidence(kind="none", took_effect=True)
 
 
 class PlantedAttempt(NamedTuple):
@@ -133,7 +142,9 @@ class PlantedTrial:
     phases: Phases = QUIET
     status: Status = Status.SEALED
     fault: FaultEvidence = NO_FAULT
-    cell: Cell = field(default_factory=lambda: {"acks": "all", "enable.idempotence": False, "fault": "none"})
+    cell: Cell = field(
+        default_factory=lambda: {"acks": "all", "enable.idempotence": False, "fault": "none"}
+    )
     repeat: int = 0
     events: Sequence[PlantedEvent] = ()
     epochs: Sequence[PlantedEpoch] = ()
@@ -160,20 +171,38 @@ class PlantedTrial:
 
     def tables(self) -> dict[str, pa.Table]:
         """Return the trial's ledger."""
-        planted = {"attempts": self.attempts, "log": self.log, "reads": self.reads, "events": self.events, "epochs": self.epochs}
+        planted = {
+            "attempts": self.attempts,
+            "log": self.log,
+            "reads": self.reads,
+            "events": self.events,
+            "epochs": self.epochs,
+        }
         planted["transactions"] = self.transactions
         besides: dict[str, Sequence[Any]] = {} if self.output is None else {OUTPUT: self.output}
         besides |= {"sent": self.sent, "replays": self.replayed} if self.replays else {}
-        return {name: _table(rows, {**TABLES, **OF_SOME}[name]) for name, rows in (planted | besides).items()}
+        return {
+            name: _table(rows, {**TABLES, **OF_SOME}[name])
+            for name, rows in (planted | besides).items()
+        }
 
     def ledger(self) -> Ledger:
         """Return the trial as one whose files were checked, though it lies in none."""
-        return Ledger(self.record("planted"), self.trial_id, len(self.attempts), len(self.log), len(self.reads))
+        return Ledger(
+            self.record("planted"),
+            self.trial_id,
+            len(self.attempts),
+            len(self.log),
+            len(self.reads),
+        )
 
     def _partitions(self) -> int:
         """Return how many it takes for the last of which there is a record."""
         named = [row.partition for row in self.attempts if row.partition is not None]
-        return 1 + max([*named, *(row.partition for row in self.log), *(row.partition for row in self.reads)], default=0)
+        return 1 + max(
+            [*named, *(row.partition for row in self.log), *(row.partition for row in self.reads)],
+            default=0,
+        )
 
     def record(self, sweep_id: str) -> TrialRecord:
         """Return the trial's `trial.json`."""
@@ -203,11 +232,21 @@ class PlantedTrial:
             duration_s=10,
             fault=self.fault,
             phases=self.phases,
-            producers=tuple(_summary(producer, records) for producer, records in sorted(Counter(row.producer for row in self.attempts).items())),
-            end_offsets={partition: max(end, self.begin_offsets.get(partition, 0) + len(self.log)) for partition, end in sorted(ends.items())},
+            producers=tuple(
+                _summary(producer, records)
+                for producer, records in sorted(
+                    Counter(row.producer for row in self.attempts).items()
+                )
+            ),
+            end_offsets={
+                partition: max(end, self.begin_offsets.get(partition, 0) + len(self.log))
+                for partition, end in sorted(ends.items())
+            },
             begin_offsets=dict(self.begin_offsets),
             replays=tuple(self.replays),
-            output_end_offsets=None if self.output is None else dict(sorted(Counter(row.partition for row in self.output).items())),
+            output_end_offsets=None
+            if self.output is None
+            else dict(sorted(Counter(row.partition for row in self.output).items())),
             keying=self.keying,
             stages_s={},
         )
@@ -216,13 +255,26 @@ class PlantedTrial:
 def together(trials: Sequence[PlantedTrial]) -> dict[str, pa.Table]:
     """Return the ledgers of many trials, all of a kind in one table with `trial_id` as its last column: what `spark_jobs.io.frames.in_memory` takes."""
     by_trial = [(trial.trial_id, trial.tables()) for trial in trials]
-    return {name: pa.concat_tables([of_trial(trial_id, tables[name]) for trial_id, tables in by_trial]) for name in TABLES}
+    return {
+        name: pa.concat_tables([of_trial(trial_id, tables[name]) for trial_id, tables in by_trial])
+        for name in TABLES
+    }
 
 
 def _summary(producer: int, records: int) -> ProducerSummary:
-    return ProducerSummary(producer=producer, records=records, version="none", lateness_us_p50=0, lateness_us_p99=0, lateness_us_max=0)
+    return ProducerSummary(
+        producer=producer,
+        records=records,
+        version="none",
+        lateness_us_p50=0,
+        lateness_us_p99=0,
+        lateness_us_max=0,
+    )
 
 
 def _table(rows: Sequence[Any], schema: pa.Schema) -> pa.Table:
     """Return named tuples as a table of the ledger, whatever order they hold their values in."""
-    return pa.table([pa.array([getattr(row, column.name) for row in rows], column.type) for column in schema], schema=schema)
+    return pa.table(
+        [pa.array([getattr(row, column.name) for row in rows], column.type) for column in schema],
+        schema=schema,
+    )

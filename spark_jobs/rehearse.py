@@ -14,17 +14,43 @@ from typing import Final
 from experiments.ledger.record import FaultEvidence, Phases
 from experiments.ledger.schema import ACKED, REJECTED, UNKNOWN, Source
 from spark_jobs.measure import measure
-from spark_jobs.planted import PlantedAttempt, PlantedEpoch, PlantedEvent, PlantedLogRow, PlantedRead, PlantedTrial
+from spark_jobs.planted import (
+    PlantedAttempt,
+    PlantedEpoch,
+    PlantedEvent,
+    PlantedLogRow,
+    PlantedRead,
+    PlantedTrial,
+)
 
 _RECORDS: Final = 20_000
 _SPACING_NS: Final = 100_000
-_PHASES: Final = Phases(load_begin_ns=0, load_end_ns=2 * 10**9, fault_begin_ns=8 * 10**8, fault_end_ns=12 * 10**8, settled_ns=3 * 10**9, whole_ns=3 * 10**9)
-_FAULT: Final = FaultEvidence(kind="kill", targets=(1,), bit=True)
+_PHASES: Final = Phases(
+    load_begin_ns=0,
+    load_end_ns=2 * 10**9,
+    fault_begin_ns=8 * 10**8,
+    fault_end_ns=12 * 10**8,
+    settled_ns=3 * 10**9,
+    healthy_ns=3 * 10**9,
+)
+_FAULT: Final = FaultEvidence(kind="kill", targets=(1,), took_effect=True)
 _EVENTS: Final = (
-    PlantedEvent(0, "leads", node=1, partition=0, leader_epoch=0, offset=0, source=Source.BROKER),
+    PlantedEvent(
+        0, "became_leader", node=1, partition=0, leader_epoch=0, offset=0, source=Source.BROKER
+    ),
     PlantedEvent(9 * 10**8, "fenced", node=1, source=Source.BROKER),
-    PlantedEvent(9 * 10**8, "leads", node=2, partition=0, leader_epoch=1, offset=_RECORDS // 2, source=Source.BROKER),
-    PlantedEvent(12 * 10**8, "truncated", node=1, partition=0, offset=_RECORDS // 2, source=Source.BROKER),
+    PlantedEvent(
+        9 * 10**8,
+        "became_leader",
+        node=2,
+        partition=0,
+        leader_epoch=1,
+        offset=_RECORDS // 2,
+        source=Source.BROKER,
+    ),
+    PlantedEvent(
+        12 * 10**8, "truncated", node=1, partition=0, offset=_RECORDS // 2, source=Source.BROKER
+    ),
     PlantedEvent(4 * 10**9, "reader", detail='{"at_end": true}'),
 )
 _EPOCHS: Final = (PlantedEpoch(2, 0, 0, 0), PlantedEpoch(2, 0, 1, _RECORDS // 2))
@@ -32,8 +58,15 @@ _EPOCHS: Final = (PlantedEpoch(2, 0, 0, 0), PlantedEpoch(2, 0, 1, _RECORDS // 2)
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Plant a sweep in a temporary folder and measure it; the JVM has exited, and its cache is written, on return."""
-    parser = argparse.ArgumentParser(prog="spark_jobs.rehearse", description="Run the measuring job once over a small planted sweep.")
-    parser.add_argument("--java-options", default="", help="further options of the driver's JVM, as one text quoted as for a shell")
+    parser = argparse.ArgumentParser(
+        prog="spark_jobs.rehearse",
+        description="Run the measuring job once over a small planted sweep.",
+    )
+    parser.add_argument(
+        "--java-options",
+        default="",
+        help="further options of the driver's JVM, as one text quoted as for a shell",
+    )
     parser.add_argument("--log", type=Path, help="Spark's log (default: none is kept)")
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="ackbench-rehearsal-") as folder:
@@ -50,18 +83,41 @@ def rehearsal(records: int = _RECORDS) -> Iterator[PlantedTrial]:
         attempts = tuple(_attempt(number, seq) for seq in range(records))
         kept = [row for row in attempts if row.seq % 97]
         log = (
-            *(PlantedLogRow(0, row.seq, row.seq if row.seq % 89 else 2 * records + row.seq) for row in kept),  # each 89th late
+            *(
+                PlantedLogRow(0, row.seq, row.seq if row.seq % 89 else 2 * records + row.seq)
+                for row in kept
+            ),  # each 89th late
             *(PlantedLogRow(0, row.seq, records + row.seq) for row in kept[:100]),
             PlantedLogRow(None, None, 3 * records),
         )
-        reads = tuple(PlantedRead(0, row.seq, row.seq, row.intended_ns, row.intended_ns + 5_000_000) for row in (*kept[:-100], *kept[:100]))
-        yield PlantedTrial(f"{number:03d}-rehearsal", attempts, log, reads, _PHASES, fault=_FAULT, repeat=number, events=_EVENTS, epochs=_EPOCHS)
+        reads = tuple(
+            PlantedRead(0, row.seq, row.seq, row.intended_ns, row.intended_ns + 5_000_000)
+            for row in (*kept[:-100], *kept[:100])
+        )
+        yield PlantedTrial(
+            f"{number:03d}-rehearsal",
+            attempts,
+            log,
+            reads,
+            _PHASES,
+            fault=_FAULT,
+            repeat=number,
+            events=_EVENTS,
+            epochs=_EPOCHS,
+        )
 
 
 def _attempt(number: int, seq: int) -> PlantedAttempt:
     outcome = REJECTED if seq % 1001 == 0 else UNKNOWN if seq % 503 == 0 else ACKED
     intended_ns = seq * _SPACING_NS
-    return PlantedAttempt(0, seq, outcome, intended_ns, intended_ns + (seq * 7919 + number) % 4_000_000, partition=seq % 6)
+    return PlantedAttempt(
+        0,
+        seq,
+        outcome,
+        intended_ns,
+        intended_ns + (seq * 7919 + number) % 4_000_000,
+        partition=seq % 6,
+    )
 
 
 if __name__ == "__main__":

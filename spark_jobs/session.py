@@ -87,7 +87,9 @@ def _submitted() -> bool:
 def _conf(request: SessionRequest) -> SparkConf:
     """Return the settings; those that only a JVM of our own can have are left out under spark-submit."""
     conf = SparkConf(loadDefaults=False).setAll(list(_SETTINGS.items()))
-    conf.set("spark.local.dir", str(request.work / "local")).set("spark.sql.warehouse.dir", str(request.work / "warehouse"))
+    conf.set("spark.local.dir", str(request.work / "local")).set(
+        "spark.sql.warehouse.dir", str(request.work / "warehouse")
+    )
     master = request.master or (None if _submitted() else "local[*]")
     if master:
         conf.setMaster(master)
@@ -108,7 +110,9 @@ def _log_configuration(request: SessionRequest) -> Path:
 
 def _gateway(request: SessionRequest, conf: SparkConf) -> JavaGateway:
     """Start the JVM with its output in the log; it ends when this process does, because its standard input then closes."""
-    os.environ.setdefault("SPARK_HOME", str(Path(pyspark.__file__).parent))  # else the launcher asks whatever python3 is on PATH
+    os.environ.setdefault(
+        "SPARK_HOME", str(Path(pyspark.__file__).parent)
+    )  # else the launcher asks whatever python3 is on PATH
     with request.log.open("ab") as log:
         return launch_gateway(conf, {"stdout": log, "stderr": log})  # type: ignore[no-untyped-call]
 

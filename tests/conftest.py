@@ -8,9 +8,15 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job inherits that it is ignored, and interrupts are what some tests are about
-sys.path.insert(0, str(Path(__file__).parent))  # the fakes, builders and references in tests/support/
-settings.register_profile("no clock", deadline=None, suppress_health_check=[HealthCheck.too_slow])  # a busy machine is no failure
+signal.signal(
+    signal.SIGINT, signal.default_int_handler
+)  # a shell's background job inherits that it is ignored, and interrupts are what some tests are about
+sys.path.insert(
+    0, str(Path(__file__).parent)
+)  # the fakes, builders and references in tests/support/
+settings.register_profile(
+    "no clock", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)  # a busy machine is no failure
 settings.load_profile("no clock")
 
 

@@ -23,7 +23,10 @@ _UNPLANNED = "explain"
 def list_experiments() -> int:
     """Print the claims in the order of the lessons, then the other experiments: name, title, about how many minutes."""
     experiments = catalogue()
-    claims = sorted((one for one in experiments if one.claim), key=lambda one: one.claim.lesson if one.claim else 0)
+    claims = sorted(
+        (one for one in experiments if one.claim),
+        key=lambda one: one.claim.lesson if one.claim else 0,
+    )
     console = _console()
     _print_list(console, "what the lessons claim, in their order (`ackbench explain NAME`)", claims)
     _print_list(console, "further questions", [one for one in experiments if not one.claim])
@@ -53,7 +56,14 @@ def _console() -> Console:
 
 
 def _print_list(console: Console, head: str, experiments: list[Experiment]) -> None:
-    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0), title=head, title_justify="left", title_style="bold")
+    table = Table(
+        box=None,
+        show_header=False,
+        padding=(0, 2, 0, 0),
+        title=head,
+        title_justify="left",
+        title_style="bold",
+    )
     table.add_column(justify="right")
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
@@ -85,7 +95,9 @@ def _told(experiment: Experiment) -> Iterator[tuple[str, str]]:
 def _extent(experiment: Experiment, plan: Plan) -> str:
     """Return how much it is."""
     cells = len({trial.label for trial in plan.trials if not trial.added})
-    refused = f", {counted(len(plan.refused), 'cell')} refused by the client" if plan.refused else ""
+    refused = (
+        f", {counted(len(plan.refused), 'cell')} refused by the client" if plan.refused else ""
+    )
     controls = sum(trial.added for trial in plan.trials)
     schedule = f"; scheduled {experiment.schedule}" if experiment.schedule else ""
     what = f"{counted(cells, 'cell')} x {counted(experiment.repeats, 'repeat')}{refused}, {counted(controls, 'control trial')}"

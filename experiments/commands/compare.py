@@ -13,18 +13,33 @@ from rich.table import Table
 from experiments.commands.show import passed
 from experiments.comparing.comparison import ComparedSweep, Comparison, compare
 from experiments.comparing.gate import Gate
-from experiments.comparing.matrix import Matrix, as_markdown, below, duplicates_text, heads, loss_text, matrix_of
+from experiments.comparing.matrix import (
+    Matrix,
+    as_markdown,
+    below,
+    duplicates_text,
+    heads,
+    loss_text,
+    matrix_of,
+)
 from experiments.comparing.within import AxisComparison, compare_within
 from experiments.planning.new_sweep import find_sweep
 from experiments.report.drawing import prepare
-from experiments.report.side_by_side import ComparedCellView, render_comparison, render_within, view_of
+from experiments.report.side_by_side import (
+    ComparedCellView,
+    render_comparison,
+    render_within,
+    view_of,
+)
 from experiments.results.read import read_results
 from experiments.results.tables import console_for_results, print_text
 from infra.errors import InputError
 from infra.machine.home import Home
 
 
-def compare_sweeps(home: Home, names: tuple[str, str], *, as_json: bool, html: Path | None, fail_on: Sequence[str]) -> int:
+def compare_sweeps(
+    home: Home, names: tuple[str, str], *, as_json: bool, html: Path | None, fail_on: Sequence[str]
+) -> int:
     """Print two sweeps side by side; return the exit code, the gate's where it does not let them pass.
 
     Raises:
@@ -44,7 +59,9 @@ def compare_sweeps(home: Home, names: tuple[str, str], *, as_json: bool, html: P
     return passed(gate.of_comparison(comparison, (a.results, b.results)))
 
 
-def compare_cells(home: Home, named: tuple[str, str], *, as_json: bool, html: Path | None, fail_on: Sequence[str]) -> int:
+def compare_cells(
+    home: Home, named: tuple[str, str], *, as_json: bool, html: Path | None, fail_on: Sequence[str]
+) -> int:
     """Print the cells of one sweep side by side that differ in an axis alone, both by name; return the exit code, the gate's where they do not pass.
 
     Raises:
@@ -59,7 +76,9 @@ def compare_cells(home: Home, named: tuple[str, str], *, as_json: bool, html: Pa
         click.echo(within.to_json())
     else:
         _print_within(within)
-    worse = [reason for comparison in within.comparisons for reason in gate.of_comparison(comparison, ())]
+    worse = [
+        reason for comparison in within.comparisons for reason in gate.of_comparison(comparison, ())
+    ]
     return passed([*gate.of_sweep(sweep.results), *worse])
 
 
@@ -91,7 +110,11 @@ def _print(comparison: Comparison) -> None:
     console = console_for_results(terminal=terminal)
     print_text(console, f"A: {comparison.a}\nB: {comparison.b}", wrap=False)
     for change in comparison.settings:
-        print_text(console, f"differs: {change.scope} {change.name}: {change.a} | {change.b}", wrap=terminal)
+        print_text(
+            console,
+            f"differs: {change.scope} {change.name}: {change.a} | {change.b}",
+            wrap=terminal,
+        )
     for remark in comparison.remarks:
         print_text(console, f"note: {remark}", wrap=terminal)
     for cell in comparison.cells:
@@ -112,13 +135,29 @@ def _print_alone(told: Sequence[tuple[str, Sequence[str]]]) -> None:
 
 def _table(view: ComparedCellView) -> Table:
     title = f"{view.name}{f' ({view.role})' if view.role else ''}"
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0), title=title, title_justify="left", title_style="bold")
+    table = Table(
+        box=box.SIMPLE_HEAD,
+        show_edge=False,
+        padding=(0, 1, 0, 0),
+        title=title,
+        title_justify="left",
+        title_style="bold",
+    )
     for head in ("", "measure", "A", "B", "B against A", "p", "effect"):
         table.add_column(head, overflow="fold")
     styles = {"worse": "red", "better": "green"}
     for row in view.rows:
         word = row.kind if row.kind in styles else ""
-        table.add_row(word, row.name, row.a, row.b, row.change, row.p_value, row.effect, style=styles.get(row.kind))
+        table.add_row(
+            word,
+            row.name,
+            row.a,
+            row.b,
+            row.change,
+            row.p_value,
+            row.effect,
+            style=styles.get(row.kind),
+        )
     return table
 
 
@@ -152,5 +191,9 @@ def _matrix_table(matrix: Matrix) -> Table:
         table.add_column(head, overflow="fold")
     for row in matrix.rows:
         name = "\n".join(filter(None, (row.fault, row.circumstances)))
-        table.add_row(name, f"{row.bit} of {row.struck}", *(f"{loss_text(cell)}\n{duplicates_text(cell)}" for cell in row.cells))
+        table.add_row(
+            name,
+            f"{row.took_effect} of {row.struck}",
+            *(f"{loss_text(cell)}\n{duplicates_text(cell)}" for cell in row.cells),
+        )
     return table

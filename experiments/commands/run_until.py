@@ -41,7 +41,9 @@ class RepeatLimits(Frozen):
     max_repeats: int = MOST_REPEATS
 
     @classmethod
-    def of(cls, goal: str, budget: str | None = None, max_repeats: int | None = None) -> RepeatLimits:
+    def of(
+        cls, goal: str, budget: str | None = None, max_repeats: int | None = None
+    ) -> RepeatLimits:
         """Return the limits that the command line asks for.
 
         Raises:
@@ -50,11 +52,17 @@ class RepeatLimits(Frozen):
         found = _GOAL.fullmatch(goal)
         width = float(found["width"]) / (100 if found["percent"] else 1) if found else 0.0
         if not 0 < width < 1:
-            raise ExperimentError(f'--until is {goal!r}; allowed: ci<WIDTH with a width between 0 and 1 (or 0 % and 100 %), as in --until "ci<0.1"')
+            raise ExperimentError(
+                f'--until is {goal!r}; allowed: ci<WIDTH with a width between 0 and 1 (or 0 % and 100 %), as in --until "ci<0.1"'
+            )
         most = MOST_REPEATS if max_repeats is None else max_repeats
         if not 1 <= most <= 1024:  # noqa: PLR2004 - as `repeats` in an experiment
-            raise ExperimentError(f"--max-repeats is {most}; allowed: a whole number from 1 to 1024")
-        return cls(width=width, budget_s=None if budget is None else _budget_s(budget), max_repeats=most)
+            raise ExperimentError(
+                f"--max-repeats is {most}; allowed: a whole number from 1 to 1024"
+            )
+        return cls(
+            width=width, budget_s=None if budget is None else _budget_s(budget), max_repeats=most
+        )
 
 
 class Round(Frozen):
@@ -80,7 +88,9 @@ def _budget_s(text: str) -> float:
     found = _BUDGET.fullmatch(text)
     seconds = float(found["number"]) * _SECONDS[found["unit"]] if found else 0.0
     if seconds <= 0:
-        raise ExperimentError(f"--budget is {text!r}; allowed: a time with its unit, as in 90s, 30m or 2h")
+        raise ExperimentError(
+            f"--budget is {text!r}; allowed: a time with its unit, as in 90s, 30m or 2h"
+        )
     return seconds
 
 
@@ -91,12 +101,23 @@ def shares_of(cell: CellResult) -> tuple[Share, ...]:
 
 def too_wide(cells: Sequence[CellResult], width: float) -> tuple[CellResult, ...]:
     """Return the experiment's own cells of which some interval is too wide, the refused and the given up left out."""
-    return tuple(cell for cell in cells if _is_open(cell) and (not shares_of(cell) or not all(precise_enough(share, width) for share in shares_of(cell))))
+    return tuple(
+        cell
+        for cell in cells
+        if _is_open(cell)
+        and (
+            not shares_of(cell)
+            or not all(precise_enough(share, width) for share in shares_of(cell))
+        )
+    )
 
 
 def widest(cells: Sequence[CellResult]) -> float:
     """Return the widest interval of the cells; 1 where one has none."""
-    return max((max((share.interval.width for share in shares_of(cell)), default=1.0) for cell in cells), default=0.0)
+    return max(
+        (max((share.interval.width for share in shares_of(cell)), default=1.0) for cell in cells),
+        default=0.0,
+    )
 
 
 def wished(cells: Sequence[CellResult], limits: RepeatLimits) -> dict[str, int]:
@@ -105,8 +126,13 @@ def wished(cells: Sequence[CellResult], limits: RepeatLimits) -> dict[str, int]:
     At first as many as the width takes where nothing, or everything, was seen: no share needs fewer. After that as many as the share
     that was seen asks for, and no more than there are, because that share is itself an estimate.
     """
-    wishes = {cell_key(cell.cell): min(_wish(cell, limits.width), limits.max_repeats - cell.planned_trials) for cell in too_wide(cells, limits.width)}
-    return {key: wish for key, wish in wishes.items() if wish > 0}
+    overrides = {
+        cell_key(cell.cell): min(
+            _wish(cell, limits.width), limits.max_repeats - cell.planned_trials
+        )
+        for cell in too_wide(cells, limits.width)
+    }
+    return {key: override_of for key, override_of in overrides.items() if override_of > 0}
 
 
 def _wish(cell: CellResult, width: float) -> int:
@@ -117,17 +143,17 @@ def _wish(cell: CellResult, width: float) -> int:
     return max(min(needed - sealed, sealed), 1)
 
 
-def within(wishes: Mapping[str, int], most: int) -> dict[str, int]:
+def within(overrides: Mapping[str, int], most: int) -> dict[str, int]:
     """Return the wishes cut to so many trials together, a repeat of each cell after the other."""
     granted: dict[str, int] = {}
-    for key in list(_in_turn(wishes))[: max(most, 0)]:
+    for key in list(_in_turn(overrides))[: max(most, 0)]:
         granted[key] = granted.get(key, 0) + 1
     return granted
 
 
-def _in_turn(wishes: Mapping[str, int]) -> Iterator[str]:
-    for repeat in range(max(wishes.values(), default=0)):
-        yield from (key for key, wish in wishes.items() if repeat < wish)
+def _in_turn(overrides: Mapping[str, int]) -> Iterator[str]:
+    for repeat in range(max(overrides.values(), default=0)):
+        yield from (key for key, override_of in overrides.items() if repeat < override_of)
 
 
 def _is_open(cell: CellResult) -> bool:
@@ -144,7 +170,9 @@ _MINUTE_S: Final = 60
 class RepeatUntil:
     """One sweep's way to intervals that are narrow enough; begins when it is made."""
 
-    def __init__(self, home: Home, sweep: SweepFolder, limits: RepeatLimits, say: Callable[[str], None]) -> None:
+    def __init__(
+        self, home: Home, sweep: SweepFolder, limits: RepeatLimits, say: Callable[[str], None]
+    ) -> None:
         self._home, self._sweep, self._limits, self._say = home, sweep, limits, say
         self._began_s, self._pending_before = time.monotonic(), len(sweep.pending())
         self._course = RepeatHistory(limits=limits)
@@ -154,10 +182,12 @@ class RepeatUntil:
         """Plan more repeats where they are wanted and can be had; otherwise keep and say why not. Return whether there are any."""
         cells = read_results(self._sweep).cells
         wide = too_wide(cells, self._limits.width)
-        wishes = wished(cells, self._limits)
-        granted = within(wishes, min(self._affordable(), MOST_TRIALS - len(self._sweep.plan().trials)))
+        overrides = wished(cells, self._limits)
+        granted = within(
+            overrides, min(self._affordable(), MOST_TRIALS - len(self._sweep.plan().trials))
+        )
         if not granted:
-            self.end(self._why_not(wide, wishes))
+            self.end(self._why_not(wide, overrides))
             return False
         return self._add(granted, widest(wide))
 
@@ -178,7 +208,9 @@ class RepeatUntil:
         self._sweep.write_plan(plan)
         self._course = self._course.model_copy(update={"rounds": (*self._course.rounds, added)})
         self._keep()
-        self._say(f"until: the widest interval is {before:.2f}, asked for is below {self._limits.width:g}: {added.trials} more trials in {_cells(added.cells)}")
+        self._say(
+            f"until: the widest interval is {before:.2f}, asked for is below {self._limits.width:g}: {added.trials} more trials in {_cells(added.cells)}"
+        )
         return True
 
     def _affordable(self) -> int:
@@ -189,13 +221,11 @@ class RepeatUntil:
         trials = self._pending_before + sum(round_.trials for round_ in self._course.rounds)
         return int((self._limits.budget_s - spent_s) // (spent_s / max(trials, 1)))
 
-    def _why_not(self, wide: Sequence[CellResult], wishes: dict[str, int]) -> str:
+    def _why_not(self, wide: Sequence[CellResult], overrides: dict[str, int]) -> str:
         if not wide:
             return f"every interval is narrower than {self._limits.width:g}"
-        left = (
-            f"{_cells(len(wide))} still wider than {self._limits.width:g} (the widest {widest(wide):.2f}: {max(wide, key=lambda cell: widest([cell])).label})"
-        )
-        if not wishes:
+        left = f"{_cells(len(wide))} still wider than {self._limits.width:g} (the widest {widest(wide):.2f}: {max(wide, key=lambda cell: widest([cell])).label})"
+        if not overrides:
             return f"{self._limits.max_repeats} repeats of a cell are the most that was allowed (--max-repeats); {left}"
         if len(self._sweep.plan().trials) >= MOST_TRIALS:
             return f"a sweep holds {MOST_TRIALS} trials at most; {left}"

@@ -56,7 +56,9 @@ def selftest(home: Home, named: str | None, seed: int) -> int:
     _print(found)
     wrong = [one.planted for one in found if not one.ok]
     if wrong:
-        raise HarnessError(f"{len(wrong)} of {len(found)} planted faults were not found as planted: {'; '.join(wrong)}")
+        raise HarnessError(
+            f"{len(wrong)} of {len(found)} planted faults were not found as planted: {'; '.join(wrong)}"
+        )
     click.echo(f"{len(found)} of {len(found)} planted faults found, exactly")
     return 0
 
@@ -65,19 +67,28 @@ def _fit_trial(sweep: SweepFolder) -> tuple[LedgerCopy, UndisturbedRecords]:
     """Return the first sealed trial, in the order they ran, that a reader read and in which enough records had no trouble."""
     for record in _records(sweep):
         folder = sweep.trial(record.trial_id)
-        if record.status is not Status.SEALED or not pq.read_metadata(folder / "reads.parquet").num_rows:
+        if (
+            record.status is not Status.SEALED
+            or not pq.read_metadata(folder / "reads.parquet").num_rows
+        ):
             continue
         ledger = LedgerCopy.read(folder)
         of = calm(ledger)
         if len(of.log) >= ENOUGH_CALM_RECORDS and _read_to_the_end(ledger):
             return ledger, of
     wanted = f"that was read to its end and has {ENOUGH_CALM_RECORDS} records without trouble"
-    raise InputError(f"sweep {sweep.sweep_id} has no sealed trial {wanted}: name another, or `ackbench run quick` first")
+    raise InputError(
+        f"sweep {sweep.sweep_id} has no sealed trial {wanted}: name another, or `ackbench run quick` first"
+    )
 
 
 def _read_to_the_end(ledger: LedgerCopy) -> bool:
     """Whether the reader along says that it came to the end: else what it missed is not known, planted or not."""
-    endings = [json.loads(event["detail"]) for event in ledger.tables["events"].to_pylist() if event["kind"] == "reader"]
+    endings = [
+        json.loads(event["detail"])
+        for event in ledger.tables["events"].to_pylist()
+        if event["kind"] == "reader"
+    ]
     return bool(endings) and all(ending["at_end"] for ending in endings)
 
 
@@ -85,7 +96,9 @@ def _records(sweep: SweepFolder) -> Sequence[TrialRecord]:
     try:
         return list(sweep.whole_trials())
     except (ValidationError, OSError, pa.ArrowInvalid) as error:
-        raise InputError(f"a trial below {sweep.root / 'trials'} cannot be read: {' '.join(str(error).split())}") from error
+        raise InputError(
+            f"a trial below {sweep.root / 'trials'} cannot be read: {' '.join(str(error).split())}"
+        ) from error
 
 
 @contextmanager
@@ -102,7 +115,10 @@ def _folder(home: Home) -> Iterator[Path]:
 @contextmanager
 def _ended_alike() -> Iterator[None]:
     """Let SIGTERM and SIGHUP clean up as Ctrl-C does."""
-    before = {heard: signal.signal(heard, signal.default_int_handler) for heard in (signal.SIGTERM, signal.SIGHUP)}
+    before = {
+        heard: signal.signal(heard, signal.default_int_handler)
+        for heard in (signal.SIGTERM, signal.SIGHUP)
+    }
     try:
         yield
     finally:
@@ -119,5 +135,11 @@ def _print(found: Sequence[CheckResult]) -> None:
         table.add_column(head, overflow="fold")
     for one in found:
         seen = "the same" if one.found == one.expected else one.found
-        table.add_row(one.planted, one.expected, seen, "ok" if one.ok else "NOT FOUND", style="" if one.ok else "bold red")
+        table.add_row(
+            one.planted,
+            one.expected,
+            seen,
+            "ok" if one.ok else "NOT FOUND",
+            style="" if one.ok else "bold red",
+        )
     console_for_results(terminal=sys.stdout.isatty()).print(table)

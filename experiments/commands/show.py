@@ -41,7 +41,11 @@ def _as_json(sweep: SweepFolder) -> str:
     finding = finding_of(sweep, results)
     if finding is None:
         return results.to_json()
-    return json.dumps({"finding": finding.model_dump(mode="json"), **json.loads(results.to_json())}, indent=2, ensure_ascii=False)
+    return json.dumps(
+        {"finding": finding.model_dump(mode="json"), **json.loads(results.to_json())},
+        indent=2,
+        ensure_ascii=False,
+    )
 
 
 def measure_again(home: Home, named: str) -> int:

@@ -53,7 +53,9 @@ class SweepClaim:
 
     def __init__(self, home: Home, sweep_id: str) -> None:
         watcher = ProcessIdentity.own()
-        self._record = RunRecord(sweep_id=sweep_id, watcher_pid=watcher.pid, watcher_start_ticks=watcher.start_ticks)
+        self._record = RunRecord(
+            sweep_id=sweep_id, watcher_pid=watcher.pid, watcher_start_ticks=watcher.start_ticks
+        )
         self._path = _folder(home) / f"{sweep_id}.json"
         self._file: IO[str] | None = None
 
@@ -65,7 +67,12 @@ class SweepClaim:
         self._write(self._record)
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         """Remove the record and release the claim."""
         self._path.unlink(missing_ok=True)
         if self._file is not None:
@@ -74,7 +81,11 @@ class SweepClaim:
 
     def note_runner(self, runner: ProcessIdentity) -> None:
         """Record the process that runs the DAG."""
-        self._write(self._record.model_copy(update={"runner_pid": runner.pid, "runner_start_ticks": runner.start_ticks}))
+        self._write(
+            self._record.model_copy(
+                update={"runner_pid": runner.pid, "runner_start_ticks": runner.start_ticks}
+            )
+        )
 
     def _taken(self) -> IO[str] | None:
         """Return the locked file; `None` when its last holder removed it while it was being opened."""

@@ -14,7 +14,15 @@ from rich.table import Table
 from experiments.commands.run import followed, interrupted, log_of, reason_of_failure
 from experiments.commands.sweep_claim import SweepClaim
 from experiments.lessons import finding_of
-from experiments.lessons.tour import Tour, TourFolder, TourStop, claims_by_lesson, find_tour, lessons_of, new_tour
+from experiments.lessons.tour import (
+    Tour,
+    TourFolder,
+    TourStop,
+    claims_by_lesson,
+    find_tour,
+    lessons_of,
+    new_tour,
+)
 from experiments.messages.counts import counted
 from experiments.planning.new_sweep import find_sweep, make_ready, new_sweep, planned_as
 from experiments.planning.overrides import Overrides
@@ -49,7 +57,13 @@ def tour(home: Home, lessons: str | None, repeats: int | None, chapters: Path | 
     return _carried_out(home, folder, chapters)
 
 
-def resume(home: Home, named: str, again: str | None = None, repeats: int | None = None, chapters: Path | None = None) -> int:
+def resume(
+    home: Home,
+    named: str,
+    again: str | None = None,
+    repeats: int | None = None,
+    chapters: Path | None = None,
+) -> int:
     """Go on with a tour: the stops that have no answer yet; return the exit code.
 
     Args:
@@ -73,7 +87,9 @@ def _carried_out(home: Home, folder: TourFolder, chapters: Path | None) -> int:
     prepare(home)
     whole = folder.read()
     todo = sum(not stop.done for stop in whole.stops)
-    _say(f"{whole.tour_id}: {todo} of {counted(len(whole.stops), 'claim')} to test, about {clock(_expected_s(whole))}")
+    _say(
+        f"{whole.tour_id}: {todo} of {counted(len(whole.stops), 'claim')} to test, about {clock(_expected_s(whole))}"
+    )
     fetch_ahead(home, whole)
     for stop in whole.stops:
         if stop.done:
@@ -93,7 +109,13 @@ def _visited(home: Home, folder: TourFolder, stop: TourStop) -> tuple[TourStop, 
     """Run a stop's sweep; return what became of it, and the exit code of an interrupt or 0."""
     began_s, whole = time.monotonic(), folder.read()
     try:
-        sweep = find_sweep(home, stop.sweep_id) if stop.sweep_id else new_sweep(home, stop.experiment, Overrides(repeats=stop.repeats or whole.repeats), _say)
+        sweep = (
+            find_sweep(home, stop.sweep_id)
+            if stop.sweep_id
+            else new_sweep(
+                home, stop.experiment, Overrides(repeats=stop.repeats or whole.repeats), _say
+            )
+        )
     except InputError as error:
         _say(f"lesson {stop.lesson} cannot be tested here: {error}")
         return stop.model_copy(update={"impossible": str(error)}), 0
@@ -104,9 +126,13 @@ def _visited(home: Home, folder: TourFolder, stop: TourStop) -> tuple[TourStop, 
         ended = followed(home, sweep, claim)
     if ended.interrupted:
         return so_far, interrupted(home, sweep, ended)
-    failed = reason_of_failure(sweep, log_of(home, sweep)) if ended.code or sweep.pending() else None
+    failed = (
+        reason_of_failure(sweep, log_of(home, sweep)) if ended.code or sweep.pending() else None
+    )
     _say(f"{failed}\nlog: {log_of(home, sweep)}" if failed else _sentence(sweep))
-    return so_far.model_copy(update={"seconds": (stop.seconds or 0.0) + time.monotonic() - began_s, "failed": failed}), 0
+    return so_far.model_copy(
+        update={"seconds": (stop.seconds or 0.0) + time.monotonic() - began_s, "failed": failed}
+    ), 0
 
 
 def _sentence(sweep: SweepFolder) -> str:
@@ -139,7 +165,9 @@ def _plans(whole: Tour) -> Iterator[Plan]:
             experiment = claims[stop.lesson]
             repeats = stop.repeats or whole.repeats or experiment.repeats
             with suppress(InputError):  # said at its stop
-                yield planned_as(experiment.model_copy(update={"repeats": repeats}), "tour", experiment.name)
+                yield planned_as(
+                    experiment.model_copy(update={"repeats": repeats}), "tour", experiment.name
+                )
 
 
 def _told(home: Home, folder: TourFolder) -> int:
@@ -151,18 +179,37 @@ def _told(home: Home, folder: TourFolder) -> int:
         table.add_row(*row)
     console.print()
     console.print(table, highlight=False)
-    click.echo(f"\nin all: {clock(sum(stop.seconds or 0.0 for stop in whole.stops))}\npage:   {page}")
+    click.echo(
+        f"\nin all: {clock(sum(stop.seconds or 0.0 for stop in whole.stops))}\npage:   {page}"
+    )
     failed = [stop for stop in whole.stops if stop.failed]
     if failed:
-        raise HarnessError(f"{len(failed)} of {len(whole.stops)} have no answer: the harness failed\ngo on with: ackbench tour --resume {whole.tour_id}")
+        raise HarnessError(
+            f"{len(failed)} of {len(whole.stops)} have no answer: the harness failed\ngo on with: ackbench tour --resume {whole.tour_id}"
+        )
     return 0
 
 
 def _rows(home: Home, whole: Tour) -> Iterator[tuple[str, str, str, str]]:
     for stop in whole.stops:
-        finding = finding_of(find_sweep(home, stop.sweep_id)) if stop.sweep_id and stop.seconds is not None and not stop.failed else None
-        told = finding.standing.value if finding else "cannot be tested here" if stop.impossible else "failed"
-        yield str(stop.lesson), stop.experiment, told, clock(stop.seconds) if stop.seconds is not None else ""
+        finding = (
+            finding_of(find_sweep(home, stop.sweep_id))
+            if stop.sweep_id and stop.seconds is not None and not stop.failed
+            else None
+        )
+        told = (
+            finding.conclusion.value
+            if finding
+            else "cannot be tested here"
+            if stop.impossible
+            else "failed"
+        )
+        yield (
+            str(stop.lesson),
+            stop.experiment,
+            told,
+            clock(stop.seconds) if stop.seconds is not None else "",
+        )
 
 
 def _say(text: str) -> None:

@@ -29,7 +29,9 @@ def pairs_of(a: Sequence[CellResult], b: Sequence[CellResult]) -> list[Pair]:
     an axis that has one value in all of `a` and another one in all of `b` is what is being compared.
     """
     pairs = _matched(own(a), own(b), _compared(own(a), own(b)))
-    controls = _matched([cell for cell in a if cell.added], [cell for cell in b if cell.added], frozenset())
+    controls = _matched(
+        [cell for cell in a if cell.added], [cell for cell in b if cell.added], frozenset()
+    )
     return [*pairs, *controls]
 
 
@@ -55,44 +57,77 @@ def check_load(pairs: Sequence[Pair], a: Plan, b: Plan) -> None:
         NotComparable: they had not; names the first difference.
     """
     for first, second in pairs:
-        loads = [next(iter(specs_of(plan, cell).values())).workload.model_dump() for plan, cell in ((a, first), (b, second))]
+        loads = [
+            next(iter(specs_of(plan, cell).values())).workload.model_dump()
+            for plan, cell in ((a, first), (b, second))
+        ]
         for name, unit in _LOAD.items():
             if loads[0][name] != loads[1][name]:
-                raise NotComparable(f"{a.sweep_id} and {b.sweep_id} had another load: workload.{name} is {loads[0][name]} and {loads[1][name]} {unit}")
+                raise NotComparable(
+                    f"{a.sweep_id} and {b.sweep_id} had another load: workload.{name} is {loads[0][name]} and {loads[1][name]} {unit}"
+                )
 
 
 def _compared(a: Sequence[CellResult], b: Sequence[CellResult]) -> frozenset[str]:
     """Return the axes that have one value on each side, and not the same one, or that only one side has."""
     axes = {axis for cell in (*a, *b) for axis in cell.cell}
-    values = {axis: ({_text(cell.cell, axis) for cell in a}, {_text(cell.cell, axis) for cell in b}) for axis in axes}
-    return frozenset(axis for axis, (before, after) in values.items() if len(before) == len(after) == 1 and before != after)
+    values = {
+        axis: ({_text(cell.cell, axis) for cell in a}, {_text(cell.cell, axis) for cell in b})
+        for axis in axes
+    }
+    return frozenset(
+        axis
+        for axis, (before, after) in values.items()
+        if len(before) == len(after) == 1 and before != after
+    )
 
 
-def _matched(a: Sequence[CellResult], b: Sequence[CellResult], without: frozenset[str]) -> list[Pair]:
+def _matched(
+    a: Sequence[CellResult], b: Sequence[CellResult], without: frozenset[str]
+) -> list[Pair]:
     partners = {_key(cell.cell, without): cell for cell in b}
-    return [(cell, partners[_key(cell.cell, without)]) for cell in a if _key(cell.cell, without) in partners]
+    return [
+        (cell, partners[_key(cell.cell, without)])
+        for cell in a
+        if _key(cell.cell, without) in partners
+    ]
 
 
 def _key(cell: Cell, without: frozenset[str]) -> str:
-    return json.dumps({axis: value for axis, value in cell.items() if axis not in without and value is not None}, sort_keys=True)
+    return json.dumps(
+        {axis: value for axis, value in cell.items() if axis not in without and value is not None},
+        sort_keys=True,
+    )
 
 
 def _text(cell: Cell, axis: str) -> str:
     return json.dumps(cell.get(axis))
 
 
-def settings_between(pairs: Sequence[Pair], a: Plan, b: Plan) -> Mapping[tuple[str, str], tuple[str, str]]:
+def settings_between(
+    pairs: Sequence[Pair], a: Plan, b: Plan
+) -> Mapping[tuple[str, str], tuple[str, str]]:
     """Return the settings in which the two sides of pairs differ but for the load, with the values that occur, by scope and name."""
     found: dict[tuple[str, str], tuple[set[str], set[str]]] = {}
     for first, second in pairs:
-        before, after = (_but_for_the_load(next(iter(specs_of(plan, cell).values()))) for plan, cell in ((a, first), (b, second)))
+        before, after = (
+            _but_for_the_load(next(iter(specs_of(plan, cell).values())))
+            for plan, cell in ((a, first), (b, second))
+        )
         for name in sorted({*before, *after}):
             if before.get(name) != after.get(name):
                 values = found.setdefault(name, (set(), set()))
                 values[0].add(before.get(name, NOT_SET))
                 values[1].add(after.get(name, NOT_SET))
-    return {name: (", ".join(sorted(before)), ", ".join(sorted(after))) for name, (before, after) in found.items()}
+    return {
+        name: (", ".join(sorted(before)), ", ".join(sorted(after)))
+        for name, (before, after) in found.items()
+    }
 
 
 def _but_for_the_load(spec: TrialSpec) -> dict[tuple[str, str], str]:
-    return {(scope, name): value for (scope, name), value in settings_of_trial(spec).items() if scope != "workload"}
+    return {
+        (scope, name): value
+        for (scope, name), value in settings_of_trial(spec).items()
+        if scope != "workload"
+    }

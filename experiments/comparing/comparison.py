@@ -10,7 +10,12 @@ from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from experiments.comparing.cell_pairs import Pair, check_load, pairs_of, settings_between, specs_of
-from experiments.comparing.differences import Difference, MeasuredValues, number_difference, share_difference
+from experiments.comparing.differences import (
+    Difference,
+    MeasuredValues,
+    number_difference,
+    share_difference,
+)
 from experiments.errors import NotComparable
 from experiments.ledger.record import Frozen, Role
 from experiments.results.cells import judged_trials
@@ -40,7 +45,7 @@ class SettingChange(Frozen):
 class VerdictChange(Frozen):
     """A promise on which the two sides' verdicts differ."""
 
-    promise: Guarantee
+    guarantee: Guarantee
     a: str
     b: str
 
@@ -93,11 +98,16 @@ def _repeated(trial: TrialResult) -> bool | None:
     return None if trial.duplicates is None else trial.duplicates > 0
 
 
-_SHARES: Final[Mapping[MeasuredValues, Callable[[TrialResult], bool | None]]] = {MeasuredValues.LOSS: _lost, MeasuredValues.DUPLICATES: _repeated}
+_SHARES: Final[Mapping[MeasuredValues, Callable[[TrialResult], bool | None]]] = {
+    MeasuredValues.LOSS: _lost,
+    MeasuredValues.DUPLICATES: _repeated,
+}
 _NUMBERS: Final[Mapping[MeasuredValues, Callable[[TrialResult], float | None]]] = {
-    MeasuredValues.LATENCY_P99: lambda trial: trial.latency_ms.ack.p99 if trial.latency_ms.ack else None,
+    MeasuredValues.LATENCY_P99: lambda trial: (
+        trial.latency_ms.ack.p99 if trial.latency_ms.ack else None
+    ),
     MeasuredValues.OUTAGE: lambda trial: trial.unavailable_ms,
-    MeasuredValues.THROUGHPUT: lambda trial: trial.throughput_rps,
+    MeasuredValues.THROUGHPUT: lambda trial: trial.throughput_records_per_s,
 }
 
 
@@ -118,7 +128,13 @@ def compare(a: ComparedSweep, b: ComparedSweep) -> Comparison:
     return side_by_side((a.plan.sweep_id, b.plan.sweep_id), a, b, pairs)
 
 
-def side_by_side(names: tuple[str, str], a: ComparedSweep, b: ComparedSweep, pairs: Sequence[Pair], remarks: Sequence[str] = ()) -> Comparison:
+def side_by_side(
+    names: tuple[str, str],
+    a: ComparedSweep,
+    b: ComparedSweep,
+    pairs: Sequence[Pair],
+    remarks: Sequence[str] = (),
+) -> Comparison:
     """Return what these pairs of cells show; each has a cell of `a` and one of `b`."""
     cells = tuple(compared(pair, a, b) for pair in pairs)
     paired = all(cell.paired for cell in cells)
@@ -126,9 +142,13 @@ def side_by_side(names: tuple[str, str], a: ComparedSweep, b: ComparedSweep, pai
         a=names[0],
         b=names[1],
         paired=paired,
-        remarks=(*remarks, *_remarks({side.plan.sweep_id: side for side in (a, b)}.values(), paired=paired)),
+        remarks=(
+            *remarks,
+            *_remarks({side.plan.sweep_id: side for side in (a, b)}.values(), paired=paired),
+        ),
         settings=tuple(
-            SettingChange(scope=scope, name=name, a=before, b=after) for (scope, name), (before, after) in settings_between(pairs, a.plan, b.plan).items()
+            SettingChange(scope=scope, name=name, a=before, b=after)
+            for (scope, name), (before, after) in settings_between(pairs, a.plan, b.plan).items()
         ),
         cells=cells,
         only_a=_alone(a.results.cells, [first for first, _ in pairs]),
@@ -143,17 +163,29 @@ def check_measured(results: SweepResults) -> None:
         NotComparable: it has none.
     """
     if not any(trial.judged for trial in results.trials):
-        raise NotComparable(f"{results.sweep_id} has no sealed trial that was measured: `ackbench measure {results.sweep_id}` measures those that there are")
+        raise NotComparable(
+            f"{results.sweep_id} has no sealed trial that was measured: `ackbench measure {results.sweep_id}` measures those that there are"
+        )
 
 
 def _remarks(sides: Iterable[ComparedSweep], *, paired: bool) -> list[str]:
-    remarks = [] if paired else ["the trials' seeds differ, so trials are not compared in pairs; that says less than pairs would"]
+    remarks = (
+        []
+        if paired
+        else [
+            "the trials' seeds differ, so trials are not compared in pairs; that says less than pairs would"
+        ]
+    )
     for side in sides:
         harness = side.results.harness
         if harness.failed:
-            remarks.append(f"do not believe {side.plan.sweep_id}: its controls failed. {' '.join(harness.sentences)}".strip())
+            remarks.append(
+                f"do not believe {side.plan.sweep_id}: its controls failed. {' '.join(harness.sentences)}".strip()
+            )
         if side.results.unmeasured or side.results.pending:
-            remarks.append(f"{side.plan.sweep_id} is not whole: {len(side.results.pending)} trials not run, {len(side.results.unmeasured)} not measured")
+            remarks.append(
+                f"{side.plan.sweep_id} is not whole: {len(side.results.pending)} trials not run, {len(side.results.unmeasured)} not measured"
+            )
     return remarks
 
 
@@ -162,8 +194,14 @@ def compared(pair: Pair, a: ComparedSweep, b: ComparedSweep) -> ComparedCell:
     first, second = pair
     paired = _same_seeds(pair, a.plan, b.plan)
     before, after = judged_trials(a.results, first), judged_trials(b.results, second)
-    shares = (share_difference(measure, _values(before, of), _values(after, of), paired=paired) for measure, of in _SHARES.items())
-    numbers = (number_difference(measure, _values(before, of), _values(after, of), paired=paired) for measure, of in _NUMBERS.items())
+    shares = (
+        share_difference(measure, _values(before, of), _values(after, of), paired=paired)
+        for measure, of in _SHARES.items()
+    )
+    numbers = (
+        number_difference(measure, _values(before, of), _values(after, of), paired=paired)
+        for measure, of in _NUMBERS.items()
+    )
     return ComparedCell(
         a_label=first.label,
         b_label=second.label,
@@ -185,16 +223,24 @@ def _same_seeds(pair: Pair, a: Plan, b: Plan) -> bool:
 _Value = TypeVar("_Value", bool, float)
 
 
-def _values(trials: Sequence[TrialResult], of: Callable[[TrialResult], _Value | None]) -> dict[int, _Value]:
+def _values(
+    trials: Sequence[TrialResult], of: Callable[[TrialResult], _Value | None]
+) -> dict[int, _Value]:
     """Return the trials' values by repeat; a trial that has none is left out."""
     found = ((trial.repeat, of(trial)) for trial in trials)
     return {repeat: value for repeat, value in found if repeat is not None and value is not None}
 
 
 def _verdict_changes(a: Sequence[Judgement], b: Sequence[Judgement]) -> list[VerdictChange]:
-    before, after = ({judgement.promise: _said(judgement) for judgement in side} for side in (a, b))
-    both = [promise for promise in Guarantee if promise in before and promise in after]
-    return [VerdictChange(promise=promise, a=before[promise], b=after[promise]) for promise in both if before[promise] != after[promise]]
+    before, after = (
+        {judgement.guarantee: _said(judgement) for judgement in side} for side in (a, b)
+    )
+    both = [guarantee for guarantee in Guarantee if guarantee in before and guarantee in after]
+    return [
+        VerdictChange(guarantee=guarantee, a=before[guarantee], b=after[guarantee])
+        for guarantee in both
+        if before[guarantee] != after[guarantee]
+    ]
 
 
 def _said(judgement: Judgement) -> str:
@@ -203,4 +249,8 @@ def _said(judgement: Judgement) -> str:
 
 
 def _alone(cells: Sequence[CellResult], matched: Sequence[CellResult]) -> tuple[str, ...]:
-    return tuple(cell.label for cell in cells if cell.refused is None and not any(cell is other for other in matched))
+    return tuple(
+        cell.label
+        for cell in cells
+        if cell.refused is None and not any(cell is other for other in matched)
+    )

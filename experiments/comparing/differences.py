@@ -6,9 +6,26 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from statistics import median
 
-from experiments.comparing.pairing import LEAST_PAIRS, PairedNumbers, PairedShares, paired_numbers, paired_shares, shares_apart
+from experiments.comparing.pairing import (
+    LEAST_PAIRS,
+    PairedNumbers,
+    PairedShares,
+    paired_numbers,
+    paired_shares,
+    shares_apart,
+)
 from experiments.ledger.record import Frozen
-from experiments.verdicts.statistics import CONFIDENCE, LEAST_VALUES, RESAMPLES, SEED, Estimate, Interval, Share, estimate, share
+from experiments.verdicts.statistics import (
+    CONFIDENCE,
+    LEAST_VALUES,
+    RESAMPLES,
+    SEED,
+    Estimate,
+    Interval,
+    Share,
+    estimate,
+    share,
+)
 
 
 class MeasuredValues(StrEnum):
@@ -66,18 +83,29 @@ class Difference(Frozen):
             return self.difference_interval.low if self.difference_interval else None
         if self.ratio_interval is None:
             return None
-        return self.ratio_interval.low - 1 if self.measure.more_is_worse else 1 - self.ratio_interval.high
+        return (
+            self.ratio_interval.low - 1
+            if self.measure.more_is_worse
+            else 1 - self.ratio_interval.high
+        )
 
 
-def share_difference(measure: MeasuredValues, a: Mapping[int, bool], b: Mapping[int, bool], *, paired: bool) -> Difference:
+def share_difference(
+    measure: MeasuredValues, a: Mapping[int, bool], b: Mapping[int, bool], *, paired: bool
+) -> Difference:
     """Compare a yes or no of each trial, by the key that pairs them."""
-    sides = {"a_share": share(sum(a.values()), len(a)) if a else None, "b_share": share(sum(b.values()), len(b)) if b else None}
+    sides = {
+        "a_share": share(sum(a.values()), len(a)) if a else None,
+        "b_share": share(sum(b.values()), len(b)) if b else None,
+    }
     if paired:
         return _of_paired_shares(measure, paired_shares(a, b)).model_copy(update=sides)
     return _unpaired_shares(measure, list(a.values()), list(b.values())).model_copy(update=sides)
 
 
-def number_difference(measure: MeasuredValues, a: Mapping[int, float], b: Mapping[int, float], *, paired: bool) -> Difference:
+def number_difference(
+    measure: MeasuredValues, a: Mapping[int, float], b: Mapping[int, float], *, paired: bool
+) -> Difference:
     """Compare a number of each trial, by the key that pairs them."""
     sides = {"a_median": estimate(list(a.values())), "b_median": estimate(list(b.values()))}
     if paired:
@@ -119,7 +147,13 @@ def _unpaired_shares(measure: MeasuredValues, a: Sequence[bool], b: Sequence[boo
     """The difference of two shares, with an exact and cautious interval; Fisher's exact test."""
     few = min(len(a), len(b))
     if not few:
-        return Difference(measure=measure, paired=False, trials=0, test="Fisher's, exact", reasons=("one side has no sealed trial",))
+        return Difference(
+            measure=measure,
+            paired=False,
+            trials=0,
+            test="Fisher's, exact",
+            reasons=("one side has no sealed trial",),
+        )
     from scipy.stats import fisher_exact
 
     table = [[sum(a), len(a) - sum(a)], [sum(b), len(b) - sum(b)]]
@@ -135,11 +169,19 @@ def _unpaired_shares(measure: MeasuredValues, a: Sequence[bool], b: Sequence[boo
     )
 
 
-def _unpaired_numbers(measure: MeasuredValues, a: Sequence[float], b: Sequence[float]) -> Difference:
+def _unpaired_numbers(
+    measure: MeasuredValues, a: Sequence[float], b: Sequence[float]
+) -> Difference:
     """The difference and the ratio of two medians, with bootstrap intervals by trial; Mann and Whitney's test."""
     few = min(len(a), len(b))
     if not few:
-        return Difference(measure=measure, paired=False, trials=0, test="Mann and Whitney's", reasons=("one side has no sealed trial",))
+        return Difference(
+            measure=measure,
+            paired=False,
+            trials=0,
+            test="Mann and Whitney's",
+            reasons=("one side has no sealed trial",),
+        )
     before, after = median(a), median(b)
     told = few >= LEAST_VALUES
     return Difference(
@@ -174,7 +216,9 @@ def _resampled(a: Sequence[float], b: Sequence[float], *, ratio: bool) -> Interv
         confidence_level=CONFIDENCE,
         rng=np.random.default_rng(SEED),
     )
-    return Interval(low=float(found.confidence_interval.low), high=float(found.confidence_interval.high))
+    return Interval(
+        low=float(found.confidence_interval.low), high=float(found.confidence_interval.high)
+    )
 
 
 def _mann_whitney(a: Sequence[float], b: Sequence[float]) -> float:

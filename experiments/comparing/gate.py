@@ -47,7 +47,11 @@ class Gate:
         Raises:
             InputError: an expression is of another form, or needs two sweeps where there is one.
         """
-        worse = tuple(_worse(text, two_sweeps=two_sweeps) for text in expressions if text not in {VIOLATED, UNKNOWN})
+        worse = tuple(
+            _worse(text, two_sweeps=two_sweeps)
+            for text in expressions
+            if text not in {VIOLATED, UNKNOWN}
+        )
         return cls(VIOLATED in expressions, UNKNOWN in expressions, worse)
 
     def of_sweep(self, results: SweepResults) -> list[str]:
@@ -57,16 +61,19 @@ class Gate:
     def of_comparison(self, comparison: Comparison, sweeps: Sequence[SweepResults]) -> list[str]:
         """Return why two sweeps do not pass, a line a reason; none: they do."""
         reasons = [reason for results in sweeps for reason in self._verdicts(results)]
-        return [*reasons, *(reason for limit in self.worse for reason in self._worse(limit, comparison))]
+        return [
+            *reasons,
+            *(reason for limit in self.worse for reason in self._worse(limit, comparison)),
+        ]
 
     def _verdicts(self, results: SweepResults) -> Iterator[str]:
         yield from self._controls(results)
         for cell in results.cells:
             for judgement in cell.judgements:
                 if judgement.verdict is Verdict.VIOLATED and self.violated:
-                    yield f"violated: {results.sweep_id}: {judgement.promise} with {cell.label}: {_seen(judgement)}"
+                    yield f"violated: {results.sweep_id}: {judgement.guarantee} with {cell.label}: {_seen(judgement)}"
                 if judgement.verdict is Verdict.UNKNOWN and self.unknown:
-                    yield f"unknown: {results.sweep_id}: {judgement.promise} with {cell.label}: {' '.join(judgement.reasons[-1:]) or 'no reason is known'}"
+                    yield f"unknown: {results.sweep_id}: {judgement.guarantee} with {cell.label}: {' '.join(judgement.reasons[-1:]) or 'no reason is known'}"
         if self.unknown and not any(cell.judgements for cell in results.cells):
             yield f"unknown: {results.sweep_id}: nothing was judged"
 
@@ -95,7 +102,9 @@ def _worse(text: str, *, two_sweeps: bool) -> WorseBy:
     if not found or found["measure"] not in set(MeasuredValues):
         raise InputError(f"--fail-on is {text!r}; allowed: {_ALLOWED}")
     if not two_sweeps:
-        raise InputError(f"--fail-on {text} needs two sweeps: `ackbench compare A B --fail-on '{text}'`")
+        raise InputError(
+            f"--fail-on {text} needs two sweeps: `ackbench compare A B --fail-on '{text}'`"
+        )
     return WorseBy(MeasuredValues(found["measure"]), float(found["percent"]) / 100)
 
 
@@ -106,6 +115,10 @@ def _seen(judgement: Judgement) -> str:
 
 def _told(difference: Difference, by: float) -> str:
     """Return the difference that was found, and what it is at least."""
-    found = difference.difference if difference.measure.is_share else difference.ratio and abs(difference.ratio - 1)
+    found = (
+        difference.difference
+        if difference.measure.is_share
+        else difference.ratio and abs(difference.ratio - 1)
+    )
     unit = "points" if difference.measure.is_share else "%"
     return f"{100 * (found or 0):.1f} {unit}, at least {100 * by:.1f} {unit} at 95 %"

@@ -9,7 +9,16 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from experiments.ledger.record import Frozen
-from experiments.verdicts.statistics import CONFIDENCE, LEAST_VALUES, RESAMPLES, SEED, Estimate, Interval, estimate, share
+from experiments.verdicts.statistics import (
+    CONFIDENCE,
+    LEAST_VALUES,
+    RESAMPLES,
+    SEED,
+    Estimate,
+    Interval,
+    estimate,
+    share,
+)
 
 LEAST_PAIRS: Final = 6
 """With fewer differing pairs no outcome has a two-sided p below 0.05: of 5 the least is 2 / 2^5 = 0.0625."""
@@ -56,7 +65,9 @@ def paired_numbers(a: Mapping[int, float], b: Mapping[int, float]) -> PairedNumb
     keys = _common(a, b)
     before, after = [a[key] for key in keys], [b[key] for key in keys]
     differences = [y - x for x, y in zip(before, after, strict=True)]
-    ratios = [y / x for x, y in zip(before, after, strict=True)] if all(x > 0 for x in before) else []
+    ratios = (
+        [y / x for x, y in zip(before, after, strict=True)] if all(x > 0 for x in before) else []
+    )
     moved = [difference for difference in differences if difference != 0]
     return PairedNumbers(
         pairs=len(keys),
@@ -94,8 +105,18 @@ def _missing(pairs: int, differing: int, *, ratio: bool = True) -> list[str]:
     """Say what the pairs cannot tell."""
     if pairs == 0:
         return ["no two trials have the same seed: nothing can be paired"]
-    reasons = [] if differing >= LEAST_PAIRS else [f"{differing} of {pairs} pairs differ: no p-value below {LEAST_PAIRS}, as none could be under 0.05"]
-    reasons += [] if pairs >= LEAST_VALUES else [f"{pairs} pairs: no interval of a median below {LEAST_VALUES}"]
+    reasons = (
+        []
+        if differing >= LEAST_PAIRS
+        else [
+            f"{differing} of {pairs} pairs differ: no p-value below {LEAST_PAIRS}, as none could be under 0.05"
+        ]
+    )
+    reasons += (
+        []
+        if pairs >= LEAST_VALUES
+        else [f"{pairs} pairs: no interval of a median below {LEAST_VALUES}"]
+    )
     return reasons if ratio else [*reasons, "no ratio, as a value to divide by is not above 0"]
 
 

@@ -43,16 +43,29 @@ def compare_within(sweep: ComparedSweep, axis: str) -> AxisComparison:
     values = _checked(sweep, axis)
     first, *others = (_part(sweep, axis, value) for value in values)
     names = [f"{axis}={value_text(value)}" for value in values]
-    found = [(name, other, pairs_but_for(axis, first.results.cells, other.results.cells)) for name, other in zip(names[1:], others, strict=True)]
+    found = [
+        (name, other, pairs_but_for(axis, first.results.cells, other.results.cells))
+        for name, other in zip(names[1:], others, strict=True)
+    ]
     pairs = [pair for _, _, of in found for pair in of]
     if not pairs:
-        raise NotComparable(f"{sweep.plan.sweep_id}: no cell with {names[0]} has one with another value beside it that is alike in all other axes")
+        raise NotComparable(
+            f"{sweep.plan.sweep_id}: no cell with {names[0]} has one with another value beside it that is alike in all other axes"
+        )
     return AxisComparison(
         sweep=sweep.plan.sweep_id,
         axis=axis,
         values=tuple(values),
-        comparisons=tuple(side_by_side((names[0], name), first, other, of, _remarks(axis)) for name, other, of in found if of),
-        left_out=tuple(cell.label for cell in sweep.results.cells if cell.refused is None and not any(cell in pair for pair in pairs)),
+        comparisons=tuple(
+            side_by_side((names[0], name), first, other, of, _remarks(axis))
+            for name, other, of in found
+            if of
+        ),
+        left_out=tuple(
+            cell.label
+            for cell in sweep.results.cells
+            if cell.refused is None and not any(cell in pair for pair in pairs)
+        ),
     )
 
 
@@ -81,12 +94,16 @@ def value_text(value: Scalar) -> str:
 def _checked(sweep: ComparedSweep, axis: str) -> list[Scalar]:
     known = {name for cell in sweep.results.cells for name in cell.cell}
     if axis not in known:
-        raise UnknownName(f"--by {axis}: {sweep.plan.sweep_id} has no axis {axis}{nearest(axis, axes_of(sweep.results.cells) or known)}")
+        raise UnknownName(
+            f"--by {axis}: {sweep.plan.sweep_id} has no axis {axis}{nearest(axis, axes_of(sweep.results.cells) or known)}"
+        )
     values = values_of(sweep.results.cells, axis)
     if len(values) < 2:  # noqa: PLR2004 - a comparison has two sides
         held = value_text(values[0]) if values else "no cell that was run"
         several = ", ".join(axes_of(sweep.results.cells)) or "no axis"
-        raise NotComparable(f"--by {axis}: {sweep.plan.sweep_id} has one value of it only, {held}; several values: {several}")
+        raise NotComparable(
+            f"--by {axis}: {sweep.plan.sweep_id} has one value of it only, {held}; several values: {several}"
+        )
     return values
 
 
@@ -98,10 +115,18 @@ def _part(sweep: ComparedSweep, axis: str, value: Scalar) -> ComparedSweep:
 
 def _remarks(axis: str) -> tuple[str, ...]:
     of_the_load = axis.startswith(f"{Scope.WORKLOAD}.")
-    return ("the load itself differs: trials of one repeat share their seed, but not their schedule",) if of_the_load else ()
+    return (
+        ("the load itself differs: trials of one repeat share their seed, but not their schedule",)
+        if of_the_load
+        else ()
+    )
 
 
 def _rank(value: Scalar) -> tuple[int, float, str]:
     if value is None:
         return (0, 0.0, "")
-    return (1, float(value), "") if isinstance(value, (bool, int, float)) else (2, float(value != "none"), value)
+    return (
+        (1, float(value), "")
+        if isinstance(value, (bool, int, float))
+        else (2, float(value != "none"), value)
+    )

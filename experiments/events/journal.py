@@ -16,7 +16,7 @@ from experiments.ledger.schema import EVENTS, Source
 CRC_FAILED: Final = "crc_failed"
 """A batch is not the one that its CRC was made of, and the final read was given it."""
 
-BROKER_COUNT: Final = "broker_count"
+BROKER_COUNTERS: Final = "broker_counters"
 """What a broker has counted of the topic since its process began."""
 
 
@@ -48,7 +48,7 @@ class Journal:
         self._lock = threading.Lock()
         self._diary = diary
 
-    def note(  # noqa: PLR0913 - an event has so many sides
+    def note(
         self,
         kind: str,
         detail: str = "",
@@ -59,7 +59,14 @@ class Journal:
         at_ns: int | None = None,
     ) -> Event:
         """Write an event down, now unless a time is given."""
-        event = Event(now_ns() if at_ns is None else at_ns, kind, node=node, partition=partition, offset=offset, detail=detail)
+        event = Event(
+            now_ns() if at_ns is None else at_ns,
+            kind,
+            node=node,
+            partition=partition,
+            offset=offset,
+            detail=detail,
+        )
         self.keep(event)
         if self._diary is not None:
             with self._lock, self._diary.open("a", encoding="utf-8") as diary:
@@ -74,10 +81,17 @@ class Journal:
     def events(self, *kinds: str) -> tuple[Event, ...]:
         """Return all events, or those of some kinds, by time."""
         with self._lock:
-            return tuple(sorted((e for e in self._events if not kinds or e.kind in kinds), key=lambda e: e.at_ns))
+            return tuple(
+                sorted(
+                    (e for e in self._events if not kinds or e.kind in kinds), key=lambda e: e.at_ns
+                )
+            )
 
     def table(self) -> pa.Table:
         """Return the events as `events.parquet` holds them."""
         rows = [astuple(event) for event in self.events()]
         columns = zip(*rows, strict=True) if rows else [[] for _ in EVENTS]
-        return pa.table([pa.array(column, field.type) for column, field in zip(columns, EVENTS, strict=True)], schema=EVENTS)
+        return pa.table(
+            [pa.array(column, field.type) for column, field in zip(columns, EVENTS, strict=True)],
+            schema=EVENTS,
+        )

@@ -18,7 +18,7 @@ from infra.errors import MachineError
 
 
 def _nothing(_scene: FaultContext, _parameters: FaultParameters) -> FaultEvidence:
-    return FaultEvidence(kind="none", bit=True, evidence=("no fault was asked for",))
+    return FaultEvidence(kind="none", took_effect=True, evidence=("no fault was asked for",))
 
 
 def _does_nothing(kind: str, _parameters: FaultParameters, _shape: Topology) -> FaultEffects:
@@ -26,7 +26,15 @@ def _does_nothing(kind: str, _parameters: FaultParameters, _shape: Topology) -> 
 
 
 _ALL = (
-    FaultKind("none", "none", "no fault: the control", FaultParameters, _nothing, _does_nothing, outside=True),
+    FaultKind(
+        "none",
+        "none",
+        "no fault: the control",
+        FaultParameters,
+        _nothing,
+        _does_nothing,
+        works_on_external=True,
+    ),
     *process.KINDS,
     *zookeeper.KINDS,
     *network.KINDS,
@@ -41,16 +49,18 @@ _ALL = (
 FAULTS: Final[Mapping[str, FaultKind]] = MappingProxyType({fault.kind: fault for fault in _ALL})
 
 
-def require_means(kind: str) -> None:
+def require_capabilities(kind: str) -> None:
     """See that this machine can do a fault.
 
     Raises:
         MachineError: it cannot; says why, and what would enable it.
     """
-    for means in sorted(FAULTS[kind].needs):
-        lack = missing(means)
+    for capability in sorted(FAULTS[kind].needs):
+        lack = missing(capability)
         if lack:
-            raise MachineError(f"fault {kind} needs {means}, and there are none here: {lack.reason}; {lack.then}, or leave it out")
+            raise MachineError(
+                f"fault {kind} needs {capability}, and there are none here: {lack.reason}; {lack.then}, or leave it out"
+            )
 
 
 __all__ = ["FAULTS", "FaultContext", "FaultKind", "FaultParameters", "require_means"]

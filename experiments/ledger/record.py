@@ -69,7 +69,7 @@ class FaultEvidence(Frozen):
     """As they were asked for."""
     targets: tuple[int, ...] = ()
     """Node ids, resolved when the fault struck."""
-    bit: bool
+    took_effect: bool
     evidence: tuple[str, ...] = ()
     """One sentence each, with figures; also why it did not bite."""
 
@@ -82,13 +82,13 @@ class Phases(Frozen):
     load_end_ns: int
     """The last record's intended time."""
     fault_begin_ns: int | None = None
-    fault_bit_ns: int | None = None
+    fault_effective_ns: int | None = None
     """The first effect was seen: the process gone or stopped."""
     fault_end_ns: int | None = None
     """The heal was done: the process runs again (its ISR may not be full yet)."""
     settled_ns: int
     """Every record settled, or its delivery timeout over."""
-    whole_ns: int
+    healthy_ns: int
     """The full ISR was seen again."""
 
 
@@ -145,7 +145,7 @@ class TrialRecord(Frozen):
     status: Status
     reason: str | None = None
     topic: str
-    lodging: ClusterAssignment | None = None
+    cluster_assignment: ClusterAssignment | None = None
     """`None`: nobody wrote it down, as where a trial is run by hand."""
     kafka_version: str
     client: str
@@ -168,7 +168,7 @@ class TrialRecord(Frozen):
     """Of each partition whose first records had expired, where it began at the final read; the others began at 0."""
     replays: tuple[Replay, ...] = ()
     """None: nothing is asked of the records' fields, and there are no tables `sent` and `replays`."""
-    tells_serving: bool = False
+    record_serving_brokers: bool = False
     """Whether there is a table `served`."""
     keying: KeyOptions | None = None
     """`None`: nothing is asked of keys, pairs and partitions."""

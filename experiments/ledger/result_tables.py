@@ -11,7 +11,20 @@ from typing import Final
 import pyarrow as pa
 
 from experiments.ledger.schema import count, perhaps, text
-from experiments.ledger.workload_tables import ASSIGNMENTS, BROKERS, COPIES, FIELDS, GROUPS, KEYS, LAGS, LOADS, ORDERS, REPLAYS, SERVING, SKEWS
+from experiments.ledger.workload_tables import (
+    ASSIGNMENTS,
+    BROKERS,
+    COPIES,
+    FIELDS,
+    GROUPS,
+    KEYS,
+    LAGS,
+    LOADS,
+    ORDERS,
+    REPLAYS,
+    SERVING,
+    SKEWS,
+)
 
 # ---------- What is wrong with single records, and why: the tables `anomalies` and `attribution` of `results/`.
 
@@ -53,13 +66,21 @@ class Cause(StrEnum):
 
 
 _SCENE: Final = [
-    perhaps("phase", pa.string()),  # by at_ns: before, during, after; null: a trial without fault, or no time is known
-    perhaps("leader", pa.int32()),  # who led then; of records in the log: when they were appended; TRUNCATED: who acknowledged; NEVER_APPENDED: to whom sent
+    perhaps(
+        "phase", pa.string()
+    ),  # by at_ns: before, during, after; null: a trial without fault, or no time is known
+    perhaps(
+        "leader", pa.int32()
+    ),  # who led then; of records in the log: when they were appended; TRUNCATED: who acknowledged; NEVER_APPENDED: to whom sent
     perhaps("leader_epoch", pa.int32()),
     perhaps("isr", pa.string()),  # "1,2,3", as the watcher saw it then
     text("cause"),
-    perhaps("truncated_to", pa.int64()),  # the offset to which `truncated_by` says that it cut its log, or where the epoch ends in the log that survived
-    perhaps("truncated_by", pa.int32()),  # null beside `truncated_to`: no broker's log says so, the leader epochs do
+    perhaps(
+        "truncated_to", pa.int64()
+    ),  # the offset to which `truncated_by` says that it cut its log, or where the epoch ends in the log that survived
+    perhaps(
+        "truncated_by", pa.int32()
+    ),  # null beside `truncated_to`: no broker's log says so, the leader epochs do
 ]
 
 ANOMALIES: Final = pa.schema(
@@ -70,7 +91,9 @@ ANOMALIES: Final = pa.schema(
         perhaps("seq", pa.int64()),
         perhaps("partition", pa.int32()),
         perhaps("offset", pa.int64()),  # LOST: as acknowledged; in the log or read: where
-        perhaps("at_ns", pa.int64()),  # when it was acknowledged, or given up (attempts); received (reads)
+        perhaps(
+            "at_ns", pa.int64()
+        ),  # when it was acknowledged, or given up (attempts); received (reads)
         *_SCENE,
     ]
 )
@@ -161,14 +184,26 @@ TRIALS: Final = pa.schema(
         count("log_records"),
         count("phantom_copies"),
         count("corrupt_copies"),
-        count("hidden_copies"),  # rows of the log that a read_committed consumer is not shown; in none of the other counts
+        count(
+            "hidden_copies"
+        ),  # rows of the log that a read_committed consumer is not shown; in none of the other counts
         count("reordered_records"),
-        pa.field("missed_records", pa.int64()),  # null: the consumer along did not come to the end, or nobody says that it did
+        pa.field(
+            "missed_records", pa.int64()
+        ),  # null: the consumer along did not come to the end, or nobody says that it did
         pa.field("redelivered_reads", pa.int64()),  # null: nobody read
-        *(pa.field(f"group_{name}", pa.int64()) for name in ("missed_records", "redelivered_reads")),  # null: there was no consumer group
-        *(pa.field(f"{name}_transactions", pa.int64()) for name in ("committed", "aborted", "unknown", "torn")),  # null: it had no transactions
+        *(
+            pa.field(f"group_{name}", pa.int64())
+            for name in ("missed_records", "redelivered_reads")
+        ),  # null: there was no consumer group
+        *(
+            pa.field(f"{name}_transactions", pa.int64())
+            for name in ("committed", "aborted", "unknown", "torn")
+        ),  # null: it had no transactions
         pa.field("unavailable_ns", pa.int64()),  # for the producers
-        pa.field("reader_stood_still_ns", pa.int64()),  # the consumer's longest gap of all partitions; null: nobody read
+        pa.field(
+            "consumer_unavailable_ns", pa.int64()
+        ),  # the consumer's longest gap of all partitions; null: nobody read
         pa.field("attempted_per_s", pa.float64()),
         pa.field("acked_per_s", pa.float64()),
     ]
@@ -177,9 +212,13 @@ TRIALS: Final = pa.schema(
 FATES: Final = pa.schema(
     [
         text("trial_id"),
-        pa.field("outcome", pa.string()),  # acked, rejected, unknown, aborted; null: no attempt of ours
+        pa.field(
+            "outcome", pa.string()
+        ),  # acked, rejected, unknown, aborted; null: no attempt of ours
         text("fate"),
-        count("records"),  # distinct ids; of PHANTOM and CORRUPT, which have none to rely on, copies
+        count(
+            "records"
+        ),  # distinct ids; of PHANTOM and CORRUPT, which have none to rely on, copies
         count("duplicated_records"),  # those of them with more than one copy
         count("copies"),  # in the log
     ]
@@ -204,11 +243,18 @@ GAPS: Final = pa.schema(
         count("records"),  # acknowledged; received
         count("gap_ns"),
         count("began_ns"),
-        pa.field("answered", pa.bool_(), nullable=False),  # an answer ended it; false: it lasted as long as anything was due
+        pa.field(
+            "answered", pa.bool_(), nullable=False
+        ),  # an answer ended it; false: it lasted as long as anything was due
     ]
 )
 
-SPREADS: Final = (*(f"{measure.value}_{name}_us" for measure in Measure for name in QUANTILES), "unavailable_ns", "reader_stood_still_ns", "acked_per_s")
+SPREADS: Final = (
+    *(f"{measure.value}_{name}_us" for measure in Measure for name in QUANTILES),
+    "unavailable_ns",
+    "consumer_unavailable_ns",
+    "acked_per_s",
+)
 """What a cell tells of its trials as a median and a maximum."""
 
 COUNTED: Final = ("_records", "_copies", "_reads", "_transactions")
@@ -221,7 +267,9 @@ CELLS: Final = pa.schema(
         count("void_trials"),  # in none of the other columns
         count("trials_with_loss"),  # lost for certain: lost_low > 0
         count("trials_with_duplicates"),
-        *(field for field in TRIALS if field.name.endswith(COUNTED)),  # sums; of what is not known of all, null
+        *(
+            field for field in TRIALS if field.name.endswith(COUNTED)
+        ),  # sums; of what is not known of all, null
         *(pa.field(f"{name}_{of}", pa.float64()) for name in SPREADS for of in ("median", "max")),
     ]
 )
@@ -266,7 +314,9 @@ HISTOGRAM: Final = pa.schema(
         text("trial_id"),
         text("measure"),
         text("phase"),
-        count("from_us"),  # the slot's lower bound; at most 1/128 of the value wide, and 1 us below 256 us
+        count(
+            "from_us"
+        ),  # the slot's lower bound; at most 1/128 of the value wide, and 1 us below 256 us
         count("to_us"),  # its upper bound, exclusive
         count("records"),
     ]

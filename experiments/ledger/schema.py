@@ -10,7 +10,7 @@ from typing import Final
 
 import pyarrow as pa
 
-LEDGER_VERSION: Final = 3
+LEDGER_VERSION: Final = 4
 """Raised whenever a reader of the old layout would read the new one wrongly."""
 
 ACKED: Final = "acked"
@@ -41,12 +41,16 @@ ATTEMPTS: Final = pa.schema(
         pa.field("key", pa.int64()),  # the key's number; null: no key
         pa.field("intended_ns", pa.int64(), nullable=False),
         pa.field("sent_ns", pa.int64()),  # handed to librdkafka; null: it never took the record
-        pa.field("settled_ns", pa.int64()),  # sent_ns + librdkafka's own latency; null: never settled
+        pa.field(
+            "settled_ns", pa.int64()
+        ),  # sent_ns + librdkafka's own latency; null: never settled
         pa.field("outcome", _OUTCOME, nullable=False),
         pa.field("error", pa.int32(), nullable=False),  # rd_kafka_resp_err_t; 0: none
         pa.field("partition", pa.int32()),
         pa.field("offset", pa.int64()),  # null: the broker told none (acks=0, errors)
-        pa.field("transaction", pa.int64()),  # the number of its producer's transaction; null: it was sent in none
+        pa.field(
+            "transaction", pa.int64()
+        ),  # the number of its producer's transaction; null: it was sent in none
     ]
 )
 
@@ -57,9 +61,15 @@ LOG: Final = pa.schema(
         pa.field("producer", pa.int32()),  # null: carries no mark of this trial (of other origin)
         pa.field("seq", pa.int64()),
         pa.field("timestamp_ms", pa.int64(), nullable=False),
-        pa.field("intact", pa.bool_(), nullable=False),  # false: carries our mark and its checksum does not hold
-        pa.field("leader_epoch", pa.int32()),  # of the leader that appended the batch; null: the client was not told
-        pa.field("visible", pa.bool_(), nullable=False),  # false: a read_committed reader is not shown it
+        pa.field(
+            "intact", pa.bool_(), nullable=False
+        ),  # false: carries our mark and its checksum does not hold
+        pa.field(
+            "leader_epoch", pa.int32()
+        ),  # of the leader that appended the batch; null: the client was not told
+        pa.field(
+            "visible", pa.bool_(), nullable=False
+        ),  # false: a read_committed reader is not shown it
     ]
 )
 
@@ -68,9 +78,15 @@ TRANSACTIONS: Final = pa.schema(
         pa.field("producer", pa.int32(), nullable=False),
         pa.field("transaction", pa.int64(), nullable=False),  # dense from 0 per producer
         pa.field("begin_ns", pa.int64(), nullable=False),
-        pa.field("end_ns", pa.int64()),  # when the client was told how it ended, or gave up; null: never
-        pa.field("records", pa.int64(), nullable=False),  # how many of the schedule were attempted in it
-        pa.field("outcome", _OUTCOME, nullable=False),  # committed, aborted, fenced, abandoned; unknown: it asked to commit, and was never told
+        pa.field(
+            "end_ns", pa.int64()
+        ),  # when the client was told how it ended, or gave up; null: never
+        pa.field(
+            "records", pa.int64(), nullable=False
+        ),  # how many of the schedule were attempted in it
+        pa.field(
+            "outcome", _OUTCOME, nullable=False
+        ),  # committed, aborted, fenced, abandoned; unknown: it asked to commit, and was never told
         pa.field("error", pa.int32(), nullable=False),  # rd_kafka_resp_err_t; 0: none
     ]
 )
@@ -83,7 +99,9 @@ READS: Final = pa.schema(
         pa.field("offset", pa.int64(), nullable=False),
         pa.field("producer", pa.int32()),
         pa.field("seq", pa.int64()),
-        pa.field("intended_ns", pa.int64()),  # as the record itself carries it: end-to-end latency needs no join
+        pa.field(
+            "intended_ns", pa.int64()
+        ),  # as the record itself carries it: end-to-end latency needs no join
         pa.field("received_ns", pa.int64(), nullable=False),
     ]
 )
@@ -93,7 +111,9 @@ EVENTS: Final = pa.schema(
         pa.field("at_ns", pa.int64(), nullable=False),
         pa.field("kind", pa.string(), nullable=False),
         pa.field("source", pa.string(), nullable=False),  # who says so: `Source`
-        pa.field("resolution_ns", pa.int64()),  # it happened at most so long before at_ns; null: at_ns is the moment itself
+        pa.field(
+            "resolution_ns", pa.int64()
+        ),  # it happened at most so long before at_ns; null: at_ns is the moment itself
         pa.field("node", pa.int32()),
         pa.field("partition", pa.int32()),
         pa.field("leader_epoch", pa.int32()),
@@ -104,14 +124,25 @@ EVENTS: Final = pa.schema(
 
 EPOCHS: Final = pa.schema(
     [
-        pa.field("node", pa.int32(), nullable=False),  # whose `leader-epoch-checkpoint`, read after the heal and the full ISR
+        pa.field(
+            "node", pa.int32(), nullable=False
+        ),  # whose `leader-epoch-checkpoint`, read after the heal and the full ISR
         pa.field("partition", pa.int32(), nullable=False),
         pa.field("leader_epoch", pa.int32(), nullable=False),
-        pa.field("start_offset", pa.int64(), nullable=False),  # the epoch's first offset in the log that survived
+        pa.field(
+            "start_offset", pa.int64(), nullable=False
+        ),  # the epoch's first offset in the log that survived
     ]
 )
 
-TABLES: Final = {"attempts": ATTEMPTS, "transactions": TRANSACTIONS, "log": LOG, "reads": READS, "events": EVENTS, "epochs": EPOCHS}
+TABLES: Final = {
+    "attempts": ATTEMPTS,
+    "transactions": TRANSACTIONS,
+    "log": LOG,
+    "reads": READS,
+    "events": EVENTS,
+    "epochs": EPOCHS,
+}
 """What every ledger has."""
 
 _FIELDS: Final = [
@@ -122,11 +153,19 @@ _FIELDS: Final = [
 ]
 """What a record is made of; `experiments.clients.record.fields` has the digests."""
 
-SENT: Final = pa.schema([pa.field("producer", pa.int32(), nullable=False), pa.field("seq", pa.int64(), nullable=False), *_FIELDS])
+SENT: Final = pa.schema(
+    [
+        pa.field("producer", pa.int32(), nullable=False),
+        pa.field("seq", pa.int64(), nullable=False),
+        *_FIELDS,
+    ]
+)
 
 REPLAYS: Final = pa.schema(
     [
-        pa.field("replay", pa.int32(), nullable=False),  # which of the trial's, from 1 on; `trial.json` says from where
+        pa.field(
+            "replay", pa.int32(), nullable=False
+        ),  # which of the trial's, from 1 on; `trial.json` says from where
         pa.field("partition", pa.int32(), nullable=False),
         pa.field("offset", pa.int64(), nullable=False),
         pa.field("producer", pa.int32()),  # null: carries no mark of this trial
@@ -138,10 +177,14 @@ REPLAYS: Final = pa.schema(
 SERVED: Final = pa.schema(
     [
         pa.field("side", pa.string(), nullable=False),  # producer or consumer
-        pa.field("node", pa.int32(), nullable=False),  # the broker that records were produced to, or fetched from
+        pa.field(
+            "node", pa.int32(), nullable=False
+        ),  # the broker that records were produced to, or fetched from
         pa.field("partition", pa.int32(), nullable=False),
         pa.field("records", pa.int64(), nullable=False),
-        pa.field("first_ns", pa.int64(), nullable=False),  # when the first of them was settled, or given to the application
+        pa.field(
+            "first_ns", pa.int64(), nullable=False
+        ),  # when the first of them was settled, or given to the application
         pa.field("last_ns", pa.int64(), nullable=False),
     ]
 )
@@ -160,7 +203,7 @@ class Source(StrEnum):
 
     TRIAL = "trial"
     """The trial's own story and its fault: the moment itself."""
-    WATCHER = "watcher"
+    METADATA = "metadata"
     """A broker's metadata, asked again and again: known to the time between two answers."""
     BROKER = "broker"
     """A broker's or a controller's own log, by the millisecond."""

@@ -24,10 +24,20 @@ def write_table(folder: Path, trial_id: str, name: str, table: pa.Table) -> None
     schema = {**TABLES, **OF_SOME}[name]
     if not table.schema.equals(schema, check_metadata=False):
         raise ValueError(f"{name}: {table.schema} is not the ledger's {schema}")
-    marked = table.replace_schema_metadata({"ackbench.trial_id": trial_id, "ackbench.ledger_version": str(LEDGER_VERSION)})
-    packed: dict[str, str] = {field.name: "DELTA_BINARY_PACKED" for field in schema if pa.types.is_int64(field.type)}
+    marked = table.replace_schema_metadata(
+        {"ackbench.trial_id": trial_id, "ackbench.ledger_version": str(LEDGER_VERSION)}
+    )
+    packed: dict[str, str] = {
+        field.name: "DELTA_BINARY_PACKED" for field in schema if pa.types.is_int64(field.type)
+    }
     plain = [field.name for field in schema if field.name not in packed]
-    pq.write_table(marked, folder / f"{name}.parquet", compression="zstd", use_dictionary=plain, column_encoding=packed)
+    pq.write_table(
+        marked,
+        folder / f"{name}.parquet",
+        compression="zstd",
+        use_dictionary=plain,
+        column_encoding=packed,
+    )
 
 
 def seal(partial: Path, whole: Path, record: TrialRecord, tables: Mapping[str, pa.Table]) -> None:

@@ -37,14 +37,25 @@ def checked(files: pafs.FileSystem, folder: str) -> tuple[TrialRecord, dict[str,
     """
     trial_id = folder.rsplit("/", 1)[-1]
     record = _record(files, folder, trial_id)
-    rows = {name: _checked_rows(files, folder, trial_id, name) for name in (*TABLES, *tables_besides(record))}
+    rows = {
+        name: _checked_rows(files, folder, trial_id, name)
+        for name in (*TABLES, *tables_besides(record))
+    }
     scheduled = sum(producer.records for producer in record.producers)
     if rows["attempts"] != scheduled:
-        raise UnfitLedger(f"trial {trial_id}: attempts.parquet holds {rows['attempts']} records, and trial.json tells of {scheduled}")
+        raise UnfitLedger(
+            f"trial {trial_id}: attempts.parquet holds {rows['attempts']} records, and trial.json tells of {scheduled}"
+        )
     if rows["log"] > (ends := sum(record.end_offsets.values())):
-        raise UnfitLedger(f"trial {trial_id}: log.parquet holds {rows['log']} records, and the end offsets of trial.json allow {ends}")
-    if record.output_end_offsets is not None and rows[OUTPUT] > (ends := sum(record.output_end_offsets.values())):
-        raise UnfitLedger(f"trial {trial_id}: output.parquet holds {rows[OUTPUT]} records, and the end offsets of trial.json allow {ends}")
+        raise UnfitLedger(
+            f"trial {trial_id}: log.parquet holds {rows['log']} records, and the end offsets of trial.json allow {ends}"
+        )
+    if record.output_end_offsets is not None and rows[OUTPUT] > (
+        ends := sum(record.output_end_offsets.values())
+    ):
+        raise UnfitLedger(
+            f"trial {trial_id}: output.parquet holds {rows[OUTPUT]} records, and the end offsets of trial.json allow {ends}"
+        )
     return record, rows
 
 
@@ -53,7 +64,7 @@ def tables_besides(record: TrialRecord) -> tuple[str, ...]:
     return (
         *((OUTPUT,) if record.output_end_offsets is not None else ()),
         *(("sent", "replays") if record.replays else ()),
-        *(("served",) if record.tells_serving else ()),
+        *(("served",) if record.record_serving_brokers else ()),
     )
 
 
@@ -66,10 +77,14 @@ def _record(files: pafs.FileSystem, folder: str, trial_id: str) -> TrialRecord:
     try:
         version = json.loads(text).get("ledger_version")
         if version != LEDGER_VERSION:
-            raise UnfitLedger(f"trial {trial_id}: trial.json is of ledger version {version}, and this program reads {LEDGER_VERSION}")
+            raise UnfitLedger(
+                f"trial {trial_id}: trial.json is of ledger version {version}, and this program reads {LEDGER_VERSION}"
+            )
         record = TrialRecord.model_validate_json(text)
     except (ValidationError, ValueError, AttributeError) as error:
-        raise UnfitLedger(f"trial {trial_id}: trial.json is not a trial's record: {_one_line(error)}") from error
+        raise UnfitLedger(
+            f"trial {trial_id}: trial.json is not a trial's record: {_one_line(error)}"
+        ) from error
     if record.trial_id != trial_id:
         raise UnfitLedger(f"trial {trial_id}: trial.json is of trial {record.trial_id}")
     return record
@@ -93,18 +108,27 @@ def _checked_rows(files: pafs.FileSystem, folder: str, trial_id: str, name: str)
 
 def _check_marks(file: str, marks: dict[bytes, bytes], trial_id: str) -> None:
     """Compare the marks that `experiments.ledger.seal` puts into every file."""
-    for mark, due in (("ackbench.ledger_version", str(LEDGER_VERSION)), ("ackbench.trial_id", trial_id)):
+    for mark, due in (
+        ("ackbench.ledger_version", str(LEDGER_VERSION)),
+        ("ackbench.trial_id", trial_id),
+    ):
         found = marks.get(mark.encode())
         if found != due.encode():
-            raise UnfitLedger(f"{file} is marked {mark}={found.decode() if found else 'nothing'}, not {due}")
+            raise UnfitLedger(
+                f"{file} is marked {mark}={found.decode() if found else 'nothing'}, not {due}"
+            )
 
 
 def _check_columns(file: str, found: pa.Schema, due: pa.Schema) -> None:
     """Compare names, types and nullability; how a text is encoded is the writer's business."""
     if found.names != due.names:
-        raise UnfitLedger(f"{file} has the columns {', '.join(found.names)}, not {', '.join(due.names)}")
+        raise UnfitLedger(
+            f"{file} has the columns {', '.join(found.names)}, not {', '.join(due.names)}"
+        )
     for field, contract in zip(found, due, strict=True):
-        if _plain(field.type) != _plain(contract.type) or (field.nullable and not contract.nullable):
+        if _plain(field.type) != _plain(contract.type) or (
+            field.nullable and not contract.nullable
+        ):
             raise UnfitLedger(f"{file} has {field}, and the ledger's schema {contract}")
 
 

@@ -21,13 +21,23 @@ GROUPS: Final = pa.schema(
         count("missed_records"),  # passed by a commit, and processed by no member
         count("expired_records"),  # those of them that the log did not hold any more at the end
         count("redelivered_reads"),
-        count("offset_resets"),  # how often a member went on elsewhere, as the log did not hold the offset any more at which it was to read on
-        count("stuck_partitions"),  # of which a member was told that as an error instead, and read no further
-        count("stood_still_ns"),  # longest time of a partition, under load, in which nothing of it was processed
+        count(
+            "offset_resets"
+        ),  # how often a member went on elsewhere, as the log did not hold the offset any more at which it was to read on
+        count(
+            "stuck_partitions"
+        ),  # of which a member was told that as an error instead, and read no further
+        count(
+            "processing_gap_ns"
+        ),  # longest time of a partition, under load, in which nothing of it was processed
         count("overlap_ns"),  # how long a partition was held by two members at once
-        count("unheld_ns"),  # longest time, under load, in which a partition was held by no member
-        count("most_partitions"),  # that one member held at once
-        count("idle_members"),  # most that belonged to the group at the same time and held no partition for a second or longer
+        count(
+            "unassigned_ns"
+        ),  # longest time, under load, in which a partition was held by no member
+        count("max_partitions"),  # that one member held at once
+        count(
+            "idle_members"
+        ),  # most that belonged to the group at the same time and held no partition for a second or longer
     ]
 )
 
@@ -40,7 +50,9 @@ ASSIGNMENTS: Final = pa.schema(
         count("partition"),
         count("from_ns"),
         pa.field("until_ns", pa.int64()),  # null: it held it to the end
-        pa.field("ended", pa.string()),  # `given back`, `lost` (its group had taken it away before) or `gone` (it had died); null: it held it to the end
+        pa.field(
+            "ended", pa.string()
+        ),  # `given back`, `lost` (its group had taken it away before) or `gone` (it had died); null: it held it to the end
     ]
 )
 """A row for each time that a member was given a partition, by the members' own accounts."""
@@ -78,8 +90,15 @@ class LoadQuantity(StrEnum):
     BATCHES = "batches"
 
 
-def _schema(*fields: tuple[str, pa.DataType], perhaps: tuple[tuple[str, pa.DataType], ...] = ()) -> pa.Schema:
-    return pa.schema([*(pa.field(*field, nullable=False) for field in fields), *(pa.field(*field) for field in perhaps)])
+def _schema(
+    *fields: tuple[str, pa.DataType], perhaps: tuple[tuple[str, pa.DataType], ...] = ()
+) -> pa.Schema:
+    return pa.schema(
+        [
+            *(pa.field(*field, nullable=False) for field in fields),
+            *(pa.field(*field) for field in perhaps),
+        ]
+    )
 
 
 _ID: Final = ("trial_id", pa.string())
@@ -91,33 +110,54 @@ KEYS: Final = _schema(
     ("era", pa.string()),  # of `ERAS`; a trial whose topic kept its partitions has only `before`
     ("partitions", pa.int32()),  # that the topic had then
     ("keys", pa.int64()),  # with an acknowledged record
-    ("settled_keys", pa.int64()),  # of those, all whose acknowledged records went to one partition
+    (
+        "single_partition_keys",
+        pa.int64(),
+    ),  # of those, all whose acknowledged records went to one partition
     ("murmur2_keys", pa.int64()),  # of those, whose partition is the one that Java's formula says
-    ("crc32_keys", pa.int64()),  # of those, whose partition is the one that librdkafka's `consistent` formula says
+    (
+        "crc32_keys",
+        pa.int64(),
+    ),  # of those, whose partition is the one that librdkafka's `consistent` formula says
     perhaps=(
-        ("known_keys", pa.int64()),  # of the settled ones, those that were settled in the era before as well; null: there was none
-        ("stayed_keys", pa.int64()),  # of those, the ones that are where they were
+        (
+            "known_keys",
+            pa.int64(),
+        ),  # of the settled ones, those that were settled in the era before as well; null: there was none
+        ("unmoved_keys", pa.int64()),  # of those, the ones that are where they were
     ),
 )
 
 ORDERS: Final = _schema(
     _ID,
     ("within", pa.string()),
-    ("seen_by", pa.string()),
+    ("observer", pa.string()),
     ("compared", pa.int64()),  # records; of pairs, pairs both of which are there and have an order
     ("inverted", pa.int64()),  # that came behind a later one
     ("apart", pa.int64()),  # pairs whose two lie in different partitions
 )
 
-LAGS: Final = _schema(_ID, ("consumer", pa.int32()), ("records", pa.int64()), ("median_ns", pa.int64()), ("max_ns", pa.int64()))
+LAGS: Final = _schema(
+    _ID,
+    ("consumer", pa.int32()),
+    ("records", pa.int64()),
+    ("median_ns", pa.int64()),
+    ("max_ns", pa.int64()),
+)
 """How far behind a consumer was: from the intended time of a record to when it was received."""
 
 LOADS: Final = _schema(
     _ID,
     ("partition", pa.int32()),
-    ("slot", pa.int64()),  # the second after the load's begin in which the record was made; of a batch: its last record
+    (
+        "slot",
+        pa.int64(),
+    ),  # the second after the load's begin in which the record was made; of a batch: its last record
     ("records", pa.int64()),
-    perhaps=(("bytes", pa.int64()), ("batches", pa.int64())),  # null: nobody looked at the log's files
+    perhaps=(
+        ("bytes", pa.int64()),
+        ("batches", pa.int64()),
+    ),  # null: nobody looked at the log's files
 )
 
 SKEWS: Final = _schema(
@@ -192,7 +232,9 @@ BROKERS: Final = pa.schema(
     [
         pa.field("trial_id", pa.string(), nullable=False),
         pa.field("node", pa.int32(), nullable=False),
-        pa.field("name", pa.string(), nullable=False),  # of the broker's own counter: BytesInPerSec, BytesOutPerSec, MessagesInPerSec
+        pa.field(
+            "name", pa.string(), nullable=False
+        ),  # of the broker's own counter: BytesInPerSec, BytesOutPerSec, MessagesInPerSec
         pa.field("count", pa.int64(), nullable=False),  # since its process began
     ]
 )
@@ -204,7 +246,12 @@ SERVING: Final = pa.schema(
         pa.field("side", pa.string(), nullable=False),  # producer or consumer
         pa.field("node", pa.int32(), nullable=False),
         pa.field("partition", pa.int32(), nullable=False),
-        *(pa.field(name, pa.int64(), nullable=False) for name in ("records", "first_ns", "last_ns")),
-        pa.field("outside_ns", pa.int64(), nullable=False),  # of the time from the first to the last of them, how much it was not the partition's leader
+        *(
+            pa.field(name, pa.int64(), nullable=False)
+            for name in ("records", "first_ns", "last_ns")
+        ),
+        pa.field(
+            "non_leader_ns", pa.int64(), nullable=False
+        ),  # of the time from the first to the last of them, how much it was not the partition's leader
     ]
 )

@@ -79,7 +79,7 @@ def finding_of(sweep: SweepFolder, results: SweepResults | None = None) -> Findi
     if results.harness.control_clean is False:
         return Finding(
             lesson=plan.claim.lesson,
-            standing=Conclusion.OPEN,
+            conclusion=Conclusion.INCONCLUSIVE,
             sentences=("The harness itself lost or repeated records where nothing was wrong.",),
             remark="So nothing can be concluded.",
         )

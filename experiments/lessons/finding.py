@@ -26,17 +26,17 @@ from experiments.verdicts.statistics import Share, share
 class Conclusion(StrEnum):
     """What becomes of a claim."""
 
-    STANDS = "stands"
-    IN_PART = "stands in part"
-    FALLS = "falls"
-    OPEN = "not enough evidence"
+    SUPPORTED = "supported"
+    PARTLY_SUPPORTED = "partly supported"
+    REFUTED = "refuted"
+    INCONCLUSIVE = "inconclusive"
 
 
 class Finding(Frozen):
     """The answer to an experiment's question."""
 
     lesson: int
-    standing: Conclusion
+    conclusion: Conclusion
     lead: str | None = None
     """What was done or is compared, before all sentences, where they would say it each time."""
     sentences: tuple[str, ...] = Field(min_length=1)
@@ -53,28 +53,43 @@ class Finding(Frozen):
         return " ".join([*([self.lead] if self.lead else []), *self.sentences])
 
     @property
-    def conclusion(self) -> str:
+    def summary(self) -> str:
         """What follows, or what is missing and how many repeats would do."""
-        return f"{self.remark} {self.repeats_needed} repeats would do (--repeats {self.repeats_needed})." if self.repeats_needed else self.remark
+        return (
+            f"{self.remark} {self.repeats_needed} repeats would do (--repeats {self.repeats_needed})."
+            if self.repeats_needed
+            else self.remark
+        )
 
     def lines(self) -> list[str]:
         """Return all of it a line each: what becomes of the claim, a point for each case, what follows."""
-        head = f"{self.standing}:"
+        head = f"{self.conclusion}:"
         if len(self.sentences) == 1:
-            return [f"{head} {self.sentence}", self.conclusion]
+            return [f"{head} {self.sentence}", self.summary]
         points = [f"- {sentence}" for sentence in self.sentences]
-        return [f"{head} {self.lead}" if self.lead else head, *points, self.conclusion]
+        return [f"{head} {self.lead}" if self.lead else head, *points, self.summary]
 
     def markdown(self) -> str:
         """Return the same as paragraphs and a list."""
-        become = "has not enough evidence" if self.standing is Conclusion.OPEN else self.standing.value
-        seen = [self.sentence] if len(self.sentences) == 1 else [*([self.lead] if self.lead else []), "\n".join(f"- {one}" for one in self.sentences)]
-        return "\n\n".join([f"**The claim {become}.**", *seen, self.conclusion])
+        become = (
+            "has not enough evidence"
+            if self.conclusion is Conclusion.INCONCLUSIVE
+            else self.conclusion.value
+        )
+        seen = (
+            [self.sentence]
+            if len(self.sentences) == 1
+            else [
+                *([self.lead] if self.lead else []),
+                "\n".join(f"- {one}" for one in self.sentences),
+            ]
+        )
+        return "\n\n".join([f"**The claim {become}.**", *seen, self.summary])
 
     @property
     def text(self) -> str:
         """All of it in a row."""
-        return f"{self.sentence} {self.conclusion}"
+        return f"{self.sentence} {self.summary}"
 
 
 @dataclass(frozen=True)
@@ -90,22 +105,38 @@ class FindingInput:
         """Return the experiment's own cells that were run and have these values; dots in names are written as two underscores (`min__insync__replicas`)."""
         named = {name.replace("__", "."): value for name, value in wanted.items()}
         own = [cell for cell in self.results.cells if not cell.added and cell.refused is None]
-        return [cell for cell in own if all(name in cell.cell and _same(cell.cell[name], value) for name, value in named.items())]
+        return [
+            cell
+            for cell in own
+            if all(
+                name in cell.cell and _same(cell.cell[name], value) for name, value in named.items()
+            )
+        ]
 
     def trials(self, **wanted: Scalar) -> list[TrialResult]:
         """Return the judged trials of such cells."""
-        return [trial for cell in self.cells(**wanted) for trial in judged_trials(self.results, cell)]
+        return [
+            trial for cell in self.cells(**wanted) for trial in judged_trials(self.results, cell)
+        ]
 
     def rows_of(self, cell: CellResult, name: str) -> list[Row]:
         """Return a table's rows of a cell's judged trials."""
         rows = self.rows(name)
-        return [row for trial in judged_trials(self.results, cell) for row in rows.get(trial.trial_id, ())]
+        return [
+            row
+            for trial in judged_trials(self.results, cell)
+            for row in rows.get(trial.trial_id, ())
+        ]
 
-    def violated(self, promise: Guarantee) -> bool:
+    def violated(self, guarantee: Guarantee) -> bool:
         """Whether a promise that Kafka gives was seen broken in any cell."""
         from experiments.verdicts.judge import Verdict
 
-        return any(judgement.promise is promise and judgement.verdict is Verdict.VIOLATED for cell in self.cells() for judgement in cell.judgements)
+        return any(
+            judgement.guarantee is guarantee and judgement.verdict is Verdict.VIOLATED
+            for cell in self.cells()
+            for judgement in cell.judgements
+        )
 
 
 RATE: Final = "workload.rate_records_per_s"
@@ -113,9 +144,9 @@ LEAST_TRIALS: Final = 3
 """Of a cell; fewer carry no finding: what was seen in none of two may happen in three of four. Its interval stands in the sentence, however wide."""
 
 
-def repeats_needed(standing: Conclusion, seen: Iterable[Share]) -> int | None:
+def repeats_needed(conclusion: Conclusion, seen: Iterable[Share]) -> int | None:
     """Return how many repeats would do where a finding is open for want of judged trials, or of ones in which the rare thing happened; else `None`."""
-    if standing is not Conclusion.OPEN:
+    if conclusion is not Conclusion.INCONCLUSIVE:
         return None
     return max(LEAST_TRIALS, *(2 * found.of for found in seen), 2 * LEAST_TRIALS)
 
@@ -138,7 +169,11 @@ def back_before_the_heal(trials: Sequence[TrialResult]) -> Share:
 
 def in_time_percent(trials: Sequence[TrialResult]) -> list[float]:
     """Return how much of the load was acknowledged within its time, a trial each; trials whose cell does not say its rate are left out."""
-    return [100 * trial.throughput_rps / float(str(trial.cell[RATE])) for trial in trials if trial.throughput_rps is not None and RATE in trial.cell]
+    return [
+        100 * trial.throughput_records_per_s / float(str(trial.cell[RATE]))
+        for trial in trials
+        if trial.throughput_records_per_s is not None and RATE in trial.cell
+    ]
 
 
 def by_trial(rows: Sequence[Row]) -> list[list[Row]]:

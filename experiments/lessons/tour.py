@@ -61,13 +61,24 @@ class Tour(Frozen):
         by_lesson = {stop.lesson: stop for stop in self.stops}
         missing = sorted(lessons - by_lesson.keys())
         if missing:
-            raise UnknownName(f"{self.tour_id} has no lesson {missing[0]}; it has {', '.join(map(str, by_lesson))}")
-        anew = (TourStop(lesson=stop.lesson, experiment=stop.experiment, repeats=repeats) if stop.lesson in lessons else stop for stop in self.stops)
+            raise UnknownName(
+                f"{self.tour_id} has no lesson {missing[0]}; it has {', '.join(map(str, by_lesson))}"
+            )
+        anew = (
+            TourStop(lesson=stop.lesson, experiment=stop.experiment, repeats=repeats)
+            if stop.lesson in lessons
+            else stop
+            for stop in self.stops
+        )
         return self.model_copy(update={"stops": tuple(anew)})
 
     def with_stop(self, stop: TourStop) -> Tour:
         """Return the tour with that lesson's stop as it is now."""
-        return self.model_copy(update={"stops": tuple(stop if one.lesson == stop.lesson else one for one in self.stops)})
+        return self.model_copy(
+            update={
+                "stops": tuple(stop if one.lesson == stop.lesson else one for one in self.stops)
+            }
+        )
 
 
 @dataclass(frozen=True)
@@ -91,7 +102,9 @@ class TourFolder:
         try:
             return Tour.model_validate_json(path.read_bytes())
         except ValidationError as error:
-            raise LedgerError(f"{path} is no tour of this version, or cut short: {error.errors()[0]['msg']}") from error
+            raise LedgerError(
+                f"{path} is no tour of this version, or cut short: {error.errors()[0]['msg']}"
+            ) from error
 
     def write(self, tour: Tour) -> None:
         """Keep the tour as it is now."""
@@ -108,9 +121,17 @@ def new_tour(lessons: frozenset[int], repeats: int | None) -> Tour:
     claims = claims_by_lesson()
     missing = sorted(lessons - claims.keys())
     if missing:
-        raise UnknownName(f"no experiment of the catalogue tests lesson {missing[0]}; those tested: {', '.join(map(str, claims))}")
-    stops = tuple(TourStop(lesson=lesson, experiment=claims[lesson].name) for lesson in sorted(lessons))
-    return Tour(tour_id=f"tour-{datetime.now(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(2)}", repeats=repeats, stops=stops)
+        raise UnknownName(
+            f"no experiment of the catalogue tests lesson {missing[0]}; those tested: {', '.join(map(str, claims))}"
+        )
+    stops = tuple(
+        TourStop(lesson=lesson, experiment=claims[lesson].name) for lesson in sorted(lessons)
+    )
+    return Tour(
+        tour_id=f"tour-{datetime.now(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(2)}",
+        repeats=repeats,
+        stops=stops,
+    )
 
 
 def claims_by_lesson() -> dict[int, Experiment]:
@@ -132,7 +153,9 @@ def lessons_of(text: str | None) -> frozenset[int]:
         span = _SPAN.match(part.strip())
         first, last = (int(span["first"]), int(span["last"] or span["first"])) if span else (0, 0)
         if not 1 <= first <= last <= LESSONS:
-            raise InputError(f"--lessons {text}: {part.strip() or 'nothing'} is no lesson; allowed: numbers from 1 to {LESSONS}, as in 1,5-8")
+            raise InputError(
+                f"--lessons {text}: {part.strip() or 'nothing'} is no lesson; allowed: numbers from 1 to {LESSONS}, as in 1,5-8"
+            )
         named |= set(range(first, last + 1))
     return frozenset(named)
 
@@ -148,4 +171,6 @@ def find_tour(home: Home, named: str) -> TourFolder:
         return TourFolder(tours[-1])
     if (home.tours / named / "tour.json").is_file():
         return TourFolder(home.tours / named)
-    raise UnknownName(f"unknown tour {named}{nearest(named, [tour.name for tour in tours])} (in {home.tours})")
+    raise UnknownName(
+        f"unknown tour {named}{nearest(named, [tour.name for tour in tours])} (in {home.tours})"
+    )

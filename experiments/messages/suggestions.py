@@ -44,7 +44,13 @@ def sentence(error: ValidationError, model: type[BaseModel], within: str = "") -
 
 def shown(value: Any) -> str:
     """Return a value as the YAML would show it, shortened."""
-    text = {True: "true", False: "false"}[value] if isinstance(value, bool) else "nothing" if value is None else repr(value)
+    text = (
+        {True: "true", False: "false"}[value]
+        if isinstance(value, bool)
+        else "nothing"
+        if value is None
+        else repr(value)
+    )
     return text if len(text) <= SHOWN_CHARACTERS else text[: SHOWN_CHARACTERS - 3] + "..."
 
 
@@ -88,7 +94,10 @@ _ALLOWED: Final[Mapping[str, Callable[[dict[str, Any]], str]]] = MappingProxyTyp
 
 def _keys_at(model: type[BaseModel], path: tuple[int | str, ...]) -> list[str]:
     for part in path:
-        field = next((field for name, field in model.model_fields.items() if part in {name, field.alias}), None)
+        field = next(
+            (field for name, field in model.model_fields.items() if part in {name, field.alias}),
+            None,
+        )
         inner = field.annotation if field else None
         if not hasattr(inner, "model_fields"):
             return []

@@ -26,7 +26,7 @@ class AssignedCluster:
     """A cluster for one trial, and how it came by it."""
 
     cluster: Cluster
-    lodging: ClusterAssignment
+    cluster_assignment: ClusterAssignment
 
 
 def provision(home: Home, sweep_id: str, need: ClusterNeed, holder_grace_s: float) -> Cluster:
@@ -40,7 +40,9 @@ def provision(home: Home, sweep_id: str, need: ClusterNeed, holder_grace_s: floa
     destroy_all(home, sweep_id)
     folders = _folders(home, sweep_id)
     number = int(folders[-1].suffix[1:]) + 1 if folders else 1
-    cluster = local.provision(home.clusters, home.cache, f"{sweep_id}.{number:03d}", need.spec(), holder_grace_s)
+    cluster = local.provision(
+        home.clusters, home.cache, f"{sweep_id}.{number:03d}", need.spec(), holder_grace_s
+    )
     (cluster.folder / UNUSED).touch()
     return cluster
 
@@ -56,10 +58,15 @@ def fit_for(home: Home, trial: TrialSpec, holder_grace_s: float) -> AssignedClus
     """
     if trial.cluster.external:
         return AssignedCluster(
-            _outside(home, trial.sweep_id, trial.cluster), ClusterAssignment(cluster=trial.cluster.external, made=False, why="it is somebody else's")
+            _outside(home, trial.sweep_id, trial.cluster),
+            ClusterAssignment(
+                cluster=trial.cluster.external, made=False, why="it is somebody else's"
+            ),
         )
     folders = _folders(home, trial.sweep_id)
-    found = _whole(folders[-1], trial, holder_grace_s) if folders else "it is the first of this sweep"
+    found = (
+        _whole(folders[-1], trial, holder_grace_s) if folders else "it is the first of this sweep"
+    )
     if isinstance(found, str):
         return _lodged(provision(home, trial.sweep_id, trial.cluster, holder_grace_s), trial, found)
     return _lodged(found, trial)
@@ -67,7 +74,7 @@ def fit_for(home: Home, trial: TrialSpec, holder_grace_s: float) -> AssignedClus
 
 def used_up(home: Home, trial: TrialSpec) -> None:
     """After a trial whose fault can outlive it: end its cluster, so that nobody gets it."""
-    if trial.fresh:
+    if trial.needs_own_cluster:
         destroy_all(home, trial.sweep_id)
 
 
@@ -86,7 +93,9 @@ def _outside(home: Home, sweep_id: str, need: ClusterNeed) -> Cluster:
     servers = str(need.external)
     remember(servers, need.security)
     connection = connecting(servers)
-    return ExternalCluster(home.clusters / f"{sweep_id}.external", need.spec(), connection, reach(connection))
+    return ExternalCluster(
+        home.clusters / f"{sweep_id}.external", need.spec(), connection, reach(connection)
+    )
 
 
 def _lodged(cluster: Cluster, trial: TrialSpec, why: str = "") -> AssignedCluster:
@@ -94,12 +103,17 @@ def _lodged(cluster: Cluster, trial: TrialSpec, why: str = "") -> AssignedCluste
     from experiments.clients.librdkafka import warm_up
 
     unused = (cluster.folder / UNUSED).is_file()
-    if unused and not trial.fresh:
+    if unused and not trial.needs_own_cluster:
         warm_up.warm_up_brokers(cluster)
     (cluster.folder / UNUSED).unlink(missing_ok=True)
     shared = "it was whole again after the trial before, and no fault there can outlive its trial"
     return AssignedCluster(
-        cluster, ClusterAssignment(cluster=cluster.folder.name, made=unused, why=why or ("it is the first of this sweep" if unused else shared))
+        cluster,
+        ClusterAssignment(
+            cluster=cluster.folder.name,
+            made=unused,
+            why=why or ("it is the first of this sweep" if unused else shared),
+        ),
     )
 
 
@@ -109,12 +123,12 @@ def _whole(folder: Path, trial: TrialSpec, holder_grace_s: float) -> Cluster | s
         handle = read_handle(folder)
         if handle.spec != trial.cluster.spec():
             return "another kind of cluster was needed than the one before"
-        if trial.fresh and not (folder / UNUSED).is_file():
+        if trial.needs_own_cluster and not (folder / UNUSED).is_file():
             return "its fault can outlive it"
         if handle.supervisor is None:
             return "the one before was used up"
         cluster = local.attach(folder, holder_grace_s)
-        cluster.wait_until_whole(WHOLE_TIMEOUT_S)
+        cluster.wait_until_healthy(WHOLE_TIMEOUT_S)
     except HarnessError as error:
         return f"the one before did not prove itself whole: {error}"
     return cluster

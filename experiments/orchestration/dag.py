@@ -20,7 +20,14 @@ BEGUN_FIRST: Final = 10
 """Priority of trials and measuring over provisioning (1): a sweep that has its cluster goes on before another one starts its own."""
 
 
-def sweep_dag(dag_id: str, *, experiment: str, doc: str, schedule: str | None = None, display_name: str | None = None) -> DAG:
+def sweep_dag(
+    dag_id: str,
+    *,
+    experiment: str,
+    doc: str,
+    schedule: str | None = None,
+    display_name: str | None = None,
+) -> DAG:
     """Return the DAG that runs a sweep.
 
     plan -> turns, provision -> trial (one mapped task a trial, one at a time) -> measure -> report -> track -> verify; destroy is provision's teardown.
@@ -44,7 +51,11 @@ def sweep_dag(dag_id: str, *, experiment: str, doc: str, schedule: str | None = 
         max_active_runs=1,
         is_paused_upon_creation=schedule is not None,
         params=form(names(), tuple(FAULTS), experiment),
-        default_args={"retries": 0, "owner": "ackbench", "weight_rule": "absolute"},  # by default, what has more to follow goes first
+        default_args={
+            "retries": 0,
+            "owner": "ackbench",
+            "weight_rule": "absolute",
+        },  # by default, what has more to follow goes first
         tags=["ackbench", "scheduled" if schedule else "ad hoc"],
     )
     def sweep() -> None:
@@ -82,7 +93,12 @@ def provision(sweep_id: str) -> str:
     return steps.provision(sweep_id)
 
 
-@task(pool=MACHINE_POOL, max_active_tis_per_dag=1, map_index_template="{{ trial }}", priority_weight=BEGUN_FIRST)
+@task(
+    pool=MACHINE_POOL,
+    max_active_tis_per_dag=1,
+    map_index_template="{{ trial }}",
+    priority_weight=BEGUN_FIRST,
+)
 def trial(sweep_id: str, turn: int) -> str:
     """Run the trial whose turn it is."""
     from experiments.orchestration import steps

@@ -61,7 +61,10 @@ def run(home: Home, sweep: SweepFolder) -> bool:
     def waiting(holder: str) -> None:
         sweep.say("plan", f"waiting for {holder}, which has the machine")
 
-    with alone(home, sweep.sweep_id, waiting, steps.EMBEDDED_WAIT_S), own_database(home) as database:
+    with (
+        alone(home, sweep.sweep_id, waiting, steps.EMBEDDED_WAIT_S),
+        own_database(home) as database,
+    ):
         os.environ.update(airflow_environment(home, database) | {steps.EMBEDDED: "1"})
         try:
             return bool(_dag().test(run_conf={"sweep_id": sweep.sweep_id}).state == "success")
@@ -114,7 +117,9 @@ def _send_on(hearing: socket.socket) -> None:
 
 def _last_words(succeeded: bool) -> None:
     """End the log with what failed first: what failed later followed from it."""
-    said = [*reversed(steps.RUN.failures)] or ([] if succeeded else ["the run failed without a reason"])
+    said = [*reversed(steps.RUN.failures)] or (
+        [] if succeeded else ["the run failed without a reason"]
+    )
     lines = ["interrupted"] if steps.RUN.stopping else said
     sys.stdout.flush()
     for line in lines:

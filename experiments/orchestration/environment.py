@@ -39,8 +39,16 @@ def airflow_environment(home: Home, database: Path | None = None) -> dict[str, s
         home: the folder everything is written below.
         database: the SQLite file; the home's own by default.
     """
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith(_FOREIGN) and name not in _UNWANTED}
-    return {**inherited, **_process(home, inherited), **_settings(home, database or database_of(home))}
+    inherited = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(_FOREIGN) and name not in _UNWANTED
+    }
+    return {
+        **inherited,
+        **_process(home, inherited),
+        **_settings(home, database or database_of(home)),
+    }
 
 
 def database_of(home: Home) -> Path:
@@ -111,7 +119,15 @@ def _ensure_empty_database(home: Home) -> None:
 def _migrate(home: Home, database: Path) -> None:
     """Bring a database to the installed Airflow's version, with the pool that the DAG's heavy tasks wait in."""
     _airflow(home, database, "db", "migrate")
-    _airflow(home, database, "pools", "set", MACHINE_POOL, "1", "provision, trial and measure: one at a time on this machine")
+    _airflow(
+        home,
+        database,
+        "pools",
+        "set",
+        MACHINE_POOL,
+        "1",
+        "provision, trial and measure: one at a time on this machine",
+    )
 
 
 def _airflow(home: Home, database: Path, *words: str) -> None:
@@ -119,16 +135,31 @@ def _airflow(home: Home, database: Path, *words: str) -> None:
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as chatter:
         command = [sys.executable, "-m", "airflow", *words]
-        ended = subprocess.run(command, env=airflow_environment(home, database), stdout=chatter, stderr=subprocess.STDOUT, check=False)
+        ended = subprocess.run(
+            command,
+            env=airflow_environment(home, database),
+            stdout=chatter,
+            stderr=subprocess.STDOUT,
+            check=False,
+        )
     if ended.returncode != 0:
-        raise HarnessError(f"`airflow {' '.join(words)}` ended with status {ended.returncode}, see {log}")
+        raise HarnessError(
+            f"`airflow {' '.join(words)}` ended with status {ended.returncode}, see {log}"
+        )
 
 
 def _process(home: Home, inherited: Mapping[str, str]) -> dict[str, str]:
     return {
         "ACKBENCH_HOME": str(home.root),
         "NUMBA_CACHE_DIR": inherited.get("NUMBA_CACHE_DIR", str(home.cache / "numba")),
-        "PATH": os.pathsep.join(dict.fromkeys([str(Path(sys.executable).parent), *inherited.get("PATH", os.defpath).split(os.pathsep)])),
+        "PATH": os.pathsep.join(
+            dict.fromkeys(
+                [
+                    str(Path(sys.executable).parent),
+                    *inherited.get("PATH", os.defpath).split(os.pathsep),
+                ]
+            )
+        ),
         "MLFLOW_DISABLE_TELEMETRY": "true",
     }
 
@@ -148,14 +179,23 @@ def _settings(home: Home, database: Path) -> dict[str, str]:
         "DATABASE": {"SQL_ALCHEMY_CONN": sqlite_url(database)},
         "LOGGING": {
             "BASE_LOG_FOLDER": str(home.logs / "airflow"),
-            "DAG_PROCESSOR_CHILD_PROCESS_LOG_DIRECTORY": str(home.logs / "airflow" / "dag_processor"),
+            "DAG_PROCESSOR_CHILD_PROCESS_LOG_DIRECTORY": str(
+                home.logs / "airflow" / "dag_processor"
+            ),
             "COLORED_CONSOLE_LOG": "False",
         },
-        "SCHEDULER": {"SCHEDULER_IDLE_SLEEP_TIME": "0.1", "TASK_INSTANCE_HEARTBEAT_TIMEOUT": "60"},  # a killed task is noticed within a minute
+        "SCHEDULER": {
+            "SCHEDULER_IDLE_SLEEP_TIME": "0.1",
+            "TASK_INSTANCE_HEARTBEAT_TIMEOUT": "60",
+        },  # a killed task is noticed within a minute
         "DAG_PROCESSOR": {"PARSING_PROCESSES": "1", "REFRESH_INTERVAL": "30"},
         "API": {"HOST": LOOPBACK, "WORKERS": "1"},
     }
-    named = {f"AIRFLOW__{section}__{key}": value for section, keys in sections.items() for key, value in keys.items()}
+    named = {
+        f"AIRFLOW__{section}__{key}": value
+        for section, keys in sections.items()
+        for key, value in keys.items()
+    }
     return {"AIRFLOW_HOME": str(home.airflow), **named}
 
 

@@ -20,7 +20,9 @@ _held: set[str] = set()
 
 
 @contextmanager
-def alone(home: Home, who: str, waiting: Callable[[str], None], timeout_s: float = LONGEST_WAIT_S) -> Iterator[None]:
+def alone(
+    home: Home, who: str, waiting: Callable[[str], None], timeout_s: float = LONGEST_WAIT_S
+) -> Iterator[None]:
     """Hold the machine; the kernel frees it when this process ends, whatever ends it (flock(2)).
 
     Args:
@@ -50,7 +52,13 @@ def _wait_for(lock: IO[str], waiting: Callable[[str], None], timeout_s: float) -
     if _taken(lock):
         return
     waiting(_holder(lock))
-    wait_until(lambda: _taken(lock), awaiting="this machine to be free for trials", timeout_s=timeout_s, every_s=LOOK_EVERY_S, seen=lambda: _holder(lock))
+    wait_until(
+        lambda: _taken(lock),
+        awaiting="this machine to be free for trials",
+        timeout_s=timeout_s,
+        every_s=LOOK_EVERY_S,
+        seen=lambda: _holder(lock),
+    )
 
 
 def _taken(lock: IO[str]) -> bool:

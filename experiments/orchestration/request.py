@@ -67,13 +67,15 @@ class SweepRequest(BaseModel):
         except ValidationError as error:
             raise ExperimentError(f"the run's parameters: {sentence(error, cls)}") from error
 
-    def wishes(self) -> Overrides:
+    def overrides(self) -> Overrides:
         """Return what is to be other than the experiment has it.
 
         Raises:
             InputError: as `axes`.
         """
-        return Overrides(self.axes(), self.repeats, self.seed, {"on": True, "off": False}.get(self.controls))
+        return Overrides(
+            self.axes(), self.repeats, self.seed, {"on": True, "off": False}.get(self.controls)
+        )
 
     def axes(self) -> dict[str, tuple[Scalar, ...]]:
         """Return the values by axis.
@@ -81,7 +83,11 @@ class SweepRequest(BaseModel):
         Raises:
             InputError: an axis is named twice, or `set` holds no `axis=values`.
         """
-        axes = {AXES[field]: _values(field, value) for field in AXES if (value := getattr(self, field)) not in (None, [], "")}
+        axes = {
+            AXES[field]: _values(field, value)
+            for field in AXES
+            if (value := getattr(self, field)) not in (None, [], "")
+        }
         for axis, values in map(parse_override, self.set or ()):
             if axis in axes:
                 raise InputError(f"{axis} is given twice: write all its values in one place")
@@ -133,7 +139,9 @@ def form(experiments: Sequence[str], faults: Sequence[str], chosen: str) -> dict
         ),
         "client": _choice("client", ("librdkafka", "java")),
         "client_defaults": _choice("client.defaults", ("false", "true")),
-        "rate_records_per_s": _number("Rate", "Records per second, of all producers together.", 10_000_000),
+        "rate_records_per_s": _number(
+            "Rate", "Records per second, of all producers together.", 10_000_000
+        ),
         "duration_s": _number("Duration", "Seconds of load in each trial.", 86_400),
         "repeats": _whole("Repeats", "Trials of each cell.", 1, 1024),
         "seed": _whole("Seed", "Decides keys, order and timing.", 0, 2**53 - 1),
@@ -173,12 +181,32 @@ def _choice(axis: str, values: Sequence[str]) -> Param:
 
 
 def _numbers(axis: str) -> Param:
-    return Param(None, type=["null", "string"], pattern=NUMBERS, title=axis, description=f"Axis; whole numbers, like `1,3`. {AS_IT_IS}")
+    return Param(
+        None,
+        type=["null", "string"],
+        pattern=NUMBERS,
+        title=axis,
+        description=f"Axis; whole numbers, like `1,3`. {AS_IT_IS}",
+    )
 
 
 def _number(title: str, description: str, maximum: float) -> Param:
-    return Param(None, type=["null", "number"], exclusiveMinimum=0, maximum=maximum, title=title, description=f"{description} {AS_IT_IS}")
+    return Param(
+        None,
+        type=["null", "number"],
+        exclusiveMinimum=0,
+        maximum=maximum,
+        title=title,
+        description=f"{description} {AS_IT_IS}",
+    )
 
 
 def _whole(title: str, description: str, minimum: int, maximum: int) -> Param:
-    return Param(None, type=["null", "integer"], minimum=minimum, maximum=maximum, title=title, description=f"{description} {AS_IT_IS}")
+    return Param(
+        None,
+        type=["null", "integer"],
+        minimum=minimum,
+        maximum=maximum,
+        title=title,
+        description=f"{description} {AS_IT_IS}",
+    )

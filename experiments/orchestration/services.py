@@ -49,7 +49,12 @@ class Service:
     environment: Mapping[str, str] = field(default_factory=dict)
 
 
-def up(home: Home, airflow_port: int = AIRFLOW_PORT, mlflow_port: int = tracking.MLFLOW_PORT, say: Callable[[str], None] = print) -> None:
+def up(
+    home: Home,
+    airflow_port: int = AIRFLOW_PORT,
+    mlflow_port: int = tracking.MLFLOW_PORT,
+    say: Callable[[str], None] = print,
+) -> None:
     """Start the services, say where they are, and return once they have ended: on Ctrl-C, SIGTERM or SIGHUP.
 
     Args:
@@ -64,7 +69,9 @@ def up(home: Home, airflow_port: int = AIRFLOW_PORT, mlflow_port: int = tracking
     """
     home.ensure_writable()
     with _only_once(home), _asked_to_end() as asked:
-        end_sessions(read_record(_record(home)), patience_s=0)  # a guard that was killed too leaves them behind
+        end_sessions(
+            read_record(_record(home)), patience_s=0
+        )  # a guard that was killed too leaves them behind
         services = services_of(home, airflow_port, mlflow_port)
         for name, port in (("Airflow", airflow_port), ("MLflow", mlflow_port)):
             require_free(name, port)
@@ -73,7 +80,12 @@ def up(home: Home, airflow_port: int = AIRFLOW_PORT, mlflow_port: int = tracking
             say(f"starting {', '.join(service.name for service in services)} (about 20 seconds)")
             if _healthy(home, services, processes, asked):
                 _tell_addresses(home, airflow_port, mlflow_port, say)
-                wait_until(lambda: asked.is_set or _dead(processes), awaiting="the end", timeout_s=float("inf"), every_s=0.2)
+                wait_until(
+                    lambda: asked.is_set or _dead(processes),
+                    awaiting="the end",
+                    timeout_s=float("inf"),
+                    every_s=0.2,
+                )
             _raise_for_dead(home, processes)
             say("stopping")
     say("stopped")
@@ -90,19 +102,53 @@ def services_of(home: Home, airflow_port: int, mlflow_port: int) -> tuple[Servic
     }
     program = str(_BIN / "airflow")
     return (
-        Service("api-server", (program, "api-server", "--port", str(airflow_port)), lambda: _answers(f"{airflow}/api/v2/version"), environment),
-        Service("scheduler", (program, "scheduler", "--skip-serve-logs"), lambda: _is_healthy(airflow, "scheduler"), environment),
-        Service("dag-processor", (program, "dag-processor"), lambda: _answers(f"{airflow}/api/v2/dags/ackbench_sweep"), environment),
-        *([_mlflow(home, mlflow_port)] if tracking.tracking_uri(home) == tracking.embedded_uri(home) else []),
+        Service(
+            "api-server",
+            (program, "api-server", "--port", str(airflow_port)),
+            lambda: _answers(f"{airflow}/api/v2/version"),
+            environment,
+        ),
+        Service(
+            "scheduler",
+            (program, "scheduler", "--skip-serve-logs"),
+            lambda: _is_healthy(airflow, "scheduler"),
+            environment,
+        ),
+        Service(
+            "dag-processor",
+            (program, "dag-processor"),
+            lambda: _answers(f"{airflow}/api/v2/dags/ackbench_sweep"),
+            environment,
+        ),
+        *(
+            [_mlflow(home, mlflow_port)]
+            if tracking.tracking_uri(home) == tracking.embedded_uri(home)
+            else []
+        ),
     )
 
 
 def _mlflow(home: Home, port: int) -> Service:
-    store = ("--backend-store-uri", tracking.embedded_uri(home), "--default-artifact-root", (home.mlflow / "artifacts").as_uri())
+    store = (
+        "--backend-store-uri",
+        tracking.embedded_uri(home),
+        "--default-artifact-root",
+        (home.mlflow / "artifacts").as_uri(),
+    )
     home.mlflow.mkdir(parents=True, exist_ok=True)
     return Service(
         "mlflow",
-        (str(_BIN / "mlflow"), "server", *store, "--host", LOOPBACK, "--port", str(port), "--workers", "1"),
+        (
+            str(_BIN / "mlflow"),
+            "server",
+            *store,
+            "--host",
+            LOOPBACK,
+            "--port",
+            str(port),
+            "--workers",
+            "1",
+        ),
         lambda: _answers(f"http://{LOOPBACK}:{port}/health"),
         {**airflow_environment(home), "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"},
     )
@@ -119,7 +165,9 @@ def require_free(name: str, port: int) -> None:
         try:
             probe.bind((LOOPBACK, port))
         except OSError as error:
-            raise MachineError(f"port {port} of {LOOPBACK}, for {name}, cannot be had ({error.strerror}): name another with --{name.lower()}-port") from error
+            raise MachineError(
+                f"port {port} of {LOOPBACK}, for {name}, cannot be had ({error.strerror}): name another with --{name.lower()}-port"
+            ) from error
 
 
 @contextmanager
@@ -129,7 +177,9 @@ def _only_once(home: Home) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise MachineError(f"`ackbench up` runs already for {home.root}: use it, or set ACKBENCH_HOME to another folder") from error
+            raise MachineError(
+                f"`ackbench up` runs already for {home.root}: use it, or set ACKBENCH_HOME to another folder"
+            ) from error
         yield
 
 
@@ -147,7 +197,10 @@ def _asked_to_end() -> Iterator[_Asked]:
     def note(_number: int, _frame: FrameType | None) -> None:
         asked.is_set = True
 
-    before = {heard: signal.signal(heard, note) for heard in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    before = {
+        heard: signal.signal(heard, note)
+        for heard in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    }
     try:
         yield asked
     finally:
@@ -202,7 +255,14 @@ def _start(home: Home, service: Service) -> subprocess.Popen[Any]:
 def _guard(home: Home) -> subprocess.Popen[Any]:
     """Start the process that ends the sessions when this one is killed; itself it is in no way bound to this one."""
     own = ProcessIdentity.own()
-    command = [sys.executable, "-m", "infra.process.sessions", str(own.pid), str(own.start_ticks), str(_record(home))]
+    command = [
+        sys.executable,
+        "-m",
+        "infra.process.sessions",
+        str(own.pid),
+        str(own.start_ticks),
+        str(_record(home)),
+    ]
     return subprocess.Popen(command, cwd=CLONE, stdin=subprocess.DEVNULL, start_new_session=True)
 
 
@@ -218,7 +278,13 @@ def _healthy(home: Home, services: Sequence[Service], processes: _Processes, ask
     def seen() -> str:
         return f"no answer of {', '.join(service.name for service in waiting)}; logs: {_log(home, '').parent}"
 
-    wait_until(all_healthy, awaiting="the services to be healthy", timeout_s=HEALTHY_TIMEOUT_S, every_s=0.25, seen=seen)
+    wait_until(
+        all_healthy,
+        awaiting="the services to be healthy",
+        timeout_s=HEALTHY_TIMEOUT_S,
+        every_s=0.25,
+        seen=seen,
+    )
     return not asked.is_set
 
 
@@ -229,11 +295,17 @@ def _dead(processes: _Processes) -> list[str]:
 def _raise_for_dead(home: Home, processes: _Processes) -> None:
     for name in _dead(processes):
         last = "\n".join(_log(home, name).read_text(errors="replace").splitlines()[-_LAST_LINES:])
-        raise HarnessError(f"{name} ended by itself with status {processes[name].returncode}; its log is {_log(home, name)}, and ends:\n{last}")
+        raise HarnessError(
+            f"{name} ended by itself with status {processes[name].returncode}; its log is {_log(home, name)}, and ends:\n{last}"
+        )
 
 
-def _tell_addresses(home: Home, airflow_port: int, mlflow_port: int, say: Callable[[str], None]) -> None:
-    say(f"Airflow: http://{LOOPBACK}:{airflow_port}/dags/ackbench_sweep (Trigger asks for an experiment; scheduled ones are paused until switched on)")
+def _tell_addresses(
+    home: Home, airflow_port: int, mlflow_port: int, say: Callable[[str], None]
+) -> None:
+    say(
+        f"Airflow: http://{LOOPBACK}:{airflow_port}/dags/ackbench_sweep (Trigger asks for an experiment; scheduled ones are paused until switched on)"
+    )
     if tracking.tracking_uri(home) == tracking.embedded_uri(home):
         address = f"http://{LOOPBACK}:{mlflow_port}"
         tracking.serve_at(home, address)

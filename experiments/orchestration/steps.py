@@ -63,7 +63,7 @@ def plan_sweep(form: Mapping[str, Any]) -> str:
             named = find_sweep(home, request.sweep_id)
             named.stopped.unlink(missing_ok=True)
             return named.sweep_id
-        return new_sweep(home, request.experiment, request.wishes(), _LOG.info).sweep_id
+        return new_sweep(home, request.experiment, request.overrides(), _LOG.info).sweep_id
 
 
 def turns(sweep_id: str) -> list[int]:
@@ -79,9 +79,12 @@ def next_trial(sweep: SweepFolder) -> TrialSpec | None:
     goes through them as a set's hashes have it, and the plan's order is part of the experiment.
     """
     plan, pending = sweep.plan(), sweep.pending()
-    failed = sorted((t for t in pending if sweep.failed(t).is_dir()), key=lambda t: sweep.failed(t).stat().st_mtime_ns)
-    fresh = [trial_id for trial_id in pending if trial_id not in failed]
-    return next((plan.trial(trial_id) for trial_id in (*fresh, *failed)), None)
+    failed = sorted(
+        (t for t in pending if sweep.failed(t).is_dir()),
+        key=lambda t: sweep.failed(t).stat().st_mtime_ns,
+    )
+    needs_own_cluster = [trial_id for trial_id in pending if trial_id not in failed]
+    return next((plan.trial(trial_id) for trial_id in (*needs_own_cluster, *failed)), None)
 
 
 def provision(sweep_id: str) -> str:
@@ -102,7 +105,11 @@ def provision(sweep_id: str) -> str:
         with _alone(sweep, "provision"):
             if os.environ.get(EMBEDDED):
                 open_fork_server()  # gets ready while the cluster starts; elsewhere it would end with this task
-            return str(clusters.provision(Home.from_environment(), sweep_id, trial.cluster, holder_grace_s()).folder)
+            return str(
+                clusters.provision(
+                    Home.from_environment(), sweep_id, trial.cluster, holder_grace_s()
+                ).folder
+            )
 
 
 def _note_machine(sweep: SweepFolder) -> None:
@@ -162,13 +169,15 @@ def run_trial(sweep_id: str, trial_id: str) -> None:
             _keep_reason(sweep, spec, error)
             raise
         try:
-            story.run_trial(sweep, spec, lodged.cluster, home, lodged.lodging)
+            story.run_trial(sweep, spec, lodged.cluster, home, lodged.cluster_assignment)
         except HealFailed as error:
             sweep.stopped.write_text(" ".join(str(error).split()))
             raise
         finally:
             clusters.used_up(home, spec)
-        shutil.rmtree(sweep.failed(trial_id), ignore_errors=True)  # of an earlier run of this sweep, which this one went on with
+        shutil.rmtree(
+            sweep.failed(trial_id), ignore_errors=True
+        )  # of an earlier run of this sweep, which this one went on with
 
 
 def measure(sweep_id: str) -> None:
@@ -232,7 +241,9 @@ def verify(sweep_id: str) -> None:
         missing = sweep.pending()
         if missing:
             told = "; ".join(f"{trial_id} ({_why(sweep, trial_id)})" for trial_id in missing)
-            raise TrialFailed(f"{len(missing)} of {len(sweep.plan().trials)} trials are missing: {told}")
+            raise TrialFailed(
+                f"{len(missing)} of {len(sweep.plan().trials)} trials are missing: {told}"
+            )
     sweep.say("done")
 
 
@@ -244,7 +255,9 @@ def _sweep(sweep_id: str) -> SweepFolder:
 
 
 @contextmanager
-def _step(name: str, sweep: SweepFolder | None = None, doing: str = "", trial_id: str | None = None) -> Iterator[None]:
+def _step(
+    name: str, sweep: SweepFolder | None = None, doing: str = "", trial_id: str | None = None
+) -> Iterator[None]:
     """Frame a step: say what is done, do nothing once the end was asked for, keep why it failed."""
     if RUN.stopping:
         raise Interrupted(f"{name}: not begun, the run was asked to end")
@@ -267,7 +280,12 @@ def _alone(sweep: SweepFolder, stage: str, trial_id: str | None = None) -> Itera
     def waiting(holder: str) -> None:
         sweep.say(stage, f"waiting for {holder}, which has the machine", trial_id)
 
-    with alone(Home.from_environment(), sweep.sweep_id, waiting, EMBEDDED_WAIT_S if os.environ.get(EMBEDDED) else LONGEST_WAIT_S):
+    with alone(
+        Home.from_environment(),
+        sweep.sweep_id,
+        waiting,
+        EMBEDDED_WAIT_S if os.environ.get(EMBEDDED) else LONGEST_WAIT_S,
+    ):
         yield
 
 

@@ -39,8 +39,25 @@ CORE_AXES: Final = ("acks", "enable.idempotence", "replication.factor", "partiti
 PROPERTY_SCOPES: Final = (Scope.PRODUCER, Scope.CONSUMER, Scope.TOPIC, Scope.BROKER)
 
 OWNED: Final = {
-    Scope.PRODUCER: frozenset({"bootstrap.servers", "client.id", "transactional.id", "delivery.report.only.error", "produce.offset.report"}),
-    Scope.CONSUMER: frozenset({"bootstrap.servers", "client.id", "group.id", "group.instance.id", "auto.offset.reset", "enable.partition.eof"}),
+    Scope.PRODUCER: frozenset(
+        {
+            "bootstrap.servers",
+            "client.id",
+            "transactional.id",
+            "delivery.report.only.error",
+            "produce.offset.report",
+        }
+    ),
+    Scope.CONSUMER: frozenset(
+        {
+            "bootstrap.servers",
+            "client.id",
+            "group.id",
+            "group.instance.id",
+            "auto.offset.reset",
+            "enable.partition.eof",
+        }
+    ),
     Scope.TOPIC: frozenset[str](),
     Scope.BROKER: frozenset(
         {
@@ -94,7 +111,12 @@ class KnownNames:
         Raises:
             ExperimentError: there is no such fault.
         """
-        return frozenset().union(*(self.faults.get(leaf.kind, frozenset()) - leaf.parameters.keys() for leaf in parse(fault).leaves()))
+        return frozenset().union(
+            *(
+                self.faults.get(leaf.kind, frozenset()) - leaf.parameters.keys()
+                for leaf in parse(fault).leaves()
+            )
+        )
 
     def of(self, scope: Scope) -> AbstractSet[str]:
         """Return the names a scope knows."""
@@ -136,9 +158,19 @@ def section_place(scope: Scope, name: str, known: KnownNames) -> SettingPlace:
     """
     name = first_name(scope, name)
     if name not in known.of(scope):
-        elsewhere = [other.value for other in PROPERTY_SCOPES if other is not scope and name in known.of(other)]
-        hint = f"; it belongs to {' and '.join(elsewhere)}" if elsewhere else nearest(name, known.of(scope))
-        raise ExperimentError(f"unknown {scope} {'property' if scope in PROPERTY_SCOPES else 'setting'} {name}{hint}")
+        elsewhere = [
+            other.value
+            for other in PROPERTY_SCOPES
+            if other is not scope and name in known.of(other)
+        ]
+        hint = (
+            f"; it belongs to {' and '.join(elsewhere)}"
+            if elsewhere
+            else nearest(name, known.of(scope))
+        )
+        raise ExperimentError(
+            f"unknown {scope} {'property' if scope in PROPERTY_SCOPES else 'setting'} {name}{hint}"
+        )
     return _free(SettingPlace(scope, name))
 
 
@@ -161,10 +193,14 @@ def _bare(axis: str, known: KnownNames) -> SettingPlace | None:
 
 def _free(place: SettingPlace) -> SettingPlace:
     if place.name in OWNED.get(place.scope, ()):
-        raise ExperimentError(f"{place.scope} property {place.name} is set by ackbench itself: leave it out")
+        raise ExperimentError(
+            f"{place.scope} property {place.name} is set by ackbench itself: leave it out"
+        )
     return place
 
 
 def _all_names(known: KnownNames) -> list[str]:
-    prefixed = [f"{scope}.{name}" for scope in (Scope.WORKLOAD, Scope.FAULT) for name in known.of(scope)]
+    prefixed = [
+        f"{scope}.{name}" for scope in (Scope.WORKLOAD, Scope.FAULT) for name in known.of(scope)
+    ]
     return [*STRUCTURE, *prefixed, *(name for scope in PROPERTY_SCOPES for name in known.of(scope))]

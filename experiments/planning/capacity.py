@@ -42,7 +42,10 @@ def needs_of(plan: Plan) -> ResourceNeeds:
     """Return what the plan's trials need; nothing where it has none."""
     if not plan.trials:
         return ResourceNeeds(0, 0)
-    return ResourceNeeds(memory_bytes=max(map(_memory_bytes, plan.trials)) + ORCHESTRATION_BYTES, disk_bytes=_disk_bytes(plan))
+    return ResourceNeeds(
+        memory_bytes=max(map(_memory_bytes, plan.trials)) + ORCHESTRATION_BYTES,
+        disk_bytes=_disk_bytes(plan),
+    )
 
 
 def _memory_bytes(trial: TrialSpec) -> int:
@@ -61,11 +64,23 @@ def _members(trial: TrialSpec) -> int:
 def _disk_bytes(plan: Plan) -> int:
     """Every trial's log on every replica, as if no topic were deleted before the end, and every ledger."""
     records = sum(trial.workload.records * LEDGER_RECORD_BYTES for trial in plan.trials)
-    records += max(trial.workload.records * JAVA_RECORD_BYTES * (trial.client == "java") for trial in plan.trials)
-    return records + sum(map(_log_bytes, plan.trials)) + max(map(_members, plan.trials)) * NODE_DISK_BYTES
+    records += max(
+        trial.workload.records * JAVA_RECORD_BYTES * (trial.client == "java")
+        for trial in plan.trials
+    )
+    return (
+        records
+        + sum(map(_log_bytes, plan.trials))
+        + max(map(_members, plan.trials)) * NODE_DISK_BYTES
+    )
 
 
 def _log_bytes(trial: TrialSpec) -> int:
     """Return what its topics take, the one that is copied to as well."""
     topics = 2 if trial.workload.kind == "copy" else 1
-    return topics * trial.workload.records * (trial.workload.record_size_bytes + RECORD_OVERHEAD_BYTES) * trial.replication_factor
+    return (
+        topics
+        * trial.workload.records
+        * (trial.workload.record_size_bytes + RECORD_OVERHEAD_BYTES)
+        * trial.replication_factor
+    )

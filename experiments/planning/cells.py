@@ -17,7 +17,12 @@ from experiments.planning.cluster import said_of_cluster
 from experiments.planning.experiment import Experiment
 from experiments.planning.settings import as_text
 
-USUAL: Final[Mapping[str, Scalar]] = {"acks": "all", "enable.idempotence": False, "partitions": 1, "fault": "none"}
+USUAL: Final[Mapping[str, Scalar]] = {
+    "acks": "all",
+    "enable.idempotence": False,
+    "partitions": 1,
+    "fault": "none",
+}
 """What a cell says of a core axis that the experiment does not name; replication: 3, or the nodes where there are fewer."""
 
 
@@ -40,7 +45,11 @@ def cells_of(experiment: Experiment, known: KnownNames) -> tuple[Cell, ...]:
     points = sum(math.prod(len(values) for values in cross.values()) for cross in experiment.axes)
     if points > MOST_CELLS:
         raise ExperimentError(f"the axes span {points} cells; allowed: {MOST_CELLS} at most")
-    found = {cell_key(cell): cell for cross in experiment.axes for cell in _product(experiment, cross, places, known)}
+    found = {
+        cell_key(cell): cell
+        for cross in experiment.axes
+        for cell in _product(experiment, cross, places, known)
+    }
     return tuple(found.values())
 
 
@@ -53,7 +62,9 @@ def axis_places(experiment: Experiment, known: KnownNames) -> dict[str, SettingP
     places: dict[str, SettingPlace] = {}
     for axis in (*itertools.chain.from_iterable(experiment.axes), *CORE_AXES):
         place = place_of(axis, known)
-        other = next((name for name, taken in places.items() if taken == place and name != axis), None)
+        other = next(
+            (name for name, taken in places.items() if taken == place and name != axis), None
+        )
         if other and axis not in CORE_AXES:
             raise ExperimentError(f"the axes {other} and {axis} are the same: keep one")
         if not other:
@@ -75,25 +86,44 @@ def canonical(place: SettingPlace, value: Scalar) -> Scalar:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def _product(experiment: Experiment, cross: Mapping[str, tuple[Scalar, ...]], places: dict[str, SettingPlace], known: KnownNames) -> Iterator[Cell]:
+def _product(
+    experiment: Experiment,
+    cross: Mapping[str, tuple[Scalar, ...]],
+    places: dict[str, SettingPlace],
+    known: KnownNames,
+) -> Iterator[Cell]:
     runs = {axis: cross.get(axis) for axis in places}
     for values in itertools.product(*(values or (None,) for values in runs.values())):
-        given = {axis: None if value is None else canonical(places[axis], value) for axis, value in zip(runs, values, strict=True)}
-        cell = {axis: _filled(experiment, given, places[axis], value, known) for axis, value in given.items()}
+        given = {
+            axis: None if value is None else canonical(places[axis], value)
+            for axis, value in zip(runs, values, strict=True)
+        }
+        cell = {
+            axis: _filled(experiment, given, places[axis], value, known)
+            for axis, value in given.items()
+        }
         yield _with_idempotence(experiment, cell, given, places)
 
 
-def _with_idempotence(experiment: Experiment, cell: Cell, given: Cell, places: Mapping[str, SettingPlace]) -> Cell:
+def _with_idempotence(
+    experiment: Experiment, cell: Cell, given: Cell, places: Mapping[str, SettingPlace]
+) -> Cell:
     """Return the cell with what its clients do by themselves about idempotence, where nobody says it."""
     axis = next(name for name, place in places.items() if place == IDEMPOTENCE)
     if given[axis] is not None or IDEMPOTENCE.name in experiment.producer:
         return cell
-    axes = {place.name: cell[name] for name, place in places.items() if place.scope is Scope.PRODUCER and cell[name] is not None and name != axis}
+    axes = {
+        place.name: cell[name]
+        for name, place in places.items()
+        if place.scope is Scope.PRODUCER and cell[name] is not None and name != axis
+    }
     asked = {name: as_text(value) for name, value in {**experiment.producer, **axes}.items()}
     return {**cell, axis: idempotence_unasked(experiment, cell, asked)}
 
 
-def _filled(experiment: Experiment, given: Cell, place: SettingPlace, value: Scalar, known: KnownNames) -> Scalar:
+def _filled(
+    experiment: Experiment, given: Cell, place: SettingPlace, value: Scalar, known: KnownNames
+) -> Scalar:
     """Return the axis's value in a cell whose cross product may not name it: what holds there without it, null where the default does."""
     if place.scope is Scope.FAULT:
         return _fault_parameter(experiment, given, place, value, known)
@@ -109,11 +139,17 @@ def _filled(experiment: Experiment, given: Cell, place: SettingPlace, value: Sca
 
 def _structure(experiment: Experiment, given: Cell, name: str) -> Scalar:
     said = said_of_cluster(experiment, given)
-    usual: dict[str, Scalar] = {**said, **said_of_clients(experiment, given), "replication.factor": min(3, int(str(said["nodes"])))}
+    usual: dict[str, Scalar] = {
+        **said,
+        **said_of_clients(experiment, given),
+        "replication.factor": min(3, int(str(said["nodes"]))),
+    }
     return usual.get(name, USUAL.get(name))
 
 
-def _fault_parameter(experiment: Experiment, given: Cell, place: SettingPlace, value: Scalar, known: KnownNames) -> Scalar:
+def _fault_parameter(
+    experiment: Experiment, given: Cell, place: SettingPlace, value: Scalar, known: KnownNames
+) -> Scalar:
     """Return the parameter where the cell's fault has it; null where it has none, so that such cells fall together."""
     kind = str(given.get("fault") or USUAL["fault"])
     if place.name not in known.parameters_of(kind):

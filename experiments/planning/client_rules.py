@@ -46,7 +46,11 @@ class ClientRules:
             return self.judged(name, text)
         allowed = self.producer.get(name) or self.consumer.get(name)
         if allowed:
-            return None if _allows(name, allowed, text) else f"; allowed: {allowed.replace(' .. ', ' to ')}"
+            return (
+                None
+                if _allows(name, allowed, text)
+                else f"; allowed: {allowed.replace(' .. ', ' to ')}"
+            )
         reason = self.refusal({name: text})
         return None if reason is None else f"; the client says: {' '.join(reason.split())}"
 
@@ -56,17 +60,37 @@ def client_rules() -> ClientRules:
     from experiments.clients.librdkafka import properties
     from experiments.clients.settings import librdkafka
 
-    usable = [known for known in properties.known_properties().values() if "_" not in known.name and known.name not in _OBJECTS]
-    producer = {FIRST_NAME.get(known.name, known.name): known.allowed for known in usable if known.scope != "C"}
-    consumer = {FIRST_NAME.get(known.name, known.name): known.allowed for known in usable if known.scope != "P"}
-    return ClientRules(producer, consumer, properties.refusal, librdkafka.producer_settings, librdkafka.consumer_settings)
+    usable = [
+        known
+        for known in properties.known_properties().values()
+        if "_" not in known.name and known.name not in _OBJECTS
+    ]
+    producer = {
+        FIRST_NAME.get(known.name, known.name): known.allowed
+        for known in usable
+        if known.scope != "C"
+    }
+    consumer = {
+        FIRST_NAME.get(known.name, known.name): known.allowed
+        for known in usable
+        if known.scope != "P"
+    }
+    return ClientRules(
+        producer,
+        consumer,
+        properties.refusal,
+        librdkafka.producer_settings,
+        librdkafka.consumer_settings,
+    )
 
 
 def _allows(name: str, allowed: str, text: str) -> bool:
     bounds = _RANGE.match(allowed)
     if bounds:
         number = r"-?\d+(\.\d+)?" if name in _FRACTIONS else r"-?\d+"
-        return re.fullmatch(number, text) is not None and float(bounds[1]) <= float(text) <= float(bounds[2])
+        return re.fullmatch(number, text) is not None and float(bounds[1]) <= float(text) <= float(
+            bounds[2]
+        )
     words = allowed.split(", ")
     return all(word in words for word in (text.split(",") if name in _SEVERAL else [text]))
 
@@ -86,11 +110,17 @@ def java_rules(version: str) -> ClientRules:
         FileNotFoundError: nothing is known of that version.
     """
     known = kafka_properties(version)
-    producer, consumer = ({one.name: one for one in scope} for scope in (known.producer, known.consumer))
+    producer, consumer = (
+        {one.name: one for one in scope} for scope in (known.producer, known.consumer)
+    )
 
     def objection(name: str, text: str) -> str | None:
         if name == PARTITIONER:
-            return None if text in java_settings.BUILT_IN else f"; allowed with client java: {', '.join(sorted(java_settings.BUILT_IN))}"
+            return (
+                None
+                if text in java_settings.BUILT_IN
+                else f"; allowed with client java: {', '.join(sorted(java_settings.BUILT_IN))}"
+            )
         java = java_settings.SAME_THING.get(name, name)
         allowed = (producer.get(java) or consumer[java]).refusal(text)
         return None if allowed is None else f"; allowed with client java: {allowed}"

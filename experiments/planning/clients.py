@@ -45,7 +45,9 @@ def clients_of(said: Mapping[str, Scalar]) -> ClientChoice:
     return ClientChoice(kind=kind, defaults=bool(said[DEFAULTS]))
 
 
-def all_rules(experiment: Experiment, versions: tuple[str, ...], librdkafka: ClientRules) -> Iterator[ClientRules]:
+def all_rules(
+    experiment: Experiment, versions: tuple[str, ...], librdkafka: ClientRules
+) -> Iterator[ClientRules]:
     """Yield the rules of every client that a cell of the experiment may have.
 
     Args:
@@ -53,7 +55,9 @@ def all_rules(experiment: Experiment, versions: tuple[str, ...], librdkafka: Cli
         versions: of Kafka, that its cells have.
         librdkafka: its rules.
     """
-    kinds = {str(value) for cross in experiment.axes for value in cross.get(KIND, (experiment.client,))}
+    kinds = {
+        str(value) for cross in experiment.axes for value in cross.get(KIND, (experiment.client,))
+    }
     if kinds - {"java"}:
         yield librdkafka
     if "java" in kinds:
@@ -75,17 +79,29 @@ def load_of(choice: ClientChoice, workload: Workload, *, sized: bool) -> Workloa
         return workload
     rate = workload.rate_records_per_s / workload.producers
     if not rate.is_integer():
-        raise ExperimentError(f"workload.rate_records_per_s is {rate:g} for each producer; allowed with client java: a whole number")
+        raise ExperimentError(
+            f"workload.rate_records_per_s is {rate:g} for each producer; allowed with client java: a whole number"
+        )
     if workload.producers > PRODUCERS:
-        raise ExperimentError(f"workload.producers is {workload.producers}; allowed with client java: {PRODUCERS} at most")
+        raise ExperimentError(
+            f"workload.producers is {workload.producers}; allowed with client java: {PRODUCERS} at most"
+        )
     if workload.transaction_records:
-        raise ExperimentError(f"workload.transaction_records is {workload.transaction_records}; allowed with client java: 0, VerifiableProducer sends in none")
-    if workload.tells_serving:
-        raise ExperimentError("workload.tells_serving is true; allowed with client java: false, Kafka's own programs do not tell it")
+        raise ExperimentError(
+            f"workload.transaction_records is {workload.transaction_records}; allowed with client java: 0, VerifiableProducer sends in none"
+        )
+    if workload.record_serving_brokers:
+        raise ExperimentError(
+            "workload.tells_serving is true; allowed with client java: false, Kafka's own programs do not tell it"
+        )
     if workload.headers:
-        raise ExperimentError(f"workload.headers is {workload.headers}; allowed with client java: 0, VerifiableProducer sends none")
+        raise ExperimentError(
+            f"workload.headers is {workload.headers}; allowed with client java: 0, VerifiableProducer sends none"
+        )
     if sized:
-        raise ExperimentError("workload.record_size_bytes is swept; allowed with client java: not at all, VerifiableProducer makes its own values")
+        raise ExperimentError(
+            "workload.record_size_bytes is swept; allowed with client java: not at all, VerifiableProducer makes its own values"
+        )
     size_bytes = most_bytes(-(-workload.records // workload.producers), rate)
     return workload.model_copy(update={"record_size_bytes": size_bytes})
 

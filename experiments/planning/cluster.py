@@ -17,9 +17,21 @@ from infra.kafka.versions import has_zookeeper, numbers_of
 
 MOST_NODES: Final = 9
 ENSEMBLES: Final = (1, 3)
-NAMES: Final = ("nodes", "kafka.version", "coordination", "controllers", "zookeeper.nodes", *FEATURES)
+NAMES: Final = (
+    "nodes",
+    "kafka.version",
+    "coordination",
+    "controllers",
+    "zookeeper.nodes",
+    *FEATURES,
+)
 """What an experiment says of its cluster that is no property of Kafka's, each also an axis."""
-_OF_KRAFT: Final = ("controller.quorum.", "broker.session.timeout.ms", "broker.heartbeat.interval.ms", "initial.broker.registration.timeout.ms")
+_OF_KRAFT: Final = (
+    "controller.quorum.",
+    "broker.session.timeout.ms",
+    "broker.heartbeat.interval.ms",
+    "initial.broker.registration.timeout.ms",
+)
 _OF_ZOOKEEPER: Final = "zookeeper."
 
 
@@ -30,11 +42,20 @@ def said_of_cluster(experiment: Experiment, given: Mapping[str, Scalar]) -> dict
         experiment: the experiment.
         given: what the cell's axes say; what is null there is not said.
     """
-    said: dict[str, Scalar] = {name: experiment.of_cluster(name) if given.get(name) is None else given[name] for name in NAMES}
-    return said | ({"zookeeper.nodes": ENSEMBLES[0]} if said["coordination"] == "zookeeper" and said["zookeeper.nodes"] is None else {})
+    said: dict[str, Scalar] = {
+        name: experiment.of_cluster(name) if given.get(name) is None else given[name]
+        for name in NAMES
+    }
+    return said | (
+        {"zookeeper.nodes": ENSEMBLES[0]}
+        if said["coordination"] == "zookeeper" and said["zookeeper.nodes"] is None
+        else {}
+    )
 
 
-def cluster_of(structure: Mapping[str, Scalar], properties: Mapping[str, Mapping[str, str]]) -> ClusterNeed:
+def cluster_of(
+    structure: Mapping[str, Scalar], properties: Mapping[str, Mapping[str, str]]
+) -> ClusterNeed:
     """Return the cluster, once it is known that there can be one.
 
     Args:
@@ -54,7 +75,9 @@ def cluster_of(structure: Mapping[str, Scalar], properties: Mapping[str, Mapping
         coordination=coordination,
         controllers=_controllers(structure, coordination),
         zookeepers=_zookeepers(structure["zookeeper.nodes"], coordination),
-        features=_features(structure, kafka) if coordination == "kraft" else _no_features(structure),
+        features=_features(structure, kafka)
+        if coordination == "kraft"
+        else _no_features(structure),
     )
 
 
@@ -64,7 +87,9 @@ def _version(asked: Scalar) -> KafkaProperties:
     except InputError as error:
         raise ExperimentError(str(error)) from error
     if asked not in versions():
-        raise ExperimentError(f"kafka.version is {shown(asked)}; allowed: {', '.join(versions())}, or another that can be fetched when a sweep asks for it")
+        raise ExperimentError(
+            f"kafka.version is {shown(asked)}; allowed: {', '.join(versions())}, or another that can be fetched when a sweep asks for it"
+        )
     return kafka_properties(str(asked))
 
 
@@ -74,7 +99,9 @@ def _coordination(structure: Mapping[str, Scalar]) -> Coordination:
     for coordination in allowed:
         if coordination == asked:
             if coordination == "zookeeper" and not has_zookeeper(version):
-                raise ExperimentError(f"coordination is zookeeper with kafka.version {version}; allowed: with 3.9 only, 4.0 has it no more")
+                raise ExperimentError(
+                    f"coordination is zookeeper with kafka.version {version}; allowed: with 3.9 only, 4.0 has it no more"
+                )
             return coordination
     raise ExperimentError(f"coordination is {shown(asked)}; allowed: {' or '.join(allowed)}")
 
@@ -82,17 +109,23 @@ def _coordination(structure: Mapping[str, Scalar]) -> Coordination:
 def _controllers(structure: Mapping[str, Scalar], coordination: Coordination) -> int:
     controllers = _whole("controllers", structure["controllers"], 0, MOST_NODES)
     if controllers and coordination == "zookeeper":
-        raise ExperimentError(f"controllers is {controllers} with coordination zookeeper; allowed: with kraft only, a broker is the controller there")
+        raise ExperimentError(
+            f"controllers is {controllers} with coordination zookeeper; allowed: with kraft only, a broker is the controller there"
+        )
     return controllers
 
 
 def _zookeepers(asked: Scalar, coordination: Coordination) -> int:
     if coordination == "zookeeper":
         if asked not in ENSEMBLES:
-            raise ExperimentError(f"zookeeper.nodes is {shown(asked)}; allowed: {' or '.join(map(str, ENSEMBLES))}")
+            raise ExperimentError(
+                f"zookeeper.nodes is {shown(asked)}; allowed: {' or '.join(map(str, ENSEMBLES))}"
+            )
         return _whole("zookeeper.nodes", asked, 1, MOST_NODES)
     if asked is not None:
-        raise ExperimentError(f"zookeeper.nodes is {shown(asked)} with coordination {coordination}; allowed: with zookeeper only")
+        raise ExperimentError(
+            f"zookeeper.nodes is {shown(asked)} with coordination {coordination}; allowed: with zookeeper only"
+        )
     return 0
 
 
@@ -102,17 +135,25 @@ def _features(structure: Mapping[str, Scalar], kafka: KafkaProperties) -> dict[s
     for name, level in asked.items():
         feature = kafka.of_feature(name)
         if feature is None:
-            raise ExperimentError(f"{name} is {shown(level)}; Kafka {kafka.version} has no such feature")
+            raise ExperimentError(
+                f"{name} is {shown(level)}; Kafka {kafka.version} has no such feature"
+            )
         allowed = feature.refusal(str(level))
         if allowed:
-            raise ExperimentError(f"{name} is {shown(level)}; allowed by Kafka {kafka.version}: {allowed}")
-    return {feature.name: int(str(asked.get(feature.name, feature.usual))) for feature in kafka.features}
+            raise ExperimentError(
+                f"{name} is {shown(level)}; allowed by Kafka {kafka.version}: {allowed}"
+            )
+    return {
+        feature.name: int(str(asked.get(feature.name, feature.usual))) for feature in kafka.features
+    }
 
 
 def _no_features(structure: Mapping[str, Scalar]) -> dict[str, int]:
     named = next((name for name in FEATURES if structure[name] is not None), None)
     if named:
-        raise ExperimentError(f"{named} is {shown(structure[named])} with coordination zookeeper; allowed: with kraft only")
+        raise ExperimentError(
+            f"{named} is {shown(structure[named])} with coordination zookeeper; allowed: with kraft only"
+        )
     return {}
 
 
@@ -126,10 +167,14 @@ def refuse_unknown(properties: Mapping[str, Mapping[str, str]], kafka: KafkaProp
         for name, text in properties.get(scope, {}).items():
             definition = of_scope(name)
             if definition is None:
-                raise ExperimentError(f"{scope} property {name}: Kafka {kafka.version} knows none of that name")
+                raise ExperimentError(
+                    f"{scope} property {name}: Kafka {kafka.version} knows none of that name"
+                )
             allowed = definition.refusal(text)
             if allowed:
-                raise ExperimentError(f"{scope} property {name} is {shown(text)}; allowed by Kafka {kafka.version}: {allowed}")
+                raise ExperimentError(
+                    f"{scope} property {name} is {shown(text)}; allowed by Kafka {kafka.version}: {allowed}"
+                )
 
 
 def _refuse_ineffective(broker: Mapping[str, str], coordination: Coordination) -> None:
@@ -137,10 +182,14 @@ def _refuse_ineffective(broker: Mapping[str, str], coordination: Coordination) -
     others = _OF_KRAFT if coordination == "zookeeper" else _OF_ZOOKEEPER
     idle = next((name for name in broker if name.startswith(others)), None)
     if idle:
-        raise ExperimentError(f"broker property {idle} does nothing with coordination {coordination}: leave it out")
+        raise ExperimentError(
+            f"broker property {idle} does nothing with coordination {coordination}: leave it out"
+        )
 
 
 def _whole(name: str, value: Scalar, least: int, most: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-        raise ExperimentError(f"{name} is {shown(value)}; allowed: a whole number from {least} to {most}")
+        raise ExperimentError(
+            f"{name} is {shown(value)}; allowed: a whole number from {least} to {most}"
+        )
     return value

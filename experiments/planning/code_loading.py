@@ -28,7 +28,14 @@ REFUSED: Final = (
     "*.class.path",
 )
 """Properties that name a library, a command or classes of somebody's; patterns as fnmatch(3) reads them."""
-CLASSES: Final = ("*.class", "*.class.name", "*.serializer", "*.deserializer", "partition.assignment.strategy", "*.assignors")
+CLASSES: Final = (
+    "*.class",
+    "*.class.name",
+    "*.serializer",
+    "*.deserializer",
+    "partition.assignment.strategy",
+    "*.assignors",
+)
 """Properties whose values are names of classes, or short names of Kafka's own."""
 KAFKAS_OWN: Final = "org.apache.kafka."
 
@@ -45,8 +52,19 @@ def refuse_code(scope: str, name: str, text: str) -> None:
         ExperimentError: it is one of `REFUSED`, or it names a class that is not Kafka's own.
     """
     if any(fnmatchcase(name, pattern) for pattern in REFUSED):
-        raise ExperimentError(f"{scope} property {name} loads or runs code: an experiment cannot set it")
+        raise ExperimentError(
+            f"{scope} property {name} loads or runs code: an experiment cannot set it"
+        )
     if any(fnmatchcase(name, pattern) for pattern in CLASSES):
-        foreign = next((word for word in map(str.strip, text.split(",")) if "." in word and not word.startswith(KAFKAS_OWN)), None)
+        foreign = next(
+            (
+                word
+                for word in map(str.strip, text.split(","))
+                if "." in word and not word.startswith(KAFKAS_OWN)
+            ),
+            None,
+        )
         if foreign:
-            raise ExperimentError(f"{scope} property {name} names the class {foreign}; allowed: Kafka's own classes ({KAFKAS_OWN}*)")
+            raise ExperimentError(
+                f"{scope} property {name} names the class {foreign}; allowed: Kafka's own classes ({KAFKAS_OWN}*)"
+            )

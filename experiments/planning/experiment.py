@@ -7,13 +7,21 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, Strict, ValidationError
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainValidator,
+    Strict,
+    ValidationError,
+)
 
 from experiments.clients.record.layout import HEADER_BYTES
 from experiments.errors import ExperimentError, UnknownName
 from experiments.messages.suggestions import nearest, sentence
 from experiments.planning import yaml_reader
-from experiments.sweep.plan import Claim, Delivery, OutOfRange
+from experiments.sweep.plan import AutoOffsetReset, Claim, Delivery
 
 # ---------- Is this a cron expression? Five fields as crontab(5) has them, or one of the nicknames that Airflow takes.
 
@@ -47,7 +55,9 @@ def cron(given: object) -> object:
         raise ValueError(f"five cron fields, like '0 3 * * *', or one of {', '.join(NICKNAMES)}")
     for text, (name, low, high, names) in zip(fields, _FIELDS, strict=True):
         if not all(_fits(item.lower(), low, high, names) for item in text.split(",")):
-            raise ValueError(f"{low}-{high}, *, lists, ranges and steps as the {name}, which is {text!r}")
+            raise ValueError(
+                f"{low}-{high}, *, lists, ranges and steps as the {name}, which is {text!r}"
+            )
     return " ".join(fields)
 
 
@@ -55,7 +65,11 @@ def _fits(item: str, low: int, high: int, names: dict[str, int]) -> bool:
     found = _ITEM.fullmatch(item)
     if not found or found["step"] == "0":
         return False
-    ends = [names.get(end, int(end) if end.isdecimal() else -1) for end in (found["low"], found["high"]) if end]
+    ends = [
+        names.get(end, int(end) if end.isdecimal() else -1)
+        for end in (found["low"], found["high"])
+        if end
+    ]
     return all(low <= end <= high for end in ends) and ends == sorted(ends)
 
 
@@ -112,12 +126,12 @@ class WorkloadSection(_Part):
     transaction_records: Whole = Field(default=0, ge=0, le=1_000_000)
     abort_every: Whole = Field(default=0, ge=0, le=1_000_000)
     consumers: Whole = Field(default=0, ge=0, le=64)
-    tells_serving: Annotated[bool, Strict()] = False
+    record_serving_brokers: Annotated[bool, Strict()] = False
     headers: Whole = Field(default=0, ge=0, le=9)
     groups: Whole = Field(default=1, ge=1, le=16)
     slow_members: Whole = Field(default=0, ge=0, le=64)
     slow_records_per_s: Number = Field(default=0.0, ge=0, le=10_000_000)
-    out_of_range: OutOfRange = "earliest"
+    auto_offset_reset: AutoOffsetReset = "earliest"
     commit: Literal["before", "after"] = "after"
     commit_every_records: Whole = Field(default=500, ge=1, le=100_000)
     kind: Literal["produce", "copy"] = "produce"
@@ -129,7 +143,9 @@ class Experiment(_Part):
     """One question, as its file puts it. The keys of the file are the aliases, or the names where there is none."""
 
     name: Annotated[str, Strict()] = Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", max_length=60)
-    title: Annotated[Text, BeforeValidator(lambda given: _one_line(given) if isinstance(given, str) else given)]
+    title: Annotated[
+        Text, BeforeValidator(lambda given: _one_line(given) if isinstance(given, str) else given)
+    ]
     question: Text
     claim: Claim | None = None
     """What the lessons say of it, where it is one of theirs."""
@@ -147,7 +163,9 @@ class Experiment(_Part):
     controllers: Whole = Field(default=0, ge=0, le=9)
     """Nodes that are controllers and nothing else; 0: each broker is one too."""
     zookeeper_nodes: Whole | None = Field(default=None, alias="zookeeper.nodes")
-    eligible_leader_replicas: Whole | None = Field(default=None, alias="eligible.leader.replicas.version")
+    eligible_leader_replicas: Whole | None = Field(
+        default=None, alias="eligible.leader.replicas.version"
+    )
     group_version: Whole | None = Field(default=None, alias="group.version")
     transaction_version: Whole | None = Field(default=None, alias="transaction.version")
     client: Text = "librdkafka"
@@ -204,7 +222,9 @@ def experiment_of(data: Any, source: str) -> Experiment:
         ExperimentError: a key is unknown or missing, a type wrong, a value out of bounds; one line with file, key, value and what is allowed.
     """
     if not isinstance(data, Mapping):
-        raise ExperimentError(f"{source}: holds {_kind_of(data)}; an experiment is a mapping with the keys name, title, question, axes, ...")
+        raise ExperimentError(
+            f"{source}: holds {_kind_of(data)}; an experiment is a mapping with the keys name, title, question, axes, ..."
+        )
     try:
         return Experiment.model_validate({_text_key(key): value for key, value in data.items()})
     except ValidationError as error:
@@ -221,7 +241,13 @@ def read_experiment(path: Path) -> Experiment:
 
 
 def _kind_of(data: object) -> str:
-    return "nothing" if data is None else "a list" if isinstance(data, list) else f"one value ({re.sub(chr(10), ' ', str(data))[:40]!r})"
+    return (
+        "nothing"
+        if data is None
+        else "a list"
+        if isinstance(data, list)
+        else f"one value ({re.sub(chr(10), ' ', str(data))[:40]!r})"
+    )
 
 
 def _text_key(key: object) -> str:
@@ -258,5 +284,7 @@ def load(name_or_file: str) -> Experiment:
     if "/" in name_or_file or name_or_file.endswith((".yaml", ".yml")):
         return read_experiment(Path(name_or_file).expanduser())
     if name_or_file not in names():
-        raise UnknownName(f"unknown experiment {name_or_file}{nearest(name_or_file, names())} (`ackbench list`; a file's name ends in .yaml)")
+        raise UnknownName(
+            f"unknown experiment {name_or_file}{nearest(name_or_file, names())} (`ackbench list`; a file's name ends in .yaml)"
+        )
     return read_experiment(CATALOG / f"{name_or_file}.yaml")

@@ -25,10 +25,15 @@ _USUAL: Final = {"nodes": 3, "coordination": "kraft", "controllers": 0}
 
 def security_of(experiment: Experiment) -> dict[str, str]:
     """Return what librdkafka's clients are told of who we are, secrets as `$NAME`."""
-    return {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in experiment.security.items()}
+    return {
+        name: str(value).lower() if isinstance(value, bool) else str(value)
+        for name, value in experiment.security.items()
+    }
 
 
-def check_whose(experiment: Experiment, places: Mapping[str, SettingPlace], properties: Collection[str]) -> None:
+def check_whose(
+    experiment: Experiment, places: Mapping[str, SettingPlace], properties: Collection[str]
+) -> None:
     """See that the experiment says where an external cluster is, how to get in, and nothing of its nodes; and of a local one none of this.
 
     Args:
@@ -41,15 +46,24 @@ def check_whose(experiment: Experiment, places: Mapping[str, SettingPlace], prop
     """
     if experiment.cluster == "local":
         if experiment.bootstrap_servers or experiment.security:
-            raise ExperimentError("bootstrap.servers and security are of a cluster that is somebody else's: write `cluster: external` beside them")
+            raise ExperimentError(
+                "bootstrap.servers and security are of a cluster that is somebody else's: write `cluster: external` beside them"
+            )
         return
     if not experiment.bootstrap_servers:
-        raise ExperimentError("bootstrap.servers is missing; allowed: host:port,... of the external cluster")
+        raise ExperimentError(
+            "bootstrap.servers is missing; allowed: host:port,... of the external cluster"
+        )
     _check_security(security_of(experiment), properties)
     _refuse_settings_of_nodes(experiment, places)
-    clients = {experiment.client, *(str(value) for cross in experiment.axes for value in cross.get("client", ()))}
+    clients = {
+        experiment.client,
+        *(str(value) for cross in experiment.axes for value in cross.get("client", ())),
+    }
     if clients != {"librdkafka"}:
-        raise ExperimentError("client is java with cluster external; allowed: librdkafka, whose properties the section `security` holds")
+        raise ExperimentError(
+            "client is java with cluster external; allowed: librdkafka, whose properties the section `security` holds"
+        )
 
 
 def _check_security(security: Mapping[str, str], properties: Collection[str]) -> None:
@@ -59,7 +73,9 @@ def _check_security(security: Mapping[str, str], properties: Collection[str]) ->
             raise ExperimentError(f"unknown security property {name}{nearest(name, known)}")
         refuse_code("security", name, text)
         if name in SECRETS and not is_reference(name, text):
-            raise ExperimentError(f"security property {name} is a secret; allowed: the name of an environment variable that holds it, as in $KAFKA_SECRET")
+            raise ExperimentError(
+                f"security property {name} is a secret; allowed: the name of an environment variable that holds it, as in $KAFKA_SECRET"
+            )
     try:
         filled(security)
     except InputError as error:
@@ -67,11 +83,23 @@ def _check_security(security: Mapping[str, str], properties: Collection[str]) ->
 
 
 def _refuse_settings_of_nodes(experiment: Experiment, places: Mapping[str, SettingPlace]) -> None:
-    swept = [axis for axis, place in places.items() if place.scope is Scope.BROKER or place.name in NAMES]
-    said = [*experiment.broker, *(name for name, usual in _USUAL.items() if experiment.of_cluster(name) != usual), *swept]
-    others = [name for name in NAMES if name not in {*_USUAL, "kafka.version"} and experiment.of_cluster(name) is not None]
+    swept = [
+        axis for axis, place in places.items() if place.scope is Scope.BROKER or place.name in NAMES
+    ]
+    said = [
+        *experiment.broker,
+        *(name for name, usual in _USUAL.items() if experiment.of_cluster(name) != usual),
+        *swept,
+    ]
+    others = [
+        name
+        for name in NAMES
+        if name not in {*_USUAL, "kafka.version"} and experiment.of_cluster(name) is not None
+    ]
     if said or others:
-        raise ExperimentError(f"{[*said, *others][0]} cannot be set with cluster external: what its brokers are is read from them, and recorded")
+        raise ExperimentError(
+            f"{[*said, *others][0]} cannot be set with cluster external: what its brokers are is read from them, and recorded"
+        )
 
 
 def external_need(experiment: Experiment, topic: Mapping[str, str]) -> ClusterNeed:
@@ -81,7 +109,12 @@ def external_need(experiment: Experiment, topic: Mapping[str, str]) -> ClusterNe
         ExperimentError: a topic property is none that the version has which the experiment names.
     """
     refuse_unknown({"topic": topic}, kafka_properties(experiment.kafka_version))
-    return ClusterNeed(nodes=experiment.nodes, kafka_version=NOT_KNOWN, external=experiment.bootstrap_servers, security=security_of(experiment))
+    return ClusterNeed(
+        nodes=experiment.nodes,
+        kafka_version=NOT_KNOWN,
+        external=experiment.bootstrap_servers,
+        security=security_of(experiment),
+    )
 
 
 def refuse_from_outside(fault: FaultRequest) -> None:
@@ -91,6 +124,10 @@ def refuse_from_outside(fault: FaultRequest) -> None:
         ExperimentError: it cannot; says which can.
     """
     for kind in {leaf.kind for leaf in fault.leaves()}:
-        if not FAULTS[kind].outside:
-            can = ", ".join(sorted(name for name, known in FAULTS.items() if known.outside))
-            raise ExperimentError(f"fault {shown(kind)} needs the nodes, and the cluster is external; possible from outside: {can}")
+        if not FAULTS[kind].works_on_external:
+            can = ", ".join(
+                sorted(name for name, known in FAULTS.items() if known.works_on_external)
+            )
+            raise ExperimentError(
+                f"fault {shown(kind)} needs the nodes, and the cluster is external; possible from outside: {can}"
+            )

@@ -28,7 +28,9 @@ def fault_parameters(kind: str, given: Mapping[str, Scalar]) -> dict[str, Scalar
     try:
         return dict(FAULTS[kind].parameters.model_validate(dict(given)).model_dump())
     except ValidationError as error:
-        raise ExperimentError(sentence(error, FAULTS[kind].parameters, f"faults.{kind}.")) from error
+        raise ExperimentError(
+            sentence(error, FAULTS[kind].parameters, f"faults.{kind}.")
+        ) from error
 
 
 def asked_for(experiment: Experiment, text: str, axes: Mapping[str, Scalar]) -> FaultRequest:
@@ -46,14 +48,20 @@ def asked_for(experiment: Experiment, text: str, axes: Mapping[str, Scalar]) -> 
     def filled(leaf: FaultRequest) -> FaultRequest:
         if leaf.kind == "none":
             return leaf
-        swept = {name: value for name, value in axes.items() if name in FAULTS[leaf.kind].parameters.model_fields}
+        swept = {
+            name: value
+            for name, value in axes.items()
+            if name in FAULTS[leaf.kind].parameters.model_fields
+        }
         given = {**experiment.faults.get(leaf.kind, {}), **swept, **leaf.parameters}
         return leaf.model_copy(update={"parameters": fault_parameters(leaf.kind, given)})
 
     return parse(text).with_leaves(filled)
 
 
-def refuse_what_cannot_be(fault: FaultRequest, shape: Topology, duration_s: float, answer_timeout_ms: int, acks: str) -> None:
+def refuse_what_cannot_be(
+    fault: FaultRequest, shape: Topology, duration_s: float, answer_timeout_ms: int, acks: str
+) -> None:
     """See that there can be such a fault on such a cluster, within the load, and that the client could notice it.
 
     Args:
@@ -74,7 +82,9 @@ def refuse_what_cannot_be(fault: FaultRequest, shape: Topology, duration_s: floa
     if ends_s(fault) >= duration_s:
         begins_s = min(parameters_of(leaf).at_s for leaf in fault.leaves())
         times = f"begins at {begins_s:g} s and is healed at {ends_s(fault):g} s"
-        raise ExperimentError(f"fault {fault.kind} {times}; allowed: before the load ends, at {duration_s:g} s")
+        raise ExperimentError(
+            f"fault {fault.kind} {times}; allowed: before the load ends, at {duration_s:g} s"
+        )
     reason = unnoticed(fault, answer_timeout_ms / 1000, acks)
     if reason:
         raise ExperimentError(f"fault {fault.kind} could not be noticed: {reason}")

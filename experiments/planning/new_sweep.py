@@ -12,7 +12,7 @@ from pathlib import Path
 
 from experiments.clients.settings.security import connecting, remember
 from experiments.errors import ExperimentError, LedgerError, UnknownName
-from experiments.faults.composition.composite import require_means_of
+from experiments.faults.composition.composite import require_capabilities_of
 from experiments.messages.suggestions import nearest, shown
 from experiments.planning.capacity import needs_of
 from experiments.planning.experiment import Experiment
@@ -32,13 +32,15 @@ Say = Callable[[str], None]
 _SWEEP_ID = re.compile(r"^(?P<experiment>.+)-(?P<at>\d{8}T\d{6})-[0-9a-f]{4}$")
 
 
-def new_sweep(home: Home, name_or_file: str, wishes: Overrides | None = None, say: Say | None = None) -> SweepFolder:
+def new_sweep(
+    home: Home, name_or_file: str, overrides: Overrides | None = None, say: Say | None = None
+) -> SweepFolder:
     """Plan a sweep and write its folder: `experiment.yaml` as resolved, and `plan.json`. Nothing is started.
 
     Args:
         home: where the sweep will lie.
         name_or_file: an experiment of the catalogue, or a file.
-        wishes: what is to be other than the experiment has it.
+        overrides: what is to be other than the experiment has it.
         say: tells a person what takes long, and has jars and start-up caches made now; `None`: they are made when they are first needed.
 
     Raises:
@@ -46,12 +48,15 @@ def new_sweep(home: Home, name_or_file: str, wishes: Overrides | None = None, sa
         HarnessError: a program of Kafka's could not be run.
     """
     home.ensure_writable()
-    wishes = wishes or Overrides()
+    overrides = overrides or Overrides()
     asked = load(name_or_file)
     with _said_of(name_or_file):
-        for version in (*versions_asked_for(asked), *map(str, wishes.axes.get("kafka.version", ()))):
+        for version in (
+            *versions_asked_for(asked),
+            *map(str, overrides.axes.get("kafka.version", ())),
+        ):
             ensure_version_known(home, version, say or _say_nothing)
-    experiment = override(asked, wishes)
+    experiment = override(asked, overrides)
     planned = planned_as(experiment, new_sweep_id(experiment.name), source=name_or_file)
     if experiment.cluster == "external":
         planned = reached(experiment, planned, source=name_or_file)
@@ -84,9 +89,17 @@ def reached(experiment: Experiment, planned: Plan, source: str) -> Plan:
         need = planned.trials[0].cluster
         remember(str(need.external), need.security)
         found = reach(connecting(str(need.external)))
-    planned = planned_as(experiment.model_copy(update={"nodes": len(found.brokers)}), planned.sweep_id, source)
-    clusters = (trial.cluster.model_copy(update={"broker": dict(found.settings)}) for trial in planned.trials)
-    trials = tuple(trial.model_copy(update={"cluster": cluster}) for trial, cluster in zip(planned.trials, clusters, strict=True))
+    planned = planned_as(
+        experiment.model_copy(update={"nodes": len(found.brokers)}), planned.sweep_id, source
+    )
+    clusters = (
+        trial.cluster.model_copy(update={"broker": dict(found.settings)})
+        for trial in planned.trials
+    )
+    trials = tuple(
+        trial.model_copy(update={"cluster": cluster})
+        for trial, cluster in zip(planned.trials, clusters, strict=True)
+    )
     return planned.model_copy(update={"trials": trials})
 
 
@@ -97,9 +110,14 @@ def check_machine(planned: Plan, home: Home) -> None:
         MachineError: it has not.
     """
     for fault in {trial.fault.kind: trial.fault for trial in planned.trials}.values():
-        require_means_of(fault)
+        require_capabilities_of(fault)
     needs = needs_of(planned)
-    require(this_machine(home.root), memory_bytes=needs.memory_bytes, disk_bytes=needs.disk_bytes, purpose=f"a sweep of {len(planned.trials)} trials")
+    require(
+        this_machine(home.root),
+        memory_bytes=needs.memory_bytes,
+        disk_bytes=needs.disk_bytes,
+        purpose=f"a sweep of {len(planned.trials)} trials",
+    )
 
 
 def make_ready(planned: Plan, home: Home, say: Say) -> None:
@@ -109,8 +127,13 @@ def make_ready(planned: Plan, home: Home, say: Say) -> None:
         MachineError: jars cannot be had from here.
         HarnessError: a program of Kafka's could not be run.
     """
-    for need in {trial.cluster.model_dump_json(): trial.cluster for trial in planned.trials}.values():
-        if not need.external and (need.kafka_version, need.coordination) != (ClusterSpec.kafka_version, ClusterSpec.coordination):
+    for need in {
+        trial.cluster.model_dump_json(): trial.cluster for trial in planned.trials
+    }.values():
+        if not need.external and (need.kafka_version, need.coordination) != (
+            ClusterSpec.kafka_version,
+            ClusterSpec.coordination,
+        ):
             ensure_kafka_ready(home.cache, need.spec(), say)
 
 
@@ -145,7 +168,9 @@ def find_sweep(home: Home, named: str | None) -> SweepFolder:
     for sweep in known:
         if named in {sweep.sweep_id, _experiment_of(sweep)}:
             return sweep
-    raise UnknownName(f"unknown sweep {named}{nearest(named, [sweep.sweep_id for sweep in known])} (in {home.sweeps})")
+    raise UnknownName(
+        f"unknown sweep {named}{nearest(named, [sweep.sweep_id for sweep in known])} (in {home.sweeps})"
+    )
 
 
 def own_sweep(home: Home, sweep_id: str) -> SweepFolder:
@@ -160,12 +185,16 @@ def own_sweep(home: Home, sweep_id: str) -> SweepFolder:
         LedgerError: its plan is cut short, of another version, or another sweep's.
     """
     if sweep_id not in {sweep.sweep_id for sweep in sweeps(home)}:
-        raise UnknownName(f"no sweep has the id {shown(sweep_id)} below {home.sweeps}: `ackbench show` names the newest")
+        raise UnknownName(
+            f"no sweep has the id {shown(sweep_id)} below {home.sweeps}: `ackbench show` names the newest"
+        )
     sweep = SweepFolder(home.sweeps / sweep_id)
     if sweep.root.is_symlink():
         raise UnknownName(f"{sweep.root} is a link: nothing is deleted through it")
     if sweep.plan().sweep_id != sweep_id:
-        raise LedgerError(f"{sweep.root / 'plan.json'} is the plan of sweep {sweep.plan().sweep_id}: delete the folder by hand if it is not needed")
+        raise LedgerError(
+            f"{sweep.root / 'plan.json'} is the plan of sweep {sweep.plan().sweep_id}: delete the folder by hand if it is not needed"
+        )
     return sweep
 
 
@@ -174,7 +203,9 @@ def _written(home: Home, experiment: Experiment, planned: Plan) -> SweepFolder:
     sweep.root.mkdir(parents=True)
     sweep.experiment_yaml.write_text(experiment.to_yaml(), encoding="utf-8")
     sweep.write_plan(planned)
-    for version in {trial.cluster.kafka_version for trial in planned.trials if not trial.cluster.external}:
+    for version in {
+        trial.cluster.kafka_version for trial in planned.trials if not trial.cluster.external
+    }:
         unverified = unverified_list(home.cache, version)
         if unverified:
             shutil.copyfile(unverified, sweep.root / f"kafka-{version}.unverified.sha256")
@@ -189,7 +220,9 @@ def _experiment_of(sweep: SweepFolder) -> str | None:
 def _made_at(folder: Path) -> tuple[str, float]:
     found = _SWEEP_ID.match(folder.name)
     made_s = (folder / "plan.json").stat().st_mtime
-    return (found["at"] if found else f"{datetime.fromtimestamp(made_s, UTC):%Y%m%dT%H%M%S}"), made_s
+    return (
+        found["at"] if found else f"{datetime.fromtimestamp(made_s, UTC):%Y%m%dT%H%M%S}"
+    ), made_s
 
 
 @contextmanager

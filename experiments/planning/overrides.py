@@ -12,7 +12,15 @@ from experiments.faults import FAULTS
 from experiments.faults.composition.notation import parse
 from experiments.ledger.record import Scalar
 from experiments.messages.suggestions import sentence, shown
-from experiments.planning.axes import CORE_AXES, FAULT, PROPERTY_SCOPES, KnownNames, Scope, SettingPlace, place_of
+from experiments.planning.axes import (
+    CORE_AXES,
+    FAULT,
+    PROPERTY_SCOPES,
+    KnownNames,
+    Scope,
+    SettingPlace,
+    place_of,
+)
 from experiments.planning.client_rules import ClientRules, client_rules
 from experiments.planning.clients import all_rules
 from experiments.planning.experiment import Experiment
@@ -30,10 +38,19 @@ def known_names(experiment: Experiment, rules: ClientRules) -> KnownNames:
     asked = versions_asked_for(experiment)
     unknown = next((version for version in asked if version not in versions()), None)
     if unknown:
-        raise ExperimentError(f"kafka.version is {shown(unknown)}; allowed: {', '.join(versions())}")
-    faults = {kind: frozenset(fault.parameters.model_fields) for kind, fault in FAULTS.items() if kind != "none"}
+        raise ExperimentError(
+            f"kafka.version is {shown(unknown)}; allowed: {', '.join(versions())}"
+        )
+    faults = {
+        kind: frozenset(fault.parameters.model_fields)
+        for kind, fault in FAULTS.items()
+        if kind != "none"
+    }
     clients = rules_of_all(experiment, rules)
-    producer, consumer = (frozenset[str]().union(*(getattr(one, scope) for one in clients)) for scope in ("producer", "consumer"))
+    producer, consumer = (
+        frozenset[str]().union(*(getattr(one, scope) for one in clients))
+        for scope in ("producer", "consumer")
+    )
     return KnownNames(producer, consumer, merged(asked), faults)
 
 
@@ -46,7 +63,14 @@ def versions_asked_for(experiment: Experiment) -> tuple[str, ...]:
     """Return the versions of Kafka that an experiment's cells have, as it says them."""
     axes = [cross["kafka.version"] for cross in experiment.axes if "kafka.version" in cross]
     everywhere = len(axes) == len(experiment.axes)
-    return tuple(dict.fromkeys([*(str(version) for values in axes for version in values), *(() if everywhere else (experiment.kafka_version,))]))
+    return tuple(
+        dict.fromkeys(
+            [
+                *(str(version) for values in axes for version in values),
+                *(() if everywhere else (experiment.kafka_version,)),
+            ]
+        )
+    )
 
 
 @dataclass(frozen=True)
@@ -62,7 +86,9 @@ class Overrides:
     """Whether the sweep holds controls."""
 
 
-def override(experiment: Experiment, wishes: Overrides, rules: ClientRules | None = None) -> Experiment:
+def override(
+    experiment: Experiment, overrides: Overrides, rules: ClientRules | None = None
+) -> Experiment:
     """Return the experiment with other values.
 
     An axis that the experiment sweeps takes the new values in every cross product. A single value of anything else becomes what
@@ -70,17 +96,19 @@ def override(experiment: Experiment, wishes: Overrides, rules: ClientRules | Non
 
     Args:
         experiment: the experiment as its file has it.
-        wishes: what is to be other.
+        overrides: what is to be other.
         rules: what the clients know and refuse; librdkafka's by default.
 
     Raises:
         ExperimentError: a name or a value is not possible; one line that names it.
     """
     rules = rules or client_rules()
-    for axis, values in wishes.axes.items():
+    for axis, values in overrides.axes.items():
         experiment = _with_axis(experiment, axis, tuple(values), rules)
-    others = {"repeats": wishes.repeats, "seed": wishes.seed, "controls": wishes.controls}
-    return _with(experiment, {name: wish for name, wish in others.items() if wish is not None}, "--")
+    others = {"repeats": overrides.repeats, "seed": overrides.seed, "controls": overrides.controls}
+    return _with(
+        experiment, {name: wish for name, wish in others.items() if wish is not None}, "--"
+    )
 
 
 def parse_override(text: str) -> tuple[str, tuple[Scalar, ...]]:
@@ -96,20 +124,35 @@ def parse_override(text: str) -> tuple[str, tuple[Scalar, ...]]:
     return axis.strip(), values
 
 
-def _with_axis(experiment: Experiment, axis: str, values: tuple[Scalar, ...], rules: ClientRules) -> Experiment:
+def _with_axis(
+    experiment: Experiment, axis: str, values: tuple[Scalar, ...], rules: ClientRules
+) -> Experiment:
     known = known_names(experiment, rules)
     try:
         place = place_of(axis, known)
         _check(experiment, place, values, known, rules)
     except ExperimentError as error:
         raise ExperimentError(f"--set {axis}: {error}") from error
-    named = next((name for cross in experiment.axes for name in cross if place_of(name, known) == place), None)
+    named = next(
+        (name for cross in experiment.axes for name in cross if place_of(name, known) == place),
+        None,
+    )
     if named or axis in CORE_AXES or len(values) > 1 or place.scope is Scope.FAULT:
-        return _with(experiment, {"axes": [{**cross, named or axis: list(values)} for cross in experiment.axes]}, "--set ")
+        return _with(
+            experiment,
+            {"axes": [{**cross, named or axis: list(values)} for cross in experiment.axes]},
+            "--set ",
+        )
     return _with(experiment, _section(experiment, place, values[0]), "--set ")
 
 
-def _check(experiment: Experiment, place: SettingPlace, values: tuple[Scalar, ...], known: KnownNames, rules: ClientRules) -> None:
+def _check(
+    experiment: Experiment,
+    place: SettingPlace,
+    values: tuple[Scalar, ...],
+    known: KnownNames,
+    rules: ClientRules,
+) -> None:
     for value in values:
         if place.scope in PROPERTY_SCOPES:
             check_value(place, value, known, rules_of_all(experiment, rules))
@@ -121,7 +164,12 @@ def _section(experiment: Experiment, place: SettingPlace, value: Scalar) -> dict
     if place.scope is Scope.STRUCTURE:
         return {place.name: as_text(value) if place.name == "kafka.version" else value}
     section = getattr(experiment, place.scope)
-    return {place.scope.value: {**(section if isinstance(section, Mapping) else section.model_dump()), place.name: value}}
+    return {
+        place.scope.value: {
+            **(section if isinstance(section, Mapping) else section.model_dump()),
+            place.name: value,
+        }
+    }
 
 
 def _with(experiment: Experiment, changes: Mapping[str, object], said_by: str) -> Experiment:

@@ -15,7 +15,14 @@ from experiments.clients.settings.librdkafka import copier_settings
 from experiments.errors import ExperimentError
 from experiments.ledger.record import Cell, Role, Scalar
 from experiments.messages.suggestions import shown
-from experiments.planning.axes import CORE_AXES, PROPERTY_SCOPES, KnownNames, Scope, SettingPlace, section_place
+from experiments.planning.axes import (
+    CORE_AXES,
+    PROPERTY_SCOPES,
+    KnownNames,
+    Scope,
+    SettingPlace,
+    section_place,
+)
 from experiments.planning.cells import axis_places, cell_key, cells_of
 from experiments.planning.client_rules import ClientRules, client_rules, java_rules
 from experiments.planning.controls import SettledCell, with_controls
@@ -58,25 +65,44 @@ def client_settings(settings: CellSettings, librdkafka: ClientRules) -> ClientSe
     _refuse_what_the_client_lacks(settings, rules)
     if not choice.defaults:
         producer = rules.producer_settings(settings.producer)
-        return ClientSettings(producer, rules.consumer_settings(settings.consumer), None, _refusal(rules, settings, producer))
-    producer, passed = choice.producer(settings.producer), choice.passed(settings.producer, settings.consumer)
+        return ClientSettings(
+            producer,
+            rules.consumer_settings(settings.consumer),
+            None,
+            _refusal(rules, settings, producer),
+        )
+    producer, passed = (
+        choice.producer(settings.producer),
+        choice.passed(settings.producer, settings.consumer),
+    )
     asked = passed.producer if passed and choice.kind == "librdkafka" else producer
-    return ClientSettings(producer, choice.consumer(settings.consumer), passed, _refusal(rules, settings, asked))
+    return ClientSettings(
+        producer, choice.consumer(settings.consumer), passed, _refusal(rules, settings, asked)
+    )
 
 
 def _refusal(rules: ClientRules, settings: CellSettings, producer: Mapping[str, str]) -> str | None:
     """Return why the client does not take what the producers are given, or what a copier's producer is given that has transactions of its own."""
     refusal = rules.refusal(producer)
-    if refusal is None and settings.workload.kind == "copy" and settings.workload.commits == "within":
+    if (
+        refusal is None
+        and settings.workload.kind == "copy"
+        and settings.workload.commits == "within"
+    ):
         return rules.refusal(copier_settings(producer, TRANSACTIONAL_ID))
     return refusal
 
 
 def _refuse_what_the_client_lacks(settings: CellSettings, rules: ClientRules) -> None:
-    for scope, asked, known in (("producer", settings.producer, rules.producer), ("consumer", settings.consumer, rules.consumer)):
+    for scope, asked, known in (
+        ("producer", settings.producer, rules.producer),
+        ("consumer", settings.consumer, rules.consumer),
+    ):
         unknown = next((name for name in asked if name not in known), None)
         if unknown:
-            raise ExperimentError(f"{scope} property {unknown} is none that client {rules.name} knows; allowed: in a cross product whose client knows it")
+            raise ExperimentError(
+                f"{scope} property {unknown} is none that client {rules.name} knows; allowed: in a cross product whose client knows it"
+            )
         for name, text in asked.items():
             if rules.judged and (objection := rules.judged(name, text)):
                 raise ExperimentError(f"{scope} property {name} is {shown(text)}{objection}")
@@ -108,8 +134,12 @@ def plan(experiment: Experiment, sweep_id: str, rules: ClientRules | None = None
     rules = rules or client_rules()
     settled = _settled(experiment, rules)
     if experiment.claim:
-        check_claim(experiment.claim, [run.cell for run in settled if not run.added], experiment.nodes)
-    trials = tuple(_trials(experiment, sweep_id, [run for run in settled if run.reason is None], rules))
+        check_claim(
+            experiment.claim, [run.cell for run in settled if not run.added], experiment.nodes
+        )
+    trials = tuple(
+        _trials(experiment, sweep_id, [run for run in settled if run.reason is None], rules)
+    )
     return Plan(
         sweep_id=sweep_id,
         experiment=experiment.name,
@@ -118,7 +148,11 @@ def plan(experiment: Experiment, sweep_id: str, rules: ClientRules | None = None
         seed=experiment.seed,
         repeats=experiment.repeats,
         trials=trials,
-        refused=tuple(_refused(experiment.seed, [run for run in settled if run.reason is not None], len(trials))),
+        refused=tuple(
+            _refused(
+                experiment.seed, [run for run in settled if run.reason is not None], len(trials)
+            )
+        ),
     )
 
 
@@ -137,15 +171,33 @@ def extended(planned: Plan, more: Mapping[str, int]) -> Plan:
     of_cell: dict[str, list[TrialSpec]] = {}
     for trial in planned.trials:
         of_cell.setdefault(cell_key(trial.cell), []).append(trial)
-    added = [(of_cell[key][0], len(of_cell[key]) + number) for key, count in more.items() for number in range(count)]
+    added = [
+        (of_cell[key][0], len(of_cell[key]) + number)
+        for key, count in more.items()
+        for number in range(count)
+    ]
     clusters = [trial.cluster for trial in planned.trials]
-    added.sort(key=lambda run: (clusters.index(run[0].cluster), run[0].fresh, _digest(planned.seed, "order " + cell_key(run[0].cell), run[1])))
-    trials = (_repeated(spec, planned, repeat, number) for number, (spec, repeat) in enumerate(added, len(planned.trials) + len(planned.refused)))
+    added.sort(
+        key=lambda run: (
+            clusters.index(run[0].cluster),
+            run[0].needs_own_cluster,
+            _digest(planned.seed, "order " + cell_key(run[0].cell), run[1]),
+        )
+    )
+    trials = (
+        _repeated(spec, planned, repeat, number)
+        for number, (spec, repeat) in enumerate(added, len(planned.trials) + len(planned.refused))
+    )
     return planned.model_copy(update={"trials": (*planned.trials, *trials)})
 
 
 def _repeated(spec: TrialSpec, planned: Plan, repeat: int, number: int) -> TrialSpec:
-    changes = {"trial_id": trial_id(number, planned.seed, spec.cell, repeat), "repeat": repeat, "order": number, "seed": trial_seed(planned.seed, repeat)}
+    changes = {
+        "trial_id": trial_id(number, planned.seed, spec.cell, repeat),
+        "repeat": repeat,
+        "order": number,
+        "seed": trial_seed(planned.seed, repeat),
+    }
     return spec.model_copy(update=changes)
 
 
@@ -161,12 +213,27 @@ def trial_seed(seed: int, repeat: int) -> int:
 
 def label_of(cell: Cell) -> str:
     """Return the cell for a person: `acks=1 idempotence=off rf=3 p=6 leader-crash`, then the other axes as they are."""
-    short = {"acks": "acks=", "enable.idempotence": "idempotence=", "replication.factor": "rf=", "partitions": "p=", "fault": ""}
+    short = {
+        "acks": "acks=",
+        "enable.idempotence": "idempotence=",
+        "replication.factor": "rf=",
+        "partitions": "p=",
+        "fault": "",
+    }
     core = [f"{short[axis]}{_word(cell[axis])}" for axis in CORE_AXES if axis in cell]
-    return " ".join(core + [f"{axis}={_word(value)}" for axis, value in cell.items() if axis not in CORE_AXES and value is not None])
+    return " ".join(
+        core
+        + [
+            f"{axis}={_word(value)}"
+            for axis, value in cell.items()
+            if axis not in CORE_AXES and value is not None
+        ]
+    )
 
 
-def _checked(experiment: Experiment, rules: ClientRules) -> tuple[dict[str, SettingPlace], tuple[Cell, ...]]:
+def _checked(
+    experiment: Experiment, rules: ClientRules
+) -> tuple[dict[str, SettingPlace], tuple[Cell, ...]]:
     """Return the axes' places and the cells, once every name and every value by itself is known to be right."""
     known = known_names(experiment, rules)
     places = axis_places(experiment, known)
@@ -179,7 +246,9 @@ def _checked(experiment: Experiment, rules: ClientRules) -> tuple[dict[str, Sett
     return places, cells_of(experiment, known)
 
 
-def _properties(experiment: Experiment, places: Mapping[str, SettingPlace], known: KnownNames) -> Iterator[tuple[SettingPlace, Scalar]]:
+def _properties(
+    experiment: Experiment, places: Mapping[str, SettingPlace], known: KnownNames
+) -> Iterator[tuple[SettingPlace, Scalar]]:
     for scope in PROPERTY_SCOPES:
         for name, value in getattr(experiment, scope).items():
             yield section_place(scope, name, known), value
@@ -188,11 +257,17 @@ def _properties(experiment: Experiment, places: Mapping[str, SettingPlace], know
             yield from ((places[axis], value) for value in values)
 
 
-def _check_fault_axes(experiment: Experiment, places: Mapping[str, SettingPlace], known: KnownNames) -> None:
+def _check_fault_axes(
+    experiment: Experiment, places: Mapping[str, SettingPlace], known: KnownNames
+) -> None:
     kinds = {str(value) for cross in experiment.axes for value in cross.get("fault", ())}
     for axis, place in places.items():
-        if place.scope is Scope.FAULT and not any(place.name in known.parameters_of(kind) for kind in kinds):
-            raise ExperimentError(f"axis {axis}: no fault of this experiment has a parameter {place.name}")
+        if place.scope is Scope.FAULT and not any(
+            place.name in known.parameters_of(kind) for kind in kinds
+        ):
+            raise ExperimentError(
+                f"axis {axis}: no fault of this experiment has a parameter {place.name}"
+            )
 
 
 def _settled(experiment: Experiment, rules: ClientRules) -> tuple[SettledCell, ...]:
@@ -204,14 +279,22 @@ def _settled(experiment: Experiment, rules: ClientRules) -> tuple[SettledCell, .
     places, cells = _checked(experiment, rules)
     settled = [(cell, settings_of(experiment, cell, places)) for cell in cells]
     own = tuple(SettledCell(cell, settings, refusal(settings)) for cell, settings in settled)
-    return with_controls(experiment, own, places, known_names(experiment, rules), refusal) if experiment.controls else own
+    return (
+        with_controls(experiment, own, places, known_names(experiment, rules), refusal)
+        if experiment.controls
+        else own
+    )
 
 
-def _trials(experiment: Experiment, sweep_id: str, accepted: Sequence[SettledCell], rules: ClientRules) -> Iterator[TrialSpec]:
+def _trials(
+    experiment: Experiment, sweep_id: str, accepted: Sequence[SettledCell], rules: ClientRules
+) -> Iterator[TrialSpec]:
     if len(accepted) * experiment.repeats > MOST_TRIALS:
         added = sum(run.added for run in accepted)
         cells = f"{len(accepted) - added} cells" + (f" and {added} controls" if added else "")
-        raise ExperimentError(f"{cells} x {experiment.repeats} repeats are more than {MOST_TRIALS} trials: ask less at once")
+        raise ExperimentError(
+            f"{cells} x {experiment.repeats} repeats are more than {MOST_TRIALS} trials: ask less at once"
+        )
     for order, (run, repeat) in enumerate(_in_order(experiment, accepted)):
         settings, given = run.settings, client_settings(run.settings, rules)
         yield TrialSpec(
@@ -226,7 +309,7 @@ def _trials(experiment: Experiment, sweep_id: str, accepted: Sequence[SettledCel
             order=order,
             seed=trial_seed(experiment.seed, repeat),
             cluster=settings.cluster,
-            fresh=settings.fresh,
+            needs_own_cluster=settings.needs_own_cluster,
             replication_factor=settings.replication_factor,
             partitions=settings.partitions,
             client=settings.client.kind,
@@ -241,18 +324,32 @@ def _trials(experiment: Experiment, sweep_id: str, accepted: Sequence[SettledCel
 
 def _refused(seed: int, refused: Sequence[SettledCell], after: int) -> Iterator[RefusedCell]:
     for number, run in enumerate(refused, after):
-        yield RefusedCell(trial_id=trial_id(number, seed, run.cell, 0), cell=run.cell, label=label_of(run.cell), reason=str(run.reason))
+        yield RefusedCell(
+            trial_id=trial_id(number, seed, run.cell, 0),
+            cell=run.cell,
+            label=label_of(run.cell),
+            reason=str(run.reason),
+        )
 
 
-def _in_order(experiment: Experiment, accepted: Sequence[SettledCell]) -> list[tuple[SettledCell, int]]:
+def _in_order(
+    experiment: Experiment, accepted: Sequence[SettledCell]
+) -> list[tuple[SettledCell, int]]:
     """Return the trials grouped by cluster, those that share none behind, shuffled inside a group: sorted by a digest that the seed decides."""
     clusters = [run.settings.cluster for run in accepted]
 
     def place(run: tuple[SettledCell, int]) -> tuple[int, bool, str]:
         settings = run[0].settings
-        return clusters.index(settings.cluster), settings.fresh, _digest(experiment.seed, "order " + cell_key(run[0].cell), run[1])
+        return (
+            clusters.index(settings.cluster),
+            settings.needs_own_cluster,
+            _digest(experiment.seed, "order " + cell_key(run[0].cell), run[1]),
+        )
 
-    return sorted(((run, repeat) for run in accepted for repeat in range(_repeats(experiment, run))), key=place)
+    return sorted(
+        ((run, repeat) for run in accepted for repeat in range(_repeats(experiment, run))),
+        key=place,
+    )
 
 
 def _repeats(experiment: Experiment, run: SettledCell) -> int:
@@ -263,7 +360,11 @@ def _repeats(experiment: Experiment, run: SettledCell) -> int:
     """
     if not run.added:
         return experiment.repeats
-    most = MOST_POSITIVE_CONTROLS if run.role is Role.POSITIVE_CONTROL else max(LEAST_CONTROLS, ceil(experiment.repeats / 2))
+    most = (
+        MOST_POSITIVE_CONTROLS
+        if run.role is Role.POSITIVE_CONTROL
+        else max(LEAST_CONTROLS, ceil(experiment.repeats / 2))
+    )
     return min(experiment.repeats, most)
 
 
@@ -275,4 +376,15 @@ def _word(value: Scalar) -> str:
     return ("on" if value else "off") if isinstance(value, bool) else str(value)
 
 
-__all__ = ["MOST_TRIALS", "Experiment", "catalogue", "extended", "label_of", "load", "override", "plan", "trial_id", "trial_seed"]
+__all__ = [
+    "MOST_TRIALS",
+    "Experiment",
+    "catalogue",
+    "extended",
+    "label_of",
+    "load",
+    "override",
+    "plan",
+    "trial_id",
+    "trial_seed",
+]

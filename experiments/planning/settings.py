@@ -23,13 +23,21 @@ from experiments.planning.experiment import Experiment, WorkloadSection
 from experiments.planning.external_cluster import external_need, refuse_from_outside, security_of
 from experiments.planning.faults import asked_for, refuse_what_cannot_be
 from experiments.planning.properties import Property
-from experiments.planning.workload import refuse_what_copies_lack, refuse_what_groups_lack, refuse_what_keys_lack, with_transactions
+from experiments.planning.workload import (
+    refuse_what_copies_lack,
+    refuse_what_groups_lack,
+    refuse_what_keys_lack,
+    with_transactions,
+)
 from experiments.sweep.plan import ClusterNeed, FaultRequest, Workload
 
 MAJORITY = "majority"
 """As `min.insync.replicas`: the smallest majority of the cell's replication factor, so never above it."""
 
-TOPIC_DEFAULTS: Mapping[str, str] = {"min.insync.replicas": "1", "unclean.leader.election.enable": "false"}
+TOPIC_DEFAULTS: Mapping[str, str] = {
+    "min.insync.replicas": "1",
+    "unclean.leader.election.enable": "false",
+}
 """Kafka's own, made explicit because they decide on loss (with ELR, KIP-966, a broker's min.insync.replicas is dropped)."""
 
 
@@ -48,23 +56,34 @@ class CellSettings:
     fault: FaultRequest
 
     @property
-    def fresh(self) -> bool:
+    def needs_own_cluster(self) -> bool:
         """Whether a trial of it needs a cluster that nobody shares: what its fault does can outlive it."""
         return outlives(self.fault)
 
 
-def settings_of(experiment: Experiment, cell: Cell, places: Mapping[str, SettingPlace]) -> CellSettings:
+def settings_of(
+    experiment: Experiment, cell: Cell, places: Mapping[str, SettingPlace]
+) -> CellSettings:
     """Return what the cell's trials run with.
 
     Raises:
         ExperimentError: a value is impossible, by itself or beside the others.
     """
     given = _CellInput(experiment, cell, places)
-    topic = _topic(given.properties(Scope.TOPIC), factor := given.whole("replication.factor", 1, 32_767))
-    cluster = _cluster(experiment, said_of_cluster(experiment, given.axes(Scope.STRUCTURE)), topic, given.properties(Scope.BROKER))
+    topic = _topic(
+        given.properties(Scope.TOPIC), factor := given.whole("replication.factor", 1, 32_767)
+    )
+    cluster = _cluster(
+        experiment,
+        said_of_cluster(experiment, given.axes(Scope.STRUCTURE)),
+        topic,
+        given.properties(Scope.BROKER),
+    )
     nodes = cluster.nodes
     if factor > nodes:
-        raise ExperimentError(f"replication.factor is {factor}; allowed: at most the number of nodes, which is {nodes}")
+        raise ExperimentError(
+            f"replication.factor is {factor}; allowed: at most the number of nodes, which is {nodes}"
+        )
     workload = given.workload()
     producer = with_transactions(given.properties(Scope.PRODUCER), workload)
     client = clients_of(said_of_clients(experiment, given.axes(Scope.STRUCTURE)))
@@ -101,10 +120,18 @@ def settings_of(experiment: Experiment, cell: Cell, places: Mapping[str, Setting
 
 def as_text(value: Scalar) -> str:
     """Return a value as Kafka's and librdkafka's properties spell it."""
-    return str(value).lower() if isinstance(value, bool) else str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+    return (
+        str(value).lower()
+        if isinstance(value, bool)
+        else str(int(value))
+        if isinstance(value, float) and value.is_integer()
+        else str(value)
+    )
 
 
-def check_value(place: SettingPlace, value: Scalar, known: KnownNames, rules: Iterable[ClientRules]) -> None:
+def check_value(
+    place: SettingPlace, value: Scalar, known: KnownNames, rules: Iterable[ClientRules]
+) -> None:
     """Judge a property's value by itself.
 
     Args:
@@ -124,9 +151,15 @@ def check_value(place: SettingPlace, value: Scalar, known: KnownNames, rules: It
     elif place == SettingPlace(Scope.PRODUCER, "acks"):
         objection = None if text in {"0", "1", "all", "-1"} else "; allowed: 0, 1 or all"
     else:
-        knowing = [one for one in rules if place.name in (one.producer if place.scope is Scope.PRODUCER else one.consumer)]
+        knowing = [
+            one
+            for one in rules
+            if place.name in (one.producer if place.scope is Scope.PRODUCER else one.consumer)
+        ]
         objections = [one.objection(place.name, text) for one in knowing]
-        objection = objections[0] if objections and all(objections) else None  # what one of them takes may be of its cells alone
+        objection = (
+            objections[0] if objections and all(objections) else None
+        )  # what one of them takes may be of its cells alone
     if objection:
         raise ExperimentError(f"{place.scope} property {place.name} is {shown(value)}{objection}")
 
@@ -140,18 +173,27 @@ class _CellInput:
     places: Mapping[str, SettingPlace]
 
     def axes(self, scope: Scope) -> dict[str, Scalar]:
-        return {self.places[axis].name: value for axis, value in self.cell.items() if self.places[axis].scope is scope and value is not None}
+        return {
+            self.places[axis].name: value
+            for axis, value in self.cell.items()
+            if self.places[axis].scope is scope and value is not None
+        }
 
     def whole(self, name: str, least: int, most: int) -> int:
         value = self.axes(Scope.STRUCTURE).get(name, getattr(self.experiment, name, None))
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-            raise ExperimentError(f"{name} is {shown(value)}; allowed: a whole number from {least} to {most}")
+            raise ExperimentError(
+                f"{name} is {shown(value)}; allowed: a whole number from {least} to {most}"
+            )
         return value
 
     def properties(self, scope: Scope) -> dict[str, str]:
         section: Mapping[str, Scalar] = getattr(self.experiment, scope)
         security = security_of(self.experiment) if scope in {Scope.PRODUCER, Scope.CONSUMER} else {}
-        return security | {first_name(scope, name): as_text(value) for name, value in [*section.items(), *self.axes(scope).items()]}
+        return security | {
+            first_name(scope, name): as_text(value)
+            for name, value in [*section.items(), *self.axes(scope).items()]
+        }
 
     def workload(self) -> Workload:
         together = self.experiment.workload.model_dump() | self.axes(Scope.WORKLOAD)
@@ -160,19 +202,32 @@ class _CellInput:
         except ValidationError as error:
             raise ExperimentError(sentence(error, WorkloadSection, "workload.")) from error
         if workload.records < workload.producers:
-            raise ExperimentError(f"workload holds {workload.records} records; allowed: one a producer at least, so {workload.producers}")
+            raise ExperimentError(
+                f"workload holds {workload.records} records; allowed: one a producer at least, so {workload.producers}"
+            )
         return workload
 
-    def fault(self, duration_s: float, client: ClientChoice, producer: Mapping[str, str], shape: Topology) -> FaultRequest:
-        fault = asked_for(self.experiment, as_text(self.axes(Scope.STRUCTURE)["fault"]), self.axes(Scope.FAULT))
+    def fault(
+        self, duration_s: float, client: ClientChoice, producer: Mapping[str, str], shape: Topology
+    ) -> FaultRequest:
+        fault = asked_for(
+            self.experiment, as_text(self.axes(Scope.STRUCTURE)["fault"]), self.axes(Scope.FAULT)
+        )
         holds = client.producer(producer)
         if self.experiment.cluster == "external":
             refuse_from_outside(fault)
-        refuse_what_cannot_be(fault, shape, duration_s, client.answer_timeout_ms(holds), holds["acks"])
+        refuse_what_cannot_be(
+            fault, shape, duration_s, client.answer_timeout_ms(holds), holds["acks"]
+        )
         return fault
 
 
-def _cluster(experiment: Experiment, said: Mapping[str, Scalar], topic: dict[str, str], broker: dict[str, str]) -> ClusterNeed:
+def _cluster(
+    experiment: Experiment,
+    said: Mapping[str, Scalar],
+    topic: dict[str, str],
+    broker: dict[str, str],
+) -> ClusterNeed:
     if experiment.cluster == "external":
         return external_need(experiment, topic)
     return cluster_of(said, {"topic": topic, "broker": broker})
@@ -190,7 +245,11 @@ def _is_majority(place: SettingPlace, text: str) -> bool:
 
 
 def _definition(place: SettingPlace, known: KnownNames) -> Property:
-    found = known.kafka.of_topic(place.name) if place.scope is Scope.TOPIC else known.kafka.of_broker(place.name)
+    found = (
+        known.kafka.of_topic(place.name)
+        if place.scope is Scope.TOPIC
+        else known.kafka.of_broker(place.name)
+    )
     if found is None:  # the place was resolved from these names
         raise AssertionError(place)
     return found

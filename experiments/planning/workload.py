@@ -22,14 +22,24 @@ def with_transactions(producer: Mapping[str, str], workload: Workload) -> dict[s
         ExperimentError: transactions are to be aborted, and there are none.
     """
     if workload.abort_every and not workload.transaction_records:
-        raise ExperimentError(f"workload.abort_every is {workload.abort_every} and workload.transaction_records is 0; allowed: transactions to abort")
-    return {**producer, "transactional.id": TRANSACTIONAL_ID} if workload.transaction_records else dict(producer)
+        raise ExperimentError(
+            f"workload.abort_every is {workload.abort_every} and workload.transaction_records is 0; allowed: transactions to abort"
+        )
+    return (
+        {**producer, "transactional.id": TRANSACTIONAL_ID}
+        if workload.transaction_records
+        else dict(producer)
+    )
 
 
-def without_transactions(producer: Mapping[str, str], workload: Workload) -> tuple[dict[str, str], Workload]:
+def without_transactions(
+    producer: Mapping[str, str], workload: Workload
+) -> tuple[dict[str, str], Workload]:
     """Return the same producer and load, and nothing of it in transactions, nor copied in any."""
     plain = {name: value for name, value in producer.items() if name not in _OF_TRANSACTIONS}
-    return plain, workload.model_copy(update={"transaction_records": 0, "abort_every": 0, "kind": "produce", "copiers": 0})
+    return plain, workload.model_copy(
+        update={"transaction_records": 0, "abort_every": 0, "kind": "produce", "copiers": 0}
+    )
 
 
 # ---------- What a consumer group asks of a cell's settings. Pure.
@@ -41,7 +51,9 @@ _AUTO_COMMIT: Final = "enable.auto.commit"
 _TRUE: Final = frozenset({"true", "t", "1"})
 
 
-def refuse_what_groups_lack(client: ClientChoice, workload: Workload, consumer: Mapping[str, str], cluster: ClusterNeed) -> None:
+def refuse_what_groups_lack(
+    client: ClientChoice, workload: Workload, consumer: Mapping[str, str], cluster: ClusterNeed
+) -> None:
     """See that there can be such groups.
 
     Raises:
@@ -56,17 +68,25 @@ def refuse_what_groups_lack(client: ClientChoice, workload: Workload, consumer: 
     kind, says = ("copiers", "delivery") if workload.kind == "copy" else ("consumers", "commit")
     members = f"workload.{kind} is {workload.members}"
     if client.kind != "librdkafka":
-        raise ExperimentError(f"{members} and client is {client.kind}; allowed: members of librdkafka's, which can be held between processing and committing")
+        raise ExperimentError(
+            f"{members} and client is {client.kind}; allowed: members of librdkafka's, which can be held between processing and committing"
+        )
     if consumer.get(_AUTO_COMMIT, "false").lower() in _TRUE:
-        raise ExperimentError(f"{members} and {_AUTO_COMMIT} is true; allowed: false, as when a member commits is workload.{says}")
+        raise ExperimentError(
+            f"{members} and {_AUTO_COMMIT} is true; allowed: false, as when a member commits is workload.{says}"
+        )
 
 
 def _refuse_what_nobody_is(workload: Workload) -> None:
     """See that who is said to be slow is there, and that several groups have members."""
     if workload.groups > 1 and not workload.consumers:
-        raise ExperimentError(f"workload.groups is {workload.groups} and workload.consumers is 0; allowed: 1 member a group or more")
+        raise ExperimentError(
+            f"workload.groups is {workload.groups} and workload.consumers is 0; allowed: 1 member a group or more"
+        )
     if workload.slow_members > workload.members:
-        raise ExperimentError(f"workload.slow_members is {workload.slow_members}; allowed: at most the members of a group, which are {workload.members}")
+        raise ExperimentError(
+            f"workload.slow_members is {workload.slow_members}; allowed: at most the members of a group, which are {workload.members}"
+        )
     if bool(workload.slow_members) != bool(workload.slow_records_per_s):
         said = f"workload.slow_members is {workload.slow_members} and workload.slow_records_per_s is {workload.slow_records_per_s:g}"
         raise ExperimentError(f"{said}; allowed: both, or neither")
@@ -76,14 +96,20 @@ def _refuse_what_kip_848_lacks(consumer: Mapping[str, str], cluster: ClusterNeed
     asked = f"{PROTOCOL} is {consumer[PROTOCOL]}"
     forbidden = next((name for name in CLASSIC_ONLY if name in consumer), None)
     if forbidden:
-        raise ExperimentError(f"{forbidden} is {consumer[forbidden]} and {asked}; allowed: none, for with KIP-848 the brokers decide (group.consumer.*)")
+        raise ExperimentError(
+            f"{forbidden} is {consumer[forbidden]} and {asked}; allowed: none, for with KIP-848 the brokers decide (group.consumer.*)"
+        )
     if cluster.external:
         return
     version = tuple(int(part) for part in cluster.kafka_version.split(".")[:2])
     if version < _GROUPS_PROTOCOL_SINCE:
-        raise ExperimentError(f"{asked} and kafka.version is {cluster.kafka_version}; allowed: 4.0 or newer, or {PROTOCOL} {CLASSIC}")
+        raise ExperimentError(
+            f"{asked} and kafka.version is {cluster.kafka_version}; allowed: 4.0 or newer, or {PROTOCOL} {CLASSIC}"
+        )
     if cluster.features.get("group.version", 1) < 1:
-        raise ExperimentError(f"{asked} and group.version is 0; allowed: 1, or {PROTOCOL} {CLASSIC}")
+        raise ExperimentError(
+            f"{asked} and group.version is 0; allowed: 1, or {PROTOCOL} {CLASSIC}"
+        )
 
 
 # ---------- What keys, pairs and the naming of partitions ask of a cell's settings. Pure.
@@ -103,14 +129,20 @@ def refuse_what_keys_lack(client: ClientChoice, workload: Workload) -> None:
 
 
 def _objections(client: ClientChoice, workload: Workload) -> Iterator[str]:
-    drawn = {"workload.pairs": workload.pairs != "none", "workload.hot_key_share": workload.hot_key_share > 0}
+    drawn = {
+        "workload.pairs": workload.pairs != "none",
+        "workload.hot_key_share": workload.hot_key_share > 0,
+    }
     for name in (name for name, is_asked in drawn.items() if is_asked and workload.keys < _TWO):
         yield f"{name} is asked for and workload.keys is {workload.keys}; allowed: 2 keys or more"
     if all(drawn.values()):
         yield "workload.pairs and workload.hot_key_share are both asked for; allowed: one of them, as each says which key a record has"
     if workload.round_robin and workload.keys:
         yield f"workload.round_robin is true and workload.keys is {workload.keys}; allowed: 0, as a key is there to choose the partition"
-    own = [*(name for name, is_asked in drawn.items() if is_asked), *(["workload.round_robin"] if workload.round_robin else [])]
+    own = [
+        *(name for name, is_asked in drawn.items() if is_asked),
+        *(["workload.round_robin"] if workload.round_robin else []),
+    ]
     if client.kind == "java" and own:
         yield f"{own[0]} is asked for; allowed with client java: not at all, VerifiableProducer draws its keys in turn and names no partition"
 
@@ -127,7 +159,9 @@ def refuse_what_copies_lack(client: ClientChoice, workload: Workload) -> None:
     Raises:
         ExperimentError: something is asked of nobody, said twice, or is none of the client's.
     """
-    for objection in _of_copies(client, workload) if workload.kind == "copy" else _of_none(workload):
+    for objection in (
+        _of_copies(client, workload) if workload.kind == "copy" else _of_none(workload)
+    ):
         raise ExperimentError(objection)
 
 

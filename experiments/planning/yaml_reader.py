@@ -18,7 +18,9 @@ from experiments.messages.suggestions import one_line
 
 _TRUTH: Final = re.compile(r"^(?:true|false|yes|no|on|off)$", re.IGNORECASE)
 _WHOLE: Final = re.compile(r"^[-+]?(?:0|[1-9][0-9]*)$")
-_DECIMAL: Final = re.compile(r"^[-+]?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?$")
+_DECIMAL: Final = re.compile(
+    r"^[-+]?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?$"
+)
 _WITH_BRACKETS: Final = re.compile(r"""(?:"[^"]*"|'[^']*'|\([^()]*\)|[^,])+""")
 """One value of a list: to the next comma that is neither quoted nor in the innermost round brackets."""
 _NOTHING: Final = re.compile(r"^(?:~|null|Null|NULL|)$")
@@ -55,11 +57,18 @@ def _mapping(loader: _PlainLoader, node: yaml.MappingNode) -> dict[Any, Any]:
     seen: set[str] = set()
     for key, _ in node.value:
         if not isinstance(key, yaml.ScalarNode):
-            raise yaml.constructor.ConstructorError(None, None, "a key must be a word", key.start_mark)
+            raise yaml.constructor.ConstructorError(
+                None, None, "a key must be a word", key.start_mark
+            )
         if key.value in seen:
-            raise yaml.constructor.ConstructorError(None, None, f"the key `{key.value}` stands twice", key.start_mark)
+            raise yaml.constructor.ConstructorError(
+                None, None, f"the key `{key.value}` stands twice", key.start_mark
+            )
         seen.add(key.value)
-    return {loader.construct_object(key): loader.construct_object(value, deep=True) for key, value in node.value}
+    return {
+        loader.construct_object(key): loader.construct_object(value, deep=True)
+        for key, value in node.value
+    }
 
 
 def _whole(_loader: _PlainLoader, node: yaml.ScalarNode) -> int:
@@ -88,7 +97,9 @@ def parse(text: str, source: str) -> Any:
     try:
         return yaml.load(text, Loader=_PlainLoader)  # noqa: S506 - a SafeLoader with fewer types
     except yaml.MarkedYAMLError as error:
-        raise ExperimentError(f"{source}{_line(error)}: {one_line(error.problem or error.context or 'no YAML')}") from error
+        raise ExperimentError(
+            f"{source}{_line(error)}: {one_line(error.problem or error.context or 'no YAML')}"
+        ) from error
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise ExperimentError(f"{source}: no YAML: {one_line(str(error))}") from error
 
@@ -106,7 +117,9 @@ def read(path: Path) -> Any:
     except OSError as error:
         raise ExperimentError(f"{path}: cannot be read ({error.strerror})") from error
     if len(text) > MOST_CHARACTERS:
-        raise ExperimentError(f"{path}: holds {len(text)} characters; an experiment has at most {MOST_CHARACTERS}")
+        raise ExperimentError(
+            f"{path}: holds {len(text)} characters; an experiment has at most {MOST_CHARACTERS}"
+        )
     return parse(text, str(path))
 
 
@@ -129,7 +142,11 @@ def dump(data: Any) -> str:
 def _quoted(found: re.Match[str]) -> str:
     """Quote a value that holds round brackets, unless it is quoted already."""
     value = found.group()
-    return value if "(" not in value or value.strip()[0] in "\"'" else json.dumps(value.strip(), ensure_ascii=False)
+    return (
+        value
+        if "(" not in value or value.strip()[0] in "\"'"
+        else json.dumps(value.strip(), ensure_ascii=False)
+    )
 
 
 def _line(error: yaml.MarkedYAMLError) -> str:

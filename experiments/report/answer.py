@@ -8,7 +8,15 @@ from dataclasses import dataclass
 from experiments.ledger.record import Cell, Scalar
 from experiments.messages.counts import counted, listed
 from experiments.results.models import CellResult, SweepResults
-from experiments.results.wording import PROMISES, WHAT_WAS_SEEN, axis_word, differing, fault_name, share_words, value_word
+from experiments.results.wording import (
+    GUARANTEES,
+    WHAT_WAS_SEEN,
+    axis_word,
+    differing,
+    fault_name,
+    share_words,
+    value_word,
+)
 from experiments.verdicts.contract import Guarantee
 from experiments.verdicts.judge import Judgement, Verdict
 
@@ -45,9 +53,15 @@ def _merged_once(boxes: Sequence[Box]) -> list[Box]:
 
 
 def _name(box: Box, axes: Sequence[str]) -> str:
-    told = [(axis, "/".join(map(value_word, values))) for axis, values in zip(axes, box, strict=True) if set(values) != {None}]
+    told = [
+        (axis, "/".join(map(value_word, values)))
+        for axis, values in zip(axes, box, strict=True)
+        if set(values) != {None}
+    ]
     settings = [f"{axis_word(axis)}={text}" for axis, text in told if axis != "fault"]
-    return " ".join([*settings, *(text for axis, text in told if axis == "fault")]) or "the one cell"
+    return (
+        " ".join([*settings, *(text for axis, text in told if axis == "fault")]) or "the one cell"
+    )
 
 
 @dataclass(frozen=True)
@@ -78,17 +92,29 @@ class _Judged:
 
 def answer(results: SweepResults) -> ReportAnswer:
     """Return the answer, of the experiment's own cells; of a sweep in which nothing was judged, that it is not known."""
-    judged = [_Judged(cell, judgement) for cell in results.cells if not cell.added for judgement in cell.judgements]
+    judged = [
+        _Judged(cell, judgement)
+        for cell in results.cells
+        if not cell.added
+        for judgement in cell.judgements
+    ]
     findings = tuple(_findings(judged, results.cells))
     return ReportAnswer(_sentence(judged, results), findings)
 
 
 def _sentence(judged: Sequence[_Judged], results: SweepResults) -> str:
     if not judged:
-        return f"Not known: none of the sweep's {counted(len(results.cells), 'cell')} has been judged."
+        return (
+            f"Not known: none of the sweep's {counted(len(results.cells), 'cell')} has been judged."
+        )
     if results.harness.control_clean is False:
         return "Nothing can be concluded: the harness itself lost or repeated records where nothing was wrong."
-    parts = [_of_violations(judged), _of_the_unpromised(judged), _of_the_held(judged), _of_the_unknown(judged)]
+    parts = [
+        _of_violations(judged),
+        _of_the_unpromised(judged),
+        _of_the_held(judged),
+        _of_the_unknown(judged),
+    ]
     sentence = "; ".join(part for part in parts if part)
     return sentence[0].upper() + sentence[1:] + "."
 
@@ -96,15 +122,22 @@ def _sentence(judged: Sequence[_Judged], results: SweepResults) -> str:
 def _of_violations(judged: Sequence[_Judged]) -> str:
     broken = _with(judged, Verdict.VIOLATED)
     if broken:
-        names = ", ".join(dict.fromkeys(PROMISES[entry.judgement.promise] for entry in broken))
+        names = ", ".join(dict.fromkeys(GUARANTEES[entry.judgement.guarantee] for entry in broken))
         return f"a promise was broken in {_cells(broken)} ({names})"
     return "no promise was seen broken" if _with(judged, Verdict.HELD) else ""
 
 
 def _of_the_unpromised(judged: Sequence[_Judged]) -> str:
     seen = [entry for entry in _with(judged, Verdict.NOT_PROMISED) if entry.judgement.seen]
-    parts = [(promise, [entry for entry in seen if entry.judgement.promise is promise]) for promise in Guarantee]
-    told = [f"{WHAT_WAS_SEEN[promise]} in {_cells(entries)}" for promise, entries in parts if entries]
+    parts = [
+        (guarantee, [entry for entry in seen if entry.judgement.guarantee is guarantee])
+        for guarantee in Guarantee
+    ]
+    told = [
+        f"{WHAT_WAS_SEEN[guarantee]} in {_cells(entries)}"
+        for guarantee, entries in parts
+        if entries
+    ]
     return f"where nothing else was promised, {listed(told)}" if told else ""
 
 
@@ -112,7 +145,7 @@ def _of_the_held(judged: Sequence[_Judged]) -> str:
     held = _with(judged, Verdict.HELD)
     if not held:
         return ""
-    return f"{counted(len(held), 'promise')} held{_weakest(held)}"
+    return f"{counted(len(held), 'guarantee')} held{_weakest(held)}"
 
 
 def _of_the_unknown(judged: Sequence[_Judged]) -> str:
@@ -123,34 +156,73 @@ def _of_the_unknown(judged: Sequence[_Judged]) -> str:
 def _weakest(held: Sequence[_Judged]) -> str:
     """Return how little the weakest of the held promises excludes."""
     shares = [entry.judgement.share for entry in held if entry.judgement.share]
-    return f" (at the weakest {share_words(max(shares, key=lambda share: share.interval.high))})" if shares else ""
+    return (
+        f" (at the weakest {share_words(max(shares, key=lambda share: share.interval.high))})"
+        if shares
+        else ""
+    )
 
 
 def _findings(judged: Sequence[_Judged], among: Sequence[CellResult]) -> Iterator[AnswerLine]:
     """Yield what was seen, the worst first."""
-    for promise in Guarantee:
-        broken = [entry for entry in _with(judged, Verdict.VIOLATED) if entry.judgement.promise is promise]
+    for guarantee in Guarantee:
+        broken = [
+            entry
+            for entry in _with(judged, Verdict.VIOLATED)
+            if entry.judgement.guarantee is guarantee
+        ]
         if broken:
-            yield AnswerLine("\N{MULTIPLICATION X}", "violated", f"Promised and broken: {PROMISES[promise]}. {_records(broken)}", _named(broken, among))
-    for promise in Guarantee:
-        seen = [entry for entry in _with(judged, Verdict.NOT_PROMISED) if entry.judgement.promise is promise and entry.judgement.seen]
+            yield AnswerLine(
+                "\N{MULTIPLICATION X}",
+                "violated",
+                f"Promised and broken: {GUARANTEES[guarantee]}. {_records(broken)}",
+                _named(broken, among),
+            )
+    for guarantee in Guarantee:
+        seen = [
+            entry
+            for entry in _with(judged, Verdict.NOT_PROMISED)
+            if entry.judgement.guarantee is guarantee and entry.judgement.seen
+        ]
         if seen:
-            yield AnswerLine("!", "seen", f"Not promised, and seen: {WHAT_WAS_SEEN[promise]}. {_records(seen)}", _named(seen, among))
-    for promise in Guarantee:
-        held = [entry for entry in _with(judged, Verdict.HELD) if entry.judgement.promise is promise]
+            yield AnswerLine(
+                "!",
+                "seen",
+                f"Not promised, and seen: {WHAT_WAS_SEEN[guarantee]}. {_records(seen)}",
+                _named(seen, among),
+            )
+    for guarantee in Guarantee:
+        held = [
+            entry for entry in _with(judged, Verdict.HELD) if entry.judgement.guarantee is guarantee
+        ]
         if held:
-            yield AnswerLine("\N{CHECK MARK}", "held", f"Promised, and held: {PROMISES[promise]}{_weakest(held)}.", _named(held, among))
-    for promise in Guarantee:
-        unknown = [entry for entry in _with(judged, Verdict.UNKNOWN) if entry.judgement.promise is promise]
+            yield AnswerLine(
+                "\N{CHECK MARK}",
+                "held",
+                f"Promised, and held: {GUARANTEES[guarantee]}{_weakest(held)}.",
+                _named(held, among),
+            )
+    for guarantee in Guarantee:
+        unknown = [
+            entry
+            for entry in _with(judged, Verdict.UNKNOWN)
+            if entry.judgement.guarantee is guarantee
+        ]
         if unknown:
-            yield AnswerLine("?", "unknown", f"Not known: {PROMISES[promise]}.", _named(unknown, among))
+            yield AnswerLine(
+                "?", "unknown", f"Not known: {GUARANTEES[guarantee]}.", _named(unknown, among)
+            )
 
 
 def _records(entries: Sequence[_Judged]) -> str:
     """Return in how many trials, and how many records."""
     shares = [entry.judgement.share for entry in entries if entry.judgement.share]
     records = sum(entry.judgement.records_total for entry in entries)
-    trials = f"In {sum(share.seen for share in shares)} of {counted(sum(share.of for share in shares), 'trial')}" if shares else "In trials"
+    trials = (
+        f"In {sum(share.seen for share in shares)} of {counted(sum(share.of for share in shares), 'trial')}"
+        if shares
+        else "In trials"
+    )
     return f"{trials}, {counted(records, 'record')}." if records else f"{trials}."
 
 

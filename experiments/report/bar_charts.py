@@ -8,7 +8,21 @@ from typing import TYPE_CHECKING, Final
 
 from experiments.ledger.result_tables import OutageStep
 from experiments.lessons.finding import percent
-from experiments.report.drawing import BLUE, FAINT, GREEN, INK, ORANGE, SKY, VERMILLION, figure, row_in, rows_axis, seconds_axis, svg, write
+from experiments.report.drawing import (
+    BLUE,
+    FAINT,
+    GREEN,
+    INK,
+    ORANGE,
+    SKY,
+    VERMILLION,
+    figure,
+    row_in,
+    rows_axis,
+    seconds_axis,
+    svg,
+    write,
+)
 from experiments.results.outages import PARTS, Outage
 from experiments.verdicts.statistics import Share
 
@@ -45,8 +59,17 @@ def shares_chart(rows: Sequence[ShareBar], name: str, alt: str) -> str:
         value, interval = row.share.seen / max(row.share.of, 1), row.share.interval
         colour = VERMILLION if row.share.seen else BLUE
         axes.hlines(place, interval.low, interval.high, color=colour, linewidth=1.6)
-        axes.vlines([interval.low, interval.high], place - 0.14, place + 0.14, color=colour, linewidth=1.2)
-        axes.plot(value, place, "o" if row.share.seen else "D", color=colour, markersize=5.5, clip_on=False)
+        axes.vlines(
+            [interval.low, interval.high], place - 0.14, place + 0.14, color=colour, linewidth=1.2
+        )
+        axes.plot(
+            value,
+            place,
+            "o" if row.share.seen else "D",
+            color=colour,
+            markersize=5.5,
+            clip_on=False,
+        )
         _title(axes, place, row.name, f"{row.share.seen} of {row.share.of}")
     axes.set_xlim(0, 1)
     axes.set_xticks([0, 0.25, 0.5, 0.75, 1], [percent(tick) for tick in (0, 0.25, 0.5, 0.75, 1)])
@@ -62,7 +85,16 @@ def counts_chart(rows: Sequence[CountBar], name: str, label: str, alt: str) -> s
         for number, (low, high) in enumerate(sorted(row.counts)):
             height = place + SPREAD * ((number % 3) - 1)
             axes.hlines(height, low, high, color=FAINT, linewidth=0.9)
-            axes.plot(low, height, "o", color=VERMILLION if low else BLUE, markersize=5, alpha=0.75, markeredgewidth=0, clip_on=False)
+            axes.plot(
+                low,
+                height,
+                "o",
+                color=VERMILLION if low else BLUE,
+                markersize=5,
+                alpha=0.75,
+                markeredgewidth=0,
+                clip_on=False,
+            )
         _title(axes, place, row.name, "")
     largest = max((high for row in rows for _, high in row.counts), default=0)
     _counts_axis(axes, largest)
@@ -95,7 +127,12 @@ if TYPE_CHECKING:
 
 _ROW_IN: Final = 0.2
 _FRAME_IN_OUTAGES: Final = 0.85
-_COLOURS: Final = {OutageStep.DETECTED: ORANGE, OutageStep.ELECTED: BLUE, OutageStep.LEARNED: SKY, OutageStep.FIRST_AFTER: GREEN}
+_COLOURS: Final = {
+    OutageStep.DETECTED: ORANGE,
+    OutageStep.ELECTED: BLUE,
+    OutageStep.LEARNED: SKY,
+    OutageStep.FIRST_AFTER: GREEN,
+}
 
 
 def outages_chart(rows: Sequence[tuple[str, Outage | str]], name: str, alt: str) -> str:
@@ -117,13 +154,27 @@ def outages_chart(rows: Sequence[tuple[str, Outage | str]], name: str, alt: str)
             axes.barh(place, part.lasted_ms, left=part.from_ms, height=0.72, color=colour)
             told |= {part.mark} if outage.apart else set()
         length = f"{'' if outage.answered else '> '}{outage.length_ms:,.0f}"
-        axes.annotate(length, (outage.length_ms, place), xytext=(3, 0), textcoords="offset points", fontsize=8.5, color=INK, va="center")
-    longest = max((outage.length_ms for _, outage in rows if isinstance(outage, Outage)), default=1.0)
+        axes.annotate(
+            length,
+            (outage.length_ms, place),
+            xytext=(3, 0),
+            textcoords="offset points",
+            fontsize=8.5,
+            color=INK,
+            va="center",
+        )
+    longest = max(
+        (outage.length_ms for _, outage in rows if isinstance(outage, Outage)), default=1.0
+    )
     axes.set_xlim(0, longest * 1.14 or 1.0)
     axes.set_ylim(len(rows) - 0.4, -0.6)
     axes.set_yticks([])
     seconds_axis(axes, "ms after the last record before the outage")
-    _legend(drawn, [mark for mark in PARTS if mark in told], whole=any(isinstance(outage, Outage) and not outage.apart for _, outage in rows))
+    _legend(
+        drawn,
+        [mark for mark in PARTS if mark in told],
+        whole=any(isinstance(outage, Outage) and not outage.apart for _, outage in rows),
+    )
     return svg(drawn, name, alt)
 
 
@@ -132,4 +183,13 @@ def _legend(drawn: Figure, marks: Sequence[OutageStep], *, whole: bool) -> None:
 
     handles = [Patch(facecolor=_COLOURS[mark], label=PARTS[mark]) for mark in marks]
     handles += [Patch(facecolor=FAINT, label="not taken apart")] if whole else []
-    drawn.legend(handles=handles, loc="outside upper left", ncols=2, frameon=False, fontsize=9, handlelength=1.4, columnspacing=1.2, borderpad=0)
+    drawn.legend(
+        handles=handles,
+        loc="outside upper left",
+        ncols=2,
+        frameon=False,
+        fontsize=9,
+        handlelength=1.4,
+        columnspacing=1.2,
+        borderpad=0,
+    )

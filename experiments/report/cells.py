@@ -12,7 +12,7 @@ from experiments.results.cells import judged_trials
 from experiments.results.models import CellResult, CopyCounts, TransactionCounts
 from experiments.results.tables import status_of
 from experiments.results.wording import (
-    PROMISES,
+    GUARANTEES,
     ROLES,
     bounds,
     cell_name,
@@ -33,7 +33,7 @@ from experiments.verdicts.judge import Judgement
 class VerdictView:
     """One field of the verdict table."""
 
-    promise: str
+    guarantee: str
     sign: str
     words: str
     kind: str
@@ -70,17 +70,30 @@ class FigureTable:
 
 def shown_promises(evidence: ReportEvidence) -> tuple[Guarantee, ...]:
     """Return the columns of the verdict table: every promise, but those of transactions and of groups only where a cell is asked for them."""
-    asked = {commitment.promise for cell in evidence.results.cells for commitment in cell.commitments}
-    return tuple(promise for promise in Guarantee if promise not in CONDITIONAL_GUARANTEES or promise in asked)
+    asked = {commitment.guarantee for cell in evidence.results.cells for commitment in cell.clauses}
+    return tuple(
+        guarantee
+        for guarantee in Guarantee
+        if guarantee not in CONDITIONAL_GUARANTEES or guarantee in asked
+    )
 
 
-def cell_views(evidence: ReportEvidence, cells: Sequence[CellResult]) -> tuple[tuple[str, tuple[CellView, ...]], ...]:
+def cell_views(
+    evidence: ReportEvidence, cells: Sequence[CellResult]
+) -> tuple[tuple[str, tuple[CellView, ...]], ...]:
     """Return the rows by fault, those of cells that were added as controls last."""
     axes = [axis for axis in differing([cell.cell for cell in cells]) if axis != "fault"]
     views = [_cell(evidence, cell, cell_name(cell.cell, axes)) for cell in cells]
-    own = [(group.fault, tuple(view for view in views if view.fault == group.fault and not view.added)) for group in by_fault(cells)]
+    own = [
+        (group.fault, tuple(view for view in views if view.fault == group.fault and not view.added))
+        for group in by_fault(cells)
+    ]
     controls = tuple(view for view in views if view.added)
-    return tuple((heading, rows) for heading, rows in (*own, ("controls, added to the experiment's own cells", controls)) if rows)
+    return tuple(
+        (heading, rows)
+        for heading, rows in (*own, ("controls, added to the experiment's own cells", controls))
+        if rows
+    )
 
 
 def figure_table(groups: Sequence[tuple[str, Sequence[CellView]]]) -> FigureTable:
@@ -89,7 +102,15 @@ def figure_table(groups: Sequence[tuple[str, Sequence[CellView]]]) -> FigureTabl
     names = [name for name, _ in views[0].figures] if views else []
     nowhere = [name for name in names if all(dict(view.figures)[name] == "0" for view in views)]
     kept = [name for name in names if name not in nowhere]
-    rows = tuple((heading, tuple((_full_name(view), tuple(dict(view.figures)[name] for name in kept)) for view in of)) for heading, of in groups)
+    rows = tuple(
+        (
+            heading,
+            tuple(
+                (_full_name(view), tuple(dict(view.figures)[name] for name in kept)) for view in of
+            ),
+        )
+        for heading, of in groups
+    )
     return FigureTable(tuple(kept), tuple(nowhere), rows)
 
 
@@ -98,17 +119,38 @@ def _full_name(view: CellView) -> str:
 
 
 def _cell(evidence: ReportEvidence, cell: CellResult, name: str) -> CellView:
-    by_promise = {judgement.promise: judgement for judgement in cell.judgements}
-    sources = {commitment.promise: commitment.source for commitment in cell.commitments}
-    verdicts = tuple(_verdict(promise, by_promise.get(promise), sources.get(promise, "")) for promise in shown_promises(evidence))
-    return CellView(name, fault_name(cell.cell), ROLES[cell.role], status_of(cell), cell.added, verdicts, tuple(_figures(evidence, cell)))
+    by_promise = {judgement.guarantee: judgement for judgement in cell.judgements}
+    sources = {commitment.guarantee: commitment.source for commitment in cell.clauses}
+    verdicts = tuple(
+        _verdict(guarantee, by_promise.get(guarantee), sources.get(guarantee, ""))
+        for guarantee in shown_promises(evidence)
+    )
+    return CellView(
+        name,
+        fault_name(cell.cell),
+        ROLES[cell.role],
+        status_of(cell),
+        cell.added,
+        verdicts,
+        tuple(_figures(evidence, cell)),
+    )
 
 
-def _verdict(promise: Guarantee, judgement: Judgement | None, source: str) -> VerdictView:
+def _verdict(guarantee: Guarantee, judgement: Judgement | None, source: str) -> VerdictView:
     if judgement is None:
-        return VerdictView(PROMISES[promise], "?", "not asked" if promise in CONDITIONAL_GUARANTEES else "not judged", "unknown", "", (), source, (), "")
+        return VerdictView(
+            GUARANTEES[guarantee],
+            "?",
+            "not asked" if guarantee in CONDITIONAL_GUARANTEES else "not judged",
+            "unknown",
+            "",
+            (),
+            source,
+            (),
+            "",
+        )
     return VerdictView(
-        PROMISES[promise],
+        GUARANTEES[guarantee],
         verdict_sign(judgement),
         verdict_words(judgement),
         verdict_class(judgement),
@@ -126,20 +168,32 @@ def _records(judgement: Judgement) -> str:
     for record in judgement.records:
         if record.seq is not None:
             of.setdefault((record.trial_id, record.producer), []).append(f"{record.seq:,}")
-    named = [f"{trial_id}: producer {producer}, {plural(len(seqs), 'record')} {listed(seqs)}" for (trial_id, producer), seqs in of.items()]
+    named = [
+        f"{trial_id}: producer {producer}, {plural(len(seqs), 'record')} {listed(seqs)}"
+        for (trial_id, producer), seqs in of.items()
+    ]
     more = judgement.records_total - sum(map(len, of.values()))
-    return "; ".join([*named, *([f"{more:,} more in results/anomalies.parquet"] if named and more > 0 else [])])
+    return "; ".join(
+        [*named, *([f"{more:,} more in results/anomalies.parquet"] if named and more > 0 else [])]
+    )
 
 
 def _of_transactions(seen: TransactionCounts | None) -> Iterator[tuple[str, str]]:
     """Yield how a cell's transactions ended, where the sweep has any."""
     for name in TransactionCounts.model_fields:
-        yield f"transactions {name}" if name != "aborted_visible" else "aborted, yet shown", "none" if seen is None else count(getattr(seen, name))
+        yield (
+            f"transactions {name}" if name != "aborted_visible" else "aborted, yet shown",
+            "none" if seen is None else count(getattr(seen, name)),
+        )
 
 
 def _of_copies(seen: CopyCounts | None) -> Iterator[tuple[str, str]]:
     """Yield what copiers made of a cell's log, where the sweep has any: what of the two counts of their group was whose."""
-    heads = {"copied": "copied", "missed": "passed over by the copiers", "output_lost": "lost from the output"}
+    heads = {
+        "copied": "copied",
+        "missed": "passed over by the copiers",
+        "output_lost": "lost from the output",
+    }
     heads |= {"repeated": "copied again", "hidden": "copies not shown"}
     for name, head in heads.items():
         yield head, "none" if seen is None else count(getattr(seen, name))

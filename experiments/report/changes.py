@@ -29,7 +29,12 @@ NAMES: Final = {
     MeasuredValues.OUTAGE: "longest gap",
     MeasuredValues.THROUGHPUT: "acked in time",
 }
-SIGNS: Final = {"worse": "\N{BLACK UP-POINTING TRIANGLE}", "better": "\N{BLACK DOWN-POINTING TRIANGLE}", "same": "", "unknown": "?"}
+SIGNS: Final = {
+    "worse": "\N{BLACK UP-POINTING TRIANGLE}",
+    "better": "\N{BLACK DOWN-POINTING TRIANGLE}",
+    "same": "",
+    "unknown": "?",
+}
 
 
 def kind_of(difference: Difference) -> str:
@@ -44,12 +49,21 @@ def kind_of(difference: Difference) -> str:
 
 def interval_of(difference: Difference) -> tuple[Interval | None, float]:
     """Return the interval, and the value that means no difference."""
-    return (difference.difference_interval, 0.0) if difference.measure.is_share else (difference.ratio_interval, 1.0)
+    return (
+        (difference.difference_interval, 0.0)
+        if difference.measure.is_share
+        else (difference.ratio_interval, 1.0)
+    )
 
 
 MOST_SHOWN: Final = 4
 """Pairs of an axis that stand open; the others are folded away, so that a page of twenty cells can be read."""
-COLUMNS: Final = (MeasuredValues.LOSS, MeasuredValues.DUPLICATES, MeasuredValues.LATENCY_P99, MeasuredValues.OUTAGE)
+COLUMNS: Final = (
+    MeasuredValues.LOSS,
+    MeasuredValues.DUPLICATES,
+    MeasuredValues.LATENCY_P99,
+    MeasuredValues.OUTAGE,
+)
 
 
 @dataclass(frozen=True)
@@ -109,7 +123,9 @@ class _Change:
     @property
     def moved(self) -> float:
         """How far the shares of trials moved, both together."""
-        return sum(abs(self.found.of(measure).difference or 0.0) for measure in COLUMNS if measure.is_share)
+        return sum(
+            abs(self.found.of(measure).difference or 0.0) for measure in COLUMNS if measure.is_share
+        )
 
 
 def changes_view(evidence: ReportEvidence) -> ChangesView:
@@ -117,22 +133,34 @@ def changes_view(evidence: ReportEvidence) -> ChangesView:
     cells = evidence.results.cells
     by_axis = {axis: list(_changes(evidence, axis)) for axis in axes_of(cells)}
     axes = differing([cell.cell for cell in own(cells)])
-    views = tuple(_axis(axis, [change for change in changes if change.known], axes) for axis, changes in by_axis.items())
+    views = tuple(
+        _axis(axis, [change for change in changes if change.known], axes)
+        for axis, changes in by_axis.items()
+    )
     notes = tuple(_notes([change for changes in by_axis.values() for change in changes]))
-    return ChangesView(tuple(view for view in views if view.shown), tuple(NAMES[measure] for measure in COLUMNS), notes)
+    return ChangesView(
+        tuple(view for view in views if view.shown),
+        tuple(NAMES[measure] for measure in COLUMNS),
+        notes,
+    )
 
 
 def _changes(evidence: ReportEvidence, axis: str) -> Iterator[_Change]:
     cells, sweep = evidence.results.cells, ComparedSweep(evidence.plan, evidence.results)
     for before, after in combinations(values_of(cells, axis), 2):
-        for pair in pairs_but_for(axis, of_value(cells, axis, before), of_value(cells, axis, after)):
+        for pair in pairs_but_for(
+            axis, of_value(cells, axis, before), of_value(cells, axis, after)
+        ):
             yield _Change((before, after), pair[0], compared(pair, sweep, sweep))
 
 
 def _axis(axis: str, changes: Sequence[_Change], axes: Sequence[str]) -> AxisView:
     others = [other for other in axes if other != axis]
     names = list(dict.fromkeys(cell_name(change.cell.cell, others) for change in changes))
-    ordered = sorted(changes, key=lambda change: (-change.moved, names.index(cell_name(change.cell.cell, others))))
+    ordered = sorted(
+        changes,
+        key=lambda change: (-change.moved, names.index(cell_name(change.cell.cell, others))),
+    )
     rows = tuple(_pair(change, others) for change in ordered)
     return AxisView(axis_word(axis), rows[:MOST_SHOWN], rows[MOST_SHOWN:])
 
@@ -147,20 +175,33 @@ def _view(difference: Difference) -> ChangeView:
     kind = kind_of(difference)
     told, detail = _share_change(difference) if difference.measure.is_share else _ratio(difference)
     p_value = "" if difference.p_value is None else f"p = {difference.p_value:.2g}"
-    return ChangeView(NAMES[difference.measure], told, ", ".join(filter(None, (detail, p_value))), kind, SIGNS[kind])
+    return ChangeView(
+        NAMES[difference.measure],
+        told,
+        ", ".join(filter(None, (detail, p_value))),
+        kind,
+        SIGNS[kind],
+    )
 
 
 def _share_change(difference: Difference) -> tuple[str, str]:
     before, after = share_brief(difference.a_share), share_brief(difference.b_share)
-    return (f"{before} \N{RIGHTWARDS ARROW} {after}" if NOT_KNOWN not in {before, after} else NOT_KNOWN), ""
+    return (
+        f"{before} \N{RIGHTWARDS ARROW} {after}" if NOT_KNOWN not in {before, after} else NOT_KNOWN
+    ), ""
 
 
 def _ratio(difference: Difference) -> tuple[str, str]:
     """Return by what it is multiplied, and between which bounds; where nothing can be divided by, the difference."""
     interval, _ = interval_of(difference)
     if difference.ratio is None:
-        return (NOT_KNOWN if difference.difference is None else f"{difference.difference:+,.0f} ms"), ""
-    return f"\N{MULTIPLICATION SIGN} {_digits(difference.ratio)}", f"{_digits(interval.low)} to {_digits(interval.high)}" if interval else ""
+        return (
+            NOT_KNOWN if difference.difference is None else f"{difference.difference:+,.0f} ms"
+        ), ""
+    return (
+        f"\N{MULTIPLICATION SIGN} {_digits(difference.ratio)}",
+        f"{_digits(interval.low)} to {_digits(interval.high)}" if interval else "",
+    )
 
 
 def _digits(ratio: float) -> str:
@@ -172,7 +213,9 @@ def _notes(changes: Sequence[_Change]) -> Iterator[str]:
     silent = sum(not change.known for change in changes)
     if silent:
         yield f"{counted(silent, 'pair')} of cells without two trials of one repeat that were measured: left out, as nothing is known of them."
-    differences = [change.found.of(measure) for change in changes for measure in COLUMNS if change.known]
+    differences = [
+        change.found.of(measure) for change in changes for measure in COLUMNS if change.known
+    ]
     most = max((difference.trials for difference in differences), default=0)
     if differences and most < LEAST_PAIRS:
         interval = f", an interval {LEAST_VALUES}" if most < LEAST_VALUES else ""

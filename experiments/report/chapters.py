@@ -29,7 +29,10 @@ def write_chapters(folder: TourFolder, home: Home, into: Path) -> Path:
     for answer in answers:
         if answer.finding:
             plan = find_sweep(home, str(answer.stop.sweep_id)).plan()
-            write_whole(into / f"{_stem(answer)}.md", "\n".join(chapter(answer, answer.finding, plan)) + "\n")
+            write_whole(
+                into / f"{_stem(answer)}.md",
+                "\n".join(chapter(answer, answer.finding, plan)) + "\n",
+            )
             if answer.plot:
                 write_whole(into / f"{_stem(answer)}.svg", standalone(answer.plot.svg))
     write_whole(into / INDEX, "\n".join(_index(answers)) + "\n")
@@ -47,9 +50,15 @@ def _index(answers: list[AnsweredClaim]) -> Iterator[str]:
     yield from ("", "| lesson | the question | the claim | what follows |", "|---|---|---|---|")
     for answer in answers:
         finding = answer.finding
-        become, follows = (str(finding.standing), finding.remark.removeprefix("So ")) if finding else ("no answer here", answer.stop.impossible or "")
+        become, follows = (
+            (str(finding.conclusion), finding.remark.removeprefix("So "))
+            if finding
+            else ("no answer here", answer.stop.impossible or "")
+        )
         first, _, rest = follows.partition(" ")
-        begins = first if "=" in first else first[:1].upper() + first[1:]  # a property is written as Kafka writes it
+        begins = (
+            first if "=" in first else first[:1].upper() + first[1:]
+        )  # a property is written as Kafka writes it
         yield f"| {answer.stop.lesson} | [{answer.title}]({_stem(answer)}.md) | {become} | {begins} {rest} |"
 
 
@@ -64,11 +73,23 @@ def chapter(answer: AnsweredClaim, finding: Finding, plan: Plan) -> Iterator[str
     claim = answer.claim
     yield from (f"# {answer.stop.lesson}. {answer.title}", "", f"> {_flat(claim.says)}", "")
     yield from ("## How Kafka does it", "", _flat(claim.mechanism), "")
-    yield from ("## The experiment", "", _flat(claim.method), "", f"It would be refuted by: {_lowered(_flat(claim.refuted_by))}", "")
+    yield from (
+        "## The experiment",
+        "",
+        _flat(claim.method),
+        "",
+        f"It would be refuted by: {_lowered(_flat(claim.refuted_by))}",
+        "",
+    )
     yield from ("```sh", f"ackbench run {answer.stop.experiment}", "```", "")
     yield from ("## What was seen", "", finding.markdown(), "")
     if answer.plot:
-        yield from (f"![{answer.plot.caption}]({_stem(answer)}.svg)", "", f"*{answer.plot.caption}.*", "")
+        yield from (
+            f"![{answer.plot.caption}]({_stem(answer)}.svg)",
+            "",
+            f"*{answer.plot.caption}.*",
+            "",
+        )
     yield from (f"{answer.trials} trials, {_where(plan)}, {answer.took}.", "")
     if claim.in_production:
         yield from ("## In production", "", _flat(claim.in_production))

@@ -8,14 +8,27 @@ from typing import Final, TypeVar
 
 from experiments.ledger.result_tables import Measure, Phase, Side
 from experiments.messages.counts import counted
-from experiments.report.bar_charts import CountBar, ShareBar, counts_chart, outages_chart, shares_chart
+from experiments.report.bar_charts import (
+    CountBar,
+    ShareBar,
+    counts_chart,
+    outages_chart,
+    shares_chart,
+)
 from experiments.report.evidence import ReportEvidence
 from experiments.report.percentiles import Curve, curve, curves_chart
 from experiments.results.cells import judged_trials
 from experiments.results.models import CellResult, TrialResult
 from experiments.results.outages import PARTS, Outage, outages_of
 from experiments.results.rows import Row
-from experiments.results.wording import bounds, cell_name, differing, fault_name, milliseconds, share_words
+from experiments.results.wording import (
+    bounds,
+    cell_name,
+    differing,
+    fault_name,
+    milliseconds,
+    share_words,
+)
 
 T = TypeVar("T")
 
@@ -57,11 +70,22 @@ def draw(evidence: ReportEvidence) -> ReportCharts:
     """Draw what there is; what was not measured has no chart."""
     groups = by_fault(evidence.results.cells)
     return ReportCharts(
-        losses=tuple(gathered for gathered in (ChartGroup(group.fault, (*_shares(group), *_counts(group, evidence))) for group in groups) if gathered.charts),
+        losses=tuple(
+            gathered
+            for gathered in (
+                ChartGroup(group.fault, (*_shares(group), *_counts(group, evidence)))
+                for group in groups
+            )
+            if gathered.charts
+        ),
         latencies=tuple(chart for group in groups for chart in _latencies(group, evidence)),
         phases=tuple(chart for group in groups for chart in _phases(group, evidence)),
-        outages=tuple(chart for group in groups for chart in _outages(group, evidence, Side.PRODUCER)),
-        consumer_outages=tuple(chart for group in groups for chart in _outages(group, evidence, Side.CONSUMER)),
+        outages=tuple(
+            chart for group in groups for chart in _outages(group, evidence, Side.PRODUCER)
+        ),
+        consumer_outages=tuple(
+            chart for group in groups for chart in _outages(group, evidence, Side.CONSUMER)
+        ),
     )
 
 
@@ -84,18 +108,37 @@ def by_fault(cells: Sequence[CellResult]) -> list[FaultGroup]:
     """Return the cells that were run, by fault, those without one last."""
     run = [cell for cell in cells if cell.refused is None]
     axes = tuple(axis for axis in differing([cell.cell for cell in run]) if axis != "fault")
-    faults = sorted({fault_name(cell.cell) for cell in run}, key=lambda fault: (fault == "no fault", fault))
-    return [FaultGroup(number, fault, tuple(cell for cell in run if fault_name(cell.cell) == fault), axes) for number, fault in enumerate(faults)]
+    faults = sorted(
+        {fault_name(cell.cell) for cell in run}, key=lambda fault: (fault == "no fault", fault)
+    )
+    return [
+        FaultGroup(
+            number, fault, tuple(cell for cell in run if fault_name(cell.cell) == fault), axes
+        )
+        for number, fault in enumerate(faults)
+    ]
 
 
 def _shares(group: FaultGroup) -> Iterator[Chart]:
     loss = [ShareBar(group.name(cell), cell.loss) for cell in group.cells if cell.loss]
-    twice = [ShareBar(group.name(cell), cell.duplication) for cell in group.cells if cell.duplication]
-    order = [ShareBar(group.name(cell), cell.reordering) for cell in group.cells if cell.reordering and cell.reordering.seen]
-    for what, noun, rows in (("loss", "with acknowledged loss", loss), ("dup", "with duplicates", twice), ("order", "with a changed order", order)):
+    twice = [
+        ShareBar(group.name(cell), cell.duplication) for cell in group.cells if cell.duplication
+    ]
+    order = [
+        ShareBar(group.name(cell), cell.reordering)
+        for cell in group.cells
+        if cell.reordering and cell.reordering.seen
+    ]
+    for what, noun, rows in (
+        ("loss", "with acknowledged loss", loss),
+        ("dup", "with duplicates", twice),
+        ("order", "with a changed order", order),
+    ):
         for part, chunk in enumerate(chunks(rows, MOST_ROWS)):
             caption = _share_caption(group.fault, noun, chunk)
-            yield Chart(shares_chart(chunk, f"share-{what}-{group.number}-{part}", caption), caption)
+            yield Chart(
+                shares_chart(chunk, f"share-{what}-{group.number}-{part}", caption), caption
+            )
 
 
 def _share_caption(fault: str, noun: str, rows: Sequence[ShareBar]) -> str:
@@ -109,77 +152,156 @@ def _share_caption(fault: str, noun: str, rows: Sequence[ShareBar]) -> str:
 
 def _counts(group: FaultGroup, evidence: ReportEvidence) -> Iterator[Chart]:
     of = {group.name(cell): judged_trials(evidence.results, cell) for cell in group.cells}
-    lost = [CountBar(name, tuple(trial.lost for trial in trials if trial.lost)) for name, trials in of.items()]
-    twice = [CountBar(name, tuple((trial.duplicates, trial.duplicates) for trial in trials if trial.duplicates is not None)) for name, trials in of.items()]
+    lost = [
+        CountBar(name, tuple(trial.lost for trial in trials if trial.lost))
+        for name, trials in of.items()
+    ]
+    twice = [
+        CountBar(
+            name,
+            tuple(
+                (trial.duplicates, trial.duplicates)
+                for trial in trials
+                if trial.duplicates is not None
+            ),
+        )
+        for name, trials in of.items()
+    ]
     for what, noun, rows in (("lost", "Lost records", lost), ("copies", "Duplicates", twice)):
         some = [row for row in rows if row.counts and max(high for _, high in row.counts) > 0]
         for part, chunk in enumerate(chunks(some, MOST_ROWS)):
             caption = _count_caption(noun, group.fault, chunk, len(rows) - len(some))
-            label = "records lost in a trial (line: at most)" if what == "lost" else "further copies in a trial"
-            yield Chart(counts_chart(chunk, f"count-{what}-{group.number}-{part}", label, caption), caption)
+            label = (
+                "records lost in a trial (line: at most)"
+                if what == "lost"
+                else "further copies in a trial"
+            )
+            yield Chart(
+                counts_chart(chunk, f"count-{what}-{group.number}-{part}", label, caption), caption
+            )
 
 
 def _count_caption(noun: str, fault: str, rows: Sequence[CountBar], none: int) -> str:
     most = max(rows, key=lambda row: max(row.counts))
-    others = f" {counted(none, 'cell')} without any {'is' if none == 1 else 'are'} left out." if none else ""
+    others = (
+        f" {counted(none, 'cell')} without any {'is' if none == 1 else 'are'} left out."
+        if none
+        else ""
+    )
     return f"{noun} in each trial, {fault}: the most in one trial are {bounds(max(most.counts))}, with {most.name}.{others}"
 
 
 def _latencies(group: FaultGroup, evidence: ReportEvidence) -> Iterator[Chart]:
     for measure, verb in _LATENCIES.items():
-        found = [curve(group.name(cell), _slots(evidence, cell, measure, Phase.ALL)) for cell in group.cells]
+        found = [
+            curve(group.name(cell), _slots(evidence, cell, measure, Phase.ALL))
+            for cell in group.cells
+        ]
         for part, chunk in enumerate(chunks([line for line in found if line], MOST_CURVES)):
             slowest = max(chunk, key=lambda line: float(line.latency_ms[-1]))
             caption = (
                 f"From the intended time until {verb}, {group.fault}, all trials of a cell together: the longest took "
                 f"{milliseconds(float(slowest.latency_ms[-1]))}, with {slowest.name}."
             )
-            yield Chart(curves_chart(chunk, f"latency-{measure.value}-{group.number}-{part}", caption), caption)
+            yield Chart(
+                curves_chart(chunk, f"latency-{measure.value}-{group.number}-{part}", caption),
+                caption,
+            )
 
 
 def _phases(group: FaultGroup, evidence: ReportEvidence) -> Iterator[Chart]:
     for number, cell in enumerate(group.cells):
         for measure, verb in _LATENCIES.items():
-            found = [curve(f"{phase.value} the fault", _slots(evidence, cell, measure, phase)) for phase in Phase if phase is not Phase.ALL]
+            found = [
+                curve(f"{phase.value} the fault", _slots(evidence, cell, measure, phase))
+                for phase in Phase
+                if phase is not Phase.ALL
+            ]
             lines: list[Curve] = [line for line in found if line]
             if lines:
-                told = ", ".join(f"{line.name} {counted(line.records, 'record')} up to {milliseconds(float(line.latency_ms[-1]))}" for line in lines)
+                told = ", ".join(
+                    f"{line.name} {counted(line.records, 'record')} up to {milliseconds(float(line.latency_ms[-1]))}"
+                    for line in lines
+                )
                 caption = f"{group.name(cell)}, {group.fault}, until {verb}: {told}."
-                yield Chart(curves_chart(lines, f"phases-{measure.value}-{group.number}-{number}", caption), caption)
+                yield Chart(
+                    curves_chart(lines, f"phases-{measure.value}-{group.number}-{number}", caption),
+                    caption,
+                )
 
 
 def _slots(evidence: ReportEvidence, cell: CellResult, measure: Measure, phase: Phase) -> list[Row]:
     """Return the histograms of a cell's sealed trials; a trial without fault has the phase `all` only."""
-    return [row for trial in judged_trials(evidence.results, cell) for row in evidence.slots.get((trial.trial_id, measure, phase), ())]
+    return [
+        row
+        for trial in judged_trials(evidence.results, cell)
+        for row in evidence.slots.get((trial.trial_id, measure, phase), ())
+    ]
 
 
 def _outages(group: FaultGroup, evidence: ReportEvidence, side: Side) -> Iterator[Chart]:
     rows: list[tuple[str, Outage | str]] = []
     for cell in group.cells:
-        longest = [outage for trial in judged_trials(evidence.results, cell) for outage in _longest(evidence, trial, side)]
-        rows += [(group.name(cell), ""), *((outage.trial_id, outage) for outage in longest)] if longest else []
+        longest = [
+            outage
+            for trial in judged_trials(evidence.results, cell)
+            for outage in _longest(evidence, trial, side)
+        ]
+        rows += (
+            [(group.name(cell), ""), *((outage.trial_id, outage) for outage in longest)]
+            if longest
+            else []
+        )
     for part, chunk in enumerate(chunks(rows, MOST_BARS)):
         outages = [outage for _, outage in chunk if isinstance(outage, Outage)]
         if outages:
             caption = _outage_caption(group.fault, side, outages)
-            yield Chart(outages_chart(chunk, f"outage-{side.value}-{group.number}-{part}", caption), caption)
+            yield Chart(
+                outages_chart(chunk, f"outage-{side.value}-{group.number}-{part}", caption), caption
+            )
 
 
 def _longest(evidence: ReportEvidence, trial: TrialResult, side: Side) -> list[Outage]:
     """Return the longest outage of a trial's partitions, where there is any."""
-    of_side = [outage for outage in outages_of(evidence.records[trial.trial_id], evidence.outages.get(trial.trial_id, ())) if outage.side is side]
+    of_side = [
+        outage
+        for outage in outages_of(
+            evidence.records[trial.trial_id], evidence.outages.get(trial.trial_id, ())
+        )
+        if outage.side is side
+    ]
     return of_side[:1]
 
 
 def _outage_caption(fault: str, side: Side, outages: Sequence[Outage]) -> str:
     lengths = sorted(outage.length_ms for outage in outages)
-    worst = {mark: max((outage.resolutions_ms[mark] for outage in outages if mark in outage.resolutions_ms), default=None) for mark in PARTS}
-    known = [f"{mark.value} to {resolution:,.0f} ms" for mark, resolution in worst.items() if resolution]
+    worst = {
+        mark: max(
+            (outage.resolutions_ms[mark] for outage in outages if mark in outage.resolutions_ms),
+            default=None,
+        )
+        for mark in PARTS
+    }
+    known = [
+        f"{mark.value} to {resolution:,.0f} ms" for mark, resolution in worst.items() if resolution
+    ]
     remarks = [
         f"Marks are known: {', '.join(known)}." if known else "",
-        _of_some(outages, [outage for outage in outages if not outage.apart], "could not be taken apart: no mark within was seen"),
-        _of_some(outages, [outage for outage in outages if not outage.answered], "lasted until nothing was due any more"),
-        _of_some(outages, [outage for outage in outages if outage.disordered], "had a mark out of its order, which ends no part"),
+        _of_some(
+            outages,
+            [outage for outage in outages if not outage.apart],
+            "could not be taken apart: no mark within was seen",
+        ),
+        _of_some(
+            outages,
+            [outage for outage in outages if not outage.answered],
+            "lasted until nothing was due any more",
+        ),
+        _of_some(
+            outages,
+            [outage for outage in outages if outage.disordered],
+            "had a mark out of its order, which ends no part",
+        ),
     ]
     who = "producer" if side is Side.PRODUCER else "consumer"
     told = f"The longest outage of each trial for the {who}, {fault}: {milliseconds(lengths[0])} to {milliseconds(lengths[-1])}, a bar a trial, by trial id."

@@ -22,7 +22,14 @@ _LINE: Final = 46
 _ROW_IN: Final = 0.4
 _LINE_IN: Final = 0.15
 INK, FAINT, GRID, SHADE = "#24292f", "#6e7781", "#d8dee4", "#f0e6d8"
-BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY = "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"
+BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY = (
+    "#0072b2",
+    "#d55e00",
+    "#009e73",
+    "#cc79a7",
+    "#e69f00",
+    "#56b4e9",
+)
 """Okabe and Ito's colours, told apart by the colour-blind (Wong, Nature Methods 8, 441, 2011)."""
 SERIES: Final = (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY)
 STYLES: Final = ("-", "--", "-.", ":")
@@ -78,7 +85,9 @@ def figure(height_in: float, *, constrained: bool = True) -> tuple[Figure, Axes]
     from matplotlib.figure import Figure as NewFigure
 
     with mpl.rc_context(_SETTINGS):
-        drawn = NewFigure(figsize=(WIDTH_IN, height_in), layout="constrained" if constrained else None)
+        drawn = NewFigure(
+            figsize=(WIDTH_IN, height_in), layout="constrained" if constrained else None
+        )
         return drawn, drawn.add_subplot()
 
 
@@ -94,7 +103,11 @@ def svg(drawn: Figure, name: str, alt: str) -> str:
 
     text = StringIO()
     with mpl.rc_context({**_SETTINGS, "svg.hashsalt": name}):
-        drawn.savefig(text, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
+        drawn.savefig(
+            text,
+            format="svg",
+            metadata={"Date": None, "Creator": None, "Format": None, "Type": None},
+        )
     return _inlined(text.getvalue(), name, alt)
 
 
@@ -111,7 +124,9 @@ def _inlined(document: str, name: str, alt: str) -> str:
     element = document[document.index("<svg") :]
     box = re.search(r'viewBox="([^"]+)"', element)
     body = element[element.index(">") + 1 :]
-    body = re.sub(r"<metadata>.*?</metadata>|<defs>\s*<style.*?</style>\s*</defs>", "", body, flags=re.DOTALL)  # a style would hold for the whole page
+    body = re.sub(
+        r"<metadata>.*?</metadata>|<defs>\s*<style.*?</style>\s*</defs>", "", body, flags=re.DOTALL
+    )  # a style would hold for the whole page
     body = re.sub(r"<!--.*?-->\n?", "", body, flags=re.DOTALL)
     body = re.sub(r'<g id="[^"]*"', "<g", body).replace("xlink:href", "href")
     body = re.sub(r'id="([^"]+)"', rf'id="{name}-\1"', body)
@@ -126,7 +141,11 @@ def _inlined(document: str, name: str, alt: str) -> str:
 
 def _compact(body: str) -> str:
     """Return the same drawing in fewer bytes: a tenth of a point is more than a screen shows."""
-    body = re.sub(r'\b(?:d|x|y|transform)="[^"]*"', lambda found: re.sub(r"(\d+\.\d)\d+", r"\1", found[0]), body)
+    body = re.sub(
+        r'\b(?:d|x|y|transform)="[^"]*"',
+        lambda found: re.sub(r"(\d+\.\d)\d+", r"\1", found[0]),
+        body,
+    )
     return re.sub(r"\s*\n\s*", "\n", body)
 
 
@@ -144,11 +163,22 @@ def row_in(names: Iterable[str]) -> float:
     return _ROW_IN + _LINE_IN * max((wrapped(name).count("\n") for name in names), default=0)
 
 
-def write(axes: Axes, at: tuple[float, float], text: str, *, above: bool = False, right: bool = False) -> None:
+def write(
+    axes: Axes, at: tuple[float, float], text: str, *, above: bool = False, right: bool = False
+) -> None:
     """Write a row's name into the chart, at a part of its width and a row; the axes keep their size, whatever it says."""
     va: Literal["bottom", "center"] = "bottom" if above else "center"
     ha: Literal["left", "right"] = "right" if right else "left"
-    told = axes.annotate(plain(wrapped(text)), at, xycoords=("axes fraction", "data"), fontsize=9.5, color=INK, va=va, ha=ha, annotation_clip=False)
+    told = axes.annotate(
+        plain(wrapped(text)),
+        at,
+        xycoords=("axes fraction", "data"),
+        fontsize=9.5,
+        color=INK,
+        va=va,
+        ha=ha,
+        annotation_clip=False,
+    )
     told.set_in_layout(False)
 
 

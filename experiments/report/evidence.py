@@ -89,13 +89,22 @@ def _leaders(sweep: SweepFolder, record: TrialRecord) -> tuple[LeaderChange, ...
     """Return the changes of leaders, by the brokers' own logs where they say any, else by the watcher's metadata."""
     path = sweep.trial(record.trial_id) / "events.parquet"
     try:
-        events = pq.read_table(path, filters=[("kind", "in", ["leads", "leader"])]).to_pylist()
+        events = pq.read_table(
+            path, filters=[("kind", "in", ["became_leader", "leader"])]
+        ).to_pylist()
     except (OSError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise LedgerError(f"{path} cannot be read: {' '.join(str(error).split())}") from error
     by_brokers = [event for event in events if event.get("source") == Source.BROKER]
-    begin_ns, end_ns = record.phases.load_begin_ns, record.phases.whole_ns
-    within = [event for event in by_brokers or events if begin_ns <= event["at_ns"] <= end_ns and event["partition"] is not None]
-    changes = (LeaderChange((event["at_ns"] - begin_ns) / _NS_PER_S, event["partition"], event["node"]) for event in within)
+    begin_ns, end_ns = record.phases.load_begin_ns, record.phases.healthy_ns
+    within = [
+        event
+        for event in by_brokers or events
+        if begin_ns <= event["at_ns"] <= end_ns and event["partition"] is not None
+    ]
+    changes = (
+        LeaderChange((event["at_ns"] - begin_ns) / _NS_PER_S, event["partition"], event["node"])
+        for event in within
+    )
     return tuple(sorted(changes, key=lambda change: (change.at_s, change.partition)))
 
 

@@ -18,7 +18,7 @@ from experiments.report.plots import plot_chart
 from experiments.report.settings import differing_settings, settings_of
 from experiments.report.trials import trials_by_cell
 from experiments.results.tables import refusals
-from experiments.results.wording import PROMISES
+from experiments.results.wording import GUARANTEES
 from experiments.sweep.folder import SweepFolder, write_whole
 from infra.machine.home import Home
 
@@ -26,23 +26,59 @@ from infra.machine.home import Home
 
 
 GLOSSARY: Final[tuple[tuple[str, str], ...]] = (
-    ("cell, trial", "A cell is one combination of settings and fault; a trial is one seeded run of it. Intervals count trials, never records."),
-    ("acked", "The client reported success. With acks=0 that means only that the record was handed to the socket."),
-    ("lost", "Acknowledged, and not in the log when it was read to its end. An interval where unknown outcomes leave one."),
+    (
+        "cell, trial",
+        "A cell is one combination of settings and fault; a trial is one seeded run of it. Intervals count trials, never records.",
+    ),
+    (
+        "acked",
+        "The client reported success. With acks=0 that means only that the record was handed to the socket.",
+    ),
+    (
+        "lost",
+        "Acknowledged, and not in the log when it was read to its end. An interval where unknown outcomes leave one.",
+    ),
     ("duplicates", "Further copies of a record in the log, beyond its first."),
-    ("unknown", "The client cannot tell whether the record was written: a timeout, or a connection that died under the request."),
-    ("refused yet there", "The client reported that the record was not written, and it is in the log all the same."),
-    ("reordered", "Its first copy lies behind a record that the same producer sent later to the same partition."),
-    ("missed, read again", "In the log, and passed over by the reader; or received by it more than once."),
-    ("held", "Promised by Kafka's documentation for these settings, and not seen broken; the interval says how much that excludes."),
+    (
+        "unknown",
+        "The client cannot tell whether the record was written: a timeout, or a connection that died under the request.",
+    ),
+    (
+        "refused yet there",
+        "The client reported that the record was not written, and it is in the log all the same.",
+    ),
+    (
+        "reordered",
+        "Its first copy lies behind a record that the same producer sent later to the same partition.",
+    ),
+    (
+        "missed, read again",
+        "In the log, and passed over by the reader; or received by it more than once.",
+    ),
+    (
+        "held",
+        "Promised by Kafka's documentation for these settings, and not seen broken; the interval says how much that excludes.",
+    ),
     ("violated", "Promised, and seen broken in at least one trial."),
     ("not promised", "These settings do not promise it; whether it was seen is told beside it."),
     ("unknown verdict", "The trials cannot tell; the reasons say why."),
-    ("void", "The fault was not seen to bite. Such a trial is counted, shown, and judged in nothing."),
+    (
+        "void",
+        "The fault was not seen to bite. Such a trial is counted, shown, and judged in nothing.",
+    ),
     ("late", "The generator itself fell behind its schedule. Such a trial is judged, and marked."),
-    ("control, positive control", "A cell without fault, where nothing may be lost; and one that must lose, or the harness is blind."),
-    ("latency", "Counted from the time at which the schedule wanted the record sent, so that an outage cannot hide."),
-    ("interval", "It holds the true share in 95 % of all sweeps (Clopper and Pearson's exact interval)."),
+    (
+        "control, positive control",
+        "A cell without fault, where nothing may be lost; and one that must lose, or the harness is blind.",
+    ),
+    (
+        "latency",
+        "Counted from the time at which the schedule wanted the record sent, so that an outage cannot hide.",
+    ),
+    (
+        "interval",
+        "It holds the true share in 95 % of all sweeps (Clopper and Pearson's exact interval).",
+    ),
 )
 
 
@@ -63,7 +99,12 @@ def template(name: str) -> Template:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     environment = Environment(
-        loader=FileSystemLoader(_TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
+        loader=FileSystemLoader(_TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
     )
     environment.filters["unbroken"] = unbroken
     return environment.get_template(name)
@@ -83,9 +124,11 @@ def _values(evidence: ReportEvidence) -> dict[str, Any]:
         "results": results,
         "plan": plan,
         "finding": evidence.finding,
-        "plot": plot_chart(evidence.finding.plot, "finding") if evidence.finding and evidence.finding.plot else None,
+        "plot": plot_chart(evidence.finding.plot, "finding")
+        if evidence.finding and evidence.finding.plot
+        else None,
         "answer": answer(results),
-        "promises": tuple(PROMISES[promise] for promise in shown_promises(evidence)),
+        "guarantees": tuple(GUARANTEES[guarantee] for guarantee in shown_promises(evidence)),
         "cells": cells,
         "figures": figure_table(cells),
         "charts": draw(evidence),
@@ -107,16 +150,30 @@ def _silent(evidence: ReportEvidence) -> Iterator[tuple[str, str, str]]:
     results = evidence.results
     for trial in results.trials:
         if trial.status in {Status.VOID, Status.FAILED}:
-            yield trial.status.value, trial.trial_id, " ".join((trial.reason or "").split()) or "; ".join(trial.fault.evidence)
+            yield (
+                trial.status.value,
+                trial.trial_id,
+                " ".join((trial.reason or "").split()) or "; ".join(trial.fault.evidence),
+            )
         if trial.generator_late:
-            yield "late", trial.trial_id, f"the generator fell {trial.lateness_p99_ms or 0:,.0f} ms behind its schedule at its 99th percentile"
+            yield (
+                "late",
+                trial.trial_id,
+                f"the generator fell {trial.lateness_p99_ms or 0:,.0f} ms behind its schedule at its 99th percentile",
+            )
     yield from (("not run", trial_id, "planned, and not run yet") for trial_id in results.pending)
-    yield from (("not measured", trial_id, "its ledger is whole, and the results do not hold it") for trial_id in results.unmeasured)
+    yield from (
+        ("not measured", trial_id, "its ledger is whole, and the results do not hold it")
+        for trial_id in results.unmeasured
+    )
 
 
 def _versions(evidence: ReportEvidence) -> Iterator[tuple[str, str]]:
     """Yield the versions of what was run, all that occur."""
-    kafka = sorted({record.kafka_version for record in evidence.records.values()} or {spec.cluster.kafka_version for spec in evidence.plan.trials})
+    kafka = sorted(
+        {record.kafka_version for record in evidence.records.values()}
+        or {spec.cluster.kafka_version for spec in evidence.plan.trials}
+    )
     clients = sorted({record.client for record in evidence.records.values()})
     ledgers = sorted({str(record.ledger_version) for record in evidence.records.values()})
     yield "Kafka", ", ".join(kafka) or "not known"

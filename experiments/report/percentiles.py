@@ -16,7 +16,15 @@ from experiments.results.rows import Row
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_TICKS: Final = {0.0: "0", 0.9: "90", 0.99: "99", 0.999: "99.9", 0.9999: "99.99", 0.99999: "99.999", 0.999999: "99.9999"}
+_TICKS: Final = {
+    0.0: "0",
+    0.9: "90",
+    0.99: "99",
+    0.999: "99.9",
+    0.9999: "99.99",
+    0.99999: "99.999",
+    0.999999: "99.9999",
+}
 _US_PER_MS: Final = 1e3
 _POINTS: Final = 160
 """Of a curve: more are not seen."""
@@ -63,11 +71,25 @@ def curves_chart(curves: Sequence[Curve], name: str, alt: str) -> str:
     rows = -(-sum(wrapped(line.name).count("\n") + 1 for line in curves) // columns)
     height_in = _HEIGHT_IN + _LEGEND_ROW_IN * rows
     drawn, axes = figure(height_in, constrained=False)
-    axes.set_position((_LEFT, _BELOW_IN / height_in, _RIGHT - _LEFT, (_HEIGHT_IN - _BELOW_IN - _ABOVE_IN) / height_in))
+    axes.set_position(
+        (
+            _LEFT,
+            _BELOW_IN / height_in,
+            _RIGHT - _LEFT,
+            (_HEIGHT_IN - _BELOW_IN - _ABOVE_IN) / height_in,
+        )
+    )
     for number, line in enumerate(curves):
         colour, style = SERIES[number % len(SERIES)], STYLES[number % len(STYLES)]
         latency_ms = np.maximum(line.latency_ms, 1e-3)
-        axes.step(line.rarity, latency_ms, color=colour, linestyle=style, label=plain(wrapped(line.name)), where="post")
+        axes.step(
+            line.rarity,
+            latency_ms,
+            color=colour,
+            linestyle=style,
+            label=plain(wrapped(line.name)),
+            where="post",
+        )
     axes.set_xscale("log")
     axes.set_yscale("log")
     _ticks(axes, curves)
@@ -75,7 +97,16 @@ def curves_chart(curves: Sequence[Curve], name: str, alt: str) -> str:
     axes.set_axisbelow(True)
     axes.set_xlabel("% of the records took at most so long")
     axes.set_ylabel("ms")
-    drawn.legend(loc="upper left", bbox_to_anchor=(0.01, 1.0), ncols=columns, frameon=False, fontsize=9, handlelength=2.2, columnspacing=1.2, borderpad=0)
+    drawn.legend(
+        loc="upper left",
+        bbox_to_anchor=(0.01, 1.0),
+        ncols=columns,
+        frameon=False,
+        fontsize=9,
+        handlelength=2.2,
+        columnspacing=1.2,
+        borderpad=0,
+    )
     return svg(drawn, name, alt)
 
 
@@ -98,5 +129,7 @@ def _thinned(whole: Curve) -> Curve:
     if len(whole.rarity) <= _POINTS:
         return whole
     wanted = np.geomspace(1, whole.rarity[-1], _POINTS)
-    kept = np.unique(np.append(np.searchsorted(whole.rarity, wanted, side="right") - 1, len(whole.rarity) - 1))
+    kept = np.unique(
+        np.append(np.searchsorted(whole.rarity, wanted, side="right") - 1, len(whole.rarity) - 1)
+    )
     return Curve(whole.name, whole.rarity[kept], whole.latency_ms[kept], whole.records)

@@ -8,7 +8,22 @@ from typing import TYPE_CHECKING, Final
 from experiments.lessons.plots import BarsPlot, DotRow, DotsPlot, LinesPlot, Plot, SharesPlot
 from experiments.report.bar_charts import LINEAR_TO, SPREAD, ShareBar, shares_chart
 from experiments.report.charts import Chart
-from experiments.report.drawing import BLUE, FAINT, INK, SERIES, SHADE, STYLES, VERMILLION, figure, plain, row_in, rows_axis, svg, wrapped, write
+from experiments.report.drawing import (
+    BLUE,
+    FAINT,
+    INK,
+    SERIES,
+    SHADE,
+    STYLES,
+    VERMILLION,
+    figure,
+    plain,
+    row_in,
+    rows_axis,
+    svg,
+    wrapped,
+    write,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,7 +49,9 @@ def plot_chart(plot: Plot, name: str) -> Chart:
     """
     match plot:
         case SharesPlot():
-            drawn = shares_chart([ShareBar(row.name, row.share) for row in plot.rows], name, plot.caption)
+            drawn = shares_chart(
+                [ShareBar(row.name, row.share) for row in plot.rows], name, plot.caption
+            )
         case DotsPlot():
             drawn = _dots(plot, name)
         case BarsPlot():
@@ -48,9 +65,20 @@ def _dots(plot: DotsPlot, name: str) -> str:
     drawn, axes = figure(_FRAME_IN + row_in(row.name for row in plot.rows) * len(plot.rows))
     for place, row in enumerate(plot.rows):
         for number, value in enumerate(sorted(row.values)):
-            axes.plot(value, place + SPREAD * ((number % 3) - 1), "o", color=BLUE, markersize=5, alpha=0.75, markeredgewidth=0, clip_on=False)
+            axes.plot(
+                value,
+                place + SPREAD * ((number % 3) - 1),
+                "o",
+                color=BLUE,
+                markersize=5,
+                alpha=0.75,
+                markeredgewidth=0,
+                clip_on=False,
+            )
         if row.expected is not None:
-            axes.vlines(row.expected, place - _LINE_ABOVE, place + 0.3, color=VERMILLION, linewidth=1.8)
+            axes.vlines(
+                row.expected, place - _LINE_ABOVE, place + 0.3, color=VERMILLION, linewidth=1.8
+            )
         _title(axes, place, row.name, _remark(row))
     _values_axis(axes, plot)
     rows_axis(axes, len(plot.rows))
@@ -59,7 +87,13 @@ def _dots(plot: DotsPlot, name: str) -> str:
 
 
 def _remark(row: DotRow) -> str:
-    return "not measured" if not row.values else "" if row.expected is None else f"line: {_figure(row.expected)}"
+    return (
+        "not measured"
+        if not row.values
+        else ""
+        if row.expected is None
+        else f"line: {_figure(row.expected)}"
+    )
 
 
 def _figure(value: float) -> str:
@@ -69,7 +103,9 @@ def _figure(value: float) -> str:
 
 
 def _values_axis(axes: Axes, plot: DotsPlot) -> None:
-    largest = max((value for row in plot.rows for value in (*row.values, row.expected or 0.0)), default=0.0)
+    largest = max(
+        (value for row in plot.rows for value in (*row.values, row.expected or 0.0)), default=0.0
+    )
     if plot.logarithmic:
         axes.set_xscale("symlog", linthresh=LINEAR_TO, linscale=0.6)
         axes.minorticks_off()
@@ -78,15 +114,37 @@ def _values_axis(axes: Axes, plot: DotsPlot) -> None:
 
 def _bars(plot: BarsPlot, name: str) -> str:
     parts = list(dict.fromkeys(part.name for row in plot.rows for part in row.parts))
-    drawn, axes = figure(_FRAME_IN + _BAR_ROW * row_in(row.name for row in plot.rows) * len(plot.rows) + _LEGEND_ROW_IN * -(-len(parts) // 2))
+    drawn, axes = figure(
+        _FRAME_IN
+        + _BAR_ROW * row_in(row.name for row in plot.rows) * len(plot.rows)
+        + _LEGEND_ROW_IN * -(-len(parts) // 2)
+    )
     for place, row in enumerate(plot.rows):
         left = 0.0
         for part in row.parts:
-            axes.barh(place + 0.08, part.value, left=left, height=0.42, color=_colour(parts.index(part.name)))
+            axes.barh(
+                place + 0.08,
+                part.value,
+                left=left,
+                height=0.42,
+                color=_colour(parts.index(part.name)),
+            )
             left += part.value
-        axes.annotate(_figure(left), (left, place + 0.08), xytext=(3, 0), textcoords="offset points", fontsize=8.5, color=INK, va="center")
+        axes.annotate(
+            _figure(left),
+            (left, place + 0.08),
+            xytext=(3, 0),
+            textcoords="offset points",
+            fontsize=8.5,
+            color=INK,
+            va="center",
+        )
         _title(axes, place, row.name, "")
-    axes.set_xlim(0, max((sum(part.value for part in row.parts) for row in plot.rows), default=0.0) * 1.14 or 1.0)
+    axes.set_xlim(
+        0,
+        max((sum(part.value for part in row.parts) for row in plot.rows), default=0.0) * 1.14
+        or 1.0,
+    )
     rows_axis(axes, len(plot.rows))
     axes.set_xlabel(plain(plot.label))
     _parts_legend(drawn, parts)
@@ -97,8 +155,19 @@ def _parts_legend(drawn: Figure, parts: Sequence[str]) -> None:
     from matplotlib.patches import Patch
 
     if len(parts) > 1:
-        handles = [Patch(facecolor=_colour(number), label=plain(part)) for number, part in enumerate(parts)]
-        drawn.legend(handles=handles, loc="outside upper left", ncols=2, frameon=False, fontsize=9, handlelength=1.4, columnspacing=1.2, borderpad=0)
+        handles = [
+            Patch(facecolor=_colour(number), label=plain(part)) for number, part in enumerate(parts)
+        ]
+        drawn.legend(
+            handles=handles,
+            loc="outside upper left",
+            ncols=2,
+            frameon=False,
+            fontsize=9,
+            handlelength=1.4,
+            columnspacing=1.2,
+            borderpad=0,
+        )
 
 
 def _lines(plot: LinesPlot, name: str) -> str:
@@ -106,17 +175,40 @@ def _lines(plot: LinesPlot, name: str) -> str:
     drawn, axes = figure(_HEIGHT_IN + _LEGEND_ROW_IN * -(-len(plot.lines) // columns))
     for span in plot.spans:
         axes.axvspan(span.begin, span.end, color=SHADE, linewidth=0)
-        axes.annotate(plain(span.name), (span.begin, 1), xycoords=("data", "axes fraction"), xytext=(2, -2), textcoords="offset points", fontsize=8.5, va="top")
+        axes.annotate(
+            plain(span.name),
+            (span.begin, 1),
+            xycoords=("data", "axes fraction"),
+            xytext=(2, -2),
+            textcoords="offset points",
+            fontsize=8.5,
+            va="top",
+        )
     for number, line in enumerate(plot.lines):
         x, y = [point[0] for point in line.points], [point[1] for point in line.points]
         drawstyle = "steps-post" if plot.steps else "default"
-        axes.plot(x, y, color=_colour(number), linestyle=STYLES[number % len(STYLES)], label=plain(wrapped(line.name)), drawstyle=drawstyle)
+        axes.plot(
+            x,
+            y,
+            color=_colour(number),
+            linestyle=STYLES[number % len(STYLES)],
+            label=plain(wrapped(line.name)),
+            drawstyle=drawstyle,
+        )
     axes.grid(visible=True, axis="both")
     axes.set_axisbelow(True)
     axes.set_xlabel(plain(plot.x_label))
     axes.set_ylabel(plain(plot.y_label))
     if len(plot.lines) > 1:
-        drawn.legend(loc="outside upper left", ncols=columns, frameon=False, fontsize=9, handlelength=2.2, columnspacing=1.2, borderpad=0)
+        drawn.legend(
+            loc="outside upper left",
+            ncols=columns,
+            frameon=False,
+            fontsize=9,
+            handlelength=2.2,
+            columnspacing=1.2,
+            borderpad=0,
+        )
     return svg(drawn, name, plot.caption)
 
 

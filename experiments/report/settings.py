@@ -42,7 +42,9 @@ class DifferingSettings:
     """A value, and the names of its cells."""
 
 
-def differing_settings(settings: Sequence[Setting], cells: Sequence[Cell]) -> list[DifferingSettings]:
+def differing_settings(
+    settings: Sequence[Setting], cells: Sequence[Cell]
+) -> list[DifferingSettings]:
     """Return the properties that not all cells share.
 
     Args:
@@ -50,19 +52,39 @@ def differing_settings(settings: Sequence[Setting], cells: Sequence[Cell]) -> li
         cells: in the order of the settings' values.
     """
     axes = differing(cells)
-    return [DifferingSettings(of.scope, of.name, tuple(_values(of, cells, axes))) for of in settings if not of.shared]
+    return [
+        DifferingSettings(of.scope, of.name, tuple(_values(of, cells, axes)))
+        for of in settings
+        if not of.shared
+    ]
 
 
-def _values(setting: Setting, cells: Sequence[Cell], axes: Sequence[str]) -> Iterator[tuple[str, str]]:
+def _values(
+    setting: Setting, cells: Sequence[Cell], axes: Sequence[str]
+) -> Iterator[tuple[str, str]]:
     for value in dict.fromkeys(setting.values):
-        yield value, "; ".join(named_together([cell for cell, of in zip(cells, setting.values, strict=True) if of == value], axes))
+        yield (
+            value,
+            "; ".join(
+                named_together(
+                    [cell for cell, of in zip(cells, setting.values, strict=True) if of == value],
+                    axes,
+                )
+            ),
+        )
 
 
 def settings_of(evidence: ReportEvidence) -> list[Setting]:
     """Return the effective settings, where a trial ran; else those that were planned."""
     by_cell = [_of_cell(evidence, specs) for specs in _specs(evidence)]
-    names = sorted({name for cell in by_cell for name in cell}, key=lambda name: (SCOPES.index(name[0]), name[1]))
-    return [Setting(scope, name, tuple(cell.get((scope, name), NOT_SET) for cell in by_cell)) for scope, name in names]
+    names = sorted(
+        {name for cell in by_cell for name in cell},
+        key=lambda name: (SCOPES.index(name[0]), name[1]),
+    )
+    return [
+        Setting(scope, name, tuple(cell.get((scope, name), NOT_SET) for cell in by_cell))
+        for scope, name in names
+    ]
 
 
 def _specs(evidence: ReportEvidence) -> list[list[TrialSpec]]:
@@ -70,7 +92,11 @@ def _specs(evidence: ReportEvidence) -> list[list[TrialSpec]]:
     of_cell: dict[str, list[TrialSpec]] = {}
     for spec in evidence.plan.trials:
         of_cell.setdefault(cell_text(spec.cell), []).append(spec)
-    return [of_cell[key] for key in (cell_text(cell.cell) for cell in evidence.results.cells if cell.refused is None) if key in of_cell]
+    return [
+        of_cell[key]
+        for key in (cell_text(cell.cell) for cell in evidence.results.cells if cell.refused is None)
+        if key in of_cell
+    ]
 
 
 def _of_cell(evidence: ReportEvidence, specs: Sequence[TrialSpec]) -> dict[tuple[str, str], str]:

@@ -12,7 +12,16 @@ from experiments.comparing.within import AxisComparison
 from experiments.messages.counts import counted
 from experiments.report.changes import NAMES, SIGNS, interval_of, kind_of
 from experiments.report.charts import MOST_ROWS, Chart, chunks
-from experiments.report.drawing import BLUE, FAINT, VERMILLION, figure, row_in, rows_axis, svg, write
+from experiments.report.drawing import (
+    BLUE,
+    FAINT,
+    VERMILLION,
+    figure,
+    row_in,
+    rows_axis,
+    svg,
+    write,
+)
 from experiments.report.page import template
 from experiments.results.wording import NOT_KNOWN, ROLES, estimate_words, milliseconds, share_words
 from experiments.verdicts.statistics import Interval
@@ -66,18 +75,27 @@ def render_comparison(comparison: Comparison) -> str:
 
 def render_within(within: AxisComparison) -> str:
     """Return the page of a sweep that was split; equal ones give equal bytes."""
-    return template("compare.html").render(within=within, sides=[_sides(comparison, place) for place, comparison in enumerate(within.comparisons)])
+    return template("compare.html").render(
+        within=within,
+        sides=[_sides(comparison, place) for place, comparison in enumerate(within.comparisons)],
+    )
 
 
 def _sides(comparison: Comparison, place: int) -> SidesView:
-    return SidesView(comparison, tuple(map(view_of, comparison.cells)), tuple(_charts(comparison, place)))
+    return SidesView(
+        comparison, tuple(map(view_of, comparison.cells)), tuple(_charts(comparison, place))
+    )
 
 
 def view_of(cell: ComparedCell) -> ComparedCellView:
     """Return a cell as a person reads it."""
     name = both_labels(cell.a_label, cell.b_label)
-    verdicts = tuple(f"{change.promise}: {change.a} became {change.b}" for change in cell.verdicts)
-    return ComparedCellView(name, ROLES[cell.role], tuple(_row(difference) for difference in cell.differences), verdicts)
+    verdicts = tuple(
+        f"{change.guarantee}: {change.a} became {change.b}" for change in cell.verdicts
+    )
+    return ComparedCellView(
+        name, ROLES[cell.role], tuple(_row(difference) for difference in cell.differences), verdicts
+    )
 
 
 def both_labels(a: str, b: str) -> str:
@@ -85,7 +103,10 @@ def both_labels(a: str, b: str) -> str:
     words, others = a.split(" "), b.split(" ")
     if len(words) != len(others):
         return f"{a} | {b}"
-    return " ".join(word if word == other else _both_words(word, other) for word, other in zip(words, others, strict=True))
+    return " ".join(
+        word if word == other else _both_words(word, other)
+        for word, other in zip(words, others, strict=True)
+    )
 
 
 def _both_words(a: str, b: str) -> str:
@@ -97,7 +118,16 @@ def _row(difference: Difference) -> DifferenceView:
     kind = kind_of(difference)
     p_value = "-" if difference.p_value is None else f"{difference.p_value:.3g}"
     effect = "-" if difference.effect is None else f"{difference.effect:+.2f}"
-    return DifferenceView(NAMES[difference.measure], _side(difference, "a"), _side(difference, "b"), _change(difference), p_value, effect, kind, SIGNS[kind])
+    return DifferenceView(
+        NAMES[difference.measure],
+        _side(difference, "a"),
+        _side(difference, "b"),
+        _change(difference),
+        p_value,
+        effect,
+        kind,
+        SIGNS[kind],
+    )
 
 
 def _side(difference: Difference, side: str) -> str:
@@ -121,24 +151,42 @@ def _change(difference: Difference) -> str:
 def _told(value: float | None, interval: Interval | None, nothing: float, unit: str) -> str:
     if value is None:
         return NOT_KNOWN
-    bounds = f" ({100 * (interval.low - nothing):+.1f} to {100 * (interval.high - nothing):+.1f})" if interval else " (no interval: too few trials)"
+    bounds = (
+        f" ({100 * (interval.low - nothing):+.1f} to {100 * (interval.high - nothing):+.1f})"
+        if interval
+        else " (no interval: too few trials)"
+    )
     return f"{100 * (value - nothing):+.1f} {unit}{bounds}"
 
 
 def _charts(comparison: Comparison, place: int) -> Iterator[Chart]:
     for measure in MeasuredValues:
         names = told_apart([view_of(cell).name for cell in comparison.cells])
-        rows = [(name, cell.of(measure)) for name, cell in zip(names, comparison.cells, strict=True)]
+        rows = [
+            (name, cell.of(measure)) for name, cell in zip(names, comparison.cells, strict=True)
+        ]
         known = [(name, difference) for name, difference in rows if _value(difference) is not None]
         for part, chunk in enumerate(chunks(known, MOST_ROWS)):
             caption = _caption(measure, chunk)
-            yield Chart(_chart(chunk, f"difference-{place}-{measure.value}-{part}", caption, shares=measure.is_share), caption)
+            yield Chart(
+                _chart(
+                    chunk,
+                    f"difference-{place}-{measure.value}-{part}",
+                    caption,
+                    shares=measure.is_share,
+                ),
+                caption,
+            )
 
 
 def told_apart(labels: Sequence[str]) -> list[str]:
     """Return labels without the words that all of them share; as they are, where nothing would be left."""
-    shared = set.intersection(*(set(label.split()) for label in labels)) if len(labels) > 1 else set()
-    return [" ".join(word for word in label.split() if word not in shared) or label for label in labels]
+    shared = (
+        set.intersection(*(set(label.split()) for label in labels)) if len(labels) > 1 else set()
+    )
+    return [
+        " ".join(word for word in label.split() if word not in shared) or label for label in labels
+    ]
 
 
 def _value(difference: Difference) -> float | None:
@@ -161,7 +209,9 @@ def _chart(rows: Sequence[tuple[str, Difference]], name: str, alt: str, *, share
         colour = VERMILLION if kind_of(difference) == "worse" else BLUE
         if interval:
             axes.hlines(place, interval.low, interval.high, color=colour, linewidth=1.6)
-        axes.plot(_value(difference) or 0.0, place, "o", color=colour, markersize=5.5, clip_on=False)
+        axes.plot(
+            _value(difference) or 0.0, place, "o", color=colour, markersize=5.5, clip_on=False
+        )
         write(axes, (0, place - 0.24), title, above=True)
     _scaled(axes, shares=shares)
     rows_axis(axes, len(rows), above=0.8)

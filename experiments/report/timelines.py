@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING, Final
 
 from experiments.ledger.record import TrialRecord
 from experiments.ledger.result_tables import TIMELINE_SLOT_NS
-from experiments.report.drawing import BLUE, FAINT, GREEN, INK, ORANGE, SHADE, figure, seconds_axis, svg
+from experiments.report.drawing import (
+    BLUE,
+    FAINT,
+    GREEN,
+    INK,
+    ORANGE,
+    SHADE,
+    figure,
+    seconds_axis,
+    svg,
+)
 from experiments.report.evidence import LeaderChange
 from experiments.results.rows import Row
 
@@ -25,7 +35,9 @@ _THOUSAND: Final = 1000
 _LINES: Final = (("sent", BLUE, "-"), ("acked", GREEN, "--"), ("read", ORANGE, ":"))
 
 
-def timeline_chart(record: TrialRecord, rows: Sequence[Row], leaders: Sequence[LeaderChange], name: str, alt: str) -> str:
+def timeline_chart(
+    record: TrialRecord, rows: Sequence[Row], leaders: Sequence[LeaderChange], name: str, alt: str
+) -> str:
     """Return the trial's chart; slots without a row held nothing."""
     drawn, axes = figure(_HEIGHT_IN, constrained=False)
     axes.set_position(_PLACE)
@@ -33,14 +45,34 @@ def timeline_chart(record: TrialRecord, rows: Sequence[Row], leaders: Sequence[L
     seconds = [slot * TIMELINE_SLOT_NS / _NS_PER_S for slot in range(first, last + 2)]
     by_slot = {row["slot"]: row for row in rows}
     for what, colour, style in _LINES:
-        values = [by_slot[slot][f"{what}_records"] if slot in by_slot else 0 for slot in range(first, last + 1)]
-        axes.step(seconds, [*values, values[-1]], where="post", color=colour, linestyle=style, linewidth=1.1, label=what)
+        values = [
+            by_slot[slot][f"{what}_records"] if slot in by_slot else 0
+            for slot in range(first, last + 1)
+        ]
+        axes.step(
+            seconds,
+            [*values, values[-1]],
+            where="post",
+            color=colour,
+            linestyle=style,
+            linewidth=1.1,
+            label=what,
+        )
     _fault(axes, record)
     axes.set_xlim(seconds[0], seconds[-1])
     _records_axis(axes, record.rate_records_per_s * TIMELINE_SLOT_NS / _NS_PER_S, rows)
     seconds_axis(axes)
     _marks(axes, leaders)
-    drawn.legend(loc="upper left", bbox_to_anchor=(0.02, 1.01), ncols=5, frameon=False, fontsize=9, handlelength=1.8, columnspacing=1.0, borderpad=0)
+    drawn.legend(
+        loc="upper left",
+        bbox_to_anchor=(0.02, 1.01),
+        ncols=5,
+        frameon=False,
+        fontsize=9,
+        handlelength=1.8,
+        columnspacing=1.0,
+        borderpad=0,
+    )
     return svg(drawn, name, alt)
 
 
@@ -66,10 +98,15 @@ def _fault(axes: Axes, record: TrialRecord) -> None:
     if phases.fault_begin_ns is None:
         return
     begin_s = (phases.fault_begin_ns - phases.load_begin_ns) / _NS_PER_S
-    end_s = ((phases.fault_end_ns or phases.whole_ns) - phases.load_begin_ns) / _NS_PER_S
+    end_s = ((phases.fault_end_ns or phases.healthy_ns) - phases.load_begin_ns) / _NS_PER_S
     axes.axvspan(begin_s, end_s, color=SHADE, linewidth=0, label="fault", zorder=0)
-    if phases.fault_bit_ns is not None:
-        axes.axvline((phases.fault_bit_ns - phases.load_begin_ns) / _NS_PER_S, color=FAINT, linewidth=0.9, linestyle="--")
+    if phases.fault_effective_ns is not None:
+        axes.axvline(
+            (phases.fault_effective_ns - phases.load_begin_ns) / _NS_PER_S,
+            color=FAINT,
+            linewidth=0.9,
+            linestyle="--",
+        )
 
 
 def _marks(axes: Axes, leaders: Sequence[LeaderChange]) -> None:
@@ -92,7 +129,16 @@ def _marks(axes: Axes, leaders: Sequence[LeaderChange]) -> None:
             label="new leader",
         )
     for at_s, changes in shown[:_MOST_MARKS]:
-        nodes = dict.fromkeys("none" if change.node is None else str(change.node) for change in changes)
+        nodes = dict.fromkeys(
+            "none" if change.node is None else str(change.node) for change in changes
+        )
         axes.annotate(
-            ",".join(nodes), (at_s, 1.0), xycoords=axes.get_xaxis_transform(), xytext=(4, -1), textcoords="offset points", fontsize=8.5, color=INK, va="center"
+            ",".join(nodes),
+            (at_s, 1.0),
+            xycoords=axes.get_xaxis_transform(),
+            xytext=(4, -1),
+            textcoords="offset points",
+            fontsize=8.5,
+            color=INK,
+            va="center",
         )

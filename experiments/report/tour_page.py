@@ -49,11 +49,15 @@ def make_tour_page(folder: TourFolder, home: Home) -> Path:
     prepare(home)
     whole = folder.read()
     answers = answers_of(folder, home)
-    counts = Counter(answer.finding.standing if answer.finding else None for answer in answers)
+    counts = Counter(answer.finding.conclusion if answer.finding else None for answer in answers)
     page = template("tour.html").render(
         tour=whole,
         answers=answers,
-        counts=[(standing.value, counts[standing]) for standing in Conclusion if counts[standing]],
+        counts=[
+            (conclusion.value, counts[conclusion])
+            for conclusion in Conclusion
+            if counts[conclusion]
+        ],
         unanswered=counts[None],
         took=clock_explained(sum(stop.seconds or 0.0 for stop in whole.stops)),
     )
@@ -74,7 +78,16 @@ def _answered(stop: TourStop, folder: TourFolder, home: Home) -> AnsweredClaim:
     experiment = load(stop.experiment)
     if experiment.claim is None:
         raise AckbenchError(f"{stop.experiment} makes no claim any more")
-    bare = AnsweredClaim(stop, experiment.title, experiment.claim, None, None, clock_explained(stop.seconds) if stop.seconds is not None else None, 0, None)
+    bare = AnsweredClaim(
+        stop,
+        experiment.title,
+        experiment.claim,
+        None,
+        None,
+        clock_explained(stop.seconds) if stop.seconds is not None else None,
+        0,
+        None,
+    )
     if stop.sweep_id is None or stop.seconds is None or stop.failed:
         return bare
     sweep = find_sweep(home, stop.sweep_id)
@@ -84,9 +97,13 @@ def _answered(stop: TourStop, folder: TourFolder, home: Home) -> AnsweredClaim:
         stop=stop,
         title=bare.title,
         # What was done is told as it was; what to set is today's advice.
-        claim=(sweep.plan().claim or experiment.claim).model_copy(update={"in_production": experiment.claim.in_production}),
+        claim=(sweep.plan().claim or experiment.claim).model_copy(
+            update={"in_production": experiment.claim.in_production}
+        ),
         finding=finding,
-        plot=plot_chart(finding.plot, f"lesson-{stop.lesson}") if finding and finding.plot else None,
+        plot=plot_chart(finding.plot, f"lesson-{stop.lesson}")
+        if finding and finding.plot
+        else None,
         took=bare.took,
         trials=sum(trial.judged for trial in results.trials),
         report=os.path.relpath(sweep.report, folder.root) if sweep.report.is_file() else None,

@@ -13,7 +13,15 @@ from experiments.report.timelines import timeline_chart
 from experiments.results.attribution import causes_of, reasons_of
 from experiments.results.cells import cell_text, judged_trials
 from experiments.results.models import CellResult, TrialResult
-from experiments.results.wording import NOT_KNOWN, ROLES, bounds, cell_name, count, differing, milliseconds
+from experiments.results.wording import (
+    NOT_KNOWN,
+    ROLES,
+    bounds,
+    cell_name,
+    count,
+    differing,
+    milliseconds,
+)
 
 
 @dataclass(frozen=True)
@@ -48,23 +56,44 @@ class CellTrialsView:
 
 def trials_by_cell(evidence: ReportEvidence) -> list[CellTrialsView]:
     """Return all cells that were run, by fault, those that were added as controls last."""
-    run = sorted((cell for group in by_fault(evidence.results.cells) for cell in group.cells), key=lambda cell: cell.added)
+    run = sorted(
+        (cell for group in by_fault(evidence.results.cells) for cell in group.cells),
+        key=lambda cell: cell.added,
+    )
     axes = differing([cell.cell for cell in run])
     return [_cell(evidence, cell, cell_name(cell.cell, axes)) for cell in run]
 
 
 def _cell(evidence: ReportEvidence, cell: CellResult, name: str) -> CellTrialsView:
     known = {trial.trial_id: trial for trial in evidence.results.trials}
-    planned = [spec.trial_id for spec in evidence.plan.trials if cell_text(spec.cell) == cell_text(cell.cell)]
+    planned = [
+        spec.trial_id
+        for spec in evidence.plan.trials
+        if cell_text(spec.cell) == cell_text(cell.cell)
+    ]
     trials = tuple(_trial(evidence, trial_id, known.get(trial_id)) for trial_id in sorted(planned))
-    judged = [row for trial in judged_trials(evidence.results, cell) for row in evidence.attribution.get(trial.trial_id, ())]
+    judged = [
+        row
+        for trial in judged_trials(evidence.results, cell)
+        for row in evidence.attribution.get(trial.trial_id, ())
+    ]
     return CellTrialsView(name, ROLES[cell.role], _summary(cell), tuple(causes_of(judged)), trials)
 
 
 def _summary(cell: CellResult) -> str:
     parts = [counted(cell.planned_trials, "trial")]
-    parts += [f"{number} {what}" for number, what in ((cell.void_trials, "void"), (cell.failed_trials, "failed"), (cell.late_trials, "late")) if number]
-    parts += [f"lost {bounds(cell.lost)}", f"duplicates {count(cell.duplicates)}"] if cell.lost else []
+    parts += [
+        f"{number} {what}"
+        for number, what in (
+            (cell.void_trials, "void"),
+            (cell.failed_trials, "failed"),
+            (cell.late_trials, "late"),
+        )
+        if number
+    ]
+    parts += (
+        [f"lost {bounds(cell.lost)}", f"duplicates {count(cell.duplicates)}"] if cell.lost else []
+    )
     return ", ".join(parts)
 
 
@@ -72,7 +101,11 @@ def _trial(evidence: ReportEvidence, trial_id: str, result: TrialResult | None) 
     spec, record = evidence.plan.trial(trial_id), evidence.records.get(trial_id)
     caption = _caption(result)
     rows = evidence.timeline.get(trial_id, ())
-    drawn = timeline_chart(record, rows, evidence.leaders.get(trial_id, ()), f"t{trial_id}", caption) if record and rows else ""
+    drawn = (
+        timeline_chart(record, rows, evidence.leaders.get(trial_id, ()), f"t{trial_id}", caption)
+        if record and rows
+        else ""
+    )
     return TrialView(
         trial_id=trial_id,
         origin=f"repeat {spec.repeat + 1}, seed {spec.seed}{_lodging(record)}",
@@ -89,16 +122,20 @@ def _trial(evidence: ReportEvidence, trial_id: str, result: TrialResult | None) 
 
 def _lodging(record: TrialRecord | None) -> str:
     """Say which cluster it ran on, and how it came by that."""
-    if record is None or record.lodging is None:
+    if record is None or record.cluster_assignment is None:
         return ""
-    lodging = record.lodging
-    return f"; cluster {lodging.cluster.rpartition('.')[2]}, {'made for it' if lodging.made else 'shared'}: {lodging.why}"
+    cluster_assignment = record.cluster_assignment
+    return f"; cluster {cluster_assignment.cluster.rpartition('.')[2]}, {'made for it' if cluster_assignment.made else 'shared'}: {cluster_assignment.why}"
 
 
 def _caption(result: TrialResult | None) -> str:
     if result is None or result.attempted is None:
         return "Not measured."
-    void = " It is void: its fault did not bite, and it is judged in nothing." if result.status is Status.VOID else ""
+    void = (
+        " It is void: its fault did not bite, and it is judged in nothing."
+        if result.status is Status.VOID
+        else ""
+    )
     gap = milliseconds(result.unavailable_ms)
     return f"Lost {bounds(result.lost)}, duplicates {count(result.duplicates)}; longest time without an acknowledgement {gap}.{void}"
 
@@ -109,14 +146,21 @@ def _facts(result: TrialResult) -> Iterator[tuple[str, str]]:
         yield name, count(getattr(result, name))
     ack = result.latency_ms.ack
     yield "ack p99", milliseconds(ack.p99) if ack else NOT_KNOWN
-    yield "reader's longest wait", milliseconds(result.reader_stood_still_ms)
+    yield "reader's longest wait", milliseconds(result.consumer_unavailable_ms)
     if result.transactions:
         ended = result.transactions
-        yield "transactions", f"{ended.committed:,} committed, {ended.aborted:,} not, {ended.unknown:,} unknown"
+        yield (
+            "transactions",
+            f"{ended.committed:,} committed, {ended.aborted:,} not, {ended.unknown:,} unknown",
+        )
     yield "generator's lateness, p99", milliseconds(result.lateness_p99_ms)
     odd = _odd(result)
     yield from ((name, count(value)) for name, value in odd.items() if value)
-    yield from ((what, ", ".join(names)) for what, names in (("none", _with(odd, 0)), (NOT_KNOWN, _with(odd, None))) if names)
+    yield from (
+        (what, ", ".join(names))
+        for what, names in (("none", _with(odd, 0)), (NOT_KNOWN, _with(odd, None)))
+        if names
+    )
 
 
 def _odd(result: TrialResult) -> dict[str, int | None]:
@@ -131,8 +175,22 @@ def _odd(result: TrialResult) -> dict[str, int | None]:
         "refused yet in the log": fates.rejected_present if fates else None,
         "unknown and in the log": fates.unknown_present if fates else None,
         "unknown and not in the log": fates.unknown_absent if fates else None,
-        **({"lost from the output": result.copies.output_lost, "copies not shown": result.copies.hidden} if result.copies else {}),
-        **({"transactions shown in part": result.transactions.torn, "aborted, yet shown": result.transactions.aborted_visible} if result.transactions else {}),
+        **(
+            {
+                "lost from the output": result.copies.output_lost,
+                "copies not shown": result.copies.hidden,
+            }
+            if result.copies
+            else {}
+        ),
+        **(
+            {
+                "transactions shown in part": result.transactions.torn,
+                "aborted, yet shown": result.transactions.aborted_visible,
+            }
+            if result.transactions
+            else {}
+        ),
         "phantom": fates.phantom if fates else None,
         "corrupt": fates.corrupt if fates else None,
     }

@@ -37,15 +37,24 @@ _WHAT: Final = {
     Anomaly.LOST: ("lost record", "lost records"),
     Anomaly.DUPLICATED: ("further copy", "further copies"),
     Anomaly.REORDERED: ("record behind later ones", "records behind later ones"),
-    Anomaly.REJECTED_PRESENT: ("record that is there although it was refused", "records that are there although they were refused"),
-    Anomaly.UNKNOWN_ABSENT: ("record of unknown outcome that is not there", "records of unknown outcome that are not there"),
+    Anomaly.REJECTED_PRESENT: (
+        "record that is there although it was refused",
+        "records that are there although they were refused",
+    ),
+    Anomaly.UNKNOWN_ABSENT: (
+        "record of unknown outcome that is not there",
+        "records of unknown outcome that are not there",
+    ),
     Anomaly.ABORTED_VISIBLE: (
         "record of an aborted transaction that consumers are shown",
         "records of aborted transactions that consumers are shown",
     ),
     Anomaly.PHANTOM: ("row that this trial never sent", "rows that this trial never sent"),
     Anomaly.CORRUPT: ("row whose checksum does not hold", "rows whose checksum does not hold"),
-    Anomaly.MISSED: ("record that the consumer never received", "records that the consumer never received"),
+    Anomaly.MISSED: (
+        "record that the consumer never received",
+        "records that the consumer never received",
+    ),
     Anomaly.REDELIVERED: ("record received again", "records received again"),
 }
 """One of a kind, and several."""
@@ -60,14 +69,23 @@ _TIMED: Final = {
     Anomaly.REDELIVERED: "received",
 }
 """What happened at the time by which a phase is told."""
-_WHEN: Final = {Phase.BEFORE: "before the fault", Phase.DURING: "while the fault lasted", Phase.AFTER: "after the heal"}
-_LED: Final = {Anomaly.LOST: "acknowledged by leader", Anomaly.UNKNOWN_ABSENT: "while the leader was"}
+_WHEN: Final = {
+    Phase.BEFORE: "before the fault",
+    Phase.DURING: "while the fault lasted",
+    Phase.AFTER: "after the heal",
+}
+_LED: Final = {
+    Anomaly.LOST: "acknowledged by leader",
+    Anomaly.UNKNOWN_ABSENT: "while the leader was",
+}
 _APPENDED: Final = "appended by leader"
 
 
 def sentence(row: AttributionRow) -> str:
     """Say a row in one sentence; what is not known is said to be so, and null is left out."""
-    told = ", ".join(part for part in (f"{_counted(row)}{_where(row)}", _leader(row), _time(row)) if part)
+    told = ", ".join(
+        part for part in (f"{_counted(row)}{_where(row)}", _leader(row), _time(row)) if part
+    )
     return f"cause not known: {told}" if row.cause == Cause.UNATTRIBUTED else f"{told}: {_why(row)}"
 
 
@@ -81,7 +99,11 @@ def _where(row: AttributionRow) -> str:
         return ""
     if row.first_offset is None or row.last_offset is None:
         return f" of partition {row.partition}"
-    offsets = f"offset {row.first_offset:,}" if row.first_offset == row.last_offset else f"offsets {row.first_offset:,} to {row.last_offset:,}"
+    offsets = (
+        f"offset {row.first_offset:,}"
+        if row.first_offset == row.last_offset
+        else f"offsets {row.first_offset:,} to {row.last_offset:,}"
+    )
     return f" of partition {row.partition} ({offsets})"
 
 
@@ -89,7 +111,11 @@ def _leader(row: AttributionRow) -> str:
     """Say who led; where no offset was told, nobody acknowledged anything, and it is whom the producer took for the leader."""
     if row.leader is None:
         return "" if row.leader_epoch is None else f"in epoch {row.leader_epoch}"
-    led = "sent to leader" if row.kind == Anomaly.LOST and row.first_offset is None else _LED.get(Anomaly(row.kind), _APPENDED)
+    led = (
+        "sent to leader"
+        if row.kind == Anomaly.LOST and row.first_offset is None
+        else _LED.get(Anomaly(row.kind), _APPENDED)
+    )
     epoch = "" if row.leader_epoch is None else f" in epoch {row.leader_epoch}"
     return f"{led} {row.leader}{epoch}" + (f" with ISR {row.isr}" if row.isr else "")
 
@@ -98,7 +124,11 @@ def _time(row: AttributionRow) -> str:
     """Say in which phase; of a lost record that was acknowledged, who did it stands before."""
     if row.phase is None:
         return ""
-    what = "" if row.kind in {Anomaly.LOST, Anomaly.UNKNOWN_ABSENT} else f"{_TIMED.get(Anomaly(row.kind), '')} "
+    what = (
+        ""
+        if row.kind in {Anomaly.LOST, Anomaly.UNKNOWN_ABSENT}
+        else f"{_TIMED.get(Anomaly(row.kind), '')} "
+    )
     return f"{what}{_WHEN[Phase(row.phase)]}".strip()
 
 
@@ -155,13 +185,26 @@ def causes_of(rows: Sequence[Row]) -> Iterator[str]:
             if row["kind"] == kind:
                 causes[Cause(row["cause"])] += row["records"]
         if causes:
-            told = [f"{records:,} {_CAUSES[cause]}" for cause, records in sorted(causes.items(), key=lambda entry: (-entry[1], entry[0]))]
+            told = [
+                f"{records:,} {_CAUSES[cause]}"
+                for cause, records in sorted(
+                    causes.items(), key=lambda entry: (-entry[1], entry[0])
+                )
+            ]
             yield f"{causes.total():,} {_NAMES[kind]}: {listed(told)}."
 
 
 def reasons_of(rows: Sequence[Row]) -> Iterator[str]:
     """Yield a sentence a group of records, the largest first, and then how many more there are."""
-    ordered = sorted(rows, key=lambda row: (-row["records"], _KINDS.index(row["kind"]), str(row["partition"]), str(row["first_offset"])))
+    ordered = sorted(
+        rows,
+        key=lambda row: (
+            -row["records"],
+            _KINDS.index(row["kind"]),
+            str(row["partition"]),
+            str(row["first_offset"]),
+        ),
+    )
     yield from (sentence(AttributionRow(**row)) for row in ordered[:MOST_SENTENCES])
     left = ordered[MOST_SENTENCES:]
     if left:

@@ -31,23 +31,38 @@ Named = Mapping[str, Mapping[Guarantee, tuple[NamedRecord, ...]]]
 """By trial: the first records that broke each promise."""
 
 
-def with_judgements(cells: Sequence[CellResult], trials: Sequence[TrialResult], plan: Plan, named: Named, harness: HarnessCheck) -> tuple[CellResult, ...]:
+def with_judgements(
+    cells: Sequence[CellResult],
+    trials: Sequence[TrialResult],
+    plan: Plan,
+    named: Named,
+    harness: HarnessCheck,
+) -> tuple[CellResult, ...]:
     """Return the cells with what Kafka promises to each, and a verdict on each promise; refused ones as they are."""
     planned = {cell_text(spec.cell): spec for spec in plan.trials}
     of_cell: defaultdict[str, list[TrialFacts]] = defaultdict(list)
     for trial in trials:
         of_cell[cell_text(trial.cell)].append(facts_of(trial, named.get(trial.trial_id, {})))
-    return tuple(_judged(cell, planned.get(cell_text(cell.cell)), of_cell[cell_text(cell.cell)], harness) for cell in cells)
+    return tuple(
+        _judged(cell, planned.get(cell_text(cell.cell)), of_cell[cell_text(cell.cell)], harness)
+        for cell in cells
+    )
 
 
-def _judged(cell: CellResult, spec: TrialSpec | None, facts: Sequence[TrialFacts], harness: HarnessCheck) -> CellResult:
+def _judged(
+    cell: CellResult, spec: TrialSpec | None, facts: Sequence[TrialFacts], harness: HarnessCheck
+) -> CellResult:
     if spec is None:
         return cell
-    commitments = contract(circumstances_of(spec))
-    return cell.model_copy(update={"commitments": commitments, "judgements": judge(commitments, facts, harness)})
+    clauses = contract(circumstances_of(spec))
+    return cell.model_copy(
+        update={"clauses": clauses, "judgements": judge(clauses, facts, harness)}
+    )
 
 
-def facts_of(trial: TrialResult, records: Mapping[Guarantee, tuple[NamedRecord, ...]]) -> TrialFacts:
+def facts_of(
+    trial: TrialResult, records: Mapping[Guarantee, tuple[NamedRecord, ...]]
+) -> TrialFacts:
     """Return what a verdict needs to know of a trial."""
     return TrialFacts(
         trial_id=trial.trial_id,
@@ -72,15 +87,23 @@ def named_records(anomalies: pa.Table) -> Named:
         anomalies: of the schema `experiments.ledger.result_tables.ANOMALIES`.
     """
     named: defaultdict[str, dict[Guarantee, tuple[NamedRecord, ...]]] = defaultdict(dict)
-    for promise, anomaly in BROKEN_BY.items():
-        broken = anomalies.filter(pc.equal(anomalies["kind"], anomaly.value)).select(["trial_id", "producer", "seq"])
+    for guarantee, anomaly in BROKEN_BY.items():
+        broken = anomalies.filter(pc.equal(anomalies["kind"], anomaly.value)).select(
+            ["trial_id", "producer", "seq"]
+        )
         for trial_id in pc.unique(broken["trial_id"]).to_pylist():
-            named[trial_id][promise] = _first(trial_id, broken.filter(pc.equal(broken["trial_id"], trial_id)))
+            named[trial_id][guarantee] = _first(
+                trial_id, broken.filter(pc.equal(broken["trial_id"], trial_id))
+            )
     return named
 
 
 def _first(trial_id: str, broken: pa.Table) -> tuple[NamedRecord, ...]:
-    once = broken.group_by(["producer", "seq"]).aggregate([]).sort_by([("producer", "ascending"), ("seq", "ascending")])
+    once = (
+        broken.group_by(["producer", "seq"])
+        .aggregate([])
+        .sort_by([("producer", "ascending"), ("seq", "ascending")])
+    )
     return tuple(NamedRecord(trial_id=trial_id, **row) for row in once.slice(0, NAMED).to_pylist())
 
 
@@ -103,7 +126,10 @@ def stains(trial: TrialResult) -> dict[str, int]:
     if trial.fates:
         found |= {"phantom": trial.fates.phantom, "corrupt": trial.fates.corrupt}
     if trial.transactions:
-        found |= {"torn transactions": trial.transactions.torn, "aborted, yet shown": trial.transactions.aborted_visible}
+        found |= {
+            "torn transactions": trial.transactions.torn,
+            "aborted, yet shown": trial.transactions.aborted_visible,
+        }
     return {word: count for word, count in found.items() if count}
 
 
@@ -118,9 +144,15 @@ def _lost(trial: TrialResult) -> int:
 def _of_control(trials: Sequence[TrialResult], control: Sequence[TrialResult]) -> str:
     if not control:
         return f"control (no fault): {_why_none(trials, Role.CONTROL)}, so whether the harness itself loses or repeats records is not known"
-    stained = [f"{trial.trial_id}: {', '.join(f'{count:,} {word}' for word, count in stains(trial).items())}" for trial in control if stains(trial)]
+    stained = [
+        f"{trial.trial_id}: {', '.join(f'{count:,} {word}' for word, count in stains(trial).items())}"
+        for trial in control
+        if stains(trial)
+    ]
     if stained:
-        told = f"{len(stained)} of {counted(len(control), 'trial')} not clean ({'; '.join(stained)})"
+        told = (
+            f"{len(stained)} of {counted(len(control), 'trial')} not clean ({'; '.join(stained)})"
+        )
         return f"control (no fault): {told}: the harness is at fault, judge nothing by this sweep"
     records = sum(trial.attempted or 0 for trial in control)
     return f"control (no fault): 0 lost, 0 duplicates, 0 phantom, 0 corrupt of {records:,} records in {counted(len(control), 'trial')}"
@@ -138,7 +170,11 @@ def _of_positive_control(trials: Sequence[TrialResult], positive: Sequence[Trial
 
 def _why_none(trials: Sequence[TrialResult], role: Role) -> str:
     ended = [trial.status.value for trial in trials if trial.role is role]
-    return f"no trial of it could be judged ({', '.join(sorted(set(ended)))})" if ended else "none was run"
+    return (
+        f"no trial of it could be judged ({', '.join(sorted(set(ended)))})"
+        if ended
+        else "none was run"
+    )
 
 
 def _range(counts: Sequence[int]) -> str:

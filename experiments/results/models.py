@@ -94,7 +94,9 @@ class CopyCounts(Frozen):
 
     def __add__(self, other: CopyCounts) -> CopyCounts:
         """Return both together."""
-        return CopyCounts(**{name: getattr(self, name) + getattr(other, name) for name in CopyCounts.model_fields})
+        return CopyCounts(
+            **{name: getattr(self, name) + getattr(other, name) for name in CopyCounts.model_fields}
+        )
 
 
 class Gap(Frozen):
@@ -113,7 +115,7 @@ class FaultResult(Frozen):
     kind: str | None
     parameters: dict[str, Scalar] = Field(default_factory=dict)
     targets: tuple[int, ...] = ()
-    bit: bool | None = None
+    took_effect: bool | None = None
     evidence: tuple[str, ...] = ()
 
 
@@ -158,15 +160,15 @@ class TrialResult(Frozen):
     latency_ms: Latencies = Latencies()
     latency_by_phase_ms: PhaseLatencies = PhaseLatencies()
     unavailable_ms: float | None = None
-    reader_stood_still_ms: float | None = None
+    consumer_unavailable_ms: float | None = None
     """The reader's longest wait in any partition; null where nobody read."""
     transactions: TransactionCounts | None = None
     """Null: it had none."""
     recovered_before_heal: bool | None = None
     """Every partition that had stopped took records again before the fault was healed; null without a fault, and with acks=0."""
-    throughput_rps: float | None = None
+    throughput_records_per_s: float | None = None
     """Acknowledged inside the load window, a second."""
-    offered_rps: float | None = None
+    offered_records_per_s: float | None = None
     fates: Fates | None = None
     gaps: tuple[Gap, ...] = ()
 
@@ -225,10 +227,10 @@ class CellResult(Frozen):
     duplicated: int | None = None
     latency_ms: LatencySpreads = LatencySpreads()
     unavailable_ms: MedianAndMax | None = None
-    reader_stood_still_ms: MedianAndMax | None = None
+    consumer_unavailable_ms: MedianAndMax | None = None
     transactions: TransactionCounts | None = None
     """Sums; null: without transactions."""
-    throughput_rps: MedianAndMax | None = None
+    throughput_records_per_s: MedianAndMax | None = None
     reordered: int | None = None
     missed: int | None = None
     redelivered: int | None = None
@@ -245,7 +247,7 @@ class CellResult(Frozen):
     outage_ms: Estimate | None = None
     """Of the longest gap, over sealed trials."""
     ack_p99_ms: Estimate | None = None
-    commitments: tuple[ContractClause, ...] = ()
+    clauses: tuple[ContractClause, ...] = ()
     """What Kafka promises for the cell, one for each promise; also where nothing was measured."""
     judgements: tuple[Judgement, ...] = ()
     """A verdict on each promise; empty where the cell was refused."""

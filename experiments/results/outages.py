@@ -66,7 +66,10 @@ class Outage:
 
 def outages_of(record: TrialRecord, rows: Sequence[Row]) -> list[Outage]:
     """Return a trial's outages, one for each partition and side, from rows of the table `outages`; the longest first."""
-    found = [_outage(record, partition, side, marks) for (partition, side), marks in marks_of(rows).items()]
+    found = [
+        _outage(record, partition, side, marks)
+        for (partition, side), marks in marks_of(rows).items()
+    ]
     return sorted(found, key=lambda outage: (-outage.length_ms, outage.partition, outage.side))
 
 
@@ -83,7 +86,9 @@ def seen(marks: Marks) -> dict[OutageStep, int]:
     return {mark: row["at_ns"] for mark, row in marks.items() if row["at_ns"] is not None}
 
 
-def parts_between(begin_ns: int, at_ns: Mapping[OutageStep, int]) -> tuple[tuple[OutagePart, ...], tuple[OutageStep, ...]]:
+def parts_between(
+    begin_ns: int, at_ns: Mapping[OutageStep, int]
+) -> tuple[tuple[OutagePart, ...], tuple[OutageStep, ...]]:
     """Return the parts of an outage, and the marks that stand in the wrong order and end none.
 
     Args:
@@ -104,7 +109,16 @@ def parts_between(begin_ns: int, at_ns: Mapping[OutageStep, int]) -> tuple[tuple
 def _outage(record: TrialRecord, partition: int, side: Side, marks: Marks) -> Outage:
     at_ns = seen(marks)
     answered = OutageStep.FIRST_AFTER in at_ns
-    ended = {**at_ns, OutageStep.FIRST_AFTER: at_ns.get(OutageStep.FIRST_AFTER, record.phases.settled_ns)}
-    parts, disordered = parts_between(at_ns.get(OutageStep.LAST_BEFORE, record.phases.load_begin_ns), ended)
-    resolutions_ms = {mark: row["resolution_ns"] / _NS_PER_MS for mark, row in marks.items() if row["resolution_ns"] is not None}
+    ended = {
+        **at_ns,
+        OutageStep.FIRST_AFTER: at_ns.get(OutageStep.FIRST_AFTER, record.phases.settled_ns),
+    }
+    parts, disordered = parts_between(
+        at_ns.get(OutageStep.LAST_BEFORE, record.phases.load_begin_ns), ended
+    )
+    resolutions_ms = {
+        mark: row["resolution_ns"] / _NS_PER_MS
+        for mark, row in marks.items()
+        if row["resolution_ns"] is not None
+    }
     return Outage(record.trial_id, partition, side, parts, answered, disordered, resolutions_ms)

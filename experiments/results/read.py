@@ -28,8 +28,14 @@ def read_results(sweep: SweepFolder) -> SweepResults:
     plan, rows, records = sweep.plan(), ResultRows.read(sweep), _records(sweep)
     added = {spec.trial_id for spec in plan.trials if spec.added}
     trials = [refused_trial(cell) for cell in plan.refused]
-    trials += [whole_trial(record, rows, added=record.trial_id in added) for record in records.values()]
-    trials += [failed_trial(spec, sweep) for spec in plan.trials if spec.trial_id not in records and sweep.failed(spec.trial_id).exists()]
+    trials += [
+        whole_trial(record, rows, added=record.trial_id in added) for record in records.values()
+    ]
+    trials += [
+        failed_trial(spec, sweep)
+        for spec in plan.trials
+        if spec.trial_id not in records and sweep.failed(spec.trial_id).exists()
+    ]
     trials.sort(key=lambda trial: trial.trial_id)
     harness = harness_check(trials)
     known = {trial.trial_id for trial in trials}
@@ -39,7 +45,13 @@ def read_results(sweep: SweepFolder) -> SweepResults:
         question=plan.question,
         seed=plan.seed,
         trials=tuple(trials),
-        cells=with_judgements(tuple(cell_results(plan, trials, rows)), trials, plan, named_records(read_table(sweep, "anomalies")), harness),
+        cells=with_judgements(
+            tuple(cell_results(plan, trials, rows)),
+            trials,
+            plan,
+            named_records(read_table(sweep, "anomalies")),
+            harness,
+        ),
         pending=tuple(spec.trial_id for spec in plan.trials if spec.trial_id not in known),
         unmeasured=tuple(sorted(records.keys() - rows.trials.keys())),
         harness=harness,

@@ -23,7 +23,11 @@ def read_if_there(sweep: SweepFolder, name: str) -> pa.Table:
     Raises:
         LedgerError: it cannot be read, or is of another version.
     """
-    return read_table(sweep, name) if (sweep.results / f"{name}.parquet").exists() else RESULTS[name].empty_table()
+    return (
+        read_table(sweep, name)
+        if (sweep.results / f"{name}.parquet").exists()
+        else RESULTS[name].empty_table()
+    )
 
 
 def read_table(sweep: SweepFolder, name: str) -> pa.Table:
@@ -38,9 +42,13 @@ def read_table(sweep: SweepFolder, name: str) -> pa.Table:
     try:
         table = pq.read_table(path)
     except (OSError, pa.ArrowInvalid) as error:
-        raise LedgerError(f"{path} cannot be read: `ackbench measure {sweep.sweep_id}` makes it anew") from error
+        raise LedgerError(
+            f"{path} cannot be read: `ackbench measure {sweep.sweep_id}` makes it anew"
+        ) from error
     if not table.schema.equals(RESULTS[name], check_metadata=False):
-        raise LedgerError(f"{path} is of another version: `ackbench measure {sweep.sweep_id}` makes it anew")
+        raise LedgerError(
+            f"{path} is of another version: `ackbench measure {sweep.sweep_id}` makes it anew"
+        )
     return table
 
 
@@ -72,7 +80,12 @@ class ResultRows:
         trials, cells = (read_table(sweep, name).to_pylist() for name in ("trials", "cells"))
         of_trial = {name: rows_by_trial(sweep, name) for name in ("fates", "latency", "gaps")}
         copies = {row["trial_id"]: row for row in read_if_there(sweep, "copies").to_pylist()}
-        return cls(copies=copies, trials={row["trial_id"]: row for row in trials}, cells={row["cell"]: row for row in cells}, **of_trial)
+        return cls(
+            copies=copies,
+            trials={row["trial_id"]: row for row in trials},
+            cells={row["cell"]: row for row in cells},
+            **of_trial,
+        )
 
 
 def rows_by_trial(sweep: SweepFolder, name: str) -> Mapping[str, Sequence[Row]]:

@@ -40,7 +40,13 @@ def measure(sweep: SweepFolder, home: Home) -> None:
         LedgerError: a ledger is incomplete, cut short, of another version or of another trial; the job's own words.
         HarnessError: the job did not end well; names its log and ends with its last lines.
     """
-    _run("spark_jobs.measure", [str(sweep.root)], home, f"{sweep.sweep_id}/spark", _cache(home).options)
+    _run(
+        "spark_jobs.measure",
+        [str(sweep.root)],
+        home,
+        f"{sweep.sweep_id}/spark",
+        _cache(home).options,
+    )
 
 
 def ensure_spark_ready(home: Home, say: Callable[[str], None]) -> None:
@@ -61,15 +67,29 @@ def _cache(home: Home) -> StartupCache:
     return spark_startup_cache(home.cache, JAVA_OPTIONS)
 
 
-def _run(module: str, arguments: Sequence[str], home: Home, log_name: str, cache_options: Sequence[str]) -> None:
+def _run(
+    module: str, arguments: Sequence[str], home: Home, log_name: str, cache_options: Sequence[str]
+) -> None:
     """Run one of the job's programs to its end; all it says goes to `<home>/logs/<log_name>.log`."""
     log = home.logs / f"{log_name}.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     began = log.stat().st_size if log.exists() else 0
-    with tempfile.TemporaryDirectory(prefix=f"{_WORK}{os.getpid()}-", dir=_swept(home.cache), ignore_cleanup_errors=True) as work, log.open("ab") as chatter:
+    with (
+        tempfile.TemporaryDirectory(
+            prefix=f"{_WORK}{os.getpid()}-", dir=_swept(home.cache), ignore_cleanup_errors=True
+        ) as work,
+        log.open("ab") as chatter,
+    ):
         options = [f"--java-options={option_text([*JAVA_OPTIONS, *cache_options])}", f"--log={log}"]
         command = [sys.executable, "-m", module, *arguments, *options]
-        job = spawn_dying_with_parent(command, env=_environment(home, Path(work)), cwd=CLONE, stdin=subprocess.DEVNULL, stdout=chatter, stderr=chatter)
+        job = spawn_dying_with_parent(
+            command,
+            env=_environment(home, Path(work)),
+            cwd=CLONE,
+            stdin=subprocess.DEVNULL,
+            stdout=chatter,
+            stderr=chatter,
+        )
         try:
             code = job.wait()
         finally:
@@ -99,7 +119,11 @@ def _swept(cache: Path) -> Path:
 
 def _environment(home: Home, work: Path) -> dict[str, str]:
     """Return the job's environment: our JVM, and nothing written outside of the home folder."""
-    java = {"JAVA_HOME": str(spark_java_home(home.cache)), "TMPDIR": str(work), "SPARK_LOCAL_IP": "127.0.0.1"}
+    java = {
+        "JAVA_HOME": str(spark_java_home(home.cache)),
+        "TMPDIR": str(work),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+    }
     return {**java_environment(os.environ), **java}
 
 
@@ -107,4 +131,7 @@ def _failure(code: int, log: Path, said: Sequence[str]) -> Exception:
     answers = [line.removeprefix(_ANSWER) for line in said if line.startswith(_ANSWER)]
     if code == _BAD_LEDGER and answers:
         return LedgerError(answers[-1])
-    return HarnessError(f"the Spark job ended with exit code {code}; its log is {log}, and ends:\n" + "\n".join(said[-_LAST_LINES:]))
+    return HarnessError(
+        f"the Spark job ended with exit code {code}; its log is {log}, and ends:\n"
+        + "\n".join(said[-_LAST_LINES:])
+    )

@@ -46,15 +46,42 @@ def cells_tables(rows: Sequence[CellResult]) -> tuple[Table, ...]:
     own = [row for row in rows if not row.added]
     axes, heads = _axes(own), wording.heads(own)
     run = [row for row in own if row.refused is None]
-    columns = [*(_head(axis) for axis in axes), *_FIGURES, _signs_head(heads), *([_STATUS] if any(status_of(row) != "sealed" for row in run) else [])]
-    texts = {id(row): [*_texts(row, axes, heads), Text(status_of(row))][: len(columns)] for row in run}
-    widths = [max(map(len, [*head.split("\n"), *(text[column].plain for text in texts.values())])) for column, head in enumerate(columns)]
+    columns = [
+        *(_head(axis) for axis in axes),
+        *_FIGURES,
+        _signs_head(heads),
+        *([_STATUS] if any(status_of(row) != "sealed" for row in run) else []),
+    ]
+    texts = {
+        id(row): [*_texts(row, axes, heads), Text(status_of(row))][: len(columns)] for row in run
+    }
+    widths = [
+        max(map(len, [*head.split("\n"), *(text[column].plain for text in texts.values())]))
+        for column, head in enumerate(columns)
+    ]
     faults = dict.fromkeys(value_word(row.cell.get("fault")) for row in run)
-    return tuple(_table(fault, columns, widths, [texts[id(row)] for row in run if value_word(row.cell.get("fault")) == fault]) for fault in faults)
+    return tuple(
+        _table(
+            fault,
+            columns,
+            widths,
+            [texts[id(row)] for row in run if value_word(row.cell.get("fault")) == fault],
+        )
+        for fault in faults
+    )
 
 
-def _table(fault: str, columns: Sequence[str], widths: Sequence[int], rows: Sequence[Sequence[Text]]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0), title=f"fault: {fault}", title_justify="left", title_style="bold")
+def _table(
+    fault: str, columns: Sequence[str], widths: Sequence[int], rows: Sequence[Sequence[Text]]
+) -> Table:
+    table = Table(
+        box=box.SIMPLE_HEAD,
+        show_edge=False,
+        padding=(0, 1, 0, 0),
+        title=f"fault: {fault}",
+        title_justify="left",
+        title_style="bold",
+    )
     for head, width in zip(columns, widths, strict=True):
         figure = head in _FIGURES
         table.add_column(
@@ -72,8 +99,12 @@ def _table(fault: str, columns: Sequence[str], widths: Sequence[int], rows: Sequ
 def print_cells(console: Console, rows: Sequence[CellResult]) -> None:
     """Print the table, then what was refused, a line a reason."""
     for table in cells_tables(rows):
-        wanted = console.measure(table, options=console.options.update(max_width=MOST_WIDTH)).maximum
-        console.print(table, width=max(wanted, console.width), crop=False, highlight=False)  # too wide is wrapped by the terminal; nothing is cut
+        wanted = console.measure(
+            table, options=console.options.update(max_width=MOST_WIDTH)
+        ).maximum
+        console.print(
+            table, width=max(wanted, console.width), crop=False, highlight=False
+        )  # too wide is wrapped by the terminal; nothing is cut
         console.print()
     if any(row.judgements for row in rows):
         print_text(console, wording.LEGEND, wrap=console.is_terminal)
@@ -88,7 +119,12 @@ def print_cells(console: Console, rows: Sequence[CellResult]) -> None:
 def print_lines(console: Console, results: SweepResults) -> None:
     """Print what was violated, what is not known, what the controls showed, and how far the trials carry."""
     for line in wording.lines(results):
-        print_text(console, line.text, wrap=console.is_terminal, style="bold red" if line.violated else None)
+        print_text(
+            console,
+            line.text,
+            wrap=console.is_terminal,
+            style="bold red" if line.violated else None,
+        )
 
 
 def print_text(console: Console, text: str, *, wrap: bool, style: str | None = None) -> None:
@@ -102,31 +138,62 @@ def refusals(rows: Sequence[CellResult]) -> tuple[str, ...]:
     for row in rows:
         if row.refused is not None:
             by_reason.setdefault(row.refused, []).append(row.cell)
-    return tuple(f"refused: {len(cells)} {plural(len(cells), 'cell')} ({_shared(cells)}): {reason}" for reason, cells in by_reason.items())
+    return tuple(
+        f"refused: {len(cells)} {plural(len(cells), 'cell')} ({_shared(cells)}): {reason}"
+        for reason, cells in by_reason.items()
+    )
 
 
 def console_for_results(*, terminal: bool) -> Console:
     """Return where results are printed: on a terminal within its width and with its colours, else plain and wide."""
-    return Console() if terminal else Console(width=PIPED_WIDTH, color_system=None, force_terminal=False)
+    return (
+        Console()
+        if terminal
+        else Console(width=PIPED_WIDTH, color_system=None, force_terminal=False)
+    )
 
 
 def _axes(rows: Sequence[CellResult]) -> list[str]:
     """Return the columns: the core axes, then those that differ between cells."""
-    others = dict.fromkeys(axis for row in rows for axis in row.cell if axis not in (*FIRST_AXES, "fault"))
-    return [*FIRST_AXES, *(axis for axis in others if len({str(row.cell.get(axis)) for row in rows}) > 1)]
+    others = dict.fromkeys(
+        axis for row in rows for axis in row.cell if axis not in (*FIRST_AXES, "fault")
+    )
+    return [
+        *FIRST_AXES,
+        *(axis for axis in others if len({str(row.cell.get(axis)) for row in rows}) > 1),
+    ]
 
 
 def _head(axis: str) -> str:
     """Return a column's head; a long name goes over several lines, cut at its dots."""
     lines = [""]
     for part in axis_word(axis).split("."):
-        lines = [*lines[:-1], f"{lines[-1]}.{part}".lstrip(".")] if len(lines[-1]) + len(part) < HEAD_WIDTH else [*lines, f".{part}"]
+        lines = (
+            [*lines[:-1], f"{lines[-1]}.{part}".lstrip(".")]
+            if len(lines[-1]) + len(part) < HEAD_WIDTH
+            else [*lines, f".{part}"]
+        )
     return "\n".join(lines)
 
 
 def _texts(row: CellResult, axes: Sequence[str], heads: Mapping[Guarantee, str]) -> list[Text]:
-    figures = [_interval(row.lost), _count(row.duplicates), _median(row.latency_ms.ack.p99), _median(row.unavailable_ms)]
-    return [*map(Text, [*(value_word(row.cell.get(axis)) for axis in axes), wording.short(row.loss, UNKNOWN), *figures]), _signs(row, heads)]
+    figures = [
+        _interval(row.lost),
+        _count(row.duplicates),
+        _median(row.latency_ms.ack.p99),
+        _median(row.unavailable_ms),
+    ]
+    return [
+        *map(
+            Text,
+            [
+                *(value_word(row.cell.get(axis)) for axis in axes),
+                wording.short(row.loss, UNKNOWN),
+                *figures,
+            ],
+        ),
+        _signs(row, heads),
+    ]
 
 
 def _signs_head(heads: Mapping[Guarantee, str]) -> str:
@@ -135,8 +202,10 @@ def _signs_head(heads: Mapping[Guarantee, str]) -> str:
 
 def _signs(row: CellResult, heads: Mapping[Guarantee, str]) -> Text:
     """Return the sign of each promise, in the middle of its word in the head."""
-    signs = [(wording.mark(row, promise), len(head)) for promise, head in heads.items()]
-    return Text(" ").join(Text(sign.center(width), style=_COLOURS.get(sign, "")) for sign, width in signs)
+    signs = [(wording.mark(row, guarantee), len(head)) for guarantee, head in heads.items()]
+    return Text(" ").join(
+        Text(sign.center(width), style=_COLOURS.get(sign, "")) for sign, width in signs
+    )
 
 
 def _interval(bounds: tuple[int, int] | None) -> str:
@@ -159,4 +228,7 @@ def _median(spread: MedianAndMax | None) -> str:
 
 def _shared(cells: Sequence[Cell]) -> str:
     """Return the values of acks and idempotence among the cells, and whatever else they all have in common is left out."""
-    return ", ".join(f"{axis_word(axis)}={'/'.join(dict.fromkeys(value_word(cell.get(axis)) for cell in cells))}" for axis in ("acks", "enable.idempotence"))
+    return ", ".join(
+        f"{axis_word(axis)}={'/'.join(dict.fromkeys(value_word(cell.get(axis)) for cell in cells))}"
+        for axis in ("acks", "enable.idempotence")
+    )

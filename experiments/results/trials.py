@@ -7,7 +7,17 @@ from typing import Any, Final
 
 from experiments.ledger.record import Cell, Phases, Scalar, Status, TrialRecord
 from experiments.ledger.result_tables import QUANTILES, Fate, Phase, Side
-from experiments.results.models import CopyCounts, Fates, FaultResult, Gap, Latencies, PhaseLatencies, Quantiles, TransactionCounts, TrialResult
+from experiments.results.models import (
+    CopyCounts,
+    Fates,
+    FaultResult,
+    Gap,
+    Latencies,
+    PhaseLatencies,
+    Quantiles,
+    TransactionCounts,
+    TrialResult,
+)
 from experiments.results.rows import ResultRows, Row
 from experiments.sweep.folder import SweepFolder
 from experiments.sweep.plan import RefusedCell, TrialSpec
@@ -50,7 +60,13 @@ def refused_trial(refused: RefusedCell) -> TrialResult:
     """Return what is known of a cell that no client accepts."""
     fault = FaultResult(kind=_fault_kind(refused.cell))
     return TrialResult(
-        trial_id=refused.trial_id, cell=refused.cell, label=refused.label, repeat=None, status=Status.REFUSED, reason=refused.reason, fault=fault
+        trial_id=refused.trial_id,
+        cell=refused.cell,
+        label=refused.label,
+        repeat=None,
+        status=Status.REFUSED,
+        reason=refused.reason,
+        fault=fault,
     )
 
 
@@ -112,7 +128,10 @@ def whole_trial(record: TrialRecord, rows: ResultRows, *, added: bool) -> TrialR
 def counts(row: Row) -> dict[str, Any]:
     """Return the counts that a trial and a cell share."""
     return {
-        **{name: row[f"{name}_records"] for name in ("attempted", "acked", "rejected", "unknown", "duplicated")},
+        **{
+            name: row[f"{name}_records"]
+            for name in ("attempted", "acked", "rejected", "unknown", "duplicated")
+        },
         "lost": (row["lost_low_records"], row["lost_high_records"]),
         "duplicates": row["duplicate_copies"],
         "reordered": row["reordered_records"],
@@ -125,8 +144,14 @@ def counts(row: Row) -> dict[str, Any]:
 
 
 def _transactions(row: Row) -> TransactionCounts | None:
-    ended = {name: row[f"{name}_transactions"] for name in ("committed", "aborted", "unknown", "torn")}
-    return None if None in ended.values() else TransactionCounts(**ended, aborted_visible=row["aborted_visible_records"])
+    ended = {
+        name: row[f"{name}_transactions"] for name in ("committed", "aborted", "unknown", "torn")
+    }
+    return (
+        None
+        if None in ended.values()
+        else TransactionCounts(**ended, aborted_visible=row["aborted_visible_records"])
+    )
 
 
 def _values(record: TrialRecord, row: Row, rows: ResultRows) -> dict[str, Any]:
@@ -137,12 +162,18 @@ def _values(record: TrialRecord, row: Row, rows: ResultRows) -> dict[str, Any]:
     return {
         **counts(row),
         "latency_ms": _latencies(latency, Phase.ALL),
-        "latency_by_phase_ms": PhaseLatencies(**{phase.value: _latencies(latency, phase) for phase in Phase if phase is not Phase.ALL}),
+        "latency_by_phase_ms": PhaseLatencies(
+            **{phase.value: _latencies(latency, phase) for phase in Phase if phase is not Phase.ALL}
+        ),
         "unavailable_ms": None if unavailable_ns is None else unavailable_ns / NS_PER_MS,
-        "reader_stood_still_ms": None if row["reader_stood_still_ns"] is None else row["reader_stood_still_ns"] / NS_PER_MS,
-        "recovered_before_heal": recovered_before_heal(record.phases, gaps, record.producer_settings.get("acks", "")),
-        "throughput_rps": row["acked_per_s"],
-        "offered_rps": row["attempted_per_s"],
+        "consumer_unavailable_ms": None
+        if row["consumer_unavailable_ns"] is None
+        else row["consumer_unavailable_ns"] / NS_PER_MS,
+        "recovered_before_heal": recovered_before_heal(
+            record.phases, gaps, record.producer_settings.get("acks", "")
+        ),
+        "throughput_records_per_s": row["acked_per_s"],
+        "offered_records_per_s": row["attempted_per_s"],
         "fates": _fates(rows.fates[record.trial_id]),
         "copies": _copies(rows.copies.get(record.trial_id)),
         "gaps": tuple(_gap(gap, record.phases.load_begin_ns) for gap in gaps),
@@ -150,9 +181,17 @@ def _values(record: TrialRecord, row: Row, rows: ResultRows) -> dict[str, Any]:
 
 
 def _copies(row: Row | None) -> CopyCounts | None:
-    columns = {"copied": "copied_records", "missed": "missed_records", "output_lost": "output_lost_records"}
+    columns = {
+        "copied": "copied_records",
+        "missed": "missed_records",
+        "output_lost": "output_lost_records",
+    }
     columns |= {"repeated": "repeated_copies", "hidden": "hidden_copies"}
-    return None if row is None else CopyCounts(**{name: row[column] for name, column in columns.items()})
+    return (
+        None
+        if row is None
+        else CopyCounts(**{name: row[column] for name, column in columns.items()})
+    )
 
 
 def _fault_kind(cell: Cell) -> str | None:
@@ -170,12 +209,22 @@ def _quantiles(row: Row) -> Quantiles:
 
 
 def _fates(rows: Sequence[Row]) -> Fates:
-    return Fates(**{fate.lower(): sum(row["records"] for row in rows if row["fate"] == fate) for fate in Fate})
+    return Fates(
+        **{
+            fate.lower(): sum(row["records"] for row in rows if row["fate"] == fate)
+            for fate in Fate
+        }
+    )
 
 
 def _gap(row: Row, load_begin_ns: int) -> Gap:
     began_s = (row["began_ns"] - load_begin_ns) / _NS_PER_S
-    return Gap(partition=row["partition"], acked=row["records"], gap_ms=row["gap_ns"] / NS_PER_MS, began_s=began_s)
+    return Gap(
+        partition=row["partition"],
+        acked=row["records"],
+        gap_ms=row["gap_ns"] / NS_PER_MS,
+        began_s=began_s,
+    )
 
 
 # ---------- The settings of a trial, by scope and name. Pure.
@@ -185,7 +234,9 @@ SCOPES: Final = ("producer", "consumer", "topic", "broker", "cluster", "workload
 NOT_SET: Final = "-"
 
 
-def settings_of_trial(spec: TrialSpec, record: TrialRecord | None = None) -> dict[tuple[str, str], str]:
+def settings_of_trial(
+    spec: TrialSpec, record: TrialRecord | None = None
+) -> dict[tuple[str, str], str]:
     """Return what a trial was planned with; of one that ran, the effective settings of clients, topic and brokers."""
     tables: dict[str, Mapping[str, Scalar]] = {
         "producer": record.producer_settings if record else spec.producer,
@@ -202,7 +253,15 @@ def settings_of_trial(spec: TrialSpec, record: TrialRecord | None = None) -> dic
             "replication.factor": spec.replication_factor,
             "partitions": spec.partitions,
         },
-        "workload": {**spec.workload.model_dump(), "client": spec.client, "client.defaults": spec.passed is not None},
+        "workload": {
+            **spec.workload.model_dump(),
+            "client": spec.client,
+            "client.defaults": spec.passed is not None,
+        },
         "fault": {"kind": spec.fault.kind, **spec.fault.all_parameters()},
     }
-    return {(scope, name): str(value) for scope, values in tables.items() for name, value in values.items()}
+    return {
+        (scope, name): str(value)
+        for scope, values in tables.items()
+        for name, value in values.items()
+    }

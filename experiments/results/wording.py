@@ -34,7 +34,9 @@ LEGEND: Final = (
 )
 LEGEND_OF_TRANSACTIONS: Final = "atom: transactions whole or not at all, and only those that were committed; acknowledged is what was committed"
 
-LEGEND_OF_GROUPS: Final = "miss: the group processed all that it committed past  again: and nothing more than once"
+LEGEND_OF_GROUPS: Final = (
+    "miss: the group processed all that it committed past  again: and nothing more than once"
+)
 
 
 @dataclass(frozen=True)
@@ -47,20 +49,28 @@ class VerdictLine:
 
 def heads(cells: Sequence[CellResult]) -> dict[Guarantee, str]:
     """Return the columns that some cell has something to say in."""
-    judged = {judgement.promise for cell in cells for judgement in cell.judgements}
-    return {promise: head for promise, head in HEADS.items() if promise not in CONDITIONAL_GUARANTEES or promise in judged}
+    judged = {judgement.guarantee for cell in cells for judgement in cell.judgements}
+    return {
+        guarantee: head
+        for guarantee, head in HEADS.items()
+        if guarantee not in CONDITIONAL_GUARANTEES or guarantee in judged
+    }
 
 
-def mark(cell: CellResult, promise: Guarantee) -> str:
+def mark(cell: CellResult, guarantee: Guarantee) -> str:
     """Return the sign of what became of a promise; nothing where the cell has no verdict on it."""
-    found = next((judgement for judgement in cell.judgements if judgement.promise is promise), None)
+    found = next(
+        (judgement for judgement in cell.judgements if judgement.guarantee is guarantee), None
+    )
     return NONE if found is None else _sign(found)
 
 
 def _sign(judgement: Judgement) -> str:
     if judgement.verdict is Verdict.NOT_PROMISED:
         return {True: SEEN, False: UNSEEN, None: UNTOLD}[judgement.seen]
-    return {Verdict.HELD: HELD, Verdict.VIOLATED: VIOLATED, Verdict.UNKNOWN: UNKNOWN}[judgement.verdict]
+    return {Verdict.HELD: HELD, Verdict.VIOLATED: VIOLATED, Verdict.UNKNOWN: UNKNOWN}[
+        judgement.verdict
+    ]
 
 
 def short(share: Share | None, unknown: str) -> str:
@@ -79,50 +89,73 @@ def lines(results: SweepResults) -> Iterator[VerdictLine]:
     """Yield what a reader must know besides the table: violations first, then what is not known, the controls, the generators, the power."""
     yield from violations(results)
     yield from _unknown(results.cells)
-    yield from (VerdictLine(sentence, violated=results.harness.failed) for sentence in results.harness.sentences)
+    yield from (
+        VerdictLine(sentence, violated=results.harness.failed)
+        for sentence in results.harness.sentences
+    )
     yield from _late(results)
     yield from _power(results.cells)
 
 
 def violations(results: SweepResults) -> Iterator[VerdictLine]:
     """Yield a line for each promise that was broken, with the trials and the records."""
-    yield from (VerdictLine(_violation(cell, judgement), violated=True) for cell, judgement in _with(results.cells, Verdict.VIOLATED))
+    yield from (
+        VerdictLine(_violation(cell, judgement), violated=True)
+        for cell, judgement in _with(results.cells, Verdict.VIOLATED)
+    )
 
 
 def _with(cells: Sequence[CellResult], verdict: Verdict) -> Iterator[tuple[CellResult, Judgement]]:
-    yield from ((cell, judgement) for cell in cells for judgement in cell.judgements if judgement.verdict is verdict)
+    yield from (
+        (cell, judgement)
+        for cell in cells
+        for judgement in cell.judgements
+        if judgement.verdict is verdict
+    )
 
 
 def _violation(cell: CellResult, judgement: Judgement) -> str:
     """`VIOLATED no-acked-loss: <cell>: in 2 of 5 trials (007-a1b2c3, 012-d4e5f6), 1,204 records: 0/4711, 0/4712, ...` (producer/number)."""
     share = judgement.share
-    where = f"in {share.seen} of {share.of} trials ({', '.join(judgement.trials)})" if share else ", ".join(judgement.trials)
-    named = ", ".join(f"{record.producer}/{record.seq} of {record.trial_id}" for record in judgement.records)
+    where = (
+        f"in {share.seen} of {share.of} trials ({', '.join(judgement.trials)})"
+        if share
+        else ", ".join(judgement.trials)
+    )
+    named = ", ".join(
+        f"{record.producer}/{record.seq} of {record.trial_id}" for record in judgement.records
+    )
     more = ", ..." if judgement.records_total > len(judgement.records) else ""
     records = f", {judgement.records_total:,} records" if judgement.records_total else ""
-    return f"VIOLATED {judgement.promise}: {cell.label}: {where}{records}{f': {named}{more}' if named else ''}"
+    return f"VIOLATED {judgement.guarantee}: {cell.label}: {where}{records}{f': {named}{more}' if named else ''}"
 
 
 def _unknown(cells: Sequence[CellResult]) -> Iterator[VerdictLine]:
     """Yield a line for each promise and reason, with the cells that it holds for."""
     of_reason: dict[tuple[Guarantee, str], list[str]] = {}
     for cell, judgement in _with(cells, Verdict.UNKNOWN):
-        of_reason.setdefault((judgement.promise, "; ".join(judgement.reasons[1:])), []).append(cell.label)
-    for (promise, reason), labels in of_reason.items():
+        of_reason.setdefault((judgement.guarantee, "; ".join(judgement.reasons[1:])), []).append(
+            cell.label
+        )
+    for (guarantee, reason), labels in of_reason.items():
         whose = labels[0] if len(labels) == 1 else f"{len(labels)} cells ({'; '.join(labels)})"
-        yield VerdictLine(f"not known, {promise}: {whose}: {reason}")
+        yield VerdictLine(f"not known, {guarantee}: {whose}: {reason}")
 
 
 def _late(results: SweepResults) -> Iterator[VerdictLine]:
     late = [trial for trial in results.trials if trial.generator_late]
     if late:
         told = ", ".join(f"{trial.trial_id} ({trial.lateness_p99_ms:,.0f} ms)" for trial in late)
-        yield VerdictLine(f"late generator: {told}: the producer itself fell behind its schedule by more than {LATE_MS:g} ms at p99; judged all the same")
+        yield VerdictLine(
+            f"late generator: {told}: the producer itself fell behind its schedule by more than {LATE_MS:g} ms at p99; judged all the same"
+        )
 
 
 def _power(cells: Sequence[CellResult]) -> Iterator[VerdictLine]:
     """Say how many trials would tell, where some cell in which nothing was lost had fewer."""
-    unseen = [cell.loss.of for cell in cells if cell.loss and cell.loss.seen == 0 and not cell.added]
+    unseen = [
+        cell.loss.of for cell in cells if cell.loss and cell.loss.seen == 0 and not cell.added
+    ]
     needed = trials_needed(RARE)
     if unseen and min(unseen) < needed:
         seen = f"{min(unseen)} {'trial' if min(unseen) == 1 else 'trials'} of a cell"
@@ -145,14 +178,20 @@ def axis_word(axis: str) -> str:
 
 def value_word(value: Scalar, absent: str = "-") -> str:
     """Return an axis's value; of a cell that has none, the word for that."""
-    return absent if value is None else ("on" if value else "off") if isinstance(value, bool) else str(value)
+    return (
+        absent
+        if value is None
+        else ("on" if value else "off")
+        if isinstance(value, bool)
+        else str(value)
+    )
 
 
 # ---------- Figures and names as a person reads them. Pure; what is not known is said to be so.
 
 
 NOT_KNOWN: Final = "not known"
-PROMISES: Final = {
+GUARANTEES: Final = {
     Guarantee.NO_ACKED_LOSS: "no acked loss",
     Guarantee.NO_DUPLICATES: "no duplicates",
     Guarantee.ORDER: "order",
@@ -183,7 +222,11 @@ def differing(cells: Sequence[Cell]) -> list[str]:
 
 def cell_name(cell: Cell, axes: Iterable[str]) -> str:
     """Return a cell's values of some axes, short; the fault stands last and without its axis's name."""
-    settings = [f"{axis_word(axis)}={value_word(cell[axis])}" for axis in axes if axis != "fault" and cell.get(axis) is not None]
+    settings = [
+        f"{axis_word(axis)}={value_word(cell[axis])}"
+        for axis in axes
+        if axis != "fault" and cell.get(axis) is not None
+    ]
     fault = [fault_name(cell)] if "fault" in axes else []
     return " ".join([*settings, *fault]) or "the one cell"
 
@@ -233,7 +276,11 @@ def estimate_words(estimate: Estimate | None) -> str:
     """Return a median with its interval, milliseconds."""
     if estimate is None:
         return NOT_KNOWN
-    told = "" if estimate.interval is None else f" ({_digits(estimate.interval.low)} to {_digits(estimate.interval.high)})"
+    told = (
+        ""
+        if estimate.interval is None
+        else f" ({_digits(estimate.interval.low)} to {_digits(estimate.interval.high)})"
+    )
     return milliseconds(estimate.median) + told
 
 
@@ -241,13 +288,19 @@ def verdict_sign(judgement: Judgement) -> str:
     """Return a sign that stands without its colour."""
     if judgement.verdict is Verdict.NOT_PROMISED:
         return {True: "!", False: "\N{EN DASH}", None: "?"}[judgement.seen]
-    return {Verdict.HELD: "\N{CHECK MARK}", Verdict.VIOLATED: "\N{MULTIPLICATION X}", Verdict.UNKNOWN: "?"}[judgement.verdict]
+    return {
+        Verdict.HELD: "\N{CHECK MARK}",
+        Verdict.VIOLATED: "\N{MULTIPLICATION X}",
+        Verdict.UNKNOWN: "?",
+    }[judgement.verdict]
 
 
 def verdict_words(judgement: Judgement) -> str:
     """Return the verdict; of what was not promised, whether it was seen."""
     if judgement.verdict is Verdict.NOT_PROMISED:
-        return "not promised, " + {True: "seen", False: "not seen", None: "not known"}[judgement.seen]
+        return (
+            "not promised, " + {True: "seen", False: "not seen", None: "not known"}[judgement.seen]
+        )
     return judgement.verdict.lower()
 
 

@@ -70,14 +70,22 @@ def _newer(trial: Path) -> None:
 
 def _a_row_short(trial: Path) -> None:
     ledger = LedgerCopy.read(trial)
-    short = LedgerCopy(ledger.record, {**ledger.tables, "attempts": ledger.tables["attempts"].slice(1)})
-    short.write(trial.parents[2] / "short", TRIAL).joinpath("attempts.parquet").replace(trial / "attempts.parquet")
+    short = LedgerCopy(
+        ledger.record, {**ledger.tables, "attempts": ledger.tables["attempts"].slice(1)}
+    )
+    short.write(trial.parents[2] / "short", TRIAL).joinpath("attempts.parquet").replace(
+        trial / "attempts.parquet"
+    )
 
 
 BREAKAGES: Final = (
     BrokenLedger("a file cut short", _cut_short, "log.parquet cannot be read"),
     BrokenLedger("a file missing", _missing, "reads.parquet is missing"),
-    BrokenLedger("a file of another trial", _of_another_trial, f"attempts.parquet is marked ackbench.trial_id={OTHER}"),
+    BrokenLedger(
+        "a file of another trial",
+        _of_another_trial,
+        f"attempts.parquet is marked ackbench.trial_id={OTHER}",
+    ),
     BrokenLedger("a newer version", _newer, f"ledger version {LEDGER_VERSION + 1}"),
     BrokenLedger("a row short of the schedule", _a_row_short, "attempts.parquet holds"),
 )
@@ -100,7 +108,9 @@ class CheckResult:
     """Found exactly, and nothing else with it."""
 
 
-def check(ledger: LedgerCopy, of: UndisturbedRecords, folder: Path, home: Home, seed: int) -> Iterator[CheckResult]:
+def check(
+    ledger: LedgerCopy, of: UndisturbedRecords, folder: Path, home: Home, seed: int
+) -> Iterator[CheckResult]:
     """Plant, measure and compare.
 
     Args:
@@ -116,15 +126,27 @@ def check(ledger: LedgerCopy, of: UndisturbedRecords, folder: Path, home: Home, 
     """
     sweep = SweepFolder(folder / SWEEP)
     ledger.write(sweep.root, UNTOUCHED)
-    without_place = {plant.name: reason for plant in PLANTS if (reason := _plant(plant, PlantContext(ledger, of, Random(f"{seed} {plant.name}")), sweep))}  # noqa: S311
+    without_place: dict[str, str] = {}
+    for plant in PLANTS:
+        dice = Random(f"{seed} {plant.name}")  # noqa: S311 - no secret hangs on it
+        if reason := _plant(plant, PlantContext(ledger, of, dice), sweep):
+            without_place[plant.name] = reason
     measure(sweep, home)
     figures = _figures(sweep)
     for plant in PLANTS:
         if plant.name in without_place:
-            yield CheckResult(plant.what, _told(plant.expected), f"not planted: {without_place[plant.name]}", ok=False)
+            yield CheckResult(
+                plant.what,
+                _told(plant.expected),
+                f"not planted: {without_place[plant.name]}",
+                ok=False,
+            )
         else:
             yield _compared(plant, figures[UNTOUCHED], figures[plant.name])
-    yield from (_refused(breakage, ledger, folder / f"broken-{number}", home) for number, breakage in enumerate(BREAKAGES))
+    yield from (
+        _refused(breakage, ledger, folder / f"broken-{number}", home)
+        for number, breakage in enumerate(BREAKAGES)
+    )
 
 
 def _plant(plant: Plant, scene: PlantContext, sweep: SweepFolder) -> str:
@@ -141,12 +163,17 @@ def _figures(sweep: SweepFolder) -> Mapping[str, Mapping[str, int | None]]:
     counts = (DUPLICATE_COPIES, REORDERED, MISSED, REDELIVERED)
     figures: dict[str, dict[str, int | None]] = {}
     for row in _rows(sweep, "trials"):
-        figures[row["trial_id"]] = {**dict.fromkeys(Fate, 0), **{name: row[name] for name in counts}}
+        figures[row["trial_id"]] = {
+            **dict.fromkeys(Fate, 0),
+            **{name: row[name] for name in counts},
+        }
     for row in _rows(sweep, "fates"):
         figures[row["trial_id"]][row["fate"]] = row["records"]
     for row in _rows(sweep, "latency"):
         if row["phase"] == Phase.ALL:
-            figures[row["trial_id"]] |= {f"{row['measure']}_{name}_us": row[f"{name}_us"] for name in QUANTILES}
+            figures[row["trial_id"]] |= {
+                f"{row['measure']}_{name}_us": row[f"{name}_us"] for name in QUANTILES
+            }
     return figures
 
 
@@ -155,10 +182,19 @@ def _rows(sweep: SweepFolder, name: str) -> list[dict[str, Any]]:
     return list(table.to_pylist())
 
 
-def _compared(plant: Plant, untouched: Mapping[str, int | None], planted: Mapping[str, int | None]) -> CheckResult:
-    differ = {str(name): _difference(untouched.get(name), planted.get(name)) for name in plant.compared}
+def _compared(
+    plant: Plant, untouched: Mapping[str, int | None], planted: Mapping[str, int | None]
+) -> CheckResult:
+    differ = {
+        str(name): _difference(untouched.get(name), planted.get(name)) for name in plant.compared
+    }
     found = {name: difference for name, difference in differ.items() if difference != 0}
-    return CheckResult(plant.what, _told(plant.expected), _told(found), ok=found == {str(name): value for name, value in plant.expected.items()})
+    return CheckResult(
+        plant.what,
+        _told(plant.expected),
+        _told(found),
+        ok=found == {str(name): value for name, value in plant.expected.items()},
+    )
 
 
 def _difference(before: int | None, after: int | None) -> int | None:
@@ -185,9 +221,16 @@ def _refused(breakage: BrokenLedger, ledger: LedgerCopy, folder: Path, home: Hom
     sweep = SweepFolder(folder / SWEEP)
     breakage.harm(ledger.write(sweep.root, TRIAL))
     said = _said(lambda: measure(sweep, home))
-    refused = said.startswith(f"trial {TRIAL}: ") and breakage.told in said and "\n" not in said and not sweep.results.exists()
+    refused = (
+        said.startswith(f"trial {TRIAL}: ")
+        and breakage.told in said
+        and "\n" not in said
+        and not sweep.results.exists()
+    )
     expected = f"refused: {breakage.told}"
-    return CheckResult(breakage.what, expected, expected if refused else said or "measured", ok=refused)
+    return CheckResult(
+        breakage.what, expected, expected if refused else said or "measured", ok=refused
+    )
 
 
 def _said(attempt: Callable[[], None]) -> str:

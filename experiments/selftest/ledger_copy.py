@@ -35,14 +35,25 @@ class LedgerCopy:
         Raises:
             pydantic.ValidationError, OSError, pyarrow.ArrowInvalid: it is not whole, or of another version.
         """
-        return cls(read_record(trial), {name: pq.read_table(trial / f"{name}.parquet").cast(schema) for name, schema in TABLES.items()})
+        return cls(
+            read_record(trial),
+            {
+                name: pq.read_table(trial / f"{name}.parquet").cast(schema)
+                for name, schema in TABLES.items()
+            },
+        )
 
     def write(self, sweep: Path, trial_id: str) -> Path:
         """Seal the copy as a trial of a sweep; return its folder."""
         whole = sweep / "trials" / trial_id
         partial = whole.with_name(f"{trial_id}.partial")
         partial.mkdir(parents=True)
-        seal(partial, whole, self.record.model_copy(update={"trial_id": trial_id, "sweep_id": sweep.name}), self.tables)
+        seal(
+            partial,
+            whole,
+            self.record.model_copy(update={"trial_id": trial_id, "sweep_id": sweep.name}),
+            self.tables,
+        )
         return whole
 
     def without(self, name: str, rows: Rows) -> LedgerCopy:
@@ -59,7 +70,11 @@ class LedgerCopy:
         """
         table = self.tables[name]
         for column, value in values.items():
-            table = table.set_column(table.schema.names.index(column), TABLES[name].field(column), _replaced(table, column, rows, value))
+            table = table.set_column(
+                table.schema.names.index(column),
+                TABLES[name].field(column),
+                _replaced(table, column, rows, value),
+            )
         return self._with(name, table)
 
     def appended(self, name: str, rows: pa.Table) -> LedgerCopy:
@@ -79,7 +94,9 @@ class LedgerCopy:
             "offset": pa.array(range(end, end + count), pa.int64()),
             "producer": ids["producer"],
             "seq": ids["seq"],
-            "timestamp_ms": pa.array([self.record.phases.settled_ns // 1_000_000] * count, pa.int64()),
+            "timestamp_ms": pa.array(
+                [self.record.phases.settled_ns // 1_000_000] * count, pa.int64()
+            ),
             "intact": pa.array([True] * count),
             "leader_epoch": pa.array([self._last_epoch(partition)] * count, pa.int32()),
             "visible": pa.array([True] * count),
@@ -89,15 +106,24 @@ class LedgerCopy:
 
     def with_ends(self, ends: Mapping[int, int]) -> LedgerCopy:
         """Return the copy with other end offsets."""
-        return replace(self, record=self.record.model_copy(update={"end_offsets": {**self.record.end_offsets, **ends}}))
+        return replace(
+            self,
+            record=self.record.model_copy(
+                update={"end_offsets": {**self.record.end_offsets, **ends}}
+            ),
+        )
 
     def values(self, name: str, column: str) -> npt.NDArray[np.int64]:
         """Return a column of whole numbers; null is -1."""
-        filled: npt.NDArray[np.int64] = pc.fill_null(self.tables[name][column].cast(pa.int64()), -1).to_numpy()
+        filled: npt.NDArray[np.int64] = pc.fill_null(
+            self.tables[name][column].cast(pa.int64()), -1
+        ).to_numpy()
         return filled
 
     def _last_epoch(self, partition: int) -> int | None:
-        epochs = pc.max(self.tables["log"].filter(pc.field("partition") == partition)["leader_epoch"]).as_py()
+        epochs = pc.max(
+            self.tables["log"].filter(pc.field("partition") == partition)["leader_epoch"]
+        ).as_py()
         return None if epochs is None else int(epochs)
 
     def _with(self, name: str, table: pa.Table) -> LedgerCopy:
@@ -110,10 +136,14 @@ def _mask(table: pa.Table, rows: Rows) -> npt.NDArray[np.bool_]:
     return mask
 
 
-def _replaced(table: pa.Table, column: str, rows: Rows, value: int | str | bool | Sequence[int] | None) -> pa.ChunkedArray:
+def _replaced(
+    table: pa.Table, column: str, rows: Rows, value: int | str | bool | Sequence[int] | None
+) -> pa.ChunkedArray:
     """Return a column with other values in some rows; texts are taken out of their dictionary for it."""
     held = table[column]
     plain = held.type.value_type if pa.types.is_dictionary(held.type) else held.type
     each = value if isinstance(value, (list, np.ndarray)) else [value] * len(rows)
-    changed = pc.replace_with_mask(held.cast(plain).combine_chunks(), pa.array(_mask(table, rows)), pa.array(each, plain))
+    changed = pc.replace_with_mask(
+        held.cast(plain).combine_chunks(), pa.array(_mask(table, rows)), pa.array(each, plain)
+    )
     return pa.chunked_array([changed]).cast(held.type)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +14,7 @@ from pydantic import ValidationError
 
 from experiments.errors import LedgerError, UnknownName
 from experiments.ledger.record import Frozen, TrialRecord, read_record
+from experiments.ledger.schema import LEDGER_VERSION
 from experiments.sweep.plan import Plan
 
 PARTIAL, FAILED = ".partial", ".failed"
@@ -72,11 +75,32 @@ class SweepFolder:
         """
         path = self.root / "plan.json"
         try:
-            return Plan.model_validate_json(path.read_bytes())
+            content = path.read_bytes()
+            self._require_version(path, content)
+            return Plan.model_validate_json(content)
         except FileNotFoundError as error:
-            raise UnknownName(f"no sweep at {self.root}: `ackbench show` lists the newest") from error
+            raise UnknownName(
+                f"no sweep at {self.root}: `ackbench show` lists the newest"
+            ) from error
         except ValidationError as error:
-            raise LedgerError(f"{path} is no plan of this version, or cut short: {error.errors()[0]['msg']}") from error
+            raise LedgerError(
+                f"{path} is no plan of this version, or cut short: {error.errors()[0]['msg']}"
+            ) from error
+
+    @staticmethod
+    def _require_version(path: Path, content: bytes) -> None:
+        """Refuse a plan of another version of the ledger; one that is no JSON at all is left to the parser."""
+        with suppress(ValueError):
+            found = json.loads(content)
+            version = (
+                found.get("ledger_version", "3 or older")
+                if isinstance(found, dict) and "sweep_id" in found
+                else LEDGER_VERSION
+            )
+            if version != LEDGER_VERSION:
+                raise LedgerError(
+                    f"{path} is of ledger version {version}, and this program reads version {LEDGER_VERSION}: run the sweep again"
+                )
 
     def write_plan(self, plan: Plan) -> None:
         """Make the folder and put the plan into it."""
@@ -101,7 +125,11 @@ class SweepFolder:
 
     def whole_trials(self) -> Iterator[TrialRecord]:
         """All sealed and void trials, in the order they ran."""
-        folders = [p for p in (self.root / "trials").glob("*/trial.json") if p.parent.suffix not in (PARTIAL, FAILED)]
+        folders = [
+            p
+            for p in (self.root / "trials").glob("*/trial.json")
+            if p.parent.suffix not in (PARTIAL, FAILED)
+        ]
         yield from sorted((read_record(p.parent) for p in folders), key=lambda record: record.order)
 
     def pending(self) -> tuple[str, ...]:
@@ -110,7 +138,12 @@ class SweepFolder:
 
     def say(self, stage: str, what: str = "", trial_id: str | None = None) -> None:
         """Tell whoever watches what is being done."""
-        write_whole(self.root / "progress.json", SweepActivity(stage=stage, trial_id=trial_id, what=what, since_ns=time.time_ns()).model_dump_json())
+        write_whole(
+            self.root / "progress.json",
+            SweepActivity(
+                stage=stage, trial_id=trial_id, what=what, since_ns=time.time_ns()
+            ).model_dump_json(),
+        )
 
     def doing(self) -> SweepActivity | None:
         """What was said last; `None` before anything was."""

@@ -10,6 +10,7 @@ from pydantic import Field, StringConstraints
 
 from experiments.errors import ExperimentError
 from experiments.ledger.record import Cell, Frozen, KeyOptions, Role, Scalar
+from experiments.ledger.schema import LEDGER_VERSION
 from experiments.messages.counts import counted, listed
 from infra.kafka.broker_settings import shared_properties
 from infra.kafka.spec import ClusterSpec, Coordination, DiskKind, NetworkKind
@@ -41,9 +42,9 @@ class Claim(Frozen):
     """What to set where it matters."""
     varies: tuple[str, ...] = ()
     """Axes of which at least two values must be left, for there is nothing to compare without."""
-    strikes: bool = False
+    needs_fault: bool = False
     """Whether a fault must strike in some cell."""
-    nodes_at_least: int = Field(default=1, ge=1, strict=True)
+    min_nodes: int = Field(default=1, ge=1, strict=True)
 
 
 def check_claim(claim: Claim, cells: Sequence[Cell], nodes: int) -> None:
@@ -57,25 +58,33 @@ def check_claim(claim: Claim, cells: Sequence[Cell], nodes: int) -> None:
     Raises:
         ExperimentError: an override took away what the question is about; one line with the reason.
     """
-    if claim.strikes and all(cell.get("fault", NO_FAULT) == NO_FAULT for cell in cells):
-        raise ExperimentError("fault is none in every cell, and the question is what a fault does: leave it a fault, or ask another experiment")
+    if claim.needs_fault and all(cell.get("fault", NO_FAULT) == NO_FAULT for cell in cells):
+        raise ExperimentError(
+            "fault is none in every cell, and the question is what a fault does: leave it a fault, or ask another experiment"
+        )
     for axis in claim.varies:
         values = {str(cell.get(axis)): None for cell in cells}
         if len(values) < 2:  # noqa: PLR2004 - a comparison has two sides
-            raise ExperimentError(f"{axis} is {listed(list(values))} in every cell, and the question compares: give it two values or more")
+            raise ExperimentError(
+                f"{axis} is {listed(list(values))} in every cell, and the question compares: give it two values or more"
+            )
     most = max(int(str(cell.get("nodes", nodes))) for cell in cells)
-    if most < claim.nodes_at_least:
-        raise ExperimentError(f"nodes is {most}; the question needs at least {counted(claim.nodes_at_least, 'node')}")
+    if most < claim.min_nodes:
+        raise ExperimentError(
+            f"nodes is {most}; the question needs at least {counted(claim.min_nodes, 'node')}"
+        )
 
 
 Composition = Literal["&", ">>"]
 ClientKind = Literal["librdkafka", "java"]
-OutOfRange = Literal["earliest", "latest", "none"]
+AutoOffsetReset = Literal["earliest", "latest", "none"]
 """`auto.offset.reset` as Kafka has it: where a member reads on of which the offset is not there any more; `none`: nowhere, it is told an error."""
 Commit = Literal["before", "after", "within"]
 """When a member of a group commits: before it processes a record, after, or in one transaction with what it produces."""
 Delivery = Literal["at-most-once", "at-least-once", "exactly-once"]
-COMMITS: Final[Mapping[Delivery, Commit]] = MappingProxyType({"at-most-once": "before", "at-least-once": "after", "exactly-once": "within"})
+COMMITS: Final[Mapping[Delivery, Commit]] = MappingProxyType(
+    {"at-most-once": "before", "at-least-once": "after", "exactly-once": "within"}
+)
 
 
 class ClusterNeed(Frozen):
@@ -134,7 +143,7 @@ class Workload(Frozen):
     """Members of a consumer group that shares the topic; 0: none, the reader along is alone."""
     headers: int = 0
     """That each record carries; with any it is noted what each is made of, and the log is replayed at the end. 0: none, and nothing of it."""
-    tells_serving: bool = False
+    record_serving_brokers: bool = False
     """Whether it is noted which broker served each record of the producers and of the reader along."""
     groups: int = 1
     """How many such groups there are, each of so many members; a fault of a member is one of the first group."""
@@ -142,7 +151,7 @@ class Workload(Frozen):
     """So many members of each group, the first ones, are slow."""
     slow_records_per_s: float = 0
     """How fast each of these processes, at the most, while the load lasts; 0: none is slow."""
-    out_of_range: OutOfRange = "earliest"
+    auto_offset_reset: AutoOffsetReset = "earliest"
     """Where a member reads on, of which the log does not hold the offset any more: its `auto.offset.reset`."""
     commit: Literal["before", "after"] = "after"
     """When a member commits: before it processes a record, or after."""
@@ -185,17 +194,29 @@ class FaultRequest(Frozen):
 
     def leaves(self) -> tuple[FaultRequest, ...]:
         """Return the single faults, in the order in which they are written."""
-        return tuple(leaf for part in self.parts for leaf in part.leaves()) if self.parts else (self,)
+        return (
+            tuple(leaf for part in self.parts for leaf in part.leaves()) if self.parts else (self,)
+        )
 
     def with_leaves(self, changed: Callable[[FaultRequest], FaultRequest]) -> FaultRequest:
         """Return the request with each single fault changed."""
-        return self.model_copy(update={"parts": tuple(part.with_leaves(changed) for part in self.parts)}) if self.parts else changed(self)
+        return (
+            self.model_copy(
+                update={"parts": tuple(part.with_leaves(changed) for part in self.parts)}
+            )
+            if self.parts
+            else changed(self)
+        )
 
     def all_parameters(self) -> dict[str, Scalar]:
         """Return the parameters; of several faults each one's name stands in front, with its place: `2.leader-pause.at_s`."""
         if not self.parts:
             return self.parameters
-        return {f"{place}.{leaf.kind}.{name}": value for place, leaf in enumerate(self.leaves(), 1) for name, value in leaf.parameters.items()}
+        return {
+            f"{place}.{leaf.kind}.{name}": value
+            for place, leaf in enumerate(self.leaves(), 1)
+            for name, value in leaf.parameters.items()
+        }
 
 
 class PassedSettings(Frozen):
@@ -223,7 +244,7 @@ class TrialSpec(Frozen):
     """Place in the shuffled order, from 0."""
     seed: int
     cluster: ClusterNeed
-    fresh: bool = False
+    needs_own_cluster: bool = False
     """What its fault does can outlive it: it gets a cluster of its own, and nobody gets that after it."""
     replication_factor: int
     partitions: int
@@ -244,7 +265,9 @@ class TrialSpec(Frozen):
         load = self.workload
         if not load.placement and load.pairs == "none":
             return None
-        return KeyOptions(text=self.client == "java", **load.model_dump(include=set(KeyOptions.model_fields)))
+        return KeyOptions(
+            text=self.client == "java", **load.model_dump(include=set(KeyOptions.model_fields))
+        )
 
 
 class RefusedCell(Frozen):
@@ -260,6 +283,7 @@ class RefusedCell(Frozen):
 class Plan(Frozen):
     """A sweep before it runs."""
 
+    ledger_version: int = LEDGER_VERSION
     sweep_id: str
     experiment: str
     question: str

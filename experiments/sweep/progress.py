@@ -52,9 +52,17 @@ TRIAL_S: Final = 3.5
 
 def expected_s(plan: Plan) -> float:
     """Return about how long a plan's trials take, seconds."""
-    shared = {trial.cluster.model_dump_json() for trial in plan.trials if not trial.fresh}
-    clusters = len(shared) + sum(trial.fresh for trial in plan.trials)
-    return START_S + TAIL_S + CLUSTER_S * clusters + RUN_IN_S * len(shared) + sum(TRIAL_S + trial.workload.duration_s for trial in plan.trials)
+    shared = {
+        trial.cluster.model_dump_json() for trial in plan.trials if not trial.needs_own_cluster
+    }
+    clusters = len(shared) + sum(trial.needs_own_cluster for trial in plan.trials)
+    return (
+        START_S
+        + TAIL_S
+        + CLUSTER_S * clusters
+        + RUN_IN_S * len(shared)
+        + sum(TRIAL_S + trial.workload.duration_s for trial in plan.trials)
+    )
 
 
 def expected_minutes(plan: Plan) -> int:
@@ -118,7 +126,11 @@ class ProgressReader:
 
     def _ended(self) -> frozenset[str]:
         """The ids of the planned trials that are whole, or failed since the watch began: an earlier failure is run again."""
-        return frozenset(trial_id for trial_id in self._labels if self._sweep.trial(trial_id).exists() or self._has_failed(trial_id))
+        return frozenset(
+            trial_id
+            for trial_id in self._labels
+            if self._sweep.trial(trial_id).exists() or self._has_failed(trial_id)
+        )
 
     def _has_failed(self, trial_id: str) -> bool:
         return self._failed_at_ns(trial_id) not in {None, self._failed_before[trial_id]}
@@ -152,7 +164,9 @@ def seconds_left(waiting: list[TrialSpec], *, finished: int, spent_s: float) -> 
     expected_s = [trial.workload.duration_s + TRIAL_S for trial in waiting]
     if finished == 0:
         return max(sum(expected_s) - spent_s, sum(expected_s[1:])) + TAIL_S
-    return len(waiting) * spent_s / (finished + 0.5) + TAIL_S  # half of the one under way is over, on average
+    return (
+        len(waiting) * spent_s / (finished + 0.5) + TAIL_S
+    )  # half of the one under way is over, on average
 
 
 def said(doing: SweepActivity | None) -> str:

@@ -62,9 +62,16 @@ def track(sweep: SweepFolder, home: Home) -> TrackedSweep:
         run_ids = _write_all(client, experiment_id, results.sweep_id, contents)
         _attach(client, run_ids[SUMMARY], results, sweep)
     except mlflow.exceptions.MlflowException as error:
-        raise HarnessError(f"MLflow at {shown(tracking_uri(home))}: {' '.join(str(error).split())}") from error
+        raise HarnessError(
+            f"MLflow at {shown(tracking_uri(home))}: {' '.join(str(error).split())}"
+        ) from error
     trials = tuple(run_id for key, run_id in run_ids.items() if key != SUMMARY)
-    tracked = TrackedSweep(tracking_uri=shown(tracking_uri(home)), experiment_id=experiment_id, summary_run_id=run_ids[SUMMARY], trial_run_ids=trials)
+    tracked = TrackedSweep(
+        tracking_uri=shown(tracking_uri(home)),
+        experiment_id=experiment_id,
+        summary_run_id=run_ids[SUMMARY],
+        trial_run_ids=trials,
+    )
     sweep.keep(sweep.root / _TRACKED, tracked)
     return tracked
 
@@ -87,7 +94,10 @@ def links(sweep: SweepFolder, home: Home) -> tuple[str, ...]:
     if tracked.tracking_uri.startswith(("http://", "https://")):
         return tuple(comparison(tracked.tracking_uri.rstrip("/"), sweep.sweep_id, tracked))
     if tracked.tracking_uri == embedded_uri(home):
-        return (*comparison(served_at(home), sweep.sweep_id, tracked), "(open while `ackbench up` runs)")
+        return (
+            *comparison(served_at(home), sweep.sweep_id, tracked),
+            "(open while `ackbench up` runs)",
+        )
     return (f"{tracked.tracking_uri}, experiment {tracked.experiment_id}",)
 
 
@@ -96,8 +106,15 @@ def comparison(server: str, sweep_id: str, tracked: TrackedSweep) -> Sequence[st
     runs = f"{server}/#/experiments/{tracked.experiment_id}/runs"
     only_this = quote(f"tags.sweep_id = '{sweep_id}' and tags.kind = 'trial'", safe="")
     charts = f"{runs}?workflowType=machine_learning&compareRunsMode=CHART&searchFilter={only_this}"
-    named = [quote(json.dumps(ids, separators=(",", ":")), safe="") for ids in (tracked.trial_run_ids, [tracked.experiment_id])]
-    together = [f"{server}/#/compare-runs?runs={named[0]}&experiments={named[1]}"] if 1 < len(tracked.trial_run_ids) <= COMPARED_AT_ONCE else []
+    named = [
+        quote(json.dumps(ids, separators=(",", ":")), safe="")
+        for ids in (tracked.trial_run_ids, [tracked.experiment_id])
+    ]
+    together = (
+        [f"{server}/#/compare-runs?runs={named[0]}&experiments={named[1]}"]
+        if 1 < len(tracked.trial_run_ids) <= COMPARED_AT_ONCE
+        else []
+    )
     return [charts, *together, f"{runs}/{tracked.summary_run_id}"]
 
 
@@ -127,7 +144,9 @@ def _client(home: Home, uri: str | None = None) -> MlflowClient:
     """Make a client; imports MLflow, which takes a second or more."""
     os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
     os.environ.setdefault("MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT", "true")
-    os.environ.setdefault("MLFLOW_LOGGING_LEVEL", "WARNING")  # it tells of every table that it makes
+    os.environ.setdefault(
+        "MLFLOW_LOGGING_LEVEL", "WARNING"
+    )  # it tells of every table that it makes
     from mlflow.tracking import MlflowClient
 
     home.mlflow.mkdir(parents=True, exist_ok=True)
@@ -139,7 +158,13 @@ def _contents(sweep: SweepFolder, results: SweepResults) -> list[RunContent]:
     ran = [trial for trial in results.trials if trial.status is not Status.REFUSED]
     finding = finding_of(sweep, results)
     summary = summary_run(results, _page(results, finding), finding)
-    return [*(trial_run(trial, plan.trial(trial.trial_id), records.get(trial.trial_id)) for trial in ran), summary]
+    return [
+        *(
+            trial_run(trial, plan.trial(trial.trial_id), records.get(trial.trial_id))
+            for trial in ran
+        ),
+        summary,
+    ]
 
 
 def _experiment(client: MlflowClient, name: str, home: Home) -> str:
@@ -148,13 +173,23 @@ def _experiment(client: MlflowClient, name: str, home: Home) -> str:
     if found:
         return str(found.experiment_id)
     embedded = tracking_uri(home) == embedded_uri(home)
-    return str(client.create_experiment(name, artifact_location=(home.mlflow / "artifacts" / name).as_uri() if embedded else None))
+    return str(
+        client.create_experiment(
+            name,
+            artifact_location=(home.mlflow / "artifacts" / name).as_uri() if embedded else None,
+        )
+    )
 
 
-def _write_all(client: MlflowClient, experiment_id: str, sweep_id: str, contents: Sequence[RunContent]) -> dict[str, str]:
+def _write_all(
+    client: MlflowClient, experiment_id: str, sweep_id: str, contents: Sequence[RunContent]
+) -> dict[str, str]:
     """Write each run; return their ids by key."""
     there = _there(client, experiment_id, sweep_id)
-    return {content.key: _write(client, experiment_id, content, there.get(content.key)) for content in contents}
+    return {
+        content.key: _write(client, experiment_id, content, there.get(content.key))
+        for content in contents
+    }
 
 
 def _there(client: MlflowClient, experiment_id: str, sweep_id: str) -> dict[str, Run]:
@@ -162,7 +197,12 @@ def _there(client: MlflowClient, experiment_id: str, sweep_id: str) -> dict[str,
     page = client.search_runs([experiment_id], f"tags.sweep_id = '{sweep_id}'", max_results=_PAGE)
     found = list(page)
     while page.token:
-        page = client.search_runs([experiment_id], f"tags.sweep_id = '{sweep_id}'", max_results=_PAGE, page_token=page.token)
+        page = client.search_runs(
+            [experiment_id],
+            f"tags.sweep_id = '{sweep_id}'",
+            max_results=_PAGE,
+            page_token=page.token,
+        )
         found += page
     return {run.data.tags["trial_id"]: run for run in found if "trial_id" in run.data.tags}
 
@@ -172,9 +212,13 @@ def _write(client: MlflowClient, experiment_id: str, content: RunContent, old: R
     if old and not _fits(old, content):
         client.delete_run(old.info.run_id)
         old = None
-    run = old or client.create_run(experiment_id, start_time=content.begin_ms, run_name=content.name)
+    run = old or client.create_run(
+        experiment_id, start_time=content.begin_ms, run_name=content.name
+    )
     _log(client, run, content)
-    client.set_terminated(run.info.run_id, "FAILED" if content.failed else "FINISHED", content.end_ms)
+    client.set_terminated(
+        run.info.run_id, "FAILED" if content.failed else "FINISHED", content.end_ms
+    )
     return str(run.info.run_id)
 
 
@@ -187,12 +231,24 @@ def _log(client: MlflowClient, run: Run, content: RunContent) -> None:
     from mlflow.entities import Metric, Param, RunTag
 
     now_ms = time.time_ns() // 1_000_000
-    metrics = [Metric(name, value, now_ms, 0) for name, value in content.metrics.items() if run.data.metrics.get(name) != value]
-    params = [Param(name, value) for name, value in content.params.items() if name not in run.data.params]
-    tags = [RunTag(name, value) for name, value in content.tags.items() if run.data.tags.get(name) != value]
+    metrics = [
+        Metric(name, value, now_ms, 0)
+        for name, value in content.metrics.items()
+        if run.data.metrics.get(name) != value
+    ]
+    params = [
+        Param(name, value) for name, value in content.params.items() if name not in run.data.params
+    ]
+    tags = [
+        RunTag(name, value)
+        for name, value in content.tags.items()
+        if run.data.tags.get(name) != value
+    ]
     for name in run.data.tags.keys() & VANISHING - content.tags.keys():
         client.delete_tag(run.info.run_id, name)
-    client.log_batch(run.info.run_id, metrics=metrics, params=params[:_PARAMS_AND_TAGS_PER_BATCH], tags=tags)
+    client.log_batch(
+        run.info.run_id, metrics=metrics, params=params[:_PARAMS_AND_TAGS_PER_BATCH], tags=tags
+    )
     for begin in range(_PARAMS_AND_TAGS_PER_BATCH, len(params), _PARAMS_AND_TAGS_PER_BATCH):
         client.log_batch(run.info.run_id, params=params[begin : begin + _PARAMS_AND_TAGS_PER_BATCH])
 

@@ -21,13 +21,24 @@ from experiments.clients.producer.job import ProducerJob
 from experiments.clients.producer.process import ProducerProcess
 from experiments.clients.record.layout import TextValueFormat, run_in_records, tag_of
 from experiments.clients.settings.group_members import alone
-from experiments.clients.settings.librdkafka import copier_settings, delivery_timeout_ms, transaction_timeout_ms
+from experiments.clients.settings.librdkafka import (
+    copier_settings,
+    delivery_timeout_ms,
+    transaction_timeout_ms,
+)
 from experiments.events.clock import monotonic_s, now_ns
 from experiments.events.journal import Event
 from experiments.ledger.record import KeyOptions, ProducerSummary
 from experiments.ledger.schema import EPOCHS
 from experiments.sweep.plan import TrialSpec
-from experiments.trial.final_read import ISOLATION, READ_TIMEOUT_S, FinalRead, FinalReader, ReplayResult, replays_of
+from experiments.trial.final_read import (
+    ISOLATION,
+    READ_TIMEOUT_S,
+    FinalRead,
+    FinalReader,
+    ReplayResult,
+    replays_of,
+)
 from infra.cluster.interface import Cluster
 from infra.process.waiting import pause_until, wait_until
 
@@ -49,7 +60,9 @@ def output_of(spec: TrialSpec) -> str | None:
     return f"{topic_of(spec)}-output" if spec.workload.kind == "copy" else None
 
 
-def producer_jobs(spec: TrialSpec, servers: str, topic: str, token: int, folder: Path) -> Iterator[ProducerJob]:
+def producer_jobs(
+    spec: TrialSpec, servers: str, topic: str, token: int, folder: Path
+) -> Iterator[ProducerJob]:
     """Share the schedule out: each producer has its part of the rate and of the records."""
     load = spec.workload
     for number in range(load.producers):
@@ -59,7 +72,9 @@ def producer_jobs(spec: TrialSpec, servers: str, topic: str, token: int, folder:
             topic=topic,
             warm_up_topic=WARM_UP_TOPIC,
             settings=_settings(spec.producer, spec, f"{topic}-{number}"),
-            passed=_settings(spec.passed.producer, spec, f"{topic}-{number}") if spec.passed else None,
+            passed=_settings(spec.passed.producer, spec, f"{topic}-{number}")
+            if spec.passed
+            else None,
             create_time=spec.topic.get("message.timestamp.type", "CreateTime") == "CreateTime",
             records=load.records // load.producers + (number < load.records % load.producers),
             rate_records_per_s=load.rate_records_per_s / load.producers,
@@ -70,7 +85,7 @@ def producer_jobs(spec: TrialSpec, servers: str, topic: str, token: int, folder:
             hot_key_share=load.hot_key_share,
             round_robin_partitions=spec.partitions if load.round_robin else 0,
             headers=load.headers,
-            tells_serving=load.tells_serving,
+            record_serving_brokers=load.record_serving_brokers,
             transaction_records=load.transaction_records,
             abort_every=load.abort_every,
             token=token,
@@ -93,7 +108,11 @@ def text_values_of(spec: TrialSpec, token: int) -> TextValueFormat | None:
 
 def _settings(given: Mapping[str, str], spec: TrialSpec, name: str) -> dict[str, str]:
     """Return what one producer is given: a `transactional.id` is its own, or it would fence the others."""
-    ids = {"transactional.id": f"{spec.producer['transactional.id']}-{name}"} if spec.workload.transaction_records else {}
+    ids = (
+        {"transactional.id": f"{spec.producer['transactional.id']}-{name}"}
+        if spec.workload.transaction_records
+        else {}
+    )
     return {**given, **ids}
 
 
@@ -106,21 +125,25 @@ def reader_job(spec: TrialSpec, servers: str, topic: str, token: int, folder: Pa
         partitions=spec.partitions,
         settings=alone(spec.consumer),
         passed=alone(spec.passed.consumer) if spec.passed else None,
-        tells_serving=spec.workload.tells_serving,
+        record_serving_brokers=spec.workload.record_serving_brokers,
         run_in_records=text.run_in_records if text else 0,
         token=token,
         folder=folder,
     )
 
 
-def group_jobs(spec: TrialSpec, servers: str, topic: str, token: int, folder: Path) -> Iterator[GroupJob]:
+def group_jobs(
+    spec: TrialSpec, servers: str, topic: str, token: int, folder: Path
+) -> Iterator[GroupJob]:
     """Yield what each consumer group is to do: read, or copy."""
     load = spec.workload
     for number in range(1, load.groups + 1) if load.members else ():
         yield _group_job(spec, number, servers, topic, token, folder)
 
 
-def _group_job(spec: TrialSpec, number: int, servers: str, topic: str, token: int, folder: Path) -> GroupJob:  # noqa: PLR0913, PLR0917 - as its neighbours
+def _group_job(
+    spec: TrialSpec, number: int, servers: str, topic: str, token: int, folder: Path
+) -> GroupJob:
     load = spec.workload
     return GroupJob(
         group=f"{topic}-group-{number}",
@@ -129,7 +152,7 @@ def _group_job(spec: TrialSpec, number: int, servers: str, topic: str, token: in
         members=load.members,
         slow_members=load.slow_members,
         slow_records_per_s=load.slow_records_per_s,
-        out_of_range=load.out_of_range,
+        auto_offset_reset=load.auto_offset_reset,
         commit=load.commits,
         commit_every_records=load.commit_every_records,
         bootstrap_servers=servers,
@@ -149,9 +172,17 @@ def _output(spec: TrialSpec, topic: str) -> Output | None:
     return Output(
         topic=name,
         partitions=spec.partitions,
-        settings=copier_settings(spec.passed.producer if spec.passed else spec.producer, f"{COPIERS_ID}-{topic}" if load.commits == "within" else None),
+        settings=copier_settings(
+            spec.passed.producer if spec.passed else spec.producer,
+            f"{COPIERS_ID}-{topic}" if load.commits == "within" else None,
+        ),
         record_size_bytes=load.record_size_bytes,
-        keying=KeyOptions(keys=load.keys, pairs=load.pairs, pair_apart_records=load.pair_apart_records, hot_key_share=load.hot_key_share),
+        keying=KeyOptions(
+            keys=load.keys,
+            pairs=load.pairs,
+            pair_apart_records=load.pair_apart_records,
+            hot_key_share=load.hot_key_share,
+        ),
     )
 
 
@@ -204,7 +235,9 @@ class TrialClients:
 
     @classmethod
     @contextmanager
-    def prepared(cls, spec: TrialSpec, cluster: Cluster, clients: Clients, folder: Path, token: int) -> Iterator[TrialClients]:
+    def prepared(
+        cls, spec: TrialSpec, cluster: Cluster, clients: Clients, folder: Path, token: int
+    ) -> Iterator[TrialClients]:
         """Make the topic, start the clients, and return once all are warm; end every client on the way out.
 
         Args:
@@ -221,14 +254,32 @@ class TrialClients:
         folder = folder / "clients"
         folder.mkdir()
         servers = cluster.bootstrap_servers
-        topics.ensure_topic(cluster.admin_servers, WARM_UP_TOPIC, partitions=2 * len(cluster.node_ids()), replication_factor=1)
+        topics.ensure_topic(
+            cluster.admin_servers,
+            WARM_UP_TOPIC,
+            partitions=2 * len(cluster.node_ids()),
+            replication_factor=1,
+        )
         names = (topic, *filter(None, [output_of(spec)]))
         for name in names:
-            topics.create_topic(cluster.admin_servers, name, partitions=spec.partitions, replication_factor=spec.replication_factor, config=spec.topic)
+            topics.create_topic(
+                cluster.admin_servers,
+                name,
+                partitions=spec.partitions,
+                replication_factor=spec.replication_factor,
+                config=spec.topic,
+            )
         with ExitStack() as running:
-            producers = tuple(running.enter_context(clients.producer(job)) for job in producer_jobs(spec, servers, topic, token, folder))
-            reader = running.enter_context(clients.reader(reader_job(spec, servers, topic, token, folder)))
-            groups = running.enter_context(ConsumerGroups.running(tuple(group_jobs(spec, servers, topic, token, folder))))
+            producers = tuple(
+                running.enter_context(clients.producer(job))
+                for job in producer_jobs(spec, servers, topic, token, folder)
+            )
+            reader = running.enter_context(
+                clients.reader(reader_job(spec, servers, topic, token, folder))
+            )
+            groups = running.enter_context(
+                ConsumerGroups.running(tuple(group_jobs(spec, servers, topic, token, folder)))
+            )
             reader.wait_ready()
             for producer in producers:
                 producer.wait_ready()
@@ -254,7 +305,9 @@ class TrialClients:
             lambda: all(producer.acked_records() for producer in self.producers),
             awaiting="the first acknowledgement of each producer",
             timeout_s=FLOW_TIMEOUT_S,
-            seen=lambda: f"{[producer.acked_records() for producer in self.producers]} records acknowledged",
+            seen=lambda: (
+                f"{[producer.acked_records() for producer in self.producers]} records acknowledged"
+            ),
         )
 
     def wait_until_sent(self, load_begin_ns: int) -> None:
@@ -274,7 +327,10 @@ class TrialClients:
 
     def at_hand(self) -> ClientProcesses:
         """Return the clients that a fault may be about."""
-        return ClientProcesses(tuple(producer for producer in self.producers if isinstance(producer, ProducerProcess)), self.groups)
+        return ClientProcesses(
+            tuple(producer for producer in self.producers if isinstance(producer, ProducerProcess)),
+            self.groups,
+        )
 
     def client_events(self) -> Iterator[Event]:
         """Give what the clients' own logs tell so far; a reader of copies learns who leads another topic, which is no matter of the trial's."""
@@ -292,29 +348,58 @@ class TrialClients:
             HarnessError: a partition could not be read to its end.
         """
         back = self._read_back()
-        told = tuple(producer.completed(summary, back.log) for producer, summary in zip(self.producers, producers, strict=True))
+        told = tuple(
+            producer.completed(summary, back.log)
+            for producer, summary in zip(self.producers, producers, strict=True)
+        )
         groups = self.groups.finish(back.shown_offsets, READ_TIMEOUT_S)
         output = self._read_output()
         reader = self.reader.finish((output or back).shown_offsets, READ_TIMEOUT_S)
         if back.begin_offsets and output is None:
             back = back.with_expired(self.reader.logged_before(back.begin_offsets))
-        settings = (self.producers[0].effective_settings(), self.groups.effective_settings() or self.reader.effective_settings())
-        measured = ClientOutput(told, back.end_offsets, back.log, self._epochs(), reader, *settings, output, groups, back.refused_offsets)
+        settings = (
+            self.producers[0].effective_settings(),
+            self.groups.effective_settings() or self.reader.effective_settings(),
+        )
+        measured = ClientOutput(
+            told,
+            back.end_offsets,
+            back.log,
+            self._epochs(),
+            reader,
+            *settings,
+            output,
+            groups,
+            back.refused_offsets,
+        )
         return replace(measured, begin_offsets=back.begin_offsets, replays=self._replays(back))
 
     def _replays(self, back: FinalRead) -> ReplayResult | None:
         """Replay the log where it is noted what records are made of; the third time from the middle of the load on."""
         if not self.spec.workload.headers:
             return None
-        at_ms = self.producers[0].began_ns() // 1_000_000 + round(self.spec.workload.duration_s * 500)
-        return replays_of(self.cluster.bootstrap_servers, self.topic, back, self.token, reading_of(self.spec, self.token)[0], at_ms)
+        at_ms = self.producers[0].began_ns() // 1_000_000 + round(
+            self.spec.workload.duration_s * 500
+        )
+        return replays_of(
+            self.cluster.bootstrap_servers,
+            self.topic,
+            back,
+            self.token,
+            reading_of(self.spec, self.token)[0],
+            at_ms,
+        )
 
     def _read_back(self) -> FinalRead:
         return self._read(self.topic, in_transactions=self.spec.workload.transaction_records > 0)
 
     def _read_output(self) -> FinalRead | None:
         output = output_of(self.spec)
-        return None if output is None else self._read(output, in_transactions=self.spec.workload.commits == "within")
+        return (
+            None
+            if output is None
+            else self._read(output, in_transactions=self.spec.workload.commits == "within")
+        )
 
     def _read(self, topic: str, *, in_transactions: bool) -> FinalRead:
         """Read a log; of transactions also what of it is shown, once the coordinator had the time to decide on each."""
@@ -324,11 +409,17 @@ class TrialClients:
         if not in_transactions:
             return reading.plain()
         looks_every_ms = int(self.cluster.broker_settings.get(EXPIRY_INTERVAL, EXPIRY_INTERVAL_MS))
-        return reading.of_transactions((transaction_timeout_ms(self.spec.producer) + looks_every_ms) / 1000)
+        return reading.of_transactions(
+            (transaction_timeout_ms(self.spec.producer) + looks_every_ms) / 1000
+        )
 
     def _epochs(self) -> pa.Table:
         told = self.cluster.leader_epochs(self.topic)
-        columns = [[epoch.node_id for epoch in told], [epoch.partition for epoch in told], [epoch.leader_epoch for epoch in told]]
+        columns = [
+            [epoch.node_id for epoch in told],
+            [epoch.partition for epoch in told],
+            [epoch.leader_epoch for epoch in told],
+        ]
         return pa.table([*columns, [epoch.start_offset for epoch in told]], schema=EPOCHS)
 
     def tables(self, measured: ClientOutput) -> dict[str, pa.Table]:
@@ -338,14 +429,24 @@ class TrialClients:
         tables = {"attempts": attempts, "log": measured.log, "epochs": measured.epochs}
         tables["reads"] = pa.concat_tables([self.reader.reads(attempts), self.groups.reads()])
         if measured.replays is not None:
-            sent = [producer.sent() for producer in self.producers if isinstance(producer, ProducerProcess)]
+            sent = [
+                producer.sent()
+                for producer in self.producers
+                if isinstance(producer, ProducerProcess)
+            ]
             tables |= {"replays": measured.replays.table, "sent": pa.concat_tables(sent)}
-        if self.spec.workload.tells_serving:
-            telling = [client for client in (*self.producers, self.reader) if isinstance(client, ProducerProcess | ConsumerProcess)]
+        if self.spec.workload.record_serving_brokers:
+            telling = [
+                client
+                for client in (*self.producers, self.reader)
+                if isinstance(client, ProducerProcess | ConsumerProcess)
+            ]
             tables["served"] = pa.concat_tables([client.served() for client in telling])
         if measured.output is not None:
             tables["output"] = measured.output.log
-        tables["transactions"] = pa.concat_tables([producer.transactions(table) for producer, table in attempted])
+        tables["transactions"] = pa.concat_tables(
+            [producer.transactions(table) for producer, table in attempted]
+        )
         for client in self._clients():
             client.forget()  # the tables hold all of it, in a tenth of the room
         return tables

@@ -51,7 +51,9 @@ class FinalRead:
     def with_expired(self, expired: pa.Table) -> FinalRead:
         """Return it with what a reader along had been given before it expired in front, by partition and offset."""
         together = pa.concat_tables([expired, self.log])
-        return replace(self, log=together.sort_by([("partition", "ascending"), ("offset", "ascending")]))
+        return replace(
+            self, log=together.sort_by([("partition", "ascending"), ("offset", "ascending")])
+        )
 
 
 @dataclass(frozen=True)
@@ -85,8 +87,16 @@ class FinalReader:
             seen.append(topics.begin_offsets(servers, topic))
             return len(seen) >= _LOOKS and all(begins == seen[-1] for begins in seen[-_LOOKS:])
 
-        wait_until(stands, awaiting=f"the first offsets of {topic} to stand still", timeout_s=READABLE_TIMEOUT_S, every_s=_LOOK_EVERY_S, seen=lambda: seen[-1:])
-        return replace(self, begin_offsets={partition: begin for partition, begin in seen[-1].items() if begin})
+        wait_until(
+            stands,
+            awaiting=f"the first offsets of {topic} to stand still",
+            timeout_s=READABLE_TIMEOUT_S,
+            every_s=_LOOK_EVERY_S,
+            seen=lambda: seen[-1:],
+        )
+        return replace(
+            self, begin_offsets={partition: begin for partition, begin in seen[-1].items() if begin}
+        )
 
     def plain(self) -> FinalRead:
         """Read a log without transactions: consumers of any isolation are shown all of it.
@@ -96,7 +106,9 @@ class FinalReader:
             WaitTimeout: consumers are not shown all that the leaders have.
         """
         ends = self.wait_until_readable()
-        return FinalRead(self._read(ends, self.consumer), ends, ends, self.refused_offsets, self.begin_offsets)
+        return FinalRead(
+            self._read(ends, self.consumer), ends, ends, self.refused_offsets, self.begin_offsets
+        )
 
     def of_transactions(self, decided_within_s: float) -> FinalRead:
         """Read a log twice: all that it holds, and what a `read_committed` consumer is shown of it.
@@ -115,7 +127,9 @@ class FinalReader:
         held = self._read(ends, {**self.consumer, ISOLATION: READ_UNCOMMITTED})
         shown = self._read(stable, {**self.consumer, ISOLATION: READ_COMMITTED})
         along = ends if self.consumer.get(ISOLATION) == READ_UNCOMMITTED else stable
-        return FinalRead(with_visibility(held, shown), ends, along, self.refused_offsets, self.begin_offsets)
+        return FinalRead(
+            with_visibility(held, shown), ends, along, self.refused_offsets, self.begin_offsets
+        )
 
     def _read(self, ends: Mapping[int, int], settings: Mapping[str, str]) -> pa.Table:
         """Read with every batch's CRC checked. Where one does not hold, the end is reached all the same: all is read once more as it lies there.
@@ -124,7 +138,15 @@ class FinalReader:
         checksum tells of each.
         """
         read = partial(
-            read_log, self.cluster.bootstrap_servers, self.topic, ends, self.token, settings, READ_TIMEOUT_S, text=self.text, begin_offsets=self.begin_offsets
+            read_log,
+            self.cluster.bootstrap_servers,
+            self.topic,
+            ends,
+            self.token,
+            settings,
+            READ_TIMEOUT_S,
+            text=self.text,
+            begin_offsets=self.begin_offsets,
         )
         try:
             return read()
@@ -140,7 +162,12 @@ class FinalReader:
             return stable == topics.end_offsets(self.cluster.admin_servers, self.topic)
 
         try:
-            wait_until(decided, awaiting="every transaction to be decided", timeout_s=timeout_s, every_s=0.2)
+            wait_until(
+                decided,
+                awaiting="every transaction to be decided",
+                timeout_s=timeout_s,
+                every_s=0.2,
+            )
         except WaitTimeout:
             return
 
@@ -160,7 +187,12 @@ class FinalReader:
             return self.cluster.log_end_offsets(self.topic) == readable
 
         awaiting = "consumers to be shown all that the leaders' logs hold"
-        wait_until(look, awaiting=awaiting, timeout_s=READABLE_TIMEOUT_S, seen=lambda: f"{readable} of {self.cluster.log_end_offsets(self.topic)}")
+        wait_until(
+            look,
+            awaiting=awaiting,
+            timeout_s=READABLE_TIMEOUT_S,
+            seen=lambda: f"{readable} of {self.cluster.log_end_offsets(self.topic)}",
+        )
         return readable
 
 
@@ -168,7 +200,10 @@ def with_visibility(held: pa.Table, shown: pa.Table) -> pa.Table:
     """Return all that the log holds, and of each record whether it was shown. Pure."""
     import numpy as np
 
-    places = [log["partition"].to_numpy().astype(np.int64) << 48 | log["offset"].to_numpy() for log in (held, shown)]
+    places = [
+        log["partition"].to_numpy().astype(np.int64) << 48 | log["offset"].to_numpy()
+        for log in (held, shown)
+    ]
     at = held.schema.names.index("visible")
     return held.set_column(at, held.schema.field(at), pa.array(np.isin(*places)))
 
@@ -185,7 +220,9 @@ class ReplayResult:
     """Schema `REPLAYS`."""
 
 
-def replays_of(servers: str, topic: str, back: FinalRead, token: int, consumer: Mapping[str, str], at_ms: int) -> ReplayResult:  # noqa: PLR0913, PLR0917 - as told
+def replays_of(
+    servers: str, topic: str, back: FinalRead, token: int, consumer: Mapping[str, str], at_ms: int
+) -> ReplayResult:
     """Replay a log.
 
     Args:
@@ -201,5 +238,19 @@ def replays_of(servers: str, topic: str, back: FinalRead, token: int, consumer: 
     """
     begins = {partition: back.begin_offsets.get(partition, 0) for partition in back.end_offsets}
     after = first_offsets_after(servers, topic, tuple(begins), at_ms)
-    told = (Replay(number=1, begin_offsets=begins), Replay(number=2, begin_offsets=begins), Replay(number=3, begin_offsets=after, at_ms=at_ms))
-    return ReplayResult(told, pa.concat_tables([replay(servers, topic, one.number, one.begin_offsets, back.end_offsets, token, consumer) for one in told]))
+    told = (
+        Replay(number=1, begin_offsets=begins),
+        Replay(number=2, begin_offsets=begins),
+        Replay(number=3, begin_offsets=after, at_ms=at_ms),
+    )
+    return ReplayResult(
+        told,
+        pa.concat_tables(
+            [
+                replay(
+                    servers, topic, one.number, one.begin_offsets, back.end_offsets, token, consumer
+                )
+                for one in told
+            ]
+        ),
+    )

@@ -34,7 +34,7 @@ class LogCapture:
     def broker_events(self) -> Iterator[Event]:
         """Give what the brokers wrote since then; what the wall clock was stepped or slewed meanwhile is uncertain, and added to the resolution."""
         ahead_ns = ahead_of_wall_ns()
-        for line in self.cluster.told_since(self.log_sizes, self.topic):
+        for line in self.cluster.log_lines_since(self.log_sizes, self.topic):
             yield event_of(line, ahead_ns, abs(ahead_ns - self.ahead_ns))
 
 
@@ -46,10 +46,24 @@ def event_of(line: BrokerLine, ahead_ns: int, uncertain_ns: int = 0) -> Event:
         ahead_ns: how far the trial's clock is before the wall clock.
         uncertain_ns: how much of that is not known.
     """
-    isr = f"isr {','.join(map(str, line.isr))}: " if line.kind == "isr_changed" and line.isr is not None else ""
+    isr = (
+        f"isr {','.join(map(str, line.isr))}: "
+        if line.kind == "isr_changed" and line.isr is not None
+        else ""
+    )
     detail = f"node {line.speaker}: {isr}{line.line}"
     resolution_ns = RESOLUTION_NS + uncertain_ns
-    return Event(line.wall_ns + ahead_ns, line.kind, Source.BROKER, resolution_ns, line.node, line.partition, line.leader_epoch, line.offset, detail)
+    return Event(
+        line.wall_ns + ahead_ns,
+        line.kind,
+        Source.BROKER,
+        resolution_ns,
+        line.node,
+        line.partition,
+        line.leader_epoch,
+        line.offset,
+        detail,
+    )
 
 
 # ---------- How a topic's records lie in the log: batches and their bytes, by partition and second, as the leaders' own files have them.
@@ -68,7 +82,9 @@ class StoredBatches(Frozen):
     """With the batches' headers, and compressed where they are."""
 
 
-def stored_batches(spec: TrialSpec, cluster: Cluster, topic: str, load_begin_ns: int) -> Iterator[tuple[int, StoredBatches]]:
+def stored_batches(
+    spec: TrialSpec, cluster: Cluster, topic: str, load_begin_ns: int
+) -> Iterator[tuple[int, StoredBatches]]:
     """Give what each partition's leader holds; nothing where nobody asks, or where the files are out of reach.
 
     Args:
@@ -81,7 +97,13 @@ def stored_batches(spec: TrialSpec, cluster: Cluster, topic: str, load_begin_ns:
         return
     for state in cluster.describe([topic]).of(topic):
         if state.leader is not None:
-            yield state.partition, by_second(cluster.disks.batches(state.leader, topic, state.partition), load_begin_ns // 1_000_000)
+            yield (
+                state.partition,
+                by_second(
+                    cluster.disks.batches(state.leader, topic, state.partition),
+                    load_begin_ns // 1_000_000,
+                ),
+            )
 
 
 def by_second(batches: Iterable[Batch], begin_ms: int) -> StoredBatches:

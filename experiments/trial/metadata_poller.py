@@ -28,8 +28,14 @@ _END_TIMEOUT_S: Final = 10.0
 class MetadataPoller:
     """A thread that looks at the cluster between entering and leaving the context."""
 
-    def __init__(self, cluster: Cluster, topic: str, journal: Journal, every_s: float = EVERY_S) -> None:
-        self._lookout, self._changes, self._every_s = cluster.lookout(topic), MetadataChanges(journal), every_s
+    def __init__(
+        self, cluster: Cluster, topic: str, journal: Journal, every_s: float = EVERY_S
+    ) -> None:
+        self._lookout, self._changes, self._every_s = (
+            cluster.metadata_poll(topic),
+            MetadataChanges(journal),
+            every_s,
+        )
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._poll, name=f"watch-{topic}", daemon=True)
         self.cpu_s = 0.0
@@ -42,7 +48,12 @@ class MetadataPoller:
         self._thread.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         """Stop, once the look under way has ended."""
         self._ended.set()
         self._thread.join(_END_TIMEOUT_S)
@@ -106,7 +117,7 @@ class MetadataChanges:
                 self._note_partition(seen, before, partition)
                 self._partitions[partition.partition] = partition
         if self._blind:
-            self._note(seen, "watch_sees", "the topic is seen again")
+            self._note(seen, "metadata_available", "the topic is seen again")
         self._partitions_asked_ns, self._blind = asked_ns, False
 
     def _is_news(self, before: PartitionState, now: PartitionState) -> bool:
@@ -120,16 +131,23 @@ class MetadataChanges:
     def note_controller(self, now: ControllerView, asked_ns: int) -> None:
         """Note that another controller is active, or the same one anew."""
         if now != self._controller:
-            self._note(self._seen(self._controller_asked_ns), "controller", f"epoch {now.epoch}", node=now.leader)
+            self._note(
+                self._seen(self._controller_asked_ns),
+                "controller",
+                f"epoch {now.epoch}",
+                node=now.leader,
+            )
         self._controller, self._controller_asked_ns = now, asked_ns
 
     def note_blind(self, why: str) -> None:
         """Note, once a gap, that nothing could be seen."""
         if not self._blind:
-            self._note((now_ns(), None), "watch_blind", why)
+            self._note((now_ns(), None), "metadata_unavailable", why)
         self._blind = True
 
-    def _note_partition(self, seen: tuple[int, int | None], before: PartitionState | None, now: PartitionState) -> None:
+    def _note_partition(
+        self, seen: tuple[int, int | None], before: PartitionState | None, now: PartitionState
+    ) -> None:
         if before is None or (before.leader, before.leader_epoch) != (now.leader, now.leader_epoch):
             self._note(seen, "leader", f"{_name(before)} -> {_name(now)}", node=now.leader, of=now)
         if before is None or set(before.isr) != set(now.isr):
@@ -140,9 +158,19 @@ class MetadataChanges:
         at_ns = now_ns()
         return at_ns, None if asked_before_ns is None else at_ns - asked_before_ns
 
-    def _note(self, seen: tuple[int, int | None], kind: str, detail: str, *, node: int | None = None, of: PartitionState | None = None) -> None:
+    def _note(
+        self,
+        seen: tuple[int, int | None],
+        kind: str,
+        detail: str,
+        *,
+        node: int | None = None,
+        of: PartitionState | None = None,
+    ) -> None:
         partition, epoch = (of.partition, of.leader_epoch) if of else (None, None)
-        self._journal.keep(Event(seen[0], kind, Source.WATCHER, seen[1], node, partition, epoch, detail=detail))
+        self._journal.keep(
+            Event(seen[0], kind, Source.METADATA, seen[1], node, partition, epoch, detail=detail)
+        )
 
 
 def _epoch(partition: PartitionState) -> int:
@@ -150,4 +178,6 @@ def _epoch(partition: PartitionState) -> int:
 
 
 def _name(partition: PartitionState | None) -> str:
-    return "?" if partition is None else "none" if partition.leader is None else str(partition.leader)
+    return (
+        "?" if partition is None else "none" if partition.leader is None else str(partition.leader)
+    )

@@ -13,11 +13,18 @@ from typing import Final
 from experiments.clients.interface import Clients, clients_of
 from experiments.clients.settings.kinds import answer_timeout_ms
 from experiments.errors import HealFailed, TrialFailed
-from experiments.events.journal import BROKER_COUNT, CRC_FAILED, Journal
+from experiments.events.journal import BROKER_COUNTERS, CRC_FAILED, Journal
 from experiments.faults import FaultContext
 from experiments.faults.composition.execution import InjectedFault, evidence_of, inject
 from experiments.faults.core.narrative import narrative_of
-from experiments.ledger.record import ClusterAssignment, FaultEvidence, Phases, ProducerSummary, Status, TrialRecord
+from experiments.ledger.record import (
+    ClusterAssignment,
+    FaultEvidence,
+    Phases,
+    ProducerSummary,
+    Status,
+    TrialRecord,
+)
 from experiments.ledger.seal import seal
 from experiments.sweep.folder import SweepFolder
 from experiments.sweep.plan import TrialSpec
@@ -34,7 +41,13 @@ DIARY: Final = "diary.jsonl"
 """In the folder of a trial that is under way, or that the harness failed: what it was about."""
 
 
-def run_trial(sweep: SweepFolder, spec: TrialSpec, cluster: Cluster, home: Home, lodging: ClusterAssignment | None = None) -> TrialRecord:
+def run_trial(
+    sweep: SweepFolder,
+    spec: TrialSpec,
+    cluster: Cluster,
+    home: Home,
+    cluster_assignment: ClusterAssignment | None = None,
+) -> TrialRecord:
     """Run one trial on a cluster and seal its ledger.
 
     1. The cluster must be whole; a fresh topic is made.
@@ -50,7 +63,7 @@ def run_trial(sweep: SweepFolder, spec: TrialSpec, cluster: Cluster, home: Home,
         spec: all there is to know of it.
         cluster: where it runs.
         home: the home.
-        lodging: how it came by that cluster, to be kept.
+        cluster_assignment: how it came by that cluster, to be kept.
 
     Raises:
         TrialFailed: the harness could not carry it to its end; what there is stays in the sweep's folder, with the reason.
@@ -58,8 +71,10 @@ def run_trial(sweep: SweepFolder, spec: TrialSpec, cluster: Cluster, home: Home,
     """
     partial = _fresh(sweep.partial(spec.trial_id))
     try:
-        return _RunningTrial(sweep, spec, cluster, home, partial, lodging).run()
-    except Exception as error:  # an interrupt is no failure: its partial folder is written anew by whoever goes on
+        return _RunningTrial(sweep, spec, cluster, home, partial, cluster_assignment).run()
+    except (
+        Exception
+    ) as error:  # an interrupt is no failure: its partial folder is written anew by whoever goes on
         _keep_remains(sweep, spec, partial, error)
         failed = HealFailed if isinstance(error, HealFailed) else TrialFailed
         raise failed(f"trial {spec.trial_id} ({spec.label}): {error}") from error
@@ -81,15 +96,19 @@ class _RunningTrial:
     cluster: Cluster
     home: Home
     partial: Path
-    lodging: ClusterAssignment | None
+    cluster_assignment: ClusterAssignment | None
 
     def run(self) -> TrialRecord:
         stages, journal = Stages(self.sweep, self.spec.trial_id), Journal(self.partial / DIARY)
         with ExitStack() as clients:
             with stages("prepare", "making the topic, starting the clients"):
-                self.cluster.wait_until_whole(WHOLE_TIMEOUT_S)
+                self.cluster.wait_until_healthy(WHOLE_TIMEOUT_S)
                 hearing = LogCapture.begin(self.cluster, topic_of(self.spec))
-                bench = clients.enter_context(TrialClients.prepared(self.spec, self.cluster, self._clients(), self.partial, secrets.randbits(63)))
+                bench = clients.enter_context(
+                    TrialClients.prepared(
+                        self.spec, self.cluster, self._clients(), self.partial, secrets.randbits(63)
+                    )
+                )
             with MetadataPoller(self.cluster, bench.topic, journal):
                 course = self._course(bench, journal, stages)
             with stages("read", "reading the log"):
@@ -98,10 +117,17 @@ class _RunningTrial:
                 journal.note("reader", measured.reader.model_dump_json())
                 for group in measured.groups:
                     journal.note("group", group.model_dump_json())
-                for partition, told in stored_batches(self.spec, self.cluster, bench.topic, course.phases.load_begin_ns):
+                for partition, told in stored_batches(
+                    self.spec, self.cluster, bench.topic, course.phases.load_begin_ns
+                ):
                     journal.note(STORED, told.model_dump_json(), partition=partition)
                 for partition, offset in measured.refused_offsets.items():
-                    journal.note(CRC_FAILED, "the final read was refused a batch, and read on without checking", partition=partition, offset=offset)
+                    journal.note(
+                        CRC_FAILED,
+                        "the final read was refused a batch, and read on without checking",
+                        partition=partition,
+                        offset=offset,
+                    )
             with stages("hear", "reading what brokers and clients logged"):
                 journal.keep(*hearing.broker_events(), *bench.client_events())
                 evidence = self._evidence(course, journal)
@@ -114,10 +140,12 @@ class _RunningTrial:
 
     def _note_what_brokers_counted(self, topic: str, journal: Journal) -> None:
         """Ask each broker for its own counters, before anybody but the trial's clients has read; brokers that are somebody else's are not asked."""
-        for node in self.cluster.status() if self.spec.workload.tells_serving else ():
+        for node in self.cluster.status() if self.spec.workload.record_serving_brokers else ():
             if node.pid is not None and node.node_id <= self.spec.cluster.nodes:
-                counts = topic_counts(self.home.cache, self.spec.cluster.kafka_version, node.pid, topic)
-                journal.note(BROKER_COUNT, json.dumps(counts), node=node.node_id)
+                counts = topic_counts(
+                    self.home.cache, self.spec.cluster.kafka_version, node.pid, topic
+                )
+                journal.note(BROKER_COUNTERS, json.dumps(counts), node=node.node_id)
 
     def _clients(self) -> Clients:
         return clients_of(self.spec.client, self.spec.cluster.kafka_version, self.home.cache)
@@ -134,32 +162,67 @@ class _RunningTrial:
             producers = bench.wait_until_settled()
             settled = journal.note("settled")
         with stages("heal", "waiting for the full ISR"):
-            self.cluster.wait_until_whole(WHOLE_TIMEOUT_S)
-            whole = journal.note("whole")
-        return _FaultRun(struck, producers, self._phases(journal, load_begin_ns, settled.at_ns, whole.at_ns))
+            self.cluster.wait_until_healthy(WHOLE_TIMEOUT_S)
+            whole = journal.note("healthy")
+        return _FaultRun(
+            struck, producers, self._phases(journal, load_begin_ns, settled.at_ns, whole.at_ns)
+        )
 
-    def _strike(self, bench: TrialClients, load_begin_ns: int, journal: Journal) -> tuple[InjectedFault, ...]:
+    def _strike(
+        self, bench: TrialClients, load_begin_ns: int, journal: Journal
+    ) -> tuple[InjectedFault, ...]:
         client_timeout_s = answer_timeout_ms(self.spec) / 1000
-        return inject(self.spec.fault, FaultContext(self.cluster, bench.topic, load_begin_ns, journal, client_timeout_s, clients=bench.at_hand()))
+        return inject(
+            self.spec.fault,
+            FaultContext(
+                self.cluster,
+                bench.topic,
+                load_begin_ns,
+                journal,
+                client_timeout_s,
+                clients=bench.at_hand(),
+            ),
+        )
 
     def _evidence(self, course: _FaultRun, journal: Journal) -> FaultEvidence:
         """Complete the fault's own evidence by what was asked for, and by what the clients and the brokers told of its course."""
-        told = evidence_of(self.spec.fault, course.struck, journal.events(), self.spec.producer["acks"], course.phases.load_end_ns)
-        return told.model_copy(update={"evidence": (*told.evidence, *narrative_of(journal.events()))})
+        told = evidence_of(
+            self.spec.fault,
+            course.struck,
+            journal.events(),
+            self.spec.producer["acks"],
+            course.phases.load_end_ns,
+        )
+        return told.model_copy(
+            update={"evidence": (*told.evidence, *narrative_of(journal.events()))}
+        )
 
-    def _phases(self, journal: Journal, load_begin_ns: int, settled_ns: int, whole_ns: int) -> Phases:
-        begins, bites, ends = journal.events("fault_begin"), journal.events("fault_bit"), journal.events("fault_end")
+    def _phases(
+        self, journal: Journal, load_begin_ns: int, settled_ns: int, healthy_ns: int
+    ) -> Phases:
+        begins, bites, ends = (
+            journal.events("fault_begin"),
+            journal.events("fault_effective"),
+            journal.events("fault_end"),
+        )
         return Phases(
             load_begin_ns=load_begin_ns,
             load_end_ns=load_begin_ns + round(self.spec.workload.duration_s * 1e9),
             fault_begin_ns=begins[0].at_ns if begins else None,
-            fault_bit_ns=bites[0].at_ns if bites else None,
+            fault_effective_ns=bites[0].at_ns if bites else None,
             fault_end_ns=ends[-1].at_ns if ends else None,
             settled_ns=settled_ns,
-            whole_ns=whole_ns,
+            healthy_ns=healthy_ns,
         )
 
-    def _record(self, bench: TrialClients, measured: ClientOutput, course: _FaultRun, evidence: FaultEvidence, stages: Stages) -> TrialRecord:
+    def _record(
+        self,
+        bench: TrialClients,
+        measured: ClientOutput,
+        course: _FaultRun,
+        evidence: FaultEvidence,
+        stages: Stages,
+    ) -> TrialRecord:
         spec = self.spec
         return TrialRecord(
             sweep_id=spec.sweep_id,
@@ -172,10 +235,12 @@ class _RunningTrial:
             order=spec.order,
             seed=spec.seed,
             token=bench.token,
-            status=Status.SEALED if evidence.bit else Status.VOID,
-            reason=None if evidence.bit else "the fault did not bite: " + "; ".join(evidence.evidence),
+            status=Status.SEALED if evidence.took_effect else Status.VOID,
+            reason=None
+            if evidence.took_effect
+            else "the fault did not bite: " + "; ".join(evidence.evidence),
             topic=bench.topic,
-            lodging=self.lodging,
+            cluster_assignment=self.cluster_assignment,
             kafka_version=spec.cluster.kafka_version,
             client=measured.producers[0].version,
             producer_settings=measured.producer_settings,
@@ -192,7 +257,7 @@ class _RunningTrial:
             producers=measured.producers,
             end_offsets=measured.end_offsets,
             begin_offsets=measured.begin_offsets,
-            tells_serving=spec.workload.tells_serving,
+            record_serving_brokers=spec.workload.record_serving_brokers,
             replays=measured.replays.told if measured.replays else (),
             output_end_offsets=measured.output.end_offsets if measured.output else None,
             keying=spec.keying(),

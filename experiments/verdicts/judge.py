@@ -81,7 +81,7 @@ class TrialFacts(Frozen):
 class Judgement(Frozen):
     """A verdict with its reasons."""
 
-    promise: Guarantee
+    guarantee: Guarantee
     verdict: Verdict
     seen: bool | None
     """Whether the thing that the promise excludes was seen in any judged trial; `None`: none could be judged."""
@@ -111,16 +111,18 @@ EXCLUDED: Final[Mapping[Guarantee, str]] = {
 """What each promise excludes, as it reads after "in 2 of 5 trials"."""
 
 
-def judge(commitments: Sequence[ContractClause], trials: Sequence[TrialFacts], harness: HarnessCheck) -> tuple[Judgement, ...]:
+def judge(
+    clauses: Sequence[ContractClause], trials: Sequence[TrialFacts], harness: HarnessCheck
+) -> tuple[Judgement, ...]:
     """Return a verdict on each commitment of a cell.
 
     Args:
-        commitments: what is promised to the cell, and what not.
+        clauses: what is promised to the cell, and what not.
         trials: all trials of the cell that came to an end, in any order, void and failed ones among them.
         harness: what the sweep's controls showed.
     """
     ordered = sorted(trials, key=lambda trial: trial.trial_id)
-    return tuple(_judgement(_JudgedCell(commitment, ordered, harness)) for commitment in commitments)
+    return tuple(_judgement(_JudgedCell(commitment, ordered, harness)) for commitment in clauses)
 
 
 @dataclass(frozen=True)
@@ -132,60 +134,66 @@ class _JudgedCell:
     harness: HarnessCheck
 
     @property
-    def promise(self) -> Guarantee:
-        return self.commitment.promise
+    def guarantee(self) -> Guarantee:
+        return self.commitment.guarantee
 
     def sealed(self) -> list[TrialFacts]:
         return [trial for trial in self.trials if trial.status is Status.SEALED]
 
     def clear(self) -> list[TrialFacts]:
-        return [trial for trial in self.sealed() if _seen(self.promise, trial) is not None]
+        return [trial for trial in self.sealed() if _seen(self.guarantee, trial) is not None]
 
     def unclear(self) -> list[TrialFacts]:
-        return [trial for trial in self.sealed() if _seen(self.promise, trial) is None]
+        return [trial for trial in self.sealed() if _seen(self.guarantee, trial) is None]
 
     def broken(self) -> list[TrialFacts]:
-        return [trial for trial in self.sealed() if _seen(self.promise, trial)]
+        return [trial for trial in self.sealed() if _seen(self.guarantee, trial)]
 
     def seen(self) -> bool | None:
         """Seen once is seen; not seen is known only where every sealed trial tells."""
         return True if self.broken() else None if self.unclear() or not self.clear() else False
 
     def without_power(self) -> bool:
-        return self.promise is Guarantee.NO_ACKED_LOSS and self.harness.positive_control_lost is False
+        return (
+            self.guarantee is Guarantee.NO_ACKED_LOSS
+            and self.harness.positive_control_lost is False
+        )
 
 
 def _judgement(case: _JudgedCell) -> Judgement:
-    records = sorted((record for trial in case.broken() for record in trial.records.get(case.promise, ())), key=_place)
+    records = sorted(
+        (record for trial in case.broken() for record in trial.records.get(case.guarantee, ())),
+        key=_place,
+    )
     return Judgement(
-        promise=case.promise,
+        guarantee=case.guarantee,
         verdict=_verdict(case),
         seen=case.seen(),
         share=share(len(case.broken()), len(case.clear())) if case.clear() else None,
-        reasons=(case.commitment.because, *_reasons(case)),
+        reasons=(case.commitment.reason, *_reasons(case)),
         trials=tuple(trial.trial_id for trial in case.broken()),
         records=tuple(records[:NAMED]),
-        records_total=sum(_records(case.promise, trial) for trial in case.broken()),
+        records_total=sum(_records(case.guarantee, trial) for trial in case.broken()),
     )
 
 
 def _verdict(case: _JudgedCell) -> Verdict:
     if case.harness.control_clean is False:
         return Verdict.UNKNOWN
-    if not case.commitment.promised:
+    if not case.commitment.guaranteed:
         return Verdict.NOT_PROMISED
     if case.seen():
         return Verdict.VIOLATED
     return Verdict.UNKNOWN if case.seen() is None or case.without_power() else Verdict.HELD
 
 
-def _seen(promise: Guarantee, trial: TrialFacts) -> bool | None:
+def _seen(guarantee: Guarantee, trial: TrialFacts) -> bool | None:
     """Say whether the trial shows what the promise excludes; `None`: it does not tell."""
-    if promise is Guarantee.NO_ACKED_LOSS:
+    if guarantee is Guarantee.NO_ACKED_LOSS:
         return _lost(trial)
-    if promise is Guarantee.AVAILABILITY:
+    if guarantee is Guarantee.AVAILABILITY:
         return None if trial.recovered_before_heal is None else not trial.recovered_before_heal
-    count = _counts(trial)[promise]
+    count = _counts(trial)[guarantee]
     return None if count is None else count > 0
 
 
@@ -208,14 +216,18 @@ def _lost(trial: TrialFacts) -> bool | None:
     return True if low > 0 else False if high == 0 else None
 
 
-def _records(promise: Guarantee, trial: TrialFacts) -> int:
+def _records(guarantee: Guarantee, trial: TrialFacts) -> int:
     """Return how many records broke the promise for certain; availability is no matter of records."""
     of = {Guarantee.NO_ACKED_LOSS: trial.lost and trial.lost[0], **_counts(trial)}
-    return of.get(promise) or 0
+    return of.get(guarantee) or 0
 
 
 def _place(record: NamedRecord) -> tuple[str, int, int]:
-    return record.trial_id, -1 if record.producer is None else record.producer, -1 if record.seq is None else record.seq
+    return (
+        record.trial_id,
+        -1 if record.producer is None else record.producer,
+        -1 if record.seq is None else record.seq,
+    )
 
 
 def _reasons(case: _JudgedCell) -> Iterator[str]:
@@ -233,14 +245,16 @@ def _observed(case: _JudgedCell) -> Iterator[str]:
         yield "no sealed trial: there is nothing to judge"
     if case.clear():
         named = "".join(f", {trial.trial_id}" for trial in case.broken())
-        yield f"{EXCLUDED[case.promise]} in {words(share(len(case.broken()), len(case.clear())))}{named}"
+        yield f"{EXCLUDED[case.guarantee]} in {words(share(len(case.broken()), len(case.clear())))}{named}"
 
 
 def _untold(case: _JudgedCell) -> Iterator[str]:
     if not case.unclear():
         return
-    if case.promise is Guarantee.NO_ACKED_LOSS and all(trial.lost for trial in case.unclear()):
-        named = ", ".join(f"{trial.trial_id}: {trial.lost[1]}" for trial in case.unclear() if trial.lost)
+    if case.guarantee is Guarantee.NO_ACKED_LOSS and all(trial.lost for trial in case.unclear()):
+        named = ", ".join(
+            f"{trial.trial_id}: {trial.lost[1]}" for trial in case.unclear() if trial.lost
+        )
         yield f"records of unknown outcome are absent, and any of them may have been acknowledged ({named})"
     else:
         yield f"not told by {len(case.unclear())} of {len(case.sealed())} sealed {plural(len(case.sealed()), 'trial')}"
@@ -249,7 +263,12 @@ def _untold(case: _JudgedCell) -> Iterator[str]:
 def _power(case: _JudgedCell) -> Iterator[str]:
     if case.without_power():
         yield "the positive control, which must lose, lost nothing: that this harness would see a loss is not shown"
-    elif case.commitment.promised and case.promise is Guarantee.NO_ACKED_LOSS and case.harness.positive_control_lost is None and case.seen() is False:
+    elif (
+        case.commitment.guaranteed
+        and case.guarantee is Guarantee.NO_ACKED_LOSS
+        and case.harness.positive_control_lost is None
+        and case.seen() is False
+    ):
         yield "no positive control was measured: that this harness would see a loss is not shown by this sweep"
 
 
@@ -257,7 +276,9 @@ def _left_out(case: _JudgedCell) -> Iterator[str]:
     for status in (Status.VOID, Status.FAILED):
         of = [trial for trial in case.trials if trial.status is status]
         if of:
-            told = "; ".join(f"{trial.trial_id}: {trial.reason or 'no reason was left'}" for trial in of)
+            told = "; ".join(
+                f"{trial.trial_id}: {trial.reason or 'no reason was left'}" for trial in of
+            )
             yield f"{len(of)} {status.value} {plural(len(of), 'trial')}, judged in nothing ({told})"
     late = [trial.trial_id for trial in case.sealed() if trial.generator_late]
     if late:

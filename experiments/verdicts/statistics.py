@@ -82,7 +82,9 @@ def bound(given: Share) -> float | None:
     if given.of == 0 or 0 < given.seen < given.of:
         return None
     none = given.seen == 0
-    found = binomtest(given.seen, given.of, alternative="less" if none else "greater").proportion_ci(given.interval.confidence, method="exact")
+    found = binomtest(
+        given.seen, given.of, alternative="less" if none else "greater"
+    ).proportion_ci(given.interval.confidence, method="exact")
     return float(found.high if none else found.low)
 
 
@@ -94,7 +96,11 @@ def words(given: Share, of: str = "trials") -> str:
     limit = bound(given)
     if limit is None:
         return f"{told} ({_percent(given.interval.low, up=False)} to {_percent(given.interval.high, up=True)} %)"
-    side = f"below {_percent(limit, up=True)}" if given.seen == 0 else f"above {_percent(limit, up=False)}"
+    side = (
+        f"below {_percent(limit, up=True)}"
+        if given.seen == 0
+        else f"above {_percent(limit, up=False)}"
+    )
     return f"{told}: {side} % at {_percent(given.interval.confidence, up=False)} %"
 
 
@@ -116,8 +122,17 @@ def distribution(values: Sequence[float]) -> Distribution | None:
         return None
     import numpy as np
 
-    least, lower, middle, upper, most = (float(value) for value in np.quantile(values, [0, 0.25, 0.5, 0.75, 1]))
-    return Distribution(trials=len(values), minimum=least, lower_quartile=lower, median=middle, upper_quartile=upper, maximum=most)
+    least, lower, middle, upper, most = (
+        float(value) for value in np.quantile(values, [0, 0.25, 0.5, 0.75, 1])
+    )
+    return Distribution(
+        trials=len(values),
+        minimum=least,
+        lower_quartile=lower,
+        median=middle,
+        upper_quartile=upper,
+        maximum=most,
+    )
 
 
 def precise_enough(given: Share, width: float) -> bool:
@@ -132,8 +147,14 @@ def trials_needed(probability: float, confidence: float = CONFIDENCE) -> int:
         ValueError: the probability is not above 0 and at most 1, or the confidence not between 0 and 1.
     """
     if not (0 < probability <= 1 and 0 < confidence < 1):
-        raise ValueError(f"no number of trials shows what happens with probability {probability} at confidence {confidence}")
-    return 1 if probability == 1 else max(1, math.ceil(math.log1p(-confidence) / math.log1p(-probability) - 1e-9))
+        raise ValueError(
+            f"no number of trials shows what happens with probability {probability} at confidence {confidence}"
+        )
+    return (
+        1
+        if probability == 1
+        else max(1, math.ceil(math.log1p(-confidence) / math.log1p(-probability) - 1e-9))
+    )
 
 
 def trials_for_width(probability: float, width: float, confidence: float = CONFIDENCE) -> int:
@@ -143,13 +164,19 @@ def trials_for_width(probability: float, width: float, confidence: float = CONFI
         ValueError: the probability is not from 0 to 1, or the width not above 0.
     """
     if not (0 <= probability <= 1 and width > 0):
-        raise ValueError(f"no number of trials makes the interval of probability {probability} narrower than {width}")
+        raise ValueError(
+            f"no number of trials makes the interval of probability {probability} narrower than {width}"
+        )
     few, many = 0, 1
     while _expected_width(probability, many, confidence) >= width:
         few, many = many, many * 2
     while many - few > 1:
         middle = (few + many) // 2
-        few, many = (few, middle) if _expected_width(probability, middle, confidence) < width else (middle, many)
+        few, many = (
+            (few, middle)
+            if _expected_width(probability, middle, confidence) < width
+            else (middle, many)
+        )
     return many
 
 
@@ -177,8 +204,17 @@ def _bootstrap(values: tuple[float, ...]) -> Interval:
     import numpy as np
     from scipy.stats import bootstrap
 
-    found = bootstrap((values,), np.median, n_resamples=RESAMPLES, method="percentile", confidence_level=CONFIDENCE, rng=np.random.default_rng(SEED))
-    return Interval(low=float(found.confidence_interval.low), high=float(found.confidence_interval.high))
+    found = bootstrap(
+        (values,),
+        np.median,
+        n_resamples=RESAMPLES,
+        method="percentile",
+        confidence_level=CONFIDENCE,
+        rng=np.random.default_rng(SEED),
+    )
+    return Interval(
+        low=float(found.confidence_interval.low), high=float(found.confidence_interval.high)
+    )
 
 
 def _percent(part: float, *, up: bool) -> str:
@@ -187,5 +223,11 @@ def _percent(part: float, *, up: bool) -> str:
     places = sum(percent < least for least in (10, 1))
     scaled = percent * 10**places
     near = round(scaled)
-    whole = near if math.isclose(scaled, near, abs_tol=1e-9) else math.ceil(scaled) if up else math.floor(scaled)
+    whole = (
+        near
+        if math.isclose(scaled, near, abs_tol=1e-9)
+        else math.ceil(scaled)
+        if up
+        else math.floor(scaled)
+    )
     return f"{whole / 10**places:g}"

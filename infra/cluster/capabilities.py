@@ -42,14 +42,20 @@ class MissingCapability:
     then: str
 
 
-def missing(means: Capability) -> MissingCapability | None:
+def missing(capability: Capability) -> MissingCapability | None:
     """Return what is lacking; `None`: the machine can."""
-    return _PROBES[means]()
+    return _PROBES[capability]()
 
 
 def _programs(*names: str, package: str) -> MissingCapability | None:
     missing = [name for name in names if shutil.which(name) is None]
-    return MissingCapability(f"{', '.join(missing)}: not on PATH", f"install {package}, or put /usr/sbin on PATH") if missing else None
+    return (
+        MissingCapability(
+            f"{', '.join(missing)}: not on PATH", f"install {package}, or put /usr/sbin on PATH"
+        )
+        if missing
+        else None
+    )
 
 
 def _root() -> MissingCapability | None:
@@ -57,7 +63,10 @@ def _root() -> MissingCapability | None:
 
 
 def _namespaces() -> MissingCapability | None:
-    return _tried_network(RULES, "run on a kernel with nftables and veth, as root with CAP_SYS_ADMIN and CAP_NET_ADMIN (in a container: privileged)")
+    return _tried_network(
+        RULES,
+        "run on a kernel with nftables and veth, as root with CAP_SYS_ADMIN and CAP_NET_ADMIN (in a container: privileged)",
+    )
 
 
 def _shaping() -> MissingCapability | None:
@@ -65,18 +74,27 @@ def _shaping() -> MissingCapability | None:
 
 
 def _netem() -> MissingCapability | None:
-    return _tried_network(DELAY, "run on a kernel with sch_netem (on many distributions: the package linux-modules-extra or kernel-modules-extra)")
+    return _tried_network(
+        DELAY,
+        "run on a kernel with sch_netem (on many distributions: the package linux-modules-extra or kernel-modules-extra)",
+    )
 
 
 @cache
 def _tried_network(tried: str, then: str) -> MissingCapability | None:
-    programs = _programs("ip", "tc", package="iproute2") or _programs("nft", package="nftables") or _programs("unshare", "nsenter", package="util-linux")
+    programs = (
+        _programs("ip", "tc", package="iproute2")
+        or _programs("nft", package="nftables")
+        or _programs("unshare", "nsenter", package="util-linux")
+    )
     refusal = _root() or programs or refused(tried)
     return MissingCapability(refusal, then) if isinstance(refusal, str) else refusal
 
 
 def _disk_images() -> MissingCapability | None:
-    programs = _programs("mkfs.ext4", package="e2fsprogs") or _programs("mount", "umount", "losetup", package="util-linux")
+    programs = _programs("mkfs.ext4", package="e2fsprogs") or _programs(
+        "mount", "umount", "losetup", package="util-linux"
+    )
     return _root() or programs or _tried_image()
 
 
@@ -91,7 +109,10 @@ def _tried_image() -> MissingCapability | None:
             disk.make(node)
             disk.shut_down(node)
         except (HarnessError, OSError) as error:
-            return MissingCapability(str(error), "run on a kernel with loop devices and ext4, as root with the right to mount (in a container: privileged)")
+            return MissingCapability(
+                str(error),
+                "run on a kernel with loop devices and ext4, as root with the right to mount (in a container: privileged)",
+            )
         finally:
             disk.remove(node)
     return None
@@ -103,7 +124,8 @@ def _slow_devices() -> MissingCapability | None:
     if _root() or find_write_limit():
         return _root()
     return MissingCapability(
-        "the kernel's block controller is not in reach", "mount cgroup v1's blkio, or turn on the io controller for this process's own cgroup v2 group"
+        "the kernel's block controller is not in reach",
+        "mount cgroup v1's blkio, or turn on the io controller for this process's own cgroup v2 group",
     )
 
 

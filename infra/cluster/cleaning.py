@@ -42,7 +42,9 @@ def clean(clusters: Path, *, held_too: bool = False) -> CleanReport:
             continue
         killed = remove_processes(folder)
         shutil.rmtree(folder)
-        report = replace(report, removed=(*report.removed, folder.name), killed=(*report.killed, *killed))
+        report = replace(
+            report, removed=(*report.removed, folder.name), killed=(*report.killed, *killed)
+        )
     return report
 
 

@@ -13,7 +13,14 @@ from typing import Final
 from infra.cluster.supervisor_protocol import SupervisorAction, SupervisorReply, SupervisorRequest
 from infra.disk import damage
 from infra.disk.damage import FlippedBit, fill, flip_bit, free
-from infra.disk.log_files import Batch, ReplicaLog, batches_in, cut_to_recovery_points, replica_log, segments_of
+from infra.disk.log_files import (
+    Batch,
+    ReplicaLog,
+    batches_in,
+    cut_to_recovery_points,
+    replica_log,
+    segments_of,
+)
 from infra.kafka.kraft import DATA
 from infra.kafka.storage import META
 
@@ -41,7 +48,9 @@ class Disks:
         """
         songs = {node_id: damage.plant(self.data(node_id)) for node_id in node_ids}
         self._do("lose_power", node_ids)
-        return frozenset(node_id for node_id, song in songs.items() if damage.died(self.data(node_id), song))
+        return frozenset(
+            node_id for node_id, song in songs.items() if damage.died(self.data(node_id), song)
+        )
 
     def take_away(self, node_id: int) -> None:
         """Take a disk away under a node that runs.
@@ -96,7 +105,9 @@ class Disks:
         """Write `SYNCED_BYTES` to a node's disk, and return how long it took until they were there, seconds."""
         return _synced_write_s(self.data(node_id) / _PROBE)
 
-    def flip_bit(self, node_id: int, topic: str, partition: int, below_offset: int) -> FlippedBit | None:
+    def flip_bit(
+        self, node_id: int, topic: str, partition: int, below_offset: int
+    ) -> FlippedBit | None:
         """Flip one bit of a record of the node's copy that lies below an offset; see `infra.disk.damage`."""
         return flip_bit(self.data(node_id) / f"{topic}-{partition}", below_offset)
 
@@ -113,8 +124,14 @@ class Disks:
         """The node's log folder."""
         return self.node_folder(node_id) / DATA
 
-    def _do(self, deed: SupervisorAction, node_ids: Sequence[int], write_bytes_per_s: int | None = None) -> None:
-        self.ask(SupervisorRequest("disk", deed=deed, node_ids=tuple(node_ids), write_bytes_per_s=write_bytes_per_s))
+    def _do(
+        self, deed: SupervisorAction, node_ids: Sequence[int], write_bytes_per_s: int | None = None
+    ) -> None:
+        self.ask(
+            SupervisorRequest(
+                "disk", deed=deed, node_ids=tuple(node_ids), write_bytes_per_s=write_bytes_per_s
+            )
+        )
 
 
 def _synced_write_s(probe: Path) -> float:

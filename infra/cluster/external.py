@@ -15,7 +15,14 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 from infra.cluster.interface import MetadataSnapshot
 from infra.errors import HarnessError, InputError, SupervisorError
 from infra.kafka.logs import BrokerLine
-from infra.kafka.spec import ClusterSpec, ClusterState, ControllerView, LeaderEpoch, NodeStatus, PartitionState
+from infra.kafka.spec import (
+    ClusterSpec,
+    ClusterState,
+    ControllerView,
+    LeaderEpoch,
+    NodeStatus,
+    PartitionState,
+)
 from infra.network.impairment import Impairment, ImpairmentCounts
 from infra.process.waiting import wait_until
 
@@ -56,7 +63,9 @@ def reach(connection: Mapping[str, str]) -> ReachedCluster:
     metadata = _first_metadata(client, reasons)
     if metadata is None:
         reason = next((text for text in reasons if text != _ALL_DOWN), "no answer")
-        raise InputError(f"bootstrap.servers {connection['bootstrap.servers']} cannot be reached: {reason}")
+        raise InputError(
+            f"bootstrap.servers {connection['bootstrap.servers']} cannot be reached: {reason}"
+        )
     brokers = tuple(sorted(metadata.brokers))
     return ReachedCluster(str(metadata.cluster_id), brokers, _settings(client, brokers[0]))
 
@@ -79,10 +88,17 @@ def client_of(connection: Mapping[str, str]) -> tuple[AdminClient, list[str]]:
 
     reasons: list[str] = []
     try:
-        settings: dict[str, Any] = {**connection, "error_cb": lambda error: reasons.append(_ALL_DOWN if error.name() == _ALL_DOWN else error.str())}
+        settings: dict[str, Any] = {
+            **connection,
+            "error_cb": lambda error: reasons.append(
+                _ALL_DOWN if error.name() == _ALL_DOWN else error.str()
+            ),
+        }
         return AdminClient(settings, logger=_LOG), reasons
     except KafkaException as error:
-        raise InputError(f"no client can be made for {connection['bootstrap.servers']}: {error.args[0].str()}") from error
+        raise InputError(
+            f"no client can be made for {connection['bootstrap.servers']}: {error.args[0].str()}"
+        ) from error
 
 
 def metadata_of(client: AdminClient, topic: str | None, timeout_s: float) -> Any | None:
@@ -90,7 +106,11 @@ def metadata_of(client: AdminClient, topic: str | None, timeout_s: float) -> Any
     from confluent_kafka import KafkaException
 
     try:
-        return client.list_topics(topic, timeout=timeout_s) if topic else client.list_topics(timeout=timeout_s)
+        return (
+            client.list_topics(topic, timeout=timeout_s)
+            if topic
+            else client.list_topics(timeout=timeout_s)
+        )
     except KafkaException:
         return None
 
@@ -100,12 +120,18 @@ def _settings(client: AdminClient, broker: int) -> dict[str, str]:
     from confluent_kafka.admin._config import ConfigResource
     from confluent_kafka.admin._resource import ResourceType
 
-    (described,) = client.describe_configs([ConfigResource(ResourceType.BROKER, str(broker))], request_timeout=REACH_TIMEOUT_S).values()
+    (described,) = client.describe_configs(
+        [ConfigResource(ResourceType.BROKER, str(broker))], request_timeout=REACH_TIMEOUT_S
+    ).values()
     try:
         entries = described.result(REACH_TIMEOUT_S)
     except (KafkaException, TimeoutError) as error:
         raise InputError(f"the settings of broker {broker} cannot be read: {error}") from error
-    return {name: str(entry.value) for name, entry in sorted(entries.items()) if entry.value is not None and not entry.is_sensitive}
+    return {
+        name: str(entry.value)
+        for name, entry in sorted(entries.items())
+        if entry.value is not None and not entry.is_sensitive
+    }
 
 
 if TYPE_CHECKING:
@@ -143,7 +169,9 @@ class ExternalMetadataPoller:
 class ExternalCluster:
     """Implements `infra.cluster.interface.Cluster`, as far as that can be done from outside; whatever needs the nodes is refused."""
 
-    def __init__(self, folder: Path, spec: ClusterSpec, connection: Mapping[str, str], found: ReachedCluster) -> None:
+    def __init__(
+        self, folder: Path, spec: ClusterSpec, connection: Mapping[str, str], found: ReachedCluster
+    ) -> None:
         """Know how to ask it.
 
         Args:
@@ -152,7 +180,12 @@ class ExternalCluster:
             connection: librdkafka's properties: the addresses and who we are.
             found: what it said when it was reached.
         """
-        self._folder, self._spec, self._servers, self._found = folder, spec, connection["bootstrap.servers"], found
+        self._folder, self._spec, self._servers, self._found = (
+            folder,
+            spec,
+            connection["bootstrap.servers"],
+            found,
+        )
         self._client, _ = client_of(connection)
 
     @property
@@ -197,7 +230,10 @@ class ExternalCluster:
         """Each broker that answers for the cluster now, as running: more is not known of it."""
         metadata = metadata_of(self._client, None, _ASK_TIMEOUT_S)
         brokers = metadata.brokers.values() if metadata else ()
-        return tuple(NodeStatus(one.id, "running", None, None, one.port, one.port, 0, one.host, "broker") for one in brokers)
+        return tuple(
+            NodeStatus(one.id, "running", None, None, one.port, one.port, 0, one.host, "broker")
+            for one in brokers
+        )
 
     def describe(self, topics: Sequence[str] | None = None, timeout_s: float = 5.0) -> ClusterState:
         """Leaders, ISR and live brokers, of the broker that answers.
@@ -205,11 +241,20 @@ class ExternalCluster:
         Raises:
             WaitTimeout: none does.
         """
-        metadata = wait_until(lambda: metadata_of(self._client, None, timeout_s), awaiting=f"an answer of any broker of {self._servers}", timeout_s=timeout_s)
+        metadata = wait_until(
+            lambda: metadata_of(self._client, None, timeout_s),
+            awaiting=f"an answer of any broker of {self._servers}",
+            timeout_s=timeout_s,
+        )
         wanted = [name for name in metadata.topics if topics is None or name in topics]
-        return ClusterState(tuple(sorted(metadata.brokers)), None, None, tuple(one for name in wanted for one in _partitions(metadata, name)))
+        return ClusterState(
+            tuple(sorted(metadata.brokers)),
+            None,
+            None,
+            tuple(one for name in wanted for one in _partitions(metadata, name)),
+        )
 
-    def lookout(self, topic: str) -> ExternalMetadataPoller:
+    def metadata_poll(self, topic: str) -> ExternalMetadataPoller:
         """A place from which to look at the topic often."""
         return ExternalMetadataPoller(self._client, topic)
 
@@ -223,9 +268,16 @@ class ExternalCluster:
         from confluent_kafka.admin._listoffsets import OffsetSpec
 
         numbers = [one.partition for one in self.describe([topic]).of(topic)]
-        asked = self._client.list_offsets({TopicPartition(topic, number): OffsetSpec.latest() for number in numbers}, request_timeout=_ASK_TIMEOUT_S)  # type: ignore[no-untyped-call]
+        end = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+        asked = self._client.list_offsets(
+            {TopicPartition(topic, number): end for number in numbers},
+            request_timeout=_ASK_TIMEOUT_S,
+        )
         try:
-            return {place.partition: future.result(_ASK_TIMEOUT_S).offset for place, future in asked.items()}
+            return {
+                place.partition: future.result(_ASK_TIMEOUT_S).offset
+                for place, future in asked.items()
+            }
         except (KafkaException, TimeoutError) as error:
             raise HarnessError(f"the ends of {topic} could not be asked for: {error}") from error
 
@@ -238,23 +290,33 @@ class ExternalCluster:
         """Not known: nobody shows us its nodes' logs."""
         return {}
 
-    def told_since(self, log_sizes: Mapping[int, int], topic: str) -> tuple[BrokerLine, ...]:
+    def log_lines_since(self, log_sizes: Mapping[int, int], topic: str) -> tuple[BrokerLine, ...]:
         """Not known."""
         del log_sizes, topic
         return ()
 
-    def wait_until_whole(self, timeout_s: float = 60.0) -> ClusterState:
+    def wait_until_healthy(self, timeout_s: float = 60.0) -> ClusterState:
         """Return once every broker is there that was at first, and every partition of our own topics has its full ISR.
 
         Raises:
             WaitTimeout: that does not come to be.
         """
-        return wait_until(self._whole, awaiting=f"{self._servers} to be whole", timeout_s=timeout_s, seen=self.describe)
+        return wait_until(
+            self._whole,
+            awaiting=f"{self._servers} to be whole",
+            timeout_s=timeout_s,
+            seen=self.describe,
+        )
 
     def _whole(self) -> ClusterState | None:
         state = self.describe()
         ours = [one for one in state.partitions if one.topic.startswith(_OF_TRIALS)]
-        return state if state.brokers == self.node_ids() and all(one.leader is not None and set(one.isr) == set(one.replicas) for one in ours) else None
+        return (
+            state
+            if state.brokers == self.node_ids()
+            and all(one.leader is not None and set(one.isr) == set(one.replicas) for one in ours)
+            else None
+        )
 
     def kill(self, node_id: int) -> NodeStatus:
         """Refuse.
@@ -309,4 +371,13 @@ def _refuse(what: str) -> NoReturn:
 
 def _partitions(metadata: Any, topic: str) -> tuple[PartitionState, ...]:
     told = metadata.topics[topic].partitions.values() if topic in metadata.topics else ()
-    return tuple(PartitionState(topic, one.id, None if one.leader < 0 else one.leader, tuple(one.replicas), tuple(one.isrs)) for one in told)
+    return tuple(
+        PartitionState(
+            topic,
+            one.id,
+            None if one.leader < 0 else one.leader,
+            tuple(one.replicas),
+            tuple(one.isrs),
+        )
+        for one in told
+    )

@@ -45,7 +45,11 @@ class Handle:
 
     def processes(self) -> tuple[ProcessIdentity, ...]:
         """The supervisor and the nodes, where they were started; they need not live any more."""
-        nodes = (ProcessIdentity(n.pid, n.start_ticks) for n in self.nodes if n.pid is not None and n.start_ticks is not None)
+        nodes = (
+            ProcessIdentity(n.pid, n.start_ticks)
+            for n in self.nodes
+            if n.pid is not None and n.start_ticks is not None
+        )
         return (*((self.supervisor,) if self.supervisor else ()), *nodes)
 
     def write(self, folder: Path) -> None:
@@ -72,8 +76,15 @@ def _parsed(raw: dict[str, Any]) -> Handle:
     return replace(
         handle,
         spec=ClusterSpec(**raw["spec"]),
-        launch=Launch(tuple(raw["launch"]["command"]), raw["launch"]["formatted"], tuple(raw["launch"]["zookeeper"])),
-        holders=tuple(Holder(ProcessIdentity(**holder["process"]), holder["grace_s"]) for holder in raw["holders"]),
+        launch=Launch(
+            tuple(raw["launch"]["command"]),
+            raw["launch"]["formatted"],
+            tuple(raw["launch"]["zookeeper"]),
+        ),
+        holders=tuple(
+            Holder(ProcessIdentity(**holder["process"]), holder["grace_s"])
+            for holder in raw["holders"]
+        ),
         supervisor=ProcessIdentity(**raw["supervisor"]) if raw["supervisor"] else None,
         nodes=tuple(NodeStatus(**node) for node in raw["nodes"]),
     )

@@ -21,21 +21,34 @@ from infra.kafka.spec import ClusterState, ControllerView, NodeStatus, Partition
 from infra.kafka.wire import BrokerView
 
 
-def ask_broker(node: NodeStatus, topics: Sequence[str] | None, timeout_s: float) -> BrokerView | None:
+def ask_broker(
+    node: NodeStatus, topics: Sequence[str] | None, timeout_s: float
+) -> BrokerView | None:
     """Return the broker's own view of the topics, or of all; `None` when it does not answer in time."""
     answer = ask((node.host, node.replication_port), wire.metadata_request(topics), timeout_s)
     return wire.read_metadata(answer) if answer is not None else None
 
 
-def best_view(nodes: Sequence[NodeStatus], quorum: ControllerView | None, topics: Sequence[str] | None, timeout_s: float) -> BrokerView | None:
+def best_view(
+    nodes: Sequence[NodeStatus],
+    quorum: ControllerView | None,
+    topics: Sequence[str] | None,
+    timeout_s: float,
+) -> BrokerView | None:
     """Return the view of the broker that knows best: the active controller's own; where that is none, or silent, of one that no other calls fenced."""
     brokers = [node for node in nodes if node.state == "running" and node.is_broker]
-    active = next((node for node in brokers if quorum is not None and node.node_id == quorum.leader), None)
+    active = next(
+        (node for node in brokers if quorum is not None and node.node_id == quorum.leader), None
+    )
     view = ask_broker(active, topics, timeout_s) if active else None
     if view is not None:
         return view
-    answers = {node.node_id: ask_broker(node, topics, timeout_s) for node in brokers if node is not active}
-    return first_unfenced_view({node_id: answer for node_id, answer in answers.items() if answer is not None})
+    answers = {
+        node.node_id: ask_broker(node, topics, timeout_s) for node in brokers if node is not active
+    }
+    return first_unfenced_view(
+        {node_id: answer for node_id, answer in answers.items() if answer is not None}
+    )
 
 
 def first_unfenced_view(views: Mapping[int, BrokerView]) -> BrokerView | None:
@@ -44,8 +57,13 @@ def first_unfenced_view(views: Mapping[int, BrokerView]) -> BrokerView | None:
     Who does not know itself yet, as just after its start, has no say.
     """
     informed = {node_id: view for node_id, view in views.items() if node_id in view.brokers}
-    fenced = {node_id for node_id in informed for view in informed.values() if node_id not in view.brokers}
-    believed = [*(view for node_id, view in informed.items() if node_id not in fenced), *views.values()]
+    fenced = {
+        node_id for node_id in informed for view in informed.values() if node_id not in view.brokers
+    }
+    believed = [
+        *(view for node_id, view in informed.items() if node_id not in fenced),
+        *views.values(),
+    ]
     return believed[0] if believed else None
 
 
@@ -55,12 +73,22 @@ def ask_controller(node: NodeStatus, timeout_s: float) -> ControllerView | None:
     return wire.read_quorum(answer) if answer is not None else None
 
 
-def log_ends(nodes: Sequence[NodeStatus], partitions: Sequence[PartitionState], timeout_s: float) -> dict[int, int]:
+def log_ends(
+    nodes: Sequence[NodeStatus], partitions: Sequence[PartitionState], timeout_s: float
+) -> dict[int, int]:
     """Return the end of each partition's log, asked from its leader; left out where that is none of the nodes, or does not answer in time."""
     ends: dict[int, int] = {}
     for node in nodes:
         led = [partition for partition in partitions if partition.leader == node.node_id]
-        answer = ask((node.host, node.replication_port), wire.log_ends_request(led[0].topic, [p.partition for p in led]), timeout_s) if led else None
+        answer = (
+            ask(
+                (node.host, node.replication_port),
+                wire.log_ends_request(led[0].topic, [p.partition for p in led]),
+                timeout_s,
+            )
+            if led
+            else None
+        )
         ends |= wire.read_log_ends(answer) if answer is not None else {}
     return ends
 
@@ -74,13 +102,17 @@ def active_controller(nodes: Sequence[NodeStatus], timeout_s: float) -> Controll
     """
     running = [node for node in nodes if node.state == "running"]
     if not any(node.is_controller for node in nodes):
-        return elected({node.node_id: ask_broker(node, (), timeout_s) for node in running if node.is_broker})
+        return elected(
+            {node.node_id: ask_broker(node, (), timeout_s) for node in running if node.is_broker}
+        )
     return newest(ask_controller(node, timeout_s) for node in running if node.is_controller)
 
 
 def newest(answers: Iterable[ControllerView | None]) -> ControllerView | None:
     """Return the answer with the highest epoch, of those that take themselves for the active controller."""
-    return max((answer for answer in answers if answer), key=lambda answer: answer.epoch or 0, default=None)
+    return max(
+        (answer for answer in answers if answer), key=lambda answer: answer.epoch or 0, default=None
+    )
 
 
 def elected(views: Mapping[int, BrokerView | None]) -> ControllerView | None:
@@ -93,7 +125,10 @@ def elected(views: Mapping[int, BrokerView | None]) -> ControllerView | None:
 def why_no_keeper(nodes: Sequence[NodeStatus], timeout_s: float) -> str | None:
     """Return what those lack that are no brokers and keep the metadata, in words; `None`: each of them serves."""
     for node in nodes:
-        if node.role == "controller" and ask((node.host, node.controller_port), wire.quorum_request(), timeout_s) is None:
+        if (
+            node.role == "controller"
+            and ask((node.host, node.controller_port), wire.quorum_request(), timeout_s) is None
+        ):
             return f"controller {node.node_id} does not answer"
         if node.role == "zookeeper" and zookeeper_mode(node, timeout_s) is None:
             return f"ZooKeeper server {node.node_id} does not serve"
@@ -103,7 +138,9 @@ def why_no_keeper(nodes: Sequence[NodeStatus], timeout_s: float) -> str | None:
 def zookeeper_mode(node: NodeStatus, timeout_s: float) -> str | None:
     """Return what a server is in its ensemble: `leader`, `follower`, or `standalone`; `None` when it serves nobody, as one that is in the minority."""
     try:
-        with socket.create_connection((node.host, node.controller_port), timeout=timeout_s) as connection:
+        with socket.create_connection(
+            (node.host, node.controller_port), timeout=timeout_s
+        ) as connection:
             connection.settimeout(timeout_s)
             connection.sendall(b"srvr")
             with connection.makefile("rb") as answer:
@@ -116,7 +153,14 @@ def zookeeper_mode(node: NodeStatus, timeout_s: float) -> str | None:
 def zookeeper_leader(nodes: Sequence[NodeStatus], timeout_s: float) -> int | None:
     """Return the server that leads its ensemble, or is alone; `None` when none does."""
     running = [node for node in nodes if node.role == "zookeeper" and node.state == "running"]
-    return next((node.node_id for node in running if zookeeper_mode(node, timeout_s) in {"leader", "standalone"}), None)
+    return next(
+        (
+            node.node_id
+            for node in running
+            if zookeeper_mode(node, timeout_s) in {"leader", "standalone"}
+        ),
+        None,
+    )
 
 
 def cluster_state(view: BrokerView, quorum: ControllerView | None) -> ClusterState:
@@ -125,7 +169,12 @@ def cluster_state(view: BrokerView, quorum: ControllerView | None) -> ClusterSta
     return ClusterState(tuple(sorted(view.brokers)), leader, epoch, view.partitions)
 
 
-def why_not_healthy(reports: Sequence[NodeReport], quorum: ControllerView | None, views: Mapping[int, BrokerView | None], quiet_s: float) -> str | None:
+def why_not_healthy(
+    reports: Sequence[NodeReport],
+    quorum: ControllerView | None,
+    views: Mapping[int, BrokerView | None],
+    quiet_s: float,
+) -> str | None:
     """Return what keeps the cluster from being whole, in words; `None` when it is.
 
     Whole: every node runs, and has run undisturbed for as long as a heartbeat needs (a node that was resumed may have been given
@@ -147,7 +196,9 @@ def why_not_healthy(reports: Sequence[NodeReport], quorum: ControllerView | None
             return f"node {node.node_id} runs for {report.quiet_s:.1f} s only"
     if quorum is None:
         return "no node is the active controller"
-    return next(filter(None, (_flaw(node_id, view, set(views)) for node_id, view in views.items())), None) or _disagreement(views)
+    return next(
+        filter(None, (_flaw(node_id, view, set(views)) for node_id, view in views.items())), None
+    ) or _disagreement(views)
 
 
 def _flaw(node_id: int, view: BrokerView | None, nodes: set[int]) -> str | None:
@@ -156,12 +207,23 @@ def _flaw(node_id: int, view: BrokerView | None, nodes: set[int]) -> str | None:
         return f"node {node_id} does not answer"
     if view.brokers != nodes:
         return f"node {node_id} sees the brokers {sorted(view.brokers)} of {sorted(nodes)}"
-    return next((f"node {node_id} sees {_text(p)}" for p in view.partitions if p.leader is None or set(p.isr) != set(p.replicas)), None)
+    return next(
+        (
+            f"node {node_id} sees {_text(p)}"
+            for p in view.partitions
+            if p.leader is None or set(p.isr) != set(p.replicas)
+        ),
+        None,
+    )
 
 
 def _disagreement(views: Mapping[int, BrokerView | None]) -> str | None:
     """Leaders and ISR must be the same everywhere; with full ISR, that leaves leaders and the partitions that there are."""
-    seen = {frozenset((p.topic, p.partition, p.leader) for p in view.partitions) for view in views.values() if view}
+    seen = {
+        frozenset((p.topic, p.partition, p.leader) for p in view.partitions)
+        for view in views.values()
+        if view
+    }
     return None if len(seen) == 1 else "the nodes see different partitions or leaders"
 
 

@@ -9,7 +9,14 @@ from typing import Protocol
 
 from infra.cluster.disks import Disks
 from infra.kafka.logs import BrokerLine
-from infra.kafka.spec import ClusterSpec, ClusterState, ControllerView, LeaderEpoch, NodeStatus, PartitionState
+from infra.kafka.spec import (
+    ClusterSpec,
+    ClusterState,
+    ControllerView,
+    LeaderEpoch,
+    NodeStatus,
+    PartitionState,
+)
 from infra.network.impairment import Impairment, ImpairmentCounts
 
 
@@ -67,7 +74,7 @@ class Cluster(Protocol):
     def describe(self, topics: Sequence[str] | None = None, timeout_s: float = 5.0) -> ClusterState:
         """Leaders, ISR, live brokers and the active controller, asked from the brokers that answer."""
 
-    def lookout(self, topic: str) -> MetadataPoll:
+    def metadata_poll(self, topic: str) -> MetadataPoll:
         """A place from which to look at the topic often; the caller closes it."""
 
     def log_end_offsets(self, topic: str) -> dict[int, int]:
@@ -79,10 +86,10 @@ class Cluster(Protocol):
     def log_sizes(self) -> Mapping[int, int]:
         """How long each node's own log (of what it does, not of records) is now, bytes."""
 
-    def told_since(self, log_sizes: Mapping[int, int], topic: str) -> tuple[BrokerLine, ...]:
+    def log_lines_since(self, log_sizes: Mapping[int, int], topic: str) -> tuple[BrokerLine, ...]:
         """What the nodes' own logs tell from there on of brokers, and of the topic's partitions."""
 
-    def wait_until_whole(self, timeout_s: float = 60.0) -> ClusterState:
+    def wait_until_healthy(self, timeout_s: float = 60.0) -> ClusterState:
         """Return once every node runs and is registered and every partition of every topic has its full ISR."""
 
     def kill(self, node_id: int) -> NodeStatus:

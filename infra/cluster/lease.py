@@ -32,7 +32,10 @@ class Lease:
 
     def take(self, holder: Holder) -> None:
         """Let one more process hold the cluster; one that holds it already only changes its grace."""
-        known = next((pidfd for pidfd, other in self._watched.items() if other.process == holder.process), None)
+        known = next(
+            (pidfd for pidfd, other in self._watched.items() if other.process == holder.process),
+            None,
+        )
         pidfd = known if known is not None else open_pidfd(holder.process)
         if pidfd is None:
             self._count_grace(holder)
@@ -65,4 +68,8 @@ class Lease:
     def _plan_expiry(self) -> None:
         if self._expiry:
             self._expiry.cancel()
-        self._expiry = None if self._watched else asyncio.get_running_loop().call_at(self._until_s, self._on_expired)
+        self._expiry = (
+            None
+            if self._watched
+            else asyncio.get_running_loop().call_at(self._until_s, self._on_expired)
+        )

@@ -147,7 +147,9 @@ def new_folder(clusters: Path, name: str) -> Path:
     try:
         folder.mkdir(parents=True, mode=0o700)
     except FileExistsError as error:
-        raise InputError(f"there is a cluster folder {folder} already: `ackbench clean` removes what was left behind") from error
+        raise InputError(
+            f"there is a cluster folder {folder} already: `ackbench clean` removes what was left behind"
+        ) from error
     return folder.resolve()
 
 
@@ -155,7 +157,14 @@ def start_supervisor(folder: Path) -> subprocess.Popen[bytes]:
     """Detached: a session of its own, so that neither Ctrl-C nor a killed process group reaches it."""
     with (folder / _LOG).open("wb") as log:
         command = [sys.executable, "-m", "infra.cluster.supervisor", str(folder)]
-        return subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True)
+        return subprocess.Popen(
+            command,
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
 
 
 def await_supervisor(folder: Path, supervisor: subprocess.Popen[bytes]) -> Handle:
@@ -168,13 +177,20 @@ def await_supervisor(folder: Path, supervisor: subprocess.Popen[bytes]) -> Handl
 
     def answered() -> bool:
         if supervisor.poll() is not None:
-            raise SupervisorError(f"the supervisor of {folder.name} ended with status {supervisor.returncode}: {last_words(folder / _LOG)}")
+            raise SupervisorError(
+                f"the supervisor of {folder.name} ended with status {supervisor.returncode}: {last_words(folder / _LOG)}"
+            )
         try:
             return bool(ask(folder, SupervisorRequest("status")).nodes)
         except HarnessError:
             return False
 
-    wait_until(answered, awaiting=f"the supervisor of {folder.name}", timeout_s=_START_TIMEOUT_S, every_s=0.02)
+    wait_until(
+        answered,
+        awaiting=f"the supervisor of {folder.name}",
+        timeout_s=_START_TIMEOUT_S,
+        every_s=0.02,
+    )
     return read_handle(folder)
 
 
@@ -188,7 +204,9 @@ def raise_for_dead(folder: Path, reports: Sequence[NodeReport]) -> None:
         if report.died_unasked:
             node_id = report.status.node_id
             words = last_words(node_folder(folder, node_id) / LOG)
-            raise NodeFailed(f"node {node_id} ended by itself with status {report.exit_status}; its log ends:\n{words}")
+            raise NodeFailed(
+                f"node {node_id} ended by itself with status {report.exit_status}; its log ends:\n{words}"
+            )
 
 
 _PROVISION_TIMEOUT_S: Final = 120.0
@@ -200,7 +218,9 @@ _LOOK_EVERY_S: Final = 0.03
 class LocalCluster(ClusterControl):
     """A cluster whose nodes are processes of this machine; implements `infra.cluster.interface.Cluster`. Safe to use from several threads."""
 
-    def __init__(self, folder: Path, handle: Handle, supervisor: subprocess.Popen[bytes] | None = None) -> None:
+    def __init__(
+        self, folder: Path, handle: Handle, supervisor: subprocess.Popen[bytes] | None = None
+    ) -> None:
         """Know the cluster of a folder; `provision` and `attach` make one.
 
         Args:
@@ -224,17 +244,24 @@ class LocalCluster(ClusterControl):
     @property
     def broker_settings(self) -> dict[str, str]:
         """The effective settings that all nodes share, features among them; each node's own are in its `server.properties`."""
-        return {**self._handle.shared_settings, **{name: str(level) for name, level in self.spec.features.items()}}
+        return {
+            **self._handle.shared_settings,
+            **{name: str(level) for name, level in self.spec.features.items()},
+        }
 
     @property
     def bootstrap_servers(self) -> str:
         """The client listeners of all nodes, as the property wants them."""
-        return ",".join(f"{node.host}:{node.client_port}" for node in self._handle.nodes if node.is_broker)
+        return ",".join(
+            f"{node.host}:{node.client_port}" for node in self._handle.nodes if node.is_broker
+        )
 
     @property
     def admin_servers(self) -> str:
         """The listeners that nodes use among themselves: no fault of the clients' network touches them."""
-        return ",".join(f"{node.host}:{node.replication_port}" for node in self._handle.nodes if node.is_broker)
+        return ",".join(
+            f"{node.host}:{node.replication_port}" for node in self._handle.nodes if node.is_broker
+        )
 
     def node_ids(self) -> tuple[int, ...]:
         """All brokers, running or not."""
@@ -260,7 +287,7 @@ class LocalCluster(ClusterControl):
             seen=lambda: ", ".join(f"node {node.node_id} {node.state}" for node in self.status()),
         )
 
-    def lookout(self, topic: str) -> LocalMetadataPoll:
+    def metadata_poll(self, topic: str) -> LocalMetadataPoll:
         """A place from which to look at the topic often; the caller closes it."""
         return LocalMetadataPoll(self._handle.nodes, topic)
 
@@ -273,7 +300,7 @@ class LocalCluster(ClusterControl):
         running = [node for node in self.status() if node.state == "running" and node.is_broker]
         return health.log_ends(running, self.describe([topic]).of(topic), _ANSWER_TIMEOUT_S)
 
-    def wait_until_whole(self, timeout_s: float = 60.0) -> ClusterState:
+    def wait_until_healthy(self, timeout_s: float = 60.0) -> ClusterState:
         """Return once every node itself says that all are registered and every partition has its full ISR; see `infra.cluster.health`.
 
         Raises:
@@ -289,7 +316,13 @@ class LocalCluster(ClusterControl):
             return state
 
         awaiting = f"{self._folder.name} to be whole"
-        return wait_until(look, awaiting=awaiting, timeout_s=timeout_s, every_s=_LOOK_EVERY_S, seen=lambda: lacking)
+        return wait_until(
+            look,
+            awaiting=awaiting,
+            timeout_s=timeout_s,
+            every_s=_LOOK_EVERY_S,
+            seen=lambda: lacking,
+        )
 
     def leader_epochs(self, topic: str) -> tuple[LeaderEpoch, ...]:
         """What each replica's `leader-epoch-checkpoint` says now; see `infra.kafka.leader_epochs`.
@@ -297,15 +330,25 @@ class LocalCluster(ClusterControl):
         Raises:
             HarnessError: one of them cannot be read.
         """
-        return tuple(told for node in self.node_ids() for told in leader_epochs_in(node_folder(self._folder, node) / DATA, node, topic))
+        return tuple(
+            told
+            for node in self.node_ids()
+            for told in leader_epochs_in(node_folder(self._folder, node) / DATA, node, topic)
+        )
 
     def log_sizes(self) -> dict[int, int]:
         """How long each member's own log is now, bytes; what is written later stands behind."""
-        return {node.node_id: self.node_log(node.node_id).stat().st_size for node in self._handle.nodes}
+        return {
+            node.node_id: self.node_log(node.node_id).stat().st_size for node in self._handle.nodes
+        }
 
-    def told_since(self, log_sizes: Mapping[int, int], topic: str) -> tuple[BrokerLine, ...]:
+    def log_lines_since(self, log_sizes: Mapping[int, int], topic: str) -> tuple[BrokerLine, ...]:
         """What the nodes' own logs tell from there on; see `infra.kafka.logs`."""
-        return tuple(line for node, size in log_sizes.items() for line in read_broker_log(_text_from(self.node_log(node), size), node, topic))
+        return tuple(
+            line
+            for node, size in log_sizes.items()
+            for line in read_broker_log(_text_from(self.node_log(node), size), node, topic)
+        )
 
     @property
     def disks(self) -> Disks:
@@ -328,7 +371,12 @@ class LocalCluster(ClusterControl):
         """Ask it to end; what does not answer or does not end is left to the caller's next step."""
         try:
             ask(self._folder, SupervisorRequest("destroy"))
-            wait_until(lambda: not supervisor.is_alive(), awaiting="the supervisor's end", timeout_s=_END_TIMEOUT_S, every_s=0.01)
+            wait_until(
+                lambda: not supervisor.is_alive(),
+                awaiting="the supervisor's end",
+                timeout_s=_END_TIMEOUT_S,
+                every_s=0.01,
+            )
         except (SupervisorError, WaitTimeout):
             return
 
@@ -345,13 +393,27 @@ class LocalCluster(ClusterControl):
         nodes = [report.status for report in reports]
         quorum = health.active_controller(nodes, _ANSWER_TIMEOUT_S)
         running = [node for node in nodes if node.state == "running" and node.is_broker]
-        seen = {node.node_id: health.ask_broker(node, None, _ANSWER_TIMEOUT_S) for node in running} if quorum else {}
+        seen = (
+            {node.node_id: health.ask_broker(node, None, _ANSWER_TIMEOUT_S) for node in running}
+            if quorum
+            else {}
+        )
         heartbeat_s = heartbeat_ms(self._handle.shared_settings) / 1000
-        impaired = ", ".join(self.impaired())  # a trial that was killed may have left its network so, unseen by who looks past the clients' listeners
-        lacking = f"its network is under {impaired}" if impaired else health.why_not_healthy(reports, quorum, seen, quiet_s=heartbeat_s)
+        impaired = ", ".join(
+            self.impaired()
+        )  # a trial that was killed may have left its network so, unseen by who looks past the clients' listeners
+        lacking = (
+            f"its network is under {impaired}"
+            if impaired
+            else health.why_not_healthy(reports, quorum, seen, quiet_s=heartbeat_s)
+        )
         lacking = lacking or health.why_no_keeper(nodes, _ANSWER_TIMEOUT_S)
         view = next(filter(None, seen.values()), None)  # once it is whole they all see the same
-        return (health.cluster_state(view, quorum), "") if view and not lacking else (None, lacking or "no broker answers")
+        return (
+            (health.cluster_state(view, quorum), "")
+            if view and not lacking
+            else (None, lacking or "no broker answers")
+        )
 
 
 def _text_from(path: Path, begin_bytes: int) -> str:
@@ -360,7 +422,9 @@ def _text_from(path: Path, begin_bytes: int) -> str:
         return log.read().decode(errors="replace")
 
 
-def provision(clusters: Path, cache: Path, name: str, spec: ClusterSpec, holder_grace_s: float = 0) -> LocalCluster:
+def provision(
+    clusters: Path, cache: Path, name: str, spec: ClusterSpec, holder_grace_s: float = 0
+) -> LocalCluster:
     """Make a cluster and return it once it is whole; what fails on the way leaves nothing but logs.
 
     Args:
@@ -379,7 +443,9 @@ def provision(clusters: Path, cache: Path, name: str, spec: ClusterSpec, holder_
     return provision_with(clusters, name, spec, launch_of(cache, spec), holder_grace_s)
 
 
-def provision_with(clusters: Path, name: str, spec: ClusterSpec, launch: Launch, holder_grace_s: float = 0) -> LocalCluster:
+def provision_with(
+    clusters: Path, name: str, spec: ClusterSpec, launch: Launch, holder_grace_s: float = 0
+) -> LocalCluster:
     """Make a cluster whose nodes are started in a given way; as `provision` otherwise."""
     folder = new_folder(clusters, name)
     holder = Holder(ProcessIdentity.own(), holder_grace_s)
@@ -388,7 +454,7 @@ def provision_with(clusters: Path, name: str, spec: ClusterSpec, launch: Launch,
     supervisor = start_supervisor(folder)
     try:
         cluster = LocalCluster(folder, await_supervisor(folder, supervisor), supervisor)
-        cluster.wait_until_whole(_PROVISION_TIMEOUT_S)
+        cluster.wait_until_healthy(_PROVISION_TIMEOUT_S)
     except BaseException:
         LocalCluster(folder, handle, supervisor).destroy()
         raise
@@ -403,7 +469,12 @@ def attach(folder: Path, holder_grace_s: float = 0) -> LocalCluster:
     """
     handle = read_handle(folder)
     own = ProcessIdentity.own()
-    ask(folder, SupervisorRequest("lease", pid=own.pid, start_ticks=own.start_ticks, grace_s=holder_grace_s))
+    ask(
+        folder,
+        SupervisorRequest(
+            "lease", pid=own.pid, start_ticks=own.start_ticks, grace_s=holder_grace_s
+        ),
+    )
     return LocalCluster(folder, handle)
 
 

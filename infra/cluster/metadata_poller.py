@@ -80,7 +80,11 @@ class NodeConnection:
         if frame is None or asked_s is None:
             return None
         self._asked_s = None
-        return ConnectionReply(self.node_id, frame, asked_s) if time.monotonic() - asked_s < STALE_AFTER_S else None
+        return (
+            ConnectionReply(self.node_id, frame, asked_s)
+            if time.monotonic() - asked_s < STALE_AFTER_S
+            else None
+        )
 
     def fileno(self) -> int:
         """For select(2)."""
@@ -122,7 +126,10 @@ class NodeConnection:
         (size_bytes,) = struct.unpack_from(">i", self._received)
         if len(self._received) < _SIZE_BYTES + size_bytes:
             return None
-        frame, self._received = self._received[_SIZE_BYTES : _SIZE_BYTES + size_bytes], self._received[_SIZE_BYTES + size_bytes :]
+        frame, self._received = (
+            self._received[_SIZE_BYTES : _SIZE_BYTES + size_bytes],
+            self._received[_SIZE_BYTES + size_bytes :],
+        )
         return frame
 
 
@@ -149,11 +156,23 @@ class LocalMetadataPoll:
     def __init__(self, nodes: Sequence[NodeStatus], topic: str) -> None:
         """Know whom to ask; nothing is connected yet."""
         self._topic = topic
-        self._brokers = {node.node_id: NodeConnection(node.node_id, node.host, node.replication_port) for node in nodes if node.is_broker}
+        self._brokers = {
+            node.node_id: NodeConnection(node.node_id, node.host, node.replication_port)
+            for node in nodes
+            if node.is_broker
+        }
         self._quorum = any(node.is_controller for node in nodes)
         # Under ZooKeeper a broker is the controller; it is asked over a second connection, lest one answer be taken for another.
-        asked = [(node, node.controller_port if self._quorum else node.replication_port) for node in nodes if node.is_controller or not self._quorum]
-        self._controllers = {node.node_id: NodeConnection(node.node_id, node.host, port) for node, port in asked if node.role != "zookeeper"}
+        asked = [
+            (node, node.controller_port if self._quorum else node.replication_port)
+            for node in nodes
+            if node.is_controller or not self._quorum
+        ]
+        self._controllers = {
+            node.node_id: NodeConnection(node.node_id, node.host, port)
+            for node, port in asked
+            if node.role != "zookeeper"
+        }
         self._asked: int | None = None
         self._active: int | None = None
         self._epoch = -1
@@ -167,7 +186,9 @@ class LocalMetadataPoll:
         """
         request, asked = wire.metadata_request([self._topic]), list[NodeConnection]()
         for patience_s, link in self._in_turn():
-            until_s = time.monotonic() + (0 if link is not None and link.owes else patience_s)  # what it owes was waited for when it was asked
+            until_s = time.monotonic() + (
+                0 if link is not None and link.owes else patience_s
+            )  # what it owes was waited for when it was asked
             if link is not None:
                 link.ask(request)
                 asked.append(link)

@@ -31,7 +31,13 @@ def node_folder(cluster: Path, node_id: int) -> Path:
 class Node:
     """A process that may be started again and again. Its parent alone reaps it, so its pid is never another's meanwhile."""
 
-    def __init__(self, address: NodeAddress, cluster: Path, command: tuple[str, ...], environment: dict[str, str]) -> None:
+    def __init__(
+        self,
+        address: NodeAddress,
+        cluster: Path,
+        command: tuple[str, ...],
+        environment: dict[str, str],
+    ) -> None:
         """Know how to start it; nothing runs yet."""
         self.address = address
         self.folder = node_folder(cluster, address.node_id)
@@ -50,9 +56,21 @@ class Node:
 
     def status(self) -> NodeStatus:
         """Return what it is now."""
-        pid, ticks = (self._identity.pid, self._identity.start_ticks) if self._identity else (None, None)
+        pid, ticks = (
+            (self._identity.pid, self._identity.start_ticks) if self._identity else (None, None)
+        )
         at = self.address
-        return NodeStatus(at.node_id, self._state, pid, ticks, at.clients_port, at.replication_port, at.controller_port, at.host, at.role)
+        return NodeStatus(
+            at.node_id,
+            self._state,
+            pid,
+            ticks,
+            at.clients_port,
+            at.replication_port,
+            at.controller_port,
+            at.host,
+            at.role,
+        )
 
     def report(self) -> NodeReport:
         """Return what it is now, and how it came to be so."""
@@ -66,7 +84,12 @@ class Node:
             return
         with (self.folder / LOG).open("ab") as log:
             self._process = spawn_dying_with_parent(
-                self._command, cwd=self.folder, env=self._environment, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT
+                self._command,
+                cwd=self.folder,
+                env=self._environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
             )
         self._identity = ProcessIdentity.of(self._process.pid)
         self._ended, self._end_is_asked = asyncio.Event(), False
@@ -82,7 +105,12 @@ class Node:
         """
         process = self._running("pause")
         process.send_signal(signal.SIGSTOP)
-        wait_until(lambda: is_stopped(process.pid), awaiting=f"node {self.address.node_id} to stand still", timeout_s=_SIGNAL_TIMEOUT_S, every_s=0.001)
+        wait_until(
+            lambda: is_stopped(process.pid),
+            awaiting=f"node {self.address.node_id} to stand still",
+            timeout_s=_SIGNAL_TIMEOUT_S,
+            every_s=0.001,
+        )
         self._become("paused")
 
     def resume(self) -> None:
@@ -118,7 +146,9 @@ class Node:
         try:
             await asyncio.wait_for(self._ended.wait(), timeout_s)
         except TimeoutError as error:
-            raise WaitTimeout(f"waited {timeout_s:g} s for the end of node {self.address.node_id}; it is still there") from error
+            raise WaitTimeout(
+                f"waited {timeout_s:g} s for the end of node {self.address.node_id}; it is still there"
+            ) from error
 
     def _running(self, verb: str) -> subprocess.Popen[bytes]:
         if self._state == "stopped" or self._process is None:
@@ -131,7 +161,12 @@ class Node:
         os.close(pidfd)
         if self._process is not None:
             status = self._process.wait()
-            _log.info("node %s ended with status %s, %s", self.address.node_id, status, "as asked" if self._end_is_asked else "unasked")
+            _log.info(
+                "node %s ended with status %s, %s",
+                self.address.node_id,
+                status,
+                "as asked" if self._end_is_asked else "unasked",
+            )
         self._identity = None
         self._become("stopped")
         self._ended.set()
@@ -145,7 +180,12 @@ class Node:
 
 _TAIL_BYTES: Final = 65536
 _SHOWN_LINES: Final = 12
-_TROUBLE: Final = ("] ERROR ", "] FATAL ", "Error occurred during initialization of VM", "Unrecognized")
+_TROUBLE: Final = (
+    "] ERROR ",
+    "] FATAL ",
+    "Error occurred during initialization of VM",
+    "Unrecognized",
+)
 
 
 def last_words(log: Path) -> str:
@@ -154,5 +194,8 @@ def last_words(log: Path) -> str:
         lines = log.read_bytes()[-_TAIL_BYTES:].decode(errors="replace").splitlines()
     except FileNotFoundError:
         return f"({log} was never written)"
-    first = next((at for at, line in enumerate(lines) if any(sign in line for sign in _TROUBLE)), max(0, len(lines) - _SHOWN_LINES))
+    first = next(
+        (at for at, line in enumerate(lines) if any(sign in line for sign in _TROUBLE)),
+        max(0, len(lines) - _SHOWN_LINES),
+    )
     return "\n".join(lines[first : first + _SHOWN_LINES]) or f"({log} is empty)"

@@ -16,7 +16,12 @@ _ANSWER_TIMEOUT_S: Final = 5.0
 _DONE: Final = "accepted"
 
 
-def reassign(nodes: Sequence[NodeStatus], topic: str, replicas: Mapping[int, Sequence[int]], timeout_s: float = 30.0) -> None:
+def reassign(
+    nodes: Sequence[NodeStatus],
+    topic: str,
+    replicas: Mapping[int, Sequence[int]],
+    timeout_s: float = 30.0,
+) -> None:
     """Have the controller move partitions to these nodes, in this order (KIP-455); return once it has accepted, the move itself goes on.
 
     Args:
@@ -33,9 +38,18 @@ def reassign(nodes: Sequence[NodeStatus], topic: str, replicas: Mapping[int, Seq
 
     def answered() -> str | None:
         told = (wire.read_reassignment(answer) for answer in _answers(nodes, asked))
-        return next((refusal.text if refusal else _DONE for refusal in told if refusal is None or refusal.code != NOT_CONTROLLER), None)
+        return next(
+            (
+                refusal.text if refusal else _DONE
+                for refusal in told
+                if refusal is None or refusal.code != NOT_CONTROLLER
+            ),
+            None,
+        )
 
-    became = wait_until(answered, awaiting=f"an answer about the replicas of {topic}", timeout_s=timeout_s)
+    became = wait_until(
+        answered, awaiting=f"an answer about the replicas of {topic}", timeout_s=timeout_s
+    )
     if became is not _DONE:
         raise HarnessError(f"moving the replicas of {topic} to {dict(replicas)}: {became}")
 
@@ -48,5 +62,9 @@ def leader_choices(nodes: Sequence[NodeStatus], topic: str) -> tuple[LeaderChoic
 
 def _answers(nodes: Sequence[NodeStatus], asked: bytes) -> Iterator[bytes]:
     """Ask one running broker after the other; give the answers of those that do."""
-    at = ((node.host, node.replication_port) for node in nodes if node.is_broker and node.state == "running")
+    at = (
+        (node.host, node.replication_port)
+        for node in nodes
+        if node.is_broker and node.state == "running"
+    )
     return filter(None, (ask(address, asked, _ANSWER_TIMEOUT_S) for address in at))

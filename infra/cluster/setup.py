@@ -50,7 +50,11 @@ def with_options(launch: Launch, options: tuple[str, ...]) -> Launch:
 def _caches(cache: Path, spec: ClusterSpec) -> tuple[StartupCache, ...]:
     """Of its brokers, and of its ZooKeeper servers where it has any."""
     broker = broker_startup_cache(cache, spec)
-    return (broker, zookeeper_startup_cache(cache, spec)) if spec.coordination == "zookeeper" else (broker,)
+    return (
+        (broker, zookeeper_startup_cache(cache, spec))
+        if spec.coordination == "zookeeper"
+        else (broker,)
+    )
 
 
 def _with_options(command: tuple[str, ...], options: tuple[str, ...]) -> tuple[str, ...]:
@@ -60,8 +64,16 @@ def _with_options(command: tuple[str, ...], options: tuple[str, ...]) -> tuple[s
 
 def _train(cache: Path, spec: ClusterSpec, launch: Launch) -> None:
     """Run the smallest such cluster for real and stop it cleanly. Three nodes under load made a cache that is 4 % larger and no faster."""
-    smallest = ClusterSpec(nodes=1, kafka_version=spec.kafka_version, coordination=spec.coordination, zookeepers=min(1, spec.zookeepers))
-    with tempfile.TemporaryDirectory(prefix="training-", dir=cache) as clusters, ExitStack() as trainings:
+    smallest = ClusterSpec(
+        nodes=1,
+        kafka_version=spec.kafka_version,
+        coordination=spec.coordination,
+        zookeepers=min(1, spec.zookeepers),
+    )
+    with (
+        tempfile.TemporaryDirectory(prefix="training-", dir=cache) as clusters,
+        ExitStack() as trainings,
+    ):
         options = [trainings.enter_context(made.training()) for made in _caches(cache, spec)]
         learning = with_options(launch, options[0])
         if launch.zookeeper:

@@ -21,7 +21,15 @@ from infra.cluster.capabilities import Capability, missing
 from infra.cluster.handle import Handle, Holder, read_handle
 from infra.cluster.lease import Lease
 from infra.cluster.node import Node, node_folder
-from infra.cluster.supervisor_protocol import SOCKET, NodeReport, SupervisorReply, SupervisorRequest, decode_request, encode, socket_address
+from infra.cluster.supervisor_protocol import (
+    SOCKET,
+    NodeReport,
+    SupervisorReply,
+    SupervisorRequest,
+    decode_request,
+    encode,
+    socket_address,
+)
 from infra.disk.folder import Disk, FolderDisk
 from infra.disk.image import ImageDisk
 from infra.errors import AckbenchError, HarnessError, MachineError, SupervisorError
@@ -38,7 +46,9 @@ from infra.process.processes import ProcessIdentity
 # ---------- A member's folder before its first start: what its program reads there, and how that program is started.
 
 
-def prepared(handle: Handle, node: NodeAddress, members: Sequence[NodeAddress], folder: Path, data: Path) -> tuple[str, ...]:
+def prepared(
+    handle: Handle, node: NodeAddress, members: Sequence[NodeAddress], folder: Path, data: Path
+) -> tuple[str, ...]:
     """Write a member's settings and what its data folder begins with; return the command that starts it.
 
     Args:
@@ -58,7 +68,9 @@ def prepared(handle: Handle, node: NodeAddress, members: Sequence[NodeAddress], 
         return handle.launch.zookeeper
     if handle.spec.coordination == "kraft":
         copy_formatted(Path(handle.launch.formatted), data, node.node_id, handle.cluster_id)
-    (folder / "server.properties").write_text(properties_text(server_properties(node, members, handle.spec)))
+    (folder / "server.properties").write_text(
+        properties_text(server_properties(node, members, handle.spec))
+    )
     return handle.launch.command
 
 
@@ -99,7 +111,10 @@ class Supervisor:
         """Make the network, the disks and each node's folder; nothing runs yet."""
         self._folder = folder
         self._handle = replace(handle, supervisor=ProcessIdentity.own())
-        self._network, self._disk = network_for(handle.spec.network, len(handle.spec.roles), _LISTENERS, handle.cluster_id), disk_for(handle.spec.disk)
+        self._network, self._disk = (
+            network_for(handle.spec.network, len(handle.spec.roles), _LISTENERS, handle.cluster_id),
+            disk_for(handle.spec.disk),
+        )
         self._nodes = {address.node_id: self._prepared(address) for address in self._addresses()}
         self._lease = Lease(on_expired=self._expire, on_change=self._write_handle)
         self._over = asyncio.Event()
@@ -229,9 +244,17 @@ class Supervisor:
         """Give stopped nodes empty disks, formatted as at their first start."""
         for node in nodes:
             if node.state != "stopped":
-                raise SupervisorError(f"node {node.address.node_id} is {node.state}: only a stopped node's disk can be replaced")
+                raise SupervisorError(
+                    f"node {node.address.node_id} is {node.state}: only a stopped node's disk can be replaced"
+                )
             self._disk.remove(node.folder)
-            prepared(self._handle, node.address, self._addresses(), node.folder, self._disk.make(node.folder))
+            prepared(
+                self._handle,
+                node.address,
+                self._addresses(),
+                node.folder,
+                self._disk.make(node.folder),
+            )
 
     def _node(self, node_id: int | None) -> Node:
         node = self._nodes.get(-1 if node_id is None else node_id)
@@ -252,18 +275,32 @@ class Supervisor:
         return tuple(node.report() for node in self._nodes.values())
 
     def _write_handle(self) -> None:
-        self._handle = replace(self._handle, holders=self._lease.holders, nodes=tuple(node.status() for node in self._nodes.values()))
+        self._handle = replace(
+            self._handle,
+            holders=self._lease.holders,
+            nodes=tuple(node.status() for node in self._nodes.values()),
+        )
         self._handle.write(self._folder)
 
     def _addresses(self) -> tuple[NodeAddress, ...]:
         members = zip(self._network.places(), self._handle.spec.roles, strict=True)
-        return tuple(NodeAddress.of(number, place, role) for number, (place, role) in enumerate(members, start=1))
+        return tuple(
+            NodeAddress.of(number, place, role)
+            for number, (place, role) in enumerate(members, start=1)
+        )
 
     def _prepared(self, address: NodeAddress) -> Node:
         """Make a node's folder, with its settings and the begin of its data."""
         folder = node_folder(self._folder, address.node_id)
-        command = prepared(self._handle, address, self._addresses(), folder, self._disk.make(folder))
-        return Node(address, self._folder, self._network.command(address.node_id - 1, command), java_environment())
+        command = prepared(
+            self._handle, address, self._addresses(), folder, self._disk.make(folder)
+        )
+        return Node(
+            address,
+            self._folder,
+            self._network.command(address.node_id - 1, command),
+            java_environment(),
+        )
 
 
 def disk_for(kind: DiskKind) -> Disk:
@@ -276,7 +313,9 @@ def disk_for(kind: DiskKind) -> Disk:
         return FolderDisk()
     lack = missing(Capability.DISK_IMAGES)
     if lack:
-        raise MachineError(f"there are no {Capability.DISK_IMAGES} here: {lack.reason}; {lack.then}")
+        raise MachineError(
+            f"there are no {Capability.DISK_IMAGES} here: {lack.reason}; {lack.then}"
+        )
     return ImageDisk()
 
 
@@ -291,7 +330,9 @@ async def _own(folder: Path) -> None:
 
 def main() -> None:
     """Own the cluster whose folder is named, until its end."""
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stdout)
+    logging.basicConfig(
+        level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stdout
+    )
     os.umask(0o077)
     try:
         asyncio.run(_own(Path(sys.argv[1])))

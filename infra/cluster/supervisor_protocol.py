@@ -16,9 +16,25 @@ from infra.kafka.spec import NodeStatus
 from infra.network.impairment import Impairment, ImpairmentCounts, impairment_of
 
 SOCKET: Final = "supervisor.sock"
-_ERRORS: Final[dict[str, type[HarnessError]]] = {error.__name__: error for error in (Busy, HarnessError, NodeFailed, SupervisorError, WaitTimeout)}
+_ERRORS: Final[dict[str, type[HarnessError]]] = {
+    error.__name__: error
+    for error in (Busy, HarnessError, NodeFailed, SupervisorError, WaitTimeout)
+}
 
-NodeAction = Literal["status", "kill", "pause", "resume", "stop", "start", "lease", "impair", "caught", "mend", "disk", "destroy"]
+NodeAction = Literal[
+    "status",
+    "kill",
+    "pause",
+    "resume",
+    "stop",
+    "start",
+    "lease",
+    "impair",
+    "caught",
+    "mend",
+    "disk",
+    "destroy",
+]
 SupervisorAction = Literal["lose_power", "take_away", "bring_back", "limit", "replace"]
 """What can be done to disks; see `infra.cluster.disks`."""
 
@@ -83,7 +99,10 @@ def decode_request(line: bytes) -> SupervisorRequest:
     """
     try:
         raw = json.loads(line)
-        impairments, node_ids = tuple(map(impairment_of, raw.get("impairments", ()))), tuple(raw.get("node_ids", ()))
+        impairments, node_ids = (
+            tuple(map(impairment_of, raw.get("impairments", ()))),
+            tuple(raw.get("node_ids", ())),
+        )
         return SupervisorRequest(**(raw | {"impairments": impairments, "node_ids": node_ids}))
     except (ValueError, TypeError, KeyError) as error:
         raise SupervisorError(f"not a request: {error}") from error
@@ -97,9 +116,17 @@ def decode_reply(line: bytes) -> SupervisorReply:
     """
     try:
         raw = json.loads(line)
-        nodes = tuple(NodeReport(**(report | {"status": NodeStatus(**report["status"])})) for report in raw["nodes"])
-        node, caught = NodeStatus(**raw["node"]) if raw["node"] else None, tuple(ImpairmentCounts(**one) for one in raw["caught"])
-        return SupervisorReply(nodes, node, raw["error"], raw["kind"], caught, tuple(raw["impaired"]))
+        nodes = tuple(
+            NodeReport(**(report | {"status": NodeStatus(**report["status"])}))
+            for report in raw["nodes"]
+        )
+        node, caught = (
+            NodeStatus(**raw["node"]) if raw["node"] else None,
+            tuple(ImpairmentCounts(**one) for one in raw["caught"]),
+        )
+        return SupervisorReply(
+            nodes, node, raw["error"], raw["kind"], caught, tuple(raw["impaired"])
+        )
     except (ValueError, TypeError, KeyError) as error:
         raise SupervisorError(f"the supervisor did not answer, it said {line!r}") from error
 
@@ -124,7 +151,9 @@ def ask(folder: Path, request: SupervisorRequest) -> SupervisorReply:
     try:
         line = _exchange(folder, encode(request), timeout_s=request.timeout_s + 10)
     except OSError as error:
-        raise SupervisorError(f"the supervisor of {folder.name} cannot be reached: {error}") from error
+        raise SupervisorError(
+            f"the supervisor of {folder.name} cannot be reached: {error}"
+        ) from error
     reply = decode_reply(line)
     if reply.error is not None:
         raise _ERRORS.get(reply.kind or "", SupervisorError)(reply.error)

@@ -49,7 +49,11 @@ def _plain_batches(replica: Path, below_offset: int) -> Iterator[tuple[Path, Bat
         content = segment.read_bytes()
         for batch in batches_in(content):
             room = batch.size_bytes > HEADER_BYTES + 2 * _FROM_END_BYTES
-            if batch.last_offset < below_offset and room and not content[batch.position + _ATTRIBUTES_AT] & _COMPRESSION:
+            if (
+                batch.last_offset < below_offset
+                and room
+                and not content[batch.position + _ATTRIBUTES_AT] & _COMPRESSION
+            ):
                 yield segment, batch
 
 
@@ -62,7 +66,14 @@ def _flip(segment: Path, batch: Batch) -> FlippedBit:
         os.pwrite(descriptor, bytes([byte ^ 1 << _BIT]), position)
     finally:
         os.close(descriptor)
-    return FlippedBit(segment.name, position, _BIT, batch.base_offset, batch.last_offset, sound and not is_sound(segment.read_bytes(), batch))
+    return FlippedBit(
+        segment.name,
+        position,
+        _BIT,
+        batch.base_offset,
+        batch.last_offset,
+        sound and not is_sound(segment.read_bytes(), batch),
+    )
 
 
 # ---------- A file system filled to its last block, and freed again.

@@ -9,7 +9,9 @@ from typing import Final, Protocol
 from infra.errors import SupervisorError
 from infra.kafka.kraft import DATA
 
-_NOT_ALONE: Final = "{} is a plain folder: only a disk of the node's own can be taken away or slowed down"
+_NOT_ALONE: Final = (
+    "{} is a plain folder: only a disk of the node's own can be taken away or slowed down"
+)
 
 
 class FolderDisk:

@@ -10,14 +10,32 @@ import shutil
 from pathlib import Path
 from typing import Final
 
-from infra.disk.mounts import loops_below, mounts_below, release_below, run, take_away, unmount, write_limit
+from infra.disk.mounts import (
+    loops_below,
+    mounts_below,
+    release_below,
+    run,
+    take_away,
+    unmount,
+    write_limit,
+)
 from infra.errors import SupervisorError
 from infra.kafka.kraft import DATA
 
 IMAGE: Final = "disk.img"
 DISK_BYTES: Final = 16 << 30
 """More than a sweep writes; what it does write is held against the machine's own disk."""
-_MAKE: Final = ("mkfs.ext4", "-q", "-F", "-m", "0", "-J", "size=32", "-E", "nodiscard,lazy_itable_init=1,lazy_journal_init=1")
+_MAKE: Final = (
+    "mkfs.ext4",
+    "-q",
+    "-F",
+    "-m",
+    "0",
+    "-J",
+    "size=32",
+    "-E",
+    "nodiscard,lazy_itable_init=1,lazy_journal_init=1",
+)
 _OPTIONS: Final = "loop,discard,noatime,noinit_itable"
 """Deleted topics give their room back; no thread of the kernel's writes beside the nodes. All else is as by default, `commit=5` among it."""
 
@@ -53,7 +71,9 @@ class ImageDisk:
         try:
             take_away(node_folder / DATA)
         except OSError as error:
-            raise SupervisorError(f"the file system of {node_folder / DATA} cannot be ended: {error}") from error
+            raise SupervisorError(
+                f"the file system of {node_folder / DATA} cannot be ended: {error}"
+            ) from error
 
     def bring_back(self, node_folder: Path) -> None:
         """Mount the image again, as after a power cut: the kernel replays the journal.

@@ -108,7 +108,12 @@ def replica_log(data: Path, node_id: int, topic: str, partition: int) -> Replica
     """
     segments = segments_of(data / f"{topic}-{partition}")
     size_bytes = sum(segment.stat().st_size for segment in segments)
-    return ReplicaLog(node_id, size_bytes, _end_offset(segments), recovery_points(data).get(f"{topic}-{partition}"))
+    return ReplicaLog(
+        node_id,
+        size_bytes,
+        _end_offset(segments),
+        recovery_points(data).get(f"{topic}-{partition}"),
+    )
 
 
 def segments_of(replica: Path) -> tuple[Path, ...]:
@@ -127,12 +132,17 @@ def recovery_points(data: Path) -> Mapping[str, int]:
         return {}
     try:
         version, count, *entries = text.splitlines()
-        points = {f"{topic}-{int(partition)}": int(offset) for topic, partition, offset in map(str.split, entries)}
+        points = {
+            f"{topic}-{int(partition)}": int(offset)
+            for topic, partition, offset in map(str.split, entries)
+        }
         known = int(version) == _VERSION and int(count) == len(points)
     except ValueError as error:
         raise HarnessError(f"{path} is no checkpoint of offsets: {error}") from error
     if not known:
-        raise HarnessError(f"{path} is of version {version} with {count} entries and holds {len(points)}; known is version {_VERSION}, whole")
+        raise HarnessError(
+            f"{path} is of version {version} with {count} entries and holds {len(points)}; known is version {_VERSION}, whole"
+        )
     return points
 
 
@@ -143,7 +153,9 @@ def _end_offset(segments: tuple[Path, ...]) -> int:
 
 
 def _ends(segments: tuple[Path, ...]) -> Iterator[int]:
-    return (batch.last_offset + 1 for segment in segments for batch in batches_in(segment.read_bytes()))
+    return (
+        batch.last_offset + 1 for segment in segments for batch in batches_in(segment.read_bytes())
+    )
 
 
 # ---------- The worst that a power cut may leave, made by hand: nothing but what the broker had noted down as synced. For machines without root.
@@ -172,7 +184,11 @@ def cut_to_recovery_points(data: Path) -> int:
 
 
 def _replicas(data: Path) -> Iterator[Path]:
-    return (path for path in sorted(data.iterdir()) if path.is_dir() and segments_of(path) and path.name != METADATA)
+    return (
+        path
+        for path in sorted(data.iterdir())
+        if path.is_dir() and segments_of(path) and path.name != METADATA
+    )
 
 
 def _cut(replica: Path, recovery_point: int) -> int:
@@ -198,4 +214,7 @@ def _size_bytes(replica: Path) -> int:
 
 def _bytes_below(segment: Path, offset: int) -> int:
     """How much of a segment holds records below an offset; what is no whole batch is not held for synced."""
-    return max((batch.end for batch in batches_in(segment.read_bytes()) if batch.last_offset < offset), default=0)
+    return max(
+        (batch.end for batch in batches_in(segment.read_bytes()) if batch.last_offset < offset),
+        default=0,
+    )

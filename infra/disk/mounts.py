@@ -50,7 +50,9 @@ class WriteLimit:
         try:
             self.path.write_text(self.line(number, write_bytes_per_s))
         except OSError as error:
-            raise SupervisorError(f"{self.path} does not take a limit for {device}: {error}") from error
+            raise SupervisorError(
+                f"{self.path} does not take a limit for {device}: {error}"
+            ) from error
 
 
 def find_write_limit() -> WriteLimit | None:
@@ -70,7 +72,9 @@ def write_limit() -> WriteLimit:
     """
     found = find_write_limit()
     if found is None:
-        raise SupervisorError("the kernel's block controller is not in reach: no blkio.throttle.write_bps_device, and no io.max in the group of this process")
+        raise SupervisorError(
+            "the kernel's block controller is not in reach: no blkio.throttle.write_bps_device, and no io.max in the group of this process"
+        )
     return found
 
 
@@ -109,7 +113,13 @@ def run(*command: str) -> None:
         HarnessError: it failed; the text has what it said.
     """
     path = os.environ.get("PATH", "") + os.pathsep + "/usr/sbin:/sbin"
-    ran = subprocess.run(command, env={**os.environ, "PATH": path, "LC_ALL": "C"}, capture_output=True, text=True, check=False)
+    ran = subprocess.run(
+        command,
+        env={**os.environ, "PATH": path, "LC_ALL": "C"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     if ran.returncode != 0:
         raise HarnessError(f"{command[0]} failed: {(ran.stderr or ran.stdout).strip()}")
 
@@ -144,7 +154,12 @@ def unmount(mount: Path) -> None:
             return False
         return True
 
-    wait_until(unmounted, awaiting=f"{mount} to be free to unmount", timeout_s=_BUSY_TIMEOUT_S, seen=lambda: said)
+    wait_until(
+        unmounted,
+        awaiting=f"{mount} to be free to unmount",
+        timeout_s=_BUSY_TIMEOUT_S,
+        seen=lambda: said,
+    )
 
 
 def release_below(folder: Path) -> tuple[str, ...]:
@@ -186,7 +201,11 @@ def loops_below(folder: Path) -> Iterator[str]:
 def image_of(loop: str) -> Path | None:
     """Return the image behind a loop device; `None` where there is none."""
     try:
-        return Path(os.fsdecode((_BLOCK_DEVICES / loop / "loop" / "backing_file").read_bytes()).rstrip("\n").removesuffix(" (deleted)"))
+        return Path(
+            os.fsdecode((_BLOCK_DEVICES / loop / "loop" / "backing_file").read_bytes())
+            .rstrip("\n")
+            .removesuffix(" (deleted)")
+        )
     except OSError:
         return None
 
@@ -215,7 +234,9 @@ def _release_loop(loop: str, folder: Path) -> None:
         wait_until(gone, awaiting=f"loop device {loop} to go", timeout_s=_GONE_TIMEOUT_S)
     except WaitTimeout as error:
         users = ", ".join(map(str, _users_of(loop))) or "nobody that can be seen"
-        raise HarnessError(f"loop device {loop} of {folder} is still in use, by {users}; it goes when they end") from error
+        raise HarnessError(
+            f"loop device {loop} of {folder} is still in use, by {users}; it goes when they end"
+        ) from error
 
 
 def _users_of(loop: str) -> Iterator[int]:
@@ -227,6 +248,8 @@ def _users_of(loop: str) -> Iterator[int]:
 
 def _uses(process: Path, device: int) -> bool:
     try:
-        return any(path.stat().st_dev == device for path in (*(process / "fd").iterdir(), process / "cwd"))
+        return any(
+            path.stat().st_dev == device for path in (*(process / "fd").iterdir(), process / "cwd")
+        )
     except OSError:
         return False

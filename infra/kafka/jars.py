@@ -38,7 +38,12 @@ class LockedJar:
 
 def shipped_versions() -> tuple[str, ...]:
     """Return the Kafka versions that have a list of verified jars, the oldest first."""
-    return tuple(sorted((path.stem.removeprefix("kafka-") for path in _IVY.glob("kafka-*.sha256")), key=numbers_of))
+    return tuple(
+        sorted(
+            (path.stem.removeprefix("kafka-") for path in _IVY.glob("kafka-*.sha256")),
+            key=numbers_of,
+        )
+    )
 
 
 def jars_folder(cache: Path, version: str) -> Path:
@@ -48,7 +53,11 @@ def jars_folder(cache: Path, version: str) -> Path:
 
 def unverified_list(cache: Path, version: str) -> Path | None:
     """Return the list that was written of what a version came to here; `None` where there is a verified one."""
-    return None if version in shipped_versions() else jars_folder(cache, version).with_name(f"{version}.sha256")
+    return (
+        None
+        if version in shipped_versions()
+        else jars_folder(cache, version).with_name(f"{version}.sha256")
+    )
 
 
 def kafka_jars(cache: Path, version: str) -> tuple[Path, ...]:
@@ -74,7 +83,9 @@ def are_kafka_jars_there(cache: Path, version: str) -> bool:
     """
     listed, folder = _listed(cache, version), jars_folder(cache, version)
     paths = [(folder / jar.name, jar.size_bytes) for jar in listed or ()]
-    return bool(paths) and all(path.is_file() and path.stat().st_size == size_bytes for path, size_bytes in paths)
+    return bool(paths) and all(
+        path.is_file() and path.stat().st_size == size_bytes for path, size_bytes in paths
+    )
 
 
 def locked_jars(version: str) -> tuple[LockedJar, ...]:
@@ -95,7 +106,10 @@ def _listed(cache: Path, version: str) -> tuple[LockedJar, ...] | None:
 
 
 def _read(text: str) -> tuple[LockedJar, ...]:
-    return tuple(LockedJar(sha256, int(size), name) for sha256, size, name in (line.split() for line in text.splitlines()))
+    return tuple(
+        LockedJar(sha256, int(size), name)
+        for sha256, size, name in (line.split() for line in text.splitlines())
+    )
 
 
 def _resolve(cache: Path, version: str) -> None:
@@ -114,14 +128,21 @@ def _resolve(cache: Path, version: str) -> None:
 
 def list_of(folder: Path) -> str:
     """Return the list of a folder's jars, by name, as `infra/ivy/kafka-<version>.sha256` holds it."""
-    return "".join(f"{_digest(jar)} {jar.stat().st_size} {jar.name}\n" for jar in sorted(folder.iterdir()))
+    return "".join(
+        f"{_digest(jar)} {jar.stat().st_size} {jar.name}\n" for jar in sorted(folder.iterdir())
+    )
 
 
 def _run_ivy(cache: Path, version: str, fetched: Path) -> None:
     """Run Ivy with the certificates that Python trusts; its pattern's brackets are Ivy's own."""
     store = fetched.parent / "trusted.jks"
     trusted = (
-        [f"-Djavax.net.ssl.trustStore={store}", f"-Djavax.net.ssl.trustStorePassword={trust_store.PASSWORD}"] if trust_store.write_trust_store(store) else []
+        [
+            f"-Djavax.net.ssl.trustStore={store}",
+            f"-Djavax.net.ssl.trustStorePassword={trust_store.PASSWORD}",
+        ]
+        if trust_store.write_trust_store(store)
+        else []
     )
     told = {
         "-cache": str(cache / "ivy"),
@@ -130,18 +151,40 @@ def _run_ivy(cache: Path, version: str, fetched: Path) -> None:
         "-retrieve": f"{fetched}/[artifact]-[revision].[ext]",
     }
     options = [word for option in told.items() for word in option]
-    command = [str(java()), *trusted, f"-Dkafka.version={version}", "-jar", str(_ivy_jar()), *options, "-types", "jar", "bundle"]
-    ran = subprocess.run(command, capture_output=True, text=True, timeout=_RESOLVE_TIMEOUT_S, check=False, env=java_environment())
+    command = [
+        str(java()),
+        *trusted,
+        f"-Dkafka.version={version}",
+        "-jar",
+        str(_ivy_jar()),
+        *options,
+        "-types",
+        "jar",
+        "bundle",
+    ]
+    ran = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        timeout=_RESOLVE_TIMEOUT_S,
+        check=False,
+        env=java_environment(),
+    )
     if ran.returncode != 0 or not fetched.is_dir():
         log = cache / "ivy.log"
         log.write_text(ran.stdout + ran.stderr)
-        raise MachineError(f"the jars of Kafka {version} cannot be resolved from here ({_reason(ran.stdout)}): is there such a version? See {log}")
+        raise MachineError(
+            f"the jars of Kafka {version} cannot be resolved from here ({_reason(ran.stdout)}): is there such a version? See {log}"
+        )
 
 
 def _reason(output: str) -> str:
     """The first line of Ivy's report that names what is missing."""
     lines = [line.strip(" :\t") for line in output.splitlines()]
-    return next((line for line in lines if _MISSING.search(line) and not line.startswith("UNRESOLVED")), "no reason was given")[:300]
+    return next(
+        (line for line in lines if _MISSING.search(line) and not line.startswith("UNRESOLVED")),
+        "no reason was given",
+    )[:300]
 
 
 def _ivy_jar() -> Path:
@@ -157,7 +200,9 @@ def _verify(folder: Path, locked: tuple[LockedJar, ...]) -> None:
     there = {path.name: _digest(path) for path in folder.iterdir()}
     wrong = sorted(there.items() ^ {(jar.name, jar.sha256) for jar in locked})
     if wrong:
-        raise MachineError(f"resolved jars differ from the list of digests: {', '.join(sorted({name for name, _ in wrong}))}")
+        raise MachineError(
+            f"resolved jars differ from the list of digests: {', '.join(sorted({name for name, _ in wrong}))}"
+        )
 
 
 def _digest(jar: Path) -> str:

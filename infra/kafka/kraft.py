@@ -63,7 +63,9 @@ class NodeAddress:
     def of(cls, node_id: int, place: ListenAddress, role: MemberRole) -> NodeAddress:
         """Return the address of a node at a place."""
         client, replication, controller = place.ports
-        return cls(node_id, client, replication, controller, place.host, place.advertised_port, role)
+        return cls(
+            node_id, client, replication, controller, place.host, place.advertised_port, role
+        )
 
 
 def own_properties(node: NodeAddress, members: Sequence[NodeAddress]) -> dict[str, str]:
@@ -75,10 +77,16 @@ def own_properties(node: NodeAddress, members: Sequence[NodeAddress]) -> dict[st
     quorum = {
         "process.roles": {"combined": "broker,controller"}.get(node.role, node.role),
         "node.id": str(node.node_id),
-        "controller.quorum.voters": ",".join(f"{n.node_id}@{n.host}:{n.controller_port}" for n in members if n.role != "broker"),
+        "controller.quorum.voters": ",".join(
+            f"{n.node_id}@{n.host}:{n.controller_port}" for n in members if n.role != "broker"
+        ),
         "controller.listener.names": "CONTROLLER",
     }
-    return {**quorum, **listener_properties(node, () if node.role == "broker" else ("CONTROLLER",)), "log.dirs": DATA}
+    return {
+        **quorum,
+        **listener_properties(node, () if node.role == "broker" else ("CONTROLLER",)),
+        "log.dirs": DATA,
+    }
 
 
 def listener_properties(node: NodeAddress, also: Sequence[str] = ()) -> dict[str, str]:
@@ -88,8 +96,16 @@ def listener_properties(node: NodeAddress, also: Sequence[str] = ()) -> dict[str
         node: the node.
         also: listeners beside those that a broker has.
     """
-    ports = {"CLIENT": node.client_port, "REPLICATION": node.replication_port, "CONTROLLER": node.controller_port}
-    named = [name for name in ports if name in also or (name != "CONTROLLER" and node.role != "controller")]
+    ports = {
+        "CLIENT": node.client_port,
+        "REPLICATION": node.replication_port,
+        "CONTROLLER": node.controller_port,
+    }
+    named = [
+        name
+        for name in ports
+        if name in also or (name != "CONTROLLER" and node.role != "controller")
+    ]
     told = {
         "listeners": ",".join(f"{name}://{node.host}:{ports[name]}" for name in named),
         "listener.security.protocol.map": ",".join(f"{name}:PLAINTEXT" for name in ports),
@@ -103,13 +119,20 @@ def listener_properties(node: NodeAddress, also: Sequence[str] = ()) -> dict[str
 
 def properties_text(properties: Mapping[str, str]) -> str:
     """Return properties as `java.util.Properties.load` reads them back, whatever characters they hold."""
-    return "".join(f"{_escaped(key, ' :=#!')}={_escaped(value, '')}\n" for key, value in properties.items())
+    return "".join(
+        f"{_escaped(key, ' :=#!')}={_escaped(value, '')}\n" for key, value in properties.items()
+    )
 
 
 def _escaped(text: str, also: str) -> str:
     """Backslashes and line ends anywhere, a leading space, what would end a key, and as UTF-16 units all that is not ASCII."""
-    named = {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\f": "\\f"} | {character: "\\" + character for character in also}
-    escaped = "".join(named.get(character, character) if character.isascii() else _utf16(character) for character in text)
+    named = {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\f": "\\f"} | {
+        character: "\\" + character for character in also
+    }
+    escaped = "".join(
+        named.get(character, character) if character.isascii() else _utf16(character)
+        for character in text
+    )
     return "\\" + escaped if escaped.startswith(" ") else escaped
 
 

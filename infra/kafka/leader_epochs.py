@@ -26,7 +26,10 @@ def leader_epochs_in(data: Path, node_id: int, topic: str) -> Iterator[LeaderEpo
     for partition, folder in sorted(_replicas(data, topic)):
         path = folder / CHECKPOINT
         if path.is_file():
-            yield from (LeaderEpoch(node_id, partition, epoch, offset) for epoch, offset in read_checkpoint(path.read_text(), path))
+            yield from (
+                LeaderEpoch(node_id, partition, epoch, offset)
+                for epoch, offset in read_checkpoint(path.read_text(), path)
+            )
 
 
 def read_checkpoint(text: str, path: Path) -> tuple[tuple[int, int], ...]:
@@ -39,12 +42,16 @@ def read_checkpoint(text: str, path: Path) -> tuple[tuple[int, int], ...]:
         return ()
     try:
         version, count, *entries = text.splitlines()
-        epochs = tuple((int(epoch), int(offset)) for epoch, offset in (entry.split() for entry in entries))
+        epochs = tuple(
+            (int(epoch), int(offset)) for epoch, offset in (entry.split() for entry in entries)
+        )
         known = int(version) == _VERSION and int(count) == len(epochs)
     except ValueError as error:
         raise HarnessError(f"{path} is no leader-epoch checkpoint: {error}") from error
     if not known:
-        raise HarnessError(f"{path} is of version {version} with {count} entries and holds {len(epochs)}; known is version {_VERSION}, whole")
+        raise HarnessError(
+            f"{path} is of version {version} with {count} entries and holds {len(epochs)}; known is version {_VERSION}, whole"
+        )
     return epochs
 
 

@@ -16,7 +16,7 @@ from typing import Final
 
 RESOLUTION_NS: Final = 1_000_000
 """Log lines tell the millisecond in which they were made, cut off."""
-UNREAD: Final = "unread"
+UNPARSED: Final = "unparsed"
 _HEAD: Final = re.compile(r"\[(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d,\d{3})Z\] [A-Z]+ ")
 
 
@@ -74,7 +74,11 @@ def read_broker_log(text: str, speaker: int, topic: str) -> tuple[BrokerLine, ..
         head = _HEAD.match(line)
         last_ns = _end_of_millisecond(head.group(1)) if head else last_ns
         meant = (form for form in forms if form.is_meant(line))
-        found += (told for form in meant for told in _read(line, line[head.end() :] if head else None, last_ns, speaker, form))
+        found += (
+            told
+            for form in meant
+            for told in _read(line, line[head.end() :] if head else None, last_ns, speaker, form)
+        )
     return tuple(_without_repeats(_with_recovered(found)))
 
 
@@ -86,16 +90,30 @@ def _lines(text: str) -> Iterator[str]:
             yield line[begin:end]
 
 
-def _read(line: str, message: str | None, wall_ns: int, speaker: int, form: _Form) -> Iterator[BrokerLine]:
+def _read(
+    line: str, message: str | None, wall_ns: int, speaker: int, form: _Form
+) -> Iterator[BrokerLine]:
     """Give what the line tells: one thing, or under ZooKeeper the same of several nodes."""
     found = form.form.fullmatch(message) if message is not None else None
     if found is None:
-        yield BrokerLine(wall_ns, speaker, UNREAD, line)
+        yield BrokerLine(wall_ns, speaker, UNPARSED, line)
         return
     told = found.groupdict()
-    node, partition, epoch, offset = (None if told.get(name) is None else int(told[name]) for name in ("node", "partition", "epoch", "offset"))
-    isr = tuple(sorted(map(int, told["isr"].split(",")))) if told.get("isr") else () if "isr" in told else None
-    for one in [speaker if node is None else node, *map(int, filter(None, (told.get("others") or "").split(",")))]:
+    node, partition, epoch, offset = (
+        None if told.get(name) is None else int(told[name])
+        for name in ("node", "partition", "epoch", "offset")
+    )
+    isr = (
+        tuple(sorted(map(int, told["isr"].split(","))))
+        if told.get("isr")
+        else ()
+        if "isr" in told
+        else None
+    )
+    for one in [
+        speaker if node is None else node,
+        *map(int, filter(None, (told.get("others") or "").split(","))),
+    ]:
         yield BrokerLine(wall_ns, speaker, form.kind, line, one, partition, epoch, offset, isr)
 
 
@@ -105,7 +123,11 @@ def _with_recovered(lines: Iterable[BrokerLine]) -> Iterator[BrokerLine]:
     for line in lines:
         if line.kind == "recovering":
             recovering.add(line.partition)
-        yield replace(line, kind="recovered") if line.kind == "loaded" and line.partition in recovering else line
+        yield (
+            replace(line, kind="recovered")
+            if line.kind == "loaded" and line.partition in recovering
+            else line
+        )
         if line.kind == "loaded":
             recovering.discard(line.partition)
 
@@ -116,7 +138,7 @@ def _without_repeats(lines: Iterable[BrokerLine]) -> Iterator[BrokerLine]:
     for line in lines:
         if line.kind == "isr_changed" and known.get(line.partition) == line.isr:
             continue
-        if line.kind in {"isr_changed", "leads"}:
+        if line.kind in {"isr_changed", "became_leader"}:
             known[line.partition] = line.isr
         yield line
 
@@ -128,11 +150,25 @@ def _forms(topic: str) -> tuple[_Form, ...]:
     loader = rf"\[LogLoader partition={partition}, dir=.*\]"
     store = r"\((org\.apache\.kafka\.storage\.internals\.log|kafka\.log)\.UnifiedLog\)"  # the second up to 4.0
     told = {
-        ("fenced", "] Fencing broker "): r"\[QuorumController id=\d+\] Fencing broker (?P<node>\d+) at epoch .*\)",
-        ("unfenced", " to unfence has been granted"): r"\[QuorumController id=\d+\] The request from broker (?P<node>\d+) to unfence .*\)",
-        ("fenced", "[Controller id=", "] Broker failure callback for "): rf"\[Controller id=\d+\] Broker failure callback for {several} {keeper}",
-        ("unfenced", "[Controller id=", "] New broker startup callback for "): rf"\[Controller id=\d+\] New broker startup callback for {several} {keeper}",
-        ("leads", f"] Leader {topic}-", " starts at "): (
+        (
+            "fenced",
+            "] Fencing broker ",
+        ): r"\[QuorumController id=\d+\] Fencing broker (?P<node>\d+) at epoch .*\)",
+        (
+            "unfenced",
+            " to unfence has been granted",
+        ): r"\[QuorumController id=\d+\] The request from broker (?P<node>\d+) to unfence .*\)",
+        (
+            "fenced",
+            "[Controller id=",
+            "] Broker failure callback for ",
+        ): rf"\[Controller id=\d+\] Broker failure callback for {several} {keeper}",
+        (
+            "unfenced",
+            "[Controller id=",
+            "] New broker startup callback for ",
+        ): rf"\[Controller id=\d+\] New broker startup callback for {several} {keeper}",
+        ("became_leader", f"] Leader {topic}-", " starts at "): (
             rf"\[Broker id=\d+\] Leader {partition} with topic id .* starts at leader epoch (?P<epoch>\d+) from offset (?P<offset>\d+) with .*"
             r"ISR \[(?P<isr>[\d,]*)\],.*\)"
         ),
@@ -140,7 +176,11 @@ def _forms(topic: str) -> tuple[_Form, ...]:
             rf"\[Broker id=\d+\] Skipped the become-leader state change for {partition} with topic id .* leader epoch (?P<epoch>\d+)\. Current .*"
             r"ISR \[(?P<isr>[\d,]*)\],.*\)"
         ),
-        ("isr_changed", f"[Partition {topic}-", "ISR updated to "): rf"\[Partition {partition} broker=\d+\] ISR updated to (?P<isr>[\d,]*) .*\)",
+        (
+            "isr_changed",
+            f"[Partition {topic}-",
+            "ISR updated to ",
+        ): rf"\[Partition {partition} broker=\d+\] ISR updated to (?P<isr>[\d,]*) .*\)",
         ("truncated", f"[UnifiedLog partition={topic}-", " Truncating to offset "): (
             rf"\[UnifiedLog partition={partition}, dir=.*\] Truncating to offset (?P<offset>\d+) {store}"
         ),
@@ -156,9 +196,15 @@ def _forms(topic: str) -> tuple[_Form, ...]:
         ("loaded", "Completed load of Log(dir=", f", topic={topic}, partition="): (
             rf"Completed load of Log\(dir=.*, topic={name}, partition=(?P<partition>\d+), .*logEndOffset=(?P<offset>\d+)\) with .*\)"
         ),
-        ("shut_down", "Server id=", "] shut down completed"): r"\[(BrokerServer|KafkaServer) id=(?P<node>\d+)\] shut down completed \(.*\)",
+        (
+            "shut_down",
+            "Server id=",
+            "] shut down completed",
+        ): r"\[(BrokerServer|KafkaServer) id=(?P<node>\d+)\] shut down completed \(.*\)",
     }
-    return tuple(_Form(kind, tuple(telltales), re.compile(form)) for (kind, *telltales), form in told.items())
+    return tuple(
+        _Form(kind, tuple(telltales), re.compile(form)) for (kind, *telltales), form in told.items()
+    )
 
 
 def _end_of_millisecond(told: str) -> int:

@@ -41,8 +41,20 @@ def topic_counts(cache: Path, version: str, pid: int, topic: str) -> Mapping[str
         MachineError: the JVM in use has no `jcmd`, or the jars cannot be had.
     """
     beans = f"kafka.server:type=BrokerTopicMetrics,topic={topic},*"
-    arguments = ("--jmx-url", _management_url(pid), "--one-time", "--report-format", "properties", "--attributes", "Count", "--object-name", beans)
-    return counts_in(_answer((*tool_command(cache, version, _TOOL, _OPTIONS, logs="-client"), *arguments)))
+    arguments = (
+        "--jmx-url",
+        _management_url(pid),
+        "--one-time",
+        "--report-format",
+        "properties",
+        "--attributes",
+        "Count",
+        "--object-name",
+        beans,
+    )
+    return counts_in(
+        _answer((*tool_command(cache, version, _TOOL, _OPTIONS, logs="-client"), *arguments))
+    )
 
 
 def counts_in(text: str) -> Mapping[str, int]:
@@ -64,15 +76,26 @@ def _management_url(pid: int) -> str:
     told = _answer((jcmd, str(pid), "ManagementAgent.status"))
     found = _URL.search(told)
     if found is None:
-        raise HarnessError(f"the JVM of process {pid} did not say where its management agent is: {' '.join(told.split())[-300:]}")
+        raise HarnessError(
+            f"the JVM of process {pid} did not say where its management agent is: {' '.join(told.split())[-300:]}"
+        )
     return found[0]
 
 
 def _answer(command: tuple[str, ...]) -> str:
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, env=java_environment(), check=False)
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_S,
+            env=java_environment(),
+            check=False,
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise HarnessError(f"{Path(command[0]).name}: {error}") from error
     if done.returncode != 0 and NOTHING not in done.stdout + done.stderr:
-        raise HarnessError(f"{Path(command[0]).name} ended with {done.returncode}: {' '.join((done.stderr or done.stdout).split())[-300:]}")
+        raise HarnessError(
+            f"{Path(command[0]).name} ended with {done.returncode}: {' '.join((done.stderr or done.stdout).split())[-300:]}"
+        )
     return done.stdout + done.stderr

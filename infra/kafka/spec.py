@@ -73,7 +73,9 @@ class ClusterState:
 
     def of(self, topic: str) -> tuple[PartitionState, ...]:
         """The topic's partitions, by number."""
-        return tuple(sorted((p for p in self.partitions if p.topic == topic), key=lambda p: p.partition))
+        return tuple(
+            sorted((p for p in self.partitions if p.topic == topic), key=lambda p: p.partition)
+        )
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,12 @@ def new_uuid() -> str:
             return text
 
 
-def formatted_folder(cache: Path, version: str, storage_tool: Sequence[str], features: Mapping[str, int] = MappingProxyType({})) -> Path:
+def formatted_folder(
+    cache: Path,
+    version: str,
+    storage_tool: Sequence[str],
+    features: Mapping[str, int] = MappingProxyType({}),
+) -> Path:
     """Return a formatted folder to copy from; format it first when there is none.
 
     Args:
@@ -50,7 +55,15 @@ def formatted_folder(cache: Path, version: str, storage_tool: Sequence[str], fea
     Raises:
         HarnessError: the tool failed; the text has its last words.
     """
-    command = [*storage_tool, "format", *(word for name, level in sorted(features.items()) for word in ("--feature", f"{name}={level}"))]
+    command = [
+        *storage_tool,
+        "format",
+        *(
+            word
+            for name, level in sorted(features.items())
+            for word in ("--feature", f"{name}={level}")
+        ),
+    ]
     key = hashlib.sha256("\0".join(command).encode()).hexdigest()[:12]
     target = cache / "formatted" / f"{version}-{key}"
     if not (target / META).is_file():
@@ -68,7 +81,11 @@ def copy_formatted(formatted: Path, data: Path, node_id: int, cluster_id: str) -
     """
     shutil.copyfile(formatted / _BOOTSTRAP, data / _BOOTSTRAP)
     text = (formatted / META).read_text()
-    (data / META).write_text(with_ids(text, {"cluster.id": cluster_id, "node.id": str(node_id), "directory.id": new_uuid()}))
+    (data / META).write_text(
+        with_ids(
+            text, {"cluster.id": cluster_id, "node.id": str(node_id), "directory.id": new_uuid()}
+        )
+    )
     for path in (data / _BOOTSTRAP, data / META, data):
         _sync(path)  # a node that loses power in its first seconds knows who it is
 
@@ -82,7 +99,9 @@ def with_ids(meta: str, ids: dict[str, str]) -> str:
     for key, value in ids.items():
         meta, found = re.subn(rf"(?m)^{re.escape(key)}=.*$", f"{key}={value}", meta)
         if found != 1:
-            raise HarnessError(f"{META} has {found} lines for {key}, one was expected: this Kafka version formats in another way")
+            raise HarnessError(
+                f"{META} has {found} lines for {key}, one was expected: this Kafka version formats in another way"
+            )
     return meta
 
 
@@ -99,8 +118,18 @@ def _format(target: Path, format_command: Sequence[str]) -> None:
     with tempfile.TemporaryDirectory(prefix=".formatting-", dir=target.parent) as partial:
         Path(partial, "server.properties").write_text(properties_text(own_properties(node, [node])))
         command = [*format_command, "--cluster-id", new_uuid(), "--config", "server.properties"]
-        ran = subprocess.run(command, cwd=partial, env=java_environment(), capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
+        ran = subprocess.run(
+            command,
+            cwd=partial,
+            env=java_environment(),
+            capture_output=True,
+            text=True,
+            timeout=_TIMEOUT_S,
+            check=False,
+        )
         if ran.returncode != 0:
-            raise HarnessError(f"the storage tool could not format a folder: {(ran.stdout + ran.stderr)[-2000:]}")
+            raise HarnessError(
+                f"the storage tool could not format a folder: {(ran.stdout + ran.stderr)[-2000:]}"
+            )
         shutil.rmtree(target, ignore_errors=True)
         Path(partial, "data").replace(target)

@@ -21,7 +21,9 @@ def numbers_of(version: str) -> tuple[int, int, int]:
     found = _FORM.fullmatch(version)
     numbers = (int(found[1]), int(found[2]), int(found[3])) if found else (0, 0, 0)
     if numbers < OLDEST:
-        raise InputError(f"kafka.version is {version!r}; allowed: a released version from {'.'.join(map(str, OLDEST))} on, such as 4.3.1")
+        raise InputError(
+            f"kafka.version is {version!r}; allowed: a released version from {'.'.join(map(str, OLDEST))} on, such as 4.3.1"
+        )
     return numbers
 
 

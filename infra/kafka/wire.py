@@ -38,7 +38,11 @@ def request(api: tuple[int, int], body: bytes, *, flexible: bool) -> bytes:
         body: as `api` lays it out.
         flexible: whether that version is of the flexible form.
     """
-    header = struct.pack(">hhih", *api, _CORRELATION_ID, len(_CLIENT_ID)) + _CLIENT_ID + (NO_TAGS if flexible else b"")
+    header = (
+        struct.pack(">hhih", *api, _CORRELATION_ID, len(_CLIENT_ID))
+        + _CLIENT_ID
+        + (NO_TAGS if flexible else b"")
+    )
     return struct.pack(">i", len(header) + len(body)) + header + body
 
 
@@ -148,8 +152,12 @@ class BrokerView:
 
 def metadata_request(topics: Sequence[str] | None) -> bytes:
     """Return the request for topics by name, or for all; it creates none."""
-    asked = compact_array(None if topics is None else (_NO_ID + compact_text(topic) + NO_TAGS for topic in topics))
-    return request(_METADATA, asked + b"\x00\x00" + NO_TAGS, flexible=True)  # make none, and tell of no operations
+    asked = compact_array(
+        None if topics is None else (_NO_ID + compact_text(topic) + NO_TAGS for topic in topics)
+    )
+    return request(
+        _METADATA, asked + b"\x00\x00" + NO_TAGS, flexible=True
+    )  # make none, and tell of no operations
 
 
 def read_metadata(answer: bytes) -> BrokerView:
@@ -185,7 +193,9 @@ def read_quorum(answer: bytes) -> ControllerView | None:
     """
     reader = Reader(answer)
     reader.skip(4 + 1)  # correlation id, no tagged fields
-    if reader.number(">h") != 0 or reader.number(">B") != 1 + 1:  # NOT_LEADER_OR_FOLLOWER, or no topic
+    if (
+        reader.number(">h") != 0 or reader.number(">B") != 1 + 1
+    ):  # NOT_LEADER_OR_FOLLOWER, or no topic
         return None
     reader.skip(reader.number(">B") - 1)
     reader.skip(1 + 4)  # one partition, its number
@@ -197,7 +207,11 @@ def log_ends_request(topic: str, partitions: Sequence[int]) -> bytes:
     """Return the request for the ends of some partitions' logs; only their leader answers it."""
     name = topic.encode()
     asked = b"".join(struct.pack(">iq", partition, _LATEST) for partition in partitions)
-    one_topic = struct.pack(">iih", _DEBUGGING_REPLICA, 1, len(name)) + name + struct.pack(">i", len(partitions))
+    one_topic = (
+        struct.pack(">iih", _DEBUGGING_REPLICA, 1, len(name))
+        + name
+        + struct.pack(">i", len(partitions))
+    )
     return request(_LIST_OFFSETS, one_topic + asked, flexible=False)
 
 
@@ -219,7 +233,9 @@ def _read_ends_of_topic(reader: Reader) -> list[tuple[int, int, int]]:
 
 
 def _read_end(reader: Reader) -> tuple[int, int, int]:
-    partition, error, _timestamp, offset = (reader.number(kind) for kind in (">i", ">h", ">q", ">q"))
+    partition, error, _timestamp, offset = (
+        reader.number(kind) for kind in (">i", ">h", ">q", ">q")
+    )
     return partition, error, offset
 
 
@@ -247,7 +263,15 @@ def _read_partition(reader: Reader, topic: str, topic_id: str) -> PartitionState
     number, leader, epoch = (reader.number(">i") for _ in range(3))
     replicas, isr, _offline = (tuple(reader.compact_array(_read_id)) for _ in range(3))
     reader.tags()
-    return PartitionState(topic, number, None if leader < 0 else leader, replicas, isr, None if epoch < 0 else epoch, topic_id)
+    return PartitionState(
+        topic,
+        number,
+        None if leader < 0 else leader,
+        replicas,
+        isr,
+        None if epoch < 0 else epoch,
+        topic_id,
+    )
 
 
 def _read_id(reader: Reader) -> int:
@@ -285,7 +309,9 @@ class LeaderChoice:
     """Out of sync, and known to have all that is committed."""
 
 
-def reassignment_request(topic: str, replicas: Mapping[int, Sequence[int]], timeout_s: float) -> bytes:
+def reassignment_request(
+    topic: str, replicas: Mapping[int, Sequence[int]], timeout_s: float
+) -> bytes:
     """Return the request that gives partitions their replicas, in this order; the first is the preferred leader.
 
     Args:
@@ -293,9 +319,15 @@ def reassignment_request(topic: str, replicas: Mapping[int, Sequence[int]], time
         replicas: node ids by partition.
         timeout_s: how long the controller may take to accept it; the move itself takes as long as it takes.
     """
-    partitions = (struct.pack(">i", number) + _ids(nodes) + NO_TAGS for number, nodes in replicas.items())
+    partitions = (
+        struct.pack(">i", number) + _ids(nodes) + NO_TAGS for number, nodes in replicas.items()
+    )
     one_topic = compact_text(topic) + compact_array(partitions) + NO_TAGS
-    return request(_ALTER_REASSIGNMENTS, struct.pack(">i", round(timeout_s * 1000)) + compact_array([one_topic]) + NO_TAGS, flexible=True)
+    return request(
+        _ALTER_REASSIGNMENTS,
+        struct.pack(">i", round(timeout_s * 1000)) + compact_array([one_topic]) + NO_TAGS,
+        flexible=True,
+    )
 
 
 def read_reassignment(answer: bytes) -> Refusal | None:
@@ -309,14 +341,20 @@ def read_reassignment(answer: bytes) -> Refusal | None:
     reader.tags()
     reader.skip(4)  # throttle time
     whole = _read_refusal(reader)
-    partitions = [refusal for topic in reader.compact_array(_read_topic_refusals) for refusal in topic]
+    partitions = [
+        refusal for topic in reader.compact_array(_read_topic_refusals) for refusal in topic
+    ]
     return next((refusal for refusal in (whole, *partitions) if refusal.code), None)
 
 
 def leader_choice_request(topic: str) -> bytes:
     """Return the request for a topic's partitions with their eligible leader replicas."""
     asked = compact_array([compact_text(topic) + NO_TAGS])
-    return request(_DESCRIBE_PARTITIONS, asked + struct.pack(">ib", _MOST_PARTITIONS, -1) + NO_TAGS, flexible=True)  # -1: from the first one on
+    return request(
+        _DESCRIBE_PARTITIONS,
+        asked + struct.pack(">ib", _MOST_PARTITIONS, -1) + NO_TAGS,
+        flexible=True,
+    )  # -1: from the first one on
 
 
 def read_leader_choice(answer: bytes) -> tuple[LeaderChoice, ...]:
@@ -329,7 +367,9 @@ def read_leader_choice(answer: bytes) -> tuple[LeaderChoice, ...]:
     reader.skip(4)  # correlation id
     reader.tags()
     reader.skip(4)  # throttle time
-    return tuple(partition for topic in reader.compact_array(_read_topic_choice) for partition in topic)
+    return tuple(
+        partition for topic in reader.compact_array(_read_topic_choice) for partition in topic
+    )
 
 
 def _ids(nodes: Iterable[int]) -> bytes:
@@ -368,6 +408,8 @@ def _read_topic_choice(reader: Reader) -> list[LeaderChoice]:
 def _read_partition_choice(reader: Reader) -> LeaderChoice:
     reader.skip(2)  # an error such as LEADER_NOT_AVAILABLE: then the leader is -1
     number, leader, _epoch = (reader.number(">i") for _ in range(3))
-    _replicas, isr, eligible, _last_known, _offline = (tuple(reader.compact_array(_read_id)) for _ in range(5))
+    _replicas, isr, eligible, _last_known, _offline = (
+        tuple(reader.compact_array(_read_id)) for _ in range(5)
+    )
     reader.tags()
     return LeaderChoice(number, None if leader < 0 else leader, isr, eligible)

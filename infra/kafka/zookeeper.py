@@ -33,15 +33,31 @@ SYNC_LIMIT_TICKS: Final = 4
 
 def own_properties(node: NodeAddress, members: Sequence[NodeAddress]) -> dict[str, str]:
     """Return the settings of a broker that follow from who it is; nobody may override them."""
-    servers = ",".join(f"{member.host}:{member.controller_port}" for member in members if member.role == "zookeeper")
-    return {"broker.id": str(node.node_id), "zookeeper.connect": servers, **listener_properties(node), "log.dirs": DATA}
+    servers = ",".join(
+        f"{member.host}:{member.controller_port}"
+        for member in members
+        if member.role == "zookeeper"
+    )
+    return {
+        "broker.id": str(node.node_id),
+        "zookeeper.connect": servers,
+        **listener_properties(node),
+        "log.dirs": DATA,
+    }
 
 
 def zookeeper_settings(node: NodeAddress, members: Sequence[NodeAddress]) -> dict[str, str]:
     """Return a server's own settings: brokers come to its controller port, the others of its ensemble to the other two."""
     ensemble = [member for member in members if member.role == "zookeeper"]
     alone = len(ensemble) == 1
-    peers = {} if alone else {f"server.{peer.node_id}": f"{peer.host}:{peer.replication_port}:{peer.client_port}" for peer in ensemble}
+    peers = (
+        {}
+        if alone
+        else {
+            f"server.{peer.node_id}": f"{peer.host}:{peer.replication_port}:{peer.client_port}"
+            for peer in ensemble
+        }
+    )
     return {
         "dataDir": DATA,
         "clientPort": str(node.controller_port),

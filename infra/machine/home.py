@@ -69,9 +69,13 @@ class Home:
         try:
             self.root.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise MachineError(f"the home folder {self.root} cannot be made ({error.strerror}): set ACKBENCH_HOME to one that can") from error
+            raise MachineError(
+                f"the home folder {self.root} cannot be made ({error.strerror}): set ACKBENCH_HOME to one that can"
+            ) from error
         if not os.access(self.root, os.W_OK | os.X_OK):
-            raise MachineError(f"the home folder {self.root} cannot be written: set ACKBENCH_HOME to one that can")
+            raise MachineError(
+                f"the home folder {self.root} cannot be written: set ACKBENCH_HOME to one that can"
+            )
 
 
 # ---------- SQLite files as SQLAlchemy's URLs name them.

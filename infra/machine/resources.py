@@ -15,7 +15,10 @@ from infra.errors import MachineError
 MIB: Final = 2**20
 GIB: Final = 2**30
 _CGROUPS: Final = Path("/sys/fs/cgroup")
-_FILES: Final = {"": ("memory.max", "memory.current"), "memory": ("memory.limit_in_bytes", "memory.usage_in_bytes")}
+_FILES: Final = {
+    "": ("memory.max", "memory.current"),
+    "memory": ("memory.limit_in_bytes", "memory.usage_in_bytes"),
+}
 """The limit and the use of a control group, for version 2 and version 1 of the interface."""
 
 
@@ -38,7 +41,9 @@ def this_machine(folder: Path) -> Machine:
     Args:
         folder: on whose file system the disk is counted; its nearest existing parent, where it is not there yet.
     """
-    allowed = min((limit - used for limit, used in _limits()), default=psutil.virtual_memory().available)
+    allowed = min(
+        (limit - used for limit, used in _limits()), default=psutil.virtual_memory().available
+    )
     return Machine(
         memory_bytes=max(0, min(psutil.virtual_memory().available, allowed)),
         disk_bytes=psutil.disk_usage(str(_existing(folder))).free,
@@ -60,7 +65,9 @@ def require(machine: Machine, *, memory_bytes: int, disk_bytes: int, purpose: st
         MachineError: there is less memory or disk; says how much of which, and what would help.
     """
     if machine.memory_bytes < memory_bytes:
-        raise MachineError(f"{purpose} needs {gib(memory_bytes)} of memory and {gib(machine.memory_bytes)} are free: end something, or ask for fewer nodes")
+        raise MachineError(
+            f"{purpose} needs {gib(memory_bytes)} of memory and {gib(machine.memory_bytes)} are free: end something, or ask for fewer nodes"
+        )
     if machine.disk_bytes < disk_bytes:
         raise MachineError(
             f"{purpose} needs {gib(disk_bytes)} of disk and {gib(machine.disk_bytes)} are free: "
@@ -83,14 +90,27 @@ def _limits() -> Iterator[tuple[int, int]]:
         _, controllers, path = line.split(":", 2)
         if controllers in _FILES:
             inner = _CGROUPS / controllers / path.lstrip("/")
-            yield from (found for group in (inner, *inner.parents) if group.is_relative_to(_CGROUPS) and (found := _limit(group, *_FILES[controllers])))
+            yield from (
+                found
+                for group in (inner, *inner.parents)
+                if group.is_relative_to(_CGROUPS) and (found := _limit(group, *_FILES[controllers]))
+            )
 
 
 def _limit(group: Path, limit_file: str, use_file: str) -> tuple[int, int] | None:
     """Return what a group may use and what it cannot give back; `None` where it has no limit."""
     try:
         limit, used = (group / limit_file).read_text().strip(), int((group / use_file).read_text())
-        inactive = next((line.split()[1] for line in (group / "memory.stat").read_text().splitlines() if line.startswith("inactive_file ")), "0")
-    except OSError:  # the root group has no such files, and an outer group may not be shown inside a container
+        inactive = next(
+            (
+                line.split()[1]
+                for line in (group / "memory.stat").read_text().splitlines()
+                if line.startswith("inactive_file ")
+            ),
+            "0",
+        )
+    except (
+        OSError
+    ):  # the root group has no such files, and an outer group may not be shown inside a container
         return None
     return (int(limit), used - int(inactive)) if limit.isdecimal() else None

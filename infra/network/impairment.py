@@ -80,8 +80,14 @@ class ImpairmentCounts:
 
     def __str__(self) -> str:
         """Return it as a sentence of evidence."""
-        counted = {"packets": self.packets, "bytes": self.bytes, "connections reset": self.connections}
-        figures = ", ".join(f"{count} {unit}" for unit, count in counted.items() if count is not None)
+        counted = {
+            "packets": self.packets,
+            "bytes": self.bytes,
+            "connections reset": self.connections,
+        }
+        figures = ", ".join(
+            f"{count} {unit}" for unit, count in counted.items() if count is not None
+        )
         return f"node {self.node_id}, {self.what}: {figures}"
 
 
@@ -150,7 +156,9 @@ class Impairments:
             SupervisorError: there are none.
         """
         if name not in self._placed:
-            raise SupervisorError(f"there is no impairment {name}: there are {sorted(self._placed)}")
+            raise SupervisorError(
+                f"there is no impairment {name}: there are {sorted(self._placed)}"
+            )
         return tuple(caught for one in self._placed[name] for caught in one.caught())
 
     def names(self) -> tuple[str, ...]:

@@ -25,7 +25,9 @@ class LoopbackNetwork:
     def places(self) -> tuple[ListenAddress, ...]:
         """Where each node is to listen, by its number from 0."""
         ports = self._reservation.ports
-        return tuple(ListenAddress(LOOPBACK, ports[number :: self._nodes]) for number in range(self._nodes))
+        return tuple(
+            ListenAddress(LOOPBACK, ports[number :: self._nodes]) for number in range(self._nodes)
+        )
 
     def command(self, number: int, command: Sequence[str]) -> tuple[str, ...]:
         """Return the command as it is."""
@@ -41,7 +43,9 @@ class LoopbackNetwork:
         Raises:
             SupervisorError: always; a fault says which network it needs.
         """
-        raise SupervisorError(f"{name}: nothing can be done to the traffic on loopback ({len(impairments)} impairments were asked for)")
+        raise SupervisorError(
+            f"{name}: nothing can be done to the traffic on loopback ({len(impairments)} impairments were asked for)"
+        )
 
     def caught(self, name: str) -> tuple[ImpairmentCounts, ...]:
         """Refuse.

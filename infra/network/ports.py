@@ -48,7 +48,9 @@ def reserve_ports(count: int) -> Reservation:
         if claim is not None:
             claimed[port] = claim
     if len(claimed) < count:
-        raise MachineError(f"{count} free loopback ports are needed, only {len(claimed)} were found")
+        raise MachineError(
+            f"{count} free loopback ports are needed, only {len(claimed)} were found"
+        )
     return Reservation(tuple(claimed), tuple(claimed.values()))
 
 

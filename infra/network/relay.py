@@ -15,7 +15,14 @@ from typing import Final
 
 from infra.errors import Busy, SupervisorError
 from infra.kafka.kraft import ListenAddress
-from infra.network.impairment import Direction, ImpairedNetwork, Impairment, ImpairmentCounts, ImpairmentHandle, Relaying
+from infra.network.impairment import (
+    Direction,
+    ImpairedNetwork,
+    Impairment,
+    ImpairmentCounts,
+    ImpairmentHandle,
+    Relaying,
+)
 from infra.network.loopback import LoopbackNetwork
 
 MOST_HELD_BYTES: Final = 64 << 20
@@ -38,7 +45,9 @@ class Relay:
 
     async def open(self) -> None:
         """Begin to carry."""
-        self._server = await asyncio.get_running_loop().create_server(self._accepted, *self._listens, backlog=_LISTENING)
+        self._server = await asyncio.get_running_loop().create_server(
+            self._accepted, *self._listens, backlog=_LISTENING
+        )
 
     def close(self) -> None:
         """Carry no more."""
@@ -59,7 +68,9 @@ class Relay:
         """
         direction = placed.relaying.direction
         if direction in self._treatments:
-            raise Busy(f"the {direction} of node {self.node_id} are under {self._treatments[direction].relaying} already")
+            raise Busy(
+                f"the {direction} of node {self.node_id} are under {self._treatments[direction].relaying} already"
+            )
         self._treatments[direction] = placed
 
     def end(self, placed: RelayImpairment) -> None:
@@ -211,7 +222,9 @@ class RelayDirection(asyncio.Protocol):
         """End with RST."""
         self._held = []
         if self._transport is not None and not self._transport.is_closing():
-            self._transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+            self._transport.get_extra_info("socket").setsockopt(
+                socket.SOL_SOCKET, socket.SO_LINGER, _RESET
+            )
             self._transport.abort()
 
     def _hold(self, data: bytes) -> None:
@@ -241,7 +254,14 @@ class RelayImpairment:
     def caught(self) -> tuple[ImpairmentCounts, ...]:
         """Return what came by so far."""
         what = {"hold": "held", "drop": "dropped", "reset": "dropped"}[self.relaying.treatment]
-        return (ImpairmentCounts(self.relaying.node_id, f"{self.relaying.direction} {what}", bytes=self.met_bytes, connections=self.resets),)
+        return (
+            ImpairmentCounts(
+                self.relaying.node_id,
+                f"{self.relaying.direction} {what}",
+                bytes=self.met_bytes,
+                connections=self.resets,
+            ),
+        )
 
     def end(self) -> tuple[ImpairmentCounts, ...]:
         """Carry again; return what came by in all, and who had to be reset for it."""
@@ -272,8 +292,14 @@ class RelayedNetwork(ImpairedNetwork):
             MachineError: there are not that many.
         """
         self._ports = LoopbackNetwork(nodes, listeners + 1)
-        self._places = tuple(ListenAddress(place.host, place.ports[:-1], place.ports[-1]) for place in self._ports.places())
-        self._relays = {number: Relay(number, place.host, place.ports[-1], place.ports[0]) for number, place in enumerate(self._ports.places(), start=1)}
+        self._places = tuple(
+            ListenAddress(place.host, place.ports[:-1], place.ports[-1])
+            for place in self._ports.places()
+        )
+        self._relays = {
+            number: Relay(number, place.host, place.ports[-1], place.ports[0])
+            for number, place in enumerate(self._ports.places(), start=1)
+        }
         super().__init__(self._placed)
 
     def places(self) -> tuple[ListenAddress, ...]:
@@ -298,7 +324,11 @@ class RelayedNetwork(ImpairedNetwork):
     def _placed(self, impairment: Impairment) -> ImpairmentHandle:
         relay = self._relays.get(impairment.node_id)
         if relay is None:
-            raise SupervisorError(f"there is no node {impairment.node_id}: there are {sorted(self._relays)}")
+            raise SupervisorError(
+                f"there is no node {impairment.node_id}: there are {sorted(self._relays)}"
+            )
         if not isinstance(impairment, Relaying):
-            raise SupervisorError(f"relays cut nodes off from nobody, {impairment} needs namespaces")
+            raise SupervisorError(
+                f"relays cut nodes off from nobody, {impairment} needs namespaces"
+            )
         return RelayImpairment(impairment, relay)

@@ -75,7 +75,9 @@ def run(command: Sequence[str], script: str = "", timeout_s: float = _TIMEOUT_S)
         SupervisorError: it failed, with its words, or took too long.
     """
     try:
-        ran = subprocess.run(command, input=script, capture_output=True, text=True, timeout=timeout_s, check=False)
+        ran = subprocess.run(
+            command, input=script, capture_output=True, text=True, timeout=timeout_s, check=False
+        )
     except subprocess.TimeoutExpired as error:
         raise SupervisorError(f"{' '.join(command)}: not done after {timeout_s:g} s") from error
     if ran.returncode != 0:
@@ -95,7 +97,9 @@ def _made() -> int:
     thread.start()
     thread.join()
     if isinstance(made[0], OSError):
-        raise MachineError(f"no network namespace can be made here ({made[0].strerror}): run as root, with CAP_SYS_ADMIN")
+        raise MachineError(
+            f"no network namespace can be made here ({made[0].strerror}): run as root, with CAP_SYS_ADMIN"
+        )
     return made[0]
 
 
@@ -148,10 +152,14 @@ def reserve_subnet() -> Subnet:
     begin = random.randrange(len(_POOL))  # noqa: S311 - spreads clusters, guards nothing
     for step in range(len(_POOL)):
         number = (begin + step) % len(_POOL)
-        claim = None if any(_POOL[number].overlaps(network) for network in taken) else _claim(number)
+        claim = (
+            None if any(_POOL[number].overlaps(network) for network in taken) else _claim(number)
+        )
         if claim is not None:
             return Subnet(number, claim)
-    raise MachineError("no subnet of 198.18.0.0/15 is free: other clusters or this machine's routes have them all")
+    raise MachineError(
+        "no subnet of 198.18.0.0/15 is free: other clusters or this machine's routes have them all"
+    )
 
 
 def _reached() -> Sequence[ipaddress.IPv4Network]:
@@ -199,8 +207,14 @@ class Switch:
         try:
             self._bridge.run(_BATCH, self._wiring())
             for number, node in enumerate(self.nodes):
-                node.run(_BATCH, f"link set lo up\naddr add {self.subnet.of_node(number)}/24 dev {INTERFACE}\nlink set {INTERFACE} up\n")
-            run(_BATCH, f"addr add {self.subnet.own}/24 dev {self._interface}\nlink set {self._interface} up\n")
+                node.run(
+                    _BATCH,
+                    f"link set lo up\naddr add {self.subnet.of_node(number)}/24 dev {INTERFACE}\nlink set {INTERFACE} up\n",
+                )
+            run(
+                _BATCH,
+                f"addr add {self.subnet.own}/24 dev {self._interface}\nlink set {self._interface} up\n",
+            )
         except SupervisorError as error:
             self.end()
             raise MachineError(f"the cluster's network cannot be made: {error}") from error
@@ -214,9 +228,15 @@ class Switch:
 
     def _wiring(self) -> str:
         """A cable from the bridge to each node and to this machine."""
-        ends = [(f"node{number}", f"{INTERFACE} netns {node.path}") for number, node in enumerate(self.nodes)]
+        ends = [
+            (f"node{number}", f"{INTERFACE} netns {node.path}")
+            for number, node in enumerate(self.nodes)
+        ]
         ends.append(("host", f"{self._interface} netns {host_namespace()}"))
-        cables = [f"link add {port} type veth peer name {end}\nlink set {port} master {_BRIDGE} up\n" for port, end in ends]
+        cables = [
+            f"link add {port} type veth peer name {end}\nlink set {port} master {_BRIDGE} up\n"
+            for port, end in ends
+        ]
         return f"link add {_BRIDGE} type bridge\nlink set {_BRIDGE} up\n" + "".join(cables)
 
 
@@ -238,8 +258,12 @@ def remove_interface(name: str) -> bool:
 
     def gone() -> bool:
         if there.exists():
-            subprocess.run(("ip", "link", "delete", name), capture_output=True, check=False)  # it may go by itself meanwhile
+            subprocess.run(
+                ("ip", "link", "delete", name), capture_output=True, check=False
+            )  # it may go by itself meanwhile
         return not there.exists()
 
-    wait_until(gone, awaiting=f"the end of the interface {name}", timeout_s=_GONE_TIMEOUT_S, every_s=0.02)
+    wait_until(
+        gone, awaiting=f"the end of the interface {name}", timeout_s=_GONE_TIMEOUT_S, every_s=0.02
+    )
     return was_there

@@ -100,11 +100,18 @@ def kill_and_wait(process: ProcessIdentity, timeout_s: float = 10.0) -> bool:
         WaitTimeout: the kernel did not end it, as in an uninterruptible sleep.
     """
     was_there = send(process, signal.SIGKILL)
-    wait_until(lambda: not process.is_alive(), awaiting=f"the end of process {process.pid} after SIGKILL", timeout_s=timeout_s, every_s=0.005)
+    wait_until(
+        lambda: not process.is_alive(),
+        awaiting=f"the end of process {process.pid} after SIGKILL",
+        timeout_s=timeout_s,
+        every_s=0.005,
+    )
     return was_there
 
 
-def spawn_dying_with_parent(command: Sequence[str | os.PathLike[str]], **popen: Any) -> subprocess.Popen[Any]:
+def spawn_dying_with_parent(
+    command: Sequence[str | os.PathLike[str]], **popen: Any
+) -> subprocess.Popen[Any]:
     """Start a process that gets SIGKILL when this one ends, however it ends.
 
     The kernel sends it when the *thread* that started it ends (PR_SET_PDEATHSIG, prctl(2)): call this from a thread
@@ -120,7 +127,15 @@ def spawn_dying_with_parent(command: Sequence[str | os.PathLike[str]], **popen: 
     program = shutil.which(command[0])
     if program is None:
         raise FileNotFoundError(f"no program {os.fspath(command[0])}")
-    argv = [sys.executable, "-I", "-S", str(_DYING), str(os.getpid()), os.path.abspath(program), *(os.fspath(argument) for argument in command[1:])]  # noqa: PTH100 - links stay
+    argv = [
+        sys.executable,
+        "-I",
+        "-S",
+        str(_DYING),
+        str(os.getpid()),
+        os.path.abspath(program),  # noqa: PTH100 - resolve() would follow a virtual environment's link
+        *(os.fspath(argument) for argument in command[1:]),
+    ]
     return subprocess.Popen(argv, **popen)
 
 

@@ -30,7 +30,9 @@ def members(leader: ProcessIdentity) -> tuple[ProcessIdentity, ...]:
     return tuple(process for process, session in _processes() if session == leader.pid)
 
 
-def end_sessions(leaders: Iterable[ProcessIdentity], *, patience_s: float, timeout_s: float = 10.0) -> None:
+def end_sessions(
+    leaders: Iterable[ProcessIdentity], *, patience_s: float, timeout_s: float = 10.0
+) -> None:
     """Ask every member of the sessions to end (SIGTERM, leaders alone), then end whoever is left (SIGKILL).
 
     Args:
@@ -50,7 +52,12 @@ def end_sessions(leaders: Iterable[ProcessIdentity], *, patience_s: float, timeo
     def killed() -> bool:
         return not [process for process in _left(led) if send(process, signal.SIGKILL)]
 
-    wait_until(killed, awaiting="the services' end after SIGKILL", timeout_s=timeout_s, seen=lambda: _left(led))
+    wait_until(
+        killed,
+        awaiting="the services' end after SIGKILL",
+        timeout_s=timeout_s,
+        seen=lambda: _left(led),
+    )
 
 
 def write_record(record: Path, leaders: Iterable[ProcessIdentity]) -> None:

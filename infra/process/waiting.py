@@ -15,7 +15,14 @@ from infra.errors import WaitTimeout
 Seen = TypeVar("Seen")
 
 
-def wait_until(probe: Callable[[], Seen | None], *, awaiting: str, timeout_s: float, every_s: float = 0.05, seen: Callable[[], object] | None = None) -> Seen:
+def wait_until(
+    probe: Callable[[], Seen | None],
+    *,
+    awaiting: str,
+    timeout_s: float,
+    every_s: float = 0.05,
+    seen: Callable[[], object] | None = None,
+) -> Seen:
     """Call `probe` until it returns something true, and return that.
 
     Args:

@@ -18,7 +18,9 @@ from spark_jobs.measures.blocks import BLOCK, bits, both, but, has, none, size, 
 
 _ID: Final = ("trial_no", "producer", "seq")
 _TOLD: Final = ("kind", "partition", "offset", "at_ns", "sent_ns", "first_offset")
-_ATTEMPT: Final = "struct<outcome:string,partition:int,offset:bigint,settled_ns:bigint,sent_ns:bigint>"
+_ATTEMPT: Final = (
+    "struct<outcome:string,partition:int,offset:bigint,settled_ns:bigint,sent_ns:bigint>"
+)
 _PLACE: Final = "struct<partition:int,offset:bigint>"
 _SIDES: Final = {"attempt": _ATTEMPT, "copy": _PLACE, "behind": _PLACE, "missed": "boolean"}
 """What the attempts, the log, the order of the log and the reads say of a record."""
@@ -35,18 +37,34 @@ def wanted(blocks: DataFrame, behind: DataFrame, marks: DataFrame) -> DataFrame:
     Returns:
         The block's key; `wanted`, the bitmap of the records to look up, which of a block with more copies than records are all; and `missed`.
     """
-    repeated = sf.when(sf.col("copies") > size(sf.col("present")), sf.col("present")).otherwise(none())
+    repeated = sf.when(sf.col("copies") > size(sf.col("present")), sf.col("present")).otherwise(
+        none()
+    )
     never_sent = but("present", ACKED, REJECTED, UNKNOWN, ABORTED)
-    odd = [but(ACKED, "present"), but(UNKNOWN, "present"), both(REJECTED, "present"), both(ABORTED, "present"), never_sent, repeated]
+    odd = [
+        but(ACKED, "present"),
+        but(UNKNOWN, "present"),
+        both(REJECTED, "present"),
+        both(ABORTED, "present"),
+        never_sent,
+        repeated,
+    ]
     missed = sf.when(sf.col("reader_at_end"), but("present", "read")).otherwise(none())
     told = (
         blocks.where("block IS NOT NULL")
         .join(sf.broadcast(marks.select("trial_no", "reader_at_end")), "trial_no")
-        .select(*BLOCK, reduce(Column.bitwiseOR, [*odd, missed]).alias("wanted"), missed.alias("missed"))
+        .select(
+            *BLOCK, reduce(Column.bitwiseOR, [*odd, missed]).alias("wanted"), missed.alias("missed")
+        )
         .where("wanted != 0")
     )
     late = with_block(behind).select(*BLOCK, sf.col("bit").alias("wanted"), none().alias("missed"))
-    return told.unionByName(late).groupBy(*BLOCK).agg(bits("wanted").alias("wanted"), bits("missed").alias("missed")).select(*BLOCK, "wanted", "missed")
+    return (
+        told.unionByName(late)
+        .groupBy(*BLOCK)
+        .agg(bits("wanted").alias("wanted"), bits("missed").alias("missed"))
+        .select(*BLOCK, "wanted", "missed")
+    )
 
 
 def found(attempts: DataFrame, log: DataFrame, behind: DataFrame, blocks: DataFrame) -> DataFrame:
@@ -63,8 +81,13 @@ def found(attempts: DataFrame, log: DataFrame, behind: DataFrame, blocks: DataFr
         DUPLICATED and PHANTOM for each copy, of REORDERED for each partition.
     """
     place = sf.struct("partition", "offset")
-    attempted = _looked_up(attempts, blocks).select(*_ID, *_side("attempt", sf.struct("outcome", "partition", "offset", "settled_ns", "sent_ns")))
-    stored = _looked_up(log.where("intact"), blocks).select(*_ID, *_side("copy", place, missed=has("missed")))
+    attempted = _looked_up(attempts, blocks).select(
+        *_ID,
+        *_side("attempt", sf.struct("outcome", "partition", "offset", "settled_ns", "sent_ns")),
+    )
+    stored = _looked_up(log.where("intact"), blocks).select(
+        *_ID, *_side("copy", place, missed=has("missed"))
+    )
     sides = attempted.unionByName(stored).unionByName(behind.select(*_ID, *_side("behind", place)))
     united = (
         sf.max("attempt").alias("attempt"),
@@ -73,7 +96,13 @@ def found(attempts: DataFrame, log: DataFrame, behind: DataFrame, blocks: DataFr
         sf.coalesce(sf.bool_or("missed"), sf.lit(False)).alias("missed"),
     )
     kinds = sf.concat(_absent_or_refused(), _missed(), _of_its_copies(), _late())
-    return sides.groupBy(*_ID).agg(*united).select(*_ID, sf.inline(kinds)).where("kind IS NOT NULL").select(*_ID, *_TOLD)
+    return (
+        sides.groupBy(*_ID)
+        .agg(*united)
+        .select(*_ID, sf.inline(kinds))
+        .where("kind IS NOT NULL")
+        .select(*_ID, *_TOLD)
+    )
 
 
 def found_without_id(log: DataFrame) -> DataFrame:
@@ -87,7 +116,15 @@ def found_without_id(log: DataFrame) -> DataFrame:
     """
     kind = sf.when(sf.col("intact"), Anomaly.PHANTOM.value).otherwise(Anomaly.CORRUPT.value)
     nameless = log.where("NOT intact OR producer IS NULL OR seq IS NULL")
-    return nameless.select("trial_no", *_nulls("int", "producer"), *_nulls("bigint", "seq"), kind.alias("kind"), "partition", "offset", *_no_times())
+    return nameless.select(
+        "trial_no",
+        *_nulls("int", "producer"),
+        *_nulls("bigint", "seq"),
+        kind.alias("kind"),
+        "partition",
+        "offset",
+        *_no_times(),
+    )
 
 
 def found_again(redelivered: DataFrame) -> DataFrame:
@@ -100,7 +137,9 @@ def found_again(redelivered: DataFrame) -> DataFrame:
         What `found` returns; at_ns is when it was received again.
     """
     kind, at = sf.lit(Anomaly.REDELIVERED.value).alias("kind"), sf.col("received_ns").alias("at_ns")
-    return redelivered.select(*_ID, kind, "partition", "offset", at, *_nulls("bigint", "sent_ns", "first_offset"))
+    return redelivered.select(
+        *_ID, kind, "partition", "offset", at, *_nulls("bigint", "sent_ns", "first_offset")
+    )
 
 
 def _no_times() -> list[Column]:
@@ -124,27 +163,51 @@ def _side(name: str, said: Column, missed: Column | None = None) -> list[Column]
 def _absent_or_refused() -> Column:
     """What is wrong with it whatever copies it has beyond the first; kind null: nothing."""
     outcome, there = sf.col("attempt.outcome"), sf.size("copies") > 0
-    absent = sf.when((outcome == ACKED) & ~there, Anomaly.LOST.value).when((outcome == UNKNOWN) & ~there, Anomaly.UNKNOWN_ABSENT.value)
-    place = {name: sf.coalesce(_first()[name], sf.col(f"attempt.{name}")) for name in ("partition", "offset")}
-    unwanted = absent.when((outcome == REJECTED) & there, Anomaly.REJECTED_PRESENT.value).when((outcome == ABORTED) & there, Anomaly.ABORTED_VISIBLE.value)
+    absent = sf.when((outcome == ACKED) & ~there, Anomaly.LOST.value).when(
+        (outcome == UNKNOWN) & ~there, Anomaly.UNKNOWN_ABSENT.value
+    )
+    place = {
+        name: sf.coalesce(_first()[name], sf.col(f"attempt.{name}"))
+        for name in ("partition", "offset")
+    }
+    unwanted = absent.when((outcome == REJECTED) & there, Anomaly.REJECTED_PRESENT.value).when(
+        (outcome == ABORTED) & there, Anomaly.ABORTED_VISIBLE.value
+    )
     return sf.array(_told(unwanted, place["partition"], place["offset"]))
 
 
 def _missed() -> Column:
     """Nobody received it; it is told of its first copy."""
-    return sf.array(_told(sf.when(sf.col("missed"), Anomaly.MISSED.value), _first()["partition"], _first()["offset"]))
+    return sf.array(
+        _told(
+            sf.when(sf.col("missed"), Anomaly.MISSED.value),
+            _first()["partition"],
+            _first()["offset"],
+        )
+    )
 
 
 def _of_its_copies() -> Column:
     """Every copy beyond the first of a record that was attempted, and every copy of one that was not."""
     further = sf.slice("copies", 2, sf.greatest(sf.size("copies") - 1, sf.lit(0)))
-    doubled = sf.transform(further, lambda copy: _told(sf.lit(Anomaly.DUPLICATED.value), copy["partition"], copy["offset"], _beside(copy)))
-    strange = sf.transform("copies", lambda copy: _told(sf.lit(Anomaly.PHANTOM.value), copy["partition"], copy["offset"]))
+    doubled = sf.transform(
+        further,
+        lambda copy: _told(
+            sf.lit(Anomaly.DUPLICATED.value), copy["partition"], copy["offset"], _beside(copy)
+        ),
+    )
+    strange = sf.transform(
+        "copies",
+        lambda copy: _told(sf.lit(Anomaly.PHANTOM.value), copy["partition"], copy["offset"]),
+    )
     return sf.when(sf.col("attempt").isNull(), strange).otherwise(doubled)
 
 
 def _late() -> Column:
-    return sf.transform("behind", lambda place: _told(sf.lit(Anomaly.REORDERED.value), place["partition"], place["offset"]))
+    return sf.transform(
+        "behind",
+        lambda place: _told(sf.lit(Anomaly.REORDERED.value), place["partition"], place["offset"]),
+    )
 
 
 def _first() -> Column:
@@ -156,9 +219,18 @@ def _beside(copy: Column) -> Column:
     return sf.when(_first()["partition"] == copy["partition"], _first()["offset"])
 
 
-def _told(kind: Column, partition: Column, offset: Column, first_offset: Column | None = None) -> Column:
+def _told(
+    kind: Column, partition: Column, offset: Column, first_offset: Column | None = None
+) -> Column:
     first = sf.lit(None) if first_offset is None else first_offset
-    columns = (kind.cast("string"), partition, offset, sf.col("attempt.settled_ns"), sf.col("attempt.sent_ns"), first.cast("bigint"))
+    columns = (
+        kind.cast("string"),
+        partition,
+        offset,
+        sf.col("attempt.settled_ns"),
+        sf.col("attempt.sent_ns"),
+        first.cast("bigint"),
+    )
     return sf.struct(*(column.alias(name) for column, name in zip(columns, _TOLD, strict=True)))
 
 
@@ -173,4 +245,8 @@ def reaches(log: DataFrame) -> DataFrame:
     """
     key = ("trial_no", "partition", "producer", "leader_epoch")
     ours = log.where("intact AND producer IS NOT NULL")
-    return ours.groupBy(*key).agg(sf.min("seq").alias("first_seq"), sf.max("seq").alias("last_seq")).select(*key, "first_seq", "last_seq")
+    return (
+        ours.groupBy(*key)
+        .agg(sf.min("seq").alias("first_seq"), sf.max("seq").alias("last_seq"))
+        .select(*key, "first_seq", "last_seq")
+    )

@@ -16,7 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from experiments.ledger.result_tables import Anomaly, Cause
-from spark_jobs.causes.evidence import DELETED, RECREATED, TRUNCATED, Leadership, TrialEvent, TrialEvidence
+from spark_jobs.causes.evidence import (
+    DELETED,
+    RECREATED,
+    TRUNCATED,
+    Leadership,
+    TrialEvent,
+    TrialEvidence,
+)
 
 NONE: Final = -1
 """In a column: null."""
@@ -68,7 +75,9 @@ class CauseClaim:
     truncated_by: int | None = None
 
 
-def claims(rows: Rows, evidence: TrialEvidence, partition: int, reaches: Sequence[ReachTable]) -> Iterator[CauseClaim]:
+def claims(
+    rows: Rows, evidence: TrialEvidence, partition: int, reaches: Sequence[ReachTable]
+) -> Iterator[CauseClaim]:
     """Yield all rules' claims about the anomalies of one partition, the strongest first."""
     leaderships = evidence.leaderships(partition)
     yield from _deleted(rows, evidence)
@@ -76,7 +85,9 @@ def claims(rows: Rows, evidence: TrialEvidence, partition: int, reaches: Sequenc
     yield from _outlived(rows, evidence, partition)
     yield from _in_a_seam(rows, evidence, partition, reaches)
     yield from _in_two_epochs(rows, evidence, partition)
-    yield from _broken_off(rows, [event for event in evidence.events if _concerns(event, leaderships)])
+    yield from _broken_off(
+        rows, [event for event in evidence.events if _concerns(event, leaderships)]
+    )
 
 
 def _deleted(rows: Rows, evidence: TrialEvidence) -> Iterator[CauseClaim]:
@@ -87,10 +98,15 @@ def _deleted(rows: Rows, evidence: TrialEvidence) -> Iterator[CauseClaim]:
     """
     lost = rows.of_kind(Anomaly.LOST) & (rows.at_ns != NONE)
     for asked, made in zip(evidence.of(None, DELETED), evidence.of(None, RECREATED), strict=False):
-        yield CauseClaim(lost & (rows.at_ns <= np.where(rows.offset == NONE, asked.at_ns, made.at_ns)), Cause.DELETED)
+        yield CauseClaim(
+            lost & (rows.at_ns <= np.where(rows.offset == NONE, asked.at_ns, made.at_ns)),
+            Cause.DELETED,
+        )
 
 
-def _cut(rows: Rows, leaderships: Sequence[Leadership], cuts: Sequence[TrialEvent]) -> Iterator[CauseClaim]:
+def _cut(
+    rows: Rows, leaderships: Sequence[Leadership], cuts: Sequence[TrialEvent]
+) -> Iterator[CauseClaim]:
     """A broker that led until the acknowledgement cut its log, after the record was sent, to its offset or below.
 
     The latest such leader comes first. An earlier one can be right too: a leader that was stopped and does not know yet that it was replaced goes on
@@ -99,7 +115,12 @@ def _cut(rows: Rows, leaderships: Sequence[Leadership], cuts: Sequence[TrialEven
     lost = rows.of_kind(Anomaly.LOST)  # a record without offset lies below every cut
     for led in reversed(leaderships):
         for cut in cuts:
-            if cut.node is None or cut.offset is None or cut.node != led.leader or cut.at_ns < led.since_ns:
+            if (
+                cut.node is None
+                or cut.offset is None
+                or cut.node != led.leader
+                or cut.at_ns < led.since_ns
+            ):
                 continue
             place = rows.offset >= max(cut.offset, led.start_offset or cut.offset)
             time = (rows.at_ns >= led.since_ns) & (rows.sent_ns <= cut.at_ns)
@@ -109,18 +130,37 @@ def _cut(rows: Rows, leaderships: Sequence[Leadership], cuts: Sequence[TrialEven
 def _outlived(rows: Rows, evidence: TrialEvidence, partition: int) -> Iterator[CauseClaim]:
     """In the log that survived, the leader epoch that acknowledged the record ends at its offset or before (KIP-101, KIP-279)."""
     leaderships, eras = evidence.leaderships(partition), evidence.eras(partition)
-    lost, led_by = rows.of_kind(Anomaly.LOST), as_of([led.since_ns for led in leaderships], rows.at_ns)
+    lost, led_by = (
+        rows.of_kind(Anomaly.LOST),
+        as_of([led.since_ns for led in leaderships], rows.at_ns),
+    )
     for number, led in enumerate(leaderships):
-        ends = [era.start_offset for era in eras if led.leader_epoch is not None and era.leader_epoch > led.leader_epoch]
+        ends = [
+            era.start_offset
+            for era in eras
+            if led.leader_epoch is not None and era.leader_epoch > led.leader_epoch
+        ]
         if ends:
-            yield CauseClaim(lost & (led_by == number) & (rows.offset >= min(ends)), Cause.TRUNCATED, led, min(ends))
+            yield CauseClaim(
+                lost & (led_by == number) & (rows.offset >= min(ends)),
+                Cause.TRUNCATED,
+                led,
+                min(ends),
+            )
 
 
-def _in_a_seam(rows: Rows, evidence: TrialEvidence, partition: int, reaches: Sequence[ReachTable]) -> Iterator[CauseClaim]:
+def _in_a_seam(
+    rows: Rows, evidence: TrialEvidence, partition: int, reaches: Sequence[ReachTable]
+) -> Iterator[CauseClaim]:
     """Nobody told an offset, and the record lies in its producer's order just where one leader's part of the log ends and the next one's begins."""
-    lost, known_epochs = rows.of_kind(Anomaly.LOST) & (rows.offset == NONE), _known_epochs(evidence, partition)
+    lost, known_epochs = (
+        rows.of_kind(Anomaly.LOST) & (rows.offset == NONE),
+        _known_epochs(evidence, partition),
+    )
     for producer in np.unique(rows.producer[lost]).tolist():
-        for after, before in _seams([reach for reach in reaches if reach.producer == producer], known_epochs):
+        for after, before in _seams(
+            [reach for reach in reaches if reach.producer == producer], known_epochs
+        ):
             holds = lost & (rows.producer == producer) & (rows.seq > after) & (rows.seq < before)
             yield from _sent_to(rows, holds, evidence.believed(partition, producer))
             yield CauseClaim(holds, Cause.NEVER_APPENDED)
@@ -129,7 +169,10 @@ def _in_a_seam(rows: Rows, evidence: TrialEvidence, partition: int, reaches: Seq
 def _sent_to(rows: Rows, holds: Holds, believed: Sequence[Leadership]) -> Iterator[CauseClaim]:
     """A record that nobody acknowledged was sent to whom its producer took for the leader, whoever led by then."""
     then = as_of([leader.since_ns for leader in believed], rows.at_ns)
-    return (CauseClaim(holds & (then == number), Cause.NEVER_APPENDED, leader) for number, leader in enumerate(believed))
+    return (
+        CauseClaim(holds & (then == number), Cause.NEVER_APPENDED, leader)
+        for number, leader in enumerate(believed)
+    )
 
 
 def _seams(reaches: Sequence[ReachTable], known_epochs: Sequence[int]) -> Iterator[tuple[int, int]]:
@@ -142,24 +185,39 @@ def _seams(reaches: Sequence[ReachTable], known_epochs: Sequence[int]) -> Iterat
         return
     by_epoch = sorted(reaches, key=attrgetter("leader_epoch"))
     highest = [NONE, *accumulate((reach.last_seq for reach in by_epoch), max)]
-    lowest = [*reversed(list(accumulate((reach.first_seq for reach in reversed(by_epoch)), min))), _FAR]
+    lowest = [
+        *reversed(list(accumulate((reach.first_seq for reach in reversed(by_epoch)), min))),
+        _FAR,
+    ]
     bounds = [min(known_epochs), *epochs, max(known_epochs)]
     changed = [earlier < later for earlier, later in pairwise(bounds)]
-    yield from ((after, before) for after, before, moved in zip(highest, lowest, changed, strict=True) if moved)
+    yield from (
+        (after, before)
+        for after, before, moved in zip(highest, lowest, changed, strict=True)
+        if moved
+    )
 
 
 def _in_two_epochs(rows: Rows, evidence: TrialEvidence, partition: int) -> Iterator[CauseClaim]:
     """Two leaders appended a copy each: the client sent it to both."""
     starts = [era.start_offset for era in evidence.eras(partition)]
     first, copy = as_of(starts, rows.first_offset), as_of(starts, rows.offset)
-    yield CauseClaim(rows.of_kind(Anomaly.DUPLICATED) & (first != NONE) & (copy != NONE) & (first != copy), Cause.RESENT)
+    yield CauseClaim(
+        rows.of_kind(Anomaly.DUPLICATED) & (first != NONE) & (copy != NONE) & (first != copy),
+        Cause.RESENT,
+    )
 
 
 def _broken_off(rows: Rows, broken_off: Sequence[TrialEvent]) -> Iterator[CauseClaim]:
     """While the record was with the client, the client gave up on a request to the partition's leader, or lost its connection."""
     again, absent = rows.of_kind(*_SENT_AGAIN), rows.of_kind(Anomaly.UNKNOWN_ABSENT)
     for event in broken_off:
-        meanwhile = _of_producer(rows, event) & (rows.sent_ns != NONE) & (rows.sent_ns <= event.at_ns) & ((rows.at_ns >= event.from_ns) | (rows.at_ns == NONE))
+        meanwhile = (
+            _of_producer(rows, event)
+            & (rows.sent_ns != NONE)
+            & (rows.sent_ns <= event.at_ns)
+            & ((rows.at_ns >= event.from_ns) | (rows.at_ns == NONE))
+        )
         yield CauseClaim(again & meanwhile, Cause.RESENT)
         yield CauseClaim(absent & meanwhile, Cause.UNANSWERED)
 
@@ -167,19 +225,33 @@ def _broken_off(rows: Rows, broken_off: Sequence[TrialEvent]) -> Iterator[CauseC
 def _of_producer(rows: Rows, event: TrialEvent) -> Holds:
     """Tell which records are of the producer whose log told the event."""
     who, _, number = event.detail.partition(":")[0].partition(" ")
-    return rows.producer == int(number) if who == "producer" and number.isdecimal() else np.zeros(len(rows.producer), bool)
+    return (
+        rows.producer == int(number)
+        if who == "producer" and number.isdecimal()
+        else np.zeros(len(rows.producer), bool)
+    )
 
 
 def _concerns(event: TrialEvent, leaderships: Sequence[Leadership]) -> bool:
     """Tell whether an event is of a client that broke off with a broker which led the partition until then."""
-    return event.kind in _BROKEN_OFF and event.node is not None and event.node in {led.leader for led in leaderships if led.since_ns <= event.at_ns}
+    return (
+        event.kind in _BROKEN_OFF
+        and event.node is not None
+        and event.node in {led.leader for led in leaderships if led.since_ns <= event.at_ns}
+    )
 
 
 def _known_epochs(evidence: TrialEvidence, partition: int) -> list[int]:
-    told = {led.leader_epoch for led in evidence.leaderships(partition)} | {era.leader_epoch for era in evidence.eras(partition)}
+    told = {led.leader_epoch for led in evidence.leaderships(partition)} | {
+        era.leader_epoch for era in evidence.eras(partition)
+    }
     return sorted(epoch for epoch in told if epoch is not None)
 
 
 def as_of(starts: Sequence[int], values: Numbers) -> Numbers:
     """Return for each value the number of the last start that is not after it; `NONE` before the first, and for null."""
-    return np.where(values == NONE, NONE, np.searchsorted(np.asarray(starts, np.int64), values, side="right") - 1)
+    return np.where(
+        values == NONE,
+        NONE,
+        np.searchsorted(np.asarray(starts, np.int64), values, side="right") - 1,
+    )

@@ -14,13 +14,13 @@ import pyarrow as pa
 
 from experiments.ledger.record import TrialRecord
 
-LEADS: Final = "leads"
+LEADS: Final = "became_leader"
 LEADER: Final = "leader"
 ISR: Final = "isr"
 TRUNCATED: Final = "truncated"
 DELETED: Final = "topic_deleted"
 RECREATED: Final = "topic_recreated"
-LEARNED: Final = "learned"
+LEARNED: Final = "leader_learned"
 
 
 @dataclass(frozen=True)
@@ -85,25 +85,51 @@ class TrialEvidence:
 
     def of(self, partition: int | None, *kinds: str) -> Iterator[TrialEvent]:
         """Yield a partition's events of some kinds, by time."""
-        return (event for event in self.events if event.partition == partition and event.kind in kinds)
+        return (
+            event for event in self.events if event.partition == partition and event.kind in kinds
+        )
 
     def leaderships(self, partition: int) -> tuple[Leadership, ...]:
         """Return who led a partition, by time: as the brokers' own logs tell, and where they do not tell of an epoch, as the watcher saw it."""
         starts: dict[int | None, int] = dict(self._lineage(partition))
         told, seen = list(self.of(partition, LEADS)), list(self.of(partition, LEADER))
-        known = {event.leader_epoch for event in told} | ({None} if told else set())  # without an epoch, it may be one of those
-        changes = sorted([*told, *(event for event in seen if event.leader_epoch not in known)], key=lambda event: event.at_ns)
-        return tuple(Leadership(event.at_ns, event.node, event.leader_epoch, _first(event.offset, starts.get(event.leader_epoch))) for event in changes)
+        known = {event.leader_epoch for event in told} | (
+            {None} if told else set()
+        )  # without an epoch, it may be one of those
+        changes = sorted(
+            [*told, *(event for event in seen if event.leader_epoch not in known)],
+            key=lambda event: event.at_ns,
+        )
+        return tuple(
+            Leadership(
+                event.at_ns,
+                event.node,
+                event.leader_epoch,
+                _first(event.offset, starts.get(event.leader_epoch)),
+            )
+            for event in changes
+        )
 
     def believed(self, partition: int, producer: int) -> tuple[Leadership, ...]:
         """Return whom a producer took for a partition's leader, by time, as its own log tells."""
-        told = (event for event in self.of(partition, LEARNED) if event.node is not None and event.detail.startswith(f"producer {producer}:"))
-        return tuple(Leadership(event.at_ns, event.node, event.leader_epoch, None) for event in told)
+        told = (
+            event
+            for event in self.of(partition, LEARNED)
+            if event.node is not None and event.detail.startswith(f"producer {producer}:")
+        )
+        return tuple(
+            Leadership(event.at_ns, event.node, event.leader_epoch, None) for event in told
+        )
 
     def eras(self, partition: int) -> tuple[LeaderEpochRange, ...]:
         """Return the surviving log's leader epochs, by offset."""
-        leaders = {leadership.leader_epoch: leadership.leader for leadership in self.leaderships(partition)}
-        return tuple(LeaderEpochRange(epoch, start, leaders.get(epoch)) for epoch, start in self._lineage(partition))
+        leaders = {
+            leadership.leader_epoch: leadership.leader for leadership in self.leaderships(partition)
+        }
+        return tuple(
+            LeaderEpochRange(epoch, start, leaders.get(epoch))
+            for epoch, start in self._lineage(partition)
+        )
 
     def _lineage(self, partition: int) -> list[tuple[int, int]]:
         """Return leader epochs and where they start, those that the replicas agree about.
@@ -114,10 +140,14 @@ class TrialEvidence:
         for epoch in self.epochs:
             if epoch.partition == partition:
                 starts[epoch.leader_epoch].add(epoch.start_offset)
-        return sorted((epoch, start) for epoch, told in starts.items() if len(told) == 1 for start in told)
+        return sorted(
+            (epoch, start) for epoch, told in starts.items() if len(told) == 1 for start in told
+        )
 
 
-def evidence_of(records: Sequence[TrialRecord], events: pa.Table, epochs: pa.Table) -> dict[str, TrialEvidence]:
+def evidence_of(
+    records: Sequence[TrialRecord], events: pa.Table, epochs: pa.Table
+) -> dict[str, TrialEvidence]:
     """Return each trial's evidence, by trial id.
 
     Args:
@@ -132,7 +162,12 @@ def evidence_of(records: Sequence[TrialRecord], events: pa.Table, epochs: pa.Tab
     for row in epochs.to_pylist():
         checkpoints[row.pop("trial_id")].append(EpochStart(**row))
     by_time = {trial_id: tuple(sorted(of, key=_when)) for trial_id, of in happened.items()}
-    return {record.trial_id: TrialEvidence(record, by_time.get(record.trial_id, ()), tuple(checkpoints[record.trial_id])) for record in records}
+    return {
+        record.trial_id: TrialEvidence(
+            record, by_time.get(record.trial_id, ()), tuple(checkpoints[record.trial_id])
+        )
+        for record in records
+    }
 
 
 def _when(event: TrialEvent) -> tuple[object, ...]:
@@ -141,7 +176,12 @@ def _when(event: TrialEvent) -> tuple[object, ...]:
     Events of one moment are as a file that was merged of many logs happens to hold them. But a partition's leader epochs only grow, and a log that is
     cut twice is cut further the second time. What is left has no order, and gets one of its own, so that equal evidence tells equal things.
     """
-    return event.at_ns, _known(event.leader_epoch), _known(event.offset and -event.offset), repr(event)
+    return (
+        event.at_ns,
+        _known(event.leader_epoch),
+        _known(event.offset and -event.offset),
+        repr(event),
+    )
 
 
 def _known(value: int | None) -> tuple[int, ...]:

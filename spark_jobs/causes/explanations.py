@@ -29,7 +29,11 @@ from spark_jobs.io.ledgers import Ledger, UnfitLedger
 
 _ATTRIBUTED: Final = {
     "records": ("kind", "count"),
-    **{f"{of}_{what}": (what, "min" if of == "first" else "max") for what in ("offset", "at_ns") for of in ("first", "last")},
+    **{
+        f"{of}_{what}": (what, "min" if of == "first" else "max")
+        for what in ("offset", "at_ns")
+        for of in ("first", "last")
+    },
 }
 """What is told of each group, and how it is made of which column."""
 _SHARED: Final = [name for name in ATTRIBUTION.names if name not in _ATTRIBUTED]
@@ -42,7 +46,9 @@ def attribution(anomalies: pa.Table) -> pa.Table:
         anomalies: of `spark_jobs.causes.explanations`.
     """
     grouped = anomalies.group_by(_SHARED).aggregate(list(_ATTRIBUTED.values()))
-    columns = {name: grouped[name] for name in _SHARED} | {name: grouped[f"{column}_{made}"] for name, (column, made) in _ATTRIBUTED.items()}
+    columns = {name: grouped[name] for name in _SHARED} | {
+        name: grouped[f"{column}_{made}"] for name, (column, made) in _ATTRIBUTED.items()
+    }
     counted = pa.table({name: columns[name] for name in ATTRIBUTION.names}).cast(ATTRIBUTION)
     return counted.sort_by([(name, "ascending") for name in ATTRIBUTION.names]).combine_chunks()
 
@@ -54,8 +60,13 @@ def attribution(anomalies: pa.Table) -> pa.Table:
 
 FOUND: Final = pa.schema(
     [
-        *(ANOMALIES.field(name) for name in ("trial_id", "kind", "producer", "seq", "partition", "offset", "at_ns")),
-        pa.field("sent_ns", pa.int64()),  # when the client took it; null: it never did, or there was no attempt
+        *(
+            ANOMALIES.field(name)
+            for name in ("trial_id", "kind", "producer", "seq", "partition", "offset", "at_ns")
+        ),
+        pa.field(
+            "sent_ns", pa.int64()
+        ),  # when the client took it; null: it never did, or there was no attempt
         pa.field("first_offset", pa.int64()),  # DUPLICATED: where the first copy is; else null
     ]
 )
@@ -73,7 +84,10 @@ REACHES: Final = pa.schema(
 )
 """`Reach`, with whose it is; wanted of the trials in which a record was lost that has no offset."""
 
-_ORDER: Final = [(name, "ascending") for name in ("trial_id", "partition", "kind", "producer", "seq", "offset", "at_ns")]
+_ORDER: Final = [
+    (name, "ascending")
+    for name in ("trial_id", "partition", "kind", "producer", "seq", "offset", "at_ns")
+]
 _IN_LOG: Final = (
     Anomaly.DUPLICATED,
     Anomaly.REORDERED,
@@ -86,7 +100,9 @@ _IN_LOG: Final = (
 )
 
 
-def anomalies(found: pa.Table, reaches: pa.Table, evidence: Mapping[str, TrialEvidence]) -> pa.Table:
+def anomalies(
+    found: pa.Table, reaches: pa.Table, evidence: Mapping[str, TrialEvidence]
+) -> pa.Table:
     """Return the table of anomalies, in an order that depends on nothing but its rows.
 
     Args:
@@ -97,7 +113,9 @@ def anomalies(found: pa.Table, reaches: pa.Table, evidence: Mapping[str, TrialEv
     reached = _reached(reaches)
     tied = [
         _tied(rows, evidence[trial_id], partition, reached.get((trial_id, partition), ()))
-        for trial_id, partition, rows in _by_partition(found.select(FOUND.names).cast(FOUND).sort_by(_ORDER))
+        for trial_id, partition, rows in _by_partition(
+            found.select(FOUND.names).cast(FOUND).sort_by(_ORDER)
+        )
     ]
     return pa.concat_tables([ANOMALIES.empty_table(), *tied]).combine_chunks()
 
@@ -113,12 +131,20 @@ def _by_partition(found: pa.Table) -> Iterator[tuple[str, int, pa.Table]]:
     """Yield the sorted rows of each trial's partition; what has none is in partition `NONE`."""
     trials = found["trial_id"].combine_chunks().dictionary_encode()
     trial, partition = trials.indices.to_numpy(), _numbers(found, "partition")
-    begins = np.flatnonzero(np.diff(trial, prepend=NONE) | np.diff(partition, prepend=NONE)).tolist()
+    begins = np.flatnonzero(
+        np.diff(trial, prepend=NONE) | np.diff(partition, prepend=NONE)
+    ).tolist()
     for begin, end in pairwise([*begins, len(found)]):
-        yield trials.dictionary[int(trial[begin])].as_py(), int(partition[begin]), found.slice(begin, end - begin)
+        yield (
+            trials.dictionary[int(trial[begin])].as_py(),
+            int(partition[begin]),
+            found.slice(begin, end - begin),
+        )
 
 
-def _tied(found: pa.Table, evidence: TrialEvidence, partition: int, reaches: Sequence[ReachTable]) -> pa.Table:
+def _tied(
+    found: pa.Table, evidence: TrialEvidence, partition: int, reaches: Sequence[ReachTable]
+) -> pa.Table:
     """Return one partition's anomalies with all that they can be tied to."""
     rows = _rows(found)
     scene = _caused(_scene(rows, evidence, partition), claims(rows, evidence, partition, reaches))
@@ -127,7 +153,9 @@ def _tied(found: pa.Table, evidence: TrialEvidence, partition: int, reaches: Seq
         "phase": _named(list(Phase), _phases(rows.at_ns, evidence.record.phases)),
         "leader": _nullable(scene.leader),
         "leader_epoch": _nullable(scene.leader_epoch),
-        "isr": _named([event.detail for event in isrs], as_of([event.at_ns for event in isrs], rows.at_ns)),
+        "isr": _named(
+            [event.detail for event in isrs], as_of([event.at_ns for event in isrs], rows.at_ns)
+        ),
         "cause": _named(list(Cause), scene.cause),
         "truncated_to": _nullable(scene.truncated_to),
         "truncated_by": _nullable(scene.truncated_by),
@@ -153,11 +181,21 @@ def _scene(rows: Rows, evidence: TrialEvidence, partition: int) -> _FaultState:
     """Return who led by the time, and of records in the log by their offset: an acknowledgement comes later than the append, and a reading much later."""
     leaderships, eras = evidence.leaderships(partition), evidence.eras(partition)
     led = as_of([led.since_ns for led in leaderships], rows.at_ns)
-    era = np.where(rows.of_kind(*_IN_LOG), as_of([era.start_offset for era in eras], rows.offset), NONE)
+    era = np.where(
+        rows.of_kind(*_IN_LOG), as_of([era.start_offset for era in eras], rows.offset), NONE
+    )
     unknown = np.full(len(led), NONE)
     return _FaultState(
-        np.where(era == NONE, _taken([it.leader for it in leaderships], led), _taken([it.leader for it in eras], era)),
-        np.where(era == NONE, _taken([it.leader_epoch for it in leaderships], led), _taken([it.leader_epoch for it in eras], era)),
+        np.where(
+            era == NONE,
+            _taken([it.leader for it in leaderships], led),
+            _taken([it.leader for it in eras], era),
+        ),
+        np.where(
+            era == NONE,
+            _taken([it.leader_epoch for it in leaderships], led),
+            _taken([it.leader_epoch for it in eras], era),
+        ),
         np.full(len(led), list(Cause).index(Cause.UNATTRIBUTED)),
         unknown,
         unknown,
@@ -172,7 +210,9 @@ def _caused(scene: _FaultState, claimed: Iterator[CauseClaim]) -> _FaultState:
         free &= ~takes
         scene = _FaultState(
             np.where(takes, _number(claim.by.leader), scene.leader) if claim.by else scene.leader,
-            np.where(takes, _number(claim.by.leader_epoch), scene.leader_epoch) if claim.by else scene.leader_epoch,
+            np.where(takes, _number(claim.by.leader_epoch), scene.leader_epoch)
+            if claim.by
+            else scene.leader_epoch,
             np.where(takes, list(Cause).index(claim.cause), scene.cause),
             np.where(takes, _number(claim.truncated_to), scene.truncated_to),
             np.where(takes, _number(claim.truncated_by), scene.truncated_by),
@@ -184,9 +224,15 @@ def _phases(at_ns: Numbers, marks: Phases) -> Numbers:
     """Return each moment's phase, as its number in `Phase`; a fault that nothing ended lasts to the end."""
     if marks.fault_begin_ns is None:
         return np.full(len(at_ns), NONE)
-    ended = np.zeros(len(at_ns), bool) if marks.fault_end_ns is None else at_ns >= marks.fault_end_ns
-    before, during, after = (list(Phase).index(phase) for phase in (Phase.BEFORE, Phase.DURING, Phase.AFTER))
-    return np.select([at_ns == NONE, at_ns < marks.fault_begin_ns, ended], [NONE, before, after], during)
+    ended = (
+        np.zeros(len(at_ns), bool) if marks.fault_end_ns is None else at_ns >= marks.fault_end_ns
+    )
+    before, during, after = (
+        list(Phase).index(phase) for phase in (Phase.BEFORE, Phase.DURING, Phase.AFTER)
+    )
+    return np.select(
+        [at_ns == NONE, at_ns < marks.fault_begin_ns, ended], [NONE, before, after], during
+    )
 
 
 def _rows(found: pa.Table) -> Rows:
@@ -227,7 +273,9 @@ _COUNTED: Final = {
 """Which count of `TRIALS` each kind adds up to; REORDERED is told of each partition, and counted once."""
 
 
-def explained(looked: Screening, marks: DataFrame, ledgers: Sequence[Ledger], trials: pa.Table, gaps: pa.Table) -> Mapping[str, pa.Table]:
+def explained(
+    looked: Screening, marks: DataFrame, ledgers: Sequence[Ledger], trials: pa.Table, gaps: pa.Table
+) -> Mapping[str, pa.Table]:
     """Return three tables of `experiments.ledger.result_tables.RESULTS`.
 
     Args:
@@ -242,7 +290,9 @@ def explained(looked: Screening, marks: DataFrame, ledgers: Sequence[Ledger], tr
     """
     bad = anomalous(looked, ledgers)
     _check(trials, bad)
-    evidence = evidence_of([ledger.record for ledger in ledgers], looked.frames.events, looked.frames.epochs)
+    evidence = evidence_of(
+        [ledger.record for ledger in ledgers], looked.frames.events, looked.frames.epochs
+    )
     tied = anomalies(bad, _reaches(looked.frames.log, marks, ledgers, bad), evidence)
     return {"anomalies": tied, "attribution": attribution(tied), "outages": outages(gaps, evidence)}
 
@@ -256,7 +306,11 @@ def anomalous(looked: Screening, ledgers: Sequence[Ledger]) -> pa.Table:
     """
     frames = looked.frames
     unnamed = found_without_id(frames.log.join(looked.nameless, "trial_no", "left_semi"))
-    kinds = (found(frames.attempts, frames.log, looked.reordered, looked.wanted), unnamed, found_again(looked.redelivered))
+    kinds = (
+        found(frames.attempts, frames.log, looked.reordered, looked.wanted),
+        unnamed,
+        found_again(looked.redelivered),
+    )
     return named(reduce(DataFrame.unionByName, kinds), ledgers).select(FOUND.names)
 
 
@@ -266,16 +320,28 @@ def _check(trials: pa.Table, bad: pa.Table) -> None:
     Raises:
         UnfitLedger: they differ.
     """
-    told = Counter({(row["trial_id"], row["kind"]): row["kind_count"] for row in bad.group_by(["trial_id", "kind"]).aggregate([("kind", "count")]).to_pylist()})
+    told = Counter(
+        {
+            (row["trial_id"], row["kind"]): row["kind_count"]
+            for row in bad.group_by(["trial_id", "kind"]).aggregate([("kind", "count")]).to_pylist()
+        }
+    )
     for row in trials.to_pylist():
         unknown = row["lost_high_records"] - row["lost_low_records"]
-        counts = {Anomaly.UNKNOWN_ABSENT: unknown, **{kind: row[name] or 0 for kind, name in _COUNTED.items()}}
+        counts = {
+            Anomaly.UNKNOWN_ABSENT: unknown,
+            **{kind: row[name] or 0 for kind, name in _COUNTED.items()},
+        }
         for kind, count in counts.items():
             if told[row["trial_id"], kind] != count:
-                raise UnfitLedger(f"trial {row['trial_id']}: {count} times {kind} was counted, and {told[row['trial_id'], kind]} were found")
+                raise UnfitLedger(
+                    f"trial {row['trial_id']}: {count} times {kind} was counted, and {told[row['trial_id'], kind]} were found"
+                )
 
 
-def _reaches(log: DataFrame, marks: DataFrame, ledgers: Sequence[Ledger], bad: pa.Table) -> pa.Table:
+def _reaches(
+    log: DataFrame, marks: DataFrame, ledgers: Sequence[Ledger], bad: pa.Table
+) -> pa.Table:
     """Look through the log for the reach of each leader epoch, of those trials alone in which a record was lost that has no offset."""
     nowhere = bad.filter((pc.field("kind") == Anomaly.LOST.value) & pc.field("offset").is_null())
     trials = sorted(set(nowhere["trial_id"].to_pylist()))

@@ -52,25 +52,63 @@ def outages(gaps: pa.Table, evidence: Mapping[str, TrialEvidence]) -> pa.Table:
         evidence: by trial id, of every trial in `gaps`.
     """
     rows = [
-        {"trial_id": row["trial_id"], "partition": gap.partition, "side": gap.side, "mark": mark, **_told(seen)}
-        for row in gaps.sort_by([("trial_id", "ascending"), ("partition", "ascending"), ("side", "ascending")]).to_pylist()
+        {
+            "trial_id": row["trial_id"],
+            "partition": gap.partition,
+            "side": gap.side,
+            "mark": mark,
+            **_told(seen),
+        }
+        for row in gaps.sort_by(
+            [("trial_id", "ascending"), ("partition", "ascending"), ("side", "ascending")]
+        ).to_pylist()
         if _overlaps(gap := _gap(row), evidence[row["trial_id"]])
         for mark, seen in marks(gap, evidence[row["trial_id"]])
     ]
     return pa.Table.from_pylist(rows, schema=OUTAGES)
 
 
-def marks(gap: OutageGap, evidence: TrialEvidence) -> Iterator[tuple[OutageStep, OutageEvent | None]]:
+def marks(
+    gap: OutageGap, evidence: TrialEvidence
+) -> Iterator[tuple[OutageStep, OutageEvent | None]]:
     """Yield a gap's marks in the order in which they are due; `None`: not seen."""
     before = _leader_before(gap, evidence)
-    within = [event for event in evidence.events if event.at_ns >= gap.began_ns and event.from_ns <= gap.ended_ns]
+    within = [
+        event
+        for event in evidence.events
+        if event.at_ns >= gap.began_ns and event.from_ns <= gap.ended_ns
+    ]
     of_partition = [event for event in within if event.partition == gap.partition]
-    yield OutageStep.LAST_BEFORE, OutageEvent(gap.began_ns, LEDGER) if gap.began_ns > evidence.record.phases.load_begin_ns else None
-    fenced = [event for event in within if event.kind == FENCED and event.node in evidence.record.fault.targets]
-    yield OutageStep.DETECTED, _first(event for event in fenced if before and event.node == before.leader) or _first(fenced)
+    yield (
+        OutageStep.LAST_BEFORE,
+        OutageEvent(gap.began_ns, LEDGER)
+        if gap.began_ns > evidence.record.phases.load_begin_ns
+        else None,
+    )
+    fenced = [
+        event
+        for event in within
+        if event.kind == FENCED and event.node in evidence.record.fault.targets
+    ]
+    yield (
+        OutageStep.DETECTED,
+        _first(event for event in fenced if before and event.node == before.leader)
+        or _first(fenced),
+    )
     new = [event for event in of_partition if _newer(event, before)]
-    yield OutageStep.ELECTED, _first(event for event in new if event.kind == LEADS) or _first(event for event in new if event.kind == LEADER)
-    yield OutageStep.LEARNED, _first(event for event in new if event.kind == LEARNED and event.detail.startswith(_CLIENT[gap.side]))
+    yield (
+        OutageStep.ELECTED,
+        _first(event for event in new if event.kind == LEADS)
+        or _first(event for event in new if event.kind == LEADER),
+    )
+    yield (
+        OutageStep.LEARNED,
+        _first(
+            event
+            for event in new
+            if event.kind == LEARNED and event.detail.startswith(_CLIENT[gap.side])
+        ),
+    )
     yield OutageStep.FIRST_AFTER, OutageEvent(gap.ended_ns, LEDGER) if gap.answered else None
 
 
@@ -94,13 +132,27 @@ def _first(events: Iterable[TrialEvent]) -> OutageEvent | None:
 
 
 def _gap(row: Row) -> OutageGap:
-    return OutageGap(row["partition"], Side(row["side"]), row["began_ns"], row["began_ns"] + row["gap_ns"], row["answered"])
+    return OutageGap(
+        row["partition"],
+        Side(row["side"]),
+        row["began_ns"],
+        row["began_ns"] + row["gap_ns"],
+        row["answered"],
+    )
 
 
 def _overlaps(gap: OutageGap, evidence: TrialEvidence) -> bool:
     phases = evidence.record.phases
-    return phases.fault_begin_ns is not None and gap.began_ns <= phases.whole_ns and gap.ended_ns >= phases.fault_begin_ns
+    return (
+        phases.fault_begin_ns is not None
+        and gap.began_ns <= phases.healthy_ns
+        and gap.ended_ns >= phases.fault_begin_ns
+    )
 
 
 def _told(seen: OutageEvent | None) -> Row:
-    return {"at_ns": seen.at_ns, "source": seen.source, "resolution_ns": seen.resolution_ns} if seen else {}
+    return (
+        {"at_ns": seen.at_ns, "source": seen.source, "resolution_ns": seen.resolution_ns}
+        if seen
+        else {}
+    )

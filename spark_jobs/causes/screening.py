@@ -73,10 +73,15 @@ def _screened(frames: Frames, marks: DataFrame, kept: _Cached, beside: Executor)
     longest_gaps = beside.submit(lambda: _gaps(frames, marks, kept))
     blocks = kept.always(record_blocks(frames.attempts, frames.log, frames.reads))
     odd = _odd(blocks)
-    crowds, again, strange = (kept.if_any(blocks.where(suspicion()), count) for suspicion, count in zip(_SUSPICIONS, odd, strict=True))
+    crowds, again, strange = (
+        kept.if_any(blocks.where(suspicion()), count)
+        for suspicion, count in zip(_SUSPICIONS, odd, strict=True)
+    )
     several = kept.if_any(copies(frames.log, crowds), _in_them(odd[0]))
     repeated = kept.if_any(repeated_reads(frames.reads, again), _in_them(odd[1]))
-    latencies = both_latencies(frames.attempts, first_reads(frames.reads, again, repeated)).transform(whole_us, marks)
+    latencies = both_latencies(
+        frames.attempts, first_reads(frames.reads, again, repeated)
+    ).transform(whole_us, marks)
     late = rows_behind.result().transform(reordered, several)
     return Screening(
         frames=frames,
@@ -95,16 +100,22 @@ def _screened(frames: Frames, marks: DataFrame, kept: _Cached, beside: Executor)
 
 def _gaps(frames: Frames, marks: DataFrame, kept: _Cached) -> DataFrame:
     """Find gaps by wide slots, and once more, by narrow ones, where they are too short for those."""
-    stored = frames.attempts.withColumn("outcome", sf.col("told"))  # a partition that takes records is there, whatever becomes of their transaction
+    stored = frames.attempts.withColumn(
+        "outcome", sf.col("told")
+    )  # a partition that takes records is there, whatever becomes of their transaction
     due = acknowledgements(stored, marks).unionByName(receipts(frames.reads, marks))
     coarse = kept.always(gaps(due, marks, COARSE_NS))
     short = kept.if_any(coarse.where(sf.col("gap_ns") < COARSE_NS).select(*WAY))
-    return coarse.where(sf.col("gap_ns") >= COARSE_NS).unionByName(gaps(due.join(short, list(WAY), "left_semi"), marks))
+    return coarse.where(sf.col("gap_ns") >= COARSE_NS).unionByName(
+        gaps(due.join(short, list(WAY), "left_semi"), marks)
+    )
 
 
 def _odd(blocks: DataFrame) -> Sequence[int]:
     """Count the blocks of each suspicion, all in one pass."""
-    counts = blocks.agg(*(sf.count_if(suspicion()).alias(suspicion.__name__) for suspicion in _SUSPICIONS)).toArrow()
+    counts = blocks.agg(
+        *(sf.count_if(suspicion()).alias(suspicion.__name__) for suspicion in _SUSPICIONS)
+    ).toArrow()
     return [counts[suspicion.__name__][0].as_py() for suspicion in _SUSPICIONS]
 
 

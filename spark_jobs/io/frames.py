@@ -60,15 +60,31 @@ def stored(spark: SparkSession, ledgers: Ledgers) -> Frames:
     Raises:
         UnfitLedger: a file's data cannot be read though its footer can.
     """
-    having = {name: replace(ledgers, trials=tuple(one for one in ledgers.trials if name in tables_besides(one.record))) for name in OF_SOME}
-    besides = {name: those.read(name) if name in _BY_TRIAL else _scan(spark, those, name) for name, those in having.items() if those.trials}
-    return Frames(**{name: _scan(spark, ledgers, name) for name in _BY_RECORD}, **{name: ledgers.read(name) for name in _BY_TRIAL if name in TABLES}, **besides)
+    having = {
+        name: replace(
+            ledgers,
+            trials=tuple(one for one in ledgers.trials if name in tables_besides(one.record)),
+        )
+        for name in OF_SOME
+    }
+    besides = {
+        name: those.read(name) if name in _BY_TRIAL else _scan(spark, those, name)
+        for name, those in having.items()
+        if those.trials
+    }
+    return Frames(
+        **{name: _scan(spark, ledgers, name) for name in _BY_RECORD},
+        **{name: ledgers.read(name) for name in _BY_TRIAL if name in TABLES},
+        **besides,
+    )
 
 
 def in_memory(spark: SparkSession, tables: Mapping[str, pa.Table]) -> Frames:
     """Return ledgers that lie in no file: each table of `TABLES`, all trials' rows in one, and `trial_id` as one more column; of `OF_SOME` what there is."""
     there = [name for name in (*_BY_RECORD, *OF_SOME) if name in tables and name not in _BY_TRIAL]
-    frames = {name: _frame(spark, name, tables[name].cast(_plain(_SCHEMAS[name]))) for name in there}
+    frames = {
+        name: _frame(spark, name, tables[name].cast(_plain(_SCHEMAS[name]))) for name in there
+    }
     return Frames(**frames, **{name: tables[name] for name in _BY_TRIAL if name in tables})
 
 
@@ -82,7 +98,9 @@ def _scan(spark: SparkSession, ledgers: Ledgers, name: str) -> DataFrame:
 
     A scan a table keeps the plan as small for a thousand trials as for one.
     """
-    scan = spark.read.schema(from_arrow_schema(_SCHEMAS[name])).option("recursiveFileLookup", "true")  # no `name=value` in a path is a column
+    scan = spark.read.schema(from_arrow_schema(_SCHEMAS[name])).option(
+        "recursiveFileLookup", "true"
+    )  # no `name=value` in a path is a column
     place = sf.substring_index("_metadata.file_path", "/", -2)
     return scan.parquet(*ledgers.spark_paths(name)).withColumn("file", sf.xxhash64(place))
 
@@ -94,7 +112,10 @@ def _file(name: str) -> Column:
 
 def _plain(schema: pa.Schema) -> pa.Schema:
     """Return a table's schema with `trial_id`, its texts not as a dictionary: Spark wants them so."""
-    texts = [field.with_type(field.type.value_type) if pa.types.is_dictionary(field.type) else field for field in schema]
+    texts = [
+        field.with_type(field.type.value_type) if pa.types.is_dictionary(field.type) else field
+        for field in schema
+    ]
     return pa.schema([*texts, TRIAL_ID])
 
 
@@ -117,30 +138,56 @@ def endings(events: pa.Table) -> dict[str, ConsumerEnding]:
     for row in events.filter(pc.field("kind") == "reader").to_pylist():
         this = ConsumerEnding(row["at_ns"], json.loads(row["detail"])["at_end"])
         other = ended.get(row["trial_id"], this)
-        ended[row["trial_id"]] = ConsumerEnding(max(this.at_ns, other.at_ns), this.at_end and other.at_end)
+        ended[row["trial_id"]] = ConsumerEnding(
+            max(this.at_ns, other.at_ns), this.at_end and other.at_end
+        )
     return ended
 
 
-def marks(spark: SparkSession, trials: Sequence[Ledger], ended: Mapping[str, ConsumerEnding]) -> DataFrame:
+def marks(
+    spark: SparkSession, trials: Sequence[Ledger], ended: Mapping[str, ConsumerEnding]
+) -> DataFrame:
     """Return a row a trial with what is known of it as a whole.
 
     Returns:
         trial_id; trial_no, a number for it within this run; partitions, when the load began; the marks of `trial.json`; reader_at_end (null: nobody
         says) and reader_due_ns, until when the reader along still had to read (null: nobody says, or it came to the end and had nothing more to read).
     """
-    rows = [{"trial_no": number, **_marks(ledger, ended.get(ledger.record.trial_id))} for number, ledger in enumerate(trials)]
+    rows = [
+        {"trial_no": number, **_marks(ledger, ended.get(ledger.record.trial_id))}
+        for number, ledger in enumerate(trials)
+    ]
     return spark.createDataFrame(pa.Table.from_pylist(rows, schema=_MARKS))
 
 
 def _marks(ledger: Ledger, ending: ConsumerEnding | None) -> Mapping[str, object]:
-    read_on = {"reader_at_end": ending.at_end, "reader_due_ns": None if ending.at_end else ending.at_ns} if ending else {}
-    return {"trial_id": ledger.record.trial_id, "partitions": ledger.record.partitions, **ledger.record.phases.model_dump(), **read_on}
+    read_on = (
+        {"reader_at_end": ending.at_end, "reader_due_ns": None if ending.at_end else ending.at_ns}
+        if ending
+        else {}
+    )
+    return {
+        "trial_id": ledger.record.trial_id,
+        "partitions": ledger.record.partitions,
+        **ledger.record.phases.model_dump(),
+        **read_on,
+    }
 
 
 def numbered(frames: Frames, marks: DataFrame) -> Frames:
     """Add `trial_no` to every table: between the ledger and the result a trial is a number, for a key of texts would cost more than all the rest."""
-    names = [name for name in (*_BY_RECORD, *OF_SOME) if name not in _BY_TRIAL and getattr(frames, name) is not None]
-    return replace(frames, **{name: getattr(frames, name).join(_numbers(marks, name), "file").drop("file") for name in names})
+    names = [
+        name
+        for name in (*_BY_RECORD, *OF_SOME)
+        if name not in _BY_TRIAL and getattr(frames, name) is not None
+    ]
+    return replace(
+        frames,
+        **{
+            name: getattr(frames, name).join(_numbers(marks, name), "file").drop("file")
+            for name in names
+        },
+    )
 
 
 def _numbers(marks: DataFrame, name: str) -> DataFrame:
@@ -151,4 +198,6 @@ def named(found: DataFrame, trials: Sequence[Ledger]) -> pa.Table:
     """Compute a table, and give trials their names again: `trial_no` becomes `trial_id`. For Spark that would be one more join in every plan."""
     table = found.toArrow()
     ids = pa.array([ledger.record.trial_id for ledger in trials], pa.string())
-    return table.set_column(table.column_names.index("trial_no"), TRIAL_ID, ids.take(table["trial_no"]))
+    return table.set_column(
+        table.column_names.index("trial_no"), TRIAL_ID, ids.take(table["trial_no"])
+    )

@@ -56,7 +56,12 @@ class Ledgers:
         Raises:
             UnfitLedger: a file's data cannot be read though its footer can.
         """
-        return pa.concat_tables([of_trial(ledger.record.trial_id, _rows(self.files, ledger, table)) for ledger in self.trials])
+        return pa.concat_tables(
+            [
+                of_trial(ledger.record.trial_id, _rows(self.files, ledger, table))
+                for ledger in self.trials
+            ]
+        )
 
 
 def of_trial(trial_id: str, rows: pa.Table) -> pa.Table:
@@ -85,7 +90,9 @@ def open_ledgers(sweep: str) -> Ledgers:
     files, root, scheme = _locate(sweep)
     if files.get_file_info(f"{root}/trials").type != pafs.FileType.Directory:
         raise UnfitLedger(f"{sweep} is no sweep: it has no folder trials")
-    return Ledgers(files, root, scheme, tuple(_checked(files, folder) for folder in whole_folders(files, root)))
+    return Ledgers(
+        files, root, scheme, tuple(_checked(files, folder) for folder in whole_folders(files, root))
+    )
 
 
 def _locate(sweep: str) -> tuple[pafs.FileSystem, str, str]:
@@ -94,7 +101,9 @@ def _locate(sweep: str) -> tuple[pafs.FileSystem, str, str]:
     if not parts.scheme:
         return pafs.LocalFileSystem(), str(Path(sweep).resolve()), "file://"
     files, root = pafs.FileSystem.from_uri(sweep)
-    in_root = parts.netloc and root.split("/")[0] == parts.netloc  # object stores: the bucket is part of Arrow's path
+    in_root = (
+        parts.netloc and root.split("/")[0] == parts.netloc
+    )  # object stores: the bucket is part of Arrow's path
     return files, root.rstrip("/"), f"{parts.scheme}://" + ("" if in_root else parts.netloc)
 
 

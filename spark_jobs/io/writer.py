@@ -37,7 +37,7 @@ _ORDER: Final = (
     "at_ns",
     "era",
     "within",
-    "seen_by",
+    "observer",
     "of",
 )
 
@@ -54,10 +54,17 @@ def write_results(files: pafs.FileSystem, sweep: str, tables: Mapping[str, pa.Ta
     folder = f"{sweep}/results"
     files.create_dir(folder)
     for name, schema in RESULTS.items():
-        pq.write_table(_in_order(tables[name].select(schema.names).cast(schema)), f"{folder}/.{name}.partial", filesystem=files, compression="zstd")
+        pq.write_table(
+            _in_order(tables[name].select(schema.names).cast(schema)),
+            f"{folder}/.{name}.partial",
+            filesystem=files,
+            compression="zstd",
+        )
     for name in RESULTS:
         files.move(f"{folder}/.{name}.partial", f"{folder}/{name}.parquet")
 
 
 def _in_order(table: pa.Table) -> pa.Table:
-    return table.sort_by([(name, "ascending") for name in _ORDER if name in table.column_names]).combine_chunks()
+    return table.sort_by(
+        [(name, "ascending") for name in _ORDER if name in table.column_names]
+    ).combine_chunks()

@@ -14,7 +14,11 @@ _SIDES: Final = tuple(Side)
 WAY: Final = ("trial_no", "partition", "side")
 _WAY: Final = "CAST(trial_no AS BIGINT) << 33 | CAST(side AS BIGINT) << 32 | partition"
 """The three as one long: rows are grouped and sorted by it in half the time. A partition's number has 31 bits, a side's one."""
-_APART: Final = {"trial_no": "CAST(way >> 33 AS INT)", "partition": "CAST(way & 2147483647 AS INT)", "side": "CAST(way >> 32 & 1 AS INT)"}
+_APART: Final = {
+    "trial_no": "CAST(way >> 33 AS INT)",
+    "partition": "CAST(way & 2147483647 AS INT)",
+    "side": "CAST(way >> 32 & 1 AS INT)",
+}
 FINE_NS: Final = 1_000_000
 """Answers are united by the millisecond, each with its first and last: a gap of a millisecond or more lies between two slots, so it is exact."""
 COARSE_NS: Final = 4_000_000
@@ -31,7 +35,11 @@ def acknowledgements(attempts: DataFrame, marks: DataFrame) -> DataFrame:
     due_ns = sf.coalesce("settled_ns", "all_settled_ns").alias("due_ns")
     answered_ns = sf.when(sf.col("outcome") == ACKED, sf.col("settled_ns")).alias("answered_ns")
     ends = sf.broadcast(marks.select("trial_no", sf.col("settled_ns").alias("all_settled_ns")))
-    return attempts.where("partition IS NOT NULL").join(ends, "trial_no").select("trial_no", "partition", _side(Side.PRODUCER), answered_ns, due_ns)
+    return (
+        attempts.where("partition IS NOT NULL")
+        .join(ends, "trial_no")
+        .select("trial_no", "partition", _side(Side.PRODUCER), answered_ns, due_ns)
+    )
 
 
 def receipts(reads: DataFrame, marks: DataFrame) -> DataFrame:
@@ -43,7 +51,13 @@ def receipts(reads: DataFrame, marks: DataFrame) -> DataFrame:
     """
     due_ns = sf.greatest("received_ns", "reader_due_ns").alias("due_ns")
     ends = sf.broadcast(marks.select("trial_no", "reader_due_ns"))
-    return reads.join(ends, "trial_no").select("trial_no", "partition", _side(Side.CONSUMER), sf.col("received_ns").alias("answered_ns"), due_ns)
+    return reads.join(ends, "trial_no").select(
+        "trial_no",
+        "partition",
+        _side(Side.CONSUMER),
+        sf.col("received_ns").alias("answered_ns"),
+        due_ns,
+    )
 
 
 def _side(side: Side) -> Column:
@@ -68,14 +82,21 @@ def gaps(due: DataFrame, marks: DataFrame, slot_ns: int = FINE_NS) -> DataFrame:
     there_ns = sf.when(sf.expr(f"{_APART['partition']} < partitions"), sf.col("load_begin_ns"))
     since = sf.coalesce(sf.max("last_ns").over(earlier), there_ns, sf.col("first_ns"))
     inner = sf.when(sf.col("first_ns").isNotNull(), _gap(since, sf.col("first_ns"), answered=True))
-    trailing = _gap(sf.coalesce(sf.max("last_ns"), sf.min(there_ns), sf.min("first_due_ns")), sf.max("due_ns"), answered=False)
+    trailing = _gap(
+        sf.coalesce(sf.max("last_ns"), sf.min(there_ns), sf.min("first_due_ns")),
+        sf.max("due_ns"),
+        answered=False,
+    )
     return (
         due.transform(_slots, slot_ns)
         .withColumn("trial_no", sf.expr(_APART["trial_no"]))
         .join(sf.broadcast(marks.select("trial_no", "load_begin_ns", "partitions")), "trial_no")
         .withColumn("inner", inner)
         .groupBy("way")
-        .agg(sf.sum("records").alias("records"), sf.greatest(sf.max("inner"), trailing).alias("longest"))
+        .agg(
+            sf.sum("records").alias("records"),
+            sf.greatest(sf.max("inner"), trailing).alias("longest"),
+        )
         .select(
             *(sf.expr(part).alias(name) for name, part in _APART.items()),
             "records",
@@ -89,13 +110,23 @@ def gaps(due: DataFrame, marks: DataFrame, slot_ns: int = FINE_NS) -> DataFrame:
 def _slots(due: DataFrame, slot_ns: int) -> DataFrame:
     """Unite a partition's answers by slots; what was never answered stands where it was given up."""
     slot = sf.expr(f"coalesce(answered_ns, due_ns) div {slot_ns}")
-    answers = (sf.min("answered_ns").alias("first_ns"), sf.max("answered_ns").alias("last_ns"), sf.count("answered_ns").alias("records"))
-    return due.groupBy(sf.expr(_WAY).alias("way"), slot.alias("slot")).agg(*answers, sf.max("due_ns").alias("due_ns"), sf.min("due_ns").alias("first_due_ns"))
+    answers = (
+        sf.min("answered_ns").alias("first_ns"),
+        sf.max("answered_ns").alias("last_ns"),
+        sf.count("answered_ns").alias("records"),
+    )
+    return due.groupBy(sf.expr(_WAY).alias("way"), slot.alias("slot")).agg(
+        *answers, sf.max("due_ns").alias("due_ns"), sf.min("due_ns").alias("first_due_ns")
+    )
 
 
 def _gap(began_ns: Column, ended_ns: Column, *, answered: bool) -> Column:
     """A gap that compares by its length, then by how early it began."""
-    return sf.struct((ended_ns - began_ns).alias("gap_ns"), (-began_ns).alias("minus_began_ns"), sf.lit(answered).alias("answered"))
+    return sf.struct(
+        (ended_ns - began_ns).alias("gap_ns"),
+        (-began_ns).alias("minus_began_ns"),
+        sf.lit(answered).alias("answered"),
+    )
 
 
 def in_words(found: DataFrame) -> DataFrame:
@@ -104,4 +135,6 @@ def in_words(found: DataFrame) -> DataFrame:
     Args:
         found: of `gaps`; the same columns are returned.
     """
-    return found.withColumn("side", sf.element_at(sf.array(*map(sf.lit, _SIDES)), sf.col("side") + 1))
+    return found.withColumn(
+        "side", sf.element_at(sf.array(*map(sf.lit, _SIDES)), sf.col("side") + 1)
+    )

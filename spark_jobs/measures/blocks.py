@@ -18,7 +18,9 @@ RECORD: Final = (*BLOCK, "bit")
 
 def with_block(rows: DataFrame) -> DataFrame:
     """Add `block` and `bit`, the record's place among its 64, to rows with `seq`."""
-    return rows.withColumns({"block": sf.shiftright("seq", 6), "bit": sf.expr("shiftleft(1L, CAST(seq & 63 AS INT))")})
+    return rows.withColumns(
+        {"block": sf.shiftright("seq", 6), "bit": sf.expr("shiftleft(1L, CAST(seq & 63 AS INT))")}
+    )
 
 
 def none() -> Column:

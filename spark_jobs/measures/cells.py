@@ -25,11 +25,15 @@ def cells(trials: pa.Table, latency: pa.Table) -> pa.Table:
     timed = {row["trial_id"]: row for row in trials.to_pylist()}
     for row in latency.to_pylist():
         if row["phase"] == Phase.ALL:
-            timed[row["trial_id"]] |= {f"{row['measure']}_{name}_us": row[f"{name}_us"] for name in QUANTILES}
+            timed[row["trial_id"]] |= {
+                f"{row['measure']}_{name}_us": row[f"{name}_us"] for name in QUANTILES
+            }
     by_cell: dict[str, list[Row]] = {}
     for trial in timed.values():
         by_cell.setdefault(trial["cell"], []).append(trial)
-    return pa.Table.from_pylist([_cell(cell, of) for cell, of in sorted(by_cell.items())], schema=CELLS)
+    return pa.Table.from_pylist(
+        [_cell(cell, of) for cell, of in sorted(by_cell.items())], schema=CELLS
+    )
 
 
 def _cell(cell: str, trials: Sequence[Row]) -> Row:
@@ -40,8 +44,16 @@ def _cell(cell: str, trials: Sequence[Row]) -> Row:
         "void_trials": len(trials) - len(judged),
         "trials_with_loss": sum(trial["lost_low_records"] > 0 for trial in judged),
         "trials_with_duplicates": sum(trial["duplicate_copies"] > 0 for trial in judged),
-        **{name: _sum([trial[name] for trial in judged]) for name in CELLS.names if name.endswith(COUNTED)},
-        **{f"{name}_{of}": value for name in SPREADS for of, value in _spread([trial.get(name) for trial in judged]).items()},
+        **{
+            name: _sum([trial[name] for trial in judged])
+            for name in CELLS.names
+            if name.endswith(COUNTED)
+        },
+        **{
+            f"{name}_{of}": value
+            for name in SPREADS
+            for of, value in _spread([trial.get(name) for trial in judged]).items()
+        },
     }
 
 
@@ -54,4 +66,8 @@ def _sum(counts: Sequence[int | None]) -> int | None:
 def _spread(values: Sequence[float | None]) -> dict[str, float | None]:
     """Return median and maximum of what there is; of nothing, neither."""
     there = [value for value in values if value is not None]
-    return {"median": float(median(there)), "max": float(max(there))} if there else {"median": None, "max": None}
+    return (
+        {"median": float(median(there)), "max": float(max(there))}
+        if there
+        else {"median": None, "max": None}
+    )

@@ -28,7 +28,7 @@ class TrialCounts:
     """By group; of `spark_jobs.workloads.groups.group_counts`."""
     processed_again: pa.Table
     """group, redelivered_reads; a group without any has no row."""
-    stood_still: pa.Table
+    processing_gaps: pa.Table
     """By group and partition; of `spark_jobs.workloads.groups.stood_still`."""
     copies: pa.Table
     """Of `experiments.ledger.workload_tables.COPIES`; a trial that copied nothing has no row."""

@@ -18,14 +18,24 @@ from experiments.ledger.schema import ACKED, UNKNOWN
 from spark_jobs.io.frames import Frames
 from spark_jobs.io.ledgers import Ledger
 
-_BEGINS: Final = pa.schema([pa.field("trial_no", pa.int32()), pa.field("partition", pa.int32()), pa.field("begin_offset", pa.int64())])
+_BEGINS: Final = pa.schema(
+    [
+        pa.field("trial_no", pa.int32()),
+        pa.field("partition", pa.int32()),
+        pa.field("begin_offset", pa.int64()),
+    ]
+)
 _ID: Final = ("trial_no", "producer", "seq")
 _PLACE: Final = ("trial_no", "partition", "offset")
 
 
 def begins_of(ledgers: Sequence[Ledger]) -> Mapping[str, Mapping[int, int]]:
     """Return where partitions began at the end, of the trials in which any record had expired."""
-    return {ledger.record.trial_id: ledger.record.begin_offsets for ledger in ledgers if ledger.record.begin_offsets}
+    return {
+        ledger.record.trial_id: ledger.record.begin_offsets
+        for ledger in ledgers
+        if ledger.record.begin_offsets
+    }
 
 
 def witnessed(frames: Frames, ledgers: Sequence[Ledger]) -> Frames:
@@ -44,14 +54,29 @@ def witnessed(frames: Frames, ledgers: Sequence[Ledger]) -> Frames:
     ]
     if not rows:
         return frames
-    begins = frames.attempts.sparkSession.createDataFrame(pa.Table.from_pylist(rows, schema=_BEGINS))
+    begins = frames.attempts.sparkSession.createDataFrame(
+        pa.Table.from_pylist(rows, schema=_BEGINS)
+    )
     unseen = _unseen(frames.attempts, frames.log, begins).withColumn("unseen", sf.lit(True))
     claim = sf.when(sf.col("unseen"), sf.lit(UNKNOWN)).otherwise(sf.col("outcome"))
-    return replace(frames, attempts=frames.attempts.join(unseen, list(_ID), "left").withColumn("outcome", claim).drop("unseen"))
+    return replace(
+        frames,
+        attempts=frames.attempts.join(unseen, list(_ID), "left")
+        .withColumn("outcome", claim)
+        .drop("unseen"),
+    )
 
 
 def _unseen(attempts: DataFrame, log: DataFrame, begins: DataFrame) -> DataFrame:
     """Return the ids of acknowledged records of which neither they nor their place was seen, and whose place had expired."""
-    gone = attempts.where(sf.col("outcome") == ACKED).join(sf.broadcast(begins), ["trial_no", "partition"]).where("offset < begin_offset")
+    gone = (
+        attempts.where(sf.col("outcome") == ACKED)
+        .join(sf.broadcast(begins), ["trial_no", "partition"])
+        .where("offset < begin_offset")
+    )
     seen = log.where("intact").select(*_ID).where("producer IS NOT NULL")
-    return gone.join(seen, list(_ID), "left_anti").join(log.select(*_PLACE), list(_PLACE), "left_anti").select(*_ID)
+    return (
+        gone.join(seen, list(_ID), "left_anti")
+        .join(log.select(*_PLACE), list(_PLACE), "left_anti")
+        .select(*_ID)
+    )

@@ -16,9 +16,19 @@ from experiments.ledger.schema import ABORTED, ACKED, REJECTED, UNKNOWN
 from spark_jobs.measures.blocks import BLOCK, RECORD, bits, both, but, has, none, size, with_block
 
 OUTCOMES: Final = (ACKED, REJECTED, UNKNOWN, ABORTED)
-PRESENT: Final = {ACKED: Fate.DELIVERED_ONCE, REJECTED: Fate.REJECTED_PRESENT, UNKNOWN: Fate.UNKNOWN_PRESENT, ABORTED: Fate.ABORTED_VISIBLE}
+PRESENT: Final = {
+    ACKED: Fate.DELIVERED_ONCE,
+    REJECTED: Fate.REJECTED_PRESENT,
+    UNKNOWN: Fate.UNKNOWN_PRESENT,
+    ABORTED: Fate.ABORTED_VISIBLE,
+}
 """The fate of a record that is in the log, before copies beyond the first are looked for."""
-ABSENT: Final = {ACKED: Fate.LOST, REJECTED: Fate.REJECTED, UNKNOWN: Fate.UNKNOWN_ABSENT, ABORTED: Fate.ABORTED}
+ABSENT: Final = {
+    ACKED: Fate.LOST,
+    REJECTED: Fate.REJECTED,
+    UNKNOWN: Fate.UNKNOWN_ABSENT,
+    ABORTED: Fate.ABORTED,
+}
 _KEY: Final = ("trial_no", "outcome", "fate")
 _SUMS: Final = ("records", "duplicated_records", "copies")
 _BITMAPS: Final = (*OUTCOMES, "present", "read")
@@ -38,25 +48,47 @@ def record_blocks(attempts: DataFrame, log: DataFrame, reads: DataFrame) -> Data
         intact rows of the log; `corrupt`, its other rows, whose ids cannot be relied on; `reads`, what was received. Rows without an id to rely on
         have the block null.
     """
-    marks = attempts.transform(_attempt_marks).unionByName(log.transform(_log_marks)).unionByName(reads.transform(_read_marks))
-    aggregates = (*(bits(name).alias(name) for name in _BITMAPS), *(sf.sum(name).alias(name) for name in _COUNTS))
+    marks = (
+        attempts.transform(_attempt_marks)
+        .unionByName(log.transform(_log_marks))
+        .unionByName(reads.transform(_read_marks))
+    )
+    aggregates = (
+        *(bits(name).alias(name) for name in _BITMAPS),
+        *(sf.sum(name).alias(name) for name in _COUNTS),
+    )
     return marks.groupBy(*BLOCK).agg(*aggregates).select(*BLOCK, *_BITMAPS, *_COUNTS)
 
 
 def _attempt_marks(attempts: DataFrame) -> DataFrame:
-    return with_block(attempts).select(*BLOCK, *_side({outcome: sf.when(sf.col("outcome") == outcome, sf.col("bit")) for outcome in OUTCOMES}))
+    return with_block(attempts).select(
+        *BLOCK,
+        *_side(
+            {outcome: sf.when(sf.col("outcome") == outcome, sf.col("bit")) for outcome in OUTCOMES}
+        ),
+    )
 
 
 def _log_marks(log: DataFrame) -> DataFrame:
     intact = sf.col("intact")
     key = (sf.when(intact, sf.col(name)).alias(name) for name in ("producer", "block"))
     return with_block(log).select(
-        "trial_no", *key, *_side({"present": sf.when(intact, sf.col("bit")), "copies": intact.cast("long"), "corrupt": (~intact).cast("long")})
+        "trial_no",
+        *key,
+        *_side(
+            {
+                "present": sf.when(intact, sf.col("bit")),
+                "copies": intact.cast("long"),
+                "corrupt": (~intact).cast("long"),
+            }
+        ),
     )
 
 
 def _read_marks(reads: DataFrame) -> DataFrame:
-    return with_block(reads).select(*BLOCK, *_side({"read": sf.col("bit"), "reads": sf.lit(1).cast("long")}))
+    return with_block(reads).select(
+        *BLOCK, *_side({"read": sf.col("bit"), "reads": sf.lit(1).cast("long")})
+    )
 
 
 def _side(said: Mapping[str, Column]) -> Iterator[Column]:
@@ -74,10 +106,21 @@ def fates(blocks: DataFrame) -> DataFrame:
         trial_no, outcome, fate, records, duplicated_records, copies: a row for every trial and fate, also where it has no record.
     """
     counts = _counts()
-    totals = blocks.groupBy("trial_no").agg(*(sf.sum(count).alias(fate) for (_, fate), count in counts.items()))
-    rows = (sf.struct(sf.lit(outcome).alias("outcome"), sf.lit(fate).alias("fate"), sf.col(fate).alias("records")) for outcome, fate in counts)
+    totals = blocks.groupBy("trial_no").agg(
+        *(sf.sum(count).alias(fate) for (_, fate), count in counts.items())
+    )
+    rows = (
+        sf.struct(
+            sf.lit(outcome).alias("outcome"),
+            sf.lit(fate).alias("fate"),
+            sf.col(fate).alias("records"),
+        )
+        for outcome, fate in counts
+    )
     in_log = sf.when(~sf.col("fate").isin(*ABSENT.values()), sf.col("records")).otherwise(none())
-    return totals.select("trial_no", sf.inline(sf.array(*rows))).select(*_KEY, "records", none().alias("duplicated_records"), in_log.alias("copies"))
+    return totals.select("trial_no", sf.inline(sf.array(*rows))).select(
+        *_KEY, "records", none().alias("duplicated_records"), in_log.alias("copies")
+    )
 
 
 def _counts() -> dict[tuple[str | None, Fate], Column]:
@@ -86,7 +129,9 @@ def _counts() -> dict[tuple[str | None, Fate], Column]:
         **{(outcome, fate): size(both(outcome, "present")) for outcome, fate in PRESENT.items()},
         **{(outcome, fate): size(but(outcome, "present")) for outcome, fate in ABSENT.items()},
         (ACKED, Fate.DUPLICATED): none(),
-        (None, Fate.PHANTOM): sf.when(sf.col("block").isNull(), sf.col("copies")).otherwise(size(but("present", *OUTCOMES))),
+        (None, Fate.PHANTOM): sf.when(sf.col("block").isNull(), sf.col("copies")).otherwise(
+            size(but("present", *OUTCOMES))
+        ),
         (None, Fate.CORRUPT): sf.col("corrupt"),
     }
 
@@ -105,7 +150,10 @@ def further_copies(copies: DataFrame, crowded_blocks: DataFrame) -> DataFrame:
     return (
         copies.join(crowded_blocks.select(*BLOCK, *OUTCOMES), list(BLOCK))
         .groupBy("trial_no", outcome.alias("outcome"))
-        .agg(sf.count_distinct("producer", "block", "bit").alias("records"), sf.count("*").alias("copies"))
+        .agg(
+            sf.count_distinct("producer", "block", "bit").alias("records"),
+            sf.count("*").alias("copies"),
+        )
         .select("trial_no", "outcome", "records", "copies")
     )
 
@@ -127,16 +175,26 @@ def with_further_copies(counted: DataFrame, further: DataFrame) -> DataFrame:
 def _corrections(further: DataFrame) -> DataFrame:
     """Return what the further copies add to and take from each fate."""
     records, copies, outcome = sf.col("records"), sf.col("copies"), sf.col("outcome")
-    acked = sf.array(_correction(Fate.DELIVERED_ONCE, -records, none(), -records), _correction(Fate.DUPLICATED, records, records, records + copies))
+    acked = sf.array(
+        _correction(Fate.DELIVERED_ONCE, -records, none(), -records),
+        _correction(Fate.DUPLICATED, records, records, records + copies),
+    )
     phantom = sf.array(_correction(Fate.PHANTOM, copies, none(), copies))
     chosen = sf.when(outcome == ACKED, acked)
     for name in (REJECTED, UNKNOWN, ABORTED):
-        chosen = chosen.when(outcome == name, sf.array(_correction(PRESENT[name], none(), records, copies)))
+        chosen = chosen.when(
+            outcome == name, sf.array(_correction(PRESENT[name], none(), records, copies))
+        )
     return further.select("trial_no", "outcome", sf.inline(chosen.otherwise(phantom)))
 
 
 def _correction(fate: Fate, records: Column, duplicated_records: Column, copies: Column) -> Column:
-    columns = {"fate": sf.lit(fate.value), "records": records, "duplicated_records": duplicated_records, "copies": copies}
+    columns = {
+        "fate": sf.lit(fate.value),
+        "records": records,
+        "duplicated_records": duplicated_records,
+        "copies": copies,
+    }
     return sf.struct(*(column.alias(name) for name, column in columns.items()))
 
 

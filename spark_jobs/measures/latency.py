@@ -30,12 +30,16 @@ _BITS: Final = 63
 def slot(us: str) -> Column:
     """Return the lower bound of the slot that a value lies in; both in whole microseconds."""
     width_bits = _width_bits(us)
-    return sf.call_function("shiftleft", sf.call_function("shiftright", sf.col(us), width_bits), width_bits)
+    return sf.call_function(
+        "shiftleft", sf.call_function("shiftright", sf.col(us), width_bits), width_bits
+    )
 
 
 def slot_end(from_us: str) -> Column:
     """Return the upper bound, exclusive, of the slot with this lower bound."""
-    return sf.col(from_us) + sf.call_function("shiftleft", sf.lit(1).cast("long"), _width_bits(from_us))
+    return sf.col(from_us) + sf.call_function(
+        "shiftleft", sf.lit(1).cast("long"), _width_bits(from_us)
+    )
 
 
 def _width_bits(us: str) -> Column:
@@ -59,7 +63,12 @@ def ack_latencies(attempts: DataFrame) -> DataFrame:
         attempts: trial_no, intended_ns, settled_ns, outcome.
     """
     acked = attempts.where((sf.col("outcome") == ACKED) & sf.col("settled_ns").isNotNull())
-    return acked.select("trial_no", sf.lit(_MEASURES.index(Measure.ACK)).alias("measure"), "intended_ns", sf.col("settled_ns").alias("end_ns"))
+    return acked.select(
+        "trial_no",
+        sf.lit(_MEASURES.index(Measure.ACK)).alias("measure"),
+        "intended_ns",
+        sf.col("settled_ns").alias("end_ns"),
+    )
 
 
 def first_reads(reads: DataFrame, suspects: DataFrame, repeated: DataFrame) -> DataFrame:
@@ -75,8 +84,17 @@ def first_reads(reads: DataFrame, suspects: DataFrame, repeated: DataFrame) -> D
     """
     columns = ("trial_no", "intended_ns", "received_ns")
     earliest = (sf.min(name).alias(name) for name in columns[1:])
-    once = with_block(reads.where("producer IS NOT NULL")).join(suspects.select(*BLOCK), list(BLOCK), "left_anti").select(*columns)
-    often = with_block(repeated.where("producer IS NOT NULL")).groupBy(*RECORD).agg(*earliest).select(*columns)
+    once = (
+        with_block(reads.where("producer IS NOT NULL"))
+        .join(suspects.select(*BLOCK), list(BLOCK), "left_anti")
+        .select(*columns)
+    )
+    often = (
+        with_block(repeated.where("producer IS NOT NULL"))
+        .groupBy(*RECORD)
+        .agg(*earliest)
+        .select(*columns)
+    )
     return once.unionByName(often)
 
 
@@ -87,7 +105,12 @@ def end_to_end_latencies(reads: DataFrame) -> DataFrame:
         reads: trial_no, intended_ns, received_ns; first reads only, rows without intended_ns are not of this trial.
     """
     ours = reads.where("intended_ns IS NOT NULL")
-    return ours.select("trial_no", sf.lit(_MEASURES.index(Measure.END_TO_END)).alias("measure"), "intended_ns", sf.col("received_ns").alias("end_ns"))
+    return ours.select(
+        "trial_no",
+        sf.lit(_MEASURES.index(Measure.END_TO_END)).alias("measure"),
+        "intended_ns",
+        sf.col("received_ns").alias("end_ns"),
+    )
 
 
 def both_latencies(attempts: DataFrame, reads: DataFrame) -> DataFrame:
@@ -111,7 +134,9 @@ def whole_us(latencies: DataFrame, marks: DataFrame) -> DataFrame:
         trial_no, measure, phase (null: a trial without fault), us.
     """
     us = sf.expr("(end_ns - intended_ns - pmod(end_ns - intended_ns, 1000L)) div 1000L")
-    marked = latencies.join(sf.broadcast(marks.select("trial_no", "fault_begin_ns", "fault_end_ns")), "trial_no")
+    marked = latencies.join(
+        sf.broadcast(marks.select("trial_no", "fault_begin_ns", "fault_end_ns")), "trial_no"
+    )
     return marked.select("trial_no", "measure", _phase().alias("phase"), us.alias("us"))
 
 
@@ -135,7 +160,9 @@ def coarse_but(latencies: DataFrame, fine_slots: DataFrame) -> DataFrame:
     return (
         latencies.withColumn("slot", slot("us"))
         .join(fine, ["trial_no", "measure", "slot"], "left")
-        .select(*_PARTS, sf.when(sf.col("fine"), sf.col("us")).otherwise(sf.col("slot")).alias("us"))
+        .select(
+            *_PARTS, sf.when(sf.col("fine"), sf.col("us")).otherwise(sf.col("slot")).alias("us")
+        )
     )
 
 
@@ -163,7 +190,9 @@ def bounded(counted: DataFrame) -> DataFrame:
     Returns:
         trial_no, measure, phase, from_us, to_us (exclusive), records.
     """
-    return counted.select(*_PARTS, sf.col("us").alias("from_us"), slot_end("us").alias("to_us"), "records")
+    return counted.select(
+        *_PARTS, sf.col("us").alias("from_us"), slot_end("us").alias("to_us"), "records"
+    )
 
 
 def slots_of(found: DataFrame) -> DataFrame:
@@ -183,7 +212,11 @@ def _phase() -> Column:
     """The phase that the record was intended in; a fault that nothing ended lasts to the end."""
     intended = sf.col("intended_ns")
     before, after = intended < sf.col("fault_begin_ns"), intended >= sf.col("fault_end_ns")
-    in_fault = sf.when(before, _phase_no(Phase.BEFORE)).when(after, _phase_no(Phase.AFTER)).otherwise(_phase_no(Phase.DURING))
+    in_fault = (
+        sf.when(before, _phase_no(Phase.BEFORE))
+        .when(after, _phase_no(Phase.AFTER))
+        .otherwise(_phase_no(Phase.DURING))
+    )
     return sf.when(sf.col("fault_begin_ns").isNotNull(), in_fault)
 
 
@@ -201,11 +234,23 @@ def quantiles(counted: DataFrame) -> DataFrame:
         trial_no, measure, phase, records, negative_records and `<quantile>_us` for each of `QUANTILES`.
     """
     parts = Window.partitionBy(*_PARTS)
-    up_to = sf.sum("records").over(parts.orderBy("us").rowsBetween(Window.unboundedPreceding, Window.currentRow))
+    up_to = sf.sum("records").over(
+        parts.orderBy("us").rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    )
     return (
-        counted.select(*_PARTS, "us", "records", up_to.alias("up_to"), sf.sum("records").over(parts).alias("of"))
+        counted.select(
+            *_PARTS,
+            "us",
+            "records",
+            up_to.alias("up_to"),
+            sf.sum("records").over(parts).alias("of"),
+        )
         .groupBy(*_PARTS)
-        .agg(sf.sum("records").alias("records"), _negative().alias("negative_records"), *(_quantile(p).alias(f"{name}_us") for name, p in QUANTILES.items()))
+        .agg(
+            sf.sum("records").alias("records"),
+            _negative().alias("negative_records"),
+            *(_quantile(p).alias(f"{name}_us") for name, p in QUANTILES.items()),
+        )
         .select(*_PARTS, "records", "negative_records", *(f"{name}_us" for name in QUANTILES))
     )
 
@@ -225,5 +270,8 @@ def in_words(found: DataFrame) -> DataFrame:
     Args:
         found: of `quantiles` or `bounded`; the same columns are returned.
     """
-    names = {name: sf.element_at(sf.array(*map(sf.lit, of)), sf.col(name) + 1) for name, of in (("measure", _MEASURES), ("phase", _PHASES))}
+    names = {
+        name: sf.element_at(sf.array(*map(sf.lit, of)), sf.col(name) + 1)
+        for name, of in (("measure", _MEASURES), ("phase", _PHASES))
+    }
     return found.withColumns(names)

@@ -20,9 +20,15 @@ def behind(log: DataFrame) -> DataFrame:
     Returns:
         trial_no, partition, producer, seq, offset.
     """
-    before = Window.partitionBy(*_STREAM).orderBy("offset").rowsBetween(Window.unboundedPreceding, -1)
+    before = (
+        Window.partitionBy(*_STREAM).orderBy("offset").rowsBetween(Window.unboundedPreceding, -1)
+    )
     ours = log.where("intact AND seq IS NOT NULL").select(*_STREAM, "seq", "offset")
-    return ours.withColumn("highest_before", sf.max("seq").over(before)).where("highest_before > seq").drop("highest_before")
+    return (
+        ours.withColumn("highest_before", sf.max("seq").over(before))
+        .where("highest_before > seq")
+        .drop("highest_before")
+    )
 
 
 def reordered(rows_behind: DataFrame, copies: DataFrame) -> DataFrame:
@@ -48,4 +54,9 @@ def reordered_records(rows: DataFrame) -> DataFrame:
     Returns:
         trial_no, reordered_records; no row for a trial without any.
     """
-    return rows.select("trial_no", "producer", "seq").distinct().groupBy("trial_no").agg(sf.count("*").alias("reordered_records"))
+    return (
+        rows.select("trial_no", "producer", "seq")
+        .distinct()
+        .groupBy("trial_no")
+        .agg(sf.count("*").alias("reordered_records"))
+    )

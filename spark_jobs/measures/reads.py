@@ -24,8 +24,14 @@ def read_counts(blocks: DataFrame) -> DataFrame:
     Returns:
         trial_no; missed_records, in the log under an id that no consumer received; read_records, distinct ids received; reads, rows.
     """
-    counts = {"missed_records": size(but("present", "read")), "read_records": size(sf.col("read")), "reads": sf.col("reads")}
-    return blocks.groupBy("trial_no").agg(*(sf.sum(count).alias(name) for name, count in counts.items()))
+    counts = {
+        "missed_records": size(but("present", "read")),
+        "read_records": size(sf.col("read")),
+        "reads": sf.col("reads"),
+    }
+    return blocks.groupBy("trial_no").agg(
+        *(sf.sum(count).alias(name) for name, count in counts.items())
+    )
 
 
 def repeated_reads(reads: DataFrame, suspects: DataFrame, also: Sequence[str] = ()) -> DataFrame:
@@ -37,9 +43,13 @@ def repeated_reads(reads: DataFrame, suspects: DataFrame, also: Sequence[str] = 
         also: further columns of the reads that are kept.
     """
     keys = suspects.select(*(sf.col(name).alias(f"of_{name}") for name in BLOCK))
-    same = (sf.col("trial_no") == sf.col("of_trial_no")) & sf.col("producer").eqNullSafe(sf.col("of_producer"))
+    same = (sf.col("trial_no") == sf.col("of_trial_no")) & sf.col("producer").eqNullSafe(
+        sf.col("of_producer")
+    )
     block = sf.shiftright("seq", 6)
-    return reads.join(keys, same & block.eqNullSafe(sf.col("of_block")), "left_semi").select(*READS, *also)
+    return reads.join(keys, same & block.eqNullSafe(sf.col("of_block")), "left_semi").select(
+        *READS, *also
+    )
 
 
 def redelivered(repeated: DataFrame) -> DataFrame:
@@ -51,7 +61,11 @@ def redelivered(repeated: DataFrame) -> DataFrame:
         repeated: of `repeated_reads`.
     """
     earlier = Window.partitionBy(*_PLACE).orderBy("received_ns")
-    return repeated.select(*READS, sf.row_number().over(earlier).alias("time")).where("time > 1").drop("time")
+    return (
+        repeated.select(*READS, sf.row_number().over(earlier).alias("time"))
+        .where("time > 1")
+        .drop("time")
+    )
 
 
 def redelivered_reads(rows: DataFrame) -> DataFrame:

@@ -24,10 +24,16 @@ def throughput(attempts: DataFrame, marks: DataFrame) -> DataFrame:
     in_time = (sf.col("outcome") == ACKED) & (sf.col("settled_ns") <= sf.col("load_end_ns"))
     window_s = sf.nullif(sf.col("load_end_ns") - sf.col("load_begin_ns"), sf.lit(0)) / sf.lit(1e9)
     return (
-        attempts.join(sf.broadcast(marks.select("trial_no", "load_begin_ns", "load_end_ns")), "trial_no")
+        attempts.join(
+            sf.broadcast(marks.select("trial_no", "load_begin_ns", "load_end_ns")), "trial_no"
+        )
         .groupBy("trial_no", window_s.alias("window_s"))
         .agg(sf.count("*").alias("attempted"), sf.count_if(in_time).alias("acked"))
-        .select("trial_no", (sf.col("attempted") / sf.col("window_s")).alias("attempted_per_s"), (sf.col("acked") / sf.col("window_s")).alias("acked_per_s"))
+        .select(
+            "trial_no",
+            (sf.col("attempted") / sf.col("window_s")).alias("attempted_per_s"),
+            (sf.col("acked") / sf.col("window_s")).alias("acked_per_s"),
+        )
     )
 
 
@@ -48,10 +54,16 @@ def timeline(attempts: DataFrame, reads: DataFrame, marks: DataFrame) -> DataFra
     Returns:
         trial_no, slot (since the load's begin; below 0: before it), sent_records, acked_records, read_records.
     """
-    sent = attempts.where("sent_ns IS NOT NULL").select("trial_no", sf.col("sent_ns").alias("at_ns"), *_one("sent_records"))
-    acked = attempts.where(sf.col("outcome") == ACKED).select("trial_no", sf.col("settled_ns").alias("at_ns"), *_one("acked_records"))
+    sent = attempts.where("sent_ns IS NOT NULL").select(
+        "trial_no", sf.col("sent_ns").alias("at_ns"), *_one("sent_records")
+    )
+    acked = attempts.where(sf.col("outcome") == ACKED).select(
+        "trial_no", sf.col("settled_ns").alias("at_ns"), *_one("acked_records")
+    )
     read = reads.select("trial_no", sf.col("received_ns").alias("at_ns"), *_one("read_records"))
-    slot = sf.expr(f"(at_ns - load_begin_ns - pmod(at_ns - load_begin_ns, {TIMELINE_SLOT_NS})) div {TIMELINE_SLOT_NS}")
+    slot = sf.expr(
+        f"(at_ns - load_begin_ns - pmod(at_ns - load_begin_ns, {TIMELINE_SLOT_NS})) div {TIMELINE_SLOT_NS}"
+    )
     return (
         sent.unionByName(acked)
         .unionByName(read)

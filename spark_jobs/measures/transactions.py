@@ -41,7 +41,9 @@ def _ended(transactions: pa.Table, marks: DataFrame) -> DataFrame:
     """Return how each transaction ended; they are few."""
     told = transactions.select(["trial_id", "producer", "transaction", "outcome"])
     told = told.set_column(3, "ending", told["outcome"].cast(pa.string())).combine_chunks()
-    ended = marks.sparkSession.createDataFrame(told).join(sf.broadcast(marks.select("trial_id", "trial_no")), "trial_id")
+    ended = marks.sparkSession.createDataFrame(told).join(
+        sf.broadcast(marks.select("trial_id", "trial_no")), "trial_id"
+    )
     return ended.select(*_TRANSACTION, "ending")
 
 
@@ -52,12 +54,19 @@ def claimed(attempts: DataFrame, ended: DataFrame) -> DataFrame:
         attempts: trial_no, producer, transaction, outcome.
         ended: trial_no, producer, transaction, ending.
     """
-    return attempts.join(sf.broadcast(ended), list(_TRANSACTION), "left").withColumn("outcome", _claim()).drop("ending")
+    return (
+        attempts.join(sf.broadcast(ended), list(_TRANSACTION), "left")
+        .withColumn("outcome", _claim())
+        .drop("ending")
+    )
 
 
 def _claim() -> Column:
     """A record that was refused is in no transaction of unknown end; of one that is not to be shown, it is nothing else either."""
-    aborted, unknown = sf.col("ending").isin(*NOT_TO_BE_SHOWN), (sf.col("ending") == UNKNOWN) & (sf.col("outcome") != REJECTED)
+    aborted, unknown = (
+        sf.col("ending").isin(*NOT_TO_BE_SHOWN),
+        (sf.col("ending") == UNKNOWN) & (sf.col("outcome") != REJECTED),
+    )
     return sf.when(aborted, ABORTED).when(unknown, UNKNOWN).otherwise(sf.col("outcome"))
 
 
@@ -71,10 +80,15 @@ def torn_transactions(attempts: DataFrame, blocks: DataFrame) -> DataFrame:
     Returns:
         trial_no, torn_transactions; no row for a trial without any.
     """
-    sent = with_block(attempts.where((sf.col("told") != REJECTED) & sf.col("transaction").isNotNull()))
+    sent = with_block(
+        attempts.where((sf.col("told") != REJECTED) & sf.col("transaction").isNotNull())
+    )
     asked = sent.groupBy(*BLOCK, "transaction").agg(bits("bit").alias("asked"))
     parts = asked.join(blocks.select(*BLOCK, "present"), list(BLOCK))
-    whole = parts.groupBy(*_TRANSACTION).agg(sf.sum(size(sf.col("asked"))).alias("records"), sf.sum(size(both("asked", "present"))).alias("shown"))
+    whole = parts.groupBy(*_TRANSACTION).agg(
+        sf.sum(size(sf.col("asked"))).alias("records"),
+        sf.sum(size(both("asked", "present"))).alias("shown"),
+    )
     torn = whole.where((sf.col("shown") > 0) & (sf.col("shown") < sf.col("records")))
     return torn.groupBy("trial_no").agg(sf.count("*").alias("torn_transactions"))
 

@@ -43,19 +43,51 @@ def check_sums(ledgers: Sequence[Ledger], found: TrialCounts) -> None:
     """
     sums = _sums(found)
     for ledger in ledgers:
-        for pair in _pairs(ledger, {name: of.get(ledger.record.trial_id, 0) for name, of in sums.items()}):
+        for pair in _pairs(
+            ledger, {name: of.get(ledger.record.trial_id, 0) for name, of in sums.items()}
+        ):
             if pair.one != pair.other:
-                raise UnfitLedger(f"trial {ledger.record.trial_id}: " + pair.told.format(pair.one, pair.other))
+                raise UnfitLedger(
+                    f"trial {ledger.record.trial_id}: " + pair.told.format(pair.one, pair.other)
+                )
 
 
 def _pairs(ledger: Ledger, sums: Sums) -> Iterator[_CheckedSum]:
-    yield _CheckedSum(ledger.attempts_rows, sums["attempted"], "attempts.parquet has {} rows, and the fates add up to {} records")
-    yield _CheckedSum(ledger.log_rows, sums["logged"] + sums["hidden"], "log.parquet has {} rows, and copies, phantoms, corrupt and hidden ones add up to {}")
-    yield _CheckedSum(ledger.reads_rows, sums["reads"] + sums["processed"], "reads.parquet has {} rows, and the blocks of what was read add up to {}")
-    yield _CheckedSum(sums["acked"], sums["ack_latencies"], "attempts.parquet has {} acked records, of which {} tell when they settled")
-    yield _CheckedSum(sums["acked"], sums["acked_in_timeline"], "attempts.parquet has {} acked records, and the timeline adds up to {}")
-    yield _CheckedSum(sums["reads"], sums["read_in_timeline"], "reads.parquet has {} rows of the reader along, and the timeline adds up to {}")
-    yield _CheckedSum(sums["read"], sums["end_to_end_latencies"], "reads.parquet has {} records, of which {} tell when they were intended")
+    yield _CheckedSum(
+        ledger.attempts_rows,
+        sums["attempted"],
+        "attempts.parquet has {} rows, and the fates add up to {} records",
+    )
+    yield _CheckedSum(
+        ledger.log_rows,
+        sums["logged"] + sums["hidden"],
+        "log.parquet has {} rows, and copies, phantoms, corrupt and hidden ones add up to {}",
+    )
+    yield _CheckedSum(
+        ledger.reads_rows,
+        sums["reads"] + sums["processed"],
+        "reads.parquet has {} rows, and the blocks of what was read add up to {}",
+    )
+    yield _CheckedSum(
+        sums["acked"],
+        sums["ack_latencies"],
+        "attempts.parquet has {} acked records, of which {} tell when they settled",
+    )
+    yield _CheckedSum(
+        sums["acked"],
+        sums["acked_in_timeline"],
+        "attempts.parquet has {} acked records, and the timeline adds up to {}",
+    )
+    yield _CheckedSum(
+        sums["reads"],
+        sums["read_in_timeline"],
+        "reads.parquet has {} rows of the reader along, and the timeline adds up to {}",
+    )
+    yield _CheckedSum(
+        sums["read"],
+        sums["end_to_end_latencies"],
+        "reads.parquet has {} records, of which {} tell when they were intended",
+    )
 
 
 def _sums(found: TrialCounts) -> Mapping[str, Sums]:
@@ -70,8 +102,12 @@ def _sums(found: TrialCounts) -> Mapping[str, Sums]:
         "reads": _sums_by_trial(found.reading, "reads"),
         "processed": _sums_by_trial(found.group, "reads"),
         "read": _sums_by_trial(found.reading, "read_records"),
-        "ack_latencies": _sums_by_trial(everything.filter(pc.field("measure") == Measure.ACK.value), "records"),
-        "end_to_end_latencies": _sums_by_trial(everything.filter(pc.field("measure") == Measure.END_TO_END.value), "records"),
+        "ack_latencies": _sums_by_trial(
+            everything.filter(pc.field("measure") == Measure.ACK.value), "records"
+        ),
+        "end_to_end_latencies": _sums_by_trial(
+            everything.filter(pc.field("measure") == Measure.END_TO_END.value), "records"
+        ),
         "acked_in_timeline": _sums_by_trial(found.timeline, "acked_records"),
         "read_in_timeline": _sums_by_trial(found.timeline, "read_records"),
     }
@@ -79,14 +115,22 @@ def _sums(found: TrialCounts) -> Mapping[str, Sums]:
 
 def _sums_by_trial(table: pa.Table, column: str) -> Sums:
     summed = table.group_by("trial_id").aggregate([(column, "sum")])
-    return Counter(dict(zip(summed["trial_id"].to_pylist(), summed[f"{column}_sum"].to_pylist(), strict=True)))
+    return Counter(
+        dict(zip(summed["trial_id"].to_pylist(), summed[f"{column}_sum"].to_pylist(), strict=True))
+    )
 
 
 Row = Mapping[str, Any]
 """A row of a table whose schema `experiments.ledger.result_tables` has."""
 
 
-def trials(ledgers: Sequence[Ledger], ended: Mapping[str, ConsumerEnding], found: TrialCounts, transactions: pa.Table, groups: Groups) -> pa.Table:
+def trials(
+    ledgers: Sequence[Ledger],
+    ended: Mapping[str, ConsumerEnding],
+    found: TrialCounts,
+    transactions: pa.Table,
+    groups: Groups,
+) -> pa.Table:
     """Return the table of trials.
 
     Args:
@@ -101,9 +145,20 @@ def trials(ledgers: Sequence[Ledger], ended: Mapping[str, ConsumerEnding], found
     """
     check_sums(ledgers, found)
     fates, gaps = _by_trial(found.fates), _by_trial(found.gaps)
-    single = _one_row(found.throughput, found.reading, found.reordered, found.redelivered, found.hidden, found.torn)
+    single = _one_row(
+        found.throughput,
+        found.reading,
+        found.reordered,
+        found.redelivered,
+        found.hidden,
+        found.torn,
+    )
     copies = {row["trial_id"]: row for row in found.copies.to_pylist()}
-    endings, counted, again = _by_trial(transactions), _by_trial(found.group), _by_trial(found.processed_again)
+    endings, counted, again = (
+        _by_trial(transactions),
+        _by_trial(found.group),
+        _by_trial(found.processed_again),
+    )
     rows = (
         {
             **_identity(ledger),
@@ -114,7 +169,10 @@ def trials(ledgers: Sequence[Ledger], ended: Mapping[str, ConsumerEnding], found
             **copied.of_trial(copies.get(trial_id)),
             **_transactions(endings[trial_id], single[trial_id]),
             "unavailable_ns": unavailable_ns(ledger, gaps[trial_id]),
-            "reader_stood_still_ns": max((gap["gap_ns"] for gap in gaps[trial_id] if gap["side"] == Side.CONSUMER), default=None),
+            "consumer_unavailable_ns": max(
+                (gap["gap_ns"] for gap in gaps[trial_id] if gap["side"] == Side.CONSUMER),
+                default=None,
+            ),
         }
         for number, ledger in enumerate(ledgers)
         for trial_id in (ledger.record.trial_id,)
@@ -139,7 +197,11 @@ def _one_row(*tables: pa.Table) -> Mapping[str, Row]:
 
 def _identity(ledger: Ledger) -> dict[str, str]:
     record = ledger.record
-    return {"trial_id": record.trial_id, "cell": json.dumps(record.cell, sort_keys=True), "status": record.status.value}
+    return {
+        "trial_id": record.trial_id,
+        "cell": json.dumps(record.cell, sort_keys=True),
+        "status": record.status.value,
+    }
 
 
 def _rates(row: Row) -> Row:
@@ -158,15 +220,28 @@ def _order_and_reading(ending: ConsumerEnding | None, row: Row) -> Row:
 def _transactions(transactions: Sequence[Row], row: Row) -> dict[str, int | None]:
     """Return how a trial's transactions ended; null where it had none."""
     ended = Counter(transaction["outcome"] for transaction in transactions)
-    counts = {"committed": ended[COMMITTED], "aborted": sum(ended[name] for name in NOT_TO_BE_SHOWN), "unknown": ended[UNKNOWN]}
+    counts = {
+        "committed": ended[COMMITTED],
+        "aborted": sum(ended[name] for name in NOT_TO_BE_SHOWN),
+        "unknown": ended[UNKNOWN],
+    }
     counts["torn"] = row.get("torn_transactions", 0)
-    return {"hidden_copies": row.get("hidden_copies", 0), **{f"{name}_transactions": count if transactions else None for name, count in counts.items()}}
+    return {
+        "hidden_copies": row.get("hidden_copies", 0),
+        **{
+            f"{name}_transactions": count if transactions else None
+            for name, count in counts.items()
+        },
+    }
 
 
 def tallied(fates: Sequence[Row]) -> dict[str, int]:
     """Return a trial's counts from its rows of `FATES`; the columns are those of `TRIALS`."""
     records = {fate: _sum(fates, "records", fate=fate) for fate in Fate}
-    by_outcome = {outcome: _sum(fates, "records", outcome=outcome) for outcome in (ACKED, REJECTED, UNKNOWN, ABORTED)}
+    by_outcome = {
+        outcome: _sum(fates, "records", outcome=outcome)
+        for outcome in (ACKED, REJECTED, UNKNOWN, ABORTED)
+    }
     repeated = [row for row in fates if row["outcome"] is not None and row["duplicated_records"]]
     return {
         "attempted_records": sum(by_outcome.values()),
@@ -188,7 +263,10 @@ def _sum(rows: Iterable[Row], column: str, **of: str) -> int:
 
 def unavailable_ns(ledger: Ledger, gaps: Sequence[Row]) -> int | None:
     """Return the producers' longest gap of all partitions; of a trial in which nothing was acknowledged, its whole length; without attempts, none."""
-    phases, of_producers = ledger.record.phases, [gap for gap in gaps if gap["side"] == Side.PRODUCER]
+    phases, of_producers = (
+        ledger.record.phases,
+        [gap for gap in gaps if gap["side"] == Side.PRODUCER],
+    )
     if ledger.attempts_rows and not any(gap["records"] for gap in of_producers):
         return phases.settled_ns - phases.load_begin_ns
     return max((gap["gap_ns"] for gap in of_producers), default=None)

@@ -32,7 +32,12 @@ _COUNTS: Final = {
     "hidden_copies": "hidden",
 }
 """Of one record."""
-_COMMITTED: Final = pa.schema([*(pa.field(name, pa.int32()) for name in ("trial_no", "partition")), pa.field("committed_offset", pa.int64())])
+_COMMITTED: Final = pa.schema(
+    [
+        *(pa.field(name, pa.int32()) for name in ("trial_no", "partition")),
+        pa.field("committed_offset", pa.int64()),
+    ]
+)
 
 
 def tables(frames: Frames, ledgers: Sequence[Ledger]) -> Mapping[str, Callable[[], DataFrame]]:
@@ -52,11 +57,19 @@ def copies(frames: Frames, output: DataFrame, ledgers: Sequence[Ledger]) -> Data
     Returns:
         trial_no and the columns of `COPIES`; a row for each trial that has an output, unless nothing was ever written.
     """
-    numbers = [number for number, ledger in enumerate(ledgers) if ledger.record.output_end_offsets is not None]
+    numbers = [
+        number
+        for number, ledger in enumerate(ledgers)
+        if ledger.record.output_end_offsets is not None
+    ]
     sides = (_log_side(frames, ledgers), _told_side(frames.reads), _output_side(output))
-    united = sides[0].unionByName(sides[1]).unionByName(sides[2]).where(sf.col("trial_no").isin(numbers))
+    united = (
+        sides[0].unionByName(sides[1]).unionByName(sides[2]).where(sf.col("trial_no").isin(numbers))
+    )
     records = united.groupBy(*_RECORD).agg(*(sf.sum(side).alias(side) for side in _SIDES))
-    return records.groupBy("trial_no").agg(*(sf.sum(sf.expr(count)).alias(name) for name, count in _COUNTS.items()))
+    return records.groupBy("trial_no").agg(
+        *(sf.sum(sf.expr(count)).alias(name) for name, count in _COUNTS.items())
+    )
 
 
 def of_trial(row: Mapping[str, Any] | None) -> dict[str, int]:
@@ -66,19 +79,34 @@ def of_trial(row: Mapping[str, Any] | None) -> dict[str, int]:
     """
     if row is None:
         return {}
-    return {"group_missed_records": row["missed_records"] + row["output_lost_records"], "group_redelivered_reads": row["repeated_copies"]}
+    return {
+        "group_missed_records": row["missed_records"] + row["output_lost_records"],
+        "group_redelivered_reads": row["repeated_copies"],
+    }
 
 
 def _log_side(frames: Frames, ledgers: Sequence[Ledger]) -> DataFrame:
     """Return what the copiers were shown, and which of it their group has committed past."""
-    committed = frames.log.sparkSession.createDataFrame(_committed(frames.events, [ledger.record.trial_id for ledger in ledgers]))
-    shown = frames.log.where("intact AND visible AND producer IS NOT NULL").join(sf.broadcast(committed), ["trial_no", "partition"], "left")
-    return shown.select(*_RECORD, *_side(stored=sf.lit(1), passed=sf.coalesce(sf.col("offset") < sf.col("committed_offset"), sf.lit(False))))
+    committed = frames.log.sparkSession.createDataFrame(
+        _committed(frames.events, [ledger.record.trial_id for ledger in ledgers])
+    )
+    shown = frames.log.where("intact AND visible AND producer IS NOT NULL").join(
+        sf.broadcast(committed), ["trial_no", "partition"], "left"
+    )
+    return shown.select(
+        *_RECORD,
+        *_side(
+            stored=sf.lit(1),
+            passed=sf.coalesce(sf.col("offset") < sf.col("committed_offset"), sf.lit(False)),
+        ),
+    )
 
 
 def _told_side(reads: DataFrame) -> DataFrame:
     """Return what the copiers were told is stored, or committed."""
-    return reads.where("consumer > 0 AND producer IS NOT NULL").select(*_RECORD, *_side(told=sf.lit(1)))
+    return reads.where("consumer > 0 AND producer IS NOT NULL").select(
+        *_RECORD, *_side(told=sf.lit(1))
+    )
 
 
 def _output_side(output: DataFrame) -> DataFrame:
@@ -95,6 +123,13 @@ def _side(**said: Column) -> list[Column]:
 def _committed(events: pa.Table, trial_ids: Sequence[str]) -> pa.Table:
     """Return how far each trial's group had committed each partition at the end, as its coordinator told."""
     numbers = {trial_id: number for number, trial_id in enumerate(trial_ids)}
-    told = [(numbers[row["trial_id"]], json.loads(row["detail"])["committed"]) for row in events.filter(pc.field("kind") == "group").to_pylist()]
-    rows = [{"trial_no": number, "partition": int(of), "committed_offset": offset} for number, offsets in told for of, offset in offsets.items()]
+    told = [
+        (numbers[row["trial_id"]], json.loads(row["detail"])["committed"])
+        for row in events.filter(pc.field("kind") == "group").to_pylist()
+    ]
+    rows = [
+        {"trial_no": number, "partition": int(of), "committed_offset": offset}
+        for number, offsets in told
+        for of, offset in offsets.items()
+    ]
     return pa.Table.from_pylist(rows, schema=_COMMITTED)

@@ -22,10 +22,16 @@ NOTHING: Final = {"fields": FIELDS.empty_table(), "replays": REPLAYS.empty_table
 """What a sweep has of which nobody asks it."""
 _ID: Final = ("trial_no", "producer", "seq")
 _PLACE: Final = ("trial_no", "partition", "offset")
-_DIGESTS: Final = {Field.KEY: "key_digest", Field.VALUE: "value_digest", Field.HEADERS: "headers_digest", Field.TIMESTAMP: "timestamp_ms"}
+_DIGESTS: Final = {
+    Field.KEY: "key_digest",
+    Field.VALUE: "value_digest",
+    Field.HEADERS: "headers_digest",
+    Field.TIMESTAMP: "timestamp_ms",
+}
 _FIRST: Final = 1
 _BEGINS: Final = pa.schema(
-    [pa.field(name, pa.int32()) for name in ("trial_no", "replay", "partition")] + [pa.field(name, pa.int64()) for name in ("begin_offset", "at_ms")]
+    [pa.field(name, pa.int32()) for name in ("trial_no", "replay", "partition")]
+    + [pa.field(name, pa.int64()) for name in ("begin_offset", "at_ms")]
 )
 
 
@@ -60,7 +66,10 @@ def fields(sent: DataFrame, read: DataFrame) -> DataFrame:
     as_sent = sent.select(*_ID, *(sf.col(name).alias(f"sent_{name}") for name in digests))
     both = read.select(*_ID, *digests).join(as_sent, list(_ID))
     compared = sf.lit(1).cast("long")
-    told = (_told(field, compared, (sf.col(name) != sf.col(f"sent_{name}")).cast("long")) for field, name in _DIGESTS.items())
+    told = (
+        _told(field, compared, (sf.col(name) != sf.col(f"sent_{name}")).cast("long"))
+        for field, name in _DIGESTS.items()
+    )
     return _summed(both.select("trial_no", sf.inline(sf.array(*told))))
 
 
@@ -75,10 +84,23 @@ def offsets(attempts: DataFrame, read: DataFrame) -> DataFrame:
         What `fields` returns.
     """
     told = attempts.where((sf.col("outcome") == ACKED) & sf.col("offset").isNotNull())
-    told = told.select(*_ID, sf.col("partition").alias("told_partition"), sf.col("offset").alias("told_offset"))
-    there = (sf.col("partition") == sf.col("told_partition")) & (sf.col("offset") == sf.col("told_offset"))
+    told = told.select(
+        *_ID, sf.col("partition").alias("told_partition"), sf.col("offset").alias("told_offset")
+    )
+    there = (sf.col("partition") == sf.col("told_partition")) & (
+        sf.col("offset") == sf.col("told_offset")
+    )
     found = read.join(told, list(_ID)).groupBy(*_ID).agg(sf.bool_or(there).alias("there"))
-    return _summed(found.select("trial_no", sf.inline(sf.array(_told(Field.OFFSET, sf.lit(1).cast("long"), (~sf.col("there")).cast("long"))))))
+    return _summed(
+        found.select(
+            "trial_no",
+            sf.inline(
+                sf.array(
+                    _told(Field.OFFSET, sf.lit(1).cast("long"), (~sf.col("there")).cast("long"))
+                )
+            ),
+        )
+    )
 
 
 def replays(read: DataFrame, begins: DataFrame) -> DataFrame:
@@ -93,30 +115,51 @@ def replays(read: DataFrame, begins: DataFrame) -> DataFrame:
         this one or a later one.
     """
     parts = sf.struct("producer", "seq", *_DIGESTS.values())
-    first = read.where(sf.col("replay") == _FIRST).select(*_PLACE, "timestamp_ms", parts.alias("at_first"))
-    due = (sf.col("timestamp_ms") >= sf.col("at_ms")) | (sf.col("at_ms").isNull() & (sf.col("offset") >= sf.col("begin_offset")))
-    wanted = first.join(sf.broadcast(begins), ["trial_no", "partition"]).select(*_PLACE, "replay", "at_first", sf.coalesce(due, sf.lit(False)).alias("due"))
+    first = read.where(sf.col("replay") == _FIRST).select(
+        *_PLACE, "timestamp_ms", parts.alias("at_first")
+    )
+    due = (sf.col("timestamp_ms") >= sf.col("at_ms")) | (
+        sf.col("at_ms").isNull() & (sf.col("offset") >= sf.col("begin_offset"))
+    )
+    wanted = first.join(sf.broadcast(begins), ["trial_no", "partition"]).select(
+        *_PLACE, "replay", "at_first", sf.coalesce(due, sf.lit(False)).alias("due")
+    )
     given = read.select(*_PLACE, "replay", parts.alias("given"))
     both = wanted.join(given, [*_PLACE, "replay"], "full")
     counts = {
         "records": sf.col("given").isNotNull(),
-        "differing_records": sf.col("given").isNotNull() & ~sf.col("given").eqNullSafe(sf.col("at_first")),
+        "differing_records": sf.col("given").isNotNull()
+        & ~sf.col("given").eqNullSafe(sf.col("at_first")),
         "absent_records": sf.col("due") & sf.col("given").isNull(),
     }
-    return both.groupBy("trial_no", "replay").agg(*(sf.coalesce(sf.count_if(count), none()).alias(name) for name, count in counts.items()))
+    return both.groupBy("trial_no", "replay").agg(
+        *(sf.coalesce(sf.count_if(count), none()).alias(name) for name, count in counts.items())
+    )
 
 
 def _told(field: Field, compared: Column, differing: Column) -> Column:
-    return sf.struct(sf.lit(field.value).alias("field"), compared.alias("compared_records"), differing.alias("differing_records"))
+    return sf.struct(
+        sf.lit(field.value).alias("field"),
+        compared.alias("compared_records"),
+        differing.alias("differing_records"),
+    )
 
 
 def _summed(rows: DataFrame) -> DataFrame:
-    return rows.groupBy("trial_no", "field").agg(*(sf.sum(name).alias(name) for name in ("compared_records", "differing_records")))
+    return rows.groupBy("trial_no", "field").agg(
+        *(sf.sum(name).alias(name) for name in ("compared_records", "differing_records"))
+    )
 
 
 def _begins(read: DataFrame, ledgers: Sequence[Ledger]) -> DataFrame:
     rows = [
-        {"trial_no": number, "replay": replay.number, "partition": partition, "begin_offset": replay.begin_offsets.get(partition), "at_ms": replay.at_ms}
+        {
+            "trial_no": number,
+            "replay": replay.number,
+            "partition": partition,
+            "begin_offset": replay.begin_offsets.get(partition),
+            "at_ms": replay.at_ms,
+        }
         for number, ledger in enumerate(ledgers)
         for replay in ledger.record.replays
         for partition in ledger.record.end_offsets

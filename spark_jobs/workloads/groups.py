@@ -24,9 +24,12 @@ _BLOCK: Final = (*BLOCK, "group")
 _PLACE: Final = ("trial_no", "group", "partition", "offset", "producer", "seq")
 """A record at its place, whichever member of a group has it."""
 _COMMITTED: Final = pa.schema(
-    [pa.field(name, pa.int32()) for name in ("trial_no", "group", "partition")] + [pa.field(name, pa.int64()) for name in ("committed_offset", "begin_offset")]
+    [pa.field(name, pa.int32()) for name in ("trial_no", "group", "partition")]
+    + [pa.field(name, pa.int64()) for name in ("committed_offset", "begin_offset")]
 )
-_MEMBERS: Final = pa.schema([pa.field(name, pa.int32()) for name in ("trial_no", "consumer", "group")])
+_MEMBERS: Final = pa.schema(
+    [pa.field(name, pa.int32()) for name in ("trial_no", "consumer", "group")]
+)
 _PARTS: Final = ("shown", "passed", "expired", "read")
 _ONLY: Final = 1
 """The number of a trial's group where there was one, and nobody told its number."""
@@ -49,7 +52,11 @@ Groups = Mapping[int, Sequence[GroupOffsets]]
 """Of each trial that had groups, by its number."""
 
 
-def groups_of(events: pa.Table, trial_ids: Sequence[str], begins: Mapping[str, Mapping[int, int]] | None = None) -> Groups:
+def groups_of(
+    events: pa.Table,
+    trial_ids: Sequence[str],
+    begins: Mapping[str, Mapping[int, int]] | None = None,
+) -> Groups:
     """Return how the groups ended; a trial without a group is not in it.
 
     Args:
@@ -61,7 +68,12 @@ def groups_of(events: pa.Table, trial_ids: Sequence[str], begins: Mapping[str, M
     for row in events.filter(pc.field("kind") == "group").to_pylist():
         this = json.loads(row["detail"])
         committed = {int(of): offset for of, offset in this["committed"].items()}
-        group = GroupOffsets(this.get("group", _ONLY), tuple(this.get("consumers", ())), committed, (begins or {}).get(row["trial_id"], {}))
+        group = GroupOffsets(
+            this.get("group", _ONLY),
+            tuple(this.get("consumers", ())),
+            committed,
+            (begins or {}).get(row["trial_id"], {}),
+        )
         told.setdefault(row["trial_id"], []).append(group)
     return {number: told[trial_id] for number, trial_id in enumerate(trial_ids) if trial_id in told}
 
@@ -75,7 +87,9 @@ def processed(reads: DataFrame, groups: Groups) -> DataFrame:
     """Return what members processed, each with its `group`; where no trial had a group, Spark computes nothing of it."""
     if not groups:
         return reads.where("false").withColumn("group", sf.lit(_ONLY))
-    named = reads.where(_by_members(groups)).join(sf.broadcast(_members(reads, groups)), ["trial_no", "consumer"], "left")
+    named = reads.where(_by_members(groups)).join(
+        sf.broadcast(_members(reads, groups)), ["trial_no", "consumer"], "left"
+    )
     return named.withColumn("group", sf.coalesce("group", sf.lit(_ONLY)))
 
 
@@ -92,16 +106,35 @@ def group_counts(of_groups: DataFrame, log: DataFrame, groups: Groups) -> DataFr
         missed_records, in the log below what the group committed, under an id that no member processed; expired_records, those of them that the log
         did not hold any more at the end. No row for a group of which neither tells anything.
     """
-    there = log.where("intact AND visible AND producer IS NOT NULL").join(sf.broadcast(_committed(log, groups)), ["trial_no", "partition"])
+    there = log.where("intact AND visible AND producer IS NOT NULL").join(
+        sf.broadcast(_committed(log, groups)), ["trial_no", "partition"]
+    )
     passed = sf.when(sf.col("offset") < sf.col("committed_offset"), sf.col("bit"))
-    expired = sf.when((sf.col("offset") < sf.col("committed_offset")) & (sf.col("offset") < sf.col("begin_offset")), sf.col("bit"))
-    stored = with_block(there).select(*_BLOCK, *_side(shown=sf.col("bit"), passed=passed, expired=expired))
+    expired = sf.when(
+        (sf.col("offset") < sf.col("committed_offset"))
+        & (sf.col("offset") < sf.col("begin_offset")),
+        sf.col("bit"),
+    )
+    stored = with_block(there).select(
+        *_BLOCK, *_side(shown=sf.col("bit"), passed=passed, expired=expired)
+    )
     united = stored.unionByName(_read_blocks(of_groups)).groupBy(*_BLOCK)
-    blocks = united.agg(*(bits(name).alias(name) for name in _PARTS), sf.sum("reads").alias("reads"))
+    blocks = united.agg(
+        *(bits(name).alias(name) for name in _PARTS), sf.sum("reads").alias("reads")
+    )
     counts = {"shown_records": size(sf.col("shown")), "processed_records": size(sf.col("read"))}
-    counts |= {"missed_records": size(but("passed", "read")), "expired_records": size(but("expired", "read"))}
-    named = {name: sf.when(sf.col("block").isNotNull(), count).otherwise(none()) for name, count in counts.items()}
-    return blocks.groupBy("trial_no", "group").agg(sf.sum("reads").alias("reads"), *(sf.sum(count).alias(name) for name, count in named.items()))
+    counts |= {
+        "missed_records": size(but("passed", "read")),
+        "expired_records": size(but("expired", "read")),
+    }
+    named = {
+        name: sf.when(sf.col("block").isNotNull(), count).otherwise(none())
+        for name, count in counts.items()
+    }
+    return blocks.groupBy("trial_no", "group").agg(
+        sf.sum("reads").alias("reads"),
+        *(sf.sum(count).alias(name) for name, count in named.items()),
+    )
 
 
 def processed_again(of_groups: DataFrame) -> DataFrame:
@@ -113,13 +146,23 @@ def processed_again(of_groups: DataFrame) -> DataFrame:
     Returns:
         trial_no, group, redelivered_reads; no row for a group without any.
     """
-    blocks = _read_blocks(of_groups).groupBy(*_BLOCK).agg(bits("read").alias("read"), sf.sum("reads").alias("reads"))
-    repeated = repeated_reads(of_groups, blocks.where(read_again()).select(*BLOCK).distinct(), ("group",))
-    again = repeated.select(*READS, "group", sf.row_number().over(Window.partitionBy(*_PLACE).orderBy("received_ns")).alias("time")).where("time > 1")
+    blocks = (
+        _read_blocks(of_groups)
+        .groupBy(*_BLOCK)
+        .agg(bits("read").alias("read"), sf.sum("reads").alias("reads"))
+    )
+    repeated = repeated_reads(
+        of_groups, blocks.where(read_again()).select(*BLOCK).distinct(), ("group",)
+    )
+    again = repeated.select(
+        *READS,
+        "group",
+        sf.row_number().over(Window.partitionBy(*_PLACE).orderBy("received_ns")).alias("time"),
+    ).where("time > 1")
     return again.groupBy("trial_no", "group").agg(sf.count("*").alias("redelivered_reads"))
 
 
-def stood_still(of_groups: DataFrame, marks: DataFrame) -> DataFrame:
+def processing_gaps(of_groups: DataFrame, marks: DataFrame) -> DataFrame:
     """Return for how long a group processed nothing of a partition, at the longest, while the load lasted.
 
     Args:
@@ -129,16 +172,29 @@ def stood_still(of_groups: DataFrame, marks: DataFrame) -> DataFrame:
     Returns:
         trial_no, group, partition, stood_still_ns; no row for a partition of which the group processed nothing.
     """
-    timed = of_groups.join(sf.broadcast(marks.select("trial_no", "load_begin_ns", "load_end_ns")), "trial_no")
+    timed = of_groups.join(
+        sf.broadcast(marks.select("trial_no", "load_begin_ns", "load_end_ns")), "trial_no"
+    )
     at = sf.least(sf.greatest("received_ns", "load_begin_ns"), "load_end_ns")
-    moments = timed.select("trial_no", "group", "partition", "load_begin_ns", "load_end_ns", at.alias("at_ns"))
-    before = sf.lag("at_ns").over(Window.partitionBy("trial_no", "group", "partition").orderBy("at_ns"))
+    moments = timed.select(
+        "trial_no", "group", "partition", "load_begin_ns", "load_end_ns", at.alias("at_ns")
+    )
+    before = sf.lag("at_ns").over(
+        Window.partitionBy("trial_no", "group", "partition").orderBy("at_ns")
+    )
     waits = moments.withColumn("waited_ns", sf.col("at_ns") - sf.coalesce(before, "load_begin_ns"))
     to_the_end = sf.max("load_end_ns") - sf.max("at_ns")
-    return waits.groupBy("trial_no", "group", "partition").agg(sf.greatest(sf.max("waited_ns"), to_the_end).alias("stood_still_ns"))
+    return waits.groupBy("trial_no", "group", "partition").agg(
+        sf.greatest(sf.max("waited_ns"), to_the_end).alias("processing_gap_ns")
+    )
 
 
-def of_trial(number: int, groups: Groups, counted: Sequence[Mapping[str, Any]], again: Sequence[Mapping[str, Any]]) -> dict[str, int | None]:
+def of_trial(
+    number: int,
+    groups: Groups,
+    counted: Sequence[Mapping[str, Any]],
+    again: Sequence[Mapping[str, Any]],
+) -> dict[str, int | None]:
     """Return a trial's columns, over all its groups; null where it had none."""
     if number not in groups:
         return {"group_missed_records": None, "group_redelivered_reads": None}
@@ -153,7 +209,9 @@ def _by_members(groups: Groups) -> Column:
 
 
 def _read_blocks(of_groups: DataFrame) -> DataFrame:
-    return with_block(of_groups).select(*_BLOCK, *_side(read=sf.col("bit"), reads=sf.lit(1).cast("long")))
+    return with_block(of_groups).select(
+        *_BLOCK, *_side(read=sf.col("bit"), reads=sf.lit(1).cast("long"))
+    )
 
 
 def _side(**said: Column) -> Iterator[Column]:
@@ -162,7 +220,13 @@ def _side(**said: Column) -> Iterator[Column]:
 
 def _committed(log: DataFrame, groups: Groups) -> DataFrame:
     rows = [
-        {"trial_no": number, "group": group.number, "partition": of, "committed_offset": offset, "begin_offset": group.begins.get(of, 0)}
+        {
+            "trial_no": number,
+            "group": group.number,
+            "partition": of,
+            "committed_offset": offset,
+            "begin_offset": group.begins.get(of, 0),
+        }
         for number, told in groups.items()
         for group in told
         for of, offset in group.committed.items()
@@ -171,5 +235,10 @@ def _committed(log: DataFrame, groups: Groups) -> DataFrame:
 
 
 def _members(reads: DataFrame, groups: Groups) -> DataFrame:
-    rows = [{"trial_no": number, "consumer": one, "group": group.number} for number, told in groups.items() for group in told for one in group.consumers]
+    rows = [
+        {"trial_no": number, "consumer": one, "group": group.number}
+        for number, told in groups.items()
+        for group in told
+        for one in group.consumers
+    ]
     return reads.sparkSession.createDataFrame(pa.Table.from_pylist(rows, schema=_MEMBERS))

@@ -51,7 +51,10 @@ class KeyMeasures:
         return {name: found[name] if name in found else made[name] for name in _SCHEMAS}
 
     def _orders(self) -> DataFrame:
-        seen, asked = stored(self.frames.log).unionByName(received(self._reads())), self._told(placement=False)
+        seen, asked = (
+            stored(self.frames.log).unionByName(received(self._reads())),
+            self._told(placement=False),
+        )
         of_streams = orders(seen, self.frames.attempts, asked)
         has_pairs = bool(self._asked(placement=False)["apart_records"].drop_null())
         return of_streams.unionByName(pairs(seen, asked)) if has_pairs else of_streams

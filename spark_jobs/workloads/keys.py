@@ -46,16 +46,24 @@ def with_hashes(keys: DataFrame) -> DataFrame:
     size = sf.when(text, sf.length(key.cast("string"))).otherwise(sf.lit(_INT64_BYTES)).cast("long")
     mixed = keys.withColumn(_STATE, size.bitwiseXOR(_lit(_SEED)))
     for place in range(_MOST_WORDS):
-        word = sf.when(text, _text_word(key.cast("string"), place)).otherwise(_int64_word(key, place))
-        mixed = mixed.withColumn(_WORD_OF, word).withColumn(_STATE, _mixed(state, sf.col(_WORD_OF), size, place * _WORD))
+        word = sf.when(text, _text_word(key.cast("string"), place)).otherwise(
+            _int64_word(key, place)
+        )
+        mixed = mixed.withColumn(_WORD_OF, word).withColumn(
+            _STATE, _mixed(state, sf.col(_WORD_OF), size, place * _WORD)
+        )
     folded = mixed.withColumn(_STATE, _times(state.bitwiseXOR(sf.shiftright(state, 13))))
     murmur2 = state.bitwiseXOR(sf.shiftright(state, 15)).bitwiseAND(_lit(_POSITIVE))
-    return folded.withColumns({"murmur2": murmur2, "crc32": sf.crc32(_key_bytes(key, text))}).drop(_STATE, _WORD_OF)
+    return folded.withColumns({"murmur2": murmur2, "crc32": sf.crc32(_key_bytes(key, text))}).drop(
+        _STATE, _WORD_OF
+    )
 
 
 def _key_bytes(key: Column, text: Column) -> Column:
     """Return a key's bytes."""
-    return sf.when(text, sf.encode(key.cast("string"), "US-ASCII")).otherwise(sf.unhex(sf.lpad(sf.hex(key), 2 * _INT64_BYTES, "0")))
+    return sf.when(text, sf.encode(key.cast("string"), "US-ASCII")).otherwise(
+        sf.unhex(sf.lpad(sf.hex(key), 2 * _INT64_BYTES, "0"))
+    )
 
 
 def _mixed(state: Column, word: Column, size: Column, begin: int) -> Column:
@@ -74,17 +82,30 @@ def _times(value: Column) -> Column:
 
 def _text_word(digits: Column, place: int) -> Column:
     """Return four characters as a number, the first one lowest; what is past the end is 0."""
-    return _little_endian([sf.ascii(sf.substring(digits, place * _WORD + at, 1)).cast("long") for at in range(1, _WORD + 1)])
+    return _little_endian(
+        [
+            sf.ascii(sf.substring(digits, place * _WORD + at, 1)).cast("long")
+            for at in range(1, _WORD + 1)
+        ]
+    )
 
 
 def _int64_word(key: Column, place: int) -> Column:
     """Return the four bytes of a big-endian long that begin at 4 * place, the first one lowest; past its end 0."""
     shifts = [8 * (_INT64_BYTES - 1 - place * _WORD - at) for at in range(_WORD)]
-    return _little_endian([sf.shiftright(key, shift).bitwiseAND(_lit(0xFF)) if shift >= 0 else _lit(0) for shift in shifts])
+    return _little_endian(
+        [
+            sf.shiftright(key, shift).bitwiseAND(_lit(0xFF)) if shift >= 0 else _lit(0)
+            for shift in shifts
+        ]
+    )
 
 
 def _little_endian(parts: list[Column]) -> Column:
-    return reduce(lambda one, other: one + other, (part * _lit(1 << (8 * at)) for at, part in enumerate(parts)))
+    return reduce(
+        lambda one, other: one + other,
+        (part * _lit(1 << (8 * at)) for at, part in enumerate(parts)),
+    )
 
 
 def _lit(number: int) -> Column:
@@ -97,10 +118,16 @@ KEYINGS: Final = pa.schema(
         pa.field("trial_no", pa.int32(), nullable=False),
         pa.field("text", pa.bool_(), nullable=False),
         pa.field("partitions_before", pa.int32(), nullable=False),
-        pa.field("partitions_after", pa.int32(), nullable=False),  # of a topic that kept them: the same
-        pa.field("changed_ns", pa.int64()),  # before this, nobody had asked for more; null: nobody did
+        pa.field(
+            "partitions_after", pa.int32(), nullable=False
+        ),  # of a topic that kept them: the same
+        pa.field(
+            "changed_ns", pa.int64()
+        ),  # before this, nobody had asked for more; null: nobody did
         pa.field("load_begin_ns", pa.int64(), nullable=False),
-        pa.field("apart_records", pa.int64()),  # of pairs, by how many records the second one is behind the first; null: there are none
+        pa.field(
+            "apart_records", pa.int64()
+        ),  # of pairs, by how many records the second one is behind the first; null: there are none
     ]
 )
 """What is asked of keys, a row a trial; a trial of which nothing is asked has none."""
@@ -114,7 +141,11 @@ def keyings(ledgers: Sequence[Ledger], *, placement: bool) -> pa.Table:
         ledgers: in the order of the trials' numbers.
         placement: whether those alone are wanted of which it is asked where each key went.
     """
-    asked = (_asked(number, ledger) for number, ledger in enumerate(ledgers) if (of := ledger.record.keying) and (of.placement or not placement))
+    asked = (
+        _asked(number, ledger)
+        for number, ledger in enumerate(ledgers)
+        if (of := ledger.record.keying) and (of.placement or not placement)
+    )
     return pa.Table.from_pylist(list(asked), schema=KEYINGS)
 
 
@@ -145,9 +176,20 @@ def keys(attempts: DataFrame, asked: DataFrame) -> DataFrame:
     Returns:
         trial_no and the columns of `KEYS`.
     """
-    placed = _of_eras(attempts, asked).groupBy(*_KEY).agg(*(one for era in ERAS for one in _extremes(era)))
-    judged = with_hashes(placed.join(sf.broadcast(asked.select("trial_no", "text", "partitions_before", "partitions_after")), "trial_no"))
-    judged = judged.withColumns({name: column for era in ERAS for name, column in _judged(era).items()})
+    placed = (
+        _of_eras(attempts, asked)
+        .groupBy(*_KEY)
+        .agg(*(one for era in ERAS for one in _extremes(era)))
+    )
+    judged = with_hashes(
+        placed.join(
+            sf.broadcast(asked.select("trial_no", "text", "partitions_before", "partitions_after")),
+            "trial_no",
+        )
+    )
+    judged = judged.withColumns(
+        {name: column for era in ERAS for name, column in _judged(era).items()}
+    )
     known = sf.col("before_settled") & sf.col("after_settled")
     stayed = known & (sf.col("before_low") == sf.col("after_low"))
     return _counted(judged.withColumns({"known": known, "stayed": stayed}))
@@ -157,11 +199,19 @@ def _of_eras(attempts: DataFrame, asked: DataFrame) -> DataFrame:
     """Return the acknowledged records that have a key, each with the era in which it was sent."""
     acked = attempts.where((sf.col("outcome") == ACKED) & sf.col("partition").isNotNull())
     sent = acked.join(sf.broadcast(asked), "trial_no")
-    new = sent.where("partition >= partitions_before").groupBy("trial_no", "producer").agg(sf.min("seq").alias("first_new_seq"))
+    new = (
+        sent.where("partition >= partitions_before")
+        .groupBy("trial_no", "producer")
+        .agg(sf.min("seq").alias("first_new_seq"))
+    )
     known = sent.join(sf.broadcast(new), ["trial_no", "producer"], "left")
     after = sf.col("seq") >= sf.col("first_new_seq")
     before = sf.col("first_new_seq").isNull() | (sf.col("sent_ns") < sf.col("changed_ns"))
-    return known.withColumn("era", sf.when(after, _AFTER).when(before, _BEFORE)).where("era IS NOT NULL AND key IS NOT NULL").select(*_KEY, "era", "partition")
+    return (
+        known.withColumn("era", sf.when(after, _AFTER).when(before, _BEFORE))
+        .where("era IS NOT NULL AND key IS NOT NULL")
+        .select(*_KEY, "era", "partition")
+    )
 
 
 def _extremes(era: str) -> tuple[Column, Column]:
@@ -171,17 +221,28 @@ def _extremes(era: str) -> tuple[Column, Column]:
 
 def _judged(era: str) -> dict[str, Column]:
     """Say of each key whether it is there, in one partition, and in which formula's; false where it is not there."""
-    low, settled = sf.col(f"{era}_low"), sf.coalesce(sf.col(f"{era}_low") == sf.col(f"{era}_high"), sf.lit(False))
-    foretold = {name: settled & (low == sf.col(name) % sf.col(f"partitions_{era}")) for name in ("murmur2", "crc32")}
-    return {f"{era}_{name}": column for name, column in {"settled": settled, **foretold}.items()}
+    low, settled = (
+        sf.col(f"{era}_low"),
+        sf.coalesce(sf.col(f"{era}_low") == sf.col(f"{era}_high"), sf.lit(False)),
+    )
+    expected = {
+        name: settled & (low == sf.col(name) % sf.col(f"partitions_{era}"))
+        for name in ("murmur2", "crc32")
+    }
+    return {f"{era}_{name}": column for name, column in {"settled": settled, **expected}.items()}
 
 
 def _counted(judged: DataFrame) -> DataFrame:
     """Count both eras in one pass, and return a row for each; none for an era without a key, where it is not the first."""
     nothing, eras = sf.lit(None).cast("long"), []
     for era in ERAS:
-        names = {f"{name}_keys": sf.count_if(f"{era}_{name}") for name in ("settled", "murmur2", "crc32")}
-        moved = {f"{name}_keys": sf.count_if(name) if era == _AFTER else nothing for name in ("known", "stayed")}
+        names = {
+            f"{name}_keys": sf.count_if(f"{era}_{name}") for name in ("settled", "murmur2", "crc32")
+        }
+        moved = {
+            f"{name}_keys": sf.count_if(name) if era == _AFTER else nothing
+            for name in ("known", "stayed")
+        }
         counts = {"keys": sf.count(f"{era}_low"), **names, **moved}
         told = {"era": sf.lit(era), "partitions": sf.first(f"partitions_{era}")}
         eras.append(sf.struct(*(column.alias(name) for name, column in {**told, **counts}.items())))

@@ -32,8 +32,18 @@ def serving(served: pa.Table | None, events: pa.Table) -> pa.Table:
     if served is None:
         return SERVING.empty_table()
     reigns = reigns_of(events)
-    rows = [{**row, "outside_ns": outside_ns(row, reigns.get((row["trial_id"], row["partition"]), ()))} for row in served.to_pylist()]
-    return pa.Table.from_pylist([{name: row[name] for name in SERVING.names} for row in rows], schema=SERVING)
+    rows = [
+        {
+            **row,
+            "non_leader_ns": non_leader_ns(
+                row, reigns.get((row["trial_id"], row["partition"]), ())
+            ),
+        }
+        for row in served.to_pylist()
+    ]
+    return pa.Table.from_pylist(
+        [{name: row[name] for name in SERVING.names} for row in rows], schema=SERVING
+    )
 
 
 def brokers(events: pa.Table) -> pa.Table:
@@ -42,9 +52,11 @@ def brokers(events: pa.Table) -> pa.Table:
     Args:
         events: all trials': trial_id, kind, node, detail; that of `broker_count` is a JSON object of counters.
     """
-    told = events.filter(pc.field("kind") == "broker_count").to_pylist()
+    told = events.filter(pc.field("kind") == "broker_counters").to_pylist()
     rows = [
-        {"trial_id": row["trial_id"], "node": row["node"], "name": name, "count": count} for row in told for name, count in json.loads(row["detail"]).items()
+        {"trial_id": row["trial_id"], "node": row["node"], "name": name, "count": count}
+        for row in told
+        for name, count in json.loads(row["detail"]).items()
     ]
     return pa.Table.from_pylist(rows, schema=BROKERS)
 
@@ -64,12 +76,16 @@ def _reigns(changes: Sequence[tuple[int, int | None]]) -> Iterator[Reign]:
             yield node, -_FOREVER if place == 0 else at_ns, end_ns
 
 
-def outside_ns(row: Mapping[str, Any], reigns: Sequence[Reign]) -> int:
+def non_leader_ns(row: Mapping[str, Any], reigns: Sequence[Reign]) -> int:
     """Return for how long, from the first to the last record that a broker served of a partition, it was not the partition's leader."""
     left = [(row["first_ns"], row["last_ns"] + 1)]
     for node, begin_ns, end_ns in reigns:
         if node == row["node"]:
-            left = [piece for span in left for piece in _but(span, (begin_ns - SLACK_NS, end_ns + SLACK_NS))]
+            left = [
+                piece
+                for span in left
+                for piece in _but(span, (begin_ns - SLACK_NS, end_ns + SLACK_NS))
+            ]
     return sum(end_ns - begin_ns for begin_ns, end_ns in left)
 
 

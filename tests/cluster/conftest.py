@@ -35,7 +35,9 @@ def clusters(tmp_path: Path) -> Path:
 @pytest.fixture(scope="module")
 def shared_cluster(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
     """Three nodes for a whole module."""
-    cluster = provision(tmp_path_factory.mktemp("clusters") / AWKWARD, cache, "shared", ClusterSpec())
+    cluster = provision(
+        tmp_path_factory.mktemp("clusters") / AWKWARD, cache, "shared", ClusterSpec()
+    )
     yield cluster
     cluster.destroy()
 
@@ -43,7 +45,7 @@ def shared_cluster(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Ite
 @pytest.fixture
 def cluster(shared_cluster: LocalCluster) -> Iterator[LocalCluster]:
     """The module's cluster, whole; whatever a test did to its nodes is healed after it."""
-    shared_cluster.wait_until_whole()
+    shared_cluster.wait_until_healthy()
     yield shared_cluster
     for name in shared_cluster.impaired():
         shared_cluster.mend(name)
@@ -60,7 +62,7 @@ def make_topic(cluster: LocalCluster) -> Callable[[int, int], str]:
         name = f"topic-{uuid.uuid4().hex[:8]}"
         admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers, "log_level": 0})
         admin.create_topics([NewTopic(name, partitions, replicas)])[name].result(timeout=30)
-        cluster.wait_until_whole()
+        cluster.wait_until_healthy()
         return name
 
     return make

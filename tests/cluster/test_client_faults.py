@@ -25,7 +25,11 @@ from infra.kafka.spec import ClusterSpec
 from infra.machine.home import Home
 
 pytestmark = pytest.mark.cluster
-IMPATIENT = {"session.timeout.ms": "2000", "heartbeat.interval.ms": "300", "max.poll.interval.ms": "2000"}
+IMPATIENT = {
+    "session.timeout.ms": "2000",
+    "heartbeat.interval.ms": "300",
+    "max.poll.interval.ms": "2000",
+}
 Run = Callable[..., tuple[TrialRecord, Path]]
 
 
@@ -33,10 +37,30 @@ Run = Callable[..., tuple[TrialRecord, Path]]
 def run(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
     """Runs trials on one broker."""
     folder = tmp_path_factory.mktemp("clients")
-    cluster = provision(folder / "clusters", cache, "clients", ClusterSpec(nodes=1, broker={"group.min.session.timeout.ms": "500"}))
+    cluster = provision(
+        folder / "clusters",
+        cache,
+        "clients",
+        ClusterSpec(nodes=1, broker={"group.min.session.timeout.ms": "500"}),
+    )
 
-    def one(trial_id: str, fault: str, commit: str, consumer: dict[str, str] = IMPATIENT, **load_besides: float) -> tuple[TrialRecord, Path]:
-        load = Workload(**{"rate_records_per_s": 1000, "record_size_bytes": 100, "duration_s": 12, "keys": 0, "producers": 1, **load_besides})
+    def one(
+        trial_id: str,
+        fault: str,
+        commit: str,
+        consumer: dict[str, str] = IMPATIENT,
+        **load_besides: float,
+    ) -> tuple[TrialRecord, Path]:
+        load = Workload(
+            **{
+                "rate_records_per_s": 1000,
+                "record_size_bytes": 100,
+                "duration_s": 12,
+                "keys": 0,
+                "producers": 1,
+                **load_besides,
+            }
+        )
         spec = a_spec(
             trial_id=trial_id,
             partitions=1,
@@ -45,7 +69,11 @@ def run(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
             consumer=consumer_settings(consumer),
             topic={"min.insync.replicas": "1"},
             workload=load.model_copy(update={"consumers": 2, "commit": commit}),
-            fault=parse(fault).with_leaves(lambda leaf: leaf.model_copy(update={"parameters": fault_parameters(leaf.kind, leaf.parameters)})),
+            fault=parse(fault).with_leaves(
+                lambda leaf: leaf.model_copy(
+                    update={"parameters": fault_parameters(leaf.kind, leaf.parameters)}
+                )
+            ),
         )
         record = run_trial(SweepFolder(folder / "sweep"), spec, cluster, Home(folder / "home"))
         return record, folder / "sweep" / "trials" / trial_id
@@ -58,42 +86,79 @@ def test_a_killed_producer_and_a_killed_member_leave_what_their_evidence_says(ru
     """At the same time: what the member had committed and not processed is missed, and what the producer was not told of is sent again."""
     fault = "producer-killed(at_s=1.5, restart_after_s=0.5, resend=true) & consumer-killed-after-commit(at_s=2, restart_after_s=0.5)"
     record, ledger = run("000-killed", fault, "before")
-    assert record.fault.bit
+    assert record.fault.took_effect
     told = " ".join(record.fault.evidence)
-    attempts, log, members = (pq.read_table(ledger / f"{name}.parquet") for name in ("attempts", "log", "reads"))
+    attempts, log, members = (
+        pq.read_table(ledger / f"{name}.parquet") for name in ("attempts", "log", "reads")
+    )
     assert UNKNOWN not in attempts["outcome"].to_pylist()
     copies = Counter(log["seq"].to_pylist())
     assert set(copies) == set(attempts["seq"].to_pylist()) == set(range(12_000))
-    assert sum(copies.values()) - 12_000 <= _figure(r"(\d+) of the \d+ records that it had handed over", told)
-    done = {seq for consumer, seq in zip(members["consumer"].to_pylist(), members["seq"].to_pylist(), strict=True) if consumer > 0}
-    assert 12_000 - len(done) <= _figure(r"with (\d+) records in hand, committed and not processed", told)
+    assert sum(copies.values()) - 12_000 <= _figure(
+        r"(\d+) of the \d+ records that it had handed over", told
+    )
+    done = {
+        seq
+        for consumer, seq in zip(
+            members["consumer"].to_pylist(), members["seq"].to_pylist(), strict=True
+        )
+        if consumer > 0
+    }
+    assert 12_000 - len(done) <= _figure(
+        r"with (\d+) records in hand, committed and not processed", told
+    )
     assert len(done) < 12_000
 
 
-def test_a_member_that_stood_still_is_thrown_out_and_what_it_had_in_hand_is_processed_again(run: Run) -> None:
+def test_a_member_that_stood_still_is_thrown_out_and_what_it_had_in_hand_is_processed_again(
+    run: Run,
+) -> None:
     """By itself, when it went on, and by whom the group had given its partition."""
     record, ledger = run("001-paused", "consumer-paused(at_s=1, pause_s=3.5)", "after")
-    assert record.fault.bit
+    assert record.fault.took_effect
     assert "the group had thrown it out" in " ".join(record.fault.evidence)
     members = pq.read_table(ledger / "reads.parquet")
-    times = Counter(seq for consumer, seq in zip(members["consumer"].to_pylist(), members["seq"].to_pylist(), strict=True) if consumer > 0)
+    times = Counter(
+        seq
+        for consumer, seq in zip(
+            members["consumer"].to_pylist(), members["seq"].to_pylist(), strict=True
+        )
+        if consumer > 0
+    )
     assert set(times) == set(range(12_000))
-    assert sum(times.values()) - 12_000 >= _figure(r"with (\d+) records in hand, processed and not committed", " ".join(record.fault.evidence))
+    assert sum(times.values()) - 12_000 >= _figure(
+        r"with (\d+) records in hand, processed and not committed", " ".join(record.fault.evidence)
+    )
 
 
 def test_two_groups_get_everything_while_a_member_joins_and_another_leaves(run: Run) -> None:
     """With the protocol of KIP-848 and one partition: who is idle is in the group all the same; each record is read from the one broker, as it was sent."""
     fault = "consumer-joins(at_s=1) & consumer-leaves(at_s=2, restart_after_s=0.5)"
-    record, ledger = run("002-members", fault, "after", {"group.protocol": "consumer"}, duration_s=6, groups=2, headers=1, tells_serving=True)
-    assert record.fault.bit
+    record, ledger = run(
+        "002-members",
+        fault,
+        "after",
+        {"group.protocol": "consumer"},
+        duration_s=6,
+        groups=2,
+        headers=1,
+        record_serving_brokers=True,
+    )
+    assert record.fault.took_effect
     told = " ".join(record.fault.evidence)
     assert re.search(r"member 5\.0 \(process \d+\) asked to join 2 others", told)
     assert "left its group" in told
-    members, sent, replays, served = (pq.read_table(ledger / f"{name}.parquet") for name in ("reads", "sent", "replays", "served"))
+    members, sent, replays, served = (
+        pq.read_table(ledger / f"{name}.parquet") for name in ("reads", "sent", "replays", "served")
+    )
     for group in ({1, 2, 5}, {3, 4}):
-        assert {seq for consumer, seq in zip(members["consumer"].to_pylist(), members["seq"].to_pylist(), strict=True) if consumer in group} == set(
-            range(6_000)
-        )
+        assert {
+            seq
+            for consumer, seq in zip(
+                members["consumer"].to_pylist(), members["seq"].to_pylist(), strict=True
+            )
+            if consumer in group
+        } == set(range(6_000))
     assert set(served["node"].to_pylist()) == {1}
     assert sum(served["records"].to_pylist()) >= 12_000
     digests = ["timestamp_ms", "key_digest", "value_digest", "headers_digest"]

@@ -32,7 +32,9 @@ TOKEN = 4711
 SAFE = {"acks": "all", "enable.idempotence": "true"}
 
 
-def test_a_topic_that_the_broker_asked_has_not_heard_of_may_be_there(cluster: LocalCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_topic_that_the_broker_asked_has_not_heard_of_may_be_there(
+    cluster: LocalCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Metadata comes to each broker in its own time; the topic is not made a second time, and nothing failed."""
     topics.ensure_topic(cluster.bootstrap_servers, "known", partitions=2, replication_factor=1)
     answers = iter([None])
@@ -47,9 +49,23 @@ def job_for(cluster: LocalCluster, tmp_path: Path) -> Callable[..., ProducerJob]
     topics.ensure_topic(cluster.bootstrap_servers, "warm-up", partitions=6, replication_factor=1)
 
     def make(topic: str, settings: Mapping[str, str], **changes: object) -> ProducerJob:
-        fixed: dict[str, object] = {"producer": 1, "bootstrap_servers": cluster.bootstrap_servers, "topic": topic, "warm_up_topic": "warm-up"}
-        usual = {"records": 20_000, "rate_records_per_s": 10_000, "record_size_bytes": 100, "keys": 16, "token": TOKEN, "folder": tmp_path}
-        return ProducerJob.model_validate({**fixed, **usual, "settings": producer_settings(settings), **changes})
+        fixed: dict[str, object] = {
+            "producer": 1,
+            "bootstrap_servers": cluster.bootstrap_servers,
+            "topic": topic,
+            "warm_up_topic": "warm-up",
+        }
+        usual = {
+            "records": 20_000,
+            "rate_records_per_s": 10_000,
+            "record_size_bytes": 100,
+            "keys": 16,
+            "token": TOKEN,
+            "folder": tmp_path,
+        }
+        return ProducerJob.model_validate(
+            {**fixed, **usual, "settings": producer_settings(settings), **changes}
+        )
 
     return make
 
@@ -65,18 +81,41 @@ def produced(job: ProducerJob) -> pa.Table:
 
 def log_of(cluster: LocalCluster, topic: str) -> pa.Table:
     """Read all there is, once consumers are shown all of it."""
-    wait_until(lambda: topics.end_offsets(cluster.bootstrap_servers, topic) == cluster.log_end_offsets(topic), awaiting="the high watermarks", timeout_s=30)
-    return read_log(cluster.bootstrap_servers, topic, topics.end_offsets(cluster.bootstrap_servers, topic), TOKEN, consumer_settings({}), 60)
+    wait_until(
+        lambda: (
+            topics.end_offsets(cluster.bootstrap_servers, topic) == cluster.log_end_offsets(topic)
+        ),
+        awaiting="the high watermarks",
+        timeout_s=30,
+    )
+    return read_log(
+        cluster.bootstrap_servers,
+        topic,
+        topics.end_offsets(cluster.bootstrap_servers, topic),
+        TOKEN,
+        consumer_settings({}),
+        60,
+    )
 
 
 def places(table: pa.Table) -> set[tuple[int, int, int]]:
     """Where each record is: seq, partition, offset."""
-    return set(zip(table["seq"].to_pylist(), table["partition"].to_pylist(), table["offset"].to_pylist(), strict=True))
+    return set(
+        zip(
+            table["seq"].to_pylist(),
+            table["partition"].to_pylist(),
+            table["offset"].to_pylist(),
+            strict=True,
+        )
+    )
 
 
 @pytest.mark.parametrize("settings", [SAFE, {"acks": "1"}])
 def test_what_is_produced_is_read_back_exactly(
-    cluster: LocalCluster, make_topic: Callable[[int, int], str], job_for: Callable[..., ProducerJob], settings: dict[str, str]
+    cluster: LocalCluster,
+    make_topic: Callable[[int, int], str],
+    job_for: Callable[..., ProducerJob],
+    settings: dict[str, str],
 ) -> None:
     """Each acknowledged record is at the very partition and offset that its producer was told."""
     topic = make_topic(3, 3)
@@ -88,24 +127,40 @@ def test_what_is_produced_is_read_back_exactly(
     assert pc.all(log["intact"]).as_py()
 
 
-def test_keys_and_values_arrive_as_they_were_meant(cluster: LocalCluster, make_topic: Callable[[int, int], str], job_for: Callable[..., ProducerJob]) -> None:
+def test_keys_and_values_arrive_as_they_were_meant(
+    cluster: LocalCluster,
+    make_topic: Callable[[int, int], str],
+    job_for: Callable[..., ProducerJob],
+) -> None:
     """Read by confluent-kafka's own consumer: seq modulo 16 as 8 bytes, and a value that the reference decodes."""
     topic = make_topic(1, 1)
     attempts = produced(job_for(topic, SAFE, records=200, record_size_bytes=61))
-    consumer = Consumer({"bootstrap.servers": cluster.bootstrap_servers, "group.id": "test", "log_level": 0})
+    consumer = Consumer(
+        {"bootstrap.servers": cluster.bootstrap_servers, "group.id": "test", "log_level": 0}
+    )
     consumer.assign([TopicPartition(topic, 0, 0)])
     messages = consumer.consume(200, timeout=30)
     consumer.close()
-    assert [int.from_bytes(message.key() or b"", "big") for message in messages] == [seq % 16 for seq in range(200)]
+    assert [int.from_bytes(message.key() or b"", "big") for message in messages] == [
+        seq % 16 for seq in range(200)
+    ]
     intended = attempts["intended_ns"].to_pylist()
-    assert [decode(message.value() or b"", TOKEN) for message in messages] == [(Origin.OURS, ValueFields(1, seq, intended[seq], TOKEN)) for seq in range(200)]
+    assert [decode(message.value() or b"", TOKEN) for message in messages] == [
+        (Origin.OURS, ValueFields(1, seq, intended[seq], TOKEN)) for seq in range(200)
+    ]
 
 
-def test_records_without_keys_carry_none(cluster: LocalCluster, make_topic: Callable[[int, int], str], job_for: Callable[..., ProducerJob]) -> None:
+def test_records_without_keys_carry_none(
+    cluster: LocalCluster,
+    make_topic: Callable[[int, int], str],
+    job_for: Callable[..., ProducerJob],
+) -> None:
     """Neither in the log nor in the ledger."""
     topic = make_topic(1, 1)
     attempts = produced(job_for(topic, SAFE, records=50, keys=0))
-    consumer = Consumer({"bootstrap.servers": cluster.bootstrap_servers, "group.id": "test", "log_level": 0})
+    consumer = Consumer(
+        {"bootstrap.servers": cluster.bootstrap_servers, "group.id": "test", "log_level": 0}
+    )
     consumer.assign([TopicPartition(topic, 0, 0)])
     messages = consumer.consume(50, timeout=30)
     consumer.close()
@@ -113,7 +168,11 @@ def test_records_without_keys_carry_none(cluster: LocalCluster, make_topic: Call
     assert attempts["key"].null_count == 50
 
 
-def test_without_acknowledgements_no_offset_is_known(cluster: LocalCluster, make_topic: Callable[[int, int], str], job_for: Callable[..., ProducerJob]) -> None:
+def test_without_acknowledgements_no_offset_is_known(
+    cluster: LocalCluster,
+    make_topic: Callable[[int, int], str],
+    job_for: Callable[..., ProducerJob],
+) -> None:
     """acks=0 with batches of thousands: every record is "acked", none has an offset, and all are in the log of brokers that live."""
     topic = make_topic(1, 1)
     attempts = produced(job_for(topic, {"acks": "0", "linger.ms": "500"}, rate_records_per_s=0))
@@ -122,13 +181,20 @@ def test_without_acknowledgements_no_offset_is_known(cluster: LocalCluster, make
     assert sorted(log_of(cluster, topic)["seq"].to_pylist()) == list(range(20_000))
 
 
-def test_records_of_other_origin_and_damaged_ones_are_told_apart(cluster: LocalCluster, make_topic: Callable[[int, int], str]) -> None:
+def test_records_of_other_origin_and_damaged_ones_are_told_apart(
+    cluster: LocalCluster, make_topic: Callable[[int, int], str]
+) -> None:
     """Through a real broker, whose own checksums do not cover what the producer damaged."""
     topic = make_topic(1, 3)
     damaged = bytearray(encode(ValueFields(1, 1, 2, TOKEN), 100))
     damaged[70] ^= 4
     producer = Producer({"bootstrap.servers": cluster.bootstrap_servers, "log_level": 0})
-    for content in (encode(ValueFields(1, 0, 2, TOKEN), 100), bytes(damaged), encode(ValueFields(1, 2, 2, TOKEN + 1), 100), b"of nobody"):
+    for content in (
+        encode(ValueFields(1, 0, 2, TOKEN), 100),
+        bytes(damaged),
+        encode(ValueFields(1, 2, 2, TOKEN + 1), 100),
+        b"of nobody",
+    ):
         producer.produce(topic, content, partition=0)
     assert producer.flush(30) == 0
     log = log_of(cluster, topic)
@@ -136,10 +202,14 @@ def test_records_of_other_origin_and_damaged_ones_are_told_apart(cluster: LocalC
     assert log["intact"].to_pylist() == [True, False, True, True]
 
 
-def test_offsets_that_hold_no_record_are_passed_over(cluster: LocalCluster, make_topic: Callable[[int, int], str]) -> None:
+def test_offsets_that_hold_no_record_are_passed_over(
+    cluster: LocalCluster, make_topic: Callable[[int, int], str]
+) -> None:
     """A committed and an aborted transaction: their markers take offsets, the last one at the very end."""
     topic = make_topic(1, 3)
-    producer = Producer({"bootstrap.servers": cluster.bootstrap_servers, "transactional.id": topic, "log_level": 0})
+    producer = Producer(
+        {"bootstrap.servers": cluster.bootstrap_servers, "transactional.id": topic, "log_level": 0}
+    )
     producer.init_transactions(30)
     for end in (producer.commit_transaction, producer.abort_transaction):
         producer.begin_transaction()
@@ -148,16 +218,34 @@ def test_offsets_that_hold_no_record_are_passed_over(cluster: LocalCluster, make
         end(30)
     ends = {0: 4}
     wait_until(
-        lambda: topics.end_offsets(cluster.bootstrap_servers, topic) == ends, awaiting="the marker, which brokers write after they answered", timeout_s=30
+        lambda: topics.end_offsets(cluster.bootstrap_servers, topic) == ends,
+        awaiting="the marker, which brokers write after they answered",
+        timeout_s=30,
     )
-    committed = read_log(cluster.bootstrap_servers, topic, ends, TOKEN, consumer_settings({"isolation.level": "read_committed"}), 60)
-    everything = read_log(cluster.bootstrap_servers, topic, ends, TOKEN, consumer_settings({"isolation.level": "read_uncommitted"}), 60)
+    committed = read_log(
+        cluster.bootstrap_servers,
+        topic,
+        ends,
+        TOKEN,
+        consumer_settings({"isolation.level": "read_committed"}),
+        60,
+    )
+    everything = read_log(
+        cluster.bootstrap_servers,
+        topic,
+        ends,
+        TOKEN,
+        consumer_settings({"isolation.level": "read_uncommitted"}),
+        60,
+    )
     assert committed["offset"].to_pylist() == [0]
     assert everything["offset"].to_pylist() == [0, 2]
 
 
 def test_the_log_is_read_to_its_end_while_a_broker_is_dead(
-    cluster: LocalCluster, make_topic: Callable[[int, int], str], job_for: Callable[..., ProducerJob]
+    cluster: LocalCluster,
+    make_topic: Callable[[int, int], str],
+    job_for: Callable[..., ProducerJob],
 ) -> None:
     """Two of three replicas are left, and a new leader serves the rest."""
     topic = make_topic(3, 3)
@@ -169,22 +257,36 @@ def test_the_log_is_read_to_its_end_while_a_broker_is_dead(
 
 
 def test_a_reader_reads_along_through_the_death_of_a_leader(
-    cluster: LocalCluster, make_topic: Callable[[int, int], str], job_for: Callable[..., ProducerJob], tmp_path: Path
+    cluster: LocalCluster,
+    make_topic: Callable[[int, int], str],
+    job_for: Callable[..., ProducerJob],
+    tmp_path: Path,
 ) -> None:
     """Everything that was acknowledged is read, each record after it was due."""
     topic = make_topic(3, 3)
     servers = cluster.bootstrap_servers
     job = job_for(topic, SAFE, records=40_000)
-    reader_job = ConsumerJob(bootstrap_servers=servers, topic=topic, partitions=3, settings=consumer_settings({}), token=TOKEN, folder=tmp_path)
+    reader_job = ConsumerJob(
+        bootstrap_servers=servers,
+        topic=topic,
+        partitions=3,
+        settings=consumer_settings({}),
+        token=TOKEN,
+        folder=tmp_path,
+    )
     with ProducerProcess(job) as producer, ConsumerProcess(reader_job) as reader:
         reader.wait_ready()
         producer.wait_ready()
         producer.begin(now_ns())
-        wait_until(lambda: producer.progress().acked > 5_000, awaiting="5,000 acknowledgements", timeout_s=30)
+        wait_until(
+            lambda: producer.progress().acked > 5_000,
+            awaiting="5,000 acknowledgements",
+            timeout_s=30,
+        )
         dead = cluster.kill(cluster.describe([topic]).of(topic)[0].leader or 1)
         producer.wait_done(90)
         cluster.start(dead.node_id)
-        cluster.wait_until_whole()
+        cluster.wait_until_healthy()
         ends = topics.end_offsets(servers, topic)
         ending = reader.finish(ends, 60)
     attempts, reads = attempts_table(job), reads_table(reader_job)
@@ -198,13 +300,17 @@ def test_a_reader_reads_along_through_the_death_of_a_leader(
 def test_a_topic_kafka_refuses_is_refused_with_its_own_text(cluster: LocalCluster) -> None:
     """More replicas than brokers."""
     with pytest.raises(HarnessError, match="INVALID_REPLICATION_FACTOR"):
-        topics.create_topic(cluster.bootstrap_servers, "too-many", partitions=1, replication_factor=4)
+        topics.create_topic(
+            cluster.bootstrap_servers, "too-many", partitions=1, replication_factor=4
+        )
 
 
 def test_a_topic_is_made_whole_and_deleted_once(cluster: LocalCluster) -> None:
     """With its configuration; deleting what is not there is no error, asking for its ends is one."""
     servers = cluster.bootstrap_servers
-    topics.create_topic(servers, "made", partitions=4, replication_factor=3, config={"min.insync.replicas": "2"})
+    topics.create_topic(
+        servers, "made", partitions=4, replication_factor=3, config={"min.insync.replicas": "2"}
+    )
     assert topics.end_offsets(servers, "made") == {0: 0, 1: 0, 2: 0, 3: 0}
     topics.delete_topic(servers, "made")
     topics.delete_topic(servers, "made")
@@ -220,7 +326,9 @@ def _is_gone(servers: str, topic: str) -> bool:
 
 
 def test_the_log_may_be_longer_than_consumers_are_shown(
-    cluster: LocalCluster, make_topic: Callable[[int, int], str], job_for: Callable[..., ProducerJob]
+    cluster: LocalCluster,
+    make_topic: Callable[[int, int], str],
+    job_for: Callable[..., ProducerJob],
 ) -> None:
     """With the followers standing still, what acks=1 acknowledged is in the leader's log and not yet readable."""
     topic = make_topic(1, 3)
@@ -234,7 +342,9 @@ def test_the_log_may_be_longer_than_consumers_are_shown(
         producer.begin(now_ns() + 50_000_000)
         producer.wait_done(60)
         behind = cluster.log_end_offsets(topic)
-        shown = topics.end_offsets(f"127.0.0.1:{cluster.status()[(state.leader or 0) - 1].client_port}", topic)
+        shown = topics.end_offsets(
+            f"127.0.0.1:{cluster.status()[(state.leader or 0) - 1].client_port}", topic
+        )
         for follower in followers:
             cluster.resume(follower)
     assert behind == {0: 100}
@@ -242,17 +352,42 @@ def test_the_log_may_be_longer_than_consumers_are_shown(
     assert log_of(cluster, topic).num_rows == 100
 
 
-def test_every_record_of_the_java_clients_is_accounted_for(cluster: LocalCluster, cache: Path, make_topic: Callable[[int, int], str], tmp_path: Path) -> None:
+def test_every_record_of_the_java_clients_is_accounted_for(
+    cluster: LocalCluster, cache: Path, make_topic: Callable[[int, int], str], tmp_path: Path
+) -> None:
     """With Java's own defaults: acknowledged, in the log and read along, at the same partition and offset; the run-in is none of them."""
     topic, servers = make_topic(3, 3), cluster.bootstrap_servers
-    choice, text = ClientChoice(kind="java", defaults=True), TextValueFormat(tag_of(TOKEN), run_in_records(2000))
+    choice, text = (
+        ClientChoice(kind="java", defaults=True),
+        TextValueFormat(tag_of(TOKEN), run_in_records(2000)),
+    )
     passed = choice.passed({}, {})
     assert passed is not None
     shared = {"bootstrap_servers": servers, "topic": topic, "token": TOKEN, "folder": tmp_path}
-    load = {"records": 4000, "rate_records_per_s": 2000, "record_size_bytes": 20, "keys": 16, "warm_up_topic": ""}
-    job = ProducerJob.model_validate({**shared, **load, "producer": 5, "settings": choice.producer({}), "passed": passed.producer})
+    load = {
+        "records": 4000,
+        "rate_records_per_s": 2000,
+        "record_size_bytes": 20,
+        "keys": 16,
+        "warm_up_topic": "",
+    }
+    job = ProducerJob.model_validate(
+        {
+            **shared,
+            **load,
+            "producer": 5,
+            "settings": choice.producer({}),
+            "passed": passed.producer,
+        }
+    )
     along = ConsumerJob.model_validate(
-        {**shared, "partitions": 3, "settings": choice.consumer({}), "passed": passed.consumer, "run_in_records": text.run_in_records}
+        {
+            **shared,
+            "partitions": 3,
+            "settings": choice.consumer({}),
+            "passed": passed.consumer,
+            "run_in_records": text.run_in_records,
+        }
     )
     clients = JavaClients(ClusterSpec().kafka_version, cache)
     with clients.producer(job) as producer, clients.reader(along) as reader:
@@ -261,7 +396,11 @@ def test_every_record_of_the_java_clients_is_accounted_for(cluster: LocalCluster
         producer.begin(now_ns())
         assert producer.began_ns() > 0
         summary = producer.wait_done(120)
-        wait_until(lambda: topics.end_offsets(servers, topic) == cluster.log_end_offsets(topic), awaiting="the high watermarks", timeout_s=30)
+        wait_until(
+            lambda: topics.end_offsets(servers, topic) == cluster.log_end_offsets(topic),
+            awaiting="the high watermarks",
+            timeout_s=30,
+        )
         ends = topics.end_offsets(servers, topic)
         log = read_log(servers, topic, ends, TOKEN, {}, 60, text=text)
         ending = reader.finish(ends, 60)

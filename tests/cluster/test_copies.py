@@ -22,14 +22,34 @@ from infra.machine.home import Home
 
 pytestmark = pytest.mark.cluster
 RECORDS = 10_000
-LOAD = Workload(rate_records_per_s=1000, record_size_bytes=100, duration_s=10, keys=8, producers=1, kind="copy", copiers=2, delivery="exactly-once")
-IMPATIENT = {"session.timeout.ms": "2000", "heartbeat.interval.ms": "300", "max.poll.interval.ms": "2000"}
+LOAD = Workload(
+    rate_records_per_s=1000,
+    record_size_bytes=100,
+    duration_s=10,
+    keys=8,
+    producers=1,
+    kind="copy",
+    copiers=2,
+    delivery="exactly-once",
+)
+IMPATIENT = {
+    "session.timeout.ms": "2000",
+    "heartbeat.interval.ms": "300",
+    "max.poll.interval.ms": "2000",
+}
 FAULT = "copier-killed(at_s=1, restart_after_s=0.5) >> copier-paused(at_s=2, pause_s=3)"
 
 
-def test_what_a_dead_and_a_thrown_out_copier_had_in_hand_is_shown_once(cache: Path, tmp_path: Path) -> None:
+def test_what_a_dead_and_a_thrown_out_copier_had_in_hand_is_shown_once(
+    cache: Path, tmp_path: Path
+) -> None:
     """What they had copied is in the output, and hidden; the group has committed all, and the reader along received what is shown."""
-    cluster = provision(tmp_path / "clusters", cache, "copies", ClusterSpec(nodes=1, broker={"group.min.session.timeout.ms": "500"}))
+    cluster = provision(
+        tmp_path / "clusters",
+        cache,
+        "copies",
+        ClusterSpec(nodes=1, broker={"group.min.session.timeout.ms": "500"}),
+    )
     try:
         spec = a_spec(
             partitions=1,
@@ -38,7 +58,11 @@ def test_what_a_dead_and_a_thrown_out_copier_had_in_hand_is_shown_once(cache: Pa
             consumer=consumer_settings(IMPATIENT),
             topic={"min.insync.replicas": "1"},
             workload=LOAD,
-            fault=parse(FAULT).with_leaves(lambda leaf: leaf.model_copy(update={"parameters": fault_parameters(leaf.kind, leaf.parameters)})),
+            fault=parse(FAULT).with_leaves(
+                lambda leaf: leaf.model_copy(
+                    update={"parameters": fault_parameters(leaf.kind, leaf.parameters)}
+                )
+            ),
         )
         record = run_trial(SweepFolder(tmp_path / "sweep"), spec, cluster, Home(tmp_path / "home"))
     finally:
@@ -47,7 +71,9 @@ def test_what_a_dead_and_a_thrown_out_copier_had_in_hand_is_shown_once(cache: Pa
     assert " ".join(record.fault.evidence).count("copied and not committed") == 2
     assert "the group had thrown it out" in " ".join(record.fault.evidence)
     ledger = tmp_path / "sweep" / "trials" / record.trial_id
-    log, output, reads = (pq.read_table(ledger / f"{name}.parquet").to_pylist() for name in ("log", "output", "reads"))
+    log, output, reads = (
+        pq.read_table(ledger / f"{name}.parquet").to_pylist() for name in ("log", "output", "reads")
+    )
     assert {row["seq"] for row in log} == set(range(RECORDS))
     assert Counter(row["seq"] for row in output if row["visible"]) == Counter(range(RECORDS))
     assert sum(not row["visible"] for row in output) > 0

@@ -49,14 +49,28 @@ def _certificate(folder: Path, name: str) -> Path:
     key = ec.generate_private_key(ec.SECP256R1())
     who = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     now = dt.datetime.now(dt.UTC)
-    builder = x509.CertificateBuilder().subject_name(who).issuer_name(who).public_key(key.public_key()).serial_number(x509.random_serial_number())
-    builder = builder.not_valid_before(now - dt.timedelta(days=1)).not_valid_after(now + dt.timedelta(days=1))
-    builder = builder.add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
+    builder = (
+        x509.CertificateBuilder()
+        .subject_name(who)
+        .issuer_name(who)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+    )
+    builder = builder.not_valid_before(now - dt.timedelta(days=1)).not_valid_after(
+        now + dt.timedelta(days=1)
+    )
+    builder = builder.add_extension(
+        x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False
+    )
     builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
     encryption = serialization.BestAvailableEncryption(PASSWORD.encode())
-    parts = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, encryption)
+    parts = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, encryption
+    )
     path = folder / f"{name}.pem"
-    path.write_bytes(parts + builder.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM))
+    path.write_bytes(
+        parts + builder.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
+    )
     return path
 
 
@@ -64,7 +78,11 @@ def _certificate(folder: Path, name: str) -> Path:
 def theirs(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Theirs]:
     """A broker that was started by hand, as if by somebody else."""
     folder = tmp_path_factory.mktemp("theirs")
-    launch, ports, certificate = launch_of(cache, SPEC), reserve_ports(4), _certificate(folder, "broker")
+    launch, ports, certificate = (
+        launch_of(cache, SPEC),
+        reserve_ports(4),
+        _certificate(folder, "broker"),
+    )
     client, replication, controller, secure_port = ports.ports
     node = NodeAddress(1, client, replication, controller)
     (folder / "data").mkdir()
@@ -88,7 +106,12 @@ def theirs(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Th
     with (folder / "log").open("wb") as log:
         broker = spawn_dying_with_parent(launch.command, cwd=folder, stdout=log, stderr=log)
     try:
-        wait_until(lambda: _listens(secure_port), awaiting="their broker", timeout_s=90, seen=lambda: last_words(folder / "log"))
+        wait_until(
+            lambda: _listens(secure_port),
+            awaiting="their broker",
+            timeout_s=90,
+            seen=lambda: last_words(folder / "log"),
+        )
         yield Theirs(f"127.0.0.1:{node.client_port}", secure, certificate)
     finally:
         broker.kill()
@@ -122,7 +145,9 @@ def security(theirs: Theirs, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     }
 
 
-def test_a_cluster_behind_certificates_is_reached_and_seen(theirs: Theirs, security: dict[str, str], tmp_path: Path) -> None:
+def test_a_cluster_behind_certificates_is_reached_and_seen(
+    theirs: Theirs, security: dict[str, str], tmp_path: Path
+) -> None:
     """Its brokers, its settings, a topic's leader and its end; a client of ours gets in with what the environment holds, and tells it to nobody."""
     assert reach({"bootstrap.servers": theirs.plain}).brokers == (1,)
     remember(theirs.secure, security)
@@ -132,22 +157,34 @@ def test_a_cluster_behind_certificates_is_reached_and_seen(theirs: Theirs, secur
     assert not any(PASSWORD in value for value in found.settings.values())
     create_topic(theirs.secure, TOPIC, partitions=1, replication_factor=1)
     cluster = ExternalCluster(tmp_path, SPEC, connection, found)
-    assert cluster.wait_until_whole().of(TOPIC)[0].leader == 1
-    sighting = cluster.lookout(TOPIC).partitions()
+    assert cluster.wait_until_healthy().of(TOPIC)[0].leader == 1
+    sighting = cluster.metadata_poll(TOPIC).partitions()
     assert sighting is not None
-    assert (sighting.partitions, cluster.log_end_offsets(TOPIC)) == (cluster.describe([TOPIC]).of(TOPIC), {0: 0})
+    assert (sighting.partitions, cluster.log_end_offsets(TOPIC)) == (
+        cluster.describe([TOPIC]).of(TOPIC),
+        {0: 0},
+    )
     assert (cluster.leader_epochs(TOPIC), cluster.log_sizes()) == ((), {})
-    with Client(PRODUCER, {**producer_settings(security), "bootstrap.servers": theirs.secure}) as client:
+    with Client(
+        PRODUCER, {**producer_settings(security), "bootstrap.servers": theirs.secure}
+    ) as client:
         assert client.leaders(TOPIC, 10) == (1,)
         assert client.effective_settings()["ssl.key.password"] == f"${VARIABLE}"
     with pytest.raises(SupervisorError, match="somebody else's: node 1 cannot be touched"):
         cluster.kill(1)
 
 
-def test_a_certificate_that_nobody_vouches_for_is_one_line(theirs: Theirs, security: dict[str, str], tmp_path: Path) -> None:
+def test_a_certificate_that_nobody_vouches_for_is_one_line(
+    theirs: Theirs, security: dict[str, str], tmp_path: Path
+) -> None:
     """With librdkafka's own reason."""
-    remember(theirs.secure, {**security, "ssl.ca.location": str(_public(_certificate(tmp_path, "stranger")))})
-    with pytest.raises(InputError, match=r"cannot be reached: .*certificate verify failed") as refused:
+    remember(
+        theirs.secure,
+        {**security, "ssl.ca.location": str(_public(_certificate(tmp_path, "stranger")))},
+    )
+    with pytest.raises(
+        InputError, match=r"cannot be reached: .*certificate verify failed"
+    ) as refused:
         reach(connecting(theirs.secure))
     assert "\n" not in str(refused.value)
 

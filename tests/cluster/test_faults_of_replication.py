@@ -22,7 +22,13 @@ from infra.kafka.spec import ClusterSpec
 from infra.machine.home import Home
 
 pytestmark = pytest.mark.cluster
-SPEC = ClusterSpec(broker={"broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": "300", "replica.lag.time.max.ms": "1000"})
+SPEC = ClusterSpec(
+    broker={
+        "broker.session.timeout.ms": "2000",
+        "broker.heartbeat.interval.ms": "300",
+        "replica.lag.time.max.ms": "1000",
+    }
+)
 REFRESH = {"topic.metadata.refresh.interval.ms": "500"}
 
 
@@ -36,7 +42,9 @@ class Ran:
     def ids(self, table: str, **wanted: object) -> list[int]:
         """Return the seqs of a table's rows that have these values."""
         rows = pq.read_table(self.folder / f"{table}.parquet").to_pylist()
-        return [row["seq"] for row in rows if all(row[name] == value for name, value in wanted.items())]
+        return [
+            row["seq"] for row in rows if all(row[name] == value for name, value in wanted.items())
+        ]
 
     def lost(self) -> set[int]:
         """Return what was acknowledged and is not in the log."""
@@ -51,7 +59,9 @@ def cluster(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[L
     made.destroy()
 
 
-def run(cluster: LocalCluster, folder: Path, kind: str, duration_s: float, **parameters: float) -> Ran:
+def run(
+    cluster: LocalCluster, folder: Path, kind: str, duration_s: float, **parameters: float
+) -> Ran:
     """Run one trial with acks=all, where one in-sync replica is enough."""
     full = FAULTS[kind].parameters.model_validate({"at_s": 0.5, **parameters}).model_dump()
     spec = a_spec(
@@ -59,14 +69,22 @@ def run(cluster: LocalCluster, folder: Path, kind: str, duration_s: float, **par
         producer=producer_settings({"acks": "all", **REFRESH}),
         consumer=consumer_settings(REFRESH),
         topic={"min.insync.replicas": "1"},
-        workload=Workload(rate_records_per_s=2000, record_size_bytes=100, duration_s=duration_s, keys=64, producers=1),
+        workload=Workload(
+            rate_records_per_s=2000,
+            record_size_bytes=100,
+            duration_s=duration_s,
+            keys=64,
+            producers=1,
+        ),
         fault=FaultRequest(kind=kind, parameters=full),
     )
     record = run_trial(SweepFolder(folder), spec, cluster, Home(folder))
     return Ran(record, folder / "trials" / kind)
 
 
-def test_an_unclean_election_loses_what_every_in_sync_replica_had(cluster: LocalCluster, tmp_path: Path) -> None:
+def test_an_unclean_election_loses_what_every_in_sync_replica_had(
+    cluster: LocalCluster, tmp_path: Path
+) -> None:
     """The leader alone was in sync and acknowledged for all; who leads then has none of it. Every quota is gone afterwards."""
     ran = run(cluster, tmp_path, "unclean-election", 8, restart_after_s=1, patience_s=30)
     assert ran.record.status is Status.SEALED, ran.record.reason
@@ -80,7 +98,9 @@ def test_a_moved_leader_loses_nothing_of_acks_all(cluster: LocalCluster, tmp_pat
     assert not ran.lost()
 
 
-def test_partitions_added_under_load_are_written_and_read(cluster: LocalCluster, tmp_path: Path) -> None:
+def test_partitions_added_under_load_are_written_and_read(
+    cluster: LocalCluster, tmp_path: Path
+) -> None:
     """The producer finds them, and neither the reader along nor the final read misses one."""
     ran = run(cluster, tmp_path, "partitions-raised", 4, to=3)
     assert ran.record.status is Status.SEALED, ran.record.reason
@@ -91,7 +111,9 @@ def test_partitions_added_under_load_are_written_and_read(cluster: LocalCluster,
     assert not ran.lost()
 
 
-def test_a_topic_made_again_holds_nothing_of_the_old_one(cluster: LocalCluster, tmp_path: Path) -> None:
+def test_a_topic_made_again_holds_nothing_of_the_old_one(
+    cluster: LocalCluster, tmp_path: Path
+) -> None:
     """What was acknowledged before is lost; the client goes on with the new topic."""
     ran = run(cluster, tmp_path, "topic-recreated", 5, gone_s=0.5)
     assert ran.record.status is Status.SEALED, ran.record.reason

@@ -21,7 +21,12 @@ pytestmark = pytest.mark.cluster
 MakeTopic = Callable[[int, int], str]
 
 
-def _until(cluster: LocalCluster, awaited: Callable[[ClusterState], bool], awaiting: str, timeout_s: float = 30) -> ClusterState:
+def _until(
+    cluster: LocalCluster,
+    awaited: Callable[[ClusterState], bool],
+    awaiting: str,
+    timeout_s: float = 30,
+) -> ClusterState:
     def look() -> ClusterState | None:
         state = cluster.describe()
         return state if awaited(state) else None
@@ -31,7 +36,11 @@ def _until(cluster: LocalCluster, awaited: Callable[[ClusterState], bool], await
 
 def _leader(cluster: LocalCluster, topic: str) -> int:
     """Return the leader of the topic's first partition; the broker that answers may learn of a new topic a moment after the others."""
-    led = _until(cluster, lambda state: any(partition.leader is not None for partition in state.of(topic)), f"a leader of {topic}")
+    led = _until(
+        cluster,
+        lambda state: any(partition.leader is not None for partition in state.of(topic)),
+        f"a leader of {topic}",
+    )
     return next(partition.leader for partition in led.of(topic) if partition.leader is not None)
 
 
@@ -44,9 +53,15 @@ def test_a_provisioned_cluster_describes_itself(cluster: LocalCluster) -> None:
     state = cluster.describe()
     assert state.brokers == cluster.node_ids() == (1, 2, 3)
     assert state.controller in cluster.node_ids()
-    ports = [port for node in cluster.status() for port in (node.client_port, node.replication_port, node.controller_port)]
+    ports = [
+        port
+        for node in cluster.status()
+        for port in (node.client_port, node.replication_port, node.controller_port)
+    ]
     assert len(set(ports)) == 9
-    assert cluster.bootstrap_servers == ",".join(f"127.0.0.1:{node.client_port}" for node in cluster.status())
+    assert cluster.bootstrap_servers == ",".join(
+        f"127.0.0.1:{node.client_port}" for node in cluster.status()
+    )
 
 
 def test_every_setting_that_is_recorded_is_known_to_the_broker(cluster: LocalCluster) -> None:
@@ -64,15 +79,19 @@ def test_describe_is_asked_for_topics_by_name(cluster: LocalCluster, make_topic:
     assert "no-such-topic" not in {p.topic for p in cluster.describe().partitions}
 
 
-def test_the_leader_moves_when_its_node_is_killed(cluster: LocalCluster, make_topic: MakeTopic) -> None:
+def test_the_leader_moves_when_its_node_is_killed(
+    cluster: LocalCluster, make_topic: MakeTopic
+) -> None:
     """Another replica leads once the session is over, and the node is in the ISR again after its start."""
     topic = make_topic(1, 3)
     killed = cluster.kill(_leader(cluster, topic))
     assert killed.state == "running"
-    moved = _until(cluster, lambda s: s.of(topic)[0].leader not in {None, killed.node_id}, "another leader")
+    moved = _until(
+        cluster, lambda s: s.of(topic)[0].leader not in {None, killed.node_id}, "another leader"
+    )
     assert killed.node_id not in moved.brokers
     cluster.start(killed.node_id)
-    assert set(cluster.wait_until_whole().of(topic)[0].isr) == {1, 2, 3}
+    assert set(cluster.wait_until_healthy().of(topic)[0].isr) == {1, 2, 3}
 
 
 def test_another_controller_is_seen_when_the_active_one_is_killed(cluster: LocalCluster) -> None:
@@ -94,7 +113,7 @@ def test_a_paused_node_stands_still_and_the_others_answer(cluster: LocalCluster)
     assert (node.state, is_stopped(node.pid)) == ("paused", True)
     assert cluster.describe().brokers
     cluster.resume(2)
-    assert cluster.wait_until_whole().brokers == (1, 2, 3)
+    assert cluster.wait_until_healthy().brokers == (1, 2, 3)
     assert cluster.status()[1].pid == node.pid
 
 
@@ -102,30 +121,38 @@ def test_a_paused_node_is_not_whole(cluster: LocalCluster) -> None:
     """The message says which node is paused, though its session has not expired and the others see it in every ISR."""
     cluster.pause(3)
     with pytest.raises(WaitTimeout, match="node 3 is paused"):
-        cluster.wait_until_whole(timeout_s=0.3)
+        cluster.wait_until_healthy(timeout_s=0.3)
 
 
-def test_a_controller_that_was_replaced_while_it_was_paused_is_not_believed(cluster: LocalCluster, make_topic: MakeTopic) -> None:
+def test_a_controller_that_was_replaced_while_it_was_paused_is_not_believed(
+    cluster: LocalCluster, make_topic: MakeTopic
+) -> None:
     """It wakes up as active controller of an older epoch, with metadata in which it is in every ISR; whole means whole for all."""
     topic = make_topic(6, 3)
     asleep = cluster.describe()
     assert asleep.controller is not None
     cluster.pause(asleep.controller)
-    fenced = _until(cluster, lambda s: s.controller is not None and asleep.controller not in s.brokers, "the paused node to be fenced")
+    fenced = _until(
+        cluster,
+        lambda s: s.controller is not None and asleep.controller not in s.brokers,
+        "the paused node to be fenced",
+    )
     cluster.resume(asleep.controller)
     assert cluster.describe().controller == fenced.controller
-    whole = cluster.wait_until_whole()
+    whole = cluster.wait_until_healthy()
     assert all(set(p.isr) == {1, 2, 3} for p in whole.of(topic))
     assert _registrations(cluster, asleep.controller) > 0
 
 
-def test_a_node_that_comes_back_within_its_session_is_not_whole_before_it_is_registered_again(cluster: LocalCluster, make_topic: MakeTopic) -> None:
+def test_a_node_that_comes_back_within_its_session_is_not_whole_before_it_is_registered_again(
+    cluster: LocalCluster, make_topic: MakeTopic
+) -> None:
     """The others have it in every ISR from before, and it is refused until its old session is over."""
     make_topic(1, 3)
     before = _registrations(cluster, 2)
     cluster.kill(2)
     cluster.start(2)
-    cluster.wait_until_whole()
+    cluster.wait_until_healthy()
     assert _registrations(cluster, 2) == before + 1
 
 
@@ -141,7 +168,7 @@ def test_a_restarted_node_is_another_process(cluster: LocalCluster) -> None:
     """The pid that was known before means nothing afterwards."""
     before = cluster.status()[0]
     assert cluster.restart(1) not in {before, None}
-    assert cluster.wait_until_whole().brokers == (1, 2, 3)
+    assert cluster.wait_until_healthy().brokers == (1, 2, 3)
 
 
 def test_a_node_that_does_not_run_cannot_be_killed_or_paused(cluster: LocalCluster) -> None:
@@ -162,7 +189,7 @@ def test_a_death_that_nobody_asked_for_is_told(cluster: LocalCluster) -> None:
     assert node.start_ticks is not None
     assert send(ProcessIdentity(node.pid, node.start_ticks), signal.SIGKILL)
     with pytest.raises(NodeFailed, match="node 1 ended by itself with status -9"):
-        cluster.wait_until_whole()
+        cluster.wait_until_healthy()
 
 
 def test_another_process_uses_the_cluster(cluster: LocalCluster) -> None:
@@ -172,9 +199,19 @@ def test_another_process_uses_the_cluster(cluster: LocalCluster) -> None:
         "cluster = attach(Path(sys.argv[1])); holders = [h.process.pid for h in read_handle(cluster.folder).holders]\n"
         "print(json.dumps([cluster.bootstrap_servers, cluster.describe().brokers, os.getpid() in holders]))"
     )
-    ran = subprocess.run([sys.executable, "-c", script, str(cluster.folder)], capture_output=True, text=True, check=True, timeout=60)
+    ran = subprocess.run(
+        [sys.executable, "-c", script, str(cluster.folder)],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
     assert json.loads(ran.stdout) == [cluster.bootstrap_servers, [1, 2, 3], True]
-    wait_until(lambda: len(read_handle(cluster.folder).holders) == 1, awaiting="the end of the other's lease", timeout_s=5)
+    wait_until(
+        lambda: len(read_handle(cluster.folder).holders) == 1,
+        awaiting="the end of the other's lease",
+        timeout_s=5,
+    )
 
 
 def test_the_handle_on_disk_names_every_process(cluster: LocalCluster) -> None:

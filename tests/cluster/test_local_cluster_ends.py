@@ -29,10 +29,14 @@ HOLD = (
 
 
 @contextmanager
-def _other_holder(clusters: Path, cache: Path, grace_s: float = 0) -> Iterator[subprocess.Popen[str]]:
+def _other_holder(
+    clusters: Path, cache: Path, grace_s: float = 0
+) -> Iterator[subprocess.Popen[str]]:
     """A process that has provisioned the cluster `held` and waits."""
     command = [sys.executable, "-c", HOLD, str(clusters), str(cache), str(grace_s)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
         assert process.stdout
         assert process.stdout.readline() == "whole\n"
         yield process
@@ -41,7 +45,11 @@ def _other_holder(clusters: Path, cache: Path, grace_s: float = 0) -> Iterator[s
 
 def _await_end(handle: Handle, timeout_s: float = 10) -> None:
     assert len(handle.processes()) == 1 + handle.spec.nodes
-    wait_until(lambda: not any(p.is_alive() for p in handle.processes()), awaiting="the end of supervisor and nodes", timeout_s=timeout_s)
+    wait_until(
+        lambda: not any(p.is_alive() for p in handle.processes()),
+        awaiting="the end of supervisor and nodes",
+        timeout_s=timeout_s,
+    )
 
 
 def _data(folder: Path) -> list[Path]:
@@ -115,7 +123,7 @@ def test_a_grace_lets_the_next_task_take_over(clusters: Path, cache: Path) -> No
         holder.kill()
     cluster = attach(clusters / "held")
     assert clean(clusters).kept == ("held",)
-    assert cluster.wait_until_whole().brokers == (1,)
+    assert cluster.wait_until_healthy().brokers == (1,)
     cluster.destroy()
 
 
@@ -132,17 +140,21 @@ def test_a_cluster_that_nobody_holds_is_cleaned_in_its_grace(clusters: Path, cac
 def test_two_clusters_start_at_once(clusters: Path, cache: Path) -> None:
     """They share no port, and the end of one is nothing to the other."""
     with ThreadPoolExecutor(2) as pool:
-        first, second = pool.map(lambda name: provision(clusters, cache, name, ONE_NODE), ["first", "second"])
+        first, second = pool.map(
+            lambda name: provision(clusters, cache, name, ONE_NODE), ["first", "second"]
+        )
     assert first.bootstrap_servers != second.bootstrap_servers
     first.destroy()
-    assert second.wait_until_whole().brokers == (1,)
+    assert second.wait_until_healthy().brokers == (1,)
     second.destroy()
 
 
 def test_a_node_that_cannot_start_shows_its_own_last_words(clusters: Path, cache: Path) -> None:
     """The broker's own reason is in the error, and nothing is left running."""
     with pytest.raises(NodeFailed, match="Invalid value many for configuration log"):
-        provision(clusters, cache, "wrong", ClusterSpec(nodes=1, broker={"log.retention.hours": "many"}))
+        provision(
+            clusters, cache, "wrong", ClusterSpec(nodes=1, broker={"log.retention.hours": "many"})
+        )
     assert (_data(clusters / "wrong"), read_handle(clusters / "wrong").supervisor) == ([], None)
 
 

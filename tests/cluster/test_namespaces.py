@@ -22,8 +22,17 @@ from infra.process.processes import kill_and_wait
 from infra.process.waiting import wait_until
 
 LACK = missing(Capability.NAMESPACES)
-pytestmark = [pytest.mark.cluster, pytest.mark.root, pytest.mark.skipif(LACK is not None, reason=f"no network namespaces: {LACK.reason if LACK else ''}")]
-SPEC = ClusterSpec(network="namespaces", broker={"broker.session.timeout.ms": "1500", "broker.heartbeat.interval.ms": "300"})
+pytestmark = [
+    pytest.mark.cluster,
+    pytest.mark.root,
+    pytest.mark.skipif(
+        LACK is not None, reason=f"no network namespaces: {LACK.reason if LACK else ''}"
+    ),
+]
+SPEC = ClusterSpec(
+    network="namespaces",
+    broker={"broker.session.timeout.ms": "1500", "broker.heartbeat.interval.ms": "300"},
+)
 MakeTopic = Callable[[int, int], str]
 
 
@@ -55,16 +64,20 @@ def dropped(caught: tuple[ImpairmentCounts, ...], chain: str) -> int:
     return sum(one.packets or 0 for one in caught if one.what.startswith(chain))
 
 
-def test_a_leader_that_is_cut_off_from_the_others_loses_its_partition_and_is_seen_doing_so(cluster: LocalCluster, make_topic: MakeTopic) -> None:
+def test_a_leader_that_is_cut_off_from_the_others_loses_its_partition_and_is_seen_doing_so(
+    cluster: LocalCluster, make_topic: MakeTopic
+) -> None:
     """Another one leads; clients and harness still reach the old one, the kernel has counted both ways, and after the heal all is whole."""
     topic = make_topic(1, 3)
     leader = cluster.describe([topic]).of(topic)[0].leader or 0
-    cluster.impair("cut", [Cut(leader, tuple(node for node in cluster.node_ids() if node != leader))])
-    with closing(cluster.lookout(topic)) as lookout:
+    cluster.impair(
+        "cut", [Cut(leader, tuple(node for node in cluster.node_ids() if node != leader))]
+    )
+    with closing(cluster.metadata_poll(topic)) as metadata_poll:
 
         def moved() -> bool:
-            lookout.controller()
-            seen = lookout.partitions()
+            metadata_poll.controller()
+            seen = metadata_poll.partitions()
             return seen is not None and seen.partitions[0].leader not in {None, leader}
 
         wait_until(moved, awaiting="another leader", timeout_s=30)
@@ -72,23 +85,27 @@ def test_a_leader_that_is_cut_off_from_the_others_loses_its_partition_and_is_see
     caught = cluster.mend("cut")
     assert dropped(caught, "incoming") > 0
     assert dropped(caught, "outgoing") > 0
-    cluster.wait_until_whole()
+    cluster.wait_until_healthy()
 
 
-def test_clients_that_are_cut_off_do_not_blind_the_harness(cluster: LocalCluster, make_topic: MakeTopic) -> None:
+def test_clients_that_are_cut_off_do_not_blind_the_harness(
+    cluster: LocalCluster, make_topic: MakeTopic
+) -> None:
     """No client's connection is taken, topics are made all the same, and the cluster is not whole before it is mended."""
     nodes = cluster.node_ids()
     cluster.impair("cut", [Cut(node, clients=True) for node in nodes])
     assert not any(map(answers, cluster.status()))
     with pytest.raises(WaitTimeout, match="its network is under cut"):
-        cluster.wait_until_whole(timeout_s=0.2)
+        cluster.wait_until_healthy(timeout_s=0.2)
     assert cluster.describe().brokers == nodes
     assert dropped(cluster.mend("cut"), "incoming") >= len(nodes)
     assert all(map(answers, cluster.status()))
     make_topic(1, 3)
 
 
-def test_answers_alone_are_dropped_and_traffic_is_slowed_side_by_side(cluster: LocalCluster) -> None:
+def test_answers_alone_are_dropped_and_traffic_is_slowed_side_by_side(
+    cluster: LocalCluster,
+) -> None:
     """Two impairments of one node at a time, each with its own counters, each ended alone; the controller has much to say of a new topic."""
     node = cluster.describe().controller or 0
     others = tuple(other for other in cluster.node_ids() if other != node)
@@ -101,7 +118,7 @@ def test_answers_alone_are_dropped_and_traffic_is_slowed_side_by_side(cluster: L
     caught = cluster.mend("answers")
     assert (dropped(caught, "incoming"), dropped(caught, "outgoing") > 0) == (0, True)
     assert cluster.impaired() == ()
-    cluster.wait_until_whole()
+    cluster.wait_until_healthy()
 
 
 def test_what_cannot_be_done_is_refused_and_nothing_is_done(cluster: LocalCluster) -> None:
@@ -120,6 +137,10 @@ def test_a_killed_supervisor_leaves_nothing_on_this_machine(clusters: Path, cach
     supervisor = read_handle(cluster.folder).supervisor
     assert supervisor
     kill_and_wait(supervisor)
-    wait_until(lambda: not on_this_machine(cluster), awaiting="the kernel to remove the interface", timeout_s=20)
+    wait_until(
+        lambda: not on_this_machine(cluster),
+        awaiting="the kernel to remove the interface",
+        timeout_s=20,
+    )
     assert clean(clusters, held_too=True).removed == ("killed",)
     assert clean(clusters) == CleanReport()

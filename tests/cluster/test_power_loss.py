@@ -22,7 +22,9 @@ from infra.disk.mounts import loops_below, mounts_below
 from infra.kafka.spec import ClusterSpec
 
 _LACK = missing(Capability.DISK_IMAGES)
-pytestmark = pytest.mark.skipif(_LACK is not None, reason=f"no disk images here: {_LACK.reason if _LACK else ''}")
+pytestmark = pytest.mark.skipif(
+    _LACK is not None, reason=f"no disk images here: {_LACK.reason if _LACK else ''}"
+)
 NODE = 1
 RECORDS = 2000
 SYNCED, UNSYNCED, FLIPPED = "synced", "unsynced", "flipped"
@@ -32,7 +34,12 @@ TOKEN = 77
 @pytest.fixture(scope="module")
 def on_image(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
     """One node whose data lies on an image."""
-    cluster = provision(tmp_path_factory.mktemp("clusters"), cache, "on an image", ClusterSpec(nodes=1, disk="image"))
+    cluster = provision(
+        tmp_path_factory.mktemp("clusters"),
+        cache,
+        "on an image",
+        ClusterSpec(nodes=1, disk="image"),
+    )
     yield cluster
     if cluster.folder.exists():  # one of the tests cleans it away
         cluster.destroy()
@@ -41,31 +48,45 @@ def on_image(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 def write(cluster: LocalCluster, topic: str, values: Sequence[bytes]) -> None:
     """Write records, and have each acknowledged."""
     acked = []
-    producer = Producer({"bootstrap.servers": cluster.bootstrap_servers, "acks": "all", "linger.ms": 2})
+    producer = Producer(
+        {"bootstrap.servers": cluster.bootstrap_servers, "acks": "all", "linger.ms": 2}
+    )
     for value in values:
-        producer.produce(topic, value, on_delivery=lambda error, message: acked.append(message) if error is None else None)
+        producer.produce(
+            topic,
+            value,
+            on_delivery=lambda error, message: acked.append(message) if error is None else None,
+        )
     producer.flush(30)
     assert len(acked) == len(values)
 
 
-def test_records_that_were_synced_come_back_and_those_that_were_not_do_not(on_image: LocalCluster) -> None:
+def test_records_that_were_synced_come_back_and_those_that_were_not_do_not(
+    on_image: LocalCluster,
+) -> None:
     """All were acknowledged with acks=all; the one topic has flush.messages=1, the other leaves it to the operating system, as by default."""
     for topic, config in ((SYNCED, {"flush.messages": "1"}), (UNSYNCED, {})):
-        topics.create_topic(on_image.bootstrap_servers, topic, partitions=1, replication_factor=1, config=config)
+        topics.create_topic(
+            on_image.bootstrap_servers, topic, partitions=1, replication_factor=1, config=config
+        )
         write(on_image, topic, [b"x" * 100] * RECORDS)
     assert on_image.disks.lose_power([NODE]) == {NODE}
     on_image.start(NODE)
-    on_image.wait_until_whole()
+    on_image.wait_until_healthy()
     came_back = {topic: on_image.log_end_offsets(topic)[0] for topic in (SYNCED, UNSYNCED)}
     for topic, records in came_back.items():
-        tally.count(f"of {RECORDS} {topic} records, all acknowledged, came back after a power cut", records)
+        tally.count(
+            f"of {RECORDS} {topic} records, all acknowledged, came back after a power cut", records
+        )
     assert came_back[SYNCED] == RECORDS
     assert came_back[UNSYNCED] < RECORDS
 
 
 def test_a_log_is_read_to_its_end_past_a_flipped_bit(on_image: LocalCluster) -> None:
     """A reader that checks is refused the batch; read as it lies there, one record of it is corrupt and all others are whole."""
-    topics.create_topic(on_image.bootstrap_servers, FLIPPED, partitions=1, replication_factor=1, config={})
+    topics.create_topic(
+        on_image.bootstrap_servers, FLIPPED, partitions=1, replication_factor=1, config={}
+    )
     write(on_image, FLIPPED, [encode(ValueFields(0, seq, 1, TOKEN), 100) for seq in range(RECORDS)])
     flip = on_image.disks.flip_bit(NODE, FLIPPED, 0, below_offset=RECORDS)
     assert flip is not None

@@ -22,27 +22,45 @@ TOPIC = "relayed"
 @pytest.fixture(scope="module")
 def shared_cluster(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
     """One node behind a relay, and a topic."""
-    cluster = provision(tmp_path_factory.mktemp("clusters"), cache, "relayed", ClusterSpec(nodes=1, network="relays"))
+    cluster = provision(
+        tmp_path_factory.mktemp("clusters"),
+        cache,
+        "relayed",
+        ClusterSpec(nodes=1, network="relays"),
+    )
     topics.create_topic(cluster.admin_servers, TOPIC, partitions=1, replication_factor=1)
     yield cluster
     cluster.destroy()
 
 
-def send(cluster: LocalCluster, direction: Direction, treatment: Treatment) -> tuple[int, tuple[ImpairmentCounts, ...]]:
+def send(
+    cluster: LocalCluster, direction: Direction, treatment: Treatment
+) -> tuple[int, tuple[ImpairmentCounts, ...]]:
     """Send one record under a treatment; return how often it is stored, and what the relay met with."""
     delivered: list[Message] = []
-    settings = {"bootstrap.servers": cluster.bootstrap_servers, "socket.timeout.ms": 1000, "reconnect.backoff.max.ms": 100, "log_level": 0}
+    settings = {
+        "bootstrap.servers": cluster.bootstrap_servers,
+        "socket.timeout.ms": 1000,
+        "reconnect.backoff.max.ms": 100,
+        "log_level": 0,
+    }
     producer = Producer(settings)
     producer.list_topics(TOPIC, 10)
     before = topics.end_offsets(cluster.admin_servers, TOPIC)[0]
     producer.produce(TOPIC, b"first")
     assert producer.flush(10) == 0
     cluster.impair("relay", [Relaying(1, direction, treatment)])
-    producer.produce(TOPIC, b"second", on_delivery=lambda _error, message: delivered.append(message))
-    wait_until(lambda: producer.poll(0.01) is not None and cluster.caught("relay")[0].anything, awaiting="the relay to meet with it", timeout_s=20)
+    producer.produce(
+        TOPIC, b"second", on_delivery=lambda _error, message: delivered.append(message)
+    )
+    wait_until(
+        lambda: producer.poll(0.01) is not None and cluster.caught("relay")[0].anything,
+        awaiting="the relay to meet with it",
+        timeout_s=20,
+    )
     assert not delivered
     with pytest.raises(WaitTimeout, match="its network is under relay"):
-        cluster.wait_until_whole(timeout_s=0.1)
+        cluster.wait_until_healthy(timeout_s=0.1)
     caught = cluster.mend("relay")
     assert producer.flush(20) == 0
     return topics.end_offsets(cluster.admin_servers, TOPIC)[0] - before - 1, caught
@@ -61,7 +79,9 @@ def test_a_request_that_is_thrown_away_is_stored_once(cluster: LocalCluster) -> 
 
 
 @pytest.mark.parametrize("treatment", ["drop", "reset"])
-def test_an_answer_that_is_thrown_away_makes_a_duplicate(cluster: LocalCluster, treatment: Treatment) -> None:
+def test_an_answer_that_is_thrown_away_makes_a_duplicate(
+    cluster: LocalCluster, treatment: Treatment
+) -> None:
     """The batch is stored, its producer never hears of it, and sends it again."""
     stored, (caught,) = send(cluster, "responses", treatment)
     assert stored >= 2

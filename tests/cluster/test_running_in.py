@@ -12,7 +12,9 @@ from infra.kafka.spec import ClusterSpec
 pytestmark = pytest.mark.cluster
 
 
-def test_a_new_cluster_gets_faster_while_it_is_run_in_and_keeps_nothing_of_it(cache: Path, clusters: Path) -> None:
+def test_a_new_cluster_gets_faster_while_it_is_run_in_and_keeps_nothing_of_it(
+    cache: Path, clusters: Path
+) -> None:
     """The same rounds on the same brokers, the first beside those at the end, however slow the machine is; the topic is gone."""
     cluster = provision(clusters, cache, "new", ClusterSpec())
     try:

@@ -27,10 +27,16 @@ from infra.kafka.spec import ClusterSpec, LeaderEpoch, NodeStatus
 from infra.machine.home import Home
 
 pytestmark = pytest.mark.cluster
-SPEC = ClusterSpec(broker={"broker.session.timeout.ms": "3500", "broker.heartbeat.interval.ms": "300"})
-LOAD = Workload(rate_records_per_s=5000, record_size_bytes=100, duration_s=7, keys=1_000_000, producers=1)
+SPEC = ClusterSpec(
+    broker={"broker.session.timeout.ms": "3500", "broker.heartbeat.interval.ms": "300"}
+)
+LOAD = Workload(
+    rate_records_per_s=5000, record_size_bytes=100, duration_s=7, keys=1_000_000, producers=1
+)
 """More keys than records, so that a record's key, which the tool can print, is its seq."""
-BEHIND = FaultRequest(kind="leader-crash-behind", parameters={"at_s": 1.0, "behind_s": 0.5, "restart_after_s": 4.0})
+BEHIND = FaultRequest(
+    kind="leader-crash-behind", parameters={"at_s": 1.0, "behind_s": 0.5, "restart_after_s": 4.0}
+)
 
 
 class Witness(LocalCluster):
@@ -52,7 +58,10 @@ class Witness(LocalCluster):
         return super().leader_epochs(topic)
 
     def _copy(self, node_id: int, when: str) -> None:
-        shutil.copytree(self.folder / "nodes" / str(node_id) / "data" / f"{self.topic}-0", self.copies / f"{when}-{node_id}")
+        shutil.copytree(
+            self.folder / "nodes" / str(node_id) / "data" / f"{self.topic}-0",
+            self.copies / f"{when}-{node_id}",
+        )
 
 
 @dataclass(frozen=True)
@@ -95,7 +104,11 @@ class Case:
     def lost(self) -> dict[object, object]:
         """Return the acknowledged records that the final log lacks: the offset each was told, by seq."""
         there = {row["seq"] for row in self.rows("log")}
-        return {row["seq"]: row["offset"] for row in self.rows("attempts", outcome=ACKED) if row["seq"] not in there}
+        return {
+            row["seq"]: row["offset"]
+            for row in self.rows("attempts", outcome=ACKED)
+            if row["seq"] not in there
+        }
 
 
 @pytest.fixture(scope="module")
@@ -105,9 +118,14 @@ def case(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Case
     provisioned = provision(folder / "clusters", cache, "truth", SPEC)
     try:
         witness = Witness(provisioned.folder, read_handle(provisioned.folder))
-        record = run_trial(SweepFolder(folder / "sweep"), _trial(witness, folder), witness, Home(folder / "home"))
+        record = run_trial(
+            SweepFolder(folder / "sweep"), _trial(witness, folder), witness, Home(folder / "home")
+        )
         dead, *_ = (folder / "copies").glob("dead-*")
-        ends = {int(copy.name.removeprefix("end-")): _dump(cache, copy) for copy in (folder / "copies").glob("end-*")}
+        ends = {
+            int(copy.name.removeprefix("end-")): _dump(cache, copy)
+            for copy in (folder / "copies").glob("end-*")
+        }
         yield Case(record, folder / "sweep" / "trials" / record.trial_id, _dump(cache, dead), ends)
     finally:
         provisioned.destroy()
@@ -129,8 +147,22 @@ def _dump(cache: Path, replica: Path) -> Dump:
     """Run Kafka's own tool over a replica's segments."""
     command = tool_command(cache, SPEC.kafka_version, "org.apache.kafka.tools.DumpLogSegments")
     segments = ",".join(map(str, sorted(replica.glob("*.log"))))
-    asked = ["--print-data-log", "--key-decoder-class", "org.apache.kafka.tools.api.LongDecoder", "--files", segments]
-    said = subprocess.run([*command, *asked], capture_output=True, text=True, errors="replace", env=java_environment(), timeout=120, check=True).stdout
+    asked = [
+        "--print-data-log",
+        "--key-decoder-class",
+        "org.apache.kafka.tools.api.LongDecoder",
+        "--files",
+        segments,
+    ]
+    said = subprocess.run(
+        [*command, *asked],
+        capture_output=True,
+        text=True,
+        errors="replace",
+        env=java_environment(),
+        timeout=120,
+        check=True,
+    ).stdout
     dump, epoch = Dump(), -1
     for line in said.splitlines():
         if batch := re.match(r"baseOffset: .* partitionLeaderEpoch: (\d+) ", line):
@@ -142,8 +174,15 @@ def _dump(cache: Path, replica: Path) -> Dump:
 
 def test_the_records_lost_are_those_that_the_dead_leader_alone_had(case: Case) -> None:
     """Each lies in its log from the cut on, at the very offset that the producer was told; and what it told so and held there is lost."""
-    cut_at, acked = case.cut_at(), {(row["seq"], row["offset"]) for row in case.rows("attempts", outcome=ACKED)}
-    told_of_the_tail = {seq: offset for offset, seq in case.dead.seqs.items() if offset >= cut_at and (seq, offset) in acked}
+    cut_at, acked = (
+        case.cut_at(),
+        {(row["seq"], row["offset"]) for row in case.rows("attempts", outcome=ACKED)},
+    )
+    told_of_the_tail = {
+        seq: offset
+        for offset, seq in case.dead.seqs.items()
+        if offset >= cut_at and (seq, offset) in acked
+    }
     assert case.lost() == told_of_the_tail
     assert told_of_the_tail
 
@@ -167,13 +206,18 @@ def test_the_final_read_is_the_log_that_the_tool_prints(case: Case) -> None:
 def test_the_epochs_begin_where_the_tool_shows_their_first_batches(case: Case) -> None:
     """As each replica's checkpoint says after the heal: the dead leader's too, whose own epoch was cut."""
     for node, dump in case.survived.items():
-        first = {epoch: min(offset for offset, of in dump.epochs.items() if of == epoch) for epoch in set(dump.epochs.values())}
-        assert {row["leader_epoch"]: row["start_offset"] for row in case.rows("epochs", node=node)} == first
+        first = {
+            epoch: min(offset for offset, of in dump.epochs.items() if of == epoch)
+            for epoch in set(dump.epochs.values())
+        }
+        assert {
+            row["leader_epoch"]: row["start_offset"] for row in case.rows("epochs", node=node)
+        } == first
         assert len(first) == 2
 
 
 def test_the_new_leaders_epoch_begins_at_the_cut(case: Case) -> None:
     """The broker's line about the election, the cut and the checkpoints tell one offset."""
-    (led,) = case.rows("events", kind="leads", leader_epoch=1)
+    (led,) = case.rows("events", kind="became_leader", leader_epoch=1)
     assert led["offset"] == case.cut_at()
     assert {row["start_offset"] for row in case.rows("epochs", leader_epoch=1)} == {case.cut_at()}

@@ -40,7 +40,17 @@ def test_there_is_one_dag_for_requests_and_one_for_each_schedule(dags: Any) -> N
 @pytest.mark.parametrize("dag_id", IDS)
 def test_every_dag_has_the_same_tasks(dags: Any, dag_id: str) -> None:
     """A scheduled sweep is no other sweep."""
-    assert sorted(dags.get_dag(dag_id).task_ids) == ["destroy", "measure", "plan", "provision", "report", "track", "trial", "turns", "verify"]
+    assert sorted(dags.get_dag(dag_id).task_ids) == [
+        "destroy",
+        "measure",
+        "plan",
+        "provision",
+        "report",
+        "track",
+        "trial",
+        "turns",
+        "verify",
+    ]
 
 
 @pytest.mark.parametrize("dag_id", IDS)
@@ -55,7 +65,11 @@ def test_a_sweep_that_has_begun_goes_before_one_that_has_not(dags: Any, dag_id: 
     tasks = {task.task_id: task for task in dags.get_dag(dag_id).tasks}
     assert {tasks[name].pool for name in ("provision", "trial", "measure")} == {MACHINE_POOL}
     assert {str(task.weight_rule) for task in tasks.values()} == {"absolute"}
-    assert tasks["provision"].priority_weight < tasks["trial"].priority_weight == tasks["measure"].priority_weight
+    assert (
+        tasks["provision"].priority_weight
+        < tasks["trial"].priority_weight
+        == tasks["measure"].priority_weight
+    )
 
 
 @pytest.mark.parametrize("dag_id", IDS)
@@ -70,9 +84,14 @@ def test_a_form_as_it_stands_is_a_request(dags: Any, dag_id: str) -> None:
     """Every field has a default, a title and a description, and the request knows it."""
     params = dags.get_dag(dag_id).params
     request = SweepRequest.of(params.dump())
-    assert request.experiment == ("quick" if dag_id == "ackbench_sweep" else dag_id.removeprefix("ackbench_"))
+    assert request.experiment == (
+        "quick" if dag_id == "ackbench_sweep" else dag_id.removeprefix("ackbench_")
+    )
     assert set(params) == set(SweepRequest.model_fields)
-    assert all(params.get_param(name).schema.get("title") and params.get_param(name).description for name in params)
+    assert all(
+        params.get_param(name).schema.get("title") and params.get_param(name).description
+        for name in params
+    )
 
 
 def test_the_form_offers_the_catalogue_and_every_fault(dags: Any) -> None:
@@ -86,6 +105,10 @@ def test_a_dag_file_imports_nothing_heavy_and_costs_less_than_airflow_itself(air
     """A scheduler parses every file again and again."""
     del airflow
     files = [str(path) for path in sorted(DAGS.glob("*.py"))]
-    seen = json.loads(subprocess.run([sys.executable, "-c", PROBE, *files], capture_output=True, text=True, check=True).stdout.splitlines()[-1])
+    seen = json.loads(
+        subprocess.run(
+            [sys.executable, "-c", PROBE, *files], capture_output=True, text=True, check=True
+        ).stdout.splitlines()[-1]
+    )
     assert [name for name in HEAVY if name in seen["modules"]] == []
     assert seen["ours_s"] < seen["airflow_s"]

@@ -20,7 +20,13 @@ STAND_IN = Path(__file__).parents[1] / "support" / "fakes" / "embedded_run.py"
 def start(home: Path, mode: str) -> subprocess.Popen[str]:
     """Start a run of three trials, in a home whose database is there already."""
     environment = {**os.environ, "ACKBENCH_HOME": str(home)}
-    return subprocess.Popen([sys.executable, str(STAND_IN), mode], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    return subprocess.Popen(
+        [sys.executable, str(STAND_IN), mode],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
 
 
 @pytest.fixture
@@ -54,14 +60,20 @@ def test_a_run_that_fails_ends_with_1_and_says_last_what_failed_first(home: Path
 
 
 @pytest.mark.parametrize("asked", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_ends_the_trial_under_way_begins_nothing_and_tears_down(home: Path, asked: signal.Signals) -> None:
+def test_a_signal_ends_the_trial_under_way_begins_nothing_and_tears_down(
+    home: Path, asked: signal.Signals
+) -> None:
     """Airflow swallows SIGTERM, and would begin the next trial after SIGINT."""
     run = start(home, "hangs")
     wait_until((home / "under-way").exists, awaiting="the second trial", timeout_s=120)
     run.send_signal(asked)
     said, _ = run.communicate(timeout=120)
     assert (run.returncode, said.splitlines()[-1]) == (1, "interrupted")
-    assert [step for step in did(home) if step != "destroy"] == ["provision", "trial 000-abcdef", "trial 001-abcdef"]
+    assert [step for step in did(home) if step != "destroy"] == [
+        "provision",
+        "trial 000-abcdef",
+        "trial 001-abcdef",
+    ]
     assert did(home)[-1] == "destroy"
 
 

@@ -33,7 +33,9 @@ def test_trials_run_in_the_plans_order(dags: Any, world: FakeSurroundings) -> No
     assert world.ran() == [trial.trial_id for trial in sweep.plan().trials]
 
 
-def test_every_step_is_taken_once_and_the_cluster_does_not_wait_for_spark(dags: Any, world: FakeSurroundings) -> None:
+def test_every_step_is_taken_once_and_the_cluster_does_not_wait_for_spark(
+    dags: Any, world: FakeSurroundings
+) -> None:
     """Provision comes first and the teardown follows the trials."""
     run(dags, world.sweep(1))
     assert sorted(world.did) == ["destroy", "measure", "provision", "track", "trial 000-abcdef"]
@@ -51,11 +53,17 @@ def test_the_sweep_has_its_page_and_says_on_what_it_ran(dags: Any, world: FakeSu
 def test_a_mapped_task_is_named_after_its_trial(dags: Any, world: FakeSurroundings) -> None:
     """Airflow's page shows the cell, not a number."""
     dag_run = run(dags, world.sweep(2))
-    names = {instance.rendered_map_index for instance in dag_run.get_task_instances() if instance.task_id == "trial"}
+    names = {
+        instance.rendered_map_index
+        for instance in dag_run.get_task_instances()
+        if instance.task_id == "trial"
+    }
     assert names == {"acks=1 number=0 (000-abcdef)", "acks=1 number=1 (001-abcdef)"}
 
 
-def test_a_failed_trial_is_not_run_again_and_stops_no_other(dags: Any, world: FakeSurroundings) -> None:
+def test_a_failed_trial_is_not_run_again_and_stops_no_other(
+    dags: Any, world: FakeSurroundings
+) -> None:
     """Retrying until it passes is survivorship bias; giving up on the others is a waste."""
     world.fails = frozenset({"001-abcdef"})
     run(dags, world.sweep(3))
@@ -68,7 +76,10 @@ def test_the_leaf_raises_and_names_the_missing_trial(dags: Any, world: FakeSurro
     dag_run = run(dags, world.sweep(3))
     assert dag_run.state == "failed"
     assert {"measure", "track", "destroy"} <= set(world.did)
-    assert steps.RUN.failures[-1] == "verify: 1 of 3 trials are missing: 001-abcdef (NodeFailed: node 3 died)"
+    assert (
+        steps.RUN.failures[-1]
+        == "verify: 1 of 3 trials are missing: 001-abcdef (NodeFailed: node 3 died)"
+    )
 
 
 def test_going_on_runs_only_what_is_missing(dags: Any, world: FakeSurroundings) -> None:
@@ -82,7 +93,9 @@ def test_going_on_runs_only_what_is_missing(dags: Any, world: FakeSurroundings) 
     assert not sweep.failed("001-abcdef").exists()
 
 
-def test_with_nothing_to_run_the_sweep_is_measured_and_tracked_again(dags: Any, world: FakeSurroundings) -> None:
+def test_with_nothing_to_run_the_sweep_is_measured_and_tracked_again(
+    dags: Any, world: FakeSurroundings
+) -> None:
     """A map of length 0 is skipped; what comes after it must not be, and no cluster is started."""
     sweep = world.sweep(2)
     run(dags, sweep)
@@ -102,7 +115,9 @@ def test_without_a_cluster_no_trial_is_begun(dags: Any, world: FakeSurroundings)
     assert steps.RUN.failures[0] == "provision: node 2 did not start"
 
 
-def test_an_interrupt_begins_nothing_else_and_tears_down(dags: Any, world: FakeSurroundings) -> None:
+def test_an_interrupt_begins_nothing_else_and_tears_down(
+    dags: Any, world: FakeSurroundings
+) -> None:
     """Airflow makes a failed task of Ctrl-C and would begin the next trial."""
     world.interrupted_at = "001-abcdef"
     dag_run = run(dags, world.sweep(6))
@@ -110,10 +125,19 @@ def test_an_interrupt_begins_nothing_else_and_tears_down(dags: Any, world: FakeS
     assert world.did == ["provision", "trial 000-abcdef", "trial 001-abcdef", "destroy"]
 
 
-@pytest.mark.parametrize("unknown", [{"sweep_id": "nowhere-20260101T000000-0000"}, {"experiment": "quikc"}, {"expriment": "quick"}])
-def test_what_cannot_be_is_refused_before_anything_starts(dags: Any, world: FakeSurroundings, unknown: dict[str, str]) -> None:
+@pytest.mark.parametrize(
+    "unknown",
+    [{"sweep_id": "nowhere-20260101T000000-0000"}, {"experiment": "quikc"}, {"expriment": "quick"}],
+)
+def test_what_cannot_be_is_refused_before_anything_starts(
+    dags: Any, world: FakeSurroundings, unknown: dict[str, str]
+) -> None:
     """Unknown sweeps, experiments and fields of the form; Airflow itself takes unknown fields in silence."""
     dag_run = dags.get_dag("ackbench_sweep").test(run_conf=unknown)
     assert dag_run.state == "failed"
     assert world.did in ([], ["destroy"])
-    assert "quick" in steps.RUN.failures[0] or "sweep" in steps.RUN.failures[0] or "experiment" in steps.RUN.failures[0]
+    assert (
+        "quick" in steps.RUN.failures[0]
+        or "sweep" in steps.RUN.failures[0]
+        or "experiment" in steps.RUN.failures[0]
+    )

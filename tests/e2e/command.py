@@ -31,11 +31,25 @@ class Bench:
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run the command to its end."""
-        return subprocess.run([COMMAND, *arguments], env=self.environment, capture_output=True, text=True, check=False, timeout=240)
+        return subprocess.run(
+            [COMMAND, *arguments],
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=240,
+        )
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         """Start the command in a session of its own, as a terminal does."""
-        return subprocess.Popen([COMMAND, *arguments], env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+        return subprocess.Popen(
+            [COMMAND, *arguments],
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
 
     def shown(self) -> dict[str, Any]:
         """Return what `show --json` prints of the newest sweep."""
@@ -50,5 +64,9 @@ class Bench:
 
     def diary(self) -> list[str]:
         """Return the kinds of events that the trial under way has noted."""
-        lines = [line for path in self.home.sweeps.glob(f"*/trials/*.partial/{DIARY}") for line in path.read_text().splitlines()]
+        lines = [
+            line
+            for path in self.home.sweeps.glob(f"*/trials/*.partial/{DIARY}")
+            for line in path.read_text().splitlines()
+        ]
         return [json.loads(line)["kind"] for line in lines]

@@ -29,7 +29,9 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
 def experiment(tmp_path: Path) -> Callable[..., str]:
     """Write small experiment files."""
 
-    def write(fault: str, *, acks: str = "[1, all]", duration_s: float = 4, controls: bool = False) -> str:
+    def write(
+        fault: str, *, acks: str = "[1, all]", duration_s: float = 4, controls: bool = False
+    ) -> str:
         path = tmp_path / "small.yaml"
         path.write_text(
             f"name: small\ntitle: Small\nquestion: Does the whole path work?\n"

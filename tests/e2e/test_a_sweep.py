@@ -16,36 +16,63 @@ pytestmark = pytest.mark.cluster
 
 def whole_trials(bench: Bench) -> list[Path]:
     """Return the trials that are sealed or void."""
-    return [path.parent for path in bench.home.sweeps.glob("*/trials/*/trial.json") if not path.parent.suffix]
+    return [
+        path.parent
+        for path in bench.home.sweeps.glob("*/trials/*/trial.json")
+        if not path.parent.suffix
+    ]
 
 
 def under_way(bench: Bench) -> bool:
     """Whether one trial is whole and another one has its clients up."""
-    return bool(whole_trials(bench)) and any(bench.home.sweeps.glob("*/trials/*.partial/clients/producer-0.attempts"))
+    return bool(whole_trials(bench)) and any(
+        bench.home.sweeps.glob("*/trials/*.partial/clients/producer-0.attempts")
+    )
 
 
-def test_a_calm_sweep_loses_and_repeats_nothing(bench: Bench, experiment: Callable[..., str]) -> None:
+def test_a_calm_sweep_loses_and_repeats_nothing(
+    bench: Bench, experiment: Callable[..., str]
+) -> None:
     """Every record of the schedule was acknowledged, is in the log once, and was read; MLflow holds the trials."""
     ran = bench.run("run", experiment("none"))
     assert ran.returncode == 0, ran.stdout + ran.stderr
     trials = bench.shown()["trials"]
     assert [trial["status"] for trial in trials] == ["sealed", "sealed"]
     for trial in trials:
-        assert (trial["attempted"], trial["acked"], trial["lost"], trial["duplicates"]) == (8000, 8000, [0, 0], 0)
+        assert (trial["attempted"], trial["acked"], trial["lost"], trial["duplicates"]) == (
+            8000,
+            8000,
+            [0, 0],
+            0,
+        )
         assert trial["latency_ms"]["end_to_end"]["records"] == 8000
     assert tracked(bench) == {trial["trial_id"] for trial in trials}
 
 
-def test_a_sweeps_own_controls_say_that_its_figures_can_be_believed(bench: Bench, experiment: Callable[..., str]) -> None:
+def test_a_sweeps_own_controls_say_that_its_figures_can_be_believed(
+    bench: Bench, experiment: Callable[..., str]
+) -> None:
     """The calm one is clean, the one that must lose does; what was promised to the cell in between has its verdict, with the bound of one trial."""
     ran = bench.run("run", experiment("none", acks="1", controls=True))
     assert ran.returncode == 0, ran.stdout + ran.stderr
     shown = bench.shown()
-    assert (shown["harness"]["control_clean"], shown["harness"]["positive_control_lost"]) == (True, True)
-    assert sorted(cell["role"] for cell in shown["cells"]) == ["cell", "control", "positive-control"]
+    assert (shown["harness"]["control_clean"], shown["harness"]["positive_control_lost"]) == (
+        True,
+        True,
+    )
+    assert sorted(cell["role"] for cell in shown["cells"]) == [
+        "cell",
+        "control",
+        "positive-control",
+    ]
     own = next(cell for cell in shown["cells"] if not cell["added"])
     loss = own["judgements"][0]
-    assert (loss["promise"], loss["verdict"], loss["share"]["seen"], loss["share"]["of"]) == ("no-acked-loss", "HELD", 0, 1)
+    assert (loss["guarantee"], loss["verdict"], loss["share"]["seen"], loss["share"]["of"]) == (
+        "no-acked-loss",
+        "HELD",
+        0,
+        1,
+    )
 
 
 def test_measuring_again_gives_the_same_bytes(bench: Bench, experiment: Callable[..., str]) -> None:
@@ -56,7 +83,9 @@ def test_measuring_again_gives_the_same_bytes(bench: Bench, experiment: Callable
     assert results(bench) == before
 
 
-def test_ctrl_c_leaves_no_process_and_says_how_to_go_on(bench: Bench, experiment: Callable[..., str]) -> None:
+def test_ctrl_c_leaves_no_process_and_says_how_to_go_on(
+    bench: Bench, experiment: Callable[..., str]
+) -> None:
     """The sealed trial is kept, and going on runs only what is missing."""
     command = bench.start("run", experiment("none"))
     wait_until(lambda: under_way(bench), awaiting="the second trial", timeout_s=180)
@@ -72,7 +101,9 @@ def test_ctrl_c_leaves_no_process_and_says_how_to_go_on(bench: Bench, experiment
     assert len(whole_trials(bench)) == 2
 
 
-def test_kill_9_in_mid_trial_leaves_nothing_after_clean(bench: Bench, experiment: Callable[..., str]) -> None:
+def test_kill_9_in_mid_trial_leaves_nothing_after_clean(
+    bench: Bench, experiment: Callable[..., str]
+) -> None:
     """No process is left, and what was sealed measures as before."""
     command = bench.start("run", experiment("leader-crash", duration_s=9))
     wait_until(lambda: under_way(bench), awaiting="the second trial", timeout_s=180)
@@ -81,12 +112,17 @@ def test_kill_9_in_mid_trial_leaves_nothing_after_clean(bench: Bench, experiment
     assert bench.run("clean").returncode == 0
     assert bench.processes() == []
     assert bench.run("measure", next(bench.home.sweeps.iterdir()).name).returncode == 0
-    assert [trial["lost"] for trial in bench.shown()["trials"] if trial["status"] == "sealed"] == [[0, 0]]
+    assert [trial["lost"] for trial in bench.shown()["trials"] if trial["status"] == "sealed"] == [
+        [0, 0]
+    ]
 
 
 def results(bench: Bench) -> dict[str, bytes]:
     """Return the bytes of every result of the only sweep."""
-    return {path.name: path.read_bytes() for path in sorted(bench.home.sweeps.glob("*/results/*.parquet"))}
+    return {
+        path.name: path.read_bytes()
+        for path in sorted(bench.home.sweeps.glob("*/results/*.parquet"))
+    }
 
 
 def tracked(bench: Bench) -> set[str]:
@@ -94,5 +130,7 @@ def tracked(bench: Bench) -> set[str]:
     from mlflow import MlflowClient
 
     client = MlflowClient(f"sqlite:///{bench.home.mlflow / 'mlflow.db'}")
-    runs = client.search_runs([e.experiment_id for e in client.search_experiments()], "tags.kind = 'trial'")
+    runs = client.search_runs(
+        [e.experiment_id for e in client.search_experiments()], "tags.kind = 'trial'"
+    )
     return {run.data.tags["trial_id"] for run in runs}

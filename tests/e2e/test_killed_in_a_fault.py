@@ -20,7 +20,9 @@ FAULTS_THAT_HOLD = ("leader-isolated", "leader-power-loss")
 
 @pytest.mark.root
 @pytest.mark.parametrize("kind", FAULTS_THAT_HOLD)
-def test_kill_9_during_a_fault_leaves_the_machine_as_it_was(bench: Bench, experiment: Callable[..., str], kind: str) -> None:
+def test_kill_9_during_a_fault_leaves_the_machine_as_it_was(
+    bench: Bench, experiment: Callable[..., str], kind: str
+) -> None:
     """The command, what carries out its run and the cluster's supervisor are killed at once, so nobody is left to tidy up."""
     if lacks_of(FAULTS[kind]):
         pytest.skip(f"{kind}: {lacks_of(FAULTS[kind])[0].reason}")

@@ -59,4 +59,7 @@ def _parameters(test: Any) -> Iterator[dict[str, Any]]:
 
 
 def _rows(names: str | tuple[str, ...], values: Any) -> Iterator[dict[str, Any]]:
-    yield from ({names: value} if isinstance(names, str) else dict(zip(names, value, strict=True)) for value in values)
+    yield from (
+        {names: value} if isinstance(names, str) else dict(zip(names, value, strict=True))
+        for value in values
+    )

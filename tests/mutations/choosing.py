@@ -13,7 +13,20 @@ from support import tally
 
 JOB: Final = Path(__file__).parents[2] / "spark_jobs"
 BY_HISTORIES: Final = (
-    *(f"measures.{name}" for name in ("blocks", "fates", "order", "reads", "latency", "throughput", "availability", "trials", "transactions")),
+    *(
+        f"measures.{name}"
+        for name in (
+            "blocks",
+            "fates",
+            "order",
+            "reads",
+            "latency",
+            "throughput",
+            "availability",
+            "trials",
+            "transactions",
+        )
+    ),
     *("causes.screening", "io.frames", "pipeline"),
 )
 """Modules whose mistakes generated histories must tell."""
@@ -31,7 +44,11 @@ EQUIVALENT: Final = Path(__file__).with_name("equivalent.txt")
 
 def mutants_in(modules: Sequence[str]) -> list[Mutant]:
     """Return every mistake in some modules."""
-    every = (mutant for name in modules for mutant in mutants_of(f"spark_jobs.{name}", JOB / f"{name.replace('.', '/')}.py"))
+    every = (
+        mutant
+        for name in modules
+        for mutant in mutants_of(f"spark_jobs.{name}", JOB / f"{name.replace('.', '/')}.py")
+    )
     return [mutant for mutant in every if mutant.name.partition(":")[0] not in OF_FILES]
 
 
@@ -39,13 +56,23 @@ def drawn(mutants: Sequence[Mutant], unless_asked: str) -> Sequence[Mutant]:
     """Return those that are tried."""
     asked = ASKED or unless_asked
     if not asked.isdigit():
-        return [mutant for mutant in mutants if asked == "all" or mutant.name.startswith(tuple(asked.split(",")))]
-    return sorted(mutants, key=lambda mutant: sha256(f"{SEED} {mutant.name}".encode()).digest())[: int(asked)]  # new code leaves the others drawn
+        return [
+            mutant
+            for mutant in mutants
+            if asked == "all" or mutant.name.startswith(tuple(asked.split(",")))
+        ]
+    return sorted(mutants, key=lambda mutant: sha256(f"{SEED} {mutant.name}".encode()).digest())[
+        : int(asked)
+    ]  # new code leaves the others drawn
 
 
 def equivalents() -> Mapping[str, str]:
     """Return name and reason of the mutants that change nothing."""
-    lines = [line.rsplit(" | ", 1) for line in EQUIVALENT.read_text().splitlines() if line and not line.startswith("#")]
+    lines = [
+        line.rsplit(" | ", 1)
+        for line in EQUIVALENT.read_text().splitlines()
+        if line and not line.startswith("#")
+    ]
     return {line[0]: line[1] for line in lines}
 
 
@@ -59,5 +86,11 @@ def tried(mutants: Sequence[Mutant], is_noticed: Callable[[Mutant], bool]) -> No
 
 
 def _wrong(noticed: Mapping[str, bool], same: Mapping[str, str]) -> Iterator[str]:
-    yield from (f"nobody noticed: {name}" for name, was in noticed.items() if not was and name not in same)
-    yield from (f"listed as no mistake, and noticed: {name}" for name, was in noticed.items() if was and name in same)
+    yield from (
+        f"nobody noticed: {name}" for name, was in noticed.items() if not was and name not in same
+    )
+    yield from (
+        f"listed as no mistake, and noticed: {name}"
+        for name, was in noticed.items()
+        if was and name in same
+    )

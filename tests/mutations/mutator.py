@@ -40,8 +40,23 @@ REPLACED: Final[dict[type[ast.operator], type[ast.operator]]] = {
 }
 DROPPED: Final = frozenset({"where", "otherwise", "when", "distinct", "dropDuplicates"})
 """Methods of which the receiver alone is left."""
-IN_SQL: Final = {" > ": " >= ", " >= ": " > ", " < ": " <= ", " <= ": " < ", " = ": " != ", " + ": " - ", " - ": " + ", " AND ": " OR ", " OR ": " AND "}
-IN_SQL_WORDS: Final = {"IS NOT NULL": "IS NULL", "IS NULL": "IS NOT NULL", " div ": " * ", "pmod": "div_"}
+IN_SQL: Final = {
+    " > ": " >= ",
+    " >= ": " > ",
+    " < ": " <= ",
+    " <= ": " < ",
+    " = ": " != ",
+    " + ": " - ",
+    " - ": " + ",
+    " AND ": " OR ",
+    " OR ": " AND ",
+}
+IN_SQL_WORDS: Final = {
+    "IS NOT NULL": "IS NULL",
+    "IS NULL": "IS NOT NULL",
+    " div ": " * ",
+    "pmod": "div_",
+}
 
 
 @dataclass(frozen=True)
@@ -60,7 +75,16 @@ class Mutant:
     def tree(self) -> ast.Module:
         """Return the module with the mistake in it."""
         new = copy.deepcopy(self.new)
-        return ast.fix_missing_locations(copy.deepcopy(self.right, {id(self.old): ast.copy_location(new, self.old) if hasattr(self.old, "lineno") else new}))
+        return ast.fix_missing_locations(
+            copy.deepcopy(
+                self.right,
+                {
+                    id(self.old): ast.copy_location(new, self.old)
+                    if hasattr(self.old, "lineno")
+                    else new
+                },
+            )
+        )
 
     @property
     def name(self) -> str:
@@ -78,14 +102,25 @@ def mutants_of(module: str, path: Path) -> Iterator[Mutant]:
                 mistake = f"{_short(node)} -> {_short(other)}"
                 seen[where, mistake] += 1
                 number = seen[where, mistake]
-                yield Mutant(module, where, mistake if number == 1 else f"{mistake} ({number})", tree, node, other)
+                yield Mutant(
+                    module,
+                    where,
+                    mistake if number == 1 else f"{mistake} ({number})",
+                    tree,
+                    node,
+                    other,
+                )
 
 
 def _named(tree: ast.Module) -> Iterator[tuple[str, ast.stmt]]:
     """Yield what can be wrong: functions, methods, and constants of the module."""
     for statement in tree.body:
         if isinstance(statement, ast.ClassDef):
-            yield from ((f"{statement.name}.{part.name}", part) for part in statement.body if isinstance(part, ast.FunctionDef))
+            yield from (
+                (f"{statement.name}.{part.name}", part)
+                for part in statement.body
+                if isinstance(part, ast.FunctionDef)
+            )
         elif isinstance(statement, ast.FunctionDef):
             yield statement.name, statement
         elif isinstance(statement, (ast.Assign, ast.AnnAssign)):
@@ -99,7 +134,11 @@ def _expressions(node: ast.AST) -> Iterator[ast.AST]:
         if name in {"annotation", "returns", "decorator_list"}:
             continue
         for child in value if isinstance(value, list) else [value]:
-            if not isinstance(child, ast.AST) or isinstance(child, (ast.Raise, ast.JoinedStr)) or _is_text(child):
+            if (
+                not isinstance(child, ast.AST)
+                or isinstance(child, (ast.Raise, ast.JoinedStr))
+                or _is_text(child)
+            ):
                 continue
             yield child
             yield from _expressions(child)
@@ -112,7 +151,10 @@ def _is_text(node: ast.AST) -> bool:
 def _instead(node: ast.AST) -> Iterator[ast.AST]:
     """Yield what could stand in a node's place."""
     if isinstance(node, ast.Compare):
-        yield from (ast.Compare(node.left, [other(), *node.ops[1:]], node.comparators) for other in COMPARED[type(node.ops[0])])
+        yield from (
+            ast.Compare(node.left, [other(), *node.ops[1:]], node.comparators)
+            for other in COMPARED[type(node.ops[0])]
+        )
     elif isinstance(node, ast.BoolOp):
         yield ast.BoolOp(ast.Or() if isinstance(node.op, ast.And) else ast.And(), node.values)
     elif isinstance(node, ast.BinOp) and type(node.op) in REPLACED:
@@ -133,12 +175,18 @@ def _other_word(node: ast.AST) -> Iterator[ast.AST]:
     """Yield what a call, a name or a value could have been."""
     if isinstance(node, ast.Call):
         yield from _other_call(node)
-    elif isinstance(node, ast.Constant) and isinstance(node.value, int) and not isinstance(node.value, bool):
+    elif (
+        isinstance(node, ast.Constant)
+        and isinstance(node.value, int)
+        and not isinstance(node.value, bool)
+    ):
         yield from (ast.Constant(node.value + step) for step in (1, -1))
     elif isinstance(node, ast.Constant) and isinstance(node.value, bool):
         yield ast.Constant(not node.value)
     elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-        yield from (ast.Constant(other) for other in (*siblings_of(node.value), *_other_sql(node.value)))
+        yield from (
+            ast.Constant(other) for other in (*siblings_of(node.value), *_other_sql(node.value))
+        )
     elif isinstance(node, ast.Attribute):
         yield from (ast.Attribute(node.value, other, node.ctx) for other in siblings_of(node.attr))
     elif isinstance(node, ast.Name) and node.id in OTHER_NAME:
@@ -152,7 +200,11 @@ def _other_call(node: ast.Call) -> Iterator[ast.AST]:
     if ast.unparse(node.func) == "sf.when" and len(node.args) > 1:
         yield node.args[1]
     elif ast.unparse(node.func) == "sf.coalesce" and len(node.args) > 1:
-        yield from (ast.Call(node.func, [part], []) for part in node.args if not isinstance(part, ast.Starred))
+        yield from (
+            ast.Call(node.func, [part], [])
+            for part in node.args
+            if not isinstance(part, ast.Starred)
+        )
     elif node.func.attr in DROPPED:
         yield node.func.value
 

@@ -22,7 +22,9 @@ from support.reference.spark_results import in_plain_words
 from spark_jobs.io.frames import Frames, in_memory
 from spark_jobs.planted import PlantedTrial, together
 
-STAYS: Final = frozenset({"spark_jobs.io.frames", "spark_jobs.io.ledgers", "spark_jobs.planted", "spark_jobs.session"})
+STAYS: Final = frozenset(
+    {"spark_jobs.io.frames", "spark_jobs.io.ledgers", "spark_jobs.planted", "spark_jobs.session"}
+)
 """Modules that the test itself holds objects of."""
 SMALL: Final = {
     "spark.sql.shuffle.partitions": "1",
@@ -44,14 +46,20 @@ class Planted:
     @classmethod
     def of(cls, spark: SparkSession, trials: Sequence[PlantedTrial]) -> Planted:
         """Put trials into memory."""
-        return cls(in_memory(spark, together(trials)), trials, {trial.trial_id: plain(trial) for trial in trials})
+        return cls(
+            in_memory(spark, together(trials)),
+            trials,
+            {trial.trial_id: plain(trial) for trial in trials},
+        )
 
 
 def how_caught(mutant: Mutant, planted: Planted) -> str | None:
     """Return how a mutant is noticed: the job refuses or breaks, or finds something else than the plain loops; `None`: not at all."""
     try:
         with in_place(mutant):
-            found = importlib.import_module("spark_jobs.pipeline").results_of(planted.frames, [trial.ledger() for trial in planted.trials])
+            found = importlib.import_module("spark_jobs.pipeline").results_of(
+                planted.frames, [trial.ledger() for trial in planted.trials]
+            )
             return None if in_plain_words(found) == planted.truth else "found something else"
     except Exception as error:  # noqa: BLE001 - whatever a mistake leads to, it was noticed
         return f"{type(error).__name__}: {error}".split("\n", maxsplit=1)[0][:160]
@@ -61,7 +69,9 @@ def how_caught(mutant: Mutant, planted: Planted) -> str | None:
 
 def measured_in_memory(spark: SparkSession, *trials: PlantedTrial) -> dict[str, pa.Table]:
     """Return what the job, with whatever is in place of its modules, finds of trials in memory."""
-    found: dict[str, pa.Table] = importlib.import_module("spark_jobs.pipeline").results_of(in_memory(spark, together(trials)), [of.ledger() for of in trials])
+    found: dict[str, pa.Table] = importlib.import_module("spark_jobs.pipeline").results_of(
+        in_memory(spark, together(trials)), [of.ledger() for of in trials]
+    )
     return found
 
 
@@ -83,7 +93,11 @@ def in_place(mutant: Mutant) -> Iterator[None]:
 
 def _present() -> dict[str, ModuleType]:
     """Return the job's modules, and the tests' own that may hold objects of theirs."""
-    return {name: module for name, module in sys.modules.items() if name.startswith(("spark_jobs.", "support."))}
+    return {
+        name: module
+        for name, module in sys.modules.items()
+        if name.startswith(("spark_jobs.", "support."))
+    }
 
 
 def _put(module: ModuleType) -> None:
@@ -117,12 +131,19 @@ class Remembered:
         with pytest.MonkeyPatch.context() as patch:
             for asked in ("toArrow", "count"):
                 patch.setattr(Classic, asked, self._asked(asked, getattr(Classic, asked)))
-            patch.setattr(SparkSession, "createDataFrame", self._noted(SparkSession.createDataFrame))
+            patch.setattr(
+                SparkSession, "createDataFrame", self._noted(SparkSession.createDataFrame)
+            )
             yield
 
     def _asked(self, name: str, compute: Callable[[DataFrame], Any]) -> Callable[[DataFrame], Any]:
         def answer(frame: DataFrame) -> Any:
-            key = (name, *frame.columns, frame._jdf.queryExecution().analyzed().canonicalized().toString(), *self.given)
+            key = (
+                name,
+                *frame.columns,
+                frame._jdf.queryExecution().analyzed().canonicalized().toString(),
+                *self.given,
+            )
             if key not in self.answers:
                 self.answers[key] = compute(frame)
             return self.answers[key]

@@ -34,7 +34,15 @@ FAMILIES: Final = (
     ("asc", "desc"),
 )
 """Each word is taken for the next one of its family."""
-OTHER_NAME: Final = {"ACKED": "REJECTED", "REJECTED": "UNKNOWN", "UNKNOWN": "ACKED", "PRESENT": "ABSENT", "ABSENT": "PRESENT", "min": "max", "max": "min"}
+OTHER_NAME: Final = {
+    "ACKED": "REJECTED",
+    "REJECTED": "UNKNOWN",
+    "UNKNOWN": "ACKED",
+    "PRESENT": "ABSENT",
+    "ABSENT": "PRESENT",
+    "min": "max",
+    "max": "min",
+}
 
 
 def siblings_of(word: str) -> Iterator[str]:

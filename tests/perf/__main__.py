@@ -29,7 +29,13 @@ from infra.machine.home import Home
 def rates_table(found: tuple[Rates, ...]) -> Table:
     """Show the generators, each beside ours."""
     ours = found[0]
-    table = Table("generator", "ours / it", "records/s, median", "records/s, each round", title="How fast: RF 3, acks=all, idempotent, 6 partitions, 100 B")
+    table = Table(
+        "generator",
+        "ours / it",
+        "records/s, median",
+        "records/s, each round",
+        title="How fast: RF 3, acks=all, idempotent, 6 partitions, 100 B",
+    )
     for rates in found:
         rounds = "  ".join(f"{rate:,.0f}" for rate in rates.records_per_s)
         table.add_row(rates.generator, f"{ours.times(rates):.2f}", f"{rates.median:,.0f}", rounds)
@@ -41,29 +47,58 @@ def lateness_table(found: tuple[tuple[int, ProducerSummary], ...]) -> Table:
     table = Table("records/s", "p50 ms", "p99 ms", "max ms", title="How late against the schedule")
     for rate, summary in found:
         late_us = (summary.lateness_us_p50, summary.lateness_us_p99, summary.lateness_us_max)
-        table.add_row(f"{rate:,}", *("not known" if value is None else f"{value / 1000:,.2f}" for value in late_us))
+        table.add_row(
+            f"{rate:,}",
+            *("not known" if value is None else f"{value / 1000:,.2f}" for value in late_us),
+        )
     return table
 
 
 def final_read_table(found: FinalRead) -> Table:
     """Show the final read."""
-    table = Table("records", "records/s, median", "seconds, each round", title="The final read of a log")
-    table.add_row(f"{found.records:,}", f"{found.records_per_s:,.0f}", "  ".join(f"{seconds:.2f}" for seconds in found.seconds))
+    table = Table(
+        "records", "records/s, median", "seconds, each round", title="The final read of a log"
+    )
+    table.add_row(
+        f"{found.records:,}",
+        f"{found.records_per_s:,.0f}",
+        "  ".join(f"{seconds:.2f}" for seconds in found.seconds),
+    )
     return table
 
 
 def starts_table(found: Starts) -> Table:
     """Show what the start-up caches are worth."""
-    table = Table("start-up caches", "without / with", "seconds, median", "seconds, each round", title="From nothing to a whole cluster of three nodes")
-    for name, ratio, seconds in (("with", "1.00", found.with_caches_s), ("without", f"{found.ratio:.2f}", found.without_s)):
-        table.add_row(name, ratio, f"{median(seconds):.2f}", "  ".join(f"{second:.2f}" for second in seconds))
+    table = Table(
+        "start-up caches",
+        "without / with",
+        "seconds, median",
+        "seconds, each round",
+        title="From nothing to a whole cluster of three nodes",
+    )
+    for name, ratio, seconds in (
+        ("with", "1.00", found.with_caches_s),
+        ("without", f"{found.ratio:.2f}", found.without_s),
+    ):
+        table.add_row(
+            name, ratio, f"{median(seconds):.2f}", "  ".join(f"{second:.2f}" for second in seconds)
+        )
     return table
 
 
 def spark_table(found: SparkRate) -> Table:
     """Show what the Spark job measures, and what its start alone costs."""
-    table = Table("records", "seconds / of them start", "records/s", title="The Spark job: 20 trials, its own start included")
-    table.add_row(f"{found.records:,}", f"{found.seconds:.1f} / {found.start_seconds:.1f}", f"{found.records_per_s:,.0f}")
+    table = Table(
+        "records",
+        "seconds / of them start",
+        "records/s",
+        title="The Spark job: 20 trials, its own start included",
+    )
+    table.add_row(
+        f"{found.records:,}",
+        f"{found.seconds:.1f} / {found.start_seconds:.1f}",
+        f"{found.records_per_s:,.0f}",
+    )
     return table
 
 

@@ -40,7 +40,13 @@ RECORD_BYTES: Final = 100
 KEYS: Final = 64
 TOKEN: Final = 1
 WARM_UP_TOPIC: Final = "perf-warm-up"
-SAME_SETTINGS: Final[dict[str, str]] = {"acks": "all", "enable.idempotence": "true", "linger.ms": "5", "batch.size": "131072", "compression.type": "none"}
+SAME_SETTINGS: Final[dict[str, str]] = {
+    "acks": "all",
+    "enable.idempotence": "true",
+    "linger.ms": "5",
+    "batch.size": "131072",
+    "compression.type": "none",
+}
 VERIFIABLE_SHARE: Final = 5
 """VerifiableProducer writes a line a record and is several times slower: it gets one record in so many."""
 LATENESS_S: Final = 10.0
@@ -62,7 +68,10 @@ class Rates:
 
     def times(self, other: Rates) -> float:
         """How many times as fast as another: the middle one of the rounds' ratios, for a round's weather is the same for both."""
-        return statistics.median(own / theirs for own, theirs in zip(self.records_per_s, other.records_per_s, strict=True))
+        return statistics.median(
+            own / theirs
+            for own, theirs in zip(self.records_per_s, other.records_per_s, strict=True)
+        )
 
 
 @dataclass(frozen=True)
@@ -100,12 +109,16 @@ def ackbench_rate(cluster: Cluster, records: int) -> float:
         _run(job)
         attempts = attempts_table(job)
         if pc.sum(pc.equal(attempts["outcome"], "acked")).as_py() != records:
-            raise RuntimeError(f"not all of {records} records were acknowledged: {attempts['outcome'].value_counts()}")
+            raise RuntimeError(
+                f"not all of {records} records were acknowledged: {attempts['outcome'].value_counts()}"
+            )
         took_ns: int = pc.max(attempts["settled_ns"]).as_py() - pc.min(attempts["sent_ns"]).as_py()
         return records / (took_ns / 1e9)
 
 
-def lateness(cluster: Cluster, rates: Sequence[int] = LATENESS_RATES, seconds: float = LATENESS_S) -> tuple[tuple[int, ProducerSummary], ...]:
+def lateness(
+    cluster: Cluster, rates: Sequence[int] = LATENESS_RATES, seconds: float = LATENESS_S
+) -> tuple[tuple[int, ProducerSummary], ...]:
     """Return, for each rate in records/s, how far the generator was behind its schedule."""
     return tuple((rate, _lateness(cluster, rate, seconds)) for rate in rates)
 
@@ -122,9 +135,27 @@ def final_read(cluster: Cluster, records: int = 1_000_000, rounds: int = 3) -> F
 def producer_performance_rate(cluster: Cluster, records: int) -> float:
     """Return what `org.apache.kafka.tools.ProducerPerformance` says of itself, records/s."""
     with _fresh_topic(cluster) as topic, tempfile.TemporaryDirectory() as folder:
-        settings = [f"{name}={value}" for name, value in {**SAME_SETTINGS, "bootstrap.servers": cluster.bootstrap_servers}.items()]
-        size = ["--num-records", str(records), "--record-size", str(RECORD_BYTES), "--throughput", "-1"]
-        said = _tool(cluster, "ProducerPerformance", ["--topic", topic, *size, "--command-property", *settings], Path(folder))
+        settings = [
+            f"{name}={value}"
+            for name, value in {
+                **SAME_SETTINGS,
+                "bootstrap.servers": cluster.bootstrap_servers,
+            }.items()
+        ]
+        size = [
+            "--num-records",
+            str(records),
+            "--record-size",
+            str(RECORD_BYTES),
+            "--throughput",
+            "-1",
+        ]
+        said = _tool(
+            cluster,
+            "ProducerPerformance",
+            ["--topic", topic, *size, "--command-property", *settings],
+            Path(folder),
+        )
         found = re.findall(rf"^{records} records sent, ([0-9.]+) records/sec", said, re.MULTILINE)
         return float(found[-1])
 
@@ -133,11 +164,33 @@ def verifiable_producer_rate(cluster: Cluster, records: int) -> float:
     """Return what `org.apache.kafka.tools.VerifiableProducer` says of itself, records/s; for a share of the records."""
     with _fresh_topic(cluster) as topic, tempfile.TemporaryDirectory() as folder:
         config = Path(folder) / "producer.properties"
-        retrying = {**SAME_SETTINGS, "retries": "2147483647"}  # the tool sets 0, with which no producer is idempotent
+        retrying = {
+            **SAME_SETTINGS,
+            "retries": "2147483647",
+        }  # the tool sets 0, with which no producer is idempotent
         config.write_text("".join(f"{name}={value}\n" for name, value in retrying.items()))
-        size = ["--max-messages", str(records // VERIFIABLE_SHARE), "--throughput", "-1", "--acks", "-1"]
-        arguments = ["--bootstrap-server", cluster.bootstrap_servers, "--topic", topic, *size, "--command-config", str(config)]
-        return float(json.loads(_tool(cluster, "VerifiableProducer", arguments, Path(folder)).splitlines()[-1])["avg_throughput"])
+        size = [
+            "--max-messages",
+            str(records // VERIFIABLE_SHARE),
+            "--throughput",
+            "-1",
+            "--acks",
+            "-1",
+        ]
+        arguments = [
+            "--bootstrap-server",
+            cluster.bootstrap_servers,
+            "--topic",
+            topic,
+            *size,
+            "--command-config",
+            str(config),
+        ]
+        return float(
+            json.loads(
+                _tool(cluster, "VerifiableProducer", arguments, Path(folder)).splitlines()[-1]
+            )["avg_throughput"]
+        )
 
 
 def _lateness(cluster: Cluster, rate: int, seconds: float) -> ProducerSummary:
@@ -151,8 +204,12 @@ def _seconds_to_read(cluster: Cluster, topic: str, ends: dict[int, int]) -> floa
     return time.perf_counter() - began_s
 
 
-def _job(cluster: Cluster, topic: str, folder: Path, records: int, rate_records_per_s: float) -> ProducerJob:
-    topics.ensure_topic(cluster.bootstrap_servers, WARM_UP_TOPIC, partitions=PARTITIONS, replication_factor=1)
+def _job(
+    cluster: Cluster, topic: str, folder: Path, records: int, rate_records_per_s: float
+) -> ProducerJob:
+    topics.ensure_topic(
+        cluster.bootstrap_servers, WARM_UP_TOPIC, partitions=PARTITIONS, replication_factor=1
+    )
     return ProducerJob(
         producer=0,
         bootstrap_servers=cluster.bootstrap_servers,
@@ -178,7 +235,9 @@ def _run(job: ProducerJob) -> ProducerSummary:
 @contextmanager
 def _fresh_topic(cluster: Cluster) -> Iterator[str]:
     topic = f"perf-{uuid.uuid4().hex[:8]}"
-    topics.create_topic(cluster.bootstrap_servers, topic, partitions=PARTITIONS, replication_factor=REPLICAS)
+    topics.create_topic(
+        cluster.bootstrap_servers, topic, partitions=PARTITIONS, replication_factor=REPLICAS
+    )
     yield topic
     topics.delete_topic(cluster.bootstrap_servers, topic)
 
@@ -186,9 +245,25 @@ def _fresh_topic(cluster: Cluster) -> Iterator[str]:
 def _tool(cluster: Cluster, tool: str, arguments: Sequence[str], folder: Path) -> str:
     """Run one of Kafka's own tools; return what it said."""
     jars = kafka_jars(Home.from_environment().cache, cluster.spec.kafka_version)
-    command = [str(java()), "-cp", os.pathsep.join(map(str, jars)), "-Xmx512m", f"org.apache.kafka.tools.{tool}", *arguments]
+    command = [
+        str(java()),
+        "-cp",
+        os.pathsep.join(map(str, jars)),
+        "-Xmx512m",
+        f"org.apache.kafka.tools.{tool}",
+        *arguments,
+    ]
     with (folder / "said").open("w+") as said, (folder / "errors").open("w+") as errors:
-        ended = subprocess.run(command, stdout=said, stderr=errors, env=java_environment(), timeout=_TIMEOUT_S, check=False)
+        ended = subprocess.run(
+            command,
+            stdout=said,
+            stderr=errors,
+            env=java_environment(),
+            timeout=_TIMEOUT_S,
+            check=False,
+        )
         if ended.returncode != 0:
-            raise RuntimeError(f"{tool} ended with {ended.returncode}: {(folder / 'errors').read_text()[-2000:]}")
+            raise RuntimeError(
+                f"{tool} ended with {ended.returncode}: {(folder / 'errors').read_text()[-2000:]}"
+            )
     return (folder / "said").read_text()

@@ -41,13 +41,25 @@ class SparkRate:
 
 def spark_rate(home: Home, records_a_trial: int = 100_000) -> SparkRate:
     """Measure a planted sweep of 20 trials, after a small one."""
-    small, large = (_seconds(home, trials, records) for trials, records in ((1, FEW), (TRIALS, records_a_trial)))
+    small, large = (
+        _seconds(home, trials, records) for trials, records in ((1, FEW), (TRIALS, records_a_trial))
+    )
     return SparkRate(TRIALS * records_a_trial, large, small)
 
 
 def _seconds(home: Home, trials: int, records: int) -> float:
     sweep = SweepFolder(home.sweeps / f"perf-{uuid.uuid4().hex[:6]}")
-    sweep.write_plan(Plan(sweep_id=sweep.sweep_id, experiment="perf", question="", seed=0, repeats=1, trials=(), refused=()))
+    sweep.write_plan(
+        Plan(
+            sweep_id=sweep.sweep_id,
+            experiment="perf",
+            question="",
+            seed=0,
+            repeats=1,
+            trials=(),
+            refused=(),
+        )
+    )
     try:
         for number in range(trials):
             _plant(sweep, f"{number:03d}-perf00", number, records)
@@ -74,7 +86,9 @@ def _plant(sweep: SweepFolder, trial_id: str, number: int, records: int) -> None
         "sent_ns": intended,
         "settled_ns": intended + latency,
         "received_ns": intended + latency,
-        "outcome": pa.array(["acked"]).dictionary_encode().take(pa.array(np.zeros(records, np.int8))),
+        "outcome": pa.array(["acked"])
+        .dictionary_encode()
+        .take(pa.array(np.zeros(records, np.int8))),
         "error": np.zeros(records, np.int32),
         "partition": partition,
         "offset": seq // 6,
@@ -96,10 +110,22 @@ def _plant(sweep: SweepFolder, trial_id: str, number: int, records: int) -> None
         partitions=6,
         producers=(producer,),
         end_offsets={number: int((partition == number).sum()) for number in range(6)},
-        phases=Phases(load_begin_ns=0, load_end_ns=end_ns, settled_ns=end_ns + 10**9, whole_ns=end_ns + 10**9),
+        phases=Phases(
+            load_begin_ns=0,
+            load_end_ns=end_ns,
+            settled_ns=end_ns + 10**9,
+            healthy_ns=end_ns + 10**9,
+        ),
     )
-    seal(partial, sweep.trial(trial_id), record, {**tables, **{name: no_rows()[name] for name in ("transactions", "events", "epochs")}})
+    seal(
+        partial,
+        sweep.trial(trial_id),
+        record,
+        {**tables, **{name: no_rows()[name] for name in ("transactions", "events", "epochs")}},
+    )
 
 
 def _table(columns: dict[str, object], schema: pa.Schema) -> pa.Table:
-    return pa.table([pa.array(columns[field.name]).cast(field.type) for field in schema], schema=schema)
+    return pa.table(
+        [pa.array(columns[field.name]).cast(field.type) for field in schema], schema=schema
+    )

@@ -29,14 +29,19 @@ class Starts:
 def cluster_starts(home: Home, rounds: int = 3) -> Starts:
     """Provision and destroy clusters, by turns with and without."""
     launch = launch_of(home.cache, ClusterSpec())
-    cold = replace(launch, command=tuple(word for word in launch.command if not word.startswith("-XX:AOTCache")))
+    cold = replace(
+        launch,
+        command=tuple(word for word in launch.command if not word.startswith("-XX:AOTCache")),
+    )
     pairs = [(_seconds(home, launch), _seconds(home, cold)) for _ in range(rounds)]
     return Starts(tuple(warm for warm, _ in pairs), tuple(without for _, without in pairs))
 
 
 def _seconds(home: Home, launch: Launch) -> float:
     began = time.monotonic()
-    cluster = provision_with(home.clusters, f"perf-start-{uuid.uuid4().hex[:6]}", ClusterSpec(), launch)
+    cluster = provision_with(
+        home.clusters, f"perf-start-{uuid.uuid4().hex[:6]}", ClusterSpec(), launch
+    )
     taken_s = time.monotonic() - began
     cluster.destroy()
     return taken_s

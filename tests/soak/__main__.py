@@ -32,7 +32,11 @@ FAMILIES = tuple(dict.fromkeys(kind.family for kind in FAULTS.values() if kind.k
 
 def main() -> int:
     """Run what is asked for; return 0 when nothing was left behind and nothing failed."""
-    asked, console, home = _asked(), Console(width=200, highlight=False, markup=False), Home.from_environment()
+    asked, console, home = (
+        _asked(),
+        Console(width=200, highlight=False, markup=False),
+        Home.from_environment(),
+    )
     home.ensure_writable()
     for means in Capability:
         if lack := missing(means):
@@ -52,14 +56,24 @@ def _schedules(count: int, seed: int, console: Console) -> Iterator[str]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "soak.yaml"
         path.write_text(soak_experiment(count, seed))
-        console.print(f"{count} schedules of seed {seed}, one trial each; the sweep tells how far it is")
+        console.print(
+            f"{count} schedules of seed {seed}, one trial each; the sweep tells how far it is"
+        )
         ran = subprocess.run([COMMAND, "run", str(path)], check=False)
-    shown = json.loads(subprocess.run([COMMAND, "show", "--json"], check=True, capture_output=True, text=True).stdout)
+    shown = json.loads(
+        subprocess.run(
+            [COMMAND, "show", "--json"], check=True, capture_output=True, text=True
+        ).stdout
+    )
     ended = Counter(trial["status"] for trial in shown["trials"])
     console.print(
         f"{count} schedules of seed {seed}: {', '.join(f'{number} {status}' for status, number in sorted(ended.items()))}; exit code {ran.returncode}"
     )
-    yield from (f"{trial['trial_id']} ({trial['label']}): {trial['reason']}" for trial in shown["trials"] if trial["status"] == "failed")
+    yield from (
+        f"{trial['trial_id']} ({trial['label']}): {trial['reason']}"
+        for trial in shown["trials"]
+        if trial["status"] == "failed"
+    )
     yield from (f"{trial_id}: not run" for trial_id in shown["pending"])
 
 
@@ -67,7 +81,13 @@ def _asked() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--schedules", type=int, default=100)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--families", nargs="*", choices=FAMILIES, default=FAMILIES, help="in whose faults a run is killed; none: --families alone")
+    parser.add_argument(
+        "--families",
+        nargs="*",
+        choices=FAMILIES,
+        default=FAMILIES,
+        help="in whose faults a run is killed; none: --families alone",
+    )
     return parser.parse_args()
 
 

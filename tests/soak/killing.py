@@ -62,7 +62,13 @@ def _experiment(fault: str, also: Axes) -> str:
             "axes": {**_AXES, **also, "fault": fault},
             "producer": {"socket.timeout.ms": 1000},
             "topic": {"min.insync.replicas": "majority"},
-            "workload": {"rate_records_per_s": 2000, "record_size_bytes": 100, "duration_s": 30, "keys": 8, "producers": 1},
+            "workload": {
+                "rate_records_per_s": 2000,
+                "record_size_bytes": 100,
+                "duration_s": 30,
+                "keys": 8,
+                "producers": 1,
+            },
             "controls": False,
         }
     )
@@ -90,7 +96,9 @@ def kill_in_each(families: Sequence[str], console: Console) -> Iterator[str]:
         except HarnessError as error:
             yield f"kill -9 during {killing.fault.kind}: {error}"
             continue
-        console.print(f"{where}: killed during {killing.fault.kind}, then clean: {len(left)} things left")
+        console.print(
+            f"{where}: killed during {killing.fault.kind}, then clean: {len(left)} things left"
+        )
         yield from (f"kill -9 during {killing.fault.kind}: {line}" for line in left)
 
 
@@ -117,7 +125,12 @@ def kill_during_the_fault(bench: Bench, experiment: str) -> None:
     """
     command = bench.start("run", experiment)
     try:
-        wait_until(lambda: _begun(bench) or command.poll() is not None, awaiting="the fault to begin", timeout_s=_BEGINS_WITHIN_S, every_s=0.05)
+        wait_until(
+            lambda: _begun(bench) or command.poll() is not None,
+            awaiting="the fault to begin",
+            timeout_s=_BEGINS_WITHIN_S,
+            every_s=0.05,
+        )
     finally:
         begun = _begun(bench)
         for process in bench.processes():

@@ -42,7 +42,9 @@ def random_schedule(seed: int | str, kinds: Sequence[str], nodes: int, duration_
     raise ValueError(f"none of {', '.join(kinds)} fits into {duration_s:g} s on {nodes} nodes")
 
 
-def _drawn(dice: random.Random, kinds: Sequence[str], nodes: int, parts: int, duration_s: float) -> FaultRequest:
+def _drawn(
+    dice: random.Random, kinds: Sequence[str], nodes: int, parts: int, duration_s: float
+) -> FaultRequest:
     text = written(_leaf(dice, dice.choice(kinds), nodes, duration_s))
     for _ in range(parts - 1):
         text = f"({text}) {dice.choice(('&', '>>'))} {written(_leaf(dice, dice.choice(kinds), nodes, duration_s))}"
@@ -51,10 +53,23 @@ def _drawn(dice: random.Random, kinds: Sequence[str], nodes: int, parts: int, du
 
 def _leaf(dice: random.Random, kind: str, nodes: int, duration_s: float) -> FaultRequest:
     fields = FAULTS[kind].parameters.model_fields
-    times = {name: field.default for name, field in fields.items() if name.endswith("_s") and name != "patience_s" and isinstance(field.default, float)}
-    drawn: dict[str, Scalar] = {name: round(min(default, duration_s / 2) * dice.uniform(_SHORTEST, 1), 2) for name, default in times.items()}
-    return FaultRequest(kind=kind, parameters=drawn | ({"node": dice.randint(1, nodes)} if "node" in fields else {}))
+    times = {
+        name: field.default
+        for name, field in fields.items()
+        if name.endswith("_s") and name != "patience_s" and isinstance(field.default, float)
+    }
+    drawn: dict[str, Scalar] = {
+        name: round(min(default, duration_s / 2) * dice.uniform(_SHORTEST, 1), 2)
+        for name, default in times.items()
+    }
+    return FaultRequest(
+        kind=kind, parameters=drawn | ({"node": dice.randint(1, nodes)} if "node" in fields else {})
+    )
 
 
 def _can_be(schedule: FaultRequest, shape: Topology, duration_s: float) -> bool:
-    return ends_s(schedule) < duration_s and not impossible(schedule, shape) and not unnoticed(schedule, CLIENT_TIMEOUT_S, "all")
+    return (
+        ends_s(schedule) < duration_s
+        and not impossible(schedule, shape)
+        and not unnoticed(schedule, CLIENT_TIMEOUT_S, "all")
+    )

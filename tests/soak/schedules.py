@@ -20,7 +20,9 @@ def soak_experiment(schedules: int, seed: int) -> str:
     """Return the experiment file; equal seeds give equal files on equal machines."""
     dice = random.Random(seed)  # noqa: S311 - no secret hangs on it
     grounds = list(_grounds())
-    crosses = [_cross(dice, dice.choice(grounds), f"{seed}.{number}") for number in range(schedules)]
+    crosses = [
+        _cross(dice, dice.choice(grounds), f"{seed}.{number}") for number in range(schedules)
+    ]
     return yaml.safe_dump(
         {
             "name": "soak",
@@ -30,7 +32,13 @@ def soak_experiment(schedules: int, seed: int) -> str:
             "axes": crosses,
             "producer": {"socket.timeout.ms": 1000},
             "topic": {"min.insync.replicas": "majority"},
-            "workload": {"rate_records_per_s": 2000, "record_size_bytes": 100, "duration_s": LOAD_S, "keys": 16, "producers": 1},
+            "workload": {
+                "rate_records_per_s": 2000,
+                "record_size_bytes": 100,
+                "duration_s": LOAD_S,
+                "keys": 16,
+                "producers": 1,
+            },
             "controls": False,
             "seed": seed,
         },
@@ -55,4 +63,10 @@ def _stands_on(kind: FaultKind, ground: tuple[str, str]) -> bool:
 def _cross(dice: random.Random, kinds: Sequence[str], seed: str) -> dict[str, Any]:
     acks, idempotence = dice.choice(SETTINGS)
     schedule = random_schedule(seed, kinds, NODES, LOAD_S)
-    return {"acks": acks, "enable.idempotence": idempotence, "replication.factor": 3, "partitions": dice.choice((1, 3)), "fault": schedule}
+    return {
+        "acks": acks,
+        "enable.idempotence": idempotence,
+        "replication.factor": 3,
+        "partitions": dice.choice((1, 3)),
+        "fault": schedule,
+    }

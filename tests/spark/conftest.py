@@ -33,7 +33,14 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
         patch.setenv("SPARK_HOME", os.environ.get("SPARK_HOME", ""))
         patch.delenv("SPARK_HOME")
-        with spark_session(SessionRequest(work / "work", work / "spark.log", "local[2]", option_text([*JAVA_OPTIONS, COMPILED_ONCE, *cached]))) as session:
+        with spark_session(
+            SessionRequest(
+                work / "work",
+                work / "spark.log",
+                "local[2]",
+                option_text([*JAVA_OPTIONS, COMPILED_ONCE, *cached]),
+            )
+        ) as session:
             yield session
 
 

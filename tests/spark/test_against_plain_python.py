@@ -31,10 +31,21 @@ Tables = dict[str, pa.Table]
 @pytest.mark.parametrize("job", range(-(-IN_ALL // IN_A_JOB)))
 def test_spark_finds_what_a_loop_over_every_record_finds(spark: SparkSession, job: int) -> None:
     """In hundreds of trials at once; a history that fails is made as short as it can be, and printed."""
-    generated = [*(CORNERS if job == 0 else ()), *histories(min(IN_A_JOB, IN_ALL - job * IN_A_JOB), SEED + job)]
-    wrong = [history for history, bad in zip(generated, _differ(spark, generated), strict=True) if bad]
+    generated = [
+        *(CORNERS if job == 0 else ()),
+        *histories(min(IN_A_JOB, IN_ALL - job * IN_A_JOB), SEED + job),
+    ]
+    wrong = [
+        history for history, bad in zip(generated, _differ(spark, generated), strict=True) if bad
+    ]
     if wrong:
-        pytest.fail(_told(spark, shrunk(min(wrong, key=len), lambda smaller: _differ(spark, smaller)), len(wrong)))
+        pytest.fail(
+            _told(
+                spark,
+                shrunk(min(wrong, key=len), lambda smaller: _differ(spark, smaller)),
+                len(wrong),
+            )
+        )
     tally.count("histories on which Spark and plain Python agree", len(generated))
 
 
@@ -43,21 +54,28 @@ def test_the_order_of_rows_and_trials_changes_nothing(spark: SparkSession) -> No
     trials, random = _planted(histories(128, SEED)), Random(SEED)  # noqa: S311 - a shuffle, no secret
     shuffled = [_shuffled(trial, random) for trial in random.sample(trials, len(trials))]
     one, other = _measured(spark, trials), _measured(spark, shuffled)
-    assert {name: _as_a_set(table) for name, table in one.items()} == {name: _as_a_set(table) for name, table in other.items()}
+    assert {name: _as_a_set(table) for name, table in one.items()} == {
+        name: _as_a_set(table) for name, table in other.items()
+    }
 
 
 def test_trials_measured_together_are_as_by_themselves(spark: SparkSession) -> None:
     """What a sweep finds of a trial does not hang on the sweep: one by itself, and the others without it."""
     trials = _planted(histories(48, SEED))
     apart = [in_plain_words(_measured(spark, of)) for of in (trials[:1], trials[1:])]
-    assert in_plain_words(_measured(spark, trials)) == {trial_id: found for part in apart for trial_id, found in part.items()}
+    assert in_plain_words(_measured(spark, trials)) == {
+        trial_id: found for part in apart for trial_id, found in part.items()
+    }
 
 
 def test_every_kind_of_trouble_is_among_the_histories() -> None:
     """Every fate, every phase, and unknown outcomes enough to tell loss only as an interval."""
     found = [plain(trial) for trial in _planted(histories(512, SEED))]
     fates = {fate for trial in found for fate in trial.seen}
-    assert (len(fates), {phase for trial in found for _, phase in trial.latencies}) == (11, {"all", "before", "during", "after"})
+    assert (len(fates), {phase for trial in found for _, phase in trial.latencies}) == (
+        11,
+        {"all", "before", "during", "after"},
+    )
 
 
 def _planted(of: Sequence[History]) -> list[PlantedTrial]:

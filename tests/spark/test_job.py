@@ -39,8 +39,15 @@ def _measured_bytes(spark: SparkSession, sweep: Path) -> dict[str, bytes]:
 def test_the_job_finds_its_way_through_an_awkward_path(tmp_path: Path) -> None:
     """It writes results only, keeps its own files in the home folder while it runs, and removes those of a run that was killed."""
     sweep, home = SweepFolder(tmp_path / AWKWARD), Home(tmp_path / "a home")
-    (home.cache / ".spark-4194305-left").mkdir(parents=True)  # above the kernel's largest pid: its owner is dead
-    PlantedTrial("000-planted", [PlantedAttempt(0, 0), PlantedAttempt(0, 1)], [PlantedLogRow(0, 0, 0)], [PlantedRead(0, 0, 0)]).plant(sweep.root)
+    (home.cache / ".spark-4194305-left").mkdir(
+        parents=True
+    )  # above the kernel's largest pid: its owner is dead
+    PlantedTrial(
+        "000-planted",
+        [PlantedAttempt(0, 0), PlantedAttempt(0, 1)],
+        [PlantedLogRow(0, 0, 0)],
+        [PlantedRead(0, 0, 0)],
+    ).plant(sweep.root)
     measure(sweep, home)
     assert pq.read_table(sweep.results / "trials.parquet")["lost_low_records"].to_pylist() == [1]
     assert {path.name for path in tmp_path.iterdir()} == {AWKWARD, "a home"}

@@ -46,7 +46,9 @@ def _of_another_shape(trial: Path) -> None:
 def _of_other_types(trial: Path) -> None:
     table = pq.read_table(trial / "log.parquet")
     number = table.schema.get_field_index("seq")
-    pq.write_table(table.set_column(number, "seq", table["seq"].cast("int32")), trial / "log.parquet")
+    pq.write_table(
+        table.set_column(number, "seq", table["seq"].cast("int32")), trial / "log.parquet"
+    )
 
 
 def _short_of_rows(trial: Path) -> None:
@@ -68,9 +70,18 @@ def _no_json(trial: Path) -> None:
         (_missing, "log.parquet is missing"),
         (_cut_short, "log.parquet cannot be read: "),
         (_empty, "log.parquet cannot be read: "),
-        (_of_another_trial, "attempts.parquet is marked ackbench.trial_id=001-other, not 000-planted"),
-        (_of_another_version, f"trial.json is of ledger version 99, and this program reads {LEDGER_VERSION}"),
-        (_of_another_shape, "reads.parquet has the columns consumer, generation, partition, offset, producer, seq, intended_ns, not "),
+        (
+            _of_another_trial,
+            "attempts.parquet is marked ackbench.trial_id=001-other, not 000-planted",
+        ),
+        (
+            _of_another_version,
+            f"trial.json is of ledger version 99, and this program reads {LEDGER_VERSION}",
+        ),
+        (
+            _of_another_shape,
+            "reads.parquet has the columns consumer, generation, partition, offset, producer, seq, intended_ns, not ",
+        ),
         (_of_other_types, "log.parquet has "),
         (_short_of_rows, "attempts.parquet holds 1 records, and trial.json tells of 2"),
         (_no_json, "trial.json is not a trial's record: "),
@@ -81,13 +92,22 @@ def test_a_damaged_ledger_is_one_line_that_names_trial_and_file(
     damage: Callable[[Path], None], told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """No stack trace, exit code 2, and no results."""
-    trial = PlantedTrial(TRIAL, [PlantedAttempt(0, 0), PlantedAttempt(0, 1)], [PlantedLogRow(0, 0, 0)]).plant(tmp_path)
+    trial = PlantedTrial(
+        TRIAL, [PlantedAttempt(0, 0), PlantedAttempt(0, 1)], [PlantedLogRow(0, 0, 0)]
+    ).plant(tmp_path)
     damage(trial)
     code, said = main([str(tmp_path)]), capsys.readouterr().err
-    assert (code, said.startswith(f"measure: trial {TRIAL}: {told}"), said.count("\n"), (tmp_path / "results").exists()) == (2, True, 1, False), said
+    assert (
+        code,
+        said.startswith(f"measure: trial {TRIAL}: {told}"),
+        said.count("\n"),
+        (tmp_path / "results").exists(),
+    ) == (2, True, 1, False), said
 
 
-def test_a_folder_that_is_no_sweep_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_that_is_no_sweep_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Nothing is made in it."""
     assert main([str(tmp_path)]) == 2
     assert capsys.readouterr().err == f"measure: {tmp_path} is no sweep: it has no folder trials\n"
@@ -100,4 +120,6 @@ def test_unfinished_and_failed_trials_are_passed_over(tmp_path: Path) -> None:
         (tmp_path / "trials" / name).mkdir(parents=True)
     (tmp_path / "trials" / "000-planted.partial" / "trial.json").write_text("{")
     assert main([str(tmp_path)]) == 0
-    assert {path.stem: pq.read_metadata(path).num_rows for path in (tmp_path / "results").iterdir()} == dict.fromkeys(RESULTS, 0)
+    assert {
+        path.stem: pq.read_metadata(path).num_rows for path in (tmp_path / "results").iterdir()
+    } == dict.fromkeys(RESULTS, 0)

@@ -13,7 +13,14 @@ from experiments.ledger.result_tables import RESULTS
 from spark_jobs.io.frames import in_memory
 from spark_jobs.io.ledgers import UnfitLedger, open_ledgers
 from spark_jobs.pipeline import results, results_of
-from spark_jobs.planted import PlantedAttempt, PlantedEvent, PlantedLogRow, PlantedRead, PlantedTrial, together
+from spark_jobs.planted import (
+    PlantedAttempt,
+    PlantedEvent,
+    PlantedLogRow,
+    PlantedRead,
+    PlantedTrial,
+    together,
+)
 
 Measure = Callable[..., dict[str, pa.Table]]
 MS = 1_000_000
@@ -21,8 +28,12 @@ MS = 1_000_000
 EVERYTHING = PlantedTrial(
     "000-everything",
     attempts=(
-        *(PlantedAttempt(1, seq) for seq in range(4)),  # 0 once, 1 twice, 2 lost, 3 corrupt: lost too
-        *(PlantedAttempt(1, seq, "unknown", settled_ns=None) for seq in range(4, 7)),  # 4 landed, 5 did not, 6 landed three times
+        *(
+            PlantedAttempt(1, seq) for seq in range(4)
+        ),  # 0 once, 1 twice, 2 lost, 3 corrupt: lost too
+        *(
+            PlantedAttempt(1, seq, "unknown", settled_ns=None) for seq in range(4, 7)
+        ),  # 4 landed, 5 did not, 6 landed three times
         *(PlantedAttempt(1, seq, "rejected") for seq in range(7, 9)),  # 7 landed, 8 did not
     ),
     log=(
@@ -37,7 +48,10 @@ EVERYTHING = PlantedTrial(
 
 def test_every_planted_fate_is_found(measured: Measure) -> None:
     """Records and copies of each, and both sums."""
-    fates = {row["fate"]: (row["records"], row["duplicated_records"], row["copies"]) for row in measured(EVERYTHING)["fates"].to_pylist()}
+    fates = {
+        row["fate"]: (row["records"], row["duplicated_records"], row["copies"])
+        for row in measured(EVERYTHING)["fates"].to_pylist()
+    }
     assert fates == {
         "DELIVERED_ONCE": (1, 0, 1),
         "DUPLICATED": (1, 1, 2),
@@ -56,7 +70,9 @@ def test_every_planted_fate_is_found(measured: Measure) -> None:
 def test_a_trial_adds_its_fates_up(measured: Measure) -> None:
     """Lost is an interval: the unknown and absent record may have been acknowledged."""
     (trial,) = measured(EVERYTHING)["trials"].to_pylist()
-    counted = {name: value for name, value in trial.items() if name.endswith(("_records", "_copies"))}
+    counted = {
+        name: value for name, value in trial.items() if name.endswith(("_records", "_copies"))
+    }
     assert counted == {
         "attempted_records": 9,
         "acked_records": 4,
@@ -80,24 +96,48 @@ def test_a_trial_adds_its_fates_up(measured: Measure) -> None:
 
 def test_trials_do_not_see_each_other(measured: Measure) -> None:
     """Equal ids in two trials are different records."""
-    lossy = PlantedTrial("000-lossy", [PlantedAttempt(0, 0), PlantedAttempt(0, 1)], [PlantedLogRow(0, 0, 0)])
-    whole = PlantedTrial("001-whole", [PlantedAttempt(0, 0), PlantedAttempt(0, 1)], [PlantedLogRow(0, 0, 0), PlantedLogRow(0, 1, 1)])
+    lossy = PlantedTrial(
+        "000-lossy", [PlantedAttempt(0, 0), PlantedAttempt(0, 1)], [PlantedLogRow(0, 0, 0)]
+    )
+    whole = PlantedTrial(
+        "001-whole",
+        [PlantedAttempt(0, 0), PlantedAttempt(0, 1)],
+        [PlantedLogRow(0, 0, 0), PlantedLogRow(0, 1, 1)],
+    )
     assert measured(lossy, whole)["trials"]["lost_low_records"].to_pylist() == [1, 0]
 
 
 def test_producers_do_not_see_each_other(measured: Measure) -> None:
     """Equal sequence numbers of two producers are different records."""
-    trial = PlantedTrial("000-two", [PlantedAttempt(0, 0), PlantedAttempt(1, 0)], [PlantedLogRow(1, 0, 0), PlantedLogRow(1, 0, 1)])
+    trial = PlantedTrial(
+        "000-two",
+        [PlantedAttempt(0, 0), PlantedAttempt(1, 0)],
+        [PlantedLogRow(1, 0, 0), PlantedLogRow(1, 0, 1)],
+    )
     fates = {row["fate"]: row["records"] for row in measured(trial)["fates"].to_pylist()}
     assert (fates["LOST"], fates["DUPLICATED"]) == (1, 1)
 
 
 def test_latencies_are_told_by_phase(measured: Measure) -> None:
     """One record before the fault, one during, none after it."""
-    phases = Phases(load_begin_ns=0, load_end_ns=9 * MS, fault_begin_ns=5 * MS, fault_end_ns=9 * MS, settled_ns=20 * MS, whole_ns=20 * MS)
-    attempts = [PlantedAttempt(0, 0, intended_ns=0, settled_ns=2 * MS), PlantedAttempt(0, 1, intended_ns=6 * MS, settled_ns=20 * MS)]
+    phases = Phases(
+        load_begin_ns=0,
+        load_end_ns=9 * MS,
+        fault_begin_ns=5 * MS,
+        fault_end_ns=9 * MS,
+        settled_ns=20 * MS,
+        healthy_ns=20 * MS,
+    )
+    attempts = [
+        PlantedAttempt(0, 0, intended_ns=0, settled_ns=2 * MS),
+        PlantedAttempt(0, 1, intended_ns=6 * MS, settled_ns=20 * MS),
+    ]
     reads = [PlantedRead(0, 0, 0, 0, 3 * MS), PlantedRead(0, 0, 0, 0, 4 * MS)]
-    found = measured(PlantedTrial("000-phases", attempts, [PlantedLogRow(0, 0, 0), PlantedLogRow(0, 1, 1)], reads, phases))["latency"].to_pylist()
+    found = measured(
+        PlantedTrial(
+            "000-phases", attempts, [PlantedLogRow(0, 0, 0), PlantedLogRow(0, 1, 1)], reads, phases
+        )
+    )["latency"].to_pylist()
     maxima = {(row["measure"], row["phase"]): (row["records"], row["max_us"]) for row in found}
     assert maxima == {
         ("ack", "all"): (2, 14_000),
@@ -116,86 +156,175 @@ def test_a_trial_that_nobody_read_has_no_end_to_end_latency(measured: Measure) -
 
 def test_a_trial_without_any_acknowledgement_was_unavailable_throughout(measured: Measure) -> None:
     """Also when no record ever got a partition that could be blamed."""
-    trial = PlantedTrial("000-dark", [PlantedAttempt(0, 0, "unknown", settled_ns=None, partition=None)])
+    trial = PlantedTrial(
+        "000-dark", [PlantedAttempt(0, 0, "unknown", settled_ns=None, partition=None)]
+    )
     assert measured(trial)["trials"]["unavailable_ns"].to_pylist() == [trial.phases.settled_ns]
 
 
 def test_a_void_trial_is_counted_and_not_judged(measured: Measure) -> None:
     """The cell's sums are those of its sealed trial."""
-    sealed = PlantedTrial("000-sealed", [PlantedAttempt(0, 0), PlantedAttempt(0, 1)], [PlantedLogRow(0, 0, 0)])
-    void = PlantedTrial("001-void", [PlantedAttempt(0, 0)], status=Status.VOID, fault=FaultEvidence(kind="leader-crash", bit=False))
+    sealed = PlantedTrial(
+        "000-sealed", [PlantedAttempt(0, 0), PlantedAttempt(0, 1)], [PlantedLogRow(0, 0, 0)]
+    )
+    void = PlantedTrial(
+        "001-void",
+        [PlantedAttempt(0, 0)],
+        status=Status.VOID,
+        fault=FaultEvidence(kind="leader-crash", took_effect=False),
+    )
     (cell,) = measured(sealed, void)["cells"].to_pylist()
-    assert (cell["sealed_trials"], cell["void_trials"], cell["attempted_records"], cell["lost_low_records"], cell["trials_with_loss"]) == (1, 1, 2, 1, 1)
+    assert (
+        cell["sealed_trials"],
+        cell["void_trials"],
+        cell["attempted_records"],
+        cell["lost_low_records"],
+        cell["trials_with_loss"],
+    ) == (1, 1, 2, 1, 1)
 
 
 def test_a_cell_tells_median_and_maximum_of_its_trials(measured: Measure) -> None:
     """Over three repeats with latencies of 1, 2 and 9 ms."""
     repeats = [
-        PlantedTrial(f"{n:03d}-repeat", [PlantedAttempt(0, 0, settled_ns=ms * MS)], [PlantedLogRow(0, 0, 0)], repeat=n) for n, ms in enumerate((9, 1, 2))
+        PlantedTrial(
+            f"{n:03d}-repeat",
+            [PlantedAttempt(0, 0, settled_ns=ms * MS)],
+            [PlantedLogRow(0, 0, 0)],
+            repeat=n,
+        )
+        for n, ms in enumerate((9, 1, 2))
     ]
     (cell,) = measured(*repeats)["cells"].to_pylist()
-    assert (cell["ack_p99_us_median"], cell["ack_p99_us_max"], cell["end_to_end_p99_us_median"]) == (2_000, 9_000, None)
+    assert (
+        cell["ack_p99_us_median"],
+        cell["ack_p99_us_max"],
+        cell["end_to_end_p99_us_median"],
+    ) == (2_000, 9_000, None)
 
 
 def test_equal_cells_are_one_whatever_the_order_of_their_axes(measured: Measure) -> None:
     """A union of sweeps may name the axes in another order."""
-    one = PlantedTrial("000-one", [PlantedAttempt(0, 0)], [PlantedLogRow(0, 0, 0)], cell={"acks": 1, "fault": "none"})
-    other = PlantedTrial("001-other", [PlantedAttempt(0, 0)], [PlantedLogRow(0, 0, 0)], cell={"fault": "none", "acks": 1})
+    one = PlantedTrial(
+        "000-one",
+        [PlantedAttempt(0, 0)],
+        [PlantedLogRow(0, 0, 0)],
+        cell={"acks": 1, "fault": "none"},
+    )
+    other = PlantedTrial(
+        "001-other",
+        [PlantedAttempt(0, 0)],
+        [PlantedLogRow(0, 0, 0)],
+        cell={"fault": "none", "acks": 1},
+    )
     assert measured(one, other)["cells"]["sealed_trials"].to_pylist() == [2]
 
 
 def test_an_id_that_was_attempted_twice_is_no_ledger(measured: Measure) -> None:
     """The fates would not add up to the attempts: an error that names the trial, never a wrong number."""
-    with pytest.raises(UnfitLedger, match=r"^trial 000-twice: attempts.parquet has 2 rows, and the fates add up to 1 records$"):
-        measured(PlantedTrial("000-twice", [PlantedAttempt(0, 0), PlantedAttempt(0, 0)], [PlantedLogRow(0, 0, 0)]))
+    with pytest.raises(
+        UnfitLedger,
+        match=r"^trial 000-twice: attempts.parquet has 2 rows, and the fates add up to 1 records$",
+    ):
+        measured(
+            PlantedTrial(
+                "000-twice", [PlantedAttempt(0, 0), PlantedAttempt(0, 0)], [PlantedLogRow(0, 0, 0)]
+            )
+        )
 
 
 def test_an_acked_record_that_never_settled_is_no_ledger(measured: Measure) -> None:
     """It would be missing from the latencies without a word."""
-    with pytest.raises(UnfitLedger, match=r"^trial 000-unsettled: .* 1 acked records, of which 0 tell when they settled$"):
-        measured(PlantedTrial("000-unsettled", [PlantedAttempt(0, 0, settled_ns=None)], [PlantedLogRow(0, 0, 0)]))
+    with pytest.raises(
+        UnfitLedger,
+        match=r"^trial 000-unsettled: .* 1 acked records, of which 0 tell when they settled$",
+    ):
+        measured(
+            PlantedTrial(
+                "000-unsettled", [PlantedAttempt(0, 0, settled_ns=None)], [PlantedLogRow(0, 0, 0)]
+            )
+        )
 
 
-def test_data_that_cannot_be_read_are_told_by_trial_and_file(spark: SparkSession, tmp_path: Path) -> None:
+def test_data_that_cannot_be_read_are_told_by_trial_and_file(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     """The footer is whole, so only reading the file shows it."""
-    trial = PlantedTrial("000-broken", [PlantedAttempt(0, seq) for seq in range(999)], [PlantedLogRow(0, seq, seq) for seq in range(999)]).plant(tmp_path)
+    trial = PlantedTrial(
+        "000-broken",
+        [PlantedAttempt(0, seq) for seq in range(999)],
+        [PlantedLogRow(0, seq, seq) for seq in range(999)],
+    ).plant(tmp_path)
     whole = bytearray((trial / "log.parquet").read_bytes())
     whole[4:200] = bytes(196)
     (trial / "log.parquet").write_bytes(whole)
-    with pytest.raises(UnfitLedger, match=r"^trial 000-broken: log.parquet cannot be read: its footer is whole, and its data are not$"):
+    with pytest.raises(
+        UnfitLedger,
+        match=r"^trial 000-broken: log.parquet cannot be read: its footer is whole, and its data are not$",
+    ):
         results(spark, open_ledgers(str(tmp_path)))
 
 
 def test_tables_have_the_schemas_of_the_contract(measured: Measure) -> None:
     """All of them, whatever the trial has none of."""
     tables = measured(PlantedTrial("000-bare", [PlantedAttempt(0, 0, "unknown", settled_ns=None)]))
-    assert {name: table.select(RESULTS[name].names).cast(RESULTS[name]).schema.names for name, table in tables.items()} == {
-        name: schema.names for name, schema in RESULTS.items()
-    }
+    assert {
+        name: table.select(RESULTS[name].names).cast(RESULTS[name]).schema.names
+        for name, table in tables.items()
+    } == {name: schema.names for name, schema in RESULTS.items()}
 
 
-def test_ledgers_that_lie_in_no_file_are_measured_alike(spark: SparkSession, measured: Measure) -> None:
+def test_ledgers_that_lie_in_no_file_are_measured_alike(
+    spark: SparkSession, measured: Measure
+) -> None:
     """The same trial from its rows and from its files."""
     unsealed = results_of(in_memory(spark, together([EVERYTHING])), [EVERYTHING.ledger()])
     sealed = measured(EVERYTHING)
-    assert {name: table.to_pylist() for name, table in unsealed.items()} == {name: table.to_pylist() for name, table in sealed.items()}
+    assert {name: table.to_pylist() for name, table in unsealed.items()} == {
+        name: table.to_pylist() for name, table in sealed.items()
+    }
 
 
 def test_what_the_consumer_missed_is_known_only_if_it_came_to_the_end(measured: Measure) -> None:
     """Of two records it received one; nobody says how the third trial's reader ended."""
-    attempts, log, reads = [PlantedAttempt(0, 0), PlantedAttempt(0, 1)], [PlantedLogRow(0, 0, 0), PlantedLogRow(0, 1, 1)], [PlantedRead(0, 0, 0)]
-    events: tuple[list[PlantedEvent], ...] = ([_reader(at_end=True)], [_reader(at_end=False)], [_reader(at_end=True), _reader(at_end=False)], [])
-    trials = [PlantedTrial(f"{number:03d}-reader", attempts, log, reads, events=told) for number, told in enumerate(events)]
+    attempts, log, reads = (
+        [PlantedAttempt(0, 0), PlantedAttempt(0, 1)],
+        [PlantedLogRow(0, 0, 0), PlantedLogRow(0, 1, 1)],
+        [PlantedRead(0, 0, 0)],
+    )
+    events: tuple[list[PlantedEvent], ...] = (
+        [_reader(at_end=True)],
+        [_reader(at_end=False)],
+        [_reader(at_end=True), _reader(at_end=False)],
+        [],
+    )
+    trials = [
+        PlantedTrial(f"{number:03d}-reader", attempts, log, reads, events=told)
+        for number, told in enumerate(events)
+    ]
     assert measured(*trials)["trials"]["missed_records"].to_pylist() == [1, None, None, None]
 
 
 def test_a_cell_does_not_know_what_one_of_its_trials_does_not_know(measured: Measure) -> None:
     """A sum over an unknown is none."""
     reads = [PlantedRead(0, 0, 0), PlantedRead(0, 0, 0, received_ns=3 * MS)]
-    known = PlantedTrial("000-known", [PlantedAttempt(0, 0)], [PlantedLogRow(0, 0, 0)], reads, events=[_reader(at_end=True)])
+    known = PlantedTrial(
+        "000-known",
+        [PlantedAttempt(0, 0)],
+        [PlantedLogRow(0, 0, 0)],
+        reads,
+        events=[_reader(at_end=True)],
+    )
     unread = PlantedTrial("001-unread", [PlantedAttempt(0, 0)], [PlantedLogRow(0, 0, 0)])
-    (alone,), (cell,) = (measured_cells.to_pylist() for measured_cells in (measured(known)["cells"], measured(unread)["cells"]))
-    assert (alone["missed_records"], alone["redelivered_reads"], cell["missed_records"], cell["redelivered_reads"]) == (0, 1, None, None)
+    (alone,), (cell,) = (
+        measured_cells.to_pylist()
+        for measured_cells in (measured(known)["cells"], measured(unread)["cells"])
+    )
+    assert (
+        alone["missed_records"],
+        alone["redelivered_reads"],
+        cell["missed_records"],
+        cell["redelivered_reads"],
+    ) == (0, 1, None, None)
 
 
 def test_order_and_reading_are_told_by_trial(measured: Measure) -> None:
@@ -203,33 +332,68 @@ def test_order_and_reading_are_told_by_trial(measured: Measure) -> None:
     attempts = [PlantedAttempt(0, seq) for seq in range(3)]
     log = [PlantedLogRow(0, seq, offset) for offset, seq in enumerate((1, 0, 2))]
     reads = [PlantedRead(0, 1, 0), PlantedRead(0, 0, 1), PlantedRead(0, 1, 0, received_ns=3 * MS)]
-    (trial,) = measured(PlantedTrial("000-late", attempts, log, reads, events=[_reader(at_end=True)]))["trials"].to_pylist()
-    assert (trial["reordered_records"], trial["redelivered_reads"], trial["missed_records"]) == (1, 1, 1)
+    (trial,) = measured(
+        PlantedTrial("000-late", attempts, log, reads, events=[_reader(at_end=True)])
+    )["trials"].to_pylist()
+    assert (trial["reordered_records"], trial["redelivered_reads"], trial["missed_records"]) == (
+        1,
+        1,
+        1,
+    )
 
 
 def test_the_timeline_and_the_histograms_add_up_to_the_trial(measured: Measure) -> None:
     """A record each 40 ms, all acknowledged after 2 ms, every other one received."""
-    attempts = [PlantedAttempt(0, seq, intended_ns=at, sent_ns=at, settled_ns=at + 2 * MS) for seq in range(9) for at in (seq * 40 * MS,)]
-    reads = [PlantedRead(0, row.seq, row.seq, row.intended_ns, row.intended_ns + 3 * MS) for row in attempts[::2]]
-    found = measured(PlantedTrial("000-steady", attempts, [PlantedLogRow(0, seq, seq) for seq in range(9)], reads))
-    slots = [(row["slot"], row["sent_records"], row["acked_records"], row["read_records"]) for row in found["timeline"].sort_by("slot").to_pylist()]
+    attempts = [
+        PlantedAttempt(0, seq, intended_ns=at, sent_ns=at, settled_ns=at + 2 * MS)
+        for seq in range(9)
+        for at in (seq * 40 * MS,)
+    ]
+    reads = [
+        PlantedRead(0, row.seq, row.seq, row.intended_ns, row.intended_ns + 3 * MS)
+        for row in attempts[::2]
+    ]
+    found = measured(
+        PlantedTrial(
+            "000-steady", attempts, [PlantedLogRow(0, seq, seq) for seq in range(9)], reads
+        )
+    )
+    slots = [
+        (row["slot"], row["sent_records"], row["acked_records"], row["read_records"])
+        for row in found["timeline"].sort_by("slot").to_pylist()
+    ]
     assert slots == [(0, 3, 3, 2), (1, 2, 2, 1), (2, 3, 3, 1), (3, 1, 1, 1)]
-    histogram = {(row["measure"], row["phase"], row["from_us"]): (row["to_us"], row["records"]) for row in found["histogram"].to_pylist()}
+    histogram = {
+        (row["measure"], row["phase"], row["from_us"]): (row["to_us"], row["records"])
+        for row in found["histogram"].to_pylist()
+    }
     assert histogram == {("ack", "all", 2000): (2008, 9), ("end_to_end", "all", 2992): (3008, 5)}
 
 
 def test_an_outage_has_two_sides(measured: Measure) -> None:
     """The last acknowledgement came after 5 ms, the last record after 9 ms, and the reader gave up at 30 ms."""
-    attempts = [PlantedAttempt(0, 0, settled_ns=5 * MS), PlantedAttempt(0, 1, "unknown", settled_ns=8 * MS)]
+    attempts = [
+        PlantedAttempt(0, 0, settled_ns=5 * MS),
+        PlantedAttempt(0, 1, "unknown", settled_ns=8 * MS),
+    ]
     trial = PlantedTrial(
-        "000-sides", attempts, [PlantedLogRow(0, 0, 0)], [PlantedRead(0, 0, 0, received_ns=9 * MS)], events=[_reader(at_end=False, at_ns=30 * MS)]
+        "000-sides",
+        attempts,
+        [PlantedLogRow(0, 0, 0)],
+        [PlantedRead(0, 0, 0, received_ns=9 * MS)],
+        events=[_reader(at_end=False, at_ns=30 * MS)],
     )
     found = measured(trial)
-    gaps = {row["side"]: (row["records"], row["gap_ns"], row["began_ns"], row["answered"]) for row in found["gaps"].to_pylist()}
+    gaps = {
+        row["side"]: (row["records"], row["gap_ns"], row["began_ns"], row["answered"])
+        for row in found["gaps"].to_pylist()
+    }
     assert gaps == {"producer": (1, 5 * MS, 0, True), "consumer": (1, 21 * MS, 9 * MS, False)}
     assert found["trials"]["unavailable_ns"].to_pylist() == [5 * MS]
 
 
 def _reader(*, at_end: bool, at_ns: int = 10**10) -> PlantedEvent:
     """The event by which a trial tells how its reader along ended."""
-    return PlantedEvent(at_ns, "reader", detail=json.dumps({"records": 1, "at_end": at_end, "where": ""}))
+    return PlantedEvent(
+        at_ns, "reader", detail=json.dumps({"records": 1, "at_end": at_end, "where": ""})
+    )

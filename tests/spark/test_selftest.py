@@ -17,7 +17,9 @@ from spark_jobs.io.writer import write_results
 from spark_jobs.pipeline import results
 
 
-def test_each_planted_fault_is_found_exactly(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_planted_fault_is_found_exactly(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """All in one go, with the job of this process instead of one of its own."""
 
     def measured(sweep: SweepFolder, _: Home) -> None:

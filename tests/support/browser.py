@@ -49,7 +49,10 @@ class Browser:
 
     def open(self, page: Path, width: int) -> None:
         """Lay out a page at a width, in CSS pixels."""
-        self._chrome.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False})
+        self._chrome.execute_cdp_cmd(
+            "Emulation.setDeviceMetricsOverride",
+            {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False},
+        )
         self._chrome.get(page.as_uri())
 
     def picture(self, path: Path) -> None:
@@ -75,7 +78,9 @@ def browser() -> Iterator[Browser]:
     """Start a browser; skip the test aloud where there is none."""
     missing = [program for program in NEEDED if shutil.which(program) is None]
     if missing:
-        pytest.skip(f"no {' and no '.join(missing)} on PATH: Debian has them as chromium and chromium-driver")
+        pytest.skip(
+            f"no {' and no '.join(missing)} on PATH: Debian has them as chromium and chromium-driver"
+        )
     options = ChromeOptions()
     options.binary_location = str(shutil.which("chromium"))
     for flag in _FLAGS:

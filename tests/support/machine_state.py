@@ -28,7 +28,11 @@ class MachineState:
 
     def left_since(self, before: MachineState) -> list[str]:
         """Return what is here that was not, a line each with its kind."""
-        return [f"{field.name}: {line}" for field in fields(self) for line in sorted(getattr(self, field.name) - getattr(before, field.name))]
+        return [
+            f"{field.name}: {line}"
+            for field in fields(self)
+            for line in sorted(getattr(self, field.name) - getattr(before, field.name))
+        ]
 
 
 def machine_state(home: Path) -> MachineState:
@@ -38,9 +42,16 @@ def machine_state(home: Path) -> MachineState:
         links=frozenset(_names(Path("/sys/class/net"))),
         rules=frozenset(_said("nft", "list", "ruleset")),
         queues=frozenset(_said("tc", "qdisc", "show")),
-        mounts=frozenset(line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()),
-        loop_devices=frozenset(f"{path.parts[3]} {path.read_text().strip()}" for path in Path("/sys/block").glob("loop*/loop/backing_file")),
-        control_groups=frozenset(str(path) for path in Path("/sys/fs/cgroup").glob("**/ackbench*") if path.is_dir()),
+        mounts=frozenset(
+            line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()
+        ),
+        loop_devices=frozenset(
+            f"{path.parts[3]} {path.read_text().strip()}"
+            for path in Path("/sys/block").glob("loop*/loop/backing_file")
+        ),
+        control_groups=frozenset(
+            str(path) for path in Path("/sys/fs/cgroup").glob("**/ackbench*") if path.is_dir()
+        ),
         processes=frozenset(processes_of(home)),
     )
 
@@ -51,14 +62,24 @@ def _names(folder: Path) -> list[str]:
 
 def _said(program: str, *arguments: str) -> list[str]:
     found = shutil.which(program, path=os.environ.get("PATH", "") + os.pathsep + "/usr/sbin:/sbin")
-    return subprocess.run([found, *arguments], capture_output=True, text=True, check=False).stdout.splitlines() if found else []
+    return (
+        subprocess.run(
+            [found, *arguments], capture_output=True, text=True, check=False
+        ).stdout.splitlines()
+        if found
+        else []
+    )
 
 
 def processes_of(home: Path) -> Iterator[str]:
     """Yield the pid and command of every living process that was started for a home."""
     for process in psutil.process_iter():
         try:
-            if process.pid != os.getpid() and process.status() != psutil.STATUS_ZOMBIE and process.environ().get("ACKBENCH_HOME") == str(home):
+            if (
+                process.pid != os.getpid()
+                and process.status() != psutil.STATUS_ZOMBIE
+                and process.environ().get("ACKBENCH_HOME") == str(home)
+            ):
                 yield f"{process.pid} {' '.join(process.cmdline())[:200]}"
         except psutil.Error:
             continue  # it ended meanwhile, or is another user's

@@ -23,7 +23,18 @@ from infra.machine.home import Home
 from infra.process.processes import ProcessIdentity
 
 Axes = dict[str, tuple[Scalar, ...]]
-HEAVY = ("airflow", "confluent_kafka", "mlflow", "numba", "numpy", "pandas", "pyarrow", "pyspark", "rich", "psutil")
+HEAVY = (
+    "airflow",
+    "confluent_kafka",
+    "mlflow",
+    "numba",
+    "numpy",
+    "pandas",
+    "pyarrow",
+    "pyspark",
+    "rich",
+    "psutil",
+)
 PLANNING = ("numpy", "pyarrow", "psutil", "rich")
 """What planning an experiment, and a table, cannot do without."""
 
@@ -38,11 +49,22 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
 
 def a_sweep(home: Home) -> SweepFolder:
     """Return a sweep of two trials and one refused cell, of which the first trial is sealed."""
-    axes: Axes = {"acks": ("all", 1), "partitions": (1,), "replication.factor": (3,), "fault": ("none",), "enable.idempotence": (False,)}
+    axes: Axes = {
+        "acks": ("all", 1),
+        "partitions": (1,),
+        "replication.factor": (3,),
+        "fault": ("none",),
+        "enable.idempotence": (False,),
+    }
     sweep = new_sweep(home, "quick", Overrides(axes, controls=False))
     first = sweep.plan().trials[0]
     sweep.partial(first.trial_id).mkdir()
-    seal(sweep.partial(first.trial_id), sweep.trial(first.trial_id), a_record(trial_id=first.trial_id, cell=first.cell, label=first.label), no_rows())
+    seal(
+        sweep.partial(first.trial_id),
+        sweep.trial(first.trial_id),
+        a_record(trial_id=first.trial_id, cell=first.cell, label=first.label),
+        no_rows(),
+    )
     return sweep
 
 
@@ -53,23 +75,57 @@ def a_sweep(home: Home) -> SweepFolder:
         (["run", "quik"], "unknown experiment quik; did you mean quick?"),
         (["run", "absent.yaml"], "absent.yaml: cannot be read (No such file or directory)"),
         (["run", "quick", "--set", "acsk=1"], "--set acsk: unknown axis acsk; did you mean acks?"),
-        (["run", "quick", "--set", "acks=5"], "--set acks: producer property acks is 5; allowed: 0, 1 or all"),
+        (
+            ["run", "quick", "--set", "acks=5"],
+            "--set acks: producer property acks is 5; allowed: 0, 1 or all",
+        ),
         (["run", "quick", "--set", "acks=1", "--set", "acks=0"], "--set acks is given twice"),
         (["run", "quick", "--set", "fault=meteor"], "--set fault: unknown fault meteor"),
-        (["run", "quick", "--set", "replication.factor=5"], "quick: replication.factor is 5; allowed: at most the number of nodes, which is 3"),
-        (["run", "quick", "--set", "workload.rate_records_per_s=0"], "--set workload.rate_records_per_s is 0; allowed: more than 0"),
-        (["run", "quick", "--set", "workload.rate_records_per_s=-1,5"], "quick: workload.rate_records_per_s is -1; allowed: more than 0"),
+        (
+            ["run", "quick", "--set", "replication.factor=5"],
+            "quick: replication.factor is 5; allowed: at most the number of nodes, which is 3",
+        ),
+        (
+            ["run", "quick", "--set", "workload.rate_records_per_s=0"],
+            "--set workload.rate_records_per_s is 0; allowed: more than 0",
+        ),
+        (
+            ["run", "quick", "--set", "workload.rate_records_per_s=-1,5"],
+            "quick: workload.rate_records_per_s is -1; allowed: more than 0",
+        ),
         (["run", "quick", "--repeats", "0"], "--repeats is 0; allowed: 1 or more"),
         (["run", "quick", "--repeats", "many"], "Invalid value for '--repeats'"),
         (["run", "quick", "--resume", "x"], "--resume goes on with a sweep as it was planned"),
-        (["run", "--resume", "x", "--no-controls"], "--resume goes on with a sweep as it was planned"),
+        (
+            ["run", "--resume", "x", "--no-controls"],
+            "--resume goes on with a sweep as it was planned",
+        ),
         (["run", "--resume", "x"], "unknown sweep x"),
-        (["run", "quick", "--set", "workload.rate_records_per_s=9e6", "--set", "workload.duration_s=80000"], "a sweep of 21 trials needs"),
-        (["run", "quick", "--until", "ci<2"], "--until is 'ci<2'; allowed: ci<WIDTH with a width between 0 and 1"),
+        (
+            [
+                "run",
+                "quick",
+                "--set",
+                "workload.rate_records_per_s=9e6",
+                "--set",
+                "workload.duration_s=80000",
+            ],
+            "a sweep of 21 trials needs",
+        ),
+        (
+            ["run", "quick", "--until", "ci<2"],
+            "--until is 'ci<2'; allowed: ci<WIDTH with a width between 0 and 1",
+        ),
         (["run", "quick", "--until", ""], "--until is ''; allowed: ci<WIDTH"),
         (["run", "quick", "--until", "p<0.05"], "--until is 'p<0.05'; allowed: ci<WIDTH"),
-        (["run", "quick", "--until", "ci<0.1", "--budget", "30"], "--budget is '30'; allowed: a time with its unit"),
-        (["run", "quick", "--until", "ci<0.1", "--max-repeats", "0"], "--max-repeats is 0; allowed: a whole number from 1 to 1024"),
+        (
+            ["run", "quick", "--until", "ci<0.1", "--budget", "30"],
+            "--budget is '30'; allowed: a time with its unit",
+        ),
+        (
+            ["run", "quick", "--until", "ci<0.1", "--max-repeats", "0"],
+            "--max-repeats is 0; allowed: a whole number from 1 to 1024",
+        ),
         (["run", "quick", "--budget", "30m"], "--budget and --max-repeats limit --until"),
         (["run", "--nodes", "5"], "No such option '--nodes'"),
         (["show"], "no sweep in"),
@@ -80,7 +136,9 @@ def a_sweep(home: Home) -> SweepFolder:
         (["frobnicate"], "No such command 'frobnicate'"),
     ],
 )
-def test_bad_input_is_one_line_and_starts_nothing(home: Home, arguments: list[str], words: str) -> None:
+def test_bad_input_is_one_line_and_starts_nothing(
+    home: Home, arguments: list[str], words: str
+) -> None:
     """Exit code 2, one line on stderr that names what is wrong, and no sweep, cluster or log."""
     result = ackbench(*arguments)
 
@@ -89,7 +147,9 @@ def test_bad_input_is_one_line_and_starts_nothing(home: Home, arguments: list[st
     assert not any(folder.exists() for folder in (home.sweeps, home.clusters, home.logs))
 
 
-def test_a_home_that_cannot_be_made_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_home_that_cannot_be_made_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The line says which variable to set."""
     (tmp_path / "file").touch()
     monkeypatch.setenv("ACKBENCH_HOME", str(tmp_path / "file" / "home"))
@@ -108,11 +168,18 @@ def test_a_broken_file_is_refused_with_its_name_and_line(tmp_path: Path, home: H
     assert f"{tmp_path / 'mine.yaml'}, line 2" in result.stderr
 
 
-@pytest.mark.parametrize(("arguments", "used"), [(["--help"], ()), (["--version"], ()), (["run", "--help"], ()), (["list"], PLANNING)])
-def test_nothing_heavy_is_imported_to_say_what_there_is(arguments: list[str], used: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "used"),
+    [(["--help"], ()), (["--version"], ()), (["run", "--help"], ()), (["list"], PLANNING)],
+)
+def test_nothing_heavy_is_imported_to_say_what_there_is(
+    arguments: list[str], used: tuple[str, ...]
+) -> None:
     """Help and the list are there at once, because they wait for no library that they do not use; to tell minutes, the list plans."""
     program = f"import sys\nfrom experiments.cli import cli\ntry:\n  cli({arguments})\nfinally:\n  print('imported', *sys.modules, file=sys.stderr)"
-    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    ran = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
 
     assert not set(HEAVY) & set(ran.stderr.split()) - set(used)
     assert ran.stdout
@@ -131,7 +198,9 @@ def test_a_sweeps_own_file_is_an_experiment(home: Home) -> None:
     sweep = a_sweep(home)
     again = new_sweep(home, str(sweep.experiment_yaml))
 
-    assert [trial.cell for trial in again.plan().trials] == [trial.cell for trial in sweep.plan().trials]
+    assert [trial.cell for trial in again.plan().trials] == [
+        trial.cell for trial in sweep.plan().trials
+    ]
 
 
 def test_show_prints_what_is_there_and_what_is_missing(home: Home) -> None:
@@ -142,7 +211,9 @@ def test_show_prints_what_is_there_and_what_is_missing(home: Home) -> None:
     assert (result.exit_code, result.stderr) == (0, "")
     assert "fault: none" in result.stdout
     assert f"not run: 1 trials; go on with: ackbench run --resume {sweep.sweep_id}" in result.stdout
-    assert f"not measured: 1 trials; measure with: ackbench measure {sweep.sweep_id}" in result.stdout
+    assert (
+        f"not measured: 1 trials; measure with: ackbench measure {sweep.sweep_id}" in result.stdout
+    )
 
 
 def test_an_experiments_name_means_its_newest_sweep(home: Home) -> None:
@@ -158,7 +229,13 @@ def test_show_as_json_is_one_object(home: Home) -> None:
     shown = json.loads(ackbench("show", sweep.sweep_id, "--json").stdout)
 
     assert (shown["sweep_id"], shown["experiment"]) == (sweep.sweep_id, "quick")
-    assert set(shown["trials"][0]["cell"]) == {"acks", "enable.idempotence", "replication.factor", "partitions", "fault"}
+    assert set(shown["trials"][0]["cell"]) == {
+        "acks",
+        "enable.idempotence",
+        "replication.factor",
+        "partitions",
+        "fault",
+    }
 
 
 def test_clean_removes_what_is_unfinished_and_keeps_what_is_sealed(home: Home) -> None:
@@ -182,7 +259,10 @@ def test_clean_leaves_a_run_alone_whose_command_lives(home: Home) -> None:
         claim.note_runner(ProcessIdentity.own())
         result = ackbench("clean")
 
-    assert f"left alone: the run of {sweep.sweep_id} (process {os.getpid()}) is under way" in result.stdout
+    assert (
+        f"left alone: the run of {sweep.sweep_id} (process {os.getpid()}) is under way"
+        in result.stdout
+    )
     assert unfinished.is_dir()
 
 
@@ -194,7 +274,9 @@ def test_a_sweep_is_deleted_only_by_its_name(home: Home) -> None:
     assert (named.root.exists(), other.root.exists()) == (False, True)
 
 
-def test_a_folder_that_is_not_a_sweep_of_this_home_is_never_deleted(home: Home, tmp_path: Path) -> None:
+def test_a_folder_that_is_not_a_sweep_of_this_home_is_never_deleted(
+    home: Home, tmp_path: Path
+) -> None:
     """Neither by its path, whatever it holds, nor through a link, nor by an experiment's name, nor under another sweep's name."""
     sweep = a_sweep(home)
     elsewhere = tmp_path / "thesis"
@@ -205,12 +287,20 @@ def test_a_folder_that_is_not_a_sweep_of_this_home_is_never_deleted(home: Home, 
     empty = home.sweeps / "empty"
     empty.mkdir()
     (empty / "plan.json").write_text("{}")
-    refused = {name: ackbench("clean", "--sweep", name) for name in (f"{elsewhere}/", str(sweep.root), "quick", "..", "linked", "copied", "empty")}
+    refused = {
+        name: ackbench("clean", "--sweep", name)
+        for name in (f"{elsewhere}/", str(sweep.root), "quick", "..", "linked", "copied", "empty")
+    }
 
-    assert {name: (told.exit_code, told.stderr.count("\n")) for name, told in refused.items()} == dict.fromkeys(refused, (2, 1))
+    assert {
+        name: (told.exit_code, told.stderr.count("\n")) for name, told in refused.items()
+    } == dict.fromkeys(refused, (2, 1))
     assert "is a link" in refused["linked"].stderr
     assert f"is the plan of sweep {sweep.sweep_id}" in refused["copied"].stderr
-    assert all((folder / "plan.json").is_file() for folder in (elsewhere, sweep.root, home.sweeps / "copied", empty))
+    assert all(
+        (folder / "plan.json").is_file()
+        for folder in (elsewhere, sweep.root, home.sweeps / "copied", empty)
+    )
 
 
 def test_doctor_says_a_line_for_each_thing(home: Home) -> None:

@@ -32,7 +32,7 @@ class AssignedConsumer(CompiledConsumer):
         HarnessError: librdkafka refuses the settings.
     """
 
-    def __init__(  # noqa: PLR0913, PLR0917 - what a reader is made of
+    def __init__(
         self,
         settings: Mapping[str, str],
         token: int,
@@ -56,18 +56,24 @@ class AssignedConsumer(CompiledConsumer):
         self._make_room(max(begin_offsets) + 1)
         for number, offset in begin_offsets.items():
             library().rd_kafka_topic_partition_list_add(assigned, topic.encode(), number)
-            library().rd_kafka_topic_partition_list_set_offset(assigned, topic.encode(), number, offset)
+            library().rd_kafka_topic_partition_list_set_offset(
+                assigned, topic.encode(), number, offset
+            )
             self.partitions[number] = (NO_END, max(offset, 0), 0, 0, 0, 0, 0)
         code = _assign_also(self._client.address, assigned)
         library().rd_kafka_topic_partition_list_destroy(assigned)
         if code != NO_ERROR:
-            raise ConfigRejected(f"assigning {len(begin_offsets)} partitions of {topic}: {error_text(code)}")
+            raise ConfigRejected(
+                f"assigning {len(begin_offsets)} partitions of {topic}: {error_text(code)}"
+            )
 
     def assign_new(self, topic: str, offset: int, timeout_s: float) -> None:
         """Begin to fetch the partitions that the topic has and that are not fetched yet, where a broker tells of any in time."""
         try:
             there = range(len(self._client.leaders(topic, timeout_s)))
-        except HarnessError:  # no broker answered, or none knows the topic: what there is is fetched already
+        except (
+            HarnessError
+        ):  # no broker answered, or none knows the topic: what there is is fetched already
             return
         new = [number for number in there if number >= self.partitions.size]
         if new:
@@ -83,7 +89,10 @@ class AssignedConsumer(CompiledConsumer):
 
         It ends early when every partition is read to its end, or when a further batch may not fit.
         """
-        self._reading["filled"], self._reading["until_ns"] = filled, time.monotonic_ns() + round(timeout_s * 1e9)
+        self._reading["filled"], self._reading["until_ns"] = (
+            filled,
+            time.monotonic_ns() + round(timeout_s * 1e9),
+        )
         read_some(self._reading, self.partitions, rows, self._messages, self._scratch)
         return int(self._reading["filled"][0])
 
@@ -97,7 +106,12 @@ class AssignedConsumer(CompiledConsumer):
 
     def where(self) -> str:
         """Say, for a message, how far the partitions are that are not at their ends, and the last error of each."""
-        return "; ".join(self._place(int(number)) for number in np.flatnonzero(self.partitions["next_offset"] < self.partitions["end_offset"]))
+        return "; ".join(
+            self._place(int(number))
+            for number in np.flatnonzero(
+                self.partitions["next_offset"] < self.partitions["end_offset"]
+            )
+        )
 
     def raise_if_lost(self, codes: frozenset[int]) -> None:
         """Check the partitions' errors.
@@ -105,13 +119,20 @@ class AssignedConsumer(CompiledConsumer):
         Raises:
             HarnessError: one of them is among the codes.
         """
-        lost = [number for number in range(self.partitions.size) if self.partitions["error"][number] in codes]
+        lost = [
+            number
+            for number in range(self.partitions.size)
+            if self.partitions["error"][number] in codes
+        ]
         if lost:
             raise HarnessError("; ".join(map(self._place, lost)))
 
     def refused_offsets(self) -> dict[int, int]:
         """Return, of each partition that has one, where the first batch begins that was not read because its CRC does not hold."""
-        return {int(number): int(self.partitions["refused_offset"][number]) for number in np.flatnonzero(self.partitions["refused"])}
+        return {
+            int(number): int(self.partitions["refused_offset"][number])
+            for number in np.flatnonzero(self.partitions["refused"])
+        }
 
     def _make_room(self, partitions: int) -> None:
         grown = np.zeros(max(partitions, self.partitions.size), Partition)
@@ -121,9 +142,13 @@ class AssignedConsumer(CompiledConsumer):
 
     def _place(self, number: int) -> str:
         partition = self.partitions[number]
-        end = "an end not yet known" if partition["end_offset"] == NO_END else partition["end_offset"]
+        end = (
+            "an end not yet known" if partition["end_offset"] == NO_END else partition["end_offset"]
+        )
         error = int(partition["error"] or self._reading["error"][0])
-        return f"partition {number} is at offset {partition['next_offset']} of {end}" + (f", last error {error_text(error)}" if error else "")
+        return f"partition {number} is at offset {partition['next_offset']} of {end}" + (
+            f", last error {error_text(error)}" if error else ""
+        )
 
 
 def _assign_also(client: int, assigned: int) -> int:

@@ -34,7 +34,7 @@ class CompiledConsumer:
         Refused: librdkafka does not take the settings.
     """
 
-    def __init__(  # noqa: PLR0913 - what a reading client is made of
+    def __init__(
         self,
         settings: Mapping[str, str],
         token: int,
@@ -45,18 +45,38 @@ class CompiledConsumer:
         prepare: Callable[[int], None] | None = None,
         interceptors: Sequence[Interceptor] = (),
     ) -> None:
-        self._client = Client(CONSUMER, settings, log=log, clock_ns=anchor_ns, prepare=prepare, interceptors=interceptors)
+        self._client = Client(
+            CONSUMER,
+            settings,
+            log=log,
+            clock_ns=anchor_ns,
+            prepare=prepare,
+            interceptors=interceptors,
+        )
         self._queue = library().rd_kafka_queue_get_consumer(self._client.address)
         self._reading: Records = np.zeros(1, Reading)
-        for name, value in (("client", self._client.address), ("queue", self._queue), ("token", token), ("anchor_ns", anchor_ns)):
+        for name, value in (
+            ("client", self._client.address),
+            ("queue", self._queue),
+            ("token", token),
+            ("anchor_ns", anchor_ns),
+        ):
             self._reading[name] = value
-        self._messages, self._scratch = np.zeros(batch_records, np.int64), np.zeros(_SCRATCH_BYTES // 8, np.uint64)
+        self._messages, self._scratch = (
+            np.zeros(batch_records, np.int64),
+            np.zeros(_SCRATCH_BYTES // 8, np.uint64),
+        )
 
     def __enter__(self) -> Self:
         """Return the consumer; nothing is assigned to it yet."""
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         """Close it; a member leaves its group."""
         library().rd_kafka_queue_destroy(self._queue)
         library().rd_kafka_consumer_close(self._client.address)

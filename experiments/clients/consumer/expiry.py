@@ -43,11 +43,15 @@ def read_before(reads: Path, begins: Mapping[int, int]) -> pa.Table:
     from experiments.clients.consumer.reads import log_of, reads_in
 
     rows = reads_in(reads)
-    starts = np.zeros(1 + max(max(begins, default=0), int(rows["partition"].max(initial=0))), np.int64)
+    starts = np.zeros(
+        1 + max(max(begins, default=0), int(rows["partition"].max(initial=0))), np.int64
+    )
     for partition, begin in begins.items():
         starts[partition] = begin
     rows = rows[rows["offset"] < starts[rows["partition"]]]
     rows = rows[np.lexsort((rows["received_ns"], rows["offset"], rows["partition"]))]
     last = np.ones(rows.size, np.bool_)
-    last[:-1] = (rows["offset"][:-1] != rows["offset"][1:]) | (rows["partition"][:-1] != rows["partition"][1:])
+    last[:-1] = (rows["offset"][:-1] != rows["offset"][1:]) | (
+        rows["partition"][:-1] != rows["partition"][1:]
+    )
     return log_of(rows[last]) if rows.size else LOG.empty_table()

@@ -38,7 +38,7 @@ _GONE: Final = frozenset({AUTO_OFFSET_RESET, LOG_TRUNCATION, 1})
 """The log does not hold the offset asked for (1 is OFFSET_OUT_OF_RANGE)."""
 
 
-def read_log(  # noqa: PLR0913, PLR0917 - each is said by the caller
+def read_log(
     bootstrap_servers: str,
     topic: str,
     end_offsets: Mapping[int, int],
@@ -78,11 +78,18 @@ def read_log(  # noqa: PLR0913, PLR0917 - each is said by the caller
     begins = {number: begin for number, begin in begins.items() if begin < end_offsets[number]}
     if not begins:
         return LOG.empty_table()
-    wanted = {**consumer_settings(settings), **_REQUIRED, "check.crcs": str(check_crcs).lower(), "bootstrap.servers": bootstrap_servers}
+    wanted = {
+        **consumer_settings(settings),
+        **_REQUIRED,
+        "check.crcs": str(check_crcs).lower(),
+        "bootstrap.servers": bootstrap_servers,
+    }
     with AssignedConsumer(wanted, token, anchor_ns(), log, text) as consumer:
         consumer.assign(topic, begins)
         consumer.end_at({number: end_offsets[number] for number in begins})
-        tables = [part for rows in _chunks(consumer, topic, timeout_s) for part in _by_partition(rows)]
+        tables = [
+            part for rows in _chunks(consumer, topic, timeout_s) for part in _by_partition(rows)
+        ]
     return pa.concat_tables([table for _, table in sorted(tables, key=itemgetter(0))])
 
 
@@ -96,13 +103,17 @@ def _chunks(consumer: AssignedConsumer, topic: str, timeout_s: float) -> Iterato
             raise CrcMismatch(topic, refused)
         consumer.raise_if_lost(_GONE)
         if time.monotonic() > until_s and not consumer.all_read():
-            raise HarnessError(f"read {topic} for {timeout_s:g} s and did not come to its end: {consumer.where()}")
+            raise HarnessError(
+                f"read {topic} for {timeout_s:g} s and did not come to its end: {consumer.where()}"
+            )
         if filled == before or filled < rows.size // 2:
             continue
         yield rows[:filled]
         filled = 0
     if consumer.partitions["went_back"].any():
-        raise HarnessError(f"{topic} changed while it was read: offsets came twice in partitions {np.flatnonzero(consumer.partitions['went_back']).tolist()}")
+        raise HarnessError(
+            f"{topic} changed while it was read: offsets came twice in partitions {np.flatnonzero(consumer.partitions['went_back']).tolist()}"
+        )
     yield rows[:filled]
 
 
@@ -110,5 +121,7 @@ def _by_partition(rows: Records) -> Iterator[tuple[int, pa.Table]]:
     """Sort a chunk by partition; within one it is in order already, for librdkafka hands a partition's records on in order."""
     rows = rows[np.argsort(rows["partition"], kind="stable")]
     numbers, begins = np.unique(rows["partition"], return_index=True)
-    for number, begin, end in zip(numbers, begins, [*begins[1:], rows.size], strict=True) if rows.size else ():
+    for number, begin, end in (
+        zip(numbers, begins, [*begins[1:], rows.size], strict=True) if rows.size else ()
+    ):
         yield int(number), log_of(rows[begin:end])

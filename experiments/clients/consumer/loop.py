@@ -48,7 +48,10 @@ Reading = np.dtype(
 Partition = np.dtype(
     [
         ("end_offset", "<i8"),  # to be read up to here
-        ("next_offset", "<i8"),  # read up to here; where the log was cut, or made anew, that goes back
+        (
+            "next_offset",
+            "<i8",
+        ),  # read up to here; where the log was cut, or made anew, that goes back
         ("seen", "<i8"),  # 1: a broker answered a fetch of it
         ("went_back", "<i8"),  # records below next_offset
         ("error", "<i8"),  # the last one
@@ -65,14 +68,16 @@ WORDS, MESSAGES, CLOCK = types.uint64[::1], types.int64[::1], types.int64[::1]
 @compiled(types.boolean(PARTITIONS))
 def all_read(partitions: Any) -> Any:
     """Tell whether every partition is read to its end."""
-    for number in range(partitions.size):  # noqa: SIM110 - Numba has no generators in all()
+    for number in range(partitions.size):
         if partitions[number].next_offset < partitions[number].end_offset:
             return False
     return True
 
 
 @compiled(types.void(READING, types.int64, types.int64, READS, types.int64, WORDS))
-def note_value(reading: Any, payload: Any, size_bytes: Any, rows: Any, at: Any, scratch: Any) -> None:  # noqa: PLR0913, PLR0917 - inlined
+def note_value(
+    reading: Any, payload: Any, size_bytes: Any, rows: Any, at: Any, scratch: Any
+) -> None:
     """Tell whose a value is, and note what it says. `scratch` is room for the values of usual size."""
     count = (size_bytes + 7) // 8
     words = scratch if count <= scratch.size else np.zeros(count, np.uint64)
@@ -80,7 +85,9 @@ def note_value(reading: Any, payload: Any, size_bytes: Any, rows: Any, at: Any, 
         words[count - 1] = 0
         memcpy(np.int64(words.ctypes.data), payload, size_bytes)
     if reading[0].tag > 0:
-        rows[at].origin, rows[at].producer, rows[at].seq = decode(words.view(np.uint8), size_bytes, reading[0].tag, reading[0].run_in_records)
+        rows[at].origin, rows[at].producer, rows[at].seq = decode(
+            words.view(np.uint8), size_bytes, reading[0].tag, reading[0].run_in_records
+        )
         rows[at].intended_ns = -1
         return
     rows[at].origin = origin(words, size_bytes, reading[0].token)
@@ -103,12 +110,18 @@ def note_event(reading: Any, partitions: Any, address: Any) -> None:
     else:
         partitions[number].error = reading[0].error = error
     if error == BAD_MSG and 0 <= number < partitions.size:
-        partitions[number].refused_offset = partitions[number].refused_offset if partitions[number].refused > 0 else message[0].offset
+        partitions[number].refused_offset = (
+            partitions[number].refused_offset
+            if partitions[number].refused > 0
+            else message[0].offset
+        )
         partitions[number].refused += 1
 
 
 @compiled(types.void(READING, PARTITIONS, READS, types.int64, types.int64, WORDS))
-def note_record(reading: Any, partitions: Any, rows: Any, address: Any, received_ns: Any, scratch: Any) -> None:  # noqa: PLR0913, PLR0917 - inlined
+def note_record(
+    reading: Any, partitions: Any, rows: Any, address: Any, received_ns: Any, scratch: Any
+) -> None:
     """Note one record, unless it lies past its partition's end."""
     message, at = carray(pointer(address), (1,), MESSAGE), reading[0].filled
     number, offset = message[0].partition, message[0].offset
@@ -117,7 +130,10 @@ def note_record(reading: Any, partitions: Any, rows: Any, address: Any, received
     partitions[number].next_offset = offset + 1
     if offset < partitions[number].end_offset:
         rows[at].partition, rows[at].offset, rows[at].received_ns = number, offset, received_ns
-        rows[at].timestamp_ms, rows[at].leader_epoch = message_timestamp_ms(address, 0), message_leader_epoch(address)
+        rows[at].timestamp_ms, rows[at].leader_epoch = (
+            message_timestamp_ms(address, 0),
+            message_leader_epoch(address),
+        )
         note_value(reading, message[0].payload, message[0].payload_bytes, rows, at, scratch)
         reading[0].filled = at + (rows[at].origin != RUN_IN)
 
@@ -132,7 +148,9 @@ def take(reading: Any, messages: Any, wait_ms: Any) -> Any:
     if first == 0:
         return 0
     messages[0] = first
-    return 1 + max(0, consume_batch(reading[0].queue, 0, np.int64(messages.ctypes.data) + 8, messages.size - 1))
+    return 1 + max(
+        0, consume_batch(reading[0].queue, 0, np.int64(messages.ctypes.data) + 8, messages.size - 1)
+    )
 
 
 @compiled(types.void(READING, PARTITIONS, READS, MESSAGES, WORDS))
@@ -148,7 +166,9 @@ def read_some(reading: Any, partitions: Any, rows: Any, messages: Any, scratch: 
         for index in range(count):
             message = carray(pointer(messages[index]), (1,), MESSAGE)
             if message[0].error == NO_ERROR and 0 <= message[0].partition < partitions.size:
-                note_record(reading, partitions, rows, messages[index], received_ns + index, scratch)
+                note_record(
+                    reading, partitions, rows, messages[index], received_ns + index, scratch
+                )
             else:
                 note_event(reading, partitions, messages[index])
             message_destroy(messages[index])

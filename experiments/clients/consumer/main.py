@@ -39,11 +39,21 @@ def main(job_path: Path) -> None:
 
 def _read(job: ConsumerJob) -> None:
     rows = ReadsFile(job.reads)
-    settings = {**job.given, "enable.partition.eof": "true", "bootstrap.servers": job.bootstrap_servers}
-    served = attach(job.serving, Served) if job.tells_serving else np.zeros(0, Served)
+    settings = {
+        **job.given,
+        "enable.partition.eof": "true",
+        "bootstrap.servers": job.bootstrap_servers,
+    }
+    served = attach(job.serving, Served) if job.record_serving_brokers else np.zeros(0, Served)
     telling = np.array([(served.ctypes.data, job.anchor_ns)], Telling)
-    interceptors = (Interceptor("on_consume", "ackbench-serving", fetched_from.address, telling.ctypes.data),) if job.tells_serving else ()
-    with AssignedConsumer(settings, job.token, job.anchor_ns, job.log, interceptors=interceptors) as consumer:
+    interceptors = (
+        (Interceptor("on_consume", "ackbench-serving", fetched_from.address, telling.ctypes.data),)
+        if job.record_serving_brokers
+        else ()
+    )
+    with AssignedConsumer(
+        settings, job.token, job.anchor_ns, job.log, interceptors=interceptors
+    ) as consumer:
         effective = consumer.effective_settings()
         job.effective.write_text(json.dumps(effective))
         consumer.assign(job.topic, dict.fromkeys(range(job.partitions), FROM_START))
@@ -51,7 +61,12 @@ def _read(job: ConsumerJob) -> None:
             _read_on(consumer, rows, _SLICE_S)
         say(READY)
         _read_until_told(consumer, rows, job.topic, int(effective[_REFRESH]) / 1000)
-        say(DONE, _finish(consumer, rows, job.topic, ReadPosition.model_validate_json(listen(FINISH))).model_dump_json())
+        say(
+            DONE,
+            _finish(
+                consumer, rows, job.topic, ReadPosition.model_validate_json(listen(FINISH))
+            ).model_dump_json(),
+        )
 
 
 def _read_on(consumer: AssignedConsumer, rows: ReadsFile, timeout_s: float) -> None:
@@ -61,7 +76,9 @@ def _read_on(consumer: AssignedConsumer, rows: ReadsFile, timeout_s: float) -> N
     rows.filled = consumer.read(rows.rows, rows.filled, timeout_s)
 
 
-def _read_until_told(consumer: AssignedConsumer, rows: ReadsFile, topic: str, refresh_s: float) -> None:
+def _read_until_told(
+    consumer: AssignedConsumer, rows: ReadsFile, topic: str, refresh_s: float
+) -> None:
     """Read on; look for new partitions as often as librdkafka itself would for a subscription (never, where that is below zero)."""
     looked_s = time.monotonic()
     while not _told():
@@ -71,9 +88,14 @@ def _read_until_told(consumer: AssignedConsumer, rows: ReadsFile, topic: str, re
             looked_s = time.monotonic()
 
 
-def _finish(consumer: AssignedConsumer, rows: ReadsFile, topic: str, to: ReadPosition) -> ConsumerEnd:
+def _finish(
+    consumer: AssignedConsumer, rows: ReadsFile, topic: str, to: ReadPosition
+) -> ConsumerEnd:
     if max(to.end_offsets, default=0) >= consumer.partitions.size:
-        consumer.assign(topic, dict.fromkeys(range(consumer.partitions.size, max(to.end_offsets) + 1), FROM_START))
+        consumer.assign(
+            topic,
+            dict.fromkeys(range(consumer.partitions.size, max(to.end_offsets) + 1), FROM_START),
+        )
     consumer.end_at(to.end_offsets)
     until_s = time.monotonic() + to.timeout_s
     while not consumer.all_read() and time.monotonic() < until_s:

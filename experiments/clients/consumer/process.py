@@ -22,7 +22,14 @@ from experiments.events.journal import Event
 from experiments.ledger.record import Frozen
 from experiments.ledger.schema import SERVED
 
-__all__ = ["ConsumerEnd", "ConsumerJob", "ConsumerProcess", "ReadPosition", "read_log", "reads_table"]
+__all__ = [
+    "ConsumerEnd",
+    "ConsumerJob",
+    "ConsumerProcess",
+    "ReadPosition",
+    "read_log",
+    "reads_table",
+]
 
 _MARGIN_S: Final = 10.0
 """What a process may need to say so after its own time is up."""
@@ -43,7 +50,7 @@ class ConsumerJob(Frozen):
     token: Annotated[int, Field(ge=0, lt=2**63)]
     folder: Path
     """Where its rows, log and errors are written."""
-    tells_serving: bool = False
+    record_serving_brokers: bool = False
     """Whether it is noted which broker its records were fetched from, see `serving`."""
     run_in_records: Annotated[int, Field(ge=0)] = 0
     """What each producer sent before its schedule began; see `java_value`."""
@@ -98,11 +105,15 @@ class ConsumerProcess(Child):
 
     def __init__(self, job: ConsumerJob) -> None:
         self.job = job
-        if job.tells_serving:
+        if job.record_serving_brokers:
             reserve(job.serving, Served, CELLS)
         path = job.folder / f"reader-{job.consumer}.json"
         path.write_text(job.model_dump_json())
-        super().__init__(f"reader {job.consumer}", SpawnRequest(role="reader", job=path), job.folder / f"reader-{job.consumer}.errors")
+        super().__init__(
+            f"reader {job.consumer}",
+            SpawnRequest(role="reader", job=path),
+            job.folder / f"reader-{job.consumer}.errors",
+        )
 
     def finish(self, end_offsets: Mapping[int, int], timeout_s: float) -> ConsumerEnd:
         """Let it read on to these offsets, exclusive, for so long at most; return when it has ended.
@@ -112,7 +123,9 @@ class ConsumerProcess(Child):
         Raises:
             HarnessError: it ended on the way.
         """
-        self.tell(f"{FINISH} {ReadPosition(end_offsets=dict(end_offsets), timeout_s=timeout_s).model_dump_json()}")
+        self.tell(
+            f"{FINISH} {ReadPosition(end_offsets=dict(end_offsets), timeout_s=timeout_s).model_dump_json()}"
+        )
         ending = ConsumerEnd.model_validate_json(self.hear(DONE, timeout_s + _MARGIN_S))
         self.wait(_MARGIN_S)
         return ending
@@ -123,7 +136,11 @@ class ConsumerProcess(Child):
 
     def effective_settings(self) -> dict[str, str]:
         """Return the settings it was given; where it keeps its own defaults, all that it tells."""
-        return self.job.settings if self.job.passed is None else dict(json.loads(self.job.effective.read_text()))
+        return (
+            self.job.settings
+            if self.job.passed is None
+            else dict(json.loads(self.job.effective.read_text()))
+        )
 
     def reads(self, attempts: pa.Table) -> pa.Table:
         """Return what it read; see `reads_table`. Its records say themselves when they were meant to be sent."""
@@ -136,7 +153,11 @@ class ConsumerProcess(Child):
 
     def served(self) -> pa.Table:
         """Return which brokers its records were fetched from; schema `SERVED`. Nothing, where that is not noted."""
-        return served_table(self.job.serving, "consumer") if self.job.tells_serving else SERVED.empty_table()
+        return (
+            served_table(self.job.serving, "consumer")
+            if self.job.record_serving_brokers
+            else SERVED.empty_table()
+        )
 
     def forget(self) -> None:
         """Remove the mapping."""

@@ -28,7 +28,10 @@ Read = np.dtype(
         ("received_ns", "<i8"),
         ("timestamp_ms", "<i8"),
         ("origin", "<i4"),  # value.Origin; producer, seq and intended_ns hold for OURS alone
-        ("leader_epoch", "<i4"),  # of the leader that appended the record's batch; -1: the broker did not tell
+        (
+            "leader_epoch",
+            "<i4",
+        ),  # of the leader that appended the record's batch; -1: the broker did not tell
     ]
 )
 """One record read."""
@@ -89,7 +92,9 @@ def reads_in(path: Path) -> Records:
     filled = int(content[:8].view(np.int64)[0])
     rows = content[HEADER_BYTES:].view(Read)
     if filled > rows.size:
-        raise HarnessError(f"{path} says that it holds {filled} records and has room for {rows.size}")
+        raise HarnessError(
+            f"{path} says that it holds {filled} records and has room for {rows.size}"
+        )
     return np.asarray(rows[:filled])
 
 
@@ -98,15 +103,25 @@ def reads_in(path: Path) -> Records:
 
 def reads_of(rows: Records, consumer: int, generation: int) -> pa.Table:
     """Return rows of dtype `Read` as the ledger's `reads`."""
-    constants = {"consumer": np.full(rows.size, consumer, np.int32), "generation": np.full(rows.size, generation, np.int32)}
-    columns = {**{name: pa.array(values) for name, values in constants.items()}, **_ours(rows, "producer", "seq", "intended_ns")}
+    constants = {
+        "consumer": np.full(rows.size, consumer, np.int32),
+        "generation": np.full(rows.size, generation, np.int32),
+    }
+    columns = {
+        **{name: pa.array(values) for name, values in constants.items()},
+        **_ours(rows, "producer", "seq", "intended_ns"),
+    }
     return _table(rows, columns, READS)
 
 
 def log_of(rows: Records) -> pa.Table:
     """Return rows of dtype `Read` as the ledger's `log`."""
     epochs = pa.array(np.ascontiguousarray(rows["leader_epoch"]), mask=rows["leader_epoch"] < 0)
-    columns = {**_ours(rows, "producer", "seq"), "intact": pa.array(rows["origin"] != Origin.CORRUPT), "leader_epoch": epochs}
+    columns = {
+        **_ours(rows, "producer", "seq"),
+        "intact": pa.array(rows["origin"] != Origin.CORRUPT),
+        "leader_epoch": epochs,
+    }
     columns["visible"] = pa.array(np.ones(rows.size, np.bool_))
     return _table(rows, columns, LOG)
 
@@ -119,4 +134,12 @@ def _ours(rows: Records, *names: str) -> dict[str, pa.Array]:
 
 def _table(rows: Records, made: dict[str, pa.Array], schema: pa.Schema) -> pa.Table:
     """What was not made is a column of the rows."""
-    return pa.table([made[field.name] if field.name in made else pa.array(np.ascontiguousarray(rows[field.name])) for field in schema], schema=schema)
+    return pa.table(
+        [
+            made[field.name]
+            if field.name in made
+            else pa.array(np.ascontiguousarray(rows[field.name]))
+            for field in schema
+        ],
+        schema=schema,
+    )

@@ -30,7 +30,9 @@ _MARK: Final = struct.Struct("<IHHqqQ")
 """The head of `value`: magic, version, producer, seq, intended time, token."""
 
 
-def first_offsets_after(servers: str, topic: str, partitions: Sequence[int], at_ms: int) -> dict[int, int]:
+def first_offsets_after(
+    servers: str, topic: str, partitions: Sequence[int], at_ms: int
+) -> dict[int, int]:
     """Return the first offset of each partition whose record has this timestamp or a later one (ListOffsets); a partition without such a record is left out.
 
     Raises:
@@ -40,14 +42,24 @@ def first_offsets_after(servers: str, topic: str, partitions: Sequence[int], at_
 
     with closing(_consumer(servers, {})) as consumer:
         try:
-            told = consumer.offsets_for_times([TopicPartition(topic, number, at_ms) for number in partitions], timeout=_ASK_S)
+            told = consumer.offsets_for_times(
+                [TopicPartition(topic, number, at_ms) for number in partitions], timeout=_ASK_S
+            )
         except KafkaException as error:
-            raise HarnessError(f"asked for the first offsets of {topic} from {at_ms} ms on for {_ASK_S:g} s: {error}") from error
+            raise HarnessError(
+                f"asked for the first offsets of {topic} from {at_ms} ms on for {_ASK_S:g} s: {error}"
+            ) from error
     return {place.partition: place.offset for place in told if place.offset >= 0}
 
 
-def replay(  # noqa: PLR0913, PLR0917 - each is said by the caller
-    servers: str, topic: str, number: int, begins: Mapping[int, int], ends: Mapping[int, int], token: int, settings: Mapping[str, str]
+def replay(
+    servers: str,
+    topic: str,
+    number: int,
+    begins: Mapping[int, int],
+    ends: Mapping[int, int],
+    token: int,
+    settings: Mapping[str, str],
 ) -> pa.Table:
     """Read each partition from an offset to before another; schema `REPLAYS`.
 
@@ -65,7 +77,9 @@ def replay(  # noqa: PLR0913, PLR0917 - each is said by the caller
     """
     from confluent_kafka import TopicPartition
 
-    left = {partition: ends[partition] for partition, begin in begins.items() if begin < ends[partition]}
+    left = {
+        partition: ends[partition] for partition, begin in begins.items() if begin < ends[partition]
+    }
     with closing(_consumer(servers, settings)) as consumer:
         consumer.assign([TopicPartition(topic, partition, begins[partition]) for partition in left])
         rows = [_row(number, message, token) for message in _messages(consumer, left)]
@@ -75,7 +89,13 @@ def replay(  # noqa: PLR0913, PLR0917 - each is said by the caller
 def _consumer(servers: str, settings: Mapping[str, str]) -> Consumer:
     from confluent_kafka import Consumer
 
-    wanted = {**consumer_settings(settings), "debug": "", "auto.offset.reset": "error", "enable.partition.eof": "true", "check.crcs": "true"}
+    wanted = {
+        **consumer_settings(settings),
+        "debug": "",
+        "auto.offset.reset": "error",
+        "enable.partition.eof": "true",
+        "check.crcs": "true",
+    }
     return Consumer({name: value for name, value in wanted.items() if value} | connecting(servers))
 
 
@@ -86,9 +106,15 @@ def _messages(consumer: Consumer, left: dict[int, int]) -> Iterator[Message]:
     until_s = time.monotonic() + TIMEOUT_S
     while left:
         if time.monotonic() > until_s:
-            raise HarnessError(f"replayed for {TIMEOUT_S:g} s, and the ends of partitions {sorted(left)} did not come")
+            raise HarnessError(
+                f"replayed for {TIMEOUT_S:g} s, and the ends of partitions {sorted(left)} did not come"
+            )
         for message in consumer.consume(_BATCH, _SLICE_S):
-            partition, offset, error = int(message.partition() or 0), int(message.offset() or 0), message.error()
+            partition, offset, error = (
+                int(message.partition() or 0),
+                int(message.offset() or 0),
+                message.error(),
+            )
             if error is not None and error.code() != KafkaError._PARTITION_EOF:  # noqa: SLF001 - librdkafka's name of it
                 raise HarnessError(f"partition {partition} could not be replayed: {error}")
             if error is None and partition in left and offset < left[partition]:
@@ -112,7 +138,9 @@ def _row(number: int, message: Message, token: int) -> dict[str, Any]:
         "timestamp_ms": message.timestamp()[1],
         "key_digest": digest_of(_bytes(message.key())),
         "value_digest": digest_of(_bytes(message.value())),
-        "headers_digest": digest_of(b"".join(name + len(value).to_bytes(8, "little") + value for name, value in headers)),
+        "headers_digest": digest_of(
+            b"".join(name + len(value).to_bytes(8, "little") + value for name, value in headers)
+        ),
     }
 
 

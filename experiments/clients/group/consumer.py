@@ -15,7 +15,14 @@ from experiments.clients.consumer.compiled import CompiledConsumer
 from experiments.clients.consumer.loop import NO_END, Partition, read_some
 from experiments.clients.consumer.reads import Read
 from experiments.clients.librdkafka.client import ConfigRejected
-from experiments.clients.librdkafka.library import ASSIGN_PARTITIONS, AUTO_OFFSET_RESET, NO_ERROR, PartitionList, error_text, library
+from experiments.clients.librdkafka.library import (
+    ASSIGN_PARTITIONS,
+    AUTO_OFFSET_RESET,
+    NO_ERROR,
+    PartitionList,
+    error_text,
+    library,
+)
 from experiments.clients.process.mapped_file import Records
 from experiments.clients.producer.transactions import TransactionApi, TransactionError
 from infra.errors import HarnessError
@@ -26,7 +33,9 @@ MOST_PARTITIONS: Final = 1024
 """There is room for so many from the beginning: partitions may be added while a member reads."""
 _SEEK_TIMEOUT_MS: Final = 5000
 _SYNC: Final = 0
-_REBALANCE: Final = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
+_REBALANCE: Final = ctypes.CFUNCTYPE(
+    None, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p
+)
 
 
 class GroupConsumer(CompiledConsumer):
@@ -45,21 +54,34 @@ class GroupConsumer(CompiledConsumer):
         Refused: librdkafka does not take the settings, or the subscription.
     """
 
-    def __init__(  # noqa: PLR0913, PLR0917 - what a member is made of
-        self, settings: Mapping[str, str], topic: str, partitions: int, token: int, anchor_ns: int, log: Path, records: int
+    def __init__(
+        self,
+        settings: Mapping[str, str],
+        topic: str,
+        partitions: int,
+        token: int,
+        anchor_ns: int,
+        log: Path,
+        records: int,
     ) -> None:
         self._topic = topic
         self._assigned: Callable[[tuple[int, ...]], None] = _ignore
         self._revoking: Callable[[tuple[int, ...], bool], None] = _ignore
         self._failed: BaseException | None = None
         self._callback = _REBALANCE(self._rebalanced)
-        super().__init__(settings, token, anchor_ns, log, min(records, BATCH_RECORDS), prepare=self._prepare)
+        super().__init__(
+            settings, token, anchor_ns, log, min(records, BATCH_RECORDS), prepare=self._prepare
+        )
         self._rows: Records = np.zeros(records - 1 + self._messages.size, Read)
         self._partitions: Records = np.zeros(max(partitions, MOST_PARTITIONS), Partition)
         self._partitions["end_offset"] = NO_END
         self._committed: dict[int, int] = {}
 
-    def subscribe(self, assigned: Callable[[tuple[int, ...]], None], revoking: Callable[[tuple[int, ...], bool], None]) -> None:
+    def subscribe(
+        self,
+        assigned: Callable[[tuple[int, ...]], None],
+        revoking: Callable[[tuple[int, ...], bool], None],
+    ) -> None:
         """Join the group.
 
         Args:
@@ -84,7 +106,9 @@ class GroupConsumer(CompiledConsumer):
         self._reading["until_ns"] = time.monotonic_ns() + round(timeout_s * 1e9)
         read_some(self._reading, self._partitions, self._rows, self._messages, self._scratch)
         if self._failed is not None:
-            raise HarnessError(f"a rebalance could not be followed: {self._failed}") from self._failed
+            raise HarnessError(
+                f"a rebalance could not be followed: {self._failed}"
+            ) from self._failed
 
     @property
     def in_hand(self) -> Records:
@@ -105,12 +129,20 @@ class GroupConsumer(CompiledConsumer):
 
     def progress(self) -> dict[int, int]:
         """Return, of each of its partitions that it read on in since its last commit, the offset behind what it read."""
-        reached = {number: int(self._partitions[number]["next_offset"]) for number in self._committed}
-        return {number: offset for number, offset in reached.items() if offset > self._committed[number]}
+        reached = {
+            number: int(self._partitions[number]["next_offset"]) for number in self._committed
+        }
+        return {
+            number: offset for number, offset in reached.items() if offset > self._committed[number]
+        }
 
-    def out_of_range(self) -> dict[int, int]:
+    def auto_offset_reset(self) -> dict[int, int]:
         """Return its partitions whose log was said not to hold the offset any more at which it was to read on, and that offset."""
-        numbers = (number for number in self._committed if self._partitions[number]["error"] == AUTO_OFFSET_RESET)
+        numbers = (
+            number
+            for number in self._committed
+            if self._partitions[number]["error"] == AUTO_OFFSET_RESET
+        )
         return {number: int(self._partitions[number]["next_offset"]) for number in numbers}
 
     def commit(self, offsets: Mapping[int, int]) -> int:
@@ -118,24 +150,33 @@ class GroupConsumer(CompiledConsumer):
         with self._listed(offsets) as wanted:
             code: int = library().rd_kafka_commit(self._client.address, wanted, _SYNC)
         if code == NO_ERROR:
-            self._committed.update((number, offset) for number, offset in offsets.items() if number in self._committed)
+            self._committed.update(
+                (number, offset) for number, offset in offsets.items() if number in self._committed
+            )
         return code
 
-    def commit_within(self, transactions: TransactionApi, offsets: Mapping[int, int], timeout_s: float) -> TransactionError | None:
+    def commit_within(
+        self, transactions: TransactionApi, offsets: Mapping[int, int], timeout_s: float
+    ) -> TransactionError | None:
         """Have a producer's transaction commit offsets, in the name of this life of the group (KIP-447); return why it could not.
 
         They are committed with the transaction, and not before. Whoever aborts that goes `back_to_committed`.
         """
         group = library().rd_kafka_consumer_group_metadata(self._client.address)
         try:
-            if not library().rd_kafka_consumer_group_metadata_member_id(group) or library().rd_kafka_consumer_group_metadata_generation_id(group) <= 0:
+            if (
+                not library().rd_kafka_consumer_group_metadata_member_id(group)
+                or library().rd_kafka_consumer_group_metadata_generation_id(group) <= 0
+            ):
                 return TransactionError.of_no_member()
             with self._listed(offsets) as wanted:
                 error = transactions.send_offsets(wanted, group, timeout_s)
         finally:
             library().rd_kafka_consumer_group_metadata_destroy(group)
         if error is None:
-            self._committed.update((number, offset) for number, offset in offsets.items() if number in self._committed)
+            self._committed.update(
+                (number, offset) for number, offset in offsets.items() if number in self._committed
+            )
         return error
 
     def back_to_committed(self, timeout_s: float) -> None:
@@ -148,14 +189,21 @@ class GroupConsumer(CompiledConsumer):
         if not self._committed:
             return
         with self._listed(dict.fromkeys(self._committed, 0)) as asked:
-            self._require_code(library().rd_kafka_committed(self._client.address, asked, round(timeout_s * 1000)))
+            self._require_code(
+                library().rd_kafka_committed(self._client.address, asked, round(timeout_s * 1000))
+            )
             listed = PartitionList.from_address(asked)
-            told = {listed.elems[index].partition: max(0, listed.elems[index].offset) for index in range(listed.cnt)}
+            told = {
+                listed.elems[index].partition: max(0, listed.elems[index].offset)
+                for index in range(listed.cnt)
+            }
         for number, offset in told.items():
             self._begin_at(number, offset)
             self._committed[number] = offset
         with self._listed(told) as wanted:
-            self._require(library().rd_kafka_seek_partitions(self._client.address, wanted, _SEEK_TIMEOUT_MS))
+            self._require(
+                library().rd_kafka_seek_partitions(self._client.address, wanted, _SEEK_TIMEOUT_MS)
+            )
 
     def done(self) -> None:
         """Lay down what is in hand."""
@@ -178,7 +226,9 @@ class GroupConsumer(CompiledConsumer):
         for number, offset in back.items():
             self._begin_at(number, offset)
         with self._listed(back) as wanted:
-            self._require(library().rd_kafka_seek_partitions(self._client.address, wanted, _SEEK_TIMEOUT_MS))
+            self._require(
+                library().rd_kafka_seek_partitions(self._client.address, wanted, _SEEK_TIMEOUT_MS)
+            )
 
     def _prepare(self, conf: int) -> None:
         library().rd_kafka_conf_set_rebalance_cb(conf, ctypes.cast(self._callback, ctypes.c_void_p))
@@ -202,7 +252,10 @@ class GroupConsumer(CompiledConsumer):
         self._assigned(numbers)
 
     def _revoke(self, partitions: int) -> None:
-        numbers, lost = _numbers(partitions), bool(library().rd_kafka_assignment_lost(self._client.address))
+        numbers, lost = (
+            _numbers(partitions),
+            bool(library().rd_kafka_assignment_lost(self._client.address)),
+        )
         self._revoking(numbers, lost)
         for number in numbers:
             self._committed.pop(number, None)
@@ -213,7 +266,10 @@ class GroupConsumer(CompiledConsumer):
 
     def _begin_at(self, number: int, offset: int) -> None:
         self._partitions[number] = np.zeros((), Partition)
-        self._partitions[number]["end_offset"], self._partitions[number]["next_offset"] = NO_END, offset
+        self._partitions[number]["end_offset"], self._partitions[number]["next_offset"] = (
+            NO_END,
+            offset,
+        )
 
     def _cooperates(self) -> bool:
         """Whether rebalances add and take single partitions: with `cooperative-sticky`, and with the protocol of KIP-848."""
@@ -226,7 +282,9 @@ class GroupConsumer(CompiledConsumer):
         try:
             for number, offset in offsets.items():
                 library().rd_kafka_topic_partition_list_add(listed, self._topic.encode(), number)
-                library().rd_kafka_topic_partition_list_set_offset(listed, self._topic.encode(), number, offset)
+                library().rd_kafka_topic_partition_list_set_offset(
+                    listed, self._topic.encode(), number, offset
+                )
             yield listed
         finally:
             library().rd_kafka_topic_partition_list_destroy(listed)

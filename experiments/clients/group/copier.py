@@ -17,7 +17,15 @@ import numpy as np
 from experiments.clients.group.consumer import GroupConsumer
 from experiments.clients.group.member import MemberJob, Output
 from experiments.clients.librdkafka.client import Client
-from experiments.clients.librdkafka.library import COPY_PAYLOAD, NO_ERROR, PRODUCER, QUEUE_FULL, Message, error_text, library
+from experiments.clients.librdkafka.library import (
+    COPY_PAYLOAD,
+    NO_ERROR,
+    PRODUCER,
+    QUEUE_FULL,
+    Message,
+    error_text,
+    library,
+)
 from experiments.clients.process.mapped_file import Records
 from experiments.clients.producer.loop import KEY_BYTES
 from experiments.clients.producer.transactions import TransactionApi, TransactionError
@@ -52,7 +60,12 @@ class CopyOutput:
         """Return the copier's producer."""
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         """End the producer."""
         self._client.__exit__(kind, error, trace)
 
@@ -78,7 +91,13 @@ class CopyOutput:
         return None if self._error == NO_ERROR else error_text(self._error)
 
     def _made(self) -> Client:
-        return Client(PRODUCER, self._settings, log=self._job.output_log, clock_ns=self._job.anchor_ns, prepare=self._prepare)
+        return Client(
+            PRODUCER,
+            self._settings,
+            log=self._job.output_log,
+            clock_ns=self._job.anchor_ns,
+            prepare=self._prepare,
+        )
 
     def _begin_anew(self) -> None:
         """Be another producer: this one takes nothing more."""
@@ -96,12 +115,25 @@ class CopyOutput:
         """Return the keys as the records' producer wrote them: a number, its highest byte first."""
         if not self._output.keying.keys:
             return [None] * rows.size
-        return [key.to_bytes(KEY_BYTES, "big") for key in keys_of(np.ascontiguousarray(rows["seq"]), self._output.keying).tolist()]
+        return [
+            key.to_bytes(KEY_BYTES, "big")
+            for key in keys_of(np.ascontiguousarray(rows["seq"]), self._output.keying).tolist()
+        ]
 
     def _produce(self, row: np.void, key: bytes | None) -> None:
         """Hand one copy over; a full queue is waited for."""
-        given = (self._client.topic(self._output.topic), int(row["partition"]) % self._output.partitions, COPY_PAYLOAD)
-        what = (self._value(row).ctypes.data, self._output.record_size_bytes, key, KEY_BYTES if key else 0, None)
+        given = (
+            self._client.topic(self._output.topic),
+            int(row["partition"]) % self._output.partitions,
+            COPY_PAYLOAD,
+        )
+        what = (
+            self._value(row).ctypes.data,
+            self._output.record_size_bytes,
+            key,
+            KEY_BYTES if key else 0,
+            None,
+        )
         self._due += 1
         while library().rd_kafka_produce(*given, *what) != 0:
             code = library().rd_kafka_last_error()
@@ -139,9 +171,14 @@ class TransactionalCopyOutput(CopyOutput):
         self._is_open = True
         return super().copy(rows)
 
-    def commit(self, consumer: GroupConsumer, offsets: Mapping[int, int]) -> TransactionError | None:
+    def commit(
+        self, consumer: GroupConsumer, offsets: Mapping[int, int]
+    ) -> TransactionError | None:
         """Commit the copies and these offsets; return why they are not committed, as far as the producer was told."""
-        error = self._transactions.insist(lambda timeout_s: consumer.commit_within(self._transactions, offsets, timeout_s), self._patience_s)
+        error = self._transactions.insist(
+            lambda timeout_s: consumer.commit_within(self._transactions, offsets, timeout_s),
+            self._patience_s,
+        )
         error = error or self._transactions.insist(self._transactions.commit, self._patience_s)
         self._is_open = error is not None
         return error
@@ -152,7 +189,10 @@ class TransactionalCopyOutput(CopyOutput):
         Raises:
             HarnessError: no coordinator gave the next one a producer id.
         """
-        if self._client.fatal_error() is not None or self._transactions.insist(self._transactions.abort, self._patience_s) is not None:
+        if (
+            self._client.fatal_error() is not None
+            or self._transactions.insist(self._transactions.abort, self._patience_s) is not None
+        ):
             self._begin_anew()
         self._is_open = False
 

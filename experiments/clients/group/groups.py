@@ -10,14 +10,21 @@ from typing import Final
 
 import pyarrow as pa
 
-from experiments.clients.group.member import ASSIGNED, OUT_OF_RANGE, REVOKED, MemberJob, MemberProcess, Output
+from experiments.clients.group.member import (
+    ASSIGNED,
+    OUT_OF_RANGE,
+    REVOKED,
+    MemberJob,
+    MemberProcess,
+    Output,
+)
 from experiments.clients.settings.group_members import member_settings
 from experiments.clients.settings.librdkafka import admin_settings
 from experiments.clients.settings.security import connecting
 from experiments.events.journal import Event
 from experiments.ledger.record import Frozen
 from experiments.ledger.schema import READS
-from experiments.sweep.plan import Commit, OutOfRange
+from experiments.sweep.plan import AutoOffsetReset, Commit
 from infra.errors import HarnessError, WaitTimeout
 from infra.process.waiting import wait_until
 
@@ -50,7 +57,7 @@ class GroupJob(Frozen):
     """So many of its members, the first ones, process no faster than `slow_records_per_s` while the load lasts."""
     slow_records_per_s: float = 0
     """Of each of them; 0: as fast as they can."""
-    out_of_range: OutOfRange = "earliest"
+    auto_offset_reset: AutoOffsetReset = "earliest"
     """What a member does where the log does not hold the offset any more at which it is to read on."""
     output: Output | None = None
     """Where its members copy to; of transactions each has its own `transactional.id`, this one with its number. `None`: they do not copy."""
@@ -85,10 +92,17 @@ class ConsumerGroup:
         Raises:
             HarnessError: one cannot be started.
         """
-        if job.out_of_range != "earliest":
+        if job.auto_offset_reset != "earliest":
             _begin_at_the_start(job)
         with ExitStack() as running:
-            yield cls(job, tuple(running.enter_context(MemberProcess(_member(job, place))) for place in range(job.members)), running)
+            yield cls(
+                job,
+                tuple(
+                    running.enter_context(MemberProcess(_member(job, place)))
+                    for place in range(job.members)
+                ),
+                running,
+            )
 
     def join(self) -> MemberProcess:
         """Start one more member, which asks to be let in.
@@ -112,8 +126,15 @@ class ConsumerGroup:
 
     def holder_of(self, partition: int) -> MemberProcess | None:
         """Return the member that was given a partition last and has not lost it, by the members' own accounts; `None`: nobody says so."""
-        told = [(event.at_ns, event.kind, member) for member in self.members for event in member.told() if event.partition == partition]
-        given = [(at_ns, kind, member) for at_ns, kind, member in told if kind in {ASSIGNED, REVOKED}]
+        told = [
+            (event.at_ns, event.kind, member)
+            for member in self.members
+            for event in member.told()
+            if event.partition == partition
+        ]
+        given = [
+            (at_ns, kind, member) for at_ns, kind, member in told if kind in {ASSIGNED, REVOKED}
+        ]
         _, kind, member = max(given, key=lambda one: one[0], default=(0, REVOKED, None))
         return member if kind == ASSIGNED else None
 
@@ -136,7 +157,12 @@ class ConsumerGroup:
         for member in self.members:
             member.finish()
         numbers = tuple(member.job.consumer for member in self.members)
-        return GroupEnd(committed=self.committed(end_offsets), at_end=at_end, group=self.job.number, consumers=numbers)
+        return GroupEnd(
+            committed=self.committed(end_offsets),
+            at_end=at_end,
+            group=self.job.number,
+            consumers=numbers,
+        )
 
     def committed(self, partitions: Iterable[int]) -> dict[int, int]:
         """Return how far it has committed each of these partitions, as its coordinator tells.
@@ -146,12 +172,25 @@ class ConsumerGroup:
         """
         from confluent_kafka import Consumer, KafkaException, TopicPartition
 
-        as_it_is = {"isolation.level": "read_uncommitted"}  # or librdkafka waits for the end of a transaction that would commit more (KIP-447)
-        asker = Consumer({**admin_settings(), **as_it_is, "group.id": self.job.group, **connecting(self.job.bootstrap_servers)})
+        as_it_is = {
+            "isolation.level": "read_uncommitted"
+        }  # or librdkafka waits for the end of a transaction that would commit more (KIP-447)
+        asker = Consumer(
+            {
+                **admin_settings(),
+                **as_it_is,
+                "group.id": self.job.group,
+                **connecting(self.job.bootstrap_servers),
+            }
+        )
         try:
-            told = asker.committed([TopicPartition(self.job.topic, number) for number in partitions], timeout=_ASK_S)
+            told = asker.committed(
+                [TopicPartition(self.job.topic, number) for number in partitions], timeout=_ASK_S
+            )
         except KafkaException as error:
-            raise HarnessError(f"asked how far group {self.job.group} has committed for {_ASK_S:g} s: {error}") from error
+            raise HarnessError(
+                f"asked how far group {self.job.group} has committed for {_ASK_S:g} s: {error}"
+            ) from error
         finally:
             asker.close()
         return {partition.partition: max(0, partition.offset) for partition in told}
@@ -181,11 +220,23 @@ class ConsumerGroup:
             for member in self.members:
                 member.require_alive()
             committed = self.committed(end_offsets)
-            short = {partition for partition, end in end_offsets.items() if committed[partition] < end}
-            return not short - {event.partition for member in self.members for event in member.told() if event.kind == OUT_OF_RANGE}
+            short = {
+                partition for partition, end in end_offsets.items() if committed[partition] < end
+            }
+            return not short - {
+                event.partition
+                for member in self.members
+                for event in member.told()
+                if event.kind == OUT_OF_RANGE
+            }
 
         try:
-            wait_until(no_more_to_come, awaiting=f"group {self.job.group} to commit all", timeout_s=timeout_s, every_s=_EVERY_S)
+            wait_until(
+                no_more_to_come,
+                awaiting=f"group {self.job.group} to commit all",
+                timeout_s=timeout_s,
+                every_s=_EVERY_S,
+            )
         except WaitTimeout:
             return False
         committed = self.committed(end_offsets)
@@ -200,19 +251,30 @@ def _begin_at_the_start(job: GroupJob) -> None:
     """
     from confluent_kafka import Consumer, KafkaException, TopicPartition
 
-    consumer = Consumer({**admin_settings(), "group.id": job.group, **connecting(job.bootstrap_servers)})
+    consumer = Consumer(
+        {**admin_settings(), "group.id": job.group, **connecting(job.bootstrap_servers)}
+    )
     refused: list[str] = []
 
     def committed() -> bool:
         try:
-            consumer.commit(offsets=[TopicPartition(job.topic, number, 0) for number in range(job.partitions)], asynchronous=False)
+            consumer.commit(
+                offsets=[TopicPartition(job.topic, number, 0) for number in range(job.partitions)],
+                asynchronous=False,
+            )
         except KafkaException as error:
             refused.append(str(error))
             return False
         return True
 
     try:
-        wait_until(committed, awaiting=f"the first commit of group {job.group}", timeout_s=JOIN_TIMEOUT_S, every_s=_EVERY_S, seen=lambda: refused[-1:])
+        wait_until(
+            committed,
+            awaiting=f"the first commit of group {job.group}",
+            timeout_s=JOIN_TIMEOUT_S,
+            every_s=_EVERY_S,
+            seen=lambda: refused[-1:],
+        )
     finally:
         consumer.close()
 
@@ -226,7 +288,7 @@ def _member(job: GroupJob, place: int) -> MemberJob:
         bootstrap_servers=job.bootstrap_servers,
         topic=job.topic,
         partitions=job.partitions,
-        settings=member_settings(job.settings, job.group, job.out_of_range),
+        settings=member_settings(job.settings, job.group, job.auto_offset_reset),
         commit=job.commit,
         commit_every_records=job.commit_every_records,
         records_per_s=job.slow_records_per_s if place < job.slow_members else 0,
@@ -240,7 +302,14 @@ def _output_of(output: Output | None, number: int) -> Output | None:
     """Return a member's own: a `transactional.id` that two had would have them fence each other."""
     if output is None or TRANSACTIONAL_ID not in output.settings:
         return output
-    return output.model_copy(update={"settings": {**output.settings, TRANSACTIONAL_ID: f"{output.settings[TRANSACTIONAL_ID]}-{number}"}})
+    return output.model_copy(
+        update={
+            "settings": {
+                **output.settings,
+                TRANSACTIONAL_ID: f"{output.settings[TRANSACTIONAL_ID]}-{number}",
+            }
+        }
+    )
 
 
 # ---------- The consumer groups of a trial: each is shown the whole topic, and none knows of the others.

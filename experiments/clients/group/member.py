@@ -64,13 +64,26 @@ class MemberLog:
     anchor_ns: int
     """The trial's: epoch = this + monotonic clock."""
 
-    def tell(self, kind: str, detail: str = "", *, partition: int | None = None, offset: int | None = None) -> None:
+    def tell(
+        self,
+        kind: str,
+        detail: str = "",
+        *,
+        partition: int | None = None,
+        offset: int | None = None,
+    ) -> None:
         """Write a line.
 
         Raises:
             OSError: the file cannot be written.
         """
-        line = MemberEvent(at_ns=self.anchor_ns + time.monotonic_ns(), kind=kind, partition=partition, offset=offset, detail=detail).model_dump_json()
+        line = MemberEvent(
+            at_ns=self.anchor_ns + time.monotonic_ns(),
+            kind=kind,
+            partition=partition,
+            offset=offset,
+            detail=detail,
+        ).model_dump_json()
         with self.path.open("a", encoding="utf-8") as file:
             os.write(file.fileno(), f"{line}\n".encode())
 
@@ -85,7 +98,17 @@ def read_member_log(text: str, member: str) -> Iterator[Event]:
     for line in text.splitlines(keepends=True):
         if line.endswith("\n"):
             told = MemberEvent.model_validate_json(line)
-            yield Event(told.at_ns, told.kind, Source.CLIENT, None, None, told.partition, None, told.offset, f"{member}: {told.detail}".removesuffix(": "))
+            yield Event(
+                told.at_ns,
+                told.kind,
+                Source.CLIENT,
+                None,
+                None,
+                told.partition,
+                None,
+                told.offset,
+                f"{member}: {told.detail}".removesuffix(": "),
+            )
 
 
 STOP: Final = "stop"
@@ -95,7 +118,7 @@ MARKED: Final = "marked"
 GO_ON: Final = "go-on"
 HURRY: Final = "hurry"
 """Told to a member that is slow by order: it is so no more."""
-GONE: Final = "member_gone"
+GONE: Final = "member_crashed"
 """The kind of the event that a member's process has ended without leaving its group."""
 _MARGIN_S: Final = 30.0
 """What leaving a group may take, with a coordinator that was just elected."""
@@ -288,7 +311,11 @@ class MemberProcess(Child):
             WaitTimeout: it does not stop.
         """
         self.send(signal.SIGSTOP)
-        wait_until(lambda: is_stopped(self.pid), awaiting=f"{self.name} to stand still", timeout_s=_STOP_TIMEOUT_S)
+        wait_until(
+            lambda: is_stopped(self.pid),
+            awaiting=f"{self.name} to stand still",
+            timeout_s=_STOP_TIMEOUT_S,
+        )
 
     def resume(self) -> None:
         """SIGCONT."""
@@ -318,10 +345,14 @@ class MemberProcess(Child):
         """
         from experiments.clients.consumer.reads import reads_in, reads_of
 
-        lives = [job for job in self.jobs if job.reads.exists()]  # one that was killed at once has not come to make its mapping
+        lives = [
+            job for job in self.jobs if job.reads.exists()
+        ]  # one that was killed at once has not come to make its mapping
         if not lives:
             raise HarnessError(f"{self.name} left nothing at {self.job.reads}")
-        return pa.concat_tables([reads_of(reads_in(job.reads), job.consumer, job.generation) for job in lives])
+        return pa.concat_tables(
+            [reads_of(reads_in(job.reads), job.consumer, job.generation) for job in lives]
+        )
 
     def events(self) -> Iterator[Event]:
         """Give what it, and librdkafka in it, told in all its lives, and when its process was gone."""

@@ -107,13 +107,17 @@ class MemberLoop:
         until_s = time.monotonic() + COMMIT_TIMEOUT_S
         while (code := self.consumer.commit(offsets)) not in {NO_ERROR, *REFUSED}:
             if time.monotonic() > until_s:
-                raise HarnessError(f"the commit was not answered in {COMMIT_TIMEOUT_S:g} s: {error_text(code)}")
+                raise HarnessError(
+                    f"the commit was not answered in {COMMIT_TIMEOUT_S:g} s: {error_text(code)}"
+                )
             select.select([], [], [], _AGAIN_S)
         return None if code == NO_ERROR else error_text(code)
 
     def _take_time(self, records: int) -> None:
         """Be as slow as it was ordered to be; what it is told meanwhile is obeyed, and a word to hurry or to leave ends it."""
-        until_s = time.monotonic() + (records / self.job.records_per_s if self.job.records_per_s else 0)
+        until_s = time.monotonic() + (
+            records / self.job.records_per_s if self.job.records_per_s else 0
+        )
         while not (self.hurries or self.leaving) and (left_s := until_s - time.monotonic()) > 0:
             self._listen(left_s)
 
@@ -122,10 +126,12 @@ class MemberLoop:
             self._obey(told())
 
     def _tell_where_it_is_stuck(self) -> None:
-        for partition, offset in self.consumer.out_of_range().items():
+        for partition, offset in self.consumer.auto_offset_reset().items():
             if partition not in self.stuck:
-                self.log.tell(OUT_OF_RANGE, "told so as an error", partition=partition, offset=offset)
-        self.stuck.update(self.consumer.out_of_range())
+                self.log.tell(
+                    OUT_OF_RANGE, "told so as an error", partition=partition, offset=offset
+                )
+        self.stuck.update(self.consumer.auto_offset_reset())
 
     def _obey(self, order: str) -> None:
         word, _, mark = order.partition(" ")
@@ -179,7 +185,9 @@ class MemberLoop:
     def _process_and_commit(self, *, marks: bool) -> None:
         """Alone, processed stays processed where the commit is refused, and others repeat it; within a transaction it is undone."""
         if self.consumer.in_hand.size or self.consumer.progress():
-            self.goes_back = not (self.process() and (self._commit(marks=marks) or self.job.commit == "after"))
+            self.goes_back = not (
+                self.process() and (self._commit(marks=marks) or self.job.commit == "after")
+            )
             self.consumer.done()
 
     def _go_back(self, *, rebalancing: bool) -> None:
@@ -211,7 +219,9 @@ class MemberLoop:
         """Where the parent wants it held here, say so and wait until told to go on, or to the end of its life."""
         if marks and mark is self.waits_at and self.consumer.in_hand.size:
             self.waits_at = None
-            in_hand = PendingRecords(mark=mark, records=self.consumer.in_hand.size, processed=self.job.commit != "before")
+            in_hand = PendingRecords(
+                mark=mark, records=self.consumer.in_hand.size, processed=self.job.commit != "before"
+            )
             say(MARKED, in_hand.model_dump_json())
             listen(GO_ON)
 
@@ -278,12 +288,26 @@ def main(job_path: Path) -> None:
 def _work_of(job: MemberJob, clients: ExitStack) -> MemberLoop:
     """Make the member's clients: they end with the context, the consumer first, which gives its partitions back."""
     copies = _copies(job, clients)
-    settings = {**job.settings, "enable.partition.eof": "true", "bootstrap.servers": job.bootstrap_servers}
-    consumer = GroupConsumer(settings, job.topic, job.partitions, job.token, job.anchor_ns, job.log, job.commit_every_records)
+    settings = {
+        **job.settings,
+        "enable.partition.eof": "true",
+        "bootstrap.servers": job.bootstrap_servers,
+    }
+    consumer = GroupConsumer(
+        settings,
+        job.topic,
+        job.partitions,
+        job.token,
+        job.anchor_ns,
+        job.log,
+        job.commit_every_records,
+    )
     job.effective.write_text(json.dumps(clients.enter_context(consumer).effective_settings()))
     ledger, log = ReadsFile(job.reads), MemberLog(job.told, job.anchor_ns)
     if isinstance(copies, TransactionalCopyOutput):
-        return TransactionalCopierLoop(job=job, consumer=consumer, ledger=ledger, log=log, copies=copies)
+        return TransactionalCopierLoop(
+            job=job, consumer=consumer, ledger=ledger, log=log, copies=copies
+        )
     if copies is not None:
         return CopierLoop(job=job, consumer=consumer, ledger=ledger, log=log, copies=copies)
     return MemberLoop(job=job, consumer=consumer, ledger=ledger, log=log)
@@ -293,4 +317,8 @@ def _copies(job: MemberJob, clients: ExitStack) -> CopyOutput | None:
     if job.output is None:
         return None
     settings = {**job.output.settings, "bootstrap.servers": job.bootstrap_servers}
-    return clients.enter_context((TransactionalCopyOutput if job.commit == "within" else CopyOutput)(job, job.output, settings))
+    return clients.enter_context(
+        (TransactionalCopyOutput if job.commit == "within" else CopyOutput)(
+            job, job.output, settings
+        )
+    )

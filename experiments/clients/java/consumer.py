@@ -38,8 +38,16 @@ class JavaConsumer(JavaProgram):
         self._assigned: set[int] = set()
         self._next_offset: dict[int, int] = {}
         command = [*client_command(cache, version, "VerifiableConsumer"), *_arguments(job)]
-        super().__init__(f"reader {job.consumer}", command, config_argument(version, "VerifiableConsumer"), job.given, job.folder)
-        self._tail = Tail(self.output, "partitions_assigned", "partitions_revoked", "records_consumed")
+        super().__init__(
+            f"reader {job.consumer}",
+            command,
+            config_argument(version, "VerifiableConsumer"),
+            job.given,
+            job.folder,
+        )
+        self._tail = Tail(
+            self.output, "partitions_assigned", "partitions_revoked", "records_consumed"
+        )
 
     def __enter__(self) -> Self:
         """Return the reader; it ends with the context for certain."""
@@ -67,12 +75,21 @@ class JavaConsumer(JavaProgram):
         That it did not come so far is a finding, not an error: see `Ending`.
         """
         try:
-            wait_until(lambda: self._is_at(end_offsets), awaiting=f"{self.name} to come to the end", timeout_s=timeout_s, every_s=_EVERY_S)
+            wait_until(
+                lambda: self._is_at(end_offsets),
+                awaiting=f"{self.name} to come to the end",
+                timeout_s=timeout_s,
+                every_s=_EVERY_S,
+            )
             at_end = True
         except WaitTimeout:
             at_end = False
         self.terminate()
-        return ConsumerEnd(records=len(self._lines()), at_end=at_end, where="" if at_end else self._where(end_offsets))
+        return ConsumerEnd(
+            records=len(self._lines()),
+            at_end=at_end,
+            where="" if at_end else self._where(end_offsets),
+        )
 
     def events(self) -> Iterator[Event]:
         """Give what its log tells so far; see `java_log`."""
@@ -84,7 +101,13 @@ class JavaConsumer(JavaProgram):
 
     def reads(self, attempts: pa.Table) -> pa.Table:
         """Return what it read; see `java_tables`."""
-        return reads_of(self._lines(), attempts, self.job.consumer, TextValueFormat(tag_of(self.job.token), self.job.run_in_records), self._ahead_ns)
+        return reads_of(
+            self._lines(),
+            attempts,
+            self.job.consumer,
+            TextValueFormat(tag_of(self.job.token), self.job.run_in_records),
+            self._ahead_ns,
+        )
 
     def forget(self) -> None:
         """Remove what it reported; its log stays."""
@@ -121,11 +144,20 @@ class JavaConsumer(JavaProgram):
             elif line["name"] == "partitions_revoked":
                 self._assigned -= numbers
             else:
-                self._next_offset |= {told["partition"]: told["maxOffset"] + 1 for told in line["partitions"]}
+                self._next_offset |= {
+                    told["partition"]: told["maxOffset"] + 1 for told in line["partitions"]
+                }
 
     def _where(self, end_offsets: Mapping[int, int]) -> str:
-        behind = {number: end for number, end in end_offsets.items() if self._next_offset.get(number, 0) < end}
-        places = "; ".join(f"partition {number} is at offset {self._next_offset.get(number, 0)} of {end}" for number, end in behind.items())
+        behind = {
+            number: end
+            for number, end in end_offsets.items()
+            if self._next_offset.get(number, 0) < end
+        }
+        places = "; ".join(
+            f"partition {number} is at offset {self._next_offset.get(number, 0)} of {end}"
+            for number, end in behind.items()
+        )
         return f"{places}; {self.last_words()}" if self.has_ended() else places
 
     def _seen(self) -> str:
@@ -137,8 +169,21 @@ class JavaConsumer(JavaProgram):
 
 def _arguments(job: ConsumerJob) -> list[str]:
     """What the command line says wins over the file of settings, so what the program would set by itself is said there."""
-    given, words = job.given, ["--verbose", "--bootstrap-server", job.bootstrap_servers, "--topic", job.topic, "--group-id", f"ackbench-{job.topic}"]
+    given, words = (
+        job.given,
+        [
+            "--verbose",
+            "--bootstrap-server",
+            job.bootstrap_servers,
+            "--topic",
+            job.topic,
+            "--group-id",
+            f"ackbench-{job.topic}",
+        ],
+    )
     if given.get("enable.auto.commit", "true") == "true":
         words.append("--enable-autocommit")
     said = {"--session-timeout": "session.timeout.ms", "--group-protocol": "group.protocol"}
-    return words + [word for argument, name in said.items() if name in given for word in (argument, given[name])]
+    return words + [
+        word for argument, name in said.items() if name in given for word in (argument, given[name])
+    ]

@@ -19,7 +19,9 @@ RESOLUTION_NS: Final = 1_000_000
 """Lines tell the millisecond in which they were made, cut off."""
 _LINE: Final = re.compile(r"\[(?P<at>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d,\d{3})Z\] [A-Z]+ (?P<text>.*)")
 _GAVE_UP: Final = re.compile(r"Disconnecting from node (?P<node>\d+) due to request timeout\.")
-_CANCELLED: Final = re.compile(r"Cancelled in-flight \S+ request .* due to node (?P<node>\d+) being disconnected")
+_CANCELLED: Final = re.compile(
+    r"Cancelled in-flight \S+ request .* due to node (?P<node>\d+) being disconnected"
+)
 _DISCONNECTED: Final = re.compile(r"\] Node (?P<node>\d+) disconnected\.")
 _SETTING: Final = re.compile(r"^\t(?P<name>[a-z0-9.]+) = (?P<value>.*)$", re.MULTILINE)
 _NOT_SET: Final = "null"
@@ -39,21 +41,37 @@ def read_java_log(text: str, client: str, topic: str, ahead_ns: int) -> Iterator
     lines = [found for found in map(_LINE.fullmatch, text.splitlines()) if found]
     for number, line in enumerate(lines):
         at_ns = _end_of_millisecond(line["at"]) + ahead_ns
-        about = Event(at_ns, "", Source.CLIENT, RESOLUTION_NS + abs(ahead_ns), detail=f"{client}: {line['text']}")
+        about = Event(
+            at_ns,
+            "",
+            Source.CLIENT,
+            RESOLUTION_NS + abs(ahead_ns),
+            detail=f"{client}: {line['text']}",
+        )
         if found := _GAVE_UP.search(line["text"]):
             count = _cancelled_behind(lines, number + 1, found["node"])
-            yield replace(about, kind="timed_out", node=int(found["node"]), detail=f"{client}: Timed out {count} in-flight: {line['text']}")
+            yield replace(
+                about,
+                kind="timed_out",
+                node=int(found["node"]),
+                detail=f"{client}: Timed out {count} in-flight: {line['text']}",
+            )
         elif found := _DISCONNECTED.search(line["text"]):
             yield replace(about, kind="disconnected", node=int(found["node"]))
         for event in _learned(about, line["text"], topic):
-            if told.get(event.partition) != (event.node, event.leader_epoch):  # each answer tells the leader, whether it is news or not
+            if told.get(event.partition) != (
+                event.node,
+                event.leader_epoch,
+            ):  # each answer tells the leader, whether it is news or not
                 told[event.partition] = (event.node, event.leader_epoch)
                 yield event
 
 
 def effective_settings(text: str) -> dict[str, str]:
     """Return the settings that the client says it runs with, by name; lists as Kafka's properties spell them, and what is null left out."""
-    told = ((found["name"], _unbracketed(found["value"].strip())) for found in _SETTING.finditer(text))
+    told = (
+        (found["name"], _unbracketed(found["value"].strip())) for found in _SETTING.finditer(text)
+    )
     return {name: value for name, value in told if value != _NOT_SET}
 
 
@@ -82,7 +100,7 @@ def _learned(about: Event, text: str, topic: str) -> Iterator[Event]:
     for found in re.finditer(form, text):
         yield replace(
             about,
-            kind="learned",
+            kind="leader_learned",
             detail=f"{about.detail.partition(': ')[0]}: {found[0]}",
             node=_known(found["leader"]),
             partition=int(found["partition"]),
@@ -96,7 +114,9 @@ def _known(optional: str) -> int | None:
 
 
 def _unbracketed(value: str) -> str:
-    return value[1:-1].replace(", ", ",") if value.startswith("[") and value.endswith("]") else value
+    return (
+        value[1:-1].replace(", ", ",") if value.startswith("[") and value.endswith("]") else value
+    )
 
 
 def _end_of_millisecond(stamp: str) -> int:

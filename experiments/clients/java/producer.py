@@ -45,7 +45,13 @@ class JavaProducer(JavaProgram):
         self.job, self._ahead_ns, self._acked = job, ahead_of_wall_ns(), 0
         self._started_ms, self._run_in = 0, run_in_records(job.rate_records_per_s)
         command = [*client_command(cache, version, "VerifiableProducer"), *_arguments(job)]
-        super().__init__(f"producer {job.producer}", command, config_argument(version, "VerifiableProducer"), job.given, job.folder)
+        super().__init__(
+            f"producer {job.producer}",
+            command,
+            config_argument(version, "VerifiableProducer"),
+            job.given,
+            job.folder,
+        )
         self._tail = Tail(self.output, "startup_complete", "producer_send_success")
 
     def __enter__(self) -> Self:
@@ -72,8 +78,16 @@ class JavaProducer(JavaProgram):
         Raises:
             HarnessError: it ended before.
         """
-        wait_until(self._has_begun, awaiting=f"{self.name} to begin", timeout_s=BEGIN_TIMEOUT_S, every_s=_EVERY_S, seen=self.last_words)
-        return epoch_ns(self._started_ms, self._ahead_ns) + round(self._run_in / self.job.rate_records_per_s * 1e9)
+        wait_until(
+            self._has_begun,
+            awaiting=f"{self.name} to begin",
+            timeout_s=BEGIN_TIMEOUT_S,
+            every_s=_EVERY_S,
+            seen=self.last_words,
+        )
+        return epoch_ns(self._started_ms, self._ahead_ns) + round(
+            self._run_in / self.job.rate_records_per_s * 1e9
+        )
 
     def acked_records(self) -> int:
         """How many records it has reported as acknowledged, those of its run-in among them."""
@@ -89,17 +103,26 @@ class JavaProducer(JavaProgram):
         self.wait_ended(timeout_s)
         version = version_in(self._logged()) or "not known"
         return ProducerSummary(
-            producer=self.job.producer, records=self.job.records, version=f"java {version}", lateness_us_p50=None, lateness_us_p99=None, lateness_us_max=None
+            producer=self.job.producer,
+            records=self.job.records,
+            version=f"java {version}",
+            lateness_us_p50=None,
+            lateness_us_p99=None,
+            lateness_us_max=None,
         )
 
     def completed(self, summary: ProducerSummary, log: pa.Table) -> ProducerSummary:
         """Return its summary, with its lateness as far as the records in the log tell: by the millisecond."""
         attempts = self.attempts(log)
-        late_us = pc.subtract(attempts["sent_ns"], attempts["intended_ns"]).drop_null().to_numpy() / 1000
+        late_us = (
+            pc.subtract(attempts["sent_ns"], attempts["intended_ns"]).drop_null().to_numpy() / 1000
+        )
         if not late_us.size:
             return summary
         p50, p99, highest = map(float, np.percentile(late_us, [50, 99, 100], method="inverted_cdf"))
-        return summary.model_copy(update={"lateness_us_p50": p50, "lateness_us_p99": p99, "lateness_us_max": highest})
+        return summary.model_copy(
+            update={"lateness_us_p50": p50, "lateness_us_p99": p99, "lateness_us_max": highest}
+        )
 
     def events(self) -> Iterator[Event]:
         """Give what its log tells so far; see `java_log`."""
@@ -128,7 +151,16 @@ class JavaProducer(JavaProgram):
     def _schedule(self) -> JavaSchedule:
         job, text = self.job, TextValueFormat(tag_of(self.job.token), self._run_in)
         retries = int(self.effective_settings()["retries"])
-        return JavaSchedule(job.producer, text, job.records, job.rate_records_per_s, job.keys, retries, self.began_ns(), self._ahead_ns)
+        return JavaSchedule(
+            job.producer,
+            text,
+            job.records,
+            job.rate_records_per_s,
+            job.keys,
+            retries,
+            self.began_ns(),
+            self._ahead_ns,
+        )
 
     def _has_begun(self) -> bool:
         self._listen()
@@ -148,6 +180,13 @@ class JavaProducer(JavaProgram):
 
 def _arguments(job: ProducerJob) -> list[str]:
     keys = ["--repeating-keys", str(job.keys)] if job.keys else []
-    told = {"--bootstrap-server": job.bootstrap_servers, "--topic": job.topic, "--max-messages": job.records + run_in_records(job.rate_records_per_s)}
-    told |= {"--throughput": round(job.rate_records_per_s), "--value-prefix": prefix_of(job.token, job.producer)}
+    told = {
+        "--bootstrap-server": job.bootstrap_servers,
+        "--topic": job.topic,
+        "--max-messages": job.records + run_in_records(job.rate_records_per_s),
+    }
+    told |= {
+        "--throughput": round(job.rate_records_per_s),
+        "--value-prefix": prefix_of(job.token, job.producer),
+    }
     return [*(str(word) for pair in told.items() for word in pair), *keys]

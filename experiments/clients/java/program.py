@@ -45,10 +45,21 @@ class JavaProgram:
         OSError: its files cannot be made.
     """
 
-    def __init__(self, name: str, command: Sequence[str], config_argument: str, settings: Mapping[str, str], folder: Path) -> None:
+    def __init__(
+        self,
+        name: str,
+        command: Sequence[str],
+        config_argument: str,
+        settings: Mapping[str, str],
+        folder: Path,
+    ) -> None:
         stem = name.replace(" ", "-")
         self.name, self.output, self.log = name, folder / f"{stem}.out", folder / f"{stem}.log"
-        self._settings, self._fifo, self._writing = properties_text(settings), folder / f"{stem}.settings", -1
+        self._settings, self._fifo, self._writing = (
+            properties_text(settings),
+            folder / f"{stem}.settings",
+            -1,
+        )
         os.mkfifo(self._fifo, 0o600)
         with self.output.open("wb") as output, self.log.open("wb") as log:
             self._process: subprocess.Popen[bytes] = spawn_dying_with_parent(
@@ -64,7 +75,12 @@ class JavaProgram:
         """Return the program; it ends with the context for certain."""
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         """End it, if it has not ended by itself."""
         self.kill()
 
@@ -74,7 +90,13 @@ class JavaProgram:
         Raises:
             HarnessError: it ended before, or did not come so far in time.
         """
-        wait_until(self._is_held, awaiting=f"{self.name} to ask for its settings", timeout_s=START_TIMEOUT_S, every_s=_EVERY_S, seen=self.last_words)
+        wait_until(
+            self._is_held,
+            awaiting=f"{self.name} to ask for its settings",
+            timeout_s=START_TIMEOUT_S,
+            every_s=_EVERY_S,
+            seen=self.last_words,
+        )
 
     def let_go(self) -> None:
         """Give it its settings.
@@ -85,7 +107,9 @@ class JavaProgram:
         try:
             os.write(self._writing, self._settings.encode())
         except BrokenPipeError as error:
-            raise HarnessError(f"{self.name} ended before it had its settings; {self.last_words()}") from error
+            raise HarnessError(
+                f"{self.name} ended before it had its settings; {self.last_words()}"
+            ) from error
         self._close()
 
     def has_ended(self) -> bool:
@@ -111,9 +135,17 @@ class JavaProgram:
         Raises:
             HarnessError: not in time, or with an error.
         """
-        wait_until(self.has_ended, awaiting=f"the end of {self.name}", timeout_s=timeout_s, every_s=_EVERY_S, seen=self.last_words)
+        wait_until(
+            self.has_ended,
+            awaiting=f"the end of {self.name}",
+            timeout_s=timeout_s,
+            every_s=_EVERY_S,
+            seen=self.last_words,
+        )
         if self._process.returncode != 0:
-            raise HarnessError(f"{self.name} ended with code {self._process.returncode}; {self.last_words()}")
+            raise HarnessError(
+                f"{self.name} ended with code {self._process.returncode}; {self.last_words()}"
+            )
 
     def terminate(self) -> None:
         """SIGTERM, and wait for its clean end; where it does not come, SIGKILL. What it wrote stays."""
@@ -133,7 +165,9 @@ class JavaProgram:
     def last_words(self) -> str:
         """Return the end of its log, for a message."""
         lines = self.log.read_text(errors="replace").splitlines()[-_LAST_LINES:]
-        return "its last words: " + " | ".join(lines) if lines else f"it wrote nothing to {self.log}"
+        return (
+            "its last words: " + " | ".join(lines) if lines else f"it wrote nothing to {self.log}"
+        )
 
     def _is_held(self) -> bool:
         """A FIFO can be opened for writing at once only when somebody reads it, or waits to."""
@@ -180,11 +214,19 @@ def lines_of(reported: bytes, *names: str) -> pa.Table:
     """
     wanted = [f'"{name}"'.encode() for name in names]
     whole = reported[: reported.rfind(b"\n") + 1]
-    lines = [line for line in whole.split(b"\n") if line.startswith(b"{") and any(name in line for name in wanted)]
+    lines = [
+        line
+        for line in whole.split(b"\n")
+        if line.startswith(b"{") and any(name in line for name in wanted)
+    ]
     if not lines:
         return LINES.empty_table()
     options = pa_json.ParseOptions(explicit_schema=LINES, unexpected_field_behavior="ignore")
-    read = pa_json.read_json(io.BytesIO(b"\n".join(lines)), pa_json.ReadOptions(use_threads=False, block_size=max(map(len, lines)) + (1 << 20)), options)
+    read = pa_json.read_json(
+        io.BytesIO(b"\n".join(lines)),
+        pa_json.ReadOptions(use_threads=False, block_size=max(map(len, lines)) + (1 << 20)),
+        options,
+    )
     return read.filter(pa.compute.is_in(read["name"], pa.array(names)))
 
 
@@ -203,7 +245,11 @@ class Tail:
             found = file.read()
         whole = found[: found.rfind(b"\n") + 1]
         self._read_bytes += len(whole)
-        return [json.loads(line) for line in whole.split(b"\n") if line.startswith(b"{") and any(name in line for name in self._names)]
+        return [
+            json.loads(line)
+            for line in whole.split(b"\n")
+            if line.startswith(b"{") and any(name in line for name in self._names)
+        ]
 
 
 def epoch_ns(wall_ms: int, ahead_ns: int) -> int:

@@ -122,7 +122,9 @@ class JavaSchedule:
 
     def due_ns(self) -> Numbers:
         """Return when each record was due."""
-        return self.begin_ns + (np.arange(self.records, dtype=np.int64) * 1e9 / self.rate_records_per_s).astype(np.int64)
+        return self.begin_ns + (
+            np.arange(self.records, dtype=np.int64) * 1e9 / self.rate_records_per_s
+        ).astype(np.int64)
 
 
 def attempts_of(lines: pa.Table, log: pa.Table | None, schedule: JavaSchedule) -> pa.Table:
@@ -143,11 +145,19 @@ def attempts_of(lines: pa.Table, log: pa.Table | None, schedule: JavaSchedule) -
     error, outcome = _endings(count, row, line, lines["exception"], schedule.retries)
     offset = _spread(count, row, line, lines["offset"], NONE)
     sent_ns = _sent_ns(log, schedule)
-    settled_ns = np.where(reported, _spread(count, row, line, lines["timestamp"], NONE) * _NS_PER_MS + schedule.ahead_ns, NONE)
+    settled_ns = np.where(
+        reported,
+        _spread(count, row, line, lines["timestamp"], NONE) * _NS_PER_MS + schedule.ahead_ns,
+        NONE,
+    )
     columns = {
         "producer": pa.array(np.full(count, schedule.producer, np.int32)),
         "seq": pa.array(np.arange(count, dtype=np.int64)),
-        "key": pa.array((np.arange(count, dtype=np.int64) + schedule.text.run_in_records) % schedule.keys) if schedule.keys else pa.nulls(count, pa.int64()),
+        "key": pa.array(
+            (np.arange(count, dtype=np.int64) + schedule.text.run_in_records) % schedule.keys
+        )
+        if schedule.keys
+        else pa.nulls(count, pa.int64()),
         "intended_ns": pa.array(_intended(schedule.due_ns(), sent_ns, settled_ns)),
         "sent_ns": pa.array(sent_ns, mask=sent_ns < 0),
         "settled_ns": pa.array(settled_ns, mask=~reported),
@@ -156,7 +166,10 @@ def attempts_of(lines: pa.Table, log: pa.Table | None, schedule: JavaSchedule) -
         "partition": pa.array(_spread(count, row, line, lines["partition"], NONE), mask=~acked),
         "offset": pa.array(offset, mask=~acked | (offset < 0)),
     }
-    made = {field.name: columns[field.name] if field.name in columns else pa.nulls(count, field.type) for field in ATTEMPTS}
+    made = {
+        field.name: columns[field.name] if field.name in columns else pa.nulls(count, field.type)
+        for field in ATTEMPTS
+    }
     return pa.table([made[field.name].cast(field.type) for field in ATTEMPTS], schema=ATTEMPTS)
 
 
@@ -165,7 +178,10 @@ def known_of(attempts: pa.Table, log: pa.Table) -> pa.Table:
 
     Which it had handed to its client behind that, it took with it.
     """
-    told = pc.or_(pc.is_valid(attempts["settled_ns"]), pc.is_in(attempts["seq"], pc.drop_null(_of(log, attempts)["seq"])))
+    told = pc.or_(
+        pc.is_valid(attempts["settled_ns"]),
+        pc.is_in(attempts["seq"], pc.drop_null(_of(log, attempts)["seq"])),
+    )
     last = pc.max(pc.filter(attempts["seq"], told)).as_py()
     return attempts.slice(0, 0 if last is None else last + 1)
 
@@ -174,7 +190,9 @@ def _of(log: pa.Table, attempts: pa.Table) -> pa.Table:
     return log.filter(pc.is_in(log["producer"], pc.unique(attempts["producer"])))
 
 
-def reads_of(lines: pa.Table, attempts: pa.Table, consumer: int, text: TextValueFormat, ahead_ns: int) -> pa.Table:
+def reads_of(
+    lines: pa.Table, attempts: pa.Table, consumer: int, text: TextValueFormat, ahead_ns: int
+) -> pa.Table:
     """Return what a consumer read, the run-in left out; schema `READS`.
 
     Args:
@@ -216,7 +234,9 @@ def _spread(count: int, row: Numbers, line: Numbers, column: Any, missing: Any) 
     return spread
 
 
-def _endings(count: int, row: Numbers, line: Numbers, exceptions: Any, retries: int) -> tuple[Any, Any]:
+def _endings(
+    count: int, row: Numbers, line: Numbers, exceptions: Any, retries: int
+) -> tuple[Any, Any]:
     """Return each record's error and outcome; the handful of exceptions is judged once each."""
     error, outcome = np.zeros(count, np.int32), np.full(count, _OUTCOMES.index(UNKNOWN), np.int8)
     outcome[row] = _OUTCOMES.index(ACKED)
@@ -245,7 +265,9 @@ def _sent_ns(log: pa.Table | None, schedule: JavaSchedule) -> Numbers:
         return sent_ns
     seq, mine = _numbers(log["seq"], NONE), _numbers(log["producer"], NONE) == schedule.producer
     within = mine & (seq >= 0) & (seq < schedule.records)
-    sent_ns[seq[within]] = _numbers(log["timestamp_ms"], NONE)[within] * _NS_PER_MS + schedule.ahead_ns
+    sent_ns[seq[within]] = (
+        _numbers(log["timestamp_ms"], NONE)[within] * _NS_PER_MS + schedule.ahead_ns
+    )
     return sent_ns
 
 
@@ -253,7 +275,9 @@ def _marks(values: Any, text: TextValueFormat) -> tuple[Numbers, Numbers]:
     """Return the producer and the seq in each value of this trial, -1 in others and of the run-in; see `java_value.decode`."""
     prefix, number = _parts(values)
     ours = (prefix // PRODUCERS == text.tag) & (number >= text.run_in_records)
-    return np.where(ours, prefix % PRODUCERS, NONE), np.where(ours, number - text.run_in_records, NONE)
+    return np.where(ours, prefix % PRODUCERS, NONE), np.where(
+        ours, number - text.run_in_records, NONE
+    )
 
 
 def _of_run_in(values: Any, text: TextValueFormat) -> Any:
@@ -264,7 +288,9 @@ def _of_run_in(values: Any, text: TextValueFormat) -> Any:
 def _parts(values: Any) -> tuple[Numbers, Numbers]:
     """Return the prefix and the number behind it; -1 and -1 where a value is of another form."""
     parts = pc.extract_regex(values, _FORM)
-    prefix, number = (_numbers(pc.struct_field(parts, name).cast(pa.int64()), NONE) for name in ("prefix", "seq"))
+    prefix, number = (
+        _numbers(pc.struct_field(parts, name).cast(pa.int64()), NONE) for name in ("prefix", "seq")
+    )
     return prefix, number
 
 
@@ -272,7 +298,9 @@ def _meant_ns(attempts: pa.Table, producer: Numbers, seq: Numbers) -> Numbers:
     """Return when each record was meant to be sent, -1 of those that nobody attempted."""
     intended_ns = np.full(seq.size, NONE, np.int64)
     for number in np.unique(producer[producer >= 0]):
-        schedule = _numbers(attempts.filter(pc.equal(attempts["producer"], int(number)))["intended_ns"], NONE)
+        schedule = _numbers(
+            attempts.filter(pc.equal(attempts["producer"], int(number)))["intended_ns"], NONE
+        )
         known = (producer == number) & (seq < schedule.size)
         intended_ns[known] = schedule[seq[known]]
     return intended_ns

@@ -11,15 +11,30 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, NamedTuple, Self
 
-from experiments.clients.librdkafka.library import NO_ERROR, Metadata, error_text, library, text_buffer
+from experiments.clients.librdkafka.library import (
+    NO_ERROR,
+    Metadata,
+    error_text,
+    library,
+    text_buffer,
+)
 from experiments.clients.settings.librdkafka import FIRST_NAME
 from experiments.clients.settings.security import filled, is_reference
 from experiments.events.clock import anchor_ns
 from infra.errors import HarnessError
 from infra.process.waiting import wait_until
 
-_LOG: Final = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_char_p)
-_ON_NEW: Final = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t)
+_LOG: Final = ctypes.CFUNCTYPE(
+    None, ctypes.c_void_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_char_p
+)
+_ON_NEW: Final = ctypes.CFUNCTYPE(
+    ctypes.c_int,
+    ctypes.c_void_p,
+    ctypes.c_void_p,
+    ctypes.c_void_p,
+    ctypes.c_char_p,
+    ctypes.c_size_t,
+)
 _OWN: Final = b"ackbench"
 
 _UNKNOWN_TOPIC_OR_PART: Final = 3
@@ -71,7 +86,7 @@ class Client:
         OSError: the log cannot be written.
     """
 
-    def __init__(  # noqa: PLR0913 - what a client is made of
+    def __init__(
         self,
         kind: int,
         settings: Mapping[str, str],
@@ -89,7 +104,9 @@ class Client:
         self._topics: dict[str, int] = {}
         conf = library().rd_kafka_conf_new()
         try:
-            self._references = {name: value for name, value in settings.items() if is_reference(name, value)}
+            self._references = {
+                name: value for name, value in settings.items() if is_reference(name, value)
+            }
             """What it was told of secrets; their values are nobody's business."""
             self._configure(conf, settings)
             self._add_callbacks(conf, callbacks, interceptors)
@@ -105,7 +122,12 @@ class Client:
         """Return the client."""
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         """Destroy it: no callback comes after this."""
         for topic in self._topics.values():
             library().rd_kafka_topic_destroy(topic)
@@ -128,14 +150,20 @@ class Client:
             HarnessError: no broker answered in time, or the one that answered does not know the topic, and did not get to know it.
         """
         awaiting = f"the broker that answers to know topic {name}"
-        return wait_until(lambda: self._leaders_told(name, timeout_s), awaiting=awaiting, timeout_s=timeout_s)
+        return wait_until(
+            lambda: self._leaders_told(name, timeout_s), awaiting=awaiting, timeout_s=timeout_s
+        )
 
     def _leaders_told(self, name: str, timeout_s: float) -> tuple[int, ...] | None:
         """Return what a broker tells; `None` when it does not know the topic: one that was let in a moment ago may not, though others do."""
         answer = ctypes.c_void_p()
-        code = library().rd_kafka_metadata(self.address, 0, self.topic(name), ctypes.byref(answer), int(timeout_s * 1000))
+        code = library().rd_kafka_metadata(
+            self.address, 0, self.topic(name), ctypes.byref(answer), int(timeout_s * 1000)
+        )
         if code != NO_ERROR:
-            raise HarnessError(f"asked for the metadata of topic {name} for {timeout_s:g} s: {error_text(code)}")
+            raise HarnessError(
+                f"asked for the metadata of topic {name} for {timeout_s:g} s: {error_text(code)}"
+            )
         try:
             return _leaders(name, Metadata.from_address(answer.value or 0))
         finally:
@@ -157,7 +185,11 @@ class Client:
             of_topic = _dumped(library().rd_kafka_topic_conf_dump, topic)
         finally:
             library().rd_kafka_topic_conf_destroy(topic)
-        return {**_dumped(library().rd_kafka_conf_dump, library().rd_kafka_conf(self.address)), **of_topic, **self._references}
+        return {
+            **_dumped(library().rd_kafka_conf_dump, library().rd_kafka_conf(self.address)),
+            **of_topic,
+            **self._references,
+        }
 
     def fatal_error(self) -> tuple[int, str] | None:
         """Return the error, with its text, after which the client takes nothing more; `None` while there is none."""
@@ -168,15 +200,29 @@ class Client:
     def _configure(self, conf: int, settings: Mapping[str, str]) -> None:
         text = text_buffer()
         for name, value in filled(settings).items():
-            if library().rd_kafka_conf_set(conf, name.encode(), value.encode(), text, len(text)) != NO_ERROR:
-                raise ConfigRejected(f"{name}={settings[name]}: {text.value.decode(errors='replace')}")
+            if (
+                library().rd_kafka_conf_set(conf, name.encode(), value.encode(), text, len(text))
+                != NO_ERROR
+            ):
+                raise ConfigRejected(
+                    f"{name}={settings[name]}: {text.value.decode(errors='replace')}"
+                )
 
-    def _add_callbacks(self, conf: int, callbacks: Callbacks | None, interceptors: Sequence[Interceptor]) -> None:
-        library().rd_kafka_conf_set_log_cb(conf, self._keep(_LOG(self._write_log)) if self._log_fd is not None else None)
+    def _add_callbacks(
+        self, conf: int, callbacks: Callbacks | None, interceptors: Sequence[Interceptor]
+    ) -> None:
+        library().rd_kafka_conf_set_log_cb(
+            conf, self._keep(_LOG(self._write_log)) if self._log_fd is not None else None
+        )
         if callbacks is not None:
             library().rd_kafka_conf_set_opaque(conf, callbacks.opaque)
             library().rd_kafka_conf_set_dr_msg_cb(conf, callbacks.delivered)
-            interceptors = (Interceptor("on_acknowledgement", "ackbench", callbacks.acknowledged, callbacks.opaque), *interceptors)
+            interceptors = (
+                Interceptor(
+                    "on_acknowledgement", "ackbench", callbacks.acknowledged, callbacks.opaque
+                ),
+                *interceptors,
+            )
         if interceptors:
             on_new = self._keep(_ON_NEW(_adds(interceptors)))
             library().rd_kafka_conf_interceptor_add_on_new(conf, _OWN, on_new, None)
@@ -187,7 +233,10 @@ class Client:
 
     def _write_log(self, _client: int, level: int, facility: bytes, text: bytes) -> None:
         if self._log_fd is not None:
-            os.write(self._log_fd, b"%d %d %s %s\n" % (self._clock_ns + time.monotonic_ns(), level, facility, text))
+            os.write(
+                self._log_fd,
+                b"%d %d %s %s\n" % (self._clock_ns + time.monotonic_ns(), level, facility, text),
+            )
 
     def _close_log(self) -> None:
         if self._log_fd is not None:
@@ -203,7 +252,11 @@ def _dumped(dump: Callable[..., Any], conf: int) -> dict[str, str]:
         texts = [words[index].decode() for index in range(count.value)]
     finally:
         library().rd_kafka_conf_dump_free(words, count)
-    return {FIRST_NAME.get(name, name): value for name, value in zip(texts[::2], texts[1::2], strict=True) if "_" not in name}
+    return {
+        FIRST_NAME.get(name, name): value
+        for name, value in zip(texts[::2], texts[1::2], strict=True)
+        if "_" not in name
+    }
 
 
 def _make(kind: int, conf: int) -> int:
@@ -235,4 +288,7 @@ def _leaders(name: str, metadata: Metadata) -> tuple[int, ...] | None:
     if topic.err != NO_ERROR:
         raise HarnessError(f"topic {name}: {error_text(topic.err)}")
     partitions = [topic.partitions[index] for index in range(topic.partition_cnt)]
-    return tuple(partition.leader for partition in sorted(partitions, key=lambda partition: int(partition.id)))
+    return tuple(
+        partition.leader
+        for partition in sorted(partitions, key=lambda partition: int(partition.id))
+    )

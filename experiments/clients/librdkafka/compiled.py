@@ -31,16 +31,22 @@ ADDRESS, INT, I64, SIZE = types.int64, types.int32, types.int64, types.int64
 CLOCK_MONOTONIC = 1
 _VOID_POINTER: Any = types.voidptr
 
-produce: Any = types.ExternalFunction("rd_kafka_produce", INT(ADDRESS, INT, INT, ADDRESS, SIZE, ADDRESS, SIZE, ADDRESS))
+produce: Any = types.ExternalFunction(
+    "rd_kafka_produce", INT(ADDRESS, INT, INT, ADDRESS, SIZE, ADDRESS, SIZE, ADDRESS)
+)
 poll: Any = types.ExternalFunction("rd_kafka_poll", INT(ADDRESS, INT))
 last_error: Any = types.ExternalFunction("rd_kafka_last_error", INT())
 message_latency_us: Any = types.ExternalFunction("rd_kafka_message_latency", I64(ADDRESS))
 message_status: Any = types.ExternalFunction("rd_kafka_message_status", INT(ADDRESS))
-message_timestamp_ms: Any = types.ExternalFunction("rd_kafka_message_timestamp", I64(ADDRESS, ADDRESS))
+message_timestamp_ms: Any = types.ExternalFunction(
+    "rd_kafka_message_timestamp", I64(ADDRESS, ADDRESS)
+)
 message_leader_epoch: Any = types.ExternalFunction("rd_kafka_message_leader_epoch", INT(ADDRESS))
 message_destroy: Any = types.ExternalFunction("rd_kafka_message_destroy", types.void(ADDRESS))
 consumer_poll: Any = types.ExternalFunction("rd_kafka_consumer_poll", ADDRESS(ADDRESS, INT))
-consume_batch: Any = types.ExternalFunction("rd_kafka_consume_batch_queue", I64(ADDRESS, INT, ADDRESS, SIZE))
+consume_batch: Any = types.ExternalFunction(
+    "rd_kafka_consume_batch_queue", I64(ADDRESS, INT, ADDRESS, SIZE)
+)
 memcpy: Any = types.ExternalFunction("memcpy", ADDRESS(ADDRESS, ADDRESS, SIZE))
 _clock_gettime: Any = types.ExternalFunction("clock_gettime", INT(INT, ADDRESS))
 

@@ -9,9 +9,27 @@ from typing import Any, Final
 
 import numpy as np
 
-from experiments.clients.librdkafka.compiled import carray, compiled, compiled_callback, message_timestamp_ms, monotonic_ns, pointer, types
+from experiments.clients.librdkafka.compiled import (
+    carray,
+    compiled,
+    compiled_callback,
+    message_timestamp_ms,
+    monotonic_ns,
+    pointer,
+    types,
+)
 from experiments.clients.librdkafka.library import MESSAGE, NO_ERROR
-from experiments.clients.librdkafka.noted import ABSENT, CELLS, FNV_BASIS, FNV_PRIME, NODES, PARTITIONS, SentRecord, Served, Telling
+from experiments.clients.librdkafka.noted import (
+    ABSENT,
+    CELLS,
+    FNV_BASIS,
+    FNV_PRIME,
+    NODES,
+    PARTITIONS,
+    SentRecord,
+    Served,
+    Telling,
+)
 
 MOST_HEADERS: Final = 9
 NAME: Final = b"ackbench-"
@@ -43,8 +61,13 @@ HeaderState = np.dtype(
 """What the interceptor is told."""
 
 headers_new: Any = types.ExternalFunction("rd_kafka_headers_new", types.int64(types.int64))
-header_add: Any = types.ExternalFunction("rd_kafka_header_add", types.int32(types.int64, types.int64, types.int64, types.int64, types.int64))
-set_headers: Any = types.ExternalFunction("rd_kafka_message_set_headers", types.void(types.int64, types.int64))
+header_add: Any = types.ExternalFunction(
+    "rd_kafka_header_add",
+    types.int32(types.int64, types.int64, types.int64, types.int64, types.int64),
+)
+set_headers: Any = types.ExternalFunction(
+    "rd_kafka_message_set_headers", types.void(types.int64, types.int64)
+)
 
 
 @compiled("uint64(int64, int64, uint64)")
@@ -74,14 +97,24 @@ def digest_of(content: bytes | None) -> int:
 def give_headers(message_address: Any, count: Any, seq: Any) -> Any:
     """Give a record its headers; return their digest. A value is the record's number, and that number spread over all bits."""
     headers, state = headers_new(count), _BASIS
-    name, value, length = np.zeros(_NAME_BYTES, np.uint8), np.zeros(VALUE_BYTES // 8, np.uint64), np.zeros(1, np.int64)
+    name, value, length = (
+        np.zeros(_NAME_BYTES, np.uint8),
+        np.zeros(VALUE_BYTES // 8, np.uint64),
+        np.zeros(1, np.int64),
+    )
     length[0] = VALUE_BYTES
     for index in range(_NAME_BYTES - 1):
         name[index] = _LETTERS[index]
     for place in range(count):
         name[_NAME_BYTES - 1] = _FIRST_DIGIT + place
         value[0], value[1] = np.uint64(seq), (np.uint64(seq) + np.uint64(place)) * _SPREAD
-        header_add(headers, np.int64(name.ctypes.data), _NAME_BYTES, np.int64(value.ctypes.data), VALUE_BYTES)
+        header_add(
+            headers,
+            np.int64(name.ctypes.data),
+            _NAME_BYTES,
+            np.int64(value.ctypes.data),
+            VALUE_BYTES,
+        )
         state = digest_on(np.int64(name.ctypes.data), np.int64(_NAME_BYTES), state)
         state = digest_on(np.int64(length.ctypes.data), np.int64(8), state)
         state = digest_on(np.int64(value.ctypes.data), np.int64(VALUE_BYTES), state)
@@ -108,7 +141,9 @@ def handed(_client: Any, message_address: Any, noting: Any) -> Any:
 # ---------- The compiled part of `serving`: interceptors that note which broker a message was produced to, or fetched from.
 
 
-message_broker_id: Any = types.ExternalFunction("rd_kafka_message_broker_id", types.int32(types.int64))
+message_broker_id: Any = types.ExternalFunction(
+    "rd_kafka_message_broker_id", types.int32(types.int64)
+)
 
 
 @compiled("void(int64, int64)")
@@ -119,7 +154,10 @@ def note(message_address: Any, telling: Any) -> None:
     if message[0].error == NO_ERROR and 0 <= node < NODES and 0 <= partition < PARTITIONS:
         told = carray(pointer(telling), (1,), Telling)
         cells = carray(pointer(told[0].cells), (CELLS,), Served)
-        at, now_ns = partition * NODES + node, told[0].anchor_ns + monotonic_ns(np.zeros(2, np.int64))
+        at, now_ns = (
+            partition * NODES + node,
+            told[0].anchor_ns + monotonic_ns(np.zeros(2, np.int64)),
+        )
         cells[at].first_ns = cells[at].first_ns if cells[at].records > 0 else now_ns
         cells[at].last_ns = now_ns
         cells[at].records += 1

@@ -57,7 +57,10 @@ _SIGNATURES: Final[dict[str, tuple[Any, tuple[Any, ...]]]] = {
     "rd_kafka_conf_set_opaque": (None, (c_void_p, c_void_p)),
     "rd_kafka_conf_set_dr_msg_cb": (None, (c_void_p, c_void_p)),
     "rd_kafka_conf_interceptor_add_on_new": (c_int, (c_void_p, c_char_p, c_void_p, c_void_p)),
-    "rd_kafka_interceptor_add_on_acknowledgement": (c_int, (c_void_p, c_char_p, c_void_p, c_void_p)),
+    "rd_kafka_interceptor_add_on_acknowledgement": (
+        c_int,
+        (c_void_p, c_char_p, c_void_p, c_void_p),
+    ),
     "rd_kafka_interceptor_add_on_consume": (c_int, (c_void_p, c_char_p, c_void_p, c_void_p)),
     "rd_kafka_interceptor_add_on_send": (c_int, (c_void_p, c_char_p, c_void_p, c_void_p)),
     "rd_kafka_conf": (c_void_p, (c_void_p,)),
@@ -70,7 +73,10 @@ _SIGNATURES: Final[dict[str, tuple[Any, tuple[Any, ...]]]] = {
     "rd_kafka_destroy": (None, (c_void_p,)),
     "rd_kafka_topic_new": (c_void_p, (c_void_p, c_char_p, c_void_p)),
     "rd_kafka_topic_destroy": (None, (c_void_p,)),
-    "rd_kafka_produce": (c_int, (c_void_p, c_int32, c_int, c_void_p, c_size_t, c_void_p, c_size_t, c_void_p)),
+    "rd_kafka_produce": (
+        c_int,
+        (c_void_p, c_int32, c_int, c_void_p, c_size_t, c_void_p, c_size_t, c_void_p),
+    ),
     "rd_kafka_poll": (c_int, (c_void_p, c_int)),
     "rd_kafka_flush": (c_int, (c_void_p, c_int)),
     "rd_kafka_outq_len": (c_int, (c_void_p,)),
@@ -176,7 +182,12 @@ class PartitionList(ctypes.Structure):
 class TopicMetadata(ctypes.Structure):
     """`rd_kafka_metadata_topic_t`."""
 
-    _fields_ = (("topic", c_char_p), ("partition_cnt", c_int), ("partitions", POINTER(TopicPartition)), ("err", c_int))
+    _fields_ = (
+        ("topic", c_char_p),
+        ("partition_cnt", c_int),
+        ("partitions", POINTER(TopicPartition)),
+        ("err", c_int),
+    )
 
 
 class Metadata(ctypes.Structure):
@@ -204,7 +215,9 @@ def library_path() -> Path:
     folder = Path(spec.origin).parent.parent / "confluent_kafka.libs"
     found = sorted(folder.glob("librdkafka*.so*"))
     if not found:
-        raise ClientLibraryError(f"no librdkafka in {folder}: install confluent-kafka from a wheel, which ships one")
+        raise ClientLibraryError(
+            f"no librdkafka in {folder}: install confluent-kafka from a wheel, which ships one"
+        )
     return found[0]
 
 
@@ -237,7 +250,9 @@ def require_verified(found: str) -> None:
         ClientLibraryError: nobody has compared that version's structures with ours.
     """
     if not f"{found}.".startswith(f"{VERIFIED_SERIES}."):
-        raise ClientLibraryError(f"librdkafka {found}: its message layout is verified for {VERIFIED_SERIES} only; install confluent-kafka {VERIFIED_SERIES}")
+        raise ClientLibraryError(
+            f"librdkafka {found}: its message layout is verified for {VERIFIED_SERIES} only; install confluent-kafka {VERIFIED_SERIES}"
+        )
 
 
 def require_layout(compiled: np.dtype[np.void]) -> None:
@@ -246,12 +261,23 @@ def require_layout(compiled: np.dtype[np.void]) -> None:
     Raises:
         ClientLibraryError: this platform lays the structure out in another way.
     """
-    declared = {"error": Message.err, "partition": Message.partition, "payload": Message.payload, "payload_bytes": Message.len}
+    declared = {
+        "error": Message.err,
+        "partition": Message.partition,
+        "payload": Message.payload,
+        "payload_bytes": Message.len,
+    }
     declared |= {"offset": Message.offset, "opaque": Message._private}  # noqa: SLF001 - the header's name
     fields: Mapping[str, Any] = compiled.fields or {}
-    wrong = [name for name, field in declared.items() if fields[name][1] != field.offset or fields[name][0].itemsize != field.size]
+    wrong = [
+        name
+        for name, field in declared.items()
+        if fields[name][1] != field.offset or fields[name][0].itemsize != field.size
+    ]
     if wrong or compiled.itemsize != ctypes.sizeof(Message):
-        raise ClientLibraryError(f"rd_kafka_message_t is laid out otherwise on this platform: {', '.join(wrong) or 'its size'}")
+        raise ClientLibraryError(
+            f"rd_kafka_message_t is laid out otherwise on this platform: {', '.join(wrong) or 'its size'}"
+        )
 
 
 def error_text(code: int) -> str:

@@ -14,11 +14,13 @@ from typing import Final
 from experiments.events.journal import Event
 from experiments.ledger.schema import Source
 
-LEARNED: Final = "learned"
+LEARNED: Final = "leader_learned"
 RESOLUTION_NS: Final = 1_000_000
 """The log is written by the thread to which it happens, at once; on a busy machine within about this."""
 _LINE: Final = re.compile(r"(?P<at>\d+) \d (?P<facility>\S+) (?P<text>.*)")
-_TIMED_OUT: Final = re.compile(r"\[thrd:.*\]: \S+/(?P<node>\d+): Timed out (?P<requests>\d+) in-flight, .*")
+_TIMED_OUT: Final = re.compile(
+    r"\[thrd:.*\]: \S+/(?P<node>\d+): Timed out (?P<requests>\d+) in-flight, .*"
+)
 _REQUESTS: Final = re.compile(r"Timed out (?P<requests>\d+) in-flight")
 _DISCONNECTED: Final = re.compile(r"\[thrd:.*\]: \S+/(?P<node>\d+): Disconnected\b.* in state UP.*")
 
@@ -36,21 +38,38 @@ def read_client_log(text: str, client: str, topic: str) -> Iterator[Event]:
     told: dict[int | None, tuple[int | None, int | None]] = {}
     for event in _events(text, client, topic):
         leader = (event.node, event.leader_epoch)
-        if event.kind != LEARNED or told.get(event.partition) != leader:  # each answer tells the leader, whether it is news or not
+        if (
+            event.kind != LEARNED or told.get(event.partition) != leader
+        ):  # each answer tells the leader, whether it is news or not
             yield event
         if event.kind == LEARNED:
             told[event.partition] = leader
 
 
 def _events(text: str, client: str, topic: str) -> Iterator[Event]:
-    learned = re.compile(rf"\[thrd:.*\]: {re.escape(topic)} \[(?P<partition>\d+)\]: leader -?\d+ epoch -?\d+ -> leader (?P<node>-?\d+) epoch (?P<epoch>-?\d+)")
+    learned = re.compile(
+        rf"\[thrd:.*\]: {re.escape(topic)} \[(?P<partition>\d+)\]: leader -?\d+ epoch -?\d+ -> leader (?P<node>-?\d+) epoch (?P<epoch>-?\d+)"
+    )
     reset = re.compile(rf"\[thrd:.*\]: {re.escape(topic)} \[(?P<partition>\d+)\]{_RESET}")
     for line in filter(None, map(_LINE.fullmatch, text.splitlines())):
-        about = Event(int(line["at"]), "", Source.CLIENT, RESOLUTION_NS, detail=f"{client}: {line['text']}")
+        about = Event(
+            int(line["at"]), "", Source.CLIENT, RESOLUTION_NS, detail=f"{client}: {line['text']}"
+        )
         if found := learned.fullmatch(line["text"]):
-            yield replace(about, kind=LEARNED, node=_known(found["node"]), partition=int(found["partition"]), leader_epoch=_known(found["epoch"]))
+            yield replace(
+                about,
+                kind=LEARNED,
+                node=_known(found["node"]),
+                partition=int(found["partition"]),
+                leader_epoch=_known(found["epoch"]),
+            )
         elif found := reset.fullmatch(line["text"]):
-            yield replace(about, kind="offset_reset", partition=int(found["partition"]), offset=int(found["offset"]))
+            yield replace(
+                about,
+                kind="offset_reset",
+                partition=int(found["partition"]),
+                offset=int(found["offset"]),
+            )
         elif found := _TIMED_OUT.fullmatch(line["text"]):
             if int(found["requests"]):
                 yield replace(about, kind="timed_out", node=int(found["node"]))

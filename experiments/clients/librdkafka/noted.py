@@ -42,7 +42,10 @@ def sent_table(path: Path, producer: int) -> pa.Table:
     seqs = np.flatnonzero(rows["noted"])
     rows = rows[seqs]
     columns = {"producer": np.full(seqs.size, producer, np.int32), "seq": seqs.astype(np.int64)}
-    columns |= {name: np.ascontiguousarray(rows[name]) for name in ("timestamp_ms", "key_digest", "value_digest", "headers_digest")}
+    columns |= {
+        name: np.ascontiguousarray(rows[name])
+        for name in ("timestamp_ms", "key_digest", "value_digest", "headers_digest")
+    }
     return pa.table([pa.array(columns[name]) for name in SENT.names], schema=SENT)
 
 
@@ -76,7 +79,13 @@ def served_table(path: Path, side: str) -> pa.Table:
     """
     cells = attach(path, Served)
     filled = np.flatnonzero(cells["records"])
-    columns = {"side": pa.array([side] * filled.size, pa.string()), "node": pa.array((filled % NODES).astype(np.int32))}
+    columns = {
+        "side": pa.array([side] * filled.size, pa.string()),
+        "node": pa.array((filled % NODES).astype(np.int32)),
+    }
     columns |= {"partition": pa.array((filled // NODES).astype(np.int32))}
-    columns |= {name: pa.array(np.ascontiguousarray(cells[name][filled])) for name in ("records", "first_ns", "last_ns")}
+    columns |= {
+        name: pa.array(np.ascontiguousarray(cells[name][filled]))
+        for name in ("records", "first_ns", "last_ns")
+    }
     return pa.table([columns[name] for name in SERVED.names], schema=SERVED)

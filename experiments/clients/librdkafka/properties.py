@@ -13,7 +13,9 @@ from experiments.clients.librdkafka.client import Client, ConfigRejected
 from experiments.clients.librdkafka.library import PRODUCER, library
 
 _ADDRESSES: Final = frozenset({"bootstrap.servers", "metadata.broker.list"})
-_ROW: Final = re.compile(r"^(?P<name>[a-z0-9._]+) +\| +(?P<scope>[CP*]) +\| (?P<allowed>.*?) *\| *(?P<default>.*?) \| (?:low|medium|high) +\| (?P<text>.*)$")
+_ROW: Final = re.compile(
+    r"^(?P<name>[a-z0-9._]+) +\| +(?P<scope>[CP*]) +\| (?P<allowed>.*?) *\| *(?P<default>.*?) \| (?:low|medium|high) +\| (?P<text>.*)$"
+)
 _ALIAS: Final = re.compile(r"Alias for `([^`]+)`")
 
 
@@ -38,7 +40,9 @@ def refusal(settings: Mapping[str, str]) -> str | None:
         ClientLibraryError: librdkafka was not found, or is of a version not verified.
     """
     try:
-        with Client(PRODUCER, {name: value for name, value in settings.items() if name not in _ADDRESSES}):
+        with Client(
+            PRODUCER, {name: value for name, value in settings.items() if name not in _ADDRESSES}
+        ):
             return None
     except ConfigRejected as refused:
         return str(refused)
@@ -65,7 +69,11 @@ def _rows(table: str) -> Iterator[LibrdkafkaProperty]:
     for row in filter(None, map(_ROW.match, table.splitlines())):
         alias, scope = _ALIAS.search(row["text"]), row["scope"]
         yield LibrdkafkaProperty(
-            row["name"], "C" if scope == "C" else "P" if scope == "P" else "*", row["allowed"].strip(), row["default"].strip(), alias and alias[1]
+            row["name"],
+            "C" if scope == "C" else "P" if scope == "P" else "*",
+            row["allowed"].strip(),
+            row["default"].strip(),
+            alias and alias[1],
         )
 
 

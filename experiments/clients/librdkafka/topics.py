@@ -29,8 +29,14 @@ _LOG.addHandler(logging.NullHandler())
 Answer = TypeVar("Answer")
 
 
-def create_topic(  # noqa: PLR0913 - what a topic is made of
-    bootstrap_servers: str, topic: str, *, partitions: int, replication_factor: int, config: Mapping[str, str] | None = None, timeout_s: float = TIMEOUT_S
+def create_topic(
+    bootstrap_servers: str,
+    topic: str,
+    *,
+    partitions: int,
+    replication_factor: int,
+    config: Mapping[str, str] | None = None,
+    timeout_s: float = TIMEOUT_S,
 ) -> None:
     """Make a topic, and return when every partition has a leader and a full ISR, as a broker's metadata tells.
 
@@ -40,13 +46,21 @@ def create_topic(  # noqa: PLR0913 - what a topic is made of
     """
     client = client_of(bootstrap_servers)
     wanted = NewTopic(topic, partitions, replication_factor, config=dict(config or {}))
-    made = client.create_topics([wanted], operation_timeout=timeout_s, request_timeout=timeout_s)[topic]
+    made = client.create_topics([wanted], operation_timeout=timeout_s, request_timeout=timeout_s)[
+        topic
+    ]
     result_of(f"making topic {topic}", made, timeout_s)
-    _wait_until_whole(client, topic, partitions, replication_factor, timeout_s)
+    _wait_until_in_sync(client, topic, partitions, replication_factor, timeout_s)
 
 
-def ensure_topic(  # noqa: PLR0913 - what a topic is made of
-    bootstrap_servers: str, topic: str, *, partitions: int, replication_factor: int, config: Mapping[str, str] | None = None, timeout_s: float = TIMEOUT_S
+def ensure_topic(
+    bootstrap_servers: str,
+    topic: str,
+    *,
+    partitions: int,
+    replication_factor: int,
+    config: Mapping[str, str] | None = None,
+    timeout_s: float = TIMEOUT_S,
 ) -> None:
     """Make a topic unless it is there, and return when it is whole. One that is there is left with the config it has.
 
@@ -57,11 +71,20 @@ def ensure_topic(  # noqa: PLR0913 - what a topic is made of
     client = client_of(bootstrap_servers)
     if _metadata(client, topic) is None:
         try:
-            create_topic(bootstrap_servers, topic, partitions=partitions, replication_factor=replication_factor, config=config, timeout_s=timeout_s)
+            create_topic(
+                bootstrap_servers,
+                topic,
+                partitions=partitions,
+                replication_factor=replication_factor,
+                config=config,
+                timeout_s=timeout_s,
+            )
         except KafkaRequestFailed as refused:
-            if refused.code != KafkaError.TOPIC_ALREADY_EXISTS:  # the broker that was asked had not heard of it yet
+            if (
+                refused.code != KafkaError.TOPIC_ALREADY_EXISTS
+            ):  # the broker that was asked had not heard of it yet
                 raise
-    _wait_until_whole(client, topic, partitions, replication_factor, timeout_s)
+    _wait_until_in_sync(client, topic, partitions, replication_factor, timeout_s)
 
 
 def delete_topic(bootstrap_servers: str, topic: str, *, timeout_s: float = TIMEOUT_S) -> None:
@@ -70,8 +93,12 @@ def delete_topic(bootstrap_servers: str, topic: str, *, timeout_s: float = TIMEO
     Raises:
         HarnessError: Kafka refused, with its text, or did not answer.
     """
-    client = client_of(bootstrap_servers)  # a client that is not kept is destroyed, and its questions with it
-    deleted = client.delete_topics([topic], operation_timeout=timeout_s, request_timeout=timeout_s)[topic]
+    client = client_of(
+        bootstrap_servers
+    )  # a client that is not kept is destroyed, and its questions with it
+    deleted = client.delete_topics([topic], operation_timeout=timeout_s, request_timeout=timeout_s)[
+        topic
+    ]
     try:
         result_of(f"deleting topic {topic}", deleted, timeout_s)
     except KafkaRequestFailed as refused:
@@ -79,7 +106,13 @@ def delete_topic(bootstrap_servers: str, topic: str, *, timeout_s: float = TIMEO
             raise
 
 
-def end_offsets(bootstrap_servers: str, topic: str, *, read_committed: bool = False, timeout_s: float = TIMEOUT_S) -> dict[int, int]:
+def end_offsets(
+    bootstrap_servers: str,
+    topic: str,
+    *,
+    read_committed: bool = False,
+    timeout_s: float = TIMEOUT_S,
+) -> dict[int, int]:
     """Return the high watermark of each partition: the offset after the last record that consumers may see.
 
     For `read_committed` consumers that is the last stable offset: no transaction below it is still open.
@@ -93,13 +126,22 @@ def end_offsets(bootstrap_servers: str, topic: str, *, read_committed: bool = Fa
 
     def ask() -> dict[int, int] | None:
         refused.clear()
-        isolation = IsolationLevel.READ_COMMITTED if read_committed else IsolationLevel.READ_UNCOMMITTED
+        isolation = (
+            IsolationLevel.READ_COMMITTED if read_committed else IsolationLevel.READ_UNCOMMITTED
+        )
         return _ask_offsets(client, topic, OffsetSpec.latest(), refused, isolation)  # type: ignore[no-untyped-call]
 
-    return wait_until(ask, awaiting=f"the end offsets of {topic}", timeout_s=timeout_s, seen=lambda: refused or "no answer")
+    return wait_until(
+        ask,
+        awaiting=f"the end offsets of {topic}",
+        timeout_s=timeout_s,
+        seen=lambda: refused or "no answer",
+    )
 
 
-def begin_offsets(bootstrap_servers: str, topic: str, *, timeout_s: float = TIMEOUT_S) -> dict[int, int]:
+def begin_offsets(
+    bootstrap_servers: str, topic: str, *, timeout_s: float = TIMEOUT_S
+) -> dict[int, int]:
     """Return where each partition's log begins now; see `end_offsets`.
 
     Raises:
@@ -112,7 +154,12 @@ def begin_offsets(bootstrap_servers: str, topic: str, *, timeout_s: float = TIME
         refused.clear()
         return _ask_offsets(client, topic, OffsetSpec.earliest(), refused)  # type: ignore[no-untyped-call]
 
-    return wait_until(ask, awaiting=f"the first offsets of {topic}", timeout_s=timeout_s, seen=lambda: refused or "no answer")
+    return wait_until(
+        ask,
+        awaiting=f"the first offsets of {topic}",
+        timeout_s=timeout_s,
+        seen=lambda: refused or "no answer",
+    )
 
 
 class KafkaRequestFailed(HarnessError):
@@ -148,7 +195,11 @@ def result_of(doing: str, future: Future[Answer], timeout_s: float) -> Answer:
 
 
 def _ask_offsets(
-    client: AdminClient, topic: str, which: OffsetSpec, refused: dict[int, str], isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED
+    client: AdminClient,
+    topic: str,
+    which: OffsetSpec,
+    refused: dict[int, str],
+    isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
 ) -> dict[int, int] | None:
     try:
         found = _metadata(client, topic)
@@ -158,7 +209,9 @@ def _ask_offsets(
     if found is None:
         raise HarnessError(f"there is no topic {topic}")
     asked = dict.fromkeys((TopicPartition(topic, number) for number in found.partitions), which)
-    futures: Mapping[TopicPartition, Future[ListOffsetsResultInfo]] = client.list_offsets(asked, isolation_level=isolation, request_timeout=_ASK_S)
+    futures: Mapping[TopicPartition, Future[ListOffsetsResultInfo]] = client.list_offsets(
+        asked, isolation_level=isolation, request_timeout=_ASK_S
+    )
     ends: dict[int, int] = {}
     for place, future in futures.items():
         try:
@@ -187,7 +240,9 @@ def _metadata(client: AdminClient, topic: str) -> TopicMetadata | None:
     raise KafkaRequestFailed(f"asking for topic {topic}", found.error)
 
 
-def _wait_until_whole(client: AdminClient, topic: str, partitions: int, replication_factor: int, timeout_s: float) -> None:
+def _wait_until_in_sync(
+    client: AdminClient, topic: str, partitions: int, replication_factor: int, timeout_s: float
+) -> None:
     flaws: list[str] = []
 
     def whole() -> bool:
@@ -198,7 +253,10 @@ def _wait_until_whole(client: AdminClient, topic: str, partitions: int, replicat
         return not flaws
 
     wait_until(
-        whole, awaiting=f"{partitions} partitions of {topic} with a leader and {replication_factor} replicas in sync", timeout_s=timeout_s, seen=lambda: flaws
+        whole,
+        awaiting=f"{partitions} partitions of {topic} with a leader and {replication_factor} replicas in sync",
+        timeout_s=timeout_s,
+        seen=lambda: flaws,
     )
 
 
@@ -208,5 +266,7 @@ def _flaws(found: TopicMetadata | None, partitions: int, replication_factor: int
         return ["no such topic"]
     if len(found.partitions) != partitions:
         return [f"{len(found.partitions)} partitions"]
-    lacking = [p for p in found.partitions.values() if p.leader < 0 or len(p.isrs) != replication_factor]
+    lacking = [
+        p for p in found.partitions.values() if p.leader < 0 or len(p.isrs) != replication_factor
+    ]
     return [f"partition {p.id} led by {p.leader}, in sync {p.isrs}" for p in lacking]

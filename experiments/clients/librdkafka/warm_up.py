@@ -40,7 +40,13 @@ def warm_up_brokers(cluster: Cluster) -> tuple[float, ...]:
     from confluent_kafka import Producer
 
     nodes = len(cluster.node_ids())
-    create_topic(cluster.admin_servers, TOPIC, partitions=nodes, replication_factor=nodes, config={"min.insync.replicas": "1"})
+    create_topic(
+        cluster.admin_servers,
+        TOPIC,
+        partitions=nodes,
+        replication_factor=nodes,
+        config={"min.insync.replicas": "1"},
+    )
     producer = Producer({**_SETTINGS, **connecting(cluster.bootstrap_servers)}, logger=_LOG)
     rounds = tuple(_round(producer) for _ in range(ROUNDS))
     delete_topic(cluster.admin_servers, TOPIC)
@@ -52,11 +58,17 @@ def _round(producer: Producer) -> float:
     refused: list[str] = []
     begin_s = time.monotonic()
     for _ in range(ROUND_RECORDS):
-        producer.produce(TOPIC, _VALUE, on_delivery=lambda error, _: refused.append(str(error)) if error else None)
+        producer.produce(
+            TOPIC,
+            _VALUE,
+            on_delivery=lambda error, _: refused.append(str(error)) if error else None,
+        )
         producer.poll(0)
     left = producer.flush(_TIMEOUT_S)
     if refused or left:
-        raise HarnessError(f"running the brokers in: {len(refused)} records were refused and {left} not answered within {_TIMEOUT_S:g} s{_first(refused)}")
+        raise HarnessError(
+            f"running the brokers in: {len(refused)} records were refused and {left} not answered within {_TIMEOUT_S:g} s{_first(refused)}"
+        )
     return time.monotonic() - begin_s
 
 

@@ -70,7 +70,12 @@ class Child:
         """Return the client; it ends with the context for certain."""
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         """End it, if it has not ended by itself."""
         self.kill()
 
@@ -91,7 +96,11 @@ class Child:
             WaitTimeout: it did not say so in time.
         """
         line = wait_until(
-            self._line, awaiting=f"{self.name} to say {word!r}", timeout_s=timeout_s, every_s=_EVERY_S, seen=lambda: f"silence; {self._last_errors()}"
+            self._line,
+            awaiting=f"{self.name} to say {word!r}",
+            timeout_s=timeout_s,
+            every_s=_EVERY_S,
+            seen=lambda: f"silence; {self._last_errors()}",
         )
         said, _, rest = line.partition(" ")
         if said != word:
@@ -107,7 +116,9 @@ class Child:
         try:
             os.write(self._input, f"{line}\n".encode())
         except OSError as error:
-            raise HarnessError(f"{self.name} ended before it was told {line!r}; {self._last_errors()}") from error
+            raise HarnessError(
+                f"{self.name} ended before it was told {line!r}; {self._last_errors()}"
+            ) from error
 
     def wait(self, timeout_s: float) -> None:
         """Wait for its end.
@@ -115,7 +126,12 @@ class Child:
         Raises:
             WaitTimeout: it still runs.
         """
-        wait_until(self._has_ended, awaiting=f"the end of {self.name}", timeout_s=timeout_s, every_s=_EVERY_S)
+        wait_until(
+            self._has_ended,
+            awaiting=f"the end of {self.name}",
+            timeout_s=timeout_s,
+            every_s=_EVERY_S,
+        )
 
     def kill(self) -> None:
         """SIGKILL, and wait until it is gone; what it wrote stays. Nothing, when it has ended already.
@@ -178,7 +194,11 @@ class Child:
 
     def _last_errors(self) -> str:
         lines = self._errors.read_text(errors="replace").splitlines()[-_LAST_LINES:]
-        return "its last errors: " + " | ".join(lines) if lines else f"it wrote no errors to {self._errors}"
+        return (
+            "its last errors: " + " | ".join(lines)
+            if lines
+            else f"it wrote no errors to {self._errors}"
+        )
 
 
 def listen(word: str) -> str:

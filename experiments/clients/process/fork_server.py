@@ -44,7 +44,13 @@ class ForkServer:
         with theirs:
             environment = {**os.environ, **_ONE_THREAD}
             command = [sys.executable, "-m", "experiments.clients.process.fork_server_main"]
-            self._process = spawn_dying_with_parent(command, stdin=theirs, stdout=subprocess.DEVNULL, env=environment, start_new_session=True)
+            self._process = spawn_dying_with_parent(
+                command,
+                stdin=theirs,
+                stdout=subprocess.DEVNULL,
+                env=environment,
+                start_new_session=True,
+            )
         self._socket.settimeout(_START_TIMEOUT_S)
 
     def is_usable(self) -> bool:
@@ -61,7 +67,9 @@ class ForkServer:
             socket.send_fds(self._socket, [birth.model_dump_json().encode()], streams)
             answer, pidfds, _, _ = socket.recv_fds(self._socket, MESSAGE_BYTES, 1)
         except OSError as error:
-            raise HarnessError(f"the process that clients are copied from did not answer: {error}") from error
+            raise HarnessError(
+                f"the process that clients are copied from did not answer: {error}"
+            ) from error
         if not pidfds:
             raise HarnessError("the process that clients are copied from has ended")
         return int(answer), pidfds[0]
@@ -73,7 +81,7 @@ _server_lock: Final = threading.Lock()
 
 def open_fork_server() -> ForkServer:
     """Return this process's nursery; start it when there is none. It gets ready by itself, so call this early."""
-    global _nursery
+    global _server  # noqa: PLW0603 - one server for each process
     if _server is None or not _server.is_usable():
         _server = ForkServer()
     return _server
@@ -82,4 +90,4 @@ def open_fork_server() -> ForkServer:
 def spawn(birth: SpawnRequest, streams: tuple[int, int, int]) -> tuple[int, int]:
     """Start a client; see `Nursery.bear`. Safe to call from several threads."""
     with _server_lock:
-        return open_fork_server().bear(birth, streams)
+        return open_fork_server().spawn(birth, streams)

@@ -36,7 +36,12 @@ def main() -> None:
         _spawn(run, SpawnRequest.model_validate_json(request), roles, streams)
 
 
-def _spawn(run: socket.socket, birth: SpawnRequest, roles: Mapping[str, Callable[[Path], None]], streams: list[int]) -> None:
+def _spawn(
+    run: socket.socket,
+    birth: SpawnRequest,
+    roles: Mapping[str, Callable[[Path], None]],
+    streams: list[int],
+) -> None:
     nursery_pid = os.getpid()
     pid = os.fork()
     if pid == 0:

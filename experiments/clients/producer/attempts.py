@@ -36,7 +36,10 @@ Header = np.dtype(
         ("warmed", "<i8"),  # warm-up records settled
         ("warm_up_error", "<i8"),  # the last error of a warm-up record
         ("last_offset", "<i8"),  # of the delivery report before
-        ("without_offset", "<i8"),  # 1: the reports under way are of a batch to which the broker gave no offset
+        (
+            "without_offset",
+            "<i8",
+        ),  # 1: the reports under way are of a batch to which the broker gave no offset
         ("ended_by", "<i8"),  # the error after which the client took nothing more
     ]
 )
@@ -100,7 +103,9 @@ class AttemptsFile:
         except (OSError, ValueError) as error:
             raise HarnessError(f"the producer left no ledger at {path}: {error}") from error
         if found.header["records"][0] != found.rows.size:
-            raise HarnessError(f"{path} has room for {found.rows.size} records and was made for {found.header['records'][0]}")
+            raise HarnessError(
+                f"{path} has room for {found.rows.size} records and was made for {found.header['records'][0]}"
+            )
         return found
 
     @classmethod
@@ -123,7 +128,11 @@ class AttemptsFile:
             memory = mmap.mmap(file.fileno(), 0, access=access)
         records = (len(memory) - HEADER_BYTES) // RECORD_BYTES
         rows = np.frombuffer(memory, Attempt, records, HEADER_BYTES)
-        return cls(np.frombuffer(memory, Header, 1), rows, np.frombuffer(memory, np.int64, records, HEADER_BYTES + rows.nbytes))
+        return cls(
+            np.frombuffer(memory, Header, 1),
+            rows,
+            np.frombuffer(memory, np.int64, records, HEADER_BYTES + rows.nbytes),
+        )
 
 
 # ---------- What became of a record, as far as its client can tell: acked, rejected or unknown. Pure.
@@ -232,10 +241,16 @@ def _where(known: Any, values: Any) -> pa.Array:
 
 def _outcomes(rows: Records) -> pa.Array:
     """Judge each kind of ending once: there are a handful."""
-    endings = rows["state"].astype(np.int64) << 40 | (rows["error"].astype(np.int64) & 0xFFFF_FFFF) << 8 | rows["status"] & 0xFF
+    endings = (
+        rows["state"].astype(np.int64) << 40
+        | (rows["error"].astype(np.int64) & 0xFFFF_FFFF) << 8
+        | rows["status"] & 0xFF
+    )
     _, first, kind = np.unique(endings, return_index=True, return_inverse=True)
     judged = np.array([_OUTCOMES.index(_outcome(rows[index])) for index in first], np.int8)
-    return pa.DictionaryArray.from_arrays(pa.array(judged[kind] if rows.size else judged), pa.array(_OUTCOMES))
+    return pa.DictionaryArray.from_arrays(
+        pa.array(judged[kind] if rows.size else judged), pa.array(_OUTCOMES)
+    )
 
 
 def _outcome(row: np.void) -> str:

@@ -42,7 +42,7 @@ class ProducerJob(Frozen):
     """The producer names the partition itself, in turn over so many; 0: the client's partitioner does."""
     headers: Annotated[int, Field(ge=0, le=9)] = 0
     """Of each record; with any it is noted what every record is made of, see `fields`."""
-    tells_serving: bool = False
+    record_serving_brokers: bool = False
     """Whether it is noted which broker settled its records, see `serving`."""
     transaction_records: Annotated[int, Field(ge=0)] = 0
     """So many records a transaction; 0: none. With them the settings have a `transactional.id`."""
@@ -62,13 +62,20 @@ class ProducerJob(Frozen):
     @model_validator(mode="after")
     def _settles(self) -> Self:
         if delivery_timeout_ms(self.settings) == 0:
-            raise ValueError("delivery.timeout.ms is 0: records would never be given up, and the trial would not end")
+            raise ValueError(
+                "delivery.timeout.ms is 0: records would never be given up, and the trial would not end"
+            )
         return self
 
     @property
     def keying(self) -> KeyOptions:
         """Which keys the records have."""
-        return KeyOptions(keys=self.keys, pairs=self.pairs, pair_apart_records=self.pair_apart_records, hot_key_share=self.hot_key_share)
+        return KeyOptions(
+            keys=self.keys,
+            pairs=self.pairs,
+            pair_apart_records=self.pair_apart_records,
+            hot_key_share=self.hot_key_share,
+        )
 
     @property
     def given(self) -> dict[str, str]:

@@ -23,9 +23,25 @@ from experiments.clients.librdkafka.compiled import (
     records_of,
     types,
 )
-from experiments.clients.librdkafka.library import ANY_PARTITION, COPY_PAYLOAD, FATAL, MESSAGE, QUEUE_FULL
+from experiments.clients.librdkafka.library import (
+    ANY_PARTITION,
+    COPY_PAYLOAD,
+    FATAL,
+    MESSAGE,
+    QUEUE_FULL,
+)
 from experiments.clients.process.mapped_file import Column
-from experiments.clients.producer.attempts import DUE, HEADER_BYTES, REFUSED, SENT, SETTLED, UNTOUCHED, Attempt, AttemptsFile, Header
+from experiments.clients.producer.attempts import (
+    DUE,
+    HEADER_BYTES,
+    REFUSED,
+    SENT,
+    SETTLED,
+    UNTOUCHED,
+    Attempt,
+    AttemptsFile,
+    Header,
+)
 from experiments.clients.record.value import encode
 
 # ---------- The producer's compiled part: the loop that follows the schedule, and the callbacks that fill the ledger.
@@ -77,7 +93,9 @@ def acknowledged(_client: Any, message_address: Any, ledger: Any) -> Any:
     seq = message[0].opaque - 1
     if 0 <= seq < header[0].records:
         rows_bytes = header[0].records * ROW_BYTES
-        latencies = carray(pointer(ledger + HEADER_BYTES + rows_bytes), (header[0].records,), np.int64)
+        latencies = carray(
+            pointer(ledger + HEADER_BYTES + rows_bytes), (header[0].records,), np.int64
+        )
         latencies[seq] = message_latency_us(message_address)
     return 0
 
@@ -93,14 +111,22 @@ def delivered(_client: Any, message_address: Any, ledger: Any) -> None:
     message = carray(pointer(message_address), (1,), MESSAGE)
     header = carray(pointer(ledger), (1,), Header)
     seq, offset = message[0].opaque - 1, message[0].offset
-    header[0].without_offset = offset < 0 or (header[0].without_offset == 1 and offset == header[0].last_offset + 1)
+    header[0].without_offset = offset < 0 or (
+        header[0].without_offset == 1 and offset == header[0].last_offset + 1
+    )
     header[0].last_offset = offset
     if seq < 0:
         header[0].warmed += 1
-        header[0].warm_up_error = message[0].error if message[0].error != 0 else header[0].warm_up_error
+        header[0].warm_up_error = (
+            message[0].error if message[0].error != 0 else header[0].warm_up_error
+        )
     elif seq < header[0].records:
         rows = carray(pointer(ledger + HEADER_BYTES), (header[0].records,), Attempt)
-        rows[seq].error, rows[seq].partition, rows[seq].status = message[0].error, message[0].partition, message_status(message_address)
+        rows[seq].error, rows[seq].partition, rows[seq].status = (
+            message[0].error,
+            message[0].partition,
+            message_status(message_address),
+        )
         rows[seq].offset = -1 if header[0].without_offset == 1 else offset
         rows[seq].state = SETTLED
         header[0].settled += 1
@@ -126,7 +152,11 @@ def key_of(schedule: Any, seq: Any) -> Any:
     keys, apart, share = schedule[0].keys, schedule[0].pair_apart_records, schedule[0].hot_key_share
     if share > 0:
         hot_before = np.int64(np.floor(seq * share))
-        return 0 if np.int64(np.floor((seq + 1) * share)) > hot_before else 1 + (seq - hot_before) % (keys - 1)
+        return (
+            0
+            if np.int64(np.floor((seq + 1) * share)) > hot_before
+            else 1 + (seq - hot_before) % (keys - 1)
+        )
     if apart == 0:
         return seq % keys
     within = seq % (2 * apart)
@@ -144,11 +174,29 @@ def partition_of(schedule: Any, seq: Any) -> Any:
 @compiled(types.int32(SCHEDULE, ROWS, types.int64, WORDS, CLOCK))
 def hand_over(schedule: Any, rows: Any, seq: Any, words: Any, clock: Any) -> Any:
     """Give a record to librdkafka, again and again while its queue is full; return its error, or 0."""
-    client, topic, size_bytes, key, key_bytes = schedule[0].client, schedule[0].topic, schedule[0].size_bytes, schedule[0].key, schedule[0].key_bytes
+    client, topic, size_bytes, key, key_bytes = (
+        schedule[0].client,
+        schedule[0].topic,
+        schedule[0].size_bytes,
+        schedule[0].key,
+        schedule[0].key_bytes,
+    )
     partition = partition_of(schedule, seq)
     rows[seq].state = DUE
     while True:
-        if produce(topic, partition, COPY_PAYLOAD, np.int64(words.ctypes.data), size_bytes, key, key_bytes, seq + 1) == 0:
+        if (
+            produce(
+                topic,
+                partition,
+                COPY_PAYLOAD,
+                np.int64(words.ctypes.data),
+                size_bytes,
+                key,
+                key_bytes,
+                seq + 1,
+            )
+            == 0
+        ):
             rows[seq].state = SENT
             return 0
         error = last_error()
@@ -167,7 +215,11 @@ def wait_until_due(schedule: Any, rows: Any, seq: Any, clock: Any) -> None:
     does, and so comes nearer to the schedule.
     """
     now_ns = schedule[0].anchor_ns + monotonic_ns(clock)
-    intended_ns = due_ns(schedule[0].start_ns, schedule[0].rate_records_per_s, seq) if schedule[0].rate_records_per_s > 0 else now_ns
+    intended_ns = (
+        due_ns(schedule[0].start_ns, schedule[0].rate_records_per_s, seq)
+        if schedule[0].rate_records_per_s > 0
+        else now_ns
+    )
     while now_ns < intended_ns:
         poll(schedule[0].client, 1)
         now_ns = schedule[0].anchor_ns + monotonic_ns(clock)
@@ -180,12 +232,14 @@ def refuse_the_rest(schedule: Any, rows: Any, begin: Any, error: Any) -> None:
     for seq in range(begin, rows.size):
         rows[seq].intended_ns = rows[begin - 1].intended_ns
         if schedule[0].rate_records_per_s > 0:
-            rows[seq].intended_ns = due_ns(schedule[0].start_ns, schedule[0].rate_records_per_s, seq)
+            rows[seq].intended_ns = due_ns(
+                schedule[0].start_ns, schedule[0].rate_records_per_s, seq
+            )
         rows[seq].error, rows[seq].state = error, REFUSED
 
 
 @compiled(types.void(SCHEDULE, HEADER, ROWS, WORDS, types.int64, types.int64))
-def drive(schedule: Any, header: Any, rows: Any, words: Any, begin: Any, end: Any) -> None:  # noqa: PLR0913, PLR0917 - compiled
+def drive(schedule: Any, header: Any, rows: Any, words: Any, begin: Any, end: Any) -> None:
     """Follow the schedule from one record to before another, or to a fatal error of the client."""
     clock, key = np.zeros(2, np.int64), np.zeros(KEY_BYTES, np.uint8)
     if schedule[0].keys > 0:

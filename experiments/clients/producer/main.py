@@ -19,7 +19,18 @@ from experiments.clients.process.child import BEGIN, DONE, READY, listen, say
 from experiments.clients.process.mapped_file import Records, attach
 from experiments.clients.producer.attempts import AttemptsFile
 from experiments.clients.producer.job import ProducerJob
-from experiments.clients.producer.loop import KEY_BYTES, WARM_UP, Schedule, acknowledged, delivered, drive, send_again, take_over, taken_up, unsettled
+from experiments.clients.producer.loop import (
+    KEY_BYTES,
+    WARM_UP,
+    Schedule,
+    acknowledged,
+    delivered,
+    drive,
+    send_again,
+    take_over,
+    taken_up,
+    unsettled,
+)
 from experiments.clients.producer.process import summary_of
 from experiments.clients.producer.transactions import TransactionalSchedule, TransactionApi
 from experiments.clients.record.value import begin_value
@@ -49,17 +60,29 @@ def _produce(job: ProducerJob) -> None:
     fields = attach(job.fields, SentRecord) if job.headers else np.zeros(0, SentRecord)
     noting = np.array([(fields.ctypes.data, fields.size, job.headers)], HeaderState)
     callbacks = Callbacks(delivered.address, acknowledged.address, ledger.header.ctypes.data)
-    served = attach(job.serving, Served) if job.tells_serving else np.zeros(0, Served)
+    served = attach(job.serving, Served) if job.record_serving_brokers else np.zeros(0, Served)
     telling = np.array([(served.ctypes.data, job.anchor_ns)], Telling)
     asked = {
-        Interceptor("on_send", "ackbench-fields", handed.address, noting.ctypes.data): job.headers > 0,
-        Interceptor("on_acknowledgement", "ackbench-serving", settled_by.address, telling.ctypes.data): job.tells_serving,
+        Interceptor("on_send", "ackbench-fields", handed.address, noting.ctypes.data): job.headers
+        > 0,
+        Interceptor(
+            "on_acknowledgement", "ackbench-serving", settled_by.address, telling.ctypes.data
+        ): job.record_serving_brokers,
     }
     interceptors = tuple(one for one, wanted in asked.items() if wanted)
     settings = {**job.given, "bootstrap.servers": job.bootstrap_servers}
-    with Client(librdkafka.PRODUCER, settings, log=job.log, callbacks=callbacks, interceptors=interceptors, clock_ns=job.anchor_ns) as client:
+    with Client(
+        librdkafka.PRODUCER,
+        settings,
+        log=job.log,
+        callbacks=callbacks,
+        interceptors=interceptors,
+        clock_ns=job.anchor_ns,
+    ) as client:
         job.effective.write_text(json.dumps(client.effective_settings()))
-        _warm_up_in_transaction(client, job, ledger) if job.transaction_records else _warm_up(client, job, ledger)
+        _warm_up_in_transaction(client, job, ledger) if job.transaction_records else _warm_up(
+            client, job, ledger
+        )
         if job.life == 0:
             ledger.touch()
         say(READY)
@@ -117,16 +140,49 @@ def _warm_up_in_transaction(client: Client, job: ProducerJob, ledger: AttemptsFi
 
 def _send_warm_up_record(client: Client, topic: str, partition: int) -> None:
     library, key = librdkafka.library(), ctypes.create_string_buffer(KEY_BYTES)
-    if library.rd_kafka_produce(client.topic(topic), partition, librdkafka.COPY_PAYLOAD, key, KEY_BYTES, key, KEY_BYTES, WARM_UP) != 0:
-        raise HarnessError(f"a warm-up record for partition {partition} of {topic} was refused: {librdkafka.error_text(library.rd_kafka_last_error())}")
+    if (
+        library.rd_kafka_produce(
+            client.topic(topic),
+            partition,
+            librdkafka.COPY_PAYLOAD,
+            key,
+            KEY_BYTES,
+            key,
+            KEY_BYTES,
+            WARM_UP,
+        )
+        != 0
+    ):
+        raise HarnessError(
+            f"a warm-up record for partition {partition} of {topic} was refused: {librdkafka.error_text(library.rd_kafka_last_error())}"
+        )
 
 
 def _schedule(client: Client, job: ProducerJob, start_ns: int) -> Records:
     """Say when what is due; without a rate there is no end after which a full queue would be final: it empties by timeouts."""
     end_ns = start_ns + round(job.duration_s * 1e9)
-    give_up_ns = end_ns + delivery_timeout_ms(job.settings) * 1_000_000 if job.rate_records_per_s else NEVER
-    keys = (job.keys, job.pair_apart_records if job.pairs != "none" else 0, job.pairs == "common", job.hot_key_share, job.round_robin_partitions)
-    told = (client.address, client.topic(job.topic), job.record_size_bytes, *keys, 0, 0, job.rate_records_per_s, start_ns, job.anchor_ns, give_up_ns)
+    give_up_ns = (
+        end_ns + delivery_timeout_ms(job.settings) * 1_000_000 if job.rate_records_per_s else NEVER
+    )
+    keys = (
+        job.keys,
+        job.pair_apart_records if job.pairs != "none" else 0,
+        job.pairs == "common",
+        job.hot_key_share,
+        job.round_robin_partitions,
+    )
+    told = (
+        client.address,
+        client.topic(job.topic),
+        job.record_size_bytes,
+        *keys,
+        0,
+        0,
+        job.rate_records_per_s,
+        start_ns,
+        job.anchor_ns,
+        give_up_ns,
+    )
     return np.array([told], Schedule)
 
 
@@ -136,7 +192,9 @@ def _name_fatal_error(client: Client, ledger: AttemptsFile) -> None:
     if fatal is None:
         return
     ledger.header["ended_by"] = fatal[0]
-    sys.stderr.write(f"the client takes nothing more: {librdkafka.error_text(fatal[0])}: {fatal[1]}\n")
+    sys.stderr.write(
+        f"the client takes nothing more: {librdkafka.error_text(fatal[0])}: {fatal[1]}\n"
+    )
 
 
 def _settle(client: Client, ledger: AttemptsFile, timeout_s: float) -> None:

@@ -20,7 +20,13 @@ from experiments.clients.process.fork_server import SpawnRequest
 from experiments.clients.process.mapped_file import reserve
 from experiments.clients.producer.attempts import SETTLED, AttemptsFile
 from experiments.clients.producer.job import ProducerJob
-from experiments.clients.producer.transactions_file import attach_transactions, begun, create_transactions, transaction_of, transactions_table
+from experiments.clients.producer.transactions_file import (
+    attach_transactions,
+    begun,
+    create_transactions,
+    transaction_of,
+    transactions_table,
+)
 from experiments.events.journal import Event
 from experiments.ledger.record import ProducerSummary
 from experiments.ledger.schema import SENT, SERVED, TRANSACTIONS
@@ -32,9 +38,15 @@ def summary_of(job: ProducerJob, ledger: AttemptsFile, begin: int) -> ProducerSu
     """Say how it went; what was due while no process was there says nothing of how well a process keeps to its schedule."""
     own = ledger.rows[begin:]
     tried = own[own["sent_ns"] > 0]
-    on_time = tried[tried["intended_ns"] >= tried["sent_ns"][0]] if job.life > 0 and tried.size else tried
+    on_time = (
+        tried[tried["intended_ns"] >= tried["sent_ns"][0]] if job.life > 0 and tried.size else tried
+    )
     lateness_us = (on_time["sent_ns"] - on_time["intended_ns"]) / 1000
-    p50, p99, highest = np.percentile(lateness_us, [50, 99, 100], method="inverted_cdf") if on_time.size else (None, None, None)
+    p50, p99, highest = (
+        np.percentile(lateness_us, [50, 99, 100], method="inverted_cdf")
+        if on_time.size
+        else (None, None, None)
+    )
     return ProducerSummary(
         producer=job.producer,
         records=int(np.count_nonzero(ledger.rows["state"])),
@@ -64,9 +76,11 @@ class ProducerProcess(Child):
             create_transactions(job.transactions, job.records, job.transaction_records)
         if job.headers:
             reserve(job.fields, SentRecord, job.records)
-        if job.tells_serving:
+        if job.record_serving_brokers:
             reserve(job.serving, Served, CELLS)
-        super().__init__(f"producer {job.producer}", _birth(job), job.folder / f"producer-{job.producer}.errors")
+        super().__init__(
+            f"producer {job.producer}", _birth(job), job.folder / f"producer-{job.producer}.errors"
+        )
 
     def begin(self, start_ns: int) -> None:
         """Tell it when its first record is due, nanoseconds since the epoch by `experiments.events.clock`.
@@ -113,7 +127,9 @@ class ProducerProcess(Child):
         number = begun(rows) - 1
         if number < 0 or rows["asked"][number] or rows["ending"][number]:
             return 0
-        of = self._ledger.rows[number * self.job.transaction_records :][: self.job.transaction_records]
+        of = self._ledger.rows[number * self.job.transaction_records :][
+            : self.job.transaction_records
+        ]
         stored = int(((of["state"] == SETTLED) & (of["error"] == 0)).sum())
         return stored if stored < of.size else 0
 
@@ -134,7 +150,9 @@ class ProducerProcess(Child):
     def progress(self) -> ProducerProgress:
         """Return how far it is, alive or dead."""
         header = self._ledger.header[0]
-        return ProducerProgress(int(header["accepted"]), int(header["settled"]), int(header["acked"]))
+        return ProducerProgress(
+            int(header["accepted"]), int(header["settled"]), int(header["acked"])
+        )
 
     def wait_done(self, timeout_s: float) -> ProducerSummary:
         """Return when every record is settled, or its delivery timeout has passed; at once, when it was left dead.
@@ -161,7 +179,11 @@ class ProducerProcess(Child):
 
     def effective_settings(self) -> dict[str, str]:
         """Return the settings it was given; where it keeps its own defaults, all that it tells."""
-        return self.job.settings if self.job.passed is None else dict(json.loads(self.job.effective.read_text()))
+        return (
+            self.job.settings
+            if self.job.passed is None
+            else dict(json.loads(self.job.effective.read_text()))
+        )
 
     def attempts(self, log: pa.Table) -> pa.Table:
         """Return what it attempted; see `attempts_table`. The log is not needed."""
@@ -174,11 +196,19 @@ class ProducerProcess(Child):
 
     def sent(self) -> pa.Table:
         """Return what its records were made of, alive or dead; schema `SENT`. Nothing, where that is not noted."""
-        return sent_table(self.job.fields, self.job.producer) if self.job.headers else SENT.empty_table()
+        return (
+            sent_table(self.job.fields, self.job.producer)
+            if self.job.headers
+            else SENT.empty_table()
+        )
 
     def served(self) -> pa.Table:
         """Return which brokers settled its records, alive or dead; schema `SERVED`. Nothing, where that is not noted."""
-        return served_table(self.job.serving, "producer") if self.job.tells_serving else SERVED.empty_table()
+        return (
+            served_table(self.job.serving, "producer")
+            if self.job.record_serving_brokers
+            else SERVED.empty_table()
+        )
 
     def forget(self) -> None:
         """Remove the mappings."""
@@ -206,8 +236,12 @@ def attempts_table(job: ProducerJob) -> pa.Table:
     table = table_of(ledger.rows, ledger.latency_us, job.producer, job.keying)
     if not job.transaction_records:
         return table
-    of = transaction_of(table["seq"].to_numpy(), attach_transactions(job.transactions), job.transaction_records)
-    return table.set_column(table.schema.names.index("transaction"), table.schema.field("transaction"), of)
+    of = transaction_of(
+        table["seq"].to_numpy(), attach_transactions(job.transactions), job.transaction_records
+    )
+    return table.set_column(
+        table.schema.names.index("transaction"), table.schema.field("transaction"), of
+    )
 
 
 def ended_transactions(job: ProducerJob, attempts: pa.Table) -> pa.Table:
@@ -222,4 +256,9 @@ def ended_transactions(job: ProducerJob, attempts: pa.Table) -> pa.Table:
     """
     if not job.transaction_records:
         return TRANSACTIONS.empty_table()
-    return transactions_table(attach_transactions(job.transactions), job.producer, attempts.num_rows, job.transaction_records)
+    return transactions_table(
+        attach_transactions(job.transactions),
+        job.producer,
+        attempts.num_rows,
+        job.transaction_records,
+    )

@@ -19,7 +19,12 @@ from experiments.clients.process.mapped_file import Records
 from experiments.clients.producer.attempts import SETTLED, AttemptsFile
 from experiments.clients.producer.job import ProducerJob
 from experiments.clients.producer.loop import drive, refuse_the_rest
-from experiments.clients.producer.transactions_file import TOLD_ABORTED, TOLD_COMMITTED, TOLD_FENCED, attach_transactions
+from experiments.clients.producer.transactions_file import (
+    TOLD_ABORTED,
+    TOLD_COMMITTED,
+    TOLD_FENCED,
+    attach_transactions,
+)
 from experiments.clients.settings.librdkafka import delivery_timeout_ms, transaction_timeout_ms
 from infra.errors import HarnessError
 
@@ -55,7 +60,14 @@ class TransactionError:
             return None
         ask = library()
         code = int(ask.rd_kafka_error_code(error))
-        flags = (bool(look(error)) for look in (ask.rd_kafka_error_is_fatal, ask.rd_kafka_error_is_retriable, ask.rd_kafka_error_txn_requires_abort))
+        flags = (
+            bool(look(error))
+            for look in (
+                ask.rd_kafka_error_is_fatal,
+                ask.rd_kafka_error_is_retriable,
+                ask.rd_kafka_error_txn_requires_abort,
+            )
+        )
         told = cls(code, ask.rd_kafka_error_string(error).decode(errors="replace"), *flags)
         ask.rd_kafka_error_destroy(error)
         return told
@@ -66,7 +78,13 @@ class TransactionError:
 
         It must not ask: of offsets that come with neither member nor generation the coordinator takes those of a transaction, as it did before KIP-447.
         """
-        return cls(UNKNOWN_MEMBER_ID, "the consumer is no member of its group any more", fatal=False, retriable=False, requires_abort=True)
+        return cls(
+            UNKNOWN_MEMBER_ID,
+            "the consumer is no member of its group any more",
+            fatal=False,
+            retriable=False,
+            requires_abort=True,
+        )
 
     def __str__(self) -> str:
         """Return Kafka's name of the error, and librdkafka's sentence."""
@@ -91,7 +109,9 @@ class TransactionApi:
         """
         error = self._called(library().rd_kafka_init_transactions, timeout_s)
         if error:
-            raise HarnessError(f"the producer was given no transactional producer id within {timeout_s:g} s: {error}")
+            raise HarnessError(
+                f"the producer was given no transactional producer id within {timeout_s:g} s: {error}"
+            )
 
     def begin(self) -> TransactionError | None:
         """Begin one; return why it could not."""
@@ -115,11 +135,15 @@ class TransactionApi:
         """
 
         def send(client: int, timeout_ms: int) -> Any:
-            return library().rd_kafka_send_offsets_to_transaction(client, offsets, group, timeout_ms)
+            return library().rd_kafka_send_offsets_to_transaction(
+                client, offsets, group, timeout_ms
+            )
 
         return self._called(send, timeout_s)
 
-    def insist(self, call: Callable[[float], TransactionError | None], patience_s: float) -> TransactionError | None:
+    def insist(
+        self, call: Callable[[float], TransactionError | None], patience_s: float
+    ) -> TransactionError | None:
         """Make a call again while librdkafka says that it may be, for so long at most; return why it did not succeed."""
         end_s = time.monotonic() + patience_s
         while True:
@@ -166,7 +190,9 @@ class TransactionalSchedule:
                 self._give_up(first, error.code)
                 return
 
-    def _one(self, transactions: TransactionApi, row: Records, number: int, first: int) -> TransactionError | None:
+    def _one(
+        self, transactions: TransactionApi, row: Records, number: int, first: int
+    ) -> TransactionError | None:
         """Send one transaction's records and end it; return the error after which there is no other."""
         row["begin_ns"] = self._now_ns()
         end = min(first + self.job.transaction_records, self.ledger.rows.size)
@@ -181,9 +207,13 @@ class TransactionalSchedule:
                 return self._told(row, TOLD_COMMITTED, error)
             undelivered = error.code
         row["error"] = undelivered or 0
-        return self._told(row, TOLD_ABORTED, transactions.insist(transactions.abort, self._patience_s()))
+        return self._told(
+            row, TOLD_ABORTED, transactions.insist(transactions.abort, self._patience_s())
+        )
 
-    def _told(self, row: Records, ending: int, error: TransactionError | None) -> TransactionError | None:
+    def _told(
+        self, row: Records, ending: int, error: TransactionError | None
+    ) -> TransactionError | None:
         """Write down how it ended; a fatal error, or patience at its end, is the end of them all."""
         if error is not None:
             row["error"] = error.code
@@ -198,7 +228,10 @@ class TransactionalSchedule:
 
     def _flush(self) -> None:
         """Have every record delivered or given up before anything is decided: who asks to commit must know that all of it is there."""
-        header, end_s = self.ledger.header, time.monotonic() + delivery_timeout_ms(self.job.settings) / 1000 + MARGIN_S
+        header, end_s = (
+            self.ledger.header,
+            time.monotonic() + delivery_timeout_ms(self.job.settings) / 1000 + MARGIN_S,
+        )
         while header["settled"][0] < header["accepted"][0] and time.monotonic() < end_s:
             self.client.flush(_SLICE_MS)
 

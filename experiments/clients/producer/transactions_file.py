@@ -43,7 +43,9 @@ def create_transactions(path: Path, records: int, transaction_records: int) -> N
         OSError: the disk is full, or the folder cannot be written.
     """
     with path.open("wb") as file:
-        os.posix_fallocate(file.fileno(), 0, -(-records // transaction_records) * Transaction.itemsize)
+        os.posix_fallocate(
+            file.fileno(), 0, -(-records // transaction_records) * Transaction.itemsize
+        )
 
 
 def attach_transactions(path: Path, *, write: bool = False) -> Records:
@@ -54,7 +56,12 @@ def attach_transactions(path: Path, *, write: bool = False) -> Records:
     """
     try:
         with path.open("r+b" if write else "rb") as file:
-            return np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_WRITE if write else mmap.ACCESS_READ), Transaction)
+            return np.frombuffer(
+                mmap.mmap(
+                    file.fileno(), 0, access=mmap.ACCESS_WRITE if write else mmap.ACCESS_READ
+                ),
+                Transaction,
+            )
     except (OSError, ValueError) as error:
         raise HarnessError(f"the producer left no transactions at {path}: {error}") from error
 
@@ -70,7 +77,9 @@ def transaction_of(seq: Column, rows: Records, transaction_records: int) -> pa.A
     return pa.array(numbers, mask=numbers >= begun(rows))
 
 
-def transactions_table(rows: Records, producer: int, attempted_records: int, transaction_records: int) -> pa.Table:
+def transactions_table(
+    rows: Records, producer: int, attempted_records: int, transaction_records: int
+) -> pa.Table:
     """Return the transactions that were begun as the ledger's `transactions`.
 
     Args:
@@ -86,11 +95,15 @@ def transactions_table(rows: Records, producer: int, attempted_records: int, tra
         "transaction": pa.array(numbers),
         "begin_ns": pa.array(rows["begin_ns"].copy()),
         "end_ns": pa.array(rows["end_ns"].copy(), mask=rows["end_ns"] == 0),
-        "records": pa.array(np.clip(attempted_records - numbers * transaction_records, 0, transaction_records)),
+        "records": pa.array(
+            np.clip(attempted_records - numbers * transaction_records, 0, transaction_records)
+        ),
         "outcome": pa.array([_outcome(row) for row in rows], pa.string()),
         "error": pa.array(rows["error"].copy()),
     }
-    return pa.table([columns[field.name].cast(field.type) for field in TRANSACTIONS], schema=TRANSACTIONS)
+    return pa.table(
+        [columns[field.name].cast(field.type) for field in TRANSACTIONS], schema=TRANSACTIONS
+    )
 
 
 def _outcome(row: np.void) -> str:

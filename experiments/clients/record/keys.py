@@ -28,10 +28,17 @@ def pairs_of(seq: Column, apart_records: int) -> tuple[Column, Column]:
     So many first ones come in a row, and then their second ones in the same order: one is as far behind the other as was asked for.
     """
     within = seq % (2 * apart_records)
-    return seq // (2 * apart_records) * apart_records + within % apart_records, within // apart_records
+    return seq // (
+        2 * apart_records
+    ) * apart_records + within % apart_records, within // apart_records
 
 
 def _beside_a_hot_one(seq: Column, keying: KeyOptions) -> Column:
     """Spread the hot key's share evenly over the schedule; the others take turns with what is left."""
-    hot_before, hot_then = np.floor(seq * keying.hot_key_share).astype(np.int64), np.floor((seq + 1) * keying.hot_key_share).astype(np.int64)
-    return np.where(hot_then > hot_before, HOT_KEY, HOT_KEY + 1 + (seq - hot_before) % (keying.keys - 1))
+    hot_before, hot_then = (
+        np.floor(seq * keying.hot_key_share).astype(np.int64),
+        np.floor((seq + 1) * keying.hot_key_share).astype(np.int64),
+    )
+    return np.where(
+        hot_then > hot_before, HOT_KEY, HOT_KEY + 1 + (seq - hot_before) % (keying.keys - 1)
+    )

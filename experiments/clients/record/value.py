@@ -13,7 +13,9 @@ from experiments.clients.record.layout import PRODUCERS
 from experiments.errors import ClientLibraryError
 
 if sys.byteorder != "little":
-    raise ClientLibraryError("values are written as the machine's own words, and this machine is not little-endian")
+    raise ClientLibraryError(
+        "values are written as the machine's own words, and this machine is not little-endian"
+    )
 
 _SEED: Final = np.uint64(layout.CHECKSUM_SEED)
 _FACTOR: Final = np.uint64(layout.CHECKSUM_FACTOR)
@@ -26,7 +28,15 @@ _ONES: Final = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
 _S16, _S29, _S31, _S32, _S48 = (np.uint64(bits) for bits in (16, 29, 31, 32, 48))
 _EIGHT: Final = np.uint64(8)
 Words = np.ndarray[tuple[int], np.dtype[np.uint64]]
-OURS, OTHER, CORRUPT, RUN_IN = (int(origin) for origin in (layout.Origin.OURS, layout.Origin.OTHER, layout.Origin.CORRUPT, layout.Origin.RUN_IN))
+OURS, OTHER, CORRUPT, RUN_IN = (
+    int(origin)
+    for origin in (
+        layout.Origin.OURS,
+        layout.Origin.OTHER,
+        layout.Origin.CORRUPT,
+        layout.Origin.RUN_IN,
+    )
+)
 
 
 def words_for(size_bytes: int) -> Words:
@@ -74,9 +84,13 @@ def origin(words: Any, size_bytes: Any, token: Any) -> Any:
     """Tell whose the value in `words` is; its bytes past `size_bytes` are zero. See `value.Origin`."""
     if size_bytes < 4 or words[0] & _LOW_32 != _MAGIC:  # noqa: PLR2004 - the magic is a u32
         return OTHER
-    if size_bytes < layout.HEADER_BYTES or words[layout.CHECKSUM_WORD] != checksum(words, size_bytes):
+    if size_bytes < layout.HEADER_BYTES or words[layout.CHECKSUM_WORD] != checksum(
+        words, size_bytes
+    ):
         return CORRUPT
-    if (words[0] >> _S32) & _LOW_16 != np.uint64(layout.VERSION) or words[layout.TOKEN_WORD] != token:
+    if (words[0] >> _S32) & _LOW_16 != np.uint64(layout.VERSION) or words[
+        layout.TOKEN_WORD
+    ] != token:
         return OTHER
     return OURS
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from experiments.sweep.plan import OutOfRange
+from experiments.sweep.plan import AutoOffsetReset
 
 PROTOCOL: Final = "group.protocol"
 CLASSIC: Final = "classic"
@@ -20,17 +20,25 @@ _CLASSIC: Final[dict[str, str]] = {
 }
 """Of the classic protocol alone: with KIP-848 the group's brokers decide, and librdkafka refuses them."""
 
-_RESET: Final[Mapping[OutOfRange, str]] = {"earliest": "earliest", "latest": "latest", "none": "error"}
+_RESET: Final[Mapping[AutoOffsetReset, str]] = {
+    "earliest": "earliest",
+    "latest": "latest",
+    "none": "error",
+}
 """librdkafka's words for it."""
 _OURS: Final[dict[str, str]] = {"enable.auto.commit": "false", "enable.auto.offset.store": "false"}
 """When a member commits is what is asked; also where the clients keep their own defaults."""
 
 _MEMBER: Final[dict[str, str]] = {PROTOCOL: CLASSIC, "max.poll.interval.ms": "300000"}
 CLASSIC_ONLY: Final = tuple(_CLASSIC)
-_OF_MEMBERS: Final = frozenset({*_CLASSIC, *_MEMBER, "group.remote.assignor", "coordinator.query.interval.ms"})
+_OF_MEMBERS: Final = frozenset(
+    {*_CLASSIC, *_MEMBER, "group.remote.assignor", "coordinator.query.interval.ms"}
+)
 
 
-def member_settings(consumer: Mapping[str, str], group: str, out_of_range: OutOfRange = "earliest") -> dict[str, str]:
+def member_settings(
+    consumer: Mapping[str, str], group: str, out_of_range: AutoOffsetReset = "earliest"
+) -> dict[str, str]:
     """Return all that a member is given, the addresses apart.
 
     Args:
@@ -39,7 +47,14 @@ def member_settings(consumer: Mapping[str, str], group: str, out_of_range: OutOf
         out_of_range: what it does where the offset is not there at which it is to read on.
     """
     classic = _CLASSIC if consumer.get(PROTOCOL, CLASSIC) == CLASSIC else {}
-    return {**_MEMBER, **classic, **consumer, **_OURS, "auto.offset.reset": _RESET[out_of_range], "group.id": group}
+    return {
+        **_MEMBER,
+        **classic,
+        **consumer,
+        **_OURS,
+        "auto.offset.reset": _RESET[out_of_range],
+        "group.id": group,
+    }
 
 
 def alone(consumer: Mapping[str, str]) -> dict[str, str]:
@@ -55,5 +70,7 @@ def patience_ms(consumer: Mapping[str, str], broker: Mapping[str, str]) -> float
         broker: what was asked for of the brokers; with KIP-848 their session counts.
     """
     member = member_settings(consumer, "")
-    session_ms = member.get("session.timeout.ms") or broker.get("group.consumer.session.timeout.ms", "45000")
+    session_ms = member.get("session.timeout.ms") or broker.get(
+        "group.consumer.session.timeout.ms", "45000"
+    )
     return max(float(session_ms), float(member["max.poll.interval.ms"]))

@@ -73,12 +73,19 @@ _CONSUMER: Final[dict[str, str]] = {
 }
 
 _OWN_OF_BOTH: Final[dict[str, str]] = {"client.id": "", "enable.metrics.push": "true"}
-_OWN_OF_PRODUCER: Final[dict[str, str]] = {**_OWN_OF_BOTH, "enable.idempotence": "true", "delivery.timeout.ms": "120000", "buffer.memory": "33554432"}
+_OWN_OF_PRODUCER: Final[dict[str, str]] = {
+    **_OWN_OF_BOTH,
+    "enable.idempotence": "true",
+    "delivery.timeout.ms": "120000",
+    "buffer.memory": "33554432",
+}
 _OWN_OF_CONSUMER: Final[dict[str, str]] = {**_OWN_OF_BOTH, "isolation.level": "read_uncommitted"}
 """Where Java's own defaults are others than what we pass; a test holds them against Kafka's definitions."""
 
 NEEDED_OF_PRODUCER: Final[dict[str, str]] = {"retries": _PRODUCER["retries"]}
-NEEDED_OF_CONSUMER: Final[dict[str, str]] = {name: _CONSUMER[name] for name in ("auto.offset.reset", "session.timeout.ms")}
+NEEDED_OF_CONSUMER: Final[dict[str, str]] = {
+    name: _CONSUMER[name] for name in ("auto.offset.reset", "session.timeout.ms")
+}
 """What is passed also to clients that keep their own defaults: the programs would set other values by themselves, or the trial needs it."""
 
 
@@ -95,7 +102,9 @@ def translated(overrides: Mapping[str, str]) -> dict[str, str]:
             continue
         java = SAME_THING.get(name, name)
         if found.get(java, value) != value:
-            raise InputError(f"{java} is given twice, as {found[java]} and, by librdkafka's name {name}, as {value}: give one")
+            raise InputError(
+                f"{java} is given twice, as {found[java]} and, by librdkafka's name {name}, as {value}: give one"
+            )
         found[java] = value
     return found
 
@@ -157,9 +166,13 @@ def refusal(settings: Mapping[str, str]) -> str | None:
             return "Must set retries to non-zero when using the idempotent producer."
         if int(settings.get("max.in.flight.requests.per.connection", "5")) > 5:  # noqa: PLR2004 - KIP-98
             return "Must set max.in.flight.requests.per.connection to at most 5 when using the idempotent producer."
-    least_ms = int(settings.get("linger.ms", "5")) + int(settings.get("request.timeout.ms", "30000"))
+    least_ms = int(settings.get("linger.ms", "5")) + int(
+        settings.get("request.timeout.ms", "30000")
+    )
     if int(settings.get("delivery.timeout.ms", "120000")) < least_ms:
-        return "delivery.timeout.ms should be equal to or larger than linger.ms + request.timeout.ms"
+        return (
+            "delivery.timeout.ms should be equal to or larger than linger.ms + request.timeout.ms"
+        )
     return None
 
 
@@ -167,7 +180,12 @@ def is_idempotent(asked: Mapping[str, str]) -> bool:
     """Whether Java's producer is idempotent with these settings and its own defaults: unless one of them forbids it (KIP-679)."""
     if "enable.idempotence" in asked:
         return asked["enable.idempotence"] == "true"
-    return refusal({"linger.ms": "0", "request.timeout.ms": "0", **asked, "enable.idempotence": "true"}) is None
+    return (
+        refusal(
+            {"linger.ms": "0", "request.timeout.ms": "0", **asked, "enable.idempotence": "true"}
+        )
+        is None
+    )
 
 
 def _within_delivery(settings: dict[str, str], wanted: Mapping[str, str]) -> dict[str, str]:
@@ -181,4 +199,6 @@ def _within_delivery(settings: dict[str, str], wanted: Mapping[str, str]) -> dic
 def _require_built_in(partitioner: str) -> None:
     if partitioner not in BUILT_IN:
         allowed = ", ".join(sorted(BUILT_IN))
-        raise InputError(f"partitioner {partitioner} is librdkafka's alone; with client java: {allowed}, or Java's own partitioner.class")
+        raise InputError(
+            f"partitioner {partitioner} is librdkafka's alone; with client java: {allowed}, or Java's own partitioner.class"
+        )

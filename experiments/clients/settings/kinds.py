@@ -96,7 +96,9 @@ class ClientChoice(Frozen):
         """
         return self._kind.own_consumer(asked) if self.defaults else self._kind.consumer(asked)
 
-    def passed(self, producer: Mapping[str, str], consumer: Mapping[str, str]) -> PassedSettings | None:
+    def passed(
+        self, producer: Mapping[str, str], consumer: Mapping[str, str]
+    ) -> PassedSettings | None:
         """Return what the clients are given of it, from what was asked for; `None`: all of it.
 
         Acks and idempotence stand in every cell: what is the client's own default anyway is not passed.
@@ -106,14 +108,24 @@ class ClientChoice(Frozen):
         asked = self._kind.named(producer)
         rest = {name: value for name, value in asked.items() if name not in {ACKS, IDEMPOTENCE}}
         acks = {} if asked.get(ACKS, "all") in {"all", "-1"} else {ACKS: asked[ACKS]}
-        alike = self._kind.is_idempotent({**rest, **acks}) == (asked.get(IDEMPOTENCE, "false").lower() in _TRUE)
+        alike = self._kind.is_idempotent({**rest, **acks}) == (
+            asked.get(IDEMPOTENCE, "false").lower() in _TRUE
+        )
         idempotence = {} if alike or IDEMPOTENCE not in asked else {IDEMPOTENCE: asked[IDEMPOTENCE]}
         own = {**self._kind.needed_producer, **rest, **acks, **idempotence}
-        return PassedSettings(producer=own, consumer={**self._kind.needed_consumer, **self._kind.named(consumer)})
+        return PassedSettings(
+            producer=own, consumer={**self._kind.needed_consumer, **self._kind.named(consumer)}
+        )
 
     def is_idempotent_unasked(self, producer: Mapping[str, str]) -> bool:
         """Whether the producer is idempotent where nobody says so: by its own defaults, or as we have it."""
-        return self.defaults and self._kind.is_idempotent({name: value for name, value in self._kind.named(producer).items() if name != IDEMPOTENCE})
+        return self.defaults and self._kind.is_idempotent(
+            {
+                name: value
+                for name, value in self._kind.named(producer).items()
+                if name != IDEMPOTENCE
+            }
+        )
 
     def answer_timeout_ms(self, producer: Mapping[str, str]) -> int:
         """Return how long the producer gives a request to be answered, from all that holds of it."""

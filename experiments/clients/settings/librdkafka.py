@@ -117,7 +117,10 @@ _OWN_OF_CONSUMER: Final[dict[str, str]] = {
 """Where librdkafka's own defaults are others than what we pass; a test asks the library."""
 
 NEEDED_OF_PRODUCER: Final[dict[str, str]] = _TELLING
-NEEDED_OF_CONSUMER: Final[dict[str, str]] = {**_TELLING, **{name: _CONSUMER[name] for name in ("group.id", "auto.offset.reset", "enable.partition.eof")}}
+NEEDED_OF_CONSUMER: Final[dict[str, str]] = {
+    **_TELLING,
+    **{name: _CONSUMER[name] for name in ("group.id", "auto.offset.reset", "enable.partition.eof")},
+}
 """What is passed also to clients that keep their own defaults: what the ledger tells of them needs it."""
 
 _TRUE: Final = frozenset({"true", "t", "1"})
@@ -141,13 +144,18 @@ def own_producer_settings(overrides: Mapping[str, str]) -> dict[str, str]:
     Raises:
         InputError: two names of one property say different things.
     """
-    return _adjusted({**_BOTH, **_PRODUCER, **_OWN_OF_PRODUCER, **NEEDED_OF_PRODUCER}, resolved(overrides))
+    return _adjusted(
+        {**_BOTH, **_PRODUCER, **_OWN_OF_PRODUCER, **NEEDED_OF_PRODUCER}, resolved(overrides)
+    )
 
 
 def _adjusted(settings: dict[str, str], wanted: Mapping[str, str]) -> dict[str, str]:
     """Lay what is wanted over settings, and do to them what librdkafka does by itself."""
     settings = {**settings, **wanted}
-    if "max.in.flight.requests.per.connection" not in wanted and settings["enable.idempotence"].lower() in _TRUE:
+    if (
+        "max.in.flight.requests.per.connection" not in wanted
+        and settings["enable.idempotence"].lower() in _TRUE
+    ):
         settings["max.in.flight.requests.per.connection"] = IDEMPOTENT_IN_FLIGHT
     if "transactional.id" in settings:
         settings.setdefault("transaction.timeout.ms", TRANSACTION_TIMEOUT_MS)
@@ -162,7 +170,9 @@ def copier_settings(producer: Mapping[str, str], transactional_id: str | None) -
         transactional_id: of its transactions; `None`: it has none.
     """
     settings = {name: value for name, value in producer.items() if name != "transactional.id"}
-    return _adjusted(settings, {} if transactional_id is None else {"transactional.id": transactional_id})
+    return _adjusted(
+        settings, {} if transactional_id is None else {"transactional.id": transactional_id}
+    )
 
 
 def consumer_settings(overrides: Mapping[str, str]) -> dict[str, str]:
@@ -215,6 +225,8 @@ def resolved(settings: Mapping[str, str]) -> dict[str, str]:
     for name, value in settings.items():
         first = FIRST_NAME.get(name, name)
         if found.get(first, value) != value:
-            raise InputError(f"{first} is given twice, as {found[first]} and, by its other name, as {value}: give one")
+            raise InputError(
+                f"{first} is given twice, as {found[first]} and, by its other name, as {value}: give one"
+            )
         found[first] = value
     return found

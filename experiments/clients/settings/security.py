@@ -52,7 +52,10 @@ def filled(settings: Mapping[str, str]) -> dict[str, str]:
     Raises:
         InputError: an environment variable is not set.
     """
-    return {name: _value(name, text) if is_reference(name, text) else text for name, text in settings.items()}
+    return {
+        name: _value(name, text) if is_reference(name, text) else text
+        for name, text in settings.items()
+    }
 
 
 def is_reference(name: str, text: str) -> bool:
@@ -63,5 +66,7 @@ def is_reference(name: str, text: str) -> bool:
 def _value(name: str, text: str) -> str:
     value = os.environ.get(text.removeprefix(_MARK))
     if value is None:
-        raise InputError(f"{name} is to be taken from the environment variable {text.removeprefix(_MARK)}, which is not set")
+        raise InputError(
+            f"{name} is to be taken from the environment variable {text.removeprefix(_MARK)}, which is not set"
+        )
     return value

@@ -12,7 +12,13 @@ from pydantic import Field
 
 from experiments.clients.group.member import MemberProcess, PausePoint, PendingRecords
 from experiments.faults.clients.producers import FAMILY
-from experiments.faults.core import OBSERVED_PARTITION, FaultContext, FaultKind, FaultMissed, FaultParameters
+from experiments.faults.core import (
+    OBSERVED_PARTITION,
+    FaultContext,
+    FaultKind,
+    FaultMissed,
+    FaultParameters,
+)
 from experiments.faults.core.effects import FaultEffects, Topology
 from experiments.faults.core.kind import TrialObservations
 from experiments.ledger.record import FaultEvidence
@@ -27,13 +33,22 @@ class MemberParameters(FaultParameters):
 
     def impossible(self, shape: Topology) -> str | None:
         """Without a group there is nobody to strike."""
-        return None if shape.consumers else "workload.consumers is 0; allowed: a consumer group of 1 member or more"
+        return (
+            None
+            if shape.consumers
+            else "workload.consumers is 0; allowed: a consumer group of 1 member or more"
+        )
 
 
 class MemberKilledParameters(MemberParameters):
     """The member's process ends, and another one joins in its place."""
 
-    restart_after_s: float = Field(default=1.0, gt=0, le=3600, description="from the kill to the start of the next process, seconds")
+    restart_after_s: float = Field(
+        default=1.0,
+        gt=0,
+        le=3600,
+        description="from the kill to the start of the next process, seconds",
+    )
 
     def ends_s(self) -> float:
         """Return when the next process is started."""
@@ -43,7 +58,9 @@ class MemberKilledParameters(MemberParameters):
 class MemberPausedParameters(MemberParameters):
     """The member's process stands still for longer than its group waits."""
 
-    pause_s: float = Field(default=10.0, gt=0, le=3600, description="how long the member stands still, seconds")
+    pause_s: float = Field(
+        default=10.0, gt=0, le=3600, description="how long the member stands still, seconds"
+    )
 
     def ends_s(self) -> float:
         """Return when the member goes on."""
@@ -57,45 +74,77 @@ class MemberPausedParameters(MemberParameters):
         return super().impossible(shape)
 
 
-def kill_member_before_commit(scene: FaultContext, parameters: MemberKilledParameters) -> FaultEvidence:
+def kill_member_before_commit(
+    context: FaultContext, parameters: MemberKilledParameters
+) -> FaultEvidence:
     """Kill the member when it is about to commit what it has in hand."""
-    return kill(scene, parameters, lambda _member: PausePoint.BEFORE_COMMIT, "consumer-killed-before-commit")
+    return kill(
+        context,
+        parameters,
+        lambda _member: PausePoint.BEFORE_COMMIT,
+        "consumer-killed-before-commit",
+    )
 
 
-def kill_member_after_commit(scene: FaultContext, parameters: MemberKilledParameters) -> FaultEvidence:
+def kill_member_after_commit(
+    context: FaultContext, parameters: MemberKilledParameters
+) -> FaultEvidence:
     """Kill the member when it was just told that its commit is done."""
-    return kill(scene, parameters, lambda _member: PausePoint.AFTER_COMMIT, "consumer-killed-after-commit")
+    return kill(
+        context, parameters, lambda _member: PausePoint.AFTER_COMMIT, "consumer-killed-after-commit"
+    )
 
 
-def pause_member(scene: FaultContext, parameters: MemberPausedParameters) -> FaultEvidence:
+def pause_member(context: FaultContext, parameters: MemberPausedParameters) -> FaultEvidence:
     """Stop the member when it is about to commit what it has in hand, for longer than its group waits, and let it go on."""
-    return pause(scene, parameters, lambda _member: PausePoint.BEFORE_COMMIT, "consumer-paused")
+    return pause(context, parameters, lambda _member: PausePoint.BEFORE_COMMIT, "consumer-paused")
 
 
-def pause(scene: FaultContext, parameters: MemberPausedParameters, where: Where, kind: str) -> FaultEvidence:
+def pause(
+    context: FaultContext, parameters: MemberPausedParameters, where: Where, kind: str
+) -> FaultEvidence:
     """Stop the member at its mark, and let it go on; whether its group had thrown it out is told by `thrown_out`."""
-    scene.until(parameters.at_s)
-    member, held = _held(scene, where)
-    with scene.striking() as healing:
+    context.until(parameters.at_s)
+    member, held = _held(context, where)
+    with context.striking() as healing:
         healing.callback(member.go_on)
         healing.callback(member.resume)
         member.pause()
-        scene.note("fault_bit", f"the kernel shows {member.job.name}, process {member.pid}, stopped")
-        began_s = scene.since_load_began_s()
-        scene.lasting(parameters.pause_s)
-        scene.saw(f"{member.job.name} stood still for {scene.since_load_began_s() - began_s:.2f} s {_with(member, held)}")
-    scene.note("client_resume", f"SIGCONT, {member.job.name}")
-    return FaultEvidence(kind=kind, bit=True, evidence=tuple(scene.facts))
+        context.note(
+            "fault_effective", f"the kernel shows {member.job.name}, process {member.pid}, stopped"
+        )
+        began_s = context.since_load_began_s()
+        context.lasting(parameters.pause_s)
+        context.saw(
+            f"{member.job.name} stood still for {context.since_load_began_s() - began_s:.2f} s {_with(member, held)}"
+        )
+    context.note("client_resume", f"SIGCONT, {member.job.name}")
+    return FaultEvidence(kind=kind, took_effect=True, evidence=tuple(context.facts))
 
 
 def thrown_out(evidence: FaultEvidence, aftermath: TrialObservations) -> FaultEvidence:
     """Add what the member itself told when it went on: that its partitions were lost, or its commit refused; else it was not thrown out."""
-    told = [event for event in aftermath.since("revoked", "commit_refused") if event.kind == "commit_refused" or event.detail.endswith(": lost")]
+    told = [
+        event
+        for event in aftermath.since("revoked", "commit_refused")
+        if event.kind == "commit_refused" or event.detail.endswith(": lost")
+    ]
     if not told:
-        said = (*evidence.evidence, "the member was never told that its partitions were lost, nor was a commit of it refused")
-        return evidence.model_copy(update={"bit": False, "evidence": said})
+        said = (
+            *evidence.evidence,
+            "the member was never told that its partitions were lost, nor was a commit of it refused",
+        )
+        return evidence.model_copy(update={"took_effect": False, "evidence": said})
     about = f"partition {told[0].partition}: {told[0].kind.replace('_', ' ')}, {told[0].detail}"
-    return evidence.model_copy(update={"evidence": (*evidence.evidence, *_handed_on(aftermath), f"the group had thrown it out ({about})")})
+    return evidence.model_copy(
+        update={
+            "evidence": (
+                *evidence.evidence,
+                *_handed_on(aftermath),
+                f"the group had thrown it out ({about})",
+            )
+        }
+    )
 
 
 def handed_on(evidence: FaultEvidence, aftermath: TrialObservations) -> FaultEvidence:
@@ -103,28 +152,32 @@ def handed_on(evidence: FaultEvidence, aftermath: TrialObservations) -> FaultEvi
     return evidence.model_copy(update={"evidence": (*evidence.evidence, *_handed_on(aftermath))})
 
 
-def kill(scene: FaultContext, parameters: MemberKilledParameters, where: Where, kind: str) -> FaultEvidence:
+def kill(
+    context: FaultContext, parameters: MemberKilledParameters, where: Where, kind: str
+) -> FaultEvidence:
     """Kill the member at its mark, and let another process join in its place; it bit when the member's process was gone at its mark, with records in hand."""
-    scene.until(parameters.at_s)
-    member, held = _held(scene, where)
-    with scene.striking() as healing:
+    context.until(parameters.at_s)
+    member, held = _held(context, where)
+    with context.striking() as healing:
         healing.callback(member.start_again)
-        scene.note("fault_kill", f"SIGKILL, {member.job.name}")
+        context.note("fault_kill", f"SIGKILL, {member.job.name}")
         member.kill()
-        scene.note("fault_bit", f"{member.job.name}, process {member.pid}, is gone")
-        scene.saw(f"{member.job.name} (process {member.pid}) was killed {scene.since_load_began_s():.2f} s into the load {_with(member, held)} and was gone")
-        scene.lasting(parameters.restart_after_s)
-    scene.note("client_restart", f"{member.job.name}, process {member.pid}, started")
-    return FaultEvidence(kind=kind, bit=True, evidence=tuple(scene.facts))
+        context.note("fault_effective", f"{member.job.name}, process {member.pid}, is gone")
+        context.saw(
+            f"{member.job.name} (process {member.pid}) was killed {context.since_load_began_s():.2f} s into the load {_with(member, held)} and was gone"
+        )
+        context.lasting(parameters.restart_after_s)
+    context.note("client_restart", f"{member.job.name}, process {member.pid}, started")
+    return FaultEvidence(kind=kind, took_effect=True, evidence=tuple(context.facts))
 
 
-def _held(scene: FaultContext, where: Where) -> tuple[MemberProcess, PendingRecords]:
+def _held(context: FaultContext, where: Where) -> tuple[MemberProcess, PendingRecords]:
     """Return the member that reads the observed partition, and what it has in hand at its mark.
 
     Raises:
         Missed: no member reads it, or that one came to no commit.
     """
-    member = scene.clients.holder_of(OBSERVED_PARTITION) if scene.clients else None
+    member = context.clients.holder_of(OBSERVED_PARTITION) if context.clients else None
     if member is None:
         raise FaultMissed(f"no member of a group had been given partition {OBSERVED_PARTITION}")
     if not member.lives():
@@ -148,7 +201,9 @@ def _with(member: MemberProcess, held: PendingRecords) -> str:
 
 
 def _handed_on(aftermath: TrialObservations) -> tuple[str, ...]:
-    given = [event for event in aftermath.since("assigned") if event.partition == OBSERVED_PARTITION]
+    given = [
+        event for event in aftermath.since("assigned") if event.partition == OBSERVED_PARTITION
+    ]
     if not given or aftermath.began_ns is None:
         return ()
     after_s = (given[0].at_ns - aftermath.began_ns) / 1e9
@@ -158,7 +213,9 @@ def _handed_on(aftermath: TrialObservations) -> tuple[str, ...]:
 def nature_of_member(kind: str, parameters: FaultParameters, _shape: Topology) -> FaultEffects:
     """Return what is known of a member that ends, stands still, joins or leaves: the brokers are well."""
     lasts_ms = (parameters.ends_s() - parameters.at_s) * 1000
-    return FaultEffects(kind=kind, ends_member=True, heals_after_ms=lasts_ms, heals_within_ms=lasts_ms)
+    return FaultEffects(
+        kind=kind, ends_member=True, heals_after_ms=lasts_ms, heals_within_ms=lasts_ms
+    )
 
 
 _OF_MEMBERS: Final = (
@@ -170,7 +227,7 @@ _OF_MEMBERS: Final = (
         kill_member_before_commit,
         nature_of_member,
         confirmed=handed_on,
-        outside=True,
+        works_on_external=True,
     ),
     FaultKind(
         "consumer-killed-after-commit",
@@ -180,7 +237,7 @@ _OF_MEMBERS: Final = (
         kill_member_after_commit,
         nature_of_member,
         confirmed=handed_on,
-        outside=True,
+        works_on_external=True,
     ),
     FaultKind(
         "consumer-paused",
@@ -190,7 +247,7 @@ _OF_MEMBERS: Final = (
         pause_member,
         nature_of_member,
         confirmed=thrown_out,
-        outside=True,
+        works_on_external=True,
     ),
 )
 
@@ -219,14 +276,14 @@ class CopierPausedParameters(MemberPausedParameters):
         return super().impossible(shape) if shape.copies else _NO_COPIERS
 
 
-def kill_copier(scene: FaultContext, parameters: CopierKilledParameters) -> FaultEvidence:
+def kill_copier(context: FaultContext, parameters: CopierKilledParameters) -> FaultEvidence:
     """Kill the copier of the observed partition between its two steps."""
-    return kill(scene, parameters, _between, "copier-killed")
+    return kill(context, parameters, _between, "copier-killed")
 
 
-def pause_copier(scene: FaultContext, parameters: CopierPausedParameters) -> FaultEvidence:
+def pause_copier(context: FaultContext, parameters: CopierPausedParameters) -> FaultEvidence:
     """Stop the copier of the observed partition between its two steps, and let it go on when others have its partitions: it is a zombie then."""
-    return pause(scene, parameters, _between, "copier-paused")
+    return pause(context, parameters, _between, "copier-paused")
 
 
 def _between(member: MemberProcess) -> PausePoint:
@@ -243,7 +300,7 @@ _OF_COPIERS: Final = (
         kill_copier,
         nature_of_member,
         confirmed=handed_on,
-        outside=True,
+        works_on_external=True,
     ),
     FaultKind(
         "copier-paused",
@@ -253,7 +310,7 @@ _OF_COPIERS: Final = (
         pause_copier,
         nature_of_member,
         confirmed=thrown_out,
-        outside=True,
+        works_on_external=True,
     ),
 )
 

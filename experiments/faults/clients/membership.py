@@ -25,49 +25,61 @@ class MemberJoinsParameters(MemberParameters):
 class MemberLeavesParameters(MemberParameters):
     """A member leaves the group by itself, and comes back."""
 
-    restart_after_s: float = Field(default=2.0, gt=0, le=3600, description="from its leaving to the start of its next process, seconds")
+    restart_after_s: float = Field(
+        default=2.0,
+        gt=0,
+        le=3600,
+        description="from its leaving to the start of its next process, seconds",
+    )
 
     def ends_s(self) -> float:
         """Return when it is started again."""
         return self.at_s + self.restart_after_s
 
 
-def join(scene: FaultContext, parameters: MemberJoinsParameters) -> FaultEvidence:
+def join(context: FaultContext, parameters: MemberJoinsParameters) -> FaultEvidence:
     """Start one more member; it bit when the group has let it in."""
-    scene.until(parameters.at_s)
-    group = scene.clients.first_group() if scene.clients else None
+    context.until(parameters.at_s)
+    group = context.clients.first_group() if context.clients else None
     if group is None:
         raise FaultMissed("there is no group that a member could join")
-    with scene.striking():
+    with context.striking():
         member = group.join()
         others = len(group.members) - 1
-        scene.saw(f"{member.job.name} (process {member.pid}) asked to join {others} others {scene.since_load_began_s():.2f} s into the load")
+        context.saw(
+            f"{member.job.name} (process {member.pid}) asked to join {others} others {context.since_load_began_s():.2f} s into the load"
+        )
         try:
             member.wait_in_group(LET_IN_S)
         except WaitTimeout as late:
             raise FaultMissed(f"the group did not let {member.job.name} in: {late}") from late
-        scene.note("fault_bit", f"the group has let {member.job.name} in")
-        scene.saw(f"the group had let it in {scene.since_begin_s():.2f} s later")
-    return FaultEvidence(kind="consumer-joins", bit=True, evidence=tuple(scene.facts))
+        context.note("fault_effective", f"the group has let {member.job.name} in")
+        context.saw(f"the group had let it in {context.since_begin_s():.2f} s later")
+    return FaultEvidence(kind="consumer-joins", took_effect=True, evidence=tuple(context.facts))
 
 
-def leave(scene: FaultContext, parameters: MemberLeavesParameters) -> FaultEvidence:
+def leave(context: FaultContext, parameters: MemberLeavesParameters) -> FaultEvidence:
     """Let the member that reads the observed partition leave its group, and start it again later; it bit when its process had ended by itself."""
-    scene.until(parameters.at_s)
-    member = scene.clients.holder_of(OBSERVED_PARTITION) if scene.clients else None
+    context.until(parameters.at_s)
+    member = context.clients.holder_of(OBSERVED_PARTITION) if context.clients else None
     if member is None:
         raise FaultMissed(f"no member of a group had been given partition {OBSERVED_PARTITION}")
     if not member.lives():
         raise FaultMissed(f"{member.job.name} had ended already")
-    with scene.striking() as healing:
+    with context.striking() as healing:
         healing.callback(member.start_again)
-        scene.note("fault_stop", f"told to leave, {member.job.name}")
+        context.note("fault_stop", f"told to leave, {member.job.name}")
         member.leave()
-        scene.note("fault_bit", f"{member.job.name}, process {member.pid}, has left its group and ended")
-        scene.saw(f"{member.job.name} (process {member.pid}) left its group {scene.since_load_began_s():.2f} s into the load and ended by itself")
-        scene.lasting(parameters.restart_after_s)
-    scene.note("client_restart", f"{member.job.name}, process {member.pid}, started")
-    return FaultEvidence(kind="consumer-leaves", bit=True, evidence=tuple(scene.facts))
+        context.note(
+            "fault_effective",
+            f"{member.job.name}, process {member.pid}, has left its group and ended",
+        )
+        context.saw(
+            f"{member.job.name} (process {member.pid}) left its group {context.since_load_began_s():.2f} s into the load and ended by itself"
+        )
+        context.lasting(parameters.restart_after_s)
+    context.note("client_restart", f"{member.job.name}, process {member.pid}, started")
+    return FaultEvidence(kind="consumer-leaves", took_effect=True, evidence=tuple(context.facts))
 
 
 def shared_out_anew(evidence: FaultEvidence, aftermath: TrialObservations) -> FaultEvidence:
@@ -76,8 +88,13 @@ def shared_out_anew(evidence: FaultEvidence, aftermath: TrialObservations) -> Fa
     for event in aftermath.since(ASSIGNED):
         if event.partition is not None:
             given.setdefault(event.detail, []).append(event.partition)
-    told = "; ".join(f"{member}: {', '.join(map(str, sorted(set(partitions))))}" for member, partitions in sorted(given.items()))
-    said = f"partitions were given anew ({told})" if told else "no partition was given to anybody anew"
+    told = "; ".join(
+        f"{member}: {', '.join(map(str, sorted(set(partitions))))}"
+        for member, partitions in sorted(given.items())
+    )
+    said = (
+        f"partitions were given anew ({told})" if told else "no partition was given to anybody anew"
+    )
     return evidence.model_copy(update={"evidence": (*evidence.evidence, said)})
 
 
@@ -90,7 +107,7 @@ KINDS: Final = (
         join,
         nature_of_member,
         confirmed=shared_out_anew,
-        outside=True,
+        works_on_external=True,
     ),
     FaultKind(
         "consumer-leaves",
@@ -100,6 +117,6 @@ KINDS: Final = (
         leave,
         nature_of_member,
         confirmed=handed_on,
-        outside=True,
+        works_on_external=True,
     ),
 )

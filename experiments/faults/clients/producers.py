@@ -16,8 +16,16 @@ FAMILY: Final = "clients"
 class ProducerKilledParameters(FaultParameters):
     """A producer's process ends, and another one takes over."""
 
-    restart_after_s: float = Field(default=1.0, gt=0, le=3600, description="from the kill to the start of the next process, seconds")
-    resend: bool = Field(default=True, description="whether the next process sends again what was sent and never acknowledged, as one with an outbox does")
+    restart_after_s: float = Field(
+        default=1.0,
+        gt=0,
+        le=3600,
+        description="from the kill to the start of the next process, seconds",
+    )
+    resend: bool = Field(
+        default=True,
+        description="whether the next process sends again what was sent and never acknowledged, as one with an outbox does",
+    )
 
     def ends_s(self) -> float:
         """Return when the next process is started."""
@@ -27,35 +35,57 @@ class ProducerKilledParameters(FaultParameters):
         """What a producer of Kafka's own programs had sent dies with it; a transaction that it had open is another case."""
         if shape.client != "librdkafka":
             return f"client is {shape.client}; allowed: librdkafka, of whose records a killed producer leaves a ledger"
-        return "workload.transaction_records is not 0; allowed: a producer without transactions" if shape.transactional else None
+        return (
+            "workload.transaction_records is not 0; allowed: a producer without transactions"
+            if shape.transactional
+            else None
+        )
 
 
-def kill_producer(scene: FaultContext, parameters: ProducerKilledParameters) -> FaultEvidence:
+def kill_producer(context: FaultContext, parameters: ProducerKilledParameters) -> FaultEvidence:
     """Kill producer 0 in mid-load, and let another process go on with its ledger; it bit when its process was gone and records were left to send."""
-    scene.until(parameters.at_s)
-    producer = scene.clients.first_producer() if scene.clients else None
+    context.until(parameters.at_s)
+    producer = context.clients.first_producer() if context.clients else None
     if producer is None:
         raise FaultMissed("there is no producer that could be started again")
     if not producer.lives():
         raise FaultMissed("producer 0 had ended already")
-    with scene.striking() as healing:
+    with context.striking() as healing:
         healing.callback(lambda: producer.start_again(resend=parameters.resend))
-        scene.note("fault_kill", "SIGKILL, producer 0")
+        context.note("fault_kill", "SIGKILL, producer 0")
         producer.kill()
-        scene.note("fault_bit", f"producer 0, process {producer.pid}, is gone")
+        context.note("fault_effective", f"producer 0, process {producer.pid}, is gone")
         accepted, unsettled = producer.progress().accepted, producer.unsettled_records()
-        scene.saw(f"producer 0 (process {producer.pid}) was killed {scene.since_load_began_s():.2f} s into the load and was gone")
-        scene.saw(f"{unsettled} of the {accepted} records that it had handed over were neither acknowledged nor refused")
-        scene.lasting(parameters.restart_after_s)
-    scene.note("client_restart", f"producer 0, process {producer.pid}, began")
-    took_over = f"process {producer.pid} went on {scene.since_begin_s():.2f} s after the fault began, as another session"
-    scene.saw(f"{took_over}, and sent {f'{unsettled} records again' if parameters.resend else 'nothing again'}")
-    return FaultEvidence(kind="producer-killed", bit=accepted < producer.job.records, evidence=tuple(scene.facts))
+        context.saw(
+            f"producer 0 (process {producer.pid}) was killed {context.since_load_began_s():.2f} s into the load and was gone"
+        )
+        context.saw(
+            f"{unsettled} of the {accepted} records that it had handed over were neither acknowledged nor refused"
+        )
+        context.lasting(parameters.restart_after_s)
+    context.note("client_restart", f"producer 0, process {producer.pid}, began")
+    took_over = f"process {producer.pid} went on {context.since_begin_s():.2f} s after the fault began, as another session"
+    context.saw(
+        f"{took_over}, and sent {f'{unsettled} records again' if parameters.resend else 'nothing again'}"
+    )
+    return FaultEvidence(
+        kind="producer-killed",
+        took_effect=accepted < producer.job.records,
+        evidence=tuple(context.facts),
+    )
 
 
-def _nature_of_producer(kind: str, parameters: ProducerKilledParameters, _shape: Topology) -> FaultEffects:
+def _nature_of_producer(
+    kind: str, parameters: ProducerKilledParameters, _shape: Topology
+) -> FaultEffects:
     lasts_ms = parameters.restart_after_s * 1000
-    return FaultEffects(kind=kind, ends_producer=True, resends=parameters.resend, heals_after_ms=lasts_ms, heals_within_ms=lasts_ms)
+    return FaultEffects(
+        kind=kind,
+        ends_producer=True,
+        resends=parameters.resend,
+        heals_after_ms=lasts_ms,
+        heals_within_ms=lasts_ms,
+    )
 
 
 KINDS: Final = (
@@ -66,6 +96,6 @@ KINDS: Final = (
         ProducerKilledParameters,
         kill_producer,
         _nature_of_producer,
-        outside=True,
+        works_on_external=True,
     ),
 )

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Final
 
-from experiments.faults import FAULTS, require_means
+from experiments.faults import FAULTS, require_capabilities
 from experiments.faults.core import FaultParameters
 from experiments.faults.core.effects import FaultEffects, Topology
 from experiments.sweep.plan import ClusterNeed, FaultRequest
@@ -27,13 +27,18 @@ def ends_s(fault: FaultRequest) -> float:
 
 def impossible(fault: FaultRequest, shape: Topology) -> str | None:
     """Say why there can be no such fault on such a cluster; `None`: there can."""
-    alone = (_said_of(leaf, parameters_of(leaf).impossible(shape), fault) for leaf in fault.leaves())
+    alone = (
+        _said_of(leaf, parameters_of(leaf).impossible(shape), fault) for leaf in fault.leaves()
+    )
     return next(filter(None, (*alone, _contradiction(fault))), None)
 
 
 def unnoticed(fault: FaultRequest, client_timeout_s: float, acks: str) -> str | None:
     """Say why a producer with these settings could not notice the fault, or a part of it; `None`: it can."""
-    reasons = (_said_of(leaf, parameters_of(leaf).unnoticed(client_timeout_s, acks), fault) for leaf in fault.leaves())
+    reasons = (
+        _said_of(leaf, parameters_of(leaf).unnoticed(client_timeout_s, acks), fault)
+        for leaf in fault.leaves()
+    )
     return next(filter(None, reasons), None)
 
 
@@ -50,19 +55,19 @@ def standing_on(cluster: ClusterNeed, fault: FaultRequest) -> ClusterNeed:
     return cluster.model_copy(update={"network": network, "disk": disk})
 
 
-def require_means_of(fault: FaultRequest) -> None:
+def require_capabilities_of(fault: FaultRequest) -> None:
     """See that this machine can do it.
 
     Raises:
         MachineError: as `require_means`.
     """
     for kind in dict.fromkeys(leaf.kind for leaf in fault.leaves()):
-        require_means(kind)
+        require_capabilities(kind)
 
 
 def nature_of(fault: FaultRequest, shape: Topology) -> FaultEffects:
     """Return what it does; of several, what they do together at the worst."""
-    return _course(fault, shape).nature
+    return _course(fault, shape).effects
 
 
 def _said_of(leaf: FaultRequest, reason: str | None, fault: FaultRequest) -> str | None:
@@ -72,9 +77,16 @@ def _said_of(leaf: FaultRequest, reason: str | None, fault: FaultRequest) -> str
 def _contradiction(fault: FaultRequest) -> str | None:
     """A cluster stands on one kind of network and one kind of disk."""
     for what in ("network", "disk"):
-        wanted = {getattr(FAULTS[leaf.kind], what): leaf.kind for leaf in fault.leaves() if getattr(FAULTS[leaf.kind], what) not in {"loopback", "folder"}}
+        wanted = {
+            getattr(FAULTS[leaf.kind], what): leaf.kind
+            for leaf in fault.leaves()
+            if getattr(FAULTS[leaf.kind], what) not in {"loopback", "folder"}
+        }
         if len(wanted) > 1:
-            return " and ".join(f"{kind} needs a {what} of {its}" for its, kind in wanted.items()) + ": no cluster has both"
+            return (
+                " and ".join(f"{kind} needs a {what} of {its}" for its, kind in wanted.items())
+                + ": no cluster has both"
+            )
     return None
 
 
@@ -83,21 +95,26 @@ class _TimeSpan:
     """A fault, and when it begins, counted from where its own times count from."""
 
     begins_ms: float
-    nature: FaultEffects
+    effects: FaultEffects
 
 
 def _course(fault: FaultRequest, shape: Topology) -> _TimeSpan:
     if not fault.parts:
-        return _TimeSpan(parameters_of(fault).at_s * 1000, FAULTS[fault.kind].nature_of(fault.parameters, shape))
+        return _TimeSpan(
+            parameters_of(fault).at_s * 1000, FAULTS[fault.kind].nature_of(fault.parameters, shape)
+        )
     parts = [_course(part, shape) for part in fault.parts]
     joined = _in_turn(parts) if fault.joined == ">>" else _together(parts)
-    return replace(joined, nature=joined.nature.model_copy(update={"kind": fault.kind}))
+    return replace(joined, effects=joined.effects.model_copy(update={"kind": fault.kind}))
 
 
 def _together(parts: Sequence[_TimeSpan]) -> _TimeSpan:
     """All at once, at the worst: what dies is dead and what stands still does so at the same time, on one node or on as many as there are."""
     begins_ms = min(part.begins_ms for part in parts)
-    times = {name: max(part.begins_ms + getattr(part.nature, name) for part in parts) - begins_ms for name in ("heals_after_ms", "heals_within_ms")}
+    times = {
+        name: max(part.begins_ms + getattr(part.effects, name) for part in parts) - begins_ms
+        for name in ("heals_after_ms", "heals_within_ms")
+    }
     return _TimeSpan(begins_ms, _joined(parts, _TOGETHER).model_copy(update=times))
 
 
@@ -107,8 +124,11 @@ def _in_turn(parts: Sequence[_TimeSpan]) -> _TimeSpan:
     A node that lost power is another matter: it may not have copied back what it lost when the next one dies.
     """
     lasting_ms = sum(part.begins_ms for part in parts[1:])
-    times = {name: sum(getattr(part.nature, name) for part in parts) + lasting_ms for name in ("heals_after_ms", "heals_within_ms")}
-    adds_up = any(part.nature.power_loss or part.nature.forgets_synced for part in parts)
+    times = {
+        name: sum(getattr(part.effects, name) for part in parts) + lasting_ms
+        for name in ("heals_after_ms", "heals_within_ms")
+    }
+    adds_up = any(part.effects.power_loss or part.effects.forgets_synced for part in parts)
     rules = {**_IN_TURN, "kills": sum} if adds_up else _IN_TURN
     return _TimeSpan(parts[0].begins_ms, _joined(parts, rules).model_copy(update=times))
 
@@ -118,13 +138,35 @@ _EITHER: Final[Mapping[str, _Rule]] = MappingProxyType(
     {
         "known": all,
         "parts": sum,
-        **dict.fromkeys(("power_loss", "forgets_synced", "corrupts", "strikes_leader", "clients_cut", "answers_cut"), any),
+        **dict.fromkeys(
+            (
+                "power_loss",
+                "forgets_synced",
+                "corrupts",
+                "strikes_leader",
+                "clients_cut",
+                "answers_cut",
+            ),
+            any,
+        ),
         **dict.fromkeys(("moves_leader", "elects_uncleanly", "deletes_topic"), any),
-        **dict.fromkeys(("ends_producer", "resends", "undecided", "ends_member", "strikes_ensemble", "ends_ensemble"), any),
+        **dict.fromkeys(
+            (
+                "ends_producer",
+                "resends",
+                "undecided",
+                "ends_member",
+                "strikes_ensemble",
+                "ends_ensemble",
+            ),
+            any,
+        ),
     }
 )
 _COUNTED: Final = ("kills", "stalled", "stalls_ms", "out_of_step", "isolated", "holds_ms")
-_TOGETHER: Final[Mapping[str, _Rule]] = MappingProxyType({**_EITHER, **dict.fromkeys(_COUNTED, sum)})
+_TOGETHER: Final[Mapping[str, _Rule]] = MappingProxyType(
+    {**_EITHER, **dict.fromkeys(_COUNTED, sum)}
+)
 _IN_TURN: Final[Mapping[str, _Rule]] = MappingProxyType({**_EITHER, **dict.fromkeys(_COUNTED, max)})
 """How a field of several natures becomes one."""
 _TIMED: Final = frozenset({"kind", "heals_after_ms", "heals_within_ms"})
@@ -132,8 +174,19 @@ _TIMED: Final = frozenset({"kind", "heals_after_ms", "heals_within_ms"})
 
 def _joined(parts: Sequence[_TimeSpan], rules: Mapping[str, _Rule]) -> FaultEffects:
     """Return the whole's nature; where a part does something of which no rule is known here, nothing is known of the whole."""
-    natures = [part.nature for part in parts]
-    joined = FaultEffects(kind="").model_copy(update={name: rule([getattr(nature, name) for nature in natures]) for name, rule in rules.items()})
-    others = [name for name in FaultEffects.model_fields if name not in rules and name not in _TIMED]
-    strange = any(getattr(nature, name) != FaultEffects.model_fields[name].default for nature in natures for name in others)
+    effects_of_all = [part.effects for part in parts]
+    joined = FaultEffects(kind="").model_copy(
+        update={
+            name: rule([getattr(effects, name) for effects in effects_of_all])
+            for name, rule in rules.items()
+        }
+    )
+    others = [
+        name for name in FaultEffects.model_fields if name not in rules and name not in _TIMED
+    ]
+    strange = any(
+        getattr(effects, name) != FaultEffects.model_fields[name].default
+        for effects in effects_of_all
+        for name in others
+    )
     return joined.model_copy(update={"known": False, "strikes_leader": True}) if strange else joined

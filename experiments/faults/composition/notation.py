@@ -40,12 +40,16 @@ def parse(text: str) -> FaultRequest:
         ExperimentError: it is not of that form, or names what does not exist; one line that names the place.
     """
     if len(text) > MOST_CHARACTERS or text.count("(") > MOST_BRACKETS:
-        raise ExperimentError(f"a fault of {len(text)} characters and {text.count('(')} brackets; allowed: {MOST_CHARACTERS} and {MOST_BRACKETS} at most")
+        raise ExperimentError(
+            f"a fault of {len(text)} characters and {text.count('(')} brackets; allowed: {MOST_CHARACTERS} and {MOST_BRACKETS} at most"
+        )
     if not text.strip():
         raise ExperimentError(f"a fault without a name{nearest('', FAULTS)}; `none` is no fault")
     request = _Parser(text).whole()
     if len(request.leaves()) > MOST_PARTS:
-        raise ExperimentError(f"{len(request.leaves())} faults joined; allowed: {MOST_PARTS} at most")
+        raise ExperimentError(
+            f"{len(request.leaves())} faults joined; allowed: {MOST_PARTS} at most"
+        )
     return request
 
 
@@ -68,7 +72,10 @@ class _Parser:
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._tokens = [_Token(found[0].strip(), found.start(found.lastindex or 0) + 1, found[2] is not None) for found in _TOKEN.finditer(text.rstrip())]
+        self._tokens = [
+            _Token(found[0].strip(), found.start(found.lastindex or 0) + 1, found[2] is not None)
+            for found in _TOKEN.finditer(text.rstrip())
+        ]
 
     def whole(self) -> FaultRequest:
         request = self._joined(">>", lambda: self._joined("&", self._one))
@@ -83,7 +90,9 @@ class _Parser:
             parts.append(read())
         if len(parts) == 1:
             return parts[0]
-        flat = tuple(inner for part in parts for inner in (part.parts if part.joined == how else (part,)))
+        flat = tuple(
+            inner for part in parts for inner in (part.parts if part.joined == how else (part,))
+        )
         request = FaultRequest(kind="", joined=how, parts=flat)
         return request.model_copy(update={"kind": written(request)})
 
@@ -97,10 +106,16 @@ class _Parser:
     def _single(self) -> FaultRequest:
         name = self._word("the name of a fault")
         if name.text not in FAULTS:
-            raise ExperimentError(f"unknown fault {name.text}{self._at(name)}{nearest(name.text, FAULTS)}")
+            raise ExperimentError(
+                f"unknown fault {name.text}{self._at(name)}{nearest(name.text, FAULTS)}"
+            )
         if name.text == "none" and len(name.text) < len(self._text.strip()):
-            raise ExperimentError(f"fault {self._text}: none{self._at(name)} stands alone, or not at all")
-        return FaultRequest(kind=name.text, parameters=self._parameters(name.text) if self._takes("(") else {})
+            raise ExperimentError(
+                f"fault {self._text}: none{self._at(name)} stands alone, or not at all"
+            )
+        return FaultRequest(
+            kind=name.text, parameters=self._parameters(name.text) if self._takes("(") else {}
+        )
 
     def _parameters(self, kind: str) -> dict[str, Scalar]:
         given: dict[str, Scalar] = {}
@@ -109,7 +124,11 @@ class _Parser:
             known = FAULTS[kind].parameters.model_fields
             if name.text not in known or name.text in given:
                 twice = name.text in given
-                wrong = f"stands twice{self._at(name)}" if twice else f"is no parameter of {kind}{self._at(name)}{nearest(name.text, known)}"
+                wrong = (
+                    f"stands twice{self._at(name)}"
+                    if twice
+                    else f"is no parameter of {kind}{self._at(name)}{nearest(name.text, known)}"
+                )
                 raise ExperimentError(f"fault {self._text}: {name.text} {wrong}")
             self._expect("=")
             given[name.text] = _value(self._word(f"a value of {name.text}").text)
@@ -119,7 +138,9 @@ class _Parser:
 
     def _takes(self, text: str) -> bool:
         """Go on behind such a token, if it is the next one."""
-        is_next = bool(self._tokens) and self._tokens[0].text == text and not self._tokens[0].is_word
+        is_next = (
+            bool(self._tokens) and self._tokens[0].text == text and not self._tokens[0].is_word
+        )
         if is_next:
             self._tokens.pop(0)
         return is_next
@@ -134,8 +155,16 @@ class _Parser:
         return self._tokens.pop(0)
 
     def _refuse(self, wanted: str) -> NoReturn:
-        found = f"there is `{self._tokens[0].text}`{self._at(self._tokens[0])}" if self._tokens else "it ends"
-        cut = "; in a list in square brackets, quote a fault that holds a comma" if not self._tokens and self._text.count("(") > self._text.count(")") else ""
+        found = (
+            f"there is `{self._tokens[0].text}`{self._at(self._tokens[0])}"
+            if self._tokens
+            else "it ends"
+        )
+        cut = (
+            "; in a list in square brackets, quote a fault that holds a comma"
+            if not self._tokens and self._text.count("(") > self._text.count(")")
+            else ""
+        )
         raise ExperimentError(f"fault {self._text}: where {wanted} is due, {found}{cut}")
 
     def _at(self, token: _Token) -> str:

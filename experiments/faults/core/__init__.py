@@ -5,4 +5,11 @@ from __future__ import annotations
 from experiments.faults.core.context import OBSERVED_PARTITION, FaultContext
 from experiments.faults.core.kind import FaultAbandoned, FaultKind, FaultMissed, FaultParameters
 
-__all__ = ["OBSERVED_PARTITION", "FaultAbandoned", "FaultContext", "FaultKind", "FaultMissed", "FaultParameters"]
+__all__ = [
+    "OBSERVED_PARTITION",
+    "FaultAbandoned",
+    "FaultContext",
+    "FaultKind",
+    "FaultMissed",
+    "FaultParameters",
+]

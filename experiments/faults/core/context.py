@@ -92,7 +92,7 @@ class FaultContext:
     """The evidence so far, a sentence each."""
     begins_ns: list[int] = field(default_factory=list)
     """When it struck, each time."""
-    holding: HeldNodes = field(default_factory=HeldNodes)
+    held_nodes: HeldNodes = field(default_factory=HeldNodes)
     """Which parts of the fault keep which node down or still."""
     over: threading.Event = field(default_factory=threading.Event)
     """Set when all parts are to give up."""
@@ -119,10 +119,16 @@ class FaultContext:
 
         def with_leader() -> PartitionState | None:
             state = self.state().of(self.topic)
-            return state[OBSERVED_PARTITION] if state and state[OBSERVED_PARTITION].leader is not None else None
+            return (
+                state[OBSERVED_PARTITION]
+                if state and state[OBSERVED_PARTITION].leader is not None
+                else None
+            )
 
         try:
-            return self.wait(with_leader, awaiting=f"a leader of {self.topic}-{OBSERVED_PARTITION}", timeout_s=10)
+            return self.wait(
+                with_leader, awaiting=f"a leader of {self.topic}-{OBSERVED_PARTITION}", timeout_s=10
+            )
         except WaitTimeout as error:
             raise FaultMissed(str(error)) from error
 
@@ -162,7 +168,14 @@ class FaultContext:
         if not pause_until(monotonic_s(self.began_ns) + seconds, unless=self.over):
             raise FaultAbandoned(self.name)
 
-    def wait(self, look: Callable[[], Seen | None], *, awaiting: str, timeout_s: float, every_s: float = 0.05) -> Seen:
+    def wait(
+        self,
+        look: Callable[[], Seen | None],
+        *,
+        awaiting: str,
+        timeout_s: float,
+        every_s: float = 0.05,
+    ) -> Seen:
         """Return what was seen, as soon as it is.
 
         Raises:
@@ -182,7 +195,9 @@ class FaultContext:
         try:
             self.saw(self.wait(look, awaiting="the cluster to notice", timeout_s=patience_s))
         except WaitTimeout:
-            self.saw(f"the cluster had not noticed {self.since_begin_s():.1f} s after the fault began, when it was healed")
+            self.saw(
+                f"the cluster had not noticed {self.since_begin_s():.1f} s after the fault began, when it was healed"
+            )
             return False
         return True
 
@@ -204,7 +219,9 @@ class FaultContext:
 
     def note(self, kind: str, detail: str, node: int | None = None) -> Event:
         """Write down what the fault does, with its name where there are several."""
-        return self.journal.note(kind, f"{self.label}: {detail}" if self.label else detail, node=node)
+        return self.journal.note(
+            kind, f"{self.label}: {detail}" if self.label else detail, node=node
+        )
 
     def kill(self, node: int) -> None:
         """SIGKILL a node and keep that its process is gone; it stays down until `start`.
@@ -212,13 +229,15 @@ class FaultContext:
         Raises:
             Missed: it does not run.
         """
-        with self.holding.alone(node):
-            self.holding.take(node, "down", self.name)
+        with self.held_nodes.alone(node):
+            self.held_nodes.take(node, "down", self.name)
             self._require_alive(node)
             self.note("fault_kill", "SIGKILL", node)
             was = self.cluster.kill(node)
-            self.note("fault_bit", f"process {was.pid} is gone", node)
-        self.saw(f"node {node} (process {was.pid}) was killed {self.since_load_began_s():.2f} s into the load and was gone")
+            self.note("fault_effective", f"process {was.pid} is gone", node)
+        self.saw(
+            f"node {node} (process {was.pid}) was killed {self.since_load_began_s():.2f} s into the load and was gone"
+        )
 
     def stop(self, node: int, timeout_s: float) -> bool:
         """SIGTERM a node and wait for its end; one that goes on is killed. It stays down until `start`.
@@ -229,8 +248,8 @@ class FaultContext:
         Raises:
             Missed: it does not run.
         """
-        with self.holding.alone(node):
-            self.holding.take(node, "down", self.name)
+        with self.held_nodes.alone(node):
+            self.held_nodes.take(node, "down", self.name)
             self._require_alive(node)
             asked = self.note("fault_stop", "SIGTERM", node)
             try:
@@ -239,7 +258,7 @@ class FaultContext:
             except WaitTimeout:
                 self.cluster.kill(node)
                 ended, how = False, "had not ended, and was killed,"
-            gone = self.note("fault_bit", "the process is gone", node)
+            gone = self.note("fault_effective", "the process is gone", node)
         self.saw(f"node {node} {how} {(gone.at_ns - asked.at_ns) / 1e9:.2f} s after its SIGTERM")
         return ended
 
@@ -249,23 +268,23 @@ class FaultContext:
         Raises:
             Missed: it does not run.
         """
-        with self.holding.alone(node):
-            self.holding.take(node, "still", self.name)
+        with self.held_nodes.alone(node):
+            self.held_nodes.take(node, "still", self.name)
             self._require_alive(node)
             self.cluster.pause(node)
-            self.note("fault_bit", "the kernel shows the process stopped", node)
+            self.note("fault_effective", "the kernel shows the process stopped", node)
 
     def resume(self, node: int) -> None:
         """SIGCONT a node; one that is not paused is left as it is, and so is one that another part of the fault keeps still."""
-        with self.holding.alone(node):
-            if self.holding.let_go(node, "still", self.name) and self.state_of(node) == "paused":
+        with self.held_nodes.alone(node):
+            if self.held_nodes.let_go(node, "still", self.name) and self.state_of(node) == "paused":
                 self.cluster.resume(node)
                 self.note("fault_resume", "SIGCONT", node)
 
     def start(self, node: int) -> None:
         """Start a node again; one that runs is left as it is, and so is one that another part of the fault keeps down."""
-        with self.holding.alone(node):
-            if self.holding.let_go(node, "down", self.name) and self.state_of(node) == "stopped":
+        with self.held_nodes.alone(node):
+            if self.held_nodes.let_go(node, "down", self.name) and self.state_of(node) == "stopped":
                 self.cluster.start(node)
                 self.note("fault_restart", "process started", node)
 
@@ -276,7 +295,7 @@ class FaultContext:
             HealFailed: one does not start or go on, after the others do.
         """
         failed = []
-        for node in self.holding.nodes():
+        for node in self.held_nodes.nodes():
             try:
                 if self.state_of(node) == "paused":
                     self.cluster.resume(node)

@@ -41,11 +41,19 @@ class TrialObservations:
 
     def since(self, *kinds: str) -> tuple[Event, ...]:
         """Return the events of these kinds since the fault began; none where it never did."""
-        return tuple(event for event in self.events if event.kind in kinds and self.began_ns is not None and event.at_ns >= self.began_ns)
+        return tuple(
+            event
+            for event in self.events
+            if event.kind in kinds and self.began_ns is not None and event.at_ns >= self.began_ns
+        )
 
     def timed_out_requests(self) -> int:
         """How many requests the producers gave up waiting for since the fault began."""
-        return sum(timed_out_requests(event) for event in self.since("timed_out") if event.detail.startswith("producer"))
+        return sum(
+            timed_out_requests(event)
+            for event in self.since("timed_out")
+            if event.detail.startswith("producer")
+        )
 
 
 def as_it_struck(evidence: FaultEvidence, _aftermath: TrialObservations) -> FaultEvidence:
@@ -61,7 +69,9 @@ def with_timed_out_requests(evidence: FaultEvidence, aftermath: TrialObservation
     if aftermath.acks == "0":
         return _with(evidence, "acks=0 waits for no answer, so no request can time out")
     if aftermath.timed_out_requests() == 0:
-        return _with(evidence, "no request timed out at the client").model_copy(update={"bit": False})
+        return _with(evidence, "no request timed out at the client").model_copy(
+            update={"took_effect": False}
+        )
     return evidence
 
 
@@ -72,7 +82,9 @@ def _with(evidence: FaultEvidence, sentence: str) -> FaultEvidence:
 class FaultParameters(Frozen):
     """What every fault can be told; times are seconds after the load began."""
 
-    at_s: float = Field(default=2.0, gt=0, le=3600, description="when it strikes, seconds after the load began")
+    at_s: float = Field(
+        default=2.0, gt=0, le=3600, description="when it strikes, seconds after the load began"
+    )
 
     def ends_s(self) -> float:
         """Return when the heal has been asked for, seconds after the load began."""
@@ -100,7 +112,7 @@ class FaultKind:
     parameters: type[FaultParameters]
     strike: Callable[..., FaultEvidence]
     """Called with the scene and the parameters as the load begins; returns once healed."""
-    nature: Callable[[str, Any, Topology], FaultEffects]
+    effects: Callable[[str, Any, Topology], FaultEffects]
     """What it does, from its kind, its parameters and what it finds."""
     needs: frozenset[Capability] = frozenset()
     """What the machine must have for it."""
@@ -108,11 +120,11 @@ class FaultKind:
     disk: DiskKind = "folder"
     outlives: bool = False
     """What it does can outlive its trial, healed or not: the next trial gets a fresh cluster."""
-    outside: bool = False
+    works_on_external: bool = False
     """Whether it can be done to a cluster that is somebody else's: nothing of it needs the nodes."""
     confirmed: Callable[[FaultEvidence, TrialObservations], FaultEvidence] = as_it_struck
     """After the trial: its evidence, completed by what brokers and clients logged; or that it did not bite."""
 
     def nature_of(self, parameters: Mapping[str, Scalar], shape: Topology) -> FaultEffects:
         """Return what it does with these parameters."""
-        return self.nature(self.kind, self.parameters.model_validate(dict(parameters)), shape)
+        return self.effects(self.kind, self.parameters.model_validate(dict(parameters)), shape)

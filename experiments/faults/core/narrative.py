@@ -22,8 +22,17 @@ def narrative_of(events: Sequence[Event]) -> tuple[str, ...]:
     if not begins:
         return ()
     since = [event for event in events if event.at_ns >= begins[0]]
-    told = (*_fencing(since), *_leaders(events, begins[0]), *_isr(events, begins[0]), *_timeouts(since), *_restarts(since), *_cuts(since))
-    return tuple(f"{sentence} at +{(at_ns - begins[0]) / 1e9:.3f} s" for at_ns, sentence in sorted(told))
+    told = (
+        *_fencing(since),
+        *_leaders(events, begins[0]),
+        *_isr(events, begins[0]),
+        *_timeouts(since),
+        *_restarts(since),
+        *_cuts(since),
+    )
+    return tuple(
+        f"{sentence} at +{(at_ns - begins[0]) / 1e9:.3f} s" for at_ns, sentence in sorted(told)
+    )
 
 
 def _fencing(since: Sequence[Event]) -> Iterator[tuple[int, str]]:
@@ -37,7 +46,7 @@ def _leaders(events: Sequence[Event], begin_ns: int) -> Iterator[tuple[int, str]
     """Say of the observed partition who led before and after, and of the others how many moved."""
     led: dict[int | None, Event] = {}
     moved: dict[int | None, int] = {}
-    for event in _of(events, "leads", "topic_deleted"):
+    for event in _of(events, "became_leader", "topic_deleted"):
         if event.kind == "topic_deleted":
             led.clear()  # who leads from then on leads another topic
             continue
@@ -47,11 +56,17 @@ def _leaders(events: Sequence[Event], begin_ns: int) -> Iterator[tuple[int, str]
             continue
         if event.partition == OBSERVED_PARTITION:
             epochs = f"epoch {before.leader_epoch} -> {event.leader_epoch}, which starts at offset {event.offset}"
-            yield event.at_ns, f"partition {event.partition} moved from leader {before.node} to {event.node}, {epochs},"
+            yield (
+                event.at_ns,
+                f"partition {event.partition} moved from leader {before.node} to {event.node}, {epochs},",
+            )
         else:
             moved.setdefault(event.partition, event.at_ns)
     if moved:
-        yield max(moved.values()), f"{len(moved)} of the {len(led) - 1} other partitions had moved, the last of them"
+        yield (
+            max(moved.values()),
+            f"{len(moved)} of the {len(led) - 1} other partitions had moved, the last of them",
+        )
 
 
 def _isr(events: Sequence[Event], begin_ns: int) -> Iterator[tuple[int, str]]:
@@ -60,7 +75,11 @@ def _isr(events: Sequence[Event], begin_ns: int) -> Iterator[tuple[int, str]]:
     before = next((event.detail for event in reversed(seen) if event.at_ns < begin_ns), None)
     for event in seen:
         if event.at_ns >= begin_ns and before is not None:
-            became = "was full again" if event.detail == before else f"went from {before or 'nothing'} to {event.detail or 'nothing'}"
+            became = (
+                "was full again"
+                if event.detail == before
+                else f"went from {before or 'nothing'} to {event.detail or 'nothing'}"
+            )
             yield event.at_ns, f"the ISR of partition {OBSERVED_PARTITION} {became}, as seen"
 
 
@@ -79,7 +98,10 @@ def _restarts(since: Sequence[Event]) -> Iterator[tuple[int, str]]:
 def _cuts(since: Sequence[Event]) -> Iterator[tuple[int, str]]:
     for event in _of(since, "truncated"):
         if event.partition == OBSERVED_PARTITION:
-            yield event.at_ns, f"node {event.node} cut its log of partition {event.partition} to offset {event.offset}"
+            yield (
+                event.at_ns,
+                f"node {event.node} cut its log of partition {event.partition} to offset {event.offset}",
+            )
 
 
 def _of(events: Sequence[Event], *kinds: str) -> Iterator[Event]:

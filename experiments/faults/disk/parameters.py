@@ -16,20 +16,37 @@ FAMILY: Final = "disk"
 class PowerLossParameters(CrashParameters):
     """Power goes, and comes back later."""
 
-    restart_after_s: float = Field(default=5.0, gt=0, le=3600, description="from the power loss to the restart at the earliest, seconds")
+    restart_after_s: float = Field(
+        default=5.0,
+        gt=0,
+        le=3600,
+        description="from the power loss to the restart at the earliest, seconds",
+    )
 
 
 class DiskParameters(CrashParameters):
     """A node's disk fails it, and is put right later."""
 
-    restart_after_s: float = Field(default=5.0, gt=0, le=3600, description="from the failure to the restart at the earliest, seconds")
+    restart_after_s: float = Field(
+        default=5.0,
+        gt=0,
+        le=3600,
+        description="from the failure to the restart at the earliest, seconds",
+    )
 
 
 class SlowDiskParameters(FaultParameters):
     """A node's disk takes less than it is given."""
 
-    slow_s: float = Field(default=4.0, gt=0, le=3600, description="how long the disk is slow, seconds")
-    write_bytes_per_s: int = Field(default=32_768, ge=1024, le=2**31 - 1, description="how many bytes a second it takes meanwhile")
+    slow_s: float = Field(
+        default=4.0, gt=0, le=3600, description="how long the disk is slow, seconds"
+    )
+    write_bytes_per_s: int = Field(
+        default=32_768,
+        ge=1024,
+        le=2**31 - 1,
+        description="how many bytes a second it takes meanwhile",
+    )
 
     def ends_s(self) -> float:
         """Return when the disk is as fast as before."""
@@ -40,7 +57,8 @@ class BitFlipParameters(CrashParameters):
     """A bit flips, and then the log is read, or the leader is killed and has to recover it."""
 
     then: Literal["read", "restart"] = Field(
-        default="read", description="what happens next: the log is read as it is, or the leader is killed and recovers its log"
+        default="read",
+        description="what happens next: the log is read as it is, or the leader is killed and recovers its log",
     )
 
     def ends_s(self) -> float:
@@ -56,10 +74,14 @@ def nature_of_power_loss(kind: str, parameters: CrashParameters, _shape: Topolog
     return _dead(kind, parameters).model_copy(update={"kills": 1, "power_loss": True})
 
 
-def nature_of_power_loss_everywhere(kind: str, parameters: CrashParameters, shape: Topology) -> FaultEffects:
+def nature_of_power_loss_everywhere(
+    kind: str, parameters: CrashParameters, shape: Topology
+) -> FaultEffects:
     """All nodes die at once, and each forgets what was not synced. Nobody waits for anybody to notice."""
     heals_ms = parameters.restart_after_s * 1000
-    return _dead(kind, parameters).model_copy(update={"kills": shape.nodes, "power_loss": True, "heals_within_ms": heals_ms})
+    return _dead(kind, parameters).model_copy(
+        update={"kills": shape.nodes, "power_loss": True, "heals_within_ms": heals_ms}
+    )
 
 
 def nature_of_cut(kind: str, parameters: CrashParameters, shape: Topology) -> FaultEffects:
@@ -67,9 +89,13 @@ def nature_of_cut(kind: str, parameters: CrashParameters, shape: Topology) -> Fa
     return nature_of_power_loss(kind, parameters, shape).model_copy(update={"forgets_synced": True})
 
 
-def nature_of_cut_everywhere(kind: str, parameters: CrashParameters, shape: Topology) -> FaultEffects:
+def nature_of_cut_everywhere(
+    kind: str, parameters: CrashParameters, shape: Topology
+) -> FaultEffects:
     """The same at every node."""
-    return nature_of_power_loss_everywhere(kind, parameters, shape).model_copy(update={"forgets_synced": True})
+    return nature_of_power_loss_everywhere(kind, parameters, shape).model_copy(
+        update={"forgets_synced": True}
+    )
 
 
 def nature_of_full_disk(kind: str, parameters: CrashParameters, _shape: Topology) -> FaultEffects:
@@ -77,10 +103,19 @@ def nature_of_full_disk(kind: str, parameters: CrashParameters, _shape: Topology
     return _dead(kind, parameters).model_copy(update={"kills": 1})
 
 
-def nature_of_slow_disk(kind: str, parameters: SlowDiskParameters, _shape: Topology) -> FaultEffects:
+def nature_of_slow_disk(
+    kind: str, parameters: SlowDiskParameters, _shape: Topology
+) -> FaultEffects:
     """A node waits for its disk, its connections open; the metadata lies on the same disk, so it may be taken for dead."""
     lasts_ms = parameters.slow_s * 1000
-    return FaultEffects(kind=kind, stalled=1, stalls_ms=lasts_ms, strikes_leader=True, heals_after_ms=lasts_ms, heals_within_ms=lasts_ms)
+    return FaultEffects(
+        kind=kind,
+        stalled=1,
+        stalls_ms=lasts_ms,
+        strikes_leader=True,
+        heals_after_ms=lasts_ms,
+        heals_within_ms=lasts_ms,
+    )
 
 
 def nature_of_bit_flip(kind: str, parameters: BitFlipParameters, _shape: Topology) -> FaultEffects:
@@ -92,4 +127,9 @@ def nature_of_bit_flip(kind: str, parameters: BitFlipParameters, _shape: Topolog
 
 def _dead(kind: str, parameters: CrashParameters) -> FaultEffects:
     heals_ms = parameters.restart_after_s * 1000
-    return FaultEffects(kind=kind, strikes_leader=True, heals_after_ms=heals_ms, heals_within_ms=heals_ms + parameters.patience_s * 1000)
+    return FaultEffects(
+        kind=kind,
+        strikes_leader=True,
+        heals_after_ms=heals_ms,
+        heals_within_ms=heals_ms + parameters.patience_s * 1000,
+    )

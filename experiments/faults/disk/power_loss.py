@@ -36,9 +36,9 @@ class NodeLogState:
     STARTED: Final = " Kafka Server started "
     """Kafka's own lines: its logs are about to be loaded, and all is done."""
 
-    def __init__(self, scene: FaultContext, node: int) -> None:
+    def __init__(self, context: FaultContext, node: int) -> None:
         """Begin here."""
-        self._path = node_folder(scene.cluster.folder, node) / LOG
+        self._path = node_folder(context.cluster.folder, node) / LOG
         self._begin_bytes = self._path.stat().st_size
 
     def first(self, telltale: str) -> str | None:
@@ -49,35 +49,49 @@ class NodeLogState:
         return next((line.partition("] ")[2] or line for line in lines if telltale in line), None)
 
 
-def leader_down(kind: str, scene: FaultContext, parameters: CrashParameters, deed: Callable[[FaultContext, Sequence[int]], bool]) -> FaultEvidence:
+def leader_down(
+    kind: str,
+    context: FaultContext,
+    parameters: CrashParameters,
+    deed: Callable[[FaultContext, Sequence[int]], bool],
+) -> FaultEvidence:
     """Take the observed partition's leader down and start it again; it bit when the deed had its effect, and the partition lost its leader."""
-    scene.until(parameters.at_s)
-    leader = scene.leader()
-    with scene.striking(leader) as healing:
-        healing.callback(scene.start, leader)
-        done = deed(scene, [leader])
-        scene.until(parameters.ends_s())
-        left = scene.noticed(lambda: leader_left(scene, leader), parameters.patience_s)
-    return FaultEvidence(kind=kind, targets=(leader,), bit=done and left, evidence=tuple(scene.facts))
+    context.until(parameters.at_s)
+    leader = context.leader()
+    with context.striking(leader) as healing:
+        healing.callback(context.start, leader)
+        done = deed(context, [leader])
+        context.until(parameters.ends_s())
+        left = context.noticed(lambda: leader_left(context, leader), parameters.patience_s)
+    return FaultEvidence(
+        kind=kind, targets=(leader,), took_effect=done and left, evidence=tuple(context.facts)
+    )
 
 
-def all_down(kind: str, scene: FaultContext, parameters: CrashParameters, deed: Callable[[FaultContext, Sequence[int]], bool]) -> FaultEvidence:
+def all_down(
+    kind: str,
+    context: FaultContext,
+    parameters: CrashParameters,
+    deed: Callable[[FaultContext, Sequence[int]], bool],
+) -> FaultEvidence:
     """Take all brokers down at one moment and start them again; it bit when the deed had its effect on each."""
-    scene.until(parameters.at_s)
-    nodes = scene.cluster.node_ids()
-    with scene.striking(*nodes) as healing:
+    context.until(parameters.at_s)
+    nodes = context.cluster.node_ids()
+    with context.striking(*nodes) as healing:
         for node in nodes:
-            healing.callback(scene.start, node)
-        done = deed(scene, nodes)
-        scene.until(parameters.ends_s())
-    return FaultEvidence(kind=kind, targets=nodes, bit=done, evidence=tuple(scene.facts))
+            healing.callback(context.start, node)
+        done = deed(context, nodes)
+        context.until(parameters.ends_s())
+    return FaultEvidence(kind=kind, targets=nodes, took_effect=done, evidence=tuple(context.facts))
 
 
-def take_down(scene: FaultContext, nodes: Sequence[int], how: str, deed: Callable[[Sequence[int]], bool]) -> bool:
+def take_down(
+    context: FaultContext, nodes: Sequence[int], how: str, deed: Callable[[Sequence[int]], bool]
+) -> bool:
     """Bring nodes to a stand, take them down by a deed, and keep what their logs held before and after; each stays down until `Scene.start`.
 
     Args:
-        scene: where.
+        context: where.
         nodes: those that are down already are left out.
         how: what is done to them, for the journal.
         deed: leaves them stopped, their logs as they are then; returns whether it had its effect.
@@ -87,37 +101,45 @@ def take_down(scene: FaultContext, nodes: Sequence[int], how: str, deed: Callabl
     """
     with ExitStack() as alone:
         for node in sorted(nodes):
-            alone.enter_context(scene.holding.alone(node))
-            scene.holding.take(node, "down", scene.name)
-        running = [node for node in nodes if scene.state_of(node) != "stopped"]
+            alone.enter_context(context.held_nodes.alone(node))
+            context.held_nodes.take(node, "down", context.name)
+        running = [node for node in nodes if context.state_of(node) != "stopped"]
         if not running:
             raise FaultMissed(f"{_nodes(nodes)} was down already")
         for node in running:
-            scene.note("fault_kill", how, node)
-            scene.cluster.pause(node)
-        before = _logs(scene, [node for node in running if _has_replica(scene, node)])
+            context.note("fault_kill", how, node)
+            context.cluster.pause(node)
+        before = _logs(context, [node for node in running if _has_replica(context, node)])
         struck = deed(running)
         for node in running:
-            scene.note("fault_bit", f"{how}: the process is gone", node)
-    after = _logs(scene, [log.node_id for log in before])
-    scene.saw(f"{_nodes(running)}: {how} {scene.since_load_began_s():.2f} s into the load")
+            context.note("fault_effective", f"{how}: the process is gone", node)
+    after = _logs(context, [log.node_id for log in before])
+    context.saw(f"{_nodes(running)}: {how} {context.since_load_began_s():.2f} s into the load")
     for sentence in _losses(before, after):
-        scene.saw(sentence)
+        context.saw(sentence)
     return struck
 
 
-def _logs(scene: FaultContext, nodes: Sequence[int]) -> tuple[ReplicaLog, ...]:
-    return tuple(scene.cluster.disks.replica(node, scene.topic, OBSERVED_PARTITION) for node in nodes)
+def _logs(context: FaultContext, nodes: Sequence[int]) -> tuple[ReplicaLog, ...]:
+    return tuple(
+        context.cluster.disks.replica(node, context.topic, OBSERVED_PARTITION) for node in nodes
+    )
 
 
-def _has_replica(scene: FaultContext, node: int) -> bool:
-    return (scene.cluster.disks.data(node) / f"{scene.topic}-{OBSERVED_PARTITION}").is_dir()
+def _has_replica(context: FaultContext, node: int) -> bool:
+    return (context.cluster.disks.data(node) / f"{context.topic}-{OBSERVED_PARTITION}").is_dir()
 
 
 def _losses(before: Sequence[ReplicaLog], after: Sequence[ReplicaLog]) -> Iterator[str]:
     for was, now in zip(before, after, strict=True):
-        point = "it had noted down no recovery point" if was.recovery_point is None else f"its recovery point was {was.recovery_point}"
-        was_there, is_there = (f"offset {log.end_offset} ({log.size_bytes} bytes)" for log in (was, now))
+        point = (
+            "it had noted down no recovery point"
+            if was.recovery_point is None
+            else f"its recovery point was {was.recovery_point}"
+        )
+        was_there, is_there = (
+            f"offset {log.end_offset} ({log.size_bytes} bytes)" for log in (was, now)
+        )
         lost = f"{was.end_offset - now.end_offset} records lost"
         yield f"node {was.node_id}'s log of partition {OBSERVED_PARTITION} ended at {was_there} and comes back up to {is_there}: {lost}; {point}"
 
@@ -130,45 +152,64 @@ _CUT: Final = "power lost"
 _RECOVERING_TIMEOUT_S: Final = 60.0
 
 
-def leader_loses_power(scene: FaultContext, parameters: PowerLossParameters) -> FaultEvidence:
+def leader_loses_power(context: FaultContext, parameters: PowerLossParameters) -> FaultEvidence:
     """Cut the power of the observed partition's leader; it bit when its disk lost what was not synced, and the partition lost its leader."""
-    return leader_down("leader-power-loss", scene, parameters, _lose_power)
+    return leader_down("leader-power-loss", context, parameters, _lose_power)
 
 
-def all_lose_power(scene: FaultContext, parameters: PowerLossParameters) -> FaultEvidence:
+def all_lose_power(context: FaultContext, parameters: PowerLossParameters) -> FaultEvidence:
     """Cut the power of all nodes at one moment; it bit when each disk lost what was not synced."""
-    return all_down("all-power-loss", scene, parameters, _lose_power)
+    return all_down("all-power-loss", context, parameters, _lose_power)
 
 
-def leader_loses_power_in_recovery(scene: FaultContext, parameters: PowerLossParameters) -> FaultEvidence:
+def leader_loses_power_in_recovery(
+    context: FaultContext, parameters: PowerLossParameters
+) -> FaultEvidence:
     """Cut the leader's power, and once more while it loads its logs again; it bit when the second cut came before it had started."""
-    scene.until(parameters.at_s)
-    leader = scene.leader()
-    with scene.striking(leader) as healing:
-        healing.callback(scene.start, leader)
-        cut = _lose_power(scene, [leader])
-        scene.until(parameters.ends_s())
-        left = scene.noticed(lambda: leader_left(scene, leader), parameters.patience_s)
-        log = NodeLogState(scene, leader)
-        scene.start(leader)
-        scene.wait(lambda: log.first(NodeLogState.LOADING), awaiting=f"node {leader} to load its logs", timeout_s=_RECOVERING_TIMEOUT_S)
-        again = _lose_power(scene, [leader])
+    context.until(parameters.at_s)
+    leader = context.leader()
+    with context.striking(leader) as healing:
+        healing.callback(context.start, leader)
+        cut = _lose_power(context, [leader])
+        context.until(parameters.ends_s())
+        left = context.noticed(lambda: leader_left(context, leader), parameters.patience_s)
+        log = NodeLogState(context, leader)
+        context.start(leader)
+        context.wait(
+            lambda: log.first(NodeLogState.LOADING),
+            awaiting=f"node {leader} to load its logs",
+            timeout_s=_RECOVERING_TIMEOUT_S,
+        )
+        again = _lose_power(context, [leader])
         early = log.first(NodeLogState.STARTED) is None
-        scene.saw("it was loading its logs when power went again" if early else "it had started when power went again")
-    bit = cut and left and again and early
-    return FaultEvidence(kind="power-loss-in-recovery", targets=(leader,), bit=bit, evidence=tuple(scene.facts))
+        context.saw(
+            "it was loading its logs when power went again"
+            if early
+            else "it had started when power went again"
+        )
+    took_effect = cut and left and again and early
+    return FaultEvidence(
+        kind="power-loss-in-recovery",
+        targets=(leader,),
+        took_effect=took_effect,
+        evidence=tuple(context.facts),
+    )
 
 
-def _lose_power(scene: FaultContext, nodes: Sequence[int]) -> bool:
+def _lose_power(context: FaultContext, nodes: Sequence[int]) -> bool:
     """Return whether each disk lost what was not synced."""
 
     def cut(running: Sequence[int]) -> bool:
-        lost = scene.cluster.disks.lose_power(running)
+        lost = context.cluster.disks.lose_power(running)
         for node in running:
-            scene.saw(f"node {node}'s disk lost a file that was written a moment before and not synced" if node in lost else f"node {node}'s disk lost nothing")
+            context.saw(
+                f"node {node}'s disk lost a file that was written a moment before and not synced"
+                if node in lost
+                else f"node {node}'s disk lost nothing"
+            )
         return lost == set(running)
 
-    return take_down(scene, nodes, _CUT, cut)
+    return take_down(context, nodes, _CUT, cut)
 
 
 _ON_IMAGES: Final = frozenset({Capability.DISK_IMAGES})
@@ -219,27 +260,27 @@ _POWER_LOSS: Final = (
 _HOW: Final = "killed, and its logs cut to their recovery points: the worst case of a power loss, not a real one"
 
 
-def cut_leader(scene: FaultContext, parameters: CrashParameters) -> FaultEvidence:
+def cut_leader(context: FaultContext, parameters: CrashParameters) -> FaultEvidence:
     """Kill the leader and cut its logs; it bit when something was cut, and the partition lost its leader."""
-    return leader_down("leader-recovery-point-cut", scene, parameters, _cut)
+    return leader_down("leader-recovery-point-cut", context, parameters, _cut)
 
 
-def cut_all(scene: FaultContext, parameters: CrashParameters) -> FaultEvidence:
+def cut_all(context: FaultContext, parameters: CrashParameters) -> FaultEvidence:
     """Kill all nodes at once and cut their logs; it bit when something was cut from each."""
-    return all_down("all-recovery-point-cut", scene, parameters, _cut)
+    return all_down("all-recovery-point-cut", context, parameters, _cut)
 
 
-def _cut(scene: FaultContext, nodes: Sequence[int]) -> bool:
+def _cut(context: FaultContext, nodes: Sequence[int]) -> bool:
     """Return whether each node had something to lose, and lost it."""
-    disks, lost_bytes = scene.cluster.disks, list[int]()
+    disks, lost_bytes = context.cluster.disks, list[int]()
 
     def cut(running: Sequence[int]) -> bool:
         for node in running:
-            scene.cluster.kill(node)
+            context.cluster.kill(node)
         lost_bytes.extend(disks.cut_to_recovery_points(node) for node in running)
         return all(lost_bytes)
 
-    return take_down(scene, nodes, _HOW, cut)
+    return take_down(context, nodes, _HOW, cut)
 
 
 _RECOVERY_POINT: Final = (

@@ -16,7 +16,9 @@ from infra.network.impairment import Impairment, ImpairmentCounts
 class ImpairmentParameters(FaultParameters):
     """The traffic is treated so for a while."""
 
-    lasts_s: float = Field(default=4.0, gt=0, le=3600, description="from the cut to the heal at the earliest, seconds")
+    lasts_s: float = Field(
+        default=4.0, gt=0, le=3600, description="from the cut to the heal at the earliest, seconds"
+    )
 
     def ends_s(self) -> float:
         """Return when the traffic is let through again, at the earliest."""
@@ -26,17 +28,28 @@ class ImpairmentParameters(FaultParameters):
 class PartitionParameters(ImpairmentParameters):
     """Nodes are cut off from each other until the cluster has noticed."""
 
-    lasts_s: float = Field(default=7.0, gt=0, le=3600, description="from the cut to the heal at the earliest, seconds")
-    patience_s: float = Field(default=10.0, ge=0, le=3600, description="how much longer it lasts while the cluster has not noticed, seconds")
+    lasts_s: float = Field(
+        default=7.0, gt=0, le=3600, description="from the cut to the heal at the earliest, seconds"
+    )
+    patience_s: float = Field(
+        default=10.0,
+        ge=0,
+        le=3600,
+        description="how much longer it lasts while the cluster has not noticed, seconds",
+    )
 
     def impossible(self, shape: Topology) -> str | None:
         """One node has nobody to be cut off from."""
-        return None if shape.nodes > 1 else "there is one node, and nobody to cut it off from; allowed: 2 nodes or more"
+        return (
+            None
+            if shape.nodes > 1
+            else "there is one node, and nobody to cut it off from; allowed: 2 nodes or more"
+        )
 
 
 def impair(
     kind: str,
-    scene: FaultContext,
+    context: FaultContext,
     parameters: ImpairmentParameters,
     impairments: Sequence[Impairment],
     noticed: Callable[[], str | None] | None = None,
@@ -45,49 +58,60 @@ def impair(
 
     Args:
         kind: the fault's.
-        scene: where it strikes, at the moment it does.
+        context: where it strikes, at the moment it does.
         parameters: how long it lasts.
         impairments: what is done, to which nodes.
         noticed: says what the cluster made of it, and is waited for up to `patience_s`; `None`: nothing that the watcher would see.
     """
     targets = tuple(dict.fromkeys(one.node_id for one in impairments))
     caught: list[ImpairmentCounts] = []
-    with scene.striking(*targets) as healing:
-        healing.callback(lambda: caught.extend(scene.cluster.mend(scene.name)))
-        _impair(scene, impairments)
-        scene.note("fault_cut", "; ".join(map(str, impairments)))
-        acts_s = scene.since_load_began_s() - scene.after_s
-        met = _met(scene, parameters)
-        scene.until(acts_s + parameters.lasts_s)  # on a busy machine it strikes late, and lasts no shorter for it
-        seen = noticed is None or scene.noticed(noticed, parameters.patience_s if isinstance(parameters, PartitionParameters) else 0)
-        lasted_s = scene.since_begin_s()
-    scene.saw(f"it lasted {lasted_s:.2f} s")
+    with context.striking(*targets) as healing:
+        healing.callback(lambda: caught.extend(context.cluster.mend(context.name)))
+        _impair(context, impairments)
+        context.note("fault_cut", "; ".join(map(str, impairments)))
+        acts_s = context.since_load_began_s() - context.after_s
+        met = _met(context, parameters)
+        context.until(
+            acts_s + parameters.lasts_s
+        )  # on a busy machine it strikes late, and lasts no shorter for it
+        seen = noticed is None or context.noticed(
+            noticed, parameters.patience_s if isinstance(parameters, PartitionParameters) else 0
+        )
+        lasted_s = context.since_begin_s()
+    context.saw(f"it lasted {lasted_s:.2f} s")
     for one in caught:
-        scene.saw(str(one))
-    return FaultEvidence(kind=kind, targets=targets, bit=met and seen, evidence=tuple(scene.facts))
+        context.saw(str(one))
+    return FaultEvidence(
+        kind=kind, targets=targets, took_effect=met and seen, evidence=tuple(context.facts)
+    )
 
 
-def _impair(scene: FaultContext, impairments: Sequence[Impairment]) -> None:
+def _impair(context: FaultContext, impairments: Sequence[Impairment]) -> None:
     """Begin.
 
     Raises:
         Missed: another part of the fault treats that traffic already, and there is one relay.
     """
     try:
-        scene.cluster.impair(scene.name, impairments)
+        context.cluster.impair(context.name, impairments)
     except Busy as busy:
         raise FaultMissed(str(busy)) from busy
 
 
-def _met(scene: FaultContext, parameters: ImpairmentParameters) -> bool:
+def _met(context: FaultContext, parameters: ImpairmentParameters) -> bool:
     """Keep the moment at which the first packet or byte was met with."""
 
     def look() -> str | None:
-        return next((str(one) for one in scene.cluster.caught(scene.name) if one.anything), None)
+        return next(
+            (str(one) for one in context.cluster.caught(context.name) if one.anything), None
+        )
 
     try:
-        scene.note("fault_bit", scene.wait(look, awaiting="any traffic to be met with", timeout_s=parameters.lasts_s))
+        context.note(
+            "fault_effective",
+            context.wait(look, awaiting="any traffic to be met with", timeout_s=parameters.lasts_s),
+        )
     except WaitTimeout:
-        scene.saw("there was no traffic that it could have met with")
+        context.saw("there was no traffic that it could have met with")
         return False
     return True

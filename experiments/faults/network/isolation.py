@@ -29,11 +29,17 @@ _SMALLEST_PARTED: Final = 3
 class SplitParameters(PartitionParameters):
     """The leader is on the side of the minority."""
 
-    clients: Literal["both", "majority", "minority"] = Field(default="both", description="which side the clients reach: both, majority or minority")
+    clients: Literal["both", "majority", "minority"] = Field(
+        default="both", description="which side the clients reach: both, majority or minority"
+    )
 
     def impossible(self, shape: Topology) -> str | None:
         """A minority that is not empty needs three nodes."""
-        return None if shape.nodes >= _SMALLEST_PARTED else f"of {shape.nodes} nodes none can be parted from a majority; allowed: 3 nodes or more"
+        return (
+            None
+            if shape.nodes >= _SMALLEST_PARTED
+            else f"of {shape.nodes} nodes none can be parted from a majority; allowed: 3 nodes or more"
+        )
 
 
 class FollowerParameters(PartitionParameters):
@@ -41,72 +47,100 @@ class FollowerParameters(PartitionParameters):
 
     def impossible(self, shape: Topology) -> str | None:
         """There must be one."""
-        alone = None if shape.replication_factor > 1 else "with replication factor 1 there is no follower; allowed: 2 or more"
+        alone = (
+            None
+            if shape.replication_factor > 1
+            else "with replication factor 1 there is no follower; allowed: 2 or more"
+        )
         return super().impossible(shape) or alone
 
 
 class OneWayParameters(PartitionParameters):
     """Packets are dropped one way only."""
 
-    direction: Literal["in", "out"] = Field(default="in", description="in: the leader hears nothing of the other nodes; out: they hear nothing of it")
+    direction: Literal["in", "out"] = Field(
+        default="in",
+        description="in: the leader hears nothing of the other nodes; out: they hear nothing of it",
+    )
 
 
-def isolate_leader(scene: FaultContext, parameters: PartitionParameters) -> FaultEvidence:
+def isolate_leader(context: FaultContext, parameters: PartitionParameters) -> FaultEvidence:
     """Cut the leader of the observed partition off from all other nodes; it bit when packets were dropped and another node led, or none."""
-    scene.until(parameters.at_s)
-    leader = scene.leader()
-    return impair("leader-isolated", scene, parameters, [Cut(leader, others(scene, leader))], lambda: leader_left(scene, leader))
+    context.until(parameters.at_s)
+    leader = context.leader()
+    return impair(
+        "leader-isolated",
+        context,
+        parameters,
+        [Cut(leader, others(context, leader))],
+        lambda: leader_left(context, leader),
+    )
 
 
-def isolate_follower(scene: FaultContext, parameters: FollowerParameters) -> FaultEvidence:
+def isolate_follower(context: FaultContext, parameters: FollowerParameters) -> FaultEvidence:
     """Cut a follower of the observed partition off; it bit when packets were dropped and it left the ISR."""
-    scene.until(parameters.at_s)
-    partition = scene.partition()
+    context.until(parameters.at_s)
+    partition = context.partition()
     follower = next((node for node in partition.isr if node != partition.leader), None)
     if follower is None:
         raise FaultMissed("the partition has no follower in its ISR")
-    return impair("follower-isolated", scene, parameters, [Cut(follower, others(scene, follower))], lambda: isr_shrank(scene, follower))
+    return impair(
+        "follower-isolated",
+        context,
+        parameters,
+        [Cut(follower, others(context, follower))],
+        lambda: isr_shrank(context, follower),
+    )
 
 
-def isolate_controller(scene: FaultContext, parameters: PartitionParameters) -> FaultEvidence:
+def isolate_controller(context: FaultContext, parameters: PartitionParameters) -> FaultEvidence:
     """Cut the active controller off; it bit when packets were dropped and another one took over."""
-    scene.until(parameters.at_s)
-    before = scene.cluster.describe([scene.topic])
+    context.until(parameters.at_s)
+    before = context.cluster.describe([context.topic])
     if before.controller is None:
         raise FaultMissed("no active controller could be found")
-    cut = Cut(before.controller, others(scene, before.controller))
-    return impair("controller-isolated", scene, parameters, [cut], lambda: controller_moved(scene, before))
+    cut = Cut(before.controller, others(context, before.controller))
+    return impair(
+        "controller-isolated", context, parameters, [cut], lambda: controller_moved(context, before)
+    )
 
 
-def split_majority(scene: FaultContext, parameters: SplitParameters) -> FaultEvidence:
+def split_majority(context: FaultContext, parameters: SplitParameters) -> FaultEvidence:
     """Part the leader, with as many others as a minority can be, from the rest."""
-    scene.until(parameters.at_s)
-    leader = scene.leader()
-    minority, majority = sides(scene, leader)
-    scene.saw(f"nodes {_named(minority)} were parted from nodes {_named(majority)}")
+    context.until(parameters.at_s)
+    leader = context.leader()
+    minority, majority = sides(context, leader)
+    context.saw(f"nodes {_named(minority)} were parted from nodes {_named(majority)}")
     cuts = [Cut(node, majority) for node in minority]
     unreached = {"both": (), "majority": minority, "minority": majority}[parameters.clients]
-    cuts += [Cut(node, clients=True) for node in unreached if node in scene.cluster.node_ids()]
-    return impair("split-majority", scene, parameters, cuts, lambda: leader_left(scene, leader))
+    cuts += [Cut(node, clients=True) for node in unreached if node in context.cluster.node_ids()]
+    return impair("split-majority", context, parameters, cuts, lambda: leader_left(context, leader))
 
 
-def cut_one_way(scene: FaultContext, parameters: OneWayParameters) -> FaultEvidence:
+def cut_one_way(context: FaultContext, parameters: OneWayParameters) -> FaultEvidence:
     """Drop what the leader sends to the other nodes, or what they send to it. TCP needs both ways, so each stops both before long."""
-    scene.until(parameters.at_s)
-    leader = scene.leader()
-    cut = Cut(leader, others(scene, leader), incoming=parameters.direction == "in", outgoing=parameters.direction == "out")
-    return impair("one-way-cut", scene, parameters, [cut], lambda: leader_left(scene, leader))
+    context.until(parameters.at_s)
+    leader = context.leader()
+    cut = Cut(
+        leader,
+        others(context, leader),
+        incoming=parameters.direction == "in",
+        outgoing=parameters.direction == "out",
+    )
+    return impair("one-way-cut", context, parameters, [cut], lambda: leader_left(context, leader))
 
 
-def others(scene: FaultContext, node: int) -> tuple[int, ...]:
+def others(context: FaultContext, node: int) -> tuple[int, ...]:
     """Return all members of the cluster but one."""
-    return tuple(status.node_id for status in scene.cluster.status() if status.node_id != node)
+    return tuple(status.node_id for status in context.cluster.status() if status.node_id != node)
 
 
-def sides(scene: FaultContext, leader: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def sides(context: FaultContext, leader: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return the minority with the leader, and the majority; where controllers are nodes of their own, of each kind as many."""
-    brokers = (leader, *(node for node in scene.cluster.node_ids() if node != leader))
-    beside = tuple(status.node_id for status in scene.cluster.status() if status.node_id not in brokers)
+    brokers = (leader, *(node for node in context.cluster.node_ids() if node != leader))
+    beside = tuple(
+        status.node_id for status in context.cluster.status() if status.node_id not in brokers
+    )
     minority = tuple(node for kind in (brokers, beside) for node in kind[: (len(kind) - 1) // 2])
     return minority, tuple(node for node in (*brokers, *beside) if node not in minority)
 
@@ -118,18 +152,32 @@ def _named(nodes: tuple[int, ...]) -> str:
 def _nature(kind: str, parameters: PartitionParameters, _shape: Topology) -> FaultEffects:
     """The node may lead any partition; also the active controller may."""
     heals_ms = parameters.lasts_s * 1000
-    return FaultEffects(kind=kind, isolated=1, strikes_leader=True, heals_after_ms=heals_ms, heals_within_ms=heals_ms + parameters.patience_s * 1000)
+    return FaultEffects(
+        kind=kind,
+        isolated=1,
+        strikes_leader=True,
+        heals_after_ms=heals_ms,
+        heals_within_ms=heals_ms + parameters.patience_s * 1000,
+    )
 
 
-def _nature_of_follower(kind: str, parameters: PartitionParameters, shape: Topology) -> FaultEffects:
+def _nature_of_follower(
+    kind: str, parameters: PartitionParameters, shape: Topology
+) -> FaultEffects:
     """A follower of partition 0; with more partitions it may lead another one."""
-    return _nature(kind, parameters, shape).model_copy(update={"strikes_leader": shape.partitions > 1})
+    return _nature(kind, parameters, shape).model_copy(
+        update={"strikes_leader": shape.partitions > 1}
+    )
 
 
 def _nature_of_split(kind: str, parameters: SplitParameters, shape: Topology) -> FaultEffects:
     unreached = parameters.clients != "both"
     holds_ms = (parameters.lasts_s + parameters.patience_s) * 1000 if unreached else 0
-    update = {"isolated": shape.nodes - shape.majority, "clients_cut": unreached, "holds_ms": holds_ms}
+    update = {
+        "isolated": shape.nodes - shape.majority,
+        "clients_cut": unreached,
+        "holds_ms": holds_ms,
+    }
     return _nature(kind, parameters, shape).model_copy(update=update)
 
 
@@ -206,29 +254,48 @@ class SilenceParameters(ImpairmentParameters):
 class ClientCutParameters(SilenceParameters):
     """Clients are cut off."""
 
-    nodes: Literal["all", "leader"] = Field(default="all", description="from whom the clients are cut off: all or leader")
+    nodes: Literal["all", "leader"] = Field(
+        default="all", description="from whom the clients are cut off: all or leader"
+    )
 
 
-def isolate_clients(scene: FaultContext, parameters: ClientCutParameters) -> FaultEvidence:
+def isolate_clients(context: FaultContext, parameters: ClientCutParameters) -> FaultEvidence:
     """Cut the clients off from all nodes, or from the leader alone; it bit when packets were dropped and requests timed out."""
-    scene.until(parameters.at_s)
-    nodes = scene.cluster.node_ids() if parameters.nodes == "all" else (scene.leader(),)
-    return impair("client-isolated", scene, parameters, [Cut(node, clients=True) for node in nodes])
+    context.until(parameters.at_s)
+    nodes = context.cluster.node_ids() if parameters.nodes == "all" else (context.leader(),)
+    return impair(
+        "client-isolated", context, parameters, [Cut(node, clients=True) for node in nodes]
+    )
 
 
-def drop_responses(scene: FaultContext, parameters: SilenceParameters) -> FaultEvidence:
+def drop_responses(context: FaultContext, parameters: SilenceParameters) -> FaultEvidence:
     """Drop what the leader answers its clients: the batch is appended, and its producer never hears of it."""
-    scene.until(parameters.at_s)
-    return impair("responses-dropped", scene, parameters, [Cut(scene.leader(), clients=True, incoming=False)])
+    context.until(parameters.at_s)
+    return impair(
+        "responses-dropped",
+        context,
+        parameters,
+        [Cut(context.leader(), clients=True, incoming=False)],
+    )
 
 
-def _nature_of_client_cut(kind: str, parameters: SilenceParameters, _shape: Topology) -> FaultEffects:
+def _nature_of_client_cut(
+    kind: str, parameters: SilenceParameters, _shape: Topology
+) -> FaultEffects:
     """The nodes are well. What the clients had sent waits in the kernel, and arrives at the heal, wanted or not."""
     lasts_ms = parameters.lasts_s * 1000
-    return FaultEffects(kind=kind, clients_cut=True, holds_ms=lasts_ms, heals_after_ms=lasts_ms, heals_within_ms=lasts_ms)
+    return FaultEffects(
+        kind=kind,
+        clients_cut=True,
+        holds_ms=lasts_ms,
+        heals_after_ms=lasts_ms,
+        heals_within_ms=lasts_ms,
+    )
 
 
-def _nature_of_lost_answers(kind: str, parameters: SilenceParameters, shape: Topology) -> FaultEffects:
+def _nature_of_lost_answers(
+    kind: str, parameters: SilenceParameters, shape: Topology
+) -> FaultEffects:
     return _nature_of_client_cut(kind, parameters, shape).model_copy(update={"answers_cut": True})
 
 

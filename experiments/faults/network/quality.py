@@ -18,49 +18,81 @@ from infra.network.impairment import Cut, Shaping
 class BandwidthParameters(ImpairmentParameters):
     """What the leader sends is limited."""
 
-    rate_kbit_per_s: int = Field(default=2000, ge=8, le=10_000_000, description="what the leader may send to nodes and clients together, kbit/s")
+    rate_kbit_per_s: int = Field(
+        default=2000,
+        ge=8,
+        le=10_000_000,
+        description="what the leader may send to nodes and clients together, kbit/s",
+    )
 
 
 class DelayParameters(ImpairmentParameters):
     """What the leader sends is late."""
 
-    delay_ms: float = Field(default=200.0, gt=0, le=60_000, description="how late each packet of the leader is sent, ms")
-    jitter_ms: float = Field(default=20.0, ge=0, le=60_000, description="by how much that varies either way, ms")
+    delay_ms: float = Field(
+        default=200.0, gt=0, le=60_000, description="how late each packet of the leader is sent, ms"
+    )
+    jitter_ms: float = Field(
+        default=20.0, ge=0, le=60_000, description="by how much that varies either way, ms"
+    )
 
 
 class PacketLossParameters(ImpairmentParameters):
     """Packets of the leader are lost by chance."""
 
-    loss_percent: float = Field(default=10.0, ge=0.01, le=100, description="share of the packets to and from the leader that are dropped, percent")
+    loss_percent: float = Field(
+        default=10.0,
+        ge=0.01,
+        le=100,
+        description="share of the packets to and from the leader that are dropped, percent",
+    )
 
 
-def limit_bandwidth(scene: FaultContext, parameters: BandwidthParameters) -> FaultEvidence:
+def limit_bandwidth(context: FaultContext, parameters: BandwidthParameters) -> FaultEvidence:
     """Limit what the leader sends; it bit when packets had to wait for the limit."""
-    scene.until(parameters.at_s)
-    leader = scene.leader()
-    shaping = Shaping(leader, others(scene, leader), rate_kbit_per_s=parameters.rate_kbit_per_s)
-    return impair("bandwidth-limited", scene, parameters, [shaping])
+    context.until(parameters.at_s)
+    leader = context.leader()
+    shaping = Shaping(leader, others(context, leader), rate_kbit_per_s=parameters.rate_kbit_per_s)
+    return impair("bandwidth-limited", context, parameters, [shaping])
 
 
-def delay(scene: FaultContext, parameters: DelayParameters) -> FaultEvidence:
+def delay(context: FaultContext, parameters: DelayParameters) -> FaultEvidence:
     """Send the leader's packets late; it bit when there were any."""
-    scene.until(parameters.at_s)
-    leader = scene.leader()
-    shaping = Shaping(leader, others(scene, leader), delay_ms=parameters.delay_ms, jitter_ms=parameters.jitter_ms)
-    return impair("delay", scene, parameters, [shaping])
+    context.until(parameters.at_s)
+    leader = context.leader()
+    shaping = Shaping(
+        leader,
+        others(context, leader),
+        delay_ms=parameters.delay_ms,
+        jitter_ms=parameters.jitter_ms,
+    )
+    return impair("delay", context, parameters, [shaping])
 
 
-def lose_packets(scene: FaultContext, parameters: PacketLossParameters) -> FaultEvidence:
+def lose_packets(context: FaultContext, parameters: PacketLossParameters) -> FaultEvidence:
     """Drop packets to and from the leader by chance, its clients' among them; it bit when any were."""
-    scene.until(parameters.at_s)
-    leader = scene.leader()
-    return impair("packet-loss", scene, parameters, [Cut(leader, others(scene, leader), clients=True, share=parameters.loss_percent / 100)])
+    context.until(parameters.at_s)
+    leader = context.leader()
+    return impair(
+        "packet-loss",
+        context,
+        parameters,
+        [Cut(leader, others(context, leader), clients=True, share=parameters.loss_percent / 100)],
+    )
 
 
 def _nature(kind: str, parameters: ImpairmentParameters, _shape: Topology) -> FaultEffects:
     """At the worst nothing comes through in time: the leader may be taken for dead, and its clients may give up."""
     lasts_ms = parameters.lasts_s * 1000
-    return FaultEffects(kind=kind, isolated=1, clients_cut=True, holds_ms=lasts_ms, strikes_leader=True, heals_after_ms=lasts_ms, heals_within_ms=lasts_ms)
+    return FaultEffects(
+        kind=kind,
+        isolated=1,
+        clients_cut=True,
+        holds_ms=lasts_ms,
+        strikes_leader=True,
+        heals_after_ms=lasts_ms,
+        heals_within_ms=lasts_ms,
+    )
 
 
 KINDS: Final = (
@@ -74,7 +106,16 @@ KINDS: Final = (
         NEEDS | {Capability.SHAPING},
         NETWORK,
     ),
-    FaultKind("delay", FAMILY, "what the leader sends to nodes and clients is sent late", DelayParameters, delay, _nature, NEEDS | {Capability.NETEM}, NETWORK),
+    FaultKind(
+        "delay",
+        FAMILY,
+        "what the leader sends to nodes and clients is sent late",
+        DelayParameters,
+        delay,
+        _nature,
+        NEEDS | {Capability.NETEM},
+        NETWORK,
+    ),
     FaultKind(
         "packet-loss",
         FAMILY,

@@ -36,26 +36,47 @@ class DropParameters(SilenceParameters):
 class ResetParameters(ImpairmentParameters):
     """The connection is reset as soon as bytes come."""
 
-    lasts_s: float = Field(default=1.0, gt=0, le=3600, description="for how long each connection on which bytes come is reset, seconds")
+    lasts_s: float = Field(
+        default=1.0,
+        gt=0,
+        le=3600,
+        description="for how long each connection on which bytes come is reset, seconds",
+    )
     direction: Direction = Field(default="responses", description=_DIRECTION)
 
 
-def _striking(kind: str, treatment: Treatment) -> Callable[[FaultContext, HoldParameters | DropParameters | ResetParameters], FaultEvidence]:
-    def strike(scene: FaultContext, parameters: HoldParameters | DropParameters | ResetParameters) -> FaultEvidence:
-        scene.until(parameters.at_s)
-        return impair(kind, scene, parameters, [Relaying(scene.leader(), parameters.direction, treatment)])
+def _striking(
+    kind: str, treatment: Treatment
+) -> Callable[[FaultContext, HoldParameters | DropParameters | ResetParameters], FaultEvidence]:
+    def strike(
+        context: FaultContext, parameters: HoldParameters | DropParameters | ResetParameters
+    ) -> FaultEvidence:
+        context.until(parameters.at_s)
+        return impair(
+            kind, context, parameters, [Relaying(context.leader(), parameters.direction, treatment)]
+        )
 
     return strike
 
 
 def _with_reset_connections(evidence: FaultEvidence, aftermath: TrialObservations) -> FaultEvidence:
     """Add what the producers' own logs say: with no connection lost, the fault did not bite."""
-    lost = [event for event in aftermath.since("disconnected") if event.detail.startswith("producer")]
-    said = f"the producers lost {len(lost)} connections by their own logs" if lost else "no producer lost a connection by its own log"
-    return evidence.model_copy(update={"bit": bool(lost), "evidence": (*evidence.evidence, said)})
+    lost = [
+        event for event in aftermath.since("disconnected") if event.detail.startswith("producer")
+    ]
+    said = (
+        f"the producers lost {len(lost)} connections by their own logs"
+        if lost
+        else "no producer lost a connection by its own log"
+    )
+    return evidence.model_copy(
+        update={"took_effect": bool(lost), "evidence": (*evidence.evidence, said)}
+    )
 
 
-def _nature(kind: str, parameters: HoldParameters | DropParameters, _shape: Topology) -> FaultEffects:
+def _nature(
+    kind: str, parameters: HoldParameters | DropParameters, _shape: Topology
+) -> FaultEffects:
     """The nodes are well; requests that are held arrive at the heal, wanted or not."""
     lasts_ms = parameters.lasts_s * 1000
     answers = parameters.direction == "responses"
@@ -69,10 +90,18 @@ def _nature(kind: str, parameters: HoldParameters | DropParameters, _shape: Topo
     )
 
 
-def _nature_of_thrown_away(kind: str, parameters: DropParameters | ResetParameters, _shape: Topology) -> FaultEffects:
+def _nature_of_thrown_away(
+    kind: str, parameters: DropParameters | ResetParameters, _shape: Topology
+) -> FaultEffects:
     """What was thrown away never arrives."""
     lasts_ms = parameters.lasts_s * 1000
-    return FaultEffects(kind=kind, clients_cut=True, answers_cut=parameters.direction == "responses", heals_after_ms=lasts_ms, heals_within_ms=lasts_ms)
+    return FaultEffects(
+        kind=kind,
+        clients_cut=True,
+        answers_cut=parameters.direction == "responses",
+        heals_after_ms=lasts_ms,
+        heals_within_ms=lasts_ms,
+    )
 
 
 KINDS: Final = (

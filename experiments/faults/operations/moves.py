@@ -24,8 +24,15 @@ _PUT_BACK_TIMEOUT_S: Final = 60.0
 class MovedParameters(FaultParameters):
     """Something is moved away, and back."""
 
-    away_s: float = Field(default=3.0, gt=0, le=3600, description="how long it stays away before it is moved back, seconds")
-    patience_s: float = Field(default=20.0, gt=0, le=3600, description="how long the move may take, seconds")
+    away_s: float = Field(
+        default=3.0,
+        gt=0,
+        le=3600,
+        description="how long it stays away before it is moved back, seconds",
+    )
+    patience_s: float = Field(
+        default=20.0, gt=0, le=3600, description="how long the move may take, seconds"
+    )
 
     def ends_s(self) -> float:
         """Return when it is moved back, where the move took no time."""
@@ -37,7 +44,11 @@ class LeaderMovedParameters(MovedParameters):
 
     def impossible(self, shape: Topology) -> str | None:
         """There must be a follower."""
-        return "replication.factor 1 has no follower that could lead" if shape.replication_factor == 1 else None
+        return (
+            "replication.factor 1 has no follower that could lead"
+            if shape.replication_factor == 1
+            else None
+        )
 
 
 class ReplicasMovedParameters(MovedParameters):
@@ -48,20 +59,26 @@ class ReplicasMovedParameters(MovedParameters):
         return "one node has no other to move a replica to" if shape.nodes == 1 else None
 
 
-def change_preferred_leader(scene: FaultContext, parameters: MovedParameters) -> FaultEvidence:
+def change_preferred_leader(context: FaultContext, parameters: MovedParameters) -> FaultEvidence:
     """Make a follower the preferred leader and elect it, later the first one again; it bit when the follower led."""
-    scene.until(parameters.at_s)
-    before = scene.partition()
+    context.until(parameters.at_s)
+    before = context.partition()
     rotated = (*before.replicas[1:], before.replicas[0])
     order = rotated if rotated[0] != before.leader else (*rotated[1:], rotated[0])
-    return _moved("preferred-leader-change", scene, parameters, before, order)
+    return _moved("preferred-leader-change", context, parameters, before, order)
 
 
-def reassign_replicas(scene: FaultContext, parameters: MovedParameters) -> FaultEvidence:
+def reassign_replicas(context: FaultContext, parameters: MovedParameters) -> FaultEvidence:
     """Move the leader's replica to another node, or where there is none, away; later back; it bit when another node led."""
-    scene.until(parameters.at_s)
-    before = scene.partition()
-    return _moved("reassignment", scene, parameters, before, without_leader(before, scene.cluster.node_ids()))
+    context.until(parameters.at_s)
+    before = context.partition()
+    return _moved(
+        "reassignment",
+        context,
+        parameters,
+        before,
+        without_leader(before, context.cluster.node_ids()),
+    )
 
 
 def without_leader(before: PartitionState, nodes: Sequence[int]) -> tuple[int, ...]:
@@ -70,58 +87,90 @@ def without_leader(before: PartitionState, nodes: Sequence[int]) -> tuple[int, .
     return (*followers, *[node for node in nodes if node not in before.replicas][:1])
 
 
-def _moved(kind: str, scene: FaultContext, parameters: MovedParameters, before: PartitionState, replicas: tuple[int, ...]) -> FaultEvidence:
+def _moved(
+    kind: str,
+    context: FaultContext,
+    parameters: MovedParameters,
+    before: PartitionState,
+    replicas: tuple[int, ...],
+) -> FaultEvidence:
     leader = before.leader
     targets = tuple(dict.fromkeys([*before.replicas, *replicas]))
-    with scene.striking(*targets) as healing:
-        healing.callback(_reassign_and_elect, scene, before.replicas, _PUT_BACK_TIMEOUT_S)
-        bit = leader is not None and _move(scene, leader, replicas, parameters.patience_s)
-        scene.until(parameters.ends_s())
-    scene.saw(f"the replicas are {_in_order(before.replicas)} again, in this order")
-    return FaultEvidence(kind=kind, targets=targets, bit=bit, evidence=tuple(scene.facts))
+    with context.striking(*targets) as healing:
+        healing.callback(_reassign_and_elect, context, before.replicas, _PUT_BACK_TIMEOUT_S)
+        took_effect = leader is not None and _move(context, leader, replicas, parameters.patience_s)
+        context.until(parameters.ends_s())
+    context.saw(f"the replicas are {_in_order(before.replicas)} again, in this order")
+    return FaultEvidence(
+        kind=kind, targets=targets, took_effect=took_effect, evidence=tuple(context.facts)
+    )
 
 
-def _move(scene: FaultContext, leader: int, replicas: tuple[int, ...], patience_s: float) -> bool:
+def _move(context: FaultContext, leader: int, replicas: tuple[int, ...], patience_s: float) -> bool:
     try:
-        _reassign_and_elect(scene, replicas, patience_s)
-        moved = scene.wait(lambda: leader_left(scene, leader), awaiting=f"a leader other than node {leader}", timeout_s=patience_s)
+        _reassign_and_elect(context, replicas, patience_s)
+        moved = context.wait(
+            lambda: leader_left(context, leader),
+            awaiting=f"a leader other than node {leader}",
+            timeout_s=patience_s,
+        )
     except HarnessError as error:
-        scene.saw(f"the move had not come about: {error}")
+        context.saw(f"the move had not come about: {error}")
         return False
-    scene.note("fault_bit", moved)
-    scene.saw(moved)
+    context.note("fault_effective", moved)
+    context.saw(moved)
     return True
 
 
-def _reassign_and_elect(scene: FaultContext, replicas: tuple[int, ...], timeout_s: float) -> None:
+def _reassign_and_elect(context: FaultContext, replicas: tuple[int, ...], timeout_s: float) -> None:
     """Give the observed partition these replicas, wait until all of them are in sync, and have the first one lead.
 
     Raises:
         WaitTimeout: they were not, in time.
         HarnessError: Kafka refused.
     """
-    asked_s = scene.since_load_began_s()
-    reassign(scene.cluster.status(), scene.topic, {OBSERVED_PARTITION: replicas}, timeout_s)
-    wait_until(lambda: _stands(scene, replicas), awaiting=f"the replicas {_in_order(replicas)} in sync", timeout_s=timeout_s)
-    needless = elect(scene.cluster.admin_servers, scene.topic, OBSERVED_PARTITION)
-    elected = f"node {replicas[0]} was elected" if needless is None else f"node {replicas[0]} leads already"
-    scene.saw(f"replicas {_in_order(replicas)}, in this order, took {scene.since_load_began_s() - asked_s:.2f} s to be in sync; {elected}")
+    asked_s = context.since_load_began_s()
+    reassign(context.cluster.status(), context.topic, {OBSERVED_PARTITION: replicas}, timeout_s)
+    wait_until(
+        lambda: _stands(context, replicas),
+        awaiting=f"the replicas {_in_order(replicas)} in sync",
+        timeout_s=timeout_s,
+    )
+    needless = elect(context.cluster.admin_servers, context.topic, OBSERVED_PARTITION)
+    elected = (
+        f"node {replicas[0]} was elected"
+        if needless is None
+        else f"node {replicas[0]} leads already"
+    )
+    context.saw(
+        f"replicas {_in_order(replicas)}, in this order, took {context.since_load_began_s() - asked_s:.2f} s to be in sync; {elected}"
+    )
 
 
 def _in_order(replicas: Sequence[int]) -> str:
     return ", ".join(map(str, replicas))
 
 
-def _stands(scene: FaultContext, replicas: tuple[int, ...]) -> bool:
+def _stands(context: FaultContext, replicas: tuple[int, ...]) -> bool:
     """While replicas are moved the metadata tells the old ones too."""
-    states = scene.cluster.describe([scene.topic]).of(scene.topic)
-    return bool(states) and states[OBSERVED_PARTITION].replicas == replicas and set(states[OBSERVED_PARTITION].isr) == set(replicas)
+    states = context.cluster.describe([context.topic]).of(context.topic)
+    return (
+        bool(states)
+        and states[OBSERVED_PARTITION].replicas == replicas
+        and set(states[OBSERVED_PARTITION].isr) == set(replicas)
+    )
 
 
 def _nature_of_moved(kind: str, parameters: MovedParameters, _shape: Topology) -> FaultEffects:
     away_ms = parameters.away_s * 1000
     within_ms = away_ms + parameters.patience_s * 1000
-    return FaultEffects(kind=kind, moves_leader=True, strikes_leader=True, heals_after_ms=away_ms, heals_within_ms=within_ms)
+    return FaultEffects(
+        kind=kind,
+        moves_leader=True,
+        strikes_leader=True,
+        heals_after_ms=away_ms,
+        heals_within_ms=within_ms,
+    )
 
 
 KINDS: Final = (

@@ -26,7 +26,15 @@ from experiments.faults.process.parameters import (
     PauseParameters,
     StopParameters,
 )
-from experiments.faults.process.targets import ALL, ALL_TARGETS, LEADER, MAJORITY, NODE, Targets, TargetSelector
+from experiments.faults.process.targets import (
+    ALL,
+    ALL_TARGETS,
+    LEADER,
+    MAJORITY,
+    NODE,
+    Targets,
+    TargetSelector,
+)
 from experiments.ledger.record import FaultEvidence
 
 
@@ -39,62 +47,75 @@ class Action:
     """For a summary, behind whom and `is` or `are`."""
     act: Callable[[FaultContext, TargetSelector, Targets, Any], bool]
     """Strikes and heals; returns whether it bit."""
-    nature: Callable[[str, Any, Topology], FaultEffects]
+    effects: Callable[[str, Any, Topology], FaultEffects]
     """What it does to one node."""
     usual: type[FaultParameters]
     others: Mapping[str, type[FaultParameters]]
     """The parameters of some targets, by name."""
 
-    def parameters(self, whom: TargetSelector) -> type[FaultParameters]:
+    def parameters(self, targets_of: TargetSelector) -> type[FaultParameters]:
         """Return what it can be told, done to those."""
-        return self.others.get(whom.name, self.usual)
+        return self.others.get(targets_of.name, self.usual)
 
 
-def _crash(scene: FaultContext, whom: TargetSelector, struck: Targets, parameters: CrashParameters) -> bool:
+def _crash(
+    context: FaultContext, targets_of: TargetSelector, struck: Targets, parameters: CrashParameters
+) -> bool:
     """Kill them all, start them again when it is time and the cluster has noticed; it bit when it had."""
-    with scene.striking(*struck.nodes) as healing:
+    with context.striking(*struck.nodes) as healing:
         for node in struck.nodes:
-            healing.callback(scene.start, node)
-        _each(scene, scene.kill, struck.nodes)
-        scene.lasting(parameters.restart_after_s)
-        return scene.noticed(lambda: _missed(scene, whom, struck), parameters.patience_s)
+            healing.callback(context.start, node)
+        _each(context, context.kill, struck.nodes)
+        context.lasting(parameters.restart_after_s)
+        return context.noticed(lambda: _missed(context, targets_of, struck), parameters.patience_s)
 
 
-def _missed(scene: FaultContext, whom: TargetSelector, struck: Targets) -> str | None:
+def _missed(context: FaultContext, targets_of: TargetSelector, struck: Targets) -> str | None:
     """Say how they were missed. Where no quorum is left, one node of one or two, nobody can tell of any change but that."""
-    return whom.missed(scene, struck) or no_controller(scene)
+    return targets_of.missed(context, struck) or no_controller(context)
 
 
-def _stop(scene: FaultContext, whom: TargetSelector, struck: Targets, parameters: StopParameters) -> bool:
+def _stop(
+    context: FaultContext, targets_of: TargetSelector, struck: Targets, parameters: StopParameters
+) -> bool:
     """Ask them all to end, at once; it bit when each ended by itself and the cluster noticed."""
-    with scene.striking(*struck.nodes) as healing:
+    with context.striking(*struck.nodes) as healing:
         for node in struck.nodes:
-            healing.callback(scene.start, node)
+            healing.callback(context.start, node)
         with ThreadPoolExecutor(len(struck.nodes), "stop") as threads:
-            asked = [threads.submit(scene.stop, node, parameters.end_within_s) for node in struck.nodes]
-        ended = all(_each(scene, lambda one: one.result(), asked))
-        scene.lasting(parameters.restart_after_s)
-        return scene.noticed(lambda: _missed(scene, whom, struck), parameters.patience_s) and ended
+            asked = [
+                threads.submit(context.stop, node, parameters.end_within_s) for node in struck.nodes
+            ]
+        ended = all(_each(context, lambda one: one.result(), asked))
+        context.lasting(parameters.restart_after_s)
+        return (
+            context.noticed(lambda: _missed(context, targets_of, struck), parameters.patience_s)
+            and ended
+        )
 
 
-def _pause(scene: FaultContext, whom: TargetSelector, struck: Targets, parameters: PauseParameters) -> bool:
+def _pause(
+    context: FaultContext, targets_of: TargetSelector, struck: Targets, parameters: PauseParameters
+) -> bool:
     """Let them all stand still; it bit when they did to the end, for longer than the client waits for a leader."""
-    with scene.striking(*struck.nodes) as healing:
+    with context.striking(*struck.nodes) as healing:
         for node in struck.nodes:
-            healing.callback(scene.resume, node)
-        _each(scene, scene.pause, struck.nodes)
-        scene.strikes_again()
-        scene.lasting(parameters.pause_s)
-        stood = all(scene.state_of(node) == "paused" for node in struck.nodes)
-        lasted_s = scene.since_begin_s()
+            healing.callback(context.resume, node)
+        _each(context, context.pause, struck.nodes)
+        context.strikes_again()
+        context.lasting(parameters.pause_s)
+        stood = all(context.state_of(node) == "paused" for node in struck.nodes)
+        lasted_s = context.since_begin_s()
     who = "node" if len(struck.nodes) == 1 else "nodes"
-    scene.saw(f"{who} {nodes_in_words(struck.nodes)} stood still for {lasted_s:.2f} s; a request times out after {scene.client_timeout_s:g} s")
+    context.saw(
+        f"{who} {nodes_in_words(struck.nodes)} stood still for {lasted_s:.2f} s; a request times out after {context.client_timeout_s:g} s"
+    )
     if not stood:
-        scene.saw("not every process was stopped any more when the pause ended")
-    return stood and (lasted_s > scene.client_timeout_s or not whom.has_leader)
+        context.saw("not every process was stopped any more when the pause ended")
+    return stood and (lasted_s > context.client_timeout_s or not targets_of.has_leader)
 
 
-def _each(scene: FaultContext, strike: Callable[[Any], Any], nodes: Any) -> list[Any]:
+def _each(context: FaultContext, strike: Callable[[Any], Any], nodes: Any) -> list[Any]:
     """Strike each node; one that cannot be struck is told of.
 
     Raises:
@@ -105,7 +126,7 @@ def _each(scene: FaultContext, strike: Callable[[Any], Any], nodes: Any) -> list
         try:
             done.append(strike(node))
         except FaultMissed as missed:
-            scene.saw(str(missed))
+            context.saw(str(missed))
     if not done:
         raise FaultMissed("none of its nodes ran")
     return done
@@ -114,20 +135,33 @@ def _each(scene: FaultContext, strike: Callable[[Any], Any], nodes: Any) -> list
 def _felt(evidence: FaultEvidence, aftermath: TrialObservations) -> FaultEvidence:
     """A pause of nodes whom the clients need not notice bit when somebody did: requests timed out, or leader, ISR or controller changed."""
     shrank = any(_without(event.detail, evidence.targets) for event in aftermath.since("isr"))
-    moved = any(event.node not in {None, *evidence.targets} for event in aftermath.since("leader", "controller"))
+    moved = any(
+        event.node not in {None, *evidence.targets}
+        for event in aftermath.since("leader", "controller")
+    )
     if aftermath.timed_out_requests() or shrank or moved:
         return evidence
-    nobody = "nobody noticed: no request timed out, and neither leader nor ISR nor controller changed"
-    return evidence.model_copy(update={"bit": False, "evidence": (*evidence.evidence, nobody)})
+    nobody = (
+        "nobody noticed: no request timed out, and neither leader nor ISR nor controller changed"
+    )
+    return evidence.model_copy(
+        update={"took_effect": False, "evidence": (*evidence.evidence, nobody)}
+    )
 
 
 def ended_cleanly(evidence: FaultEvidence, aftermath: TrialObservations) -> FaultEvidence:
     """A node that was asked to end bit when its own log says that it shut down: else it died of something, and that is another fault."""
-    silent = tuple(node for node in evidence.targets if node not in {event.node for event in aftermath.since("shut_down")})
+    silent = tuple(
+        node
+        for node in evidence.targets
+        if node not in {event.node for event in aftermath.since("shut_down")}
+    )
     if not silent:
         return evidence
     died = f"the log of node {nodes_in_words(silent)} does not say that it shut down"
-    return evidence.model_copy(update={"bit": False, "evidence": (*evidence.evidence, died)})
+    return evidence.model_copy(
+        update={"took_effect": False, "evidence": (*evidence.evidence, died)}
+    )
 
 
 def _without(isr: str, nodes: tuple[int, ...]) -> bool:
@@ -142,18 +176,33 @@ def nodes_in_words(ids: tuple[int, ...]) -> str:
 def nature_of_crash(kind: str, parameters: CrashParameters, _shape: Topology) -> FaultEffects:
     """The struck node may lead any partition; also the active controller may."""
     heals_ms = parameters.restart_after_s * 1000
-    return FaultEffects(kind=kind, kills=1, strikes_leader=True, heals_after_ms=heals_ms, heals_within_ms=heals_ms + parameters.patience_s * 1000)
+    return FaultEffects(
+        kind=kind,
+        kills=1,
+        strikes_leader=True,
+        heals_after_ms=heals_ms,
+        heals_within_ms=heals_ms + parameters.patience_s * 1000,
+    )
 
 
 def _nature_of_stop(kind: str, parameters: StopParameters, shape: Topology) -> FaultEffects:
     """As of a crash: a leader that is stopped hands over to a follower that need not have its last records, where acks=1."""
     crash = nature_of_crash(kind, parameters, shape)
-    return crash.model_copy(update={"heals_within_ms": crash.heals_within_ms + parameters.end_within_s * 1000})
+    return crash.model_copy(
+        update={"heals_within_ms": crash.heals_within_ms + parameters.end_within_s * 1000}
+    )
 
 
 def _nature_of_pause(kind: str, parameters: PauseParameters, _shape: Topology) -> FaultEffects:
     lasts_ms = parameters.pause_s * 1000
-    return FaultEffects(kind=kind, stalled=1, stalls_ms=lasts_ms, strikes_leader=True, heals_after_ms=lasts_ms, heals_within_ms=lasts_ms)
+    return FaultEffects(
+        kind=kind,
+        stalled=1,
+        stalls_ms=lasts_ms,
+        strikes_leader=True,
+        heals_after_ms=lasts_ms,
+        heals_within_ms=lasts_ms,
+    )
 
 
 CRASH: Final = Action(
@@ -178,41 +227,60 @@ PAUSE: Final = Action(
     _pause,
     _nature_of_pause,
     LongPauseParameters,
-    {LEADER.name: LeaderPauseParameters, ALL.name: LeaderPauseParameters, NODE.name: NodePauseParameters, MAJORITY.name: MajorityPauseParameters},
+    {
+        LEADER.name: LeaderPauseParameters,
+        ALL.name: LeaderPauseParameters,
+        NODE.name: NodePauseParameters,
+        MAJORITY.name: MajorityPauseParameters,
+    },
 )
 ACTIONS: Final = (CRASH, STOP, PAUSE)
 
 
-def confirmed(verb: Action, whom: TargetSelector) -> Callable[[FaultEvidence, TrialObservations], FaultEvidence]:
+def confirmed(
+    action: Action, targets_of: TargetSelector
+) -> Callable[[FaultEvidence, TrialObservations], FaultEvidence]:
     """Return how the evidence is completed after the trial: a pause must have been felt, and who was asked to end must say that it did."""
-    if verb is PAUSE:
-        return with_timed_out_requests if whom.has_leader else _felt
-    return ended_cleanly if verb is STOP else as_it_struck
+    if action is PAUSE:
+        return with_timed_out_requests if targets_of.has_leader else _felt
+    return ended_cleanly if action is STOP else as_it_struck
 
 
 # ---------- A signal to a process: whom (`experiments.faults.process.targets`) times what (`experiments.faults.process.actions`).
 
 
-def _kind(whom: TargetSelector, verb: Action) -> FaultKind:
+def _kind(targets_of: TargetSelector, action: Action) -> FaultKind:
     """Return the fault that does this to those."""
-    name = f"{whom.name}-{verb.name}"
+    name = f"{targets_of.name}-{action.name}"
 
-    def strike(scene: FaultContext, asked: FaultParameters) -> FaultEvidence:
-        scene.until(asked.at_s)
-        struck = whom.find(scene, asked)
-        bit = verb.act(scene, whom, struck, asked)
-        return FaultEvidence(kind=name, targets=struck.nodes, bit=bit, evidence=tuple(scene.facts))
+    def strike(context: FaultContext, asked: FaultParameters) -> FaultEvidence:
+        context.until(asked.at_s)
+        struck = targets_of.find(context, asked)
+        took_effect = action.act(context, targets_of, struck, asked)
+        return FaultEvidence(
+            kind=name, targets=struck.nodes, took_effect=took_effect, evidence=tuple(context.facts)
+        )
 
-    def nature(kind: str, asked: FaultParameters, shape: Topology) -> FaultEffects:
-        one = verb.nature(kind, asked, shape)
-        count = {"kills" if one.kills else "stalled": whom.count(shape)}
-        return one.model_copy(update={"strikes_leader": whom.leads(shape), **count})
+    def effects(kind: str, asked: FaultParameters, shape: Topology) -> FaultEffects:
+        one = action.effects(kind, asked, shape)
+        count = {"kills" if one.kills else "stalled": targets_of.count(shape)}
+        return one.model_copy(update={"strikes_leader": targets_of.leads(shape), **count})
 
-    summary = f"{whom.words} {whom.verb} {verb.words}"
-    return FaultKind(name, FAMILY, summary, verb.parameters(whom), strike, nature, confirmed=confirmed(verb, whom))
+    summary = f"{targets_of.words} {targets_of.action} {action.words}"
+    return FaultKind(
+        name,
+        FAMILY,
+        summary,
+        action.parameters(targets_of),
+        strike,
+        effects,
+        confirmed=confirmed(action, targets_of),
+    )
 
 
-_SIGNALS: Final = tuple(_kind(whom, verb) for verb in ACTIONS for whom in ALL_TARGETS)
+_SIGNALS: Final = tuple(
+    _kind(targets_of, action) for action in ACTIONS for targets_of in ALL_TARGETS
+)
 
 
 # ---------- The followers stand still for a moment, and the leader dies with what only it has.
@@ -220,30 +288,48 @@ _SIGNALS: Final = tuple(_kind(whom, verb) for verb in ACTIONS for whom in ALL_TA
 # What is lost: KIP-101 (truncation to the leader epoch when an old leader rejoins) and KIP-966 (eligible leader replicas).
 
 
-def crash_leader_with_followers_behind(scene: FaultContext, parameters: BehindParameters) -> FaultEvidence:
+def crash_leader_with_followers_behind(
+    context: FaultContext, parameters: BehindParameters
+) -> FaultEvidence:
     """Stop the followers, kill the leader, let the followers go on: what only the leader had is gone."""
-    scene.until(parameters.at_s)
-    struck = LEADER.find(scene, parameters)
-    (leader,), followers = struck.nodes, tuple(node for node in struck.partition.replicas if node not in struck.nodes)
-    with scene.striking(leader, *followers) as healing:
+    context.until(parameters.at_s)
+    struck = LEADER.find(context, parameters)
+    (leader,), followers = (
+        struck.nodes,
+        tuple(node for node in struck.partition.replicas if node not in struck.nodes),
+    )
+    with context.striking(leader, *followers) as healing:
         for follower in followers:
-            healing.callback(scene.resume, follower)
-            scene.pause(follower)
+            healing.callback(context.resume, follower)
+            context.pause(follower)
         stood = f"followers {nodes_in_words(followers)} stood still for {parameters.behind_s:g} s"
-        scene.saw(stood if followers else "there is no follower to stop: replication factor 1")
-        scene.lasting(parameters.behind_s)
-        healing.callback(scene.start, leader)
-        scene.kill(leader)
+        context.saw(stood if followers else "there is no follower to stop: replication factor 1")
+        context.lasting(parameters.behind_s)
+        healing.callback(context.start, leader)
+        context.kill(leader)
         for follower in followers:
-            scene.resume(follower)
-        scene.lasting(parameters.behind_s + parameters.restart_after_s)
-        left = scene.noticed(lambda: LEADER.missed(scene, struck), parameters.patience_s)
-    return FaultEvidence(kind="leader-crash-behind", targets=(leader, *followers), bit=left, evidence=tuple(scene.facts))
+            context.resume(follower)
+        context.lasting(parameters.behind_s + parameters.restart_after_s)
+        left = context.noticed(lambda: LEADER.missed(context, struck), parameters.patience_s)
+    return FaultEvidence(
+        kind="leader-crash-behind",
+        targets=(leader, *followers),
+        took_effect=left,
+        evidence=tuple(context.facts),
+    )
 
 
-def _nature_of_crash_behind(kind: str, parameters: BehindParameters, shape: Topology) -> FaultEffects:
+def _nature_of_crash_behind(
+    kind: str, parameters: BehindParameters, shape: Topology
+) -> FaultEffects:
     crash, stalls_ms = nature_of_crash(kind, parameters, shape), parameters.behind_s * 1000
-    return crash.model_copy(update={"stalled": shape.replication_factor - 1, "stalls_ms": stalls_ms, "heals_within_ms": crash.heals_within_ms + stalls_ms})
+    return crash.model_copy(
+        update={
+            "stalled": shape.replication_factor - 1,
+            "stalls_ms": stalls_ms,
+            "heals_within_ms": crash.heals_within_ms + stalls_ms,
+        }
+    )
 
 
 _BEHIND: Final = (

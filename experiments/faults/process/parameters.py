@@ -15,8 +15,18 @@ FAMILY: Final = "process"
 class CrashParameters(FaultParameters):
     """A node is killed and started again."""
 
-    restart_after_s: float = Field(default=5.0, gt=0, le=3600, description="from the kill to the restart at the earliest, seconds")
-    patience_s: float = Field(default=10.0, ge=0, le=3600, description="how much longer it stays down while the cluster has not noticed, seconds")
+    restart_after_s: float = Field(
+        default=5.0,
+        gt=0,
+        le=3600,
+        description="from the kill to the restart at the earliest, seconds",
+    )
+    patience_s: float = Field(
+        default=10.0,
+        ge=0,
+        le=3600,
+        description="how much longer it stays down while the cluster has not noticed, seconds",
+    )
 
     def ends_s(self) -> float:
         """Return when the node is started again, where the cluster has noticed by then."""
@@ -26,7 +36,12 @@ class CrashParameters(FaultParameters):
 class BehindParameters(CrashParameters):
     """The followers are stopped for a moment before the leader is killed."""
 
-    behind_s: float = Field(default=0.5, gt=0, le=60, description="how long the followers stand still before the leader dies, seconds")
+    behind_s: float = Field(
+        default=0.5,
+        gt=0,
+        le=60,
+        description="how long the followers stand still before the leader dies, seconds",
+    )
 
     def ends_s(self) -> float:
         """Return when the leader is started again."""
@@ -36,14 +51,26 @@ class BehindParameters(CrashParameters):
 class StopParameters(CrashParameters):
     """A node is asked to end, and started again."""
 
-    restart_after_s: float = Field(default=8.0, gt=0, le=3600, description="from the SIGTERM to the restart at the earliest, seconds; an end takes some")
-    end_within_s: float = Field(default=20.0, gt=0, le=600, description="how long it may take to end before it is killed, seconds")
+    restart_after_s: float = Field(
+        default=8.0,
+        gt=0,
+        le=3600,
+        description="from the SIGTERM to the restart at the earliest, seconds; an end takes some",
+    )
+    end_within_s: float = Field(
+        default=20.0,
+        gt=0,
+        le=600,
+        description="how long it may take to end before it is killed, seconds",
+    )
 
 
 class PauseParameters(FaultParameters):
     """A node is stopped for a while, and all its connections stay open."""
 
-    pause_s: float = Field(default=3.0, gt=0, le=3600, description="how long the process stands still, seconds")
+    pause_s: float = Field(
+        default=3.0, gt=0, le=3600, description="how long the process stands still, seconds"
+    )
 
     def ends_s(self) -> float:
         """Return when the node goes on."""
@@ -64,7 +91,9 @@ class LeaderPauseParameters(PauseParameters):
 class LongPauseParameters(PauseParameters):
     """The clients may not notice: the cluster must, and that takes longer than a session."""
 
-    pause_s: float = Field(default=6.0, gt=0, le=3600, description="how long the process stands still, seconds")
+    pause_s: float = Field(
+        default=6.0, gt=0, le=3600, description="how long the process stands still, seconds"
+    )
 
 
 class _Chosen(FaultParameters):
@@ -79,7 +108,11 @@ class _Chosen(FaultParameters):
 class _Most(FaultParameters):
     def impossible(self, shape: Topology) -> str | None:
         """With one node or two, a majority is all of them."""
-        return f"a majority of {shape.nodes} is all there are; allowed: 3 nodes or more, or a fault of all" if shape.majority == shape.nodes else None
+        return (
+            f"a majority of {shape.nodes} is all there are; allowed: 3 nodes or more, or a fault of all"
+            if shape.majority == shape.nodes
+            else None
+        )
 
 
 class NodeCrashParameters(_Chosen, CrashParameters):

@@ -24,8 +24,18 @@ _LOOK_EVERY_S: Final = 0.005
 class RollingParameters(FaultParameters):
     """Each node in turn is ended and started again, the next one once the cluster is whole."""
 
-    within_s: float = Field(default=45.0, gt=0, le=3600, description="how long all turns may take together, seconds; the next begins only within it")
-    patience_s: float = Field(default=10.0, ge=0, le=3600, description="how long a node stays down while the cluster has not noticed, seconds")
+    within_s: float = Field(
+        default=45.0,
+        gt=0,
+        le=3600,
+        description="how long all turns may take together, seconds; the next begins only within it",
+    )
+    patience_s: float = Field(
+        default=10.0,
+        ge=0,
+        le=3600,
+        description="how long a node stays down while the cluster has not noticed, seconds",
+    )
 
     def ends_s(self) -> float:
         """Return when the last node is started again at the latest."""
@@ -35,15 +45,27 @@ class RollingParameters(FaultParameters):
 class CleanRollingParameters(RollingParameters):
     """The nodes are asked to end."""
 
-    end_within_s: float = Field(default=20.0, gt=0, le=600, description="how long a node may take to end before it is killed, seconds")
+    end_within_s: float = Field(
+        default=20.0,
+        gt=0,
+        le=600,
+        description="how long a node may take to end before it is killed, seconds",
+    )
 
 
 class StormParameters(CrashParameters):
     """One node is killed and started again many times, quickly."""
 
     times: int = Field(default=5, ge=2, le=100, description="how often it is killed")
-    up_s: float = Field(default=0.8, gt=0, le=60, description="how long it runs each time, seconds; it needs some two to be let in")
-    down_s: float = Field(default=0.2, gt=0, le=60, description="how long it is down each time but the last, seconds")
+    up_s: float = Field(
+        default=0.8,
+        gt=0,
+        le=60,
+        description="how long it runs each time, seconds; it needs some two to be let in",
+    )
+    down_s: float = Field(
+        default=0.2, gt=0, le=60, description="how long it is down each time but the last, seconds"
+    )
 
     def ends_s(self) -> float:
         """Return when it is started for the last time, where the cluster has noticed by then."""
@@ -53,123 +75,168 @@ class StormParameters(CrashParameters):
 class InRecoveryParameters(CrashParameters):
     """The leader is killed, started, and killed again while it recovers its log."""
 
-    down_s: float = Field(default=1.0, gt=0, le=3600, description="from the first kill to the start, seconds")
-    recovers_within_s: float = Field(default=10.0, gt=0, le=600, description="how long it may take from that start until it recovers its log, seconds")
+    down_s: float = Field(
+        default=1.0, gt=0, le=3600, description="from the first kill to the start, seconds"
+    )
+    recovers_within_s: float = Field(
+        default=10.0,
+        gt=0,
+        le=600,
+        description="how long it may take from that start until it recovers its log, seconds",
+    )
 
 
-def roll_cleanly(scene: FaultContext, parameters: CleanRollingParameters) -> FaultEvidence:
+def roll_cleanly(context: FaultContext, parameters: CleanRollingParameters) -> FaultEvidence:
     """Ask each node in turn to end, and start it again."""
 
     def end(node: int) -> bool:
-        return scene.stop(node, parameters.end_within_s)
+        return context.stop(node, parameters.end_within_s)
 
-    return _roll(scene, parameters, "rolling-restart-clean", end)
+    return _roll(context, parameters, "rolling-restart-clean", end)
 
 
-def roll_hard(scene: FaultContext, parameters: RollingParameters) -> FaultEvidence:
+def roll_hard(context: FaultContext, parameters: RollingParameters) -> FaultEvidence:
     """Kill each node in turn, and start it again once the cluster has noticed."""
 
     def end(node: int) -> bool:
-        scene.kill(node)
+        context.kill(node)
         return True
 
-    return _roll(scene, parameters, "rolling-restart-hard", end)
+    return _roll(context, parameters, "rolling-restart-hard", end)
 
 
-def _roll(scene: FaultContext, parameters: RollingParameters, kind: str, end: Callable[[int], bool]) -> FaultEvidence:
-    scene.until(parameters.at_s)
-    nodes = scene.state().brokers
-    with scene.striking(*nodes):
-        turns = [node for node in nodes if _in_time(scene, parameters) and _take_turn(scene, parameters, node, end)]
+def _roll(
+    context: FaultContext, parameters: RollingParameters, kind: str, end: Callable[[int], bool]
+) -> FaultEvidence:
+    context.until(parameters.at_s)
+    nodes = context.state().brokers
+    with context.striking(*nodes):
+        turns = [
+            node
+            for node in nodes
+            if _in_time(context, parameters) and _take_turn(context, parameters, node, end)
+        ]
     if turns != list(nodes):
-        scene.saw(f"{len(turns)} of {len(nodes)} nodes were restarted within {parameters.within_s:g} s and seen to be missed")
-    return FaultEvidence(kind=kind, targets=nodes, bit=turns == list(nodes), evidence=tuple(scene.facts))
+        context.saw(
+            f"{len(turns)} of {len(nodes)} nodes were restarted within {parameters.within_s:g} s and seen to be missed"
+        )
+    return FaultEvidence(
+        kind=kind, targets=nodes, took_effect=turns == list(nodes), evidence=tuple(context.facts)
+    )
 
 
-def _in_time(scene: FaultContext, parameters: RollingParameters) -> bool:
-    return _left_s(scene, parameters) > 0
+def _in_time(context: FaultContext, parameters: RollingParameters) -> bool:
+    return _left_s(context, parameters) > 0
 
 
-def _left_s(scene: FaultContext, parameters: RollingParameters) -> float:
-    return scene.after_s + parameters.ends_s() - scene.since_load_began_s()
+def _left_s(context: FaultContext, parameters: RollingParameters) -> float:
+    return context.after_s + parameters.ends_s() - context.since_load_began_s()
 
 
-def _take_turn(scene: FaultContext, parameters: RollingParameters, node: int, end: Callable[[int], bool]) -> bool:
+def _take_turn(
+    context: FaultContext, parameters: RollingParameters, node: int, end: Callable[[int], bool]
+) -> bool:
     """End a node, start it when it is missed, and wait for the whole cluster; say whether all of that happened."""
-    scene.strikes_again()
-    struck = Targets((node,), scene.state(), scene.partition())
-    with scene.healing(node) as healing:
-        healing.callback(scene.start, node)
+    context.strikes_again()
+    struck = Targets((node,), context.state(), context.partition())
+    with context.healing(node) as healing:
+        healing.callback(context.start, node)
         ended = end(node)
-        missed = scene.noticed(lambda: NODE.missed(scene, struck), parameters.patience_s)
+        missed = context.noticed(lambda: NODE.missed(context, struck), parameters.patience_s)
     try:
-        scene.cluster.wait_until_whole(max(0.0, _left_s(scene, parameters)))
+        context.cluster.wait_until_healthy(max(0.0, _left_s(context, parameters)))
     except WaitTimeout as error:
-        scene.saw(f"after node {node}: {error}")
+        context.saw(f"after node {node}: {error}")
         return False
-    scene.saw(f"the cluster was whole again {scene.since_begin_s():.2f} s after node {node} was struck")
+    context.saw(
+        f"the cluster was whole again {context.since_begin_s():.2f} s after node {node} was struck"
+    )
     return ended and missed
 
 
-def storm(scene: FaultContext, parameters: StormParameters) -> FaultEvidence:
+def storm(context: FaultContext, parameters: StormParameters) -> FaultEvidence:
     """Kill the leader again and again, each time it has hardly begun to run."""
-    scene.until(parameters.at_s)
-    struck = LEADER.find(scene, parameters)
+    context.until(parameters.at_s)
+    struck = LEADER.find(context, parameters)
     (leader,) = struck.nodes
-    with scene.striking(leader) as healing:
-        healing.callback(scene.start, leader)
+    with context.striking(leader) as healing:
+        healing.callback(context.start, leader)
         for turn in range(parameters.times):
-            scene.lasting(turn * (parameters.up_s + parameters.down_s))
-            scene.kill(leader)
+            context.lasting(turn * (parameters.up_s + parameters.down_s))
+            context.kill(leader)
             if turn < parameters.times - 1:
-                scene.lasting(turn * (parameters.up_s + parameters.down_s) + parameters.down_s)
-                scene.start(leader)
-        scene.lasting(parameters.ends_s() - parameters.at_s)
-        left = scene.noticed(lambda: LEADER.missed(scene, struck), parameters.patience_s)
-    return FaultEvidence(kind="restart-storm", targets=(leader,), bit=left, evidence=tuple(scene.facts))
+                context.lasting(turn * (parameters.up_s + parameters.down_s) + parameters.down_s)
+                context.start(leader)
+        context.lasting(parameters.ends_s() - parameters.at_s)
+        left = context.noticed(lambda: LEADER.missed(context, struck), parameters.patience_s)
+    return FaultEvidence(
+        kind="restart-storm", targets=(leader,), took_effect=left, evidence=tuple(context.facts)
+    )
 
 
-def crash_in_recovery(scene: FaultContext, parameters: InRecoveryParameters) -> FaultEvidence:
+def crash_in_recovery(context: FaultContext, parameters: InRecoveryParameters) -> FaultEvidence:
     """Kill the leader, start it, kill it again while it recovers; it bit when its own log shows that it had begun to, and it was in no ISR."""
-    scene.until(parameters.at_s)
-    struck = LEADER.find(scene, parameters)
+    context.until(parameters.at_s)
+    struck = LEADER.find(context, parameters)
     (leader,) = struck.nodes
-    with scene.striking(leader) as healing:
-        healing.callback(scene.start, leader)
-        scene.kill(leader)
-        scene.lasting(parameters.down_s)
-        sizes, started_ns = scene.cluster.log_sizes(), now_ns()
-        scene.start(leader)
-        began = _recovery_begins(scene, {leader: sizes[leader]}, parameters.recovers_within_s)
-        scene.kill(leader)
-        told = scene.cluster.told_since(sizes, scene.topic)
-        scene.saw(_how_far([line for line in told if line.speaker == leader], leader))
-        out = _stayed_out(scene, told, leader, started_ns)
-        scene.lasting(parameters.ends_s() - parameters.at_s)
-        left = scene.noticed(lambda: LEADER.missed(scene, struck), parameters.patience_s)
-    return FaultEvidence(kind="crash-in-recovery", targets=(leader,), bit=began and out and left, evidence=tuple(scene.facts))
+    with context.striking(leader) as healing:
+        healing.callback(context.start, leader)
+        context.kill(leader)
+        context.lasting(parameters.down_s)
+        sizes, started_ns = context.cluster.log_sizes(), now_ns()
+        context.start(leader)
+        began = _recovery_begins(context, {leader: sizes[leader]}, parameters.recovers_within_s)
+        context.kill(leader)
+        told = context.cluster.log_lines_since(sizes, context.topic)
+        context.saw(_how_far([line for line in told if line.speaker == leader], leader))
+        out = _stayed_out(context, told, leader, started_ns)
+        context.lasting(parameters.ends_s() - parameters.at_s)
+        left = context.noticed(lambda: LEADER.missed(context, struck), parameters.patience_s)
+    return FaultEvidence(
+        kind="crash-in-recovery",
+        targets=(leader,),
+        took_effect=began and out and left,
+        evidence=tuple(context.facts),
+    )
 
 
-def _recovery_begins(scene: FaultContext, sizes: dict[int, int], timeout_s: float) -> bool:
+def _recovery_begins(context: FaultContext, sizes: dict[int, int], timeout_s: float) -> bool:
     """Return as soon as the node's own log tells that it recovers the observed partition; false when it does not in time."""
 
     def recovering() -> tuple[BrokerLine, ...]:
-        return tuple(line for line in scene.cluster.told_since(sizes, scene.topic) if line.kind == "recovering" and line.partition == OBSERVED_PARTITION)
+        return tuple(
+            line
+            for line in context.cluster.log_lines_since(sizes, context.topic)
+            if line.kind == "recovering" and line.partition == OBSERVED_PARTITION
+        )
 
     try:
-        scene.wait(recovering, awaiting="the node to recover its log", timeout_s=timeout_s, every_s=_LOOK_EVERY_S)
+        context.wait(
+            recovering,
+            awaiting="the node to recover its log",
+            timeout_s=timeout_s,
+            every_s=_LOOK_EVERY_S,
+        )
     except WaitTimeout as error:
-        scene.saw(str(error))
+        context.saw(str(error))
         return False
     return True
 
 
-def _stayed_out(scene: FaultContext, told: Sequence[BrokerLine], node: int, since_ns: int) -> bool:
+def _stayed_out(
+    context: FaultContext, told: Sequence[BrokerLine], node: int, since_ns: int
+) -> bool:
     """Whether neither the controller let the node in between its two deaths, nor the ISR was seen to become one with it."""
-    isr = [event for event in scene.journal.events("isr") if event.partition == OBSERVED_PARTITION and event.at_ns >= since_ns]
-    let_in = any(line.kind == "unfenced" and line.node == node for line in told) or any(str(node) in event.detail.split(",") for event in isr)
+    isr = [
+        event
+        for event in context.journal.events("isr")
+        if event.partition == OBSERVED_PARTITION and event.at_ns >= since_ns
+    ]
+    let_in = any(line.kind == "unfenced" and line.node == node for line in told) or any(
+        str(node) in event.detail.split(",") for event in isr
+    )
     if let_in:
-        scene.saw(f"node {node} had been let in again when it was killed again")
+        context.saw(f"node {node} had been let in again when it was killed again")
     return not let_in
 
 
@@ -184,21 +251,35 @@ def _how_far(lines: Sequence[BrokerLine], node: int) -> str:
 
 def _nature_of_rolling(kind: str, parameters: RollingParameters, shape: Topology) -> FaultEffects:
     """One node is dead at any time; every node is, once."""
-    return FaultEffects(kind=kind, kills=1, strikes_leader=True, heals_within_ms=parameters.within_s * 1000, parts=max(2, shape.nodes))
+    return FaultEffects(
+        kind=kind,
+        kills=1,
+        strikes_leader=True,
+        heals_within_ms=parameters.within_s * 1000,
+        parts=max(2, shape.nodes),
+    )
 
 
 def _nature_of_storm(kind: str, parameters: StormParameters, shape: Topology) -> FaultEffects:
     return _lasting(nature_of_crash(kind, parameters, shape), parameters, parameters.times)
 
 
-def _nature_in_recovery(kind: str, parameters: InRecoveryParameters, shape: Topology) -> FaultEffects:
+def _nature_in_recovery(
+    kind: str, parameters: InRecoveryParameters, shape: Topology
+) -> FaultEffects:
     return _lasting(nature_of_crash(kind, parameters, shape), parameters, 2)
 
 
 def _lasting(crash: FaultEffects, parameters: CrashParameters, deaths: int) -> FaultEffects:
     lasts_ms = (parameters.ends_s() - parameters.at_s) * 1000
     longer_ms = lasts_ms - crash.heals_after_ms
-    return crash.model_copy(update={"heals_after_ms": lasts_ms, "heals_within_ms": crash.heals_within_ms + longer_ms, "parts": deaths})
+    return crash.model_copy(
+        update={
+            "heals_after_ms": lasts_ms,
+            "heals_within_ms": crash.heals_within_ms + longer_ms,
+            "parts": deaths,
+        }
+    )
 
 
 KINDS: Final = (
@@ -219,7 +300,14 @@ KINDS: Final = (
         roll_hard,
         _nature_of_rolling,
     ),
-    FaultKind("restart-storm", FAMILY, "the leader is killed and started again many times, quickly", StormParameters, storm, _nature_of_storm),
+    FaultKind(
+        "restart-storm",
+        FAMILY,
+        "the leader is killed and started again many times, quickly",
+        StormParameters,
+        storm,
+        _nature_of_storm,
+    ),
     FaultKind(
         "crash-in-recovery",
         FAMILY,

@@ -19,33 +19,47 @@ class EnsembleParameters(CrashParameters):
 
     def impossible(self, shape: Topology) -> str | None:
         """Without ZooKeeper there is no such server."""
-        return None if shape.zookeepers else "no ZooKeeper server is in this cluster; allowed: with coordination zookeeper"
+        return (
+            None
+            if shape.zookeepers
+            else "no ZooKeeper server is in this cluster; allowed: with coordination zookeeper"
+        )
 
 
-def crash_zookeeper_leader(scene: FaultContext, parameters: EnsembleParameters) -> FaultEvidence:
+def crash_zookeeper_leader(context: FaultContext, parameters: EnsembleParameters) -> FaultEvidence:
     """Kill the server that leads the ensemble; it bit when another one led it, or, of one alone, when none served any more."""
-    scene.until(parameters.at_s)
-    leader = _leader(scene)
+    context.until(parameters.at_s)
+    leader = _leader(context)
     if leader is None:
         raise FaultMissed("no ZooKeeper server leads")
-    with scene.striking(leader) as healing:
-        healing.callback(scene.start, leader)
-        scene.kill(leader)
-        scene.lasting(parameters.restart_after_s)
-        bit = scene.noticed(lambda: _moved(scene, leader), parameters.patience_s)
-    return FaultEvidence(kind="zookeeper-leader-crash", targets=(leader,), bit=bit, evidence=tuple(scene.facts))
+    with context.striking(leader) as healing:
+        healing.callback(context.start, leader)
+        context.kill(leader)
+        context.lasting(parameters.restart_after_s)
+        took_effect = context.noticed(lambda: _moved(context, leader), parameters.patience_s)
+    return FaultEvidence(
+        kind="zookeeper-leader-crash",
+        targets=(leader,),
+        took_effect=took_effect,
+        evidence=tuple(context.facts),
+    )
 
 
-def _leader(scene: FaultContext) -> int | None:
-    return zookeeper_leader(scene.cluster.status(), _ANSWER_TIMEOUT_S)
+def _leader(context: FaultContext) -> int | None:
+    return zookeeper_leader(context.cluster.status(), _ANSWER_TIMEOUT_S)
 
 
-def _moved(scene: FaultContext, was: int) -> str | None:
-    now, alone = _leader(scene), sum(node.role == "zookeeper" for node in scene.cluster.status()) == 1
+def _moved(context: FaultContext, was: int) -> str | None:
+    now, alone = (
+        _leader(context),
+        sum(node.role == "zookeeper" for node in context.cluster.status()) == 1,
+    )
     if now is None and alone:
-        return f"ZooKeeper's only server had gone, and none served {scene.since_begin_s():.2f} s after the fault began"
+        return f"ZooKeeper's only server had gone, and none served {context.since_begin_s():.2f} s after the fault began"
     return (
-        f"ZooKeeper's leader moved from node {was} to node {now}, seen {scene.since_begin_s():.2f} s after the fault began" if now not in {was, None} else None
+        f"ZooKeeper's leader moved from node {was} to node {now}, seen {context.since_begin_s():.2f} s after the fault began"
+        if now not in {was, None}
+        else None
     )
 
 

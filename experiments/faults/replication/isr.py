@@ -32,7 +32,10 @@ from infra.process.waiting import wait_until
 
 
 _RATES: Final = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
-_REPLICAS: Final = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
+_REPLICAS: Final = (
+    "leader.replication.throttled.replicas",
+    "follower.replication.throttled.replicas",
+)
 _BYTES_PER_S: Final = "1"
 _SET_TIMEOUT_S: Final = 10.0
 _LIFT_TIMEOUT_S: Final = 60.0
@@ -42,67 +45,90 @@ _FILLS_S: Final = 1.0
 """A window of the quota: then replication itself has used it up."""
 
 
-def set_quotas(scene: FaultContext, healing: ExitStack) -> None:
+def set_quotas(context: FaultContext, healing: ExitStack) -> None:
     """Hold back whoever is out of sync on any node; returns once the quota is used up.
 
     Raises:
         Missed: a broker refused, or did not answer.
     """
-    nodes = scene.cluster.node_ids()
-    healing.callback(lift_quotas, scene, nodes)
+    nodes = context.cluster.node_ids()
+    healing.callback(lift_quotas, context, nodes)
     with asking():
         for node in nodes:
-            change_settings(scene.cluster.admin_servers, "broker", str(node), dict.fromkeys(_RATES, _BYTES_PER_S), timeout_s=_SET_TIMEOUT_S)
-        change_settings(scene.cluster.admin_servers, "topic", scene.topic, dict.fromkeys(_REPLICAS, "*"), timeout_s=_SET_TIMEOUT_S)
-    scene.saw(f"replication quotas of {_BYTES_PER_S} byte/s hold back whoever is out of sync")
-    let_pass(scene, _FILLS_S)
+            change_settings(
+                context.cluster.admin_servers,
+                "broker",
+                str(node),
+                dict.fromkeys(_RATES, _BYTES_PER_S),
+                timeout_s=_SET_TIMEOUT_S,
+            )
+        change_settings(
+            context.cluster.admin_servers,
+            "topic",
+            context.topic,
+            dict.fromkeys(_REPLICAS, "*"),
+            timeout_s=_SET_TIMEOUT_S,
+        )
+    context.saw(f"replication quotas of {_BYTES_PER_S} byte/s hold back whoever is out of sync")
+    let_pass(context, _FILLS_S)
 
 
-def lift_quotas(scene: FaultContext, nodes: tuple[int, ...]) -> None:
+def lift_quotas(context: FaultContext, nodes: tuple[int, ...]) -> None:
     """Take the quotas away. Each node is told itself, so that one that was killed is waited for.
 
     Raises:
         WaitTimeout: a node was not up in time, or refused.
     """
-    free_topic(scene)
+    free_topic(context)
     for node in nodes:
-        _insist(scene, "broker", str(node), _RATES)
+        _insist(context, "broker", str(node), _RATES)
 
 
-def free_topic(scene: FaultContext) -> None:
+def free_topic(context: FaultContext) -> None:
     """Let the topic's followers catch up, whatever the nodes' quotas.
 
     Raises:
         WaitTimeout: nobody took it in time.
     """
-    _insist(scene, "topic", scene.topic, _REPLICAS)
+    _insist(context, "topic", context.topic, _REPLICAS)
 
 
-def _insist(scene: FaultContext, kind: str, name: str, settings: tuple[str, ...]) -> None:
+def _insist(context: FaultContext, kind: str, name: str, settings: tuple[str, ...]) -> None:
     """Take settings away; a client waits for the node that it once took for the right one, so another one asks after a while."""
     said = ["nothing was asked"]
 
     def taken_away() -> bool:
         try:
-            change_settings(scene.cluster.admin_servers, kind, name, dict.fromkeys(settings, None), timeout_s=_ASK_S)
+            change_settings(
+                context.cluster.admin_servers,
+                kind,
+                name,
+                dict.fromkeys(settings, None),
+                timeout_s=_ASK_S,
+            )
         except HarnessError as error:
             said[0] = str(error)
             return False
         return True
 
-    wait_until(taken_away, awaiting=f"{kind} {name} without quotas", timeout_s=_LIFT_TIMEOUT_S, seen=lambda: said[0])
+    wait_until(
+        taken_away,
+        awaiting=f"{kind} {name} without quotas",
+        timeout_s=_LIFT_TIMEOUT_S,
+        seen=lambda: said[0],
+    )
 
 
-def let_pass(scene: FaultContext, seconds: float) -> None:
+def let_pass(context: FaultContext, seconds: float) -> None:
     """Return so much later.
 
     Raises:
         GivenUp: as `Scene.until`.
     """
-    scene.until(scene.since_load_began_s() - scene.after_s + seconds)
+    context.until(context.since_load_began_s() - context.after_s + seconds)
 
 
-def put_out(scene: FaultContext, follower: int, patience_s: float) -> None:
+def put_out(context: FaultContext, follower: int, patience_s: float) -> None:
     """Stop a follower until the cluster says that the ISR is without it; it stands still when this returns.
 
     That the ISR shrank before does not count: the follower may have come back since.
@@ -112,30 +138,34 @@ def put_out(scene: FaultContext, follower: int, patience_s: float) -> None:
     """
 
     def without() -> str | None:
-        isr = in_sync_now(scene)
+        isr = in_sync_now(context)
         return None if follower in isr else ",".join(map(str, isr)) or "nobody"
 
-    scene.pause(follower)
-    left = scene.wait(without, awaiting=f"the ISR without node {follower}", timeout_s=patience_s)
-    scene.saw(f"the ISR of partition {OBSERVED_PARTITION} was {left}, without node {follower}, {scene.since_begin_s():.2f} s after the fault began")
+    context.pause(follower)
+    left = context.wait(without, awaiting=f"the ISR without node {follower}", timeout_s=patience_s)
+    context.saw(
+        f"the ISR of partition {OBSERVED_PARTITION} was {left}, without node {follower}, {context.since_begin_s():.2f} s after the fault began"
+    )
 
 
-def followers_of(scene: FaultContext, partition: PartitionState) -> tuple[int, ...]:
+def followers_of(context: FaultContext, partition: PartitionState) -> tuple[int, ...]:
     """Return the followers in the order in which to put them out: the active controller's node last, for its pause costs an election."""
-    controller = scene.state().controller
+    controller = context.state().controller
     followers = [node for node in partition.replicas if node != partition.leader]
     return tuple(sorted(followers, key=lambda node: node == controller))
 
 
-def in_sync_now(scene: FaultContext) -> tuple[int, ...]:
+def in_sync_now(context: FaultContext) -> tuple[int, ...]:
     """Return the observed partition's ISR as the active controller's broker knows it."""
-    return observed(scene).isr
+    return observed(context).isr
 
 
-def eligible_now(scene: FaultContext) -> tuple[int, ...]:
+def eligible_now(context: FaultContext) -> tuple[int, ...]:
     """Return who may lead the observed partition though out of sync (KIP-966); nobody, where Kafka is too old to tell."""
-    choices = leader_choices(scene.cluster.status(), scene.topic)
-    return next((choice.eligible for choice in choices if choice.partition == OBSERVED_PARTITION), ())
+    choices = leader_choices(context.cluster.status(), context.topic)
+    return next(
+        (choice.eligible for choice in choices if choice.partition == OBSERVED_PARTITION), ()
+    )
 
 
 _NO_FOLLOWER: Final = "replication.factor 1 has no follower"
@@ -147,8 +177,12 @@ class ThrottledParameters(FaultParameters):
     """Followers are put out of the ISR and held back."""
 
     followers: int = Field(default=1, ge=1, le=8, description="how many followers are held back")
-    held_s: float = Field(default=4.0, gt=0, le=3600, description="how long, once they are out of the ISR, seconds")
-    patience_s: float = Field(default=15.0, gt=0, le=3600, description="how long each may take to leave the ISR, seconds")
+    held_s: float = Field(
+        default=4.0, gt=0, le=3600, description="how long, once they are out of the ISR, seconds"
+    )
+    patience_s: float = Field(
+        default=15.0, gt=0, le=3600, description="how long each may take to leave the ISR, seconds"
+    )
 
     def ends_s(self) -> float:
         """Return when they may catch up, where they left the ISR at once."""
@@ -159,15 +193,34 @@ class ThrottledParameters(FaultParameters):
         if shape.replication_factor == 1:
             return _NO_FOLLOWER
         most = shape.replication_factor - 1
-        return f"followers is {self.followers}; allowed: at most {most}, as replication.factor is {shape.replication_factor}" if self.followers > most else None
+        return (
+            f"followers is {self.followers}; allowed: at most {most}, as replication.factor is {shape.replication_factor}"
+            if self.followers > most
+            else None
+        )
 
 
 class ShrunkParameters(FaultParameters):
     """The ISR shrinks to the leader alone, and the leader is killed."""
 
-    alone_s: float = Field(default=1.0, gt=0, le=3600, description="how long the leader is alone in the ISR before it dies, seconds")
-    restart_after_s: float = Field(default=6.0, gt=0, le=3600, description="from the kill to the restart at the earliest, seconds")
-    patience_s: float = Field(default=15.0, gt=0, le=3600, description="how long each follower may take to leave the ISR, and the leader's death to be noticed")
+    alone_s: float = Field(
+        default=1.0,
+        gt=0,
+        le=3600,
+        description="how long the leader is alone in the ISR before it dies, seconds",
+    )
+    restart_after_s: float = Field(
+        default=6.0,
+        gt=0,
+        le=3600,
+        description="from the kill to the restart at the earliest, seconds",
+    )
+    patience_s: float = Field(
+        default=15.0,
+        gt=0,
+        le=3600,
+        description="how long each follower may take to leave the ISR, and the leader's death to be noticed",
+    )
 
     def ends_s(self) -> float:
         """Return when the leader is started again, where the followers left the ISR at once."""
@@ -178,147 +231,192 @@ class ShrunkParameters(FaultParameters):
         return _NO_FOLLOWER if shape.replication_factor == 1 else None
 
 
-def throttle_followers(scene: FaultContext, parameters: ThrottledParameters) -> FaultEvidence:
+def throttle_followers(context: FaultContext, parameters: ThrottledParameters) -> FaultEvidence:
     """Put followers out of the ISR and hold them back; it bit when they stayed out of it to the end though their nodes ran."""
-    scene.until(parameters.at_s)
-    chosen = list(followers_of(scene, scene.partition())[: parameters.followers])
-    with scene.striking(*chosen) as healing:
-        set_quotas(scene, healing)
+    context.until(parameters.at_s)
+    chosen = list(followers_of(context, context.partition())[: parameters.followers])
+    with context.striking(*chosen) as healing:
+        set_quotas(context, healing)
         for node in chosen:
-            healing.callback(scene.resume, node)
-        bit = _kept_out(scene, chosen, parameters.patience_s) and _held(scene, parameters, chosen)
-    return _evidence("followers-throttled", scene, tuple(chosen), bit=bit)
+            healing.callback(context.resume, node)
+        took_effect = _kept_out(context, chosen, parameters.patience_s) and _held(
+            context, parameters, chosen
+        )
+    return _evidence("followers-throttled", context, tuple(chosen), took_effect=took_effect)
 
 
-def crash_leader_alone_in_isr(scene: FaultContext, parameters: ShrunkParameters) -> FaultEvidence:
+def crash_leader_alone_in_isr(context: FaultContext, parameters: ShrunkParameters) -> FaultEvidence:
     """Shrink the ISR to the leader, kill it, let the followers go on; it bit when the partition lost its leader."""
-    return _crash_alone("isr-shrunk-leader-crash", scene, parameters, force=False)
+    return _crash_alone("isr-shrunk-leader-crash", context, parameters, force=False)
 
 
-def elect_uncleanly(scene: FaultContext, parameters: ShrunkParameters) -> FaultEvidence:
+def elect_uncleanly(context: FaultContext, parameters: ShrunkParameters) -> FaultEvidence:
     """The same, and have a leader elected that is out of sync; it bit when one was."""
-    return _crash_alone("unclean-election", scene, parameters, force=True)
+    return _crash_alone("unclean-election", context, parameters, force=True)
 
 
-def _crash_alone(kind: str, scene: FaultContext, parameters: ShrunkParameters, *, force: bool) -> FaultEvidence:
-    scene.until(parameters.at_s)
-    leader, (*others, last) = scene.leader(), followers_of(scene, scene.partition())
-    with scene.striking(leader, *others, last) as healing:
-        set_quotas(scene, healing)
+def _crash_alone(
+    kind: str, context: FaultContext, parameters: ShrunkParameters, *, force: bool
+) -> FaultEvidence:
+    context.until(parameters.at_s)
+    leader, (*others, last) = context.leader(), followers_of(context, context.partition())
+    with context.striking(leader, *others, last) as healing:
+        set_quotas(context, healing)
         for node in (*others, last):
-            healing.callback(scene.resume, node)
-        alone = _left_alone(scene, leader, others, last, parameters.patience_s) and _stayed_alone(scene, leader, parameters.alone_s)
-        bit = alone and _crash(scene, leader, last, parameters, healing, force=force)
-    return _evidence(kind, scene, (leader, *others, last), bit=bit)
+            healing.callback(context.resume, node)
+        alone = _left_alone(context, leader, others, last, parameters.patience_s) and _stayed_alone(
+            context, leader, parameters.alone_s
+        )
+        took_effect = alone and _crash(context, leader, last, parameters, healing, force=force)
+    return _evidence(kind, context, (leader, *others, last), took_effect=took_effect)
 
 
-def _crash(scene: FaultContext, leader: int, last: int, parameters: ShrunkParameters, healing: ExitStack, *, force: bool) -> bool:  # noqa: PLR0913 - of one course
+def _crash(
+    context: FaultContext,
+    leader: int,
+    last: int,
+    parameters: ShrunkParameters,
+    healing: ExitStack,
+    *,
+    force: bool,
+) -> bool:
     """Kill the leader while the last follower stands still, so that nobody can catch up between the two."""
-    end = scene.cluster.log_end_offsets(scene.topic).get(OBSERVED_PARTITION)
-    healing.callback(scene.start, leader)
-    scene.kill(leader)
-    killed_s = scene.since_load_began_s() - scene.after_s
-    scene.resume(last)
-    if not scene.noticed(lambda: leader_left(scene, leader), parameters.patience_s):
+    end = context.cluster.log_end_offsets(context.topic).get(OBSERVED_PARTITION)
+    healing.callback(context.start, leader)
+    context.kill(leader)
+    killed_s = context.since_load_began_s() - context.after_s
+    context.resume(last)
+    if not context.noticed(lambda: leader_left(context, leader), parameters.patience_s):
         return False
-    free_topic(scene)
-    forced = _force(scene) if force else True
-    _tell_who_leads(scene, end)
-    scene.until(killed_s + parameters.restart_after_s)
+    free_topic(context)
+    forced = _force(context) if force else True
+    _tell_who_leads(context, end)
+    context.until(killed_s + parameters.restart_after_s)
     return forced
 
 
-def _force(scene: FaultContext) -> bool:
+def _force(context: FaultContext) -> bool:
     """Have a leader elected whatever it lacks; say whether that was needed."""
-    eligible = eligible_now(scene)
+    eligible = eligible_now(context)
     with asking():
-        needless = elect(scene.cluster.admin_servers, scene.topic, OBSERVED_PARTITION, unclean=True)
+        needless = elect(
+            context.cluster.admin_servers, context.topic, OBSERVED_PARTITION, unclean=True
+        )
     if needless:
-        scene.saw(f"no unclean election was needed: the partition has a leader, chosen from those that Kafka knows to have all that is committed ({needless})")
+        context.saw(
+            f"no unclean election was needed: the partition has a leader, chosen from those that Kafka knows to have all that is committed ({needless})"
+        )
         return False
-    scene.saw(f"an unclean election was asked for and held; eligible without it: {nodes_in_words(eligible) or 'nobody'}")
+    context.saw(
+        f"an unclean election was asked for and held; eligible without it: {nodes_in_words(eligible) or 'nobody'}"
+    )
     return True
 
 
-def _tell_who_leads(scene: FaultContext, ended_at: int | None) -> None:
-    state = observed(scene)
+def _tell_who_leads(context: FaultContext, ended_at: int | None) -> None:
+    state = observed(context)
     if state.leader is None:
-        scene.saw(f"nobody leads the partition; eligible: {nodes_in_words(eligible_now(scene)) or 'nobody'}")
+        context.saw(
+            f"nobody leads the partition; eligible: {nodes_in_words(eligible_now(context)) or 'nobody'}"
+        )
         return
-    scene.saw(f"node {state.leader} leads in epoch {state.leader_epoch}; the dead leader's log had ended at offset {ended_at} or behind it")
+    context.saw(
+        f"node {state.leader} leads in epoch {state.leader_epoch}; the dead leader's log had ended at offset {ended_at} or behind it"
+    )
 
 
-def _left_alone(scene: FaultContext, leader: int, others: list[int], last: int, patience_s: float) -> bool:
+def _left_alone(
+    context: FaultContext, leader: int, others: list[int], last: int, patience_s: float
+) -> bool:
     """Put the followers out, the last one to stand still; again where one came back meanwhile, for only one at a time can stand still and leave a majority."""
-    ends_s = scene.since_load_began_s() + patience_s
-    while _kept_out(scene, others, patience_s) and _put_out(scene, last, patience_s):
-        if _soon(scene, lambda isr: isr == (leader,)):
+    ends_s = context.since_load_began_s() + patience_s
+    while _kept_out(context, others, patience_s) and _put_out(context, last, patience_s):
+        if _soon(context, lambda isr: isr == (leader,)):
             return True
-        scene.resume(last)
-        if scene.since_load_began_s() > ends_s:
+        context.resume(last)
+        if context.since_load_began_s() > ends_s:
             break
-    scene.saw(f"the ISR was {nodes_in_words(in_sync_now(scene))} when no more was tried")
+    context.saw(f"the ISR was {nodes_in_words(in_sync_now(context))} when no more was tried")
     return False
 
 
-def _kept_out(scene: FaultContext, nodes: list[int], patience_s: float) -> bool:
+def _kept_out(context: FaultContext, nodes: list[int], patience_s: float) -> bool:
     """Put followers out and let them go; again with whoever came back with what it had been sent before the quota held, say whether all stay out."""
-    ends_s = scene.since_load_began_s() + patience_s
-    while _soon(scene, lambda isr: set(nodes) & set(isr)):
-        if scene.since_load_began_s() > ends_s or not all(_put_out_and_let_go(scene, node, patience_s) for node in nodes if node in in_sync_now(scene)):
+    ends_s = context.since_load_began_s() + patience_s
+    while _soon(context, lambda isr: set(nodes) & set(isr)):
+        if context.since_load_began_s() > ends_s or not all(
+            _put_out_and_let_go(context, node, patience_s)
+            for node in nodes
+            if node in in_sync_now(context)
+        ):
             return False
     return True
 
 
-def _soon(scene: FaultContext, look: Callable[[tuple[int, ...]], object]) -> bool:
+def _soon(context: FaultContext, look: Callable[[tuple[int, ...]], object]) -> bool:
     """Say whether the ISR was so within the time in which one who comes back has come back."""
     try:
-        scene.wait(lambda: look(in_sync_now(scene)), awaiting="the ISR to change", timeout_s=_COMES_BACK_S)
+        context.wait(
+            lambda: look(in_sync_now(context)),
+            awaiting="the ISR to change",
+            timeout_s=_COMES_BACK_S,
+        )
     except WaitTimeout:
         return False
     return True
 
 
-def _put_out_and_let_go(scene: FaultContext, node: int, patience_s: float) -> bool:
-    out = _put_out(scene, node, patience_s)
-    scene.resume(node)
+def _put_out_and_let_go(context: FaultContext, node: int, patience_s: float) -> bool:
+    out = _put_out(context, node, patience_s)
+    context.resume(node)
     return out
 
 
-def _put_out(scene: FaultContext, node: int, patience_s: float) -> bool:
+def _put_out(context: FaultContext, node: int, patience_s: float) -> bool:
     try:
-        put_out(scene, node, patience_s)
+        put_out(context, node, patience_s)
     except WaitTimeout:
-        scene.saw(f"node {node} stood still for {patience_s:g} s and was in the ISR all the same")
+        context.saw(f"node {node} stood still for {patience_s:g} s and was in the ISR all the same")
         return False
     return True
 
 
-def _stayed_alone(scene: FaultContext, leader: int, alone_s: float) -> bool:
+def _stayed_alone(context: FaultContext, leader: int, alone_s: float) -> bool:
     """Let the leader be alone for a while; say whether it was to the end."""
-    let_pass(scene, alone_s)
-    isr, eligible = in_sync_now(scene), eligible_now(scene)
-    scene.saw(f"the ISR was {nodes_in_words(isr)} when the leader was about to die; eligible beside it: {nodes_in_words(eligible) or 'nobody'}")
+    let_pass(context, alone_s)
+    isr, eligible = in_sync_now(context), eligible_now(context)
+    context.saw(
+        f"the ISR was {nodes_in_words(isr)} when the leader was about to die; eligible beside it: {nodes_in_words(eligible) or 'nobody'}"
+    )
     return isr == (leader,)
 
 
-def _held(scene: FaultContext, parameters: ThrottledParameters, chosen: list[int]) -> bool:
+def _held(context: FaultContext, parameters: ThrottledParameters, chosen: list[int]) -> bool:
     """Hold followers back for a while; say whether they stayed out of the ISR though their brokers were up."""
-    began = scene.cluster.log_end_offsets(scene.topic).get(OBSERVED_PARTITION, 0)
-    let_pass(scene, parameters.held_s)
-    isr, end = in_sync_now(scene), scene.cluster.log_end_offsets(scene.topic).get(OBSERVED_PARTITION, 0)
-    up = [node for node in chosen if node in scene.state().brokers]
+    began = context.cluster.log_end_offsets(context.topic).get(OBSERVED_PARTITION, 0)
+    let_pass(context, parameters.held_s)
+    isr, end = (
+        in_sync_now(context),
+        context.cluster.log_end_offsets(context.topic).get(OBSERVED_PARTITION, 0),
+    )
+    up = [node for node in chosen if node in context.state().brokers]
     ran = nodes_in_words(tuple(up)) or "none"
     grew = f"{parameters.held_s:g} s later the leader's log was {end - began} records longer"
-    scene.saw(f"{grew}, the ISR {nodes_in_words(isr)}, and of those held back {ran} ran")
+    context.saw(f"{grew}, the ISR {nodes_in_words(isr)}, and of those held back {ran} ran")
     return len(up) == len(chosen) and not set(chosen) & set(isr)
 
 
-def _evidence(kind: str, scene: FaultContext, targets: tuple[int, ...], *, bit: bool) -> FaultEvidence:
-    return FaultEvidence(kind=kind, targets=targets, bit=bit, evidence=tuple(scene.facts))
+def _evidence(
+    kind: str, context: FaultContext, targets: tuple[int, ...], *, took_effect: bool
+) -> FaultEvidence:
+    return FaultEvidence(
+        kind=kind, targets=targets, took_effect=took_effect, evidence=tuple(context.facts)
+    )
 
 
-def _nature_of_throttled(kind: str, parameters: ThrottledParameters, shape: Topology) -> FaultEffects:
+def _nature_of_throttled(
+    kind: str, parameters: ThrottledParameters, shape: Topology
+) -> FaultEffects:
     """With more partitions a follower of one may lead another, and its pause takes it from there."""
     heals_ms = parameters.held_s * 1000
     return FaultEffects(
@@ -331,7 +429,10 @@ def _nature_of_throttled(kind: str, parameters: ThrottledParameters, shape: Topo
 
 
 def _nature_of_shrunk(kind: str, parameters: ShrunkParameters, shape: Topology) -> FaultEffects:
-    heals_ms, followers = (parameters.alone_s + parameters.restart_after_s) * 1000, shape.replication_factor - 1
+    heals_ms, followers = (
+        (parameters.alone_s + parameters.restart_after_s) * 1000,
+        shape.replication_factor - 1,
+    )
     return FaultEffects(
         kind=kind,
         kills=1,

@@ -8,7 +8,12 @@ from experiments.faults.core import FaultContext, FaultKind, FaultMissed
 from experiments.faults.core.effects import Topology
 from experiments.faults.process.actions import nature_of_crash
 from experiments.faults.process.parameters import CrashParameters
-from experiments.faults.transactions.producers import FAMILY, first_producer, id_of, needs_transactions
+from experiments.faults.transactions.producers import (
+    FAMILY,
+    first_producer,
+    id_of,
+    needs_transactions,
+)
 from experiments.ledger.record import FaultEvidence
 from infra.errors import WaitTimeout
 from infra.kafka.spec import PartitionState
@@ -24,29 +29,44 @@ class CoordinatorCrashParameters(CrashParameters):
         return needs_transactions(shape)
 
 
-def crash_coordinator(scene: FaultContext, parameters: CoordinatorCrashParameters) -> FaultEvidence:
+def crash_coordinator(
+    context: FaultContext, parameters: CoordinatorCrashParameters
+) -> FaultEvidence:
     """Kill the leader of producer 0's partition of `__transaction_state`; it bit when that was led by another node, or by none."""
-    scene.until(parameters.at_s)
-    transactional_id = id_of(first_producer(scene))
-    before = _coordinating(scene, transactional_id)
+    context.until(parameters.at_s)
+    transactional_id = id_of(first_producer(context))
+    before = _coordinating(context, transactional_id)
     if before is None or before.leader is None:
         raise FaultMissed(f"{STATE_TOPIC} has no leader for producer 0")
-    with scene.striking(before.leader) as healing:
-        healing.callback(scene.start, before.leader)
-        scene.saw(f"node {before.leader} leads {STATE_TOPIC}-{before.partition}, which decides on {transactional_id}")
-        scene.kill(before.leader)
-        scene.lasting(parameters.restart_after_s)
-        left = scene.noticed(lambda: _left(scene, before, transactional_id), parameters.patience_s)
-    return FaultEvidence(kind="coordinator-crash", targets=(before.leader,), bit=left, evidence=tuple(scene.facts))
+    with context.striking(before.leader) as healing:
+        healing.callback(context.start, before.leader)
+        context.saw(
+            f"node {before.leader} leads {STATE_TOPIC}-{before.partition}, which decides on {transactional_id}"
+        )
+        context.kill(before.leader)
+        context.lasting(parameters.restart_after_s)
+        left = context.noticed(
+            lambda: _left(context, before, transactional_id), parameters.patience_s
+        )
+    return FaultEvidence(
+        kind="coordinator-crash",
+        targets=(before.leader,),
+        took_effect=left,
+        evidence=tuple(context.facts),
+    )
 
 
-def _coordinating(scene: FaultContext, transactional_id: str) -> PartitionState | None:
+def _coordinating(context: FaultContext, transactional_id: str) -> PartitionState | None:
     """Return the partition of the coordinators' log that decides on an id; `None`: nobody tells."""
     try:
-        partitions = scene.cluster.describe([STATE_TOPIC]).of(STATE_TOPIC)
+        partitions = context.cluster.describe([STATE_TOPIC]).of(STATE_TOPIC)
     except WaitTimeout:
         return None
-    return partitions[coordinating_partition(transactional_id, len(partitions))] if partitions else None
+    return (
+        partitions[coordinating_partition(transactional_id, len(partitions))]
+        if partitions
+        else None
+    )
 
 
 def coordinating_partition(transactional_id: str, partitions: int) -> int:
@@ -57,12 +77,12 @@ def coordinating_partition(transactional_id: str, partitions: int) -> int:
     return (code & 0x7FFF_FFFF) % partitions
 
 
-def _left(scene: FaultContext, before: PartitionState, transactional_id: str) -> str | None:
-    now = _coordinating(scene, transactional_id)
+def _left(context: FaultContext, before: PartitionState, transactional_id: str) -> str | None:
+    now = _coordinating(context, transactional_id)
     if now is None or now.leader == before.leader:
         return None
     led = "had no leader" if now.leader is None else f"was led by node {now.leader}"
-    return f"{STATE_TOPIC}-{before.partition} {led} {scene.since_begin_s():.2f} s after the fault began"
+    return f"{STATE_TOPIC}-{before.partition} {led} {context.since_begin_s():.2f} s after the fault began"
 
 
 KINDS: Final = (

@@ -28,16 +28,20 @@ FAMILY: Final = "transactions"
 
 def needs_transactions(shape: Topology) -> str | None:
     """Say that there are no transactions to strike, as the end of a sentence; `None`: there are."""
-    return None if shape.transactional else "workload.transaction_records is 0; allowed: producers that send in transactions"
+    return (
+        None
+        if shape.transactional
+        else "workload.transaction_records is 0; allowed: producers that send in transactions"
+    )
 
 
-def first_producer(scene: FaultContext) -> ProducerProcess:
+def first_producer(context: FaultContext) -> ProducerProcess:
     """Return producer 0.
 
     Raises:
         Missed: it is none of ours, or has ended.
     """
-    producer = scene.clients.first_producer() if scene.clients else None
+    producer = context.clients.first_producer() if context.clients else None
     if producer is None or not producer.lives():
         raise FaultMissed("there is no producer 0 that runs")
     return producer
@@ -66,12 +70,12 @@ class StuckOffset:
     since_ns: int
 
 
-def stuck(scene: FaultContext) -> StuckOffset | None:
+def stuck(context: FaultContext) -> StuckOffset | None:
     """Return where the observed partition's last stable offset stands, once it has for a while; `None`: it goes on."""
     seen: list[StuckOffset] = []
 
     def stands() -> StuckOffset | None:
-        now = _look(scene)
+        now = _look(context)
         if now is None:  # nobody answered in time, which says nothing of where it stands
             return None
         if now.stable_offset >= now.high_watermark:
@@ -82,30 +86,56 @@ def stuck(scene: FaultContext) -> StuckOffset | None:
         return seen[0] if now.since_ns - seen[0].since_ns >= STANDS_S * 1e9 else None
 
     try:
-        found = scene.wait(stands, awaiting="the last stable offset to stand still", timeout_s=FOUND_WITHIN_S, every_s=_EVERY_S)
+        found = context.wait(
+            stands,
+            awaiting="the last stable offset to stand still",
+            timeout_s=FOUND_WITHIN_S,
+            every_s=_EVERY_S,
+        )
     except WaitTimeout:
-        scene.saw(f"the last stable offset of partition {OBSERVED_PARTITION} never stood still for {STANDS_S:g} s behind the high watermark")
+        context.saw(
+            f"the last stable offset of partition {OBSERVED_PARTITION} never stood still for {STANDS_S:g} s behind the high watermark"
+        )
         return None
-    scene.journal.note("stable_stuck", f"high watermark {found.high_watermark}", partition=OBSERVED_PARTITION, offset=found.stable_offset, at_ns=found.since_ns)
-    scene.saw(f"the last stable offset of partition {OBSERVED_PARTITION} stood at {found.stable_offset}, behind the high watermark {found.high_watermark}")
+    context.journal.note(
+        "last_stable_offset_stuck",
+        f"high watermark {found.high_watermark}",
+        partition=OBSERVED_PARTITION,
+        offset=found.stable_offset,
+        at_ns=found.since_ns,
+    )
+    context.saw(
+        f"the last stable offset of partition {OBSERVED_PARTITION} stood at {found.stable_offset}, behind the high watermark {found.high_watermark}"
+    )
     return found
 
 
-def freed(scene: FaultContext, was: StuckOffset) -> str | None:
+def freed(context: FaultContext, was: StuckOffset) -> str | None:
     """Say how long it stood, once it has moved on; `None`: not so far."""
-    now = _look(scene)
+    now = _look(context)
     if now is None or now.stable_offset <= was.stable_offset:
         return None
-    scene.journal.note("stable_moved", f"high watermark {now.high_watermark}", partition=OBSERVED_PARTITION, offset=now.stable_offset, at_ns=now.since_ns)
+    context.journal.note(
+        "last_stable_offset_advanced",
+        f"high watermark {now.high_watermark}",
+        partition=OBSERVED_PARTITION,
+        offset=now.stable_offset,
+        at_ns=now.since_ns,
+    )
     lasted_s, behind = (now.since_ns - was.since_ns) / 1e9, now.high_watermark - was.stable_offset
     return f"the last stable offset moved on after {lasted_s:.2f} s, when the log had gone on for {behind} offsets behind it"
 
 
-def _look(scene: FaultContext) -> StuckOffset | None:
+def _look(context: FaultContext) -> StuckOffset | None:
     from experiments.clients.librdkafka import topics
 
     try:
-        stable, high = (topics.end_offsets(scene.cluster.admin_servers, scene.topic, read_committed=committed) for committed in (True, False))
+        stable, high = (
+            topics.end_offsets(
+                context.cluster.admin_servers, context.topic, read_committed=committed
+            )
+            for committed in (True, False)
+        )
     except HarnessError:
         return None
     return StuckOffset(stable[OBSERVED_PARTITION], high[OBSERVED_PARTITION], now_ns())
@@ -118,7 +148,12 @@ _OPEN_WITHIN_S: Final = 10.0
 class FencedParameters(FaultParameters):
     """Another producer takes the `transactional.id`."""
 
-    patience_s: float = Field(default=10.0, gt=0, le=3600, description="how long the fenced producer may take to be told, seconds")
+    patience_s: float = Field(
+        default=10.0,
+        gt=0,
+        le=3600,
+        description="how long the fenced producer may take to be told, seconds",
+    )
 
     def impossible(self, shape: Topology) -> str | None:
         """Only a transactional producer can be fenced so."""
@@ -128,36 +163,45 @@ class FencedParameters(FaultParameters):
 class AbandonedParameters(FaultParameters):
     """A producer dies in a transaction, and nobody takes its `transactional.id`."""
 
-    patience_s: float = Field(default=60.0, gt=0, le=3600, description="how long the transaction may stay open before it is taken to hang on, seconds")
+    patience_s: float = Field(
+        default=60.0,
+        gt=0,
+        le=3600,
+        description="how long the transaction may stay open before it is taken to hang on, seconds",
+    )
 
     def impossible(self, shape: Topology) -> str | None:
         """There must be a transaction to leave open."""
         return needs_transactions(shape)
 
 
-def fence_producer(scene: FaultContext, parameters: FencedParameters) -> FaultEvidence:
+def fence_producer(context: FaultContext, parameters: FencedParameters) -> FaultEvidence:
     """Take producer 0's `transactional.id` with another producer; it bit when the client said that it was fenced."""
-    scene.until(parameters.at_s)
-    producer = first_producer(scene)
-    with scene.striking():
+    context.until(parameters.at_s)
+    producer = first_producer(context)
+    with context.striking():
         _take_the_id(producer)
-        scene.note("fault_bit", f"another producer was given {id_of(producer)}")
-        told = scene.noticed(lambda: _fenced(scene, producer), parameters.patience_s)
-    return FaultEvidence(kind="producer-fenced", bit=told, evidence=tuple(scene.facts))
+        context.note("fault_effective", f"another producer was given {id_of(producer)}")
+        told = context.noticed(lambda: _fenced(context, producer), parameters.patience_s)
+    return FaultEvidence(kind="producer-fenced", took_effect=told, evidence=tuple(context.facts))
 
 
-def abandon_transaction(scene: FaultContext, parameters: AbandonedParameters) -> FaultEvidence:
+def abandon_transaction(context: FaultContext, parameters: AbandonedParameters) -> FaultEvidence:
     """Kill producer 0 in a transaction that holds records; it bit when the last stable offset stood still behind the high watermark."""
-    scene.until(parameters.at_s)
-    producer = first_producer(scene)
-    with scene.striking():
-        records = _killed_in_a_transaction(scene, producer)
-        scene.saw(
-            f"producer 0 (process {producer.pid}) was killed {scene.since_load_began_s():.2f} s into the load, {records} stored records in its transaction"
+    context.until(parameters.at_s)
+    producer = first_producer(context)
+    with context.striking():
+        records = _killed_in_a_transaction(context, producer)
+        context.saw(
+            f"producer 0 (process {producer.pid}) was killed {context.since_load_began_s():.2f} s into the load, {records} stored records in its transaction"
         )
-        stands = stuck(scene)
-        bit = stands is not None and scene.noticed(_released(scene, stands), parameters.patience_s)
-    return FaultEvidence(kind="transaction-abandoned", bit=bit, evidence=tuple(scene.facts))
+        stands = stuck(context)
+        took_effect = stands is not None and context.noticed(
+            _released(context, stands), parameters.patience_s
+        )
+    return FaultEvidence(
+        kind="transaction-abandoned", took_effect=took_effect, evidence=tuple(context.facts)
+    )
 
 
 def _take_the_id(producer: ProducerProcess) -> None:
@@ -167,45 +211,58 @@ def _take_the_id(producer: ProducerProcess) -> None:
     from experiments.clients.producer.transactions import TransactionApi
 
     job = producer.job
-    with Client(PRODUCER, {**job.settings, "bootstrap.servers": job.bootstrap_servers}, log=job.folder / "fencing.log") as other:
+    with Client(
+        PRODUCER,
+        {**job.settings, "bootstrap.servers": job.bootstrap_servers},
+        log=job.folder / "fencing.log",
+    ) as other:
         TransactionApi(other).init(job.warm_up_timeout_s)
 
 
-def _fenced(scene: FaultContext, producer: ProducerProcess) -> str | None:
+def _fenced(context: FaultContext, producer: ProducerProcess) -> str | None:
     from experiments.clients.librdkafka.library import error_text
     from experiments.clients.producer.transactions import FENCINGS
 
     code = producer.ended_by()
-    return f"producer 0 was told {error_text(code)} {scene.since_begin_s():.2f} s after the fault began" if code in FENCINGS else None
+    return (
+        f"producer 0 was told {error_text(code)} {context.since_begin_s():.2f} s after the fault began"
+        if code in FENCINGS
+        else None
+    )
 
 
-def _killed_in_a_transaction(scene: FaultContext, producer: ProducerProcess) -> int:
+def _killed_in_a_transaction(context: FaultContext, producer: ProducerProcess) -> int:
     """Kill it for good as soon as its open transaction holds some stored records, and not yet all; return how many.
 
     Raises:
         Missed: it was in no transaction that held any.
     """
     try:
-        scene.wait(
-            producer.stored_in_open_transaction, awaiting="producer 0 to be in a transaction with stored records", timeout_s=_OPEN_WITHIN_S, every_s=0.002
+        context.wait(
+            producer.stored_in_open_transaction,
+            awaiting="producer 0 to be in a transaction with stored records",
+            timeout_s=_OPEN_WITHIN_S,
+            every_s=0.002,
         )
     except WaitTimeout as error:
         raise FaultMissed(str(error)) from error
-    scene.note("fault_kill", "SIGKILL, producer 0")
+    context.note("fault_kill", "SIGKILL, producer 0")
     producer.leave()
-    scene.note("fault_bit", f"producer 0, process {producer.pid}, is gone")
+    context.note("fault_effective", f"producer 0, process {producer.pid}, is gone")
     return producer.stored_in_open_transaction()
 
 
-def _released(scene: FaultContext, stands: StuckOffset) -> Callable[[], str | None]:
-    return lambda: freed(scene, stands)
+def _released(context: FaultContext, stands: StuckOffset) -> Callable[[], str | None]:
+    return lambda: freed(context, stands)
 
 
 def _nature_of_fencing(kind: str, parameters: FencedParameters, _shape: Topology) -> FaultEffects:
     return FaultEffects(kind=kind, undecided=True, heals_within_ms=parameters.patience_s * 1000)
 
 
-def _nature_of_abandoning(kind: str, parameters: AbandonedParameters, _shape: Topology) -> FaultEffects:
+def _nature_of_abandoning(
+    kind: str, parameters: AbandonedParameters, _shape: Topology
+) -> FaultEffects:
     return FaultEffects(kind=kind, undecided=True, heals_within_ms=parameters.patience_s * 1000)
 
 
@@ -217,7 +274,7 @@ KINDS: Final = (
         FencedParameters,
         fence_producer,
         _nature_of_fencing,
-        outside=True,
+        works_on_external=True,
     ),
     FaultKind(
         "transaction-abandoned",
@@ -226,6 +283,6 @@ KINDS: Final = (
         AbandonedParameters,
         abandon_transaction,
         _nature_of_abandoning,
-        outside=True,
+        works_on_external=True,
     ),
 )

@@ -9,9 +9,16 @@ from typing import Final
 
 from experiments.ledger.record import Cell
 from experiments.ledger.result_tables import OutageStep, Side
-from experiments.lessons.finding import LEAST_TRIALS, Conclusion, Finding, FindingInput, repeats_needed, seconds, seconds_of_one
-from experiments.lessons.plots import BarPart as BarPart
-from experiments.lessons.plots import BarRow, BarsPlot
+from experiments.lessons.finding import (
+    LEAST_TRIALS,
+    Conclusion,
+    Finding,
+    FindingInput,
+    repeats_needed,
+    seconds,
+    seconds_of_one,
+)
+from experiments.lessons.plots import BarPart, BarRow, BarsPlot
 from experiments.results.outages import PARTS, OutagePart, marks_of, parts_between, seen
 from experiments.results.trials import STOPPED_NS
 
@@ -20,18 +27,25 @@ _STRUCK: Final = 0
 """The partition whose leader the fault strikes."""
 _STOPPED_MS: Final = STOPPED_NS / 1e6
 """Shorter is how a loaded cluster breathes; whoever writes does not notice."""
-_WHAT: Final = {"leader-crash": "killed", "leader-pause": "made to stand still", "leader-stop": "asked to end"}
-_SETTINGS: Final = {"replica.fetch.backoff.ms": "fetch backoff", "broker.session.timeout.ms": "session"}
+_WHAT: Final = {
+    "leader-crash": "killed",
+    "leader-pause": "made to stand still",
+    "leader-stop": "asked to end",
+}
+_SETTINGS: Final = {
+    "replica.fetch.backoff.ms": "fetch backoff",
+    "broker.session.timeout.ms": "session",
+}
 """What a case is told apart by: the first of them that its cell has."""
 _REMARKS: Final = {
-    Conclusion.STANDS: "So whoever writes does not notice that a broker is gone.",
-    Conclusion.IN_PART: (
+    Conclusion.SUPPORTED: "So whoever writes does not notice that a broker is gone.",
+    Conclusion.PARTLY_SUPPORTED: (
         "So the takeover is fast, and the noticing is not: until broker.session.timeout.ms has passed nobody knows that a broker is dead. "
         "A broker that is stopped in good order hands its partitions over before it goes; what is left to see is a follower that asks the new leader "
         "too early and waits for replica.fetch.backoff.ms."
     ),
-    Conclusion.FALLS: "So whoever writes notices, however the broker goes.",
-    Conclusion.OPEN: "Too few trials were judged.",
+    Conclusion.REFUTED: "So whoever writes notices, however the broker goes.",
+    Conclusion.INCONCLUSIVE: "Too few trials were judged.",
 }
 
 
@@ -66,14 +80,16 @@ class _Case:
 
 def find(material: FindingInput) -> Finding:
     """Return how long the partition took nothing, by fault and session timeout, and the parts of that time."""
-    cases = [case for case in (_case(material, cell.cell) for cell in material.cells()) if case.struck]
-    standing = _standing(cases, len(material.cells()))
+    cases = [
+        case for case in (_case(material, cell.cell) for cell in material.cells()) if case.struck
+    ]
+    conclusion = _conclude(cases, len(material.cells()))
     return Finding(
         lesson=LESSON,
-        standing=standing,
+        conclusion=conclusion,
         sentences=(*map(_told, cases), *_told_of_others(cases)) or ("No trial was judged.",),
-        remark=_REMARKS[standing],
-        repeats_needed=repeats_needed(standing, ()),
+        remark=_REMARKS[conclusion],
+        repeats_needed=repeats_needed(conclusion, ()),
         plot=BarsPlot(
             caption="The time without an acknowledgement, of each case the trial in the middle",
             label="seconds",
@@ -83,14 +99,36 @@ def find(material: FindingInput) -> Finding:
 
 
 def _case(material: FindingInput, cell: Cell) -> _Case:
-    trials = [trial.trial_id for trial in material.trials(**{name.replace(".", "__"): value for name, value in cell.items()})]
+    trials = [
+        trial.trial_id
+        for trial in material.trials(
+            **{name.replace(".", "__"): value for name, value in cell.items()}
+        )
+    ]
     gaps = {trial: dict(_gaps(material, trial)) for trial in trials}
-    setting = next((f"{name} {int(str(cell[axis])) / 1000:g} s" for axis, name in _SETTINGS.items() if cell.get(axis)), None)
+    setting = next(
+        (
+            f"{name} {int(str(cell[axis])) / 1000:g} s"
+            for axis, name in _SETTINGS.items()
+            if cell.get(axis)
+        ),
+        None,
+    )
     fault = str(cell["fault"])
     return _Case(
         name=_WHAT.get(fault, f"struck by {fault}") + (f" ({setting})" if setting else ""),
-        struck=tuple(sorted((of[_STRUCK] for of in gaps.values() if _STRUCK in of), key=lambda gap: gap.lasted_ms)),
-        followed_ms=tuple(gap.lasted_ms for of in gaps.values() for partition, gap in of.items() if partition != _STRUCK and not _moved(gap)),
+        struck=tuple(
+            sorted(
+                (of[_STRUCK] for of in gaps.values() if _STRUCK in of),
+                key=lambda gap: gap.lasted_ms,
+            )
+        ),
+        followed_ms=tuple(
+            gap.lasted_ms
+            for of in gaps.values()
+            for partition, gap in of.items()
+            if partition != _STRUCK and not _moved(gap)
+        ),
     )
 
 
@@ -113,7 +151,11 @@ def _told(case: _Case) -> str:
     values = [gap.lasted_ms for gap in case.struck]
     apart = [f"{seconds_of_one(part.lasted_ms)} {PARTS[part.mark]}" for part in case.middle.parts]
     made_of = f"; in the trial in the middle {', '.join(apart)}" if len(apart) > 1 else ""
-    others = f"; partitions that it only followed, for {seconds_of_one(median(case.followed_ms))} at the median" if case.followed_ms else ""
+    others = (
+        f"; partitions that it only followed, for {seconds_of_one(median(case.followed_ms))} at the median"
+        if case.followed_ms
+        else ""
+    )
     return f"When its leader was {case.name} a partition took nothing for {seconds(values)}{made_of}{others}."
 
 
@@ -121,16 +163,26 @@ def _told_of_others(cases: Sequence[_Case]) -> list[str]:
     """Why partitions waited that kept their leader, where they did."""
     waited = any(case.followed_ms and median(case.followed_ms) >= _STOPPED_MS for case in cases)
     return (
-        ["Partitions that only lost a follower waited as well, as acks=all waits for a follower that is in sync until it is taken for dead."] if waited else []
+        [
+            "Partitions that only lost a follower waited as well, as acks=all waits for a follower that is in sync until it is taken for dead."
+        ]
+        if waited
+        else []
     )
 
 
-def _standing(cases: Sequence[_Case], planned: int) -> Conclusion:
+def _conclude(cases: Sequence[_Case], planned: int) -> Conclusion:
     """Almost unnoticed is less than a second; in part, where a broker may go that way and not in another."""
     if len(cases) < planned or min((len(case.struck) for case in cases), default=0) < LEAST_TRIALS:
-        return Conclusion.OPEN
+        return Conclusion.INCONCLUSIVE
     noticed = {case.noticed for case in cases}
-    return Conclusion.IN_PART if len(noticed) > 1 else Conclusion.FALLS if noticed.pop() else Conclusion.STANDS
+    return (
+        Conclusion.PARTLY_SUPPORTED
+        if len(noticed) > 1
+        else Conclusion.REFUTED
+        if noticed.pop()
+        else Conclusion.SUPPORTED
+    )
 
 
 def _bar(gap: _Gap) -> Iterator[BarPart]:

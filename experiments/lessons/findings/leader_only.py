@@ -20,25 +20,39 @@ def find(material: FindingInput) -> Finding:
     """Return who served writes and reads, before and after the leader died, and what a consumer does that names a rack."""
     rows = material.rows("serving")
     trials = [trial for trial in material.trials() if rows.get(trial.trial_id)]
-    plain, racked = ([trial for trial in trials if bool(trial.cell.get(_RACK)) is named] for named in (False, True))
-    of_plain, of_racked = ([row for trial in of for row in rows[trial.trial_id]] for of in (plain, racked))
-    standing = _standing(plain, of_plain, of_racked)
-    told = (_plainly(plain, of_plain), _counted(plain, rows, material.rows("brokers")), _moved(plain, rows), _by_rack(racked, of_racked))
+    plain, racked = (
+        [trial for trial in trials if bool(trial.cell.get(_RACK)) is named]
+        for named in (False, True)
+    )
+    of_plain, of_racked = (
+        [row for trial in of for row in rows[trial.trial_id]] for of in (plain, racked)
+    )
+    conclusion = _conclude(plain, of_plain, of_racked)
+    told = (
+        _plainly(plain, of_plain),
+        _counted(plain, rows, material.rows("brokers")),
+        _moved(plain, rows),
+        _by_rack(racked, of_racked),
+    )
     return Finding(
         lesson=LESSON,
-        standing=standing,
+        conclusion=conclusion,
         sentences=tuple(filter(None, told)) or ("No trial was judged.",),
-        remark=_REMARKS[standing],
-        repeats_needed=2 * LEAST_TRIALS if standing is Conclusion.OPEN else None,
-        plot=BarsPlot(caption="Records by who served them", label="records", rows=tuple(_bars("", of_plain) + _bars(", client.rack", of_racked))),
+        remark=_REMARKS[conclusion],
+        repeats_needed=2 * LEAST_TRIALS if conclusion is Conclusion.INCONCLUSIVE else None,
+        plot=BarsPlot(
+            caption="Records by who served them",
+            label="records",
+            rows=tuple(_bars("", of_plain) + _bars(", client.rack", of_racked)),
+        ),
     )
 
 
 _REMARKS = {
-    Conclusion.STANDS: "So a follower served nobody.",
-    Conclusion.IN_PART: "So the leader alone serves, but for consumers with a client.rack, where brokers have a replica.selector.class (KIP-392).",
-    Conclusion.FALLS: "So brokers served records of partitions that they did not lead, though nobody had asked for it.",
-    Conclusion.OPEN: "Too few trials were judged to tell.",
+    Conclusion.SUPPORTED: "So a follower served nobody.",
+    Conclusion.PARTLY_SUPPORTED: "So the leader alone serves, but for consumers with a client.rack, where brokers have a replica.selector.class (KIP-392).",
+    Conclusion.REFUTED: "So brokers served records of partitions that they did not lead, though nobody had asked for it.",
+    Conclusion.INCONCLUSIVE: "Too few trials were judged to tell.",
 }
 
 
@@ -48,7 +62,7 @@ def _records(rows: Sequence[Row]) -> int:
 
 def _elsewhere(rows: Sequence[Row]) -> int:
     """Return how many records were served by a broker that was, for a part of that time at least, not their partition's leader."""
-    return sum(row["records"] for row in rows if row["outside_ns"] > 0)
+    return sum(row["records"] for row in rows if row["non_leader_ns"] > 0)
 
 
 def _plainly(trials: Sequence[TrialResult], rows: Sequence[Row]) -> str | None:
@@ -62,9 +76,18 @@ def _plainly(trials: Sequence[TrialResult], rows: Sequence[Row]) -> str | None:
     return f"In {counted(len(trials), 'trial')}, {' and '.join(told)}."
 
 
-def _counted(trials: Sequence[TrialResult], served: Mapping[str, Sequence[Row]], counts: Mapping[str, Sequence[Row]]) -> str | None:
+def _counted(
+    trials: Sequence[TrialResult],
+    served: Mapping[str, Sequence[Row]],
+    counts: Mapping[str, Sequence[Row]],
+) -> str | None:
     """Return what the brokers' own counters say of those that no client was served by."""
-    idle = [row for trial in trials for row in counts.get(trial.trial_id, ()) if row["node"] not in {served_by["node"] for served_by in served[trial.trial_id]}]
+    idle = [
+        row
+        for trial in trials
+        for row in counts.get(trial.trial_id, ())
+        if row["node"] not in {served_by["node"] for served_by in served[trial.trial_id]}
+    ]
     if not idle:
         return None
     sent, taken = (sum(row["count"] for row in idle if row["name"] == name) for name in _COUNTERS)
@@ -75,7 +98,14 @@ def _counted(trials: Sequence[TrialResult], served: Mapping[str, Sequence[Row]],
 def _moved(trials: Sequence[TrialResult], rows: Mapping[str, Sequence[Row]]) -> str | None:
     """Return in how many trials with a killed leader its partition was read from several brokers, one after the other."""
     killed = [trial for trial in trials if trial.cell["fault"] != "none"]
-    served = [{row["node"] for row in rows[trial.trial_id] if row["partition"] == 0 and row["side"] == "consumer"} for trial in killed]
+    served = [
+        {
+            row["node"]
+            for row in rows[trial.trial_id]
+            if row["partition"] == 0 and row["side"] == "consumer"
+        }
+        for trial in killed
+    ]
     if not killed:
         return None
     several = sum(len(nodes) > 1 for nodes in served)
@@ -87,7 +117,10 @@ def _bars(of: str, rows: Sequence[Row]) -> list[BarRow]:
     return [
         BarRow(
             name=f"{verb}{of}",
-            parts=(BarPart(name="the leader", value=_records(those) - _elsewhere(those)), BarPart(name="a follower", value=_elsewhere(those))),
+            parts=(
+                BarPart(name="the leader", value=_records(those) - _elsewhere(those)),
+                BarPart(name="a follower", value=_elsewhere(those)),
+            ),
         )
         for verb, those in sides.items()
         if those
@@ -102,9 +135,11 @@ def _by_rack(trials: Sequence[TrialResult], rows: Sequence[Row]) -> str | None:
     return f"A consumer that named its rack read {percent(share)} of its records from a follower in {counted(len(trials), 'trial')}."
 
 
-def _standing(trials: Sequence[TrialResult], plain: Sequence[Row], racked: Sequence[Row]) -> Conclusion:
+def _conclude(
+    trials: Sequence[TrialResult], plain: Sequence[Row], racked: Sequence[Row]
+) -> Conclusion:
     if len(trials) < LEAST_TRIALS or {row["side"] for row in plain} != set(_SIDES):
-        return Conclusion.OPEN
+        return Conclusion.INCONCLUSIVE
     if _elsewhere(plain):
-        return Conclusion.FALLS
-    return Conclusion.IN_PART if _elsewhere(racked) else Conclusion.STANDS
+        return Conclusion.REFUTED
+    return Conclusion.PARTLY_SUPPORTED if _elsewhere(racked) else Conclusion.SUPPORTED

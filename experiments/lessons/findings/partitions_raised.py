@@ -8,7 +8,16 @@ from itertools import pairwise
 from math import gcd
 
 from experiments.ledger.workload_tables import OrderObserver, OrderScope
-from experiments.lessons.finding import LEAST_TRIALS, Conclusion, Finding, FindingInput, by_trial, repeats_needed, seconds, spread
+from experiments.lessons.finding import (
+    LEAST_TRIALS,
+    Conclusion,
+    Finding,
+    FindingInput,
+    by_trial,
+    repeats_needed,
+    seconds,
+    spread,
+)
 from experiments.lessons.plots import DotRow, DotsPlot
 from experiments.results.rows import Row
 from experiments.verdicts.statistics import Share, share, words
@@ -16,10 +25,10 @@ from experiments.verdicts.statistics import Share, share, words
 LESSON = 10
 _NS_PER_S = 1_000_000_000
 _REMARKS = {
-    Conclusion.STANDS: "So a partition added is an order broken: choose their number for years, or wait until all is consumed before more are added.",
-    Conclusion.IN_PART: "So keys move as the formula says, and in no trial was a pair received the wrong way round: that takes a consumer that is behind.",
-    Conclusion.FALLS: "So keys did not go where the formula says.",
-    Conclusion.OPEN: "Too few trials were judged, or no producer went by the new number of partitions.",
+    Conclusion.SUPPORTED: "So a partition added is an order broken: choose their number for years, or wait until all is consumed before more are added.",
+    Conclusion.PARTLY_SUPPORTED: "So keys move as the formula says, and in no trial was a pair received the wrong way round: that takes a consumer that is behind.",
+    Conclusion.REFUTED: "So keys did not go where the formula says.",
+    Conclusion.INCONCLUSIVE: "Too few trials were judged, or no producer went by the new number of partitions.",
 }
 
 
@@ -43,7 +52,7 @@ class _Raise:
 
     def stayed(self) -> list[float]:
         """Return what share of the keys stayed, in percent, a trial each."""
-        return [100 * row["stayed_keys"] / row["known_keys"] for row in self.keys]
+        return [100 * row["unmoved_keys"] / row["known_keys"] for row in self.keys]
 
     @property
     def inverted(self) -> Share:
@@ -59,31 +68,50 @@ class _Raise:
 def find(material: FindingInput) -> Finding:
     """Return how many keys stayed, beside the formula, and what became of the pairs and of the group."""
     raises = [one for one in _raises(material) if one.keys]
-    standing = _standing(raises)
+    conclusion = _conclude(raises)
     return Finding(
         lesson=LESSON,
-        standing=standing,
+        conclusion=conclusion,
         sentences=tuple(map(_told, raises)) or ("No trial was measured.",),
-        remark=_REMARKS[standing],
-        repeats_needed=repeats_needed(standing, ()),
+        remark=_REMARKS[conclusion],
+        repeats_needed=repeats_needed(conclusion, ()),
         plot=DotsPlot(
             caption="Keys that kept their partition, a dot a trial; the line is gcd(N, M) / max(N, M)",
             label="% of the keys",
-            rows=tuple(DotRow(name=f"{one.before} to {one.after} partitions", values=tuple(one.stayed()), expected=one.expected) for one in raises),
+            rows=tuple(
+                DotRow(
+                    name=f"{one.before} to {one.after} partitions",
+                    values=tuple(one.stayed()),
+                    expected=one.expected,
+                )
+                for one in raises
+            ),
         ),
     )
 
 
 def _raises(material: FindingInput) -> Iterator[_Raise]:
     for cell in material.cells():
-        grown = [row for row in material.rows_of(cell, "keys") if row["era"] == "after" and row["known_keys"]]
-        pairs = [row for row in material.rows_of(cell, "orders") if (row["within"], row["seen_by"]) == (OrderScope.PAIR, OrderObserver.CONSUMERS)]
+        grown = [
+            row
+            for row in material.rows_of(cell, "keys")
+            if row["era"] == "after" and row["known_keys"]
+        ]
+        pairs = [
+            row
+            for row in material.rows_of(cell, "orders")
+            if (row["within"], row["observer"]) == (OrderScope.PAIR, OrderObserver.CONSUMERS)
+        ]
         before = int(str(cell.cell["partitions"]))
-        still_s = [unheld_s(held, before) for held in by_trial(material.rows_of(cell, "assignments"))]
-        yield _Raise(before, max((row["partitions"] for row in grown), default=before), grown, pairs, still_s)
+        still_s = [
+            unassigned_s(held, before) for held in by_trial(material.rows_of(cell, "assignments"))
+        ]
+        yield _Raise(
+            before, max((row["partitions"] for row in grown), default=before), grown, pairs, still_s
+        )
 
 
-def unheld_s(held: Sequence[Row], partitions: int) -> float:
+def unassigned_s(held: Sequence[Row], partitions: int) -> float:
     """Return the longest time in which one of the first so many partitions changed hands and nobody had it, seconds.
 
     Args:
@@ -92,23 +120,46 @@ def unheld_s(held: Sequence[Row], partitions: int) -> float:
     """
     longest_ns = 0
     for partition in range(partitions):
-        of = sorted((row["from_ns"], row["until_ns"]) for row in held if row["partition"] == partition)
-        longest_ns = max([longest_ns, *(begin - until for (_, until), (begin, _) in pairwise(of) if until is not None)])
+        of = sorted(
+            (row["from_ns"], row["until_ns"]) for row in held if row["partition"] == partition
+        )
+        longest_ns = max(
+            [
+                longest_ns,
+                *(begin - until for (_, until), (begin, _) in pairwise(of) if until is not None),
+            ]
+        )
     return longest_ns / _NS_PER_S
 
 
 def _told(one: _Raise) -> str:
     stayed = f"{spread(one.stayed(), 1, ' %')} of the keys kept their partition, {one.expected:.1f} % by theory"
-    right = "each key where the formula puts it" if one.is_foretold else "not each key where the formula puts it"
+    right = (
+        "each key where the formula puts it"
+        if one.is_foretold
+        else "not each key where the formula puts it"
+    )
     counts = [row["inverted"] for row in one.pairs]
-    pairs = f"credits came before their debit in {words(one.inverted)}; such pairs: {spread(counts)}" if counts else "no pair was received"
-    still = f"; a partition was held by nobody for {seconds([still * 1000 for still in one.still_s])}" if one.still_s else ""
+    pairs = (
+        f"credits came before their debit in {words(one.inverted)}; such pairs: {spread(counts)}"
+        if counts
+        else "no pair was received"
+    )
+    still = (
+        f"; a partition was held by nobody for {seconds([still * 1000 for still in one.still_s])}"
+        if one.still_s
+        else ""
+    )
     return f"From {one.before} to {one.after} partitions: {stayed}, {right}; {pairs}{still}."
 
 
-def _standing(raises: Sequence[_Raise]) -> Conclusion:
+def _conclude(raises: Sequence[_Raise]) -> Conclusion:
     if any(not one.is_foretold for one in raises):
-        return Conclusion.FALLS
+        return Conclusion.REFUTED
     if not raises or min(min(len(one.keys), len(one.pairs)) for one in raises) < LEAST_TRIALS:
-        return Conclusion.OPEN
-    return Conclusion.STANDS if any(one.inverted.seen for one in raises) else Conclusion.IN_PART
+        return Conclusion.INCONCLUSIVE
+    return (
+        Conclusion.SUPPORTED
+        if any(one.inverted.seen for one in raises)
+        else Conclusion.PARTLY_SUPPORTED
+    )

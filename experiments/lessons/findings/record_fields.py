@@ -19,27 +19,54 @@ def find(material: FindingInput) -> Finding:
     """Return which fields were read as they were sent, through a failover and without, and whether the replays were alike."""
     fields, replays = material.rows("fields"), material.rows("replays")
     trials = [trial for trial in material.trials() if fields.get(trial.trial_id)]
-    kept, appended = ([trial for trial in trials if _is_appended(trial) is other] for other in (False, True))
+    kept, appended = (
+        [trial for trial in trials if _is_appended(trial) is other] for other in (False, True)
+    )
     of_kept = [row for trial in kept for row in fields[trial.trial_id]]
-    stamped = [row for trial in appended for row in fields[trial.trial_id] if row["field"] == Field.TIMESTAMP]
-    again = [row for trial in trials for row in replays.get(trial.trial_id, ()) if row["replay"] > 1]
-    standing = _standing(trials, [*of_kept, *(row for trial in appended for row in fields[trial.trial_id] if row["field"] != Field.TIMESTAMP)], stamped, again)
+    stamped = [
+        row
+        for trial in appended
+        for row in fields[trial.trial_id]
+        if row["field"] == Field.TIMESTAMP
+    ]
+    again = [
+        row for trial in trials for row in replays.get(trial.trial_id, ()) if row["replay"] > 1
+    ]
+    conclusion = _conclude(
+        trials,
+        [
+            *of_kept,
+            *(
+                row
+                for trial in appended
+                for row in fields[trial.trial_id]
+                if row["field"] != Field.TIMESTAMP
+            ),
+        ],
+        stamped,
+        again,
+    )
     told = [_compared(kept, of_kept), _replayed(again), _stamped(stamped)]
     return Finding(
         lesson=LESSON,
-        standing=standing,
+        conclusion=conclusion,
         sentences=tuple(filter(None, told)) or ("No trial was judged.",),
-        remark=_REMARKS[standing],
-        repeats_needed=2 * LEAST_TRIALS if standing is Conclusion.OPEN else None,
-        plot=_plot([("the producer's own timestamp", of_kept), (_APPENDED, [row for trial in appended for row in fields[trial.trial_id]])]),
+        remark=_REMARKS[conclusion],
+        repeats_needed=2 * LEAST_TRIALS if conclusion is Conclusion.INCONCLUSIVE else None,
+        plot=_plot(
+            [
+                ("the producer's own timestamp", of_kept),
+                (_APPENDED, [row for trial in appended for row in fields[trial.trial_id]]),
+            ]
+        ),
     )
 
 
 _REMARKS = {
-    Conclusion.STANDS: "So what was sent is what is read, also by who reads it after the failover, and as often as anybody likes.",
-    Conclusion.IN_PART: "So all is kept but the timestamp, where the topic has it that the broker's clock counts (message.timestamp.type=LogAppendTime).",
-    Conclusion.FALLS: "So records were not read as they were sent, or not twice the same.",
-    Conclusion.OPEN: "Too few trials were judged to tell.",
+    Conclusion.SUPPORTED: "So what was sent is what is read, also by who reads it after the failover, and as often as anybody likes.",
+    Conclusion.PARTLY_SUPPORTED: "So all is kept but the timestamp, where the topic has it that the broker's clock counts (message.timestamp.type=LogAppendTime).",
+    Conclusion.REFUTED: "So records were not read as they were sent, or not twice the same.",
+    Conclusion.INCONCLUSIVE: "Too few trials were judged to tell.",
 }
 
 
@@ -47,7 +74,9 @@ def _is_appended(trial: TrialResult) -> bool:
     return trial.cell.get("message.timestamp.type") == _APPENDED
 
 
-def _sum(rows: Sequence[Row], column: str, wanted: Callable[[Row], bool] = lambda _row: True) -> int:
+def _sum(
+    rows: Sequence[Row], column: str, wanted: Callable[[Row], bool] = lambda _row: True
+) -> int:
     return sum(row[column] for row in rows if wanted(row))
 
 
@@ -55,7 +84,10 @@ def _compared(trials: Sequence[TrialResult], rows: Sequence[Row]) -> str | None:
     if not trials:
         return None
     killed = sum(trial.cell["fault"] != "none" for trial in trials)
-    differing = ", ".join(f"{field.value} {_sum(rows, 'differing_records', lambda row, of=field: row['field'] == of):,}" for field in Field)  # type: ignore[misc]
+    by_field = {row["field"]: 0 for row in rows}
+    for row in rows:
+        by_field[row["field"]] += row["differing_records"]
+    differing = ", ".join(f"{field.value} {by_field.get(field.value, 0):,}" for field in Field)
     records = _sum(rows, "compared_records", lambda row: bool(row["field"] == Field.VALUE))
     compared = f"In {counted(len(trials), 'trial')}, {killed} of them with a killed leader, {records:,} records were compared with what was sent"
     return f"{compared}; not the same were: {differing}."
@@ -76,24 +108,46 @@ def _stamped(rows: Sequence[Row]) -> str | None:
     return f"With message.timestamp.type={_APPENDED}, {percent(share)} of the timestamps were others than were sent."
 
 
-def _standing(trials: Sequence[TrialResult], rows: Sequence[Row], stamped: Sequence[Row], again: Sequence[Row]) -> Conclusion:
-    if sum(trial.cell["fault"] != "none" for trial in trials) < LEAST_TRIALS or not again or not _sum(rows, "compared_records"):
-        return Conclusion.OPEN
-    if _sum(rows, "differing_records") or _sum(again, "differing_records") or _sum(again, "absent_records"):
-        return Conclusion.FALLS
-    return Conclusion.IN_PART if _sum(stamped, "differing_records") else Conclusion.STANDS
+def _conclude(
+    trials: Sequence[TrialResult], rows: Sequence[Row], stamped: Sequence[Row], again: Sequence[Row]
+) -> Conclusion:
+    if (
+        sum(trial.cell["fault"] != "none" for trial in trials) < LEAST_TRIALS
+        or not again
+        or not _sum(rows, "compared_records")
+    ):
+        return Conclusion.INCONCLUSIVE
+    if (
+        _sum(rows, "differing_records")
+        or _sum(again, "differing_records")
+        or _sum(again, "absent_records")
+    ):
+        return Conclusion.REFUTED
+    return (
+        Conclusion.PARTLY_SUPPORTED if _sum(stamped, "differing_records") else Conclusion.SUPPORTED
+    )
 
 
 def _plot(sides: Sequence[tuple[str, Sequence[Row]]]) -> BarsPlot:
     rows = [
-        BarRow(name=f"{field.value}, {side}", parts=tuple(_parts([row for row in of if row["field"] == field])))
+        BarRow(
+            name=f"{field.value}, {side}",
+            parts=tuple(_parts([row for row in of if row["field"] == field])),
+        )
         for side, of in sides
         for field in Field
         if any(row["field"] == field for row in of)
     ]
-    return BarsPlot(caption="Records whose field was read as it was sent, and others", label="records", rows=tuple(rows))
+    return BarsPlot(
+        caption="Records whose field was read as it was sent, and others",
+        label="records",
+        rows=tuple(rows),
+    )
 
 
 def _parts(rows: Sequence[Row]) -> list[BarPart]:
     differing = _sum(rows, "differing_records")
-    return [BarPart(name="as sent", value=_sum(rows, "compared_records") - differing), BarPart(name="otherwise", value=differing)]
+    return [
+        BarPart(name="as sent", value=_sum(rows, "compared_records") - differing),
+        BarPart(name="otherwise", value=differing),
+    ]

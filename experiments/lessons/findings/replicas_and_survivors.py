@@ -7,7 +7,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from experiments.ledger.result_tables import OutageStep, Side
-from experiments.lessons.finding import LEAST_TRIALS, Conclusion, Finding, FindingInput, repeats_needed
+from experiments.lessons.finding import (
+    LEAST_TRIALS,
+    Conclusion,
+    Finding,
+    FindingInput,
+    repeats_needed,
+)
 from experiments.lessons.plots import ShareDot, SharesPlot
 from experiments.messages.counts import counted
 from experiments.results.cells import judged_trials
@@ -19,13 +25,13 @@ LESSON = 3
 _STRUCK: Final = 0
 """The partition whose brokers are killed."""
 _REMARKS: Final = {
-    Conclusion.STANDS: "Each time as many deaths were survived as there were further replicas.",
-    Conclusion.IN_PART: (
+    Conclusion.SUPPORTED: "Each time as many deaths were survived as there were further replicas.",
+    Conclusion.PARTLY_SUPPORTED: (
         "So replication factor n survives n - 1 deaths for reads, and n - min.insync.replicas for writes with acks=all. "
         "What was acknowledged came back with the brokers: a killed process leaves its files behind."
     ),
-    Conclusion.FALLS: "So a partition did not survive the deaths that it should have survived.",
-    Conclusion.OPEN: "Too few trials were judged, or the dead were back before the others had gone on: give it longer (fault.restart_after_s).",
+    Conclusion.REFUTED: "So a partition did not survive the deaths that it should have survived.",
+    Conclusion.INCONCLUSIVE: "Too few trials were judged, or the dead were back before the others had gone on: give it longer (fault.restart_after_s).",
 }
 
 
@@ -75,10 +81,16 @@ class _Case:
 def find(material: FindingInput) -> Finding:
     """Return, for each replication factor and number of deaths, whether the partition was led and written before the dead came back."""
     made = (_case(material, cell) for cell in material.cells())
-    cases = sorted((case for case in made if case.outcomes), key=lambda case: (case.replicas, case.minimum, case.killed))
+    cases = sorted(
+        (case for case in made if case.outcomes),
+        key=lambda case: (case.replicas, case.minimum, case.killed),
+    )
     known = [one.lost for case in cases for one in case.outcomes if one.lost is not None]
-    lost, right = share(sum(known), len(known)), share(sum(case.as_it_should for case in cases), sum(len(case.outcomes) for case in cases))
-    standing = _standing(cases, lost, len(material.cells()))
+    lost, right = (
+        share(sum(known), len(known)),
+        share(sum(case.as_it_should for case in cases), sum(len(case.outcomes) for case in cases)),
+    )
+    conclusion = _conclude(cases, lost, len(material.cells()))
     told = [
         *_told(cases),
         f"With replication factor n, reads survived n - 1 deaths, writes n - min.insync.replicas, and neither more, in {words(right)}.",
@@ -86,29 +98,41 @@ def find(material: FindingInput) -> Finding:
     ]
     return Finding(
         lesson=LESSON,
-        standing=standing,
+        conclusion=conclusion,
         lead="Brokers of one partition were killed together; it was seen whether it could be read (another broker led) and written before they were back.",
         sentences=tuple(told),
-        remark=_REMARKS[standing],
-        repeats_needed=repeats_needed(standing, ()),
+        remark=_REMARKS[conclusion],
+        repeats_needed=repeats_needed(conclusion, ()),
         plot=SharesPlot(
             caption="Trials in which the partition could be read, and written, before the dead brokers were back",
             rows=tuple(
-                row for case in cases for row in (ShareDot(name=f"{case.name}: read", share=case.led), ShareDot(name=f"{case.name}: written", share=case.wrote))
+                row
+                for case in cases
+                for row in (
+                    ShareDot(name=f"{case.name}: read", share=case.led),
+                    ShareDot(name=f"{case.name}: written", share=case.wrote),
+                )
             ),
         ),
     )
 
 
 def _case(material: FindingInput, cell: CellResult) -> _Case:
-    trials = [trial for trial in judged_trials(material.results, cell) if trial.recovered_before_heal is not None]
+    trials = [
+        trial
+        for trial in judged_trials(material.results, cell)
+        if trial.recovered_before_heal is not None
+    ]
     return _Case(
         replicas=int(str(cell.cell["replication.factor"])),
         minimum=int(str(cell.cell["min.insync.replicas"])),
         killed=max((len(trial.fault.targets) for trial in trials), default=0),
         outcomes=tuple(
             _Outcome(
-                led=bool(trial.recovered_before_heal) or _led_before_the_heal(material, trial),  # what was written had a leader, however short the outage
+                led=bool(trial.recovered_before_heal)
+                or _led_before_the_heal(
+                    material, trial
+                ),  # what was written had a leader, however short the outage
                 wrote=bool(trial.recovered_before_heal),
                 lost=None if trial.lost is None else trial.lost[0] > 0,
             )
@@ -130,18 +154,34 @@ def _told(cases: Sequence[_Case]) -> Iterator[str]:
 
 def _led_before_the_heal(material: FindingInput, trial: TrialResult) -> bool:
     """Whether the partition got a leader sooner than the first of the dead was started again."""
-    at_ns = seen(marks_of(material.rows("outages")[trial.trial_id]).get((_STRUCK, Side.PRODUCER), {}))
+    at_ns = seen(
+        marks_of(material.rows("outages")[trial.trial_id]).get((_STRUCK, Side.PRODUCER), {})
+    )
     if OutageStep.ELECTED not in at_ns or OutageStep.LAST_BEFORE not in at_ns:
         return False
-    restarts_s = [float(str(value)) for name, value in trial.fault.parameters.items() if name.rpartition(".")[2] == "restart_after_s"]
-    return at_ns[OutageStep.ELECTED] - at_ns[OutageStep.LAST_BEFORE] < min(restarts_s, default=0.0) * 1e9
+    restarts_s = [
+        float(str(value))
+        for name, value in trial.fault.parameters.items()
+        if name.rpartition(".")[2] == "restart_after_s"
+    ]
+    return (
+        at_ns[OutageStep.ELECTED] - at_ns[OutageStep.LAST_BEFORE]
+        < min(restarts_s, default=0.0) * 1e9
+    )
 
 
-def _standing(cases: Sequence[_Case], lost: Share, planned: int) -> Conclusion:
+def _conclude(cases: Sequence[_Case], lost: Share, planned: int) -> Conclusion:
     """It falls where deaths were never survived that should have been, or something was lost; in part where reads survived more than writes."""
     if lost.seen or any(case.as_it_should == 0 for case in cases):
-        return Conclusion.FALLS
-    enough = len(cases) == planned and min((len(case.outcomes) for case in cases), default=0) >= LEAST_TRIALS
+        return Conclusion.REFUTED
+    enough = (
+        len(cases) == planned
+        and min((len(case.outcomes) for case in cases), default=0) >= LEAST_TRIALS
+    )
     if not enough or any(case.as_it_should < len(case.outcomes) for case in cases):
-        return Conclusion.OPEN
-    return Conclusion.IN_PART if any(case.wrote.seen < case.led.seen for case in cases) else Conclusion.STANDS
+        return Conclusion.INCONCLUSIVE
+    return (
+        Conclusion.PARTLY_SUPPORTED
+        if any(case.wrote.seen < case.led.seen for case in cases)
+        else Conclusion.SUPPORTED
+    )

@@ -34,33 +34,48 @@ class _Speed(NamedTuple):
 
     @property
     def name(self) -> str:
-        return "that keeps up" if self.share >= 1 else f"that reads at {percent(self.share)} of the rate at which they are written"
+        return (
+            "that keeps up"
+            if self.share >= 1
+            else f"that reads at {percent(self.share)} of the rate at which they are written"
+        )
 
 
 def find(material: FindingInput) -> Finding:
     """Return what a consumer lost to retention by its speed, and whether it was told."""
     speeds = sorted(_speeds(material), key=lambda speed: (-speed.records_per_s, speed.reset))
     silent = [speed for speed in speeds if speed.reset == "earliest"]
-    standing = _standing(silent)
+    conclusion = _conclude(silent)
     return Finding(
         lesson=LESSON,
-        standing=standing,
-        sentences=(*map(_loss, silent), *(_otherwise(speed) for speed in speeds if speed.reset != "earliest")) or ("No trial was judged.",),
-        remark=_REMARKS[standing],
-        repeats_needed=2 * LEAST_TRIALS if standing is Conclusion.OPEN else None,
+        conclusion=conclusion,
+        sentences=(
+            *map(_loss, silent),
+            *(_otherwise(speed) for speed in speeds if speed.reset != "earliest"),
+        )
+        or ("No trial was judged.",),
+        remark=_REMARKS[conclusion],
+        repeats_needed=2 * LEAST_TRIALS if conclusion is Conclusion.INCONCLUSIVE else None,
         plot=DotsPlot(
             caption="Records that Kafka deleted before a consumer read them, a dot a trial; the line: written, less read, less kept",
             label="records",
-            rows=tuple(DotRow(name=_row_name(speed), values=tuple(speed.unread), expected=speed.expected_records) for speed in silent),
+            rows=tuple(
+                DotRow(
+                    name=_row_name(speed),
+                    values=tuple(speed.unread),
+                    expected=speed.expected_records,
+                )
+                for speed in silent
+            ),
         ),
     )
 
 
 _REMARKS = {
-    Conclusion.STANDS: "So retention waits for nobody: who falls further behind than the log is long loses what lies between, and is only told so with none.",
-    Conclusion.FALLS: "So a consumer that kept up lost records too, or a slow one lost none.",
-    Conclusion.IN_PART: "So not every slow consumer lost records in every trial.",
-    Conclusion.OPEN: "Too few trials were judged to tell.",
+    Conclusion.SUPPORTED: "So retention waits for nobody: who falls further behind than the log is long loses what lies between, and is only told so with none.",
+    Conclusion.REFUTED: "So a consumer that kept up lost records too, or a slow one lost none.",
+    Conclusion.PARTLY_SUPPORTED: "So not every slow consumer lost records in every trial.",
+    Conclusion.INCONCLUSIVE: "Too few trials were judged to tell.",
 }
 
 
@@ -68,7 +83,9 @@ def _speeds(material: FindingInput) -> list[_Speed]:
     rows = material.rows("groups")
     found = []
     for cell in material.cells():
-        trials = material.trials(**{name.replace(".", "__"): value for name, value in cell.cell.items()})
+        trials = material.trials(
+            **{name.replace(".", "__"): value for name, value in cell.cell.items()}
+        )
         of_cell = [row for trial in trials for row in rows.get(trial.trial_id, ())]
         if of_cell:
             found.append(_speed(material, trials[0].trial_id, str(cell.cell[_RESET]), of_cell))
@@ -80,7 +97,9 @@ def _speed(material: FindingInput, trial_id: str, reset: str, rows: Sequence[Row
     load, topic = spec.workload, spec.topic
     slow = load.slow_records_per_s
     kept_bytes = int(topic["retention.bytes"]) + int(topic["segment.bytes"])
-    behind = (load.rate_records_per_s - slow) * load.duration_s - kept_bytes / load.record_size_bytes
+    behind = (
+        load.rate_records_per_s - slow
+    ) * load.duration_s - kept_bytes / load.record_size_bytes
     return _Speed(slow, slow / load.rate_records_per_s, reset, rows, max(0.0, behind))
 
 
@@ -107,11 +126,13 @@ def _row_name(speed: _Speed) -> str:
     return f"{speed.records_per_s:,.0f} records/s"
 
 
-def _standing(silent: Sequence[_Speed]) -> Conclusion:
-    fast, slow = ([speed for speed in silent if (speed.share >= 1) is keeps_up] for keeps_up in (True, False))
+def _conclude(silent: Sequence[_Speed]) -> Conclusion:
+    fast, slow = (
+        [speed for speed in silent if (speed.share >= 1) is keeps_up] for keeps_up in (True, False)
+    )
     if not fast or not slow or min(len(speed.rows) for speed in silent) < LEAST_TRIALS:
-        return Conclusion.OPEN
+        return Conclusion.INCONCLUSIVE
     lost = [records > 0 for speed in slow for records in speed.unread]
     if any(records for speed in fast for records in speed.unread) or not any(lost):
-        return Conclusion.FALLS
-    return Conclusion.STANDS if all(lost) else Conclusion.IN_PART
+        return Conclusion.REFUTED
+    return Conclusion.SUPPORTED if all(lost) else Conclusion.PARTLY_SUPPORTED

@@ -7,16 +7,23 @@ from dataclasses import dataclass
 from statistics import median
 
 from experiments.ledger.workload_tables import OrderObserver, OrderScope
-from experiments.lessons.finding import LEAST_TRIALS, Conclusion, Finding, FindingInput, by_trial, repeats_needed
+from experiments.lessons.finding import (
+    LEAST_TRIALS,
+    Conclusion,
+    Finding,
+    FindingInput,
+    by_trial,
+    repeats_needed,
+)
 from experiments.lessons.plots import DotRow, DotsPlot
 from experiments.results.rows import Row
 
 LESSON = 11
 _NS_PER_S = 1_000_000_000
 _REMARKS = {
-    Conclusion.STANDS: "So there is no order between partitions, and the pace of their consumers decides; one key for both puts both into one partition.",
-    Conclusion.FALLS: "So one key for both does not keep their order.",
-    Conclusion.OPEN: "Too few trials were judged, or no consumer fell far enough behind for a reversal to come first.",
+    Conclusion.SUPPORTED: "So there is no order between partitions, and the pace of their consumers decides; one key for both puts both into one partition.",
+    Conclusion.REFUTED: "So one key for both does not keep their order.",
+    Conclusion.INCONCLUSIVE: "Too few trials were judged, or no consumer fell far enough behind for a reversal to come first.",
 }
 
 
@@ -41,7 +48,11 @@ class _Pace:
     @property
     def consumers(self) -> str:
         """How fast they are, and what came of it."""
-        pace = f"one consumer at {self.slow_records_per_s:,.0f} records/s" if self.slow_records_per_s else "both consumers as fast as they can"
+        pace = (
+            f"one consumer at {self.slow_records_per_s:,.0f} records/s"
+            if self.slow_records_per_s
+            else "both consumers as fast as they can"
+        )
         return f"{pace} ({median(self.behind_s):.1f} s between the two)" if self.behind_s else pace
 
     @property
@@ -56,19 +67,33 @@ class _Pace:
 
 def find(material: FindingInput) -> Finding:
     """Return how many reversals were received before their transfer, by pace and by key."""
-    paces = [pace for pace in sorted(_paces(material), key=lambda one: (one.common, -one.slow_records_per_s or -1e9)) if pace.orders]
+    paces = [
+        pace
+        for pace in sorted(
+            _paces(material), key=lambda one: (one.common, -one.slow_records_per_s or -1e9)
+        )
+        if pace.orders
+    ]
     own, common = ([pace for pace in paces if pace.common is wanted] for wanted in (False, True))
-    standing = _standing(own, common)
-    told = [f"With a key for each, so many reversals came before their transfer: {'; '.join(map(_told, own))}."] if own else []
+    conclusion = _conclude(own, common)
+    told = (
+        [
+            f"With a key for each, so many reversals came before their transfer: {'; '.join(map(_told, own))}."
+        ]
+        if own
+        else []
+    )
     if common:
         pairs = sum(row["compared"] for pace in common for row in pace.orders)
-        told.append(f"With one key for both, {sum(pace.inverted for pace in common):,} of {pairs:,} reversals came first, at every pace.")
+        told.append(
+            f"With one key for both, {sum(pace.inverted for pace in common):,} of {pairs:,} reversals came first, at every pace."
+        )
     return Finding(
         lesson=LESSON,
-        standing=standing,
+        conclusion=conclusion,
         sentences=tuple(told) or ("No trial was measured.",),
-        remark=_REMARKS[standing],
-        repeats_needed=repeats_needed(standing, ()),
+        remark=_REMARKS[conclusion],
+        repeats_needed=repeats_needed(conclusion, ()),
         plot=DotsPlot(
             caption="Reversals received before their transfer, a dot a trial",
             label="% of the pairs",
@@ -79,7 +104,11 @@ def find(material: FindingInput) -> Finding:
 
 def _paces(material: FindingInput) -> Iterator[_Pace]:
     for cell in material.cells():
-        rows = [row for row in material.rows_of(cell, "orders") if (row["within"], row["seen_by"]) == (OrderScope.PAIR, OrderObserver.CONSUMERS)]
+        rows = [
+            row
+            for row in material.rows_of(cell, "orders")
+            if (row["within"], row["observer"]) == (OrderScope.PAIR, OrderObserver.CONSUMERS)
+        ]
         behind_s = list(map(_behind_s, by_trial(material.rows_of(cell, "lags"))))
         slow = float(str(cell.cell.get("workload.slow_records_per_s") or 0))
         yield _Pace(cell.cell.get("workload.pairs") == "common", slow, rows, behind_s)
@@ -93,14 +122,18 @@ def _behind_s(lags: Sequence[Row]) -> float:
 
 def _told(pace: _Pace) -> str:
     shares = pace.shares()
-    spread = f"{min(shares):.1f} to {max(shares):.1f} %" if max(shares) - min(shares) >= 0.1 else f"{median(shares):.1f} %"  # noqa: PLR2004 - as it is written
+    spread = (
+        f"{min(shares):.1f} to {max(shares):.1f} %"
+        if max(shares) - min(shares) >= 0.1  # noqa: PLR2004 - as printed
+        else f"{median(shares):.1f} %"
+    )
     return f"{spread} with {pace.consumers}"
 
 
-def _standing(own: Sequence[_Pace], common: Sequence[_Pace]) -> Conclusion:
+def _conclude(own: Sequence[_Pace], common: Sequence[_Pace]) -> Conclusion:
     if any(pace.inverted for pace in common):
-        return Conclusion.FALLS
+        return Conclusion.REFUTED
     enough = min((len(pace.orders) for pace in (*own, *common)), default=0) >= LEAST_TRIALS
     slow = [pace for pace in own if pace.slow_records_per_s]
     seen = any(all(row["inverted"] for row in pace.orders) for pace in slow)
-    return Conclusion.STANDS if enough and own and common and seen else Conclusion.OPEN
+    return Conclusion.SUPPORTED if enough and own and common and seen else Conclusion.INCONCLUSIVE

@@ -57,7 +57,13 @@ class Property(BaseModel):
         low, high, also = self._bounds()
         if re.fullmatch(r"-?\d{1,19}", text) and (low <= int(text) <= high or int(text) == also):
             return None
-        upwards = f"from {low} to {high}" if high < self._most() else f"of at least {low}" if low > -self._most() - 1 else "of its size"
+        upwards = (
+            f"from {low} to {high}"
+            if high < self._most()
+            else f"of at least {low}"
+            if low > -self._most() - 1
+            else "of its size"
+        )
         return f"a whole number {upwards}" + ("" if also is None else f", or {also}")
 
     def _most(self) -> int:
@@ -127,7 +133,11 @@ class KafkaProperties(BaseModel):
 def versions(home: Home | None = None) -> tuple[str, ...]:
     """Return the versions of Kafka whose properties are known: those that we ship a file of, and those that a home's cache holds."""
     folders = (FOLDER, kept_file(home or Home.from_environment(), "").parent)
-    known = {path.stem.removeprefix("kafka-") for folder in folders for path in folder.glob("kafka-*.json")}
+    known = {
+        path.stem.removeprefix("kafka-")
+        for folder in folders
+        for path in folder.glob("kafka-*.json")
+    }
     return tuple(sorted(known, key=numbers_of))
 
 
@@ -137,10 +147,17 @@ def merged(names: Iterable[str]) -> KafkaProperties:
     Raises:
         FileNotFoundError: one of them is none of `versions()`.
     """
-    newest_first = [kafka_properties(version) for version in sorted(set(names), key=numbers_of, reverse=True)]
+    newest_first = [
+        kafka_properties(version) for version in sorted(set(names), key=numbers_of, reverse=True)
+    ]
     first = newest_first[0]
-    topic, broker = ({known.name: known for one in reversed(newest_first) for known in getattr(one, scope)} for scope in ("topic", "broker"))
-    return first.model_copy(update={"topic": tuple(topic.values()), "broker": tuple(broker.values())})
+    topic, broker = (
+        {known.name: known for one in reversed(newest_first) for known in getattr(one, scope)}
+        for scope in ("topic", "broker")
+    )
+    return first.model_copy(
+        update={"topic": tuple(topic.values()), "broker": tuple(broker.values())}
+    )
 
 
 def kept_file(home: Home, version: str) -> Path:
@@ -156,7 +173,9 @@ def kafka_properties(version: str) -> KafkaProperties:
         FileNotFoundError: the version is none of `versions()`.
     """
     shipped = FOLDER / f"kafka-{version}.json"
-    return KafkaProperties.model_validate_json((shipped if shipped.is_file() else kept_file(Home.from_environment(), version)).read_bytes())
+    return KafkaProperties.model_validate_json(
+        (shipped if shipped.is_file() else kept_file(Home.from_environment(), version)).read_bytes()
+    )
 
 
 def _named(known: Iterable[Named], name: str) -> Named | None:

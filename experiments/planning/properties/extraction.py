@@ -14,7 +14,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
-from experiments.planning.properties.definitions import FEATURES, Feature, KafkaProperties, Property, kept_file, versions
+from experiments.planning.properties.definitions import (
+    FEATURES,
+    Feature,
+    KafkaProperties,
+    Property,
+    kept_file,
+    versions,
+)
 from infra.errors import HarnessError
 from infra.kafka.commands import tool_command
 from infra.kafka.jars import are_kafka_jars_there, kafka_jars, unverified_list
@@ -33,7 +40,9 @@ STORAGE_TOOL: Final = "kafka.tools.StorageTool"
 _OFTEN: Final = 100
 """No feature has so many levels."""
 
-_ENTRY: Final = re.compile(r'<h4><a id="(?P<name>[^"]+)">.*?<table>(?P<table>.*?)</table>', re.DOTALL)
+_ENTRY: Final = re.compile(
+    r'<h4><a id="(?P<name>[^"]+)">.*?<table>(?P<table>.*?)</table>', re.DOTALL
+)
 _ROW: Final = re.compile(r"<tr><th>(?P<head>[^<]+):</th><td>(?P<text>.*?)</td></tr>", re.DOTALL)
 
 
@@ -48,20 +57,31 @@ def extracted(cache: Path, version: str) -> KafkaProperties:
         MachineError: the jars cannot be had.
         HarnessError: one of its classes could not be run.
     """
-    pages = {scope: properties_of(_told(cache, version, main_class)) for scope, main_class in CLASSES.items()}
+    pages = {
+        scope: properties_of(_told(cache, version, main_class))
+        for scope, main_class in CLASSES.items()
+    }
     source = f"printed by {', '.join(CLASSES.values())} of Apache Kafka {version}"
-    return KafkaProperties(version=version, source=source, features=tuple(_features(cache, version)), **pages)
+    return KafkaProperties(
+        version=version, source=source, features=tuple(_features(cache, version)), **pages
+    )
 
 
 def properties_of(printed: str) -> tuple[Property, ...]:
     """Return the properties that a page printed by one of the classes documents, by name."""
-    entries = ((match["name"], dict(_ROW.findall(match["table"]))) for match in _ENTRY.finditer(printed))
-    return tuple(sorted((_property(name, rows) for name, rows in entries), key=lambda known: known.name))
+    entries = (
+        (match["name"], dict(_ROW.findall(match["table"]))) for match in _ENTRY.finditer(printed)
+    )
+    return tuple(
+        sorted((_property(name, rows) for name, rows in entries), key=lambda known: known.name)
+    )
 
 
 def levels_of(printed: str) -> dict[str, int]:
     """Return the level of each feature in a new cluster, as `version-mapping` prints them."""
-    return {name: int(level) for name, level in re.findall(r"(?m)^([a-z.]+\.version)=(\d+)", printed)}
+    return {
+        name: int(level) for name, level in re.findall(r"(?m)^([a-z.]+\.version)=(\d+)", printed)
+    }
 
 
 def _features(cache: Path, version: str) -> Iterator[Feature]:
@@ -73,16 +93,28 @@ def _features(cache: Path, version: str) -> Iterator[Feature]:
 
 
 def _highest(cache: Path, version: str, feature: str) -> int:
-    levels = itertools.takewhile(lambda level: _is_level(cache, version, feature, level), range(1, _OFTEN))
+    levels = itertools.takewhile(
+        lambda level: _is_level(cache, version, feature, level), range(1, _OFTEN)
+    )
     return max(levels, default=0)
 
 
 def _is_level(cache: Path, version: str, feature: str, level: int) -> bool:
-    return _ran(cache, version, STORAGE_TOOL, "feature-dependencies", "--feature", f"{feature}={level}").returncode == 0
+    return (
+        _ran(
+            cache, version, STORAGE_TOOL, "feature-dependencies", "--feature", f"{feature}={level}"
+        ).returncode
+        == 0
+    )
 
 
 def _property(name: str, rows: dict[str, str]) -> Property:
-    return Property(name=name, type=rows["Type"], default=_text(rows["Default"]), valid=_text(rows["Valid Values"]))
+    return Property(
+        name=name,
+        type=rows["Type"],
+        default=_text(rows["Default"]),
+        valid=_text(rows["Valid Values"]),
+    )
 
 
 def _text(cell: str) -> str:
@@ -92,18 +124,27 @@ def _text(cell: str) -> str:
 def _told(cache: Path, version: str, main_class: str) -> str:
     ran = _ran(cache, version, main_class)
     if ran.returncode:
-        raise HarnessError(f"{main_class} of Kafka {version} could not be asked: {ran.stderr.strip()[-500:]}")
+        raise HarnessError(
+            f"{main_class} of Kafka {version} could not be asked: {ran.stderr.strip()[-500:]}"
+        )
     return ran.stdout
 
 
-def _ran(cache: Path, version: str, main_class: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [*tool_command(cache, version, main_class, ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]), *arguments]
+def _ran(
+    cache: Path, version: str, main_class: str, *arguments: str
+) -> subprocess.CompletedProcess[str]:
+    command = [
+        *tool_command(cache, version, main_class, ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]),
+        *arguments,
+    ]
     return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
 
 
 def main() -> None:
     """Print the data file of the version that the command line names."""
-    sys.stdout.write(extracted(Home.from_environment().cache, sys.argv[1]).model_dump_json(indent=1) + "\n")
+    sys.stdout.write(
+        extracted(Home.from_environment().cache, sys.argv[1]).model_dump_json(indent=1) + "\n"
+    )
 
 
 if __name__ == "__main__":
@@ -131,7 +172,9 @@ def ensure_version_known(home: Home, version: str, say: Callable[[str], None]) -
     if not are_kafka_jars_there(home.cache, version):
         say(f"fetching the jars of Kafka {version} (once; about a minute)")
     kafka_jars(home.cache, version)
-    say(f"Kafka {version} is none of the versions that we verified: its jars' digests were written to {unverified_list(home.cache, version)}")
+    say(
+        f"Kafka {version} is none of the versions that we verified: its jars' digests were written to {unverified_list(home.cache, version)}"
+    )
     _keep(home, version)
 
 

@@ -4,12 +4,26 @@ from __future__ import annotations
 
 from typing import Final
 
-from experiments.verdicts.contract.promises import ACKS, DELETING, ENSEMBLE, KIP_595, KIP_631, MIN_ISR, REPLICATION, SESSION, guaranteed, not_guaranteed
+from experiments.verdicts.contract.guarantees import (
+    ACKS,
+    DELETING,
+    ENSEMBLE,
+    KIP_595,
+    KIP_631,
+    MIN_ISR,
+    REPLICATION,
+    SESSION,
+    guaranteed,
+    not_guaranteed,
+)
 
 RULES: Final = (
     not_guaranteed(
         "no fault, or one of the consumers, or a stored record's bytes change and nothing else",
-        lambda c: c.fault.kind == "none" or ((c.fault.corrupts or c.fault.ends_member) and c.fault.parts == 1 and c.gone == 0),
+        lambda c: (
+            c.fault.kind == "none"
+            or ((c.fault.corrupts or c.fault.ends_member) and c.fault.parts == 1 and c.gone == 0)
+        ),
         "no node fails, so there is no outage to end before a heal",
         REPLICATION,
     ),

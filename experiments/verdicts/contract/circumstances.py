@@ -77,7 +77,9 @@ class Circumstances(Frozen):
     @property
     def fenced(self) -> bool:
         """Whether a stalled node may be taken for dead, or dropped from the ISR."""
-        return self.fault.stalled > 0 and self.fault.stalls_ms + self.heartbeat_interval_ms >= min(self.session_timeout_ms, self.replica_lag_ms)
+        return self.fault.stalled > 0 and self.fault.stalls_ms + self.heartbeat_interval_ms >= min(
+            self.session_timeout_ms, self.replica_lag_ms
+        )
 
     @property
     def nodes_gone(self) -> int:
@@ -87,7 +89,13 @@ class Circumstances(Frozen):
     @property
     def only_parted(self) -> bool:
         """Whether nodes are cut off from each other, and all of them live and have their data."""
-        other = self.fault.kills or self.fault.stalled or self.fault.out_of_step or self.fault.corrupts or self.fault.forgets_synced
+        other = (
+            self.fault.kills
+            or self.fault.stalled
+            or self.fault.out_of_step
+            or self.fault.corrupts
+            or self.fault.forgets_synced
+        )
         return self.fault.isolated > 0 and not other
 
     @property
@@ -103,12 +111,18 @@ class Circumstances(Frozen):
     @property
     def gives_up(self) -> bool:
         """Whether the client may give up a record while the fault lasts, and go on with later ones."""
-        return self.retries < UNLIMITED_RETRIES or 0 < self.delivery_timeout_ms <= self.fault.heals_within_ms
+        return (
+            self.retries < UNLIMITED_RETRIES
+            or 0 < self.delivery_timeout_ms <= self.fault.heals_within_ms
+        )
 
     @property
     def late_arrivals(self) -> bool:
         """Whether a request that the client gave up can still be appended: it waits on its way, or in the buffers of a node that stands still."""
-        return max(self.fault.stalls_ms, self.fault.holds_ms) > self.socket_timeout_ms and self.gives_up
+        return (
+            max(self.fault.stalls_ms, self.fault.holds_ms) > self.socket_timeout_ms
+            and self.gives_up
+        )
 
     @property
     def failover_ms(self) -> float:
@@ -118,8 +132,18 @@ class Circumstances(Frozen):
         The client looks for the new leader and needs a retry; if its connection stands still rather than breaks, a timeout of its own (looked at once a
         second) and a new connection.
         """
-        standing = self.socket_timeout_ms + 1000 + self.connection_setup_timeout_ms if self.fault.kills == 0 else 0
-        return self.controller_failover_ms + self.session_timeout_ms * 9 / 8 + standing + self.leader_lookup_ms + self.retry_backoff_max_ms
+        standing = (
+            self.socket_timeout_ms + 1000 + self.connection_setup_timeout_ms
+            if self.fault.kills == 0
+            else 0
+        )
+        return (
+            self.controller_failover_ms
+            + self.session_timeout_ms * 9 / 8
+            + standing
+            + self.leader_lookup_ms
+            + self.retry_backoff_max_ms
+        )
 
 
 def circumstances_of(spec: TrialSpec) -> Circumstances:
@@ -138,7 +162,7 @@ def circumstances_of(spec: TrialSpec) -> Circumstances:
         consumers=spec.workload.members,
         commits=spec.workload.commits,
         copies=spec.workload.kind == "copy",
-        fault=nature(spec.fault, shape_of(spec)),
+        fault=effects(spec.fault, shape_of(spec)),
     )
 
 
@@ -158,7 +182,7 @@ def shape_of(spec: TrialSpec) -> Topology:
     )
 
 
-def nature(fault: FaultRequest, shape: Topology) -> FaultEffects:
+def effects(fault: FaultRequest, shape: Topology) -> FaultEffects:
     """Return what is known of a fault; of a kind that nothing is known of, that it may do anything."""
     if any(leaf.kind not in FAULTS for leaf in fault.leaves()):
         return FaultEffects(kind=fault.kind, known=False, strikes_leader=True)
@@ -191,9 +215,13 @@ def _of_topic(topic: Mapping[str, str], node: Mapping[str, str]) -> dict[str, st
     """A topic's own setting counts before its nodes' (https://kafka.apache.org/documentation/#topicconfigs)."""
     return {
         "min_insync_replicas": topic.get("min.insync.replicas") or node["min.insync.replicas"],
-        "unclean_election": (topic.get("unclean.leader.election.enable") or node["unclean.leader.election.enable"]).lower() == "true",
+        "unclean_election": (
+            topic.get("unclean.leader.election.enable") or node["unclean.leader.election.enable"]
+        ).lower()
+        == "true",
         "flush_messages": topic.get("flush.messages") or node["log.flush.interval.messages"],
-        "compacts": "compact" in (topic.get("cleanup.policy") or node.get("log.cleanup.policy", "delete")),
+        "compacts": "compact"
+        in (topic.get("cleanup.policy") or node.get("log.cleanup.policy", "delete")),
         "retention_ms": topic.get("retention.ms") or _node_retention_ms(node),
         "retention_bytes": topic.get("retention.bytes") or node.get("log.retention.bytes", "-1"),
     }
@@ -201,8 +229,14 @@ def _of_topic(topic: Mapping[str, str], node: Mapping[str, str]) -> dict[str, st
 
 def _node_retention_ms(node: Mapping[str, str]) -> str:
     """The finest unit that is given wins; a week where none is."""
-    units = {"log.retention.ms": 1, "log.retention.minutes": 60_000, "log.retention.hours": 3_600_000}
-    given = next((int(node[name]) * unit for name, unit in units.items() if name in node), 168 * 3_600_000)
+    units = {
+        "log.retention.ms": 1,
+        "log.retention.minutes": 60_000,
+        "log.retention.hours": 3_600_000,
+    }
+    given = next(
+        (int(node[name]) * unit for name, unit in units.items() if name in node), 168 * 3_600_000
+    )
     return str(given)
 
 
@@ -219,5 +253,7 @@ def _controller_failover_ms(node: Mapping[str, str]) -> float:
     """Under ZooKeeper the controller's own session must end, at whole ticks; then the first broker that asks is the next one."""
     if "zookeeper.session.timeout.ms" in node:
         return session_ms(node) + TICK_MS
-    election = float(node["controller.quorum.election.timeout.ms"]) * 2 + float(node["controller.quorum.election.backoff.max.ms"])
+    election = float(node["controller.quorum.election.timeout.ms"]) * 2 + float(
+        node["controller.quorum.election.backoff.max.ms"]
+    )
     return float(node["controller.quorum.fetch.timeout.ms"]) + election

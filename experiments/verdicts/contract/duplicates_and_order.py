@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from experiments.verdicts.contract.promises import ACKS, IDEMPOTENCE, KIP_98, MAX_IN_FLIGHT, SEMANTICS, guaranteed, not_guaranteed
+from experiments.verdicts.contract.guarantees import (
+    ACKS,
+    IDEMPOTENCE,
+    KIP_98,
+    MAX_IN_FLIGHT,
+    SEMANTICS,
+    guaranteed,
+    not_guaranteed,
+)
 
 DUPLICATE_RULES: Final = (
     not_guaranteed(

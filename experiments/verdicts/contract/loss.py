@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from experiments.verdicts.contract.circumstances import Circumstances
-from experiments.verdicts.contract.promises import (
+from experiments.verdicts.contract.guarantees import (
     ACKS,
     ALL_DIE,
     CLEANUP,
@@ -129,4 +129,4 @@ RULES: Final = (
 
 def is_promised(circumstances: Circumstances) -> bool:
     """Whether no acknowledged record may be lost."""
-    return next(rule for rule in RULES if rule.when(circumstances)).promised
+    return next(rule for rule in RULES if rule.when(circumstances)).guaranteed

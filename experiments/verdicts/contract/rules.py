@@ -9,8 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from experiments.verdicts.contract import availability, duplicates_and_order, loss, transactions_and_groups
-from experiments.verdicts.contract.promises import Guarantee, Rule
+from experiments.verdicts.contract import (
+    availability,
+    duplicates_and_order,
+    loss,
+    transactions_and_groups,
+)
+from experiments.verdicts.contract.guarantees import Guarantee, Rule
 
 RULES: Final[Mapping[Guarantee, tuple[Rule, ...]]] = {
     Guarantee.NO_ACKED_LOSS: loss.RULES,

@@ -9,7 +9,17 @@ from typing import Final
 
 from experiments.verdicts.contract import loss
 from experiments.verdicts.contract.circumstances import Circumstances
-from experiments.verdicts.contract.promises import ALL_DIE, ISOLATION, KIP_98, KIP_447, KIP_890, RETENTION, SEMANTICS, guaranteed, not_guaranteed
+from experiments.verdicts.contract.guarantees import (
+    ALL_DIE,
+    ISOLATION,
+    KIP_98,
+    KIP_447,
+    KIP_890,
+    RETENTION,
+    SEMANTICS,
+    guaranteed,
+    not_guaranteed,
+)
 
 ATOMICITY_RULES: Final = (
     not_guaranteed(
@@ -54,8 +64,19 @@ ATOMICITY_RULES: Final = (
 def _goes_back(c: Circumstances) -> bool:
     """Whether the log, or the group's own log of commits, may lose what consumers were shown: then offsets stand for other records than they did."""
     fault = c.fault
-    loses = fault.forgets_synced or fault.deletes_topic or fault.elects_uncleanly or c.unclean_election or fault.corrupts
-    return not fault.known or loses or (fault.power_loss and c.flush_messages > 1) or c.nodes_gone + fault.isolated + fault.out_of_step > 1
+    loses = (
+        fault.forgets_synced
+        or fault.deletes_topic
+        or fault.elects_uncleanly
+        or c.unclean_election
+        or fault.corrupts
+    )
+    return (
+        not fault.known
+        or loses
+        or (fault.power_loss and c.flush_messages > 1)
+        or c.nodes_gone + fault.isolated + fault.out_of_step > 1
+    )
 
 
 MISSED: Final = (

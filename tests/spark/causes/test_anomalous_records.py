@@ -8,7 +8,13 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from spark_jobs.causes.anomalous_records import found, found_again, found_without_id, reaches, wanted
+from spark_jobs.causes.anomalous_records import (
+    found,
+    found_again,
+    found_without_id,
+    reaches,
+    wanted,
+)
 from spark_jobs.io.frames import in_memory
 from spark_jobs.planted import PlantedAttempt, PlantedLogRow, PlantedTrial, together
 
@@ -16,14 +22,20 @@ EVERYTHING = PlantedTrial(
     "t",
     attempts=(
         PlantedAttempt(1, 0, settled_ns=10, sent_ns=1, offset=0),
-        PlantedAttempt(1, 1, settled_ns=11, sent_ns=2, offset=1),  # three copies, one in another partition
+        PlantedAttempt(
+            1, 1, settled_ns=11, sent_ns=2, offset=1
+        ),  # three copies, one in another partition
         PlantedAttempt(1, 2, settled_ns=12, sent_ns=3, offset=77),  # lost
         PlantedAttempt(1, 3, settled_ns=13, sent_ns=4),  # corrupt: lost too
         PlantedAttempt(1, 4, "unknown", settled_ns=None, sent_ns=5),  # landed twice
-        PlantedAttempt(1, 5, "unknown", settled_ns=None, sent_ns=None, partition=None),  # did not land
+        PlantedAttempt(
+            1, 5, "unknown", settled_ns=None, sent_ns=None, partition=None
+        ),  # did not land
         PlantedAttempt(1, 6, "rejected", settled_ns=16, sent_ns=7),  # landed
         PlantedAttempt(1, 7, "rejected", settled_ns=17, sent_ns=8),
-        PlantedAttempt(2, 130, settled_ns=18, sent_ns=9, offset=12),  # nothing is wrong in its block
+        PlantedAttempt(
+            2, 130, settled_ns=18, sent_ns=9, offset=12
+        ),  # nothing is wrong in its block
     ),
     log=(
         *(PlantedLogRow(1, seq, offset) for offset, seq in enumerate((0, 1, 4, 1, 4, 6))),
@@ -52,19 +64,34 @@ BEHIND = "trial_no string, partition int, producer int, seq bigint, offset bigin
 def planted(spark: SparkSession, *trials: PlantedTrial) -> tuple[DataFrame, DataFrame]:
     """Return attempts and log of trials that lie in no file."""
     frames = in_memory(spark, together(trials))
-    attempts, log = (frame.withColumnRenamed("trial_id", "trial_no") for frame in (frames.attempts, frames.log))
+    attempts, log = (
+        frame.withColumnRenamed("trial_id", "trial_no") for frame in (frames.attempts, frames.log)
+    )
     return attempts, log
 
 
-def looked_up(spark: SparkSession, blocks: Sequence[tuple[Any, ...]], behind: Sequence[tuple[Any, ...]] = (), *, at_end: bool | None = True) -> DataFrame:
+def looked_up(
+    spark: SparkSession,
+    blocks: Sequence[tuple[Any, ...]],
+    behind: Sequence[tuple[Any, ...]] = (),
+    *,
+    at_end: bool | None = True,
+) -> DataFrame:
     """Return the records that are to be looked up, of trials without transactions whose readers came to the end or did not."""
-    marks = spark.createDataFrame([("t", at_end), ("u", at_end)], "trial_no string, reader_at_end boolean")
-    return spark.createDataFrame([(*block, 0) for block in blocks], f"{BLOCKS}, aborted bigint").transform(
-        wanted, spark.createDataFrame(list(behind), BEHIND), marks
+    marks = spark.createDataFrame(
+        [("t", at_end), ("u", at_end)], "trial_no string, reader_at_end boolean"
     )
+    return spark.createDataFrame(
+        [(*block, 0) for block in blocks], f"{BLOCKS}, aborted bigint"
+    ).transform(wanted, spark.createDataFrame(list(behind), BEHIND), marks)
 
 
-def found_in(spark: SparkSession, trial: PlantedTrial, blocks: DataFrame, behind: Sequence[tuple[Any, ...]] = ()) -> list[tuple[Any, ...]]:
+def found_in(
+    spark: SparkSession,
+    trial: PlantedTrial,
+    blocks: DataFrame,
+    behind: Sequence[tuple[Any, ...]] = (),
+) -> list[tuple[Any, ...]]:
     """Return what is wrong with a planted trial."""
     attempts, log = planted(spark, trial)
     rows = found(attempts, log, spark.createDataFrame(list(behind), BEHIND), blocks).collect()
@@ -100,37 +127,67 @@ def test_rows_without_an_id_are_found_by_their_place(spark: SparkSession) -> Non
 
 def test_only_records_that_something_may_be_wrong_with_are_looked_up(spark: SparkSession) -> None:
     """Of a block with more copies than records all that are there; of one in which all is well nothing; and what carries no id cannot be."""
-    rows = looked_up(spark, [*OF_EVERYTHING, ("u", 1, 0, 0b111, 0b1000, 0b10000, 0b10101, 3, 0b10101)]).collect()
-    assert sorted(tuple(row) for row in rows) == [("t", 1, 0, 0b1111111, 0), ("t", 1, 1, 1, 0), ("u", 1, 0, 0b10, 0)]
+    rows = looked_up(
+        spark, [*OF_EVERYTHING, ("u", 1, 0, 0b111, 0b1000, 0b10000, 0b10101, 3, 0b10101)]
+    ).collect()
+    assert sorted(tuple(row) for row in rows) == [
+        ("t", 1, 0, 0b1111111, 0),
+        ("t", 1, 1, 1, 0),
+        ("u", 1, 0, 0b10, 0),
+    ]
 
 
 def test_trials_do_not_see_each_other(spark: SparkSession) -> None:
     """Equal ids of two trials are different records."""
-    attempts, log = planted(spark, PlantedTrial("t", [PlantedAttempt(1, 2)]), PlantedTrial("u", [PlantedAttempt(1, 2)], [PlantedLogRow(1, 2, 0)]))
+    attempts, log = planted(
+        spark,
+        PlantedTrial("t", [PlantedAttempt(1, 2)]),
+        PlantedTrial("u", [PlantedAttempt(1, 2)], [PlantedLogRow(1, 2, 0)]),
+    )
     blocks = looked_up(spark, [("t", 1, 0, 0b100, 0, 0, 0, 0, 0)])
-    assert [(row.trial_no, row.kind) for row in found(attempts, log, spark.createDataFrame([], BEHIND), blocks).collect()] == [("t", "LOST")]
+    assert [
+        (row.trial_no, row.kind)
+        for row in found(attempts, log, spark.createDataFrame([], BEHIND), blocks).collect()
+    ] == [("t", "LOST")]
 
 
 @pytest.mark.parametrize(("at_end", "kinds"), [(True, ["MISSED"]), (False, []), (None, [])])
-def test_what_was_missed_is_told_where_the_reader_came_to_the_end(spark: SparkSession, at_end: bool | None, kinds: list[str]) -> None:
+def test_what_was_missed_is_told_where_the_reader_came_to_the_end(
+    spark: SparkSession, at_end: bool | None, kinds: list[str]
+) -> None:
     """Of a reader that did not, nobody can say what it would have received."""
     blocks = looked_up(spark, [("t", 0, 0, 0b11, 0, 0, 0b11, 2, 0b10)], at_end=at_end)
-    trial = PlantedTrial("t", [PlantedAttempt(0, 0, settled_ns=10, sent_ns=1), PlantedAttempt(0, 1)], [PlantedLogRow(0, 0, 4), PlantedLogRow(0, 1, 5)])
+    trial = PlantedTrial(
+        "t",
+        [PlantedAttempt(0, 0, settled_ns=10, sent_ns=1), PlantedAttempt(0, 1)],
+        [PlantedLogRow(0, 0, 4), PlantedLogRow(0, 1, 5)],
+    )
     assert found_in(spark, trial, blocks) == [(0, 0, kind, 0, 4, 10, 1, None) for kind in kinds]
 
 
 def test_a_record_behind_later_ones_is_told_with_its_attempt(spark: SparkSession) -> None:
     """Once for each partition in which it is."""
     late = [("t", 0, 0, 0, 9), ("t", 1, 0, 0, 7)]
-    trial = PlantedTrial("t", [PlantedAttempt(0, 0, settled_ns=10, sent_ns=1)], [PlantedLogRow(0, 0, 9)])
-    assert found_in(spark, trial, looked_up(spark, [], late), late) == [(0, 0, "REORDERED", 0, 9, 10, 1, None), (0, 0, "REORDERED", 1, 7, 10, 1, None)]
+    trial = PlantedTrial(
+        "t", [PlantedAttempt(0, 0, settled_ns=10, sent_ns=1)], [PlantedLogRow(0, 0, 9)]
+    )
+    assert found_in(spark, trial, looked_up(spark, [], late), late) == [
+        (0, 0, "REORDERED", 0, 9, 10, 1, None),
+        (0, 0, "REORDERED", 1, 7, 10, 1, None),
+    ]
 
 
 def test_a_record_can_have_several_anomalies(spark: SparkSession) -> None:
     """Refused, there twice, and never received."""
-    trial = PlantedTrial("t", [PlantedAttempt(0, 0, "rejected")], [PlantedLogRow(0, 0, 3), PlantedLogRow(0, 0, 4)])
+    trial = PlantedTrial(
+        "t", [PlantedAttempt(0, 0, "rejected")], [PlantedLogRow(0, 0, 3), PlantedLogRow(0, 0, 4)]
+    )
     blocks = looked_up(spark, [("t", 0, 0, 0, 1, 0, 1, 2, 0)])
-    assert [row[2:4] + row[4:5] for row in found_in(spark, trial, blocks)] == [("DUPLICATED", 0, 4), ("MISSED", 0, 3), ("REJECTED_PRESENT", 0, 3)]
+    assert [row[2:4] + row[4:5] for row in found_in(spark, trial, blocks)] == [
+        ("DUPLICATED", 0, 4),
+        ("MISSED", 0, 3),
+        ("REJECTED_PRESENT", 0, 3),
+    ]
 
 
 def test_a_read_that_repeats_is_told_by_when_it_came_again(spark: SparkSession) -> None:
@@ -141,7 +198,9 @@ def test_a_read_that_repeats_is_told_by_when_it_came_again(spark: SparkSession) 
     assert tuple(row[name] for name in NAMES) == (1, 2, "REDELIVERED", 0, 5, 99, None, None)
 
 
-def test_the_reach_of_an_epoch_is_the_first_and_the_last_that_it_appended(spark: SparkSession) -> None:
+def test_the_reach_of_an_epoch_is_the_first_and_the_last_that_it_appended(
+    spark: SparkSession,
+) -> None:
     """Corrupt rows and strangers reach nowhere."""
     rows = (
         *(PlantedLogRow(0, seq, seq, leader_epoch=5) for seq in (0, 1, 2)),
@@ -150,5 +209,11 @@ def test_the_reach_of_an_epoch_is_the_first_and_the_last_that_it_appended(spark:
         PlantedLogRow(None, None, 11, leader_epoch=6),
         PlantedLogRow(0, 4, 4, partition=1, leader_epoch=None),
     )
-    found_reaches = reaches(planted(spark, PlantedTrial("t", [PlantedAttempt(0, 0)], rows))[1]).collect()
-    assert sorted((tuple(row) for row in found_reaches), key=str) == [("t", 0, 0, 5, 0, 2), ("t", 0, 0, 6, 7, 9), ("t", 1, 0, None, 4, 4)]
+    found_reaches = reaches(
+        planted(spark, PlantedTrial("t", [PlantedAttempt(0, 0)], rows))[1]
+    ).collect()
+    assert sorted((tuple(row) for row in found_reaches), key=str) == [
+        ("t", 0, 0, 5, 0, 2),
+        ("t", 0, 0, 6, 7, 9),
+        ("t", 1, 0, None, 4, 4),
+    ]

@@ -30,27 +30,52 @@ def test_a_lost_record_is_tied_to_all_that_was_so_when_it_was_acknowledged() -> 
 
 def test_phases_end_where_the_next_one_begins() -> None:
     """During from the fault's begin on, after from its end on; a record of no known time has none."""
-    rows = tied(*(Bad(seq=seq, at_ns=at) for seq, at in enumerate((100 * MS - 1, 100 * MS, 500 * MS - 1, 500 * MS, None))))
+    rows = tied(
+        *(
+            Bad(seq=seq, at_ns=at)
+            for seq, at in enumerate((100 * MS - 1, 100 * MS, 500 * MS - 1, 500 * MS, None))
+        )
+    )
     assert [row["phase"] for row in rows] == ["before", "during", "during", "after", None]
 
 
 def test_a_fault_that_nothing_ended_lasts_to_the_end() -> None:
     """And a record that was told without partition has its phase like any other."""
-    rows = tied(Bad(at_ns=99 * MS), Bad(), Bad(at_ns=899 * MS), Bad(partition=None), phases=PHASES.model_copy(update={"fault_end_ns": None}))
-    assert [(row["phase"], row["leader"]) for row in rows] == [("before", 2), ("during", 2), ("during", 1), ("during", None)]
+    rows = tied(
+        Bad(at_ns=99 * MS),
+        Bad(),
+        Bad(at_ns=899 * MS),
+        Bad(partition=None),
+        phases=PHASES.model_copy(update={"fault_end_ns": None}),
+    )
+    assert [(row["phase"], row["leader"]) for row in rows] == [
+        ("before", 2),
+        ("during", 2),
+        ("during", 1),
+        ("during", None),
+    ]
 
 
 @pytest.mark.parametrize("kind", Anomaly)
 def test_what_is_in_the_log_is_told_by_its_place_there(kind: Anomaly) -> None:
     """And what is not, by the time: epoch 5 led at 150 ms, and offset 90 is in epoch 6."""
     there = kind not in {Anomaly.LOST, Anomaly.UNKNOWN_ABSENT}
-    assert [row["leader_epoch"] for row in tied(Bad(kind.value, offset=90), epochs=LINEAGE[2:], events=CRASH[:2])] == [6 if there else 5]
+    assert [
+        row["leader_epoch"]
+        for row in tied(Bad(kind.value, offset=90), epochs=LINEAGE[2:], events=CRASH[:2])
+    ] == [6 if there else 5]
 
 
 def test_what_nobody_told_is_null() -> None:
     """A record without partition, and a trial without events."""
     (row,) = tied(Bad("UNKNOWN_ABSENT", partition=None), events=(), epochs=())
-    assert (row["cause"], row["leader"], row["leader_epoch"], row["isr"], row["truncated_to"]) == ("UNATTRIBUTED", None, None, None, None)
+    assert (row["cause"], row["leader"], row["leader_epoch"], row["isr"], row["truncated_to"]) == (
+        "UNATTRIBUTED",
+        None,
+        None,
+        None,
+        None,
+    )
 
 
 def test_nothing_found_is_an_empty_table() -> None:
@@ -60,8 +85,24 @@ def test_nothing_found_is_an_empty_table() -> None:
 
 def test_attribution_counts_what_has_all_in_common() -> None:
     """Three cut records, one of which was acknowledged before the fault, and one whose cause is not known."""
-    table = attribution(tied_table(Bad(seq=1, offset=81, at_ns=160 * MS), Bad(seq=2, offset=90), Bad(seq=3, offset=80, at_ns=99 * MS), Bad(seq=4, offset=3)))
-    named = ("phase", "cause", "truncated_by", "records", "first_offset", "last_offset", "first_at_ns", "last_at_ns")
+    table = attribution(
+        tied_table(
+            Bad(seq=1, offset=81, at_ns=160 * MS),
+            Bad(seq=2, offset=90),
+            Bad(seq=3, offset=80, at_ns=99 * MS),
+            Bad(seq=4, offset=3),
+        )
+    )
+    named = (
+        "phase",
+        "cause",
+        "truncated_by",
+        "records",
+        "first_offset",
+        "last_offset",
+        "first_at_ns",
+        "last_at_ns",
+    )
     assert [tuple(row[name] for name in named) for row in table.to_pylist()] == [
         ("before", "TRUNCATED", 2, 1, 80, 80, 99 * MS, 99 * MS),
         ("during", "TRUNCATED", 2, 2, 81, 90, 150 * MS, 160 * MS),
@@ -71,13 +112,21 @@ def test_attribution_counts_what_has_all_in_common() -> None:
 
 def test_attribution_adds_up_to_the_anomalies() -> None:
     """Nulls are a group like any other."""
-    rows = [Bad(kind, seq=seq, offset=offset) for kind in ("LOST", "UNKNOWN_ABSENT", "PHANTOM") for seq, offset in enumerate((None, 5, 85))]
+    rows = [
+        Bad(kind, seq=seq, offset=offset)
+        for kind in ("LOST", "UNKNOWN_ABSENT", "PHANTOM")
+        for seq, offset in enumerate((None, 5, 85))
+    ]
     assert sum(attribution(tied_table(*rows))["records"].to_pylist()) == len(rows)
 
 
 def test_equal_anomalies_give_equal_tables_whatever_their_order() -> None:
     """The finder promises none."""
     places, others = ((3, 80, 1), (1, 85, 0), (2, None, None), (0, 3, 0)), product((0, 1), (1, 2))
-    rows = [Bad(seq=seq, offset=offset, partition=partition, producer=who, at_ns=at) for who, at in others for seq, offset, partition in places]
+    rows = [
+        Bad(seq=seq, offset=offset, partition=partition, producer=who, at_ns=at)
+        for who, at in others
+        for seq, offset, partition in places
+    ]
     rows += [Bad(seq=seq, offset=offset) for seq in (7, 8) for offset in (5, 6)]
     assert tied_table(*rows).equals(tied_table(*reversed(rows)))

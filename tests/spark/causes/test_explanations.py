@@ -10,11 +10,25 @@ import pytest
 from experiments.ledger.record import FaultEvidence, Phases
 from spark_jobs.causes.explanations import _check
 from spark_jobs.io.ledgers import UnfitLedger
-from spark_jobs.planted import PlantedAttempt, PlantedEpoch, PlantedEvent, PlantedLogRow, PlantedRead, PlantedTrial
+from spark_jobs.planted import (
+    PlantedAttempt,
+    PlantedEpoch,
+    PlantedEvent,
+    PlantedLogRow,
+    PlantedRead,
+    PlantedTrial,
+)
 
 Measure = Callable[..., dict[str, pa.Table]]
 MS = 1_000_000
-PHASES = Phases(load_begin_ns=0, load_end_ns=900 * MS, fault_begin_ns=100 * MS, fault_end_ns=500 * MS, settled_ns=900 * MS, whole_ns=900 * MS)
+PHASES = Phases(
+    load_begin_ns=0,
+    load_end_ns=900 * MS,
+    fault_begin_ns=100 * MS,
+    fault_end_ns=500 * MS,
+    settled_ns=900 * MS,
+    healthy_ns=900 * MS,
+)
 COUNTS = (
     "lost_low_records",
     "lost_high_records",
@@ -29,7 +43,14 @@ COUNTS = (
 
 def acked(seq: int, at_ms: int, offset: int | None, producer: int = 0) -> PlantedAttempt:
     """Sent a millisecond before."""
-    return PlantedAttempt(producer, seq, intended_ns=(at_ms - 1) * MS, sent_ns=(at_ms - 1) * MS, settled_ns=at_ms * MS, offset=offset)
+    return PlantedAttempt(
+        producer,
+        seq,
+        intended_ns=(at_ms - 1) * MS,
+        sent_ns=(at_ms - 1) * MS,
+        settled_ns=at_ms * MS,
+        offset=offset,
+    )
 
 
 CRASH = PlantedTrial(
@@ -51,19 +72,55 @@ CRASH = PlantedTrial(
         PlantedLogRow(0, 3, 4, leader_epoch=6),
         PlantedLogRow(1, 2, 5, leader_epoch=6),
     ),
-    reads=(PlantedRead(0, 0, 0, received_ns=70 * MS), PlantedRead(0, 2, 2, received_ns=340 * MS), PlantedRead(0, 2, 2, received_ns=350 * MS)),
+    reads=(
+        PlantedRead(0, 0, 0, received_ns=70 * MS),
+        PlantedRead(0, 2, 2, received_ns=340 * MS),
+        PlantedRead(0, 2, 2, received_ns=350 * MS),
+    ),
     phases=PHASES,
-    fault=FaultEvidence(kind="leader-crash-behind", targets=(2,), bit=True),
+    fault=FaultEvidence(kind="leader-crash-behind", targets=(2,), took_effect=True),
     events=(
-        PlantedEvent(0, "leads", node=2, partition=0, leader_epoch=5, offset=0, source="broker", resolution_ns=MS),
+        PlantedEvent(
+            0,
+            "became_leader",
+            node=2,
+            partition=0,
+            leader_epoch=5,
+            offset=0,
+            source="broker",
+            resolution_ns=MS,
+        ),
         PlantedEvent(0, "isr", partition=0, source="watcher", detail="1,2"),
         PlantedEvent(200 * MS, "fenced", node=2, source="broker", resolution_ns=MS),
-        PlantedEvent(210 * MS, "leads", node=1, partition=0, leader_epoch=6, offset=2, source="broker", resolution_ns=MS),
-        PlantedEvent(319 * MS, "timed_out", node=1, source="client", resolution_ns=MS, detail="producer 0: Timed out 1 in-flight"),
-        PlantedEvent(600 * MS, "truncated", node=2, partition=0, offset=2, source="broker", resolution_ns=MS),
+        PlantedEvent(
+            210 * MS,
+            "became_leader",
+            node=1,
+            partition=0,
+            leader_epoch=6,
+            offset=2,
+            source="broker",
+            resolution_ns=MS,
+        ),
+        PlantedEvent(
+            319 * MS,
+            "timed_out",
+            node=1,
+            source="client",
+            resolution_ns=MS,
+            detail="producer 0: Timed out 1 in-flight",
+        ),
+        PlantedEvent(
+            600 * MS, "truncated", node=2, partition=0, offset=2, source="broker", resolution_ns=MS
+        ),
         PlantedEvent(950 * MS, "reader", detail='{"records":2,"at_end":true,"where":""}'),
     ),
-    epochs=(PlantedEpoch(1, 0, 5, 0), PlantedEpoch(1, 0, 6, 2), PlantedEpoch(2, 0, 5, 0), PlantedEpoch(2, 0, 6, 2)),
+    epochs=(
+        PlantedEpoch(1, 0, 5, 0),
+        PlantedEpoch(1, 0, 6, 2),
+        PlantedEpoch(2, 0, 5, 0),
+        PlantedEpoch(2, 0, 6, 2),
+    ),
 )
 QUIET = PlantedTrial("001-quiet", [PlantedAttempt(0, 0)], [PlantedLogRow(0, 0, 0)])
 
@@ -71,7 +128,20 @@ QUIET = PlantedTrial("001-quiet", [PlantedAttempt(0, 0)], [PlantedLogRow(0, 0, 0
 def test_the_whole_job_tells_of_each_record_why(measured: Measure) -> None:
     """A trial beside it in which nothing is wrong is in none of the three tables."""
     tables = measured(CRASH, QUIET)
-    named = ("trial_id", "kind", "producer", "seq", "offset", "phase", "leader", "leader_epoch", "isr", "cause", "truncated_to", "truncated_by")
+    named = (
+        "trial_id",
+        "kind",
+        "producer",
+        "seq",
+        "offset",
+        "phase",
+        "leader",
+        "leader_epoch",
+        "isr",
+        "cause",
+        "truncated_to",
+        "truncated_by",
+    )
     assert [tuple(row[name] for name in named) for row in tables["anomalies"].to_pylist()] == [
         ("000-crash", "DUPLICATED", 0, 3, 4, "during", 1, 6, "1,2", "RESENT", None, None),
         ("000-crash", "LOST", 0, 1, 2, "during", 2, 5, "1,2", "TRUNCATED", 2, 2),
@@ -82,13 +152,36 @@ def test_the_whole_job_tells_of_each_record_why(measured: Measure) -> None:
         ("000-crash", "REDELIVERED", 0, 2, 2, "during", 1, 6, "1,2", "UNATTRIBUTED", None, None),
     ]
     assert sum(tables["attribution"]["records"].to_pylist()) == 7
-    marks = {(row["side"], row["mark"]): row["at_ns"] for row in tables["outages"].to_pylist() if row["side"] == "producer"}
-    assert {mark: at // MS for (_, mark), at in marks.items() if at is not None} == {"last_before": 120, "detected": 200, "elected": 210, "first_after": 310}
+    marks = {
+        (row["side"], row["mark"]): row["at_ns"]
+        for row in tables["outages"].to_pylist()
+        if row["side"] == "producer"
+    }
+    assert {mark: at // MS for (_, mark), at in marks.items() if at is not None} == {
+        "last_before": 120,
+        "detected": 200,
+        "elected": 210,
+        "first_after": 310,
+    }
 
 
-@pytest.mark.parametrize("kind", ["LOST", "UNKNOWN_ABSENT", "ABORTED_VISIBLE", "DUPLICATED", "PHANTOM", "CORRUPT", "MISSED", "REDELIVERED"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "LOST",
+        "UNKNOWN_ABSENT",
+        "ABORTED_VISIBLE",
+        "DUPLICATED",
+        "PHANTOM",
+        "CORRUPT",
+        "MISSED",
+        "REDELIVERED",
+    ],
+)
 def test_a_record_that_was_counted_and_not_found_is_no_result(kind: str) -> None:
     """An error that names the trial, never a table that is short."""
     found = pa.table({"trial_id": ["t"], "kind": [kind]})
-    with pytest.raises(UnfitLedger, match=rf"^trial t: 0 times {kind} was counted, and 1 were found$"):
+    with pytest.raises(
+        UnfitLedger, match=rf"^trial t: 0 times {kind} was counted, and 1 were found$"
+    ):
         _check(pa.Table.from_pylist([{"trial_id": "t", **dict.fromkeys(COUNTS, 0)}]), found)

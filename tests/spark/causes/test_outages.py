@@ -14,24 +14,83 @@ from spark_jobs.causes.outages import outages
 from spark_jobs.planted import PlantedEvent, PlantedTrial
 
 MS = 1_000_000
-PHASES = Phases(load_begin_ns=0, load_end_ns=900 * MS, fault_begin_ns=100 * MS, fault_end_ns=500 * MS, settled_ns=900 * MS, whole_ns=900 * MS)
-LED = PlantedEvent(0, "leads", node=2, partition=0, leader_epoch=5, offset=0, source="broker", resolution_ns=MS)
+PHASES = Phases(
+    load_begin_ns=0,
+    load_end_ns=900 * MS,
+    fault_begin_ns=100 * MS,
+    fault_end_ns=500 * MS,
+    settled_ns=900 * MS,
+    healthy_ns=900 * MS,
+)
+LED = PlantedEvent(
+    0,
+    "became_leader",
+    node=2,
+    partition=0,
+    leader_epoch=5,
+    offset=0,
+    source="broker",
+    resolution_ns=MS,
+)
 FENCED = PlantedEvent(250 * MS, "fenced", node=2, source="broker", resolution_ns=MS)
-LEADS = PlantedEvent(260 * MS, "leads", node=1, partition=0, leader_epoch=6, offset=80, source="broker", resolution_ns=MS)
-SEEN = PlantedEvent(270 * MS, "leader", node=1, partition=0, leader_epoch=6, source="watcher", resolution_ns=10 * MS)
-LEARNED = PlantedEvent(280 * MS, "learned", node=1, partition=0, leader_epoch=6, source="client", resolution_ns=MS, detail="producer 0: leader 1")
+LEADS = PlantedEvent(
+    260 * MS,
+    "became_leader",
+    node=1,
+    partition=0,
+    leader_epoch=6,
+    offset=80,
+    source="broker",
+    resolution_ns=MS,
+)
+SEEN = PlantedEvent(
+    270 * MS, "leader", node=1, partition=0, leader_epoch=6, source="watcher", resolution_ns=10 * MS
+)
+LEARNED = PlantedEvent(
+    280 * MS,
+    "leader_learned",
+    node=1,
+    partition=0,
+    leader_epoch=6,
+    source="client",
+    resolution_ns=MS,
+    detail="producer 0: leader 1",
+)
 CRASH = (LED, FENCED, LEADS, SEEN, LEARNED)
-GAP = {"trial_id": "t", "partition": 0, "side": "producer", "began_ns": 99 * MS, "gap_ns": 201 * MS, "answered": True}
+GAP = {
+    "trial_id": "t",
+    "partition": 0,
+    "side": "producer",
+    "began_ns": 99 * MS,
+    "gap_ns": 201 * MS,
+    "answered": True,
+}
 
 
-def found(*events: PlantedEvent, phases: Phases = PHASES, targets: tuple[int, ...] = (2, 3), **gap: Any) -> pa.Table:
+def found(
+    *events: PlantedEvent, phases: Phases = PHASES, targets: tuple[int, ...] = (2, 3), **gap: Any
+) -> pa.Table:
     """Return the outages of one planted trial with one gap."""
-    trial = PlantedTrial("t", (), events=events, phases=phases, fault=FaultEvidence(kind="leader-crash", targets=targets, bit=True))
-    tables = {name: table.append_column("trial_id", pa.array(["t"] * len(table), pa.string())) for name, table in trial.tables().items()}
-    return outages(pa.Table.from_pylist([{**GAP, **gap}]), evidence_of([trial.record("planted")], tables["events"], tables["epochs"]))
+    trial = PlantedTrial(
+        "t",
+        (),
+        events=events,
+        phases=phases,
+        fault=FaultEvidence(kind="leader-crash", targets=targets, took_effect=True),
+    )
+    tables = {
+        name: table.append_column("trial_id", pa.array(["t"] * len(table), pa.string()))
+        for name, table in trial.tables().items()
+    }
+    return outages(
+        pa.Table.from_pylist([{**GAP, **gap}]),
+        evidence_of([trial.record("planted")], tables["events"], tables["epochs"]),
+    )
 
 
-def seen_ms(*events: PlantedEvent, phases: Phases = PHASES, targets: tuple[int, ...] = (2, 3), **gap: Any) -> dict[str, float | None]:
+def seen_ms(
+    *events: PlantedEvent, phases: Phases = PHASES, targets: tuple[int, ...] = (2, 3), **gap: Any
+) -> dict[str, float | None]:
     """Return when each mark was seen, milliseconds."""
     rows = found(*events, phases=phases, targets=targets, **gap).to_pylist()
     return {row["mark"]: None if row["at_ns"] is None else row["at_ns"] / MS for row in rows}
@@ -46,7 +105,7 @@ def test_every_planted_mark_is_found_with_its_source_and_resolution() -> None:
         ("last_before", 99 * MS, "ledger", None),
         ("detected", 250 * MS, "broker", MS),
         ("elected", 260 * MS, "broker", MS),
-        ("learned", 280 * MS, "client", MS),
+        ("leader_learned", 280 * MS, "client", MS),
         ("first_after", 300 * MS, "ledger", None),
     ]
 
@@ -71,24 +130,38 @@ def test_a_fault_that_nothing_healed_has_its_outage() -> None:
 
 def test_a_pause_without_change_of_leader_has_two_marks() -> None:
     """Nobody was taken for dead, nobody was elected, and the client had nothing to learn."""
-    assert seen_ms(LED) == {"last_before": 99, "detected": None, "elected": None, "learned": None, "first_after": 300}
+    assert seen_ms(LED) == {
+        "last_before": 99,
+        "detected": None,
+        "elected": None,
+        "leader_learned": None,
+        "first_after": 300,
+    }
 
 
 def test_each_side_learns_by_itself() -> None:
     """What the producer was told is no news to the reader."""
-    assert seen_ms(*CRASH, side="consumer")["learned"] is None
+    assert seen_ms(*CRASH, side="consumer")["leader_learned"] is None
     told = LEARNED._replace(at_ns=290 * MS, detail="reader 0: leader 1")
-    assert seen_ms(*CRASH, told, side="consumer")["learned"] == 290
+    assert seen_ms(*CRASH, told, side="consumer")["leader_learned"] == 290
 
 
 def test_what_lies_outside_the_gap_is_no_part_of_it() -> None:
     """The election for the sake of the restarted leader, after the first acknowledgement."""
     later = [event._replace(at_ns=event.at_ns + 200 * MS) for event in (FENCED, LEADS, LEARNED)]
-    assert seen_ms(LED, *later) == {"last_before": 99, "detected": None, "elected": None, "learned": None, "first_after": 300}
+    assert seen_ms(LED, *later) == {
+        "last_before": 99,
+        "detected": None,
+        "elected": None,
+        "leader_learned": None,
+        "first_after": 300,
+    }
 
 
 @pytest.mark.parametrize(("late_ns", "elected"), [(0, 300 * MS), (1, None)])
-def test_a_mark_of_a_moment_that_is_known_lies_within_the_gap(late_ns: int, elected: int | None) -> None:
+def test_a_mark_of_a_moment_that_is_known_lies_within_the_gap(
+    late_ns: int, elected: int | None
+) -> None:
     """Without a resolution, that is the moment itself."""
     marks = found(LED, LEADS._replace(at_ns=300 * MS + late_ns, resolution_ns=None)).to_pylist()
     assert [row["at_ns"] for row in marks if row["mark"] == "elected"] == [elected]
@@ -96,15 +169,31 @@ def test_a_mark_of_a_moment_that_is_known_lies_within_the_gap(late_ns: int, elec
 
 def test_the_first_moment_of_a_gap_is_part_of_it() -> None:
     """The leader that it begins with led by then; the fence, and another partition's leader, change nothing of that."""
-    at_once = [event._replace(at_ns=99 * MS) for event in (FENCED, LED, LEADS._replace(partition=1))]
-    assert seen_ms(*at_once, LEADS) == {"last_before": 99, "detected": 99, "elected": 260, "learned": None, "first_after": 300}
+    at_once = [
+        event._replace(at_ns=99 * MS) for event in (FENCED, LED, LEADS._replace(partition=1))
+    ]
+    assert seen_ms(*at_once, LEADS) == {
+        "last_before": 99,
+        "detected": 99,
+        "elected": 260,
+        "leader_learned": None,
+        "first_after": 300,
+    }
 
 
 def test_of_several_leaders_before_the_gap_the_last_one_counts() -> None:
     """The one before it is none that was elected since."""
     earlier = LED._replace(node=3, leader_epoch=4)
-    assert seen_ms(earlier, LED._replace(at_ns=MS), LEADS._replace(leader_epoch=5), FENCED)["elected"] is None
-    assert seen_ms(earlier, LED._replace(at_ns=MS), FENCED._replace(node=3, at_ns=240 * MS), FENCED)["detected"] == 250
+    assert (
+        seen_ms(earlier, LED._replace(at_ns=MS), LEADS._replace(leader_epoch=5), FENCED)["elected"]
+        is None
+    )
+    assert (
+        seen_ms(earlier, LED._replace(at_ns=MS), FENCED._replace(node=3, at_ns=240 * MS), FENCED)[
+            "detected"
+        ]
+        == 250
+    )
 
 
 def test_a_partition_without_leader_has_elected_none() -> None:
@@ -114,9 +203,14 @@ def test_a_partition_without_leader_has_elected_none() -> None:
 
 
 @pytest.mark.parametrize(("late_ms", "expected"), [(1, 301), (2, None)])
-def test_a_mark_may_lie_behind_the_gap_by_as_much_as_its_clock_is_coarse(late_ms: int, expected: int | None) -> None:
+def test_a_mark_may_lie_behind_the_gap_by_as_much_as_its_clock_is_coarse(
+    late_ms: int, expected: int | None
+) -> None:
     """The log tells milliseconds; what was seen is kept, not moved into order."""
-    assert seen_ms(LED, FENCED, LEADS, LEARNED._replace(at_ns=(300 + late_ms) * MS))["learned"] == expected
+    assert (
+        seen_ms(LED, FENCED, LEADS, LEARNED._replace(at_ns=(300 + late_ms) * MS))["leader_learned"]
+        == expected
+    )
 
 
 def test_the_fence_of_the_leader_counts_before_that_of_another_target() -> None:
@@ -125,7 +219,9 @@ def test_the_fence_of_the_leader_counts_before_that_of_another_target() -> None:
 
 
 @pytest.mark.parametrize("targets", [(2, 3), (3,)])
-def test_the_fence_of_a_follower_counts_where_the_leader_was_not_fenced(targets: tuple[int, ...]) -> None:
+def test_the_fence_of_a_follower_counts_where_the_leader_was_not_fenced(
+    targets: tuple[int, ...],
+) -> None:
     """With acks=all, and for the consumer, a partition waits for a follower that is gone until it is fenced."""
     assert seen_ms(LED, FENCED._replace(node=3), targets=targets)["detected"] == 250
 
@@ -141,7 +237,7 @@ def test_a_leader_that_comes_back_in_a_new_epoch_is_elected() -> None:
         "last_before": 99,
         "detected": 250,
         "elected": 260,
-        "learned": 280,
+        "leader_learned": 280,
         "first_after": 300,
     }
 
@@ -149,13 +245,16 @@ def test_a_leader_that_comes_back_in_a_new_epoch_is_elected() -> None:
 def test_a_client_that_is_told_the_old_leader_again_has_learned_nothing() -> None:
     """A broker that does not know better."""
     stale = LEARNED._replace(at_ns=200 * MS, node=2, leader_epoch=5)
-    assert seen_ms(*CRASH, stale)["learned"] == 280
+    assert seen_ms(*CRASH, stale)["leader_learned"] == 280
 
 
 def test_without_epochs_a_new_leader_is_another_node() -> None:
     """The client's log does not always say the epoch."""
-    learned = [LEARNED._replace(leader_epoch=None, at_ns=at, node=node) for at, node in ((200 * MS, 2), (285 * MS, 1))]
-    assert seen_ms(LED, FENCED, LEADS, *learned)["learned"] == 285
+    learned = [
+        LEARNED._replace(leader_epoch=None, at_ns=at, node=node)
+        for at, node in ((200 * MS, 2), (285 * MS, 1))
+    ]
+    assert seen_ms(LED, FENCED, LEADS, *learned)["leader_learned"] == 285
 
 
 def test_a_gap_without_an_edge_has_no_mark_there() -> None:
@@ -164,8 +263,13 @@ def test_a_gap_without_an_edge_has_no_mark_there() -> None:
     assert (marks["last_before"], marks["first_after"]) == (None, None)
 
 
-@pytest.mark.parametrize(("began_ms", "gap_ms", "rows"), [(0, 99, 0), (0, 100, 5), (899, 10, 5), (900, 10, 5), (901, 10, 0)])
-def test_only_gaps_within_the_faults_time_are_outages(began_ms: int, gap_ms: int, rows: int) -> None:
+@pytest.mark.parametrize(
+    ("began_ms", "gap_ms", "rows"),
+    [(0, 99, 0), (0, 100, 5), (899, 10, 5), (900, 10, 5), (901, 10, 0)],
+)
+def test_only_gaps_within_the_faults_time_are_outages(
+    began_ms: int, gap_ms: int, rows: int
+) -> None:
     """From the fault's begin at 100 ms to the full ISR at 900 ms."""
     assert len(found(*CRASH, began_ns=began_ms * MS, gap_ns=gap_ms * MS)) == rows
 

@@ -6,12 +6,20 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.testing import assertDataFrameEqual
 
 from spark_jobs.measures.blocks import crowded
-from spark_jobs.measures.fates import copies, fates, further_copies, record_blocks, with_further_copies
+from spark_jobs.measures.fates import (
+    copies,
+    fates,
+    further_copies,
+    record_blocks,
+    with_further_copies,
+)
 
 ATTEMPTS = "trial_no int, producer int, seq bigint, outcome string"
 LOG = "trial_no int, producer int, seq bigint, intact boolean, partition int, offset bigint"
 READS = "trial_no int, producer int, seq bigint"
-BITMAPS = "acked bigint, rejected bigint, unknown bigint, aborted bigint, present bigint, read bigint"
+BITMAPS = (
+    "acked bigint, rejected bigint, unknown bigint, aborted bigint, present bigint, read bigint"
+)
 BLOCKS = f"trial_no int, producer int, block bigint, {BITMAPS}, copies bigint, corrupt bigint, reads bigint"
 FATES = "trial_no int, outcome string, fate string, records bigint, duplicated_records bigint, copies bigint"
 FURTHER = "trial_no int, outcome string, records bigint, copies bigint"
@@ -19,11 +27,21 @@ FURTHER = "trial_no int, outcome string, records bigint, copies bigint"
 
 def test_records_of_a_block_become_bits_of_it(spark: SparkSession) -> None:
     """64 sequence numbers share a row; the last of them is the sign bit."""
-    attempts = spark.createDataFrame([(7, 1, 0, "acked"), (7, 1, 63, "rejected"), (7, 1, 64, "unknown"), (7, 1, 65, "aborted")], ATTEMPTS)
+    attempts = spark.createDataFrame(
+        [(7, 1, 0, "acked"), (7, 1, 63, "rejected"), (7, 1, 64, "unknown"), (7, 1, 65, "aborted")],
+        ATTEMPTS,
+    )
     log = _log(spark, [(7, 1, 0, True), (7, 1, 0, True), (7, 1, 64, True)])
     reads = spark.createDataFrame([(7, 1, 63), (7, 1, 64), (7, 1, 64)], READS)
-    expected = [(7, 1, 0, 1, -(2**63), 0, 0, 1, -(2**63), 2, 0, 1), (7, 1, 1, 0, 0, 1, 2, 1, 1, 1, 0, 2)]
-    assertDataFrameEqual(record_blocks(attempts, log, reads), spark.createDataFrame(expected, BLOCKS), ignoreNullable=True)
+    expected = [
+        (7, 1, 0, 1, -(2**63), 0, 0, 1, -(2**63), 2, 0, 1),
+        (7, 1, 1, 0, 0, 1, 2, 1, 1, 1, 0, 2),
+    ]
+    assertDataFrameEqual(
+        record_blocks(attempts, log, reads),
+        spark.createDataFrame(expected, BLOCKS),
+        ignoreNullable=True,
+    )
 
 
 def test_rows_whose_id_cannot_be_relied_on_have_no_block(spark: SparkSession) -> None:
@@ -32,7 +50,11 @@ def test_rows_whose_id_cannot_be_relied_on_have_no_block(spark: SparkSession) ->
     log = _log(spark, [(7, None, None, True), (7, 1, 0, False)])
     reads = spark.createDataFrame([(7, None, None)], READS)
     expected = [(7, 1, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0), (7, None, None, 0, 0, 0, 0, 0, 0, 1, 1, 1)]
-    assertDataFrameEqual(record_blocks(attempts, log, reads), spark.createDataFrame(expected, BLOCKS), ignoreNullable=True)
+    assertDataFrameEqual(
+        record_blocks(attempts, log, reads),
+        spark.createDataFrame(expected, BLOCKS),
+        ignoreNullable=True,
+    )
 
 
 def test_each_pair_of_outcome_and_presence_is_a_fate(spark: SparkSession) -> None:
@@ -57,29 +79,55 @@ def test_each_pair_of_outcome_and_presence_is_a_fate(spark: SparkSession) -> Non
 
 def test_only_blocks_with_more_copies_than_records_are_crowded(spark: SparkSession) -> None:
     """Strangers are many rows without any record, and no crowd."""
-    full, crowd, strangers = (7, 1, 0, 3, 0, 0, 0, 3, 0, 2, 0, 0), (7, 1, 1, 3, 0, 0, 0, 3, 0, 3, 0, 0), (7, None, None, 0, 0, 0, 0, 0, 0, 9, 0, 0)
+    full, crowd, strangers = (
+        (7, 1, 0, 3, 0, 0, 0, 3, 0, 2, 0, 0),
+        (7, 1, 1, 3, 0, 0, 0, 3, 0, 3, 0, 0),
+        (7, None, None, 0, 0, 0, 0, 0, 0, 9, 0, 0),
+    )
     blocks = spark.createDataFrame([full, crowd, strangers], BLOCKS)
     assertDataFrameEqual(blocks.where(crowded()), spark.createDataFrame([crowd], BLOCKS))
 
 
 def test_further_copies_are_counted_by_outcome(spark: SparkSession) -> None:
     """Record 0 three times, 1 once and once corrupt, 2 twice, and 3, which nobody attempted, twice; 4 is of an aborted transaction, twice."""
-    blocks = spark.createDataFrame([(7, 1, 0, 0b011, 0, 0b100, 0b10000, 0b11111, 0, 10, 0, 0)], BLOCKS)
-    log = _log(spark, [(7, 1, seq, True) for seq in (0, 0, 0, 1, 2, 2, 3, 3, 4, 4)] + [(7, 1, 1, False)])
+    blocks = spark.createDataFrame(
+        [(7, 1, 0, 0b011, 0, 0b100, 0b10000, 0b11111, 0, 10, 0, 0)], BLOCKS
+    )
+    log = _log(
+        spark, [(7, 1, seq, True) for seq in (0, 0, 0, 1, 2, 2, 3, 3, 4, 4)] + [(7, 1, 1, False)]
+    )
     expected = [(7, "acked", 1, 2), (7, "unknown", 1, 1), (7, "aborted", 1, 1), (7, None, 1, 1)]
-    assertDataFrameEqual(further_copies(copies(log, blocks), blocks), spark.createDataFrame(expected, FURTHER), ignoreNullable=True)
+    assertDataFrameEqual(
+        further_copies(copies(log, blocks), blocks),
+        spark.createDataFrame(expected, FURTHER),
+        ignoreNullable=True,
+    )
 
 
 def test_only_acked_records_move_to_duplicated(spark: SparkSession) -> None:
     """Others keep their fate and tell of their copies; a phantom's copies are phantoms."""
-    counted = [("acked", "DELIVERED_ONCE", 5, 0, 5), ("acked", "DUPLICATED", 0, 0, 0), ("unknown", "UNKNOWN_PRESENT", 2, 0, 2), (None, "PHANTOM", 1, 0, 1)]
-    further = spark.createDataFrame([(7, "acked", 2, 3), (7, "unknown", 1, 4), (7, None, 1, 1)], FURTHER)
-    expected = [("acked", "DELIVERED_ONCE", 3, 0, 3), ("acked", "DUPLICATED", 2, 2, 5), ("unknown", "UNKNOWN_PRESENT", 2, 1, 6), (None, "PHANTOM", 2, 0, 2)]
+    counted = [
+        ("acked", "DELIVERED_ONCE", 5, 0, 5),
+        ("acked", "DUPLICATED", 0, 0, 0),
+        ("unknown", "UNKNOWN_PRESENT", 2, 0, 2),
+        (None, "PHANTOM", 1, 0, 1),
+    ]
+    further = spark.createDataFrame(
+        [(7, "acked", 2, 3), (7, "unknown", 1, 4), (7, None, 1, 1)], FURTHER
+    )
+    expected = [
+        ("acked", "DELIVERED_ONCE", 3, 0, 3),
+        ("acked", "DUPLICATED", 2, 2, 5),
+        ("unknown", "UNKNOWN_PRESENT", 2, 1, 6),
+        (None, "PHANTOM", 2, 0, 2),
+    ]
     corrected = with_further_copies(_fates(spark, counted), further)
     assertDataFrameEqual(corrected, _fates(spark, expected), ignoreNullable=True)
 
 
-def _log(spark: SparkSession, rows: Sequence[tuple[int, int | None, int | None, bool]]) -> DataFrame:
+def _log(
+    spark: SparkSession, rows: Sequence[tuple[int, int | None, int | None, bool]]
+) -> DataFrame:
     """Each at the next offset of partition 0."""
     return spark.createDataFrame([(*row, 0, offset) for offset, row in enumerate(rows)], LOG)
 

@@ -37,29 +37,50 @@ SLOTS = "trial_no int, measure int, slot bigint"
 
 def test_only_acked_records_have_an_ack_latency(spark: SparkSession) -> None:
     """It counts from the intended time."""
-    attempts = spark.createDataFrame([(7, 10, 30, "acked"), (7, 20, 90, "rejected"), (7, 30, None, "unknown")], ATTEMPTS)
-    assertDataFrameEqual(ack_latencies(attempts), spark.createDataFrame([(7, ACK, 10, 30)], LATENCIES))
+    attempts = spark.createDataFrame(
+        [(7, 10, 30, "acked"), (7, 20, 90, "rejected"), (7, 30, None, "unknown")], ATTEMPTS
+    )
+    assertDataFrameEqual(
+        ack_latencies(attempts), spark.createDataFrame([(7, ACK, 10, 30)], LATENCIES)
+    )
 
 
 def test_a_record_read_twice_counts_by_its_first_read(spark: SparkSession) -> None:
     """Where nothing of the block was read twice, the read counts as it is; a stranger's read never counts."""
-    rows = [(7, 0, 0, 0, 1, 0, 5, 90), (7, 0, 0, 0, 1, 0, 5, 70), (7, 0, 0, 9, 1, 64, 6, 80), (7, 0, 0, 10, None, None, None, 60)]
-    reads, suspects = spark.createDataFrame(rows, READS), spark.createDataFrame([(7, 1, 0), (7, None, None)], SUSPECTS)
+    rows = [
+        (7, 0, 0, 0, 1, 0, 5, 90),
+        (7, 0, 0, 0, 1, 0, 5, 70),
+        (7, 0, 0, 9, 1, 64, 6, 80),
+        (7, 0, 0, 10, None, None, None, 60),
+    ]
+    reads, suspects = (
+        spark.createDataFrame(rows, READS),
+        spark.createDataFrame([(7, 1, 0), (7, None, None)], SUSPECTS),
+    )
     found = first_reads(reads, suspects, repeated_reads(reads, suspects))
-    assertDataFrameEqual(found, spark.createDataFrame([(7, 5, 70), (7, 6, 80)], FIRST), ignoreNullable=True)
+    assertDataFrameEqual(
+        found, spark.createDataFrame([(7, 5, 70), (7, 6, 80)], FIRST), ignoreNullable=True
+    )
 
 
 def test_reads_of_strangers_have_no_latency(spark: SparkSession) -> None:
     """Their intended time is null."""
     reads = spark.createDataFrame([(7, 5, 70), (7, None, 80)], FIRST)
-    assertDataFrameEqual(end_to_end_latencies(reads), spark.createDataFrame([(7, END_TO_END, 5, 70)], LATENCIES))
+    assertDataFrameEqual(
+        end_to_end_latencies(reads), spark.createDataFrame([(7, END_TO_END, 5, 70)], LATENCIES)
+    )
 
 
 def test_latencies_are_cut_downwards_also_below_zero(spark: SparkSession) -> None:
     """-1 ns is in the microsecond that begins at -1 us."""
-    latencies = spark.createDataFrame([(7, ACK, 10_000, 11_999), (7, ACK, 10_000, 9_999)], LATENCIES)
+    latencies = spark.createDataFrame(
+        [(7, ACK, 10_000, 11_999), (7, ACK, 10_000, 9_999)], LATENCIES
+    )
     marks = spark.createDataFrame([(7, None, None)], MARKS)
-    assertDataFrameEqual(whole_us(latencies, marks), spark.createDataFrame([(7, ACK, None, 1), (7, ACK, None, -1)], WHOLE))
+    assertDataFrameEqual(
+        whole_us(latencies, marks),
+        spark.createDataFrame([(7, ACK, None, 1), (7, ACK, None, -1)], WHOLE),
+    )
 
 
 def test_the_phase_is_that_of_the_intended_time(spark: SparkSession) -> None:
@@ -67,65 +88,118 @@ def test_the_phase_is_that_of_the_intended_time(spark: SparkSession) -> None:
     latencies = spark.createDataFrame([(7, ACK, at, at) for at in (99, 100, 199, 200)], LATENCIES)
     marks = spark.createDataFrame([(7, 100, 200)], MARKS)
     expected = [(7, ACK, phase, 0) for phase in (BEFORE, DURING, DURING, AFTER)]
-    assertDataFrameEqual(whole_us(latencies, marks), spark.createDataFrame(expected, WHOLE), ignoreNullable=True)
+    assertDataFrameEqual(
+        whole_us(latencies, marks), spark.createDataFrame(expected, WHOLE), ignoreNullable=True
+    )
 
 
 def test_a_fault_that_nothing_ended_lasts_to_the_end(spark: SparkSession) -> None:
     """There is no phase after it."""
-    latencies, marks = spark.createDataFrame([(7, ACK, 10**9, 10**9)], LATENCIES), spark.createDataFrame([(7, 100, None)], MARKS)
-    assertDataFrameEqual(whole_us(latencies, marks), spark.createDataFrame([(7, ACK, DURING, 0)], WHOLE), ignoreNullable=True)
+    latencies, marks = (
+        spark.createDataFrame([(7, ACK, 10**9, 10**9)], LATENCIES),
+        spark.createDataFrame([(7, 100, None)], MARKS),
+    )
+    assertDataFrameEqual(
+        whole_us(latencies, marks),
+        spark.createDataFrame([(7, ACK, DURING, 0)], WHOLE),
+        ignoreNullable=True,
+    )
 
 
 def test_equal_latencies_are_counted_together(spark: SparkSession) -> None:
     """By trial and measure."""
-    latencies = spark.createDataFrame([(7, ACK, None, 7), (7, ACK, None, 7), (7, END_TO_END, None, 7)], WHOLE)
+    latencies = spark.createDataFrame(
+        [(7, ACK, None, 7), (7, ACK, None, 7), (7, END_TO_END, None, 7)], WHOLE
+    )
     expected = [(7, ACK, ALL, 7, 2), (7, END_TO_END, ALL, 7, 1)]
-    assertDataFrameEqual(histogram(latencies), spark.createDataFrame(expected, COUNTED), ignoreNullable=True)
+    assertDataFrameEqual(
+        histogram(latencies), spark.createDataFrame(expected, COUNTED), ignoreNullable=True
+    )
 
 
 def test_all_is_over_the_phases_together(spark: SparkSession) -> None:
     """Each phase has its own counts besides."""
-    latencies = spark.createDataFrame([(7, ACK, BEFORE, 7), (7, ACK, DURING, 7), (7, ACK, DURING, 9)], WHOLE)
-    expected = [(7, ACK, BEFORE, 7, 1), (7, ACK, DURING, 7, 1), (7, ACK, DURING, 9, 1), (7, ACK, ALL, 7, 2), (7, ACK, ALL, 9, 1)]
-    assertDataFrameEqual(histogram(latencies), spark.createDataFrame(expected, COUNTED), ignoreNullable=True)
+    latencies = spark.createDataFrame(
+        [(7, ACK, BEFORE, 7), (7, ACK, DURING, 7), (7, ACK, DURING, 9)], WHOLE
+    )
+    expected = [
+        (7, ACK, BEFORE, 7, 1),
+        (7, ACK, DURING, 7, 1),
+        (7, ACK, DURING, 9, 1),
+        (7, ACK, ALL, 7, 2),
+        (7, ACK, ALL, 9, 1),
+    ]
+    assertDataFrameEqual(
+        histogram(latencies), spark.createDataFrame(expected, COUNTED), ignoreNullable=True
+    )
 
 
 def test_a_quantile_is_the_nearest_rank(spark: SparkSession) -> None:
     """Of 1 to 1000, the p50 is the 500th value and the p99.9 the 999th: no value is invented between two."""
     counted = spark.createDataFrame([(7, ACK, ALL, us, 1) for us in range(1, 1001)], COUNTED)
-    assertDataFrameEqual(quantiles(counted), spark.createDataFrame([(7, ACK, ALL, 1000, 0, 500, 900, 990, 999, 1000)], FOUND), ignoreNullable=True)
+    assertDataFrameEqual(
+        quantiles(counted),
+        spark.createDataFrame([(7, ACK, ALL, 1000, 0, 500, 900, 990, 999, 1000)], FOUND),
+        ignoreNullable=True,
+    )
 
 
 def test_each_phase_has_quantiles_of_its_own(spark: SparkSession) -> None:
     """What is below zero is counted."""
     counted = spark.createDataFrame([(7, ACK, BEFORE, -1, 3), (7, ACK, DURING, 5, 2)], COUNTED)
     expected = [(BEFORE, 3, 3, -1, -1, -1, -1, -1), (DURING, 2, 0, 5, 5, 5, 5, 5)]
-    assertDataFrameEqual(quantiles(counted), spark.createDataFrame([(7, ACK, *row) for row in expected], FOUND), ignoreNullable=True)
+    assertDataFrameEqual(
+        quantiles(counted),
+        spark.createDataFrame([(7, ACK, *row) for row in expected], FOUND),
+        ignoreNullable=True,
+    )
 
 
 def test_a_slot_is_told_by_its_lower_bound(spark: SparkSession) -> None:
     """Of 1030 us, which is in a slot of 8, and of -1030 us, which is in its mirror image."""
     latencies = spark.createDataFrame([(7, ACK, None, us) for us in (1030, -1030)], WHOLE)
-    assertDataFrameEqual(coarse(latencies), spark.createDataFrame([(7, ACK, None, us) for us in (1024, -1032)], WHOLE), ignoreNullable=True)
+    assertDataFrameEqual(
+        coarse(latencies),
+        spark.createDataFrame([(7, ACK, None, us) for us in (1024, -1032)], WHOLE),
+        ignoreNullable=True,
+    )
 
 
 def test_a_histogram_tells_both_bounds(spark: SparkSession) -> None:
     """The upper one is the next slot's lower one."""
-    counted = spark.createDataFrame([(7, ACK, ALL, 255, 1), (7, ACK, ALL, 1024, 2), (7, ACK, ALL, -1032, 3)], COUNTED)
-    expected = [(7, ACK, ALL, 255, 256, 1), (7, ACK, ALL, 1024, 1032, 2), (7, ACK, ALL, -1032, -1024, 3)]
-    assertDataFrameEqual(bounded(counted), spark.createDataFrame(expected, BOUNDED), ignoreNullable=True)
+    counted = spark.createDataFrame(
+        [(7, ACK, ALL, 255, 1), (7, ACK, ALL, 1024, 2), (7, ACK, ALL, -1032, 3)], COUNTED
+    )
+    expected = [
+        (7, ACK, ALL, 255, 256, 1),
+        (7, ACK, ALL, 1024, 1032, 2),
+        (7, ACK, ALL, -1032, -1024, 3),
+    ]
+    assertDataFrameEqual(
+        bounded(counted), spark.createDataFrame(expected, BOUNDED), ignoreNullable=True
+    )
 
 
 def test_slots_that_hold_a_quantile_stay_fine(spark: SparkSession) -> None:
     """All others are lumped together, which moves no quantile."""
     latencies = spark.createDataFrame([(7, ACK, None, us) for us in (1030, 2050)], WHOLE)
     fine = spark.createDataFrame([(7, ACK, 2048)], SLOTS)
-    assertDataFrameEqual(coarse_but(latencies, fine), spark.createDataFrame([(7, ACK, None, 1024), (7, ACK, None, 2050)], WHOLE), ignoreNullable=True)
+    assertDataFrameEqual(
+        coarse_but(latencies, fine),
+        spark.createDataFrame([(7, ACK, None, 1024), (7, ACK, None, 2050)], WHOLE),
+        ignoreNullable=True,
+    )
 
 
 def test_every_slot_with_a_quantile_of_any_phase_is_told_once(spark: SparkSession) -> None:
     """The p50 of one phase and the maximum of another may share theirs."""
-    found = spark.createDataFrame([(7, ACK, ALL, 9, 0, 0, 0, 1024, 1024, 1024), (7, ACK, DURING, 2, 0, 1024, 1024, 1024, 1024, 1024)], FOUND)
+    found = spark.createDataFrame(
+        [
+            (7, ACK, ALL, 9, 0, 0, 0, 1024, 1024, 1024),
+            (7, ACK, DURING, 2, 0, 1024, 1024, 1024, 1024, 1024),
+        ],
+        FOUND,
+    )
     slots = spark.createDataFrame([(7, ACK, 0), (7, ACK, 1024)], SLOTS)
     assertDataFrameEqual(slots_of(found), slots, ignoreNullable=True)
 
@@ -133,5 +207,8 @@ def test_every_slot_with_a_quantile_of_any_phase_is_told_once(spark: SparkSessio
 def test_names_come_back_at_the_end(spark: SparkSession) -> None:
     """Numbers are for the way only."""
     found = spark.createDataFrame([(7, END_TO_END, AFTER, 1, 0, 5, 5, 5, 5, 5)], FOUND)
-    expected = spark.createDataFrame([(7, "end_to_end", "after", 1, 0, 5, 5, 5, 5, 5)], f"trial_no int, measure string, phase string, {VALUES}")
+    expected = spark.createDataFrame(
+        [(7, "end_to_end", "after", 1, 0, 5, 5, 5, 5, 5)],
+        f"trial_no int, measure string, phase string, {VALUES}",
+    )
     assertDataFrameEqual(in_words(found), expected, ignoreNullable=True)

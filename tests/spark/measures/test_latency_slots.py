@@ -32,7 +32,12 @@ def test_a_value_lies_in_its_slot(spark: SparkSession, us: int, bounds: tuple[in
 
 def test_slots_follow_each_other_and_are_narrow(spark: SparkSession) -> None:
     """Around every power of two: no hole, no overlap, and never wider than 1/128 of what is in them."""
-    values = [value + near for bits in range(3, 62) for value in (2**bits, -(2**bits)) for near in (-1, 0, 1)]
+    values = [
+        value + near
+        for bits in range(3, 62)
+        for value in (2**bits, -(2**bits))
+        for near in (-1, 0, 1)
+    ]
     slots = _slots(spark, values)
     assert all(low <= us < high for us, (low, high) in zip(values, slots, strict=True))
     assert all(high - low <= max(1, min(abs(low), abs(high)) // 128) for low, high in slots)
@@ -41,5 +46,9 @@ def test_slots_follow_each_other_and_are_narrow(spark: SparkSession) -> None:
 
 
 def _slots(spark: SparkSession, values: list[int]) -> list[tuple[int, int]]:
-    frame = spark.createDataFrame([(us,) for us in values], "us bigint").select("us", slot("us").alias("low"))
-    return [(row.low, row.high) for row in frame.select("low", slot_end("low").alias("high")).collect()]
+    frame = spark.createDataFrame([(us,) for us in values], "us bigint").select(
+        "us", slot("us").alias("low")
+    )
+    return [
+        (row.low, row.high) for row in frame.select("low", slot_end("low").alias("high")).collect()
+    ]

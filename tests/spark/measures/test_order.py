@@ -18,13 +18,31 @@ def test_a_record_behind_a_later_one_is_behind(spark: SparkSession) -> None:
 
 def test_there_is_no_order_between_producers_or_partitions(spark: SparkSession) -> None:
     """Kafka promises none."""
-    log = spark.createDataFrame([(7, 0, 0, 0, 5, True), (7, 0, 1, 1, 3, True), (7, 1, 2, 0, 4, True), (8, 0, 3, 0, 2, True)], LOG)
+    log = spark.createDataFrame(
+        [
+            (7, 0, 0, 0, 5, True),
+            (7, 0, 1, 1, 3, True),
+            (7, 1, 2, 0, 4, True),
+            (8, 0, 3, 0, 2, True),
+        ],
+        LOG,
+    )
     _is_behind(log)
 
 
 def test_rows_without_an_id_to_rely_on_are_in_no_order(spark: SparkSession) -> None:
     """A corrupt row is behind nothing, and nothing is behind it; the same of a stranger's."""
-    _is_behind(spark.createDataFrame([(7, 0, 0, 0, 9, False), (7, 0, 1, None, None, True), (7, 0, 2, 0, 5, True), (7, 0, 3, 0, 4, False)], LOG))
+    _is_behind(
+        spark.createDataFrame(
+            [
+                (7, 0, 0, 0, 9, False),
+                (7, 0, 1, None, None, True),
+                (7, 0, 2, 0, 5, True),
+                (7, 0, 3, 0, 4, False),
+            ],
+            LOG,
+        )
+    )
 
 
 def test_a_further_copy_reorders_nothing(spark: SparkSession) -> None:
@@ -41,16 +59,24 @@ def test_a_copy_in_another_partition_is_the_first_one_there(spark: SparkSession)
 def test_a_record_that_is_late_in_two_partitions_counts_once(spark: SparkSession) -> None:
     """It is one record."""
     rows = spark.createDataFrame([(7, 0, 0, 1, 5), (7, 1, 0, 1, 6), (7, 0, 0, 2, 7)], BEHIND)
-    assertDataFrameEqual(reordered_records(rows), spark.createDataFrame([(7, 2)], "trial_no int, reordered_records bigint"), ignoreNullable=True)
+    assertDataFrameEqual(
+        reordered_records(rows),
+        spark.createDataFrame([(7, 2)], "trial_no int, reordered_records bigint"),
+        ignoreNullable=True,
+    )
 
 
 def _log(spark: SparkSession, rows: list[tuple[int, int]]) -> DataFrame:
     """Partition and seq, each at the next offset; all of one producer."""
-    return spark.createDataFrame([(7, partition, offset, 0, seq, True) for offset, (partition, seq) in enumerate(rows)], LOG)
+    return spark.createDataFrame(
+        [(7, partition, offset, 0, seq, True) for offset, (partition, seq) in enumerate(rows)], LOG
+    )
 
 
 def _reordered(log: DataFrame) -> DataFrame:
-    return reordered(behind(log), copies(log, log.sparkSession.createDataFrame([(7, 0, 0)], BLOCKS)))
+    return reordered(
+        behind(log), copies(log, log.sparkSession.createDataFrame([(7, 0, 0)], BLOCKS))
+    )
 
 
 def _is_behind(log: DataFrame, *expected: tuple[int, ...]) -> None:
@@ -58,4 +84,6 @@ def _is_behind(log: DataFrame, *expected: tuple[int, ...]) -> None:
 
 
 def _are(found: DataFrame, *expected: tuple[int, ...]) -> None:
-    assertDataFrameEqual(found, found.sparkSession.createDataFrame(list(expected), BEHIND), ignoreNullable=True)
+    assertDataFrameEqual(
+        found, found.sparkSession.createDataFrame(list(expected), BEHIND), ignoreNullable=True
+    )

@@ -3,7 +3,13 @@
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.testing import assertDataFrameEqual
 
-from spark_jobs.measures.reads import READS, read_counts, redelivered, redelivered_reads, repeated_reads
+from spark_jobs.measures.reads import (
+    READS,
+    read_counts,
+    redelivered,
+    redelivered_reads,
+    repeated_reads,
+)
 
 ROWS = "trial_no int, consumer int, partition int, offset bigint, producer int, seq bigint, intended_ns bigint, received_ns bigint"
 SUSPECTS = "trial_no int, producer int, block bigint"
@@ -12,8 +18,13 @@ Read = tuple[int, int, int, int, int | None, int | None, int | None, int]
 
 def test_what_is_in_the_log_and_was_not_received_is_missed(spark: SparkSession) -> None:
     """Bit 0 was received, 1 was not, 2 was received and is gone from the log; three reads brought two records, and one a stranger's."""
-    blocks = spark.createDataFrame([(7, 0b011, 0b101, 3), (7, 0, 0, 1)], "trial_no int, present bigint, read bigint, reads bigint")
-    expected = spark.createDataFrame([(7, 1, 2, 4)], "trial_no int, missed_records bigint, read_records bigint, reads bigint")
+    blocks = spark.createDataFrame(
+        [(7, 0b011, 0b101, 3), (7, 0, 0, 1)],
+        "trial_no int, present bigint, read bigint, reads bigint",
+    )
+    expected = spark.createDataFrame(
+        [(7, 1, 2, 4)], "trial_no int, missed_records bigint, read_records bigint, reads bigint"
+    )
     assertDataFrameEqual(read_counts(blocks), expected, ignoreNullable=True)
 
 
@@ -47,7 +58,11 @@ def test_a_strangers_record_can_be_redelivered_too(spark: SparkSession) -> None:
 def test_reads_are_counted(spark: SparkSession) -> None:
     """By trial."""
     rows = spark.createDataFrame([_read(at_ns=at) for at in (1, 2)], ROWS)
-    assertDataFrameEqual(redelivered_reads(rows), spark.createDataFrame([(7, 2)], "trial_no int, redelivered_reads bigint"), ignoreNullable=True)
+    assertDataFrameEqual(
+        redelivered_reads(rows),
+        spark.createDataFrame([(7, 2)], "trial_no int, redelivered_reads bigint"),
+        ignoreNullable=True,
+    )
 
 
 def test_only_reads_of_suspect_blocks_are_looked_at(spark: SparkSession) -> None:
@@ -56,13 +71,24 @@ def test_only_reads_of_suspect_blocks_are_looked_at(spark: SparkSession) -> None
     inside = [_read(seq=63), _read(producer=None, seq=None)]
     outside = [_read(seq=64), _read(producer=1), (8, *_read()[1:])]
     found = repeated_reads(spark.createDataFrame([*inside, *outside], ROWS), suspects)
-    assertDataFrameEqual(found, spark.createDataFrame(inside, ROWS).select(*READS), ignoreNullable=True)
+    assertDataFrameEqual(
+        found, spark.createDataFrame(inside, ROWS).select(*READS), ignoreNullable=True
+    )
 
 
-def _read(*, consumer: int = 0, offset: int = 5, producer: int | None = 0, seq: int | None = 0, at_ns: int = 10) -> Read:
+def _read(
+    *,
+    consumer: int = 0,
+    offset: int = 5,
+    producer: int | None = 0,
+    seq: int | None = 0,
+    at_ns: int = 10,
+) -> Read:
     return (7, consumer, 0, offset, producer, seq, None if seq is None else 0, at_ns)
 
 
 def _are_redelivered(spark: SparkSession, reads: list[Read], expected: list[Read]) -> None:
     found: DataFrame = redelivered(spark.createDataFrame(reads, ROWS))
-    assertDataFrameEqual(found, spark.createDataFrame(expected, ROWS).select(*READS), ignoreNullable=True)
+    assertDataFrameEqual(
+        found, spark.createDataFrame(expected, ROWS).select(*READS), ignoreNullable=True
+    )

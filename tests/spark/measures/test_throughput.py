@@ -13,12 +13,20 @@ S = 10**9
 
 def test_acknowledgements_count_inside_the_load_window(spark: SparkSession) -> None:
     """What was acknowledged later, or not at all, was offered all the same."""
-    attempts = spark.createDataFrame([(7, 2 * S, "acked"), (7, 5 * S, "acked"), (7, 1 * S, "rejected"), (7, None, "unknown")], ATTEMPTS)
+    attempts = spark.createDataFrame(
+        [(7, 2 * S, "acked"), (7, 5 * S, "acked"), (7, 1 * S, "rejected"), (7, None, "unknown")],
+        ATTEMPTS,
+    )
     found = throughput(attempts, spark.createDataFrame([(7, 1 * S, 3 * S)], PHASES))
     assertDataFrameEqual(found, spark.createDataFrame([(7, 2.0, 0.5)], RATES), ignoreNullable=True)
 
 
 def test_a_window_without_length_has_no_rate(spark: SparkSession) -> None:
     """One record alone has a time and no pace."""
-    found = throughput(spark.createDataFrame([(7, 1, "acked")], ATTEMPTS), spark.createDataFrame([(7, 1, 1)], PHASES))
-    assertDataFrameEqual(found, spark.createDataFrame([(7, None, None)], RATES), ignoreNullable=True)
+    found = throughput(
+        spark.createDataFrame([(7, 1, "acked")], ATTEMPTS),
+        spark.createDataFrame([(7, 1, 1)], PHASES),
+    )
+    assertDataFrameEqual(
+        found, spark.createDataFrame([(7, None, None)], RATES), ignoreNullable=True
+    )

@@ -9,29 +9,77 @@ from pyspark.sql import SparkSession
 from spark_jobs.io.frames import in_memory
 from spark_jobs.io.ledgers import UnfitLedger
 from spark_jobs.pipeline import results_of
-from spark_jobs.planted import PlantedAttempt, PlantedLogRow, PlantedRead, PlantedTransaction, PlantedTrial, together
+from spark_jobs.planted import (
+    PlantedAttempt,
+    PlantedLogRow,
+    PlantedRead,
+    PlantedTransaction,
+    PlantedTrial,
+    together,
+)
 
 Tables = dict[str, pa.Table]
-COUNTS = ("committed_transactions", "aborted_transactions", "unknown_transactions", "torn_transactions", "aborted_visible_records", "hidden_copies")
+COUNTS = (
+    "committed_transactions",
+    "aborted_transactions",
+    "unknown_transactions",
+    "torn_transactions",
+    "aborted_visible_records",
+    "hidden_copies",
+)
 
 
 def trial(name: str, *ends: tuple[str, str], records: int = 3) -> PlantedTrial:
     """Transactions of so many records each; every one's outcome, and for each record whether it is shown (+), hidden (-) or not there (.)."""
-    attempts = [PlantedAttempt(0, number * records + at, transaction=number) for number in range(len(ends)) for at in range(records)]
-    kept = [(attempt, ends[attempt.transaction or 0][1][attempt.seq % records]) for attempt in attempts]
-    log = [PlantedLogRow(0, attempt.seq, attempt.seq, visible=sign == "+") for attempt, sign in kept if sign != "."]
-    return PlantedTrial(name, attempts, log, transactions=[PlantedTransaction(0, number, outcome, records) for number, (outcome, _) in enumerate(ends)])
+    attempts = [
+        PlantedAttempt(0, number * records + at, transaction=number)
+        for number in range(len(ends))
+        for at in range(records)
+    ]
+    kept = [
+        (attempt, ends[attempt.transaction or 0][1][attempt.seq % records]) for attempt in attempts
+    ]
+    log = [
+        PlantedLogRow(0, attempt.seq, attempt.seq, visible=sign == "+")
+        for attempt, sign in kept
+        if sign != "."
+    ]
+    return PlantedTrial(
+        name,
+        attempts,
+        log,
+        transactions=[
+            PlantedTransaction(0, number, outcome, records)
+            for number, (outcome, _) in enumerate(ends)
+        ],
+    )
 
 
 PLANTED = (
-    PlantedTrial("plain", [PlantedAttempt(0, 0)], [PlantedLogRow(0, 0, 0)], [PlantedRead(0, 0, 0, received_ns=7_000_000)]),
-    *(trial(f"{ending} and hidden", (ending, "---")) for ending in ("aborted", "fenced", "abandoned")),
-    *(trial(f"{ending} and shown", (ending, "+++")) for ending in ("aborted", "fenced", "abandoned")),
+    PlantedTrial(
+        "plain",
+        [PlantedAttempt(0, 0)],
+        [PlantedLogRow(0, 0, 0)],
+        [PlantedRead(0, 0, 0, received_ns=7_000_000)],
+    ),
+    *(
+        trial(f"{ending} and hidden", (ending, "---"))
+        for ending in ("aborted", "fenced", "abandoned")
+    ),
+    *(
+        trial(f"{ending} and shown", (ending, "+++"))
+        for ending in ("aborted", "fenced", "abandoned")
+    ),
     trial("aborted and shown in part", ("aborted", "-+-")),
     trial("committed in part", ("committed", "+-.")),
     trial("unknown and whole", ("unknown", "+++"), ("unknown", "---")),
     trial("unknown and torn", ("unknown", "++-")),
-    trial("over the edge of a block", ("unknown", "+" * 64 + "." * 6), ("unknown", "+" * 70), records=70),
+    trial(
+        "over the edge of a block",
+        ("unknown", "+" * 64 + "." * 6),
+        ("unknown", "+" * 70),
+        records=70,
+    ),
     PlantedTrial(
         "two producers",
         [PlantedAttempt(0, 0, transaction=0), PlantedAttempt(1, 0, transaction=0)],
@@ -40,7 +88,11 @@ PLANTED = (
     ),
     PlantedTrial(
         "refused inside",
-        [PlantedAttempt(0, 0, transaction=0), PlantedAttempt(0, 1, "rejected", transaction=0), PlantedAttempt(0, 2, "rejected")],
+        [
+            PlantedAttempt(0, 0, transaction=0),
+            PlantedAttempt(0, 1, "rejected", transaction=0),
+            PlantedAttempt(0, 2, "rejected"),
+        ],
         [PlantedLogRow(0, 0, 0)],
         transactions=[PlantedTransaction(0, 0, records=2)],
     ),
@@ -71,7 +123,11 @@ def counts(found: Tables, name: str) -> dict[str, Any]:
 
 def fates(found: Tables, name: str) -> dict[str, int]:
     """How many records of each fate."""
-    return {of["fate"]: of["records"] for of in found["fates"].to_pylist() if of["trial_id"] == name and of["records"]}
+    return {
+        of["fate"]: of["records"]
+        for of in found["fates"].to_pylist()
+        if of["trial_id"] == name and of["records"]
+    }
 
 
 def test_a_trial_without_transactions_has_no_count_of_them(found: Tables) -> None:
@@ -82,27 +138,44 @@ def test_a_trial_without_transactions_has_no_count_of_them(found: Tables) -> Non
 @pytest.mark.parametrize("ending", ["aborted", "fenced", "abandoned"])
 def test_what_was_not_committed_must_not_be_shown(found: Tables, ending: str) -> None:
     """It is in the log, and that is no loss; once it is shown, each record of it is a violation."""
-    assert (fates(found, f"{ending} and hidden"), fates(found, f"{ending} and shown")) == ({"ABORTED": 3}, {"ABORTED_VISIBLE": 3})
+    assert (fates(found, f"{ending} and hidden"), fates(found, f"{ending} and shown")) == (
+        {"ABORTED": 3},
+        {"ABORTED_VISIBLE": 3},
+    )
     assert counts(found, f"{ending} and hidden") == {"aborted_transactions": 1, "hidden_copies": 3}
-    assert counts(found, f"{ending} and shown") == {"aborted_transactions": 1, "aborted_visible_records": 3}
+    assert counts(found, f"{ending} and shown") == {
+        "aborted_transactions": 1,
+        "aborted_visible_records": 3,
+    }
 
 
 def test_what_was_committed_is_lost_where_it_is_not_shown(found: Tables) -> None:
     """Whether the log holds it or not: the client was told that it is committed."""
     assert fates(found, "committed in part") == {"DELIVERED_ONCE": 1, "LOST": 2}
-    assert counts(found, "committed in part") == {"committed_transactions": 1, "torn_transactions": 1, "hidden_copies": 1}
+    assert counts(found, "committed in part") == {
+        "committed_transactions": 1,
+        "torn_transactions": 1,
+        "hidden_copies": 1,
+    }
 
 
 def test_an_unknown_transaction_may_be_shown_whole_or_not_at_all(found: Tables) -> None:
     """Its records are of unknown fate, whatever their own acknowledgements said; in part it may not be shown."""
     assert fates(found, "unknown and whole") == {"UNKNOWN_PRESENT": 3, "UNKNOWN_ABSENT": 3}
     assert counts(found, "unknown and whole") == {"unknown_transactions": 2, "hidden_copies": 3}
-    assert counts(found, "unknown and torn") == {"unknown_transactions": 1, "torn_transactions": 1, "hidden_copies": 1}
+    assert counts(found, "unknown and torn") == {
+        "unknown_transactions": 1,
+        "torn_transactions": 1,
+        "hidden_copies": 1,
+    }
 
 
 def test_a_transaction_over_the_edge_of_a_block_is_one(found: Tables) -> None:
     """Its 70 records lie in two bitmaps: whole in one and absent from the other is in part."""
-    assert counts(found, "over the edge of a block") == {"unknown_transactions": 2, "torn_transactions": 1}
+    assert counts(found, "over the edge of a block") == {
+        "unknown_transactions": 2,
+        "torn_transactions": 1,
+    }
 
 
 def test_a_record_that_the_client_refused_tears_no_transaction(found: Tables) -> None:
@@ -113,7 +186,11 @@ def test_a_record_that_the_client_refused_tears_no_transaction(found: Tables) ->
 
 def test_records_that_may_not_be_shown_are_named(found: Tables) -> None:
     """One by one, with where they are."""
-    named = [(of["kind"], of["seq"], of["offset"]) for of in found["anomalies"].to_pylist() if of["trial_id"] == "aborted and shown in part"]
+    named = [
+        (of["kind"], of["seq"], of["offset"])
+        for of in found["anomalies"].to_pylist()
+        if of["trial_id"] == "aborted and shown in part"
+    ]
     assert named == [("ABORTED_VISIBLE", 1, 1)]
 
 
@@ -122,7 +199,9 @@ def test_two_producers_have_transactions_of_the_same_number(found: Tables) -> No
     assert fates(found, "two producers") == {"DELIVERED_ONCE": 1, "ABORTED_VISIBLE": 1}
 
 
-def test_a_partition_that_takes_records_is_available_whatever_becomes_of_them(found: Tables) -> None:
+def test_a_partition_that_takes_records_is_available_whatever_becomes_of_them(
+    found: Tables,
+) -> None:
     """The brokers acknowledged the appends, though no transaction was committed."""
     of = row(found, "aborted and hidden")
     assert (of["acked_records"], of["unavailable_ns"]) == (0, 1_000_000)
@@ -130,10 +209,16 @@ def test_a_partition_that_takes_records_is_available_whatever_becomes_of_them(fo
 
 def test_how_long_the_reader_stood_still_is_told(found: Tables) -> None:
     """Its longest wait; null where nobody read."""
-    assert [row(found, name)["reader_stood_still_ns"] for name in ("plain", "two producers")] == [7_000_000, None]
+    assert [row(found, name)["consumer_unavailable_ns"] for name in ("plain", "two producers")] == [
+        7_000_000,
+        None,
+    ]
 
 
 def test_hidden_rows_of_a_log_without_transactions_are_no_ledger(spark: SparkSession) -> None:
     """Nothing but a transaction hides a record."""
     with pytest.raises(UnfitLedger, match="hidden"):
-        measured(spark, PlantedTrial("plain", [PlantedAttempt(0, 0)], [PlantedLogRow(0, 0, 0, visible=False)]))
+        measured(
+            spark,
+            PlantedTrial("plain", [PlantedAttempt(0, 0)], [PlantedLogRow(0, 0, 0, visible=False)]),
+        )

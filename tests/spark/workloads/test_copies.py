@@ -8,7 +8,13 @@ from dataclasses import replace
 import pyarrow as pa
 from support.reference.copies import copy_counts
 
-from spark_jobs.planted import PlantedAttempt, PlantedEvent, PlantedLogRow, PlantedRead, PlantedTrial
+from spark_jobs.planted import (
+    PlantedAttempt,
+    PlantedEvent,
+    PlantedLogRow,
+    PlantedRead,
+    PlantedTrial,
+)
 
 Measure = Callable[..., dict[str, pa.Table]]
 RECORDS = 200
@@ -17,17 +23,34 @@ EVERY = range(RECORDS)
 
 
 def trial(
-    trial_id: str, output: list[PlantedLogRow], told: list[PlantedRead], log: list[PlantedLogRow] | None = None, committed: int = RECORDS
+    trial_id: str,
+    output: list[PlantedLogRow],
+    told: list[PlantedRead],
+    log: list[PlantedLogRow] | None = None,
+    committed: int = RECORDS,
 ) -> PlantedTrial:
     """Everything stored once unless said otherwise; the reader along received what the output shows."""
     along = [PlantedRead(row.producer, row.seq, row.offset) for row in output if row.visible]
-    events = [PlantedEvent(1, "reader", detail=json.dumps({"at_end": True})), PlantedEvent(1, "group", detail=json.dumps({"committed": {0: committed}}))]
-    return PlantedTrial(trial_id, [PlantedAttempt(0, seq) for seq in EVERY], log or STORED, [*along, *told], events=events, output=output)
+    events = [
+        PlantedEvent(1, "reader", detail=json.dumps({"at_end": True})),
+        PlantedEvent(1, "group", detail=json.dumps({"committed": {0: committed}})),
+    ]
+    return PlantedTrial(
+        trial_id,
+        [PlantedAttempt(0, seq) for seq in EVERY],
+        log or STORED,
+        [*along, *told],
+        events=events,
+        output=output,
+    )
 
 
 def written(*seqs: int, first_offset: int = 0, visible: bool = True) -> list[PlantedLogRow]:
     """Copies, one behind the other."""
-    return [PlantedLogRow(0, seq, first_offset + place, visible=visible) for place, seq in enumerate(seqs)]
+    return [
+        PlantedLogRow(0, seq, first_offset + place, visible=visible)
+        for place, seq in enumerate(seqs)
+    ]
 
 
 def told(*seqs: int, by: int = 1) -> list[PlantedRead]:
@@ -37,14 +60,32 @@ def told(*seqs: int, by: int = 1) -> list[PlantedRead]:
 
 PLANTED = (
     trial("000-once", written(*EVERY), told(*EVERY)),
-    trial("001-at-most-once", written(*range(70), *range(77, 200)), told(*range(70), *range(77, 200))),
+    trial(
+        "001-at-most-once", written(*range(70), *range(77, 200)), told(*range(70), *range(77, 200))
+    ),
     trial("002-at-least-once", written(*EVERY, *range(60, 80)), told(*EVERY, *range(60, 80))),
-    trial("003-a-transaction-was-aborted", written(*range(50), visible=False) + written(*EVERY, first_offset=50), told(*EVERY)),
+    trial(
+        "003-a-transaction-was-aborted",
+        written(*range(50), visible=False) + written(*EVERY, first_offset=50),
+        told(*EVERY),
+    ),
     trial("004-the-output-lost-what-was-acknowledged", written(*range(190)), told(*EVERY)),
     trial("005-killed-before-it-noted-what-is-there", written(*EVERY), told(*range(190))),
     trial("006-not-come-to-the-end", written(*range(100)), told(*range(100)), committed=100),
-    trial("007-both-copies-in-the-log-are-copied", written(*EVERY, 3), told(*EVERY, 3), log=[*STORED, PlantedLogRow(0, 3, 200)], committed=201),
-    trial("008-the-log-lost-what-is-copied", written(*EVERY), told(*EVERY), log=STORED[:150], committed=150),
+    trial(
+        "007-both-copies-in-the-log-are-copied",
+        written(*EVERY, 3),
+        told(*EVERY, 3),
+        log=[*STORED, PlantedLogRow(0, 3, 200)],
+        committed=201,
+    ),
+    trial(
+        "008-the-log-lost-what-is-copied",
+        written(*EVERY),
+        told(*EVERY),
+        log=STORED[:150],
+        committed=150,
+    ),
     replace(trial("009-nothing-copied", [], []), output=None, events=[]),
 )
 FOUND = {
@@ -66,16 +107,35 @@ def test_what_copiers_made_of_the_log_is_found_exactly(measured: Measure) -> Non
     tables = measured(*PLANTED)
     found = {row.pop("trial_id"): row for row in tables["copies"].to_pylist()}
     assert {trial_id: tuple(row.values()) for trial_id, row in found.items()} == FOUND
-    assert found == {planted.trial_id: copy_counts(planted) for planted in PLANTED if planted.output is not None}
-    of_groups = {row["trial_id"]: (row["group_missed_records"], row["group_redelivered_reads"]) for row in tables["trials"].to_pylist()}
-    assert of_groups == {"009-nothing-copied": (None, None), **{name: (missed + lost, again) for name, (_, missed, lost, again, _) in FOUND.items()}}
+    assert found == {
+        planted.trial_id: copy_counts(planted) for planted in PLANTED if planted.output is not None
+    }
+    of_groups = {
+        row["trial_id"]: (row["group_missed_records"], row["group_redelivered_reads"])
+        for row in tables["trials"].to_pylist()
+    }
+    assert of_groups == {
+        "009-nothing-copied": (None, None),
+        **{name: (missed + lost, again) for name, (_, missed, lost, again, _) in FOUND.items()},
+    }
 
 
 def test_what_the_log_lost_is_lost_by_kafka_and_missed_by_no_copier(measured: Measure) -> None:
     """Each leg has its own count, and the reader along tells of both together."""
-    (lost, missed) = measured(trial("000-lost", written(*range(150)), told(*range(150)), log=STORED[:150], committed=150), PLANTED[1])["trials"].to_pylist()
-    assert (lost["lost_low_records"], lost["group_missed_records"], lost["missed_records"]) == (50, 0, 0)
-    assert (missed["lost_low_records"], missed["group_missed_records"], missed["missed_records"]) == (0, 7, 7)
+    (lost, missed) = measured(
+        trial("000-lost", written(*range(150)), told(*range(150)), log=STORED[:150], committed=150),
+        PLANTED[1],
+    )["trials"].to_pylist()
+    assert (lost["lost_low_records"], lost["group_missed_records"], lost["missed_records"]) == (
+        50,
+        0,
+        0,
+    )
+    assert (
+        missed["lost_low_records"],
+        missed["group_missed_records"],
+        missed["missed_records"],
+    ) == (0, 7, 7)
 
 
 def by_chance(seed: int) -> PlantedTrial:
@@ -83,18 +143,38 @@ def by_chance(seed: int) -> PlantedTrial:
     chance = random.Random(seed)  # noqa: S311 - not for secrets
 
     def log(ids: range, hidden: float) -> list[PlantedLogRow]:
-        picked = [(partition, chance.choices(ids[partition::2], k=chance.randrange(1, 200))) for partition in (0, 1)]
+        picked = [
+            (partition, chance.choices(ids[partition::2], k=chance.randrange(1, 200)))
+            for partition in (0, 1)
+        ]
         return [
-            PlantedLogRow(0, seq, offset, partition, intact=chance.random() > 0.05, visible=chance.random() >= hidden)
+            PlantedLogRow(
+                0,
+                seq,
+                offset,
+                partition,
+                intact=chance.random() > 0.05,
+                visible=chance.random() >= hidden,
+            )
             for partition, seqs in picked
             for offset, seq in enumerate(seqs)
         ]
 
-    told_so = [PlantedRead(0, seq, 0, consumer=chance.randrange(1, 3)) for seq in chance.choices(range(300), k=chance.randrange(0, 200))]
+    told_so = [
+        PlantedRead(0, seq, 0, consumer=chance.randrange(1, 3))
+        for seq in chance.choices(range(300), k=chance.randrange(0, 200))
+    ]
     committed = {partition: chance.randrange(0, 210) for partition in (0, 1)}
     events = [PlantedEvent(1, "group", detail=json.dumps({"committed": committed}))]
     stored, output = log(range(300), 0), log(range(300), 0.1)
-    return PlantedTrial(f"{seed:03d}-by-chance", [PlantedAttempt(0, seq) for seq in range(300)], stored, told_so, events=events, output=output)
+    return PlantedTrial(
+        f"{seed:03d}-by-chance",
+        [PlantedAttempt(0, seq) for seq in range(300)],
+        stored,
+        told_so,
+        events=events,
+        output=output,
+    )
 
 
 def test_copies_by_chance_are_counted_as_the_plain_reference_does(measured: Measure) -> None:
@@ -102,4 +182,7 @@ def test_copies_by_chance_are_counted_as_the_plain_reference_does(measured: Meas
     trials = [by_chance(seed) for seed in range(12)]
     found = {row.pop("trial_id"): row for row in measured(*trials)["copies"].to_pylist()}
     assert found == {planted.trial_id: copy_counts(planted) for planted in trials}
-    assert all(sum(bool(row[name]) for row in found.values()) > 8 for name in ("missed_records", "output_lost_records", "repeated_copies", "hidden_copies"))
+    assert all(
+        sum(bool(row[name]) for row in found.values()) > 8
+        for name in ("missed_records", "output_lost_records", "repeated_copies", "hidden_copies")
+    )

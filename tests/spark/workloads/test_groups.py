@@ -8,7 +8,13 @@ from dataclasses import replace
 import pyarrow as pa
 from support.reference.groups import group_counts, group_rows
 
-from spark_jobs.planted import PlantedAttempt, PlantedEvent, PlantedLogRow, PlantedRead, PlantedTrial
+from spark_jobs.planted import (
+    PlantedAttempt,
+    PlantedEvent,
+    PlantedLogRow,
+    PlantedRead,
+    PlantedTrial,
+)
 
 Measure = Callable[..., dict[str, pa.Table]]
 RECORDS = 200
@@ -16,12 +22,25 @@ STORED = [PlantedLogRow(0, seq, seq) for seq in range(RECORDS)]
 ALONG = [PlantedRead(0, seq, seq) for seq in range(RECORDS)]
 
 
-def trial(trial_id: str, members: list[PlantedRead], committed: dict[int, int] | None, log: list[PlantedLogRow] | None = None) -> PlantedTrial:
+def trial(
+    trial_id: str,
+    members: list[PlantedRead],
+    committed: dict[int, int] | None,
+    log: list[PlantedLogRow] | None = None,
+) -> PlantedTrial:
     """Everything stored once and read along, and what a group is to have done."""
     events = [PlantedEvent(1, "reader", detail=json.dumps({"at_end": True}))]
     if committed is not None:
-        events.append(PlantedEvent(1, "group", detail=json.dumps({"committed": committed, "at_end": True})))
-    return PlantedTrial(trial_id, [PlantedAttempt(0, seq) for seq in range(RECORDS)], log or STORED, [*ALONG, *members], events=events)
+        events.append(
+            PlantedEvent(1, "group", detail=json.dumps({"committed": committed, "at_end": True}))
+        )
+    return PlantedTrial(
+        trial_id,
+        [PlantedAttempt(0, seq) for seq in range(RECORDS)],
+        log or STORED,
+        [*ALONG, *members],
+        events=events,
+    )
 
 
 def processed(*seqs: int, by: int = 1, at_ns: int = 3_000_000) -> list[PlantedRead]:
@@ -35,20 +54,43 @@ PLANTED = (
     trial("002-missed-and-not-yet-read", processed(*range(70), *range(75, 100)), {0: 100}),
     trial(
         "003-repeated-by-another-and-by-itself",
-        processed(*range(200)) + processed(*range(60, 80), by=2, at_ns=9_000_000) + processed(5, at_ns=9_500_000),
+        processed(*range(200))
+        + processed(*range(60, 80), by=2, at_ns=9_000_000)
+        + processed(5, at_ns=9_500_000),
         {0: 200},
     ),
-    trial("004-both", processed(*range(10), *range(12, 200)) + processed(64, 65, by=2, at_ns=9_000_000), {0: 200}),
+    trial(
+        "004-both",
+        processed(*range(10), *range(12, 200)) + processed(64, 65, by=2, at_ns=9_000_000),
+        {0: 200},
+    ),
     trial("005-never-committed", [], {0: 0}),
     trial("006-no-group", [], None),
-    trial("007-a-second-copy-is-processed-too", [*processed(*range(200)), PlantedRead(0, 3, 200, consumer=2)], {0: 201}, [*STORED, PlantedLogRow(0, 3, 200)]),
+    trial(
+        "007-a-second-copy-is-processed-too",
+        [*processed(*range(200)), PlantedRead(0, 3, 200, consumer=2)],
+        {0: 201},
+        [*STORED, PlantedLogRow(0, 3, 200)],
+    ),
 )
 
 
 def test_what_a_group_missed_and_repeated_is_found_exactly(measured: Measure) -> None:
     """By hand, and as the plain reference has it; what was not committed past is not missed."""
-    found = {row["trial_id"]: (row["group_missed_records"], row["group_redelivered_reads"]) for row in measured(*PLANTED)["trials"].to_pylist()}
-    assert list(found.values()) == [(0, 0), (7, 0), (5, 0), (0, 21), (2, 2), (0, 0), (None, None), (0, 0)]
+    found = {
+        row["trial_id"]: (row["group_missed_records"], row["group_redelivered_reads"])
+        for row in measured(*PLANTED)["trials"].to_pylist()
+    }
+    assert list(found.values()) == [
+        (0, 0),
+        (7, 0),
+        (5, 0),
+        (0, 21),
+        (2, 2),
+        (0, 0),
+        (None, None),
+        (0, 0),
+    ]
     assert found == {planted.trial_id: tuple(group_counts(planted).values()) for planted in PLANTED}
 
 
@@ -64,22 +106,42 @@ def by_chance(seed: int) -> PlantedTrial:
     log = [
         PlantedLogRow(0, seq, offset, partition, intact=chance.random() > 0.05)
         for partition in (0, 1)
-        for offset, seq in enumerate(chance.choices(range(partition, 300, 2), k=chance.randrange(1, 200)))
+        for offset, seq in enumerate(
+            chance.choices(range(partition, 300, 2), k=chance.randrange(1, 200))
+        )
     ]
     taken = chance.choices(log, k=chance.randrange(0, 2 * len(log)))
     members = [
-        PlantedRead(row.producer, row.seq, row.offset, 0, chance.randrange(1, 10**9), row.partition, chance.randrange(1, 4), chance.randrange(3))
+        PlantedRead(
+            row.producer,
+            row.seq,
+            row.offset,
+            0,
+            chance.randrange(1, 10**9),
+            row.partition,
+            chance.randrange(1, 4),
+            chance.randrange(3),
+        )
         for row in taken
     ]
     committed = {partition: chance.randrange(0, 210) for partition in (0, 1)}
     events = [PlantedEvent(1, "group", detail=json.dumps({"committed": committed, "at_end": True}))]
-    return PlantedTrial(f"{seed:03d}-by-chance", [PlantedAttempt(0, seq) for seq in range(300)], log, members, events=events)
+    return PlantedTrial(
+        f"{seed:03d}-by-chance",
+        [PlantedAttempt(0, seq) for seq in range(300)],
+        log,
+        members,
+        events=events,
+    )
 
 
 def test_groups_by_chance_are_counted_as_the_plain_reference_does(measured: Measure) -> None:
     """A record at a time, in plain Python."""
     trials = [by_chance(seed) for seed in range(20)]
-    found = {row["trial_id"]: (row["group_missed_records"], row["group_redelivered_reads"]) for row in measured(*trials)["trials"].to_pylist()}
+    found = {
+        row["trial_id"]: (row["group_missed_records"], row["group_redelivered_reads"])
+        for row in measured(*trials)["trials"].to_pylist()
+    }
     expected = {trial.trial_id: tuple(group_counts(trial).values()) for trial in trials}
     assert found == expected
     assert sum(bool(missed) for missed, _ in expected.values()) > 15
@@ -90,10 +152,27 @@ TWO = PlantedTrial(
     "000-two",
     [PlantedAttempt(0, seq) for seq in range(RECORDS)],
     STORED,
-    [*ALONG, *processed(*range(200)), *processed(*range(50), *range(57, 150), by=2), *processed(3, 4, by=3, at_ns=9_000_000)],
+    [
+        *ALONG,
+        *processed(*range(200)),
+        *processed(*range(50), *range(57, 150), by=2),
+        *processed(3, 4, by=3, at_ns=9_000_000),
+    ],
     events=[
-        PlantedEvent(1, "group", detail=json.dumps({"committed": {0: 200}, "at_end": True, "group": 1, "consumers": [1]})),
-        PlantedEvent(1, "group", detail=json.dumps({"committed": {0: 100}, "at_end": False, "group": 2, "consumers": [2, 3]})),
+        PlantedEvent(
+            1,
+            "group",
+            detail=json.dumps(
+                {"committed": {0: 200}, "at_end": True, "group": 1, "consumers": [1]}
+            ),
+        ),
+        PlantedEvent(
+            1,
+            "group",
+            detail=json.dumps(
+                {"committed": {0: 100}, "at_end": False, "group": 2, "consumers": [2, 3]}
+            ),
+        ),
     ],
 )
 
@@ -106,19 +185,37 @@ def test_several_groups_are_told_apart(measured: Measure) -> None:
     assert [found[1][name] for name in names] == [200, 200, 0, 0]
     assert [found[2][name] for name in names] == [200, 143, 7, 2]
     (row,) = tables["trials"].to_pylist()
-    assert (row["group_missed_records"], row["group_redelivered_reads"], row["missed_records"]) == (7, 2, None)
+    assert (row["group_missed_records"], row["group_redelivered_reads"], row["missed_records"]) == (
+        7,
+        2,
+        None,
+    )
 
 
-def test_several_groups_by_chance_are_counted_as_the_plain_reference_does(measured: Measure) -> None:
+def test_several_groups_by_chance_are_counted_as_the_plain_reference_does(
+    measured: Measure,
+) -> None:
     """The same members, shared out to groups, and each group with commits of its own."""
     trials = [replace(by_chance(seed), events=_shared_out(seed)) for seed in range(10)]
-    found = {(row["trial_id"], row["group"]): row for row in measured(*trials)["groups"].to_pylist()}
-    expected = {(trial.trial_id, row["group"]): row for trial in trials for row in group_rows(trial)}
-    assert {key: {name: found[key][name] for name in row} for key, row in expected.items()} == expected
+    found = {
+        (row["trial_id"], row["group"]): row for row in measured(*trials)["groups"].to_pylist()
+    }
+    expected = {
+        (trial.trial_id, row["group"]): row for trial in trials for row in group_rows(trial)
+    }
+    assert {
+        key: {name: found[key][name] for name in row} for key, row in expected.items()
+    } == expected
     assert sum(row["missed_records"] > 0 for row in expected.values()) > 8
 
 
 def _shared_out(seed: int) -> list[PlantedEvent]:
     chance = random.Random(1000 + seed)  # noqa: S311 - not for secrets
-    told = [{"group": group, "consumers": of, "committed": {of: chance.randrange(210) for of in (0, 1)}} for group, of in ((1, [1]), (2, [2, 3]))]
-    return [PlantedEvent(1, "reader", detail=json.dumps({"at_end": True})), *(PlantedEvent(1, "group", detail=json.dumps(one)) for one in told)]
+    told = [
+        {"group": group, "consumers": of, "committed": {of: chance.randrange(210) for of in (0, 1)}}
+        for group, of in ((1, [1]), (2, [2, 3]))
+    ]
+    return [
+        PlantedEvent(1, "reader", detail=json.dumps({"at_end": True})),
+        *(PlantedEvent(1, "group", detail=json.dumps(one)) for one in told),
+    ]

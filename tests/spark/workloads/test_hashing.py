@@ -34,9 +34,30 @@ def test_the_plain_crc32_is_the_one_of_the_standard() -> None:
 def test_spark_puts_each_key_where_the_plain_formulas_do(spark: SparkSession) -> None:
     """As text of one to ten digits, and as eight bytes; over any number of partitions."""
     chance = random.Random(42)  # noqa: S311 - not for secrets
-    keys = [chance.randrange(10**digits) for digits in range(1, 10) for _ in range(60)] + [0, 9, 10, 2**31 - 1]
+    keys = [chance.randrange(10**digits) for digits in range(1, 10) for _ in range(60)] + [
+        0,
+        9,
+        10,
+        2**31 - 1,
+    ]
     rows = [(key, text, chance.randrange(1, 50)) for key in keys for text in (True, False)]
     frame = spark.createDataFrame(rows, "key bigint, text boolean, partitions int").repartition(1)
-    found = hashing.with_hashes(frame).select("key", "text", "partitions", sf.expr("murmur2 % partitions"), sf.expr("crc32 % partitions")).collect()
-    expected = {(key, text, n): (murmur2_partition(data := bytes_of(key, text=text), n), crc32_partition(data, n)) for key, text, n in rows}
+    found = (
+        hashing.with_hashes(frame)
+        .select(
+            "key",
+            "text",
+            "partitions",
+            sf.expr("murmur2 % partitions"),
+            sf.expr("crc32 % partitions"),
+        )
+        .collect()
+    )
+    expected = {
+        (key, text, n): (
+            murmur2_partition(data := bytes_of(key, text=text), n),
+            crc32_partition(data, n),
+        )
+        for key, text, n in rows
+    }
     assert {(row[0], row[1], row[2]): (row[3], row[4]) for row in found} == expected

@@ -12,45 +12,88 @@ from support.reference.keys import inversions, key_counts
 
 from experiments.ledger.record import KeyOptions, Phases
 from experiments.ledger.schema import REJECTED
-from spark_jobs.planted import PlantedAttempt, PlantedEvent, PlantedLogRow, PlantedRead, PlantedTrial
+from spark_jobs.planted import (
+    PlantedAttempt,
+    PlantedEvent,
+    PlantedLogRow,
+    PlantedRead,
+    PlantedTrial,
+)
 
 Measure = Callable[..., dict[str, pa.Table]]
 CHANGED_NS = 500
-PHASES = Phases(load_begin_ns=0, load_end_ns=10**10, fault_begin_ns=CHANGED_NS, fault_end_ns=CHANGED_NS + 1, settled_ns=10**10, whole_ns=10**10)
-COUNTS = ("partitions", "keys", "settled_keys", "murmur2_keys", "crc32_keys", "known_keys", "stayed_keys")
+PHASES = Phases(
+    load_begin_ns=0,
+    load_end_ns=10**10,
+    fault_begin_ns=CHANGED_NS,
+    fault_end_ns=CHANGED_NS + 1,
+    settled_ns=10**10,
+    healthy_ns=10**10,
+)
+COUNTS = (
+    "partitions",
+    "keys",
+    "single_partition_keys",
+    "murmur2_keys",
+    "crc32_keys",
+    "known_keys",
+    "unmoved_keys",
+)
 
 
-def expanded(trial_id: str, before: int, after: int, *, text: bool, keys: int = 600) -> PlantedTrial:
+def expanded(
+    trial_id: str, before: int, after: int, *, text: bool, keys: int = 600
+) -> PlantedTrial:
     """Every key once before and once after more partitions were added, each where the client's formula says."""
     formula = murmur2_partition if text else crc32_partition
     sent = [(seq, seq % keys, before if seq < keys else after) for seq in range(2 * keys)]
     where = [(seq, key, formula(bytes_of(key, text=text), count)) for seq, key, count in sent]
-    attempts = [PlantedAttempt(0, seq, partition=at, key=key, sent_ns=0 if seq < keys else CHANGED_NS + 1) for seq, key, at in where]
+    attempts = [
+        PlantedAttempt(0, seq, partition=at, key=key, sent_ns=0 if seq < keys else CHANGED_NS + 1)
+        for seq, key, at in where
+    ]
     log = [PlantedLogRow(0, seq, seq, at) for seq, _, at in where]
-    return PlantedTrial(trial_id, attempts, log, phases=PHASES, keying=KeyOptions(keys=keys, text=text, placement=True), partitions=before)
+    return PlantedTrial(
+        trial_id,
+        attempts,
+        log,
+        phases=PHASES,
+        keying=KeyOptions(keys=keys, text=text, placement=True),
+        partitions=before,
+    )
 
 
 @pytest.mark.parametrize("text", [True, False])
-def test_a_formula_foretells_every_key_and_the_share_that_stays_is_the_theorys(measured: Measure, text: bool) -> None:
+def test_a_formula_foretells_every_key_and_the_share_that_stays_is_the_theorys(
+    measured: Measure, text: bool
+) -> None:
     """All keys of one client by its own formula, before and after; gcd / max of them stay, to within chance.
 
     What was sent after the change, and before the first record that shows it, belongs to neither count.
     """
     grown = ((3, 4), (6, 12), (4, 5))
-    tables = measured(*(expanded(f"{place:03d}-x", *counts, text=text) for place, counts in enumerate(grown)))
+    tables = measured(
+        *(expanded(f"{place:03d}-x", *counts, text=text) for place, counts in enumerate(grown))
+    )
     mine, other = ("murmur2_keys", "crc32_keys") if text else ("crc32_keys", "murmur2_keys")
     for row in tables["keys"].to_pylist():
         before, after = grown[int(row["trial_id"][:3])]
-        assert row["keys"] == row["settled_keys"] == row[mine] > 590
+        assert row["keys"] == row["single_partition_keys"] == row[mine] > 590
         assert row[other] < 300
         if row["era"] == "after":
             assert (row["partitions"], row["known_keys"]) == (after, row["keys"])
-            assert abs(row["stayed_keys"] / 600 - gcd(before, after) / max(before, after)) < 0.08
+            assert abs(row["unmoved_keys"] / 600 - gcd(before, after) / max(before, after)) < 0.08
         else:
-            assert (row["partitions"], row["known_keys"], row["stayed_keys"]) == (before, None, None)
+            assert (row["partitions"], row["known_keys"], row["unmoved_keys"]) == (
+                before,
+                None,
+                None,
+            )
 
 
-@pytest.mark.parametrize(("before", "after"), [(3, 4), (6, 12), (4, 5), (4, 6), (12, 6), (5, 5), (1, 7)])
+@pytest.mark.parametrize(
+    ("before", "after"), [(3, 4), (6, 12), (4, 5), (4, 6), (12, 6), (5, 5), (1, 7)]
+)
 def test_the_theory_is_what_counting_gives(before: int, after: int) -> None:
     """A hash stays where it is the same by both counts: of each lcm in a row, as many as the smaller count; and gcd / max is the same share."""
     lcm = before * after // gcd(before, after)
@@ -59,7 +102,9 @@ def test_the_theory_is_what_counting_gives(before: int, after: int) -> None:
     assert stays / lcm == pytest.approx(gcd(before, after) / max(before, after))
 
 
-def test_a_key_in_two_partitions_is_not_settled_and_what_was_refused_says_nothing(measured: Measure) -> None:
+def test_a_key_in_two_partitions_is_not_settled_and_what_was_refused_says_nothing(
+    measured: Measure,
+) -> None:
     """Key 0 lies in two; key 1 in one, where a formula says or not; key 2 was refused."""
     attempts = [
         PlantedAttempt(0, 0, partition=0, key=0),
@@ -68,23 +113,53 @@ def test_a_key_in_two_partitions_is_not_settled_and_what_was_refused_says_nothin
         PlantedAttempt(0, 3, REJECTED, partition=1, key=2),
     ]
     log = [PlantedLogRow(0, seq, seq, seq % 2) for seq in range(3)]
-    (row,) = measured(PlantedTrial("000-x", attempts, log, keying=KeyOptions(keys=3, placement=True), partitions=2))["keys"].to_pylist()
-    assert (row["era"], row["keys"], row["settled_keys"]) == ("before", 2, 1)
+    (row,) = measured(
+        PlantedTrial(
+            "000-x", attempts, log, keying=KeyOptions(keys=3, placement=True), partitions=2
+        )
+    )["keys"].to_pylist()
+    assert (row["era"], row["keys"], row["single_partition_keys"]) == ("before", 2, 1)
 
 
-def pairs(trial_id: str, log: list[tuple[int, int, int]], reads: list[tuple[int, int, int, int]], apart: int = 1) -> PlantedTrial:
+def pairs(
+    trial_id: str,
+    log: list[tuple[int, int, int]],
+    reads: list[tuple[int, int, int, int]],
+    apart: int = 1,
+) -> PlantedTrial:
     """Log: seq, partition, offset. Reads: seq, partition, when, by whom."""
     attempts = [PlantedAttempt(0, seq, key=seq // 2) for seq in range(8)]
     told = [PlantedEvent(1, "group", detail=json.dumps({"committed": {}, "at_end": True}))]
-    received = [PlantedRead(0, seq, 0, partition=partition, received_ns=at, consumer=by) for seq, partition, at, by in reads]
+    received = [
+        PlantedRead(0, seq, 0, partition=partition, received_ns=at, consumer=by)
+        for seq, partition, at, by in reads
+    ]
     logged = [PlantedLogRow(0, seq, offset, partition) for seq, partition, offset in log]
-    return PlantedTrial(trial_id, attempts, logged, received, events=told, keying=KeyOptions(keys=4, pairs="common", pair_apart_records=apart), partitions=2)
+    return PlantedTrial(
+        trial_id,
+        attempts,
+        logged,
+        received,
+        events=told,
+        keying=KeyOptions(keys=4, pairs="common", pair_apart_records=apart),
+        partitions=2,
+    )
 
 
 def test_pairs_the_wrong_way_round_are_found(measured: Measure) -> None:
     """In the log only those in one partition have an order; to consumers all have; what the reader along received says nothing where there is a group."""
     log = [(0, 0, 0), (1, 0, 1), (3, 0, 2), (2, 0, 3), (4, 0, 4), (5, 1, 0)]
-    reads = [(0, 0, 10, 1), (1, 0, 11, 1), (3, 0, 12, 1), (2, 0, 13, 1), (5, 1, 5, 2), (4, 0, 14, 1), (5, 1, 99, 1), (6, 0, 20, 1), (7, 0, 1, 0)]
+    reads = [
+        (0, 0, 10, 1),
+        (1, 0, 11, 1),
+        (3, 0, 12, 1),
+        (2, 0, 13, 1),
+        (5, 1, 5, 2),
+        (4, 0, 14, 1),
+        (5, 1, 99, 1),
+        (6, 0, 20, 1),
+        (7, 0, 1, 0),
+    ]
     found = of_orders(measured(pairs("000-x", log, reads)))["000-x"]
     assert found["pair", "log"] == (2, 1, 1)
     assert found["pair", "consumers"] == (3, 2, 1)
@@ -92,11 +167,17 @@ def test_pairs_the_wrong_way_round_are_found(measured: Measure) -> None:
     assert found["key", "consumers"] == (7, 2, 0)
 
 
-def of_orders(tables: dict[str, pa.Table]) -> dict[str, dict[tuple[str, str], tuple[int, int, int]]]:
+def of_orders(
+    tables: dict[str, pa.Table],
+) -> dict[str, dict[tuple[str, str], tuple[int, int, int]]]:
     """By trial, and by what there is an order within and who saw it."""
     found: dict[str, dict[tuple[str, str], tuple[int, int, int]]] = {}
     for row in tables["orders"].to_pylist():
-        found.setdefault(row["trial_id"], {})[row["within"], row["seen_by"]] = (row["compared"], row["inverted"], row["apart"])
+        found.setdefault(row["trial_id"], {})[row["within"], row["observer"]] = (
+            row["compared"],
+            row["inverted"],
+            row["apart"],
+        )
     return found
 
 
@@ -105,7 +186,11 @@ def by_chance(seed: int) -> PlantedTrial:
     chance = random.Random(seed)  # noqa: S311 - not for secrets
     before, after = chance.choice([(2, 2), (2, 3), (3, 4)])
     keying = KeyOptions(
-        keys=5, pairs=chance.choice(["none", "own", "common"]), pair_apart_records=chance.randrange(1, 4), text=chance.random() < 0.5, placement=True
+        keys=5,
+        pairs=chance.choice(["none", "own", "common"]),
+        pair_apart_records=chance.randrange(1, 4),
+        text=chance.random() < 0.5,
+        placement=True,
     )
     attempts = []
     for producer in (0, 1):
@@ -114,20 +199,58 @@ def by_chance(seed: int) -> PlantedTrial:
             partition = chance.choice([None, 0, 1, seq % (after if seq >= switch else before)])
             key = chance.choice([None, seq % 5, seq % 5])
             attempts.append(
-                PlantedAttempt(producer, seq, chance.choice(["acked", "acked", REJECTED]), partition=partition, key=key, sent_ns=chance.randrange(1000))
+                PlantedAttempt(
+                    producer,
+                    seq,
+                    chance.choice(["acked", "acked", REJECTED]),
+                    partition=partition,
+                    key=key,
+                    sent_ns=chance.randrange(1000),
+                )
             )
     rows = chance.choices([(row.producer, row.seq, row.partition or 0) for row in attempts], k=100)
-    log = [PlantedLogRow(producer, seq, offset, partition, intact=chance.random() > 0.05) for offset, (producer, seq, partition) in enumerate(rows)]
+    log = [
+        PlantedLogRow(producer, seq, offset, partition, intact=chance.random() > 0.05)
+        for offset, (producer, seq, partition) in enumerate(rows)
+    ]
     log += [PlantedLogRow(None, None, 1_000 + number, number) for number in range(after)]
-    reads = [PlantedRead(row.producer, row.seq, row.offset, 0, chance.randrange(40), row.partition, chance.randrange(3)) for row in chance.choices(log, k=120)]
-    events = [PlantedEvent(1, "group", detail=json.dumps({"committed": {}, "at_end": True}))] if chance.random() < 0.5 else []
-    return PlantedTrial(f"{seed:03d}-x", attempts, log, reads, phases=PHASES, events=events, keying=keying, partitions=before)
+    reads = [
+        PlantedRead(
+            row.producer,
+            row.seq,
+            row.offset,
+            0,
+            chance.randrange(40),
+            row.partition,
+            chance.randrange(3),
+        )
+        for row in chance.choices(log, k=120)
+    ]
+    events = (
+        [PlantedEvent(1, "group", detail=json.dumps({"committed": {}, "at_end": True}))]
+        if chance.random() < 0.5
+        else []
+    )
+    return PlantedTrial(
+        f"{seed:03d}-x",
+        attempts,
+        log,
+        reads,
+        phases=PHASES,
+        events=events,
+        keying=keying,
+        partitions=before,
+    )
 
 
-def test_keys_and_orders_by_chance_are_counted_as_the_plain_reference_does(measured: Measure) -> None:
+def test_keys_and_orders_by_chance_are_counted_as_the_plain_reference_does(
+    measured: Measure,
+) -> None:
     """Thirty trials; and of a trial that asks nothing there is nothing."""
     trials = [by_chance(seed) for seed in range(30)]
-    tables = measured(*trials, PlantedTrial("999-x", [PlantedAttempt(0, 0, key=1)], [PlantedLogRow(0, 0, 0)]))
+    tables = measured(
+        *trials, PlantedTrial("999-x", [PlantedAttempt(0, 0, key=1)], [PlantedLogRow(0, 0, 0)])
+    )
     found: dict[str, dict[str, dict[str, int | None]]] = {}
     for row in tables["keys"].to_pylist():
         found.setdefault(row["trial_id"], {})[row["era"]] = {name: row[name] for name in COUNTS}
@@ -137,9 +260,22 @@ def test_keys_and_orders_by_chance_are_counted_as_the_plain_reference_does(measu
 
 def test_how_far_behind_each_consumer_was_is_told(measured: Measure) -> None:
     """From the intended time; of three the one in the middle."""
-    reads = [PlantedRead(0, seq, seq, intended_ns=100, received_ns=100 + lag, consumer=by) for seq, (lag, by) in enumerate([(5, 1), (9, 1), (6, 1), (70, 2)])]
+    reads = [
+        PlantedRead(0, seq, seq, intended_ns=100, received_ns=100 + lag, consumer=by)
+        for seq, (lag, by) in enumerate([(5, 1), (9, 1), (6, 1), (70, 2)])
+    ]
     told = [PlantedEvent(1, "group", detail=json.dumps({"committed": {}, "at_end": True}))]
     attempts = [PlantedAttempt(0, seq, intended_ns=100) for seq in range(4)]
-    trial = PlantedTrial("000-x", attempts, [PlantedLogRow(0, seq, seq) for seq in range(4)], reads, events=told, keying=KeyOptions(pairs="own"))
-    found = {row["consumer"]: (row["records"], row["median_ns"], row["max_ns"]) for row in measured(trial)["lags"].to_pylist()}
+    trial = PlantedTrial(
+        "000-x",
+        attempts,
+        [PlantedLogRow(0, seq, seq) for seq in range(4)],
+        reads,
+        events=told,
+        keying=KeyOptions(pairs="own"),
+    )
+    found = {
+        row["consumer"]: (row["records"], row["median_ns"], row["max_ns"])
+        for row in measured(trial)["lags"].to_pylist()
+    }
     assert found == {1: (3, 6, 9), 2: (1, 70, 70)}

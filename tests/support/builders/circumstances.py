@@ -6,19 +6,61 @@ from experiments.faults.core.effects import FaultEffects
 from experiments.verdicts.contract.circumstances import UNLIMITED_RETRIES, Circumstances
 
 CALM = FaultEffects(kind="none")
-CRASH = FaultEffects(kind="leader-crash", kills=1, strikes_leader=True, heals_after_ms=20_000, heals_within_ms=25_000)
+CRASH = FaultEffects(
+    kind="leader-crash", kills=1, strikes_leader=True, heals_after_ms=20_000, heals_within_ms=25_000
+)
 FOLLOWER = CRASH.model_copy(update={"kind": "follower-crash", "strikes_leader": False})
-PAUSE = FaultEffects(kind="leader-pause", stalled=1, stalls_ms=3000, strikes_leader=True, heals_after_ms=3000, heals_within_ms=3000)
+PAUSE = FaultEffects(
+    kind="leader-pause",
+    stalled=1,
+    stalls_ms=3000,
+    strikes_leader=True,
+    heals_after_ms=3000,
+    heals_within_ms=3000,
+)
 POWER = CRASH.model_copy(update={"kind": "power-loss-all", "kills": 3, "power_loss": True})
 FLIP = FaultEffects(kind="bit-flip", corrupts=True, strikes_leader=True)
-PARTED = FaultEffects(kind="leader-isolated", isolated=1, strikes_leader=True, heals_after_ms=20_000, heals_within_ms=25_000)
-CLIENTS_CUT = FaultEffects(kind="responses-dropped", clients_cut=True, answers_cut=True, holds_ms=4000, heals_after_ms=4000, heals_within_ms=4000)
-MOVED = FaultEffects(kind="reassignment", moves_leader=True, strikes_leader=True, heals_after_ms=3000, heals_within_ms=9000)
+PARTED = FaultEffects(
+    kind="leader-isolated",
+    isolated=1,
+    strikes_leader=True,
+    heals_after_ms=20_000,
+    heals_within_ms=25_000,
+)
+CLIENTS_CUT = FaultEffects(
+    kind="responses-dropped",
+    clients_cut=True,
+    answers_cut=True,
+    holds_ms=4000,
+    heals_after_ms=4000,
+    heals_within_ms=4000,
+)
+MOVED = FaultEffects(
+    kind="reassignment",
+    moves_leader=True,
+    strikes_leader=True,
+    heals_after_ms=3000,
+    heals_within_ms=9000,
+)
 ALONE = CRASH.model_copy(update={"kind": "isr-shrunk-leader-crash", "out_of_step": 2})
-HELD = FaultEffects(kind="followers-throttled", out_of_step=1, heals_after_ms=3000, heals_within_ms=9000)
-KILLED = FaultEffects(kind="producer-killed", ends_producer=True, heals_after_ms=1000, heals_within_ms=1000)
-MEMBER = FaultEffects(kind="consumer-killed-before-commit", ends_member=True, heals_after_ms=1000, heals_within_ms=1000)
-ENSEMBLE = FaultEffects(kind="zookeeper-leader-crash", strikes_ensemble=True, heals_after_ms=9000, heals_within_ms=19_000)
+HELD = FaultEffects(
+    kind="followers-throttled", out_of_step=1, heals_after_ms=3000, heals_within_ms=9000
+)
+KILLED = FaultEffects(
+    kind="producer-killed", ends_producer=True, heals_after_ms=1000, heals_within_ms=1000
+)
+MEMBER = FaultEffects(
+    kind="consumer-killed-before-commit",
+    ends_member=True,
+    heals_after_ms=1000,
+    heals_within_ms=1000,
+)
+ENSEMBLE = FaultEffects(
+    kind="zookeeper-leader-crash",
+    strikes_ensemble=True,
+    heals_after_ms=9000,
+    heals_within_ms=19_000,
+)
 KEEPERLESS = ENSEMBLE.model_copy(update={"ends_ensemble": True})
 UNKNOWN = FaultEffects(kind="meteorite", known=False, strikes_leader=True)
 

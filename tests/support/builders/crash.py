@@ -12,15 +12,54 @@ from spark_jobs.causes.explanations import FOUND, REACHES, anomalies
 from spark_jobs.planted import PlantedEpoch, PlantedEvent, PlantedTrial, together
 
 MS = 1_000_000
-PHASES = Phases(load_begin_ns=0, load_end_ns=900 * MS, fault_begin_ns=100 * MS, fault_end_ns=500 * MS, settled_ns=900 * MS, whole_ns=900 * MS)
-LED_BY_2 = PlantedEvent(0, "leads", node=2, partition=0, leader_epoch=5, offset=0, source="broker", resolution_ns=MS)
-LED_BY_1 = PlantedEvent(300 * MS, "leads", node=1, partition=0, leader_epoch=6, offset=80, source="broker", resolution_ns=MS)
+PHASES = Phases(
+    load_begin_ns=0,
+    load_end_ns=900 * MS,
+    fault_begin_ns=100 * MS,
+    fault_end_ns=500 * MS,
+    settled_ns=900 * MS,
+    healthy_ns=900 * MS,
+)
+LED_BY_2 = PlantedEvent(
+    0,
+    "became_leader",
+    node=2,
+    partition=0,
+    leader_epoch=5,
+    offset=0,
+    source="broker",
+    resolution_ns=MS,
+)
+LED_BY_1 = PlantedEvent(
+    300 * MS,
+    "became_leader",
+    node=1,
+    partition=0,
+    leader_epoch=6,
+    offset=80,
+    source="broker",
+    resolution_ns=MS,
+)
 IN_SYNC = PlantedEvent(0, "isr", partition=0, leader_epoch=5, source="watcher", detail="1,2")
 SHRUNK = PlantedEvent(310 * MS, "isr", partition=0, leader_epoch=6, source="watcher", detail="1")
-CUT_BY_2 = PlantedEvent(600 * MS, "truncated", node=2, partition=0, offset=80, source="broker", resolution_ns=MS, detail="node 2: Truncating to offset 80")
+CUT_BY_2 = PlantedEvent(
+    600 * MS,
+    "truncated",
+    node=2,
+    partition=0,
+    offset=80,
+    source="broker",
+    resolution_ns=MS,
+    detail="node 2: Truncating to offset 80",
+)
 CRASH = (LED_BY_2, LED_BY_1, IN_SYNC, SHRUNK, CUT_BY_2)
 QUIET = PlantedTrial("u", (), events=[LED_BY_2._replace(node=3)])
-LINEAGE = (PlantedEpoch(1, 0, 5, 0), PlantedEpoch(1, 0, 6, 80), PlantedEpoch(2, 0, 5, 0), PlantedEpoch(2, 0, 6, 80))
+LINEAGE = (
+    PlantedEpoch(1, 0, 5, 0),
+    PlantedEpoch(1, 0, 6, 80),
+    PlantedEpoch(2, 0, 5, 0),
+    PlantedEpoch(2, 0, 6, 80),
+)
 
 
 class Bad(NamedTuple):
@@ -61,11 +100,22 @@ def tied_table(
     phases: Phases = PHASES,
 ) -> pa.Table:
     """Tie planted anomalies to a planted trial's evidence."""
-    trial = PlantedTrial("t", (), events=events, epochs=epochs, phases=phases, fault=FaultEvidence(kind="leader-crash-behind", targets=(2, 1), bit=True))
+    trial = PlantedTrial(
+        "t",
+        (),
+        events=events,
+        epochs=epochs,
+        phases=phases,
+        fault=FaultEvidence(kind="leader-crash-behind", targets=(2, 1), took_effect=True),
+    )
     tables = together([trial, QUIET])
-    evidence = evidence_of([trial.record("planted"), QUIET.record("planted")], tables["events"], tables["epochs"])
+    evidence = evidence_of(
+        [trial.record("planted"), QUIET.record("planted")], tables["events"], tables["epochs"]
+    )
     found = pa.Table.from_pylist([row._asdict() for row in bad], schema=FOUND)
-    return anomalies(found, pa.Table.from_pylist([row._asdict() for row in appended], schema=REACHES), evidence)
+    return anomalies(
+        found, pa.Table.from_pylist([row._asdict() for row in appended], schema=REACHES), evidence
+    )
 
 
 def causes(*bad: Bad, **to: Any) -> list[str]:

@@ -36,7 +36,11 @@ from support.builders.histories import (
 Fails = Callable[[Sequence[History]], Sequence[bool]]
 """Which of some histories fail."""
 
-_producers, _partitions, _consumers = st.sampled_from([0, 0, 1]), st.sampled_from([0, 0, 1, 2]), st.sampled_from([0, 0, 1])
+_producers, _partitions, _consumers = (
+    st.sampled_from([0, 0, 1]),
+    st.sampled_from([0, 0, 1, 2]),
+    st.sampled_from([0, 0, 1]),
+)
 _few = st.integers(0, 4)
 _counts = st.sampled_from([1, 1, 1, 1, 2, 3, 5, 64, 70])
 """Also more than the 64 records of a block."""
@@ -53,9 +57,15 @@ SENDS: st.SearchStrategy[Operation] = st.builds(
     offsets_told=st.booleans(),
 )
 NEVER_SENT: st.SearchStrategy[Operation] = st.builds(
-    Send, producer=_producers, partition=st.none(), outcome=st.sampled_from(["rejected", "unknown"]), settle_us=st.sampled_from([None, 9000])
+    Send,
+    producer=_producers,
+    partition=st.none(),
+    outcome=st.sampled_from(["rejected", "unknown"]),
+    settle_us=st.sampled_from([None, 9000]),
 )
-_endings = st.sampled_from(["committed", "committed", "committed", "aborted", "unknown", "fenced", "abandoned"])
+_endings = st.sampled_from(
+    ["committed", "committed", "committed", "aborted", "unknown", "fenced", "abandoned"]
+)
 _shown = st.sampled_from(["all", "all", "none", "some"])
 
 
@@ -63,7 +73,9 @@ def _transaction(sends: list[Operation], producer: int, outcome: str, shown: str
     return Transact(tuple(sends), Begin(producer), End(producer, outcome, shown))
 
 
-TRANSACTIONS: st.SearchStrategy[Operation] = st.builds(_transaction, st.lists(SENDS, min_size=1, max_size=3), _producers, _endings, _shown)
+TRANSACTIONS: st.SearchStrategy[Operation] = st.builds(
+    _transaction, st.lists(SENDS, min_size=1, max_size=3), _producers, _endings, _shown
+)
 OPERATIONS: st.SearchStrategy[Operation] = st.one_of(
     SENDS,
     SENDS,
@@ -91,14 +103,22 @@ OPERATIONS: st.SearchStrategy[Operation] = st.one_of(
     TRANSACTIONS,
     TRANSACTIONS,
 )
-HISTORIES = st.one_of(st.lists(OPERATIONS, min_size=1, max_size=8), st.lists(OPERATIONS, min_size=16, max_size=48))
+HISTORIES = st.one_of(
+    st.lists(OPERATIONS, min_size=1, max_size=8), st.lists(OPERATIONS, min_size=16, max_size=48)
+)
 
 
 def histories(count: int, of_seed: int) -> list[History]:
     """Generate so many histories; equal seeds give equal histories."""
     found: list[History] = []
 
-    @settings(max_examples=count, phases=[Phase.generate], database=None, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(
+        max_examples=count,
+        phases=[Phase.generate],
+        database=None,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+    )
     @seed(of_seed)
     @given(HISTORIES)
     def collect(history: list[Operation]) -> None:
@@ -111,7 +131,13 @@ def histories(count: int, of_seed: int) -> list[History]:
 def shrunk(history: History, fails: Fails) -> History:
     """Leave out, and make smaller, as much of a failing history as still fails; every round is one call of `fails`."""
     smaller = list(_smaller(history))
-    found = next((candidate for candidate, bad in zip(smaller, fails(smaller), strict=True) if bad), None) if smaller else None
+    found = (
+        next(
+            (candidate for candidate, bad in zip(smaller, fails(smaller), strict=True) if bad), None
+        )
+        if smaller
+        else None
+    )
     return history if found is None else shrunk(found, fails)
 
 
@@ -119,7 +145,9 @@ def _smaller(history: History) -> Iterator[History]:
     """Yield what is smaller, the smallest first: halves, quarters, ... left out, then single operations simpler."""
     length = len(history) // 2
     while length:
-        yield from ((*history[:at], *history[at + length :]) for at in range(0, len(history), length))
+        yield from (
+            (*history[:at], *history[at + length :]) for at in range(0, len(history), length)
+        )
         length //= 2
     for at, operation in enumerate(history):
         yield from ((*history[:at], simpler, *history[at + 1 :]) for simpler in _simpler(operation))
@@ -128,6 +156,22 @@ def _smaller(history: History) -> Iterator[History]:
 def _simpler(operation: Operation) -> Iterator[Operation]:
     """Yield a sending with one of its figures as plain as can be, and a record nearer to the end."""
     if isinstance(operation, Send):
-        plain: dict[str, Any] = {"producer": 0, "partition": 0, "count": 1, "copies": 1, "late": 0, "settle_us": 1000, "offsets_told": True}
-        yield from (replace(operation, **{name: value}) for name, value in plain.items() if getattr(operation, name) != value)
-        yield from (replace(operation, count=count) for count in (operation.count // 2, operation.count - 1) if count)
+        plain: dict[str, Any] = {
+            "producer": 0,
+            "partition": 0,
+            "count": 1,
+            "copies": 1,
+            "late": 0,
+            "settle_us": 1000,
+            "offsets_told": True,
+        }
+        yield from (
+            replace(operation, **{name: value})
+            for name, value in plain.items()
+            if getattr(operation, name) != value
+        )
+        yield from (
+            replace(operation, count=count)
+            for count in (operation.count // 2, operation.count - 1)
+            if count
+        )

@@ -15,7 +15,15 @@ from support.builders.world import MS, InFlight, World
 
 from experiments.ledger.record import Cell
 from experiments.ledger.schema import ABANDONED, ACKED
-from spark_jobs.planted import PlantedAttempt, PlantedEpoch, PlantedEvent, PlantedLogRow, PlantedRead, PlantedTransaction, PlantedTrial
+from spark_jobs.planted import (
+    PlantedAttempt,
+    PlantedEpoch,
+    PlantedEvent,
+    PlantedLogRow,
+    PlantedRead,
+    PlantedTransaction,
+    PlantedTrial,
+)
 
 AT_FIRST = 2
 """Partitions of the topic when the load begins; a third one is added under load."""
@@ -51,17 +59,33 @@ class Send:
         for _ in range(self.count):
             seq = len(world.sent[self.producer])
             end = len(world.logs[self.partition]) if self.partition is not None else 0
-            offset = end if self.offsets_told and self.outcome == ACKED and self.copies and not self.late else None
+            offset = (
+                end
+                if self.offsets_told and self.outcome == ACKED and self.copies and not self.late
+                else None
+            )
             settle_us = 1000 if self.settle_us is None and self.outcome == ACKED else self.settle_us
             settled_ns = None if settle_us is None else world.now_ns + settle_us * 1000 + 321
             sent_ns = None if self.partition is None else world.now_ns + 123_456
             world.sent[self.producer].append(world.now_ns)
             sent = PlantedAttempt(
-                self.producer, seq, self.outcome, world.now_ns, settled_ns, self.partition, None, sent_ns, 0, offset, world.open.get(self.producer)
+                self.producer,
+                seq,
+                self.outcome,
+                world.now_ns,
+                settled_ns,
+                self.partition,
+                None,
+                sent_ns,
+                0,
+                offset,
+                world.open.get(self.producer),
             )
             world.attempts.append(sent)
             if self.partition is not None:
-                world.in_flight += [InFlight(world.done + self.late, self.partition, (self.producer, seq))] * self.copies
+                world.in_flight += [
+                    InFlight(world.done + self.late, self.partition, (self.producer, seq))
+                ] * self.copies
             world.land()
             world.now_ns += 300_007
 
@@ -121,7 +145,11 @@ class Corrupt:
         log = world.logs[self.partition]
         logged = log[-1 - self.back] if self.back < len(log) else None
         if logged is not None:
-            log[logged.offset] = logged._replace(intact=False) if self.named else logged._replace(intact=False, producer=None, seq=None)
+            log[logged.offset] = (
+                logged._replace(intact=False)
+                if self.named
+                else logged._replace(intact=False, producer=None, seq=None)
+            )
 
 
 @dataclass(frozen=True)
@@ -169,7 +197,14 @@ class Poll:
 def _received(world: World, logged: PlantedLogRow, consumer: int) -> PlantedRead:
     """What carries no mark of ours, or one that cannot be believed, is received as a stranger's."""
     read = PlantedRead(
-        logged.producer, logged.seq, logged.offset, world.intended_ns(logged), world.now_ns, logged.partition, consumer, world.generations[consumer]
+        logged.producer,
+        logged.seq,
+        logged.offset,
+        world.intended_ns(logged),
+        world.now_ns,
+        logged.partition,
+        consumer,
+        world.generations[consumer],
     )
     ours = logged.intact and logged.producer is not None
     return read if ours else read._replace(producer=None, seq=None, intended_ns=None)
@@ -186,7 +221,9 @@ class Seek:
     def happen(self, world: World) -> None:
         """Move, and be another generation from then on."""
         at = (self.consumer, self.partition)
-        world.positions[at] = min(max(0, world.positions[at] + self.by), len(world.logs[self.partition]))
+        world.positions[at] = min(
+            max(0, world.positions[at] + self.by), len(world.logs[self.partition])
+        )
         world.generations[self.consumer] += 1
 
 
@@ -228,7 +265,13 @@ class ReaderEnds:
 
     def happen(self, world: World) -> None:
         """Note it as the trial does."""
-        detail = json.dumps({"records": len(world.reads), "at_end": self.at_end, "where": "" if self.at_end else "partition 0 at 0"})
+        detail = json.dumps(
+            {
+                "records": len(world.reads),
+                "at_end": self.at_end,
+                "where": "" if self.at_end else "partition 0 at 0",
+            }
+        )
         world.events.append(PlantedEvent(world.now_ns, "reader", detail=detail))
 
 
@@ -240,7 +283,9 @@ class Begin:
 
     def happen(self, world: World) -> None:
         """Begin, unless one is open."""
-        world.open.setdefault(self.producer, sum(row.producer == self.producer for row in world.transactions))
+        world.open.setdefault(
+            self.producer, sum(row.producer == self.producer for row in world.transactions)
+        )
 
 
 @dataclass(frozen=True)
@@ -257,8 +302,16 @@ class End:
         """End it, if one is open."""
         number = world.open.pop(self.producer, None)
         if number is not None:
-            of = [row.seq for row in world.attempts if (row.producer, row.transaction) == (self.producer, number)]
-            world.transactions.append(PlantedTransaction(self.producer, number, self.outcome, len(of), world.now_ns, world.now_ns))
+            of = [
+                row.seq
+                for row in world.attempts
+                if (row.producer, row.transaction) == (self.producer, number)
+            ]
+            world.transactions.append(
+                PlantedTransaction(
+                    self.producer, number, self.outcome, len(of), world.now_ns, world.now_ns
+                )
+            )
             hidden = of if self.shown == "none" else of[::2] if self.shown == "some" else []
             world.hidden |= {(self.producer, seq) for seq in hidden}
 
@@ -291,9 +344,24 @@ def played(history: History, trial_id: str = "000-history") -> PlantedTrial:
         End(producer, ABANDONED, "none").happen(world)
     world.done += 1_000_000
     world.land()
-    stored = [logged for partition in sorted(world.logs) for logged in world.logs[partition] if logged is not None]
-    log = [logged._replace(visible=(logged.producer, logged.seq) not in world.hidden) for logged in stored]
-    epochs = [PlantedEpoch(node, partition, *epoch) for node in (1, 2) for partition in sorted(world.logs) for epoch in world.epochs[partition]]
+    stored = [
+        logged
+        for partition in sorted(world.logs)
+        for logged in world.logs[partition]
+        if logged is not None
+    ]
+    log = [
+        logged._replace(visible=(logged.producer, logged.seq) not in world.hidden)
+        for logged in stored
+    ]
+    epochs = [
+        PlantedEpoch(node, partition, *epoch)
+        for node in (1, 2)
+        for partition in sorted(world.logs)
+        for epoch in world.epochs[partition]
+    ]
     cell: Cell = {"fault": "none", "acks": "all"}
-    trial = PlantedTrial(trial_id, world.attempts, log, world.reads, world.phases(), cell=cell, partitions=AT_FIRST)
+    trial = PlantedTrial(
+        trial_id, world.attempts, log, world.reads, world.phases(), cell=cell, partitions=AT_FIRST
+    )
     return replace(trial, events=world.events, epochs=epochs, transactions=world.transactions)

@@ -31,7 +31,9 @@ def a_spec(**changes: object) -> TrialSpec:
         producer={"acks": "1", "socket.timeout.ms": "1000"},
         consumer={},
         topic={},
-        workload=Workload(rate_records_per_s=1000, record_size_bytes=100, duration_s=1, keys=4, producers=1),
+        workload=Workload(
+            rate_records_per_s=1000, record_size_bytes=100, duration_s=1, keys=4, producers=1
+        ),
         fault=FaultRequest(kind="none"),
     )
     return spec.model_copy(update=changes)
@@ -62,9 +64,18 @@ def a_record(**changes: object) -> TrialRecord:
         rate_records_per_s=1000,
         record_size_bytes=100,
         duration_s=1,
-        fault=FaultEvidence(kind="none", bit=True),
-        phases=Phases(load_begin_ns=0, load_end_ns=10**9, settled_ns=10**9, whole_ns=10**9),
-        producers=(ProducerSummary(producer=0, records=0, version="2.16.1", lateness_us_p50=1, lateness_us_p99=2, lateness_us_max=3),),
+        fault=FaultEvidence(kind="none", took_effect=True),
+        phases=Phases(load_begin_ns=0, load_end_ns=10**9, settled_ns=10**9, healthy_ns=10**9),
+        producers=(
+            ProducerSummary(
+                producer=0,
+                records=0,
+                version="2.16.1",
+                lateness_us_p50=1,
+                lateness_us_p99=2,
+                lateness_us_max=3,
+            ),
+        ),
         end_offsets={0: 0},
         stages_s={},
     )

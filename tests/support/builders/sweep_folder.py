@@ -12,7 +12,9 @@ from infra.machine.home import Home
 from spark_jobs.planted import PlantedAttempt, PlantedTrial
 
 
-def swept(home: Home, name: str, specs: Sequence[TrialSpec], counts: Callable[[TrialSpec], Counts]) -> SweepFolder:
+def swept(
+    home: Home, name: str, specs: Sequence[TrialSpec], counts: Callable[[TrialSpec], Counts]
+) -> SweepFolder:
     """Return the folder of a sweep that was run and measured.
 
     Args:
@@ -23,8 +25,20 @@ def swept(home: Home, name: str, specs: Sequence[TrialSpec], counts: Callable[[T
     """
     sweep = SweepFolder(home.sweeps / f"{name}-20260101T000000-abcd")
     trials = tuple(spec.model_copy(update={"sweep_id": sweep.sweep_id}) for spec in specs)
-    sweep.write_plan(Plan(sweep_id=sweep.sweep_id, experiment=name, question="Who?", seed=42, repeats=2, trials=trials, refused=()))
+    sweep.write_plan(
+        Plan(
+            sweep_id=sweep.sweep_id,
+            experiment=name,
+            question="Who?",
+            seed=42,
+            repeats=2,
+            trials=trials,
+            refused=(),
+        )
+    )
     for spec in trials:
-        PlantedTrial(spec.trial_id, [PlantedAttempt(0, 0)], cell=spec.cell, repeat=spec.repeat).plant(sweep.root)
+        PlantedTrial(
+            spec.trial_id, [PlantedAttempt(0, 0)], cell=spec.cell, repeat=spec.repeat
+        ).plant(sweep.root)
     write_results(sweep, {spec.trial_id: counts(spec) for spec in trials})
     return sweep

@@ -7,11 +7,37 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from support.builders.records import a_record, a_spec
-from support.builders.sweep_rows import BEGIN_S, HEAL_S, LOAD_S, attribution_rows, has_fault, histogram_rows, outage_rows, timeline_rows
+from support.builders.sweep_rows import (
+    BEGIN_S,
+    HEAL_S,
+    LOAD_S,
+    attribution_rows,
+    has_fault,
+    histogram_rows,
+    outage_rows,
+    timeline_rows,
+)
 
-from experiments.ledger.record import Cell, ClusterAssignment, FaultEvidence, Phases, Role, Status, TrialRecord
+from experiments.ledger.record import (
+    Cell,
+    ClusterAssignment,
+    FaultEvidence,
+    Phases,
+    Role,
+    Status,
+    TrialRecord,
+)
 from experiments.report.evidence import LeaderChange, ReportEvidence
-from experiments.results.models import CellResult, Fates, FaultResult, Latencies, MedianAndMax, Quantiles, SweepResults, TrialResult
+from experiments.results.models import (
+    CellResult,
+    Fates,
+    FaultResult,
+    Latencies,
+    MedianAndMax,
+    Quantiles,
+    SweepResults,
+    TrialResult,
+)
 from experiments.sweep.plan import FaultRequest, Plan, RefusedCell, TrialSpec, Workload
 from experiments.verdicts.contract import CONDITIONAL_GUARANTEES, ContractClause, Guarantee
 from experiments.verdicts.judge import HarnessCheck, Judgement, NamedRecord, Verdict
@@ -19,9 +45,15 @@ from experiments.verdicts.statistics import estimate, share
 
 SWEEP_ID = "planted-20260101T000000-abcd"
 QUESTION = "Which settings lose acknowledged records, and which deliver records twice?"
-REFUSED: Cell = {"acks": 0, "enable.idempotence": True, "replication.factor": 3, "partitions": 1, "fault": "leader-crash-behind"}
+REFUSED: Cell = {
+    "acks": 0,
+    "enable.idempotence": True,
+    "replication.factor": 3,
+    "partitions": 1,
+    "fault": "leader-crash-behind",
+}
 _NS = 1_000_000_000
-ASKED_OF_ALL = [promise for promise in Guarantee if promise not in CONDITIONAL_GUARANTEES]
+ASKED_OF_ALL = [guarantee for guarantee in Guarantee if guarantee not in CONDITIONAL_GUARANTEES]
 
 
 @dataclass(frozen=True)
@@ -37,20 +69,44 @@ class Truth:
     role: Role = Role.CELL
 
 
-def a_cell(acks: int | str, *, idempotence: bool = False, partitions: int = 1, fault: str = "leader-crash-behind") -> Cell:
+def a_cell(
+    acks: int | str,
+    *,
+    idempotence: bool = False,
+    partitions: int = 1,
+    fault: str = "leader-crash-behind",
+) -> Cell:
     """Return a cell as the quick experiment has them."""
-    return {"acks": acks, "enable.idempotence": idempotence, "replication.factor": 3, "partitions": partitions, "fault": fault}
+    return {
+        "acks": acks,
+        "enable.idempotence": idempotence,
+        "replication.factor": 3,
+        "partitions": partitions,
+        "fault": fault,
+    }
 
 
 SAFE = Truth(a_cell("all", idempotence=True), (0,) * 5, (0,) * 5)
 TWICE = Truth(a_cell("all"), (0,) * 5, (56, 0, 9162, 12, 7))
 LOSING = Truth(a_cell(1), (4448, 2451, 0, 17, 903), (0, 0, 3, 0, 0), role=Role.POSITIVE_CONTROL)
-QUIET = Truth(a_cell("all", idempotence=True, fault="none"), (0,) * 5, (0,) * 5, p99_ms=9.0, outage_ms=12.0, role=Role.CONTROL)
+QUIET = Truth(
+    a_cell("all", idempotence=True, fault="none"),
+    (0,) * 5,
+    (0,) * 5,
+    p99_ms=9.0,
+    outage_ms=12.0,
+    role=Role.CONTROL,
+)
 TRUTHS = (SAFE, TWICE, LOSING, QUIET)
 
 
 def measured(
-    truths: Sequence[Truth] = TRUTHS, *, void: Sequence[str] = (), late: Sequence[str] = (), sweep_id: str = SWEEP_ID, seed: int = 42
+    truths: Sequence[Truth] = TRUTHS,
+    *,
+    void: Sequence[str] = (),
+    late: Sequence[str] = (),
+    sweep_id: str = SWEEP_ID,
+    seed: int = 42,
 ) -> ReportEvidence:
     """Return a sweep in which that is true.
 
@@ -62,12 +118,29 @@ def measured(
         seed: the experiment's; decides the trials' seeds, and what of their figures is left to chance.
     """
     dice = random.Random(seed)  # noqa: S311 - no secret hangs on it
-    specs = [_spec(sweep_id, truth, place, repeat, seed) for place, truth in enumerate(truths) for repeat in range(len(truth.lost))]
-    by_id = {spec.trial_id: truth for spec, truth in zip(specs, [truth for truth in truths for _ in truth.lost], strict=True)}
-    status = {spec.trial_id: Status.VOID if spec.trial_id in void else Status.SEALED for spec in specs}
+    specs = [
+        _spec(sweep_id, truth, place, repeat, seed)
+        for place, truth in enumerate(truths)
+        for repeat in range(len(truth.lost))
+    ]
+    by_id = {
+        spec.trial_id: truth
+        for spec, truth in zip(specs, [truth for truth in truths for _ in truth.lost], strict=True)
+    }
+    status = {
+        spec.trial_id: Status.VOID if spec.trial_id in void else Status.SEALED for spec in specs
+    }
     records = {spec.trial_id: _record(spec, status[spec.trial_id]) for spec in specs}
-    trials = [_trial(spec, by_id[spec.trial_id], status[spec.trial_id], dice, late=spec.trial_id in late) for spec in specs]
-    refused = RefusedCell(trial_id="900-refuse", cell=REFUSED, label="acks=0 idempotence=on", reason="`acks` must be set to `all`")
+    trials = [
+        _trial(spec, by_id[spec.trial_id], status[spec.trial_id], dice, late=spec.trial_id in late)
+        for spec in specs
+    ]
+    refused = RefusedCell(
+        trial_id="900-refuse",
+        cell=REFUSED,
+        label="acks=0 idempotence=on",
+        reason="`acks` must be set to `all`",
+    )
     results = SweepResults(
         sweep_id=sweep_id,
         experiment="planted",
@@ -86,22 +159,45 @@ def measured(
             ),
         ),
         cells=(
-            *(_cell(truth, [trial for trial in trials if by_id[trial.trial_id] is truth]) for truth in truths),
+            *(
+                _cell(truth, [trial for trial in trials if by_id[trial.trial_id] is truth])
+                for truth in truths
+            ),
             CellResult(cell=REFUSED, label=refused.label, refused=refused.reason, planned_trials=0),
         ),
         pending=(),
         unmeasured=(),
-        harness=HarnessCheck(control_clean=True, positive_control_lost=True, sentences=("Without a fault nothing was lost or repeated in 5 of 5 trials.",)),
+        harness=HarnessCheck(
+            control_clean=True,
+            positive_control_lost=True,
+            sentences=("Without a fault nothing was lost or repeated in 5 of 5 trials.",),
+        ),
     )
     return ReportEvidence(
-        plan=Plan(sweep_id=sweep_id, experiment="planted", question=QUESTION, seed=seed, repeats=5, trials=tuple(specs), refused=(refused,)),
+        plan=Plan(
+            sweep_id=sweep_id,
+            experiment="planted",
+            question=QUESTION,
+            seed=seed,
+            repeats=5,
+            trials=tuple(specs),
+            refused=(refused,),
+        ),
         results=results,
         records=records,
         timeline={trial_id: timeline_rows(record, dice) for trial_id, record in records.items()},
         histogram={trial.trial_id: histogram_rows(trial, dice) for trial in trials},
         outages={trial.trial_id: outage_rows(trial) for trial in trials if has_fault(trial.cell)},
-        attribution={trial.trial_id: attribution_rows(trial) for trial in trials if trial.lost and trial.lost[1]},
-        leaders={trial.trial_id: (LeaderChange(BEGIN_S + 1.6, 0, 2), LeaderChange(HEAL_S + 1, 0, 1)) for trial in trials if has_fault(trial.cell)},
+        attribution={
+            trial.trial_id: attribution_rows(trial)
+            for trial in trials
+            if trial.lost and trial.lost[1]
+        },
+        leaders={
+            trial.trial_id: (LeaderChange(BEGIN_S + 1.6, 0, 2), LeaderChange(HEAL_S + 1, 0, 1))
+            for trial in trials
+            if has_fault(trial.cell)
+        },
         machine={"cores": 2, "system": "Linux"},
     )
 
@@ -117,9 +213,19 @@ def _spec(sweep_id: str, truth: Truth, place: int, repeat: int, seed: int) -> Tr
         order=place * 100 + repeat,
         seed=seed * 1000 + repeat,
         partitions=truth.cell["partitions"],
-        producer={"acks": str(truth.cell["acks"]), "enable.idempotence": str(truth.cell["enable.idempotence"]).lower(), "linger.ms": "5"},
+        producer={
+            "acks": str(truth.cell["acks"]),
+            "enable.idempotence": str(truth.cell["enable.idempotence"]).lower(),
+            "linger.ms": "5",
+        },
         topic={"min.insync.replicas": "2"},
-        workload=Workload(rate_records_per_s=10_000, record_size_bytes=100, duration_s=LOAD_S, keys=64, producers=1),
+        workload=Workload(
+            rate_records_per_s=10_000,
+            record_size_bytes=100,
+            duration_s=LOAD_S,
+            keys=64,
+            producers=1,
+        ),
         fault=FaultRequest(kind=str(truth.cell["fault"])),
     )
 
@@ -136,29 +242,50 @@ def _record(spec: TrialSpec, status: Status) -> TrialRecord:
         repeat=spec.repeat,
         order=spec.order,
         seed=spec.seed,
-        lodging=ClusterAssignment(cluster=f"{spec.sweep_id}.001", made=spec.order == 0, why="it is the first" if spec.order == 0 else "it was whole again"),
+        cluster_assignment=ClusterAssignment(
+            cluster=f"{spec.sweep_id}.001",
+            made=spec.order == 0,
+            why="it is the first" if spec.order == 0 else "it was whole again",
+        ),
         status=status,
         producer_settings=spec.producer,
         topic_settings=spec.topic,
         broker_settings={"broker.session.timeout.ms": "3500"},
         fault=FaultEvidence(
-            kind=spec.fault.kind, targets=(1,) if fault else (), bit=status is Status.SEALED, evidence=("node 1 was gone after 3 ms",) if fault else ()
+            kind=spec.fault.kind,
+            targets=(1,) if fault else (),
+            took_effect=status is Status.SEALED,
+            evidence=("node 1 was gone after 3 ms",) if fault else (),
         ),
         phases=Phases(
             load_begin_ns=begin,
             load_end_ns=begin + int(LOAD_S * _NS),
             fault_begin_ns=begin + int(BEGIN_S * _NS) if fault else None,
-            fault_bit_ns=begin + int((BEGIN_S + 0.5) * _NS) if fault else None,
+            fault_effective_ns=begin + int((BEGIN_S + 0.5) * _NS) if fault else None,
             fault_end_ns=begin + int(HEAL_S * _NS) if fault else None,
             settled_ns=begin + int((LOAD_S + 1) * _NS),
-            whole_ns=begin + int((LOAD_S + 2) * _NS),
+            healthy_ns=begin + int((LOAD_S + 2) * _NS),
         ),
     )
 
 
-def _trial(spec: TrialSpec, truth: Truth, status: Status, dice: random.Random, *, late: bool) -> TrialResult:
-    lost, copies, p99 = truth.lost[spec.repeat], truth.copies[spec.repeat], truth.p99_ms * dice.uniform(0.9, 1.1)
-    ack = Quantiles(records=99_000, negative_records=0, p50=3.0, p90=p99 / 4, p99=p99, p99_9=p99 * 1.1, max=p99 * 1.2)
+def _trial(
+    spec: TrialSpec, truth: Truth, status: Status, dice: random.Random, *, late: bool
+) -> TrialResult:
+    lost, copies, p99 = (
+        truth.lost[spec.repeat],
+        truth.copies[spec.repeat],
+        truth.p99_ms * dice.uniform(0.9, 1.1),
+    )
+    ack = Quantiles(
+        records=99_000,
+        negative_records=0,
+        p50=3.0,
+        p90=p99 / 4,
+        p99=p99,
+        p99_9=p99 * 1.1,
+        max=p99 * 1.2,
+    )
     fates = Fates(
         delivered_once=100_000 - lost - 120,
         duplicated=min(copies, 100),
@@ -180,7 +307,12 @@ def _trial(spec: TrialSpec, truth: Truth, status: Status, dice: random.Random, *
         repeat=spec.repeat,
         status=status,
         reason="the leader never moved" if status is Status.VOID else None,
-        fault=FaultResult(kind=spec.fault.kind, targets=(1,), bit=status is Status.SEALED, evidence=("node 1 was gone after 3 ms",)),
+        fault=FaultResult(
+            kind=spec.fault.kind,
+            targets=(1,),
+            took_effect=status is Status.SEALED,
+            evidence=("node 1 was gone after 3 ms",),
+        ),
         attempted=100_000,
         acked=99_980,
         rejected=20,
@@ -193,14 +325,17 @@ def _trial(spec: TrialSpec, truth: Truth, status: Status, dice: random.Random, *
         lateness_p99_ms=180.0 if late else 1.5,
         latency_ms=Latencies(ack=ack),
         unavailable_ms=truth.outage_ms * dice.uniform(0.9, 1.1),
-        throughput_rps=9_900.0 * dice.uniform(0.99, 1.01),
+        throughput_records_per_s=9_900.0 * dice.uniform(0.99, 1.01),
         fates=fates,
     )
 
 
 def _cell(truth: Truth, trials: Sequence[TrialResult]) -> CellResult:
     judged = [trial for trial in trials if trial.status is Status.SEALED]
-    lost, copies = [trial.lost or (0, 0) for trial in judged], [trial.duplicates or 0 for trial in judged]
+    lost, copies = (
+        [trial.lost or (0, 0) for trial in judged],
+        [trial.duplicates or 0 for trial in judged],
+    )
     outages = [trial.unavailable_ms or 0.0 for trial in judged]
     p99s = [trial.latency_ms.ack.p99 for trial in judged if trial.latency_ms.ack]
     return CellResult(
@@ -217,48 +352,72 @@ def _cell(truth: Truth, trials: Sequence[TrialResult]) -> CellResult:
         lost=(sum(low for low, _ in lost), sum(high for _, high in lost)) if judged else None,
         duplicates=sum(copies) if judged else None,
         reordered=0 if judged else None,
-        unavailable_ms=MedianAndMax(median=sorted(outages)[len(outages) // 2], max=max(outages)) if judged else None,
+        unavailable_ms=MedianAndMax(median=sorted(outages)[len(outages) // 2], max=max(outages))
+        if judged
+        else None,
         loss=share(sum(low > 0 for low, _ in lost), len(judged)),
         duplication=share(sum(further > 0 for further in copies), len(judged)),
         reordering=share(0, len(judged)),
         outage_ms=estimate(outages),
         ack_p99_ms=estimate(p99s),
         late_trials=sum(bool(trial.generator_late) for trial in judged),
-        commitments=tuple(_commitment(truth, promise) for promise in ASKED_OF_ALL),
-        judgements=tuple(_judgement(truth, judged, promise) for promise in ASKED_OF_ALL),
+        clauses=tuple(_commitment(truth, guarantee) for guarantee in ASKED_OF_ALL),
+        judgements=tuple(_judgement(truth, judged, guarantee) for guarantee in ASKED_OF_ALL),
     )
 
 
-def _promised(truth: Truth, promise: Guarantee) -> bool:
-    return promise is Guarantee.AVAILABILITY or (
-        truth.cell["acks"] == "all" and (promise is not Guarantee.NO_DUPLICATES or truth.cell["enable.idempotence"] is True)
+def _promised(truth: Truth, guarantee: Guarantee) -> bool:
+    return guarantee is Guarantee.AVAILABILITY or (
+        truth.cell["acks"] == "all"
+        and (guarantee is not Guarantee.NO_DUPLICATES or truth.cell["enable.idempotence"] is True)
     )
 
 
-def _commitment(truth: Truth, promise: Guarantee) -> ContractClause:
+def _commitment(truth: Truth, guarantee: Guarantee) -> ContractClause:
     return ContractClause(
-        promise=promise, promised=_promised(truth, promise), because="as the documentation says", source="https://kafka.apache.org/documentation/#replication"
+        guarantee=guarantee,
+        guaranteed=_promised(truth, guarantee),
+        reason="as the documentation says",
+        source="https://kafka.apache.org/documentation/#replication",
     )
 
 
-def _judgement(truth: Truth, judged: Sequence[TrialResult], promise: Guarantee) -> Judgement:
-    seen_in = [trial.trial_id for trial in judged if _broke(trial, promise)]
+def _judgement(truth: Truth, judged: Sequence[TrialResult], guarantee: Guarantee) -> Judgement:
+    seen_in = [trial.trial_id for trial in judged if _broke(trial, guarantee)]
     if not judged:
-        return Judgement(promise=promise, verdict=Verdict.UNKNOWN, seen=None, share=None, reasons=("no trial was sealed",))
-    verdict = (Verdict.VIOLATED if seen_in else Verdict.HELD) if _promised(truth, promise) else Verdict.NOT_PROMISED
+        return Judgement(
+            guarantee=guarantee,
+            verdict=Verdict.UNKNOWN,
+            seen=None,
+            share=None,
+            reasons=("no trial was sealed",),
+        )
+    verdict = (
+        (Verdict.VIOLATED if seen_in else Verdict.HELD)
+        if _promised(truth, guarantee)
+        else Verdict.NOT_PROMISED
+    )
     return Judgement(
-        promise=promise,
+        guarantee=guarantee,
         verdict=verdict,
         seen=bool(seen_in),
         share=share(len(seen_in), len(judged)),
         reasons=("as the documentation says",),
         trials=tuple(seen_in),
-        records=tuple(NamedRecord(trial_id=trial_id, producer=0, seq=7) for trial_id in seen_in[:5]),
+        records=tuple(
+            NamedRecord(trial_id=trial_id, producer=0, seq=7) for trial_id in seen_in[:5]
+        ),
         records_total=sum(
-            (trial.lost or (0, 0))[0] if promise is Guarantee.NO_ACKED_LOSS else trial.duplicates or 0 for trial in judged if trial.trial_id in seen_in
+            (trial.lost or (0, 0))[0]
+            if guarantee is Guarantee.NO_ACKED_LOSS
+            else trial.duplicates or 0
+            for trial in judged
+            if trial.trial_id in seen_in
         ),
     )
 
 
-def _broke(trial: TrialResult, promise: Guarantee) -> bool:
-    return bool(promise is Guarantee.NO_ACKED_LOSS and trial.lost and trial.lost[0]) or bool(promise is Guarantee.NO_DUPLICATES and trial.duplicates)
+def _broke(trial: TrialResult, guarantee: Guarantee) -> bool:
+    return bool(guarantee is Guarantee.NO_ACKED_LOSS and trial.lost and trial.lost[0]) or bool(
+        guarantee is Guarantee.NO_DUPLICATES and trial.duplicates
+    )

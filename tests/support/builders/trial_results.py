@@ -18,7 +18,13 @@ _NS_PER_MS = 1_000_000
 _BEGIN_NS = 1_700_000_000_000_000_000
 
 
-def a_trial(cell: Cell, *, targets: tuple[int, ...] = (1,), parameters: Mapping[str, Scalar] | None = None, **seen: object) -> TrialResult:
+def a_trial(
+    cell: Cell,
+    *,
+    targets: tuple[int, ...] = (1,),
+    parameters: Mapping[str, Scalar] | None = None,
+    **seen: object,
+) -> TrialResult:
     """Return a sealed trial of a cell in which nothing happened but what is said; its id and place are given by `material_of`."""
     trial = TrialResult(
         trial_id="",
@@ -26,7 +32,12 @@ def a_trial(cell: Cell, *, targets: tuple[int, ...] = (1,), parameters: Mapping[
         label="",
         repeat=0,
         status=Status.SEALED,
-        fault=FaultResult(kind=str(cell["fault"]), targets=targets, bit=True, parameters=dict(parameters or {})),
+        fault=FaultResult(
+            kind=str(cell["fault"]),
+            targets=targets,
+            took_effect=True,
+            parameters=dict(parameters or {}),
+        ),
         attempted=10_000,
         acked=10_000,
         rejected=0,
@@ -38,7 +49,10 @@ def a_trial(cell: Cell, *, targets: tuple[int, ...] = (1,), parameters: Mapping[
     return trial.model_copy(update=seen)
 
 
-def material_of(trials: Sequence[TrialResult], tables: Mapping[str, Mapping[int, Iterable[Mapping[str, Any]]]] | None = None) -> FindingInput:
+def material_of(
+    trials: Sequence[TrialResult],
+    tables: Mapping[str, Mapping[int, Iterable[Mapping[str, Any]]]] | None = None,
+) -> FindingInput:
     """Return a sweep of these trials.
 
     Args:
@@ -46,7 +60,12 @@ def material_of(trials: Sequence[TrialResult], tables: Mapping[str, Mapping[int,
         tables: rows by table, and by the trial's place among `trials`.
     """
     repeats: defaultdict[str, count[int]] = defaultdict(count)
-    named = [trial.model_copy(update={"trial_id": f"{place:03d}", "repeat": next(repeats[str(trial.cell)])}) for place, trial in enumerate(trials)]
+    named = [
+        trial.model_copy(
+            update={"trial_id": f"{place:03d}", "repeat": next(repeats[str(trial.cell)])}
+        )
+        for place, trial in enumerate(trials)
+    ]
     cells = list({str(trial.cell): trial.cell for trial in named}.values())
     results = SweepResults(
         sweep_id="sweep",
@@ -54,21 +73,44 @@ def material_of(trials: Sequence[TrialResult], tables: Mapping[str, Mapping[int,
         question="What?",
         seed=42,
         trials=tuple(named),
-        cells=tuple(CellResult(cell=cell, label=str(cell), planned_trials=sum(trial.cell == cell for trial in named)) for cell in cells),
+        cells=tuple(
+            CellResult(
+                cell=cell,
+                label=str(cell),
+                planned_trials=sum(trial.cell == cell for trial in named),
+            )
+            for cell in cells
+        ),
         pending=(),
         unmeasured=(),
     )
-    plan = Plan(sweep_id="sweep", experiment="planted", question="What?", seed=42, repeats=3, trials=(), refused=())
+    plan = Plan(
+        sweep_id="sweep",
+        experiment="planted",
+        question="What?",
+        seed=42,
+        repeats=3,
+        trials=(),
+        refused=(),
+    )
 
     def rows(name: str) -> Mapping[str, Sequence[Row]]:
-        return defaultdict(list, {f"{place:03d}": list(of) for place, of in (tables or {}).get(name, {}).items()})
+        return defaultdict(
+            list, {f"{place:03d}": list(of) for place, of in (tables or {}).get(name, {}).items()}
+        )
 
     return FindingInput(plan, results, rows)
 
 
 def gap(partition: int, lasted_ms: float) -> dict[str, Any]:
     """Return a row of the table `gaps`, of the producers."""
-    row = {"partition": partition, "side": Side.PRODUCER.value, "records": 1000, "gap_ns": int(lasted_ms * _NS_PER_MS), "began_ns": _BEGIN_NS}
+    row = {
+        "partition": partition,
+        "side": Side.PRODUCER.value,
+        "records": 1000,
+        "gap_ns": int(lasted_ms * _NS_PER_MS),
+        "began_ns": _BEGIN_NS,
+    }
     return {**row, "answered": True}
 
 
@@ -80,7 +122,9 @@ def outage(partition: int, **after_ms: float | None) -> list[dict[str, Any]]:
             "partition": partition,
             "side": Side.PRODUCER.value,
             "mark": mark.value,
-            "at_ns": None if (ms := at_ms.get(mark.value)) is None else _BEGIN_NS + int(ms * _NS_PER_MS),
+            "at_ns": None
+            if (ms := at_ms.get(mark.value)) is None
+            else _BEGIN_NS + int(ms * _NS_PER_MS),
             "source": "broker",
             "resolution_ns": _NS_PER_MS,
         }

@@ -4,9 +4,26 @@ from collections.abc import Mapping
 
 from experiments.planning.client_rules import ClientRules
 
-BOTH = {"socket.timeout.ms": "10 .. 300000", "client.id": "", "compression.type": "none, lz4, zstd", "debug": "broker, msg, all", "client.rack": ""}
-PRODUCER = {**BOTH, "acks": "-1 .. 1000", "enable.idempotence": "true, false", "linger.ms": "0 .. 900000", "retries": "0 .. 2147483647", "partitioner": ""}
-CONSUMER = {**BOTH, "fetch.min.bytes": "1 .. 100000000", "isolation.level": "read_uncommitted, read_committed"}
+BOTH = {
+    "socket.timeout.ms": "10 .. 300000",
+    "client.id": "",
+    "compression.type": "none, lz4, zstd",
+    "debug": "broker, msg, all",
+    "client.rack": "",
+}
+PRODUCER = {
+    **BOTH,
+    "acks": "-1 .. 1000",
+    "enable.idempotence": "true, false",
+    "linger.ms": "0 .. 900000",
+    "retries": "0 .. 2147483647",
+    "partitioner": "",
+}
+CONSUMER = {
+    **BOTH,
+    "fetch.min.bytes": "1 .. 100000000",
+    "isolation.level": "read_uncommitted, read_committed",
+}
 
 
 def refuse(settings: Mapping[str, str]) -> str | None:
@@ -16,4 +33,10 @@ def refuse(settings: Mapping[str, str]) -> str | None:
     return "Invalid value" if settings.get("partitioner") == "nonsense" else None
 
 
-RULES = ClientRules(PRODUCER, CONSUMER, refuse, lambda given: {"acks": "all", "socket.timeout.ms": "60000", **given}, dict)
+RULES = ClientRules(
+    PRODUCER,
+    CONSUMER,
+    refuse,
+    lambda given: {"acks": "all", "socket.timeout.ms": "60000", **given},
+    dict,
+)

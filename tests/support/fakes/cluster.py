@@ -12,7 +12,15 @@ from infra.cluster.interface import MetadataSnapshot
 from infra.cluster.supervisor_protocol import SupervisorReply
 from infra.errors import SupervisorError, WaitTimeout
 from infra.kafka.logs import BrokerLine
-from infra.kafka.spec import ClusterSpec, ClusterState, ControllerView, LeaderEpoch, NodeState, NodeStatus, PartitionState
+from infra.kafka.spec import (
+    ClusterSpec,
+    ClusterState,
+    ControllerView,
+    LeaderEpoch,
+    NodeState,
+    NodeStatus,
+    PartitionState,
+)
 from infra.network.impairment import Cut, Impairment, ImpairmentCounts
 
 
@@ -31,7 +39,11 @@ class MemoryLookout:
     def controller(self) -> ControllerView | None:
         """As the cluster has it."""
         state = self.cluster.describe()
-        return None if state.controller is None or state.controller_epoch is None else ControllerView(state.controller, state.controller_epoch)
+        return (
+            None
+            if state.controller is None or state.controller_epoch is None
+            else ControllerView(state.controller, state.controller_epoch)
+        )
 
     def close(self) -> None:
         """Nothing is open."""
@@ -50,7 +62,9 @@ class MemoryCluster:
     """Whether anybody notices that a node is gone: leaders move and ISRs shrink."""
     active_controller: int = 1
     signals: list[tuple[str, int]] = field(default_factory=list)
-    states: dict[int, NodeState] = field(default_factory=lambda: dict.fromkeys((1, 2, 3), "running"))
+    states: dict[int, NodeState] = field(
+        default_factory=lambda: dict.fromkeys((1, 2, 3), "running")
+    )
     refuses_start: bool = False
     refuses_stop: bool = False
     lines: tuple[BrokerLine, ...] = ()
@@ -73,7 +87,9 @@ class MemoryCluster:
 
     def status(self) -> tuple[NodeStatus, ...]:
         """Each node's state."""
-        return tuple(NodeStatus(node, state, 1000 + node, 1, 1, 2, 3) for node, state in self.states.items())
+        return tuple(
+            NodeStatus(node, state, 1000 + node, 1, 1, 2, 3) for node, state in self.states.items()
+        )
 
     def describe(self, topics: Sequence[str] | None = None, timeout_s: float = 5.0) -> ClusterState:
         """Leaders and ISRs among the nodes that are not stopped, nor cut off from others."""
@@ -83,13 +99,18 @@ class MemoryCluster:
         if not alive:
             raise WaitTimeout("no broker answers")
         isr = tuple(node for node in self.replicas if node in alive)
-        states = tuple(PartitionState(self.topic, number, isr[0] if isr else None, self.replicas, isr) for number in range(self.partitions))
+        states = tuple(
+            PartitionState(self.topic, number, isr[0] if isr else None, self.replicas, isr)
+            for number in range(self.partitions)
+        )
         moved = self.notices and self.active_controller in gone
         if len(alive) <= len(self.states) // 2:
             return ClusterState(alive, None, None, states)
-        return ClusterState(alive, 3 if moved else self.active_controller, 2 if moved else 1, states)
+        return ClusterState(
+            alive, 3 if moved else self.active_controller, 2 if moved else 1, states
+        )
 
-    def lookout(self, topic: str) -> MemoryLookout:
+    def metadata_poll(self, topic: str) -> MemoryLookout:
         """Looks at this cluster."""
         return MemoryLookout(self, topic)
 
@@ -107,12 +128,12 @@ class MemoryCluster:
         """Nodes in memory write nothing."""
         return dict.fromkeys(self.states, 0)
 
-    def told_since(self, log_sizes: Mapping[int, int], topic: str) -> tuple[BrokerLine, ...]:
+    def log_lines_since(self, log_sizes: Mapping[int, int], topic: str) -> tuple[BrokerLine, ...]:
         """What the test says that the nodes wrote."""
         del log_sizes, topic
         return self.lines
 
-    def wait_until_whole(self, timeout_s: float = 60.0) -> ClusterState:
+    def wait_until_healthy(self, timeout_s: float = 60.0) -> ClusterState:
         """Whole at once."""
         del timeout_s
         return self.describe()
@@ -156,7 +177,10 @@ class MemoryCluster:
 
     def caught(self, name: str) -> tuple[ImpairmentCounts, ...]:
         """A packet of each, where there is traffic."""
-        return tuple(ImpairmentCounts(one.node_id, f"traffic of {one.kind}", packets=int(self.meets)) for one in self.impaired.get(name, ()))
+        return tuple(
+            ImpairmentCounts(one.node_id, f"traffic of {one.kind}", packets=int(self.meets))
+            for one in self.impaired.get(name, ())
+        )
 
     def mend(self, name: str) -> tuple[ImpairmentCounts, ...]:
         """Forget what was asked for."""
@@ -173,7 +197,12 @@ class MemoryCluster:
         """Nothing to destroy."""
 
     def _cut_off(self) -> set[int]:
-        return {cut.node_id for impairments in self.impaired.values() for cut in impairments if isinstance(cut, Cut) and cut.peers}
+        return {
+            cut.node_id
+            for impairments in self.impaired.values()
+            for cut in impairments
+            if isinstance(cut, Cut) and cut.peers
+        }
 
     def _signal(self, name: str, node: int, state: NodeState) -> None:
         self.signals.append((name, node))

@@ -76,7 +76,14 @@ def seal_one(sweep: SweepFolder, spec: TrialSpec) -> None:
     """Seal an empty ledger."""
     partial = sweep.partial(spec.trial_id)
     partial.mkdir()
-    record = a_record(sweep_id=sweep.sweep_id, trial_id=spec.trial_id, cell=spec.cell, label=spec.label, order=spec.order, role=spec.role)
+    record = a_record(
+        sweep_id=sweep.sweep_id,
+        trial_id=spec.trial_id,
+        cell=spec.cell,
+        label=spec.label,
+        order=spec.order,
+        role=spec.role,
+    )
     seal(partial, sweep.trial(spec.trial_id), record, no_rows())
 
 

@@ -33,7 +33,11 @@ class DiskCluster(MemoryCluster):
     @property
     def disks(self) -> Disks:
         """Theirs."""
-        return MemoryDisks(lambda node_id: Path(node_folder(self.folder, node_id)), lambda _request: SupervisorReply(), self)
+        return MemoryDisks(
+            lambda node_id: Path(node_folder(self.folder, node_id)),
+            lambda _request: SupervisorReply(),
+            self,
+        )
 
     def fails(self, deed: str, node_id: int) -> None:
         """A disk fails its node."""

@@ -14,7 +14,11 @@ from infra.machine.home import Home
 MODE = sys.argv[1]
 SECOND = "001-abcdef"
 
-world = FakeSurroundings(Home.from_environment(), hangs_at=SECOND if MODE == "hangs" else "", fails=frozenset({SECOND} if MODE == "fails" else ()))
+world = FakeSurroundings(
+    Home.from_environment(),
+    hangs_at=SECOND if MODE == "hangs" else "",
+    fails=frozenset({SECOND} if MODE == "fails" else ()),
+)
 world.take_the_place_of(lambda name, value: mock.patch(name, value).start())
 code = embedded.main([world.sweep(3).sweep_id])
 (world.home.root / "did").write_text("\n".join(world.did))

@@ -22,7 +22,10 @@ class MockBrokers:
     """A context manager: so many brokers on loopback, each topic made on request."""
 
     def __init__(self, brokers: int = 3) -> None:
-        make, servers = library().rd_kafka_mock_cluster_new, library().rd_kafka_mock_cluster_bootstraps
+        make, servers = (
+            library().rd_kafka_mock_cluster_new,
+            library().rd_kafka_mock_cluster_bootstraps,
+        )
         make.restype, make.argtypes = ctypes.c_void_p, [ctypes.c_void_p, ctypes.c_int]
         servers.restype, servers.argtypes = ctypes.c_char_p, [ctypes.c_void_p]
         self._owner = Client(PRODUCER, {})
@@ -33,31 +36,54 @@ class MockBrokers:
         """Return the brokers."""
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         """End them."""
         library().rd_kafka_mock_cluster_destroy(ctypes.c_void_p(self._address))
         self._owner.__exit__(kind, error, trace)
 
     def create_topic(self, topic: str, partitions: int) -> None:
         """Make a topic."""
-        assert library().rd_kafka_mock_topic_create(ctypes.c_void_p(self._address), topic.encode(), partitions, 1) == 0
+        assert (
+            library().rd_kafka_mock_topic_create(
+                ctypes.c_void_p(self._address), topic.encode(), partitions, 1
+            )
+            == 0
+        )
 
     def write(self, topic: str, partitions: int, records: int, token: int) -> None:
         """Write records of producer 1 to a topic's partitions in turn; return when all are acknowledged."""
         producer = Producer({"bootstrap.servers": self.bootstrap_servers, "log_level": 0})
         for seq in range(records):
-            producer.produce(topic, encode(ValueFields(1, seq, 1_000 + seq, token), 60), partition=seq % partitions)
+            producer.produce(
+                topic,
+                encode(ValueFields(1, seq, 1_000 + seq, token), 60),
+                partition=seq % partitions,
+            )
         assert producer.flush(10) == 0
 
     def say_of_topic(self, topic: str, error: int) -> None:
         """Let the brokers' metadata tell this error of a topic; 0: none."""
-        library().rd_kafka_mock_topic_set_error(ctypes.c_void_p(self._address), topic.encode(), error)
+        library().rd_kafka_mock_topic_set_error(
+            ctypes.c_void_p(self._address), topic.encode(), error
+        )
 
     def round_trip_ms(self, broker: int, milliseconds: int) -> None:
         """Let a broker answer this late."""
-        assert library().rd_kafka_mock_broker_set_rtt(ctypes.c_void_p(self._address), broker, milliseconds) == 0
+        assert (
+            library().rd_kafka_mock_broker_set_rtt(
+                ctypes.c_void_p(self._address), broker, milliseconds
+            )
+            == 0
+        )
 
     def answer_with(self, api: int, *errors: int) -> None:
         """Let the next requests of a kind (Produce is 0) fail with these errors, one each."""
         codes = (ctypes.c_int * len(errors))(*errors)
-        library().rd_kafka_mock_push_request_errors_array(ctypes.c_void_p(self._address), ctypes.c_int16(api), ctypes.c_size_t(len(errors)), codes)
+        library().rd_kafka_mock_push_request_errors_array(
+            ctypes.c_void_p(self._address), ctypes.c_int16(api), ctypes.c_size_t(len(errors)), codes
+        )

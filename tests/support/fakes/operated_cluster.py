@@ -47,7 +47,9 @@ class OperatedCluster(MemoryCluster):
         self.out |= {node for node, looks in self.leaving.items() if looks < 0}
         self.leaving = {node: looks for node, looks in self.leaving.items() if looks >= 0}
         state = super().describe(topics, timeout_s)
-        states = tuple(self._seen(one) for one in state.partitions) if self.topic_id is not None else ()
+        states = (
+            tuple(self._seen(one) for one in state.partitions) if self.topic_id is not None else ()
+        )
         return replace(state, partitions=states)
 
     def pause(self, node_id: int) -> None:
@@ -77,8 +79,17 @@ class OperatedCluster(MemoryCluster):
 
     def _seen(self, partition: PartitionState) -> PartitionState:
         isr = tuple(node for node in partition.isr if node not in self.out)
-        leader = self.led_by if self.led_by in {*isr, *self.out} and self.states.get(self.led_by or 0) == "running" else next(iter(isr), None)
-        return replace(partition, isr=isr if leader is None or leader in isr else (leader,), leader=leader, topic_id=self.topic_id)
+        leader = (
+            self.led_by
+            if self.led_by in {*isr, *self.out} and self.states.get(self.led_by or 0) == "running"
+            else next(iter(isr), None)
+        )
+        return replace(
+            partition,
+            isr=isr if leader is None or leader in isr else (leader,),
+            leader=leader,
+            topic_id=self.topic_id,
+        )
 
 
 def operate(cluster: OperatedCluster, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,7 +98,16 @@ def operate(cluster: OperatedCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(held_back, "_FILLS_S", 0.01)
     monkeypatch.setattr(isr, "_COMES_BACK_S", 0.01)
     for module in (changes, held_back, isr, moves, topology):
-        for name in ("change_settings", "leader_choices", "elect", "reassign", "raise_partitions", "topic_settings", "create_topic", "delete_topic"):
+        for name in (
+            "change_settings",
+            "leader_choices",
+            "elect",
+            "reassign",
+            "raise_partitions",
+            "topic_settings",
+            "create_topic",
+            "delete_topic",
+        ):
             if hasattr(module, name):
                 monkeypatch.setattr(module, name, getattr(desk, name))
 
@@ -98,35 +118,64 @@ class Desk:
 
     cluster: OperatedCluster
 
-    def change_settings(self, _servers: str, kind: str, name: str, settings: Mapping[str, str | None], **_timeouts: float) -> None:
+    def change_settings(
+        self,
+        _servers: str,
+        kind: str,
+        name: str,
+        settings: Mapping[str, str | None],
+        **_timeouts: float,
+    ) -> None:
         """Set, and take away."""
         if kind == "broker" and self.cluster.states[int(name)] != "running":
             raise HarnessError(f"broker {name} does not answer")
-        kept = self.cluster.settings.get((kind, name), {}) | {key: value for key, value in settings.items() if value is not None}
-        self.cluster.settings[kind, name] = {key: value for key, value in kept.items() if settings.get(key, value) is not None}
+        kept = self.cluster.settings.get((kind, name), {}) | {
+            key: value for key, value in settings.items() if value is not None
+        }
+        self.cluster.settings[kind, name] = {
+            key: value for key, value in kept.items() if settings.get(key, value) is not None
+        }
         self.cluster.catch_up()
 
     def leader_choices(self, _nodes: object, _topic: str) -> tuple[LeaderChoice, ...]:
         """As the test says."""
         return (LeaderChoice(0, None, (), self.cluster.eligible),)
 
-    def elect(self, _servers: str, _topic: str, _partition: int, *, unclean: bool = False, **_timeouts: float) -> str | None:
+    def elect(
+        self,
+        _servers: str,
+        _topic: str,
+        _partition: int,
+        *,
+        unclean: bool = False,
+        **_timeouts: float,
+    ) -> str | None:
         """The first replica that runs; unclean, also where it is out of sync."""
         leader = self.cluster.describe().partitions[0].leader
         if unclean and leader is not None:
             return "leader election not needed"
         if not unclean and leader == self.cluster.replicas[0]:
             return "leader election not needed"
-        self.cluster.led_by = next(node for node in self.cluster.replicas if self.cluster.states[node] == "running")
+        self.cluster.led_by = next(
+            node for node in self.cluster.replicas if self.cluster.states[node] == "running"
+        )
         return None
 
-    def reassign(self, _nodes: object, _topic: str, replicas: Mapping[int, Sequence[int]], _timeout_s: float = 0) -> None:
+    def reassign(
+        self,
+        _nodes: object,
+        _topic: str,
+        replicas: Mapping[int, Sequence[int]],
+        _timeout_s: float = 0,
+    ) -> None:
         """At once."""
         leader = self.cluster.describe().partitions[0].leader
         self.cluster.replicas = tuple(replicas[0])
         self.cluster.led_by = leader if leader in self.cluster.replicas else None
 
-    def raise_partitions(self, _servers: str, _topic: str, partitions: int, **_timeouts: float) -> None:
+    def raise_partitions(
+        self, _servers: str, _topic: str, partitions: int, **_timeouts: float
+    ) -> None:
         """At once."""
         self.cluster.partitions = partitions
 

@@ -41,16 +41,33 @@ class FakeSurroundings:
 
     def sweep(self, trials: int, sweep_id: str = "planted-20260101T000000-abcd") -> SweepFolder:
         """Plan a sweep of so many trials."""
-        specs = tuple(a_spec(sweep_id=sweep_id, trial_id=f"{n:03d}-abcdef", label=f"acks=1 number={n}", order=n) for n in range(trials))
+        specs = tuple(
+            a_spec(
+                sweep_id=sweep_id, trial_id=f"{n:03d}-abcdef", label=f"acks=1 number={n}", order=n
+            )
+            for n in range(trials)
+        )
         sweep = SweepFolder(self.home.sweeps / sweep_id)
-        sweep.write_plan(Plan(sweep_id=sweep_id, experiment="planted", question="?", seed=42, repeats=1, trials=specs, refused=()))
+        sweep.write_plan(
+            Plan(
+                sweep_id=sweep_id,
+                experiment="planted",
+                question="?",
+                seed=42,
+                repeats=1,
+                trials=specs,
+                refused=(),
+            )
+        )
         return sweep
 
     def ran(self) -> list[str]:
         """The trials that were begun, in order."""
         return [step.removeprefix("trial ") for step in self.did if step.startswith("trial ")]
 
-    def provision(self, home: Home, sweep_id: str, need: ClusterNeed, holder_grace_s: float) -> Cluster:
+    def provision(
+        self, home: Home, sweep_id: str, need: ClusterNeed, holder_grace_s: float
+    ) -> Cluster:
         """Provision nothing."""
         del home, need, holder_grace_s
         self.did.append("provision")
@@ -61,16 +78,26 @@ class FakeSurroundings:
     def fit_for(self, home: Home, trial: TrialSpec, holder_grace_s: float) -> AssignedCluster:
         """Find the cluster as it was."""
         del home, holder_grace_s
-        return AssignedCluster(MemoryCluster(folder=Path("/nowhere", trial.sweep_id)), ClusterAssignment(cluster="001", made=False, why="there is but one"))
+        return AssignedCluster(
+            MemoryCluster(folder=Path("/nowhere", trial.sweep_id)),
+            ClusterAssignment(cluster="001", made=False, why="there is but one"),
+        )
 
     def destroy_all(self, home: Home, sweep_id: str) -> None:
         """Destroy nothing."""
         del home, sweep_id
         self.did.append("destroy")
 
-    def run_trial(self, sweep: SweepFolder, spec: TrialSpec, cluster: Cluster, home: Home, lodging: ClusterAssignment) -> TrialRecord:
+    def run_trial(
+        self,
+        sweep: SweepFolder,
+        spec: TrialSpec,
+        cluster: Cluster,
+        home: Home,
+        cluster_assignment: ClusterAssignment,
+    ) -> TrialRecord:
         """Seal an empty ledger, or fail as it was told to."""
-        del cluster, home, lodging
+        del cluster, home, cluster_assignment
         self.did.append(f"trial {spec.trial_id}")
         if spec.trial_id == self.interrupted_at:
             os.kill(os.getpid(), signal.SIGINT)
@@ -89,7 +116,13 @@ class FakeSurroundings:
     def _sealed(self, sweep: SweepFolder, spec: TrialSpec) -> TrialRecord:
         partial = sweep.partial(spec.trial_id)
         partial.mkdir()
-        record = a_record(sweep_id=sweep.sweep_id, trial_id=spec.trial_id, cell=spec.cell, label=spec.label, order=spec.order)
+        record = a_record(
+            sweep_id=sweep.sweep_id,
+            trial_id=spec.trial_id,
+            cell=spec.cell,
+            label=spec.label,
+            order=spec.order,
+        )
         seal(partial, sweep.trial(spec.trial_id), record, no_rows())
         return record
 

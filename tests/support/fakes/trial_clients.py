@@ -65,7 +65,15 @@ class MemoryBench:
     def read_to_the_end(self, producers: tuple[ProducerSummary, ...]) -> ClientOutput:
         """Read nothing."""
         self._tell("read")
-        return ClientOutput(producers, {0: 0}, no_rows()["log"], no_rows()["epochs"], ConsumerEnd(records=0, at_end=True, where=""), {}, {})
+        return ClientOutput(
+            producers,
+            {0: 0},
+            no_rows()["log"],
+            no_rows()["epochs"],
+            ConsumerEnd(records=0, at_end=True, where=""),
+            {},
+            {},
+        )
 
     def tables(self, measured: ClientOutput) -> dict[str, pa.Table]:
         """Return empty tables."""

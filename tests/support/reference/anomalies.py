@@ -16,13 +16,41 @@ def anomalies(trial: PlantedTrial) -> Counter[Wrong]:
     """Return what is wrong, each as often as it is."""
     attempts: dict[Id, PlantedAttempt] = {(row.producer, row.seq): row for row in trial.attempts}
     copies = copies_of(trial)
-    found: list[Wrong] = [wrong for key, row in attempts.items() for wrong in _of_attempt(row, copies.get(key, []))]
-    found += [("PHANTOM", *key, row.partition, row.offset, None) for key, of in copies.items() if key not in attempts for row in of]
-    found += [("PHANTOM", None, None, row.partition, row.offset, None) for row in trial.log if row.intact and row.producer is None]
-    found += [("CORRUPT", None, None, row.partition, row.offset, None) for row in trial.log if not row.intact]
+    found: list[Wrong] = [
+        wrong for key, row in attempts.items() for wrong in _of_attempt(row, copies.get(key, []))
+    ]
+    found += [
+        ("PHANTOM", *key, row.partition, row.offset, None)
+        for key, of in copies.items()
+        if key not in attempts
+        for row in of
+    ]
+    found += [
+        ("PHANTOM", None, None, row.partition, row.offset, None)
+        for row in trial.log
+        if row.intact and row.producer is None
+    ]
+    found += [
+        ("CORRUPT", None, None, row.partition, row.offset, None)
+        for row in trial.log
+        if not row.intact
+    ]
     times = {key: row.settled_ns for key, row in attempts.items()}
-    found += [("REORDERED", row.producer, row.seq, row.partition, row.offset, times.get((row.producer, row.seq))) for row in reordered(trial)]
-    found += [("MISSED", *key, copies[key][0].partition, copies[key][0].offset, times.get(key)) for key in missed(trial) or ()]
+    found += [
+        (
+            "REORDERED",
+            row.producer,
+            row.seq,
+            row.partition,
+            row.offset,
+            times.get((row.producer, row.seq)),
+        )
+        for row in reordered(trial)
+    ]
+    found += [
+        ("MISSED", *key, copies[key][0].partition, copies[key][0].offset, times.get(key))
+        for key in missed(trial) or ()
+    ]
     return Counter([*found, *_redelivered(trial)])
 
 
@@ -39,10 +67,21 @@ def _of_attempt(row: PlantedAttempt, copies: list[PlantedLogRow]) -> list[Wrong]
     key = (row.producer, row.seq)
     absent = {"acked": "LOST", "unknown": "UNKNOWN_ABSENT"}
     if not copies:
-        return [(absent[row.outcome], *key, row.partition, row.offset, row.settled_ns)] if row.outcome in absent else []
+        return (
+            [(absent[row.outcome], *key, row.partition, row.offset, row.settled_ns)]
+            if row.outcome in absent
+            else []
+        )
     unwanted = {"rejected": "REJECTED_PRESENT", "aborted": "ABORTED_VISIBLE"}
-    refused = [(unwanted[row.outcome], *key, copies[0].partition, copies[0].offset, row.settled_ns)] if row.outcome in unwanted else []
-    return [*refused, *(("DUPLICATED", *key, copy.partition, copy.offset, row.settled_ns) for copy in copies[1:])]
+    refused = (
+        [(unwanted[row.outcome], *key, copies[0].partition, copies[0].offset, row.settled_ns)]
+        if row.outcome in unwanted
+        else []
+    )
+    return [
+        *refused,
+        *(("DUPLICATED", *key, copy.partition, copy.offset, row.settled_ns) for copy in copies[1:]),
+    ]
 
 
 def reordered(trial: PlantedTrial) -> list[PlantedLogRow]:
@@ -75,11 +114,17 @@ def _redelivered(trial: PlantedTrial) -> list[Wrong]:
     for row in sorted(trial.reads, key=lambda row: row.received_ns):
         place = (row.consumer, row.partition, row.offset, row.producer, row.seq)
         if place in had:
-            found.append(("REDELIVERED", row.producer, row.seq, row.partition, row.offset, row.received_ns))
+            found.append(
+                ("REDELIVERED", row.producer, row.seq, row.partition, row.offset, row.received_ns)
+            )
         had.add(place)
     return found
 
 
 def endings(trial: PlantedTrial) -> list[tuple[int, bool]]:
     """Return when each reader along ended, and whether it had come to the end of the log."""
-    return [(event.at_ns, json.loads(event.detail)["at_end"]) for event in trial.events if event.kind == "reader"]
+    return [
+        (event.at_ns, json.loads(event.detail)["at_end"])
+        for event in trial.events
+        if event.kind == "reader"
+    ]

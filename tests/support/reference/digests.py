@@ -21,7 +21,11 @@ def digest(content: bytes | None, state: int = FNV_BASIS) -> int:
 
 def headers_digest(headers: Iterable[tuple[str, bytes]]) -> int:
     """Return the digest of headers in their order: of each its name, the length of its value in 8 bytes, the lowest first, and its value."""
-    return digest(b"".join(name.encode() + len(value).to_bytes(8, "little") + value for name, value in headers))
+    return digest(
+        b"".join(
+            name.encode() + len(value).to_bytes(8, "little") + value for name, value in headers
+        )
+    )
 
 
 def signed(state: int) -> int:

@@ -27,11 +27,19 @@ def group_counts(trial: PlantedTrial) -> Counts:
 def group_rows(trial: PlantedTrial) -> Iterator[dict[str, Any]]:
     """Yield what was counted of each group."""
     for told in (json.loads(event.detail) for event in trial.events if event.kind == "group"):
-        members = [row for row in trial.reads if row.consumer > 0 and row.consumer in told.get("consumers", [row.consumer])]
+        members = [
+            row
+            for row in trial.reads
+            if row.consumer > 0 and row.consumer in told.get("consumers", [row.consumer])
+        ]
         done = {(row.producer, row.seq) for row in members}
         log = [row for row in trial.log if row.intact and row.visible and row.producer is not None]
         log = [row for row in log if str(row.partition) in told["committed"]]
-        behind = {(row.producer, row.seq) for row in log if row.offset < told["committed"][str(row.partition)]}
+        behind = {
+            (row.producer, row.seq)
+            for row in log
+            if row.offset < told["committed"][str(row.partition)]
+        }
         places = Counter((row.partition, row.offset, row.producer, row.seq) for row in members)
         yield {
             "group": told.get("group", 1),
@@ -39,13 +47,21 @@ def group_rows(trial: PlantedTrial) -> Iterator[dict[str, Any]]:
             "processed_records": len(done - {(None, None)}),
             "missed_records": len(behind - done),
             "redelivered_reads": sum(times - 1 for times in places.values()),
-            "stood_still_ns": max((_stood_still(trial, members, partition) for partition in {row.partition for row in members}), default=0),
+            "processing_gap_ns": max(
+                (
+                    _stood_still(trial, members, partition)
+                    for partition in {row.partition for row in members}
+                ),
+                default=0,
+            ),
         }
 
 
 def _stood_still(trial: PlantedTrial, members: list[PlantedRead], partition: int) -> int:
     begin, end = trial.phases.load_begin_ns, trial.phases.load_end_ns
-    times = sorted(min(max(row.received_ns, begin), end) for row in members if row.partition == partition)
+    times = sorted(
+        min(max(row.received_ns, begin), end) for row in members if row.partition == partition
+    )
     return max(later - earlier for earlier, later in pairwise([begin, *times, end]))
 
 

@@ -44,7 +44,7 @@ COUNTS = (
     "unknown_transactions",
     "torn_transactions",
     "unavailable_ns",
-    "reader_stood_still_ns",
+    "consumer_unavailable_ns",
     "attempted_per_s",
     "acked_per_s",
 )
@@ -77,12 +77,17 @@ class PlainTrial:
 def plain(stored: PlantedTrial) -> PlainTrial:
     """Measure a trial by looking at every record."""
     trial = shown(stored)
-    latencies = {**_by_phase(trial, "ack", _acks(trial)), **_by_phase(trial, "end_to_end", _first_reads(trial))}
+    latencies = {
+        **_by_phase(trial, "ack", _acks(trial)),
+        **_by_phase(trial, "end_to_end", _first_reads(trial)),
+    }
     return PlainTrial(
         fates=_fates(trial),
-        counts={**_counts(trial), **of_transactions(stored), **_standing(stored)},
+        counts={**_counts(trial), **of_transactions(stored), **_conclude(stored)},
         latencies={part: _figures(sorted(values)) for part, values in latencies.items()},
-        histogram=dict(Counter((*part, *_slot(us)) for part, values in latencies.items() for us in values)),
+        histogram=dict(
+            Counter((*part, *_slot(us)) for part, values in latencies.items() for us in values)
+        ),
         timeline=_timeline(trial),
         gaps=_gaps(stored),
         anomalies=anomalies(trial),
@@ -98,7 +103,9 @@ def fate_of_every_record(trial: PlantedTrial) -> list[tuple[Id, str, int]]:
         acked = "LOST" if there == 0 else "DELIVERED_ONCE" if there == 1 else "DUPLICATED"
         other = f"{attempt.outcome.upper()}_PRESENT" if there else ABSENT.get(attempt.outcome, "")
         other = "ABORTED_VISIBLE" if attempt.outcome == "aborted" and there else other
-        fates.append(((attempt.producer, attempt.seq), acked if attempt.outcome == "acked" else other, there))
+        fates.append(
+            ((attempt.producer, attempt.seq), acked if attempt.outcome == "acked" else other, there)
+        )
     fates += [(stranger, "PHANTOM", 1) for stranger in copies.elements()]
     return fates + [((row.producer, row.seq), "CORRUPT", 1) for row in trial.log if not row.intact]
 
@@ -127,7 +134,9 @@ def _with_fates(trial: PlantedTrial) -> dict[str, list[int]]:
 
 def _fates(trial: PlantedTrial) -> dict[str, tuple[str | None, int, int, int]]:
     by_fate = _with_fates(trial)
-    named = (*OUTCOME_OF, "PHANTOM", "CORRUPT") if trial.attempts or trial.log or trial.reads else ()
+    named = (
+        (*OUTCOME_OF, "PHANTOM", "CORRUPT") if trial.attempts or trial.log or trial.reads else ()
+    )
     return {fate: _of_fate(fate, by_fate.get(fate, [])) for fate in named}
 
 
@@ -138,13 +147,18 @@ def _of_fate(fate: str, copies: list[int]) -> tuple[str | None, int, int, int]:
 def _counts(trial: PlantedTrial) -> dict[str, Count | str]:
     by_fate = _with_fates(trial)
     outcomes = Counter(row.outcome for row in trial.attempts)
-    of_attempts = [copies for fate, numbers in by_fate.items() if fate in OUTCOME_OF for copies in numbers]
+    of_attempts = [
+        copies for fate, numbers in by_fate.items() if fate in OUTCOME_OF for copies in numbers
+    ]
     lost, perhaps = len(by_fate.get("LOST", [])), len(by_fate.get("UNKNOWN_ABSENT", []))
     return {
         "cell": json.dumps(dict(sorted(trial.cell.items()))),
         "status": trial.status.value,
         "attempted_records": len(trial.attempts),
-        **{f"{outcome}_records": outcomes[outcome] for outcome in ("acked", "rejected", "unknown", "aborted")},
+        **{
+            f"{outcome}_records": outcomes[outcome]
+            for outcome in ("acked", "rejected", "unknown", "aborted")
+        },
         "aborted_visible_records": len(by_fate.get("ABORTED_VISIBLE", [])),
         "lost_low_records": lost,
         "lost_high_records": lost + perhaps,
@@ -155,34 +169,56 @@ def _counts(trial: PlantedTrial) -> dict[str, Count | str]:
         "corrupt_copies": len(by_fate.get("CORRUPT", [])),
         "reordered_records": len({(row.producer, row.seq) for row in reordered(trial)}),
         "missed_records": None if (ids := missed(trial)) is None else len(ids),
-        "redelivered_reads": sum(wrong[0] == "REDELIVERED" for wrong in anomalies(trial).elements()) if trial.reads else None,
+        "redelivered_reads": sum(wrong[0] == "REDELIVERED" for wrong in anomalies(trial).elements())
+        if trial.reads
+        else None,
         **group_counts(trial),
         **_rates(trial),
     }
 
 
-def _standing(stored: PlantedTrial) -> dict[str, Count]:
+def _conclude(stored: PlantedTrial) -> dict[str, Count]:
     """How long each side waited, whatever became of the records' transactions."""
-    waited = [length for (_, side), (_, length, _, _) in _gaps(stored).items() if side == "consumer"]
-    return {"unavailable_ns": _unavailable_ns(stored), "reader_stood_still_ns": max(waited, default=None)}
+    waited = [
+        length for (_, side), (_, length, _, _) in _gaps(stored).items() if side == "consumer"
+    ]
+    return {
+        "unavailable_ns": _unavailable_ns(stored),
+        "consumer_unavailable_ns": max(waited, default=None),
+    }
 
 
 def _rates(trial: PlantedTrial) -> dict[str, Count]:
     """Rates in the window of the load; a trial without attempts, or without a window, has none."""
     window_s = (trial.phases.load_end_ns - trial.phases.load_begin_ns) / 1e9
-    in_time = sum(row.outcome == "acked" and row.settled_ns is not None and row.settled_ns <= trial.phases.load_end_ns for row in trial.attempts)
+    in_time = sum(
+        row.outcome == "acked"
+        and row.settled_ns is not None
+        and row.settled_ns <= trial.phases.load_end_ns
+        for row in trial.attempts
+    )
     there = bool(trial.attempts) and window_s > 0
-    return {"attempted_per_s": len(trial.attempts) / window_s if there else None, "acked_per_s": in_time / window_s if there else None}
+    return {
+        "attempted_per_s": len(trial.attempts) / window_s if there else None,
+        "acked_per_s": in_time / window_s if there else None,
+    }
 
 
 def _unavailable_ns(trial: PlantedTrial) -> int | None:
     if trial.attempts and all(row.outcome != "acked" for row in trial.attempts):
         return trial.phases.settled_ns - trial.phases.load_begin_ns
-    return max((length for (_, side), (_, length, _, _) in _gaps(trial).items() if side == "producer"), default=None)
+    return max(
+        (length for (_, side), (_, length, _, _) in _gaps(trial).items() if side == "producer"),
+        default=None,
+    )
 
 
 def _acks(trial: PlantedTrial) -> list[tuple[int, int]]:
-    return [(row.intended_ns, row.settled_ns) for row in trial.attempts if row.outcome == "acked" and row.settled_ns is not None]
+    return [
+        (row.intended_ns, row.settled_ns)
+        for row in trial.attempts
+        if row.outcome == "acked" and row.settled_ns is not None
+    ]
 
 
 def _first_reads(trial: PlantedTrial) -> Iterable[tuple[int, int]]:
@@ -193,7 +229,9 @@ def _first_reads(trial: PlantedTrial) -> Iterable[tuple[int, int]]:
     return first.values()
 
 
-def _by_phase(trial: PlantedTrial, measure: str, spans: Iterable[tuple[int, int]]) -> dict[tuple[str, str], list[int]]:
+def _by_phase(
+    trial: PlantedTrial, measure: str, spans: Iterable[tuple[int, int]]
+) -> dict[tuple[str, str], list[int]]:
     by_phase: dict[tuple[str, str], list[int]] = {}
     for intended_ns, end_ns in spans:
         for phase in {"all", _phase(trial, intended_ns)} - {""}:
@@ -221,12 +259,22 @@ def _phase(trial: PlantedTrial, intended_ns: int) -> str:
     begin, end = trial.phases.fault_begin_ns, trial.phases.fault_end_ns
     if begin is None:
         return ""
-    return "before" if intended_ns < begin else "after" if end is not None and intended_ns >= end else "during"
+    return (
+        "before"
+        if intended_ns < begin
+        else "after"
+        if end is not None and intended_ns >= end
+        else "during"
+    )
 
 
 def _timeline(trial: PlantedTrial) -> dict[int, tuple[int, int, int]]:
-    happened: list[tuple[int, tuple[int, int, int]]] = [(row.sent_ns, (1, 0, 0)) for row in trial.attempts if row.sent_ns is not None]
-    happened += [(settled_ns, (0, 1, 0)) for _, settled_ns in _acks(trial)] + [(row.received_ns, (0, 0, 1)) for row in trial.reads]
+    happened: list[tuple[int, tuple[int, int, int]]] = [
+        (row.sent_ns, (1, 0, 0)) for row in trial.attempts if row.sent_ns is not None
+    ]
+    happened += [(settled_ns, (0, 1, 0)) for _, settled_ns in _acks(trial)] + [
+        (row.received_ns, (0, 0, 1)) for row in trial.reads
+    ]
     slots: dict[int, tuple[int, int, int]] = {}
     for at_ns, one in happened:
         slot = (at_ns - trial.phases.load_begin_ns) // (100 * MS)
@@ -236,28 +284,48 @@ def _timeline(trial: PlantedTrial) -> dict[int, tuple[int, int, int]]:
 
 
 def _gaps(trial: PlantedTrial) -> dict[tuple[int, str], tuple[int, int, int, bool]]:
-    gave_up_ns = max((at_ns for at_ns, _ in endings(trial)), default=0) if not all(at_end for _, at_end in endings(trial)) else 0
+    gave_up_ns = (
+        max((at_ns for at_ns, _ in endings(trial)), default=0)
+        if not all(at_end for _, at_end in endings(trial))
+        else 0
+    )
     found = {}
     for partition in {row.partition for row in trial.attempts if row.partition is not None}:
         rows = [row for row in trial.attempts if row.partition == partition]
-        due = [trial.phases.settled_ns if row.settled_ns is None else row.settled_ns for row in rows]
-        acked = [row.settled_ns for row in rows if row.outcome == "acked" and row.settled_ns is not None]
-        found[partition, "producer"] = _longest(_since(trial, partition, acked or due), acked, max(due))
+        due = [
+            trial.phases.settled_ns if row.settled_ns is None else row.settled_ns for row in rows
+        ]
+        acked = [
+            row.settled_ns for row in rows if row.outcome == "acked" and row.settled_ns is not None
+        ]
+        found[partition, "producer"] = _longest(
+            _since(trial, partition, acked or due), acked, max(due)
+        )
     for partition in {row.partition for row in trial.reads}:
         received = [row.received_ns for row in trial.reads if row.partition == partition]
-        found[partition, "consumer"] = _longest(_since(trial, partition, received), received, max(*received, gave_up_ns, 0))
+        found[partition, "consumer"] = _longest(
+            _since(trial, partition, received), received, max(*received, gave_up_ns, 0)
+        )
     return found
 
 
 def _since(trial: PlantedTrial, partition: int, known: list[int]) -> int:
     """Return from when on a partition was there: one that was added, from the first that is known of it."""
-    return trial.phases.load_begin_ns if partition < trial.record("plain").partitions else min(known)
+    return (
+        trial.phases.load_begin_ns if partition < trial.record("plain").partitions else min(known)
+    )
 
 
 def _longest(begin: int, answers: list[int], due_until: int) -> tuple[int, int, int, bool]:
     """Return the longest time without an answer; answers of one millisecond are one."""
     at = sorted(answers)
-    between = [(before, after, True) for before, after in pairwise(at) if before // MS != after // MS]
-    edges = [(begin, at[0], True), (at[-1], due_until, False)] if at else [(begin, due_until, False)]
-    length, minus_began, answered = max((after - before, -before, answered) for before, after, answered in [*edges, *between])
+    between = [
+        (before, after, True) for before, after in pairwise(at) if before // MS != after // MS
+    ]
+    edges = (
+        [(begin, at[0], True), (at[-1], due_until, False)] if at else [(begin, due_until, False)]
+    )
+    length, minus_began, answered = max(
+        (after - before, -before, answered) for before, after, answered in [*edges, *between]
+    )
     return len(at), length, -minus_began, answered

@@ -21,7 +21,10 @@ def in_plain_words(found: Mapping[str, pa.Table]) -> dict[str, PlainTrial]:
         found: tables of `experiments.ledger.result_tables.RESULTS`.
     """
     rows = {name: _by_trial(table) for name, table in found.items() if name != "cells"}
-    return {trial_id: _trial({name: of[trial_id] for name, of in rows.items()}) for trial_id in rows["trials"]}
+    return {
+        trial_id: _trial({name: of[trial_id] for name, of in rows.items()})
+        for trial_id in rows["trials"]
+    }
 
 
 def _by_trial(table: pa.Table) -> Mapping[str, Sequence[Row]]:
@@ -34,13 +37,33 @@ def _by_trial(table: pa.Table) -> Mapping[str, Sequence[Row]]:
 def _trial(of: Mapping[str, Sequence[Row]]) -> PlainTrial:
     (counted,) = of["trials"]
     return PlainTrial(
-        fates={row["fate"]: (row["outcome"], row["records"], row["duplicated_records"], row["copies"]) for row in of["fates"]},
+        fates={
+            row["fate"]: (row["outcome"], row["records"], row["duplicated_records"], row["copies"])
+            for row in of["fates"]
+        },
         counts={name: counted[name] for name in COUNTS},
         latencies={(row["measure"], row["phase"]): _figures(row) for row in of["latency"]},
-        histogram={(row["measure"], row["phase"], row["from_us"], row["to_us"]): row["records"] for row in of["histogram"]},
-        timeline={row["slot"]: (row["sent_records"], row["acked_records"], row["read_records"]) for row in of["timeline"]},
-        gaps={(row["partition"], row["side"]): (row["records"], row["gap_ns"], row["began_ns"], row["answered"]) for row in of["gaps"]},
-        anomalies=Counter(tuple(row[name] for name in ("kind", "producer", "seq", "partition", "offset", "at_ns")) for row in of["anomalies"]),
+        histogram={
+            (row["measure"], row["phase"], row["from_us"], row["to_us"]): row["records"]
+            for row in of["histogram"]
+        },
+        timeline={
+            row["slot"]: (row["sent_records"], row["acked_records"], row["read_records"])
+            for row in of["timeline"]
+        },
+        gaps={
+            (row["partition"], row["side"]): (
+                row["records"],
+                row["gap_ns"],
+                row["began_ns"],
+                row["answered"],
+            )
+            for row in of["gaps"]
+        },
+        anomalies=Counter(
+            tuple(row[name] for name in ("kind", "producer", "seq", "partition", "offset", "at_ns"))
+            for row in of["anomalies"]
+        ),
     )
 
 

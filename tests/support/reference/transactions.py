@@ -12,8 +12,13 @@ ENDED_WITHOUT_COMMIT = {"aborted", "fenced", "abandoned"}
 
 def shown(trial: PlantedTrial) -> PlantedTrial:
     """Return the trial as a read_committed application has it: what may be claimed of each record, and the log that it is shown."""
-    ends: dict[tuple[int, int | None], str] = {(row.producer, row.transaction): row.outcome for row in trial.transactions}
-    attempts = [row._replace(outcome=_claim(row.outcome, ends.get((row.producer, row.transaction)))) for row in trial.attempts]
+    ends: dict[tuple[int, int | None], str] = {
+        (row.producer, row.transaction): row.outcome for row in trial.transactions
+    }
+    attempts = [
+        row._replace(outcome=_claim(row.outcome, ends.get((row.producer, row.transaction))))
+        for row in trial.attempts
+    ]
     return replace(trial, attempts=attempts, log=[row for row in trial.log if row.visible])
 
 
@@ -26,8 +31,16 @@ def _claim(outcome: str, end: str | None) -> str:
 def of_transactions(trial: PlantedTrial) -> dict[str, int | None]:
     """Return the counts that only transactions have."""
     ends = Counter(row.outcome for row in trial.transactions)
-    counts = {"committed": ends["committed"], "aborted": sum(ends[end] for end in ENDED_WITHOUT_COMMIT), "unknown": ends["unknown"], "torn": _torn(trial)}
-    known = {f"{name}_transactions": count if trial.transactions else None for name, count in counts.items()}
+    counts = {
+        "committed": ends["committed"],
+        "aborted": sum(ends[end] for end in ENDED_WITHOUT_COMMIT),
+        "unknown": ends["unknown"],
+        "torn": _torn(trial),
+    }
+    known = {
+        f"{name}_transactions": count if trial.transactions else None
+        for name, count in counts.items()
+    }
     return {"hidden_copies": sum(not row.visible for row in trial.log), **known}
 
 
@@ -36,5 +49,7 @@ def _torn(trial: PlantedTrial) -> int:
     parts: dict[tuple[int, int], set[bool]] = {}
     for row in trial.attempts:
         if row.transaction is not None and row.outcome != "rejected":
-            parts.setdefault((row.producer, row.transaction), set()).add((row.producer, row.seq) in there)
+            parts.setdefault((row.producer, row.transaction), set()).add(
+                (row.producer, row.seq) in there
+            )
     return sum(len(seen) > 1 for seen in parts.values())

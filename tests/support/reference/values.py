@@ -47,9 +47,14 @@ def encode(mark: ValueFields, size_bytes: int) -> bytes:
         struct.error: a field is out of its range.
     """
     if size_bytes < HEADER_BYTES:
-        raise ValueError(f"a value of {size_bytes} bytes does not hold the header of {HEADER_BYTES}")
+        raise ValueError(
+            f"a value of {size_bytes} bytes does not hold the header of {HEADER_BYTES}"
+        )
     header = _HEADER.pack(MAGIC, VERSION, mark.producer, mark.seq, mark.intended_ns, mark.token, 0)
-    filler = b"".join(struct.pack("<Q", filler_word(mark.seq, word)) for word in range(FIRST_FILLER_WORD, -(-size_bytes // WORD_BYTES)))
+    filler = b"".join(
+        struct.pack("<Q", filler_word(mark.seq, word))
+        for word in range(FIRST_FILLER_WORD, -(-size_bytes // WORD_BYTES))
+    )
     value = (header + filler)[:size_bytes]
     at = CHECKSUM_WORD * WORD_BYTES
     return value[:at] + struct.pack("<Q", checksum(value)) + value[at + WORD_BYTES :]
@@ -99,4 +104,8 @@ def decode_text_value(value: bytes, text: TextValueFormat) -> tuple[Origin, int,
     if _NUMBER.fullmatch(found["seq"]) is None:
         return Origin.CORRUPT, -1, -1
     seq = int(found["seq"]) - text.run_in_records
-    return (Origin.OURS, int(found["prefix"]) % PRODUCERS, seq) if seq >= 0 else (Origin.RUN_IN, -1, -1)
+    return (
+        (Origin.OURS, int(found["prefix"]) % PRODUCERS, seq)
+        if seq >= 0
+        else (Origin.RUN_IN, -1, -1)
+    )

@@ -20,14 +20,34 @@ from infra.machine.home import Home
 def one_cell(home: Path, name: str, lost: int) -> SweepFolder:
     """Return a measured sweep of two trials with all that Kafka promises and no fault, of which each lost so many records."""
     producer = {"acks": "all", "enable.idempotence": "true"}
-    cell = {"acks": "all", "enable.idempotence": True, "replication.factor": 3, "partitions": 1, "fault": "none"}
-    specs = [a_spec(trial_id=f"{n:03d}-abcdef", order=n, repeat=n, seed=42 + n, cell=cell, producer=producer) for n in range(2)]
+    cell = {
+        "acks": "all",
+        "enable.idempotence": True,
+        "replication.factor": 3,
+        "partitions": 1,
+        "fault": "none",
+    }
+    specs = [
+        a_spec(
+            trial_id=f"{n:03d}-abcdef", order=n, repeat=n, seed=42 + n, cell=cell, producer=producer
+        )
+        for n in range(2)
+    ]
     return swept(Home(home), name, specs, lambda _: some_lost(100, lost))
 
 
 def both_acks(home: Path) -> SweepFolder:
     """Return a measured sweep of two trials a cell, without fault; with acks=all each lost three records."""
-    cells: list[Cell] = [{"acks": acks, "enable.idempotence": False, "replication.factor": 3, "partitions": 1, "fault": "none"} for acks in ("all", 1)]
+    cells: list[Cell] = [
+        {
+            "acks": acks,
+            "enable.idempotence": False,
+            "replication.factor": 3,
+            "partitions": 1,
+            "fault": "none",
+        }
+        for acks in ("all", 1)
+    ]
     specs = [
         a_spec(
             trial_id=f"{2 * n + repeat:03d}-abcdef",
@@ -41,7 +61,12 @@ def both_acks(home: Path) -> SweepFolder:
         for n, cell in enumerate(cells)
         for repeat in range(2)
     ]
-    return swept(Home(home), "cells", specs, lambda spec: some_lost(9, 3 if spec.cell["acks"] == "all" else 0))
+    return swept(
+        Home(home),
+        "cells",
+        specs,
+        lambda spec: some_lost(9, 3 if spec.cell["acks"] == "all" else 0),
+    )
 
 
 @pytest.fixture
@@ -54,7 +79,11 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-KEPT, BROKEN, SPLIT = "kept-20260101T000000-abcd", "broken-20260101T000000-abcd", "cells-20260101T000000-abcd"
+KEPT, BROKEN, SPLIT = (
+    "kept-20260101T000000-abcd",
+    "broken-20260101T000000-abcd",
+    "cells-20260101T000000-abcd",
+)
 
 
 @pytest.mark.usefixtures("home")
@@ -115,7 +144,11 @@ def test_a_page_that_cannot_be_written_is_one_line(home: Path) -> None:
     [
         (("--by", "acks"), 0, ""),
         (("--by", "acks", "--fail-on", "violated"), 3, "violated: cells-"),
-        (("--by", "acks", "--fail-on", "worse:throughput>1%", "--fail-on", "unknown"), 3, "unknown: throughput with acks=all none"),
+        (
+            ("--by", "acks", "--fail-on", "worse:throughput>1%", "--fail-on", "unknown"),
+            3,
+            "unknown: throughput with acks=all none",
+        ),
         (("--by", "acks", "--fail-on", "worse:loss>1"), 2, "--fail-on is 'worse:loss>1'"),
         (("--by", "ack"), 2, "did you mean acks?"),
         (("--by", "partitions"), 2, "one value of it only, 1"),
@@ -137,8 +170,13 @@ def test_a_split_is_printed_as_a_table_as_data_and_as_a_page(home: Path) -> None
     """The same figures in each; the first value is acks=1, though acks=all ran first."""
     page = home / "cells.html"
     printed = ackbench("compare", SPLIT, "--by", "acks", "--html", str(page)).stdout
-    shown = AxisComparison.model_validate_json(ackbench("compare", SPLIT, "--by", "acks", "--json").stdout)
-    assert json.loads(shown.to_json())["comparisons"][0]["cells"][0]["differences"][0]["difference"] == 1
+    shown = AxisComparison.model_validate_json(
+        ackbench("compare", SPLIT, "--by", "acks", "--json").stdout
+    )
+    assert (
+        json.loads(shown.to_json())["comparisons"][0]["cells"][0]["differences"][0]["difference"]
+        == 1
+    )
     assert "A: acks=1\nB: acks=all" in printed
     assert "acks=1|all none" in printed
     assert "+100.0 points" in printed

@@ -22,7 +22,19 @@ from infra.process.processes import ProcessIdentity
 from infra.process.waiting import wait_until
 
 PROGRAM = Path(__file__).parents[2] / "support" / "fakes" / "run_command.py"
-ONE_CELL = ("run", "quick", "--no-controls", "--set", "acks=all", "--set", "fault=leader-pause", "--set", "replication.factor=3", "--set", "partitions=1")
+ONE_CELL = (
+    "run",
+    "quick",
+    "--no-controls",
+    "--set",
+    "acks=all",
+    "--set",
+    "fault=leader-pause",
+    "--set",
+    "replication.factor=3",
+    "--set",
+    "partitions=1",
+)
 
 
 @pytest.fixture
@@ -40,12 +52,23 @@ class Command:
         self.home = home
         environment = {**os.environ, "ACKBENCH_HOME": str(home.root), "PYTHONUNBUFFERED": "1"}
         command = [sys.executable, str(PROGRAM), mode, *arguments]
-        self.process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+        self.process = subprocess.Popen(
+            command,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
         self.said = ""
 
     def under_way(self) -> ProcessIdentity:
         """Return the run's own child once the run is in mid-trial."""
-        wait_until(lambda: any(sweep.root.joinpath("under-way").exists() for sweep in sweeps(self.home)), awaiting="the run in mid-trial", timeout_s=30)
+        wait_until(
+            lambda: any(sweep.root.joinpath("under-way").exists() for sweep in sweeps(self.home)),
+            awaiting="the run in mid-trial",
+            timeout_s=30,
+        )
         return ProcessIdentity.of(int((self.home.root / "child.pid").read_text()))
 
     def interrupt(self, number: signal.Signals) -> None:
@@ -91,7 +114,9 @@ def start(home: Home) -> Iterator[Start]:
 
 def gone(process: ProcessIdentity) -> bool:
     """Return once the process is gone."""
-    return wait_until(lambda: not process.is_alive(), awaiting=f"the end of process {process.pid}", timeout_s=10)
+    return wait_until(
+        lambda: not process.is_alive(), awaiting=f"the end of process {process.pid}", timeout_s=10
+    )
 
 
 def test_a_run_that_ends_well_exits_with_0(start: Start) -> None:
@@ -122,41 +147,69 @@ def test_repeats_end_with_the_budget(start: Start) -> None:
     code, _, err = command.ended()
 
     assert (code, len(command.sweep.plan().trials)) == (0, 2)
-    assert "until: the budget of 0.01 s holds no more trials (--budget); 2 cells still wider than 0.1 (the widest 0.97: acks=all" in err
+    assert (
+        "until: the budget of 0.01 s holds no more trials (--budget); 2 cells still wider than 0.1 (the widest 0.97: acks=all"
+        in err
+    )
 
 
 def test_a_sweep_can_be_gone_on_with_until_it_is_narrow_enough(start: Start) -> None:
     """Its sealed trials count, and only what is missing is run."""
     first = start("measures", *ONE_CELL)
     first.ended()
-    command = start("measures", "run", "--resume", first.sweep.sweep_id, "--until", "ci<0.6", "--max-repeats", "3")
+    command = start(
+        "measures",
+        "run",
+        "--resume",
+        first.sweep.sweep_id,
+        "--until",
+        "ci<0.6",
+        "--max-repeats",
+        "3",
+    )
     code, _, err = command.ended()
 
     assert (code, len(command.sweep.plan().trials)) == (0, 6)
-    assert "3 repeats of a cell are the most that was allowed (--max-repeats); 2 cells still wider than 0.6" in err
+    assert (
+        "3 repeats of a cell are the most that was allowed (--max-repeats); 2 cells still wider than 0.6"
+        in err
+    )
 
 
-def test_an_interrupt_between_two_rounds_ends_the_run_and_says_how_to_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_between_two_rounds_ends_the_run_and_says_how_to_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Nothing runs then; what is whole is kept, and the reason with it."""
     home = Home(tmp_path)
     sweep = FakeSurroundings(home).sweep(1)
     sweep.trial("000-abcdef").mkdir()
-    monkeypatch.setattr(running, "followed", lambda *_: RunOutcome(code=0, interrupted=0, killed=False))
+    monkeypatch.setattr(
+        running, "followed", lambda *_: RunOutcome(code=0, interrupted=0, killed=False)
+    )
     monkeypatch.setattr(RepeatUntil, "go_on", interrupted)
 
     assert running.resume(home, sweep.sweep_id, RepeatLimits.of("ci<0.1")) == 130
     assert RepeatHistory.model_validate_json(sweep.until.read_bytes()).ended == "interrupted"
 
 
-def test_going_on_has_jars_and_caches_made_first_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_going_on_has_jars_and_caches_made_first_and_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """They may have gone since the sweep was planned, and a run that fetches them in silence looks as if it hung."""
     home = Home(tmp_path)
     sweep = FakeSurroundings(home).sweep(1)
     plan = sweep.plan()
-    older = plan.trials[0].model_copy(update={"cluster": plan.trials[0].cluster.model_copy(update={"kafka_version": "3.9.2"})})
+    older = plan.trials[0].model_copy(
+        update={"cluster": plan.trials[0].cluster.model_copy(update={"kafka_version": "3.9.2"})}
+    )
     sweep.write_plan(plan.model_copy(update={"trials": (older,)}))
-    monkeypatch.setattr("experiments.planning.new_sweep.ensure_kafka_ready", lambda _cache, spec, say: say(f"fetching Kafka {spec.kafka_version}"))
-    monkeypatch.setattr(running, "followed", lambda *_: RunOutcome(code=0, interrupted=130, killed=False))
+    monkeypatch.setattr(
+        "experiments.planning.new_sweep.ensure_kafka_ready",
+        lambda _cache, spec, say: say(f"fetching Kafka {spec.kafka_version}"),
+    )
+    monkeypatch.setattr(
+        running, "followed", lambda *_: RunOutcome(code=0, interrupted=130, killed=False)
+    )
 
     assert running.resume(home, sweep.sweep_id) == 130
     assert capsys.readouterr().err.startswith("fetching Kafka 3.9.2\n")
@@ -170,7 +223,9 @@ def test_a_sweep_that_is_being_run_is_refused_to_a_second_command_at_once(start:
     code, out, err = second.ended()
 
     assert (code, out) == (2, "")
-    assert err.splitlines()[-1].startswith(f"ackbench: sweep {first.sweep.sweep_id} is being run by process {first.process.pid}: ")
+    assert err.splitlines()[-1].startswith(
+        f"ackbench: sweep {first.sweep.sweep_id} is being run by process {first.process.pid}: "
+    )
     assert first.process.poll() is None
     assert child.is_alive()
     first.interrupt(signal.SIGINT)
@@ -205,7 +260,9 @@ def test_a_failed_trial_exits_with_1_and_says_why(start: Start) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_an_interrupt_ends_the_run_and_keeps_sealed_trials(start: Start, number: signal.Signals) -> None:
+def test_an_interrupt_ends_the_run_and_keeps_sealed_trials(
+    start: Start, number: signal.Signals
+) -> None:
     """The run tears its cluster down; no process is left; the exit code is the signal's; it says how to go on."""
     command = start("hangs", *ONE_CELL)
     child = command.under_way()
@@ -216,7 +273,10 @@ def test_an_interrupt_ends_the_run_and_keeps_sealed_trials(start: Start, number:
     assert gone(child)
     assert (command.home.root / "torn-down").exists()
     assert len(list(command.sweep.whole_trials())) == 1
-    assert f"1 of 2 trials are whole and kept\ngo on with: ackbench run --resume {command.sweep.sweep_id}" in err
+    assert (
+        f"1 of 2 trials are whole and kept\ngo on with: ackbench run --resume {command.sweep.sweep_id}"
+        in err
+    )
 
 
 def test_an_interrupt_before_the_first_trial_leaves_nothing_running(start: Start) -> None:

@@ -23,7 +23,14 @@ from experiments.verdicts.statistics import share
 def a_cell(acks: int | str, seen: int, of: int, **changes: Any) -> CellResult:
     """Return a cell of which so many trials lost, and none repeated."""
     cell: Cell = {"acks": acks, "fault": "leader-crash"}
-    row = CellResult(cell=cell, label=f"acks={acks}", planned_trials=of, sealed_trials=of, loss=share(seen, of), duplication=share(0, of))
+    row = CellResult(
+        cell=cell,
+        label=f"acks={acks}",
+        planned_trials=of,
+        sealed_trials=of,
+        loss=share(seen, of),
+        duplication=share(0, of),
+    )
     return row.model_copy(update=changes)
 
 
@@ -32,7 +39,9 @@ def more(*cells: CellResult, width: float = 0.3, max_repeats: int = 1000) -> lis
     return list(wished(cells, RepeatLimits(width=width, max_repeats=max_repeats)).values())
 
 
-@pytest.mark.parametrize(("text", "width"), [("ci<0.1", 0.1), ("ci < 10%", 0.1), (" ci<.25 ", 0.25)])
+@pytest.mark.parametrize(
+    ("text", "width"), [("ci<0.1", 0.1), ("ci < 10%", 0.1), (" ci<.25 ", 0.25)]
+)
 def test_a_width_is_a_share_or_a_percentage(text: str, width: float) -> None:
     """However it is spaced."""
     assert RepeatLimits.of(text).width == width
@@ -44,7 +53,9 @@ def test_a_budget_has_its_unit(text: str, seconds: float) -> None:
     assert RepeatLimits.of("ci<0.1", text).budget_s == seconds
 
 
-@pytest.mark.parametrize("text", ["ci<0", "ci<1", "ci<100%", "ci<", "ci>0.1", "0.1", "ci<0.1<0.2", "ci<1e-1"])
+@pytest.mark.parametrize(
+    "text", ["ci<0", "ci<1", "ci<100%", "ci<", "ci>0.1", "0.1", "ci<0.1<0.2", "ci<1e-1"]
+)
 def test_any_other_goal_is_refused(text: str) -> None:
     """With what is allowed."""
     with pytest.raises(ExperimentError, match=r"--until is .*; allowed: ci<WIDTH"):
@@ -69,7 +80,9 @@ def test_then_as_many_as_the_share_that_was_seen_asks_for_but_no_more_than_there
     assert 0 < given[1] < 12
 
 
-@pytest.mark.parametrize(("seen", "of"), [(seen, of) for of in (1, 2, 5, 12, 30) for seen in range(of + 1)])
+@pytest.mark.parametrize(
+    ("seen", "of"), [(seen, of) for of in (1, 2, 5, 12, 30) for seen in range(of + 1)]
+)
 def test_what_is_asked_for_is_reached_at_last(seen: int, of: int) -> None:
     """Trials that go on as they began make every interval narrow enough in a few rounds."""
     part = seen / of
@@ -87,13 +100,22 @@ def test_duplicates_count_as_losses_do() -> None:
 
 def test_no_cell_goes_beyond_the_most_repeats() -> None:
     """Void and failed trials were planned too."""
-    assert more(a_cell(1, 0, 1, planned_trials=4), a_cell("all", 0, 6, planned_trials=6), max_repeats=6) == [2]
+    assert more(
+        a_cell(1, 0, 1, planned_trials=4), a_cell("all", 0, 6, planned_trials=6), max_repeats=6
+    ) == [2]
 
 
 def test_controls_refused_cells_and_cells_that_are_always_void_are_given_none() -> None:
     """The first say nothing of the question, the second cannot be run, the third would go on for ever."""
     nothing: dict[str, Any] = {"sealed_trials": 0, "loss": None, "duplication": None}
-    assert more(a_cell(1, 0, 1, added=True), a_cell(2, 0, 1, refused="no"), a_cell(0, 0, 1, void_trials=3, **nothing)) == []
+    assert (
+        more(
+            a_cell(1, 0, 1, added=True),
+            a_cell(2, 0, 1, refused="no"),
+            a_cell(0, 0, 1, void_trials=3, **nothing),
+        )
+        == []
+    )
 
 
 def test_a_cell_whose_only_trial_was_void_is_given_another() -> None:
@@ -103,17 +125,26 @@ def test_a_cell_whose_only_trial_was_void_is_given_another() -> None:
 
 def test_a_cut_is_shared_out_a_repeat_at_a_time() -> None:
     """No cell is ahead of another by more than it asked for."""
-    wishes = {"a": 3, "b": 1, "c": 2}
+    overrides = {"a": 3, "b": 1, "c": 2}
 
-    assert within(wishes, 4) == {"a": 2, "b": 1, "c": 1}
-    assert within(wishes, 100) == wishes
-    assert within(wishes, -1) == {}
+    assert within(overrides, 4) == {"a": 2, "b": 1, "c": 1}
+    assert within(overrides, 100) == overrides
+    assert within(overrides, -1) == {}
 
 
 def a_plan(**changes: Any) -> Plan:
     """Return a plan of three cells and one that is refused."""
-    axes = [{"acks": [0, 1, "all"], "fault": "leader-crash"}, {"acks": 1, "enable.idempotence": True}]
-    small = {"name": "small", "title": "t", "question": "q", "axes": axes, "workload": {"duration_s": 10}}
+    axes = [
+        {"acks": [0, 1, "all"], "fault": "leader-crash"},
+        {"acks": 1, "enable.idempotence": True},
+    ]
+    small = {
+        "name": "small",
+        "title": "t",
+        "question": "q",
+        "axes": axes,
+        "workload": {"duration_s": 10},
+    }
     return plan(experiment_of(small | changes, "small.yaml"), "small-1", RULES)
 
 
@@ -143,13 +174,23 @@ def test_added_repeats_stand_behind_all_that_was_planned() -> None:
     assert twice.trials[: len(few.trials)] == few.trials
     assert len(ids) == len(set(ids)) == len(few.trials) + len(few.refused) + 7
     assert orders == sorted(set(orders))
-    assert [trial.trial_id for trial in twice.trials] == sorted(trial.trial_id for trial in twice.trials)
+    assert [trial.trial_id for trial in twice.trials] == sorted(
+        trial.trial_id for trial in twice.trials
+    )
 
 
 def test_added_repeats_keep_to_their_cluster() -> None:
     """A cluster a group, not a cluster a trial."""
-    few = a_plan(axes={"acks": [0, 1, "all"], "fault": "leader-crash", "broker.session.timeout.ms": [4000, 9000]})
-    added = extended(few, {cell_key(trial.cell): 2 for trial in few.trials}).trials[len(few.trials) :]
+    few = a_plan(
+        axes={
+            "acks": [0, 1, "all"],
+            "fault": "leader-crash",
+            "broker.session.timeout.ms": [4000, 9000],
+        }
+    )
+    added = extended(few, {cell_key(trial.cell): 2 for trial in few.trials}).trials[
+        len(few.trials) :
+    ]
     changes = sum(before.cluster != after.cluster for before, after in itertools.pairwise(added))
 
     assert changes == 1

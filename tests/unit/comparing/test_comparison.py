@@ -71,7 +71,13 @@ def test_a_slower_sweep_is_worse_in_latency_and_in_nothing_else() -> None:
     found = of(comparison, MeasuredValues.LATENCY_P99)
     assert found.ratio == pytest.approx(1.5)
     assert found.p_value == pytest.approx(2 / 2**MANY)
-    assert [kind_of(of(comparison, measure)) for measure in MeasuredValues] == ["same", "same", "worse", "same", "same"]
+    assert [kind_of(of(comparison, measure)) for measure in MeasuredValues] == [
+        "same",
+        "same",
+        "worse",
+        "same",
+        "same",
+    ]
 
 
 def test_other_seeds_are_compared_unpaired_and_said_to_be() -> None:
@@ -86,18 +92,34 @@ def test_other_seeds_are_compared_unpaired_and_said_to_be() -> None:
 def test_void_trials_are_in_no_pair() -> None:
     """They say nothing of the fault."""
     b = measured([SLOW], sweep_id="b", void=("000-000000", "000-000004"))
-    assert of(compare(a_sweep(FAST), ComparedSweep(b.plan, b.results)), MeasuredValues.OUTAGE).trials == MANY - 2
+    assert (
+        of(compare(a_sweep(FAST), ComparedSweep(b.plan, b.results)), MeasuredValues.OUTAGE).trials
+        == MANY - 2
+    )
 
 
 def test_an_axis_in_which_the_sweeps_differ_as_a_whole_is_what_is_compared() -> None:
     """acks=1 beside acks=all: the cells are paired by all the other axes."""
-    a = a_sweep(*(Truth(a_cell(1, partitions=partitions), (5,) * 5, (0,) * 5) for partitions in (1, 6)))
-    b = a_sweep(*(Truth(a_cell("all", partitions=partitions), (0,) * 5, (0,) * 5) for partitions in (1, 6)), sweep_id="b")
+    a = a_sweep(
+        *(Truth(a_cell(1, partitions=partitions), (5,) * 5, (0,) * 5) for partitions in (1, 6))
+    )
+    b = a_sweep(
+        *(Truth(a_cell("all", partitions=partitions), (0,) * 5, (0,) * 5) for partitions in (1, 6)),
+        sweep_id="b",
+    )
     comparison = compare(a, b)
-    assert [("partitions=1" in cell.a_label, "partitions=1" in cell.b_label) for cell in comparison.cells] == [(True, True), (False, False)]
-    assert ("producer", "acks", "1", "all") in [(change.scope, change.name, change.a, change.b) for change in comparison.settings]
+    assert [
+        ("partitions=1" in cell.a_label, "partitions=1" in cell.b_label)
+        for cell in comparison.cells
+    ] == [(True, True), (False, False)]
+    assert ("producer", "acks", "1", "all") in [
+        (change.scope, change.name, change.a, change.b) for change in comparison.settings
+    ]
     assert of(comparison, MeasuredValues.LOSS).difference == -1
-    assert [change.promise.value for change in comparison.cells[0].verdicts] == ["no-acked-loss", "order"]
+    assert [change.guarantee.value for change in comparison.cells[0].verdicts] == [
+        "no-acked-loss",
+        "order",
+    ]
 
 
 def test_cells_without_a_partner_are_named() -> None:
@@ -114,7 +136,12 @@ def without_results(sweep: ComparedSweep) -> ComparedSweep:
 
 def with_another_load(sweep: ComparedSweep) -> ComparedSweep:
     """Return the sweep with half the load."""
-    specs = tuple(spec.model_copy(update={"workload": spec.workload.model_copy(update={"rate_records_per_s": 5000.0})}) for spec in sweep.plan.trials)
+    specs = tuple(
+        spec.model_copy(
+            update={"workload": spec.workload.model_copy(update={"rate_records_per_s": 5000.0})}
+        )
+        for spec in sweep.plan.trials
+    )
     return ComparedSweep(sweep.plan.model_copy(update={"trials": specs}), sweep.results)
 
 
@@ -122,8 +149,14 @@ def with_another_load(sweep: ComparedSweep) -> ComparedSweep:
     ("b", "words"),
     [
         (a_sweep(LOSING, QUIET, sweep_id="b"), "a and b have no cell in common"),
-        (without_results(a_sweep(FAST, sweep_id="b")), "b has no sealed trial that was measured: `ackbench measure b`"),
-        (with_another_load(a_sweep(FAST, sweep_id="b")), "another load: workload.rate_records_per_s is 10000.0 and 5000.0 records a second"),
+        (
+            without_results(a_sweep(FAST, sweep_id="b")),
+            "b has no sealed trial that was measured: `ackbench measure b`",
+        ),
+        (
+            with_another_load(a_sweep(FAST, sweep_id="b")),
+            "another load: workload.rate_records_per_s is 10000.0 and 5000.0 records a second",
+        ),
     ],
 )
 def test_what_cannot_be_compared_is_told_in_a_line(b: ComparedSweep, words: str) -> None:
@@ -136,8 +169,12 @@ def test_a_sweep_whose_controls_failed_is_named() -> None:
     """Before any figure."""
     b = a_sweep(FAST, sweep_id="b")
     dirty = b.results.harness.model_copy(update={"control_clean": False})
-    comparison = compare(a_sweep(FAST), ComparedSweep(b.plan, b.results.model_copy(update={"harness": dirty})))
-    assert any(remark.startswith("do not believe b: its controls failed") for remark in comparison.remarks)
+    comparison = compare(
+        a_sweep(FAST), ComparedSweep(b.plan, b.results.model_copy(update={"harness": dirty}))
+    )
+    assert any(
+        remark.startswith("do not believe b: its controls failed") for remark in comparison.remarks
+    )
 
 
 def test_the_page_holds_every_cell_and_is_the_same_each_time(tmp_path: Path) -> None:
@@ -163,10 +200,14 @@ def test_the_page_holds_every_cell_and_is_the_same_each_time(tmp_path: Path) -> 
         ("violated", False),
     ],
 )
-def test_the_gate_fails_where_the_whole_interval_lies_beyond_the_bound(expression: str, fails: bool) -> None:
+def test_the_gate_fails_where_the_whole_interval_lies_beyond_the_bound(
+    expression: str, fails: bool
+) -> None:
     """Half as slow again fails at 20 %, and not at 60 %."""
     a, b = a_sweep(FAST), a_sweep(SLOW, sweep_id="b")
-    reasons = Gate.of([expression], two_sweeps=True).of_comparison(compare(a, b), (a.results, b.results))
+    reasons = Gate.of([expression], two_sweeps=True).of_comparison(
+        compare(a, b), (a.results, b.results)
+    )
     assert bool(reasons) is fails
 
 
@@ -183,14 +224,20 @@ def test_what_few_trials_cannot_tell_passes_unless_the_gate_wants_to_know() -> N
     """Three pairs have no interval."""
     few = replace(FAST, lost=(0,) * 3, copies=(0,) * 3)
     a, b = a_sweep(few), a_sweep(replace(few, p99_ms=9000), sweep_id="b")
-    assert Gate.of(["worse:latency_p99>20%"], two_sweeps=True).of_comparison(compare(a, b), ()) == []
-    reasons = Gate.of(["worse:latency_p99>20%", "unknown"], two_sweeps=True).of_comparison(compare(a, b), ())
+    assert (
+        Gate.of(["worse:latency_p99>20%"], two_sweeps=True).of_comparison(compare(a, b), ()) == []
+    )
+    reasons = Gate.of(["worse:latency_p99>20%", "unknown"], two_sweeps=True).of_comparison(
+        compare(a, b), ()
+    )
     assert [reason.split(":")[0] for reason in reasons] == ["unknown"]
 
 
 @pytest.mark.parametrize("failed", [{"control_clean": False}, {"positive_control_lost": False}])
 @pytest.mark.parametrize("expression", ["violated", "unknown", "worse:loss>90%"])
-def test_a_sweep_whose_controls_failed_passes_no_gate(expression: str, failed: dict[str, bool]) -> None:
+def test_a_sweep_whose_controls_failed_passes_no_gate(
+    expression: str, failed: dict[str, bool]
+) -> None:
     """What says nothing of Kafka cannot say that all is well; without a gate nothing is asked of it."""
     harness = HarnessCheck(**failed, sentences=("the control was not clean",))
     results = a_sweep(FAST).results.model_copy(update={"harness": harness})
@@ -202,13 +249,28 @@ def test_a_sweep_whose_controls_failed_passes_no_gate(expression: str, failed: d
 def test_the_gate_says_in_how_many_trials() -> None:
     """Once."""
     sweep = a_sweep(replace(FAST, lost=(3,) * 5, copies=(0,) * 5))
-    told = [reason for reason in Gate.of(["violated"]).of_sweep(sweep.results) if "no-acked-loss" in reason]
+    told = [
+        reason
+        for reason in Gate.of(["violated"]).of_sweep(sweep.results)
+        if "no-acked-loss" in reason
+    ]
     assert len(told) == 1
     assert ": in 5 of 5 trials: above" in told[0]
     assert told[0].count("trials") == 1
 
 
-@pytest.mark.parametrize("expression", ["", "broken", "worse", "worse:latency_p50>20%", "worse:latency_p99>", "worse:latency_p99>20", "worse:latency_p99<20%"])
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "",
+        "broken",
+        "worse",
+        "worse:latency_p50>20%",
+        "worse:latency_p99>",
+        "worse:latency_p99>20",
+        "worse:latency_p99<20%",
+    ],
+)
 def test_a_gate_of_another_form_is_told_in_a_line(expression: str) -> None:
     """With what is allowed."""
     with pytest.raises(InputError, match="allowed: violated, unknown, or worse:MEASURE>N%"):

@@ -14,12 +14,23 @@ answers = st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size
 
 
 def _sides(pairs: list[tuple[float, float]]) -> tuple[Mapping[int, float], Mapping[int, float]]:
-    return {seed: float(a) for seed, (a, _) in enumerate(pairs)}, {seed: float(b) for seed, (_, b) in enumerate(pairs)}
+    return {seed: float(a) for seed, (a, _) in enumerate(pairs)}, {
+        seed: float(b) for seed, (_, b) in enumerate(pairs)
+    }
 
 
-def _yes(a: int, b: int, both: int = 0, neither: int = 0) -> tuple[Mapping[int, bool], Mapping[int, bool]]:
-    pairs = [(True, False)] * a + [(False, True)] * b + [(True, True)] * both + [(False, False)] * neither
-    return {seed: one for seed, (one, _) in enumerate(pairs)}, {seed: other for seed, (_, other) in enumerate(pairs)}
+def _yes(
+    a: int, b: int, both: int = 0, neither: int = 0
+) -> tuple[Mapping[int, bool], Mapping[int, bool]]:
+    pairs = (
+        [(True, False)] * a
+        + [(False, True)] * b
+        + [(True, True)] * both
+        + [(False, False)] * neither
+    )
+    return {seed: one for seed, (one, _) in enumerate(pairs)}, {
+        seed: other for seed, (_, other) in enumerate(pairs)
+    }
 
 
 def test_a_cell_that_always_takes_twice_as_long_is_seen_as_that() -> None:
@@ -46,7 +57,13 @@ def test_only_trials_of_the_same_seed_are_compared() -> None:
 def test_two_cells_without_a_common_seed_cannot_be_compared() -> None:
     """Nothing is known, and the reason says why."""
     found = paired_numbers({1: 1.0}, {2: 1.0})
-    assert (found.pairs, found.difference, found.ratio, found.p_value, found.effect) == (0, None, None, None, None)
+    assert (found.pairs, found.difference, found.ratio, found.p_value, found.effect) == (
+        0,
+        None,
+        None,
+        None,
+        None,
+    )
     assert found.reasons == ("no two trials have the same seed: nothing can be paired",)
     assert paired_shares({1: True}, {2: True}).difference is None
 
@@ -77,7 +94,9 @@ def test_there_is_no_ratio_to_nothing() -> None:
 
 @settings(max_examples=40)
 @given(numbers)
-def test_the_signed_rank_test_agrees_with_trying_every_sign(pairs: list[tuple[float, float]]) -> None:
+def test_the_signed_rank_test_agrees_with_trying_every_sign(
+    pairs: list[tuple[float, float]],
+) -> None:
     """Ties among the sizes included, which tables do not cover."""
     moved = [b - a for a, b in pairs if a != b]
     found = paired_numbers(*_sides(pairs))
@@ -85,10 +104,19 @@ def test_the_signed_rank_test_agrees_with_trying_every_sign(pairs: list[tuple[fl
         assert found.p_value is None
         return
     sizes = sorted(abs(value) for value in moved)
-    ranks = [sum(i + 1 for i, size in enumerate(sizes) if size == abs(value)) / sizes.count(abs(value)) for value in moved]
+    ranks = [
+        sum(i + 1 for i, size in enumerate(sizes) if size == abs(value)) / sizes.count(abs(value))
+        for value in moved
+    ]
     observed = sum(rank for rank, value in zip(ranks, moved, strict=True) if value > 0)
-    sums = [sum(rank for rank, up in zip(ranks, signs, strict=True) if up) for signs in product([False, True], repeat=len(ranks))]
-    tail = min(sum(value >= observed - 1e-9 for value in sums), sum(value <= observed + 1e-9 for value in sums))
+    sums = [
+        sum(rank for rank, up in zip(ranks, signs, strict=True) if up)
+        for signs in product([False, True], repeat=len(ranks))
+    ]
+    tail = min(
+        sum(value >= observed - 1e-9 for value in sums),
+        sum(value <= observed + 1e-9 for value in sums),
+    )
     assert found.p_value == pytest.approx(min(1.0, 2 * tail / len(sums)))
 
 
@@ -105,7 +133,9 @@ def test_swapping_the_cells_turns_the_numbers_round(pairs: list[tuple[float, flo
     assert one.difference.median == -other.difference.median
 
 
-@pytest.mark.parametrize(("a", "b", "p"), [(2, 8, 0.109375), (0, 6, 0.03125), (5, 5, 1.0), (1, 9, 0.021484375)])
+@pytest.mark.parametrize(
+    ("a", "b", "p"), [(2, 8, 0.109375), (0, 6, 0.03125), (5, 5, 1.0), (1, 9, 0.021484375)]
+)
 def test_mcnemar_has_the_p_of_the_textbooks(a: int, b: int, p: float) -> None:
     """Two-sided, exact: the differing pairs are a fair coin or they are not."""
     assert paired_shares(*_yes(a, b, both=3, neither=4)).p_value == pytest.approx(p)
@@ -121,18 +151,27 @@ def test_the_pairs_are_counted_by_what_each_side_says() -> None:
 @given(answers)
 def test_swapping_the_cells_turns_the_shares_round(pairs: list[tuple[bool, bool]]) -> None:
     """The same p, the opposite difference, the mirrored interval, which holds the difference."""
-    a, b = {seed: x for seed, (x, _) in enumerate(pairs)}, {seed: y for seed, (_, y) in enumerate(pairs)}
+    a, b = (
+        {seed: x for seed, (x, _) in enumerate(pairs)},
+        {seed: y for seed, (_, y) in enumerate(pairs)},
+    )
     one, other = paired_shares(a, b), paired_shares(b, a)
     assert one.p_value == pytest.approx(other.p_value)
     assert one.difference == -(other.difference or 0)
     assert one.interval is not None
     assert other.interval is not None
-    assert (one.interval.low, one.interval.high) == pytest.approx((-other.interval.high, -other.interval.low))
+    assert (one.interval.low, one.interval.high) == pytest.approx(
+        (-other.interval.high, -other.interval.low)
+    )
     assert one.interval.low <= (one.difference or 0) <= one.interval.high
 
 
-@pytest.mark.parametrize(("only_a", "only_b", "pairs"), [(0.1, 0.4, 10), (0.0, 0.0, 6), (0.3, 0.3, 12), (0.05, 0.9, 8)])
-def test_the_interval_of_a_difference_holds_it_in_95_percent_of_sweeps_or_more(only_a: float, only_b: float, pairs: int) -> None:
+@pytest.mark.parametrize(
+    ("only_a", "only_b", "pairs"), [(0.1, 0.4, 10), (0.0, 0.0, 6), (0.3, 0.3, 12), (0.05, 0.9, 8)]
+)
+def test_the_interval_of_a_difference_holds_it_in_95_percent_of_sweeps_or_more(
+    only_a: float, only_b: float, pairs: int
+) -> None:
     """Summed over every outcome that the pairs can have."""
     from scipy.stats import multinomial
 
@@ -142,7 +181,11 @@ def test_the_interval_of_a_difference_holds_it_in_95_percent_of_sweeps_or_more(o
     for a, b in outcomes:
         interval = paired_shares(*_yes(a, b, neither=pairs - a - b)).interval
         assert interval is not None
-        covered += float(weights.pmf([a, b, pairs - a - b])) if interval.low <= only_b - only_a <= interval.high else 0.0
+        covered += (
+            float(weights.pmf([a, b, pairs - a - b]))
+            if interval.low <= only_b - only_a <= interval.high
+            else 0.0
+        )
     assert covered >= 0.95 - 1e-9
 
 

@@ -10,7 +10,12 @@ import pytest
 from support.builders.sweeps import Truth, a_cell, measured
 
 from experiments.comparing.comparison import ComparedSweep, Comparison, compare
-from experiments.comparing.differences import Difference, MeasuredValues, number_difference, share_difference
+from experiments.comparing.differences import (
+    Difference,
+    MeasuredValues,
+    number_difference,
+    share_difference,
+)
 from experiments.comparing.within import compare_within, of_value, values_of
 from experiments.errors import NotComparable, UnknownName
 from experiments.ledger.record import Cell, Scalar
@@ -28,14 +33,23 @@ def truth(cell: Cell, *, lost: int = 0, p99_ms: float = 1000.0, trials: int = MA
     return Truth(cell, (lost,) * trials, (0,) * trials, p99_ms=p99_ms, outage_ms=2000.0)
 
 
-ACKS = tuple(truth(a_cell(acks, partitions=partitions), lost=5 if acks != "all" else 0) for acks in ("all", 0, 1) for partitions in (1, 6))
+ACKS = tuple(
+    truth(a_cell(acks, partitions=partitions), lost=5 if acks != "all" else 0)
+    for acks in ("all", 0, 1)
+    for partitions in (1, 6)
+)
 """Three levels of acks with one and with six partitions; all but `all` lose in every trial."""
 
 
-def a_sweep(*truths: Truth, added: tuple[int, ...] = (), void: tuple[str, ...] = ()) -> ComparedSweep:
+def a_sweep(
+    *truths: Truth, added: tuple[int, ...] = (), void: tuple[str, ...] = ()
+) -> ComparedSweep:
     """Return a measured sweep of these cells; those whose places are named were added as controls."""
     evidence = measured(truths, sweep_id="a", void=void)
-    cells = tuple(cell.model_copy(update={"added": place in added}) for place, cell in enumerate(evidence.results.cells))
+    cells = tuple(
+        cell.model_copy(update={"added": place in added})
+        for place, cell in enumerate(evidence.results.cells)
+    )
     return ComparedSweep(evidence.plan, evidence.results.model_copy(update={"cells": cells}))
 
 
@@ -48,10 +62,16 @@ def test_the_first_value_stands_beside_each_other_one() -> None:
     """Whichever cell ran first: 0 beside 1, 0 beside all, with as many partitions on both sides."""
     within = compare_within(a_sweep(*ACKS), "acks")
     assert within.values == (0, 1, "all")
-    assert [(comparison.a, comparison.b) for comparison in within.comparisons] == [("acks=0", "acks=1"), ("acks=0", "acks=all")]
+    assert [(comparison.a, comparison.b) for comparison in within.comparisons] == [
+        ("acks=0", "acks=1"),
+        ("acks=0", "acks=all"),
+    ]
     for comparison in within.comparisons:
         sides = [(cell.a_label, cell.b_label) for cell in comparison.cells]
-        assert [("partitions=6" in a, "partitions=6" in b) for a, b in sides] == [(False, False), (True, True)]
+        assert [("partitions=6" in a, "partitions=6" in b) for a, b in sides] == [
+            (False, False),
+            (True, True),
+        ]
         assert all("acks=0" in a and comparison.b in b for a, b in sides)
 
 
@@ -60,9 +80,17 @@ def test_trials_of_one_repeat_are_pairs() -> None:
     _, against_all = compare_within(a_sweep(*ACKS), "acks").comparisons
     found = of(against_all, MeasuredValues.LOSS)
     assert against_all.paired
-    assert (found.trials, found.difference, found.effect, found.test) == (MANY, -1, -1, "McNemar's, exact")
+    assert (found.trials, found.difference, found.effect, found.test) == (
+        MANY,
+        -1,
+        -1,
+        "McNemar's, exact",
+    )
     assert found.p_value == pytest.approx(2 / 2**MANY)
-    assert [change.promise.value for change in against_all.cells[0].verdicts] == ["no-acked-loss", "order"]
+    assert [change.guarantee.value for change in against_all.cells[0].verdicts] == [
+        "no-acked-loss",
+        "order",
+    ]
 
 
 def test_a_sweep_that_was_split_shows_what_two_sweeps_would() -> None:
@@ -70,10 +98,16 @@ def test_a_sweep_that_was_split_shows_what_two_sweeps_would() -> None:
     fast, slow = truth(a_cell(1)), truth(a_cell("all"), p99_ms=2000)
     (comparison,) = compare_within(a_sweep(fast, slow), "acks").comparisons
     cut = a_sweep(fast, slow)
-    one, other = (ComparedSweep(cut.plan, cut.results.model_copy(update={"cells": (cell,)})) for cell in cut.results.cells[:2])
+    one, other = (
+        ComparedSweep(cut.plan, cut.results.model_copy(update={"cells": (cell,)}))
+        for cell in cut.results.cells[:2]
+    )
     assert comparison.cells == compare(one, other).cells
     assert of(comparison, MeasuredValues.LATENCY_P99).ratio == pytest.approx(2, rel=0.2)
-    assert [kind_of(of(comparison, measure)) for measure in (MeasuredValues.LOSS, MeasuredValues.LATENCY_P99)] == ["same", "worse"]
+    assert [
+        kind_of(of(comparison, measure))
+        for measure in (MeasuredValues.LOSS, MeasuredValues.LATENCY_P99)
+    ] == ["same", "worse"]
 
 
 @pytest.mark.parametrize(
@@ -96,12 +130,17 @@ def test_the_values_of_an_axis_have_one_order(given: list[Scalar], ordered: list
 def test_cells_without_an_equal_are_left_out_and_named() -> None:
     """As in a union of cross products: the pause was tried with one partition only; a control that was added is no cell of the axes."""
     crash = [truth(a_cell(1, partitions=partitions)) for partitions in (1, 6)]
-    sweep = a_sweep(*crash, truth(a_cell(1, fault="leader-pause")), truth(a_cell(1, fault="none")), added=(3,))
+    sweep = a_sweep(
+        *crash, truth(a_cell(1, fault="leader-pause")), truth(a_cell(1, fault="none")), added=(3,)
+    )
     within = compare_within(sweep, "fault")
-    assert [(comparison.a, comparison.b, len(comparison.cells)) for comparison in within.comparisons] == [
-        ("fault=leader-crash-behind", "fault=leader-pause", 1)
+    assert [
+        (comparison.a, comparison.b, len(comparison.cells)) for comparison in within.comparisons
+    ] == [("fault=leader-crash-behind", "fault=leader-pause", 1)]
+    assert [("partitions=6" in label, "fault=none" in label) for label in within.left_out] == [
+        (True, False),
+        (False, True),
     ]
-    assert [("partitions=6" in label, "fault=none" in label) for label in within.left_out] == [(True, False), (False, True)]
 
 
 def test_a_value_without_any_partner_is_left_out_alone() -> None:
@@ -115,25 +154,41 @@ def test_a_value_without_any_partner_is_left_out_alone() -> None:
 
 def test_void_trials_are_in_no_pair_within_a_sweep() -> None:
     """They say nothing of the fault."""
-    (comparison,) = compare_within(a_sweep(truth(a_cell(1)), truth(a_cell("all")), void=("001-000003",)), "acks").comparisons
+    (comparison,) = compare_within(
+        a_sweep(truth(a_cell(1)), truth(a_cell("all")), void=("001-000003",)), "acks"
+    ).comparisons
     assert of(comparison, MeasuredValues.LOSS).trials == MANY - 1
 
 
 def test_another_load_within_a_sweep_is_said_to_be_one() -> None:
     """Who asks for it by its name gets it, and is told what the pairs are."""
-    (comparison,) = compare_within(a_sweep(*(truth({**a_cell(1), "workload.keys": keys}) for keys in (1, 64))), "workload.keys").comparisons
-    assert comparison.remarks == ("the load itself differs: trials of one repeat share their seed, but not their schedule",)
+    (comparison,) = compare_within(
+        a_sweep(*(truth({**a_cell(1), "workload.keys": keys}) for keys in (1, 64))), "workload.keys"
+    ).comparisons
+    assert comparison.remarks == (
+        "the load itself differs: trials of one repeat share their seed, but not their schedule",
+    )
 
 
 @pytest.mark.parametrize(
     ("axis", "error", "words"),
     [
         ("ackz", UnknownName, "--by ackz: a has no axis ackz; did you mean acks?"),
-        ("fault", NotComparable, "--by fault: a has one value of it only, leader-crash-behind; several values: acks, enable.idempotence, partitions"),
-        ("enable.idempotence", NotComparable, "a: no cell with enable.idempotence=off has one with another value beside it that is alike in all other axes"),
+        (
+            "fault",
+            NotComparable,
+            "--by fault: a has one value of it only, leader-crash-behind; several values: acks, enable.idempotence, partitions",
+        ),
+        (
+            "enable.idempotence",
+            NotComparable,
+            "a: no cell with enable.idempotence=off has one with another value beside it that is alike in all other axes",
+        ),
     ],
 )
-def test_an_axis_that_compares_nothing_is_told_in_a_line(axis: str, error: type[Exception], words: str) -> None:
+def test_an_axis_that_compares_nothing_is_told_in_a_line(
+    axis: str, error: type[Exception], words: str
+) -> None:
     """With what there is instead."""
     with pytest.raises(error) as told:
         compare_within(a_sweep(*ACKS, truth(a_cell(1, idempotence=True, partitions=12))), axis)
@@ -145,7 +200,9 @@ def test_a_sweep_that_was_not_measured_is_not_split() -> None:
     sweep = a_sweep(*ACKS)
     trials = tuple(trial.model_copy(update={"attempted": None}) for trial in sweep.results.trials)
     with pytest.raises(NotComparable, match="a has no sealed trial that was measured"):
-        compare_within(ComparedSweep(sweep.plan, sweep.results.model_copy(update={"trials": trials})), "acks")
+        compare_within(
+            ComparedSweep(sweep.plan, sweep.results.model_copy(update={"trials": trials})), "acks"
+        )
 
 
 @pytest.mark.parametrize("paired", [True, False])
@@ -153,12 +210,20 @@ def test_the_effect_says_which_way_and_how_much_of_it(paired: bool) -> None:
     """Three of four go up: of the ranks 1 to 4, of which the third goes down, 7 - 3 of 10; of four yeses and noes, all that differ. Swapped, the other sign."""
     a, b = {1: 10.0, 2: 10.0, 3: 10.0, 4: 10.0}, {1: 11.0, 2: 12.0, 3: 7.0, 4: 14.0}
     expected = 0.4 if paired else 0.5
-    assert number_difference(MeasuredValues.OUTAGE, a, b, paired=paired).effect == pytest.approx(expected)
-    assert number_difference(MeasuredValues.OUTAGE, b, a, paired=paired).effect == pytest.approx(-expected)
+    assert number_difference(MeasuredValues.OUTAGE, a, b, paired=paired).effect == pytest.approx(
+        expected
+    )
+    assert number_difference(MeasuredValues.OUTAGE, b, a, paired=paired).effect == pytest.approx(
+        -expected
+    )
     assert number_difference(MeasuredValues.OUTAGE, a, a, paired=paired).effect == 0
     no, yes = dict.fromkeys(range(4), False), {0: True, 1: False, 2: True, 3: True}
-    assert share_difference(MeasuredValues.LOSS, no, yes, paired=paired).effect == (1 if paired else 0.75)
-    assert share_difference(MeasuredValues.LOSS, yes, no, paired=paired).effect == (-1 if paired else -0.75)
+    assert share_difference(MeasuredValues.LOSS, no, yes, paired=paired).effect == (
+        1 if paired else 0.75
+    )
+    assert share_difference(MeasuredValues.LOSS, yes, no, paired=paired).effect == (
+        -1 if paired else -0.75
+    )
     assert share_difference(MeasuredValues.LOSS, no, {}, paired=paired).effect is None
 
 
@@ -176,13 +241,17 @@ def test_two_labels_are_told_as_one(a: str, b: str, told: str) -> None:
     assert both_labels(a, b) == told
 
 
-def test_the_page_of_a_split_sweep_holds_every_pair_and_is_the_same_each_time(tmp_path: Path) -> None:
+def test_the_page_of_a_split_sweep_holds_every_pair_and_is_the_same_each_time(
+    tmp_path: Path,
+) -> None:
     """No id stands twice, though each comparison has its charts."""
     prepare(Home(tmp_path))
     within = compare_within(a_sweep(*ACKS), "acks")
     page = render_within(within)
     assert page == render_within(within)
-    assert page.count("<h3>") == sum(len(comparison.cells) for comparison in within.comparisons) == 4
+    assert (
+        page.count("<h3>") == sum(len(comparison.cells) for comparison in within.comparisons) == 4
+    )
     ids = Counter(part.split('"')[0] for part in page.split(' id="')[1:])
     assert not [name for name, times in ids.items() if times > 1]
 
@@ -193,37 +262,69 @@ def test_what_each_setting_changes_is_told_for_every_pair_of_values() -> None:
     acks, partitions = view.axes
     rows = [*acks.shown, *acks.folded]
     assert (acks.axis, len(acks.shown), len(rows)) == ("acks", MOST_SHOWN, 6)
-    moved = [("0 \N{RIGHTWARDS ARROW} all", "P=1"), ("1 \N{RIGHTWARDS ARROW} all", "P=1"), ("0 \N{RIGHTWARDS ARROW} all", "P=6")]
+    moved = [
+        ("0 \N{RIGHTWARDS ARROW} all", "P=1"),
+        ("1 \N{RIGHTWARDS ARROW} all", "P=1"),
+        ("0 \N{RIGHTWARDS ARROW} all", "P=6"),
+    ]
     assert [(row.values, row.name) for row in rows[:3]] == moved
-    assert {(row.values, row.name) for row in acks.folded} == {("0 \N{RIGHTWARDS ARROW} 1", "P=1"), ("0 \N{RIGHTWARDS ARROW} 1", "P=6")}
+    assert {(row.values, row.name) for row in acks.folded} == {
+        ("0 \N{RIGHTWARDS ARROW} 1", "P=1"),
+        ("0 \N{RIGHTWARDS ARROW} 1", "P=6"),
+    }
     assert (rows[0].changes[0].told, rows[0].changes[0].detail) == ("8 of 8 → 0 of 8", "p = 0.0078")
-    assert (partitions.axis, [row.values for row in partitions.shown], partitions.folded) == ("P", ["1 → 6"] * 3, ())
+    assert (partitions.axis, [row.values for row in partitions.shown], partitions.folded) == (
+        "P",
+        ["1 → 6"] * 3,
+        (),
+    )
 
 
 def test_a_slower_setting_is_marked_with_its_interval() -> None:
     """Three times the p99; nobody lost on either side."""
     view = changes_view(measured([truth(a_cell(1)), truth(a_cell("all"), p99_ms=3000)]))
     changes = {change.head: change for change in view.axes[0].shown[0].changes}
-    assert (changes["trials with loss"].kind, changes["trials with loss"].told) == ("same", "0 of 8 \N{RIGHTWARDS ARROW} 0 of 8")
+    assert (changes["trials with loss"].kind, changes["trials with loss"].told) == (
+        "same",
+        "0 of 8 \N{RIGHTWARDS ARROW} 0 of 8",
+    )
     assert changes["ack p99"].kind == "worse"
-    assert float(changes["ack p99"].told.removeprefix("\N{MULTIPLICATION SIGN} ")) == pytest.approx(3, rel=0.2)
+    assert float(changes["ack p99"].told.removeprefix("\N{MULTIPLICATION SIGN} ")) == pytest.approx(
+        3, rel=0.2
+    )
     low, high = changes["ack p99"].detail.removesuffix(", p = 0.0078").split(" to ")
     assert 2.4 < float(low) < float(high) < 3.7
 
 
-@pytest.mark.parametrize(("trials", "few"), [(2, "p-value needs 6, an interval 5."), (5, "more than 5 pairs of trials, and a p-value needs 6."), (6, "")])
+@pytest.mark.parametrize(
+    ("trials", "few"),
+    [
+        (2, "p-value needs 6, an interval 5."),
+        (5, "more than 5 pairs of trials, and a p-value needs 6."),
+        (6, ""),
+    ],
+)
 def test_too_few_pairs_of_trials_are_said_to_be(trials: int, few: str) -> None:
     """With how many it takes."""
-    notes = changes_view(measured([truth(a_cell(1), trials=trials), truth(a_cell("all"), trials=trials)])).notes
+    notes = changes_view(
+        measured([truth(a_cell(1), trials=trials), truth(a_cell("all"), trials=trials)])
+    ).notes
     assert any(note.startswith("Too few to tell") for note in notes) is bool(few)
     assert few in " ".join(notes)
 
 
 def test_cells_of_which_nothing_is_known_change_nothing() -> None:
     """All void on one side: left out, and counted."""
-    view = changes_view(measured([truth(a_cell(1)), truth(a_cell("all"))], void=[f"001-{repeat:06d}" for repeat in range(MANY)]))
+    view = changes_view(
+        measured(
+            [truth(a_cell(1)), truth(a_cell("all"))],
+            void=[f"001-{repeat:06d}" for repeat in range(MANY)],
+        )
+    )
     assert view.axes == ()
-    assert view.notes == ("1 pair of cells without two trials of one repeat that were measured: left out, as nothing is known of them.",)
+    assert view.notes == (
+        "1 pair of cells without two trials of one repeat that were measured: left out, as nothing is known of them.",
+    )
 
 
 def test_the_sweeps_page_holds_what_each_setting_changes(tmp_path: Path) -> None:
@@ -231,7 +332,13 @@ def test_the_sweeps_page_holds_what_each_setting_changes(tmp_path: Path) -> None
     prepare(Home(tmp_path))
     few = [replace(cell, lost=cell.lost[:2], copies=cell.copies[:2]) for cell in ACKS]
     page = render(measured(few))
-    section = page[page.index('<section id="changes">') : page.index("</section>", page.index('<section id="changes">'))]
+    section = page[
+        page.index('<section id="changes">') : page.index(
+            "</section>", page.index('<section id="changes">')
+        )
+    ]
     assert "2 more pairs of cells that differ in acks" in section
     assert section.count('<th scope="row">') == 9
-    assert "Not known: no two cells that were measured differ in one setting alone." in render(measured(few[:1]))
+    assert "Not known: no two cells that were measured differ in one setting alone." in render(
+        measured(few[:1])
+    )

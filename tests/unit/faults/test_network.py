@@ -42,11 +42,20 @@ class Taken(MemoryCluster):
 
 def strike(cluster: MemoryCluster, kind: str, **parameters: float | str) -> FaultEvidence:
     """Let a fault strike a watched cluster for a moment."""
-    asked = {"at_s": 0.02, "lasts_s": FOREVER_S, **({"patience_s": FOREVER_S} if "patience_s" in FAULTS[kind].parameters.model_fields else {}), **parameters}
+    asked = {
+        "at_s": 0.02,
+        "lasts_s": FOREVER_S,
+        **(
+            {"patience_s": FOREVER_S}
+            if "patience_s" in FAULTS[kind].parameters.model_fields
+            else {}
+        ),
+        **parameters,
+    }
     journal = Journal()
     with MetadataPoller(cluster, cluster.topic, journal, every_s=0.005):
-        scene = FaultContext(cluster, cluster.topic, now_ns(), journal, client_timeout_s=0.05)
-        (struck,) = strike_all(FaultRequest(kind=kind, parameters=asked), scene)
+        context = FaultContext(cluster, cluster.topic, now_ns(), journal, client_timeout_s=0.05)
+        (struck,) = strike_all(FaultRequest(kind=kind, parameters=asked), context)
     return struck.evidence
 
 
@@ -56,7 +65,11 @@ CUTS: list[tuple[str, dict[str, float | str], tuple[Impairment, ...]]] = [
     ("controller-isolated", {}, (Cut(1, (2, 3)),)),
     ("split-majority", {}, (Cut(2, (1, 3)),)),
     ("split-majority", {"clients": "majority"}, (Cut(2, (1, 3)), Cut(2, clients=True))),
-    ("split-majority", {"clients": "minority"}, (Cut(2, (1, 3)), Cut(1, clients=True), Cut(3, clients=True))),
+    (
+        "split-majority",
+        {"clients": "minority"},
+        (Cut(2, (1, 3)), Cut(1, clients=True), Cut(3, clients=True)),
+    ),
     ("one-way-cut", {}, (Cut(2, (1, 3), outgoing=False),)),
     ("one-way-cut", {"direction": "out"}, (Cut(2, (1, 3), incoming=False),)),
     ("client-isolated", {}, (Cut(1, clients=True), Cut(2, clients=True), Cut(3, clients=True))),
@@ -72,27 +85,29 @@ CUTS: list[tuple[str, dict[str, float | str], tuple[Impairment, ...]]] = [
 
 
 @pytest.mark.parametrize(("kind", "parameters", "expected"), CUTS)
-def test_each_fault_does_this_to_the_network_and_mends_it(kind: str, parameters: dict[str, float | str], expected: tuple[Impairment, ...]) -> None:
+def test_each_fault_does_this_to_the_network_and_mends_it(
+    kind: str, parameters: dict[str, float | str], expected: tuple[Impairment, ...]
+) -> None:
     """Node 2 leads, node 1 is the active controller; at the end nothing is impaired, and the counters are in the evidence."""
     cluster = Keeping(replicas=(2, 3, 1))
     evidence = strike(cluster, kind, **parameters)
     assert cluster.seen == expected
     assert cluster.impaired == {}
-    assert evidence.bit
+    assert evidence.took_effect
     assert any("packets" in sentence for sentence in evidence.evidence)
 
 
 def test_a_cut_that_met_with_no_packet_did_not_bite() -> None:
     """The rule was there and dropped nothing: the trial says nothing about a cut."""
     evidence = strike(MemoryCluster(meets=False), "leader-isolated")
-    assert not evidence.bit
+    assert not evidence.took_effect
     assert any("no traffic" in sentence for sentence in evidence.evidence)
 
 
 def test_a_partition_that_nobody_noticed_did_not_bite() -> None:
     """Packets were dropped, and the cluster went on as before."""
     evidence = strike(MemoryCluster(notices=False), "leader-isolated")
-    assert not evidence.bit
+    assert not evidence.took_effect
     assert any("had not noticed" in sentence for sentence in evidence.evidence)
 
 
@@ -122,32 +137,52 @@ def test_a_cut_shorter_than_the_client_waits_is_not_noticed(kind: str) -> None:
     assert parameters.unnoticed(1.0, "0") is None
 
 
-@pytest.mark.parametrize("kind", ["leader-isolated", "follower-isolated", "controller-isolated", "one-way-cut"])
+@pytest.mark.parametrize(
+    "kind", ["leader-isolated", "follower-isolated", "controller-isolated", "one-way-cut"]
+)
 def test_one_node_has_nobody_to_be_cut_off_from(kind: str) -> None:
     """It is refused at planning; so is a follower where there is none."""
     parameters = FAULTS[kind].parameters()
-    assert "allowed: 2 nodes or more" in str(parameters.impossible(Topology(nodes=1, partitions=1, replication_factor=1)))
+    assert "allowed: 2 nodes or more" in str(
+        parameters.impossible(Topology(nodes=1, partitions=1, replication_factor=1))
+    )
     assert parameters.impossible(Topology(nodes=2, partitions=1, replication_factor=2)) is None
-    assert (parameters.impossible(Topology(nodes=2, partitions=1, replication_factor=1)) is not None) is (kind == "follower-isolated")
+    assert (
+        parameters.impossible(Topology(nodes=2, partitions=1, replication_factor=1)) is not None
+    ) is (kind == "follower-isolated")
 
 
 def test_of_two_nodes_no_minority_can_be_parted() -> None:
     """It is refused at planning."""
     parameters = FAULTS["split-majority"].parameters()
-    assert "allowed: 3 nodes or more" in str(parameters.impossible(Topology(nodes=2, partitions=1, replication_factor=2)))
+    assert "allowed: 3 nodes or more" in str(
+        parameters.impossible(Topology(nodes=2, partitions=1, replication_factor=2))
+    )
     assert parameters.impossible(Topology(nodes=3, partitions=1, replication_factor=3)) is None
 
 
-@pytest.mark.parametrize(("told", "bit"), [(("producer 0: gone", 11), True), (("producer 0: gone", 9), False), (("reader 0: gone", 11), False)])
-def test_a_reset_bit_when_a_producer_lost_its_connection(told: tuple[str, int], bit: bool) -> None:
+@pytest.mark.parametrize(
+    ("told", "took_effect"),
+    [
+        (("producer 0: gone", 11), True),
+        (("producer 0: gone", 9), False),
+        (("reader 0: gone", 11), False),
+    ],
+)
+def test_a_reset_bit_when_a_producer_lost_its_connection(
+    told: tuple[str, int], took_effect: bool
+) -> None:
     """By its own log, and after the fault began."""
     lost = Event(told[1], "disconnected", Source.CLIENT, detail=told[0])
-    evidence = FaultEvidence(kind="relay-reset", bit=True)
-    assert FAULTS["relay-reset"].confirmed(evidence, TrialObservations((lost,), "1", 10)).bit is bit
+    evidence = FaultEvidence(kind="relay-reset", took_effect=True)
+    assert (
+        FAULTS["relay-reset"].confirmed(evidence, TrialObservations((lost,), "1", 10)).took_effect
+        is took_effect
+    )
 
 
 def test_traffic_that_another_fault_treats_cannot_be_treated_again() -> None:
     """Of two relay faults at one node the second one misses; it is no failure of the harness."""
     evidence = strike(Taken(), "relay-held")
-    assert not evidence.bit
+    assert not evidence.took_effect
     assert any("are held already" in sentence for sentence in evidence.evidence)

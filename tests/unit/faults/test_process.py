@@ -25,7 +25,9 @@ from infra.kafka.logs import BrokerLine
 
 def strike(cluster: MemoryCluster, kind: str, **parameters: float) -> tuple[FaultEvidence, Journal]:
     """Let a fault strike a watched cluster, quickly."""
-    (struck,), journal = let(cluster, FaultRequest(kind=kind, parameters={"at_s": 0.02, **parameters}))
+    (struck,), journal = let(
+        cluster, FaultRequest(kind=kind, parameters={"at_s": 0.02, **parameters})
+    )
     return struck.evidence, journal
 
 
@@ -33,7 +35,9 @@ def let(cluster: MemoryCluster, request: FaultRequest) -> tuple[tuple[InjectedFa
     """Let what was asked for strike a watched cluster."""
     journal = Journal()
     with MetadataPoller(cluster, cluster.topic, journal, every_s=0.005):
-        return strike_all(request, FaultContext(cluster, cluster.topic, now_ns(), journal, client_timeout_s=0.05)), journal
+        return strike_all(
+            request, FaultContext(cluster, cluster.topic, now_ns(), journal, client_timeout_s=0.05)
+        ), journal
 
 
 def test_a_crashed_leader_is_killed_and_started_again() -> None:
@@ -42,13 +46,15 @@ def test_a_crashed_leader_is_killed_and_started_again() -> None:
     evidence, _ = strike(cluster, "leader-crash", restart_after_s=0.1)
     assert cluster.signals == [("kill", 2), ("start", 2)]
     assert evidence.targets == (2,)
-    assert evidence.bit
+    assert evidence.took_effect
 
 
 def test_a_crash_that_nobody_noticed_did_not_bite() -> None:
     """The process was gone, but the partition kept its leader: the trial says nothing about a failover."""
-    evidence, _ = strike(MemoryCluster(notices=False), "leader-crash", restart_after_s=0.1, patience_s=0.1)
-    assert not evidence.bit
+    evidence, _ = strike(
+        MemoryCluster(notices=False), "leader-crash", restart_after_s=0.1, patience_s=0.1
+    )
+    assert not evidence.took_effect
     assert "had not noticed" in evidence.evidence[-1]
 
 
@@ -56,8 +62,15 @@ def test_followers_stand_still_before_the_leader_dies_and_go_on_after() -> None:
     """Pause both followers, kill the leader, resume both, start the leader."""
     cluster = MemoryCluster(replicas=(2, 3, 1))
     evidence, _ = strike(cluster, "leader-crash-behind", behind_s=0.05, restart_after_s=0.1)
-    assert cluster.signals == [("pause", 3), ("pause", 1), ("kill", 2), ("resume", 3), ("resume", 1), ("start", 2)]
-    assert evidence.bit
+    assert cluster.signals == [
+        ("pause", 3),
+        ("pause", 1),
+        ("kill", 2),
+        ("resume", 3),
+        ("resume", 1),
+        ("start", 2),
+    ]
+    assert evidence.took_effect
 
 
 def test_without_followers_the_leader_alone_is_killed() -> None:
@@ -73,19 +86,19 @@ def test_a_pause_longer_than_the_client_waits_bites() -> None:
     cluster = MemoryCluster()
     evidence, _ = strike(cluster, "leader-pause", pause_s=0.2)
     assert cluster.signals == [("pause", 2), ("resume", 2)]
-    assert evidence.bit
+    assert evidence.took_effect
 
 
 def test_a_pause_shorter_than_the_client_waits_did_not_bite() -> None:
     """TCP repairs what is shorter than the client's timeout, and nothing shows."""
     evidence, _ = strike(MemoryCluster(), "leader-pause", pause_s=0.01)
-    assert not evidence.bit
+    assert not evidence.took_effect
 
 
 def test_a_crashed_follower_bites_when_the_isr_shrinks() -> None:
     """The first follower in the ISR is the target."""
     evidence, _ = strike(MemoryCluster(replicas=(2, 3, 1)), "follower-crash", restart_after_s=0.1)
-    assert (evidence.targets, evidence.bit) == ((3,), True)
+    assert (evidence.targets, evidence.took_effect) == ((3,), True)
 
 
 def test_a_leader_stays_down_until_the_cluster_has_noticed() -> None:
@@ -93,47 +106,72 @@ def test_a_leader_stays_down_until_the_cluster_has_noticed() -> None:
     cluster = MemoryCluster(notices=False)
     threading.Timer(0.2, lambda: setattr(cluster, "notices", True)).start()
     evidence, _ = strike(cluster, "leader-crash", restart_after_s=0.02, patience_s=5)
-    assert evidence.bit
+    assert evidence.took_effect
 
 
 def aftermath(acks: str, *timed_out_at_ns: int) -> TrialObservations:
     """Return what a producer's log tells of requests that timed out, two each time; the fault began at 100 ns."""
     line = "producer 0: [thrd:x]: 127.0.0.1:1/1: Timed out 2 in-flight, 0 retry-queued, 0 out-queue, 0 partially-sent requests"
-    return TrialObservations(tuple(Event(at_ns, "timed_out", Source.CLIENT, detail=line) for at_ns in timed_out_at_ns), acks, began_ns=100)
+    return TrialObservations(
+        tuple(Event(at_ns, "timed_out", Source.CLIENT, detail=line) for at_ns in timed_out_at_ns),
+        acks,
+        began_ns=100,
+    )
 
 
-@pytest.mark.parametrize(("acks", "timed_out_at_ns", "bites"), [("all", (), False), ("all", (50,), False), ("all", (50, 150), True), ("0", (), True)])
-def test_a_pause_bites_when_it_kept_a_request_waiting(acks: str, timed_out_at_ns: tuple[int, ...], bites: bool) -> None:
+@pytest.mark.parametrize(
+    ("acks", "timed_out_at_ns", "bites"),
+    [("all", (), False), ("all", (50,), False), ("all", (50, 150), True), ("0", (), True)],
+)
+def test_a_pause_bites_when_it_kept_a_request_waiting(
+    acks: str, timed_out_at_ns: tuple[int, ...], bites: bool
+) -> None:
     """The producers' own logs show requests that timed out since; with acks=0 there is no answer that could be waited for."""
-    evidence = FaultEvidence(kind="leader-pause", targets=(2,), bit=True)
-    assert with_timed_out_requests(evidence, aftermath(acks, *timed_out_at_ns)).bit is bites
+    evidence = FaultEvidence(kind="leader-pause", targets=(2,), took_effect=True)
+    assert with_timed_out_requests(evidence, aftermath(acks, *timed_out_at_ns)).took_effect is bites
 
 
 def test_without_followers_there_is_no_follower_to_crash() -> None:
     """The fault has no target, so the trial is void and nothing was signalled."""
     cluster = MemoryCluster(replicas=(2,))
     evidence, _ = strike(cluster, "follower-crash", restart_after_s=0.1)
-    assert (cluster.signals, evidence.bit) == ([], False)
+    assert (cluster.signals, evidence.took_effect) == ([], False)
 
 
 def test_a_crashed_controller_bites_when_another_takes_over() -> None:
     """The target is the active controller, not a leader."""
-    evidence, _ = strike(MemoryCluster(active_controller=1), "controller-crash", restart_after_s=0.1)
-    assert (evidence.targets, evidence.bit) == ((1,), True)
+    evidence, _ = strike(
+        MemoryCluster(active_controller=1), "controller-crash", restart_after_s=0.1
+    )
+    assert (evidence.targets, evidence.took_effect) == ((1,), True)
 
 
 @pytest.mark.parametrize("verb", ["crash", "stop", "pause"])
 @pytest.mark.parametrize(
-    ("whom", "targets"), [("leader", (2,)), ("follower", (3,)), ("controller", (1,)), ("node", (1,)), ("majority", (2, 3)), ("all", (1, 2, 3))]
+    ("whom", "targets"),
+    [
+        ("leader", (2,)),
+        ("follower", (3,)),
+        ("controller", (1,)),
+        ("node", (1,)),
+        ("majority", (2, 3)),
+        ("all", (1, 2, 3)),
+    ],
 )
-def test_each_verb_strikes_each_target_and_undoes_it(verb: str, whom: str, targets: tuple[int, ...]) -> None:
+def test_each_verb_strikes_each_target_and_undoes_it(
+    action: str, whom: str, targets: tuple[int, ...]
+) -> None:
     """Those nodes and no others, and all of them run again; it bit, as far as can be said before anybody's log is read."""
     cluster = MemoryCluster(replicas=(2, 3, 1), active_controller=1)
-    evidence, _ = strike(cluster, f"{whom}-{verb}", **quick(f"{whom}-{verb}"))
-    done, undone = {"crash": ("kill", "start"), "stop": ("stop", "start"), "pause": ("pause", "resume")}[verb]
+    evidence, _ = strike(cluster, f"{whom}-{action}", **quick(f"{whom}-{action}"))
+    done, undone = {
+        "crash": ("kill", "start"),
+        "stop": ("stop", "start"),
+        "pause": ("pause", "resume"),
+    }[action]
     assert {node for signal, node in cluster.signals if signal == done} == set(targets)
     assert sorted(signal for signal, _ in cluster.signals) == sorted([done, undone] * len(targets))
-    assert (set(evidence.targets), evidence.bit) == (set(targets), True)
+    assert (set(evidence.targets), evidence.took_effect) == (set(targets), True)
 
 
 def test_where_all_are_gone_it_is_their_answers_that_are_missed() -> None:
@@ -145,12 +183,12 @@ def test_where_all_are_gone_it_is_their_answers_that_are_missed() -> None:
 def test_where_most_are_gone_and_nothing_moves_it_is_the_controller_that_is_missed() -> None:
     """Without a quorum nobody can move a leader or shrink an ISR; the node that leads is not among the dead here."""
     cluster = MemoryCluster(replicas=(1,), states=dict.fromkeys((1, 2, 3, 4, 5), "running"))
-    scene = FaultContext(cluster, cluster.topic, now_ns(), Journal(), client_timeout_s=1)
-    with scene.striking(2, 3, 4) as healing:
+    context = FaultContext(cluster, cluster.topic, now_ns(), Journal(), client_timeout_s=1)
+    with context.striking(2, 3, 4) as healing:
         for node in (2, 3, 4):
-            healing.callback(scene.start, node)
-            scene.kill(node)
-        seen = MAJORITY.missed(scene, Targets((2, 3, 4), cluster.describe(), scene.partition()))
+            healing.callback(context.start, node)
+            context.kill(node)
+        seen = MAJORITY.missed(context, Targets((2, 3, 4), cluster.describe(), context.partition()))
     assert (seen or "").startswith("there was no active controller")
 
 
@@ -158,7 +196,7 @@ def test_a_stop_that_does_not_end_is_a_kill_and_did_not_bite() -> None:
     """What was asked for is a clean end."""
     cluster = MemoryCluster(refuses_stop=True)
     evidence, _ = strike(cluster, "leader-stop", **quick("leader-stop"))
-    assert (cluster.signals, evidence.bit) == ([("kill", 2), ("start", 2)], False)
+    assert (cluster.signals, evidence.took_effect) == ([("kill", 2), ("start", 2)], False)
     assert any("had not ended, and was killed" in sentence for sentence in evidence.evidence)
 
 
@@ -166,8 +204,13 @@ def test_a_stop_that_does_not_end_is_a_kill_and_did_not_bite() -> None:
 def test_a_clean_stop_bites_when_each_log_says_so(who: tuple[int, ...], bites: bool) -> None:
     """A broker that died on the way, asked or not, did not shut down."""
     events = tuple(Event(200, "shut_down", Source.BROKER, node=node) for node in who)
-    evidence = FaultEvidence(kind="majority-stop", targets=(2, 3), bit=True)
-    assert FAULTS["majority-stop"].confirmed(evidence, TrialObservations(events, "all", began_ns=100)).bit is bites
+    evidence = FaultEvidence(kind="majority-stop", targets=(2, 3), took_effect=True)
+    assert (
+        FAULTS["majority-stop"]
+        .confirmed(evidence, TrialObservations(events, "all", began_ns=100))
+        .took_effect
+        is bites
+    )
 
 
 @pytest.mark.parametrize(
@@ -181,11 +224,13 @@ def test_a_clean_stop_bites_when_each_log_says_so(who: tuple[int, ...], bites: b
         (Event(150, "controller", node=3), False),
     ],
 )
-def test_a_pause_beside_the_clients_bites_when_the_cluster_felt_it(event: Event | None, bites: bool) -> None:
+def test_a_pause_beside_the_clients_bites_when_the_cluster_felt_it(
+    event: Event | None, bites: bool
+) -> None:
     """With acks=1 nobody waits for a follower; it left the ISR, or the controller moved, or the pause proves nothing."""
-    evidence = FaultEvidence(kind="follower-pause", targets=(3,), bit=True)
+    evidence = FaultEvidence(kind="follower-pause", targets=(3,), took_effect=True)
     told = TrialObservations((event,) if event else (), "1", began_ns=100)
-    assert FAULTS["follower-pause"].confirmed(evidence, told).bit is bites
+    assert FAULTS["follower-pause"].confirmed(evidence, told).took_effect is bites
 
 
 @pytest.mark.parametrize("how", ["clean", "hard"])
@@ -195,36 +240,49 @@ def test_a_rolling_restart_takes_one_node_after_the_other(how: str) -> None:
     evidence, _ = strike(cluster, f"rolling-restart-{how}", within_s=20)
     down = "stop" if how == "clean" else "kill"
     assert cluster.signals == [(signal, node) for node in (1, 2, 3) for signal in (down, "start")]
-    assert evidence.bit
+    assert evidence.took_effect
 
 
 def test_a_rolling_restart_that_takes_too_long_did_not_bite() -> None:
     """Some nodes never had their turn."""
     cluster = MemoryCluster(notices=False)
     evidence, _ = strike(cluster, "rolling-restart-hard", within_s=0.3, patience_s=0.2)
-    assert (evidence.bit, evidence.evidence[-1]) == (False, "0 of 3 nodes were restarted within 0.3 s and seen to be missed")
+    assert (evidence.took_effect, evidence.evidence[-1]) == (
+        False,
+        "0 of 3 nodes were restarted within 0.3 s and seen to be missed",
+    )
     assert set(cluster.states.values()) == {"running"}
 
 
 def test_a_storm_kills_the_same_node_again_and_again() -> None:
     """The leader of when it began, and it runs in the end."""
     cluster = MemoryCluster()
-    evidence, _ = strike(cluster, "restart-storm", times=3, up_s=0.05, down_s=0.05, restart_after_s=0.1)
+    evidence, _ = strike(
+        cluster, "restart-storm", times=3, up_s=0.05, down_s=0.05, restart_after_s=0.1
+    )
     assert cluster.signals == [("kill", 2), ("start", 2)] * 3
-    assert evidence.bit
+    assert evidence.took_effect
 
 
-RECOVERING = BrokerLine(0, 2, "recovering", "Recovering unflushed segment 0", node=2, partition=0, offset=0)
-LET_IN = BrokerLine(0, 1, "unfenced", "The request from broker 2 to unfence has been granted", node=2)
+RECOVERING = BrokerLine(
+    0, 2, "recovering", "Recovering unflushed segment 0", node=2, partition=0, offset=0
+)
+LET_IN = BrokerLine(
+    0, 1, "unfenced", "The request from broker 2 to unfence has been granted", node=2
+)
 
 
-@pytest.mark.parametrize(("lines", "bites"), [((RECOVERING,), True), ((), False), ((RECOVERING, LET_IN), False)])
-def test_a_crash_in_recovery_bites_when_the_log_says_so_and_nobody_let_the_node_in(lines: tuple[BrokerLine, ...], bites: bool) -> None:
+@pytest.mark.parametrize(
+    ("lines", "bites"), [((RECOVERING,), True), ((), False), ((RECOVERING, LET_IN), False)]
+)
+def test_a_crash_in_recovery_bites_when_the_log_says_so_and_nobody_let_the_node_in(
+    lines: tuple[BrokerLine, ...], bites: bool
+) -> None:
     """It is killed twice all the same."""
     cluster = MemoryCluster(lines=lines)
     evidence, _ = strike(cluster, "crash-in-recovery", **quick("crash-in-recovery"))
     assert cluster.signals == [("kill", 2), ("start", 2)] * 2
-    assert evidence.bit is bites
+    assert evidence.took_effect is bites
 
 
 @pytest.mark.parametrize("kind", ["leader-crash", "leader-stop", "node-crash"])
@@ -232,23 +290,40 @@ def test_the_only_node_is_missed_by_whoever_asks(kind: str) -> None:
     """Nobody is left to elect another leader, or to tell of it; that nobody answers is all there is to be seen."""
     cluster = MemoryCluster(replicas=(1,), states={1: "running"})
     evidence, _ = strike(cluster, kind, restart_after_s=0.1)
-    assert evidence.bit
+    assert evidence.took_effect
     assert evidence.evidence[-1].startswith("no broker answered")
 
 
 @pytest.mark.parametrize(
-    ("kind", "nodes", "possible"), [("node-crash", 1, True), ("majority-crash", 1, False), ("majority-pause", 2, False), ("majority-stop", 3, True)]
+    ("kind", "nodes", "possible"),
+    [
+        ("node-crash", 1, True),
+        ("majority-crash", 1, False),
+        ("majority-pause", 2, False),
+        ("majority-stop", 3, True),
+    ],
 )
 def test_a_majority_that_is_all_is_refused(kind: str, nodes: int, possible: bool) -> None:
     """It would be another fault under that name."""
-    reason = FAULTS[kind].parameters().impossible(Topology(nodes=nodes, partitions=1, replication_factor=1))
-    assert reason == (None if possible else f"a majority of {nodes} is all there are; allowed: 3 nodes or more, or a fault of all")
+    reason = (
+        FAULTS[kind]
+        .parameters()
+        .impossible(Topology(nodes=nodes, partitions=1, replication_factor=1))
+    )
+    assert reason == (
+        None
+        if possible
+        else f"a majority of {nodes} is all there are; allowed: 3 nodes or more, or a fault of all"
+    )
 
 
 def test_a_node_that_does_not_exist_is_refused() -> None:
     """They are numbered from 1."""
     asked = FAULTS["node-stop"].parameters.model_validate({"node": 4})
-    assert asked.impossible(Topology(nodes=3, partitions=1, replication_factor=3)) == "node is 4; allowed: 1 to 3"
+    assert (
+        asked.impossible(Topology(nodes=3, partitions=1, replication_factor=3))
+        == "node is 4; allowed: 1 to 3"
+    )
 
 
 def test_what_was_stopped_goes_on_even_when_the_fault_fails_halfway() -> None:
@@ -264,9 +339,16 @@ def test_every_fault_notes_its_begin_and_its_end(kind: str) -> None:
     """The phases of a trial are cut at these two marks."""
     cluster = MemoryCluster()
     _, journal = strike(cluster, kind, **quick(kind))
-    assert [event.kind for event in journal.events("fault_begin", "fault_end")] == ["fault_begin", "fault_end"]
+    assert [event.kind for event in journal.events("fault_begin", "fault_end")] == [
+        "fault_begin",
+        "fault_end",
+    ]
 
 
 def quick(kind: str) -> dict[str, float]:
     """Return parameters that let a fault pass in a fraction of a second."""
-    return {name: 0.1 for name in FAULTS[kind].parameters.model_fields if name.endswith("_s") and name != "at_s"}
+    return {
+        name: 0.1
+        for name in FAULTS[kind].parameters.model_fields
+        if name.endswith("_s") and name != "at_s"
+    }

@@ -22,22 +22,37 @@ Offsets = Iterator[tuple[int, int]]
 def test_without_transactions_there_is_nothing_to_strike(kind: str) -> None:
     """Refused at planning, with what would be right."""
     parameters = FAULTS[kind].parameters()
-    assert parameters.impossible(PLAIN) == "workload.transaction_records is 0; allowed: producers that send in transactions"
+    assert (
+        parameters.impossible(PLAIN)
+        == "workload.transaction_records is 0; allowed: producers that send in transactions"
+    )
     assert parameters.impossible(TRANSACTIONAL) is None
 
 
 @pytest.mark.parametrize("kind", ["producer-fenced", "transaction-abandoned"])
 def test_a_producer_that_ends_for_good_takes_no_order_with_it(kind: str) -> None:
     """Nobody goes on in its place, so no second session begins; only its last transaction is decided on without it."""
-    nature = FAULTS[kind].nature_of({}, TRANSACTIONAL)
-    assert (nature.undecided, nature.ends_producer, nature.strikes_leader) == (True, False, False)
+    effects = FAULTS[kind].nature_of({}, TRANSACTIONAL)
+    assert (effects.undecided, effects.ends_producer, effects.strikes_leader) == (
+        True,
+        False,
+        False,
+    )
 
 
 @pytest.mark.parametrize(
     ("transactional_id", "hash_code"),
-    [("", 0), ("a", 97), ("hello", 99_162_322), ("ackbench-trial-000-c8f0bb-0", None), ("polygenelubricants", -(2**31))],
+    [
+        ("", 0),
+        ("a", 97),
+        ("hello", 99_162_322),
+        ("ackbench-trial-000-c8f0bb-0", None),
+        ("polygenelubricants", -(2**31)),
+    ],
 )
-def test_an_id_belongs_to_the_partition_that_javas_hash_says(transactional_id: str, hash_code: int | None) -> None:
+def test_an_id_belongs_to_the_partition_that_javas_hash_says(
+    transactional_id: str, hash_code: int | None
+) -> None:
     """`String.hashCode`, its sign bit dropped: also of the one that has no positive counterpart."""
     code = coordinating_partition(transactional_id, 2**31)
     assert 0 <= coordinating_partition(transactional_id, 50) < 50
@@ -51,7 +66,9 @@ def offsets(monkeypatch: pytest.MonkeyPatch) -> Callable[[Offsets], None]:
     def answer_with(pairs: Offsets) -> None:
         now: list[tuple[int, int]] = []
 
-        def end_offsets(_servers: str, _topic: str, *, read_committed: bool = False) -> dict[int, int]:
+        def end_offsets(
+            _servers: str, _topic: str, *, read_committed: bool = False
+        ) -> dict[int, int]:
             if read_committed:
                 now[:] = [next(pairs, now[0] if now else (0, 0))]
             return {0: now[0][0 if read_committed else 1]}
@@ -64,47 +81,69 @@ def offsets(monkeypatch: pytest.MonkeyPatch) -> Callable[[Offsets], None]:
 
 
 @pytest.fixture
-def scene() -> FaultContext:
+def context() -> FaultContext:
     """One that struck."""
     made = FaultContext(MemoryCluster(), "trial", now_ns(), Journal(), client_timeout_s=1)
     made.begins_ns.append(now_ns())
     return made
 
 
-def test_an_offset_that_stays_behind_the_high_watermark_stands_still(scene: FaultContext, offsets: Callable[[Offsets], None]) -> None:
+def test_an_offset_that_stays_behind_the_high_watermark_stands_still(
+    context: FaultContext, offsets: Callable[[Offsets], None]
+) -> None:
     """However far the watermark goes on meanwhile."""
     offsets(iter([(5, 9), (7, 12), *((7, 12 + more) for more in range(100))]))
-    found = stuck(scene)
+    found = stuck(context)
     assert found is not None
-    assert (found.stable_offset, [event.offset for event in scene.journal.events("stable_stuck")]) == (7, [7])
+    assert (
+        found.stable_offset,
+        [event.offset for event in context.journal.events("last_stable_offset_stuck")],
+    ) == (7, [7])
 
 
-def test_offsets_that_go_on_stand_nowhere(scene: FaultContext, offsets: Callable[[Offsets], None]) -> None:
+def test_offsets_that_go_on_stand_nowhere(
+    context: FaultContext, offsets: Callable[[Offsets], None]
+) -> None:
     """Transactions are open all the time under load, and end."""
     offsets(iter([(at, at + 5) for at in range(1000)]))
-    assert stuck(scene) is None
-    assert "never stood still" in scene.facts[-1]
+    assert stuck(context) is None
+    assert "never stood still" in context.facts[-1]
 
 
-def test_an_offset_at_the_high_watermark_waits_for_nothing(scene: FaultContext, offsets: Callable[[Offsets], None]) -> None:
+def test_an_offset_at_the_high_watermark_waits_for_nothing(
+    context: FaultContext, offsets: Callable[[Offsets], None]
+) -> None:
     """With no transaction open and no load both stay where they are."""
     offsets(iter([(9, 9)]))
-    assert stuck(scene) is None
+    assert stuck(context) is None
 
 
-def test_it_is_said_how_long_it_stood_once_it_moves_on(scene: FaultContext, offsets: Callable[[Offsets], None]) -> None:
+def test_it_is_said_how_long_it_stood_once_it_moves_on(
+    context: FaultContext, offsets: Callable[[Offsets], None]
+) -> None:
     """And how much of the log came after it meanwhile."""
     was = StuckOffset(7, 12, now_ns())
     offsets(iter([(7, 40), (41, 50)]))
-    assert freed(scene, was) is None
-    assert str(freed(scene, was)).endswith("when the log had gone on for 43 offsets behind it")
-    assert [event.offset for event in scene.journal.events("stable_moved")] == [41]
+    assert freed(context, was) is None
+    assert str(freed(context, was)).endswith("when the log had gone on for 43 offsets behind it")
+    assert [event.offset for event in context.journal.events("last_stable_offset_advanced")] == [41]
 
 
-def test_a_moment_in_which_nobody_answers_says_nothing_of_where_it_stands(scene: FaultContext, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_moment_in_which_nobody_answers_says_nothing_of_where_it_stands(
+    context: FaultContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """On a busy machine a question is given up now and then; the offset stood still all the same."""
-    answers = iter([None, StuckOffset(7, 12, 0), None, StuckOffset(7, 13, 10**9), None, StuckOffset(7, 14, 2 * 10**9)])
+    answers = iter(
+        [
+            None,
+            StuckOffset(7, 12, 0),
+            None,
+            StuckOffset(7, 13, 10**9),
+            None,
+            StuckOffset(7, 14, 2 * 10**9),
+        ]
+    )
     monkeypatch.setattr(producers, "_look", lambda _scene: next(answers))
-    found = stuck(scene)
+    found = stuck(context)
     assert found is not None
     assert found.stable_offset == 7

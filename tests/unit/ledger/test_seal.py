@@ -19,7 +19,16 @@ def test_a_sealed_trial_reads_back_as_it_was_written(tmp_path: Path) -> None:
     """`trial.json` and the tables come back equal."""
     partial, whole = tmp_path / "t.partial", tmp_path / "t"
     partial.mkdir()
-    row = {"partition": [0], "offset": [7], "producer": [0], "seq": [3], "timestamp_ms": [5], "intact": [True], "leader_epoch": [4], "visible": [True]}
+    row = {
+        "partition": [0],
+        "offset": [7],
+        "producer": [0],
+        "seq": [3],
+        "timestamp_ms": [5],
+        "intact": [True],
+        "leader_epoch": [4],
+        "visible": [True],
+    }
     log = pa.table(row, schema=LOG)
     seal(partial, whole, a_record(), {**no_rows(), "log": log})
     assert read_record(whole) == a_record()

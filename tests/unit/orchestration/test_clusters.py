@@ -23,7 +23,7 @@ from infra.process.processes import ProcessIdentity
 class Unwhole(MemoryCluster):
     """One that does not heal."""
 
-    def wait_until_whole(self, timeout_s: float = 60.0) -> ClusterState:
+    def wait_until_healthy(self, timeout_s: float = 60.0) -> ClusterState:
         """Never."""
         raise WaitTimeout(f"waited {timeout_s:g} s; node 2 is fenced")
 
@@ -39,9 +39,13 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run_in: list[str]) -> 
     """A home whose clusters are handles on disk and nothing else."""
     monkeypatch.setattr(warm_up, "run_in", lambda cluster: run_in.append(cluster.folder.name[-3:]))
 
-    def provision(folder: Path, _cache: Path, name: str, spec: ClusterSpec, _grace_s: float) -> MemoryCluster:
+    def provision(
+        folder: Path, _cache: Path, name: str, spec: ClusterSpec, _grace_s: float
+    ) -> MemoryCluster:
         (folder / name).mkdir(parents=True)
-        Handle(name, "id", spec, Launch((), ""), {}, (), supervisor=ProcessIdentity.own()).write(folder / name)
+        Handle(name, "id", spec, Launch((), ""), {}, (), supervisor=ProcessIdentity.own()).write(
+            folder / name
+        )
         return MemoryCluster(folder / name, spec)
 
     def destroy(folder: Path) -> None:
@@ -55,8 +59,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run_in: list[str]) -> 
 
 def lodge(home: Home, trial: TrialSpec) -> tuple[str, bool, str]:
     """Find a cluster for a trial; return the number, whether it is new, and why."""
-    lodging = clusters.fit_for(home, trial, 0).lodging
-    return lodging.cluster[-3:], lodging.made, lodging.why
+    cluster_assignment = clusters.fit_for(home, trial, 0).cluster_assignment
+    return cluster_assignment.cluster[-3:], cluster_assignment.made, cluster_assignment.why
 
 
 def test_trials_share_a_cluster_that_is_whole_again(home: Home) -> None:
@@ -67,7 +71,7 @@ def test_trials_share_a_cluster_that_is_whole_again(home: Home) -> None:
 
 def test_the_cluster_that_was_provisioned_for_the_sweep_is_its_first_trials(home: Home) -> None:
     """Also where that trial needs one that nobody used."""
-    trial = a_spec(fresh=True)
+    trial = a_spec(needs_own_cluster=True)
     clusters.provision(home, trial.sweep_id, trial.cluster, 0)
     assert lodge(home, trial) == ("001", True, "it is the first of this sweep")
 
@@ -75,12 +79,14 @@ def test_the_cluster_that_was_provisioned_for_the_sweep_is_its_first_trials(home
 def test_a_trial_whose_fault_can_outlive_it_shares_with_nobody(home: Home) -> None:
     """Neither with those before it nor with those after it."""
     lodge(home, a_spec())
-    assert lodge(home, a_spec(fresh=True)) == ("002", True, "its fault can outlive it")
-    clusters.used_up(home, a_spec(fresh=True))
+    assert lodge(home, a_spec(needs_own_cluster=True)) == ("002", True, "its fault can outlive it")
+    clusters.used_up(home, a_spec(needs_own_cluster=True))
     assert lodge(home, a_spec()) == ("003", True, "the one before was used up")
 
 
-def test_a_cluster_that_does_not_prove_itself_whole_is_made_anew_and_the_trial_says_so(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cluster_that_does_not_prove_itself_whole_is_made_anew_and_the_trial_says_so(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The reason is what it lacked."""
     lodge(home, a_spec())
     monkeypatch.setattr(local, "attach", lambda folder, _grace_s: Unwhole(folder))
@@ -93,10 +99,16 @@ def test_another_kind_of_cluster_is_made_where_one_is_needed(home: Home) -> None
     """Equal needs share, unequal ones do not."""
     lodge(home, a_spec())
     other = a_spec().cluster.model_copy(update={"nodes": 5})
-    assert lodge(home, a_spec(cluster=other)) == ("002", True, "another kind of cluster was needed than the one before")
+    assert lodge(home, a_spec(cluster=other)) == (
+        "002",
+        True,
+        "another kind of cluster was needed than the one before",
+    )
 
 
-def test_a_cluster_is_run_in_once_before_the_first_of_those_who_share_it(home: Home, run_in: list[str]) -> None:
+def test_a_cluster_is_run_in_once_before_the_first_of_those_who_share_it(
+    home: Home, run_in: list[str]
+) -> None:
     """Or whoever is drawn to be the first would measure the start of its brokers."""
     lodge(home, a_spec())
     lodge(home, a_spec())
@@ -105,5 +117,5 @@ def test_a_cluster_is_run_in_once_before_the_first_of_those_who_share_it(home: H
 
 def test_a_cluster_that_only_one_trial_gets_is_not_run_in(home: Home, run_in: list[str]) -> None:
     """All such trials have the same start."""
-    lodge(home, a_spec(fresh=True))
+    lodge(home, a_spec(needs_own_cluster=True))
     assert run_in == []

@@ -30,27 +30,53 @@ lock = open(sys.argv[1], "w"); fcntl.flock(lock, fcntl.LOCK_EX); lock.write("ano
 
 def test_fields_of_the_form_become_axes_of_the_right_types() -> None:
     """`"0"` is a number, `all` is a word, `false` a truth value; what is empty is left as the experiment has it."""
-    request = SweepRequest.of({"experiment": "quick", "acks": ["0", "all"], "idempotence": ["false"], "partitions": "1, 6", "duration_s": 5, "fault": []})
-    assert request.axes() == {"acks": (0, "all"), "enable.idempotence": (False,), "partitions": (1, 6), "workload.duration_s": (5.0,)}
+    request = SweepRequest.of(
+        {
+            "experiment": "quick",
+            "acks": ["0", "all"],
+            "idempotence": ["false"],
+            "partitions": "1, 6",
+            "duration_s": 5,
+            "fault": [],
+        }
+    )
+    assert request.axes() == {
+        "acks": (0, "all"),
+        "enable.idempotence": (False,),
+        "partitions": (1, 6),
+        "workload.duration_s": (5.0,),
+    }
 
 
 def test_the_form_chooses_the_client_and_its_defaults() -> None:
     """Two axes of the clients, under the names that a file has."""
-    request = SweepRequest.of({"experiment": "quick", "client": ["librdkafka", "java"], "client_defaults": ["true"]})
+    request = SweepRequest.of(
+        {"experiment": "quick", "client": ["librdkafka", "java"], "client_defaults": ["true"]}
+    )
     assert request.axes() == {"client": ("librdkafka", "java"), "client.defaults": (True,)}
 
 
 def test_other_properties_are_axes_too() -> None:
     """One a line, as on the command line."""
-    assert SweepRequest.of({"experiment": "quick", "set": ["linger.ms=0,50"]}).axes() == {"linger.ms": (0, 50)}
+    assert SweepRequest.of({"experiment": "quick", "set": ["linger.ms=0,50"]}).axes() == {
+        "linger.ms": (0, 50)
+    }
 
 
 @pytest.mark.parametrize(
-    ("chosen", "wanted"), [({}, None), ({"controls": "as the experiment has it"}, None), ({"controls": "off"}, False), ({"controls": "on"}, True)]
+    ("chosen", "wanted"),
+    [
+        ({}, None),
+        ({"controls": "as the experiment has it"}, None),
+        ({"controls": "off"}, False),
+        ({"controls": "on"}, True),
+    ],
 )
-def test_the_form_can_leave_the_controls_to_the_experiment(chosen: dict[str, str], wanted: bool | None) -> None:
+def test_the_form_can_leave_the_controls_to_the_experiment(
+    chosen: dict[str, str], wanted: bool | None
+) -> None:
     """Or turn them on or off."""
-    assert SweepRequest.of({"experiment": "quick", **chosen}).wishes().controls is wanted
+    assert SweepRequest.of({"experiment": "quick", **chosen}).overrides().controls is wanted
 
 
 def test_an_unknown_field_is_refused_with_the_nearest() -> None:
@@ -78,7 +104,9 @@ def test_the_next_trial_is_the_plans_and_failed_ones_come_last(tmp_path: Path) -
     assert order == ["001-abcdef", "003-abcdef", "002-abcdef", "000-abcdef"]
 
 
-def test_a_fault_that_cannot_be_undone_ends_the_sweep_and_going_on_begins_it_again(world: FakeSurroundings) -> None:
+def test_a_fault_that_cannot_be_undone_ends_the_sweep_and_going_on_begins_it_again(
+    world: FakeSurroundings,
+) -> None:
     """Nothing after it could be believed; whoever goes on has looked at the machine."""
     sweep = world.sweep(3)
     world.unhealed_at = "001-abcdef"
@@ -105,12 +133,20 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeSurroundings:
 
 def test_who_waits_for_the_machine_is_told_who_has_it(tmp_path: Path) -> None:
     """And gives up with that name in the message."""
-    holder = subprocess.Popen([sys.executable, "-c", HOLDER, str(tmp_path / LOCK)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(tmp_path / LOCK)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     told: list[str] = []
     try:
         assert holder.stdout
         holder.stdout.readline()
-        with pytest.raises(WaitTimeout, match="another-sweep"), alone(Home(tmp_path), "mine", told.append, timeout_s=0.1):
+        with (
+            pytest.raises(WaitTimeout, match="another-sweep"),
+            alone(Home(tmp_path), "mine", told.append, timeout_s=0.1),
+        ):
             pytest.fail("two at once")
     finally:
         holder.communicate("")
@@ -124,14 +160,21 @@ def test_a_process_that_has_the_machine_does_not_wait_for_itself(tmp_path: Path)
         assert told == []
 
 
-def test_airflow_writes_below_the_home_and_hears_nothing_of_another_airflow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_airflow_writes_below_the_home_and_hears_nothing_of_another_airflow(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Its home, its database, its logs; and whatever was set for another installation is gone."""
     monkeypatch.setenv("AIRFLOW__CORE__EXECUTOR", "CeleryExecutor")
     monkeypatch.setenv("AIRFLOW__CELERY__BROKER_URL", "redis://elsewhere")
     environment = airflow_environment(Home(tmp_path))
     assert environment["AIRFLOW__CORE__EXECUTOR"] == "LocalExecutor"
     assert "AIRFLOW__CELERY__BROKER_URL" not in environment
-    written = ("AIRFLOW_HOME", "AIRFLOW__LOGGING__BASE_LOG_FOLDER", "AIRFLOW__CORE__PLUGINS_FOLDER", "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN")
+    written = (
+        "AIRFLOW_HOME",
+        "AIRFLOW__LOGGING__BASE_LOG_FOLDER",
+        "AIRFLOW__CORE__PLUGINS_FOLDER",
+        "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN",
+    )
     assert all(str(tmp_path) in environment[name] for name in written)
 
 
@@ -159,7 +202,13 @@ def test_a_taken_port_is_refused_before_anything_starts(tmp_path: Path) -> None:
 def test_an_ended_session_leaves_nobody_not_even_who_ignores_sigterm() -> None:
     """A service's forks outlive it otherwise."""
     forks = "import signal, subprocess, sys; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(subprocess.Popen(['sleep', '600']).pid, flush=True); input()"
-    leader = subprocess.Popen([sys.executable, "-c", forks], start_new_session=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    leader = subprocess.Popen(
+        [sys.executable, "-c", forks],
+        start_new_session=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     assert leader.stdout
     fork = ProcessIdentity.of(int(leader.stdout.readline()))
     identity = ProcessIdentity.of(leader.pid)
@@ -175,7 +224,16 @@ def test_the_guard_ends_the_sessions_of_a_killed_process(tmp_path: Path) -> None
     killed = subprocess.Popen(["sleep", "600"])
     write_record(tmp_path / "up.json", [ProcessIdentity.of(service.pid)])
     who = ProcessIdentity.of(killed.pid)
-    guard = subprocess.Popen([sys.executable, "-m", "infra.process.sessions", str(who.pid), str(who.start_ticks), str(tmp_path / "up.json")])
+    guard = subprocess.Popen(
+        [
+            sys.executable,
+            "-m",
+            "infra.process.sessions",
+            str(who.pid),
+            str(who.start_ticks),
+            str(tmp_path / "up.json"),
+        ]
+    )
     killed.kill()
     killed.wait()
     assert guard.wait(30) == 0

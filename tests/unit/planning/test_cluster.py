@@ -11,23 +11,41 @@ from experiments.planning.planner import plan
 from experiments.planning.properties import kafka_properties
 from experiments.sweep.plan import ClusterNeed, Plan
 
-BASE: dict[str, Any] = {"name": "kinds", "title": "Kinds", "question": "Which?", "controls": False, "axes": {"acks": "all"}}
+BASE: dict[str, Any] = {
+    "name": "kinds",
+    "title": "Kinds",
+    "question": "Which?",
+    "controls": False,
+    "axes": {"acks": "all"},
+}
 ELR = "eligible.leader.replicas.version"
 
 
 def planned(**changes: Any) -> Plan:
     """Return the plan of an experiment."""
-    return plan(experiment_of({**BASE, **{name.replace("__", "."): value for name, value in changes.items()}}, "kinds"), "kinds")
+    return plan(
+        experiment_of(
+            {**BASE, **{name.replace("__", "."): value for name, value in changes.items()}}, "kinds"
+        ),
+        "kinds",
+    )
 
 
 def clusters(**changes: Any) -> list[ClusterNeed]:
     """Return the clusters that its trials need, each once."""
-    return list({trial.cluster.model_dump_json(): trial.cluster for trial in planned(**changes).trials}.values())
+    return list(
+        {
+            trial.cluster.model_dump_json(): trial.cluster for trial in planned(**changes).trials
+        }.values()
+    )
 
 
 def test_versions_are_an_axis() -> None:
     """Each value is a cluster of its own, and what the version's features are by themselves is written down."""
-    found = {need.kafka_version: need.features for need in clusters(axes={"kafka.version": ["3.9.2", "4.0.2", "4.3.1"]})}
+    found = {
+        need.kafka_version: need.features
+        for need in clusters(axes={"kafka.version": ["3.9.2", "4.0.2", "4.3.1"]})
+    }
     assert list(found) == ["3.9.2", "4.0.2", "4.3.1"]
     assert (found["3.9.2"], found["4.0.2"][ELR], found["4.3.1"][ELR]) == ({}, 0, 1)
 
@@ -35,12 +53,23 @@ def test_versions_are_an_axis() -> None:
 def test_a_feature_is_an_axis() -> None:
     """Eligible leader replicas can be had before they are usual, and left out where they are."""
     found = clusters(axes={"kafka.version": ["4.0.2", "4.3.1"], ELR: [0, 1]})
-    assert [(need.kafka_version, need.features[ELR]) for need in found] == [("4.0.2", 0), ("4.0.2", 1), ("4.3.1", 0), ("4.3.1", 1)]
+    assert [(need.kafka_version, need.features[ELR]) for need in found] == [
+        ("4.0.2", 0),
+        ("4.0.2", 1),
+        ("4.3.1", 0),
+        ("4.3.1", 1),
+    ]
 
 
 def test_what_holds_the_metadata_is_an_axis() -> None:
     """ZooKeeper servers come beside the brokers, and one where nobody says how many."""
-    found = clusters(kafka__version="3.9.2", axes=[{"coordination": ["kraft", "zookeeper"]}, {"coordination": "zookeeper", "zookeeper.nodes": 3}])
+    found = clusters(
+        kafka__version="3.9.2",
+        axes=[
+            {"coordination": ["kraft", "zookeeper"]},
+            {"coordination": "zookeeper", "zookeeper.nodes": 3},
+        ],
+    )
     assert [(need.coordination, need.spec().roles) for need in found] == [
         ("kraft", ("combined",) * 3),
         ("zookeeper", ("broker",) * 3 + ("zookeeper",)),
@@ -51,13 +80,24 @@ def test_what_holds_the_metadata_is_an_axis() -> None:
 def test_controllers_can_be_nodes_of_their_own() -> None:
     """0: each broker is one too."""
     found = clusters(axes={"controllers": [0, 3]})
-    assert [need.spec().roles for need in found] == [("combined",) * 3, ("broker",) * 3 + ("controller",) * 3]
+    assert [need.spec().roles for need in found] == [
+        ("combined",) * 3,
+        ("broker",) * 3 + ("controller",) * 3,
+    ]
 
 
 def test_a_property_that_one_of_the_versions_does_not_know_is_refused() -> None:
     """It is refused where a cell has that one."""
-    with pytest.raises(ExperimentError, match=re.escape("topic property message.downconversion.enable: Kafka 4.3.1 knows none of that name")):
-        planned(axes={"kafka.version": ["3.9.2", "4.3.1"]}, topic={"message.downconversion.enable": "true"})
+    with pytest.raises(
+        ExperimentError,
+        match=re.escape(
+            "topic property message.downconversion.enable: Kafka 4.3.1 knows none of that name"
+        ),
+    ):
+        planned(
+            axes={"kafka.version": ["3.9.2", "4.3.1"]},
+            topic={"message.downconversion.enable": "true"},
+        )
 
 
 @pytest.mark.parametrize(
@@ -65,23 +105,50 @@ def test_a_property_that_one_of_the_versions_does_not_know_is_refused() -> None:
     [
         ({"kafka__version": "3.8.1"}, "kafka.version is '3.8.1'; allowed: "),
         ({"axes": {"kafka.version": [4.3]}}, "kafka.version is '4.3'; allowed: "),
-        ({"coordination": "zookeeper"}, "coordination is zookeeper with kafka.version 4.3.1; allowed: with 3.9 only"),
+        (
+            {"coordination": "zookeeper"},
+            "coordination is zookeeper with kafka.version 4.3.1; allowed: with 3.9 only",
+        ),
         ({"coordination": "etcd"}, "coordination is 'etcd'; allowed: kraft or zookeeper"),
         ({"zookeeper__nodes": 3}, "zookeeper.nodes is 3 with coordination kraft"),
-        ({"kafka__version": "3.9.2", "coordination": "zookeeper", "zookeeper__nodes": 2}, "zookeeper.nodes is 2; allowed: 1 or 3"),
-        ({"kafka__version": "3.9.2", "coordination": "zookeeper", "controllers": 3}, "controllers is 3 with coordination zookeeper"),
-        ({"kafka__version": "3.9.2", "axes": {ELR: 1}}, f"{ELR} is 1; Kafka 3.9.2 has no such feature"),
-        ({"axes": {ELR: 2}}, f"{ELR} is 2; allowed by Kafka 4.3.1: one of 0, 1"),
-        ({"kafka__version": "3.9.2", "coordination": "zookeeper", "transaction__version": 2}, "transaction.version is 2 with coordination zookeeper"),
-        ({"broker": {"zookeeper.session.timeout.ms": 6000}}, "unknown broker property zookeeper.session.timeout.ms"),
-        ({"kafka__version": "3.9.2", "broker": {"zookeeper.session.timeout.ms": 6000}}, "does nothing with coordination kraft"),
         (
-            {"kafka__version": "3.9.2", "coordination": "zookeeper", "broker": {"broker.session.timeout.ms": 6000}},
+            {"kafka__version": "3.9.2", "coordination": "zookeeper", "zookeeper__nodes": 2},
+            "zookeeper.nodes is 2; allowed: 1 or 3",
+        ),
+        (
+            {"kafka__version": "3.9.2", "coordination": "zookeeper", "controllers": 3},
+            "controllers is 3 with coordination zookeeper",
+        ),
+        (
+            {"kafka__version": "3.9.2", "axes": {ELR: 1}},
+            f"{ELR} is 1; Kafka 3.9.2 has no such feature",
+        ),
+        ({"axes": {ELR: 2}}, f"{ELR} is 2; allowed by Kafka 4.3.1: one of 0, 1"),
+        (
+            {"kafka__version": "3.9.2", "coordination": "zookeeper", "transaction__version": 2},
+            "transaction.version is 2 with coordination zookeeper",
+        ),
+        (
+            {"broker": {"zookeeper.session.timeout.ms": 6000}},
+            "unknown broker property zookeeper.session.timeout.ms",
+        ),
+        (
+            {"kafka__version": "3.9.2", "broker": {"zookeeper.session.timeout.ms": 6000}},
+            "does nothing with coordination kraft",
+        ),
+        (
+            {
+                "kafka__version": "3.9.2",
+                "coordination": "zookeeper",
+                "broker": {"broker.session.timeout.ms": 6000},
+            },
             "broker property broker.session.timeout.ms does nothing with coordination zookeeper",
         ),
     ],
 )
-def test_a_cluster_that_cannot_be_is_refused_in_one_line(changes: dict[str, Any], line: str) -> None:
+def test_a_cluster_that_cannot_be_is_refused_in_one_line(
+    changes: dict[str, Any], line: str
+) -> None:
     """With what there is instead."""
     with pytest.raises(ExperimentError, match=re.escape(line)) as refused:
         planned(**changes)
@@ -92,4 +159,8 @@ def test_every_shipped_version_says_what_it_knows() -> None:
     """A file that was cut short would refuse what Kafka takes."""
     for version in ("3.9.2", "4.0.2", "4.1.2", "4.2.1", "4.3.1"):
         known = kafka_properties(version)
-        assert (known.version, len(known.topic) > 30, len(known.broker) > 280) == (version, True, True)
+        assert (known.version, len(known.topic) > 30, len(known.broker) > 280) == (
+            version,
+            True,
+            True,
+        )

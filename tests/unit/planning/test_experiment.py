@@ -11,7 +11,12 @@ from experiments.errors import ExperimentError
 from experiments.planning.experiment import cron, experiment_of, read_experiment
 from experiments.planning.yaml_reader import parse
 
-WHOLE: dict[str, Any] = {"name": "mine", "title": "One line", "question": "Why?", "axes": {"acks": [0, 1]}}
+WHOLE: dict[str, Any] = {
+    "name": "mine",
+    "title": "One line",
+    "question": "Why?",
+    "axes": {"acks": [0, 1]},
+}
 
 
 @pytest.mark.parametrize(
@@ -20,10 +25,22 @@ WHOLE: dict[str, Any] = {"name": "mine", "title": "One line", "question": "Why?"
         ({"axis": {}}, "unknown key axis; did you mean axes?"),
         ({"workload": {"rate": 5}}, "unknown key workload.rate"),
         ({"workload": {"duration": 5}}, "unknown key workload.duration; did you mean duration_s?"),
-        ({"workload": {"rate_records_per_s": 0}}, "workload.rate_records_per_s is 0; allowed: more than 0"),
-        ({"workload": {"rate_records_per_s": -1.5}}, "workload.rate_records_per_s is -1.5; allowed: more than 0"),
-        ({"workload": {"rate_records_per_s": float("inf")}}, "workload.rate_records_per_s is inf; allowed: a finite number"),
-        ({"workload": {"record_size_bytes": 39}}, "workload.record_size_bytes is 39; allowed: 40 or more"),
+        (
+            {"workload": {"rate_records_per_s": 0}},
+            "workload.rate_records_per_s is 0; allowed: more than 0",
+        ),
+        (
+            {"workload": {"rate_records_per_s": -1.5}},
+            "workload.rate_records_per_s is -1.5; allowed: more than 0",
+        ),
+        (
+            {"workload": {"rate_records_per_s": float("inf")}},
+            "workload.rate_records_per_s is inf; allowed: a finite number",
+        ),
+        (
+            {"workload": {"record_size_bytes": 39}},
+            "workload.record_size_bytes is 39; allowed: 40 or more",
+        ),
         ({"workload": {"keys": True}}, "workload.keys is true; allowed: a whole number"),
         ({"workload": {"producers": "2"}}, "workload.producers is '2'; allowed: a whole number"),
         ({"workload": 5}, "workload is 5; allowed: a mapping"),
@@ -42,7 +59,9 @@ WHOLE: dict[str, Any] = {"name": "mine", "title": "One line", "question": "Why?"
         ({"schedule": "61 3 * * *"}, "schedule is '61 3 * * *'; allowed: 0-59"),
     ],
 )
-def test_a_wrong_key_or_value_is_named_with_what_is_allowed(changes: dict[str, Any], words: str) -> None:
+def test_a_wrong_key_or_value_is_named_with_what_is_allowed(
+    changes: dict[str, Any], words: str
+) -> None:
     """The message begins with the file and stays one line."""
     with pytest.raises(ExperimentError) as raised:
         experiment_of(WHOLE | changes, "mine.yaml")
@@ -58,7 +77,9 @@ def test_a_missing_key_is_named(missing: str) -> None:
         experiment_of({key: value for key, value in WHOLE.items() if key != missing}, "mine.yaml")
 
 
-@pytest.mark.parametrize(("data", "words"), [(None, "holds nothing"), ([1], "holds a list"), ("text", "holds one value")])
+@pytest.mark.parametrize(
+    ("data", "words"), [(None, "holds nothing"), ([1], "holds a list"), ("text", "holds one value")]
+)
 def test_a_file_of_another_kind_is_refused(data: object, words: str) -> None:
     """An empty file, a list and a lone value are no experiments."""
     with pytest.raises(ExperimentError, match=words):
@@ -67,7 +88,10 @@ def test_a_file_of_another_kind_is_refused(data: object, words: str) -> None:
 
 def test_an_experiment_reads_back_from_its_own_yaml() -> None:
     """What a sweep keeps as experiment.yaml can be run again."""
-    experiment = experiment_of(WHOLE | {"producer": {"linger.ms": 5, "compression.type": "none"}, "schedule": "@daily"}, "mine.yaml")
+    experiment = experiment_of(
+        WHOLE | {"producer": {"linger.ms": 5, "compression.type": "none"}, "schedule": "@daily"},
+        "mine.yaml",
+    )
 
     assert experiment_of(parse(experiment.to_yaml(), "again.yaml"), "again.yaml") == experiment
 
@@ -88,7 +112,20 @@ def test_cron_expressions_are_taken(expression: str) -> None:
     assert cron(expression) == expression
 
 
-@pytest.mark.parametrize("expression", ["", "* * * *", "60 * * * *", "* 24 * * *", "* * 0 * *", "5-1 * * * *", "*/0 * * * *", "* * * foo *", "@nightly"])
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "",
+        "* * * *",
+        "60 * * * *",
+        "* 24 * * *",
+        "* * 0 * *",
+        "5-1 * * * *",
+        "*/0 * * * *",
+        "* * * foo *",
+        "@nightly",
+    ],
+)
 def test_other_expressions_are_refused(expression: str) -> None:
     """A wrong count, a value out of its range, a reversed range, a step of zero, an unknown name."""
     with pytest.raises(ValueError, match=r"cron|as the"):

@@ -15,17 +15,36 @@ from experiments.sweep.plan import Plan
 
 def planned(acks: int | str, pause_s: float, **producer: Any) -> Plan:
     """Return the plan of a pause under these settings; the client waits for 60 s unless told otherwise."""
-    asked: dict[str, Any] = {"name": "pause", "title": "t", "question": "q", "workload": {"duration_s": 90}, "controls": False}
+    asked: dict[str, Any] = {
+        "name": "pause",
+        "title": "t",
+        "question": "q",
+        "workload": {"duration_s": 90},
+        "controls": False,
+    }
     settings = {name.replace("_", "."): value for name, value in producer.items()}
-    asked |= {"axes": {"acks": [acks], "fault": ["leader-pause"]}, "producer": settings, "faults": {"leader-pause": {"pause_s": pause_s}}}
+    asked |= {
+        "axes": {"acks": [acks], "fault": ["leader-pause"]},
+        "producer": settings,
+        "faults": {"leader-pause": {"pause_s": pause_s}},
+    }
     return plan(experiment_of(asked, "pause.yaml"), "pause-1", RULES)
 
 
-@pytest.mark.parametrize(("pause_s", "producer"), [(2, {"socket_timeout_ms": 2000}), (3, {"socket_timeout_ms": 10_000}), (50, {})])
-def test_a_pause_no_longer_than_the_client_waits_is_refused(pause_s: float, producer: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    ("pause_s", "producer"),
+    [(2, {"socket_timeout_ms": 2000}), (3, {"socket_timeout_ms": 10_000}), (50, {})],
+)
+def test_a_pause_no_longer_than_the_client_waits_is_refused(
+    pause_s: float, producer: dict[str, Any]
+) -> None:
     """Both figures are named, and what would be right; without a setting the client's own default counts."""
-    waits = r"the client waits \d+ ms for an answer \(socket\.timeout\.ms; java: request\.timeout\.ms\)"
-    with pytest.raises(ExperimentError, match=rf"pause_s is \d+ and {waits}; allowed: a longer pause"):
+    waits = (
+        r"the client waits \d+ ms for an answer \(socket\.timeout\.ms; java: request\.timeout\.ms\)"
+    )
+    with pytest.raises(
+        ExperimentError, match=rf"pause_s is \d+ and {waits}; allowed: a longer pause"
+    ):
         planned("all", pause_s, **producer)
 
 

@@ -15,39 +15,92 @@ COPY = {"kind": "copy", "copiers": 2, "duration_s": 10}
 
 def planned(axes: dict[str, Any] | None = None, **over: Any) -> Plan:
     """Plan a small experiment that copies."""
-    file: dict[str, Any] = {"name": "copy", "title": "t", "question": "q", "axes": axes or {"fault": "none"}, "workload": COPY, "controls": False}
+    file: dict[str, Any] = {
+        "name": "copy",
+        "title": "t",
+        "question": "q",
+        "axes": axes or {"fault": "none"},
+        "workload": COPY,
+        "controls": False,
+    }
     return plan(experiment_of(file | over, "copy.yaml"), "sweep")
 
 
 def test_delivery_says_when_copiers_commit_and_may_be_an_axis() -> None:
     """They are the members of the consumer group."""
-    axes = {"workload.delivery": ["at-most-once", "at-least-once", "exactly-once"], "enable.idempotence": True}
+    axes = {
+        "workload.delivery": ["at-most-once", "at-least-once", "exactly-once"],
+        "enable.idempotence": True,
+    }
     loads = {str(trial.cell["workload.delivery"]): trial.workload for trial in planned(axes).trials}
-    assert {name: load.commits for name, load in loads.items()} == {"at-most-once": "before", "at-least-once": "after", "exactly-once": "within"}
+    assert {name: load.commits for name, load in loads.items()} == {
+        "at-most-once": "before",
+        "at-least-once": "after",
+        "exactly-once": "within",
+    }
     assert {load.members for load in loads.values()} == {2}
 
 
 def test_exactly_once_takes_what_transactions_take() -> None:
     """The client says so itself, of the copiers' own producer: the cell is refused, and the others run."""
-    made = planned({"workload.delivery": ["at-least-once", "exactly-once"], "enable.idempotence": [False]})
+    made = planned(
+        {"workload.delivery": ["at-least-once", "exactly-once"], "enable.idempotence": [False]}
+    )
     assert [trial.workload.delivery for trial in made.trials] == ["at-least-once"]
-    assert ["transactional.id" in refused.reason or "idempotence" in refused.reason for refused in made.refused] == [True]
+    assert [
+        "transactional.id" in refused.reason or "idempotence" in refused.reason
+        for refused in made.refused
+    ] == [True]
 
 
 @pytest.mark.parametrize(
     ("over", "reason"),
     [
-        ({"workload": {"duration_s": 10, "copiers": 2}}, "workload.kind is produce and workload.copiers is 2; allowed: 0, or workload.kind copy"),
-        ({"workload": {"duration_s": 10, "delivery": "exactly-once"}}, "workload.kind is produce and workload.delivery is exactly-once; allowed: left out"),
-        ({"workload": COPY | {"copiers": 0}}, "workload.kind is copy and workload.copiers is 0; allowed: 1 copier or more"),
-        ({"workload": COPY | {"consumers": 1}}, "workload.kind is copy and workload.consumers is 1; allowed: 0, as the copiers are the consumer group"),
-        ({"workload": COPY | {"commit": "before"}}, "workload.kind is copy and workload.commit is before; allowed: left out"),
+        (
+            {"workload": {"duration_s": 10, "copiers": 2}},
+            "workload.kind is produce and workload.copiers is 2; allowed: 0, or workload.kind copy",
+        ),
+        (
+            {"workload": {"duration_s": 10, "delivery": "exactly-once"}},
+            "workload.kind is produce and workload.delivery is exactly-once; allowed: left out",
+        ),
+        (
+            {"workload": COPY | {"copiers": 0}},
+            "workload.kind is copy and workload.copiers is 0; allowed: 1 copier or more",
+        ),
+        (
+            {"workload": COPY | {"consumers": 1}},
+            "workload.kind is copy and workload.consumers is 1; allowed: 0, as the copiers are the consumer group",
+        ),
+        (
+            {"workload": COPY | {"commit": "before"}},
+            "workload.kind is copy and workload.commit is before; allowed: left out",
+        ),
         ({"client": "java"}, "workload.kind is copy and client is java; allowed: librdkafka"),
-        ({"consumer": {"enable.auto.commit": True}}, "workload.copiers is 2 and enable.auto.commit is true; allowed: false, as when a member commits is"),
-        ({"workload": COPY | {"delivery": "twice"}}, "workload.delivery is 'twice'; allowed: at-most-once, at-least-once or exactly-once"),
-        ({"workload": COPY | {"kind": "move"}}, "workload.kind is 'move'; allowed: produce or copy"),
-        ({"axes": {"fault": "copier-killed"}, "workload": {"duration_s": 10}}, "fault copier-killed cannot be: workload.kind is produce; allowed: copy"),
-        ({"axes": {"fault": "copier-paused"}, "consumer": QUICK, "faults": {"copier-paused": {"pause_s": 1}}}, "pause_s is 1 and a member has left its group"),
+        (
+            {"consumer": {"enable.auto.commit": True}},
+            "workload.copiers is 2 and enable.auto.commit is true; allowed: false, as when a member commits is",
+        ),
+        (
+            {"workload": COPY | {"delivery": "twice"}},
+            "workload.delivery is 'twice'; allowed: at-most-once, at-least-once or exactly-once",
+        ),
+        (
+            {"workload": COPY | {"kind": "move"}},
+            "workload.kind is 'move'; allowed: produce or copy",
+        ),
+        (
+            {"axes": {"fault": "copier-killed"}, "workload": {"duration_s": 10}},
+            "fault copier-killed cannot be: workload.kind is produce; allowed: copy",
+        ),
+        (
+            {
+                "axes": {"fault": "copier-paused"},
+                "consumer": QUICK,
+                "faults": {"copier-paused": {"pause_s": 1}},
+            },
+            "pause_s is 1 and a member has left its group",
+        ),
     ],
 )
 def test_what_copiers_cannot_be_is_told_in_one_line(over: dict[str, Any], reason: str) -> None:
@@ -60,6 +113,8 @@ def test_what_copiers_cannot_be_is_told_in_one_line(over: dict[str, Any], reason
 
 def test_a_positive_control_neither_copies_nor_has_transactions() -> None:
     """It must lose, and what copiers in transactions need does not."""
-    made = planned({"workload.delivery": ["exactly-once"], "enable.idempotence": [True]}, controls=True)
+    made = planned(
+        {"workload.delivery": ["exactly-once"], "enable.idempotence": [True]}, controls=True
+    )
     (control,) = [trial for trial in made.trials if trial.role == "positive-control"]
     assert (control.workload.kind, control.workload.members) == ("produce", 0)

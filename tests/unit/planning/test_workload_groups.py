@@ -16,14 +16,25 @@ QUICK = {"session.timeout.ms": 2000, "max.poll.interval.ms": 2000}
 
 def planned(fault: str = "none", workload: dict[str, Any] | None = None, **rest: Any) -> Plan:
     """Plan one cell."""
-    told = {"name": "x", "title": "x", "question": "x", "controls": False, "axes": {"fault": fault}, "workload": workload or GROUP, **rest}
+    told = {
+        "name": "x",
+        "title": "x",
+        "question": "x",
+        "controls": False,
+        "axes": {"fault": fault},
+        "workload": workload or GROUP,
+        **rest,
+    }
     return plan(experiment_of(told, "x"), "x")
 
 
 def test_the_order_of_processing_and_commit_is_an_axis() -> None:
     """What is not said: after, and no group at all."""
     trials = planned(axes={"fault": "none", "workload.commit": ["before", "after"]}).trials
-    assert {(trial.workload.consumers, trial.workload.commit) for trial in trials} == {(2, "before"), (2, "after")}
+    assert {(trial.workload.consumers, trial.workload.commit) for trial in trials} == {
+        (2, "before"),
+        (2, "after"),
+    }
     assert planned(workload={"duration_s": 10}).trials[0].workload.consumers == 0
     assert {circumstances_of(trial).commits for trial in trials} == {"before", "after"}
 
@@ -31,26 +42,60 @@ def test_the_order_of_processing_and_commit_is_an_axis() -> None:
 @pytest.mark.parametrize(
     ("asked", "words"),
     [
-        ({"fault": "consumer-killed-after-commit", "workload": {"duration_s": 10}}, "workload.consumers is 0; allowed: a consumer group of 1 member or more"),
-        ({"fault": "consumer-paused", "faults": {"consumer-paused": {"pause_s": 2}}, "consumer": QUICK}, "pause_s is 2 and a member has left .* after 2000 ms"),
-        ({"fault": "consumer-paused"}, "pause_s is 10 and a member has left its group after 300000 ms"),
-        ({"client": "java"}, "workload.consumers is 2 and client is java; allowed: members of librdkafka's"),
-        ({"fault": "producer-killed", "client": "java", "workload": {"duration_s": 10}}, "client is java; allowed: librdkafka"),
+        (
+            {"fault": "consumer-killed-after-commit", "workload": {"duration_s": 10}},
+            "workload.consumers is 0; allowed: a consumer group of 1 member or more",
+        ),
+        (
+            {
+                "fault": "consumer-paused",
+                "faults": {"consumer-paused": {"pause_s": 2}},
+                "consumer": QUICK,
+            },
+            "pause_s is 2 and a member has left .* after 2000 ms",
+        ),
+        (
+            {"fault": "consumer-paused"},
+            "pause_s is 10 and a member has left its group after 300000 ms",
+        ),
+        (
+            {"client": "java"},
+            "workload.consumers is 2 and client is java; allowed: members of librdkafka's",
+        ),
+        (
+            {"fault": "producer-killed", "client": "java", "workload": {"duration_s": 10}},
+            "client is java; allowed: librdkafka",
+        ),
         ({"consumer": {"enable.auto.commit": True}}, "enable.auto.commit is true; allowed: false"),
         ({"workload": {**GROUP, "commit": "during"}}, "workload.commit"),
-        ({"workload": {"duration_s": 10, "groups": 2}}, "workload.groups is 2 and workload.consumers is 0; allowed: 1 member a group or more"),
+        (
+            {"workload": {"duration_s": 10, "groups": 2}},
+            "workload.groups is 2 and workload.consumers is 0; allowed: 1 member a group or more",
+        ),
         (
             {"workload": {**GROUP, "slow_members": 3, "slow_records_per_s": 5}},
             "workload.slow_members is 3; allowed: at most the members of a group",
         ),
-        ({"workload": {**GROUP, "slow_members": 1}}, "workload.slow_members is 1 and workload.slow_records_per_s is 0; allowed: both, or neither"),
-        ({"consumer": {"group.protocol": "consumer", "session.timeout.ms": 2000}}, "session.timeout.ms is 2000 and group.protocol is consumer; allowed: none"),
+        (
+            {"workload": {**GROUP, "slow_members": 1}},
+            "workload.slow_members is 1 and workload.slow_records_per_s is 0; allowed: both, or neither",
+        ),
+        (
+            {"consumer": {"group.protocol": "consumer", "session.timeout.ms": 2000}},
+            "session.timeout.ms is 2000 and group.protocol is consumer; allowed: none",
+        ),
         (
             {"consumer": {"group.protocol": "consumer"}, "kafka.version": "3.9.2"},
             "group.protocol is consumer and kafka.version is 3.9.2; allowed: 4.0",
         ),
-        ({"consumer": {"group.protocol": "consumer"}, "group.version": 0}, "group.protocol is consumer and group.version is 0; allowed: 1"),
-        ({"fault": "consumer-joins", "workload": {"duration_s": 10}}, "workload.consumers is 0; allowed: a consumer group of 1 member or more"),
+        (
+            {"consumer": {"group.protocol": "consumer"}, "group.version": 0},
+            "group.protocol is consumer and group.version is 0; allowed: 1",
+        ),
+        (
+            {"fault": "consumer-joins", "workload": {"duration_s": 10}},
+            "workload.consumers is 0; allowed: a consumer group of 1 member or more",
+        ),
     ],
 )
 def test_what_cannot_be_is_refused_in_one_line(asked: dict[str, Any], words: str) -> None:
@@ -62,5 +107,7 @@ def test_what_cannot_be_is_refused_in_one_line(asked: dict[str, Any], words: str
 
 def test_a_pause_that_the_group_does_not_wait_for_is_planned() -> None:
     """Longer than the session and than the time between two polls."""
-    (trial,) = planned("consumer-paused", consumer=QUICK, faults={"consumer-paused": {"pause_s": 3}}).trials
+    (trial,) = planned(
+        "consumer-paused", consumer=QUICK, faults={"consumer-paused": {"pause_s": 3}}
+    ).trials
     assert trial.fault.parameters["pause_s"] == 3

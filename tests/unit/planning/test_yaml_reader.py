@@ -12,7 +12,13 @@ from experiments.errors import ExperimentError
 from experiments.planning.yaml_reader import dump, parse, parse_values
 
 LETTERS = string.ascii_letters + string.digits + "-+._:,#&*!|>'\"%@`?~[]{}= \n\té"
-SCALARS = st.one_of(st.text(LETTERS, max_size=8), st.integers(), st.booleans(), st.none(), st.floats(allow_nan=False, allow_infinity=False))
+SCALARS = st.one_of(
+    st.text(LETTERS, max_size=8),
+    st.integers(),
+    st.booleans(),
+    st.none(),
+    st.floats(allow_nan=False, allow_infinity=False),
+)
 
 
 @pytest.mark.parametrize(
@@ -71,4 +77,10 @@ def test_what_is_no_yaml_is_one_line_with_the_place(text: str, words: str) -> No
 
 def test_values_of_the_command_line_are_read_as_yaml() -> None:
     """Commas part the values; a quoted value may hold one."""
-    assert parse_values('0,all,off,"compact,delete",1.5', "--set") == (0, "all", False, "compact,delete", 1.5)
+    assert parse_values('0,all,off,"compact,delete",1.5', "--set") == (
+        0,
+        "all",
+        False,
+        "compact,delete",
+        1.5,
+    )

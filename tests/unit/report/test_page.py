@@ -22,7 +22,21 @@ from experiments.verdicts.judge import HarnessCheck
 from infra.machine.home import Home
 from spark_jobs.planted import PlantedAttempt, PlantedTrial
 
-VOID = {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"}
+VOID = {
+    "area",
+    "base",
+    "br",
+    "col",
+    "embed",
+    "hr",
+    "img",
+    "input",
+    "link",
+    "meta",
+    "source",
+    "track",
+    "wbr",
+}
 """Elements that HTML does not close."""
 
 
@@ -44,7 +58,12 @@ class Reader(HTMLParser):
         told = dict(attrs)
         self.ids += [told["id"] or ""] if "id" in told else []
         self.links += [told["href"] or ""] if tag == "a" else []
-        self.fetched += [value or "" for name, value in attrs if name in {"src", "srcset", "data", "poster"} or (name == "href" and tag not in {"a", "use"})]
+        self.fetched += [
+            value or ""
+            for name, value in attrs
+            if name in {"src", "srcset", "data", "poster"}
+            or (name == "href" and tag not in {"a", "use"})
+        ]
         if tag not in VOID:
             self.open.append(tag)
 
@@ -100,7 +119,10 @@ def test_nothing_is_fetched(page: str, read: Reader) -> None:
     """The page is one file: no image, font, style or script of elsewhere, and no address that is not a link for the reader."""
     assert read.fetched == []
     assert not re.search(r"@import|url\(\s*['\"]?(?!#)|<script[^>]+src", page)
-    assert {link.split("#")[0] for link in read.links} == {"", "https://kafka.apache.org/documentation/"}
+    assert {link.split("#")[0] for link in read.links} == {
+        "",
+        "https://kafka.apache.org/documentation/",
+    }
 
 
 def test_every_link_within_the_page_leads_somewhere(read: Reader) -> None:
@@ -108,7 +130,9 @@ def test_every_link_within_the_page_leads_somewhere(read: Reader) -> None:
     assert {link[1:] for link in read.links if link.startswith("#")} <= set(read.ids)
 
 
-def test_the_page_holds_every_cell_trial_and_verdict(evidence: ReportEvidence, read: Reader) -> None:
+def test_the_page_holds_every_cell_trial_and_verdict(
+    evidence: ReportEvidence, read: Reader
+) -> None:
     """A reader must not wonder what was left out."""
     assert all(f"trial-{spec.trial_id}" in read.ids for spec in evidence.plan.trials)
     assert all(f"seed {spec.seed}" in read.said for spec in evidence.plan.trials)
@@ -144,10 +168,14 @@ def test_void_and_late_trials_are_shown_with_their_reasons(read: Reader) -> None
     assert "1 void" in read.said
 
 
-def test_each_trial_says_which_cluster_it_ran_on_and_why(evidence: ReportEvidence, read: Reader) -> None:
+def test_each_trial_says_which_cluster_it_ran_on_and_why(
+    evidence: ReportEvidence, read: Reader
+) -> None:
     """One was made for a trial, the others shared it."""
     assert read.said.count("cluster 001, made for it: it is the first") == 1
-    assert read.said.count("cluster 001, shared: it was whole again") == len(evidence.plan.trials) - 1
+    assert (
+        read.said.count("cluster 001, shared: it was whole again") == len(evidence.plan.trials) - 1
+    )
 
 
 def test_lost_records_are_put_down_to_their_cause(read: Reader) -> None:
@@ -157,15 +185,26 @@ def test_lost_records_are_put_down_to_their_cause(read: Reader) -> None:
 
 def test_causes_are_counted_by_cell_and_what_has_none_is_said(read: Reader) -> None:
     """All of the losing cell's records are explained; a cause that is not known is one of the counts."""
-    assert "7,819 lost records: 7,819 cut from the log of the leader that had acknowledged them." in read.said
-    rows = [{"kind": "LOST", "cause": "UNATTRIBUTED", "records": 3}, {"kind": "LOST", "cause": "TRUNCATED", "records": 1200}]
-    assert list(causes_of(rows)) == ["1,203 lost records: 1,200 cut from the log of the leader that had acknowledged them and 3 of a cause that is not known."]
+    assert (
+        "7,819 lost records: 7,819 cut from the log of the leader that had acknowledged them."
+        in read.said
+    )
+    rows = [
+        {"kind": "LOST", "cause": "UNATTRIBUTED", "records": 3},
+        {"kind": "LOST", "cause": "TRUNCATED", "records": 1200},
+    ]
+    assert list(causes_of(rows)) == [
+        "1,203 lost records: 1,200 cut from the log of the leader that had acknowledged them and 3 of a cause that is not known."
+    ]
 
 
 def test_a_figure_stays_on_one_line_with_its_unit() -> None:
     """And breaks where it is none: "above 36" at the end of a line and "% at 95 %" on the next."""
     found = "above 36 % at 95 %, for 1.8 s and 12 ms, by 3 seconds"
-    assert unbroken(found).replace("\N{NO-BREAK SPACE}", "_") == "above 36_% at 95_%, for 1.8_s and 12_ms, by 3 seconds"
+    assert (
+        unbroken(found).replace("\N{NO-BREAK SPACE}", "_")
+        == "above 36_% at 95_%, for 1.8_s and 12_ms, by 3 seconds"
+    )
 
 
 def test_names_are_no_markup() -> None:
@@ -191,9 +230,20 @@ def test_the_answer_says_what_was_broken_first() -> None:
 def test_a_page_whose_control_failed_says_so_before_the_answer() -> None:
     """Its figures are not to be believed."""
     evidence = measured()
-    dirty = HarnessCheck(control_clean=False, positive_control_lost=True, sentences=("3 records were lost without a fault.",))
-    said = Reader(render(replace(evidence, results=evidence.results.model_copy(update={"harness": dirty})))).said
-    assert -1 < said.index("Do not believe this page") < said.index("3 records were lost without a fault") < said.index("The answer")
+    dirty = HarnessCheck(
+        control_clean=False,
+        positive_control_lost=True,
+        sentences=("3 records were lost without a fault.",),
+    )
+    said = Reader(
+        render(replace(evidence, results=evidence.results.model_copy(update={"harness": dirty})))
+    ).said
+    assert (
+        -1
+        < said.index("Do not believe this page")
+        < said.index("3 records were lost without a fault")
+        < said.index("The answer")
+    )
     assert "Nothing can be concluded" in said
 
 
@@ -201,7 +251,9 @@ def test_a_positive_control_that_lost_nothing_is_as_loud() -> None:
     """A harness that sees no loss there would see none anywhere."""
     evidence = measured()
     blind = HarnessCheck(control_clean=True, positive_control_lost=False)
-    said = Reader(render(replace(evidence, results=evidence.results.model_copy(update={"harness": blind})))).said
+    said = Reader(
+        render(replace(evidence, results=evidence.results.model_copy(update={"harness": blind})))
+    ).said
     assert "Do not believe this page" in said
 
 
@@ -221,7 +273,19 @@ def test_a_single_trial_has_a_page() -> None:
 
 def test_what_has_no_rows_is_said_not_to_be_known(evidence: ReportEvidence) -> None:
     """A sweep without reads, histograms, outages or timelines still has its page."""
-    said = Reader(render(replace(evidence, timeline={}, histogram={}, outages={}, attribution={}, leaders={}, machine={}))).said
+    said = Reader(
+        render(
+            replace(
+                evidence,
+                timeline={},
+                histogram={},
+                outages={},
+                attribution={},
+                leaders={},
+                machine={},
+            )
+        )
+    ).said
     assert "Not known: the results hold no latencies." in said
     assert "Not known: no outage during a fault has been measured." in said
 
@@ -229,10 +293,18 @@ def test_what_has_no_rows_is_said_not_to_be_known(evidence: ReportEvidence) -> N
 @pytest.mark.parametrize("name", ["latency", "outage"])
 def test_charts_say_in_words_what_they_show(page: str, name: str) -> None:
     """For those who do not see them, and for those who do not want to read an axis."""
-    section = page[page.index(f'<section id="{name}">') : page.index("</section>", page.index(f'<section id="{name}">'))]
+    section = page[
+        page.index(f'<section id="{name}">') : page.index(
+            "</section>", page.index(f'<section id="{name}">')
+        )
+    ]
     figures = re.findall(r"<figure>.*?</figure>", section, re.DOTALL)
     assert figures
-    assert all(re.search(r'role="img" aria-label="[^"]{20,}"', figure) and re.search(r"<figcaption>.{20,}</figcaption>", figure) for figure in figures)
+    assert all(
+        re.search(r'role="img" aria-label="[^"]{20,}"', figure)
+        and re.search(r"<figcaption>.{20,}</figcaption>", figure)
+        for figure in figures
+    )
 
 
 def test_cells_that_form_a_product_are_named_by_it() -> None:
@@ -242,19 +314,26 @@ def test_cells_that_form_a_product_are_named_by_it() -> None:
     assert named_together(cells[:3], ["acks", "partitions"]) == ("acks=0 P=1/6", "acks=1 P=1")
 
 
-def test_the_command_makes_the_page_of_an_unmeasured_sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_makes_the_page_of_an_unmeasured_sweep(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A sealed trial, and one that has not run: both are there, nothing is known of them, and the path is printed."""
     monkeypatch.setenv("ACKBENCH_HOME", str(tmp_path))
     sweep = a_sweep_on_disk(tmp_path)
     result = ackbench("report", sweep.sweep_id)
     assert (result.exit_code, result.stdout) == (0, f"{sweep.report}\n")
     said = Reader(sweep.report.read_text()).said
-    assert "Not known: none of the sweep's 1 cell has been judged." in said or "cannot be given" in said
+    assert (
+        "Not known: none of the sweep's 1 cell has been judged." in said
+        or "cannot be given" in said
+    )
     assert "not measured 000-abcdef" in said
     assert "not run 001-abcdef" in said
 
 
-def test_a_broken_ledger_is_one_line_and_leaves_the_old_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broken_ledger_is_one_line_and_leaves_the_old_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Exit code 2, and the file's name."""
     monkeypatch.setenv("ACKBENCH_HOME", str(tmp_path))
     sweep = a_sweep_on_disk(tmp_path)
@@ -269,8 +348,21 @@ def test_a_broken_ledger_is_one_line_and_leaves_the_old_page(tmp_path: Path, mon
 def a_sweep_on_disk(home: Path) -> SweepFolder:
     """Return a sweep of two trials, of which the first is sealed."""
     sweep = SweepFolder(home / "sweeps" / "planted-20260101T000000-abcd")
-    specs = tuple(a_spec(sweep_id=sweep.sweep_id, trial_id=f"{n:03d}-abcdef", order=n, repeat=n) for n in range(2))
-    sweep.write_plan(Plan(sweep_id=sweep.sweep_id, experiment="planted", question="Who?", seed=42, repeats=2, trials=specs, refused=()))
+    specs = tuple(
+        a_spec(sweep_id=sweep.sweep_id, trial_id=f"{n:03d}-abcdef", order=n, repeat=n)
+        for n in range(2)
+    )
+    sweep.write_plan(
+        Plan(
+            sweep_id=sweep.sweep_id,
+            experiment="planted",
+            question="Who?",
+            seed=42,
+            repeats=2,
+            trials=specs,
+            refused=(),
+        )
+    )
     PlantedTrial("000-abcdef", [PlantedAttempt(0, 0)], cell=specs[0].cell).plant(sweep.root)
     return sweep
 

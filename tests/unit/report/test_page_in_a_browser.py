@@ -13,7 +13,7 @@ from support.builders.sweeps import TRUTHS, measured
 from experiments.report.drawing import prepare
 from experiments.report.evidence import ReportEvidence
 from experiments.report.page import render
-from experiments.results.wording import PROMISES, verdict_words
+from experiments.results.wording import GUARANTEES, verdict_words
 from experiments.verdicts.contract import CONDITIONAL_GUARANTEES, ContractClause, Guarantee
 from infra.machine.home import Home
 
@@ -28,14 +28,23 @@ def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 def of_transactions(evidence: ReportEvidence) -> ReportEvidence:
     """Return the sweep with a cell that is asked about its transactions, and so with one column more."""
-    asked = ContractClause(promise=Guarantee.ATOMICITY, promised=False, because="as the documentation says", source="https://kafka.apache.org/documentation/")
+    asked = ContractClause(
+        guarantee=Guarantee.ATOMICITY,
+        guaranteed=False,
+        reason="as the documentation says",
+        source="https://kafka.apache.org/documentation/",
+    )
     first, *others = evidence.results.cells
-    cells = (first.model_copy(update={"commitments": (*first.commitments, asked)}), *others)
+    cells = (first.model_copy(update={"clauses": (*first.clauses, asked)}), *others)
     return replace(evidence, results=evidence.results.model_copy(update={"cells": cells}))
 
 
-@pytest.fixture(scope="module", params=[False, True], ids=["asked of all cells", "asked of transactions, too"])
-def page(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[ReportEvidence, Path]:
+@pytest.fixture(
+    scope="module", params=[False, True], ids=["asked of all cells", "asked of transactions, too"]
+)
+def page(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[ReportEvidence, Path]:
     """A sweep and its page."""
     evidence = of_transactions(measured()) if request.param else measured()
     path = tmp_path_factory.mktemp("page") / "report.html"
@@ -44,18 +53,27 @@ def page(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_each_verdict_stands_under_its_own_promise(opened: Browser, page: tuple[ReportEvidence, Path], width: int) -> None:
+def test_each_verdict_stands_under_its_own_promise(
+    opened: Browser, page: tuple[ReportEvidence, Path], width: int
+) -> None:
     """A verdict under another's header is a wrong answer, however right it is."""
     evidence, path = page
     opened.open(path, width)
     rows = [dict(cells) for _, cells in opened.rows("#verdicts table.verdicts")]
 
-    asked = {commitment.promise for cell in evidence.results.cells for commitment in cell.commitments}
-    shown = [PROMISES[promise] for promise in Guarantee if promise not in CONDITIONAL_GUARANTEES or promise in asked]
+    asked = {commitment.guarantee for cell in evidence.results.cells for commitment in cell.clauses}
+    shown = [
+        GUARANTEES[guarantee]
+        for guarantee in Guarantee
+        if guarantee not in CONDITIONAL_GUARANTEES or guarantee in asked
+    ]
     judged = [cell for cell in evidence.results.cells if cell.refused is None]
     assert len(rows) == len(judged) == len(TRUTHS)
     assert [list(row) for row in rows] == [shown] * len(rows)
     for row, cell in zip(rows, judged, strict=True):
         assert cell.judgements
         for judgement in cell.judgements:
-            assert verdict_words(judgement) in row[PROMISES[judgement.promise]], (cell.label, judgement.promise)
+            assert verdict_words(judgement) in row[GUARANTEES[judgement.guarantee]], (
+                cell.label,
+                judgement.guarantee,
+            )

@@ -13,7 +13,14 @@ from experiments.results.outages import Outage, outages_of
 def an_outage(marks: dict[OutageStep, int | None]) -> Outage:
     """Return the outage of a partition whose marks were seen so many milliseconds after the epoch."""
     rows = [
-        {"partition": 0, "side": "producer", "mark": mark, "at_ns": None if at is None else at * 10**6, "resolution_ns": None} for mark, at in marks.items()
+        {
+            "partition": 0,
+            "side": "producer",
+            "mark": mark,
+            "at_ns": None if at is None else at * 10**6,
+            "resolution_ns": None,
+        }
+        for mark, at in marks.items()
     ]
     (found,) = outages_of(a_record(), rows)
     return found
@@ -21,7 +28,15 @@ def an_outage(marks: dict[OutageStep, int | None]) -> Outage:
 
 def test_an_outage_is_taken_apart_by_its_marks() -> None:
     """Each part ends at its mark; together they are the outage."""
-    found = an_outage({OutageStep.LAST_BEFORE: 100, OutageStep.DETECTED: 150, OutageStep.ELECTED: 160, OutageStep.LEARNED: 190, OutageStep.FIRST_AFTER: 200})
+    found = an_outage(
+        {
+            OutageStep.LAST_BEFORE: 100,
+            OutageStep.DETECTED: 150,
+            OutageStep.ELECTED: 160,
+            OutageStep.LEARNED: 190,
+            OutageStep.FIRST_AFTER: 200,
+        }
+    )
     assert [(part.mark, part.from_ms, part.to_ms) for part in found.parts] == [
         (OutageStep.DETECTED, 0, 50),
         (OutageStep.ELECTED, 50, 60),
@@ -32,28 +47,61 @@ def test_an_outage_is_taken_apart_by_its_marks() -> None:
 
 def test_a_mark_that_was_not_seen_gives_its_time_to_the_next_one() -> None:
     """Nobody knows where it would have been."""
-    found = an_outage({OutageStep.LAST_BEFORE: 100, OutageStep.DETECTED: None, OutageStep.ELECTED: 160, OutageStep.LEARNED: None, OutageStep.FIRST_AFTER: 200})
-    assert [(part.mark, part.to_ms) for part in found.parts] == [(OutageStep.ELECTED, 60), (OutageStep.FIRST_AFTER, 100)]
+    found = an_outage(
+        {
+            OutageStep.LAST_BEFORE: 100,
+            OutageStep.DETECTED: None,
+            OutageStep.ELECTED: 160,
+            OutageStep.LEARNED: None,
+            OutageStep.FIRST_AFTER: 200,
+        }
+    )
+    assert [(part.mark, part.to_ms) for part in found.parts] == [
+        (OutageStep.ELECTED, 60),
+        (OutageStep.FIRST_AFTER, 100),
+    ]
 
 
 def test_a_mark_out_of_its_order_ends_no_part() -> None:
     """Clocks of a millisecond contradict each other; nothing is sorted away, and no part is negative."""
-    found = an_outage({OutageStep.LAST_BEFORE: 100, OutageStep.DETECTED: 161, OutageStep.ELECTED: 160, OutageStep.LEARNED: 190, OutageStep.FIRST_AFTER: 200})
+    found = an_outage(
+        {
+            OutageStep.LAST_BEFORE: 100,
+            OutageStep.DETECTED: 161,
+            OutageStep.ELECTED: 160,
+            OutageStep.LEARNED: 190,
+            OutageStep.FIRST_AFTER: 200,
+        }
+    )
     assert found.disordered == (OutageStep.ELECTED,)
-    assert [part.mark for part in found.parts] == [OutageStep.DETECTED, OutageStep.LEARNED, OutageStep.FIRST_AFTER]
+    assert [part.mark for part in found.parts] == [
+        OutageStep.DETECTED,
+        OutageStep.LEARNED,
+        OutageStep.FIRST_AFTER,
+    ]
 
 
 def test_an_outage_that_nothing_ended_lasts_until_all_was_settled() -> None:
     """And says that nothing ended it."""
     found = an_outage(
-        {OutageStep.LAST_BEFORE: 100, OutageStep.DETECTED: None, OutageStep.ELECTED: None, OutageStep.LEARNED: None, OutageStep.FIRST_AFTER: None}
+        {
+            OutageStep.LAST_BEFORE: 100,
+            OutageStep.DETECTED: None,
+            OutageStep.ELECTED: None,
+            OutageStep.LEARNED: None,
+            OutageStep.FIRST_AFTER: None,
+        }
     )
     assert (found.answered, found.apart, found.length_ms) == (False, False, 900)
 
 
 def test_a_percentile_curve_counts_every_record() -> None:
     """Half of the records below the 50th percentile, a thousandth beyond the 99.9th, and the largest at the end."""
-    rows = [{"from_us": 1000, "to_us": 1000, "records": 500}, {"from_us": 2000, "to_us": 2000, "records": 499}, {"from_us": 9000, "to_us": 9000, "records": 1}]
+    rows = [
+        {"from_us": 1000, "to_us": 1000, "records": 500},
+        {"from_us": 2000, "to_us": 2000, "records": 499},
+        {"from_us": 9000, "to_us": 9000, "records": 1},
+    ]
     found = curve("all", rows)
     assert found is not None
     assert found.records == 1000

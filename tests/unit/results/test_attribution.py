@@ -47,7 +47,13 @@ CUT: dict[str, Any] = {
             ),
         ),
         (
-            {"cause": "NEVER_APPENDED", "first_offset": None, "last_offset": None, "truncated_to": None, "truncated_by": None},
+            {
+                "cause": "NEVER_APPENDED",
+                "first_offset": None,
+                "last_offset": None,
+                "truncated_to": None,
+                "truncated_by": None,
+            },
             (
                 "1,204 lost records of partition 0, sent to leader 2 in epoch 5 with ISR 1,2,3, while the fault lasted: "
                 "the next leader never had them; they were on their way, or in the log of the one before alone (acks=0 tells no offset to say which)"
@@ -61,7 +67,15 @@ CUT: dict[str, Any] = {
             ),
         ),
         (
-            {"kind": "UNKNOWN_ABSENT", "cause": "UNATTRIBUTED", "partition": None, "leader": None, "leader_epoch": None, "phase": None, "records": 1},
+            {
+                "kind": "UNKNOWN_ABSENT",
+                "cause": "UNATTRIBUTED",
+                "partition": None,
+                "leader": None,
+                "leader_epoch": None,
+                "phase": None,
+                "records": 1,
+            },
             "cause not known: 1 record of unknown outcome that is not there",
         ),
     ],

@@ -10,9 +10,18 @@ from experiments.results.rows import ResultRows
 from experiments.sweep.plan import Plan, RefusedCell
 
 
-def a_cell(acks: str | int, factor: int, partitions: int, fault: str = "leader-crash", linger_ms: int = 5) -> Cell:
+def a_cell(
+    acks: str | int, factor: int, partitions: int, fault: str = "leader-crash", linger_ms: int = 5
+) -> Cell:
     """Return a cell whose keys stand in the order of some file."""
-    return {"linger.ms": linger_ms, "fault": fault, "partitions": partitions, "acks": acks, "enable.idempotence": False, "replication.factor": factor}
+    return {
+        "linger.ms": linger_ms,
+        "fault": fault,
+        "partitions": partitions,
+        "acks": acks,
+        "enable.idempotence": False,
+        "replication.factor": factor,
+    }
 
 
 IN_ORDER = [
@@ -34,10 +43,32 @@ def test_cells_are_ordered_by_fault_then_acks_replication_and_partitions(drawn: 
 
 
 @given(drawn=st.permutations(IN_ORDER))
-def test_results_have_their_cells_in_that_order_and_the_refused_ones_last(drawn: list[Cell]) -> None:
+def test_results_have_their_cells_in_that_order_and_the_refused_ones_last(
+    drawn: list[Cell],
+) -> None:
     """The terminal's table and the page show them as they come."""
-    trials = tuple(a_spec(trial_id=f"{number:03d}-abcdef", cell=cell) for number, cell in enumerate(drawn))
-    refused = (RefusedCell(trial_id="900-refuse", cell=a_cell(0, 1, 1, fault="none"), label="acks=0", reason="`acks` must be set to `all`"),)
-    plan = Plan(sweep_id="s", experiment="e", question="q", seed=1, repeats=1, trials=trials, refused=refused)
+    trials = tuple(
+        a_spec(trial_id=f"{number:03d}-abcdef", cell=cell) for number, cell in enumerate(drawn)
+    )
+    refused = (
+        RefusedCell(
+            trial_id="900-refuse",
+            cell=a_cell(0, 1, 1, fault="none"),
+            label="acks=0",
+            reason="`acks` must be set to `all`",
+        ),
+    )
+    plan = Plan(
+        sweep_id="s",
+        experiment="e",
+        question="q",
+        seed=1,
+        repeats=1,
+        trials=trials,
+        refused=refused,
+    )
 
-    assert [row.cell for row in cell_results(plan, [], ResultRows({}, {}, {}, {}, {}))] == [*IN_ORDER, refused[0].cell]
+    assert [row.cell for row in cell_results(plan, [], ResultRows({}, {}, {}, {}, {}))] == [
+        *IN_ORDER,
+        refused[0].cell,
+    ]

@@ -27,14 +27,27 @@ from spark_jobs.planted import PlantedAttempt, PlantedTrial
 
 CELL: Cell = {"acks": "1", "fault": "leader-crash"}
 REFUSED: Cell = {"acks": "0", "fault": "leader-crash"}
-PHASES = Phases(load_begin_ns=1_000_000_000, load_end_ns=2_000_000_000, settled_ns=2_000_000_000, whole_ns=2_000_000_000)
-BIT = FaultEvidence(kind="leader-crash", targets=(2,), bit=True, evidence=("node 2 was gone",))
+PHASES = Phases(
+    load_begin_ns=1_000_000_000,
+    load_end_ns=2_000_000_000,
+    settled_ns=2_000_000_000,
+    healthy_ns=2_000_000_000,
+)
+BIT = FaultEvidence(
+    kind="leader-crash", targets=(2,), took_effect=True, evidence=("node 2 was gone",)
+)
 
-ASKED_OF_ALL = [promise for promise in Guarantee if promise not in CONDITIONAL_GUARANTEES]
+ASKED_OF_ALL = [guarantee for guarantee in Guarantee if guarantee not in CONDITIONAL_GUARANTEES]
 
 
 def _spec(trial_id: str, repeat: int = 0) -> TrialSpec:
-    return a_spec(trial_id=trial_id, cell=CELL, label="acks=1 leader-crash", repeat=repeat, fault=FaultRequest(kind="leader-crash"))
+    return a_spec(
+        trial_id=trial_id,
+        cell=CELL,
+        label="acks=1 leader-crash",
+        repeat=repeat,
+        fault=FaultRequest(kind="leader-crash"),
+    )
 
 
 @pytest.fixture
@@ -42,12 +55,31 @@ def sweep(tmp_path: Path) -> SweepFolder:
     """A sweep of five planned trials and a refused cell, of which two ran, one void and one failed."""
     folder = SweepFolder(tmp_path / "sweep")
     specs = tuple(_spec(f"{number:03d}-planned", number) for number in range(4))
-    refused = RefusedCell(trial_id="900-refused", cell=REFUSED, label="acks=0", reason="`acks` must be set to `all`")
-    folder.write_plan(Plan(sweep_id="sweep", experiment="planted", question="?", seed=7, repeats=4, trials=specs, refused=(refused,)))
-    PlantedTrial("000-planned", [PlantedAttempt(0, 0)], phases=PHASES, cell=CELL, fault=BIT).plant(folder.root)
-    PlantedTrial("001-planned", [PlantedAttempt(0, 0)], phases=PHASES, cell=CELL, fault=BIT.model_copy(update={"bit": False}), status=Status.VOID).plant(
+    refused = RefusedCell(
+        trial_id="900-refused", cell=REFUSED, label="acks=0", reason="`acks` must be set to `all`"
+    )
+    folder.write_plan(
+        Plan(
+            sweep_id="sweep",
+            experiment="planted",
+            question="?",
+            seed=7,
+            repeats=4,
+            trials=specs,
+            refused=(refused,),
+        )
+    )
+    PlantedTrial("000-planned", [PlantedAttempt(0, 0)], phases=PHASES, cell=CELL, fault=BIT).plant(
         folder.root
     )
+    PlantedTrial(
+        "001-planned",
+        [PlantedAttempt(0, 0)],
+        phases=PHASES,
+        cell=CELL,
+        fault=BIT.model_copy(update={"took_effect": False}),
+        status=Status.VOID,
+    ).plant(folder.root)
     folder.failed("002-planned").mkdir()
     (folder.failed("002-planned") / "reason.txt").write_text("NodeFailed: it did not start\n")
     return folder
@@ -55,15 +87,42 @@ def sweep(tmp_path: Path) -> SweepFolder:
 
 def _write_results(sweep: SweepFolder, **counts: int) -> None:
     """What Spark would write of the first trial: one lost for certain and one that may be."""
-    names = {"attempted": 9, "acked": 8, "rejected": 0, "unknown": 1, "lost_low": 1, "lost_high": 2, "duplicated": 1, "log": 10, "reordered": 4}
-    shared = {f"{name}_records": value for name, value in names.items()} | {"duplicate_copies": 3, "redelivered_reads": 6} | counts
-    seen = {"000-planned": {**shared, "unavailable_ns": 1_234_567, "attempted_per_s": 9, "acked_per_s": 8}}
+    names = {
+        "attempted": 9,
+        "acked": 8,
+        "rejected": 0,
+        "unknown": 1,
+        "lost_low": 1,
+        "lost_high": 2,
+        "duplicated": 1,
+        "log": 10,
+        "reordered": 4,
+    }
+    shared = (
+        {f"{name}_records": value for name, value in names.items()}
+        | {"duplicate_copies": 3, "redelivered_reads": 6}
+        | counts
+    )
+    seen = {
+        "000-planned": {
+            **shared,
+            "unavailable_ns": 1_234_567,
+            "attempted_per_s": 9,
+            "acked_per_s": 8,
+        }
+    }
     quantiles = {"p50_us": 1500, "p90_us": 2000, "p99_us": 2500, "p99_9_us": 3000, "max_us": 3001}
     gap = {"trial_id": "000-planned", "gap_ns": 1_234_567, "began_ns": 1_500_000_000}
     others: dict[str, list[dict[str, Any]]] = {
         "fates": [{"trial_id": "000-planned", "outcome": "acked", "fate": "LOST", "records": 1}],
-        "latency": [{"trial_id": "000-planned", "measure": "ack", "phase": phase, "records": 8, **quantiles} for phase in ("all", "during")],
-        "gaps": [{**gap, "side": "producer", "records": 8}, {**gap, "side": "consumer", "gap_ns": 9}],
+        "latency": [
+            {"trial_id": "000-planned", "measure": "ack", "phase": phase, "records": 8, **quantiles}
+            for phase in ("all", "during")
+        ],
+        "gaps": [
+            {**gap, "side": "producer", "records": 8},
+            {**gap, "side": "consumer", "gap_ns": 9},
+        ],
     }
     write_results(sweep, seen, others, ack_p99_us_median=2500.0, ack_p99_us_max=2500.0)
 
@@ -92,17 +151,46 @@ def test_a_measured_trial_has_its_values_in_milliseconds(results: SweepResults) 
     assert trial.latency_ms.ack is not None
     assert (trial.reordered, trial.missed, trial.redelivered) == (4, None, 6)
     assert [gap.gap_ms for gap in trial.gaps] == [1.234567]
-    assert (trial.lost, trial.duplicates, trial.duplicated, trial.unavailable_ms, trial.throughput_rps) == ((1, 2), 3, 1, 1.234567, 8.0)
-    assert (trial.latency_ms.ack.p50, trial.latency_ms.ack.max, trial.gaps[0].began_s) == (1.5, 3.001, 0.5)
+    assert (
+        trial.lost,
+        trial.duplicates,
+        trial.duplicated,
+        trial.unavailable_ms,
+        trial.throughput_records_per_s,
+    ) == ((1, 2), 3, 1, 1.234567, 8.0)
+    assert (trial.latency_ms.ack.p50, trial.latency_ms.ack.max, trial.gaps[0].began_s) == (
+        1.5,
+        3.001,
+        0.5,
+    )
 
 
 def test_what_a_trial_does_not_have_is_null(results: SweepResults) -> None:
     """Never 0: nobody counted."""
     trials = {trial["trial_id"]: trial for trial in json.loads(results.to_json())["trials"]}
-    valued = ("attempted", "acked", "rejected", "unknown", "lost", "duplicates", "unavailable_ms", "throughput_rps")
-    assert {trials[name][value] for name in ("001-planned", "002-planned", "900-refused") for value in valued} == {None}
+    valued = (
+        "attempted",
+        "acked",
+        "rejected",
+        "unknown",
+        "lost",
+        "duplicates",
+        "unavailable_ms",
+        "throughput_records_per_s",
+    )
+    assert {
+        trials[name][value]
+        for name in ("001-planned", "002-planned", "900-refused")
+        for value in valued
+    } == {None}
     assert trials["900-refused"]["latency_ms"] == {"ack": None, "end_to_end": None}
-    assert trials["900-refused"]["fault"] == {"kind": "leader-crash", "parameters": {}, "targets": [], "bit": None, "evidence": []}
+    assert trials["900-refused"]["fault"] == {
+        "kind": "leader-crash",
+        "parameters": {},
+        "targets": [],
+        "took_effect": None,
+        "evidence": [],
+    }
 
 
 def test_a_trial_without_reads_has_no_end_to_end_latency(results: SweepResults) -> None:
@@ -116,21 +204,48 @@ def test_a_trial_without_reads_has_no_end_to_end_latency(results: SweepResults) 
 def test_a_cell_tells_of_all_its_trials_and_judges_the_sealed(results: SweepResults) -> None:
     """Refused cells are listed with the client's reason."""
     cell, refused = results.cells
-    assert (cell.planned_trials, cell.sealed_trials, cell.void_trials, cell.failed_trials, cell.lost) == (4, 1, 1, 1, (1, 2))
+    assert (
+        cell.planned_trials,
+        cell.sealed_trials,
+        cell.void_trials,
+        cell.failed_trials,
+        cell.lost,
+    ) == (4, 1, 1, 1, (1, 2))
     assert cell.latency_ms.ack.p99 is not None
     assert (cell.latency_ms.ack.p99.median, cell.latency_ms.end_to_end.p99) == (2.5, None)
-    assert (refused.refused, refused.planned_trials, refused.lost) == ("`acks` must be set to `all`", 0, None)
+    assert (refused.refused, refused.planned_trials, refused.lost) == (
+        "`acks` must be set to `all`",
+        0,
+        None,
+    )
 
 
 def test_the_object_has_the_keys_that_are_promised(results: SweepResults) -> None:
     """`docs/show-json.md` promises them to programs."""
     shown = json.loads(results.to_json())
-    promised = {"trial_id", "cell", "status", "fault", "attempted", "acked", "rejected", "unknown", "lost", "duplicates"}
-    promised |= {"latency_ms", "unavailable_ms", "throughput_rps", "reason"}
+    guaranteed = {
+        "trial_id",
+        "cell",
+        "status",
+        "fault",
+        "attempted",
+        "acked",
+        "rejected",
+        "unknown",
+        "lost",
+        "duplicates",
+    }
+    guaranteed |= {"latency_ms", "unavailable_ms", "throughput_records_per_s", "reason"}
     assert {"sweep_id", "experiment", "trials", "cells"} <= shown.keys()
-    assert promised <= shown["trials"][0].keys()
+    assert guaranteed <= shown["trials"][0].keys()
     assert {"p50", "p90", "p99", "p99_9", "max"} <= shown["trials"][0]["latency_ms"]["ack"].keys()
-    assert shown["trials"][0]["fault"] == {"kind": "leader-crash", "parameters": {}, "targets": [2], "bit": True, "evidence": ["node 2 was gone"]}
+    assert shown["trials"][0]["fault"] == {
+        "kind": "leader-crash",
+        "parameters": {},
+        "targets": [2],
+        "took_effect": True,
+        "evidence": ["node 2 was gone"],
+    }
     assert list(shown["trials"][0]["cell"]) == ["acks", "fault"]
 
 
@@ -148,12 +263,17 @@ def test_no_sweep_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("schema", [TRIALS, FATES, LATENCY, GAPS])
-def test_a_table_that_cannot_be_read_is_told_with_what_mends_it(sweep: SweepFolder, schema: pa.Schema) -> None:
+def test_a_table_that_cannot_be_read_is_told_with_what_mends_it(
+    sweep: SweepFolder, schema: pa.Schema
+) -> None:
     """Results are made again from the ledgers."""
     _write_results(sweep)
     name = next(name for name, of in RESULTS.items() if of is schema)
     (sweep.results / f"{name}.parquet").write_bytes(b"PAR1")
-    with pytest.raises(LedgerError, match=rf"{name}\.parquet cannot be read: `ackbench measure sweep` makes it anew"):
+    with pytest.raises(
+        LedgerError,
+        match=rf"{name}\.parquet cannot be read: `ackbench measure sweep` makes it anew",
+    ):
         read_results(sweep)
 
 
@@ -167,13 +287,26 @@ def _newer(trial: Path) -> None:
     [
         (lambda trial: (trial / "log.parquet").unlink(), "log.parquet is missing"),
         (lambda trial: (trial / "log.parquet").write_bytes(b"PAR1"), "log.parquet cannot be read"),
-        (lambda trial: (trial.with_name("001-planned") / "log.parquet").replace(trial / "log.parquet"), "log.parquet is marked ackbench.trial_id=001-planned"),
-        (_newer, f"trial.json is of ledger version {LEDGER_VERSION + 1}, and this program reads {LEDGER_VERSION}"),
+        (
+            lambda trial: (trial.with_name("001-planned") / "log.parquet").replace(
+                trial / "log.parquet"
+            ),
+            "log.parquet is marked ackbench.trial_id=001-planned",
+        ),
+        (
+            _newer,
+            f"trial.json is of ledger version {LEDGER_VERSION + 1}, and this program reads {LEDGER_VERSION}",
+        ),
         (lambda trial: (trial / "trial.json").unlink(), "trial.json is missing"),
-        (lambda trial: (trial / "trial.json").write_text("{"), "trial.json is not a trial's record"),
+        (
+            lambda trial: (trial / "trial.json").write_text("{"),
+            "trial.json is not a trial's record",
+        ),
     ],
 )
-def test_figures_of_a_ledger_that_is_not_whole_are_not_shown(sweep: SweepFolder, damage: Callable[[Path], object], told: str) -> None:
+def test_figures_of_a_ledger_that_is_not_whole_are_not_shown(
+    sweep: SweepFolder, damage: Callable[[Path], object], told: str
+) -> None:
     """They would prove nothing; the line names sweep, trial and file."""
     _write_results(sweep)
     damage(sweep.trial("000-planned"))
@@ -184,7 +317,10 @@ def test_figures_of_a_ledger_that_is_not_whole_are_not_shown(sweep: SweepFolder,
 def test_a_plan_that_is_cut_short_is_told(sweep: SweepFolder) -> None:
     """In one line, with its path."""
     (sweep.root / "plan.json").write_bytes((sweep.root / "plan.json").read_bytes()[:100])
-    with pytest.raises(LedgerError, match=r"plan\.json is no plan of this version, or cut short: Invalid JSON: EOF[^\n]*$"):
+    with pytest.raises(
+        LedgerError,
+        match=r"plan\.json is no plan of this version, or cut short: Invalid JSON: EOF[^\n]*$",
+    ):
         read_results(sweep)
 
 
@@ -199,22 +335,30 @@ def test_a_table_of_another_version_is_told(sweep: SweepFolder) -> None:
 def test_cells_say_shares_of_trials_and_estimates_over_them(results: SweepResults) -> None:
     """By trial, not by record: one of one lost, one of one repeated, one of one reordered."""
     cell = results.cells[0]
-    assert [(share.seen, share.of) for share in (cell.loss, cell.duplication, cell.reordering) if share] == [(1, 1)] * 3
+    assert [
+        (share.seen, share.of) for share in (cell.loss, cell.duplication, cell.reordering) if share
+    ] == [(1, 1)] * 3
     assert cell.ack_p99_ms is not None
     assert (cell.ack_p99_ms.median, cell.ack_p99_ms.interval, cell.late_trials) == (2.5, None, 0)
 
 
-def test_every_cell_that_is_run_has_its_contract_and_a_verdict_on_each_promise(results: SweepResults) -> None:
+def test_every_cell_that_is_run_has_its_contract_and_a_verdict_on_each_promise(
+    results: SweepResults,
+) -> None:
     """Refused ones have neither: nothing can be promised to what no client accepts."""
     cell, refused = results.cells
-    assert [commitment.promise for commitment in cell.commitments] == [judgement.promise for judgement in cell.judgements] == ASKED_OF_ALL
-    assert (refused.commitments, refused.judgements) == ((), ())
+    assert (
+        [commitment.guarantee for commitment in cell.clauses]
+        == [judgement.guarantee for judgement in cell.judgements]
+        == ASKED_OF_ALL
+    )
+    assert (refused.clauses, refused.judgements) == ((), ())
 
 
 def test_a_cell_that_was_not_measured_has_its_contract_all_the_same(sweep: SweepFolder) -> None:
     """What Kafka promises is known before; what became of it is not."""
     cell = read_results(sweep).cells[0]
-    assert [commitment.promise for commitment in cell.commitments] == ASKED_OF_ALL
+    assert [commitment.guarantee for commitment in cell.clauses] == ASKED_OF_ALL
     assert {judgement.seen for judgement in cell.judgements} == {None}
     assert cell.loss is None
 
@@ -222,25 +366,57 @@ def test_a_cell_that_was_not_measured_has_its_contract_all_the_same(sweep: Sweep
 def test_a_violation_names_its_trials(sweep: SweepFolder) -> None:
     """And counts the records."""
     plan = sweep.plan()
-    safe: dict[str, Any] = {"producer": {"acks": "all", "enable.idempotence": "true"}, "fault": FaultRequest(kind="none")}
-    sweep.write_plan(plan.model_copy(update={"trials": tuple(spec.model_copy(update=safe) for spec in plan.trials)}))
-    write_results(sweep, {"000-planned": {"attempted_records": 9, "lost_low_records": 2, "lost_high_records": 2}})
+    safe: dict[str, Any] = {
+        "producer": {"acks": "all", "enable.idempotence": "true"},
+        "fault": FaultRequest(kind="none"),
+    }
+    sweep.write_plan(
+        plan.model_copy(
+            update={"trials": tuple(spec.model_copy(update=safe) for spec in plan.trials)}
+        )
+    )
+    write_results(
+        sweep,
+        {"000-planned": {"attempted_records": 9, "lost_low_records": 2, "lost_high_records": 2}},
+    )
     loss, duplicates, _, _ = read_results(sweep).cells[0].judgements
-    assert (loss.verdict, loss.trials, loss.records_total) == (Verdict.VIOLATED, ("000-planned",), 2)
+    assert (loss.verdict, loss.trials, loss.records_total) == (
+        Verdict.VIOLATED,
+        ("000-planned",),
+        2,
+    )
     assert (duplicates.verdict, duplicates.trials) == (Verdict.HELD, ())
 
 
 def test_the_first_records_that_broke_a_promise_are_named_each_once() -> None:
     """By producer and number, however they lie in the table and however many copies there are."""
-    lost: list[dict[str, Any]] = [{"trial_id": "000-a", "kind": "LOST", "producer": 0, "seq": seq} for seq in (9, 3, 7, 1, 5, 11)]
-    copies: list[dict[str, Any]] = [{"trial_id": "000-a", "kind": "DUPLICATED", "producer": 1, "seq": 5, "offset": offset} for offset in (8, 9)]
+    lost: list[dict[str, Any]] = [
+        {"trial_id": "000-a", "kind": "LOST", "producer": 0, "seq": seq}
+        for seq in (9, 3, 7, 1, 5, 11)
+    ]
+    copies: list[dict[str, Any]] = [
+        {"trial_id": "000-a", "kind": "DUPLICATED", "producer": 1, "seq": 5, "offset": offset}
+        for offset in (8, 9)
+    ]
     other: list[dict[str, Any]] = [
         {"trial_id": "001-b", "kind": "LOST", "producer": 2, "seq": 2},
         {"trial_id": "001-b", "kind": "MISSED", "producer": 2, "seq": 4},
     ]
-    named = named_records(pa.Table.from_pylist([{"cause": "", **row} for row in (*lost, *copies, *other)], schema=ANOMALIES))
-    assert {trial: {promise: [(r.producer, r.seq) for r in records] for promise, records in of.items()} for trial, of in named.items()} == {
-        "000-a": {Guarantee.NO_ACKED_LOSS: [(0, 1), (0, 3), (0, 5), (0, 7), (0, 9)], Guarantee.NO_DUPLICATES: [(1, 5)]},
+    named = named_records(
+        pa.Table.from_pylist(
+            [{"cause": "", **row} for row in (*lost, *copies, *other)], schema=ANOMALIES
+        )
+    )
+    assert {
+        trial: {
+            guarantee: [(r.producer, r.seq) for r in records] for guarantee, records in of.items()
+        }
+        for trial, of in named.items()
+    } == {
+        "000-a": {
+            Guarantee.NO_ACKED_LOSS: [(0, 1), (0, 3), (0, 5), (0, 7), (0, 9)],
+            Guarantee.NO_DUPLICATES: [(1, 5)],
+        },
         "001-b": {Guarantee.NO_ACKED_LOSS: [(2, 2)]},
     }
 
@@ -252,4 +428,6 @@ def test_a_generator_that_fell_behind_marks_its_trial(sweep: SweepFolder) -> Non
     late = record.producers[0].model_copy(update={"lateness_us_p99": LATE_MS * 1000 + 1})
     path.write_text(record.model_copy(update={"producers": (late,)}).model_dump_json())
     trials = {trial.trial_id: trial for trial in read_results(sweep).trials}
-    assert [trials[name].generator_late for name in ("000-planned", "001-planned", "002-planned")] == [True, False, None]
+    assert [
+        trials[name].generator_late for name in ("000-planned", "001-planned", "002-planned")
+    ] == [True, False, None]

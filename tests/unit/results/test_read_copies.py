@@ -16,28 +16,68 @@ from experiments.verdicts.judge import Verdict
 from spark_jobs.planted import PlantedAttempt, PlantedTrial
 
 CELL: Cell = {"acks": "all", "fault": "none"}
-ROW = {"copied_records": 90, "missed_records": 7, "output_lost_records": 3, "repeated_copies": 5, "hidden_copies": 2}
+ROW = {
+    "copied_records": 90,
+    "missed_records": 7,
+    "output_lost_records": 3,
+    "repeated_copies": 5,
+    "hidden_copies": 2,
+}
 COPIES = CopyCounts(copied=90, missed=7, output_lost=3, repeated=5, hidden=2)
 
 
 def measured(folder: Path, delivery: Delivery) -> SweepFolder:
     """A sweep of two trials that copied; the columns of their group tell what the application missed and repeated."""
     sweep = SweepFolder(folder / "sweep")
-    load = Workload(rate_records_per_s=10, record_size_bytes=100, duration_s=10, keys=0, producers=1, kind="copy", copiers=2, delivery=delivery)
+    load = Workload(
+        rate_records_per_s=10,
+        record_size_bytes=100,
+        duration_s=10,
+        keys=0,
+        producers=1,
+        kind="copy",
+        copiers=2,
+        delivery=delivery,
+    )
     names = ("000-planned", "001-planned")
-    trials = tuple(a_spec(trial_id=name, cell=CELL, repeat=repeat, workload=load) for repeat, name in enumerate(names))
-    sweep.write_plan(Plan(sweep_id="sweep", experiment="planted", question="?", seed=7, repeats=2, trials=trials, refused=()))
+    trials = tuple(
+        a_spec(trial_id=name, cell=CELL, repeat=repeat, workload=load)
+        for repeat, name in enumerate(names)
+    )
+    sweep.write_plan(
+        Plan(
+            sweep_id="sweep",
+            experiment="planted",
+            question="?",
+            seed=7,
+            repeats=2,
+            trials=trials,
+            refused=(),
+        )
+    )
     for name in names:
         PlantedTrial(name, [PlantedAttempt(0, 0)], cell=CELL, output=[]).plant(sweep.root)
-    counts = {"attempted_records": 100, "acked_records": 100, "group_missed_records": 10, "group_redelivered_reads": 5}
-    write_results(sweep, dict.fromkeys(names, counts), {"copies": [{"trial_id": name, **ROW} for name in names]})
+    counts = {
+        "attempted_records": 100,
+        "acked_records": 100,
+        "group_missed_records": 10,
+        "group_redelivered_reads": 5,
+    }
+    write_results(
+        sweep,
+        dict.fromkeys(names, counts),
+        {"copies": [{"trial_id": name, **ROW} for name in names]},
+    )
     return sweep
 
 
 def test_a_trial_has_its_copies_and_a_cell_their_sums(tmp_path: Path) -> None:
     """Which of the two missed a record is told apart there, and in the group's count it is not."""
     results = read_results(measured(tmp_path, "at-least-once"))
-    assert [(trial.copies, trial.group_missed) for trial in results.trials] == [(COPIES, 10), (COPIES, 10)]
+    assert [(trial.copies, trial.group_missed) for trial in results.trials] == [
+        (COPIES, 10),
+        (COPIES, 10),
+    ]
     assert [(cell.copies, cell.group_missed) for cell in results.cells] == [(COPIES + COPIES, 20)]
 
 
@@ -49,11 +89,16 @@ def test_a_trial_has_its_copies_and_a_cell_their_sums(tmp_path: Path) -> None:
         ("exactly-once", Verdict.VIOLATED, Verdict.VIOLATED),
     ],
 )
-def test_what_was_missed_and_repeated_is_judged_by_the_delivery(tmp_path: Path, delivery: Delivery, missed: Verdict, repeated: Verdict) -> None:
+def test_what_was_missed_and_repeated_is_judged_by_the_delivery(
+    tmp_path: Path, delivery: Delivery, missed: Verdict, repeated: Verdict
+) -> None:
     """At most once promises no copy too many, but of an idempotent producer alone, which this one is not; exactly once promises both."""
     (cell,) = read_results(measured(tmp_path, delivery)).cells
-    verdicts = {judgement.promise: judgement.verdict for judgement in cell.judgements}
-    assert (verdicts[Guarantee.NONE_MISSED], verdicts[Guarantee.NONE_REPEATED]) == (missed, repeated)
+    verdicts = {judgement.guarantee: judgement.verdict for judgement in cell.judgements}
+    assert (verdicts[Guarantee.NONE_MISSED], verdicts[Guarantee.NONE_REPEATED]) == (
+        missed,
+        repeated,
+    )
 
 
 def test_a_sweep_that_was_measured_before_there_were_copies_is_read(tmp_path: Path) -> None:

@@ -30,7 +30,9 @@ def test_an_interrupted_measuring_asks_the_job_to_end(tmp_path: Path, job_log: P
     assert job_log.read_text().splitlines()[1:] == ["asked to end"]
 
 
-def test_a_job_that_does_not_listen_is_killed(tmp_path: Path, job_log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_job_that_does_not_listen_is_killed(
+    tmp_path: Path, job_log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Whoever interrupts waits for it only so long."""
     monkeypatch.setattr(spark_job, "_END_S", 0.0)
     with _interrupted_once_it_runs(job_log), pytest.raises(KeyboardInterrupt):
@@ -50,10 +52,17 @@ def _interrupted_once_it_runs(job_log: Path) -> Iterator[None]:
 
     def interrupt() -> None:
         with suppress(WaitTimeout):  # then the job's words are missed
-            wait_until(lambda: job_log.exists() and job_log.read_text().endswith("\n") and is_awaited(), awaiting="the job", timeout_s=60, every_s=0.01)
+            wait_until(
+                lambda: job_log.exists() and job_log.read_text().endswith("\n") and is_awaited(),
+                awaiting="the job",
+                timeout_s=60,
+                every_s=0.01,
+            )
         signal.pthread_kill(this, signal.SIGINT)
 
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # where the tests run in the background, it is ignored
+    before = signal.signal(
+        signal.SIGINT, signal.default_int_handler
+    )  # where the tests run in the background, it is ignored
     beside = threading.Thread(target=interrupt)
     beside.start()
     try:

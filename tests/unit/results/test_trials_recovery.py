@@ -10,7 +10,14 @@ from experiments.ledger.record import Phases
 from experiments.results.trials import recovered_before_heal
 
 S = 1_000_000_000
-FAULT = Phases(load_begin_ns=0, load_end_ns=10 * S, fault_begin_ns=2 * S, fault_end_ns=6 * S, settled_ns=10 * S, whole_ns=10 * S)
+FAULT = Phases(
+    load_begin_ns=0,
+    load_end_ns=10 * S,
+    fault_begin_ns=2 * S,
+    fault_end_ns=6 * S,
+    settled_ns=10 * S,
+    healthy_ns=10 * S,
+)
 
 
 def gap(began_s: float, lasted_s: float, partition: int = 0) -> dict[str, Any]:
@@ -30,7 +37,9 @@ def gap(began_s: float, lasted_s: float, partition: int = 0) -> dict[str, Any]:
         ([gap(5.8, 0.9)], True),
     ],
 )
-def test_a_partition_that_is_silent_until_the_heal_did_not_recover(gaps: list[dict[str, Any]], recovered: bool) -> None:
+def test_a_partition_that_is_silent_until_the_heal_did_not_recover(
+    gaps: list[dict[str, Any]], recovered: bool
+) -> None:
     """One is enough; what is over before the heal, begins after it, or lasts less than a second, is no outage until the heal."""
     assert recovered_before_heal(FAULT, gaps, "all") is recovered
 
@@ -44,6 +53,8 @@ def test_a_partition_that_is_silent_until_the_heal_did_not_recover(gaps: list[di
         (FAULT, [gap(2, 3)], "0"),
     ],
 )
-def test_where_nobody_can_tell_it_is_not_known(phases: Phases, gaps: list[dict[str, Any]], acks: str) -> None:
+def test_where_nobody_can_tell_it_is_not_known(
+    phases: Phases, gaps: list[dict[str, Any]], acks: str
+) -> None:
     """Without a fault, without a heal, without a partition, and with acks=0, whose acknowledgements say nothing of a partition."""
     assert recovered_before_heal(phases, gaps, acks) is None

@@ -45,7 +45,10 @@ def scene(ledger: LedgerCopy, seed: int = 1) -> PlantContext:
 def test_records_with_any_trouble_are_not_calm(ledger: LedgerCopy) -> None:
     """Neither what is lost nor what is there twice, and the three rows of each are of one record."""
     of = calm(ledger)
-    ids = [ledger.values(name, "seq")[rows].tolist() for name, rows in (("attempts", of.attempts), ("log", of.log), ("reads", of.reads))]
+    ids = [
+        ledger.values(name, "seq")[rows].tolist()
+        for name, rows in (("attempts", of.attempts), ("log", of.log), ("reads", of.reads))
+    ]
     assert ids[0] == ids[1] == ids[2]
     assert sorted(ids[0]) == [seq for seq in range(2_000) if seq % 100 and seq % 101]
 
@@ -53,17 +56,34 @@ def test_records_with_any_trouble_are_not_calm(ledger: LedgerCopy) -> None:
 def test_only_what_was_committed_is_calm(ledger: LedgerCopy) -> None:
     """Of a transaction that was not, the fate is another one."""
     rows = calm(ledger).attempts[:4]
-    ends = pa.table({"producer": [0, 0], "transaction": [0, 1], "begin_ns": [0, 0], "end_ns": [1, 1], "records": [2, 2], "error": [0, 0]})
-    ended = ends.append_column("outcome", pa.array(["committed", "unknown"])).select(ledger.tables["transactions"].schema.names)
-    sent = ledger.changed("attempts", rows, {"transaction": [0, 0, 1, 1]}).appended("transactions", ended)
-    assert set(calm(ledger).attempts.tolist()) - set(calm(sent).attempts.tolist()) == set(rows[2:].tolist())
+    ends = pa.table(
+        {
+            "producer": [0, 0],
+            "transaction": [0, 1],
+            "begin_ns": [0, 0],
+            "end_ns": [1, 1],
+            "records": [2, 2],
+            "error": [0, 0],
+        }
+    )
+    ended = ends.append_column("outcome", pa.array(["committed", "unknown"])).select(
+        ledger.tables["transactions"].schema.names
+    )
+    sent = ledger.changed("attempts", rows, {"transaction": [0, 0, 1, 1]}).appended(
+        "transactions", ended
+    )
+    assert set(calm(ledger).attempts.tolist()) - set(calm(sent).attempts.tolist()) == set(
+        rows[2:].tolist()
+    )
 
 
 def test_what_a_group_processed_makes_no_record_less_calm(ledger: LedgerCopy) -> None:
     """Its members are no readers along: only those are counted."""
     reads = ledger.tables["reads"]
     at = reads.schema.names.index("consumer")
-    members = reads.set_column(at, reads.schema.field("consumer"), pa.array([1] * reads.num_rows, pa.int32()))
+    members = reads.set_column(
+        at, reads.schema.field("consumer"), pa.array([1] * reads.num_rows, pa.int32())
+    )
     assert calm(ledger.appended("reads", members)).reads.tolist() == calm(ledger).reads.tolist()
 
 
@@ -76,12 +96,17 @@ def test_what_lies_out_of_order_is_not_calm(ledger: LedgerCopy) -> None:
 
 
 @pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: plant.name)
-def test_a_planted_ledger_is_as_whole_as_a_real_one(plant: Plant, ledger: LedgerCopy, tmp_path: Path) -> None:
+def test_a_planted_ledger_is_as_whole_as_a_real_one(
+    plant: Plant, ledger: LedgerCopy, tmp_path: Path
+) -> None:
     """The job's own checks of the files pass, and the untouched ledger is another."""
     planted = plant.make(scene(ledger))
     planted.write(tmp_path / "sweep", "000-planted")
     (opened,) = open_ledgers(str(tmp_path / "sweep")).trials
-    assert (opened.log_rows, planted.tables == ledger.tables) == (planted.tables["log"].num_rows, False)
+    assert (opened.log_rows, planted.tables == ledger.tables) == (
+        planted.tables["log"].num_rows,
+        False,
+    )
 
 
 @pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: plant.name)
@@ -98,18 +123,27 @@ def test_seeds_decide_which_records_are_hit(ledger: LedgerCopy) -> None:
 
 
 @pytest.mark.parametrize("breakage", BREAKAGES, ids=lambda breakage: breakage.what)
-def test_what_is_broken_is_refused_in_one_line(breakage: BrokenLedger, ledger: LedgerCopy, tmp_path: Path) -> None:
+def test_what_is_broken_is_refused_in_one_line(
+    breakage: BrokenLedger, ledger: LedgerCopy, tmp_path: Path
+) -> None:
     """That names the trial, and says what the self-test waits for."""
     breakage.harm(ledger.write(tmp_path / "sweep", BROKEN))
     with pytest.raises(UnfitLedger) as refusal:
         open_ledgers(str(tmp_path / "sweep"))
-    assert (str(refusal.value).startswith(f"trial {BROKEN}: "), breakage.told in str(refusal.value), "\n" in str(refusal.value)) == (True, True, False)
+    assert (
+        str(refusal.value).startswith(f"trial {BROKEN}: "),
+        breakage.told in str(refusal.value),
+        "\n" in str(refusal.value),
+    ) == (True, True, False)
 
 
 def test_without_a_sweep_it_says_what_to_run_first(home: Home) -> None:
     """One line, exit code 2."""
     result = ackbench("selftest")
-    assert (result.exit_code, result.stderr) == (2, f"ackbench: no sweep in {home.sweeps} yet: begin with `ackbench run quick`\n")
+    assert (result.exit_code, result.stderr) == (
+        2,
+        f"ackbench: no sweep in {home.sweeps} yet: begin with `ackbench run quick`\n",
+    )
 
 
 @pytest.mark.parametrize(
@@ -117,7 +151,9 @@ def test_without_a_sweep_it_says_what_to_run_first(home: Home) -> None:
     [
         pytest.param(a_real_looking_trial(40), id="too few records"),
         pytest.param(replace(a_real_looking_trial(), reads=()), id="nobody read"),
-        pytest.param(replace(a_real_looking_trial(), events=()), id="nobody says that it was read to its end"),
+        pytest.param(
+            replace(a_real_looking_trial(), events=()), id="nobody says that it was read to its end"
+        ),
         pytest.param(replace(a_real_looking_trial(), status=Status.VOID), id="void"),
     ],
 )
@@ -125,12 +161,18 @@ def test_a_sweep_without_a_fit_trial_is_told(trial: PlantedTrial, home: Home) ->
     """One line, exit code 2, and nothing is left behind."""
     a_sweep_of(home, trial)
     result = ackbench("selftest")
-    assert (result.exit_code, result.stderr.count("\n"), "has no sealed trial that was read" in result.stderr) == (2, 1, True), result.stderr
+    assert (
+        result.exit_code,
+        result.stderr.count("\n"),
+        "has no sealed trial that was read" in result.stderr,
+    ) == (2, 1, True), result.stderr
     assert not home.cache.exists()
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, LedgerError])
-def test_whatever_ends_it_the_copies_are_removed(error: type[BaseException], home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_whatever_ends_it_the_copies_are_removed(
+    error: type[BaseException], home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """On Ctrl-C as on an error; the sweep stays as it is."""
     sweep, seen = a_sweep_of(home, a_real_looking_trial()), list[int]()
 
@@ -142,33 +184,66 @@ def test_whatever_ends_it_the_copies_are_removed(error: type[BaseException], hom
     before = {path: path.stat().st_mtime_ns for path in sweep.root.rglob("*")}
     result = ackbench("selftest")
     assert (result.exit_code, seen) == (130 if error is KeyboardInterrupt else 2, [len(PLANTS) + 1])
-    assert (list(home.cache.iterdir()), {path: path.stat().st_mtime_ns for path in sweep.root.rglob("*")}) == ([], before)
+    assert (
+        list(home.cache.iterdir()),
+        {path: path.stat().st_mtime_ns for path in sweep.root.rglob("*")},
+    ) == ([], before)
 
 
 def test_what_is_no_longer_known_is_found_too() -> None:
     """A figure that was there, and is null where something else was planted, is no agreement."""
-    found = _compared(PLANTS[0], {"LOST": 2, "DELIVERED_ONCE": 9, "missed_records": 0}, {"LOST": 9, "DELIVERED_ONCE": 2, "missed_records": None})
-    assert (found.ok, found.found) == (False, "DELIVERED_ONCE -7, LOST +7, missed_records not known")
+    found = _compared(
+        PLANTS[0],
+        {"LOST": 2, "DELIVERED_ONCE": 9, "missed_records": 0},
+        {"LOST": 9, "DELIVERED_ONCE": 2, "missed_records": None},
+    )
+    assert (found.ok, found.found) == (
+        False,
+        "DELIVERED_ONCE -7, LOST +7, missed_records not known",
+    )
 
 
-def test_a_measuring_job_that_is_blind_fails_the_selftest(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_measuring_job_that_is_blind_fails_the_selftest(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Exit code 1, and what it did not find is named."""
     a_sweep_of(home, a_real_looking_trial())
     monkeypatch.setattr("experiments.selftest.check.measure", lambda *_: None)
-    monkeypatch.setattr("experiments.selftest.check._rows", lambda sweep, name: _nothing_anywhere(sweep) if name == "trials" else [])
+    monkeypatch.setattr(
+        "experiments.selftest.check._rows",
+        lambda sweep, name: _nothing_anywhere(sweep) if name == "trials" else [],
+    )
     result = ackbench("selftest")
-    assert (result.exit_code, "planted faults were not found as planted" in result.stderr, "taken out of the log" in result.stderr) == (1, True, True)
+    assert (
+        result.exit_code,
+        "planted faults were not found as planted" in result.stderr,
+        "taken out of the log" in result.stderr,
+    ) == (1, True, True)
 
 
 def _nothing_anywhere(sweep: SweepFolder) -> list[dict[str, object]]:
     trials = sorted(path.name for path in (sweep.root / "trials").iterdir())
-    return [{"trial_id": trial, "duplicate_copies": 0, "reordered_records": 0, "missed_records": 0, "redelivered_reads": 0} for trial in trials]
+    return [
+        {
+            "trial_id": trial,
+            "duplicate_copies": 0,
+            "reordered_records": 0,
+            "missed_records": 0,
+            "redelivered_reads": 0,
+        }
+        for trial in trials
+    ]
 
 
 def test_null_stays_null_where_nothing_was_planted(ledger: LedgerCopy) -> None:
     """Changing some rows of a column leaves the others as they were, types included."""
-    changed = ledger.changed("attempts", calm(ledger).attempts[:2], {"outcome": "unknown", "offset": 5})
-    assert (changed.tables["attempts"].schema, changed.tables["attempts"]["offset"].null_count) == (ledger.tables["attempts"].schema, 1_998)
+    changed = ledger.changed(
+        "attempts", calm(ledger).attempts[:2], {"outcome": "unknown", "offset": 5}
+    )
+    assert (changed.tables["attempts"].schema, changed.tables["attempts"]["offset"].null_count) == (
+        ledger.tables["attempts"].schema,
+        1_998,
+    )
     assert pc.value_counts(changed.tables["attempts"]["outcome"].cast(pa.string())).to_pylist() == [
         {"values": "acked", "counts": 1_998},
         {"values": "unknown", "counts": 2},

@@ -19,9 +19,15 @@ from experiments.planning.experiment import experiment_of
 from experiments.planning.faults import asked_for, refuse_what_cannot_be
 from experiments.sweep.plan import FaultRequest
 
-GROUND = tuple(kind.kind for kind in FAULTS.values() if (kind.network, kind.disk) == ("loopback", "folder") and kind.kind != "none")
+GROUND = tuple(
+    kind.kind
+    for kind in FAULTS.values()
+    if (kind.network, kind.disk) == ("loopback", "folder") and kind.kind != "none"
+)
 OF_PROCESSES = tuple(kind.kind for kind in process.KINDS)
-EXPERIMENT = experiment_of({"name": "a", "title": "t", "question": "q", "axes": {"acks": [1]}}, "a.yaml")
+EXPERIMENT = experiment_of(
+    {"name": "a", "title": "t", "question": "q", "axes": {"acks": [1]}}, "a.yaml"
+)
 
 
 @given(seed=st.integers(), nodes=st.sampled_from((3, 5)), duration_s=st.floats(8, 60))
@@ -30,7 +36,9 @@ def test_each_schedule_can_be_planned(seed: int, nodes: int, duration_s: float) 
     """It reads, is written in the one way, is possible on such a cluster, and is healed before the load ends."""
     text = random_schedule(seed, GROUND, nodes, duration_s)
     fault = asked_for(EXPERIMENT, text, {})
-    refuse_what_cannot_be(fault, Topology(nodes=nodes, partitions=1, replication_factor=3), duration_s, 1000, "all")
+    refuse_what_cannot_be(
+        fault, Topology(nodes=nodes, partitions=1, replication_factor=3), duration_s, 1000, "all"
+    )
     assert (written(parse(text)), ends_s(fault) < duration_s) == (text, True)
 
 
@@ -59,11 +67,17 @@ def test_what_fits_nowhere_is_said() -> None:
 def test_each_schedule_heals(seed: int) -> None:
     """Struck in a hundredth of its time, whatever meets whom: every node runs in the end."""
     cluster = MemoryCluster()
-    fault = asked_for(EXPERIMENT, random_schedule(seed, OF_PROCESSES, 3, 14), {}).with_leaves(_hastened)
+    fault = asked_for(EXPERIMENT, random_schedule(seed, OF_PROCESSES, 3, 14), {}).with_leaves(
+        _hastened
+    )
     inject(fault, FaultContext(cluster, cluster.topic, now_ns(), Journal(), client_timeout_s=0.01))
     assert set(cluster.states.values()) == {"running"}
 
 
 def _hastened(leaf: FaultRequest) -> FaultRequest:
-    short = {name: value / 100 for name, value in leaf.parameters.items() if name.endswith("_s") and isinstance(value, float)}
+    short = {
+        name: value / 100
+        for name, value in leaf.parameters.items()
+        if name.endswith("_s") and isinstance(value, float)
+    }
     return leaf.model_copy(update={"parameters": leaf.parameters | short})

@@ -10,7 +10,10 @@ from mutations.mutator import mutants_of
 def mistakes(code: str, folder: Path) -> dict[str, str]:
     """Return the mutants of some code: what was changed, and the whole."""
     (folder / "some.py").write_text(code)
-    return {mutant.name: ast.unparse(mutant.tree()) for mutant in mutants_of("spark_jobs.some", folder / "some.py")}
+    return {
+        mutant.name: ast.unparse(mutant.tree())
+        for mutant in mutants_of("spark_jobs.some", folder / "some.py")
+    }
 
 
 @pytest.mark.parametrize(
@@ -45,4 +48,7 @@ def test_words_for_people_are_left_alone(tmp_path: Path) -> None:
 
 def test_equal_mistakes_of_one_function_have_names_of_their_own(tmp_path: Path) -> None:
     """So that one can be listed as none, and the other not."""
-    assert list(mistakes("def judge():\n    return ~a, ~a\n", tmp_path)) == ["some.judge: ~a -> a", "some.judge: ~a -> a (2)"]
+    assert list(mistakes("def judge():\n    return ~a, ~a\n", tmp_path)) == [
+        "some.judge: ~a -> a",
+        "some.judge: ~a -> a (2)",
+    ]

@@ -17,7 +17,13 @@ from experiments.sweep.progress import expected_minutes
 from infra.machine.home import Home
 
 CLAIMS = [experiment for experiment in catalogue() if experiment.claim]
-TEXTS: dict[str, Any] = {"lesson": 5, "says": "It loses.", "mechanism": "So.", "method": "Thus.", "refuted_by": "No loss."}
+TEXTS: dict[str, Any] = {
+    "lesson": 5,
+    "says": "It loses.",
+    "mechanism": "So.",
+    "method": "Thus.",
+    "refuted_by": "No loss.",
+}
 
 
 @pytest.fixture
@@ -63,19 +69,36 @@ def test_each_claim_is_answered_in_about_four_minutes(experiment: Experiment) ->
 def test_the_consumer_that_names_its_rack_is_told_to() -> None:
     """A property that both clients know is the producer's unless it says otherwise, and a producer reads nothing."""
     planned = plan(next(one for one in CLAIMS if one.name == "leader-only"), "leader-only-1")
-    named = {trial.consumer.get("client.rack") for trial in planned.trials if trial.cell.get("consumer.client.rack")}
-    assert (named, any("client.rack" in trial.producer for trial in planned.trials)) == ({"rack-2"}, False)
+    named = {
+        trial.consumer.get("client.rack")
+        for trial in planned.trials
+        if trial.cell.get("consumer.client.rack")
+    }
+    assert (named, any("client.rack" in trial.producer for trial in planned.trials)) == (
+        {"rack-2"},
+        False,
+    )
 
 
 @pytest.mark.parametrize(
     ("asks", "cells", "why"),
     [
         ({"strikes": True}, [{"fault": "none"}, {"acks": 1}], "fault is none in every cell"),
-        ({"varies": ["acks"]}, [{"acks": 1, "fault": "none"}, {"acks": 1, "fault": "leader-crash"}], "acks is 1 in every cell"),
-        ({"nodes_at_least": 3}, [{"nodes": 1}, {}], "nodes is 2; the question needs at least 3 nodes"),
+        (
+            {"varies": ["acks"]},
+            [{"acks": 1, "fault": "none"}, {"acks": 1, "fault": "leader-crash"}],
+            "acks is 1 in every cell",
+        ),
+        (
+            {"nodes_at_least": 3},
+            [{"nodes": 1}, {}],
+            "nodes is 2; the question needs at least 3 nodes",
+        ),
     ],
 )
-def test_what_empties_the_question_is_refused_with_the_reason(asks: dict[str, Any], cells: list[Cell], why: str) -> None:
+def test_what_empties_the_question_is_refused_with_the_reason(
+    asks: dict[str, Any], cells: list[Cell], why: str
+) -> None:
     """A failover without a fault, a comparison of one value, too few nodes."""
     with pytest.raises(ExperimentError, match=why):
         check_claim(Claim.model_validate(TEXTS | asks), cells, nodes=2)
@@ -84,7 +107,9 @@ def test_what_empties_the_question_is_refused_with_the_reason(asks: dict[str, An
 def test_what_leaves_the_question_whole_is_taken() -> None:
     """A fault in one cell, two values, enough nodes."""
     claim = Claim.model_validate(TEXTS | {"strikes": True, "varies": ["acks"], "nodes_at_least": 3})
-    check_claim(claim, [{"acks": 1, "fault": "none"}, {"acks": "all", "fault": "leader-crash"}], nodes=3)
+    check_claim(
+        claim, [{"acks": 1, "fault": "none"}, {"acks": "all", "fault": "leader-crash"}], nodes=3
+    )
 
 
 def test_a_run_without_its_fault_is_refused_in_one_line(home: Home) -> None:
@@ -98,7 +123,14 @@ def test_an_experiment_is_explained_before_it_is_run(home: Home) -> None:
     """The claim, how Kafka does it, what will be done, what would refute it, and how long it takes."""
     result = ackbench("explain", "acks-levels")
     assert result.exit_code == 0
-    for head in ("the question", "what the lesson says (lesson 5)", "how Kafka does it", "what is done", "what would refute it", "minutes"):
+    for head in (
+        "the question",
+        "what the lesson says (lesson 5)",
+        "how Kafka does it",
+        "what is done",
+        "what would refute it",
+        "minutes",
+    ):
         assert head in result.stdout
     assert not home.sweeps.exists()
 

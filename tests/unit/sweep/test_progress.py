@@ -15,12 +15,28 @@ from support.builders.records import a_record, a_spec, no_rows
 from experiments.commands.progress_bar import drawn
 from experiments.ledger.record import Cell, Status
 from experiments.ledger.seal import seal
-from experiments.results.models import CellResult, FaultResult, LatencySpreads, MedianAndMax, QuantileSpreads, SweepResults, TrialResult
+from experiments.results.models import (
+    CellResult,
+    FaultResult,
+    LatencySpreads,
+    MedianAndMax,
+    QuantileSpreads,
+    SweepResults,
+    TrialResult,
+)
 from experiments.results.tables import console_for_results, print_cells, refusals, status_of
 from experiments.results.wording import LEGEND, lines, mark, short
 from experiments.sweep.folder import SweepFolder
 from experiments.sweep.plan import Plan
-from experiments.sweep.progress import TAIL_S, TRIAL_S, Progress, ProgressReader, clock, clock_explained, seconds_left
+from experiments.sweep.progress import (
+    TAIL_S,
+    TRIAL_S,
+    Progress,
+    ProgressReader,
+    clock,
+    clock_explained,
+    seconds_left,
+)
 from experiments.verdicts.contract import Guarantee
 from experiments.verdicts.judge import HarnessCheck, Judgement, NamedRecord, Verdict
 from experiments.verdicts.statistics import share
@@ -32,29 +48,67 @@ REFUSAL = "`acks` must be set to `all` when `enable.idempotence` is true"
 def a_sweep(folder: Path, trials: int = 3) -> tuple[SweepFolder, Plan]:
     """Return a planned sweep."""
     sweep = SweepFolder(folder / "s")
-    specs = tuple(a_spec(trial_id=f"{n:03d}-abcdef", order=n, label=f"cell {n}") for n in range(trials))
-    plan = Plan(sweep_id="s", experiment="e", question="q", seed=1, repeats=1, trials=specs, refused=())
+    specs = tuple(
+        a_spec(trial_id=f"{n:03d}-abcdef", order=n, label=f"cell {n}") for n in range(trials)
+    )
+    plan = Plan(
+        sweep_id="s", experiment="e", question="q", seed=1, repeats=1, trials=specs, refused=()
+    )
     sweep.write_plan(plan)
     return sweep, plan
 
 
-def a_cell(acks: object, fault: str = "none", **changes: Any) -> CellResult:
+def a_cell(acks: int | str, fault: str = "none", **changes: Any) -> CellResult:
     """Return a cell with one sealed trial."""
-    cell: Cell = {"acks": acks, "enable.idempotence": False, "replication.factor": 3, "partitions": 1, "fault": fault}  # type: ignore[dict-item]
+    cell: Cell = {
+        "acks": acks,
+        "enable.idempotence": False,
+        "replication.factor": 3,
+        "partitions": 1,
+        "fault": fault,
+    }
     latency = LatencySpreads(ack=QuantileSpreads(p99=MedianAndMax(median=1234.5, max=2000)))
-    row = CellResult(cell=cell, label="c", planned_trials=1, sealed_trials=1, lost=(3918, 4101), duplicates=7, latency_ms=latency)
+    row = CellResult(
+        cell=cell,
+        label="c",
+        planned_trials=1,
+        sealed_trials=1,
+        lost=(3918, 4101),
+        duplicates=7,
+        latency_ms=latency,
+    )
     return row.model_copy(update=changes)
 
 
 def a_judgement(verdict: Verdict, seen: bool | None, **changes: Any) -> Judgement:
     """Return a judgement on the order, with some fields changed."""
-    return Judgement(promise=Guarantee.ORDER, verdict=verdict, seen=seen, share=None, reasons=("by design", "nobody looked")).model_copy(update=changes)
+    return Judgement(
+        guarantee=Guarantee.ORDER,
+        verdict=verdict,
+        seen=seen,
+        share=None,
+        reasons=("by design", "nobody looked"),
+    ).model_copy(update=changes)
 
 
-def a_result(cells: Sequence[CellResult], trials: tuple[TrialResult, ...] = (), harness: HarnessCheck | None = None) -> SweepResults:
+def a_result(
+    cells: Sequence[CellResult],
+    trials: tuple[TrialResult, ...] = (),
+    harness: HarnessCheck | None = None,
+) -> SweepResults:
     """Return a sweep's results."""
     told = harness or HarnessCheck()
-    return SweepResults(sweep_id="s", experiment="e", question="q", seed=1, trials=trials, cells=tuple(cells), pending=(), unmeasured=(), harness=told)
+    return SweepResults(
+        sweep_id="s",
+        experiment="e",
+        question="q",
+        seed=1,
+        trials=trials,
+        cells=tuple(cells),
+        pending=(),
+        unmeasured=(),
+        harness=told,
+    )
 
 
 def printed(rows: list[CellResult], width: int = 100) -> str:
@@ -75,7 +129,13 @@ def test_progress_counts_what_is_whole_and_what_failed(tmp_path: Path) -> None:
     sweep.say("trial", "waiting for the full ISR", "002-abcdef")
     seen = watcher.look()
 
-    assert (seen.done, seen.failed, seen.total, seen.trial, seen.what) == (2, 1, 3, "cell 2", "waiting for the full ISR")
+    assert (seen.done, seen.failed, seen.total, seen.trial, seen.what) == (
+        2,
+        1,
+        3,
+        "cell 2",
+        "waiting for the full ISR",
+    )
 
 
 def test_a_trial_that_failed_before_is_still_to_do(tmp_path: Path) -> None:
@@ -118,7 +178,10 @@ def test_durations_are_clocks(seconds: float, text: str) -> None:
     assert clock(seconds) == text
 
 
-@pytest.mark.parametrize(("seconds", "text"), [(65.4, "1:05 (minutes:seconds)"), (3661, "1:01:01 (hours:minutes:seconds)")])
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(65.4, "1:05 (minutes:seconds)"), (3661, "1:01:01 (hours:minutes:seconds)")],
+)
 def test_a_duration_that_stands_alone_says_what_its_numbers_are(seconds: float, text: str) -> None:
     """A tour of an hour said "1:01:01 (minutes:seconds)"."""
     assert clock_explained(seconds) == text
@@ -128,7 +191,9 @@ def test_a_duration_that_stands_alone_says_what_its_numbers_are(seconds: float, 
 def test_the_bar_is_two_lines_of_the_terminals_width(width: int) -> None:
     """A label too long for the terminal is cut, never wrapped."""
     out = StringIO()
-    Console(file=out, width=width).print(drawn(Progress(7, 1, 20, LABEL, "waiting for the last acknowledgements", 130)))
+    Console(file=out, width=width).print(
+        drawn(Progress(7, 1, 20, LABEL, "waiting for the last acknowledgements", 130))
+    )
     lines = out.getvalue().splitlines()
 
     assert len(lines) == 2
@@ -140,7 +205,9 @@ def test_the_bar_is_two_lines_of_the_terminals_width(width: int) -> None:
 def test_the_table_has_a_row_a_cell_and_a_block_a_fault() -> None:
     """In the order that the results have them in."""
     text = printed([a_cell(0), a_cell(1), a_cell("all"), a_cell("all", "leader-pause")])
-    rows = [line.split()[0] for line in text.splitlines() if line.startswith(("0", "1", "all", "fault"))]
+    rows = [
+        line.split()[0] for line in text.splitlines() if line.startswith(("0", "1", "all", "fault"))
+    ]
 
     assert rows == ["fault:", "0", "1", "all", "fault:", "all"]
     assert "3,918..4,101" in text
@@ -149,7 +216,9 @@ def test_the_table_has_a_row_a_cell_and_a_block_a_fault() -> None:
 
 def test_what_was_not_measured_is_no_zero() -> None:
     """A void cell has no figures, and says that it is void."""
-    void = a_cell(1, sealed_trials=0, void_trials=1, lost=None, duplicates=None, latency_ms=LatencySpreads())
+    void = a_cell(
+        1, sealed_trials=0, void_trials=1, lost=None, duplicates=None, latency_ms=LatencySpreads()
+    )
     line = next(line for line in printed([void]).splitlines() if line.startswith("1"))
 
     assert line.split() == ["1", "off", "3", "1", "-", "-", "-", "-", "-", "1", "void"]
@@ -191,7 +260,13 @@ def test_a_share_stands_with_its_bounds() -> None:
     """Both where it lies between, one where nothing or everything was seen; rounded outwards."""
     shares = [share(3, 5), share(0, 5), share(5, 5), share(0, 100), None]
 
-    assert [short(given, "-") for given in shares] == ["3 of 5 (14-95 %)", "0 of 5 (<46 %)", "5 of 5 (>54 %)", "0 of 100 (<3 %)", "-"]
+    assert [short(given, "-") for given in shares] == [
+        "3 of 5 (14-95 %)",
+        "0 of 5 (<46 %)",
+        "5 of 5 (>54 %)",
+        "0 of 100 (<3 %)",
+        "-",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -205,7 +280,9 @@ def test_a_share_stands_with_its_bounds() -> None:
         (Verdict.NOT_PROMISED, None, "-"),
     ],
 )
-def test_each_verdict_has_a_sign_that_the_legend_explains(verdict: Verdict, seen: bool | None, sign: str) -> None:
+def test_each_verdict_has_a_sign_that_the_legend_explains(
+    verdict: Verdict, seen: bool | None, sign: str
+) -> None:
     """No two share one, and none is told by its colour alone."""
     row = a_cell(1, judgements=(a_judgement(verdict, seen),))
 
@@ -224,7 +301,10 @@ def test_a_violation_is_named_with_its_trials_and_records_below_the_table() -> N
     ]
     told = [line.text for line in lines(a_result(cells))]
 
-    assert told[0] == "VIOLATED order: c: in 1 of 4 trials (000-a), 2,100 records: 0/3 of 000-a, 0/7 of 000-a, ..."
+    assert (
+        told[0]
+        == "VIOLATED order: c: in 1 of 4 trials (000-a), 2,100 records: 0/3 of 000-a, 0/7 of 000-a, ..."
+    )
     assert told[1] == "not known, order: 2 cells (c; c): nobody looked"
     assert [line.violated for line in lines(a_result(cells))][:2] == [True, False]
 
@@ -239,7 +319,10 @@ def test_added_controls_are_no_rows_of_the_table_and_their_axes_no_columns() -> 
 
     assert "leader-crash-behind" not in text
     assert "linger" not in text
-    assert [line.text for line in lines(a_result(rows, harness=HarnessCheck(sentences=("it was clean",))))] == ["it was clean"]
+    assert [
+        line.text
+        for line in lines(a_result(rows, harness=HarnessCheck(sentences=("it was clean",))))
+    ] == ["it was clean"]
 
 
 @pytest.mark.parametrize("failed", [{"control_clean": False}, {"positive_control_lost": False}])
@@ -252,19 +335,46 @@ def test_controls_that_fail_are_as_loud_as_a_violation(failed: dict[str, bool]) 
 
 def test_too_few_trials_are_told_how_many_would_do() -> None:
     """To see at 95 % what happens in one trial of ten takes 29; a cell that lost, and one that was added, needs none."""
-    told = [line.text for line in lines(a_result([a_cell(1, loss=share(0, 5)), a_cell("all", loss=share(0, 40))]))]
+    told = [
+        line.text
+        for line in lines(a_result([a_cell(1, loss=share(0, 5)), a_cell("all", loss=share(0, 40))]))
+    ]
 
-    assert told[0].startswith("power: 5 trials of a cell may all miss a loss that happens in 1 of 10; 29 show it with 95 % certainty (--repeats 29)")
-    assert list(lines(a_result([a_cell(1, loss=share(1, 5)), a_cell(0, loss=share(0, 5), added=True), a_cell("all", loss=share(0, 29))]))) == []
+    assert told[0].startswith(
+        "power: 5 trials of a cell may all miss a loss that happens in 1 of 10; 29 show it with 95 % certainty (--repeats 29)"
+    )
+    assert (
+        list(
+            lines(
+                a_result(
+                    [
+                        a_cell(1, loss=share(1, 5)),
+                        a_cell(0, loss=share(0, 5), added=True),
+                        a_cell("all", loss=share(0, 29)),
+                    ]
+                )
+            )
+        )
+        == []
+    )
 
 
 def test_a_late_generator_is_named() -> None:
     """It is judged all the same."""
     late = TrialResult(
-        trial_id="007-a", cell={}, label="", repeat=0, status=Status.SEALED, fault=FaultResult(kind=None), generator_late=True, lateness_p99_ms=91.2
+        trial_id="007-a",
+        cell={},
+        label="",
+        repeat=0,
+        status=Status.SEALED,
+        fault=FaultResult(kind=None),
+        generator_late=True,
+        lateness_p99_ms=91.2,
     )
 
-    assert next(lines(a_result([], trials=(late,)))).text.startswith("late generator: 007-a (91 ms): the producer itself fell behind")
+    assert next(lines(a_result([], trials=(late,)))).text.startswith(
+        "late generator: 007-a (91 ms): the producer itself fell behind"
+    )
 
 
 def test_the_status_column_is_there_where_a_trial_is_missing() -> None:

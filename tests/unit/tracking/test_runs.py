@@ -12,8 +12,17 @@ MLFLOW_TAKES = 250
 def test_cells_with_long_names_have_metrics_of_their_own_that_mlflow_takes() -> None:
     """Names that differ behind the cut are told apart."""
     results = material(truth({"acks": 1}), truth({"acks": "all"})).results
-    cells = [cell.model_copy(update={"label": f"{'controller.quorum.fetch.timeout.ms=1500 ' * 9}{place}"}) for place, cell in enumerate(results.cells)]
-    names = [name for name, _ in verdict_metrics(results.model_copy(update={"cells": tuple(cells)})) if name.startswith("loss_share_high/")]
+    cells = [
+        cell.model_copy(
+            update={"label": f"{'controller.quorum.fetch.timeout.ms=1500 ' * 9}{place}"}
+        )
+        for place, cell in enumerate(results.cells)
+    ]
+    names = [
+        name
+        for name, _ in verdict_metrics(results.model_copy(update={"cells": tuple(cells)}))
+        if name.startswith("loss_share_high/")
+    ]
 
     assert len(set(names)) == len(names) == sum(cell.loss is not None for cell in cells) > 1
     assert max(map(len, names)) <= MLFLOW_TAKES

@@ -10,7 +10,15 @@ from support.builders.records import a_record, a_spec, no_rows
 
 from experiments.ledger.record import FaultEvidence, ProducerSummary, TrialRecord
 from experiments.ledger.seal import seal
-from experiments.results.models import CellResult, Fates, FaultResult, Latencies, Quantiles, SweepResults, TrialResult
+from experiments.results.models import (
+    CellResult,
+    Fates,
+    FaultResult,
+    Latencies,
+    Quantiles,
+    SweepResults,
+    TrialResult,
+)
 from experiments.sweep.folder import SweepFolder
 from experiments.sweep.plan import Plan, RefusedCell, TrialSpec
 from experiments.tracking import store
@@ -23,10 +31,28 @@ SWEEP_ID = "planted-20260101T000000-abcd"
 
 def a_sweep(home: Home, sweep_id: str = SWEEP_ID) -> SweepFolder:
     """Plan three trials and a refused cell; seal the first, fail the second, leave the third."""
-    specs = tuple(a_spec(sweep_id=sweep_id, trial_id=f"{n:03d}-abcdef", label=f"acks=1 number={n}", order=n) for n in range(3))
-    refused = RefusedCell(trial_id="003-abcdef", cell={"acks": 0, "enable.idempotence": True}, label="acks=0 idempotence=on", reason="acks must be all")
+    specs = tuple(
+        a_spec(sweep_id=sweep_id, trial_id=f"{n:03d}-abcdef", label=f"acks=1 number={n}", order=n)
+        for n in range(3)
+    )
+    refused = RefusedCell(
+        trial_id="003-abcdef",
+        cell={"acks": 0, "enable.idempotence": True},
+        label="acks=0 idempotence=on",
+        reason="acks must be all",
+    )
     sweep = SweepFolder(home.sweeps / sweep_id)
-    sweep.write_plan(Plan(sweep_id=sweep_id, experiment="planted", question="Who?", seed=42, repeats=1, trials=specs, refused=(refused,)))
+    sweep.write_plan(
+        Plan(
+            sweep_id=sweep_id,
+            experiment="planted",
+            question="Who?",
+            seed=42,
+            repeats=1,
+            trials=specs,
+            refused=(refused,),
+        )
+    )
     sealed(sweep, specs[0])
     sweep.failed("001-abcdef").mkdir()
     (sweep.failed("001-abcdef") / "reason.txt").write_text("NodeFailed: node 2 died\n")
@@ -37,12 +63,20 @@ def sealed(sweep: SweepFolder, spec: TrialSpec) -> None:
     """Seal an empty ledger."""
     partial = sweep.partial(spec.trial_id)
     partial.mkdir()
-    record = a_record(sweep_id=spec.sweep_id, trial_id=spec.trial_id, cell=spec.cell, label=spec.label, stages_s={"load": 1.5})
+    record = a_record(
+        sweep_id=spec.sweep_id,
+        trial_id=spec.trial_id,
+        cell=spec.cell,
+        label=spec.label,
+        stages_s={"load": 1.5},
+    )
     seal(partial, sweep.trial(spec.trial_id), record, no_rows())
 
 
 @pytest.fixture(scope="module")
-def tracked(tmp_path_factory: pytest.TempPathFactory) -> tuple[Home, SweepFolder, store.TrackedSweep]:
+def tracked(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> tuple[Home, SweepFolder, store.TrackedSweep]:
     """A sweep, tracked once in a home whose path needs quoting."""
     home = Home(tmp_path_factory.mktemp("a home, 50% full"))
     with pytest.MonkeyPatch.context() as patch:
@@ -58,7 +92,11 @@ def runs(home: Home, sweep_id: str = SWEEP_ID) -> list[Any]:
 
     client = MlflowClient(store.embedded_uri(home))
     experiments = client.search_experiments(filter_string="name = 'ackbench/planted'")
-    return list(client.search_runs([found.experiment_id for found in experiments], f"tags.sweep_id = '{sweep_id}'"))
+    return list(
+        client.search_runs(
+            [found.experiment_id for found in experiments], f"tags.sweep_id = '{sweep_id}'"
+        )
+    )
 
 
 def run_of(home: Home, trial_id: str) -> Any:
@@ -66,17 +104,28 @@ def run_of(home: Home, trial_id: str) -> Any:
     return next(run for run in runs(home) if run.data.tags["trial_id"] == trial_id)
 
 
-def test_there_is_one_flat_run_a_trial_and_a_summary(tracked: tuple[Home, SweepFolder, store.TrackedSweep]) -> None:
+def test_there_is_one_flat_run_a_trial_and_a_summary(
+    tracked: tuple[Home, SweepFolder, store.TrackedSweep],
+) -> None:
     """A trial that never ran has none; a nested run would collapse in MLflow's list."""
     found = runs(tracked[0])
-    assert sorted(run.data.tags["trial_id"] for run in found) == ["000-abcdef", "001-abcdef", "summary"]
+    assert sorted(run.data.tags["trial_id"] for run in found) == [
+        "000-abcdef",
+        "001-abcdef",
+        "summary",
+    ]
     assert not any("mlflow.parentRunId" in run.data.tags for run in found)
 
 
-def test_a_run_is_tagged_with_all_it_is_found_by(tracked: tuple[Home, SweepFolder, store.TrackedSweep]) -> None:
+def test_a_run_is_tagged_with_all_it_is_found_by(
+    tracked: tuple[Home, SweepFolder, store.TrackedSweep],
+) -> None:
     """Sweep, cell, experiment, status and fault."""
     tags = run_of(tracked[0], "000-abcdef").data.tags
-    assert {name: tags[name] for name in ("sweep_id", "cell", "experiment", "status", "fault", "kind", "role")} == {
+    assert {
+        name: tags[name]
+        for name in ("sweep_id", "cell", "experiment", "status", "fault", "kind", "role")
+    } == {
         "sweep_id": SWEEP_ID,
         "cell": "acks=1 number=0",
         "experiment": "planted",
@@ -95,14 +144,20 @@ def test_params_are_kafkas_own_names(tracked: tuple[Home, SweepFolder, store.Tra
     assert params["workload.rate_records_per_s"] == "1000.0"
 
 
-def test_a_failed_trial_is_a_failed_run_with_its_reason_and_no_figures(tracked: tuple[Home, SweepFolder, store.TrackedSweep]) -> None:
+def test_a_failed_trial_is_a_failed_run_with_its_reason_and_no_figures(
+    tracked: tuple[Home, SweepFolder, store.TrackedSweep],
+) -> None:
     """Zeros would be read as results."""
     run = run_of(tracked[0], "001-abcdef")
     assert (run.info.status, run.data.tags["reason"]) == ("FAILED", "NodeFailed: node 2 died")
-    assert not any(name.startswith(("loss/", "duplicates/", "latency/")) for name in run.data.metrics)
+    assert not any(
+        name.startswith(("loss/", "duplicates/", "latency/")) for name in run.data.metrics
+    )
 
 
-def test_the_summary_lists_refused_cells_and_holds_the_table(tracked: tuple[Home, SweepFolder, store.TrackedSweep]) -> None:
+def test_the_summary_lists_refused_cells_and_holds_the_table(
+    tracked: tuple[Home, SweepFolder, store.TrackedSweep],
+) -> None:
     """With the client's own reason; the table is on the run's page and beside it as a file."""
     home, _, _ = tracked
     summary = run_of(home, "summary")
@@ -113,10 +168,14 @@ def test_the_summary_lists_refused_cells_and_holds_the_table(tracked: tuple[Home
     assert kept == {"results.json", "table.txt", "report.html"}
 
 
-def test_the_summary_holds_the_verdicts_and_what_the_controls_showed(tracked: tuple[Home, SweepFolder, store.TrackedSweep]) -> None:
+def test_the_summary_holds_the_verdicts_and_what_the_controls_showed(
+    tracked: tuple[Home, SweepFolder, store.TrackedSweep],
+) -> None:
     """One tag a promise, to be searched for; before anything is measured nothing is held."""
     summary = run_of(tracked[0], "summary")
-    assert {name: value for name, value in summary.data.tags.items() if name.startswith("verdict/")} == {
+    assert {
+        name: value for name, value in summary.data.tags.items() if name.startswith("verdict/")
+    } == {
         "verdict/no-acked-loss": "UNKNOWN 1",
         "verdict/no-duplicates": "NOT PROMISED 1",
         "verdict/order": "NOT PROMISED 1",
@@ -128,8 +187,23 @@ def test_the_summary_holds_the_verdicts_and_what_the_controls_showed(tracked: tu
 
 def test_shares_and_their_bounds_are_metrics_of_the_summary() -> None:
     """Under names that MLflow takes, a chart for each kind."""
-    cell = CellResult(cell={"acks": 1}, label="acks=1 rf=3 a/b", planned_trials=5, loss=share(2, 5), duplication=None)
-    results = SweepResults(sweep_id="s", experiment="e", question="?", seed=1, trials=(), cells=(cell,), pending=(), unmeasured=())
+    cell = CellResult(
+        cell={"acks": 1},
+        label="acks=1 rf=3 a/b",
+        planned_trials=5,
+        loss=share(2, 5),
+        duplication=None,
+    )
+    results = SweepResults(
+        sweep_id="s",
+        experiment="e",
+        question="?",
+        seed=1,
+        trials=(),
+        cells=(cell,),
+        pending=(),
+        unmeasured=(),
+    )
     metrics = summary_run(results, "page").metrics
     bounds = share(2, 5).interval
     assert {name: value for name, value in metrics.items() if "share" in name} == {
@@ -146,11 +220,15 @@ def test_a_second_time_adds_nothing(tracked: tuple[Home, SweepFolder, store.Trac
     assert len(runs(home)) == 3
     from mlflow.tracking import MlflowClient
 
-    history = MlflowClient(store.embedded_uri(home)).get_metric_history(first.trial_run_ids[0], "stages/load_s")
+    history = MlflowClient(store.embedded_uri(home)).get_metric_history(
+        first.trial_run_ids[0], "stages/load_s"
+    )
     assert [metric.value for metric in history] == [1.5]
 
 
-def test_a_trial_that_was_run_after_all_replaces_its_failed_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_trial_that_was_run_after_all_replaces_its_failed_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Going on with a sweep leaves no run behind that says otherwise."""
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     home = Home(tmp_path)
@@ -161,15 +239,23 @@ def test_a_trial_that_was_run_after_all_replaces_its_failed_run(tmp_path: Path, 
     sealed(sweep, sweep.plan().trial("001-abcdef"))
     store.track(sweep, home)
     run = run_of(home, "001-abcdef")
-    assert (run.info.status, run.data.tags["status"], "reason" in run.data.tags) == ("FINISHED", "sealed", False)
+    assert (run.info.status, run.data.tags["status"], "reason" in run.data.tags) == (
+        "FINISHED",
+        "sealed",
+        False,
+    )
     assert len(runs(home)) == 3
 
 
-def test_links_open_the_comparison_and_say_what_serves_it(tracked: tuple[Home, SweepFolder, store.TrackedSweep]) -> None:
+def test_links_open_the_comparison_and_say_what_serves_it(
+    tracked: tuple[Home, SweepFolder, store.TrackedSweep],
+) -> None:
     """The charts of this sweep alone, not MLflow's landing page."""
     home, sweep, made = tracked
     charts, together, summary, note = store.links(sweep, home)
-    assert charts.startswith(f"http://127.0.0.1:5000/#/experiments/{made.experiment_id}/runs?workflowType=machine_learning&compareRunsMode=CHART")
+    assert charts.startswith(
+        f"http://127.0.0.1:5000/#/experiments/{made.experiment_id}/runs?workflowType=machine_learning&compareRunsMode=CHART"
+    )
     assert SWEEP_ID in charts
     assert all(run_id in together for run_id in made.trial_run_ids)
     assert summary.endswith(made.summary_run_id)
@@ -183,9 +269,17 @@ def test_links_of_a_sweep_that_was_never_tracked_are_none(tmp_path: Path) -> Non
 
 def test_a_password_in_the_servers_address_is_not_kept(tmp_path: Path) -> None:
     """What is written down is shown to people."""
-    made = store.TrackedSweep(tracking_uri=store.shown("https://me:secret@mlflow.example"), experiment_id="7", summary_run_id="s", trial_run_ids=("a",))
+    made = store.TrackedSweep(
+        tracking_uri=store.shown("https://me:secret@mlflow.example"),
+        experiment_id="7",
+        summary_run_id="s",
+        trial_run_ids=("a",),
+    )
     (tmp_path / "mlflow.json").write_text(made.model_dump_json())
-    assert store.links(SweepFolder(tmp_path), Home(tmp_path))[-1] == "https://mlflow.example/#/experiments/7/runs/s"
+    assert (
+        store.links(SweepFolder(tmp_path), Home(tmp_path))[-1]
+        == "https://mlflow.example/#/experiments/7/runs/s"
+    )
 
 
 LATENCY = Quantiles(records=9, negative_records=0, p50=1.0, p90=2.0, p99=3.0, p99_9=4.0, max=5.0)
@@ -194,7 +288,13 @@ NO_FATES = dict.fromkeys(Fates.model_fields, 0)
 
 def content(**changes: Any) -> RunContent:
     """Return the run of a measured trial, with some values changed."""
-    return content_of(a_spec(topic={"min.insync.replicas": "2", "acks": "x"}, consumer={"isolation.level": "read_uncommitted"}), **changes)
+    return content_of(
+        a_spec(
+            topic={"min.insync.replicas": "2", "acks": "x"},
+            consumer={"isolation.level": "read_uncommitted"},
+        ),
+        **changes,
+    )
 
 
 def content_of(spec: TrialSpec, **changes: Any) -> RunContent:
@@ -205,7 +305,7 @@ def content_of(spec: TrialSpec, **changes: Any) -> RunContent:
         "label": spec.label,
         "repeat": 0,
         "status": "sealed",
-        "fault": FaultResult(kind="none", bit=True),
+        "fault": FaultResult(kind="none", took_effect=True),
         "lost": (3, 7),
         "duplicates": 2,
         "latency_ms": Latencies(ack=LATENCY),
@@ -214,9 +314,16 @@ def content_of(spec: TrialSpec, **changes: Any) -> RunContent:
     }
     record: TrialRecord = a_record(
         broker_settings={"broker.session.timeout.ms": "4000"},
-        fault=FaultEvidence(kind="none", bit=True),
+        fault=FaultEvidence(kind="none", took_effect=True),
         producers=tuple(
-            ProducerSummary(producer=n, records=1, version="2.16.1", lateness_us_p50=0, lateness_us_p99=p99, lateness_us_max=p99)
+            ProducerSummary(
+                producer=n,
+                records=1,
+                version="2.16.1",
+                lateness_us_p50=0,
+                lateness_us_p99=p99,
+                lateness_us_max=p99,
+            )
             for n, p99 in enumerate((5, 9))
         ),
     )
@@ -226,9 +333,24 @@ def content_of(spec: TrialSpec, **changes: Any) -> RunContent:
 def test_metrics_are_named_group_slash_name_and_unit() -> None:
     """MLflow groups its charts by what stands before the slash."""
     metrics = content(reordered=4, missed=5, redelivered=6, generator_late=True).metrics
-    expected: dict[str, float] = {"loss/acked_lost_records": 3, "loss/at_most_lost_records": 7, "duplicates/extra_copies": 2, "latency/ack_p99_ms": 3}
-    expected |= {"availability/longest_gap_ms": 12.5, "generator/lateness_p99_us": 9, "fault/bit": 1, "fates/lost_records": 0}
-    expected |= {"order/reordered_records": 4, "reads/missed_records": 5, "reads/redelivered_reads": 6, "generator/late": 1}
+    expected: dict[str, float] = {
+        "loss/acked_lost_records": 3,
+        "loss/at_most_lost_records": 7,
+        "duplicates/extra_copies": 2,
+        "latency/ack_p99_ms": 3,
+    }
+    expected |= {
+        "availability/longest_gap_ms": 12.5,
+        "generator/lateness_p99_us": 9,
+        "fault/bit": 1,
+        "fates/lost_records": 0,
+    }
+    expected |= {
+        "order/reordered_records": 4,
+        "reads/missed_records": 5,
+        "reads/redelivered_reads": 6,
+        "generator/late": 1,
+    }
     assert {name: metrics[name] for name in expected} == expected
 
 
@@ -249,10 +371,30 @@ def test_a_name_that_two_scopes_share_is_told_apart() -> None:
 def test_params_say_what_the_cluster_is_made_of() -> None:
     """Who holds the metadata, on how many nodes, at which levels of features, under the names that a file has."""
     spec = a_spec()
-    kraft = spec.model_copy(update={"cluster": spec.cluster.model_copy(update={"controllers": 3, "features": {"eligible.leader.replicas.version": 1}})})
-    zookeeper = spec.model_copy(update={"cluster": spec.cluster.model_copy(update={"coordination": "zookeeper", "zookeepers": 3})})
+    kraft = spec.model_copy(
+        update={
+            "cluster": spec.cluster.model_copy(
+                update={"controllers": 3, "features": {"eligible.leader.replicas.version": 1}}
+            )
+        }
+    )
+    zookeeper = spec.model_copy(
+        update={
+            "cluster": spec.cluster.model_copy(
+                update={"coordination": "zookeeper", "zookeepers": 3}
+            )
+        }
+    )
     kept, held = content_of(kraft).params, content_of(zookeeper).params
 
-    assert (kept["coordination"], kept["controllers"], kept["eligible.leader.replicas.version"]) == ("kraft", "3", "1")
-    assert (held["coordination"], held["zookeeper.nodes"], "controllers" in held) == ("zookeeper", "3", False)
+    assert (
+        kept["coordination"],
+        kept["controllers"],
+        kept["eligible.leader.replicas.version"],
+    ) == ("kraft", "3", "1")
+    assert (held["coordination"], held["zookeeper.nodes"], "controllers" in held) == (
+        "zookeeper",
+        "3",
+        False,
+    )
     assert kept["client.defaults"] == "false"

@@ -8,8 +8,18 @@ from experiments.trial.final_read import with_visibility
 
 def log(*places: tuple[int, int]) -> pa.Table:
     """Records at these partitions and offsets."""
-    row = {"producer": 0, "seq": 0, "timestamp_ms": 0, "intact": True, "leader_epoch": 0, "visible": True}
-    return pa.Table.from_pylist([{"partition": partition, "offset": offset, **row} for partition, offset in places], schema=LOG)
+    row = {
+        "producer": 0,
+        "seq": 0,
+        "timestamp_ms": 0,
+        "intact": True,
+        "leader_epoch": 0,
+        "visible": True,
+    }
+    return pa.Table.from_pylist(
+        [{"partition": partition, "offset": offset, **row} for partition, offset in places],
+        schema=LOG,
+    )
 
 
 def test_a_record_is_visible_where_the_other_read_has_it() -> None:

@@ -4,7 +4,17 @@ from experiments.ledger.schema import Source
 from experiments.trial.log_capture import event_of
 from infra.kafka.logs import BrokerLine
 
-LINE = BrokerLine(1_000_000_000, 2, "leads", "the line", node=2, partition=0, leader_epoch=6, offset=88120, isr=(1, 2))
+LINE = BrokerLine(
+    1_000_000_000,
+    2,
+    "became_leader",
+    "the line",
+    node=2,
+    partition=0,
+    leader_epoch=6,
+    offset=88120,
+    isr=(1, 2),
+)
 
 
 def test_a_brokers_moment_is_moved_to_the_trials_clock() -> None:
@@ -16,7 +26,14 @@ def test_a_brokers_moment_is_moved_to_the_trials_clock() -> None:
 def test_what_it_tells_and_its_words_are_kept() -> None:
     """Who, where, and the line itself."""
     event = event_of(LINE, ahead_ns=0)
-    assert (event.source, event.kind, event.node, event.partition, event.leader_epoch, event.offset) == (Source.BROKER, "leads", 2, 0, 6, 88120)
+    assert (
+        event.source,
+        event.kind,
+        event.node,
+        event.partition,
+        event.leader_epoch,
+        event.offset,
+    ) == (Source.BROKER, "became_leader", 2, 0, 6, 88120)
     assert event.detail == "node 2: the line"
 
 

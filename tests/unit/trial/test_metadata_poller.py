@@ -41,7 +41,13 @@ def test_a_new_leader_is_told_with_its_epoch(changes: MetadataChanges, journal: 
     """Who led before and who leads, by the watcher."""
     changes.note_partitions((led(2, epoch=6),), now_ns())
     event = last(journal, "leader")
-    assert (event.source, event.node, event.partition, event.leader_epoch, event.detail) == (Source.WATCHER, 2, 0, 6, "1 -> 2")
+    assert (event.source, event.node, event.partition, event.leader_epoch, event.detail) == (
+        Source.METADATA,
+        2,
+        0,
+        6,
+        "1 -> 2",
+    )
 
 
 def test_the_same_leader_in_a_new_epoch_is_news(changes: MetadataChanges, journal: Journal) -> None:
@@ -63,7 +69,9 @@ def test_an_isr_is_told_by_its_members_in_order(changes: MetadataChanges, journa
     assert [event.detail for event in journal.events("isr")] == ["1,2,3", "1,3"]
 
 
-def test_a_change_happened_since_the_last_answer_was_asked_for(changes: MetadataChanges, journal: Journal) -> None:
+def test_a_change_happened_since_the_last_answer_was_asked_for(
+    changes: MetadataChanges, journal: Journal
+) -> None:
     """Not since it came: the broker may have looked at once."""
     asked_ns = now_ns()
     changes.note_partitions((led(1, epoch=5),), asked_ns)
@@ -79,7 +87,9 @@ def test_the_first_answer_tells_what_is_and_not_since_when(journal: Journal) -> 
     assert {event.resolution_ns for event in journal.events()} == {None}
 
 
-def test_an_answer_from_an_older_epoch_is_no_news(changes: MetadataChanges, journal: Journal) -> None:
+def test_an_answer_from_an_older_epoch_is_no_news(
+    changes: MetadataChanges, journal: Journal
+) -> None:
     """A broker that stood still answers with what it knew before."""
     changes.note_partitions((led(2, epoch=6),), now_ns())
     before = len(journal.events())
@@ -87,7 +97,9 @@ def test_an_answer_from_an_older_epoch_is_no_news(changes: MetadataChanges, jour
     assert len(journal.events()) == before
 
 
-def test_a_topic_made_again_under_its_name_begins_its_epochs_anew(changes: MetadataChanges, journal: Journal) -> None:
+def test_a_topic_made_again_under_its_name_begins_its_epochs_anew(
+    changes: MetadataChanges, journal: Journal
+) -> None:
     """Its id is another one; what a broker still says of the old one is no news any more, however high its epoch."""
     again = replace(led(2, epoch=0), topic_id="another")
     changes.note_partitions((again, replace(again, partition=1)), now_ns())
@@ -96,7 +108,9 @@ def test_a_topic_made_again_under_its_name_begins_its_epochs_anew(changes: Metad
     assert last(journal, "leader").node == 2
 
 
-def test_an_answer_to_an_older_request_is_no_news(changes: MetadataChanges, journal: Journal) -> None:
+def test_an_answer_to_an_older_request_is_no_news(
+    changes: MetadataChanges, journal: Journal
+) -> None:
     """A slow broker answers after a quick one that was asked later."""
     asked_ns = now_ns()
     changes.note_partitions((led(1, epoch=5, isr=(1, 2)),), asked_ns)
@@ -104,16 +118,23 @@ def test_an_answer_to_an_older_request_is_no_news(changes: MetadataChanges, jour
     assert last(journal, "isr").detail == "1,2"
 
 
-def test_a_gap_is_told_once_with_its_begin_and_its_end(changes: MetadataChanges, journal: Journal) -> None:
+def test_a_gap_is_told_once_with_its_begin_and_its_end(
+    changes: MetadataChanges, journal: Journal
+) -> None:
     """However many looks fail in it; and what changed in it is known to the whole gap."""
     for _ in range(3):
         changes.note_blind("nobody answered")
     changes.note_partitions((led(1, epoch=5),), now_ns())
-    assert [event.kind for event in journal.events("watch_blind", "watch_sees")] == ["watch_blind", "watch_sees"]
+    assert [
+        event.kind for event in journal.events("metadata_unavailable", "metadata_available")
+    ] == ["metadata_unavailable", "metadata_available"]
 
 
 def test_another_active_controller_is_told_once(changes: MetadataChanges, journal: Journal) -> None:
     """By its node, and its epoch in words."""
     for view in (ControllerView(1, 3), ControllerView(1, 3), ControllerView(2, 4)):
         changes.note_controller(view, now_ns())
-    assert [(event.node, event.detail) for event in journal.events("controller")] == [(1, "epoch 3"), (2, "epoch 4")]
+    assert [(event.node, event.detail) for event in journal.events("controller")] == [
+        (1, "epoch 3"),
+        (2, "epoch 4"),
+    ]

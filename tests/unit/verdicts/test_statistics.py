@@ -31,9 +31,17 @@ values = st.lists(st.floats(0.001, 1e6), min_size=LEAST_VALUES, max_size=12)
 
 @pytest.mark.parametrize(
     ("seen", "of", "low", "high"),
-    [(0, 10, 0.0, 0.3085), (5, 10, 0.1871, 0.8129), (1, 20, 0.0013, 0.2487), (10, 10, 0.6915, 1.0), (3, 5, 0.1466, 0.9473)],
+    [
+        (0, 10, 0.0, 0.3085),
+        (5, 10, 0.1871, 0.8129),
+        (1, 20, 0.0013, 0.2487),
+        (10, 10, 0.6915, 1.0),
+        (3, 5, 0.1466, 0.9473),
+    ],
 )
-def test_a_share_has_the_interval_of_the_textbooks(seen: int, of: int, low: float, high: float) -> None:
+def test_a_share_has_the_interval_of_the_textbooks(
+    seen: int, of: int, low: float, high: float
+) -> None:
     """Clopper and Pearson's, to the four places that tables print."""
     interval = share(seen, of).interval
     assert (round(interval.low, 4), round(interval.high, 4)) == (low, high)
@@ -41,10 +49,16 @@ def test_a_share_has_the_interval_of_the_textbooks(seen: int, of: int, low: floa
 
 @settings(max_examples=40)
 @given(of=st.integers(1, 30), probability=st.integers(0, 10_000).map(lambda part: part / 10_000))
-def test_the_interval_of_a_share_holds_its_probability_in_95_percent_of_sweeps_or_more(of: int, probability: float) -> None:
+def test_the_interval_of_a_share_holds_its_probability_in_95_percent_of_sweeps_or_more(
+    of: int, probability: float
+) -> None:
     """Summed over every outcome that the trials can have, so it is no matter of luck."""
     intervals = [share(seen, of).interval for seen in range(of + 1)]
-    covered = sum(float(binom.pmf(seen, of, probability)) for seen, interval in enumerate(intervals) if interval.low <= probability <= interval.high)
+    covered = sum(
+        float(binom.pmf(seen, of, probability))
+        for seen, interval in enumerate(intervals)
+        if interval.low <= probability <= interval.high
+    )
     assert covered >= 0.95 - 1e-9
 
 
@@ -124,29 +138,43 @@ def test_a_share_is_precise_enough_when_its_interval_is_narrower_than_asked() ->
     assert not precise_enough(share(18, 36), 0.1)
 
 
-@pytest.mark.parametrize(("probability", "trials"), [(0.05, 59), (0.1, 29), (0.5, 5), (1.0, 1), (0.01, 299)])
-def test_to_see_something_rare_once_takes_the_trials_of_the_textbooks(probability: float, trials: int) -> None:
+@pytest.mark.parametrize(
+    ("probability", "trials"), [(0.05, 59), (0.1, 29), (0.5, 5), (1.0, 1), (0.01, 299)]
+)
+def test_to_see_something_rare_once_takes_the_trials_of_the_textbooks(
+    probability: float, trials: int
+) -> None:
     """59 for one in twenty at 95 %, as the sampling tables have it."""
     assert trials_needed(probability) == trials
 
 
 @given(probability=st.floats(0.001, 0.999), confidence=st.floats(0.5, 0.999))
-def test_the_trials_needed_suffice_and_one_less_does_not(probability: float, confidence: float) -> None:
+def test_the_trials_needed_suffice_and_one_less_does_not(
+    probability: float, confidence: float
+) -> None:
     """The least number whose chance of at least one case reaches the confidence."""
     trials = trials_needed(probability, confidence)
     assert 1 - (1 - probability) ** trials >= confidence - 1e-6
     assert trials == 1 or 1 - (1 - probability) ** (trials - 1) < confidence + 1e-6
 
 
-@pytest.mark.parametrize(("probability", "confidence"), [(0.0, 0.95), (-0.1, 0.95), (1.1, 0.95), (0.5, 1.0), (0.5, 0.0)])
-def test_no_number_of_trials_shows_what_cannot_happen(probability: float, confidence: float) -> None:
+@pytest.mark.parametrize(
+    ("probability", "confidence"), [(0.0, 0.95), (-0.1, 0.95), (1.1, 0.95), (0.5, 1.0), (0.5, 0.0)]
+)
+def test_no_number_of_trials_shows_what_cannot_happen(
+    probability: float, confidence: float
+) -> None:
     """The question is refused, and not answered with infinity."""
     with pytest.raises(ValueError, match="no number of trials"):
         trials_needed(probability, confidence)
 
 
-@pytest.mark.parametrize(("probability", "width"), [(0.0, 0.1), (1.0, 0.1), (0.5, 0.2), (0.2, 0.05)])
-def test_the_trials_for_a_width_make_the_interval_that_narrow(probability: float, width: float) -> None:
+@pytest.mark.parametrize(
+    ("probability", "width"), [(0.0, 0.1), (1.0, 0.1), (0.5, 0.2), (0.2, 0.05)]
+)
+def test_the_trials_for_a_width_make_the_interval_that_narrow(
+    probability: float, width: float
+) -> None:
     """As many of them seen as the probability says, to the nearest trial."""
     trials = trials_for_width(probability, width)
     assert share(round(probability * trials), trials).interval.width < width * 1.02
@@ -215,17 +243,33 @@ def test_a_distribution_has_the_quartiles_of_its_trials() -> None:
     """Of 1, 2, 3, 4: 1.75, 2.5, 3.25 (Hyndman and Fan's type 7)."""
     found = distribution([4, 1, 3, 2])
     assert found is not None
-    assert found.model_dump() == {"trials": 4, "minimum": 1, "lower_quartile": 1.75, "median": 2.5, "upper_quartile": 3.25, "maximum": 4}
+    assert found.model_dump() == {
+        "trials": 4,
+        "minimum": 1,
+        "lower_quartile": 1.75,
+        "median": 2.5,
+        "upper_quartile": 3.25,
+        "maximum": 4,
+    }
     assert distribution([]) is None
 
 
 def test_an_interval_knows_its_width() -> None:
     """And it is no part of what is written down."""
     assert Interval(low=0.25, high=0.75).width == 0.5
-    assert set(json.loads(Interval(low=0.25, high=0.75).model_dump_json())) == {"low", "high", "confidence"}
+    assert set(json.loads(Interval(low=0.25, high=0.75).model_dump_json())) == {
+        "low",
+        "high",
+        "confidence",
+    }
 
 
 def test_importing_the_statistics_loads_no_scipy() -> None:
     """The command and the DAG's parser import them, and must start at once."""
     loaded = "import sys, experiments.verdicts.statistics, experiments.comparing.pairing, experiments.verdicts.judge; print('scipy' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, check=True).stdout.strip() == "False"
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", loaded], capture_output=True, text=True, check=True
+        ).stdout.strip()
+        == "False"
+    )

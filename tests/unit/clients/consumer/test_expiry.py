@@ -22,7 +22,9 @@ from experiments.clients.consumer.reads import ReadsFile
         ({}, {"log.retention.ms": "null", "log.retention.bytes": "-1"}, False),
     ],
 )
-def test_records_expire_where_little_is_kept(topic: dict[str, str], broker: dict[str, str], *, soon: bool) -> None:
+def test_records_expire_where_little_is_kept(
+    topic: dict[str, str], broker: dict[str, str], *, soon: bool
+) -> None:
     """A topic's own setting counts before its brokers'."""
     assert expires(topic, broker) is soon
 
@@ -36,6 +38,13 @@ def test_what_was_given_below_the_begin_is_kept_in_order_and_once(tmp_path: Path
         row["partition"], row["offset"], row["seq"], row["received_ns"] = partition, offset, seq, at
     file.filled = len(given)
     told = read_before(tmp_path / "reads", {0: 5})
-    assert list(zip(told["partition"].to_pylist(), told["offset"].to_pylist(), told["seq"].to_pylist(), strict=True)) == [(0, 0, 12), (0, 1, 99)]
+    assert list(
+        zip(
+            told["partition"].to_pylist(),
+            told["offset"].to_pylist(),
+            told["seq"].to_pylist(),
+            strict=True,
+        )
+    ) == [(0, 0, 12), (0, 1, 99)]
     assert read_before(tmp_path / "reads", {}).num_rows == 0
     assert np.all(told["visible"].to_numpy())

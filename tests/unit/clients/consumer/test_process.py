@@ -45,13 +45,23 @@ def ours(seq: int) -> bytes:
     return values.encode(ValueFields(1, seq, 1_000 + seq, TOKEN), 60)
 
 
-def test_each_record_is_told_apart(brokers: MockBrokers, send: Callable[[int, bytes | None], None]) -> None:
+def test_each_record_is_told_apart(
+    brokers: MockBrokers, send: Callable[[int, bytes | None], None]
+) -> None:
     """Ours, ours and damaged, of another trial, of nobody, and nothing at all."""
     damaged = bytearray(ours(1))
     damaged[50] ^= 1
-    for content in (ours(0), bytes(damaged), values.encode(ValueFields(1, 2, 3, TOKEN + 1), 60), b"hello", None):
+    for content in (
+        ours(0),
+        bytes(damaged),
+        values.encode(ValueFields(1, 2, 3, TOKEN + 1), 60),
+        b"hello",
+        None,
+    ):
         send(0, content)
-    table = read_log(brokers.bootstrap_servers, "trial", {0: 5, 1: 0}, TOKEN, consumer_settings({}), 20)
+    table = read_log(
+        brokers.bootstrap_servers, "trial", {0: 5, 1: 0}, TOKEN, consumer_settings({}), 20
+    )
     assert table.schema.equals(LOG)
     assert table["offset"].to_pylist() == [0, 1, 2, 3, 4]
     assert table["seq"].to_pylist() == [0, None, None, None, None]
@@ -59,35 +69,59 @@ def test_each_record_is_told_apart(brokers: MockBrokers, send: Callable[[int, by
     assert table["intact"].to_pylist() == [True, False, True, True, True]
 
 
-def test_a_value_larger_than_the_usual_is_read_too(brokers: MockBrokers, send: Callable[[int, bytes | None], None]) -> None:
+def test_a_value_larger_than_the_usual_is_read_too(
+    brokers: MockBrokers, send: Callable[[int, bytes | None], None]
+) -> None:
     """Past the room that is kept for values."""
     send(1, values.encode(ValueFields(1, 9, 3, TOKEN), 900_000))
     table = read_log(brokers.bootstrap_servers, "trial", {1: 1}, TOKEN, consumer_settings({}), 20)
     assert table["seq"].to_pylist() == [9]
 
 
-def test_records_past_the_fixed_end_are_left_out(brokers: MockBrokers, send: Callable[[int, bytes | None], None]) -> None:
+def test_records_past_the_fixed_end_are_left_out(
+    brokers: MockBrokers, send: Callable[[int, bytes | None], None]
+) -> None:
     """What came after the ends were fixed is none of the trial's."""
     for seq in range(6):
         send(seq % 2, ours(seq))
-    table = read_log(brokers.bootstrap_servers, "trial", {0: 2, 1: 1}, TOKEN, consumer_settings({}), 20)
-    assert list(zip(table["partition"].to_pylist(), table["seq"].to_pylist(), strict=True)) == [(0, 0), (0, 2), (1, 1)]
+    table = read_log(
+        brokers.bootstrap_servers, "trial", {0: 2, 1: 1}, TOKEN, consumer_settings({}), 20
+    )
+    assert list(zip(table["partition"].to_pylist(), table["seq"].to_pylist(), strict=True)) == [
+        (0, 0),
+        (0, 2),
+        (1, 1),
+    ]
 
 
-def test_reading_begins_where_it_is_told(brokers: MockBrokers, send: Callable[[int, bytes | None], None]) -> None:
+def test_reading_begins_where_it_is_told(
+    brokers: MockBrokers, send: Callable[[int, bytes | None], None]
+) -> None:
     """An offset of its own for each partition."""
     for seq in range(6):
         send(seq % 2, ours(seq))
-    table = read_log(brokers.bootstrap_servers, "trial", {0: 3, 1: 3}, TOKEN, consumer_settings({}), 20, begin_offsets={0: 2})
+    table = read_log(
+        brokers.bootstrap_servers,
+        "trial",
+        {0: 3, 1: 3},
+        TOKEN,
+        consumer_settings({}),
+        20,
+        begin_offsets={0: 2},
+    )
     assert table["seq"].to_pylist() == [4, 1, 3, 5]
 
 
 def test_an_empty_log_is_an_empty_table(brokers: MockBrokers) -> None:
     """Of the ledger's schema."""
-    assert read_log(brokers.bootstrap_servers, "trial", {0: 0, 1: 0}, TOKEN, consumer_settings({}), 20).equals(LOG.empty_table())
+    assert read_log(
+        brokers.bootstrap_servers, "trial", {0: 0, 1: 0}, TOKEN, consumer_settings({}), 20
+    ).equals(LOG.empty_table())
 
 
-def test_an_end_that_the_log_does_not_reach_is_no_short_table(brokers: MockBrokers, send: Callable[[int, bytes | None], None]) -> None:
+def test_an_end_that_the_log_does_not_reach_is_no_short_table(
+    brokers: MockBrokers, send: Callable[[int, bytes | None], None]
+) -> None:
     """It is an error that says how far it came."""
     send(0, ours(0))
     with pytest.raises(HarnessError, match="partition 0 is at offset 1 of 3"):
@@ -97,20 +131,41 @@ def test_an_end_that_the_log_does_not_reach_is_no_short_table(brokers: MockBroke
 def test_brokers_that_are_gone_are_no_empty_table(tmp_path: Path) -> None:
     """Nor is librdkafka's complaint written to the terminal."""
     with pytest.raises(HarnessError, match="partition 0 is at offset 0 of 1"):
-        read_log("127.0.0.1:1", "trial", {0: 1}, TOKEN, consumer_settings({}), 0.5, log=tmp_path / "log")
+        read_log(
+            "127.0.0.1:1", "trial", {0: 1}, TOKEN, consumer_settings({}), 0.5, log=tmp_path / "log"
+        )
     assert "Connect to ipv4#127.0.0.1:1 failed" in (tmp_path / "log").read_text()
 
 
-def test_a_log_that_does_not_hold_its_beginning_is_said_so(brokers: MockBrokers, send: Callable[[int, bytes | None], None]) -> None:
+def test_a_log_that_does_not_hold_its_beginning_is_said_so(
+    brokers: MockBrokers, send: Callable[[int, bytes | None], None]
+) -> None:
     """An offset past the end stands for records that were deleted."""
     send(0, ours(0))
     with pytest.raises(HarnessError, match="partition 0 is at offset 5 of 9"):
-        read_log(brokers.bootstrap_servers, "trial", {0: 9}, TOKEN, consumer_settings({}), 20, begin_offsets={0: 5})
+        read_log(
+            brokers.bootstrap_servers,
+            "trial",
+            {0: 9},
+            TOKEN,
+            consumer_settings({}),
+            20,
+            begin_offsets={0: 5},
+        )
 
 
-def test_a_reader_reads_along_and_finishes_where_told(brokers: MockBrokers, send: Callable[[int, bytes | None], None], tmp_path: Path) -> None:
+def test_a_reader_reads_along_and_finishes_where_told(
+    brokers: MockBrokers, send: Callable[[int, bytes | None], None], tmp_path: Path
+) -> None:
     """Ready means that it fetches: what is sent from then on is received after it was intended."""
-    job = ConsumerJob(bootstrap_servers=brokers.bootstrap_servers, topic="trial", partitions=2, settings=consumer_settings({}), token=TOKEN, folder=tmp_path)
+    job = ConsumerJob(
+        bootstrap_servers=brokers.bootstrap_servers,
+        topic="trial",
+        partitions=2,
+        settings=consumer_settings({}),
+        token=TOKEN,
+        folder=tmp_path,
+    )
     with ConsumerProcess(job) as reader:
         reader.wait_ready()
         for seq in range(10):
@@ -123,9 +178,18 @@ def test_a_reader_reads_along_and_finishes_where_told(brokers: MockBrokers, send
     assert sorted(table["intended_ns"].to_pylist()) == list(range(1_000, 1_010))
 
 
-def test_a_reader_that_does_not_come_to_its_end_says_how_far_it_came(brokers: MockBrokers, send: Callable[[int, bytes | None], None], tmp_path: Path) -> None:
+def test_a_reader_that_does_not_come_to_its_end_says_how_far_it_came(
+    brokers: MockBrokers, send: Callable[[int, bytes | None], None], tmp_path: Path
+) -> None:
     """That is a finding, and what it read is kept."""
-    job = ConsumerJob(bootstrap_servers=brokers.bootstrap_servers, topic="trial", partitions=2, settings=consumer_settings({}), token=TOKEN, folder=tmp_path)
+    job = ConsumerJob(
+        bootstrap_servers=brokers.bootstrap_servers,
+        topic="trial",
+        partitions=2,
+        settings=consumer_settings({}),
+        token=TOKEN,
+        folder=tmp_path,
+    )
     send(0, ours(0))
     with ConsumerProcess(job) as reader:
         reader.wait_ready()

@@ -22,7 +22,10 @@ def test_what_was_sent_is_what_is_replayed_and_its_broker_is_known(tmp_path: Pat
     with MockBrokers(1) as brokers:
         brokers.create_topic("trial", 2)
         brokers.create_topic("warm-up", 2)
-        servers, shared = brokers.bootstrap_servers, {"token": TOKEN, "folder": tmp_path, "tells_serving": True}
+        servers, shared = (
+            brokers.bootstrap_servers,
+            {"token": TOKEN, "folder": tmp_path, "record_serving_brokers": True},
+        )
         job = ProducerJob(
             bootstrap_servers=servers,
             topic="trial",
@@ -36,7 +39,13 @@ def test_what_was_sent_is_what_is_replayed_and_its_broker_is_known(tmp_path: Pat
             headers=2,
             **shared,
         )
-        along = ConsumerJob(bootstrap_servers=servers, topic="trial", partitions=2, settings=consumer_settings({}), **shared)
+        along = ConsumerJob(
+            bootstrap_servers=servers,
+            topic="trial",
+            partitions=2,
+            settings=consumer_settings({}),
+            **shared,
+        )
         with ProducerProcess(job) as producer, ConsumerProcess(along) as reader:
             reader.wait_ready()
             producer.wait_ready()
@@ -44,15 +53,24 @@ def test_what_was_sent_is_what_is_replayed_and_its_broker_is_known(tmp_path: Pat
             producer.wait_done(30)
             ends = _ends(producer)
             reader.finish(ends, 20)
-        read = replay(servers, "trial", 1, dict.fromkeys(ends, 0), ends, TOKEN, consumer_settings({})).to_pylist()
+        read = replay(
+            servers, "trial", 1, dict.fromkeys(ends, 0), ends, TOKEN, consumer_settings({})
+        ).to_pylist()
     sent = {row["seq"]: [row[name] for name in DIGESTS] for row in producer.sent().to_pylist()}
     assert {row["seq"]: [row[name] for name in DIGESTS] for row in read} == sent
     assert len({tuple(digests[1:]) for digests in sent.values()}) == RECORDS
     for served in (producer.served(), reader.served()):
-        assert {(row["node"], row["partition"]): row["records"] for row in served.to_pylist()} == {(1, partition): end for partition, end in ends.items()}
+        assert {(row["node"], row["partition"]): row["records"] for row in served.to_pylist()} == {
+            (1, partition): end for partition, end in ends.items()
+        }
     assert reader.logged_before({0: 5}).num_rows == 5
 
 
 def _ends(producer: ProducerProcess) -> dict[int, int]:
-    places = [(row["partition"], row["offset"]) for row in producer.attempts(producer.sent()).to_pylist()]
-    return {partition: max(offset for of, offset in places if of == partition) + 1 for partition in {of for of, _ in places}}
+    places = [
+        (row["partition"], row["offset"]) for row in producer.attempts(producer.sent()).to_pylist()
+    ]
+    return {
+        partition: max(offset for of, offset in places if of == partition) + 1
+        for partition in {of for of, _ in places}
+    }

@@ -49,7 +49,13 @@ def job(brokers: MockBrokers, tmp_path: Path) -> Callable[[Commit, int], GroupJo
             settings=consumer_settings(PATIENT),
             token=TOKEN,
             folder=tmp_path,
-            output=Output(topic="output", partitions=2, settings=producer, record_size_bytes=60, keying=KeyOptions(keys=3)),
+            output=Output(
+                topic="output",
+                partitions=2,
+                settings=producer,
+                record_size_bytes=60,
+                keying=KeyOptions(keys=3),
+            ),
         )
 
     return make
@@ -57,13 +63,30 @@ def job(brokers: MockBrokers, tmp_path: Path) -> Callable[[Commit, int], GroupJo
 
 def copied(brokers: MockBrokers, ends: dict[int, int]) -> Counter[tuple[int, int, int]]:
     """Partition, producer and seq of what the output holds, all of it whole, and how often. The mock keeps no CRC of a transaction's batches."""
-    log = read_log(brokers.bootstrap_servers, "output", ends, TOKEN, consumer_settings({}), 20, check_crcs=False)
+    log = read_log(
+        brokers.bootstrap_servers,
+        "output",
+        ends,
+        TOKEN,
+        consumer_settings({}),
+        20,
+        check_crcs=False,
+    )
     assert all(log["intact"].to_pylist())
-    return Counter(zip(log["partition"].to_pylist(), log["producer"].to_pylist(), log["seq"].to_pylist(), strict=True))
+    return Counter(
+        zip(
+            log["partition"].to_pylist(),
+            log["producer"].to_pylist(),
+            log["seq"].to_pylist(),
+            strict=True,
+        )
+    )
 
 
 @pytest.mark.parametrize("commit", ["before", "after"])
-def test_copiers_make_one_whole_copy_of_each_record_and_commit_all(brokers: MockBrokers, job: Callable[[Commit, int], GroupJob], commit: Commit) -> None:
+def test_copiers_make_one_whole_copy_of_each_record_and_commit_all(
+    brokers: MockBrokers, job: Callable[[Commit, int], GroupJob], commit: Commit
+) -> None:
     """In the partition of the same number, and noted as processed. There is nothing to copy before both are in: the mock refuses commits while it lets in."""
     with ConsumerGroup.running(job(commit, 2)) as group:
         group.wait_ready()
@@ -76,18 +99,28 @@ def test_copiers_make_one_whole_copy_of_each_record_and_commit_all(brokers: Mock
     assert {member.name for member in group.members} == {"copier 1", "copier 2"}
 
 
-def test_within_transactions_each_record_is_copied_and_noted_once(brokers: MockBrokers, job: Callable[[Commit, int], GroupJob]) -> None:
+def test_within_transactions_each_record_is_copied_and_noted_once(
+    brokers: MockBrokers, job: Callable[[Commit, int], GroupJob]
+) -> None:
     """The mock keeps no offsets of transactions, so that the group has committed them is not asked."""
     brokers.write("input", 2, RECORDS, TOKEN)
     with ConsumerGroup.running(job("within", 1)) as group:
         group.wait_ready()
-        wait_until(lambda: group.reads().num_rows == RECORDS, awaiting="all to be noted", timeout_s=PATIENT_S)
+        wait_until(
+            lambda: group.reads().num_rows == RECORDS,
+            awaiting="all to be noted",
+            timeout_s=PATIENT_S,
+        )
         group.members[0].finish()
-    assert copied(brokers, _ends(brokers)) == Counter({(seq % 2, 1, seq): 1 for seq in range(RECORDS)})
+    assert copied(brokers, _ends(brokers)) == Counter(
+        {(seq % 2, 1, seq): 1 for seq in range(RECORDS)}
+    )
     assert sorted(group.reads()["seq"].to_pylist()) == list(range(RECORDS))
 
 
-@pytest.mark.parametrize(("commit", "mark"), [("before", PausePoint.AFTER_COMMIT), ("after", PausePoint.BEFORE_COMMIT)])
+@pytest.mark.parametrize(
+    ("commit", "mark"), [("before", PausePoint.AFTER_COMMIT), ("after", PausePoint.BEFORE_COMMIT)]
+)
 def test_a_copier_killed_between_the_two_misses_or_repeats_what_it_had_in_hand(
     brokers: MockBrokers, job: Callable[[Commit, int], GroupJob], commit: Commit, mark: PausePoint
 ) -> None:
@@ -106,8 +139,13 @@ def test_a_copier_killed_between_the_two_misses_or_repeats_what_it_had_in_hand(
 
 
 def _ends(brokers: MockBrokers) -> dict[int, int]:
-    asker = Consumer({"bootstrap.servers": brokers.bootstrap_servers, "group.id": "asker", "log_level": 0})
+    asker = Consumer(
+        {"bootstrap.servers": brokers.bootstrap_servers, "group.id": "asker", "log_level": 0}
+    )
     try:
-        return {number: asker.get_watermark_offsets(TopicPartition("output", number))[1] for number in (0, 1)}
+        return {
+            number: asker.get_watermark_offsets(TopicPartition("output", number))[1]
+            for number in (0, 1)
+        }
     finally:
         asker.close()

@@ -49,12 +49,16 @@ def job(brokers: MockBrokers, tmp_path: Path) -> Callable[[Commit, int], GroupJo
 
 
 @pytest.mark.parametrize("commit", ["before", "after"])
-def test_a_group_processes_each_record_once_and_commits_all(brokers: MockBrokers, job: Callable[[Commit, int], GroupJob], commit: Commit) -> None:
+def test_a_group_processes_each_record_once_and_commits_all(
+    brokers: MockBrokers, job: Callable[[Commit, int], GroupJob], commit: Commit
+) -> None:
     """Where nothing goes wrong, their order does not matter. There is nothing to read before both are in: the mock refuses commits while it lets in."""
     with ConsumerGroup.running(job(commit, 2)) as group:
         group.wait_ready()
         brokers.write("trial", 2, RECORDS, TOKEN)
-        holder = wait_until(lambda: group.holder_of(0), awaiting="a member that has partition 0", timeout_s=20)  # who was let in last takes one away first
+        holder = wait_until(
+            lambda: group.holder_of(0), awaiting="a member that has partition 0", timeout_s=20
+        )  # who was let in last takes one away first
         ending = group.finish({0: RECORDS // 2, 1: RECORDS // 2}, 20)
     assert holder in group.members
     assert group.holder_of(0) is None
@@ -63,10 +67,17 @@ def test_a_group_processes_each_record_once_and_commits_all(brokers: MockBrokers
     reads = group.reads()
     assert sorted(reads["seq"].to_pylist()) == list(range(RECORDS))
     assert set(reads["consumer"].to_pylist()) <= {1, 2}
-    assert {(event.kind, event.partition) for event in group.events()} >= {("assigned", 0), ("assigned", 1), ("revoked", 0), ("revoked", 1)}
+    assert {(event.kind, event.partition) for event in group.events()} >= {
+        ("assigned", 0),
+        ("assigned", 1),
+        ("revoked", 0),
+        ("revoked", 1),
+    }
 
 
-@pytest.mark.parametrize(("commit", "mark"), [("before", PausePoint.AFTER_COMMIT), ("after", PausePoint.BEFORE_COMMIT)])
+@pytest.mark.parametrize(
+    ("commit", "mark"), [("before", PausePoint.AFTER_COMMIT), ("after", PausePoint.BEFORE_COMMIT)]
+)
 def test_a_member_killed_between_the_two_misses_or_repeats_what_it_had_in_hand(
     brokers: MockBrokers, job: Callable[[Commit, int], GroupJob], commit: Commit, mark: PausePoint
 ) -> None:
@@ -86,16 +97,20 @@ def test_a_member_killed_between_the_two_misses_or_repeats_what_it_had_in_hand(
     assert held.records > 0
     assert RECORDS - len(times) == missed
     assert sum(times.values()) - len(times) == repeated
-    assert set(group.reads()["generation"].to_pylist()) == ({1} if missed or not held.processed else {0, 1})
+    assert set(group.reads()["generation"].to_pylist()) == (
+        {1} if missed or not held.processed else {0, 1}
+    )
 
 
 @pytest.mark.parametrize("out_of_range", ["latest", "none"])
 def test_a_group_begins_at_the_start_whatever_it_does_where_an_offset_is_gone(
-    brokers: MockBrokers, job: Callable[[Commit, int], GroupJob], out_of_range: Literal["latest", "none"]
+    brokers: MockBrokers,
+    job: Callable[[Commit, int], GroupJob],
+    auto_offset_reset: Literal["latest", "none"],
 ) -> None:
     """Without a committed offset a member would begin at the end, or with an error; a slow one that is told to hurry is done at once."""
     brokers.write("trial", 2, RECORDS, TOKEN)
-    slow = {"out_of_range": out_of_range, "slow_members": 1, "slow_records_per_s": 1}
+    slow = {"out_of_range": auto_offset_reset, "slow_members": 1, "slow_records_per_s": 1}
     with ConsumerGroup.running(job("after", 1).model_copy(update=slow)) as group:
         group.wait_ready()
         group.hurry()
@@ -109,4 +124,6 @@ def test_who_reads_alone_is_given_nothing_of_a_group() -> None:
     asked = consumer_settings({"session.timeout.ms": "1500", "group.protocol": "classic"})
     assert alone(asked) == consumer_settings({})
     assert member_settings(consumer_settings({}), "ours")["session.timeout.ms"] == "45000"
-    assert "session.timeout.ms" not in member_settings(consumer_settings({"group.protocol": "consumer"}), "ours")
+    assert "session.timeout.ms" not in member_settings(
+        consumer_settings({"group.protocol": "consumer"}), "ours"
+    )

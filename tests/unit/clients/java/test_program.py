@@ -16,7 +16,13 @@ STAYS = "import sys, signal; print(open(sys.argv[2]).read(), flush=True); signal
 
 def program(folder: Path, code: str) -> JavaProgram:
     """A program in Python that is told where its settings are as Kafka's are."""
-    return JavaProgram("producer 0", [sys.executable, "-c", code], "--command-config", {"acks": "all", "ssl.key.password": "se cret"}, folder)
+    return JavaProgram(
+        "producer 0",
+        [sys.executable, "-c", code],
+        "--command-config",
+        {"acks": "all", "ssl.key.password": "se cret"},
+        folder,
+    )
 
 
 def test_a_program_waits_for_its_settings_and_then_has_all_of_them(tmp_path: Path) -> None:
@@ -32,16 +38,23 @@ def test_a_program_waits_for_its_settings_and_then_has_all_of_them(tmp_path: Pat
 
 def test_a_program_that_ends_before_it_asks_is_an_error_with_its_last_words(tmp_path: Path) -> None:
     """As with a command line that it does not take."""
-    with program(tmp_path, "import sys; sys.exit('unrecognized arguments')") as held, pytest.raises(HarnessError, match="unrecognized arguments"):
+    with (
+        program(tmp_path, "import sys; sys.exit('unrecognized arguments')") as held,
+        pytest.raises(HarnessError, match="unrecognized arguments"),
+    ):
         held.wait_held()
 
 
 def test_a_program_that_ends_with_an_error_is_one(tmp_path: Path) -> None:
     """After it was let go."""
-    with program(tmp_path, "import sys; open(sys.argv[2]).read(); sys.exit('ConfigException: no')") as held:
+    with program(
+        tmp_path, "import sys; open(sys.argv[2]).read(); sys.exit('ConfigException: no')"
+    ) as held:
         held.wait_held()
         held.let_go()
-        with pytest.raises(HarnessError, match="producer 0 ended with code 1; its last words: ConfigException: no"):
+        with pytest.raises(
+            HarnessError, match="producer 0 ended with code 1; its last words: ConfigException: no"
+        ):
             held.wait_ended(30)
 
 

@@ -30,25 +30,48 @@ def value(seq: int) -> str:
 
 def acked(seq: int, at_ms: int, offset: int | None = None) -> str:
     """A line of the program's."""
-    told = {"name": "producer_send_success", "timestamp": BEGIN_MS + at_ms, "value": value(seq), "partition": 1, "topic": "t"}
+    told = {
+        "name": "producer_send_success",
+        "timestamp": BEGIN_MS + at_ms,
+        "value": value(seq),
+        "partition": 1,
+        "topic": "t",
+    }
     return json.dumps({**told, "key": "0", "offset": seq if offset is None else offset})
 
 
 def failed(seq: int, at_ms: int, exception: str) -> str:
     """A line of the program's."""
-    told = {"name": "producer_send_error", "timestamp": BEGIN_MS + at_ms, "value": value(seq), "topic": "t", "key": "0", "message": "why"}
+    told = {
+        "name": "producer_send_error",
+        "timestamp": BEGIN_MS + at_ms,
+        "value": value(seq),
+        "topic": "t",
+        "key": "0",
+        "message": "why",
+    }
     return json.dumps({**told, "exception": f"class org.apache.kafka.common.errors.{exception}"})
 
 
 def log(**sent_ms: int) -> pa.Table:
     """A final read that has these records of producer 3, each with its CreateTime."""
-    rows = [(1, number, 3, int(seq[1:]), BEGIN_MS + at_ms, True, 0, True) for number, (seq, at_ms) in enumerate(sent_ms.items())]
-    return pa.table([pa.array([row[at] for row in rows], field.type) for at, field in enumerate(LOG)], schema=LOG)
+    rows = [
+        (1, number, 3, int(seq[1:]), BEGIN_MS + at_ms, True, 0, True)
+        for number, (seq, at_ms) in enumerate(sent_ms.items())
+    ]
+    return pa.table(
+        [pa.array([row[at] for row in rows], field.type) for at, field in enumerate(LOG)],
+        schema=LOG,
+    )
 
 
-def attempts(*lines: str, schedule: JavaSchedule = SCHEDULE, held: pa.Table | None = None) -> pa.Table:
+def attempts(
+    *lines: str, schedule: JavaSchedule = SCHEDULE, held: pa.Table | None = None
+) -> pa.Table:
     """The attempts of a program that said so."""
-    return attempts_of(lines_of("".join(f"{line}\n" for line in lines).encode(), *REPORTS), held, schedule)
+    return attempts_of(
+        lines_of("".join(f"{line}\n" for line in lines).encode(), *REPORTS), held, schedule
+    )
 
 
 def test_each_record_ends_as_the_program_reported_it() -> None:
@@ -56,7 +79,12 @@ def test_each_record_ends_as_the_program_reported_it() -> None:
     table = attempts(acked(0, 5), failed(1, 30_000, "TimeoutException"), acked(3, 40))
     assert table["outcome"].to_pylist() == [ACKED, UNKNOWN, UNKNOWN, ACKED]
     assert table["error"].to_pylist() == [0, 7, 0, 0]
-    assert table["settled_ns"].to_pylist() == [(BEGIN_MS + 5) * 10**6, (BEGIN_MS + 30_000) * 10**6, None, (BEGIN_MS + 40) * 10**6]
+    assert table["settled_ns"].to_pylist() == [
+        (BEGIN_MS + 5) * 10**6,
+        (BEGIN_MS + 30_000) * 10**6,
+        None,
+        (BEGIN_MS + 40) * 10**6,
+    ]
     assert table["offset"].to_pylist() == [0, None, None, 3]
     assert table["partition"].to_pylist() == [1, None, None, 1]
 
@@ -65,7 +93,12 @@ def test_the_schedule_begins_where_no_record_was_sent_before_it_was_due() -> Non
     """The throttler began a little before the program said so, and a latency is never below zero. Keys go on from the run-in."""
     table = attempts(acked(0, 5), held=log(s0=0, s1=8, s2=25))
     assert table["intended_ns"].to_pylist() == [(BEGIN_MS + ms) * 10**6 for ms in (-2, 8, 18, 28)]
-    assert table["sent_ns"].to_pylist() == [BEGIN_MS * 10**6, (BEGIN_MS + 8) * 10**6, (BEGIN_MS + 25) * 10**6, None]
+    assert table["sent_ns"].to_pylist() == [
+        BEGIN_MS * 10**6,
+        (BEGIN_MS + 8) * 10**6,
+        (BEGIN_MS + 25) * 10**6,
+        None,
+    ]
     assert table["key"].to_pylist() == [2, 3, 4, 5]
 
 
@@ -76,8 +109,15 @@ def test_without_acknowledgements_no_offset_is_known() -> None:
 
 def test_lines_of_the_run_in_of_others_and_half_a_line_are_no_records() -> None:
     """Also what the JVM writes between."""
-    said = [acked(-1, 1), acked(0, 5).replace(str(prefix_of(TOKEN, 3)), "77"), "[warning] of the JVM", '{"name":"startup_complete","timestamp":1}']
-    table = attempts_of(lines_of(("\n".join(said) + "\n" + acked(1, 9)[:-4]).encode(), *REPORTS), None, SCHEDULE)
+    said = [
+        acked(-1, 1),
+        acked(0, 5).replace(str(prefix_of(TOKEN, 3)), "77"),
+        "[warning] of the JVM",
+        '{"name":"startup_complete","timestamp":1}',
+    ]
+    table = attempts_of(
+        lines_of(("\n".join(said) + "\n" + acked(1, 9)[:-4]).encode(), *REPORTS), None, SCHEDULE
+    )
     assert set(table["outcome"].to_pylist()) == {UNKNOWN}
 
 
@@ -95,8 +135,17 @@ def test_a_killed_producer_attempted_what_it_reported_or_the_log_has() -> None:
 
 def test_what_was_read_carries_the_time_that_its_schedule_meant() -> None:
     """Of others and of what nobody attempted nothing is known; the run-in is left out."""
-    place = {"name": "record_data", "timestamp": BEGIN_MS + 50, "partition": 1, "topic": "t", "key": "0"}
-    read = [{**place, "offset": at, "value": text} for at, text in enumerate([value(-1), value(1), "of nobody", value(7)])]
+    place = {
+        "name": "record_data",
+        "timestamp": BEGIN_MS + 50,
+        "partition": 1,
+        "topic": "t",
+        "key": "0",
+    }
+    read = [
+        {**place, "offset": at, "value": text}
+        for at, text in enumerate([value(-1), value(1), "of nobody", value(7)])
+    ]
     lines = lines_of("".join(json.dumps(line) + "\n" for line in read).encode(), "record_data")
     table = reads_of(lines, attempts(), 0, TEXT, 0)
     assert table["offset"].to_pylist() == [1, 2, 3]
@@ -118,7 +167,9 @@ def test_what_was_read_carries_the_time_that_its_schedule_meant() -> None:
         ("SomethingNewException", 0, UNKNOWN),
     ],
 )
-def test_a_record_is_rejected_only_where_no_attempt_can_have_got_through(exception: str, retries: int, outcome: str) -> None:
+def test_a_record_is_rejected_only_where_no_attempt_can_have_got_through(
+    exception: str, retries: int, outcome: str
+) -> None:
     """The last attempt's refusal says nothing of those before, unless each would have been refused alike."""
     assert failure(f"class org.apache.kafka.common.errors.{exception}", retries)[1] == outcome
 
@@ -156,8 +207,8 @@ def test_the_java_client_s_log_tells_what_librdkafka_s_does() -> None:
     """Leaders as they are news, given-up requests with their number, connections that ended."""
     events = list(read_java_log(LINES, "producer 0", "t1", 0))
     assert [(event.kind, event.node, event.partition, event.leader_epoch) for event in events] == [
-        ("learned", 3, 0, 5),
-        ("learned", None, 1, None),
+        ("leader_learned", 3, 0, 5),
+        ("leader_learned", None, 1, None),
         ("timed_out", 3, None, None),
         ("disconnected", 1, None, None),
     ]
@@ -167,5 +218,9 @@ def test_the_java_client_s_log_tells_what_librdkafka_s_does() -> None:
 
 def test_the_java_client_says_what_it_runs_with() -> None:
     """Its version, and every setting that it has; lists as properties spell them. A `transactional.id` of null is none."""
-    assert effective_settings(LINES) == {"acks": "-1", "bootstrap.servers": "a:1,b:2", "ssl.protocol": "TLSv1.3"}
+    assert effective_settings(LINES) == {
+        "acks": "-1",
+        "bootstrap.servers": "a:1,b:2",
+        "ssl.protocol": "TLSv1.3",
+    }
     assert version_in(LINES) == "4.3.1"

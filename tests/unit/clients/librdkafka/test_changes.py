@@ -28,8 +28,14 @@ class Controller:
 
 def test_partitions_that_are_there_already_are_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     """A request whose answer was late was sent again, and refused then; one that nobody may make is a failure."""
-    monkeypatch.setattr(topics, "client_of", lambda _servers: Controller(KafkaError.INVALID_PARTITIONS))
+    monkeypatch.setattr(
+        topics, "client_of", lambda _servers: Controller(KafkaError.INVALID_PARTITIONS)
+    )
     raise_partitions("nowhere", "trial", 12)
-    monkeypatch.setattr(topics, "client_of", lambda _servers: Controller(KafkaError.TOPIC_AUTHORIZATION_FAILED))
-    with pytest.raises(HarnessError, match="giving topic trial 12 partitions: TOPIC_AUTHORIZATION_FAILED"):
+    monkeypatch.setattr(
+        topics, "client_of", lambda _servers: Controller(KafkaError.TOPIC_AUTHORIZATION_FAILED)
+    )
+    with pytest.raises(
+        HarnessError, match="giving topic trial 12 partitions: TOPIC_AUTHORIZATION_FAILED"
+    ):
         raise_partitions("nowhere", "trial", 12)

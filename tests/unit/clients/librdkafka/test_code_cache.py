@@ -14,7 +14,9 @@ def test_the_folder_lies_in_the_home(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     assert code_cache.cache_folder().parent == tmp_path / "cache" / "numba"
 
 
-def test_a_process_that_inherits_the_folder_keeps_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_process_that_inherits_the_folder_keeps_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """It is not nested once more in each."""
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
     first = code_cache.cache_folder()

@@ -11,7 +11,10 @@ from experiments.clients.librdkafka.interceptors import digest_of
 from experiments.clients.librdkafka.noted import ABSENT
 
 
-@pytest.mark.parametrize(("content", "known"), [(b"", 0xCBF29CE484222325), (b"a", 0xAF63DC4C8601EC8C), (b"foobar", 0x85944171F73967E8)])
+@pytest.mark.parametrize(
+    ("content", "known"),
+    [(b"", 0xCBF29CE484222325), (b"a", 0xAF63DC4C8601EC8C), (b"foobar", 0x85944171F73967E8)],
+)
 def test_a_digest_is_fnv_1a(content: bytes, known: int) -> None:
     """With the answers that its authors give."""
     assert digest(content) == digest_of(content) == signed(known)

@@ -23,7 +23,14 @@ def test_an_unverified_version_is_refused(version: str) -> None:
 def test_another_layout_is_refused() -> None:
     """A field that lies elsewhere is named."""
     names = ["error", "partition", "payload", "payload_bytes", "offset", "opaque"]
-    moved = np.dtype({"names": names, "formats": ["<i4", "<i4", "<i8", "<i8", "<i8", "<i8"], "offsets": [0, 8, 24, 32, 56, 64], "itemsize": 72})
+    moved = np.dtype(
+        {
+            "names": names,
+            "formats": ["<i4", "<i4", "<i8", "<i8", "<i8", "<i8"],
+            "offsets": [0, 8, 24, 32, 56, 64],
+            "itemsize": 72,
+        }
+    )
     with pytest.raises(ClientLibraryError, match="otherwise on this platform: partition"):
         library.require_layout(moved)
 
@@ -56,7 +63,10 @@ def test_the_library_tells_all_that_it_runs_with() -> None:
         own = client.effective_settings()
     with Client(library.PRODUCER, {"enable.idempotence": "true"}) as client:
         idempotent = client.effective_settings()
-    assert {name: own[name] for name in ("acks", "linger.ms", "delivery.timeout.ms", "enable.idempotence")} == {
+    assert {
+        name: own[name]
+        for name in ("acks", "linger.ms", "delivery.timeout.ms", "enable.idempotence")
+    } == {
         "acks": "-1",
         "linger.ms": "7",
         "delivery.timeout.ms": "300000",

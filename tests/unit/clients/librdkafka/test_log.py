@@ -4,15 +4,23 @@ from experiments.clients.librdkafka.log import read_client_log, timed_out_reques
 from experiments.events.journal import Event
 
 TOPIC = "trial-000"
-FIRST = f"1795263366134065071 7 BROKER [thrd:main]: {TOPIC} [0]: leader -1 epoch -1 -> leader 3 epoch 0"
-SAME = f"1795263370086769957 7 BROKER [thrd:main]: {TOPIC} [0]: leader 3 epoch 0 -> leader 3 epoch 0"
-NEXT = f"1795263375375982810 7 BROKER [thrd:main]: {TOPIC} [0]: leader 3 epoch 0 -> leader 1 epoch 1"
-AGAIN = f"1795263376341669331 7 BROKER [thrd:main]: {TOPIC} [0]: leader -1 epoch -1 -> leader 1 epoch 1"
-NONE = f"1795263376341669331 7 BROKER [thrd:main]: {TOPIC} [0]: leader 1 epoch 1 -> leader -1 epoch 2"
-OTHER = "1795263366360592751 7 BROKER [thrd:main]: ackbench-warm-up [0]: leader -1 epoch -1 -> leader 1 epoch 0"
-GAVE_UP = (
-    "1795263387544968993 4 REQTMOUT [thrd:127.0.0.1:21753/1]: 127.0.0.1:21753/1: Timed out 42 in-flight, 0 retry-queued, 0 out-queue, 0 partially-sent requests"
+FIRST = (
+    f"1795263366134065071 7 BROKER [thrd:main]: {TOPIC} [0]: leader -1 epoch -1 -> leader 3 epoch 0"
 )
+SAME = (
+    f"1795263370086769957 7 BROKER [thrd:main]: {TOPIC} [0]: leader 3 epoch 0 -> leader 3 epoch 0"
+)
+NEXT = (
+    f"1795263375375982810 7 BROKER [thrd:main]: {TOPIC} [0]: leader 3 epoch 0 -> leader 1 epoch 1"
+)
+AGAIN = (
+    f"1795263376341669331 7 BROKER [thrd:main]: {TOPIC} [0]: leader -1 epoch -1 -> leader 1 epoch 1"
+)
+NONE = (
+    f"1795263376341669331 7 BROKER [thrd:main]: {TOPIC} [0]: leader 1 epoch 1 -> leader -1 epoch 2"
+)
+OTHER = "1795263366360592751 7 BROKER [thrd:main]: ackbench-warm-up [0]: leader -1 epoch -1 -> leader 1 epoch 0"
+GAVE_UP = "1795263387544968993 4 REQTMOUT [thrd:127.0.0.1:21753/1]: 127.0.0.1:21753/1: Timed out 42 in-flight, 0 retry-queued, 0 out-queue, 0 partially-sent requests"
 ONE_OF_THEM = "1795263387544421863 5 REQTMOUT [thrd:127.0.0.1:21753/1]: 127.0.0.1:21753/1: Timed out ProduceRequest in flight (after 1292ms, timeout #0)"
 LOST = "1795263369998903216 4 FAIL [thrd:127.0.0.1:21759/3]: 127.0.0.1:21759/3: Disconnected: connection reset by peer (after 3660ms in state UP)"
 REFUSED = (
@@ -29,9 +37,12 @@ def told(*lines: str) -> list[Event]:
 def test_a_leader_is_learned_when_it_is_news() -> None:
     """Every answer of a broker repeats it; the first one counts, on the trial's clock."""
     learned = told(FIRST, SAME, NEXT, AGAIN)
-    assert [(event.kind, event.at_ns, event.node, event.partition, event.leader_epoch) for event in learned] == [
-        ("learned", 1795263366134065071, 3, 0, 0),
-        ("learned", 1795263375375982810, 1, 0, 1),
+    assert [
+        (event.kind, event.at_ns, event.node, event.partition, event.leader_epoch)
+        for event in learned
+    ] == [
+        ("leader_learned", 1795263366134065071, 3, 0, 0),
+        ("leader_learned", 1795263375375982810, 1, 0, 1),
     ]
 
 
@@ -47,7 +58,9 @@ def test_a_jump_to_where_the_log_begins_is_told_with_the_offset_that_was_not_the
         RESET.replace("to offset BEGINNING", "to offset INVALID"),
         RESET.replace("requested offset not available", "no previous committed offset available"),
     )
-    assert [(event.kind, event.partition, event.offset) for event in told(RESET, refused, first)] == [("offset_reset", 2, 8)]
+    assert [
+        (event.kind, event.partition, event.offset) for event in told(RESET, refused, first)
+    ] == [("offset_reset", 2, 8)]
 
 
 def test_that_there_is_no_leader_is_news_too() -> None:

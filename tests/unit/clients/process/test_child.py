@@ -11,7 +11,9 @@ import pytest
 from experiments.clients.process.child import listen, told
 
 
-def test_two_lines_said_at_once_are_heard_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_lines_said_at_once_are_heard_one_after_the_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """What waits for words with `select` sees that there is a second one: a member that is told to hurry and to finish does both."""
     here, there = os.pipe()
     with os.fdopen(here) as stdin, os.fdopen(there, "w") as parent:

@@ -14,7 +14,9 @@ from infra.errors import HarnessError
 
 def test_a_role_nobody_knows_is_the_childs_failure(tmp_path: Path) -> None:
     """It says so in its errors, and the nursery lives on."""
-    child = Child("stranger 1", SpawnRequest(role="stranger", job=tmp_path / "job"), tmp_path / "errors")
+    child = Child(
+        "stranger 1", SpawnRequest(role="stranger", job=tmp_path / "job"), tmp_path / "errors"
+    )
     with pytest.raises(HarnessError, match="KeyError: 'stranger'"):
         child.hear("ready", 60)
     child.kill()
@@ -23,7 +25,9 @@ def test_a_role_nobody_knows_is_the_childs_failure(tmp_path: Path) -> None:
 
 def test_a_job_that_cannot_be_read_is_the_childs_failure(tmp_path: Path) -> None:
     """The parent is told which file."""
-    child = Child("producer 1", SpawnRequest(role="producer", job=tmp_path / "no job"), tmp_path / "errors")
+    child = Child(
+        "producer 1", SpawnRequest(role="producer", job=tmp_path / "no job"), tmp_path / "errors"
+    )
     with pytest.raises(HarnessError, match="no job"):
         child.hear("ready", 60)
     child.kill()
@@ -33,7 +37,14 @@ def test_a_killed_client_is_gone(tmp_path: Path) -> None:
     """Killing it twice is killing it once."""
     with MockBrokers(1) as brokers:
         brokers.create_topic("trial", 1)
-        job = ConsumerJob(bootstrap_servers=brokers.bootstrap_servers, topic="trial", partitions=1, settings=consumer_settings({}), token=1, folder=tmp_path)
+        job = ConsumerJob(
+            bootstrap_servers=brokers.bootstrap_servers,
+            topic="trial",
+            partitions=1,
+            settings=consumer_settings({}),
+            token=1,
+            folder=tmp_path,
+        )
         with ConsumerProcess(job) as reader:
             reader.wait_ready()
             reader.kill()

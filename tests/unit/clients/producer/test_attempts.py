@@ -51,12 +51,28 @@ def test_the_table_is_of_the_ledgers_schema() -> None:
 
 def test_each_state_has_its_outcome() -> None:
     """Acked, acked without an offset, unknown, never settled, refused, timed out unsent, killed at that moment."""
-    assert table_of(PLANTED, LATENCY_US, 0, KeyOptions())["outcome"].to_pylist() == [ACKED, ACKED, UNKNOWN, UNKNOWN, REJECTED, REJECTED, UNKNOWN]
+    assert table_of(PLANTED, LATENCY_US, 0, KeyOptions())["outcome"].to_pylist() == [
+        ACKED,
+        ACKED,
+        UNKNOWN,
+        UNKNOWN,
+        REJECTED,
+        REJECTED,
+        UNKNOWN,
+    ]
 
 
 def test_a_record_that_was_never_due_is_no_attempt() -> None:
     """The last row is untouched: seq ends before it."""
-    assert table_of(PLANTED, LATENCY_US, 0, KeyOptions())["seq"].to_pylist() == [0, 1, 2, 3, 4, 5, 6]
+    assert table_of(PLANTED, LATENCY_US, 0, KeyOptions())["seq"].to_pylist() == [
+        0,
+        1,
+        2,
+        3,
+        4,
+        5,
+        6,
+    ]
 
 
 def test_what_was_not_seen_is_null() -> None:
@@ -70,7 +86,15 @@ def test_what_was_not_seen_is_null() -> None:
 
 def test_keys_are_drawn_in_turn() -> None:
     """And without keys there is none."""
-    assert table_of(PLANTED, LATENCY_US, 0, KeyOptions(keys=3))["key"].to_pylist() == [0, 1, 2, 0, 1, 2, 0]
+    assert table_of(PLANTED, LATENCY_US, 0, KeyOptions(keys=3))["key"].to_pylist() == [
+        0,
+        1,
+        2,
+        0,
+        1,
+        2,
+        0,
+    ]
     assert table_of(PLANTED, LATENCY_US, 0, KeyOptions())["key"].null_count == 7
 
 

@@ -3,7 +3,13 @@
 import pytest
 
 from experiments.clients.librdkafka.library import library
-from experiments.clients.producer.attempts import NEVER_APPENDED, NOT_PERSISTED, PERSISTED, POSSIBLY_PERSISTED, outcome
+from experiments.clients.producer.attempts import (
+    NEVER_APPENDED,
+    NOT_PERSISTED,
+    PERSISTED,
+    POSSIBLY_PERSISTED,
+    outcome,
+)
 from experiments.ledger.schema import ACKED, REJECTED, UNKNOWN
 
 UNKNOWABLE = [-195, -185, -151, -199, 6, 7, 20, 45, 56]
@@ -37,4 +43,6 @@ def test_an_error_nobody_has_judged_is_unknown() -> None:
 
 def test_the_table_names_errors_as_the_library_does() -> None:
     """A wrong number beside a right name would judge another error."""
-    assert {code: library().rd_kafka_err2name(code).decode() for code in NEVER_APPENDED} == NEVER_APPENDED
+    assert {
+        code: library().rd_kafka_err2name(code).decode() for code in NEVER_APPENDED
+    } == NEVER_APPENDED

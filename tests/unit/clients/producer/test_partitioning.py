@@ -27,7 +27,9 @@ def brokers() -> Iterator[MockBrokers]:
         yield made
 
 
-def attempted(brokers: MockBrokers, folder: Path, settings: dict[str, str], **load: Any) -> pa.Table:
+def attempted(
+    brokers: MockBrokers, folder: Path, settings: dict[str, str], **load: Any
+) -> pa.Table:
     """What a producer attempted, as fast as it goes."""
     job = ProducerJob(
         producer=0,
@@ -49,18 +51,30 @@ def attempted(brokers: MockBrokers, folder: Path, settings: dict[str, str], **lo
     return attempts_table(job)
 
 
-@pytest.mark.parametrize(("partitioner", "formula"), [("consistent_random", crc32_partition), ("murmur2_random", murmur2_partition)])
+@pytest.mark.parametrize(
+    ("partitioner", "formula"),
+    [("consistent_random", crc32_partition), ("murmur2_random", murmur2_partition)],
+)
 def test_each_key_goes_where_the_partitioners_formula_says(
     brokers: MockBrokers, tmp_path: Path, partitioner: str, formula: Callable[[bytes, int], int]
 ) -> None:
     """A thousand keys, and the two of a pair have one: the key that the ledger tells is the one that was sent."""
-    table = attempted(brokers, tmp_path, {"partitioner": partitioner}, keys=1_000, pairs="common", pair_apart_records=7)
+    table = attempted(
+        brokers,
+        tmp_path,
+        {"partitioner": partitioner},
+        keys=1_000,
+        pairs="common",
+        pair_apart_records=7,
+    )
     expected = [formula(bytes_of(key, text=False), PARTITIONS) for key in table["key"].to_pylist()]
     assert table["partition"].to_pylist() == expected
     assert set(table["key"].to_pylist()) == set(range(1_000))
 
 
-def test_a_producer_that_names_the_partition_itself_takes_them_in_turn(brokers: MockBrokers, tmp_path: Path) -> None:
+def test_a_producer_that_names_the_partition_itself_takes_them_in_turn(
+    brokers: MockBrokers, tmp_path: Path
+) -> None:
     """Without a key, which would choose for it."""
     table = attempted(brokers, tmp_path, {}, keys=0, round_robin_partitions=PARTITIONS)
     assert table["partition"].to_pylist() == [seq % PARTITIONS for seq in range(RECORDS)]

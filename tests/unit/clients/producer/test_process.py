@@ -31,14 +31,22 @@ def brokers() -> Iterator[MockBrokers]:
         yield made
 
 
-def job_for(brokers: MockBrokers, folder: Path, records: int = 2_000, rate_records_per_s: float = 0, **settings: str) -> ProducerJob:
+def job_for(
+    brokers: MockBrokers,
+    folder: Path,
+    records: int = 2_000,
+    rate_records_per_s: float = 0,
+    **settings: str,
+) -> ProducerJob:
     """A small job."""
     return ProducerJob(
         producer=3,
         bootstrap_servers=brokers.bootstrap_servers,
         topic="trial",
         warm_up_topic="warm-up",
-        settings=producer_settings({name.replace("_", "."): value for name, value in settings.items()}),
+        settings=producer_settings(
+            {name.replace("_", "."): value for name, value in settings.items()}
+        ),
         records=records,
         rate_records_per_s=rate_records_per_s,
         record_size_bytes=100,
@@ -48,7 +56,9 @@ def job_for(brokers: MockBrokers, folder: Path, records: int = 2_000, rate_recor
     )
 
 
-def test_every_record_of_the_schedule_is_in_the_ledger(brokers: MockBrokers, tmp_path: Path) -> None:
+def test_every_record_of_the_schedule_is_in_the_ledger(
+    brokers: MockBrokers, tmp_path: Path
+) -> None:
     """Dense, acknowledged, at its intended time, and nothing was written to standard error."""
     job = job_for(brokers, tmp_path, records=500, rate_records_per_s=1_000)
     with ProducerProcess(job) as producer:
@@ -72,7 +82,9 @@ def test_a_killed_producer_keeps_its_ledger(brokers: MockBrokers, tmp_path: Path
     with ProducerProcess(job) as producer:
         producer.wait_ready()
         producer.begin(now_ns())
-        wait_until(lambda: producer.progress().acked > 500, awaiting="500 acknowledgements", timeout_s=30)
+        wait_until(
+            lambda: producer.progress().acked > 500, awaiting="500 acknowledgements", timeout_s=30
+        )
         producer.kill()
         acked = producer.progress().acked
     table = attempts_table(job)
@@ -81,7 +93,9 @@ def test_a_killed_producer_keeps_its_ledger(brokers: MockBrokers, tmp_path: Path
     assert table["seq"].to_pylist() == list(range(table.num_rows))
 
 
-def test_a_full_queue_holds_the_schedule_up_and_loses_nothing(brokers: MockBrokers, tmp_path: Path) -> None:
+def test_a_full_queue_holds_the_schedule_up_and_loses_nothing(
+    brokers: MockBrokers, tmp_path: Path
+) -> None:
     """A queue of 100 records: produce() refuses again and again, and each record is taken in the end."""
     job = job_for(brokers, tmp_path, records=3_000, queue_buffering_max_messages="100")
     with ProducerProcess(job) as producer:
@@ -93,9 +107,18 @@ def test_a_full_queue_holds_the_schedule_up_and_loses_nothing(brokers: MockBroke
     assert pc.unique(table["error"]).to_pylist() == [0]
 
 
-def test_records_that_no_broker_takes_in_time_are_judged_each(brokers: MockBrokers, tmp_path: Path) -> None:
+def test_records_that_no_broker_takes_in_time_are_judged_each(
+    brokers: MockBrokers, tmp_path: Path
+) -> None:
     """Brokers that do not answer: records sent are unknown, records that the full queue never took are rejected and were never sent."""
-    job = job_for(brokers, tmp_path, records=300, rate_records_per_s=10_000, queue_buffering_max_messages="100", delivery_timeout_ms="1500")
+    job = job_for(
+        brokers,
+        tmp_path,
+        records=300,
+        rate_records_per_s=10_000,
+        queue_buffering_max_messages="100",
+        delivery_timeout_ms="1500",
+    )
     with ProducerProcess(job) as producer:
         producer.wait_ready()
         for broker in (1, 2, 3):
@@ -126,7 +149,9 @@ def test_a_brokers_refusal_is_a_rejection(brokers: MockBrokers, tmp_path: Path) 
     assert rejected["offset"].null_count == rejected.num_rows
 
 
-def test_without_acknowledgements_no_offset_is_made_up(brokers: MockBrokers, tmp_path: Path) -> None:
+def test_without_acknowledgements_no_offset_is_made_up(
+    brokers: MockBrokers, tmp_path: Path
+) -> None:
     """acks=0, batches of thousands: librdkafka counts offsets up from "none", past zero."""
     job = job_for(brokers, tmp_path, records=20_000, acks="0", linger_ms="100")
     with ProducerProcess(job) as producer:
@@ -139,15 +164,25 @@ def test_without_acknowledgements_no_offset_is_made_up(brokers: MockBrokers, tmp
 
 def test_brokers_that_do_not_answer_are_said_so(brokers: MockBrokers, tmp_path: Path) -> None:
     """Before anything is measured, with librdkafka's own name of it."""
-    job = job_for(brokers, tmp_path).model_copy(update={"bootstrap_servers": "127.0.0.1:1", "warm_up_timeout_s": 1})
-    with ProducerProcess(job) as producer, pytest.raises(HarnessError, match="topic trial for 1 s: _TRANSPORT"):
+    job = job_for(brokers, tmp_path).model_copy(
+        update={"bootstrap_servers": "127.0.0.1:1", "warm_up_timeout_s": 1}
+    )
+    with (
+        ProducerProcess(job) as producer,
+        pytest.raises(HarnessError, match="topic trial for 1 s: _TRANSPORT"),
+    ):
         producer.wait_ready(60)
 
 
-def test_settings_that_librdkafka_refuses_end_the_process_with_its_reason(brokers: MockBrokers, tmp_path: Path) -> None:
+def test_settings_that_librdkafka_refuses_end_the_process_with_its_reason(
+    brokers: MockBrokers, tmp_path: Path
+) -> None:
     """The parent is told what the child was told."""
     job = job_for(brokers, tmp_path, enable_idempotence="true", acks="1")
-    with ProducerProcess(job) as producer, pytest.raises(HarnessError, match="`acks` must be set to `all`"):
+    with (
+        ProducerProcess(job) as producer,
+        pytest.raises(HarnessError, match="`acks` must be set to `all`"),
+    ):
         producer.wait_ready(60)
 
 
@@ -164,9 +199,17 @@ def test_librdkafkas_log_goes_to_a_file(brokers: MockBrokers, tmp_path: Path) ->
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"record_size_bytes": 0}, {"records": 0}, {"rate_records_per_s": -1}, {"producer": 65_536}, {"settings": {"delivery.timeout.ms": "0"}}],
+    [
+        {"record_size_bytes": 0},
+        {"records": 0},
+        {"rate_records_per_s": -1},
+        {"producer": 65_536},
+        {"settings": {"delivery.timeout.ms": "0"}},
+    ],
 )
-def test_a_job_that_cannot_be_is_refused(brokers: MockBrokers, tmp_path: Path, wrong: dict[str, object]) -> None:
+def test_a_job_that_cannot_be_is_refused(
+    brokers: MockBrokers, tmp_path: Path, wrong: dict[str, object]
+) -> None:
     """Before a process is started."""
     content = json.loads(job_for(brokers, tmp_path).model_dump_json())
     with pytest.raises(ValidationError):

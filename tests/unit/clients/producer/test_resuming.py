@@ -46,14 +46,20 @@ def job_for(brokers: MockBrokers, folder: Path) -> ProducerJob:
 
 
 @pytest.mark.parametrize("resend", [True, False])
-def test_what_nobody_was_told_of_is_sent_again_or_stays_unknown(brokers: MockBrokers, tmp_path: Path, *, resend: bool) -> None:
+def test_what_nobody_was_told_of_is_sent_again_or_stays_unknown(
+    brokers: MockBrokers, tmp_path: Path, *, resend: bool
+) -> None:
     """Killed while the broker does not answer; the schedule is followed to its end all the same, no record twice but those."""
     job = job_for(brokers, tmp_path)
     with ProducerProcess(job) as producer:
         producer.wait_ready()
         brokers.round_trip_ms(1, 60_000)
         producer.begin(now_ns())
-        wait_until(lambda: producer.unsettled_records() > RECORDS // 10, awaiting="records on their way", timeout_s=30)
+        wait_until(
+            lambda: producer.unsettled_records() > RECORDS // 10,
+            awaiting="records on their way",
+            timeout_s=30,
+        )
         producer.kill()
         unsettled = producer.unsettled_records()
         brokers.round_trip_ms(1, 0)
@@ -65,7 +71,14 @@ def test_what_nobody_was_told_of_is_sent_again_or_stays_unknown(brokers: MockBro
     assert summary.records == RECORDS
     assert unknown == (0 if resend else unsettled)
     assert pc.sum(pc.equal(table["outcome"], ACKED)).as_py() == RECORDS - unknown
-    stored = read_log(brokers.bootstrap_servers, "trial", {0: stored_records(brokers)}, TOKEN, consumer_settings({}), 20)["seq"].to_pylist()
+    stored = read_log(
+        brokers.bootstrap_servers,
+        "trial",
+        {0: stored_records(brokers)},
+        TOKEN,
+        consumer_settings({}),
+        20,
+    )["seq"].to_pylist()
     assert len(stored) - len(set(stored)) in (range(1, unsettled + 1) if resend else range(1))
 
 

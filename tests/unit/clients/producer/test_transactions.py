@@ -10,7 +10,13 @@ from support.fakes.mock_brokers import MockBrokers
 
 from experiments.clients.producer.job import ProducerJob
 from experiments.clients.producer.process import ProducerProcess, attempts_table, ended_transactions
-from experiments.clients.producer.transactions_file import TOLD_ABORTED, TOLD_COMMITTED, TOLD_FENCED, Transaction, transactions_table
+from experiments.clients.producer.transactions_file import (
+    TOLD_ABORTED,
+    TOLD_COMMITTED,
+    TOLD_FENCED,
+    Transaction,
+    transactions_table,
+)
 from experiments.clients.settings.librdkafka import producer_settings
 from experiments.events.clock import now_ns
 from experiments.ledger.schema import TRANSACTIONS
@@ -32,7 +38,13 @@ def brokers() -> Iterator[MockBrokers]:
         yield made
 
 
-def job_for(brokers: MockBrokers, folder: Path, records: int = 250, abort_every: int = 0, rate_records_per_s: float = 2_000) -> ProducerJob:
+def job_for(
+    brokers: MockBrokers,
+    folder: Path,
+    records: int = 250,
+    abort_every: int = 0,
+    rate_records_per_s: float = 2_000,
+) -> ProducerJob:
     """A hundred records a transaction."""
     return ProducerJob(
         producer=3,
@@ -66,7 +78,9 @@ def run(job: ProducerJob) -> None:
         producer.wait_done(60)
 
 
-def test_every_record_knows_its_transaction_and_each_transaction_how_it_ended(brokers: MockBrokers, tmp_path: Path) -> None:
+def test_every_record_knows_its_transaction_and_each_transaction_how_it_ended(
+    brokers: MockBrokers, tmp_path: Path
+) -> None:
     """Full ones, and the rest of the schedule in a last one; all of it acknowledged."""
     job = job_for(brokers, tmp_path)
     run(job)
@@ -77,7 +91,9 @@ def test_every_record_knows_its_transaction_and_each_transaction_how_it_ended(br
     assert ended_transactions(job, attempts)["records"].to_pylist() == [100, 100, 50]
 
 
-def test_each_so_many_th_transaction_is_aborted_on_purpose(brokers: MockBrokers, tmp_path: Path) -> None:
+def test_each_so_many_th_transaction_is_aborted_on_purpose(
+    brokers: MockBrokers, tmp_path: Path
+) -> None:
     """After its records were stored: what must not be seen has to be there."""
     job = job_for(brokers, tmp_path, abort_every=2)
     run(job)
@@ -85,7 +101,9 @@ def test_each_so_many_th_transaction_is_aborted_on_purpose(brokers: MockBrokers,
     assert set(attempts_table(job)["outcome"].to_pylist()) == {"acked"}
 
 
-def test_a_commit_goes_on_when_its_coordinator_comes_back(brokers: MockBrokers, tmp_path: Path) -> None:
+def test_a_commit_goes_on_when_its_coordinator_comes_back(
+    brokers: MockBrokers, tmp_path: Path
+) -> None:
     """One answer that asks for patience costs time and nothing else."""
     job = job_for(brokers, tmp_path)
     with ProducerProcess(job) as producer:
@@ -96,7 +114,9 @@ def test_a_commit_goes_on_when_its_coordinator_comes_back(brokers: MockBrokers, 
     assert told(job) == [("committed", 0)] * 3
 
 
-def test_a_producer_fenced_at_its_commit_does_not_know_how_that_ended(brokers: MockBrokers, tmp_path: Path) -> None:
+def test_a_producer_fenced_at_its_commit_does_not_know_how_that_ended(
+    brokers: MockBrokers, tmp_path: Path
+) -> None:
     """It had asked: the transaction may be either, and the records behind it are refused."""
     job = job_for(brokers, tmp_path)
     with ProducerProcess(job) as producer:
@@ -109,13 +129,17 @@ def test_a_producer_fenced_at_its_commit_does_not_know_how_that_ended(brokers: M
     assert attempts_table(job)["transaction"].null_count == 150
 
 
-def test_a_producer_killed_in_a_transaction_has_abandoned_it(brokers: MockBrokers, tmp_path: Path) -> None:
+def test_a_producer_killed_in_a_transaction_has_abandoned_it(
+    brokers: MockBrokers, tmp_path: Path
+) -> None:
     """SIGKILL: it had not asked to commit, so nothing of it may ever be seen."""
     job = job_for(brokers, tmp_path, records=10_000, rate_records_per_s=100)
     with ProducerProcess(job) as producer:
         producer.wait_ready()
         producer.begin(now_ns())
-        wait_until(lambda: producer.progress().acked > 105, awaiting="the second transaction", timeout_s=30)
+        wait_until(
+            lambda: producer.progress().acked > 105, awaiting="the second transaction", timeout_s=30
+        )
         producer.kill()
     assert told(job) == [("committed", 0), ("abandoned", 0)]
     assert attempts_table(job)["transaction"].null_count == 0

@@ -17,17 +17,34 @@ Pairs = Literal["none", "own", "common"]
 ANY_PAIRS: st.SearchStrategy[Pairs] = st.sampled_from(("none", "own", "common"))
 
 
-def told(keying: KeyOptions, round_robin_partitions: int = 0) -> np.ndarray[tuple[int], np.dtype[np.void]]:
+def told(
+    keying: KeyOptions, round_robin_partitions: int = 0
+) -> np.ndarray[tuple[int], np.dtype[np.void]]:
     """What the compiled loop is told of it."""
     schedule = np.zeros(1, Schedule)
-    schedule["keys"], schedule["hot_key_share"], schedule["round_robin_partitions"] = keying.keys, keying.hot_key_share, round_robin_partitions
-    schedule["pair_apart_records"], schedule["common_key"] = keying.pair_apart_records if keying.pairs != "none" else 0, keying.pairs == "common"
+    schedule["keys"], schedule["hot_key_share"], schedule["round_robin_partitions"] = (
+        keying.keys,
+        keying.hot_key_share,
+        round_robin_partitions,
+    )
+    schedule["pair_apart_records"], schedule["common_key"] = (
+        keying.pair_apart_records if keying.pairs != "none" else 0,
+        keying.pairs == "common",
+    )
     return schedule
 
 
-@given(keys=st.integers(2, 100_000), share=st.floats(0, 0.99), pairs=ANY_PAIRS, apart=st.integers(1, 1_500), begin=st.integers(0, 2**40))
+@given(
+    keys=st.integers(2, 100_000),
+    share=st.floats(0, 0.99),
+    pairs=ANY_PAIRS,
+    apart=st.integers(1, 1_500),
+    begin=st.integers(0, 2**40),
+)
 @settings(max_examples=60, deadline=None)
-def test_the_compiled_loop_gives_the_keys_that_the_ledger_tells(keys: int, share: float, pairs: Pairs, apart: int, begin: int) -> None:
+def test_the_compiled_loop_gives_the_keys_that_the_ledger_tells(
+    keys: int, share: float, pairs: Pairs, apart: int, begin: int
+) -> None:
     """Record by record, wherever the schedule is."""
     keying = KeyOptions(keys=keys, pairs=pairs, pair_apart_records=apart, hot_key_share=share)
     schedule, seq = told(keying), SEQ[:300] + begin
@@ -47,7 +64,10 @@ def test_the_second_of_a_pair_comes_so_many_records_later(apart: int, keys: int)
     first_at, second_at = seq[second == 0], seq[second == 1]
     assert pair[second == 0].tolist() == pair[second == 1].tolist() == list(range(len(seq) // 2))
     assert set((second_at - first_at).tolist()) == {apart}
-    common, own = (keys_of(seq, KeyOptions(keys=keys, pairs=pairs, pair_apart_records=apart)) for pairs in ("common", "own"))
+    common, own = (
+        keys_of(seq, KeyOptions(keys=keys, pairs=pairs, pair_apart_records=apart))
+        for pairs in ("common", "own")
+    )
     assert common[first_at].tolist() == common[second_at].tolist()
     assert (own[first_at] != own[second_at]).all()
 

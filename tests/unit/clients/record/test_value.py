@@ -13,7 +13,13 @@ from experiments.clients.record import value as value_compiled
 from experiments.clients.record.layout import HEADER_BYTES, Origin
 
 SIZES = st.integers(HEADER_BYTES, 400)
-MARKS = st.builds(ValueFields, st.integers(0, layout.MAX_PRODUCER), st.integers(0, 2**62), st.integers(-(2**62), 2**62), st.integers(0, 2**63 - 1))
+MARKS = st.builds(
+    ValueFields,
+    st.integers(0, layout.MAX_PRODUCER),
+    st.integers(0, 2**62),
+    st.integers(-(2**62), 2**62),
+    st.integers(0, 2**63 - 1),
+)
 
 
 def compiled_bytes(mark: ValueFields, size_bytes: int) -> bytes:
@@ -53,7 +59,9 @@ def test_foreign_bytes_are_judged_alike(content: bytes, token: int) -> None:
 
 
 @given(MARKS, SIZES, st.data())
-def test_one_changed_byte_after_the_magic_is_corruption(mark: ValueFields, size_bytes: int, data: st.DataObject) -> None:
+def test_one_changed_byte_after_the_magic_is_corruption(
+    mark: ValueFields, size_bytes: int, data: st.DataObject
+) -> None:
     """No change within one word goes unseen."""
     content = bytearray(values.encode(mark, size_bytes))
     content[data.draw(st.integers(4, size_bytes - 1))] ^= data.draw(st.integers(1, 255))
@@ -62,7 +70,9 @@ def test_one_changed_byte_after_the_magic_is_corruption(mark: ValueFields, size_
 
 
 @given(MARKS, SIZES)
-def test_a_whole_record_of_another_trial_is_of_other_origin(mark: ValueFields, size_bytes: int) -> None:
+def test_a_whole_record_of_another_trial_is_of_other_origin(
+    mark: ValueFields, size_bytes: int
+) -> None:
     """Another token is a stranger, not damage."""
     content = values.encode(mark, size_bytes)
     assert values.decode(content, mark.token ^ 1)[0] is Origin.OTHER

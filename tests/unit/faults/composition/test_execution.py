@@ -20,7 +20,10 @@ NEVER_NS = 2**62
 
 def crash(whom: str, at_s: float, restart_after_s: float = 0.1) -> FaultRequest:
     """Return a crash that is over soon."""
-    return FaultRequest(kind=f"{whom}-crash", parameters={"at_s": at_s, "restart_after_s": restart_after_s, "patience_s": 0.3})
+    return FaultRequest(
+        kind=f"{whom}-crash",
+        parameters={"at_s": at_s, "restart_after_s": restart_after_s, "patience_s": 0.3},
+    )
 
 
 def pause(at_s: float, pause_s: float) -> FaultRequest:
@@ -37,10 +40,17 @@ def let(cluster: MemoryCluster, request: FaultRequest) -> tuple[tuple[InjectedFa
     """Let them strike a watched cluster."""
     journal = Journal()
     with MetadataPoller(cluster, cluster.topic, journal, every_s=0.005):
-        return inject(request, FaultContext(cluster, cluster.topic, now_ns(), journal, client_timeout_s=0.02)), journal
+        return inject(
+            request, FaultContext(cluster, cluster.topic, now_ns(), journal, client_timeout_s=0.02)
+        ), journal
 
 
-def told(request: FaultRequest, struck: tuple[InjectedFault, ...], *events: Event, load_end_ns: int = NEVER_NS) -> FaultEvidence:
+def told(
+    request: FaultRequest,
+    struck: tuple[InjectedFault, ...],
+    *events: Event,
+    load_end_ns: int = NEVER_NS,
+) -> FaultEvidence:
     """Return the evidence of the whole."""
     return evidence_of(request, struck, events, "all", load_end_ns)
 
@@ -50,7 +60,9 @@ def test_in_turn_the_second_strikes_after_the_heal_of_the_first() -> None:
     cluster = MemoryCluster(replicas=(2, 3, 1))
     _, journal = let(cluster, joined(">>", crash("leader", 0.02), crash("follower", 0.02)))
     assert cluster.signals == [("kill", 2), ("start", 2), ("kill", 3), ("start", 3)]
-    first_end, second_begin = (journal.events(kind)[place].at_ns for kind, place in (("fault_end", 0), ("fault_begin", 1)))
+    first_end, second_begin = (
+        journal.events(kind)[place].at_ns for kind, place in (("fault_end", 0), ("fault_begin", 1))
+    )
     assert second_begin - first_end >= 0.015e9
 
 
@@ -65,7 +77,10 @@ def test_an_event_says_which_of_several_faults_it_is_of() -> None:
     """By its number in the order in which they are written, and its kind."""
     _, journal = let(MemoryCluster(), joined("&", crash("leader", 0.02), crash("controller", 0.02)))
     begins = sorted(event.detail for event in journal.events("fault_begin"))
-    assert [detail.partition(":")[0] for detail in begins] == ["1.leader-crash", "2.controller-crash"]
+    assert [detail.partition(":")[0] for detail in begins] == [
+        "1.leader-crash",
+        "2.controller-crash",
+    ]
 
 
 def test_each_part_has_its_own_evidence_and_parameters() -> None:
@@ -73,9 +88,11 @@ def test_each_part_has_its_own_evidence_and_parameters() -> None:
     request = joined(">>", crash("leader", 0.02), crash("follower", 0.03))
     struck, _ = let(MemoryCluster(replicas=(2, 3, 1)), request)
     whole = told(request, struck)
-    assert (whole.bit, whole.targets) == (True, (2, 3))
+    assert (whole.took_effect, whole.targets) == (True, (2, 3))
     assert whole.parameters["2.follower-crash.at_s"] == 0.03
-    assert [sentence.partition(":")[0] for sentence in whole.evidence] == ["1.leader-crash"] * 2 + ["2.follower-crash"] * 2
+    assert [sentence.partition(":")[0] for sentence in whole.evidence] == ["1.leader-crash"] * 2 + [
+        "2.follower-crash"
+    ] * 2
 
 
 def test_one_part_that_did_not_bite_makes_the_whole_void() -> None:
@@ -83,7 +100,7 @@ def test_one_part_that_did_not_bite_makes_the_whole_void() -> None:
     request = joined(">>", crash("leader", 0.02), crash("follower", 0.02))
     struck, _ = let(MemoryCluster(replicas=(2,)), request)
     whole = told(request, struck)
-    assert (whole.bit, whole.evidence[0]) == (False, "2.follower-crash did not bite")
+    assert (whole.took_effect, whole.evidence[0]) == (False, "2.follower-crash did not bite")
 
 
 def test_what_strikes_after_the_load_strikes_nothing() -> None:
@@ -91,7 +108,7 @@ def test_what_strikes_after_the_load_strikes_nothing() -> None:
     request = joined(">>", crash("leader", 0.02), crash("follower", 0.02))
     struck, journal = let(MemoryCluster(), request)
     whole = told(request, struck, load_end_ns=journal.events("fault_begin")[1].at_ns)
-    assert (whole.bit, whole.evidence[0]) == (False, "2.follower-crash did not bite")
+    assert (whole.took_effect, whole.evidence[0]) == (False, "2.follower-crash did not bite")
 
 
 def test_only_timeouts_since_a_pause_began_are_its_own() -> None:
@@ -100,8 +117,13 @@ def test_only_timeouts_since_a_pause_began_are_its_own() -> None:
     struck, journal = let(MemoryCluster(), request)
     begins = [event.at_ns for event in journal.events("fault_begin")]
     line = "producer 0: [thrd:x]: 127.0.0.1:1/1: Timed out 2 in-flight, 0 retry-queued"
-    late, early = (Event(at_ns + 1, "timed_out", Source.CLIENT, detail=line) for at_ns in reversed(begins))
-    assert (told(request, struck, early).bit, told(request, struck, early, late).bit) == (False, True)
+    late, early = (
+        Event(at_ns + 1, "timed_out", Source.CLIENT, detail=line) for at_ns in reversed(begins)
+    )
+    assert (
+        told(request, struck, early).took_effect,
+        told(request, struck, early, late).took_effect,
+    ) == (False, True)
 
 
 def test_a_node_that_two_keep_still_goes_on_when_both_let_go() -> None:
@@ -121,9 +143,14 @@ def test_a_node_that_was_killed_is_not_resumed() -> None:
 def test_a_node_that_is_down_already_cannot_be_struck() -> None:
     """That part says so and did not bite; the other is not disturbed."""
     cluster = MemoryCluster(replicas=(1,), active_controller=1, notices=False)
-    struck, _ = let(cluster, joined("&", crash("leader", 0.02, 0.3), crash("controller", 0.1, 0.05)))
+    struck, _ = let(
+        cluster, joined("&", crash("leader", 0.02, 0.3), crash("controller", 0.1, 0.05))
+    )
     assert cluster.signals == [("kill", 1), ("start", 1)]
-    assert struck[1].evidence.evidence == ("node 1 was down already", "none of its nodes ran: nothing was done")
+    assert struck[1].evidence.evidence == (
+        "node 1 was down already",
+        "none of its nodes ran: nothing was done",
+    )
 
 
 def test_a_part_that_cannot_be_healed_does_not_keep_the_others_from_it() -> None:
@@ -137,8 +164,8 @@ def test_a_part_that_cannot_be_healed_does_not_keep_the_others_from_it() -> None
 def test_what_was_never_healed_by_its_part_is_put_right_in_the_end() -> None:
     """A fault that forgot its heal would leave the cluster broken for the next trial."""
     cluster = MemoryCluster()
-    scene = FaultContext(cluster, cluster.topic, now_ns(), Journal(), client_timeout_s=1)
-    scene.kill(2)
-    scene.pause(3)
-    scene.put_right()
+    context = FaultContext(cluster, cluster.topic, now_ns(), Journal(), client_timeout_s=1)
+    context.kill(2)
+    context.pause(3)
+    context.put_right()
     assert set(cluster.states.values()) == {"running"}

@@ -19,11 +19,26 @@ from experiments.sweep.plan import Plan
     [
         ("leader-crash", "leader-crash"),
         (" ( leader-crash ) ", "leader-crash"),
-        ("leader-crash( at_s = 1,restart_after_s=4.5 )", "leader-crash(at_s=1, restart_after_s=4.5)"),
-        ("leader-crash&follower-crash>>leader-pause", "leader-crash & follower-crash >> leader-pause"),
-        ("(leader-crash & follower-crash) >> leader-pause", "leader-crash & follower-crash >> leader-pause"),
-        ("leader-crash & (follower-crash >> leader-pause)", "leader-crash & (follower-crash >> leader-pause)"),
-        ("leader-crash >> (follower-crash >> leader-pause)", "leader-crash >> follower-crash >> leader-pause"),
+        (
+            "leader-crash( at_s = 1,restart_after_s=4.5 )",
+            "leader-crash(at_s=1, restart_after_s=4.5)",
+        ),
+        (
+            "leader-crash&follower-crash>>leader-pause",
+            "leader-crash & follower-crash >> leader-pause",
+        ),
+        (
+            "(leader-crash & follower-crash) >> leader-pause",
+            "leader-crash & follower-crash >> leader-pause",
+        ),
+        (
+            "leader-crash & (follower-crash >> leader-pause)",
+            "leader-crash & (follower-crash >> leader-pause)",
+        ),
+        (
+            "leader-crash >> (follower-crash >> leader-pause)",
+            "leader-crash >> follower-crash >> leader-pause",
+        ),
     ],
 )
 def test_a_fault_is_written_in_one_way(text: str, one_way: str) -> None:
@@ -35,7 +50,10 @@ def test_a_fault_is_written_in_one_way(text: str, one_way: str) -> None:
 def test_and_binds_tighter_than_then() -> None:
     """As multiplication does than addition: two at once, then a third."""
     request = parse("leader-crash & follower-crash >> leader-pause")
-    assert (request.joined, [part.kind for part in request.parts]) == (">>", ["leader-crash & follower-crash", "leader-pause"])
+    assert (request.joined, [part.kind for part in request.parts]) == (
+        ">>",
+        ["leader-crash & follower-crash", "leader-pause"],
+    )
 
 
 @pytest.mark.parametrize(
@@ -43,13 +61,31 @@ def test_and_binds_tighter_than_then() -> None:
     [
         ("", "a fault without a name"),
         ("leader-crush", "unknown fault leader-crush; did you mean leader-crash"),
-        ("leader-crash & folower-crash", "unknown fault folower-crash at character 16; did you mean follower-crash"),
+        (
+            "leader-crash & folower-crash",
+            "unknown fault folower-crash at character 16; did you mean follower-crash",
+        ),
         ("leader-crash &", "where the name of a fault is due, it ends"),
-        ("leader-crash > leader-pause", "where `&`, `>>` or the end is due, there is `>` at character 14"),
-        ("leader-crash leader-pause", "where `&`, `>>` or the end is due, there is `leader-pause` at character 14"),
-        ("leader-crash(at_s=1", "where `)` is due, it ends; in a list in square brackets, quote a fault that holds a comma"),
-        ("leader-crash()", "where a parameter of leader-crash is due, there is `)` at character 14"),
-        ("leader-crash(at=1)", "at is no parameter of leader-crash at character 14; did you mean at_s?"),
+        (
+            "leader-crash > leader-pause",
+            "where `&`, `>>` or the end is due, there is `>` at character 14",
+        ),
+        (
+            "leader-crash leader-pause",
+            "where `&`, `>>` or the end is due, there is `leader-pause` at character 14",
+        ),
+        (
+            "leader-crash(at_s=1",
+            "where `)` is due, it ends; in a list in square brackets, quote a fault that holds a comma",
+        ),
+        (
+            "leader-crash()",
+            "where a parameter of leader-crash is due, there is `)` at character 14",
+        ),
+        (
+            "leader-crash(at=1)",
+            "at is no parameter of leader-crash at character 14; did you mean at_s?",
+        ),
         ("leader-crash(at_s=1, at_s=2)", "at_s stands twice at character 22"),
         ("leader-crash >> none", "none at character 17 stands alone, or not at all"),
         ("(" * 60, "allowed: 1000 and 50 at most"),
@@ -68,23 +104,46 @@ JOINED = "leader-crash(at_s=1, restart_after_s=4) >> follower-crash & leader-pau
 
 def planned(text: str, **changes: object) -> Plan:
     """Return the plan of an experiment with that fault, written in YAML."""
-    data = parse_yaml(f"name: joined\ntitle: t\nquestion: q\naxes:\n  acks: [all]\n  fault:\n    - {text}\n", "joined.yaml")
-    data |= {"controls": False, "producer": {"socket.timeout.ms": 1000}, "workload": {"duration_s": 60}, **changes}
+    data = parse_yaml(
+        f"name: joined\ntitle: t\nquestion: q\naxes:\n  acks: [all]\n  fault:\n    - {text}\n",
+        "joined.yaml",
+    )
+    data |= {
+        "controls": False,
+        "producer": {"socket.timeout.ms": 1000},
+        "workload": {"duration_s": 60},
+        **changes,
+    }
     return plan(experiment_of(data, "joined.yaml"), "joined-1", RULES)
 
 
 def test_it_reads_the_same_in_a_file_and_on_the_command_line() -> None:
     """And so in the trigger form, whose fields are read as the command line's."""
     in_file = planned(JOINED)
-    data = {"name": "joined", "title": "t", "question": "q", "axes": {"acks": ["all"]}, "controls": False, "workload": {"duration_s": 60}}
-    wishes = Overrides(dict([parse_override(f"fault={JOINED}"), parse_override("producer.socket.timeout.ms=1000")]))
-    on_line = plan(override(experiment_of(data, "joined.yaml"), wishes, RULES), "joined-1", RULES)
+    data = {
+        "name": "joined",
+        "title": "t",
+        "question": "q",
+        "axes": {"acks": ["all"]},
+        "controls": False,
+        "workload": {"duration_s": 60},
+    }
+    overrides = Overrides(
+        dict([parse_override(f"fault={JOINED}"), parse_override("producer.socket.timeout.ms=1000")])
+    )
+    on_line = plan(
+        override(experiment_of(data, "joined.yaml"), overrides, RULES), "joined-1", RULES
+    )
     assert [trial.fault for trial in on_line.trials] == [trial.fault for trial in in_file.trials]
 
 
 def test_each_part_gets_its_parameters_from_its_brackets_then_the_axis_then_the_section() -> None:
     """What stands nearest to the fault counts."""
-    made = planned(JOINED, axes={"fault": [JOINED], "fault.at_s": [7]}, faults={"follower-crash": {"restart_after_s": 9, "at_s": 8}})
+    made = planned(
+        JOINED,
+        axes={"fault": [JOINED], "fault.at_s": [7]},
+        faults={"follower-crash": {"restart_after_s": 9, "at_s": 8}},
+    )
     crash, follower, pause = made.trials[0].fault.leaves()
     assert (crash.parameters["at_s"], crash.parameters["restart_after_s"]) == (1, 4)
     assert (follower.parameters["at_s"], follower.parameters["restart_after_s"]) == (7, 9)
@@ -93,8 +152,20 @@ def test_each_part_gets_its_parameters_from_its_brackets_then_the_axis_then_the_
 
 def test_an_axis_that_every_fault_fixes_in_its_brackets_makes_no_cells() -> None:
     """Two cells that differ in nothing would be one measured twice."""
-    made = planned("x", axes={"acks": [1], "fault": ["leader-crash(at_s=1)", "leader-pause", "none"], "fault.at_s": [1, 2]})
-    assert sorted(str(trial.cell["fault"]) for trial in made.trials) == ["leader-crash(at_s=1)", "leader-pause", "leader-pause", "none"]
+    made = planned(
+        "x",
+        axes={
+            "acks": [1],
+            "fault": ["leader-crash(at_s=1)", "leader-pause", "none"],
+            "fault.at_s": [1, 2],
+        },
+    )
+    assert sorted(str(trial.cell["fault"]) for trial in made.trials) == [
+        "leader-crash(at_s=1)",
+        "leader-pause",
+        "leader-pause",
+        "none",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -104,7 +175,10 @@ def test_an_axis_that_every_fault_fixes_in_its_brackets_makes_no_cells() -> None
             "leader-crash(at_s=20) >> leader-crash(at_s=20) >> leader-crash(at_s=20)",
             "begins at 20 s and is healed at 75 s; allowed: before the load ends, at 60 s",
         ),
-        ("leader-crash & leader-pause(pause_s=0.5)", "could not be noticed: leader-pause: pause_s is 0.5 and the client waits 1000 ms"),
+        (
+            "leader-crash & leader-pause(pause_s=0.5)",
+            "could not be noticed: leader-pause: pause_s is 0.5 and the client waits 1000 ms",
+        ),
         ("leader-crash(at_s=soon)", "faults.leader-crash.at_s is 'soon'; allowed: a number"),
     ],
 )

@@ -60,7 +60,9 @@ def test_a_connection_is_kept(link: NodeConnection, listener: socket.socket) -> 
         assert answer(link) == b"two"
 
 
-def test_an_answer_that_comes_in_parts_is_put_together(link: NodeConnection, listener: socket.socket) -> None:
+def test_an_answer_that_comes_in_parts_is_put_together(
+    link: NodeConnection, listener: socket.socket
+) -> None:
     """TCP knows no messages."""
     link.ask(b"?")
     served, _ = listener.accept()
@@ -71,7 +73,9 @@ def test_an_answer_that_comes_in_parts_is_put_together(link: NodeConnection, lis
         assert answer(link) == b"whole"
 
 
-def test_who_owes_an_answer_is_not_asked_again(link: NodeConnection, listener: socket.socket) -> None:
+def test_who_owes_an_answer_is_not_asked_again(
+    link: NodeConnection, listener: socket.socket
+) -> None:
     """A paused broker would get hundreds of requests, and answer all of them when it goes on."""
     link.ask(b"first")
     served, _ = listener.accept()
@@ -84,7 +88,9 @@ def test_who_owes_an_answer_is_not_asked_again(link: NodeConnection, listener: s
         assert served.recv(100) == b"third"
 
 
-def test_an_answer_tells_when_it_was_asked_for(link: NodeConnection, listener: socket.socket) -> None:
+def test_an_answer_tells_when_it_was_asked_for(
+    link: NodeConnection, listener: socket.socket
+) -> None:
     """What it says was so then or later, however late it comes."""
     before_s = time.monotonic()
     link.ask(b"?")
@@ -97,7 +103,9 @@ def test_an_answer_tells_when_it_was_asked_for(link: NodeConnection, listener: s
         assert before_s <= found.asked_s <= after_s
 
 
-def test_a_stale_answer_is_thrown_away(link: NodeConnection, listener: socket.socket, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stale_answer_is_thrown_away(
+    link: NodeConnection, listener: socket.socket, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It says what was before the pause; the next request gets its own answer."""
     link.ask(b"?")
     served, _ = listener.accept()
@@ -111,7 +119,9 @@ def test_a_stale_answer_is_thrown_away(link: NodeConnection, listener: socket.so
         assert answer(link) == b"new"
 
 
-def test_a_connection_that_ended_is_made_anew(link: NodeConnection, listener: socket.socket) -> None:
+def test_a_connection_that_ended_is_made_anew(
+    link: NodeConnection, listener: socket.socket
+) -> None:
     """The broker was killed and is back: what it owed will never come."""
     link.ask(b"?")
     listener.accept()[0].close()
@@ -123,7 +133,9 @@ def test_a_connection_that_ended_is_made_anew(link: NodeConnection, listener: so
         assert answer(link) == b"one"
 
 
-def test_where_nobody_listens_nothing_is_awaited(link: NodeConnection, listener: socket.socket) -> None:
+def test_where_nobody_listens_nothing_is_awaited(
+    link: NodeConnection, listener: socket.socket
+) -> None:
     """At once, and without an error."""
     listener.close()
     link.ask(b"?")

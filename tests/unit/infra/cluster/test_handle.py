@@ -7,7 +7,14 @@ import pytest
 from infra.cluster.cleaning import CleanReport, clean
 from infra.cluster.handle import Handle, Holder, read_handle
 from infra.cluster.node import last_words
-from infra.cluster.supervisor_protocol import NodeReport, SupervisorReply, SupervisorRequest, decode_reply, decode_request, encode
+from infra.cluster.supervisor_protocol import (
+    NodeReport,
+    SupervisorReply,
+    SupervisorRequest,
+    decode_reply,
+    decode_request,
+    encode,
+)
 from infra.errors import HarnessError, InputError, SupervisorError, WaitTimeout
 from infra.kafka import jars
 from infra.kafka.spec import ClusterSpec, Launch, NodeStatus
@@ -22,7 +29,16 @@ META = "#\n#Sat Nov 21 08:38:19 UTC 2026\ncluster.id=c\ndirectory.id=d\nnode.id=
 
 def _handle(holder: ProcessIdentity, supervisor: ProcessIdentity | None = None) -> Handle:
     launch = Launch(("java", "-cp", "a b"), "/formatted")
-    return Handle("c", "id", ClusterSpec(broker={"k": "v"}), launch, {"k": "v"}, (Holder(holder, 1.5),), supervisor, (NODE,))
+    return Handle(
+        "c",
+        "id",
+        ClusterSpec(broker={"k": "v"}),
+        launch,
+        {"k": "v"},
+        (Holder(holder, 1.5),),
+        supervisor,
+        (NODE,),
+    )
 
 
 def test_a_handle_comes_back_as_it_was_written(tmp_path: Path) -> None:
@@ -43,7 +59,12 @@ def test_a_file_that_is_no_handle_is_told(tmp_path: Path, text: str) -> None:
 def test_messages_come_back_as_they_were_sent() -> None:
     """Requests and replies are one line each."""
     request = SupervisorRequest("lease", pid=1, start_ticks=2, grace_s=0.5)
-    reply = SupervisorReply((NodeReport(NODE, 1.5, died_unasked=True, exit_status=-9),), NODE, "why\nnot", WaitTimeout.__name__)
+    reply = SupervisorReply(
+        (NodeReport(NODE, 1.5, died_unasked=True, exit_status=-9),),
+        NODE,
+        "why\nnot",
+        WaitTimeout.__name__,
+    )
     assert decode_request(encode(request)) == request
     assert decode_reply(encode(reply)) == reply
     assert encode(reply).count(b"\n") == 1
@@ -91,7 +112,9 @@ def test_what_is_no_version_from_3_9_on_is_refused(tmp_path: Path, version: str)
         jars.kafka_jars(tmp_path, version)
 
 
-def test_the_jars_of_a_version_that_nobody_listed_are_those_that_were_written_down(tmp_path: Path) -> None:
+def test_the_jars_of_a_version_that_nobody_listed_are_those_that_were_written_down(
+    tmp_path: Path,
+) -> None:
     """Their digests are kept beside them: nobody verified them, and it can be told later what they were."""
     folder = jars.jars_folder(tmp_path, "4.9.9")
     folder.mkdir(parents=True)
@@ -108,7 +131,9 @@ def test_the_jars_of_a_version_that_we_ship_have_a_verified_list() -> None:
     for version in jars.shipped_versions():
         names = {jar.name for jar in jars.locked_jars(version)}
         assert {f"kafka_2.13-{version}.jar", f"kafka-tools-{version}.jar"} <= names
-        assert len([name for name in names if name.startswith(("slf4j-reload4j", "log4j-slf4j"))]) == 1
+        assert (
+            len([name for name in names if name.startswith(("slf4j-reload4j", "log4j-slf4j"))]) == 1
+        )
 
 
 def test_a_folder_that_lacks_a_jar_is_not_whole(tmp_path: Path) -> None:
@@ -125,7 +150,9 @@ def test_a_folder_that_lacks_a_jar_is_not_whole(tmp_path: Path) -> None:
 def test_last_words_begin_with_the_first_error(tmp_path: Path) -> None:
     """What comes after it is mostly the orderly end of everything else."""
     log = tmp_path / "node.log"
-    log.write_text("\n".join(["[t] INFO a", "[t] ERROR b", "\tat c"] + [f"[t] INFO {n}" for n in range(30)]))
+    log.write_text(
+        "\n".join(["[t] INFO a", "[t] ERROR b", "\tat c"] + [f"[t] INFO {n}" for n in range(30)])
+    )
     assert last_words(log).splitlines()[:2] == ["[t] ERROR b", "\tat c"]
     assert len(last_words(log).splitlines()) == 12
 

@@ -16,7 +16,10 @@ VIEWS: dict[int, BrokerView | None] = {1: VIEW, 2: VIEW, 3: VIEW}
 
 
 def _reports(state: NodeState = "running", quiet_s: float = 10) -> list[NodeReport]:
-    return [NodeReport(NodeStatus(number, state if number == 2 else "running", 1, 1, 1, 2, 3), quiet_s) for number in (1, 2, 3)]
+    return [
+        NodeReport(NodeStatus(number, state if number == 2 else "running", 1, 1, 1, 2, 3), quiet_s)
+        for number in (1, 2, 3)
+    ]
 
 
 def test_a_cluster_is_whole_when_every_node_says_so() -> None:
@@ -26,7 +29,9 @@ def test_a_cluster_is_whole_when_every_node_says_so() -> None:
 
 def test_a_cluster_without_topics_can_be_whole() -> None:
     """There is nothing to be out of sync."""
-    empty: dict[int, BrokerView | None] = dict.fromkeys((1, 2, 3), BrokerView(frozenset({1, 2, 3}), ()))
+    empty: dict[int, BrokerView | None] = dict.fromkeys(
+        (1, 2, 3), BrokerView(frozenset({1, 2, 3}), ())
+    )
     assert why_not_healthy(_reports(), QUORUM, empty, quiet_s=0.5) is None
 
 
@@ -38,12 +43,17 @@ def test_a_node_that_does_not_run_is_named(state: NodeState) -> None:
 
 def test_a_node_that_was_just_resumed_is_waited_for() -> None:
     """Its session may end before its next heartbeat comes."""
-    assert why_not_healthy(_reports(quiet_s=0.1), QUORUM, VIEWS, quiet_s=0.5) == "node 1 runs for 0.1 s only"
+    assert (
+        why_not_healthy(_reports(quiet_s=0.1), QUORUM, VIEWS, quiet_s=0.5)
+        == "node 1 runs for 0.1 s only"
+    )
 
 
 def test_without_an_active_controller_nothing_is_whole() -> None:
     """What brokers say then is what was."""
-    assert why_not_healthy(_reports(), None, VIEWS, quiet_s=0.5) == "no node is the active controller"
+    assert (
+        why_not_healthy(_reports(), None, VIEWS, quiet_s=0.5) == "no node is the active controller"
+    )
 
 
 @pytest.mark.parametrize(
@@ -51,9 +61,18 @@ def test_without_an_active_controller_nothing_is_whole() -> None:
     [
         (None, "node 3 does not answer"),
         (replace(VIEW, brokers=frozenset({1, 2})), "node 3 sees the brokers [1, 2] of [1, 2, 3]"),
-        (replace(VIEW, partitions=(replace(FULL, isr=(1, 3)),)), "node 3 sees t-0 with leader 1 and ISR [1, 3] of [1, 2, 3]"),
-        (replace(VIEW, partitions=(replace(FULL, leader=None),)), "node 3 sees t-0 with leader None and ISR [3, 2, 1] of [1, 2, 3]"),
-        (replace(VIEW, partitions=(replace(FULL, leader=2),)), "the nodes see different partitions or leaders"),
+        (
+            replace(VIEW, partitions=(replace(FULL, isr=(1, 3)),)),
+            "node 3 sees t-0 with leader 1 and ISR [1, 3] of [1, 2, 3]",
+        ),
+        (
+            replace(VIEW, partitions=(replace(FULL, leader=None),)),
+            "node 3 sees t-0 with leader None and ISR [3, 2, 1] of [1, 2, 3]",
+        ),
+        (
+            replace(VIEW, partitions=(replace(FULL, leader=2),)),
+            "the nodes see different partitions or leaders",
+        ),
         (replace(VIEW, partitions=()), "the nodes see different partitions or leaders"),
     ],
 )
@@ -90,7 +109,9 @@ def test_under_zookeeper_a_broker_that_takes_itself_for_the_controller_is_it() -
 
 def test_of_two_that_take_themselves_for_the_controller_most_know_the_right_one() -> None:
     """One that was paused, or cut off, still believes it."""
-    assert elected({1: _broker_says(1), 2: _broker_says(2), 3: _broker_says(2)}) == ControllerView(2, None)
+    assert elected({1: _broker_says(1), 2: _broker_says(2), 3: _broker_says(2)}) == ControllerView(
+        2, None
+    )
 
 
 def test_where_nobody_takes_itself_for_the_controller_there_is_none() -> None:

@@ -60,11 +60,25 @@ def looking_at(roles: dict[int, MemberRole]) -> Iterator[LocalMetadataPoll]:
 
         def listen(name: str) -> int:
             speaker = stack.enter_context(Speaker(name))
-            threading.Thread(target=speaker.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+            threading.Thread(
+                target=speaker.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
+            ).start()
             stack.callback(speaker.shutdown)
             return speaker.port
 
-        nodes = [NodeStatus(n, "running", None, None, 1, listen(f"broker {n}"), listen(f"controller {n}"), role=role) for n, role in roles.items()]
+        nodes = [
+            NodeStatus(
+                n,
+                "running",
+                None,
+                None,
+                1,
+                listen(f"broker {n}"),
+                listen(f"controller {n}"),
+                role=role,
+            )
+            for n, role in roles.items()
+        ]
         yield stack.enter_context(closing(LocalMetadataPoll(nodes, TOPIC)))
 
 
@@ -73,37 +87,45 @@ def view(leader: int, *brokers: int) -> BrokerView:
     return BrokerView(frozenset(brokers), (PartitionState(TOPIC, 0, leader, (1, 2, 3), brokers),))
 
 
-def eventually_sees(lookout: LocalMetadataPoll, seen: Callable[[], bool]) -> bool:
+def eventually_sees(metadata_poll: LocalMetadataPoll, seen: Callable[[], bool]) -> bool:
     """Whether something is seen in the next few looks."""
-    return any(seen() for _ in range(20) if (lookout.controller(), True))
+    return any(seen() for _ in range(20) if (metadata_poll.controller(), True))
 
 
-def leader(lookout: LocalMetadataPoll) -> int | None:
+def leader(metadata_poll: LocalMetadataPoll) -> int | None:
     """Who leads, as it sees it."""
-    sighting = lookout.partitions()
+    sighting = metadata_poll.partitions()
     return sighting.partitions[0].leader if sighting else None
 
 
-def test_it_follows_the_active_controller_away_from_one_that_was_cut_off(says: dict[str, Any]) -> None:
+def test_it_follows_the_active_controller_away_from_one_that_was_cut_off(
+    says: dict[str, Any],
+) -> None:
     """The old one goes on answering with what was, and takes itself for active in an epoch that is over."""
     for node in (1, 2, 3):
         says |= {f"broker {node}": view(1, 1, 2, 3), f"controller {node}": None}
     says["controller 1"] = ControllerView(1, 5)
-    with looking_at({1: "combined", 2: "combined", 3: "combined"}) as lookout:
-        assert eventually_sees(lookout, lambda: leader(lookout) == 1)
-        says |= {"controller 2": ControllerView(2, 6), "broker 2": view(3, 2, 3), "broker 3": view(3, 2, 3)}
-        assert eventually_sees(lookout, lambda: leader(lookout) == 3)
+    with looking_at({1: "combined", 2: "combined", 3: "combined"}) as metadata_poll:
+        assert eventually_sees(metadata_poll, lambda: leader(metadata_poll) == 1)
+        says |= {
+            "controller 2": ControllerView(2, 6),
+            "broker 2": view(3, 2, 3),
+            "broker 3": view(3, 2, 3),
+        }
+        assert eventually_sees(metadata_poll, lambda: leader(metadata_poll) == 3)
         says["controller 2"] = None  # as when it is slow: the old one alone is heard
-        assert lookout.controller() is None
-        assert leader(lookout) == 3
+        assert metadata_poll.controller() is None
+        assert leader(metadata_poll) == 3
 
 
-def test_a_broker_that_others_call_fenced_is_not_believed_where_controllers_are_nodes_of_their_own(says: dict[str, Any]) -> None:
+def test_a_broker_that_others_call_fenced_is_not_believed_where_controllers_are_nodes_of_their_own(
+    says: dict[str, Any],
+) -> None:
     """It is cut off, and answers as before; no broker knows soonest there."""
     for node in (1, 2, 3):
         says[f"broker {node}"] = view(1, 1, 2, 3)
     says["controller 4"] = ControllerView(4, 5)
-    with looking_at({1: "broker", 2: "broker", 3: "broker", 4: "controller"}) as lookout:
-        assert eventually_sees(lookout, lambda: leader(lookout) == 1)
+    with looking_at({1: "broker", 2: "broker", 3: "broker", 4: "controller"}) as metadata_poll:
+        assert eventually_sees(metadata_poll, lambda: leader(metadata_poll) == 1)
         says |= {"broker 2": view(2, 2, 3), "broker 3": view(2, 2, 3)}
-        assert eventually_sees(lookout, lambda: leader(lookout) == 2)
+        assert eventually_sees(metadata_poll, lambda: leader(metadata_poll) == 2)

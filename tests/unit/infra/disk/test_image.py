@@ -21,10 +21,16 @@ from infra.errors import HarnessError
 from infra.process.waiting import wait_until
 
 _LACK = missing(Capability.DISK_IMAGES)
-pytestmark = pytest.mark.skipif(_LACK is not None, reason=f"no disk images here: {_LACK.reason if _LACK else ''}")
+pytestmark = pytest.mark.skipif(
+    _LACK is not None, reason=f"no disk images here: {_LACK.reason if _LACK else ''}"
+)
 SIZE_BYTES = 256 << 20
 HALF = 50_000
-WRITTEN = {"synced": "synced", "half": "synced when its first half was written", "unsynced": "not synced"}
+WRITTEN = {
+    "synced": "synced",
+    "half": "synced when its first half was written",
+    "unsynced": "not synced",
+}
 
 
 @pytest.fixture
@@ -61,7 +67,10 @@ def test_what_comes_back_after_a_power_cut_is_what_was_synced(node: Path) -> Non
     disk.bring_back(node)
     left = {path.name: path.stat().st_size for path in data.iterdir()}
     for name in ("synced", "half", "unsynced"):
-        tally.count(f"of {2 * HALF} bytes of a file that was {WRITTEN[name]} came back after a power cut", left.get(name, 0))
+        tally.count(
+            f"of {2 * HALF} bytes of a file that was {WRITTEN[name]} came back after a power cut",
+            left.get(name, 0),
+        )
     assert (left.get("synced"), left.get("half"), left.get("unsynced", 0)) == (2 * HALF, HALF, 0)
 
 
@@ -105,7 +114,9 @@ def test_a_removed_disk_leaves_nothing_and_a_second_time_finds_nothing(node: Pat
 def test_the_disk_of_a_killed_process_is_found_from_its_folder_alone(node: Path) -> None:
     """`kill -9` of the process that mounted it; the second time there is nothing to do."""
     maker = f"import os, signal; from pathlib import Path; from infra.disk.image import ImageDisk; ImageDisk({SIZE_BYTES}).make(Path({str(node)!r})); "
-    killed = subprocess.run([sys.executable, "-c", maker + "os.kill(os.getpid(), signal.SIGKILL)"], check=False)
+    killed = subprocess.run(
+        [sys.executable, "-c", maker + "os.kill(os.getpid(), signal.SIGKILL)"], check=False
+    )
     assert killed.returncode == -signal.SIGKILL
     assert not nothing_is_left(node)
     assert release_below(node)
@@ -113,15 +124,29 @@ def test_the_disk_of_a_killed_process_is_found_from_its_folder_alone(node: Path)
     assert release_below(node) == ()
 
 
-def test_a_disk_that_somebody_uses_is_taken_away_and_its_user_is_named(node: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_that_somebody_uses_is_taken_away_and_its_user_is_named(
+    node: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The mount is gone at once; the device goes when its last user ends, who is named."""
     monkeypatch.setattr(mounts, "_BUSY_TIMEOUT_S", 0.1)
     monkeypatch.setattr(mounts, "_GONE_TIMEOUT_S", 0.1)
     data = ImageDisk(SIZE_BYTES).make(node)
     write(data / "log", b"x", synced=True)
-    with subprocess.Popen([sys.executable, "-c", "import sys; log = open(sys.argv[1]); sys.stdin.read()", str(data / "log")], stdin=subprocess.PIPE) as user:
+    with subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            "import sys; log = open(sys.argv[1]); sys.stdin.read()",
+            str(data / "log"),
+        ],
+        stdin=subprocess.PIPE,
+    ) as user:
         opened = Path("/proc", str(user.pid), "fd")
-        wait_until(lambda: any(link.readlink() == data / "log" for link in opened.iterdir()), awaiting="the file to be opened", timeout_s=10)
+        wait_until(
+            lambda: any(link.readlink() == data / "log" for link in opened.iterdir()),
+            awaiting="the file to be opened",
+            timeout_s=10,
+        )
         with pytest.raises(HarnessError, match=f"still in use, by {user.pid};"):
             release_below(node)
         assert not list(mounts_below(node))
@@ -130,7 +155,10 @@ def test_a_disk_that_somebody_uses_is_taken_away_and_its_user_is_named(node: Pat
     assert nothing_is_left(node)
 
 
-@pytest.mark.skipif(missing(Capability.SLOW_DEVICES) is not None, reason="the kernel's block controller is not in reach")
+@pytest.mark.skipif(
+    missing(Capability.SLOW_DEVICES) is not None,
+    reason="the kernel's block controller is not in reach",
+)
 def test_the_limit_of_a_disk_goes_with_it(node: Path) -> None:
     """Or the next disk on the same loop device would be as slow."""
     from infra.disk.mounts import write_limit

@@ -9,17 +9,33 @@ import pytest
 
 from experiments.trial.log_capture import StoredBatches, by_second
 from infra.disk.damage import flip_bit
-from infra.disk.log_files import METADATA, RECOVERY_POINTS, batches_in, crc32c, cut_to_recovery_points, is_sound, recovery_points, replica_log
+from infra.disk.log_files import (
+    METADATA,
+    RECOVERY_POINTS,
+    batches_in,
+    crc32c,
+    cut_to_recovery_points,
+    is_sound,
+    recovery_points,
+    replica_log,
+)
 from infra.errors import HarnessError
 
 RECORDS = 10
 """Of each batch."""
 
 
-def batch(base_offset: int, value: bytes = b"v" * 60, attributes: int = 0, latest_ms: int = 0) -> bytes:
+def batch(
+    base_offset: int, value: bytes = b"v" * 60, attributes: int = 0, latest_ms: int = 0
+) -> bytes:
     """Return a batch as https://kafka.apache.org/documentation/#recordbatch has it."""
-    checked = struct.pack(">hiqqqhii", attributes, RECORDS - 1, 0, latest_ms, -1, -1, -1, RECORDS) + value
-    return struct.pack(">qiibI", base_offset, 4 + 1 + 4 + len(checked), 0, 2, crc32c(checked)) + checked
+    checked = (
+        struct.pack(">hiqqqhii", attributes, RECORDS - 1, 0, latest_ms, -1, -1, -1, RECORDS) + value
+    )
+    return (
+        struct.pack(">qiibI", base_offset, 4 + 1 + 4 + len(checked), 0, 2, crc32c(checked))
+        + checked
+    )
 
 
 def replica(data: Path, name: str, *segments: tuple[int, int]) -> Path:
@@ -28,7 +44,9 @@ def replica(data: Path, name: str, *segments: tuple[int, int]) -> Path:
     folder.mkdir(parents=True)
     for base_offset, batches in segments:
         stem = folder / f"{base_offset:020d}"
-        stem.with_suffix(".log").write_bytes(b"".join(batch(base_offset + number * RECORDS) for number in range(batches)))
+        stem.with_suffix(".log").write_bytes(
+            b"".join(batch(base_offset + number * RECORDS) for number in range(batches))
+        )
         for suffix in (".index", ".timeindex", ".snapshot"):
             stem.with_suffix(suffix).write_bytes(b"x")
     return folder
@@ -36,7 +54,10 @@ def replica(data: Path, name: str, *segments: tuple[int, int]) -> Path:
 
 def note_down(data: Path, points: dict[str, int]) -> None:
     """Write the recovery points as the broker does."""
-    lines = [f"{name.rpartition('-')[0]} {name.rpartition('-')[2]} {offset}" for name, offset in points.items()]
+    lines = [
+        f"{name.rpartition('-')[0]} {name.rpartition('-')[2]} {offset}"
+        for name, offset in points.items()
+    ]
     (data / RECOVERY_POINTS).write_text("\n".join(["0", str(len(lines)), *lines]) + "\n")
 
 
@@ -54,8 +75,18 @@ def test_batches_are_told_with_their_places_and_offsets() -> None:
 
 def test_batches_are_counted_by_the_second_of_their_last_record() -> None:
     """What is older than the load is left out."""
-    found = by_second(batches_in(b"".join(batch(10 * place, latest_ms=at_ms) for place, at_ms in enumerate((999, 1_000, 1_999, 3_000)))), begin_ms=1_000)
-    assert found == StoredBatches(batches={0: 2, 2: 1}, bytes={0: 2 * len(batch(0)), 2: len(batch(0))})
+    found = by_second(
+        batches_in(
+            b"".join(
+                batch(10 * place, latest_ms=at_ms)
+                for place, at_ms in enumerate((999, 1_000, 1_999, 3_000))
+            )
+        ),
+        begin_ms=1_000,
+    )
+    assert found == StoredBatches(
+        batches={0: 2, 2: 1}, bytes={0: 2 * len(batch(0)), 2: len(batch(0))}
+    )
 
 
 @pytest.mark.parametrize("rest", [b"\0" * 200, batch(10)[:-1], batch(10)[:20]])
@@ -69,7 +100,12 @@ def test_a_replica_s_log_has_a_size_an_end_and_a_recovery_point(tmp_path: Path) 
     replica(tmp_path, "trial-0", (0, 3), (30, 2))
     note_down(tmp_path, {"trial-0": 30})
     log = replica_log(tmp_path, 2, "trial", 0)
-    assert (log.node_id, log.size_bytes, log.end_offset, log.recovery_point) == (2, 5 * len(batch(0)), 50, 30)
+    assert (log.node_id, log.size_bytes, log.end_offset, log.recovery_point) == (
+        2,
+        5 * len(batch(0)),
+        50,
+        30,
+    )
 
 
 def test_a_last_segment_without_records_begins_where_the_log_ends(tmp_path: Path) -> None:
@@ -98,7 +134,14 @@ def test_a_log_is_cut_to_its_recovery_point(tmp_path: Path) -> None:
     note_down(tmp_path, {"trial-0": 40})
     assert cut_to_recovery_points(tmp_path) == 4 * len(batch(0))
     assert replica_log(tmp_path, 1, "trial", 0).end_offset == 40
-    assert sorted(path.name.lstrip("0") for path in folder.iterdir()) == [".index", ".log", ".snapshot", ".timeindex", "30.log", "30.snapshot"]
+    assert sorted(path.name.lstrip("0") for path in folder.iterdir()) == [
+        ".index",
+        ".log",
+        ".snapshot",
+        ".timeindex",
+        "30.log",
+        "30.snapshot",
+    ]
 
 
 def test_a_log_without_a_recovery_point_is_left_with_nothing(tmp_path: Path) -> None:
@@ -131,7 +174,11 @@ def test_a_flipped_bit_breaks_one_batch_s_checksum_and_no_other(tmp_path: Path) 
     assert (flip.base_offset, flip.last_offset, flip.broke) == (10, 19, True)
     after = segment.read_bytes()
     assert [found.base_offset for found in batches_in(after) if not is_sound(after, found)] == [10]
-    assert [(place, one ^ other) for place, (one, other) in enumerate(zip(before, after, strict=True)) if one != other] == [(flip.position, 1 << flip.bit)]
+    assert [
+        (place, one ^ other)
+        for place, (one, other) in enumerate(zip(before, after, strict=True))
+        if one != other
+    ] == [(flip.position, 1 << flip.bit)]
 
 
 def test_no_bit_is_flipped_where_no_plain_batch_is(tmp_path: Path) -> None:

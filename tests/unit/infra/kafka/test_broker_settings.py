@@ -6,7 +6,12 @@ import pytest
 
 from experiments.planning.properties import kafka_properties
 from infra.errors import InputError
-from infra.kafka.broker_settings import heartbeat_ms, server_properties, session_ms, shared_properties
+from infra.kafka.broker_settings import (
+    heartbeat_ms,
+    server_properties,
+    session_ms,
+    shared_properties,
+)
 from infra.kafka.jars import shipped_versions
 from infra.kafka.kraft import NodeAddress
 from infra.kafka.spec import ClusterSpec
@@ -15,17 +20,33 @@ from infra.kafka.zookeeper import TICK_MS, zookeeper_settings
 
 COMBINED = ClusterSpec()
 ZOOKEEPER = ClusterSpec(kafka_version="3.9.2", coordination="zookeeper", zookeepers=3)
-MEMBERS = tuple(NodeAddress(number, 100 * number + 1, 100 * number + 2, 100 * number + 3, role=role) for number, role in enumerate(ZOOKEEPER.roles, 1))
+MEMBERS = tuple(
+    NodeAddress(number, 100 * number + 1, 100 * number + 2, 100 * number + 3, role=role)
+    for number, role in enumerate(ZOOKEEPER.roles, 1)
+)
 KINDS = [ClusterSpec(kafka_version=version) for version in shipped_versions()]
-KINDS += [replace(kind, coordination="zookeeper", zookeepers=1) for kind in KINDS if has_zookeeper(kind.kafka_version)]
+KINDS += [
+    replace(kind, coordination="zookeeper", zookeepers=1)
+    for kind in KINDS
+    if has_zookeeper(kind.kafka_version)
+]
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: f"{kind.kafka_version} {kind.coordination}")
+@pytest.mark.parametrize(
+    "kind", KINDS, ids=lambda kind: f"{kind.kafka_version} {kind.coordination}"
+)
 def test_every_setting_of_ours_is_one_that_the_version_knows(kind: ClusterSpec) -> None:
     """What Kafka does not know it ignores, and a trial would be recorded with a setting that it did not have."""
     known = {known.name for known in kafka_properties(kind.kafka_version).broker}
-    undocumented = {"controller.quorum.append.linger.ms", "log.flush.start.offset.checkpoint.interval.ms"}
-    unknown = {name for name in shared_properties(kind) if name not in known and not name.startswith("share.coordinator.")} - undocumented
+    undocumented = {
+        "controller.quorum.append.linger.ms",
+        "log.flush.start.offset.checkpoint.interval.ms",
+    }
+    unknown = {
+        name
+        for name in shared_properties(kind)
+        if name not in known and not name.startswith("share.coordinator.")
+    } - undocumented
     assert unknown == set()
 
 
@@ -42,11 +63,17 @@ def test_what_follows_from_the_cluster_cannot_be_asked_for(key: str) -> None:
         shared_properties(replace(COMBINED, broker={key: "x"}))
 
 
-@pytest.mark.parametrize(("nodes", "replicas", "majority"), [(1, "1", "1"), (2, "2", "2"), (3, "3", "2"), (5, "3", "2")])
+@pytest.mark.parametrize(
+    ("nodes", "replicas", "majority"), [(1, "1", "1"), (2, "2", "2"), (3, "3", "2"), (5, "3", "2")]
+)
 def test_internal_topics_fit_the_number_of_nodes(nodes: int, replicas: str, majority: str) -> None:
     """Offsets and transactions have as many replicas as there are nodes, three at most, and a majority of them in sync."""
     shared = shared_properties(replace(COMBINED, nodes=nodes))
-    assert shared["offsets.topic.replication.factor"] == shared["transaction.state.log.replication.factor"] == replicas
+    assert (
+        shared["offsets.topic.replication.factor"]
+        == shared["transaction.state.log.replication.factor"]
+        == replicas
+    )
     assert shared["transaction.state.log.min.isr"] == majority
 
 
@@ -70,7 +97,11 @@ def test_the_servers_of_an_ensemble_know_each_other() -> None:
     """Where brokers come, where the others come, and where leaders are elected are three ports."""
     settings = zookeeper_settings(MEMBERS[3], MEMBERS)
     assert settings["clientPort"] == "403"
-    assert {settings[f"server.{number}"] for number in (4, 5, 6)} == {"127.0.0.1:402:401", "127.0.0.1:502:501", "127.0.0.1:602:601"}
+    assert {settings[f"server.{number}"] for number in (4, 5, 6)} == {
+        "127.0.0.1:402:401",
+        "127.0.0.1:502:501",
+        "127.0.0.1:602:601",
+    }
 
 
 def test_a_server_alone_has_no_ensemble() -> None:

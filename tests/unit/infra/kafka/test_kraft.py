@@ -6,20 +6,33 @@ import pytest
 
 from infra.kafka.kraft import NodeAddress, own_properties, properties_text
 
-NODES = tuple(NodeAddress(number, 100 * number + 1, 100 * number + 2, 100 * number + 3) for number in (1, 2, 3))
+NODES = tuple(
+    NodeAddress(number, 100 * number + 1, 100 * number + 2, 100 * number + 3)
+    for number in (1, 2, 3)
+)
 
 
 def test_a_node_has_three_listeners_of_its_own_and_knows_the_whole_quorum() -> None:
     """Clients, replication and controllers can be cut off from each other."""
     own = own_properties(NODES[1], NODES)
-    assert own["listeners"] == "CLIENT://127.0.0.1:201,REPLICATION://127.0.0.1:202,CONTROLLER://127.0.0.1:203"
+    assert (
+        own["listeners"]
+        == "CLIENT://127.0.0.1:201,REPLICATION://127.0.0.1:202,CONTROLLER://127.0.0.1:203"
+    )
     assert own["controller.quorum.voters"] == "1@127.0.0.1:103,2@127.0.0.1:203,3@127.0.0.1:303"
-    assert (own["node.id"], own["inter.broker.listener.name"], own["controller.listener.names"]) == ("2", "REPLICATION", "CONTROLLER")
+    assert (
+        own["node.id"],
+        own["inter.broker.listener.name"],
+        own["controller.listener.names"],
+    ) == ("2", "REPLICATION", "CONTROLLER")
 
 
 def test_a_broker_beside_dedicated_controllers_has_no_controller_in_it() -> None:
     """The quorum is theirs alone; it knows where they listen, and takes records only."""
-    members = (*(replace(node, role="broker") for node in NODES), NodeAddress(4, 401, 402, 403, role="controller"))
+    members = (
+        *(replace(node, role="broker") for node in NODES),
+        NodeAddress(4, 401, 402, 403, role="controller"),
+    )
     own = own_properties(members[0], members)
     assert own["process.roles"] == "broker"
     assert own["listeners"] == "CLIENT://127.0.0.1:101,REPLICATION://127.0.0.1:102"

@@ -23,7 +23,11 @@ def test_every_replica_of_the_topic_is_read(tmp_path: Path) -> None:
     replica(tmp_path, "orders-0", "0\n2\n0 0\n3 88120\n")
     for other in ("orders-old-0", "order-0", "orders-2.b7c3-delete"):
         replica(tmp_path, other, "0\n1\n9 9\n")
-    assert list(leader_epochs_in(tmp_path, 2, "orders")) == [LeaderEpoch(2, 0, 0, 0), LeaderEpoch(2, 0, 3, 88120), LeaderEpoch(2, 1, 0, 0)]
+    assert list(leader_epochs_in(tmp_path, 2, "orders")) == [
+        LeaderEpoch(2, 0, 0, 0),
+        LeaderEpoch(2, 0, 3, 88120),
+        LeaderEpoch(2, 1, 0, 0),
+    ]
 
 
 def test_a_replica_that_nobody_led_yet_has_none(tmp_path: Path) -> None:
@@ -34,7 +38,9 @@ def test_a_replica_that_nobody_led_yet_has_none(tmp_path: Path) -> None:
     assert list(leader_epochs_in(tmp_path, 2, "orders")) == []
 
 
-@pytest.mark.parametrize("text", ["0\n", "0\n2\n0 0\n", "1\n1\n0 0\n", "0\n1\n0\n", "0\n1\nzero 0\n"])
+@pytest.mark.parametrize(
+    "text", ["0\n", "0\n2\n0 0\n", "1\n1\n0 0\n", "0\n1\n0\n", "0\n1\nzero 0\n"]
+)
 def test_what_is_cut_short_or_unknown_is_refused_by_name(text: str) -> None:
     """It must not be taken for a log with fewer epochs."""
     with pytest.raises(HarnessError, match="leader-epoch-checkpoint"):

@@ -82,7 +82,7 @@ def facts(told: BrokerLine) -> tuple[str, int | None, int | None, int | None, in
     [
         (FENCED, 1, ("fenced", 3, None, None, None)),
         (UNFENCED, 1, ("unfenced", 3, None, None, None)),
-        (LEADS, 1, ("leads", 1, 0, 1, 15103)),
+        (LEADS, 1, ("became_leader", 1, 0, 1, 15103)),
         (FULL, 1, ("isr_changed", 1, 0, 1, None)),
         (UPDATED, 1, ("isr_changed", 1, 0, None, None)),
         (CUT, 3, ("truncated", 3, 0, None, 15103)),
@@ -92,7 +92,9 @@ def facts(told: BrokerLine) -> tuple[str, int | None, int | None, int | None, in
         (ENDED, 1, ("shut_down", 1, None, None, None)),
     ],
 )
-def test_each_line_tells_who_and_where(line: str, speaker: int, told: tuple[str, int, int | None, int | None, int | None]) -> None:
+def test_each_line_tells_who_and_where(
+    line: str, speaker: int, told: tuple[str, int, int | None, int | None, int | None]
+) -> None:
     """Node, partition, leader epoch and offset are the line's own; what it does not say is not known."""
     assert facts(one(line, speaker)) == told
 
@@ -100,7 +102,11 @@ def test_each_line_tells_who_and_where(line: str, speaker: int, told: tuple[str,
 def test_a_log_that_is_loaded_was_recovered_where_the_node_had_to() -> None:
     """A node that was shut down cleanly loads it as it is; the next start is another matter."""
     told = read_broker_log(f"{RECOVERING}\n{LOADED}\n{LOADED}", 1, TOPIC)
-    assert [(line.kind, line.offset) for line in told] == [("recovering", 0), ("recovered", 15082), ("loaded", 15082)]
+    assert [(line.kind, line.offset) for line in told] == [
+        ("recovering", 0),
+        ("recovered", 15082),
+        ("loaded", 15082),
+    ]
 
 
 @pytest.mark.parametrize("line", OF_NO_INTEREST)
@@ -117,13 +123,18 @@ def test_a_moment_is_the_end_of_its_millisecond() -> None:
 def test_a_change_of_the_isr_that_is_told_twice_is_one() -> None:
     """The leader tells it when the controller agreed, and again when the metadata came back."""
     told = read_broker_log(f"{LEADS}\n{UPDATED}\n{FULL}", 1, TOPIC)
-    assert [(line.kind, line.isr) for line in told] == [("leads", (1, 2)), ("isr_changed", (1, 2, 3))]
+    assert [(line.kind, line.isr) for line in told] == [
+        ("became_leader", (1, 2)),
+        ("isr_changed", (1, 2, 3)),
+    ]
 
 
-@pytest.mark.parametrize("line", [LEADS, FULL, UPDATED, CUT, FENCED, RECOVERING, LOADED, CORRUPT, ENDED])
+@pytest.mark.parametrize(
+    "line", [LEADS, FULL, UPDATED, CUT, FENCED, RECOVERING, LOADED, CORRUPT, ENDED]
+)
 def test_a_line_that_is_cut_short_is_told_as_unread(line: str) -> None:
     """The broker was killed while it wrote: it must neither vanish nor be taken for another number."""
-    assert one(line[:-25]).kind == "unread"
+    assert one(line[:-25]).kind == "unparsed"
 
 
 def test_a_line_behind_half_a_line_is_read() -> None:
@@ -134,7 +145,7 @@ def test_a_line_behind_half_a_line_is_read() -> None:
 
 def test_without_a_zone_a_moment_is_not_believed() -> None:
     """It could be of any."""
-    assert one(FENCED.replace("612Z", "612")).kind == "unread"
+    assert one(FENCED.replace("612Z", "612")).kind == "unparsed"
 
 
 def test_a_topic_is_not_taken_for_another_that_begins_like_it() -> None:

@@ -31,18 +31,22 @@ def told(line: str) -> tuple[str, int | None, int | None, int | None, int | None
     [
         (ZOOKEEPER_GONE, ("fenced", 3, None, None, None)),
         (ZOOKEEPER_BACK, ("unfenced", 3, None, None, None)),
-        (ZOOKEEPER_LEADS, ("leads", 1, 1, 1, 515)),
+        (ZOOKEEPER_LEADS, ("became_leader", 1, 1, 1, 515)),
         (ZOOKEEPER_ISR, ("isr_changed", 1, 1, None, None)),
         (FENCED_4_0, ("fenced", 1, None, None, None)),
         (CUT_3_9, ("truncated", 1, 0, None, 1012)),
     ],
 )
-def test_each_line_tells_who_and_where(line: str, what: tuple[str, int, int | None, int | None, int | None]) -> None:
+def test_each_line_tells_who_and_where(
+    line: str, what: tuple[str, int, int | None, int | None, int | None]
+) -> None:
     """As in the newest version."""
     assert told(line) == what
 
 
 def test_under_zookeeper_a_line_may_tell_of_several_brokers() -> None:
     """Their sessions ended at the same tick: each of them is told."""
-    lines: tuple[BrokerLine, ...] = read_broker_log(ZOOKEEPER_GONE.replace("for 3", "for 2,3"), 1, TOPIC)
+    lines: tuple[BrokerLine, ...] = read_broker_log(
+        ZOOKEEPER_GONE.replace("for 3", "for 2,3"), 1, TOPIC
+    )
     assert [(line.kind, line.node) for line in lines] == [("fenced", 2), ("fenced", 3)]

@@ -15,8 +15,16 @@ kafka.server:type=BrokerTopicMetrics,name=TotalFetchRequestsPerSec,topic=trial-0
 
 def test_what_was_counted_is_read_and_what_never_had_to_be_counted_is_none() -> None:
     """A broker makes a counter when it first needs it."""
-    assert counts_in(PRINTED) == {"BytesInPerSec": 1204, "BytesOutPerSec": 0, "MessagesInPerSec": 12}
-    assert set(counts_in("No matched attributes for the queried objects [kafka.server:type=BrokerTopicMetrics,topic=x,*].").values()) == {0}
+    assert counts_in(PRINTED) == {
+        "BytesInPerSec": 1204,
+        "BytesOutPerSec": 0,
+        "MessagesInPerSec": 12,
+    }
+    assert set(
+        counts_in(
+            "No matched attributes for the queried objects [kafka.server:type=BrokerTopicMetrics,topic=x,*]."
+        ).values()
+    ) == {0}
 
 
 def test_a_tool_that_tells_nothing_is_no_zero() -> None:

@@ -41,7 +41,9 @@ def _compact(text: str) -> bytes:
 
 
 def _partition(error: int, number: int, leader: int, isr: tuple[int, ...]) -> bytes:
-    return struct.pack(">hiii", error, number, leader, 7) + _ids(1, 2) + _ids(*isr) + _ids() + b"\x00"
+    return (
+        struct.pack(">hiii", error, number, leader, 7) + _ids(1, 2) + _ids(*isr) + _ids() + b"\x00"
+    )
 
 
 def _topic(error: int, name: str, *partitions: bytes) -> bytes:
@@ -50,9 +52,28 @@ def _topic(error: int, name: str, *partitions: bytes) -> bytes:
 
 
 def _metadata() -> bytes:
-    broker = struct.pack(">i", 1) + _compact("127.0.0.1") + struct.pack(">i", 9092) + b"\x00" + b"\x01\x05\x02ab"  # a null, and one tagged field
-    known, unknown = _topic(0, "orders", _partition(0, 0, 1, (1, 2)), _partition(5, 1, -1, ())), _topic(3, "nothing")
-    return struct.pack(">ibi", 1, 0, 0) + b"\x02" + broker + _compact("cluster") + struct.pack(">i", 1) + b"\x03" + known + unknown + b"\x00"
+    broker = (
+        struct.pack(">i", 1)
+        + _compact("127.0.0.1")
+        + struct.pack(">i", 9092)
+        + b"\x00"
+        + b"\x01\x05\x02ab"
+    )  # a null, and one tagged field
+    known, unknown = (
+        _topic(0, "orders", _partition(0, 0, 1, (1, 2)), _partition(5, 1, -1, ())),
+        _topic(3, "nothing"),
+    )
+    return (
+        struct.pack(">ibi", 1, 0, 0)
+        + b"\x02"
+        + broker
+        + _compact("cluster")
+        + struct.pack(">i", 1)
+        + b"\x03"
+        + known
+        + unknown
+        + b"\x00"
+    )
 
 
 def _quorum(error: int = 0, failed: int = 0, leader: int = 3) -> bytes:
@@ -62,8 +83,13 @@ def _quorum(error: int = 0, failed: int = 0, leader: int = 3) -> bytes:
 
 def test_metadata_is_read() -> None:
     """Leaders, replicas, ISR, leader epoch and the topic's id; a partition without a leader has none, and an unknown topic has no partitions."""
-    led, leaderless = PartitionState("orders", 0, 1, (1, 2), (1, 2), 7), PartitionState("orders", 1, None, (1, 2), (), 7)
-    partitions = tuple(replace(partition, topic_id=str(TOPIC_ID)) for partition in (led, leaderless))
+    led, leaderless = (
+        PartitionState("orders", 0, 1, (1, 2), (1, 2), 7),
+        PartitionState("orders", 1, None, (1, 2), (), 7),
+    )
+    partitions = tuple(
+        replace(partition, topic_id=str(TOPIC_ID)) for partition in (led, leaderless)
+    )
     assert read_metadata(_metadata()) == BrokerView(frozenset({1}), partitions, controller=1)
 
 
@@ -87,7 +113,12 @@ def test_others_do_not(answer: bytes) -> None:
 def test_requests_state_their_own_size() -> None:
     """A broker closes the connection over one that does not."""
     others = (reassignment_request("a", {0: (1, 2)}, 5), leader_choice_request("a"))
-    for request in (metadata_request(None), metadata_request(["a", "näme"]), quorum_request(), *others):
+    for request in (
+        metadata_request(None),
+        metadata_request(["a", "näme"]),
+        quorum_request(),
+        *others,
+    ):
         assert struct.unpack(">i", request[:4]) == (len(request) - 4,)
 
 
@@ -105,7 +136,13 @@ def test_the_end_of_a_log_is_asked_for_as_no_consumer() -> None:
 
 def test_log_ends_are_read_and_a_partition_led_elsewhere_is_left_out() -> None:
     """NOT_LEADER_OR_FOLLOWER (6) is no end of a log."""
-    answer = struct.pack(">ii", 1, 1) + _text("orders") + struct.pack(">i", 2) + struct.pack(">ihqq", 0, 0, -1, 42) + struct.pack(">ihqq", 3, 6, -1, -1)
+    answer = (
+        struct.pack(">ii", 1, 1)
+        + _text("orders")
+        + struct.pack(">i", 2)
+        + struct.pack(">ihqq", 0, 0, -1, 42)
+        + struct.pack(">ihqq", 3, 6, -1, -1)
+    )
     assert read_log_ends(answer) == {0: 42}
 
 
@@ -113,19 +150,41 @@ def test_a_long_name_has_its_length_in_two_bytes() -> None:
     """Kafka allows 249 characters, and a byte of a variable length holds seven bits."""
     assert compact_text("t" * 249)[:2] == bytes([250 & 0x7F | 0x80, 250 >> 7])
     answer = struct.pack(">ibi", 1, 0, 0) + b"\x01\x00" + struct.pack(">i", 1) + b"\x02"
-    answer += struct.pack(">h", 0) + compact_text("t" * 249) + TOPIC_ID.bytes + b"\x00\x02" + _partition(0, 0, 1, (1, 2)) + struct.pack(">ib", -1, 0) + b"\x00"
+    answer += (
+        struct.pack(">h", 0)
+        + compact_text("t" * 249)
+        + TOPIC_ID.bytes
+        + b"\x00\x02"
+        + _partition(0, 0, 1, (1, 2))
+        + struct.pack(">ib", -1, 0)
+        + b"\x00"
+    )
     assert [partition.topic for partition in read_metadata(answer).partitions] == ["t" * 249]
 
 
 def test_a_partition_is_given_its_replicas_in_their_order() -> None:
     """The first is the preferred leader."""
     one = struct.pack(">i", 3) + _ids(2, 3, 1) + b"\x00"
-    assert reassignment_request("orders", {3: (2, 3, 1)}, 5).endswith(struct.pack(">i", 5000) + b"\x02" + _compact("orders") + b"\x02" + one + b"\x00\x00")
+    assert reassignment_request("orders", {3: (2, 3, 1)}, 5).endswith(
+        struct.pack(">i", 5000) + b"\x02" + _compact("orders") + b"\x02" + one + b"\x00\x00"
+    )
 
 
 def _reassigned(whole: int, partition: int) -> bytes:
-    one = struct.pack(">ih", 3, partition) + (_compact("no such node") if partition else b"\x00") + b"\x00"
-    return struct.pack(">ibih", 1, 0, 0, whole) + b"\x00" + b"\x02" + _compact("orders") + b"\x02" + one + b"\x00\x00"
+    one = (
+        struct.pack(">ih", 3, partition)
+        + (_compact("no such node") if partition else b"\x00")
+        + b"\x00"
+    )
+    return (
+        struct.pack(">ibih", 1, 0, 0, whole)
+        + b"\x00"
+        + b"\x02"
+        + _compact("orders")
+        + b"\x02"
+        + one
+        + b"\x00\x00"
+    )
 
 
 def test_what_the_controller_refuses_is_told() -> None:
@@ -137,6 +196,23 @@ def test_what_the_controller_refuses_is_told() -> None:
 
 def test_eligible_leaders_are_read_where_the_isr_is_empty() -> None:
     """As after the last in-sync replica died; a null list of them is an empty one."""
-    one = struct.pack(">hiii", 5, 0, -1, 7) + _ids(1, 2, 3) + _ids() + _ids(1, 2) + b"\x00" + _ids(1) + b"\x00"
-    topic = struct.pack(">h", 0) + _compact("orders") + TOPIC_ID.bytes + b"\x00\x02" + one + struct.pack(">ib", -1, 0)
-    assert read_leader_choice(struct.pack(">ibi", 1, 0, 0) + b"\x02" + topic + b"\xff\x00") == (LeaderChoice(0, None, (), (1, 2)),)
+    one = (
+        struct.pack(">hiii", 5, 0, -1, 7)
+        + _ids(1, 2, 3)
+        + _ids()
+        + _ids(1, 2)
+        + b"\x00"
+        + _ids(1)
+        + b"\x00"
+    )
+    topic = (
+        struct.pack(">h", 0)
+        + _compact("orders")
+        + TOPIC_ID.bytes
+        + b"\x00\x02"
+        + one
+        + struct.pack(">ib", -1, 0)
+    )
+    assert read_leader_choice(struct.pack(">ibi", 1, 0, 0) + b"\x02" + topic + b"\xff\x00") == (
+        LeaderChoice(0, None, (), (1, 2)),
+    )

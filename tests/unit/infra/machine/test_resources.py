@@ -17,12 +17,22 @@ SMALL = Machine(memory_bytes=2 * GIB, disk_bytes=10 * GIB, cores=2, root=False)
 
 def planned(*trials: TrialSpec) -> Plan:
     """Return a plan of these trials."""
-    return Plan(sweep_id="s", experiment="e", question="q", seed=1, repeats=1, trials=trials, refused=())
+    return Plan(
+        sweep_id="s", experiment="e", question="q", seed=1, repeats=1, trials=trials, refused=()
+    )
 
 
 def a_load(duration_s: float) -> TrialSpec:
     """Return a trial of 100,000 records a second."""
-    return a_spec(workload=Workload(rate_records_per_s=100_000, record_size_bytes=1000, duration_s=duration_s, keys=0, producers=1))
+    return a_spec(
+        workload=Workload(
+            rate_records_per_s=100_000,
+            record_size_bytes=1000,
+            duration_s=duration_s,
+            keys=0,
+            producers=1,
+        )
+    )
 
 
 def test_this_machine_has_something_of_everything(tmp_path: Path) -> None:
@@ -34,9 +44,14 @@ def test_this_machine_has_something_of_everything(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("memory_gib", "disk_gib", "words"),
-    [(3, 1, "a sweep needs 3.0 GiB of memory and 2.0 GiB are free"), (1, 11, "a sweep needs 11.0 GiB of disk and 10.0 GiB are free")],
+    [
+        (3, 1, "a sweep needs 3.0 GiB of memory and 2.0 GiB are free"),
+        (1, 11, "a sweep needs 11.0 GiB of disk and 10.0 GiB are free"),
+    ],
 )
-def test_too_little_is_one_line_with_both_figures(memory_gib: int, disk_gib: int, words: str) -> None:
+def test_too_little_is_one_line_with_both_figures(
+    memory_gib: int, disk_gib: int, words: str
+) -> None:
     """What is needed, what there is, and what would help."""
     with pytest.raises(MachineError, match=words):
         require(SMALL, memory_bytes=memory_gib * GIB, disk_bytes=disk_gib * GIB, purpose="a sweep")
@@ -55,7 +70,11 @@ def test_a_sweep_without_trials_needs_nothing() -> None:
 def test_disk_grows_with_records_and_memory_with_nodes() -> None:
     """Twice the trials take more disk and no more memory, as one runs at a time; more nodes take more memory."""
     one, two = needs_of(planned(a_load(10))), needs_of(planned(a_load(10), a_load(10)))
-    wide = needs_of(planned(a_load(10).model_copy(update={"cluster": ClusterNeed(nodes=5, kafka_version="4.3.1")})))
+    wide = needs_of(
+        planned(
+            a_load(10).model_copy(update={"cluster": ClusterNeed(nodes=5, kafka_version="4.3.1")})
+        )
+    )
 
     assert (two.memory_bytes, two.disk_bytes > one.disk_bytes) == (one.memory_bytes, True)
     assert wide.memory_bytes > one.memory_bytes

@@ -7,7 +7,13 @@ from dataclasses import dataclass, field
 import pytest
 
 from infra.errors import SupervisorError
-from infra.network.impairment import Cut, Impairment, ImpairmentCounts, ImpairmentHandle, Impairments
+from infra.network.impairment import (
+    Cut,
+    Impairment,
+    ImpairmentCounts,
+    ImpairmentHandle,
+    Impairments,
+)
 from infra.network.switch import run
 
 
@@ -54,7 +60,11 @@ def test_what_it_met_with_in_all_is_told_at_the_end_and_only_once() -> None:
     impairments.begin("a", CUTS)
     assert (recording.acts, impairments.names()) == ({1, 2, 3}, ("a",))
     assert [one.packets for one in impairments.caught("a")] == [1, 1, 1]
-    assert sorted((one.node_id, one.packets) for one in impairments.mend("a")) == [(1, 2), (2, 2), (3, 2)]
+    assert sorted((one.node_id, one.packets) for one in impairments.mend("a")) == [
+        (1, 2),
+        (2, 2),
+        (3, 2),
+    ]
     assert (recording.acts, impairments.names(), impairments.mend("a")) == (set(), (), ())
 
 

@@ -9,7 +9,14 @@ from pathlib import Path
 import pytest
 
 from infra.errors import HarnessError
-from infra.process.processes import ProcessIdentity, is_alive, is_stopped, kill_and_wait, send, spawn_dying_with_parent
+from infra.process.processes import (
+    ProcessIdentity,
+    is_alive,
+    is_stopped,
+    kill_and_wait,
+    send,
+    spawn_dying_with_parent,
+)
 from infra.process.waiting import wait_until
 
 SLEEP = [sys.executable, "-c", "import sys; print('up', flush=True); sys.stdin.read()"]
@@ -21,7 +28,9 @@ PARENT = (
 
 
 def _sleeper() -> subprocess.Popen[bytes]:
-    process: subprocess.Popen[bytes] = spawn_dying_with_parent(SLEEP, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    process: subprocess.Popen[bytes] = spawn_dying_with_parent(
+        SLEEP, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
     assert process.stdout
     assert process.stdout.readline() == b"up\n"
     return process
@@ -43,7 +52,12 @@ def test_a_zombie_is_not_alive() -> None:
     with _sleeper() as process:
         known = ProcessIdentity.of(process.pid)
         os.kill(process.pid, signal.SIGKILL)
-        wait_until(lambda: not is_alive(known.pid, known.start_ticks), awaiting="the end", timeout_s=10, every_s=0.01)
+        wait_until(
+            lambda: not is_alive(known.pid, known.start_ticks),
+            awaiting="the end",
+            timeout_s=10,
+            every_s=0.01,
+        )
         assert Path(f"/proc/{process.pid}").exists()
 
 
@@ -61,19 +75,27 @@ def test_a_stopped_process_is_seen_to_stand() -> None:
     """After SIGSTOP each thread is stopped, after SIGCONT none."""
     with _sleeper() as process:
         process.send_signal(signal.SIGSTOP)
-        wait_until(lambda: is_stopped(process.pid), awaiting="the stop", timeout_s=10, every_s=0.001)
+        wait_until(
+            lambda: is_stopped(process.pid), awaiting="the stop", timeout_s=10, every_s=0.001
+        )
         process.send_signal(signal.SIGCONT)
-        wait_until(lambda: not is_stopped(process.pid), awaiting="going on", timeout_s=10, every_s=0.001)
+        wait_until(
+            lambda: not is_stopped(process.pid), awaiting="going on", timeout_s=10, every_s=0.001
+        )
         process.kill()
 
 
 def test_a_child_dies_with_its_killed_parent() -> None:
     """SIGKILL leaves the parent no chance to end it: the kernel does."""
-    with subprocess.Popen([sys.executable, "-c", PARENT], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as parent:
+    with subprocess.Popen(
+        [sys.executable, "-c", PARENT], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as parent:
         assert parent.stdout
         child = ProcessIdentity.of(int(parent.stdout.readline()))
         parent.kill()
-        wait_until(lambda: not child.is_alive(), awaiting="the child's end", timeout_s=10, every_s=0.01)
+        wait_until(
+            lambda: not child.is_alive(), awaiting="the child's end", timeout_s=10, every_s=0.01
+        )
 
 
 def test_a_program_that_does_not_exist_is_told_at_once() -> None:

@@ -6,7 +6,7 @@ from support.builders.trial_results import a_trial, material_of
 
 from experiments.ledger.record import Cell
 from experiments.lessons import Conclusion, Finding
-from experiments.lessons.findings.partitions_raised import find, unheld_s
+from experiments.lessons.findings.partitions_raised import find, unassigned_s
 from experiments.lessons.plots import DotsPlot
 
 NS = 1_000_000_000
@@ -14,18 +14,48 @@ GROWN = ((3, 4, 1250), (6, 12, 2500))
 KEYS = 5_000
 
 
-def _found(inverted: int = 300, foretold: int = KEYS, repeats: int = 3) -> Finding:
+def _found(inverted: int = 300, expected: int = KEYS, repeats: int = 3) -> Finding:
     """A quarter and a half of the keys stay; for 0.4 s nobody has partition 0."""
-    cells: list[Cell] = [{"partitions": before, "fault": "partitions-raised", "fault.to": after} for before, after, _ in GROWN]
+    cells: list[Cell] = [
+        {"partitions": before, "fault": "partitions-raised", "fault.to": after}
+        for before, after, _ in GROWN
+    ]
     trials = [a_trial(cell) for cell in cells for _ in range(repeats)]
     grown = [GROWN[place // repeats] for place in range(len(trials))]
-    counts = {"keys": KEYS, "settled_keys": KEYS, "crc32_keys": 1_000, "known_keys": KEYS}
-    keys = {place: [{"era": "after", "partitions": of[1], "murmur2_keys": foretold, "stayed_keys": of[2], **counts}] for place, of in enumerate(grown)}
-    pairs = {place: [{"within": "pair", "seen_by": "consumers", "compared": 9_000, "apart": 700, "inverted": inverted}] for place in keys}
+    counts = {"keys": KEYS, "single_partition_keys": KEYS, "crc32_keys": 1_000, "known_keys": KEYS}
+    keys = {
+        place: [
+            {
+                "era": "after",
+                "partitions": of[1],
+                "murmur2_keys": expected,
+                "unmoved_keys": of[2],
+                **counts,
+            }
+        ]
+        for place, of in enumerate(grown)
+    }
+    pairs = {
+        place: [
+            {
+                "within": "pair",
+                "observer": "consumers",
+                "compared": 9_000,
+                "apart": 700,
+                "inverted": inverted,
+            }
+        ]
+        for place in keys
+    }
     held: dict[int, list[dict[str, object]]] = {
         place: [
             {"trial_id": f"{place:03d}", "partition": 0, "from_ns": 0, "until_ns": 3 * NS},
-            {"trial_id": f"{place:03d}", "partition": 0, "from_ns": 3 * NS + 4 * NS // 10, "until_ns": None},
+            {
+                "trial_id": f"{place:03d}",
+                "partition": 0,
+                "from_ns": 3 * NS + 4 * NS // 10,
+                "until_ns": None,
+            },
             {"trial_id": f"{place:03d}", "partition": 11, "from_ns": 9 * NS, "until_ns": None},
         ]
         for place in keys
@@ -36,34 +66,50 @@ def _found(inverted: int = 300, foretold: int = KEYS, repeats: int = 3) -> Findi
 def test_keys_that_move_and_pairs_the_wrong_way_round_bear_it_out() -> None:
     """Beside the theory, which the plot has as well."""
     finding = _found()
-    assert finding.standing is Conclusion.STANDS
+    assert finding.conclusion is Conclusion.SUPPORTED
     assert (
-        "From 3 to 4 partitions: 25.0 % (3 trials) of the keys kept their partition, 25.0 % by theory, each key where the formula puts it" in finding.sentence
+        "From 3 to 4 partitions: 25.0 % (3 trials) of the keys kept their partition, 25.0 % by theory, each key where the formula puts it"
+        in finding.sentence
     )
     assert "credits came before their debit in 3 of 3 trials" in finding.sentence
-    assert "such pairs: 300 (3 trials); a partition was held by nobody for 400 ms (3 trials)" in finding.sentence
+    assert (
+        "such pairs: 300 (3 trials); a partition was held by nobody for 400 ms (3 trials)"
+        in finding.sentence
+    )
     assert isinstance(finding.plot, DotsPlot)
     assert [row.expected for row in finding.plot.rows] == [25, 50]
 
 
 def test_a_key_that_is_not_where_the_formula_puts_it_lets_it_fall() -> None:
     """One of 5,000."""
-    assert _found(foretold=KEYS - 1).standing is Conclusion.FALLS
+    assert _found(expected=KEYS - 1).conclusion is Conclusion.REFUTED
 
 
 def test_pairs_that_all_come_in_order_bear_out_half_of_it() -> None:
     """The keys move all the same."""
-    assert _found(inverted=0).standing is Conclusion.IN_PART
+    assert _found(inverted=0).conclusion is Conclusion.PARTLY_SUPPORTED
 
 
 def test_two_trials_or_none_leave_it_open() -> None:
     """A trial whose producer did not learn of the new partitions says nothing."""
-    assert _found(repeats=2).standing is Conclusion.OPEN
-    assert find(material_of([a_trial({"partitions": 3, "fault": "partitions-raised", "fault.to": 4})])).standing is Conclusion.OPEN
+    assert _found(repeats=2).conclusion is Conclusion.INCONCLUSIVE
+    assert (
+        find(
+            material_of([a_trial({"partitions": 3, "fault": "partitions-raised", "fault.to": 4})])
+        ).conclusion
+        is Conclusion.INCONCLUSIVE
+    )
 
 
 def test_the_longest_time_without_a_holder_is_between_two_of_them() -> None:
     """One that takes over before the other has given back leaves no gap; new partitions do not count."""
     of = [(0, 0, 10), (0, 8, 20), (0, 25, None), (1, 5, None), (2, 0, 1), (2, 100, None)]
-    held = [{"partition": partition, "from_ns": begin * NS, "until_ns": None if end is None else end * NS} for partition, begin, end in of]
-    assert unheld_s(held, 2) == 5.0
+    held = [
+        {
+            "partition": partition,
+            "from_ns": begin * NS,
+            "until_ns": None if end is None else end * NS,
+        }
+        for partition, begin, end in of
+    ]
+    assert unassigned_s(held, 2) == 5.0

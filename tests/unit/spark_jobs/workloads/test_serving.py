@@ -8,7 +8,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_jobs.workloads.serving import SLACK_NS, outside_ns, reigns_of, serving
+from spark_jobs.workloads.serving import SLACK_NS, non_leader_ns, reigns_of, serving
 
 S = 1_000_000_000
 EVENTS = pa.Table.from_pylist(
@@ -23,28 +23,54 @@ EVENTS = pa.Table.from_pylist(
 
 def served(node: int, first_s: float, last_s: float, side: str = "consumer") -> dict[str, Any]:
     """A row of the ledger, with its trial."""
-    return {"trial_id": "000", "side": side, "node": node, "partition": 0, "records": 5, "first_ns": round(first_s * S), "last_ns": round(last_s * S) - 1}
+    return {
+        "trial_id": "000",
+        "side": side,
+        "node": node,
+        "partition": 0,
+        "records": 5,
+        "first_ns": round(first_s * S),
+        "last_ns": round(last_s * S) - 1,
+    }
 
 
 def test_what_the_leader_serves_is_inside_its_reign_and_what_a_follower_serves_is_not() -> None:
     """The first leader that was seen had led before; what it had served is given to the application a while later."""
-    rows = [served(1, 5, 20.5), served(2, 22.1, 60), served(3, 12, 15), served(1, 5, 25), served(2, 10, 30)]
+    rows = [
+        served(1, 5, 20.5),
+        served(2, 22.1, 60),
+        served(3, 12, 15),
+        served(1, 5, 25),
+        served(2, 10, 30),
+    ]
     found = serving(pa.Table.from_pylist(rows), EVENTS)
-    assert found["outside_ns"].to_pylist() == [0, 0, 3 * S, 4 * S, 11 * S]
+    assert found["non_leader_ns"].to_pylist() == [0, 0, 3 * S, 4 * S, 11 * S]
     assert serving(None, EVENTS).num_rows == 0
 
 
-@given(st.lists(st.tuples(st.integers(0, 40), st.sampled_from([None, 1, 2])), max_size=6), st.integers(0, 40), st.integers(0, 20))
-def test_time_outside_is_what_a_count_of_every_second_has(changes: list[tuple[int, int | None]], first_s: int, lasts_s: int) -> None:
+@given(
+    st.lists(st.tuples(st.integers(0, 40), st.sampled_from([None, 1, 2])), max_size=6),
+    st.integers(0, 40),
+    st.integers(0, 20),
+)
+def test_time_outside_is_what_a_count_of_every_second_has(
+    changes: list[tuple[int, int | None]], first_s: int, lasts_s: int
+) -> None:
     """Second by second: was it the leader then, or at most the slack before or after?"""
     by_time = sorted(dict(changes).items())
-    events = [{"trial_id": "000", "at_ns": at * S, "kind": "leader", "node": node, "partition": 0} for at, node in by_time]
+    events = [
+        {"trial_id": "000", "at_ns": at * S, "kind": "leader", "node": node, "partition": 0}
+        for at, node in by_time
+    ]
     schema = EVENTS.schema
     reigns = reigns_of(pa.Table.from_pylist(events, schema=schema)).get(("000", 0), ())
     row = {"node": 1, "first_ns": first_s * S, "last_ns": (first_s + lasts_s) * S - 1}
     slack_s = SLACK_NS // S
-    outside = sum(not any(_led(by_time, second + shift) for shift in range(-slack_s, slack_s + 1)) for second in range(first_s, first_s + lasts_s))
-    assert outside_ns(row, reigns) == outside * S
+    outside = sum(
+        not any(_led(by_time, second + shift) for shift in range(-slack_s, slack_s + 1))
+        for second in range(first_s, first_s + lasts_s)
+    )
+    assert non_leader_ns(row, reigns) == outside * S
 
 
 def _led(changes: list[tuple[int, int | None]], second: int) -> bool:

@@ -28,7 +28,14 @@ from support.builders.circumstances import (
 )
 
 from experiments.faults.core.effects import FaultEffects
-from experiments.verdicts.contract import RULES, Guarantee, as_markdown, contract, contract_table, deciding
+from experiments.verdicts.contract import (
+    RULES,
+    Guarantee,
+    as_markdown,
+    contract,
+    contract_table,
+    deciding,
+)
 from experiments.verdicts.contract.circumstances import UNLIMITED_RETRIES, Circumstances
 
 LOSS, DUPLICATES, ORDER, ATOMIC, UP, MISSED, REPEATED = Guarantee
@@ -100,7 +107,11 @@ CASES: list[tuple[Guarantee, int, dict[str, Any]]] = [
     (ATOMIC, 2, {"transactional": True, "fault": UNKNOWN}),
     (ATOMIC, 3, {"transactional": True, "fault": FLIP}),
     (ATOMIC, 3, {"transactional": True, "fault": POWER}),
-    (ATOMIC, 4, {"transactional": True, "fault": FaultEffects(kind="producer-fenced", undecided=True)}),
+    (
+        ATOMIC,
+        4,
+        {"transactional": True, "fault": FaultEffects(kind="producer-fenced", undecided=True)},
+    ),
     (ATOMIC, 5, {"transactional": True}),
     (ATOMIC, 5, {"transactional": True, "fault": POWER.model_copy(update={"kills": 1})}),
     (MISSED, 1, {"consumers": 2, "commits": "before", "fault": MEMBER}),
@@ -111,14 +122,22 @@ CASES: list[tuple[Guarantee, int, dict[str, Any]]] = [
     (MISSED, 3, {"consumers": 2, "copies": True, "acks": "1"}),
     (MISSED, 4, {"consumers": 2, "retention_bytes": 4_000_000}),
     (MISSED, 4, {"consumers": 2, "retention_ms": 2000}),
-    (MISSED, 5, {"consumers": 2, "copies": True, "commits": "within", "idempotent": True, "fault": MEMBER}),
+    (
+        MISSED,
+        5,
+        {"consumers": 2, "copies": True, "commits": "within", "idempotent": True, "fault": MEMBER},
+    ),
     (MISSED, 5, {"consumers": 2, "copies": True, "commits": "within", "idempotent": True}),
     (MISSED, 6, {"consumers": 2, "copies": True}),
     (MISSED, 6, {"consumers": 2, "acks": "1"}),
     (MISSED, 6, {"consumers": 2, "fault": MEMBER}),
     (REPEATED, 1, {"consumers": 2, "fault": MEMBER}),
     (REPEATED, 2, {"consumers": 2, "commits": "before", "fault": POWER}),
-    (REPEATED, 3, {"consumers": 2, "copies": True, "commits": "within", "idempotent": True, "fault": MEMBER}),
+    (
+        REPEATED,
+        3,
+        {"consumers": 2, "copies": True, "commits": "within", "idempotent": True, "fault": MEMBER},
+    ),
     (REPEATED, 4, {"consumers": 2, "copies": True, "commits": "before"}),
     (REPEATED, 5, {"consumers": 2, "copies": True, "commits": "before", "idempotent": True}),
     (REPEATED, 5, {"consumers": 2, "commits": "before", "fault": MEMBER}),
@@ -138,7 +157,15 @@ CASES: list[tuple[Guarantee, int, dict[str, Any]]] = [
     (UP, 10, {"fault": PARTED, "acks": "1"}),
     (UP, 11, {"nodes": 2, "controllers": 2, "replication_factor": 2, "min_insync_replicas": 1}),
     (UP, 11, {"controllers": 1}),
-    (UP, 11, {"fault": CRASH.model_copy(update={"kills": 2}), "replication_factor": 1, "min_insync_replicas": 1}),
+    (
+        UP,
+        11,
+        {
+            "fault": CRASH.model_copy(update={"kills": 2}),
+            "replication_factor": 1,
+            "min_insync_replicas": 1,
+        },
+    ),
     (UP, 12, {"min_insync_replicas": 3}),
     (UP, 12, {"replication_factor": 1, "min_insync_replicas": 1}),
     (UP, 12, {"fault": ALONE, "min_insync_replicas": 1}),
@@ -166,47 +193,65 @@ def _case(changes: dict[str, Any]) -> Circumstances:
 
 
 def _promised(circumstances: Circumstances) -> dict[Guarantee, bool]:
-    return {commitment.promise: commitment.promised for commitment in contract(circumstances)}
+    return {commitment.guarantee: commitment.guaranteed for commitment in contract(circumstances)}
 
 
-@pytest.mark.parametrize(("promise", "number", "changes"), CASES)
-def test_each_case_is_decided_by_its_rule(promise: Guarantee, number: int, changes: dict[str, Any]) -> None:
+@pytest.mark.parametrize(("guarantee", "number", "changes"), CASES)
+def test_each_case_is_decided_by_its_rule(
+    guarantee: Guarantee, number: int, changes: dict[str, Any]
+) -> None:
     """The rule, counted as in `docs/contract.md`, that a person would name for these circumstances."""
-    assert RULES[promise].index(deciding(promise, _case(changes))) + 1 == number
+    assert RULES[guarantee].index(deciding(guarantee, _case(changes))) + 1 == number
 
 
 def test_every_rule_has_a_case() -> None:
     """A rule that nothing reaches would be a promise that nobody gets."""
-    assert {(promise, number) for promise, number, _ in CASES} == {(promise, number) for promise in Guarantee for number in range(1, len(RULES[promise]) + 1)}
+    assert {(guarantee, number) for guarantee, number, _ in CASES} == {
+        (guarantee, number)
+        for guarantee in Guarantee
+        for number in range(1, len(RULES[guarantee]) + 1)
+    }
 
 
 def test_every_cell_gets_a_commitment_for_each_promise_in_order() -> None:
     """Made or not made, with the mechanism and its source."""
-    commitments = contract(_case({"transactional": True, "consumers": 1}))
-    assert [commitment.promise for commitment in commitments] == list(Guarantee)
-    assert all(commitment.because and commitment.source for commitment in commitments)
+    clauses = contract(_case({"transactional": True, "consumers": 1}))
+    assert [commitment.guarantee for commitment in clauses] == list(Guarantee)
+    assert all(commitment.reason and commitment.source for commitment in clauses)
 
 
 def test_a_cell_without_transactions_is_told_nothing_of_them() -> None:
     """Neither that they are atomic, nor that they are not."""
-    assert ATOMIC not in {commitment.promise for commitment in contract(USUAL)}
+    assert ATOMIC not in {commitment.guarantee for commitment in contract(USUAL)}
 
 
 def test_a_cell_without_a_group_is_told_nothing_of_what_one_processes() -> None:
     """With one, it is."""
-    assert {MISSED, REPEATED}.isdisjoint(commitment.promise for commitment in contract(USUAL))
-    assert {MISSED, REPEATED} < {commitment.promise for commitment in contract(_case({"consumers": 1}))}
+    assert {MISSED, REPEATED}.isdisjoint(commitment.guarantee for commitment in contract(USUAL))
+    assert {MISSED, REPEATED} < {
+        commitment.guarantee for commitment in contract(_case({"consumers": 1}))
+    }
 
 
 def test_a_commitment_holds_the_cells_own_figures() -> None:
     """The table speaks of properties, the commitment of their values."""
-    up = next(one for one in contract(_case({"fault": CRASH.model_copy(update={"heals_after_ms": 6000})})) if one.promise is UP)
-    assert up.because.endswith("(healed after 6000 ms; failover takes up to 8000 ms, where the node was the active controller too)")
+    up = next(
+        one
+        for one in contract(_case({"fault": CRASH.model_copy(update={"heals_after_ms": 6000})}))
+        if one.guarantee is UP
+    )
+    assert up.reason.endswith(
+        "(healed after 6000 ms; failover takes up to 8000 ms, where the node was the active controller too)"
+    )
 
 
 def test_every_source_is_a_page_of_the_system_s_own() -> None:
     """The documentation, ZooKeeper's too, or a Kafka Improvement Proposal, and no blog."""
-    owners = ("https://kafka.apache.org/documentation/#", "https://cwiki.apache.org/confluence/display/KAFKA/KIP-", "https://zookeeper.apache.org/doc/")
+    owners = (
+        "https://kafka.apache.org/documentation/#",
+        "https://cwiki.apache.org/confluence/display/KAFKA/KIP-",
+        "https://zookeeper.apache.org/doc/",
+    )
     assert all(rule.source.startswith(owners) for _, rule in contract_table())
 
 
@@ -250,22 +295,28 @@ cells = st.builds(
 )
 
 
-def _never_less(weaker: Circumstances, stronger: Circumstances, *promises: Guarantee) -> None:
+def _never_less(weaker: Circumstances, stronger: Circumstances, *guarantees: Guarantee) -> None:
     before, after = _promised(weaker), _promised(stronger)
-    assert all(after[promise] for promise in promises if before.get(promise))
+    assert all(after[guarantee] for guarantee in guarantees if before.get(guarantee))
 
 
 @given(cells)
 def test_idempotence_takes_no_promise_away(cell: Circumstances) -> None:
     """It costs latency at the most."""
-    _never_less(cell.model_copy(update={"idempotent": False}), cell.model_copy(update={"idempotent": True}), *Guarantee)
+    _never_less(
+        cell.model_copy(update={"idempotent": False}),
+        cell.model_copy(update={"idempotent": True}),
+        *Guarantee,
+    )
 
 
 @given(cells)
 def test_waiting_for_more_replicas_never_promises_less_durability(cell: Circumstances) -> None:
     """With acks 0, 1, all, and a higher min.insync.replicas: each is at least as safe as the one before."""
     by_acks = [cell.model_copy(update={"acks": acks}) for acks in ("0", "1", "all")]
-    by_isr = [cell.model_copy(update={"acks": "all", "min_insync_replicas": least}) for least in (1, 2, 3)]
+    by_isr = [
+        cell.model_copy(update={"acks": "all", "min_insync_replicas": least}) for least in (1, 2, 3)
+    ]
     for weaker, stronger in [*pairwise(by_acks), *pairwise(by_isr)]:
         _never_less(weaker, stronger, LOSS)
 
@@ -274,7 +325,9 @@ def test_waiting_for_more_replicas_never_promises_less_durability(cell: Circumst
 def test_a_harder_blow_never_promises_more(cell: Circumstances, more: int) -> None:
     """More nodes killed at once, and with their disks' caches."""
     if cell.fault.kind != "none":
-        harder = cell.fault.model_copy(update={"kills": cell.fault.kills + more, "power_loss": True})
+        harder = cell.fault.model_copy(
+            update={"kills": cell.fault.kills + more, "power_loss": True}
+        )
         _never_less(cell.model_copy(update={"fault": harder}), cell, LOSS)
 
 

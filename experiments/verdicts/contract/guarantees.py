@@ -30,16 +30,18 @@ class Guarantee(StrEnum):
     """A record is processed by the consumer group once."""
 
 
-CONDITIONAL_GUARANTEES: Final = frozenset({Guarantee.ATOMICITY, Guarantee.NONE_MISSED, Guarantee.NONE_REPEATED})
+CONDITIONAL_GUARANTEES: Final = frozenset(
+    {Guarantee.ATOMICITY, Guarantee.NONE_MISSED, Guarantee.NONE_REPEATED}
+)
 """What is asked of some cells alone: of those with transactions, and of those with a consumer group."""
 
 
 class ContractClause(Frozen):
     """One promise, made or not made to a cell."""
 
-    promise: Guarantee
+    guarantee: Guarantee
     guaranteed: bool
-    because: str
+    reason: str
     """Promised: by what. Not promised: what breaks it by design, the mechanism in words."""
     source: str
     """The address of the KIP or of the documentation's page."""
@@ -53,25 +55,42 @@ class Rule:
     """`when` in words."""
     when: Callable[[Circumstances], bool]
     guaranteed: bool
-    because: str
+    reason: str
     source: str
     figures: str = ""
     """What is added to `because` for a cell, with the cell's circumstances as `c`."""
 
-    def commitment(self, promise: Guarantee, circumstances: Circumstances) -> ContractClause:
+    def commitment(self, guarantee: Guarantee, circumstances: Circumstances) -> ContractClause:
         """Return what the rule says to a cell."""
         figures = f" ({self.figures.format(c=circumstances)})" if self.figures else ""
-        return ContractClause(promise=promise, promised=self.promised, because=self.because + figures, source=self.source)
+        return ContractClause(
+            guarantee=guarantee,
+            guaranteed=self.guaranteed,
+            reason=self.reason + figures,
+            source=self.source,
+        )
 
 
-def guaranteed(condition: str, when: Callable[[Circumstances], bool], because: str, source: str, figures: str = "") -> Rule:
+def guaranteed(
+    condition: str,
+    when: Callable[[Circumstances], bool],
+    reason: str,
+    source: str,
+    figures: str = "",
+) -> Rule:
     """Return a line that promises."""
-    return Rule(condition, when, True, because, source, figures)
+    return Rule(condition, when, True, reason, source, figures)
 
 
-def not_guaranteed(condition: str, when: Callable[[Circumstances], bool], because: str, source: str, figures: str = "") -> Rule:
+def not_guaranteed(
+    condition: str,
+    when: Callable[[Circumstances], bool],
+    reason: str,
+    source: str,
+    figures: str = "",
+) -> Rule:
     """Return a line that does not, with the mechanism."""
-    return Rule(condition, when, False, because, source, figures)
+    return Rule(condition, when, False, reason, source, figures)
 
 
 # ---------- Where Kafka says what it promises: pages of its documentation, and improvement proposals.
@@ -104,5 +123,7 @@ KIP_447: Final = f"{KIP}447%3A+Producer+scalability+for+exactly+once+semantics"
 KIP_497: Final = f"{KIP}497%3A+Add+inter-broker+API+to+alter+ISR"
 KIP_595: Final = f"{KIP}595%3A+A+Raft+Protocol+for+the+Metadata+Quorum"
 KIP_631: Final = f"{KIP}631%3A+The+Quorum-based+Kafka+Controller"
-ENSEMBLE: Final = "https://zookeeper.apache.org/doc/r3.8.4/zookeeperAdmin.html#sc_zkMulitServerSetup"
+ENSEMBLE: Final = (
+    "https://zookeeper.apache.org/doc/r3.8.4/zookeeperAdmin.html#sc_zkMulitServerSetup"
+)
 """How many of ZooKeeper's servers it takes; the anchor is misspelt there."""
