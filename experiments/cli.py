@@ -86,7 +86,7 @@ Examples:
 @click.argument("experiment", required=False)
 @click.option(
     "--set",
-    "wishes",
+    "overrides",
     multiple=True,
     metavar="AXIS=V1[,V2...]",
     help="Other values for an axis, a property or workload.*; several make an axis.",

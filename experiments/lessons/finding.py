@@ -71,11 +71,6 @@ class Finding(Frozen):
 
     def markdown(self) -> str:
         """Return the same as paragraphs and a list."""
-        become = (
-            "has not enough evidence"
-            if self.conclusion is Conclusion.INCONCLUSIVE
-            else self.conclusion.value
-        )
         seen = (
             [self.sentence]
             if len(self.sentences) == 1
@@ -84,7 +79,9 @@ class Finding(Frozen):
                 "\n".join(f"- {one}" for one in self.sentences),
             ]
         )
-        return "\n\n".join([f"**The claim {become}.**", *seen, self.summary])
+        inconclusive = self.conclusion is Conclusion.INCONCLUSIVE
+        head = "The evidence is inconclusive." if inconclusive else f"The claim is {self.conclusion}."
+        return "\n\n".join([f"**{head}**", *seen, self.summary])
 
     @property
     def text(self) -> str:

@@ -59,7 +59,7 @@ def test_under_zookeeper_the_controller_is_a_broker_and_another_one_takes_over(
         assert all(len(one.isr) == 3 for one in whole.of("t"))
         told = cluster.log_lines_since(sizes, "t")
         assert ("unfenced", first) in {(line.kind, line.node) for line in told}
-        assert not [line.line for line in told if line.kind == "unread"]
+        assert not [line.line for line in told if line.kind == "unparsed"]
         metadata_poll.close()
     finally:
         cluster.destroy()

@@ -106,4 +106,4 @@ def test_the_checkpoints_tell_the_new_epoch_of_every_replica(
     assert (state.leader, state.leader_epoch) in {
         (epoch.node_id, epoch.leader_epoch) for epoch in cluster.leader_epochs(topic)
     }
-    assert "unread" not in {line.kind for line in cluster.log_lines_since(sizes, topic)}
+    assert "unparsed" not in {line.kind for line in cluster.log_lines_since(sizes, topic)}

@@ -99,11 +99,11 @@ def learned_by_a_producer(evidence: FaultEvidence, aftermath: TrialObservations)
         for event in aftermath.events
         if aftermath.began_ns is not None
         and event.at_ns < aftermath.began_ns
-        and event.kind == "learned"
+        and event.kind == "leader_learned"
     }
     new = [
         event
-        for event in aftermath.since("learned")
+        for event in aftermath.since("leader_learned")
         if event.detail.startswith("producer") and event.partition not in known
     ]
     if not new or aftermath.began_ns is None:

@@ -133,7 +133,7 @@ def test_of_one_moment_the_later_epoch_led_last_and_the_lower_cut_came_last(way:
 @pytest.mark.parametrize("way", [1, -1])
 def test_what_has_no_order_gets_one_that_is_not_the_files(way: int) -> None:
     """Two leaders without epochs, in one moment."""
-    seen = [PlantedEvent(0, "leader", node=node, partition=0, source="watcher") for node in (1, 2)]
+    seen = [PlantedEvent(0, "leader", node=node, partition=0, source="metadata") for node in (1, 2)]
     assert [
         row["leader"] for row in tied(Bad("UNKNOWN_ABSENT"), events=tuple(seen[::way]), epochs=())
     ] == [2]
@@ -149,7 +149,7 @@ def test_epochs_that_the_replicas_do_not_agree_about_prove_nothing(offset: int) 
 def test_the_watcher_stands_in_for_brokers_whose_logs_nobody_can_read() -> None:
     """A cluster of somebody else's: leaders and their epochs from metadata alone."""
     seen = tuple(
-        event._replace(kind="leader", source="watcher", offset=None, resolution_ns=10 * MS)
+        event._replace(kind="leader", source="metadata", offset=None, resolution_ns=10 * MS)
         for event in (LED_BY_2, LED_BY_1)
     )
     (row,) = tied(Bad(offset=85), events=seen)
@@ -159,7 +159,7 @@ def test_the_watcher_stands_in_for_brokers_whose_logs_nobody_can_read() -> None:
 def test_what_the_watcher_saw_without_an_epoch_hides_nothing_that_a_broker_told() -> None:
     """The leader is the same, and the epoch is known."""
     seen = PlantedEvent(
-        10 * MS, "leader", node=2, partition=0, source="watcher", resolution_ns=10 * MS
+        10 * MS, "leader", node=2, partition=0, source="metadata", resolution_ns=10 * MS
     )
     assert tied(Bad(offset=80), events=(*CRASH, seen))[0]["leader_epoch"] == 5
 

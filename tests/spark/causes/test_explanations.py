@@ -90,7 +90,7 @@ CRASH = PlantedTrial(
             source="broker",
             resolution_ns=MS,
         ),
-        PlantedEvent(0, "isr", partition=0, source="watcher", detail="1,2"),
+        PlantedEvent(0, "isr", partition=0, source="metadata", detail="1,2"),
         PlantedEvent(200 * MS, "fenced", node=2, source="broker", resolution_ns=MS),
         PlantedEvent(
             210 * MS,

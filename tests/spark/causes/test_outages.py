@@ -44,7 +44,7 @@ LEADS = PlantedEvent(
     resolution_ns=MS,
 )
 SEEN = PlantedEvent(
-    270 * MS, "leader", node=1, partition=0, leader_epoch=6, source="watcher", resolution_ns=10 * MS
+    270 * MS, "leader", node=1, partition=0, leader_epoch=6, source="metadata", resolution_ns=10 * MS
 )
 LEARNED = PlantedEvent(
     280 * MS,
@@ -105,7 +105,7 @@ def test_every_planted_mark_is_found_with_its_source_and_resolution() -> None:
         ("last_before", 99 * MS, "ledger", None),
         ("detected", 250 * MS, "broker", MS),
         ("elected", 260 * MS, "broker", MS),
-        ("leader_learned", 280 * MS, "client", MS),
+        ("learned", 280 * MS, "client", MS),
         ("first_after", 300 * MS, "ledger", None),
     ]
 
@@ -113,7 +113,7 @@ def test_every_planted_mark_is_found_with_its_source_and_resolution() -> None:
 def test_the_watcher_tells_of_the_election_where_no_broker_does() -> None:
     """With its own resolution."""
     (row,) = (row for row in found(LED, FENCED, SEEN).to_pylist() if row["mark"] == "elected")
-    assert (row["at_ns"], row["source"], row["resolution_ns"]) == (270 * MS, "watcher", 10 * MS)
+    assert (row["at_ns"], row["source"], row["resolution_ns"]) == (270 * MS, "metadata", 10 * MS)
 
 
 def test_what_a_broker_tells_of_the_election_counts_before_what_others_saw_earlier() -> None:
@@ -134,16 +134,16 @@ def test_a_pause_without_change_of_leader_has_two_marks() -> None:
         "last_before": 99,
         "detected": None,
         "elected": None,
-        "leader_learned": None,
+        "learned": None,
         "first_after": 300,
     }
 
 
 def test_each_side_learns_by_itself() -> None:
     """What the producer was told is no news to the reader."""
-    assert seen_ms(*CRASH, side="consumer")["leader_learned"] is None
+    assert seen_ms(*CRASH, side="consumer")["learned"] is None
     told = LEARNED._replace(at_ns=290 * MS, detail="reader 0: leader 1")
-    assert seen_ms(*CRASH, told, side="consumer")["leader_learned"] == 290
+    assert seen_ms(*CRASH, told, side="consumer")["learned"] == 290
 
 
 def test_what_lies_outside_the_gap_is_no_part_of_it() -> None:
@@ -153,7 +153,7 @@ def test_what_lies_outside_the_gap_is_no_part_of_it() -> None:
         "last_before": 99,
         "detected": None,
         "elected": None,
-        "leader_learned": None,
+        "learned": None,
         "first_after": 300,
     }
 
@@ -176,7 +176,7 @@ def test_the_first_moment_of_a_gap_is_part_of_it() -> None:
         "last_before": 99,
         "detected": 99,
         "elected": 260,
-        "leader_learned": None,
+        "learned": None,
         "first_after": 300,
     }
 
@@ -208,7 +208,7 @@ def test_a_mark_may_lie_behind_the_gap_by_as_much_as_its_clock_is_coarse(
 ) -> None:
     """The log tells milliseconds; what was seen is kept, not moved into order."""
     assert (
-        seen_ms(LED, FENCED, LEADS, LEARNED._replace(at_ns=(300 + late_ms) * MS))["leader_learned"]
+        seen_ms(LED, FENCED, LEADS, LEARNED._replace(at_ns=(300 + late_ms) * MS))["learned"]
         == expected
     )
 
@@ -237,7 +237,7 @@ def test_a_leader_that_comes_back_in_a_new_epoch_is_elected() -> None:
         "last_before": 99,
         "detected": 250,
         "elected": 260,
-        "leader_learned": 280,
+        "learned": 280,
         "first_after": 300,
     }
 
@@ -245,7 +245,7 @@ def test_a_leader_that_comes_back_in_a_new_epoch_is_elected() -> None:
 def test_a_client_that_is_told_the_old_leader_again_has_learned_nothing() -> None:
     """A broker that does not know better."""
     stale = LEARNED._replace(at_ns=200 * MS, node=2, leader_epoch=5)
-    assert seen_ms(*CRASH, stale)["leader_learned"] == 280
+    assert seen_ms(*CRASH, stale)["learned"] == 280
 
 
 def test_without_epochs_a_new_leader_is_another_node() -> None:
@@ -254,7 +254,7 @@ def test_without_epochs_a_new_leader_is_another_node() -> None:
         LEARNED._replace(leader_epoch=None, at_ns=at, node=node)
         for at, node in ((200 * MS, 2), (285 * MS, 1))
     ]
-    assert seen_ms(LED, FENCED, LEADS, *learned)["leader_learned"] == 285
+    assert seen_ms(LED, FENCED, LEADS, *learned)["learned"] == 285
 
 
 def test_a_gap_without_an_edge_has_no_mark_there() -> None:

@@ -40,8 +40,8 @@ LED_BY_1 = PlantedEvent(
     source="broker",
     resolution_ns=MS,
 )
-IN_SYNC = PlantedEvent(0, "isr", partition=0, leader_epoch=5, source="watcher", detail="1,2")
-SHRUNK = PlantedEvent(310 * MS, "isr", partition=0, leader_epoch=6, source="watcher", detail="1")
+IN_SYNC = PlantedEvent(0, "isr", partition=0, leader_epoch=5, source="metadata", detail="1,2")
+SHRUNK = PlantedEvent(310 * MS, "isr", partition=0, leader_epoch=6, source="metadata", detail="1")
 CUT_BY_2 = PlantedEvent(
     600 * MS,
     "truncated",

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from support.fakes.cluster import MemoryCluster
 
-from experiments.clients.librdkafka import changes
+from experiments.clients.librdkafka import changes, topics
 from experiments.faults.operations import moves, topology
 from experiments.faults.replication import isr
 from experiments.faults.replication import isr as held_back
@@ -97,7 +97,7 @@ def operate(cluster: OperatedCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     desk = Desk(cluster)
     monkeypatch.setattr(held_back, "_FILLS_S", 0.01)
     monkeypatch.setattr(isr, "_COMES_BACK_S", 0.01)
-    for module in (changes, held_back, isr, moves, topology):
+    for module in (topics, changes, held_back, isr, moves, topology):
         for name in (
             "change_settings",
             "leader_choices",

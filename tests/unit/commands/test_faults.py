@@ -16,7 +16,7 @@ NO_ROOT = MissingCapability("not root", "run as root")
 @pytest.fixture
 def nothing_here(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine that has none of the means that some fault needs."""
-    monkeypatch.setattr(faults, "lack_of", lambda _means: NO_ROOT)
+    monkeypatch.setattr(faults, "missing", lambda _means: NO_ROOT)
 
 
 def said(*arguments: str) -> str:

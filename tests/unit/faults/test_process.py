@@ -146,7 +146,7 @@ def test_a_crashed_controller_bites_when_another_takes_over() -> None:
     assert (evidence.targets, evidence.took_effect) == ((1,), True)
 
 
-@pytest.mark.parametrize("verb", ["crash", "stop", "pause"])
+@pytest.mark.parametrize("action", ["crash", "stop", "pause"])
 @pytest.mark.parametrize(
     ("whom", "targets"),
     [

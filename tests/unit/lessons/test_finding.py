@@ -30,7 +30,7 @@ def acks(
 
 
 @pytest.mark.parametrize(
-    ("found", "standing"),
+    ("found", "conclusion"),
     [
         (acks(), Conclusion.SUPPORTED),
         (acks(alone=5), Conclusion.PARTLY_SUPPORTED),
@@ -69,14 +69,14 @@ def test_a_finding_of_several_cases_is_a_list_in_a_terminal_and_in_markdown() ->
     )
 
     assert finding.lines() == [
-        "stands in part: Two were killed.",
+        "partly supported: Two were killed.",
         "- One lost 3.",
         "- Another lost 4.",
         "So both lose.",
     ]
     assert (
         finding.markdown()
-        == "**The claim stands in part.**\n\nTwo were killed.\n\n- One lost 3.\n- Another lost 4.\n\nSo both lose."
+        == "**The claim is partly supported.**\n\nTwo were killed.\n\n- One lost 3.\n- Another lost 4.\n\nSo both lose."
     )
     assert finding.text == "Two were killed. One lost 3. Another lost 4. So both lose."
 
@@ -92,12 +92,12 @@ def test_a_finding_of_one_sentence_is_no_list() -> None:
     )
 
     assert finding.lines() == [
-        "not enough evidence: No trial was judged.",
+        "inconclusive: No trial was judged.",
         "Too few. 6 repeats would do (--repeats 6).",
     ]
     assert (
         finding.markdown()
-        == "**The claim has not enough evidence.**\n\nNo trial was judged.\n\nToo few. 6 repeats would do (--repeats 6)."
+        == "**The evidence is inconclusive.**\n\nNo trial was judged.\n\nToo few. 6 repeats would do (--repeats 6)."
     )
 
 
@@ -141,7 +141,7 @@ def retries(
 
 
 @pytest.mark.parametrize(
-    ("found", "standing"),
+    ("found", "conclusion"),
     [
         (retries(), Conclusion.SUPPORTED),
         (retries(slower=1.0), Conclusion.PARTLY_SUPPORTED),
@@ -191,7 +191,7 @@ def nodes(one: bool, three: bool, repeats: int = 3) -> Finding:
 
 
 @pytest.mark.parametrize(
-    ("found", "standing"),
+    ("found", "conclusion"),
     [
         (nodes(one=False, three=True), Conclusion.SUPPORTED),
         (nodes(one=True, three=True), Conclusion.REFUTED),

@@ -197,9 +197,9 @@ def test_a_chapter_has_the_claim_what_was_seen_as_a_list_and_what_to_set() -> No
     told = [
         experiment.claim.says.strip(),
         "## The experiment",
-        "**The claim has not enough evidence.**",
+        "**The evidence is inconclusive.**",
         *found.sentences,
-        found.conclusion,
+        found.summary,
         "## In production",
     ]
     places = [next(place for place, line in enumerate(lines) if words in line) for words in told]

@@ -37,7 +37,7 @@ def run_in() -> list[str]:
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run_in: list[str]) -> Home:
     """A home whose clusters are handles on disk and nothing else."""
-    monkeypatch.setattr(warm_up, "run_in", lambda cluster: run_in.append(cluster.folder.name[-3:]))
+    monkeypatch.setattr(warm_up, "warm_up_brokers", lambda cluster: run_in.append(cluster.folder.name[-3:]))
 
     def provision(
         folder: Path, _cache: Path, name: str, spec: ClusterSpec, _grace_s: float

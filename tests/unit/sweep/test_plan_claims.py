@@ -83,14 +83,14 @@ def test_the_consumer_that_names_its_rack_is_told_to() -> None:
 @pytest.mark.parametrize(
     ("asks", "cells", "why"),
     [
-        ({"strikes": True}, [{"fault": "none"}, {"acks": 1}], "fault is none in every cell"),
+        ({"needs_fault": True}, [{"fault": "none"}, {"acks": 1}], "fault is none in every cell"),
         (
             {"varies": ["acks"]},
             [{"acks": 1, "fault": "none"}, {"acks": 1, "fault": "leader-crash"}],
             "acks is 1 in every cell",
         ),
         (
-            {"nodes_at_least": 3},
+            {"min_nodes": 3},
             [{"nodes": 1}, {}],
             "nodes is 2; the question needs at least 3 nodes",
         ),
@@ -106,7 +106,7 @@ def test_what_empties_the_question_is_refused_with_the_reason(
 
 def test_what_leaves_the_question_whole_is_taken() -> None:
     """A fault in one cell, two values, enough nodes."""
-    claim = Claim.model_validate(TEXTS | {"strikes": True, "varies": ["acks"], "nodes_at_least": 3})
+    claim = Claim.model_validate(TEXTS | {"needs_fault": True, "varies": ["acks"], "min_nodes": 3})
     check_claim(
         claim, [{"acks": 1, "fault": "none"}, {"acks": "all", "fault": "leader-crash"}], nodes=3
     )

@@ -32,7 +32,7 @@ def run(
     sweep: SweepFolder, bench: MemoryBench, monkeypatch: pytest.MonkeyPatch, **changes: object
 ) -> TrialRecord:
     """Run a trial on a cluster in memory with clients in memory."""
-    monkeypatch.setattr("experiments.trial.run.Bench", bench)
+    monkeypatch.setattr("experiments.trial.run.TrialClients", bench)
     return run_trial(sweep, a_spec(**changes), MemoryCluster(), Home(sweep.root))
 
 
@@ -75,7 +75,7 @@ def test_a_trial_whose_fault_did_not_bite_is_void(
     sweep: SweepFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its ledger is kept, with the reason."""
-    monkeypatch.setattr("experiments.trial.run.Bench", MemoryBench())
+    monkeypatch.setattr("experiments.trial.run.TrialClients", MemoryBench())
     spec: TrialSpec = a_spec(fault=crash())
     record = run_trial(sweep, spec, MemoryCluster(notices=False), Home(sweep.root))
     assert record.status is Status.VOID
@@ -127,7 +127,7 @@ def test_what_brokers_and_clients_wrote_is_kept_with_its_source(
             ),
         )
     )
-    monkeypatch.setattr("experiments.trial.run.Bench", bench)
+    monkeypatch.setattr("experiments.trial.run.TrialClients", bench)
     record = run_trial(sweep, a_spec(), MemoryCluster(lines=(fenced,)), Home(sweep.root))
     events = (
         pq.read_table(sweep.trial(record.trial_id) / "events.parquet")
@@ -136,7 +136,7 @@ def test_what_brokers_and_clients_wrote_is_kept_with_its_source(
     )
     assert {"source": "broker", "kind": "fenced", "node": 2} in events
     assert {"source": "client", "kind": "disconnected", "node": 2} in events
-    assert {event["source"] for event in events} == {"trial", "watcher", "broker", "client"}
+    assert {event["source"] for event in events} == {"trial", "metadata", "broker", "client"}
 
 
 @pytest.mark.parametrize("step", ["begin", "flowing", "sent", "settled", "read", "tables"])

@@ -102,7 +102,7 @@ def test_a_member_killed_between_the_two_misses_or_repeats_what_it_had_in_hand(
     )
 
 
-@pytest.mark.parametrize("out_of_range", ["latest", "none"])
+@pytest.mark.parametrize("auto_offset_reset", ["latest", "none"])
 def test_a_group_begins_at_the_start_whatever_it_does_where_an_offset_is_gone(
     brokers: MockBrokers,
     job: Callable[[Commit, int], GroupJob],

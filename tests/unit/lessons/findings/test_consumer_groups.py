@@ -63,7 +63,7 @@ def test_all_five_sentences_held() -> None:
 
 
 @pytest.mark.parametrize(
-    ("seen", "standing", "words"),
+    ("seen", "conclusion", "words"),
     [
         ({"overlap_ns": 5}, Conclusion.REFUTED, "at once: 0 of 18 trials"),
         (

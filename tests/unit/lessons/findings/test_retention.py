@@ -92,7 +92,7 @@ def test_a_slow_consumer_that_loses_and_a_fast_one_that_does_not_bear_it_out() -
 
 
 @pytest.mark.parametrize(
-    ("seen", "standing"),
+    ("seen", "conclusion"),
     [
         ({"fast": 1}, Conclusion.REFUTED),
         ({"slow": (0,)}, Conclusion.REFUTED),

@@ -103,7 +103,7 @@ def test_a_producer_is_transactional_by_its_id() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fault", "nature"),
+    ("fault", "effects"),
     [
         (FaultRequest(kind="none"), FaultEffects(kind="none")),
         (
