@@ -158,7 +158,7 @@ def _of_groups(frames: Frames, of_trials: DataFrame, groups: group.Groups) -> Ma
     return {
         "group": lambda: group.group_counts(of_groups, frames.log, groups),
         "processed_again": lambda: group.processed_again(of_groups),
-        "stood_still": lambda: group.processing_gaps(of_groups, of_trials),
+        "processing_gaps": lambda: group.processing_gaps(of_groups, of_trials),
     }
 
 

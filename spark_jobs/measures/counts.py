@@ -29,7 +29,7 @@ class TrialCounts:
     processed_again: pa.Table
     """group, redelivered_reads; a group without any has no row."""
     processing_gaps: pa.Table
-    """By group and partition; of `spark_jobs.workloads.groups.stood_still`."""
+    """By group and partition; of `spark_jobs.workloads.groups.processing_gaps`."""
     copies: pa.Table
     """Of `experiments.ledger.workload_tables.COPIES`; a trial that copied nothing has no row."""
     hidden: pa.Table

@@ -170,7 +170,7 @@ def processing_gaps(of_groups: DataFrame, marks: DataFrame) -> DataFrame:
         marks: of `spark_jobs.io.frames.marks`.
 
     Returns:
-        trial_no, group, partition, stood_still_ns; no row for a partition of which the group processed nothing.
+        trial_no, group, partition, processing_gap_ns; no row for a partition of which the group processed nothing.
     """
     timed = of_groups.join(
         sf.broadcast(marks.select("trial_no", "load_begin_ns", "load_end_ns")), "trial_no"
