@@ -352,11 +352,11 @@ class ExternalCluster:
         del impairments
         _refuse(f"the network ({name})")
 
-    def caught(self, name: str) -> tuple[ImpairmentCounts, ...]:
+    def impairment_counts(self, name: str) -> tuple[ImpairmentCounts, ...]:
         """Refuse, as `kill`."""
         _refuse(f"the network ({name})")
 
-    def mend(self, name: str) -> tuple[ImpairmentCounts, ...]:
+    def heal(self, name: str) -> tuple[ImpairmentCounts, ...]:
         """Find nothing to do."""
         del name
         return ()

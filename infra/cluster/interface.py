@@ -113,10 +113,10 @@ class Cluster(Protocol):
     def impair(self, name: str, impairments: Sequence[Impairment]) -> None:
         """Begin to treat the nodes' traffic so, under a name that no other impairment has."""
 
-    def caught(self, name: str) -> tuple[ImpairmentCounts, ...]:
+    def impairment_counts(self, name: str) -> tuple[ImpairmentCounts, ...]:
         """What the impairments of that name have met with so far."""
 
-    def mend(self, name: str) -> tuple[ImpairmentCounts, ...]:
+    def heal(self, name: str) -> tuple[ImpairmentCounts, ...]:
         """Let the traffic through again; return what was met with in all. A second time finds nothing to do."""
 
     @property

@@ -99,29 +99,31 @@ class ClusterControl:
         """
         ask(self._folder, SupervisorRequest("impair", name=name, impairments=tuple(impairments)))
 
-    def caught(self, name: str) -> tuple[ImpairmentCounts, ...]:
+    def impairment_counts(self, name: str) -> tuple[ImpairmentCounts, ...]:
         """What the impairments of that name have met with so far.
 
         Raises:
             SupervisorError: there are none of that name.
         """
-        return ask(self._folder, SupervisorRequest("caught", name=name)).caught
+        return ask(
+            self._folder, SupervisorRequest("impairment_counts", name=name)
+        ).impairment_counts
 
-    def impaired(self) -> tuple[str, ...]:
+    def active_impairments(self) -> tuple[str, ...]:
         """The names of what is done to the network now.
 
         Raises:
             SupervisorError: it cannot be reached.
         """
-        return ask(self._folder, SupervisorRequest("status")).impaired
+        return ask(self._folder, SupervisorRequest("status")).active_impairments
 
-    def mend(self, name: str) -> tuple[ImpairmentCounts, ...]:
+    def heal(self, name: str) -> tuple[ImpairmentCounts, ...]:
         """Let the traffic through again; return what was met with in all. A second time finds nothing to do.
 
         Raises:
             SupervisorError: the kernel refused.
         """
-        return ask(self._folder, SupervisorRequest("mend", name=name)).caught
+        return ask(self._folder, SupervisorRequest("heal", name=name)).impairment_counts
 
     def _told(self, verb: NodeAction, node_id: int, timeout_s: float = 30.0) -> NodeStatus:
         told = ask(self._folder, SupervisorRequest(verb, node_id, timeout_s)).node
@@ -400,7 +402,7 @@ class LocalCluster(ClusterControl):
         )
         heartbeat_s = heartbeat_ms(self._handle.shared_settings) / 1000
         impaired = ", ".join(
-            self.impaired()
+            self.active_impairments()
         )  # a trial that was killed may have left its network so, unseen by who looks past the clients' listeners
         lacking = (
             f"its network is under {impaired}"

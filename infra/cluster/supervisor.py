@@ -182,15 +182,19 @@ class Supervisor:
         told: NodeStatus | None = None
         match request.verb:
             case "status":
-                return SupervisorReply(self._reports(), impaired=self._network.impaired())
+                return SupervisorReply(
+                    self._reports(), active_impairments=self._network.active_impairments()
+                )
             case "lease":
                 self._take_lease(request)
             case "disk":
                 await self._handle_disks(request)
             case "destroy":
                 self._over.set()
-            case "impair" | "caught" | "mend":
-                return SupervisorReply(self._reports(), caught=self._handle_network(request))
+            case "impair" | "impairment_counts" | "heal":
+                return SupervisorReply(
+                    self._reports(), impairment_counts=self._handle_network(request)
+                )
             case "kill" | "pause" | "resume" | "stop" | "start":
                 told = await self._handle_node(request)
         self._write_handle()
@@ -219,9 +223,9 @@ class Supervisor:
         match request.verb:
             case "impair":
                 self._network.impair(name, request.impairments)
-            case "mend":
-                return self._network.mend(name)
-        return self._network.caught(name)
+            case "heal":
+                return self._network.heal(name)
+        return self._network.impairment_counts(name)
 
     async def _handle_disks(self, request: SupervisorRequest) -> None:
         """Do something to the disks of nodes."""

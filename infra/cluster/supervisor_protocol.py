@@ -30,8 +30,8 @@ NodeAction = Literal[
     "start",
     "lease",
     "impair",
-    "caught",
-    "mend",
+    "impairment_counts",
+    "heal",
     "disk",
     "destroy",
 ]
@@ -80,9 +80,9 @@ class SupervisorReply:
     """What the node was (kill) or is (start)."""
     error: str | None = None
     kind: str | None = None
-    caught: tuple[ImpairmentCounts, ...] = ()
+    impairment_counts: tuple[ImpairmentCounts, ...] = ()
     """What the impairments of a name met with."""
-    impaired: tuple[str, ...] = ()
+    active_impairments: tuple[str, ...] = ()
     """The names of what is done to the network now; told with the status."""
 
 
@@ -122,10 +122,10 @@ def decode_reply(line: bytes) -> SupervisorReply:
         )
         node, caught = (
             NodeStatus(**raw["node"]) if raw["node"] else None,
-            tuple(ImpairmentCounts(**one) for one in raw["caught"]),
+            tuple(ImpairmentCounts(**one) for one in raw["impairment_counts"]),
         )
         return SupervisorReply(
-            nodes, node, raw["error"], raw["kind"], caught, tuple(raw["impaired"])
+            nodes, node, raw["error"], raw["kind"], caught, tuple(raw["active_impairments"])
         )
     except (ValueError, TypeError, KeyError) as error:
         raise SupervisorError(f"the supervisor did not answer, it said {line!r}") from error

@@ -114,7 +114,7 @@ class ImpairmentHandle(Protocol):
             SupervisorError: it cannot; nothing of it is left.
         """
 
-    def caught(self) -> tuple[ImpairmentCounts, ...]:
+    def counts(self) -> tuple[ImpairmentCounts, ...]:
         """Return what it has met with so far."""
 
     def end(self) -> tuple[ImpairmentCounts, ...]:
@@ -149,7 +149,7 @@ class Impairments:
             self._placed[name] = placed
             undoing.pop_all()
 
-    def caught(self, name: str) -> tuple[ImpairmentCounts, ...]:
+    def counts(self, name: str) -> tuple[ImpairmentCounts, ...]:
         """Return what those of a name have met with so far.
 
         Raises:
@@ -159,22 +159,22 @@ class Impairments:
             raise SupervisorError(
                 f"there is no impairment {name}: there are {sorted(self._placed)}"
             )
-        return tuple(caught for one in self._placed[name] for caught in one.caught())
+        return tuple(counts for one in self._placed[name] for counts in one.counts())
 
     def names(self) -> tuple[str, ...]:
         """Return the names of those that act now."""
         return tuple(self._placed)
 
-    def mend(self, name: str) -> tuple[ImpairmentCounts, ...]:
+    def heal(self, name: str) -> tuple[ImpairmentCounts, ...]:
         """Undo those of a name, each of them whatever becomes of the others; return what they met with. A second time finds nothing to do."""
         if name not in self._placed:
             return ()
-        caught: list[ImpairmentCounts] = []
+        counts: list[ImpairmentCounts] = []
         with contextlib.ExitStack() as undoing:
             for one in reversed(self._placed[name]):
-                undoing.callback(_end, one, caught)
+                undoing.callback(_end, one, counts)
         del self._placed[name]
-        return tuple(caught)
+        return tuple(counts)
 
 
 class ImpairedNetwork:
@@ -193,22 +193,22 @@ class ImpairedNetwork:
         """
         self._impairments.begin(name, impairments)
 
-    def caught(self, name: str) -> tuple[ImpairmentCounts, ...]:
+    def impairment_counts(self, name: str) -> tuple[ImpairmentCounts, ...]:
         """Return what the kernel or the relays counted so far.
 
         Raises:
             SupervisorError: there is nothing of that name.
         """
-        return self._impairments.caught(name)
+        return self._impairments.counts(name)
 
-    def impaired(self) -> tuple[str, ...]:
+    def active_impairments(self) -> tuple[str, ...]:
         """Return the names of what acts now."""
         return self._impairments.names()
 
-    def mend(self, name: str) -> tuple[ImpairmentCounts, ...]:
+    def heal(self, name: str) -> tuple[ImpairmentCounts, ...]:
         """Undo what is of that name; return what was counted in all. A second time finds nothing to do."""
-        return self._impairments.mend(name)
+        return self._impairments.heal(name)
 
 
-def _end(one: ImpairmentHandle, caught: list[ImpairmentCounts]) -> None:
-    caught.extend(one.end())
+def _end(one: ImpairmentHandle, counts: list[ImpairmentCounts]) -> None:
+    counts.extend(one.end())

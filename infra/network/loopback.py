@@ -47,7 +47,7 @@ class LoopbackNetwork:
             f"{name}: nothing can be done to the traffic on loopback ({len(impairments)} impairments were asked for)"
         )
 
-    def caught(self, name: str) -> tuple[ImpairmentCounts, ...]:
+    def impairment_counts(self, name: str) -> tuple[ImpairmentCounts, ...]:
         """Refuse.
 
         Raises:
@@ -55,11 +55,11 @@ class LoopbackNetwork:
         """
         raise SupervisorError(f"there is no impairment {name} on loopback")
 
-    def impaired(self) -> tuple[str, ...]:
+    def active_impairments(self) -> tuple[str, ...]:
         """Nothing is."""
         return ()
 
-    def mend(self, name: str) -> tuple[ImpairmentCounts, ...]:
+    def heal(self, name: str) -> tuple[ImpairmentCounts, ...]:
         """Find nothing to do."""
         del name
         return ()
@@ -91,17 +91,17 @@ class Network(Protocol):
             SupervisorError: this network cannot, or the name is taken.
         """
 
-    def caught(self, name: str) -> tuple[ImpairmentCounts, ...]:
+    def impairment_counts(self, name: str) -> tuple[ImpairmentCounts, ...]:
         """Return what the impairments of that name have met with so far.
 
         Raises:
             SupervisorError: there are none of that name.
         """
 
-    def impaired(self) -> tuple[str, ...]:
+    def active_impairments(self) -> tuple[str, ...]:
         """Return the names of the impairments that act now."""
 
-    def mend(self, name: str) -> tuple[ImpairmentCounts, ...]:
+    def heal(self, name: str) -> tuple[ImpairmentCounts, ...]:
         """Undo the impairments of that name and return what they met with in all; a second time finds nothing to do."""
 
     def end(self) -> None:

@@ -167,7 +167,7 @@ class PacketDropRules:
             cut_table(self.spot.table, self.cut, self.spot.addresses, self.spot.client_port),
         )
 
-    def caught(self) -> tuple[ImpairmentCounts, ...]:
+    def counts(self) -> tuple[ImpairmentCounts, ...]:
         """Return what was dropped each way."""
         told = self.spot.namespace.run(("nft", "-j", "list", "table", "inet", self.spot.table))
         return read_counters(self.cut.node_id, told)
@@ -178,7 +178,7 @@ class PacketDropRules:
             undoing.callback(
                 self.spot.namespace.run, ("nft", "delete", "table", "inet", self.spot.table)
             )
-            return self.caught()
+            return self.counts()
 
 
 @dataclass(frozen=True)
@@ -208,7 +208,7 @@ class ShapingRules:
             )
             undoing.pop_all()
 
-    def caught(self) -> tuple[ImpairmentCounts, ...]:
+    def counts(self) -> tuple[ImpairmentCounts, ...]:
         """Return how many packets passed, and, at a limited rate, how many had to wait for it."""
         counted = self._counted()
         sent = ImpairmentCounts(
@@ -234,7 +234,7 @@ class ShapingRules:
             undoing.callback(
                 self.spot.namespace.run, ("nft", "delete", "table", "inet", self.spot.table)
             )
-            return self.caught()
+            return self.counts()
 
     def _counted(self) -> Mapping[str, str]:
         told = self.spot.namespace.run(("tc", "-s", "class", "show", "dev", INTERFACE))

@@ -251,7 +251,7 @@ class RelayImpairment:
         """Hold, drop or reset."""
         self.relay.begin(self)
 
-    def caught(self) -> tuple[ImpairmentCounts, ...]:
+    def counts(self) -> tuple[ImpairmentCounts, ...]:
         """Return what came by so far."""
         what = {"hold": "held", "drop": "dropped", "reset": "dropped"}[self.relaying.treatment]
         return (
@@ -266,7 +266,7 @@ class RelayImpairment:
     def end(self) -> tuple[ImpairmentCounts, ...]:
         """Carry again; return what came by in all, and who had to be reset for it."""
         self.relay.end(self)
-        return self.caught()
+        return self.counts()
 
     def count(self, data: bytes) -> None:
         """Count bytes that came."""

@@ -47,8 +47,8 @@ def cluster(shared_cluster: LocalCluster) -> Iterator[LocalCluster]:
     """The module's cluster, whole; whatever a test did to its nodes is healed after it."""
     shared_cluster.wait_until_healthy()
     yield shared_cluster
-    for name in shared_cluster.impaired():
-        shared_cluster.mend(name)
+    for name in shared_cluster.active_impairments():
+        shared_cluster.heal(name)
     for node_id in shared_cluster.node_ids():
         shared_cluster.resume(node_id)
         shared_cluster.start(node_id)

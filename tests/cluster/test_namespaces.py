@@ -82,7 +82,7 @@ def test_a_leader_that_is_cut_off_from_the_others_loses_its_partition_and_is_see
 
         wait_until(moved, awaiting="another leader", timeout_s=30)
     assert answers(cluster.status()[leader - 1])
-    caught = cluster.mend("cut")
+    caught = cluster.heal("cut")
     assert dropped(caught, "incoming") > 0
     assert dropped(caught, "outgoing") > 0
     cluster.wait_until_healthy()
@@ -98,7 +98,7 @@ def test_clients_that_are_cut_off_do_not_blind_the_harness(
     with pytest.raises(WaitTimeout, match="its network is under cut"):
         cluster.wait_until_healthy(timeout_s=0.2)
     assert cluster.describe().brokers == nodes
-    assert dropped(cluster.mend("cut"), "incoming") >= len(nodes)
+    assert dropped(cluster.heal("cut"), "incoming") >= len(nodes)
     assert all(map(answers, cluster.status()))
     make_topic(1, 3)
 
@@ -113,11 +113,11 @@ def test_answers_alone_are_dropped_and_traffic_is_slowed_side_by_side(
     cluster.impair("slow", [Shaping(node, others, rate_kbit_per_s=64)])
     assert not answers(cluster.status()[node - 1])
     topics.create_topic(cluster.admin_servers, "slowed", partitions=30, replication_factor=3)
-    assert [one.anything for one in cluster.mend("slow")] == [True]
-    assert cluster.impaired() == ("answers",)
-    caught = cluster.mend("answers")
+    assert [one.anything for one in cluster.heal("slow")] == [True]
+    assert cluster.active_impairments() == ("answers",)
+    caught = cluster.heal("answers")
     assert (dropped(caught, "incoming"), dropped(caught, "outgoing") > 0) == (0, True)
-    assert cluster.impaired() == ()
+    assert cluster.active_impairments() == ()
     cluster.wait_until_healthy()
 
 
@@ -127,7 +127,7 @@ def test_what_cannot_be_done_is_refused_and_nothing_is_done(cluster: LocalCluste
         cluster.impair("far", [Cut(1, (2,)), Cut(9, (1,))])
     with pytest.raises(SupervisorError, match="no relays in namespaces"):
         cluster.impair("held", [Cut(1, (2,)), Relaying(1, "responses", "hold")])
-    assert cluster.impaired() == ()
+    assert cluster.active_impairments() == ()
 
 
 def test_a_killed_supervisor_leaves_nothing_on_this_machine(clusters: Path, cache: Path) -> None:

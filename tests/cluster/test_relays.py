@@ -54,14 +54,14 @@ def send(
         TOPIC, b"second", on_delivery=lambda _error, message: delivered.append(message)
     )
     wait_until(
-        lambda: producer.poll(0.01) is not None and cluster.caught("relay")[0].anything,
+        lambda: producer.poll(0.01) is not None and cluster.impairment_counts("relay")[0].anything,
         awaiting="the relay to meet with it",
         timeout_s=20,
     )
     assert not delivered
     with pytest.raises(WaitTimeout, match="its network is under relay"):
         cluster.wait_until_healthy(timeout_s=0.1)
-    caught = cluster.mend("relay")
+    caught = cluster.heal("relay")
     assert producer.flush(20) == 0
     return topics.end_offsets(cluster.admin_servers, TOPIC)[0] - before - 1, caught
 

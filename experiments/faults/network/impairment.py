@@ -66,7 +66,7 @@ def impair(
     targets = tuple(dict.fromkeys(one.node_id for one in impairments))
     caught: list[ImpairmentCounts] = []
     with context.striking(*targets) as healing:
-        healing.callback(lambda: caught.extend(context.cluster.mend(context.name)))
+        healing.callback(lambda: caught.extend(context.cluster.heal(context.name)))
         _impair(context, impairments)
         context.note("fault_cut", "; ".join(map(str, impairments)))
         acts_s = context.since_load_began_s() - context.after_s
@@ -103,7 +103,7 @@ def _met(context: FaultContext, parameters: ImpairmentParameters) -> bool:
 
     def look() -> str | None:
         return next(
-            (str(one) for one in context.cluster.caught(context.name) if one.anything), None
+            (str(one) for one in context.cluster.impairment_counts(context.name) if one.anything), None
         )
 
     try:

@@ -71,7 +71,7 @@ class MemoryCluster:
 
     bootstrap_servers: str = "127.0.0.1:1"
     admin_servers: str = "127.0.0.1:2"
-    impaired: dict[str, tuple[Impairment, ...]] = field(default_factory=dict)
+    impairments: dict[str, tuple[Impairment, ...]] = field(default_factory=dict)
     """What the network is made to do now, by name."""
     meets: bool = True
     """Whether there is any traffic that an impairment meets with."""
@@ -173,20 +173,20 @@ class MemoryCluster:
 
     def impair(self, name: str, impairments: Sequence[Impairment]) -> None:
         """Keep what is asked for."""
-        self.impaired[name] = tuple(impairments)
+        self.impairments[name] = tuple(impairments)
 
-    def caught(self, name: str) -> tuple[ImpairmentCounts, ...]:
+    def impairment_counts(self, name: str) -> tuple[ImpairmentCounts, ...]:
         """A packet of each, where there is traffic."""
         return tuple(
             ImpairmentCounts(one.node_id, f"traffic of {one.kind}", packets=int(self.meets))
-            for one in self.impaired.get(name, ())
+            for one in self.impairments.get(name, ())
         )
 
-    def mend(self, name: str) -> tuple[ImpairmentCounts, ...]:
+    def heal(self, name: str) -> tuple[ImpairmentCounts, ...]:
         """Forget what was asked for."""
-        caught = self.caught(name)
-        self.impaired.pop(name, None)
-        return caught
+        counts = self.impairment_counts(name)
+        self.impairments.pop(name, None)
+        return counts
 
     @property
     def disks(self) -> Disks:
@@ -199,7 +199,7 @@ class MemoryCluster:
     def _cut_off(self) -> set[int]:
         return {
             cut.node_id
-            for impairments in self.impaired.values()
+            for impairments in self.impairments.values()
             for cut in impairments
             if isinstance(cut, Cut) and cut.peers
         }

@@ -92,7 +92,7 @@ def test_each_fault_does_this_to_the_network_and_mends_it(
     cluster = Keeping(replicas=(2, 3, 1))
     evidence = strike(cluster, kind, **parameters)
     assert cluster.seen == expected
-    assert cluster.impaired == {}
+    assert cluster.impairments == {}
     assert evidence.took_effect
     assert any("packets" in sentence for sentence in evidence.evidence)
 
@@ -115,17 +115,17 @@ def test_the_network_is_mended_when_the_fault_fails() -> None:
     """Whatever was raised in the middle of it."""
 
     class Failing(MemoryCluster):
-        def caught(self, name: str) -> tuple[()]:
+        def impairment_counts(self, name: str) -> tuple[()]:
             raise RuntimeError(name)
 
-        def mend(self, name: str) -> tuple[()]:
-            self.impaired.pop(name)
+        def heal(self, name: str) -> tuple[()]:
+            self.impairments.pop(name)
             return ()
 
     cluster = Failing()
     with pytest.raises(RuntimeError):
         strike(cluster, "leader-isolated")
-    assert cluster.impaired == {}
+    assert cluster.impairments == {}
 
 
 @pytest.mark.parametrize("kind", ["client-isolated", "responses-dropped", "relay-held"])

@@ -40,7 +40,7 @@ class _One:
             raise SupervisorError("refused")
         self.recording.acts.add(self.node)
 
-    def caught(self) -> tuple[ImpairmentCounts, ...]:
+    def counts(self) -> tuple[ImpairmentCounts, ...]:
         return (ImpairmentCounts(self.node, "packets", 1),)
 
     def end(self) -> tuple[ImpairmentCounts, ...]:
@@ -54,18 +54,18 @@ CUTS = (Cut(1), Cut(2), Cut(3))
 
 
 def test_what_it_met_with_in_all_is_told_at_the_end_and_only_once() -> None:
-    """A second mend finds nothing to do."""
+    """A second heal finds nothing to do."""
     recording = Recording()
     impairments = Impairments(recording.place)
     impairments.begin("a", CUTS)
     assert (recording.acts, impairments.names()) == ({1, 2, 3}, ("a",))
-    assert [one.packets for one in impairments.caught("a")] == [1, 1, 1]
-    assert sorted((one.node_id, one.packets) for one in impairments.mend("a")) == [
+    assert [one.packets for one in impairments.counts("a")] == [1, 1, 1]
+    assert sorted((one.node_id, one.packets) for one in impairments.heal("a")) == [
         (1, 2),
         (2, 2),
         (3, 2),
     ]
-    assert (recording.acts, impairments.names(), impairments.mend("a")) == (set(), (), ())
+    assert (recording.acts, impairments.names(), impairments.heal("a")) == (set(), (), ())
 
 
 def test_where_one_cannot_begin_none_acts() -> None:
@@ -83,7 +83,7 @@ def test_where_one_cannot_end_the_others_do_and_the_network_is_known_to_be_impai
     impairments = Impairments(recording.place)
     impairments.begin("a", CUTS)
     with pytest.raises(SupervisorError, match="refused"):
-        impairments.mend("a")
+        impairments.heal("a")
     assert (recording.acts, impairments.names()) == ({2}, ("a",))
 
 
@@ -94,7 +94,7 @@ def test_a_name_is_given_once_and_known() -> None:
     with pytest.raises(SupervisorError, match="already"):
         impairments.begin("a", CUTS)
     with pytest.raises(SupervisorError, match=r"no impairment b: there are \['a'\]"):
-        impairments.caught("b")
+        impairments.counts("b")
 
 
 def test_a_program_that_fails_or_hangs_is_a_refusal_and_no_traceback() -> None:

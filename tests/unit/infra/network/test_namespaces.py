@@ -112,11 +112,11 @@ def test_every_impairment_reaches_the_supervisor_as_it_was() -> None:
     request = SupervisorRequest("impair", name="leader-isolated", impairments=impairments)
     assert decode_request(encode(request)) == request
     reply = SupervisorReply(
-        caught=(
+        impairment_counts=(
             ImpairmentCounts(1, "incoming packets dropped", 1, 2),
             ImpairmentCounts(3, "requests held", bytes=0, connections=4),
         ),
-        impaired=("leader-isolated",),
+        active_impairments=("leader-isolated",),
     )
     assert decode_reply(encode(reply)) == reply
 
