@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from experiments.errors import LedgerError, UnknownName
 from experiments.ledger.record import Frozen
-from experiments.messages.suggestions import nearest
+from experiments.messages.phrases import did_you_mean
 from experiments.planning.experiment import Experiment, catalogue
 from experiments.sweep.folder import write_whole
 from experiments.sweep.plan import LESSONS
@@ -172,5 +172,5 @@ def find_tour(home: Home, named: str) -> TourFolder:
     if (home.tours / named / "tour.json").is_file():
         return TourFolder(home.tours / named)
     raise UnknownName(
-        f"unknown tour {named}{nearest(named, [tour.name for tour in tours])} (in {home.tours})"
+        f"unknown tour {named}{did_you_mean(named, [tour.name for tour in tours])} (in {home.tours})"
     )

@@ -17,7 +17,7 @@ from experiments.errors import LedgerError
 from experiments.sweep.folder import SweepFolder
 from infra.errors import HarnessError
 from infra.jvm.runtime import java_environment, spark_java_home
-from infra.jvm.startup_cache import StartupCache, option_text, spark_startup_cache
+from infra.jvm.startup_cache import StartupCache, quote_java_options, spark_startup_cache
 from infra.machine.home import CLONE, Home
 from infra.process.processes import spawn_dying_with_parent
 
@@ -80,7 +80,7 @@ def _run(
         ) as work,
         log.open("ab") as chatter,
     ):
-        options = [f"--java-options={option_text([*JAVA_OPTIONS, *cache_options])}", f"--log={log}"]
+        options = [f"--java-options={quote_java_options([*JAVA_OPTIONS, *cache_options])}", f"--log={log}"]
         command = [sys.executable, "-m", module, *arguments, *options]
         job = spawn_dying_with_parent(
             command,

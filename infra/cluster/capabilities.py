@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Final
 
 from infra.errors import HarnessError
-from infra.network.namespaces import DELAY, RATE, RULES, refused
+from infra.network.namespaces import DELAY_PROBE, RATE_PROBE, DROP_PROBE, kernel_refusal
 
 _TRIED_BYTES: Final = 256 << 20
 
@@ -64,18 +64,18 @@ def _root() -> MissingCapability | None:
 
 def _namespaces() -> MissingCapability | None:
     return _tried_network(
-        RULES,
+        DROP_PROBE,
         "run on a kernel with nftables and veth, as root with CAP_SYS_ADMIN and CAP_NET_ADMIN (in a container: privileged)",
     )
 
 
 def _shaping() -> MissingCapability | None:
-    return _tried_network(RATE, "run on a kernel with sch_htb")
+    return _tried_network(RATE_PROBE, "run on a kernel with sch_htb")
 
 
 def _netem() -> MissingCapability | None:
     return _tried_network(
-        DELAY,
+        DELAY_PROBE,
         "run on a kernel with sch_netem (on many distributions: the package linux-modules-extra or kernel-modules-extra)",
     )
 
@@ -87,7 +87,7 @@ def _tried_network(tried: str, then: str) -> MissingCapability | None:
         or _programs("nft", package="nftables")
         or _programs("unshare", "nsenter", package="util-linux")
     )
-    refusal = _root() or programs or refused(tried)
+    refusal = _root() or programs or kernel_refusal(tried)
     return MissingCapability(refusal, then) if isinstance(refusal, str) else refusal
 
 
@@ -119,9 +119,9 @@ def _tried_image() -> MissingCapability | None:
 
 
 def _slow_devices() -> MissingCapability | None:
-    from infra.disk.mounts import find_write_limit
+    from infra.disk.mounts import find_write_throttle
 
-    if _root() or find_write_limit():
+    if _root() or find_write_throttle():
         return _root()
     return MissingCapability(
         "the kernel's block controller is not in reach",

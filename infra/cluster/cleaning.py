@@ -11,8 +11,8 @@ from infra.cluster.handle import Handle, read_handle
 from infra.disk.image import IMAGE
 from infra.disk.mounts import release_below
 from infra.errors import SupervisorError
-from infra.kafka.kraft import DATA
-from infra.network.switch import interface_of, remove_interface
+from infra.kafka.kraft import LOG_DIR
+from infra.network.bridge import interface_name, remove_interface
 from infra.process.processes import ProcessIdentity, kill_and_wait
 
 
@@ -58,9 +58,9 @@ def remove_processes(folder: Path) -> Sequence[ProcessIdentity]:
     handle = _handle(folder)
     killed = [process for process in handle.processes() if kill_and_wait(process)] if handle else []
     if handle and handle.spec.network == "namespaces":
-        remove_interface(interface_of(handle.cluster_id))
+        remove_interface(interface_name(handle.cluster_id))
     release_below(folder)
-    for left in (*folder.glob(f"nodes/*/{DATA}"), *folder.glob(f"nodes/*/{IMAGE}")):
+    for left in (*folder.glob(f"nodes/*/{LOG_DIR}"), *folder.glob(f"nodes/*/{IMAGE}")):
         shutil.rmtree(left) if left.is_dir() else left.unlink()
     return killed
 

@@ -12,17 +12,10 @@ from typing import Final
 
 from infra.cluster.supervisor_protocol import SupervisorAction, SupervisorReply, SupervisorRequest
 from infra.disk import damage
-from infra.disk.damage import FlippedBit, fill, flip_bit, free
-from infra.disk.log_files import (
-    Batch,
-    ReplicaLog,
-    batches_in,
-    cut_to_recovery_points,
-    replica_log,
-    segments_of,
-)
-from infra.kafka.kraft import DATA
-from infra.kafka.storage import META
+from infra.disk.damage import FlippedBit, fill_disk, flip_bit, free_disk
+from infra.kafka.replica_files import RecordBatch, ReplicaLog, read_batches, truncate_to_recovery_points, read_replica_log, segment_files
+from infra.kafka.kraft import LOG_DIR
+from infra.kafka.storage import META_PROPERTIES
 
 SYNCED_BYTES: Final = 16_384
 _PROBE: Final = "probe"
@@ -46,10 +39,10 @@ class Disks:
         Raises:
             SupervisorError, HarnessError: they cannot lose power, or a disk did not come back.
         """
-        songs = {node_id: damage.plant(self.data(node_id)) for node_id in node_ids}
+        songs = {node_id: damage.write_canary(self.data(node_id)) for node_id in node_ids}
         self._do("lose_power", node_ids)
         return frozenset(
-            node_id for node_id, song in songs.items() if damage.died(self.data(node_id), song)
+            node_id for node_id, song in songs.items() if damage.canary_lost(self.data(node_id), song)
         )
 
     def take_away(self, node_id: int) -> None:
@@ -78,7 +71,7 @@ class Disks:
 
     def directory_id(self, node_id: int) -> str | None:
         """Return the id that Kafka gave the node's log folder when it was formatted (KIP-858); `None`: it has none."""
-        told = re.search(r"(?m)^directory\.id=(.*)$", self.data(node_id).joinpath(META).read_text())
+        told = re.search(r"(?m)^directory\.id=(.*)$", self.data(node_id).joinpath(META_PROPERTIES).read_text())
         return told.group(1) if told else None
 
     def limit(self, node_id: int, write_bytes_per_s: int | None) -> None:
@@ -91,15 +84,15 @@ class Disks:
 
     def fill(self, node_id: int) -> int:
         """Take every free block; return how many bytes are left for others."""
-        return fill(self.data(node_id))
+        return fill_disk(self.data(node_id))
 
     def free(self, node_id: int) -> None:
         """Give the blocks back; a second time finds nothing to do."""
-        free(self.data(node_id))
+        free_disk(self.data(node_id))
 
     def cut_to_recovery_points(self, node_id: int) -> int:
-        """Cut a stopped node's logs to what it had noted down as synced; return how many bytes that took. See `infra.disk.log_files`."""
-        return cut_to_recovery_points(self.data(node_id))
+        """Cut a stopped node's logs to what it had noted down as synced; return how many bytes that took. See `infra.kafka.replica_files`."""
+        return truncate_to_recovery_points(self.data(node_id))
 
     def synced_write_s(self, node_id: int) -> float:
         """Write `SYNCED_BYTES` to a node's disk, and return how long it took until they were there, seconds."""
@@ -113,16 +106,16 @@ class Disks:
 
     def replica(self, node_id: int, topic: str, partition: int) -> ReplicaLog:
         """What the node has of a partition now."""
-        return replica_log(self.data(node_id), node_id, topic, partition)
+        return read_replica_log(self.data(node_id), node_id, topic, partition)
 
-    def batches(self, node_id: int, topic: str, partition: int) -> Iterator[Batch]:
+    def batches(self, node_id: int, topic: str, partition: int) -> Iterator[RecordBatch]:
         """Give the batches of the node's copy of a partition, as they lie there now."""
-        for segment in segments_of(self.data(node_id) / f"{topic}-{partition}"):
-            yield from batches_in(segment.read_bytes())
+        for segment in segment_files(self.data(node_id) / f"{topic}-{partition}"):
+            yield from read_batches(segment.read_bytes())
 
     def data(self, node_id: int) -> Path:
         """The node's log folder."""
-        return self.node_folder(node_id) / DATA
+        return self.node_folder(node_id) / LOG_DIR
 
     def _do(
         self, deed: SupervisorAction, node_ids: Sequence[int], write_bytes_per_s: int | None = None

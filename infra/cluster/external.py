@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from infra.cluster.interface import MetadataSnapshot
 from infra.errors import HarnessError, InputError, SupervisorError
-from infra.kafka.logs import BrokerLine
+from infra.kafka.logs import BrokerLogEvent
 from infra.kafka.spec import (
     ClusterSpec,
     ClusterState,
@@ -290,7 +290,7 @@ class ExternalCluster:
         """Not known: nobody shows us its nodes' logs."""
         return {}
 
-    def log_lines_since(self, log_sizes: Mapping[int, int], topic: str) -> tuple[BrokerLine, ...]:
+    def log_lines_since(self, log_sizes: Mapping[int, int], topic: str) -> tuple[BrokerLogEvent, ...]:
         """Not known."""
         del log_sizes, topic
         return ()

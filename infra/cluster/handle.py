@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from infra.errors import SupervisorError
-from infra.kafka.spec import ClusterSpec, Launch, NodeStatus
+from infra.kafka.spec import ClusterSpec, LaunchSpec, NodeStatus
 from infra.process.processes import ProcessIdentity
 
 NAME = "cluster.json"
@@ -31,7 +31,7 @@ class Handle:
     name: str
     cluster_id: str
     spec: ClusterSpec
-    launch: Launch
+    launch: LaunchSpec
     shared_settings: Mapping[str, str]
     """Effective broker settings that all nodes share."""
     holders: tuple[Holder, ...]
@@ -76,7 +76,7 @@ def _parsed(raw: dict[str, Any]) -> Handle:
     return replace(
         handle,
         spec=ClusterSpec(**raw["spec"]),
-        launch=Launch(
+        launch=LaunchSpec(
             tuple(raw["launch"]["command"]),
             raw["launch"]["formatted"],
             tuple(raw["launch"]["zookeeper"]),

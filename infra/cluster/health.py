@@ -83,13 +83,13 @@ def log_ends(
         answer = (
             ask(
                 (node.host, node.replication_port),
-                wire.log_ends_request(led[0].topic, [p.partition for p in led]),
+                wire.list_offsets_request(led[0].topic, [p.partition for p in led]),
                 timeout_s,
             )
             if led
             else None
         )
-        ends |= wire.read_log_ends(answer) if answer is not None else {}
+        ends |= wire.read_list_offsets(answer) if answer is not None else {}
     return ends
 
 

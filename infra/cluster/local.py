@@ -17,13 +17,13 @@ from infra.cluster.metadata_poller import LocalMetadataPoll
 from infra.cluster.node import LOG, last_words, node_folder
 from infra.cluster.supervisor_protocol import NodeAction, NodeReport, SupervisorRequest, ask
 from infra.errors import HarnessError, InputError, NodeFailed, SupervisorError, WaitTimeout
-from infra.kafka.broker_settings import heartbeat_ms, shared_properties
-from infra.kafka.commands import launch_of
-from infra.kafka.kraft import DATA
-from infra.kafka.leader_epochs import leader_epochs_in
-from infra.kafka.logs import BrokerLine, read_broker_log
-from infra.kafka.spec import ClusterSpec, ClusterState, Launch, LeaderEpoch, NodeStatus
-from infra.kafka.storage import new_uuid
+from infra.kafka.broker_settings import broker_heartbeat_interval_ms, shared_properties
+from infra.kafka.commands import launch_spec
+from infra.kafka.kraft import LOG_DIR
+from infra.kafka.replica_files import read_leader_epochs
+from infra.kafka.logs import BrokerLogEvent, read_broker_log
+from infra.kafka.spec import ClusterSpec, ClusterState, LaunchSpec, LeaderEpoch, NodeStatus
+from infra.kafka.storage import random_uuid
 from infra.network.impairment import Impairment, ImpairmentCounts
 from infra.process.processes import ProcessIdentity
 from infra.process.waiting import wait_until
@@ -327,7 +327,7 @@ class LocalCluster(ClusterControl):
         )
 
     def leader_epochs(self, topic: str) -> tuple[LeaderEpoch, ...]:
-        """What each replica's `leader-epoch-checkpoint` says now; see `infra.kafka.leader_epochs`.
+        """What each replica's `leader-epoch-checkpoint` says now; see `infra.kafka.replica_files`.
 
         Raises:
             HarnessError: one of them cannot be read.
@@ -335,7 +335,7 @@ class LocalCluster(ClusterControl):
         return tuple(
             told
             for node in self.node_ids()
-            for told in leader_epochs_in(node_folder(self._folder, node) / DATA, node, topic)
+            for told in read_leader_epochs(node_folder(self._folder, node) / LOG_DIR, node, topic)
         )
 
     def log_sizes(self) -> dict[int, int]:
@@ -344,7 +344,7 @@ class LocalCluster(ClusterControl):
             node.node_id: self.node_log(node.node_id).stat().st_size for node in self._handle.nodes
         }
 
-    def log_lines_since(self, log_sizes: Mapping[int, int], topic: str) -> tuple[BrokerLine, ...]:
+    def log_lines_since(self, log_sizes: Mapping[int, int], topic: str) -> tuple[BrokerLogEvent, ...]:
         """What the nodes' own logs tell from there on; see `infra.kafka.logs`."""
         return tuple(
             line
@@ -400,7 +400,7 @@ class LocalCluster(ClusterControl):
             if quorum
             else {}
         )
-        heartbeat_s = heartbeat_ms(self._handle.shared_settings) / 1000
+        heartbeat_s = broker_heartbeat_interval_ms(self._handle.shared_settings) / 1000
         impaired = ", ".join(
             self.active_impairments()
         )  # a trial that was killed may have left its network so, unseen by who looks past the clients' listeners
@@ -442,16 +442,16 @@ def provision(
         NodeFailed: a node did not start; the text ends with the last lines of its own log.
         WaitTimeout: it did not become whole.
     """
-    return provision_with(clusters, name, spec, launch_of(cache, spec), holder_grace_s)
+    return provision_with(clusters, name, spec, launch_spec(cache, spec), holder_grace_s)
 
 
 def provision_with(
-    clusters: Path, name: str, spec: ClusterSpec, launch: Launch, holder_grace_s: float = 0
+    clusters: Path, name: str, spec: ClusterSpec, launch: LaunchSpec, holder_grace_s: float = 0
 ) -> LocalCluster:
     """Make a cluster whose nodes are started in a given way; as `provision` otherwise."""
     folder = new_folder(clusters, name)
     holder = Holder(ProcessIdentity.own(), holder_grace_s)
-    handle = Handle(name, new_uuid(), spec, launch, shared_properties(spec), (holder,))
+    handle = Handle(name, random_uuid(), spec, launch, shared_properties(spec), (holder,))
     handle.write(folder)
     supervisor = start_supervisor(folder)
     try:

@@ -9,7 +9,7 @@ from infra.cluster.health import ask
 from infra.errors import HarnessError
 from infra.kafka import wire
 from infra.kafka.spec import NodeStatus
-from infra.kafka.wire import NOT_CONTROLLER, LeaderChoice
+from infra.kafka.wire import NOT_CONTROLLER, LeaderCandidates
 from infra.process.waiting import wait_until
 
 _ANSWER_TIMEOUT_S: Final = 5.0
@@ -54,10 +54,10 @@ def reassign(
         raise HarnessError(f"moving the replicas of {topic} to {dict(replicas)}: {became}")
 
 
-def leader_choices(nodes: Sequence[NodeStatus], topic: str) -> tuple[LeaderChoice, ...]:
+def leader_choices(nodes: Sequence[NodeStatus], topic: str) -> tuple[LeaderCandidates, ...]:
     """Return who may lead each partition, as the first node knows it that answers; nothing: none did, or Kafka is too old to tell."""
-    asked = wire.leader_choice_request(topic)
-    return next(filter(None, map(wire.read_leader_choice, _answers(nodes, asked))), ())
+    asked = wire.describe_partitions_request(topic)
+    return next(filter(None, map(wire.read_leader_candidates, _answers(nodes, asked))), ())
 
 
 def _answers(nodes: Sequence[NodeStatus], asked: bytes) -> Iterator[bytes]:

@@ -11,9 +11,9 @@ from typing import Final
 
 from infra.cluster.local import provision_with
 from infra.jvm.startup_cache import StartupCache
-from infra.kafka.commands import broker_startup_cache, launch_of, zookeeper_startup_cache
-from infra.kafka.jars import are_kafka_jars_there, kafka_jars
-from infra.kafka.spec import ClusterSpec, Launch
+from infra.kafka.commands import broker_startup_cache, launch_spec, zookeeper_startup_cache
+from infra.kafka.jars import has_cached_jars, kafka_jars
+from infra.kafka.spec import ClusterSpec, LaunchSpec
 
 _END_TIMEOUT_S: Final = 60.0
 
@@ -32,17 +32,17 @@ def ensure_kafka_ready(cache: Path, spec: ClusterSpec, say: Callable[[str], None
         HarnessError: a broker to learn from did not start or end.
     """
     version = spec.kafka_version
-    if not are_kafka_jars_there(cache, version):
+    if not has_cached_jars(cache, version):
         say(f"fetching the jars of Kafka {version} (once; about a minute)")
         kafka_jars(cache, version)
-    launch = launch_of(cache, spec)
+    launch = launch_spec(cache, spec)
     if any(not made.fresh for made in _caches(cache, spec)):
         with_what = " with ZooKeeper" if spec.coordination == "zookeeper" else ""
         say(f"making the start-up cache of Kafka {version}{with_what} (once; about 10 seconds)")
         _train(cache, spec, launch)
 
 
-def with_options(launch: Launch, options: tuple[str, ...]) -> Launch:
+def with_options(launch: LaunchSpec, options: tuple[str, ...]) -> LaunchSpec:
     """Return a launch whose brokers' JVM gets more options."""
     return replace(launch, command=_with_options(launch.command, options))
 
@@ -62,7 +62,7 @@ def _with_options(command: tuple[str, ...], options: tuple[str, ...]) -> tuple[s
     return (java, *options, *rest)
 
 
-def _train(cache: Path, spec: ClusterSpec, launch: Launch) -> None:
+def _train(cache: Path, spec: ClusterSpec, launch: LaunchSpec) -> None:
     """Run the smallest such cluster for real and stop it cleanly. Three nodes under load made a cache that is 4 % larger and no faster."""
     smallest = ClusterSpec(
         nodes=1,
@@ -81,7 +81,7 @@ def _train(cache: Path, spec: ClusterSpec, launch: Launch) -> None:
         _run_once(Path(clusters), smallest, learning)
 
 
-def _run_once(clusters: Path, spec: ClusterSpec, launch: Launch) -> None:
+def _run_once(clusters: Path, spec: ClusterSpec, launch: LaunchSpec) -> None:
     cluster = provision_with(clusters, "smallest", spec, launch)
     try:
         for member in cluster.status():

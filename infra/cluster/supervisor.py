@@ -38,7 +38,7 @@ from infra.kafka.broker_settings import server_properties
 from infra.kafka.kraft import NodeAddress, properties_text
 from infra.kafka.spec import DiskKind, NodeStatus
 from infra.kafka.storage import copy_formatted
-from infra.kafka.zookeeper import MYID, SETTINGS, zookeeper_settings
+from infra.kafka.zookeeper import MYID_FILE, PROPERTIES_FILE, zookeeper_properties
 from infra.network import network_for
 from infra.network.impairment import ImpairmentCounts
 from infra.process.processes import ProcessIdentity
@@ -63,8 +63,8 @@ def prepared(
         HarnessError: the formatted folder is not as it was known.
     """
     if node.role == "zookeeper":
-        (folder / SETTINGS).write_text(properties_text(zookeeper_settings(node, members)))
-        (data / MYID).write_text(f"{node.node_id}\n")
+        (folder / PROPERTIES_FILE).write_text(properties_text(zookeeper_properties(node, members)))
+        (data / MYID_FILE).write_text(f"{node.node_id}\n")
         return handle.launch.zookeeper
     if handle.spec.coordination == "kraft":
         copy_formatted(Path(handle.launch.formatted), data, node.node_id, handle.cluster_id)

@@ -13,7 +13,7 @@ from typing import Final, Literal
 
 from infra.errors import Busy, HarnessError, NodeFailed, SupervisorError, WaitTimeout
 from infra.kafka.spec import NodeStatus
-from infra.network.impairment import Impairment, ImpairmentCounts, impairment_of
+from infra.network.impairment import Impairment, ImpairmentCounts, decode_impairment
 
 SOCKET: Final = "supervisor.sock"
 _ERRORS: Final[dict[str, type[HarnessError]]] = {
@@ -100,7 +100,7 @@ def decode_request(line: bytes) -> SupervisorRequest:
     try:
         raw = json.loads(line)
         impairments, node_ids = (
-            tuple(map(impairment_of, raw.get("impairments", ()))),
+            tuple(map(decode_impairment, raw.get("impairments", ()))),
             tuple(raw.get("node_ids", ())),
         )
         return SupervisorRequest(**(raw | {"impairments": impairments, "node_ids": node_ids}))

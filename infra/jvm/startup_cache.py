@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from infra.errors import WaitTimeout
-from infra.jvm.runtime import java_home, makes_startup_caches
+from infra.jvm.runtime import java_home, supports_startup_caches
 from infra.process.waiting import exclusively, wait_until
 
 _DUMP_TIMEOUT_S: Final = 180.0
@@ -90,7 +90,7 @@ def startup_cache(
     jvm = [home / "release", home / "lib" / "modules"]
     stamps = [_stamp(path) for path in (*jvm, *class_path)]
     key = hashlib.sha256("\0".join([str(home), *stamps, *options]).encode()).hexdigest()[:16]
-    return StartupCache(name, cache / "startup" / f"{name}-{key}.aot", makes_startup_caches(home))
+    return StartupCache(name, cache / "startup" / f"{name}-{key}.aot", supports_startup_caches(home))
 
 
 def spark_startup_cache(cache: Path, java_options: Sequence[str]) -> StartupCache:
@@ -109,7 +109,7 @@ def spark_startup_cache(cache: Path, java_options: Sequence[str]) -> StartupCach
     )
 
 
-def option_text(options: Iterable[str]) -> str:
+def quote_java_options(options: Iterable[str]) -> str:
     """Return JVM options as Spark's launcher parts them again (`CommandBuilderUtils.parseOptionString`)."""
     return " ".join(
         '"' + option.replace("\\", "\\\\").replace('"', '\\"') + '"' for option in options

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Final
 
 from infra.errors import HarnessError, MachineError
-from infra.jvm import trust_store
-from infra.jvm.runtime import java, java_environment
-from infra.kafka.versions import logs_with_log4j2, numbers_of
+from infra.jvm import runtime
+from infra.jvm.runtime import java_binary, java_environment
+from infra.kafka.versions import uses_log4j2, parse_version
 from infra.process.waiting import exclusively
 
 _IVY: Final = Path(__file__).with_name("ivy")
@@ -41,7 +41,7 @@ def shipped_versions() -> tuple[str, ...]:
     return tuple(
         sorted(
             (path.stem.removeprefix("kafka-") for path in _IVY.glob("kafka-*.sha256")),
-            key=numbers_of,
+            key=parse_version,
         )
     )
 
@@ -51,7 +51,7 @@ def jars_folder(cache: Path, version: str) -> Path:
     return cache / "jars" / version
 
 
-def unverified_list(cache: Path, version: str) -> Path | None:
+def unverified_checksums(cache: Path, version: str) -> Path | None:
     """Return the list that was written of what a version came to here; `None` where there is a verified one."""
     return (
         None
@@ -67,16 +67,16 @@ def kafka_jars(cache: Path, version: str) -> tuple[Path, ...]:
         InputError: that is no version, or one before 3.9.
         MachineError: its jars cannot be had from here, or are not those of the list.
     """
-    numbers_of(version)
+    parse_version(version)
     folder = jars_folder(cache, version)
-    if not are_kafka_jars_there(cache, version):
+    if not has_cached_jars(cache, version):
         with exclusively(folder):
-            if not are_kafka_jars_there(cache, version):
+            if not has_cached_jars(cache, version):
                 _resolve(cache, version)
     return tuple(folder / jar.name for jar in _listed(cache, version) or ())
 
 
-def are_kafka_jars_there(cache: Path, version: str) -> bool:
+def has_cached_jars(cache: Path, version: str) -> bool:
     """Whether every jar of the version lies in the cache at its full size; asks no network.
 
     The digests were held against when the folder was made; afterwards names and sizes do, at no cost.
@@ -99,7 +99,7 @@ def locked_jars(version: str) -> tuple[LockedJar, ...]:
 
 def _listed(cache: Path, version: str) -> tuple[LockedJar, ...] | None:
     """What a version's jars are; `None`: nobody knows yet."""
-    written = unverified_list(cache, version)
+    written = unverified_checksums(cache, version)
     if written is None:
         return locked_jars(version)
     return _read(written.read_text()) if written.is_file() else None
@@ -114,19 +114,19 @@ def _read(text: str) -> tuple[LockedJar, ...]:
 
 def _resolve(cache: Path, version: str) -> None:
     """Fetch into a partial folder, verify or write down, and only then give it the name that is looked for."""
-    target, written = jars_folder(cache, version), unverified_list(cache, version)
+    target, written = jars_folder(cache, version), unverified_checksums(cache, version)
     with tempfile.TemporaryDirectory(prefix=f".{version}-", dir=target.parent) as partial:
         fetched = Path(partial, "jars")
         _run_ivy(cache, version, fetched)
         if written is None:
             _verify(fetched, locked_jars(version))
         else:
-            written.write_text(list_of(fetched))
+            written.write_text(checksum_list(fetched))
         shutil.rmtree(target, ignore_errors=True)
         fetched.replace(target)
 
 
-def list_of(folder: Path) -> str:
+def checksum_list(folder: Path) -> str:
     """Return the list of a folder's jars, by name, as `infra/ivy/kafka-<version>.sha256` holds it."""
     return "".join(
         f"{_digest(jar)} {jar.stat().st_size} {jar.name}\n" for jar in sorted(folder.iterdir())
@@ -139,20 +139,20 @@ def _run_ivy(cache: Path, version: str, fetched: Path) -> None:
     trusted = (
         [
             f"-Djavax.net.ssl.trustStore={store}",
-            f"-Djavax.net.ssl.trustStorePassword={trust_store.PASSWORD}",
+            f"-Djavax.net.ssl.trustStorePassword={runtime.TRUST_STORE_PASSWORD}",
         ]
-        if trust_store.write_trust_store(store)
+        if runtime.write_trust_store(store)
         else []
     )
     told = {
         "-cache": str(cache / "ivy"),
         "-ivy": str(_IVY / "kafka.xml"),
-        "-confs": "log4j2" if logs_with_log4j2(version) else "log4j",
+        "-confs": "log4j2" if uses_log4j2(version) else "log4j",
         "-retrieve": f"{fetched}/[artifact]-[revision].[ext]",
     }
     options = [word for option in told.items() for word in option]
     command = [
-        str(java()),
+        str(java_binary()),
         *trusted,
         f"-Dkafka.version={version}",
         "-jar",

@@ -21,16 +21,16 @@ from typing import Final
 
 from infra.errors import HarnessError
 from infra.jvm.runtime import java_environment
-from infra.kafka.kraft import NodeAddress, own_properties, properties_text
+from infra.kafka.kraft import NodeAddress, node_properties, properties_text
 from infra.process.waiting import exclusively
 
-META: Final = "meta.properties"
+META_PROPERTIES: Final = "meta.properties"
 """Who a log folder is."""
 _BOOTSTRAP: Final = "bootstrap.checkpoint"
 _TIMEOUT_S: Final = 120.0
 
 
-def new_uuid() -> str:
+def random_uuid() -> str:
     """Return a random id as `org.apache.kafka.common.Uuid` writes it: 22 characters, none of them a leading dash."""
     while True:
         text = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
@@ -66,9 +66,9 @@ def formatted_folder(
     ]
     key = hashlib.sha256("\0".join(command).encode()).hexdigest()[:12]
     target = cache / "formatted" / f"{version}-{key}"
-    if not (target / META).is_file():
+    if not (target / META_PROPERTIES).is_file():
         with exclusively(target):
-            if not (target / META).is_file():
+            if not (target / META_PROPERTIES).is_file():
                 _format(target, command)
     return target
 
@@ -80,17 +80,17 @@ def copy_formatted(formatted: Path, data: Path, node_id: int, cluster_id: str) -
         HarnessError: `meta.properties` is not as it was known.
     """
     shutil.copyfile(formatted / _BOOTSTRAP, data / _BOOTSTRAP)
-    text = (formatted / META).read_text()
-    (data / META).write_text(
-        with_ids(
-            text, {"cluster.id": cluster_id, "node.id": str(node_id), "directory.id": new_uuid()}
+    text = (formatted / META_PROPERTIES).read_text()
+    (data / META_PROPERTIES).write_text(
+        replace_ids(
+            text, {"cluster.id": cluster_id, "node.id": str(node_id), "directory.id": random_uuid()}
         )
     )
-    for path in (data / _BOOTSTRAP, data / META, data):
+    for path in (data / _BOOTSTRAP, data / META_PROPERTIES, data):
         _sync(path)  # a node that loses power in its first seconds knows who it is
 
 
-def with_ids(meta: str, ids: dict[str, str]) -> str:
+def replace_ids(meta: str, ids: dict[str, str]) -> str:
     """Return the text of `meta.properties` with other ids.
 
     Raises:
@@ -100,7 +100,7 @@ def with_ids(meta: str, ids: dict[str, str]) -> str:
         meta, found = re.subn(rf"(?m)^{re.escape(key)}=.*$", f"{key}={value}", meta)
         if found != 1:
             raise HarnessError(
-                f"{META} has {found} lines for {key}, one was expected: this Kafka version formats in another way"
+                f"{META_PROPERTIES} has {found} lines for {key}, one was expected: this Kafka version formats in another way"
             )
     return meta
 
@@ -116,8 +116,8 @@ def _sync(path: Path) -> None:
 def _format(target: Path, format_command: Sequence[str]) -> None:
     node = NodeAddress(1, 1, 2, 3)
     with tempfile.TemporaryDirectory(prefix=".formatting-", dir=target.parent) as partial:
-        Path(partial, "server.properties").write_text(properties_text(own_properties(node, [node])))
-        command = [*format_command, "--cluster-id", new_uuid(), "--config", "server.properties"]
+        Path(partial, "server.properties").write_text(properties_text(node_properties(node, [node])))
+        command = [*format_command, "--cluster-id", random_uuid(), "--config", "server.properties"]
         ran = subprocess.run(
             command,
             cwd=partial,

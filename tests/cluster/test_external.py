@@ -16,15 +16,15 @@ from experiments.clients.librdkafka.client import Client
 from experiments.clients.librdkafka.library import PRODUCER
 from experiments.clients.librdkafka.topics import create_topic
 from experiments.clients.settings.librdkafka import producer_settings
-from experiments.clients.settings.security import connecting, remember
+from experiments.clients.settings.security import connection_settings, register_security
 from infra.cluster.external import ExternalCluster, reach
 from infra.cluster.node import last_words
 from infra.errors import InputError, SupervisorError
-from infra.kafka.commands import launch_of
-from infra.kafka.kraft import NodeAddress, own_properties, properties_text
+from infra.kafka.commands import launch_spec
+from infra.kafka.kraft import NodeAddress, node_properties, properties_text
 from infra.kafka.spec import ClusterSpec
-from infra.kafka.storage import copy_formatted, new_uuid
-from infra.network.ports import reserve_ports
+from infra.kafka.storage import copy_formatted, random_uuid
+from infra.network.reservations import reserve_ports
 from infra.process.processes import spawn_dying_with_parent
 from infra.process.waiting import wait_until
 
@@ -79,16 +79,16 @@ def theirs(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Th
     """A broker that was started by hand, as if by somebody else."""
     folder = tmp_path_factory.mktemp("theirs")
     launch, ports, certificate = (
-        launch_of(cache, SPEC),
+        launch_spec(cache, SPEC),
         reserve_ports(4),
         _certificate(folder, "broker"),
     )
     client, replication, controller, secure_port = ports.ports
     node = NodeAddress(1, client, replication, controller)
     (folder / "data").mkdir()
-    copy_formatted(Path(launch.formatted), folder / "data", 1, new_uuid())
+    copy_formatted(Path(launch.formatted), folder / "data", 1, random_uuid())
     secure = f"localhost:{secure_port}"
-    own = own_properties(node, [node])
+    own = node_properties(node, [node])
     settings = {
         **own,
         "listeners": f"{own['listeners']},SECURE://{secure}",
@@ -150,8 +150,8 @@ def test_a_cluster_behind_certificates_is_reached_and_seen(
 ) -> None:
     """Its brokers, its settings, a topic's leader and its end; a client of ours gets in with what the environment holds, and tells it to nobody."""
     assert reach({"bootstrap.servers": theirs.plain}).brokers == (1,)
-    remember(theirs.secure, security)
-    connection = connecting(theirs.secure)
+    register_security(theirs.secure, security)
+    connection = connection_settings(theirs.secure)
     found = reach(connection)
     assert (found.brokers, found.settings["ssl.client.auth"]) == ((1,), "required")
     assert not any(PASSWORD in value for value in found.settings.values())
@@ -178,14 +178,14 @@ def test_a_certificate_that_nobody_vouches_for_is_one_line(
     theirs: Theirs, security: dict[str, str], tmp_path: Path
 ) -> None:
     """With librdkafka's own reason."""
-    remember(
+    register_security(
         theirs.secure,
         {**security, "ssl.ca.location": str(_public(_certificate(tmp_path, "stranger")))},
     )
     with pytest.raises(
         InputError, match=r"cannot be reached: .*certificate verify failed"
     ) as refused:
-        reach(connecting(theirs.secure))
+        reach(connection_settings(theirs.secure))
     assert "\n" not in str(refused.value)
 
 

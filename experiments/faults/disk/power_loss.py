@@ -24,7 +24,7 @@ from experiments.faults.process.parameters import CrashParameters
 from experiments.ledger.record import FaultEvidence
 from infra.cluster.capabilities import Capability
 from infra.cluster.node import LOG, node_folder
-from infra.disk.log_files import ReplicaLog
+from infra.kafka.replica_files import ReplicaLog
 
 # ---------- Nodes that go down together with what their disks had not kept: how they are taken down, and what is read off their logs before and after.
 
@@ -61,7 +61,7 @@ def leader_down(
     with context.striking(leader) as healing:
         healing.callback(context.start, leader)
         done = deed(context, [leader])
-        context.until(parameters.ends_s())
+        context.until(parameters.heals_at_s())
         left = context.noticed(lambda: leader_left(context, leader), parameters.patience_s)
     return FaultEvidence(
         kind=kind, targets=(leader,), took_effect=done and left, evidence=tuple(context.facts)
@@ -81,7 +81,7 @@ def all_down(
         for node in nodes:
             healing.callback(context.start, node)
         done = deed(context, nodes)
-        context.until(parameters.ends_s())
+        context.until(parameters.heals_at_s())
     return FaultEvidence(kind=kind, targets=nodes, took_effect=done, evidence=tuple(context.facts))
 
 
@@ -171,7 +171,7 @@ def leader_loses_power_in_recovery(
     with context.striking(leader) as healing:
         healing.callback(context.start, leader)
         cut = _lose_power(context, [leader])
-        context.until(parameters.ends_s())
+        context.until(parameters.heals_at_s())
         left = context.noticed(lambda: leader_left(context, leader), parameters.patience_s)
         log = NodeLogState(context, leader)
         context.start(leader)
@@ -222,9 +222,9 @@ _POWER_LOSS: Final = (
         PowerLossParameters,
         leader_loses_power,
         nature_of_power_loss,
-        needs=_ON_IMAGES,
+        required_capabilities=_ON_IMAGES,
         disk="image",
-        outlives=True,
+        needs_own_cluster=True,
     ),
     FaultKind(
         "all-power-loss",
@@ -233,9 +233,9 @@ _POWER_LOSS: Final = (
         PowerLossParameters,
         all_lose_power,
         nature_of_power_loss_everywhere,
-        needs=_ON_IMAGES,
+        required_capabilities=_ON_IMAGES,
         disk="image",
-        outlives=True,
+        needs_own_cluster=True,
     ),
     FaultKind(
         "power-loss-in-recovery",
@@ -244,9 +244,9 @@ _POWER_LOSS: Final = (
         PowerLossParameters,
         leader_loses_power_in_recovery,
         nature_of_power_loss,
-        needs=_ON_IMAGES,
+        required_capabilities=_ON_IMAGES,
         disk="image",
-        outlives=True,
+        needs_own_cluster=True,
     ),
 )
 
@@ -291,7 +291,7 @@ _RECOVERY_POINT: Final = (
         CrashParameters,
         cut_leader,
         nature_of_cut,
-        outlives=True,
+        needs_own_cluster=True,
     ),
     FaultKind(
         "all-recovery-point-cut",
@@ -300,7 +300,7 @@ _RECOVERY_POINT: Final = (
         CrashParameters,
         cut_all,
         nature_of_cut_everywhere,
-        outlives=True,
+        needs_own_cluster=True,
     ),
 )
 

@@ -24,8 +24,8 @@ from experiments.planning.properties.definitions import (
 )
 from infra.errors import HarnessError
 from infra.kafka.commands import tool_command
-from infra.kafka.jars import are_kafka_jars_there, kafka_jars, unverified_list
-from infra.kafka.versions import numbers_of
+from infra.kafka.jars import has_cached_jars, kafka_jars, unverified_checksums
+from infra.kafka.versions import parse_version
 from infra.machine.home import Home
 
 CLASSES: Final = {
@@ -168,12 +168,12 @@ def ensure_version_known(home: Home, version: str, say: Callable[[str], None]) -
     """
     if version in versions(home):
         return
-    numbers_of(version)
-    if not are_kafka_jars_there(home.cache, version):
+    parse_version(version)
+    if not has_cached_jars(home.cache, version):
         say(f"fetching the jars of Kafka {version} (once; about a minute)")
     kafka_jars(home.cache, version)
     say(
-        f"Kafka {version} is none of the versions that we verified: its jars' digests were written to {unverified_list(home.cache, version)}"
+        f"Kafka {version} is none of the versions that we verified: its jars' digests were written to {unverified_checksums(home.cache, version)}"
     )
     _keep(home, version)
 

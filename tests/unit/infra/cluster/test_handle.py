@@ -17,9 +17,9 @@ from infra.cluster.supervisor_protocol import (
 )
 from infra.errors import HarnessError, InputError, SupervisorError, WaitTimeout
 from infra.kafka import jars
-from infra.kafka.spec import ClusterSpec, Launch, NodeStatus
-from infra.kafka.storage import copy_formatted, with_ids
-from infra.network.ports import reserve_ports
+from infra.kafka.spec import ClusterSpec, LaunchSpec, NodeStatus
+from infra.kafka.storage import copy_formatted, replace_ids
+from infra.network.reservations import reserve_ports
 from infra.process.processes import ProcessIdentity
 from infra.process.waiting import exclusively
 
@@ -28,7 +28,7 @@ META = "#\n#Sat Nov 21 08:38:19 UTC 2026\ncluster.id=c\ndirectory.id=d\nnode.id=
 
 
 def _handle(holder: ProcessIdentity, supervisor: ProcessIdentity | None = None) -> Handle:
-    launch = Launch(("java", "-cp", "a b"), "/formatted")
+    launch = LaunchSpec(("java", "-cp", "a b"), "/formatted")
     return Handle(
         "c",
         "id",
@@ -102,7 +102,7 @@ def test_a_formatted_folder_gets_ids_of_its_own(tmp_path: Path) -> None:
 def test_a_format_that_is_not_known_is_told() -> None:
     """A copy with two nodes' ids would be refused by the broker in words that nobody expects."""
     with pytest.raises(HarnessError, match=r"0 lines for node\.id"):
-        with_ids("version=2\n", {"node.id": "1"})
+        replace_ids("version=2\n", {"node.id": "1"})
 
 
 @pytest.mark.parametrize("version", ["3.8.1", "4.3", "newest", "4.3.1-rc0", ""])
@@ -119,10 +119,10 @@ def test_the_jars_of_a_version_that_nobody_listed_are_those_that_were_written_do
     folder = jars.jars_folder(tmp_path, "4.9.9")
     folder.mkdir(parents=True)
     (folder / "kafka.jar").write_bytes(b"jar")
-    written = jars.unverified_list(tmp_path, "4.9.9")
+    written = jars.unverified_checksums(tmp_path, "4.9.9")
     assert written is not None
-    assert not jars.are_kafka_jars_there(tmp_path, "4.9.9")
-    written.write_text(jars.list_of(folder))
+    assert not jars.has_cached_jars(tmp_path, "4.9.9")
+    written.write_text(jars.checksum_list(folder))
     assert jars.kafka_jars(tmp_path, "4.9.9") == (folder / "kafka.jar",)
 
 
@@ -142,9 +142,9 @@ def test_a_folder_that_lacks_a_jar_is_not_whole(tmp_path: Path) -> None:
     folder.mkdir(parents=True)
     for jar in jars.locked_jars("4.3.1"):
         (folder / jar.name).open("wb").truncate(jar.size_bytes)
-    assert jars.are_kafka_jars_there(tmp_path, "4.3.1")
+    assert jars.has_cached_jars(tmp_path, "4.3.1")
     next(folder.iterdir()).open("wb").close()
-    assert not jars.are_kafka_jars_there(tmp_path, "4.3.1")
+    assert not jars.has_cached_jars(tmp_path, "4.3.1")
 
 
 def test_last_words_begin_with_the_first_error(tmp_path: Path) -> None:

@@ -1,0 +1,52 @@
+"""Files that several processes share: replaced atomically, and locked while one process makes them."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+def replace_file(path: Path, content: str | bytes, *, mode: int | None = None) -> None:
+    """Write a file so that every reader sees the old content or the new content, never a part.
+
+    The content is written to a hidden file in the same folder, which then gets the final name
+    (rename(2) is atomic within a file system). A failed write leaves the old file as it was.
+
+    Args:
+        path: the file; its folder must exist.
+        content: text is encoded as UTF-8.
+        mode: permission bits, for example 0o755; by default those of any new file.
+
+    Raises:
+        OSError: the file cannot be written, for example because the disk is full.
+    """
+    partial = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_native_id()}")
+    try:
+        partial.write_bytes(content.encode() if isinstance(content, str) else content)
+        if mode is not None:
+            partial.chmod(mode)
+        partial.replace(path)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
+
+
+@contextmanager
+def exclusive_lock(target: Path) -> Iterator[None]:
+    """Hold the lock of a file or folder that is about to be made; wait for the current holder.
+
+    Two processes that set up the same thing make it once: the second one waits, and then finds
+    it made. The kernel releases the lock when its holder exits (flock(2)).
+
+    Args:
+        target: what is made; the lock is the file `.<name>.lock` in the same folder, which is
+            created with its parents where it is missing.
+    """
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with target.with_name(f".{target.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield

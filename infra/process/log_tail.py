@@ -1,0 +1,83 @@
+"""Log files of other processes: the last lines that explain a failure, and the lines that are new."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+_TAIL_BYTES: Final = 65536
+_EXCERPT_LINES: Final = 12
+_ERROR_SIGNS: Final = (
+    "] ERROR ",
+    "] FATAL ",
+    "Error occurred during initialization of VM",
+    "Unrecognized",
+)
+"""How Kafka, ZooKeeper and the JVM mark the line that explains why they exit."""
+
+
+def read_from(log: Path, offset_bytes: int) -> str:
+    """Return the text of a log file from a byte offset to its current end.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    with log.open("rb") as file:
+        file.seek(offset_bytes)
+        return file.read().decode(errors="replace")
+
+
+def last_lines(log: Path, count: int, *, since_bytes: int = 0) -> list[str]:
+    """Return the last lines of a log file that are not blank.
+
+    Args:
+        log: the file; a missing one has no lines.
+        count: how many lines at most. They are taken from the last 64 KiB of the file.
+        since_bytes: ignore what the file held before this offset, as of an earlier run.
+    """
+    return _tail(log, since_bytes)[-count:]
+
+
+def failure_excerpt(log: Path) -> str:
+    """Return up to 12 lines of a log file that explain why its process exited.
+
+    They begin with the first error in the last 64 KiB, because what follows it is mostly the
+    shutdown of everything else. Without an error they are the last lines.
+    """
+    if not log.exists():
+        return f"({log} was never written)"
+    lines = _tail(log)
+    first = next(
+        (at for at, line in enumerate(lines) if any(sign in line for sign in _ERROR_SIGNS)),
+        max(0, len(lines) - _EXCERPT_LINES),
+    )
+    return "\n".join(lines[first : first + _EXCERPT_LINES]) or f"({log} is empty)"
+
+
+def _tail(log: Path, since_bytes: int = 0) -> list[str]:
+    try:
+        text = read_from(log, max(since_bytes, log.stat().st_size - _TAIL_BYTES))
+    except FileNotFoundError:
+        return []
+    return [line for line in text.splitlines() if line.strip()]
+
+
+class LineFollower:
+    """Reads the complete lines of a growing file, each of them once."""
+
+    def __init__(self, path: Path, offset_bytes: int = 0) -> None:
+        """Start at a byte offset; the file must exist when `new_lines` is called."""
+        self._path, self._offset_bytes = path, offset_bytes
+
+    def new_lines(self) -> list[bytes]:
+        """Return the lines that were completed since the last call, without their line ends.
+
+        Raises:
+            OSError: the file cannot be read.
+        """
+        with self._path.open("rb") as file:
+            file.seek(self._offset_bytes)
+            content = file.read()
+        complete = content[: content.rfind(b"\n") + 1]
+        self._offset_bytes += len(complete)
+        return complete.split(b"\n")[:-1]

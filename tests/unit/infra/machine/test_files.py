@@ -1,0 +1,76 @@
+"""Shared files are replaced atomically, and made by one process at a time."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from infra.machine.files import exclusive_lock, replace_file
+
+
+@pytest.mark.parametrize(
+    ("content", "stored"), [("nämlich\n", "nämlich\n".encode()), (b"\x00\xff", b"\x00\xff")]
+)
+def test_a_file_is_replaced_by_text_or_bytes(
+    tmp_path: Path, content: str | bytes, stored: bytes
+) -> None:
+    """Text is UTF-8; no temporary file remains."""
+    path = tmp_path / "file"
+    path.write_text("old")
+    replace_file(path, content)
+    assert path.read_bytes() == stored
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_reader_sees_the_old_content_or_the_new_content(tmp_path: Path) -> None:
+    """Never an empty file or a part, while a writer replaces it again and again."""
+    path, contents = tmp_path / "file", {"a" * 100_000, "b" * 50_000}
+    replace_file(path, "a" * 100_000)
+    ended = threading.Event()
+
+    def write() -> None:
+        while not ended.is_set():
+            for content in sorted(contents):
+                replace_file(path, content)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        seen = {path.read_text() for _ in range(500)}
+    finally:
+        ended.set()
+        writer.join()
+    assert seen
+    assert seen <= contents
+
+
+def test_a_failed_write_keeps_the_old_content(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And removes its temporary file."""
+    path = tmp_path / "file"
+    path.write_text("old")
+
+    def refuse(_path: Path, _target: Path) -> None:
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(Path, "replace", refuse)
+    with pytest.raises(OSError, match="no space left"):
+        replace_file(path, "new")
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_the_permissions_of_a_replaced_file_can_be_given(tmp_path: Path) -> None:
+    """A program must be executable from the moment it can be seen."""
+    replace_file(tmp_path / "program", "#!/bin/sh\n", mode=0o755)
+    assert (tmp_path / "program").stat().st_mode & 0o777 == 0o755
+
+
+def test_a_lock_can_be_taken_again_after_its_release(tmp_path: Path) -> None:
+    """Its folder is created where it is missing."""
+    for _ in range(2):
+        with exclusive_lock(tmp_path / "folder" / "thing"):
+            assert (tmp_path / "folder").is_dir()
