@@ -10,7 +10,7 @@ import click
 
 from experiments.errors import UnknownName
 from experiments.faults import FAULTS, FaultKind
-from experiments.messages.suggestions import nearest
+from experiments.messages.phrases import did_you_mean
 from infra.cluster.capabilities import MissingCapability, missing
 
 NOT_HERE = "cannot be done here"
@@ -35,7 +35,7 @@ def explain_fault(named: str) -> int:
         UnknownName: there is no such fault.
     """
     if named not in FAULTS:
-        raise UnknownName(f"unknown fault {named}{nearest(named, FAULTS)}")
+        raise UnknownName(f"unknown fault {named}{did_you_mean(named, FAULTS)}")
     for line in _explained(FAULTS[named]):
         click.echo(line)
     return 0
@@ -43,16 +43,16 @@ def explain_fault(named: str) -> int:
 
 def lacks_of(kind: FaultKind) -> tuple[MissingCapability, ...]:
     """Return what this machine lacks for a fault; nothing where it can be done."""
-    return tuple(lack for lack in map(missing, sorted(kind.needs)) if lack)
+    return tuple(lack for lack in map(missing, sorted(kind.required_capabilities)) if lack)
 
 
 def _explained(kind: FaultKind) -> Iterator[str]:
     yield f"{_bold(kind.kind)} ({kind.family}): {kind.summary}"
     for name, field in kind.parameters.model_fields.items() if kind.kind != "none" else ():
         yield f"  {name} = {field.default}: {field.description}"
-    yield from (f"  needs {means}" for means in sorted(kind.needs))
+    yield from (f"  needs {means}" for means in sorted(kind.required_capabilities))
     yield from (f"  {NOT_HERE}: {lack.reason} -> {lack.then}" for lack in lacks_of(kind))
-    if kind.outlives:
+    if kind.needs_own_cluster:
         yield "  what it does can outlive its trial: each gets a cluster of its own"
 
 

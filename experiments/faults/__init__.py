@@ -33,7 +33,7 @@ _ALL = (
         FaultParameters,
         _nothing,
         _does_nothing,
-        works_on_external=True,
+        supports_external_cluster=True,
     ),
     *process.KINDS,
     *zookeeper.KINDS,
@@ -55,7 +55,7 @@ def require_capabilities(kind: str) -> None:
     Raises:
         MachineError: it cannot; says why, and what would enable it.
     """
-    for capability in sorted(FAULTS[kind].needs):
+    for capability in sorted(FAULTS[kind].required_capabilities):
         lack = missing(capability)
         if lack:
             raise MachineError(

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from experiments.faults import FAULTS
-from experiments.faults.composition.composite import ends_s, impossible, unnoticed
-from experiments.faults.composition.notation import parse, written
+from experiments.faults.composition.composite import heals_at_s, impossible_reason, unnoticed_reason
+from experiments.faults.composition.notation import parse_fault, format_fault
 from experiments.faults.core.effects import Topology
 from experiments.ledger.record import Scalar
 from experiments.sweep.plan import FaultRequest
@@ -38,17 +38,17 @@ def random_schedule(seed: int | str, kinds: Sequence[str], nodes: int, duration_
     for most in (*(_MOST_PARTS for _ in range(_TRIES)), *(1 for _ in range(_TRIES))):
         schedule = _drawn(dice, kinds, nodes, dice.randint(1, most), duration_s)
         if _can_be(schedule, shape, duration_s):
-            return written(schedule)
+            return format_fault(schedule)
     raise ValueError(f"none of {', '.join(kinds)} fits into {duration_s:g} s on {nodes} nodes")
 
 
 def _drawn(
     dice: random.Random, kinds: Sequence[str], nodes: int, parts: int, duration_s: float
 ) -> FaultRequest:
-    text = written(_leaf(dice, dice.choice(kinds), nodes, duration_s))
+    text = format_fault(_leaf(dice, dice.choice(kinds), nodes, duration_s))
     for _ in range(parts - 1):
-        text = f"({text}) {dice.choice(('&', '>>'))} {written(_leaf(dice, dice.choice(kinds), nodes, duration_s))}"
-    return parse(text)
+        text = f"({text}) {dice.choice(('&', '>>'))} {format_fault(_leaf(dice, dice.choice(kinds), nodes, duration_s))}"
+    return parse_fault(text)
 
 
 def _leaf(dice: random.Random, kind: str, nodes: int, duration_s: float) -> FaultRequest:
@@ -69,7 +69,7 @@ def _leaf(dice: random.Random, kind: str, nodes: int, duration_s: float) -> Faul
 
 def _can_be(schedule: FaultRequest, shape: Topology, duration_s: float) -> bool:
     return (
-        ends_s(schedule) < duration_s
-        and not impossible(schedule, shape)
-        and not unnoticed(schedule, CLIENT_TIMEOUT_S, "all")
+        heals_at_s(schedule) < duration_s
+        and not impossible_reason(schedule, shape)
+        and not unnoticed_reason(schedule, CLIENT_TIMEOUT_S, "all")
     )

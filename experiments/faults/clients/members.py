@@ -10,7 +10,7 @@ from typing import Final
 
 from pydantic import Field
 
-from experiments.clients.group.member import MemberProcess, PausePoint, PendingRecords
+from experiments.clients.group.member import MemberProcess, Breakpoint, PendingBatch
 from experiments.faults.clients.producers import FAMILY
 from experiments.faults.core import (
     OBSERVED_PARTITION,
@@ -24,14 +24,14 @@ from experiments.faults.core.kind import TrialObservations
 from experiments.ledger.record import FaultEvidence
 from infra.errors import WaitTimeout
 
-Where = Callable[[MemberProcess], PausePoint]
+Where = Callable[[MemberProcess], Breakpoint]
 """At which of its marks a member is struck."""
 
 
 class MemberParameters(FaultParameters):
     """Something is done to the member of the consumer group that reads the observed partition."""
 
-    def impossible(self, shape: Topology) -> str | None:
+    def impossible_reason(self, shape: Topology) -> str | None:
         """Without a group there is nobody to strike."""
         return (
             None
@@ -50,7 +50,7 @@ class MemberKilledParameters(MemberParameters):
         description="from the kill to the start of the next process, seconds",
     )
 
-    def ends_s(self) -> float:
+    def heals_at_s(self) -> float:
         """Return when the next process is started."""
         return self.at_s + self.restart_after_s
 
@@ -62,16 +62,16 @@ class MemberPausedParameters(MemberParameters):
         default=10.0, gt=0, le=3600, description="how long the member stands still, seconds"
     )
 
-    def ends_s(self) -> float:
+    def heals_at_s(self) -> float:
         """Return when the member goes on."""
         return self.at_s + self.pause_s
 
-    def impossible(self, shape: Topology) -> str | None:
+    def impossible_reason(self, shape: Topology) -> str | None:
         """A shorter pause is none to the group."""
-        if shape.consumers and self.pause_s * 1000 <= shape.member_patience_ms:
-            waits = f"a member has left its group after {shape.member_patience_ms:g} ms (session.timeout.ms, max.poll.interval.ms)"
+        if shape.consumers and self.pause_s * 1000 <= shape.member_removed_after_ms:
+            waits = f"a member has left its group after {shape.member_removed_after_ms:g} ms (session.timeout.ms, max.poll.interval.ms)"
             return f"pause_s is {self.pause_s:g} and {waits}; allowed: a longer pause"
-        return super().impossible(shape)
+        return super().impossible_reason(shape)
 
 
 def kill_member_before_commit(
@@ -81,7 +81,7 @@ def kill_member_before_commit(
     return kill(
         context,
         parameters,
-        lambda _member: PausePoint.BEFORE_COMMIT,
+        lambda _member: Breakpoint.BEFORE_COMMIT,
         "consumer-killed-before-commit",
     )
 
@@ -91,13 +91,13 @@ def kill_member_after_commit(
 ) -> FaultEvidence:
     """Kill the member when it was just told that its commit is done."""
     return kill(
-        context, parameters, lambda _member: PausePoint.AFTER_COMMIT, "consumer-killed-after-commit"
+        context, parameters, lambda _member: Breakpoint.AFTER_COMMIT, "consumer-killed-after-commit"
     )
 
 
 def pause_member(context: FaultContext, parameters: MemberPausedParameters) -> FaultEvidence:
     """Stop the member when it is about to commit what it has in hand, for longer than its group waits, and let it go on."""
-    return pause(context, parameters, lambda _member: PausePoint.BEFORE_COMMIT, "consumer-paused")
+    return pause(context, parameters, lambda _member: Breakpoint.BEFORE_COMMIT, "consumer-paused")
 
 
 def pause(
@@ -171,7 +171,7 @@ def kill(
     return FaultEvidence(kind=kind, took_effect=True, evidence=tuple(context.facts))
 
 
-def _held(context: FaultContext, where: Where) -> tuple[MemberProcess, PendingRecords]:
+def _held(context: FaultContext, where: Where) -> tuple[MemberProcess, PendingBatch]:
     """Return the member that reads the observed partition, and what it has in hand at its mark.
 
     Raises:
@@ -188,14 +188,14 @@ def _held(context: FaultContext, where: Where) -> tuple[MemberProcess, PendingRe
         raise FaultMissed(f"{member.job.name} came to no commit: {late}") from late
 
 
-def _with(member: MemberProcess, held: PendingRecords) -> str:
+def _with(member: MemberProcess, held: PendingBatch) -> str:
     """Say what a member had in hand, and what it had done with it."""
     processed = "processed" if member.job.output is None else "copied"
     done = {
-        (PausePoint.BEFORE_COMMIT, True): f"{processed} and not committed",
-        (PausePoint.BEFORE_COMMIT, False): f"neither committed nor {processed}",
-        (PausePoint.AFTER_COMMIT, True): f"{processed} and committed",
-        (PausePoint.AFTER_COMMIT, False): f"committed and not {processed}",
+        (Breakpoint.BEFORE_COMMIT, True): f"{processed} and not committed",
+        (Breakpoint.BEFORE_COMMIT, False): f"neither committed nor {processed}",
+        (Breakpoint.AFTER_COMMIT, True): f"{processed} and committed",
+        (Breakpoint.AFTER_COMMIT, False): f"committed and not {processed}",
     }
     return f"with {held.records} records in hand, {done[held.mark, held.processed]}"
 
@@ -212,9 +212,9 @@ def _handed_on(aftermath: TrialObservations) -> tuple[str, ...]:
 
 def nature_of_member(kind: str, parameters: FaultParameters, _shape: Topology) -> FaultEffects:
     """Return what is known of a member that ends, stands still, joins or leaves: the brokers are well."""
-    lasts_ms = (parameters.ends_s() - parameters.at_s) * 1000
+    lasts_ms = (parameters.heals_at_s() - parameters.at_s) * 1000
     return FaultEffects(
-        kind=kind, ends_member=True, heals_after_ms=lasts_ms, heals_within_ms=lasts_ms
+        kind=kind, interrupts_member=True, heals_after_ms=lasts_ms, heals_within_ms=lasts_ms
     )
 
 
@@ -226,8 +226,8 @@ _OF_MEMBERS: Final = (
         MemberKilledParameters,
         kill_member_before_commit,
         nature_of_member,
-        confirmed=handed_on,
-        works_on_external=True,
+        confirm=handed_on,
+        supports_external_cluster=True,
     ),
     FaultKind(
         "consumer-killed-after-commit",
@@ -236,8 +236,8 @@ _OF_MEMBERS: Final = (
         MemberKilledParameters,
         kill_member_after_commit,
         nature_of_member,
-        confirmed=handed_on,
-        works_on_external=True,
+        confirm=handed_on,
+        supports_external_cluster=True,
     ),
     FaultKind(
         "consumer-paused",
@@ -246,8 +246,8 @@ _OF_MEMBERS: Final = (
         MemberPausedParameters,
         pause_member,
         nature_of_member,
-        confirmed=thrown_out,
-        works_on_external=True,
+        confirm=thrown_out,
+        supports_external_cluster=True,
     ),
 )
 
@@ -263,17 +263,17 @@ _NO_COPIERS: Final = "workload.kind is produce; allowed: copy, with a copier or 
 class CopierKilledParameters(MemberKilledParameters):
     """A copier's process ends, and another one joins in its place, under the same transactional.id where it has one."""
 
-    def impossible(self, shape: Topology) -> str | None:
+    def impossible_reason(self, shape: Topology) -> str | None:
         """Without copiers there is nobody to strike."""
-        return super().impossible(shape) if shape.copies else _NO_COPIERS
+        return super().impossible_reason(shape) if shape.copy_workload else _NO_COPIERS
 
 
 class CopierPausedParameters(MemberPausedParameters):
     """A copier's process stands still for longer than its group waits."""
 
-    def impossible(self, shape: Topology) -> str | None:
+    def impossible_reason(self, shape: Topology) -> str | None:
         """Without copiers there is nobody to strike, and a shorter pause is none to the group."""
-        return super().impossible(shape) if shape.copies else _NO_COPIERS
+        return super().impossible_reason(shape) if shape.copy_workload else _NO_COPIERS
 
 
 def kill_copier(context: FaultContext, parameters: CopierKilledParameters) -> FaultEvidence:
@@ -286,9 +286,9 @@ def pause_copier(context: FaultContext, parameters: CopierPausedParameters) -> F
     return pause(context, parameters, _between, "copier-paused")
 
 
-def _between(member: MemberProcess) -> PausePoint:
+def _between(member: MemberProcess) -> Breakpoint:
     """Return the mark behind its first step; in a transaction both are one, and that is not committed yet."""
-    return PausePoint.AFTER_COMMIT if member.job.commit == "before" else PausePoint.BEFORE_COMMIT
+    return Breakpoint.AFTER_COMMIT if member.job.commit == "before" else Breakpoint.BEFORE_COMMIT
 
 
 _OF_COPIERS: Final = (
@@ -299,8 +299,8 @@ _OF_COPIERS: Final = (
         CopierKilledParameters,
         kill_copier,
         nature_of_member,
-        confirmed=handed_on,
-        works_on_external=True,
+        confirm=handed_on,
+        supports_external_cluster=True,
     ),
     FaultKind(
         "copier-paused",
@@ -309,8 +309,8 @@ _OF_COPIERS: Final = (
         CopierPausedParameters,
         pause_copier,
         nature_of_member,
-        confirmed=thrown_out,
-        works_on_external=True,
+        confirm=thrown_out,
+        supports_external_cluster=True,
     ),
 )
 

@@ -32,7 +32,7 @@ class MemberLeavesParameters(MemberParameters):
         description="from its leaving to the start of its next process, seconds",
     )
 
-    def ends_s(self) -> float:
+    def heals_at_s(self) -> float:
         """Return when it is started again."""
         return self.at_s + self.restart_after_s
 
@@ -106,8 +106,8 @@ KINDS: Final = (
         MemberJoinsParameters,
         join,
         nature_of_member,
-        confirmed=shared_out_anew,
-        works_on_external=True,
+        confirm=shared_out_anew,
+        supports_external_cluster=True,
     ),
     FaultKind(
         "consumer-leaves",
@@ -116,7 +116,7 @@ KINDS: Final = (
         MemberLeavesParameters,
         leave,
         nature_of_member,
-        confirmed=handed_on,
-        works_on_external=True,
+        confirm=handed_on,
+        supports_external_cluster=True,
     ),
 )

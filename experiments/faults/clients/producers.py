@@ -27,11 +27,11 @@ class ProducerKilledParameters(FaultParameters):
         description="whether the next process sends again what was sent and never acknowledged, as one with an outbox does",
     )
 
-    def ends_s(self) -> float:
+    def heals_at_s(self) -> float:
         """Return when the next process is started."""
         return self.at_s + self.restart_after_s
 
-    def impossible(self, shape: Topology) -> str | None:
+    def impossible_reason(self, shape: Topology) -> str | None:
         """What a producer of Kafka's own programs had sent dies with it; a transaction that it had open is another case."""
         if shape.client != "librdkafka":
             return f"client is {shape.client}; allowed: librdkafka, of whose records a killed producer leaves a ledger"
@@ -81,8 +81,8 @@ def _nature_of_producer(
     lasts_ms = parameters.restart_after_s * 1000
     return FaultEffects(
         kind=kind,
-        ends_producer=True,
-        resends=parameters.resend,
+        restarts_producer=True,
+        resends_unacknowledged=parameters.resend,
         heals_after_ms=lasts_ms,
         heals_within_ms=lasts_ms,
     )
@@ -96,6 +96,6 @@ KINDS: Final = (
         ProducerKilledParameters,
         kill_producer,
         _nature_of_producer,
-        works_on_external=True,
+        supports_external_cluster=True,
     ),
 )

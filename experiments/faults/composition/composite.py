@@ -18,36 +18,37 @@ def parameters_of(fault: FaultRequest) -> FaultParameters:
     return FAULTS[fault.kind].parameters.model_validate(fault.parameters)
 
 
-def ends_s(fault: FaultRequest) -> float:
+def heals_at_s(fault: FaultRequest) -> float:
     """Return when the last heal has been asked for, seconds after the load began."""
     if not fault.parts:
-        return parameters_of(fault).ends_s()
-    return (sum if fault.joined == ">>" else max)(map(ends_s, fault.parts))
+        return parameters_of(fault).heals_at_s()
+    return (sum if fault.joined == ">>" else max)(map(heals_at_s, fault.parts))
 
 
-def impossible(fault: FaultRequest, shape: Topology) -> str | None:
+def impossible_reason(fault: FaultRequest, shape: Topology) -> str | None:
     """Say why there can be no such fault on such a cluster; `None`: there can."""
     alone = (
-        _said_of(leaf, parameters_of(leaf).impossible(shape), fault) for leaf in fault.leaves()
+        _said_of(leaf, parameters_of(leaf).impossible_reason(shape), fault)
+        for leaf in fault.leaves()
     )
     return next(filter(None, (*alone, _contradiction(fault))), None)
 
 
-def unnoticed(fault: FaultRequest, client_timeout_s: float, acks: str) -> str | None:
+def unnoticed_reason(fault: FaultRequest, client_timeout_s: float, acks: str) -> str | None:
     """Say why a producer with these settings could not notice the fault, or a part of it; `None`: it can."""
     reasons = (
-        _said_of(leaf, parameters_of(leaf).unnoticed(client_timeout_s, acks), fault)
+        _said_of(leaf, parameters_of(leaf).unnoticed_reason(client_timeout_s, acks), fault)
         for leaf in fault.leaves()
     )
     return next(filter(None, reasons), None)
 
 
-def outlives(fault: FaultRequest) -> bool:
+def needs_own_cluster(fault: FaultRequest) -> bool:
     """Whether what it does can outlive its trial."""
-    return any(FAULTS[leaf.kind].outlives for leaf in fault.leaves())
+    return any(FAULTS[leaf.kind].needs_own_cluster for leaf in fault.leaves())
 
 
-def standing_on(cluster: ClusterNeed, fault: FaultRequest) -> ClusterNeed:
+def cluster_for_fault(cluster: ClusterNeed, fault: FaultRequest) -> ClusterNeed:
     """Return the cluster with the network and the disks that its fault needs; of several, what any of them needs."""
     kinds = [FAULTS[leaf.kind] for leaf in fault.leaves()]
     network = next((kind.network for kind in kinds if kind.network != "loopback"), "loopback")
@@ -55,7 +56,7 @@ def standing_on(cluster: ClusterNeed, fault: FaultRequest) -> ClusterNeed:
     return cluster.model_copy(update={"network": network, "disk": disk})
 
 
-def require_capabilities_of(fault: FaultRequest) -> None:
+def require_fault_capabilities(fault: FaultRequest) -> None:
     """See that this machine can do it.
 
     Raises:
@@ -65,7 +66,7 @@ def require_capabilities_of(fault: FaultRequest) -> None:
         require_capabilities(kind)
 
 
-def nature_of(fault: FaultRequest, shape: Topology) -> FaultEffects:
+def effects_of(fault: FaultRequest, shape: Topology) -> FaultEffects:
     """Return what it does; of several, what they do together at the worst."""
     return _course(fault, shape).effects
 
@@ -101,7 +102,7 @@ class _TimeSpan:
 def _course(fault: FaultRequest, shape: Topology) -> _TimeSpan:
     if not fault.parts:
         return _TimeSpan(
-            parameters_of(fault).at_s * 1000, FAULTS[fault.kind].nature_of(fault.parameters, shape)
+            parameters_of(fault).at_s * 1000, FAULTS[fault.kind].effects_of(fault.parameters, shape)
         )
     parts = [_course(part, shape) for part in fault.parts]
     joined = _in_turn(parts) if fault.joined == ">>" else _together(parts)
@@ -128,8 +129,8 @@ def _in_turn(parts: Sequence[_TimeSpan]) -> _TimeSpan:
         name: sum(getattr(part.effects, name) for part in parts) + lasting_ms
         for name in ("heals_after_ms", "heals_within_ms")
     }
-    adds_up = any(part.effects.power_loss or part.effects.forgets_synced for part in parts)
-    rules = {**_IN_TURN, "kills": sum} if adds_up else _IN_TURN
+    adds_up = any(part.effects.power_loss or part.effects.loses_synced_data for part in parts)
+    rules = {**_IN_TURN, "nodes_down": sum} if adds_up else _IN_TURN
     return _TimeSpan(parts[0].begins_ms, _joined(parts, rules).model_copy(update=times))
 
 
@@ -141,29 +142,36 @@ _EITHER: Final[Mapping[str, _Rule]] = MappingProxyType(
         **dict.fromkeys(
             (
                 "power_loss",
-                "forgets_synced",
-                "corrupts",
-                "strikes_leader",
-                "clients_cut",
-                "answers_cut",
+                "loses_synced_data",
+                "corrupts_records",
+                "may_affect_leader",
+                "clients_cut_off",
+                "responses_lost",
             ),
             any,
         ),
-        **dict.fromkeys(("moves_leader", "elects_uncleanly", "deletes_topic"), any),
+        **dict.fromkeys(("moves_leader", "forces_unclean_election", "deletes_topic"), any),
         **dict.fromkeys(
             (
-                "ends_producer",
-                "resends",
-                "undecided",
-                "ends_member",
-                "strikes_ensemble",
-                "ends_ensemble",
+                "restarts_producer",
+                "resends_unacknowledged",
+                "ends_transactional_producer",
+                "interrupts_member",
+                "zookeeper_server_down",
+                "zookeeper_unavailable",
             ),
             any,
         ),
     }
 )
-_COUNTED: Final = ("kills", "stalled", "stalls_ms", "out_of_step", "isolated", "holds_ms")
+_COUNTED: Final = (
+    "nodes_down",
+    "nodes_paused",
+    "pause_ms",
+    "followers_out_of_sync",
+    "nodes_isolated",
+    "requests_held_ms",
+)
 _TOGETHER: Final[Mapping[str, _Rule]] = MappingProxyType(
     {**_EITHER, **dict.fromkeys(_COUNTED, sum)}
 )
@@ -189,4 +197,6 @@ def _joined(parts: Sequence[_TimeSpan], rules: Mapping[str, _Rule]) -> FaultEffe
         for effects in effects_of_all
         for name in others
     )
-    return joined.model_copy(update={"known": False, "strikes_leader": True}) if strange else joined
+    return (
+        joined.model_copy(update={"known": False, "may_affect_leader": True}) if strange else joined
+    )

@@ -140,7 +140,7 @@ def _weight(error: BaseException) -> int:
 def _strike_one(request: FaultRequest, context: FaultContext) -> InjectedFault:
     fault = FAULTS[request.kind]
     try:
-        evidence = fault.strike(context, fault.parameters.model_validate(request.parameters))
+        evidence = fault.inject(context, fault.parameters.model_validate(request.parameters))
     except FaultMissed as missed:
         evidence = FaultEvidence(
             kind=request.kind,
@@ -163,7 +163,7 @@ def _confirmed(
             update={"took_effect": False, "evidence": (*struck.evidence.evidence, late)}
         )
     return (
-        FAULTS[struck.request.kind].confirmed(struck.evidence, aftermath)
+        FAULTS[struck.request.kind].confirm(struck.evidence, aftermath)
         if struck.evidence.took_effect
         else struck.evidence
     )

@@ -15,7 +15,7 @@ from typing import Final, NoReturn
 from experiments.errors import ExperimentError
 from experiments.faults import FAULTS
 from experiments.ledger.record import Scalar
-from experiments.messages.suggestions import nearest
+from experiments.messages.phrases import did_you_mean
 from experiments.sweep.plan import Composition, FaultRequest
 
 MOST_CHARACTERS: Final = 1000
@@ -33,7 +33,7 @@ class _Token:
     is_word: bool
 
 
-def parse(text: str) -> FaultRequest:
+def parse_fault(text: str) -> FaultRequest:
     """Return the faults that a text asks for, each with the parameters that stand in its own brackets and no others.
 
     Raises:
@@ -44,7 +44,7 @@ def parse(text: str) -> FaultRequest:
             f"a fault of {len(text)} characters and {text.count('(')} brackets; allowed: {MOST_CHARACTERS} and {MOST_BRACKETS} at most"
         )
     if not text.strip():
-        raise ExperimentError(f"a fault without a name{nearest('', FAULTS)}; `none` is no fault")
+        raise ExperimentError(f"a fault without a name{did_you_mean('', FAULTS)}; `none` is no fault")
     request = _Parser(text).whole()
     if len(request.leaves()) > MOST_PARTS:
         raise ExperimentError(
@@ -53,7 +53,7 @@ def parse(text: str) -> FaultRequest:
     return request
 
 
-def written(request: FaultRequest, within: Composition | None = None) -> str:
+def format_fault(request: FaultRequest, within: Composition | None = None) -> str:
     """Return the one way in which a request is written; `parse` reads it back.
 
     Args:
@@ -63,7 +63,9 @@ def written(request: FaultRequest, within: Composition | None = None) -> str:
     if not request.parts:
         given = ", ".join(f"{name}={_shown(value)}" for name, value in request.parameters.items())
         return f"{request.kind}({given})" if given else request.kind
-    joined = f" {request.joined} ".join(written(part, request.joined) for part in request.parts)
+    joined = f" {request.joined} ".join(
+        format_fault(part, request.joined) for part in request.parts
+    )
     return f"({joined})" if request.joined == ">>" and within == "&" else joined
 
 
@@ -94,7 +96,7 @@ class _Parser:
             inner for part in parts for inner in (part.parts if part.joined == how else (part,))
         )
         request = FaultRequest(kind="", joined=how, parts=flat)
-        return request.model_copy(update={"kind": written(request)})
+        return request.model_copy(update={"kind": format_fault(request)})
 
     def _one(self) -> FaultRequest:
         if not self._takes("("):
@@ -107,7 +109,7 @@ class _Parser:
         name = self._word("the name of a fault")
         if name.text not in FAULTS:
             raise ExperimentError(
-                f"unknown fault {name.text}{self._at(name)}{nearest(name.text, FAULTS)}"
+                f"unknown fault {name.text}{self._at(name)}{did_you_mean(name.text, FAULTS)}"
             )
         if name.text == "none" and len(name.text) < len(self._text.strip()):
             raise ExperimentError(
@@ -127,7 +129,7 @@ class _Parser:
                 wrong = (
                     f"stands twice{self._at(name)}"
                     if twice
-                    else f"is no parameter of {kind}{self._at(name)}{nearest(name.text, known)}"
+                    else f"is no parameter of {kind}{self._at(name)}{did_you_mean(name.text, known)}"
                 )
                 raise ExperimentError(f"fault {self._text}: {name.text} {wrong}")
             self._expect("=")

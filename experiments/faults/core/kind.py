@@ -86,16 +86,16 @@ class FaultParameters(Frozen):
         default=2.0, gt=0, le=3600, description="when it strikes, seconds after the load began"
     )
 
-    def ends_s(self) -> float:
+    def heals_at_s(self) -> float:
         """Return when the heal has been asked for, seconds after the load began."""
         return self.at_s
 
-    def unnoticed(self, client_timeout_s: float, acks: str) -> str | None:
+    def unnoticed_reason(self, client_timeout_s: float, acks: str) -> str | None:
         """Say why a producer with these settings could not notice the fault; `None`: it can."""
         del client_timeout_s, acks
         return None
 
-    def impossible(self, shape: Topology) -> str | None:
+    def impossible_reason(self, shape: Topology) -> str | None:
         """Say why there can be no such fault on such a cluster, as the end of a sentence; `None`: there can."""
         del shape
         return None
@@ -110,21 +110,21 @@ class FaultKind:
     summary: str
     """One line for a person."""
     parameters: type[FaultParameters]
-    strike: Callable[..., FaultEvidence]
+    inject: Callable[..., FaultEvidence]
     """Called with the scene and the parameters as the load begins; returns once healed."""
     effects: Callable[[str, Any, Topology], FaultEffects]
     """What it does, from its kind, its parameters and what it finds."""
-    needs: frozenset[Capability] = frozenset()
+    required_capabilities: frozenset[Capability] = frozenset()
     """What the machine must have for it."""
     network: NetworkKind = "loopback"
     disk: DiskKind = "folder"
-    outlives: bool = False
+    needs_own_cluster: bool = False
     """What it does can outlive its trial, healed or not: the next trial gets a fresh cluster."""
-    works_on_external: bool = False
+    supports_external_cluster: bool = False
     """Whether it can be done to a cluster that is somebody else's: nothing of it needs the nodes."""
-    confirmed: Callable[[FaultEvidence, TrialObservations], FaultEvidence] = as_it_struck
+    confirm: Callable[[FaultEvidence, TrialObservations], FaultEvidence] = as_it_struck
     """After the trial: its evidence, completed by what brokers and clients logged; or that it did not bite."""
 
-    def nature_of(self, parameters: Mapping[str, Scalar], shape: Topology) -> FaultEffects:
+    def effects_of(self, parameters: Mapping[str, Scalar], shape: Topology) -> FaultEffects:
         """Return what it does with these parameters."""
         return self.effects(self.kind, self.parameters.model_validate(dict(parameters)), shape)

@@ -47,7 +47,7 @@ def disk_full(context: FaultContext, parameters: DiskParameters) -> FaultEvidenc
         context.saw(
             f"node {leader}'s disk was filled {context.since_load_began_s():.2f} s into the load: {left_bytes} bytes were left"
         )
-        context.until(parameters.ends_s())
+        context.until(parameters.heals_at_s())
         left = context.noticed(lambda: leader_left(context, leader), parameters.patience_s)
         ended = _ended_by_itself(context, leader, log, _FULL)
     return FaultEvidence(
@@ -73,7 +73,7 @@ def log_dir_gone(context: FaultContext, parameters: DiskParameters) -> FaultEvid
         context.saw(
             f"node {leader}'s log directory was gone {context.since_load_began_s():.2f} s into the load, with all that was not synced"
         )
-        context.until(parameters.ends_s())
+        context.until(parameters.heals_at_s())
         left = context.noticed(lambda: leader_left(context, leader), parameters.patience_s)
         ended = _ended_by_itself(context, leader, log, "IOException")
     return FaultEvidence(
@@ -111,7 +111,7 @@ def slow_disk(context: FaultContext, parameters: SlowDiskParameters) -> FaultEvi
         )
         began_s = time.monotonic()
         slow_s = _synced_write_s(context, leader)
-        context.until(parameters.ends_s())
+        context.until(parameters.heals_at_s())
         lasted_s = time.monotonic() - began_s
     context.saw(
         f"node {leader}'s disk took {parameters.write_bytes_per_s} bytes a second for {lasted_s:.2f} s"
@@ -157,9 +157,9 @@ _FAILING: Final = (
         DiskParameters,
         disk_full,
         nature_of_full_disk,
-        needs=_ON_IMAGES,
+        required_capabilities=_ON_IMAGES,
         disk="image",
-        outlives=True,
+        needs_own_cluster=True,
     ),
     FaultKind(
         "log-dir-gone",
@@ -168,9 +168,9 @@ _FAILING: Final = (
         DiskParameters,
         log_dir_gone,
         nature_of_power_loss,
-        needs=_ON_IMAGES,
+        required_capabilities=_ON_IMAGES,
         disk="image",
-        outlives=True,
+        needs_own_cluster=True,
     ),
     FaultKind(
         "slow-disk",
@@ -179,7 +179,7 @@ _FAILING: Final = (
         SlowDiskParameters,
         slow_disk,
         nature_of_slow_disk,
-        needs=frozenset({Capability.DISK_IMAGES, Capability.SLOW_DEVICES}),
+        required_capabilities=frozenset({Capability.DISK_IMAGES, Capability.SLOW_DEVICES}),
         disk="image",
     ),
 )
@@ -205,7 +205,7 @@ def flip_bit(context: FaultContext, parameters: BitFlipParameters) -> FaultEvide
             log = NodeLogState(context, leader)
             healing.callback(context.start, leader)
             context.kill(leader)
-            context.until(parameters.ends_s())
+            context.until(parameters.heals_at_s())
             flipped = (
                 context.noticed(lambda: leader_left(context, leader), parameters.patience_s)
                 and flipped
@@ -290,7 +290,7 @@ _CORRUPTION: Final = (
         BitFlipParameters,
         flip_bit,
         nature_of_bit_flip,
-        confirmed=with_what_was_read,
+        confirm=with_what_was_read,
     ),
 )
 

@@ -48,7 +48,7 @@ class SlowDiskParameters(FaultParameters):
         description="how many bytes a second it takes meanwhile",
     )
 
-    def ends_s(self) -> float:
+    def heals_at_s(self) -> float:
         """Return when the disk is as fast as before."""
         return self.at_s + self.slow_s
 
@@ -61,9 +61,9 @@ class BitFlipParameters(CrashParameters):
         description="what happens next: the log is read as it is, or the leader is killed and recovers its log",
     )
 
-    def ends_s(self) -> float:
+    def heals_at_s(self) -> float:
         """Return when the leader is started again; at once, where it is not killed."""
-        return super().ends_s() if self.then == "restart" else self.at_s
+        return super().heals_at_s() if self.then == "restart" else self.at_s
 
 
 # ---------- What faults of disks do, as far as promises hang on it. Pure.
@@ -71,7 +71,7 @@ class BitFlipParameters(CrashParameters):
 
 def nature_of_power_loss(kind: str, parameters: CrashParameters, _shape: Topology) -> FaultEffects:
     """One node dies and forgets what was not synced; it may lead any partition, and be the active controller."""
-    return _dead(kind, parameters).model_copy(update={"kills": 1, "power_loss": True})
+    return _dead(kind, parameters).model_copy(update={"nodes_down": 1, "power_loss": True})
 
 
 def nature_of_power_loss_everywhere(
@@ -80,13 +80,15 @@ def nature_of_power_loss_everywhere(
     """All nodes die at once, and each forgets what was not synced. Nobody waits for anybody to notice."""
     heals_ms = parameters.restart_after_s * 1000
     return _dead(kind, parameters).model_copy(
-        update={"kills": shape.nodes, "power_loss": True, "heals_within_ms": heals_ms}
+        update={"nodes_down": shape.nodes, "power_loss": True, "heals_within_ms": heals_ms}
     )
 
 
 def nature_of_cut(kind: str, parameters: CrashParameters, shape: Topology) -> FaultEffects:
     """As a power loss, and what was synced and not noted down goes too."""
-    return nature_of_power_loss(kind, parameters, shape).model_copy(update={"forgets_synced": True})
+    return nature_of_power_loss(kind, parameters, shape).model_copy(
+        update={"loses_synced_data": True}
+    )
 
 
 def nature_of_cut_everywhere(
@@ -94,13 +96,13 @@ def nature_of_cut_everywhere(
 ) -> FaultEffects:
     """The same at every node."""
     return nature_of_power_loss_everywhere(kind, parameters, shape).model_copy(
-        update={"forgets_synced": True}
+        update={"loses_synced_data": True}
     )
 
 
 def nature_of_full_disk(kind: str, parameters: CrashParameters, _shape: Topology) -> FaultEffects:
     """A node ends because its disk fails it; what it had written is there."""
-    return _dead(kind, parameters).model_copy(update={"kills": 1})
+    return _dead(kind, parameters).model_copy(update={"nodes_down": 1})
 
 
 def nature_of_slow_disk(
@@ -110,9 +112,9 @@ def nature_of_slow_disk(
     lasts_ms = parameters.slow_s * 1000
     return FaultEffects(
         kind=kind,
-        stalled=1,
-        stalls_ms=lasts_ms,
-        strikes_leader=True,
+        nodes_paused=1,
+        pause_ms=lasts_ms,
+        may_affect_leader=True,
         heals_after_ms=lasts_ms,
         heals_within_ms=lasts_ms,
     )
@@ -121,15 +123,15 @@ def nature_of_slow_disk(
 def nature_of_bit_flip(kind: str, parameters: BitFlipParameters, _shape: Topology) -> FaultEffects:
     """The leader serves the bytes as they are; killed, it cuts its log before them when it recovers, synced or not."""
     if parameters.then == "read":
-        return FaultEffects(kind=kind, corrupts=True, strikes_leader=True)
-    return _dead(kind, parameters).model_copy(update={"kills": 1, "forgets_synced": True})
+        return FaultEffects(kind=kind, corrupts_records=True, may_affect_leader=True)
+    return _dead(kind, parameters).model_copy(update={"nodes_down": 1, "loses_synced_data": True})
 
 
 def _dead(kind: str, parameters: CrashParameters) -> FaultEffects:
     heals_ms = parameters.restart_after_s * 1000
     return FaultEffects(
         kind=kind,
-        strikes_leader=True,
+        may_affect_leader=True,
         heals_after_ms=heals_ms,
         heals_within_ms=heals_ms + parameters.patience_s * 1000,
     )

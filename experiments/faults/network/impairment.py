@@ -20,7 +20,7 @@ class ImpairmentParameters(FaultParameters):
         default=4.0, gt=0, le=3600, description="from the cut to the heal at the earliest, seconds"
     )
 
-    def ends_s(self) -> float:
+    def heals_at_s(self) -> float:
         """Return when the traffic is let through again, at the earliest."""
         return self.at_s + self.lasts_s
 
@@ -38,7 +38,7 @@ class PartitionParameters(ImpairmentParameters):
         description="how much longer it lasts while the cluster has not noticed, seconds",
     )
 
-    def impossible(self, shape: Topology) -> str | None:
+    def impossible_reason(self, shape: Topology) -> str | None:
         """One node has nobody to be cut off from."""
         return (
             None
@@ -103,7 +103,8 @@ def _met(context: FaultContext, parameters: ImpairmentParameters) -> bool:
 
     def look() -> str | None:
         return next(
-            (str(one) for one in context.cluster.impairment_counts(context.name) if one.anything), None
+            (str(one) for one in context.cluster.impairment_counts(context.name) if one.anything),
+            None,
         )
 
     try:

@@ -18,7 +18,7 @@ from experiments.faults.network.impairment import ImpairmentParameters, Partitio
 from experiments.ledger.record import FaultEvidence
 from infra.cluster.capabilities import Capability
 from infra.kafka.spec import NetworkKind
-from infra.network.impairment import Cut
+from infra.network.impairment import PacketDrop
 
 FAMILY: Final = "network"
 NETWORK: Final[NetworkKind] = "namespaces"
@@ -33,7 +33,7 @@ class SplitParameters(PartitionParameters):
         default="both", description="which side the clients reach: both, majority or minority"
     )
 
-    def impossible(self, shape: Topology) -> str | None:
+    def impossible_reason(self, shape: Topology) -> str | None:
         """A minority that is not empty needs three nodes."""
         return (
             None
@@ -45,14 +45,14 @@ class SplitParameters(PartitionParameters):
 class FollowerParameters(PartitionParameters):
     """A follower is cut off."""
 
-    def impossible(self, shape: Topology) -> str | None:
+    def impossible_reason(self, shape: Topology) -> str | None:
         """There must be one."""
         alone = (
             None
             if shape.replication_factor > 1
             else "with replication factor 1 there is no follower; allowed: 2 or more"
         )
-        return super().impossible(shape) or alone
+        return super().impossible_reason(shape) or alone
 
 
 class OneWayParameters(PartitionParameters):
@@ -72,7 +72,7 @@ def isolate_leader(context: FaultContext, parameters: PartitionParameters) -> Fa
         "leader-isolated",
         context,
         parameters,
-        [Cut(leader, others(context, leader))],
+        [PacketDrop(leader, others(context, leader))],
         lambda: leader_left(context, leader),
     )
 
@@ -88,7 +88,7 @@ def isolate_follower(context: FaultContext, parameters: FollowerParameters) -> F
         "follower-isolated",
         context,
         parameters,
-        [Cut(follower, others(context, follower))],
+        [PacketDrop(follower, others(context, follower))],
         lambda: isr_shrank(context, follower),
     )
 
@@ -99,7 +99,7 @@ def isolate_controller(context: FaultContext, parameters: PartitionParameters) -
     before = context.cluster.describe([context.topic])
     if before.controller is None:
         raise FaultMissed("no active controller could be found")
-    cut = Cut(before.controller, others(context, before.controller))
+    cut = PacketDrop(before.controller, others(context, before.controller))
     return impair(
         "controller-isolated", context, parameters, [cut], lambda: controller_moved(context, before)
     )
@@ -111,9 +111,9 @@ def split_majority(context: FaultContext, parameters: SplitParameters) -> FaultE
     leader = context.leader()
     minority, majority = sides(context, leader)
     context.saw(f"nodes {_named(minority)} were parted from nodes {_named(majority)}")
-    cuts = [Cut(node, majority) for node in minority]
+    cuts = [PacketDrop(node, majority) for node in minority]
     unreached = {"both": (), "majority": minority, "minority": majority}[parameters.clients]
-    cuts += [Cut(node, clients=True) for node in unreached if node in context.cluster.node_ids()]
+    cuts += [PacketDrop(node, clients=True) for node in unreached if node in context.cluster.node_ids()]
     return impair("split-majority", context, parameters, cuts, lambda: leader_left(context, leader))
 
 
@@ -121,7 +121,7 @@ def cut_one_way(context: FaultContext, parameters: OneWayParameters) -> FaultEvi
     """Drop what the leader sends to the other nodes, or what they send to it. TCP needs both ways, so each stops both before long."""
     context.until(parameters.at_s)
     leader = context.leader()
-    cut = Cut(
+    cut = PacketDrop(
         leader,
         others(context, leader),
         incoming=parameters.direction == "in",
@@ -154,8 +154,8 @@ def _nature(kind: str, parameters: PartitionParameters, _shape: Topology) -> Fau
     heals_ms = parameters.lasts_s * 1000
     return FaultEffects(
         kind=kind,
-        isolated=1,
-        strikes_leader=True,
+        nodes_isolated=1,
+        may_affect_leader=True,
         heals_after_ms=heals_ms,
         heals_within_ms=heals_ms + parameters.patience_s * 1000,
     )
@@ -166,7 +166,7 @@ def _nature_of_follower(
 ) -> FaultEffects:
     """A follower of partition 0; with more partitions it may lead another one."""
     return _nature(kind, parameters, shape).model_copy(
-        update={"strikes_leader": shape.partitions > 1}
+        update={"may_affect_leader": shape.partitions > 1}
     )
 
 
@@ -174,9 +174,9 @@ def _nature_of_split(kind: str, parameters: SplitParameters, shape: Topology) ->
     unreached = parameters.clients != "both"
     holds_ms = (parameters.lasts_s + parameters.patience_s) * 1000 if unreached else 0
     update = {
-        "isolated": shape.nodes - shape.majority,
-        "clients_cut": unreached,
-        "holds_ms": holds_ms,
+        "nodes_isolated": shape.nodes - shape.majority,
+        "clients_cut_off": unreached,
+        "requests_held_ms": holds_ms,
     }
     return _nature(kind, parameters, shape).model_copy(update=update)
 
@@ -243,7 +243,7 @@ _BETWEEN_NODES: Final = (
 class SilenceParameters(ImpairmentParameters):
     """Nothing comes through, and nobody is told."""
 
-    def unnoticed(self, client_timeout_s: float, acks: str) -> str | None:
+    def unnoticed_reason(self, client_timeout_s: float, acks: str) -> str | None:
         """One that is no longer than the client waits is repaired by TCP; with acks=0 nobody waits, and what is asked is another thing."""
         if acks == "0" or self.lasts_s > client_timeout_s:
             return None
@@ -264,7 +264,7 @@ def isolate_clients(context: FaultContext, parameters: ClientCutParameters) -> F
     context.until(parameters.at_s)
     nodes = context.cluster.node_ids() if parameters.nodes == "all" else (context.leader(),)
     return impair(
-        "client-isolated", context, parameters, [Cut(node, clients=True) for node in nodes]
+        "client-isolated", context, parameters, [PacketDrop(node, clients=True) for node in nodes]
     )
 
 
@@ -275,7 +275,7 @@ def drop_responses(context: FaultContext, parameters: SilenceParameters) -> Faul
         "responses-dropped",
         context,
         parameters,
-        [Cut(context.leader(), clients=True, incoming=False)],
+        [PacketDrop(context.leader(), clients=True, incoming=False)],
     )
 
 
@@ -286,8 +286,8 @@ def _nature_of_client_cut(
     lasts_ms = parameters.lasts_s * 1000
     return FaultEffects(
         kind=kind,
-        clients_cut=True,
-        holds_ms=lasts_ms,
+        clients_cut_off=True,
+        requests_held_ms=lasts_ms,
         heals_after_ms=lasts_ms,
         heals_within_ms=lasts_ms,
     )
@@ -296,7 +296,9 @@ def _nature_of_client_cut(
 def _nature_of_lost_answers(
     kind: str, parameters: SilenceParameters, shape: Topology
 ) -> FaultEffects:
-    return _nature_of_client_cut(kind, parameters, shape).model_copy(update={"answers_cut": True})
+    return _nature_of_client_cut(kind, parameters, shape).model_copy(
+        update={"responses_lost": True}
+    )
 
 
 _TO_CLIENTS: Final = (
@@ -309,7 +311,7 @@ _TO_CLIENTS: Final = (
         _nature_of_client_cut,
         NEEDS,
         NETWORK,
-        confirmed=with_timed_out_requests,
+        confirm=with_timed_out_requests,
     ),
     FaultKind(
         "responses-dropped",
@@ -320,7 +322,7 @@ _TO_CLIENTS: Final = (
         _nature_of_lost_answers,
         NEEDS,
         NETWORK,
-        confirmed=with_timed_out_requests,
+        confirm=with_timed_out_requests,
     ),
 )
 

@@ -12,7 +12,7 @@ from experiments.faults.network.impairment import ImpairmentParameters, impair
 from experiments.faults.network.isolation import FAMILY, NEEDS, NETWORK, others
 from experiments.ledger.record import FaultEvidence
 from infra.cluster.capabilities import Capability
-from infra.network.impairment import Cut, Shaping
+from infra.network.impairment import PacketDrop, TrafficShaping
 
 
 class BandwidthParameters(ImpairmentParameters):
@@ -52,7 +52,7 @@ def limit_bandwidth(context: FaultContext, parameters: BandwidthParameters) -> F
     """Limit what the leader sends; it bit when packets had to wait for the limit."""
     context.until(parameters.at_s)
     leader = context.leader()
-    shaping = Shaping(leader, others(context, leader), rate_kbit_per_s=parameters.rate_kbit_per_s)
+    shaping = TrafficShaping(leader, others(context, leader), rate_kbit_per_s=parameters.rate_kbit_per_s)
     return impair("bandwidth-limited", context, parameters, [shaping])
 
 
@@ -60,7 +60,7 @@ def delay(context: FaultContext, parameters: DelayParameters) -> FaultEvidence:
     """Send the leader's packets late; it bit when there were any."""
     context.until(parameters.at_s)
     leader = context.leader()
-    shaping = Shaping(
+    shaping = TrafficShaping(
         leader,
         others(context, leader),
         delay_ms=parameters.delay_ms,
@@ -77,7 +77,7 @@ def lose_packets(context: FaultContext, parameters: PacketLossParameters) -> Fau
         "packet-loss",
         context,
         parameters,
-        [Cut(leader, others(context, leader), clients=True, share=parameters.loss_percent / 100)],
+        [PacketDrop(leader, others(context, leader), clients=True, share=parameters.loss_percent / 100)],
     )
 
 
@@ -86,10 +86,10 @@ def _nature(kind: str, parameters: ImpairmentParameters, _shape: Topology) -> Fa
     lasts_ms = parameters.lasts_s * 1000
     return FaultEffects(
         kind=kind,
-        isolated=1,
-        clients_cut=True,
-        holds_ms=lasts_ms,
-        strikes_leader=True,
+        nodes_isolated=1,
+        clients_cut_off=True,
+        requests_held_ms=lasts_ms,
+        may_affect_leader=True,
         heals_after_ms=lasts_ms,
         heals_within_ms=lasts_ms,
     )

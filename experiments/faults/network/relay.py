@@ -14,7 +14,7 @@ from experiments.faults.network.impairment import ImpairmentParameters, impair
 from experiments.faults.network.isolation import SilenceParameters
 from experiments.ledger.record import FaultEvidence
 from infra.kafka.spec import NetworkKind
-from infra.network.impairment import Direction, Relaying, Treatment
+from infra.network.impairment import Direction, RelayAction, RelayTreatment
 
 FAMILY: Final = "relay"
 NETWORK: Final[NetworkKind] = "relays"
@@ -46,14 +46,14 @@ class ResetParameters(ImpairmentParameters):
 
 
 def _striking(
-    kind: str, treatment: Treatment
+    kind: str, treatment: RelayTreatment
 ) -> Callable[[FaultContext, HoldParameters | DropParameters | ResetParameters], FaultEvidence]:
     def strike(
         context: FaultContext, parameters: HoldParameters | DropParameters | ResetParameters
     ) -> FaultEvidence:
         context.until(parameters.at_s)
         return impair(
-            kind, context, parameters, [Relaying(context.leader(), parameters.direction, treatment)]
+            kind, context, parameters, [RelayAction(context.leader(), parameters.direction, treatment)]
         )
 
     return strike
@@ -82,9 +82,9 @@ def _nature(
     answers = parameters.direction == "responses"
     return FaultEffects(
         kind=kind,
-        clients_cut=True,
-        answers_cut=answers,
-        holds_ms=0 if answers else lasts_ms,
+        clients_cut_off=True,
+        responses_lost=answers,
+        requests_held_ms=0 if answers else lasts_ms,
         heals_after_ms=lasts_ms,
         heals_within_ms=lasts_ms,
     )
@@ -97,8 +97,8 @@ def _nature_of_thrown_away(
     lasts_ms = parameters.lasts_s * 1000
     return FaultEffects(
         kind=kind,
-        clients_cut=True,
-        answers_cut=parameters.direction == "responses",
+        clients_cut_off=True,
+        responses_lost=parameters.direction == "responses",
         heals_after_ms=lasts_ms,
         heals_within_ms=lasts_ms,
     )
@@ -113,7 +113,7 @@ KINDS: Final = (
         _striking("relay-held", "hold"),
         _nature,
         network=NETWORK,
-        confirmed=with_timed_out_requests,
+        confirm=with_timed_out_requests,
     ),
     FaultKind(
         "relay-dropped",
@@ -123,7 +123,7 @@ KINDS: Final = (
         _striking("relay-dropped", "drop"),
         _nature_of_thrown_away,
         network=NETWORK,
-        confirmed=with_timed_out_requests,
+        confirm=with_timed_out_requests,
     ),
     FaultKind(
         "relay-reset",
@@ -133,6 +133,6 @@ KINDS: Final = (
         _striking("relay-reset", "reset"),
         _nature_of_thrown_away,
         network=NETWORK,
-        confirmed=_with_reset_connections,
+        confirm=_with_reset_connections,
     ),
 )

@@ -7,7 +7,7 @@ from typing import Final
 
 from pydantic import Field
 
-from experiments.clients.librdkafka.changes import elect
+from experiments.clients.librdkafka.admin import elect_leader
 from experiments.faults.core import OBSERVED_PARTITION, FaultContext, FaultKind, FaultParameters
 from experiments.faults.core.effects import FaultEffects, Topology
 from experiments.faults.core.evidence import leader_left
@@ -34,7 +34,7 @@ class MovedParameters(FaultParameters):
         default=20.0, gt=0, le=3600, description="how long the move may take, seconds"
     )
 
-    def ends_s(self) -> float:
+    def heals_at_s(self) -> float:
         """Return when it is moved back, where the move took no time."""
         return self.at_s + self.away_s
 
@@ -42,7 +42,7 @@ class MovedParameters(FaultParameters):
 class LeaderMovedParameters(MovedParameters):
     """Leadership is moved to a follower, and back."""
 
-    def impossible(self, shape: Topology) -> str | None:
+    def impossible_reason(self, shape: Topology) -> str | None:
         """There must be a follower."""
         return (
             "replication.factor 1 has no follower that could lead"
@@ -54,7 +54,7 @@ class LeaderMovedParameters(MovedParameters):
 class ReplicasMovedParameters(MovedParameters):
     """The leader's replica is moved to another node, or away; and back."""
 
-    def impossible(self, shape: Topology) -> str | None:
+    def impossible_reason(self, shape: Topology) -> str | None:
         """There must be another node."""
         return "one node has no other to move a replica to" if shape.nodes == 1 else None
 
@@ -99,7 +99,7 @@ def _moved(
     with context.striking(*targets) as healing:
         healing.callback(_reassign_and_elect, context, before.replicas, _PUT_BACK_TIMEOUT_S)
         took_effect = leader is not None and _move(context, leader, replicas, parameters.patience_s)
-        context.until(parameters.ends_s())
+        context.until(parameters.heals_at_s())
     context.saw(f"the replicas are {_in_order(before.replicas)} again, in this order")
     return FaultEvidence(
         kind=kind, targets=targets, took_effect=took_effect, evidence=tuple(context.facts)
@@ -136,7 +136,7 @@ def _reassign_and_elect(context: FaultContext, replicas: tuple[int, ...], timeou
         awaiting=f"the replicas {_in_order(replicas)} in sync",
         timeout_s=timeout_s,
     )
-    needless = elect(context.cluster.admin_servers, context.topic, OBSERVED_PARTITION)
+    needless = elect_leader(context.cluster.admin_servers, context.topic, OBSERVED_PARTITION)
     elected = (
         f"node {replicas[0]} was elected"
         if needless is None
@@ -167,7 +167,7 @@ def _nature_of_moved(kind: str, parameters: MovedParameters, _shape: Topology) -
     return FaultEffects(
         kind=kind,
         moves_leader=True,
-        strikes_leader=True,
+        may_affect_leader=True,
         heals_after_ms=away_ms,
         heals_within_ms=within_ms,
     )

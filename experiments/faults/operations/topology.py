@@ -6,7 +6,7 @@ from typing import Final
 
 from pydantic import Field
 
-from experiments.clients.librdkafka.changes import elect, raise_partitions, topic_settings
+from experiments.clients.librdkafka.admin import elect_leader, add_partitions, topic_overrides
 from experiments.faults.core import OBSERVED_PARTITION, FaultContext, FaultKind, FaultParameters
 from experiments.faults.core.effects import FaultEffects, Topology
 from experiments.faults.core.evidence import asking, leader_left
@@ -29,7 +29,7 @@ class RaisedParameters(FaultParameters):
 
     to: int = Field(default=6, ge=2, le=1000, description="how many partitions the topic has then")
 
-    def impossible(self, shape: Topology) -> str | None:
+    def impossible_reason(self, shape: Topology) -> str | None:
         """Partitions are never taken away."""
         return (
             f"to is {self.to}; allowed: more than the {shape.partitions} that the topic has"
@@ -45,7 +45,7 @@ class RecreatedParameters(FaultParameters):
         default=1.0, gt=0, le=3600, description="how long there is no such topic, seconds"
     )
 
-    def ends_s(self) -> float:
+    def heals_at_s(self) -> float:
         """Return when it is made again."""
         return self.at_s + self.gone_s
 
@@ -66,7 +66,7 @@ class ReplacedParameters(FaultParameters):
         description="how much longer it stays down while the cluster has not noticed, seconds",
     )
 
-    def ends_s(self) -> float:
+    def heals_at_s(self) -> float:
         """Return when the node is started again, where the cluster has noticed by then."""
         return self.at_s + self.restart_after_s
 
@@ -77,7 +77,7 @@ def raise_partition_count(context: FaultContext, parameters: RaisedParameters) -
     before = len(_partitions(context))
     with context.striking():
         with asking():
-            raise_partitions(context.cluster.admin_servers, context.topic, parameters.to)
+            add_partitions(context.cluster.admin_servers, context.topic, parameters.to)
             led = context.wait(
                 lambda: _all_led(context, parameters.to),
                 awaiting=f"{parameters.to} partitions with leaders",
@@ -128,7 +128,7 @@ def recreate_topic(context: FaultContext, parameters: RecreatedParameters) -> Fa
     with asking():
         was, settings = (
             (context.partition(), *_partitions(context)[1:]),
-            topic_settings(context.cluster.admin_servers, context.topic),
+            topic_overrides(context.cluster.admin_servers, context.topic),
         )
         ended = context.cluster.log_end_offsets(context.topic)
     with context.striking() as healing:
@@ -145,7 +145,7 @@ def recreate_topic(context: FaultContext, parameters: RecreatedParameters) -> Fa
         context.saw(
             f"the topic was gone {context.since_begin_s():.2f} s after its deletion was asked for; its logs had ended at {ended}"
         )
-        context.until(parameters.ends_s())
+        context.until(parameters.heals_at_s())
     is_now = context.partition().topic_id
     context.saw(f"the topic {was[0].topic_id} was deleted, and {is_now} has its name now")
     return FaultEvidence(
@@ -221,7 +221,7 @@ def _give_leaders(context: FaultContext, node: int) -> None:
 def _elected(context: FaultContext, topic: str, partition: int) -> bool:
     """Say whether a leader was elected uncleanly; a node that is just back may not be found yet, and is asked for again."""
     try:
-        return elect(context.cluster.admin_servers, topic, partition, unclean=True) is None
+        return elect_leader(context.cluster.admin_servers, topic, partition, unclean=True) is None
     except HarnessError:
         return False
 
@@ -290,7 +290,7 @@ def _nature_of_recreated(
     return FaultEffects(
         kind=kind,
         deletes_topic=True,
-        strikes_leader=True,
+        may_affect_leader=True,
         heals_after_ms=gone_ms,
         heals_within_ms=gone_ms,
     )
@@ -303,9 +303,9 @@ def _nature_of_replaced(
     within_ms = heals_ms + parameters.patience_s * 1000
     return FaultEffects(
         kind=kind,
-        kills=1,
-        forgets_synced=True,
-        strikes_leader=True,
+        nodes_down=1,
+        loses_synced_data=True,
+        may_affect_leader=True,
         heals_after_ms=heals_ms,
         heals_within_ms=within_ms,
     )
@@ -319,8 +319,8 @@ KINDS: Final = (
         RaisedParameters,
         raise_partition_count,
         _nature_of_raised,
-        works_on_external=True,
-        confirmed=learned_by_a_producer,
+        supports_external_cluster=True,
+        confirm=learned_by_a_producer,
     ),
     FaultKind(
         "topic-recreated",
@@ -337,6 +337,6 @@ KINDS: Final = (
         ReplacedParameters,
         replace_node,
         _nature_of_replaced,
-        outlives=True,
+        needs_own_cluster=True,
     ),
 )

@@ -178,8 +178,8 @@ def nature_of_crash(kind: str, parameters: CrashParameters, _shape: Topology) ->
     heals_ms = parameters.restart_after_s * 1000
     return FaultEffects(
         kind=kind,
-        kills=1,
-        strikes_leader=True,
+        nodes_down=1,
+        may_affect_leader=True,
         heals_after_ms=heals_ms,
         heals_within_ms=heals_ms + parameters.patience_s * 1000,
     )
@@ -197,9 +197,9 @@ def _nature_of_pause(kind: str, parameters: PauseParameters, _shape: Topology) -
     lasts_ms = parameters.pause_s * 1000
     return FaultEffects(
         kind=kind,
-        stalled=1,
-        stalls_ms=lasts_ms,
-        strikes_leader=True,
+        nodes_paused=1,
+        pause_ms=lasts_ms,
+        may_affect_leader=True,
         heals_after_ms=lasts_ms,
         heals_within_ms=lasts_ms,
     )
@@ -263,8 +263,8 @@ def _kind(targets_of: TargetSelector, action: Action) -> FaultKind:
 
     def effects(kind: str, asked: FaultParameters, shape: Topology) -> FaultEffects:
         one = action.effects(kind, asked, shape)
-        count = {"kills" if one.kills else "stalled": targets_of.count(shape)}
-        return one.model_copy(update={"strikes_leader": targets_of.leads(shape), **count})
+        count = {"nodes_down" if one.nodes_down else "nodes_paused": targets_of.count(shape)}
+        return one.model_copy(update={"may_affect_leader": targets_of.leads(shape), **count})
 
     summary = f"{targets_of.words} {targets_of.action} {action.words}"
     return FaultKind(
@@ -274,7 +274,7 @@ def _kind(targets_of: TargetSelector, action: Action) -> FaultKind:
         action.parameters(targets_of),
         strike,
         effects,
-        confirmed=confirmed(action, targets_of),
+        confirm=confirmed(action, targets_of),
     )
 
 
@@ -325,8 +325,8 @@ def _nature_of_crash_behind(
     crash, stalls_ms = nature_of_crash(kind, parameters, shape), parameters.behind_s * 1000
     return crash.model_copy(
         update={
-            "stalled": shape.replication_factor - 1,
-            "stalls_ms": stalls_ms,
+            "nodes_paused": shape.replication_factor - 1,
+            "pause_ms": stalls_ms,
             "heals_within_ms": crash.heals_within_ms + stalls_ms,
         }
     )

@@ -28,7 +28,7 @@ class CrashParameters(FaultParameters):
         description="how much longer it stays down while the cluster has not noticed, seconds",
     )
 
-    def ends_s(self) -> float:
+    def heals_at_s(self) -> float:
         """Return when the node is started again, where the cluster has noticed by then."""
         return self.at_s + self.restart_after_s
 
@@ -43,7 +43,7 @@ class BehindParameters(CrashParameters):
         description="how long the followers stand still before the leader dies, seconds",
     )
 
-    def ends_s(self) -> float:
+    def heals_at_s(self) -> float:
         """Return when the leader is started again."""
         return self.at_s + self.behind_s + self.restart_after_s
 
@@ -72,7 +72,7 @@ class PauseParameters(FaultParameters):
         default=3.0, gt=0, le=3600, description="how long the process stands still, seconds"
     )
 
-    def ends_s(self) -> float:
+    def heals_at_s(self) -> float:
         """Return when the node goes on."""
         return self.at_s + self.pause_s
 
@@ -80,7 +80,7 @@ class PauseParameters(FaultParameters):
 class LeaderPauseParameters(PauseParameters):
     """The leader is among the nodes that stand still, so each client waits."""
 
-    def unnoticed(self, client_timeout_s: float, acks: str) -> str | None:
+    def unnoticed_reason(self, client_timeout_s: float, acks: str) -> str | None:
         """A pause no longer than the client waits is repaired by TCP; with acks=0 nobody waits, and what is asked is another thing."""
         if acks == "0" or self.pause_s > client_timeout_s:
             return None
@@ -99,14 +99,14 @@ class LongPauseParameters(PauseParameters):
 class _Chosen(FaultParameters):
     node: int = Field(default=1, ge=1, description="which node, by its number")
 
-    def impossible(self, shape: Topology) -> str | None:
+    def impossible_reason(self, shape: Topology) -> str | None:
         """Members are numbered from 1, the brokers first."""
-        members = shape.nodes + shape.others
+        members = shape.nodes + shape.other_nodes
         return f"node is {self.node}; allowed: 1 to {members}" if self.node > members else None
 
 
 class _Most(FaultParameters):
-    def impossible(self, shape: Topology) -> str | None:
+    def impossible_reason(self, shape: Topology) -> str | None:
         """With one node or two, a majority is all of them."""
         return (
             f"a majority of {shape.nodes} is all there are; allowed: 3 nodes or more, or a fault of all"

@@ -15,7 +15,7 @@ from experiments.faults.process.parameters import FAMILY, CrashParameters
 from experiments.faults.process.targets import LEADER, NODE, Targets
 from experiments.ledger.record import FaultEvidence
 from infra.errors import WaitTimeout
-from infra.kafka.logs import BrokerLine
+from infra.kafka.logs import BrokerLogEvent
 
 _LOOK_EVERY_S: Final = 0.005
 """A small log is recovered in some 20 ms."""
@@ -37,7 +37,7 @@ class RollingParameters(FaultParameters):
         description="how long a node stays down while the cluster has not noticed, seconds",
     )
 
-    def ends_s(self) -> float:
+    def heals_at_s(self) -> float:
         """Return when the last node is started again at the latest."""
         return self.at_s + self.within_s
 
@@ -67,7 +67,7 @@ class StormParameters(CrashParameters):
         default=0.2, gt=0, le=60, description="how long it is down each time but the last, seconds"
     )
 
-    def ends_s(self) -> float:
+    def heals_at_s(self) -> float:
         """Return when it is started for the last time, where the cluster has noticed by then."""
         return self.at_s + max(self.restart_after_s, (self.times - 1) * (self.up_s + self.down_s))
 
@@ -130,7 +130,7 @@ def _in_time(context: FaultContext, parameters: RollingParameters) -> bool:
 
 
 def _left_s(context: FaultContext, parameters: RollingParameters) -> float:
-    return context.after_s + parameters.ends_s() - context.since_load_began_s()
+    return context.after_s + parameters.heals_at_s() - context.since_load_began_s()
 
 
 def _take_turn(
@@ -167,7 +167,7 @@ def storm(context: FaultContext, parameters: StormParameters) -> FaultEvidence:
             if turn < parameters.times - 1:
                 context.lasting(turn * (parameters.up_s + parameters.down_s) + parameters.down_s)
                 context.start(leader)
-        context.lasting(parameters.ends_s() - parameters.at_s)
+        context.lasting(parameters.heals_at_s() - parameters.at_s)
         left = context.noticed(lambda: LEADER.missed(context, struck), parameters.patience_s)
     return FaultEvidence(
         kind="restart-storm", targets=(leader,), took_effect=left, evidence=tuple(context.facts)
@@ -190,7 +190,7 @@ def crash_in_recovery(context: FaultContext, parameters: InRecoveryParameters) -
         told = context.cluster.log_lines_since(sizes, context.topic)
         context.saw(_how_far([line for line in told if line.speaker == leader], leader))
         out = _stayed_out(context, told, leader, started_ns)
-        context.lasting(parameters.ends_s() - parameters.at_s)
+        context.lasting(parameters.heals_at_s() - parameters.at_s)
         left = context.noticed(lambda: LEADER.missed(context, struck), parameters.patience_s)
     return FaultEvidence(
         kind="crash-in-recovery",
@@ -203,7 +203,7 @@ def crash_in_recovery(context: FaultContext, parameters: InRecoveryParameters) -
 def _recovery_begins(context: FaultContext, sizes: dict[int, int], timeout_s: float) -> bool:
     """Return as soon as the node's own log tells that it recovers the observed partition; false when it does not in time."""
 
-    def recovering() -> tuple[BrokerLine, ...]:
+    def recovering() -> tuple[BrokerLogEvent, ...]:
         return tuple(
             line
             for line in context.cluster.log_lines_since(sizes, context.topic)
@@ -224,7 +224,7 @@ def _recovery_begins(context: FaultContext, sizes: dict[int, int], timeout_s: fl
 
 
 def _stayed_out(
-    context: FaultContext, told: Sequence[BrokerLine], node: int, since_ns: int
+    context: FaultContext, told: Sequence[BrokerLogEvent], node: int, since_ns: int
 ) -> bool:
     """Whether neither the controller let the node in between its two deaths, nor the ISR was seen to become one with it."""
     isr = [
@@ -240,7 +240,7 @@ def _stayed_out(
     return not let_in
 
 
-def _how_far(lines: Sequence[BrokerLine], node: int) -> str:
+def _how_far(lines: Sequence[BrokerLogEvent], node: int) -> str:
     told = {line.kind: line for line in lines if line.partition == OBSERVED_PARTITION}
     if "recovered" in told:
         return f"node {node} had recovered its log up to offset {told['recovered'].offset} when it was killed again"
@@ -253,8 +253,8 @@ def _nature_of_rolling(kind: str, parameters: RollingParameters, shape: Topology
     """One node is dead at any time; every node is, once."""
     return FaultEffects(
         kind=kind,
-        kills=1,
-        strikes_leader=True,
+        nodes_down=1,
+        may_affect_leader=True,
         heals_within_ms=parameters.within_s * 1000,
         parts=max(2, shape.nodes),
     )
@@ -271,7 +271,7 @@ def _nature_in_recovery(
 
 
 def _lasting(crash: FaultEffects, parameters: CrashParameters, deaths: int) -> FaultEffects:
-    lasts_ms = (parameters.ends_s() - parameters.at_s) * 1000
+    lasts_ms = (parameters.heals_at_s() - parameters.at_s) * 1000
     longer_ms = lasts_ms - crash.heals_after_ms
     return crash.model_copy(
         update={
@@ -290,7 +290,7 @@ KINDS: Final = (
         CleanRollingParameters,
         roll_cleanly,
         _nature_of_rolling,
-        confirmed=ended_cleanly,
+        confirm=ended_cleanly,
     ),
     FaultKind(
         "rolling-restart-hard",

@@ -17,7 +17,7 @@ _ANSWER_TIMEOUT_S: Final = 1.0
 class EnsembleParameters(CrashParameters):
     """ZooKeeper's leader is killed and started again."""
 
-    def impossible(self, shape: Topology) -> str | None:
+    def impossible_reason(self, shape: Topology) -> str | None:
         """Without ZooKeeper there is no such server."""
         return (
             None
@@ -68,8 +68,8 @@ def _nature(kind: str, parameters: EnsembleParameters, shape: Topology) -> Fault
     after_ms = parameters.restart_after_s * 1000
     return FaultEffects(
         kind=kind,
-        strikes_ensemble=True,
-        ends_ensemble=shape.zookeepers - 1 <= shape.zookeepers // 2,
+        zookeeper_server_down=True,
+        zookeeper_unavailable=shape.zookeepers - 1 <= shape.zookeepers // 2,
         heals_after_ms=after_ms,
         heals_within_ms=after_ms + parameters.patience_s * 1000,
     )

@@ -11,7 +11,7 @@ from typing import Final
 
 from pydantic import Field
 
-from experiments.clients.librdkafka.changes import change_settings, elect
+from experiments.clients.librdkafka.admin import alter_configs, elect_leader
 from experiments.faults.core import OBSERVED_PARTITION, FaultContext, FaultKind, FaultParameters
 from experiments.faults.core.effects import FaultEffects, Topology
 from experiments.faults.core.evidence import asking, leader_left, observed
@@ -55,14 +55,14 @@ def set_quotas(context: FaultContext, healing: ExitStack) -> None:
     healing.callback(lift_quotas, context, nodes)
     with asking():
         for node in nodes:
-            change_settings(
+            alter_configs(
                 context.cluster.admin_servers,
                 "broker",
                 str(node),
                 dict.fromkeys(_RATES, _BYTES_PER_S),
                 timeout_s=_SET_TIMEOUT_S,
             )
-        change_settings(
+        alter_configs(
             context.cluster.admin_servers,
             "topic",
             context.topic,
@@ -99,7 +99,7 @@ def _insist(context: FaultContext, kind: str, name: str, settings: tuple[str, ..
 
     def taken_away() -> bool:
         try:
-            change_settings(
+            alter_configs(
                 context.cluster.admin_servers,
                 kind,
                 name,
@@ -184,11 +184,11 @@ class ThrottledParameters(FaultParameters):
         default=15.0, gt=0, le=3600, description="how long each may take to leave the ISR, seconds"
     )
 
-    def ends_s(self) -> float:
+    def heals_at_s(self) -> float:
         """Return when they may catch up, where they left the ISR at once."""
         return self.at_s + self.held_s
 
-    def impossible(self, shape: Topology) -> str | None:
+    def impossible_reason(self, shape: Topology) -> str | None:
         """There must be so many followers."""
         if shape.replication_factor == 1:
             return _NO_FOLLOWER
@@ -222,11 +222,11 @@ class ShrunkParameters(FaultParameters):
         description="how long each follower may take to leave the ISR, and the leader's death to be noticed",
     )
 
-    def ends_s(self) -> float:
+    def heals_at_s(self) -> float:
         """Return when the leader is started again, where the followers left the ISR at once."""
         return self.at_s + self.alone_s + self.restart_after_s
 
-    def impossible(self, shape: Topology) -> str | None:
+    def impossible_reason(self, shape: Topology) -> str | None:
         """There must be a follower."""
         return _NO_FOLLOWER if shape.replication_factor == 1 else None
 
@@ -299,7 +299,7 @@ def _force(context: FaultContext) -> bool:
     """Have a leader elected whatever it lacks; say whether that was needed."""
     eligible = eligible_now(context)
     with asking():
-        needless = elect(
+        needless = elect_leader(
             context.cluster.admin_servers, context.topic, OBSERVED_PARTITION, unclean=True
         )
     if needless:
@@ -421,8 +421,8 @@ def _nature_of_throttled(
     heals_ms = parameters.held_s * 1000
     return FaultEffects(
         kind=kind,
-        out_of_step=parameters.followers,
-        strikes_leader=shape.partitions > 1,
+        followers_out_of_sync=parameters.followers,
+        may_affect_leader=shape.partitions > 1,
         heals_after_ms=heals_ms,
         heals_within_ms=heals_ms + (parameters.followers + 1) * parameters.patience_s * 1000,
     )
@@ -435,16 +435,18 @@ def _nature_of_shrunk(kind: str, parameters: ShrunkParameters, shape: Topology) 
     )
     return FaultEffects(
         kind=kind,
-        kills=1,
-        out_of_step=followers,
-        strikes_leader=True,
+        nodes_down=1,
+        followers_out_of_sync=followers,
+        may_affect_leader=True,
         heals_after_ms=heals_ms,
         heals_within_ms=heals_ms + (followers + 2) * parameters.patience_s * 1000,
     )
 
 
 def _nature_of_unclean(kind: str, parameters: ShrunkParameters, shape: Topology) -> FaultEffects:
-    return _nature_of_shrunk(kind, parameters, shape).model_copy(update={"elects_uncleanly": True})
+    return _nature_of_shrunk(kind, parameters, shape).model_copy(
+        update={"forces_unclean_election": True}
+    )
 
 
 KINDS: Final = (

@@ -24,7 +24,7 @@ STATE_TOPIC: Final = "__transaction_state"
 class CoordinatorCrashParameters(CrashParameters):
     """The node that decides on a producer's transactions is killed and started again."""
 
-    def impossible(self, shape: Topology) -> str | None:
+    def impossible_reason(self, shape: Topology) -> str | None:
         """There must be a producer whose coordinator it is."""
         return needs_transactions(shape)
 

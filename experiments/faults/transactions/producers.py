@@ -155,7 +155,7 @@ class FencedParameters(FaultParameters):
         description="how long the fenced producer may take to be told, seconds",
     )
 
-    def impossible(self, shape: Topology) -> str | None:
+    def impossible_reason(self, shape: Topology) -> str | None:
         """Only a transactional producer can be fenced so."""
         return needs_transactions(shape)
 
@@ -170,7 +170,7 @@ class AbandonedParameters(FaultParameters):
         description="how long the transaction may stay open before it is taken to hang on, seconds",
     )
 
-    def impossible(self, shape: Topology) -> str | None:
+    def impossible_reason(self, shape: Topology) -> str | None:
         """There must be a transaction to leave open."""
         return needs_transactions(shape)
 
@@ -257,13 +257,17 @@ def _released(context: FaultContext, stands: StuckOffset) -> Callable[[], str | 
 
 
 def _nature_of_fencing(kind: str, parameters: FencedParameters, _shape: Topology) -> FaultEffects:
-    return FaultEffects(kind=kind, undecided=True, heals_within_ms=parameters.patience_s * 1000)
+    return FaultEffects(
+        kind=kind, ends_transactional_producer=True, heals_within_ms=parameters.patience_s * 1000
+    )
 
 
 def _nature_of_abandoning(
     kind: str, parameters: AbandonedParameters, _shape: Topology
 ) -> FaultEffects:
-    return FaultEffects(kind=kind, undecided=True, heals_within_ms=parameters.patience_s * 1000)
+    return FaultEffects(
+        kind=kind, ends_transactional_producer=True, heals_within_ms=parameters.patience_s * 1000
+    )
 
 
 KINDS: Final = (
@@ -274,7 +278,7 @@ KINDS: Final = (
         FencedParameters,
         fence_producer,
         _nature_of_fencing,
-        works_on_external=True,
+        supports_external_cluster=True,
     ),
     FaultKind(
         "transaction-abandoned",
@@ -283,6 +287,6 @@ KINDS: Final = (
         AbandonedParameters,
         abandon_transaction,
         _nature_of_abandoning,
-        works_on_external=True,
+        supports_external_cluster=True,
     ),
 )

@@ -7,62 +7,66 @@ from experiments.verdicts.contract.circumstances import UNLIMITED_RETRIES, Circu
 
 CALM = FaultEffects(kind="none")
 CRASH = FaultEffects(
-    kind="leader-crash", kills=1, strikes_leader=True, heals_after_ms=20_000, heals_within_ms=25_000
+    kind="leader-crash",
+    nodes_down=1,
+    may_affect_leader=True,
+    heals_after_ms=20_000,
+    heals_within_ms=25_000,
 )
-FOLLOWER = CRASH.model_copy(update={"kind": "follower-crash", "strikes_leader": False})
+FOLLOWER = CRASH.model_copy(update={"kind": "follower-crash", "may_affect_leader": False})
 PAUSE = FaultEffects(
     kind="leader-pause",
-    stalled=1,
-    stalls_ms=3000,
-    strikes_leader=True,
+    nodes_paused=1,
+    pause_ms=3000,
+    may_affect_leader=True,
     heals_after_ms=3000,
     heals_within_ms=3000,
 )
-POWER = CRASH.model_copy(update={"kind": "power-loss-all", "kills": 3, "power_loss": True})
-FLIP = FaultEffects(kind="bit-flip", corrupts=True, strikes_leader=True)
+POWER = CRASH.model_copy(update={"kind": "power-loss-all", "nodes_down": 3, "power_loss": True})
+FLIP = FaultEffects(kind="bit-flip", corrupts_records=True, may_affect_leader=True)
 PARTED = FaultEffects(
     kind="leader-isolated",
-    isolated=1,
-    strikes_leader=True,
+    nodes_isolated=1,
+    may_affect_leader=True,
     heals_after_ms=20_000,
     heals_within_ms=25_000,
 )
 CLIENTS_CUT = FaultEffects(
     kind="responses-dropped",
-    clients_cut=True,
-    answers_cut=True,
-    holds_ms=4000,
+    clients_cut_off=True,
+    responses_lost=True,
+    requests_held_ms=4000,
     heals_after_ms=4000,
     heals_within_ms=4000,
 )
 MOVED = FaultEffects(
     kind="reassignment",
     moves_leader=True,
-    strikes_leader=True,
+    may_affect_leader=True,
     heals_after_ms=3000,
     heals_within_ms=9000,
 )
-ALONE = CRASH.model_copy(update={"kind": "isr-shrunk-leader-crash", "out_of_step": 2})
+ALONE = CRASH.model_copy(update={"kind": "isr-shrunk-leader-crash", "followers_out_of_sync": 2})
 HELD = FaultEffects(
-    kind="followers-throttled", out_of_step=1, heals_after_ms=3000, heals_within_ms=9000
+    kind="followers-throttled", followers_out_of_sync=1, heals_after_ms=3000, heals_within_ms=9000
 )
 KILLED = FaultEffects(
-    kind="producer-killed", ends_producer=True, heals_after_ms=1000, heals_within_ms=1000
+    kind="producer-killed", restarts_producer=True, heals_after_ms=1000, heals_within_ms=1000
 )
 MEMBER = FaultEffects(
     kind="consumer-killed-before-commit",
-    ends_member=True,
+    interrupts_member=True,
     heals_after_ms=1000,
     heals_within_ms=1000,
 )
 ENSEMBLE = FaultEffects(
     kind="zookeeper-leader-crash",
-    strikes_ensemble=True,
+    zookeeper_server_down=True,
     heals_after_ms=9000,
     heals_within_ms=19_000,
 )
-KEEPERLESS = ENSEMBLE.model_copy(update={"ends_ensemble": True})
-UNKNOWN = FaultEffects(kind="meteorite", known=False, strikes_leader=True)
+KEEPERLESS = ENSEMBLE.model_copy(update={"zookeeper_unavailable": True})
+UNKNOWN = FaultEffects(kind="meteorite", known=False, may_affect_leader=True)
 
 USUAL = Circumstances(
     acks="all",
@@ -80,7 +84,7 @@ USUAL = Circumstances(
     min_insync_replicas=2,
     unclean_election=False,
     flush_messages=2**63 - 1,
-    compacts=False,
+    compacted=False,
     retention_ms=604_800_000,
     retention_bytes=-1,
     session_timeout_ms=4000,

@@ -57,5 +57,5 @@ def test_what_this_machine_cannot_do_is_listed_all_the_same_with_the_reason(
     """And with what would enable it, as often as there are faults that need something."""
     del nothing_here
     assert said("faults").count("cannot be done here: not root -> run as root") == sum(
-        len(kind.needs) for kind in FAULTS.values()
+        len(kind.required_capabilities) for kind in FAULTS.values()
     )

@@ -23,7 +23,7 @@ def told(kind: str, detail: str, at_ns: int = 2_000_000_000, partition: int | No
 
 def confirmed(*events: Event) -> FaultEvidence:
     """The pause's evidence, completed by what was logged since it began."""
-    return FAULTS["consumer-paused"].confirmed(
+    return FAULTS["consumer-paused"].confirm(
         STRUCK, TrialObservations(events, "all", 1_000_000_000)
     )
 
@@ -64,5 +64,5 @@ def test_without_clients_at_hand_nothing_is_struck(kind: str) -> None:
     """And nothing is begun that would have to be healed."""
     context = FaultContext(MemoryCluster(), "trial", now_ns() - 10**10, Journal(), 1.0)
     with pytest.raises(FaultMissed):
-        FAULTS[kind].strike(context, FAULTS[kind].parameters(at_s=0.001))
+        FAULTS[kind].inject(context, FAULTS[kind].parameters(at_s=0.001))
     assert not any(event.kind == "fault_kill" for event in context.journal.events())

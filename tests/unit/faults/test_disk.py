@@ -103,9 +103,7 @@ def test_a_flipped_bit_shows_where_it_should(
     struck = FaultEvidence(kind="bit-flip", parameters={"then": then}, took_effect=True)
     events = (Event(2, CRC_FAILED, partition=0, offset=66),) if refused else ()
     assert (
-        FAULTS["bit-flip"]
-        .confirmed(struck, TrialObservations(events, "all", began_ns=1))
-        .took_effect
+        FAULTS["bit-flip"].confirm(struck, TrialObservations(events, "all", began_ns=1)).took_effect
         is took_effect
     )
 

@@ -18,7 +18,7 @@ from experiments.ledger.schema import Source
 from experiments.sweep.plan import FaultRequest
 from experiments.trial.metadata_poller import MetadataPoller
 from infra.errors import Busy
-from infra.network.impairment import Cut, Impairment, Relaying, Shaping
+from infra.network.impairment import PacketDrop, Impairment, RelayAction, TrafficShaping
 
 FOREVER_S = 0.1
 
@@ -60,27 +60,27 @@ def strike(cluster: MemoryCluster, kind: str, **parameters: float | str) -> Faul
 
 
 CUTS: list[tuple[str, dict[str, float | str], tuple[Impairment, ...]]] = [
-    ("leader-isolated", {}, (Cut(2, (1, 3)),)),
-    ("follower-isolated", {}, (Cut(3, (1, 2)),)),
-    ("controller-isolated", {}, (Cut(1, (2, 3)),)),
-    ("split-majority", {}, (Cut(2, (1, 3)),)),
-    ("split-majority", {"clients": "majority"}, (Cut(2, (1, 3)), Cut(2, clients=True))),
+    ("leader-isolated", {}, (PacketDrop(2, (1, 3)),)),
+    ("follower-isolated", {}, (PacketDrop(3, (1, 2)),)),
+    ("controller-isolated", {}, (PacketDrop(1, (2, 3)),)),
+    ("split-majority", {}, (PacketDrop(2, (1, 3)),)),
+    ("split-majority", {"clients": "majority"}, (PacketDrop(2, (1, 3)), PacketDrop(2, clients=True))),
     (
         "split-majority",
         {"clients": "minority"},
-        (Cut(2, (1, 3)), Cut(1, clients=True), Cut(3, clients=True)),
+        (PacketDrop(2, (1, 3)), PacketDrop(1, clients=True), PacketDrop(3, clients=True)),
     ),
-    ("one-way-cut", {}, (Cut(2, (1, 3), outgoing=False),)),
-    ("one-way-cut", {"direction": "out"}, (Cut(2, (1, 3), incoming=False),)),
-    ("client-isolated", {}, (Cut(1, clients=True), Cut(2, clients=True), Cut(3, clients=True))),
-    ("client-isolated", {"nodes": "leader"}, (Cut(2, clients=True),)),
-    ("responses-dropped", {}, (Cut(2, clients=True, incoming=False),)),
-    ("bandwidth-limited", {"rate_kbit_per_s": 500}, (Shaping(2, (1, 3), rate_kbit_per_s=500),)),
-    ("delay", {"delay_ms": 50}, (Shaping(2, (1, 3), delay_ms=50, jitter_ms=20),)),
-    ("packet-loss", {"loss_percent": 25}, (Cut(2, (1, 3), clients=True, share=0.25),)),
-    ("relay-held", {}, (Relaying(2, "responses", "hold"),)),
-    ("relay-dropped", {"direction": "requests"}, (Relaying(2, "requests", "drop"),)),
-    ("relay-reset", {}, (Relaying(2, "responses", "reset"),)),
+    ("one-way-cut", {}, (PacketDrop(2, (1, 3), outgoing=False),)),
+    ("one-way-cut", {"direction": "out"}, (PacketDrop(2, (1, 3), incoming=False),)),
+    ("client-isolated", {}, (PacketDrop(1, clients=True), PacketDrop(2, clients=True), PacketDrop(3, clients=True))),
+    ("client-isolated", {"nodes": "leader"}, (PacketDrop(2, clients=True),)),
+    ("responses-dropped", {}, (PacketDrop(2, clients=True, incoming=False),)),
+    ("bandwidth-limited", {"rate_kbit_per_s": 500}, (TrafficShaping(2, (1, 3), rate_kbit_per_s=500),)),
+    ("delay", {"delay_ms": 50}, (TrafficShaping(2, (1, 3), delay_ms=50, jitter_ms=20),)),
+    ("packet-loss", {"loss_percent": 25}, (PacketDrop(2, (1, 3), clients=True, share=0.25),)),
+    ("relay-held", {}, (RelayAction(2, "responses", "hold"),)),
+    ("relay-dropped", {"direction": "requests"}, (RelayAction(2, "requests", "drop"),)),
+    ("relay-reset", {}, (RelayAction(2, "responses", "reset"),)),
 ]
 
 
@@ -132,9 +132,9 @@ def test_the_network_is_mended_when_the_fault_fails() -> None:
 def test_a_cut_shorter_than_the_client_waits_is_not_noticed(kind: str) -> None:
     """TCP repairs it; with acks=0 nobody waits, and what is asked is another thing."""
     parameters = FAULTS[kind].parameters.model_validate({"lasts_s": 1})
-    assert "allowed: a longer cut" in str(parameters.unnoticed(1.0, "all"))
-    assert parameters.unnoticed(0.9, "all") is None
-    assert parameters.unnoticed(1.0, "0") is None
+    assert "allowed: a longer cut" in str(parameters.unnoticed_reason(1.0, "all"))
+    assert parameters.unnoticed_reason(0.9, "all") is None
+    assert parameters.unnoticed_reason(1.0, "0") is None
 
 
 @pytest.mark.parametrize(
@@ -144,11 +144,14 @@ def test_one_node_has_nobody_to_be_cut_off_from(kind: str) -> None:
     """It is refused at planning; so is a follower where there is none."""
     parameters = FAULTS[kind].parameters()
     assert "allowed: 2 nodes or more" in str(
-        parameters.impossible(Topology(nodes=1, partitions=1, replication_factor=1))
+        parameters.impossible_reason(Topology(nodes=1, partitions=1, replication_factor=1))
     )
-    assert parameters.impossible(Topology(nodes=2, partitions=1, replication_factor=2)) is None
     assert (
-        parameters.impossible(Topology(nodes=2, partitions=1, replication_factor=1)) is not None
+        parameters.impossible_reason(Topology(nodes=2, partitions=1, replication_factor=2)) is None
+    )
+    assert (
+        parameters.impossible_reason(Topology(nodes=2, partitions=1, replication_factor=1))
+        is not None
     ) is (kind == "follower-isolated")
 
 
@@ -156,9 +159,11 @@ def test_of_two_nodes_no_minority_can_be_parted() -> None:
     """It is refused at planning."""
     parameters = FAULTS["split-majority"].parameters()
     assert "allowed: 3 nodes or more" in str(
-        parameters.impossible(Topology(nodes=2, partitions=1, replication_factor=2))
+        parameters.impossible_reason(Topology(nodes=2, partitions=1, replication_factor=2))
     )
-    assert parameters.impossible(Topology(nodes=3, partitions=1, replication_factor=3)) is None
+    assert (
+        parameters.impossible_reason(Topology(nodes=3, partitions=1, replication_factor=3)) is None
+    )
 
 
 @pytest.mark.parametrize(
@@ -176,7 +181,7 @@ def test_a_reset_bit_when_a_producer_lost_its_connection(
     lost = Event(told[1], "disconnected", Source.CLIENT, detail=told[0])
     evidence = FaultEvidence(kind="relay-reset", took_effect=True)
     assert (
-        FAULTS["relay-reset"].confirmed(evidence, TrialObservations((lost,), "1", 10)).took_effect
+        FAULTS["relay-reset"].confirm(evidence, TrialObservations((lost,), "1", 10)).took_effect
         is took_effect
     )
 

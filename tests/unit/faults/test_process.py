@@ -20,7 +20,7 @@ from experiments.ledger.record import FaultEvidence
 from experiments.ledger.schema import Source
 from experiments.sweep.plan import FaultRequest
 from experiments.trial.metadata_poller import MetadataPoller
-from infra.kafka.logs import BrokerLine
+from infra.kafka.logs import BrokerLogEvent
 
 
 def strike(cluster: MemoryCluster, kind: str, **parameters: float) -> tuple[FaultEvidence, Journal]:
@@ -207,7 +207,7 @@ def test_a_clean_stop_bites_when_each_log_says_so(who: tuple[int, ...], bites: b
     evidence = FaultEvidence(kind="majority-stop", targets=(2, 3), took_effect=True)
     assert (
         FAULTS["majority-stop"]
-        .confirmed(evidence, TrialObservations(events, "all", began_ns=100))
+        .confirm(evidence, TrialObservations(events, "all", began_ns=100))
         .took_effect
         is bites
     )
@@ -230,7 +230,7 @@ def test_a_pause_beside_the_clients_bites_when_the_cluster_felt_it(
     """With acks=1 nobody waits for a follower; it left the ISR, or the controller moved, or the pause proves nothing."""
     evidence = FaultEvidence(kind="follower-pause", targets=(3,), took_effect=True)
     told = TrialObservations((event,) if event else (), "1", began_ns=100)
-    assert FAULTS["follower-pause"].confirmed(evidence, told).took_effect is bites
+    assert FAULTS["follower-pause"].confirm(evidence, told).took_effect is bites
 
 
 @pytest.mark.parametrize("how", ["clean", "hard"])
@@ -264,10 +264,10 @@ def test_a_storm_kills_the_same_node_again_and_again() -> None:
     assert evidence.took_effect
 
 
-RECOVERING = BrokerLine(
+RECOVERING = BrokerLogEvent(
     0, 2, "recovering", "Recovering unflushed segment 0", node=2, partition=0, offset=0
 )
-LET_IN = BrokerLine(
+LET_IN = BrokerLogEvent(
     0, 1, "unfenced", "The request from broker 2 to unfence has been granted", node=2
 )
 
@@ -276,7 +276,7 @@ LET_IN = BrokerLine(
     ("lines", "bites"), [((RECOVERING,), True), ((), False), ((RECOVERING, LET_IN), False)]
 )
 def test_a_crash_in_recovery_bites_when_the_log_says_so_and_nobody_let_the_node_in(
-    lines: tuple[BrokerLine, ...], bites: bool
+    lines: tuple[BrokerLogEvent, ...], bites: bool
 ) -> None:
     """It is killed twice all the same."""
     cluster = MemoryCluster(lines=lines)
@@ -308,7 +308,7 @@ def test_a_majority_that_is_all_is_refused(kind: str, nodes: int, possible: bool
     reason = (
         FAULTS[kind]
         .parameters()
-        .impossible(Topology(nodes=nodes, partitions=1, replication_factor=1))
+        .impossible_reason(Topology(nodes=nodes, partitions=1, replication_factor=1))
     )
     assert reason == (
         None
@@ -321,7 +321,7 @@ def test_a_node_that_does_not_exist_is_refused() -> None:
     """They are numbered from 1."""
     asked = FAULTS["node-stop"].parameters.model_validate({"node": 4})
     assert (
-        asked.impossible(Topology(nodes=3, partitions=1, replication_factor=3))
+        asked.impossible_reason(Topology(nodes=3, partitions=1, replication_factor=3))
         == "node is 4; allowed: 1 to 3"
     )
 

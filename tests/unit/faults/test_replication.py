@@ -175,7 +175,7 @@ def test_raised_partitions_bit_when_a_producer_learned_of_one(
     evidence = FaultEvidence(kind="partitions-raised", took_effect=True)
     assert (
         FAULTS["partitions-raised"]
-        .confirmed(evidence, TrialObservations(events, "all", began_ns=100))
+        .confirm(evidence, TrialObservations(events, "all", began_ns=100))
         .took_effect
         is bites
     )
@@ -236,7 +236,7 @@ def test_what_cannot_be_is_refused_with_the_reason(
     kind: str, parameters: dict[str, int], shape: Topology, why: str
 ) -> None:
     """Before anything starts."""
-    reason = FAULTS[kind].parameters.model_validate(parameters).impossible(shape)
+    reason = FAULTS[kind].parameters.model_validate(parameters).impossible_reason(shape)
     assert reason is not None
     assert why in reason
 
@@ -246,6 +246,6 @@ def test_reassignment_needs_no_follower() -> None:
     assert (
         FAULTS["reassignment"]
         .parameters()
-        .impossible(Topology(nodes=3, partitions=1, replication_factor=1))
+        .impossible_reason(Topology(nodes=3, partitions=1, replication_factor=1))
         is None
     )

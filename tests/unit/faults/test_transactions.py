@@ -23,17 +23,21 @@ def test_without_transactions_there_is_nothing_to_strike(kind: str) -> None:
     """Refused at planning, with what would be right."""
     parameters = FAULTS[kind].parameters()
     assert (
-        parameters.impossible(PLAIN)
+        parameters.impossible_reason(PLAIN)
         == "workload.transaction_records is 0; allowed: producers that send in transactions"
     )
-    assert parameters.impossible(TRANSACTIONAL) is None
+    assert parameters.impossible_reason(TRANSACTIONAL) is None
 
 
 @pytest.mark.parametrize("kind", ["producer-fenced", "transaction-abandoned"])
 def test_a_producer_that_ends_for_good_takes_no_order_with_it(kind: str) -> None:
     """Nobody goes on in its place, so no second session begins; only its last transaction is decided on without it."""
-    effects = FAULTS[kind].nature_of({}, TRANSACTIONAL)
-    assert (effects.undecided, effects.ends_producer, effects.strikes_leader) == (
+    effects = FAULTS[kind].effects_of({}, TRANSACTIONAL)
+    assert (
+        effects.ends_transactional_producer,
+        effects.restarts_producer,
+        effects.may_affect_leader,
+    ) == (
         True,
         False,
         False,

@@ -11,9 +11,9 @@ from support.fakes.cluster import MemoryCluster
 from experiments.events.clock import now_ns
 from experiments.events.journal import Journal
 from experiments.faults import FAULTS, FaultContext, process
-from experiments.faults.composition.composite import ends_s
+from experiments.faults.composition.composite import heals_at_s
 from experiments.faults.composition.execution import inject
-from experiments.faults.composition.notation import parse, written
+from experiments.faults.composition.notation import parse_fault, format_fault
 from experiments.faults.core.effects import Topology
 from experiments.planning.experiment import experiment_of
 from experiments.planning.faults import asked_for, refuse_what_cannot_be
@@ -39,7 +39,7 @@ def test_each_schedule_can_be_planned(seed: int, nodes: int, duration_s: float) 
     refuse_what_cannot_be(
         fault, Topology(nodes=nodes, partitions=1, replication_factor=3), duration_s, 1000, "all"
     )
-    assert (written(parse(text)), ends_s(fault) < duration_s) == (text, True)
+    assert (format_fault(parse_fault(text)), heals_at_s(fault) < duration_s) == (text, True)
 
 
 def test_a_seed_gives_the_same_schedule_and_another_one_another() -> None:
@@ -51,7 +51,7 @@ def test_a_seed_gives_the_same_schedule_and_another_one_another() -> None:
 
 def test_every_fault_is_drawn_some_time() -> None:
     """And so are both ways to join them."""
-    drawn = [parse(random_schedule(seed, OF_PROCESSES, 3, 14)) for seed in range(400)]
+    drawn = [parse_fault(random_schedule(seed, OF_PROCESSES, 3, 14)) for seed in range(400)]
     assert {leaf.kind for schedule in drawn for leaf in schedule.leaves()} == set(OF_PROCESSES)
     assert {schedule.joined for schedule in drawn} == {None, "&", ">>"}
 

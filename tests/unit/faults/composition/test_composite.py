@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from experiments.faults.composition.composite import ends_s, nature_of
-from experiments.faults.composition.notation import parse
+from experiments.faults.composition.composite import heals_at_s, effects_of
+from experiments.faults.composition.notation import parse_fault
 from experiments.faults.core.effects import FaultEffects, Topology
 from experiments.planning.experiment import experiment_of
 from experiments.planning.faults import asked_for
@@ -24,25 +24,25 @@ def fault(text: str) -> FaultRequest:
 
 def effects(text: str) -> FaultEffects:
     """Return what they do."""
-    return nature_of(fault(text), SHAPE)
+    return effects_of(fault(text), SHAPE)
 
 
 def test_at_the_same_time_the_dead_add_up() -> None:
     """Two killed, one standing still."""
     joined = effects("leader-crash & follower-crash & leader-pause")
-    assert (joined.kills, joined.stalled, joined.parts) == (2, 1, 3)
+    assert (joined.nodes_down, joined.nodes_paused, joined.parts) == (2, 1, 3)
 
 
 def test_in_turn_no_more_are_dead_than_in_the_worst_part() -> None:
     """A node runs again, with its page cache, when the next one dies."""
     joined = effects("leader-crash >> follower-crash >> controller-crash")
-    assert (joined.kills, joined.parts) == (1, 3)
+    assert (joined.nodes_down, joined.parts) == (1, 3)
 
 
 def test_pauses_at_the_same_time_may_follow_each_other_on_one_node() -> None:
     """It then stands still for as long as both together; in turn each has an end."""
     pauses = ("leader-pause(pause_s=2)", "leader-pause(pause_s=3)")
-    assert (effects(" & ".join(pauses)).stalls_ms, effects(" >> ".join(pauses)).stalls_ms) == (
+    assert (effects(" & ".join(pauses)).pause_ms, effects(" >> ".join(pauses)).pause_ms) == (
         5000,
         3000,
     )
@@ -66,13 +66,13 @@ def test_the_whole_lasts_from_the_first_strike_to_the_last_heal(
     text: str, ends: float, lasts_ms: float
 ) -> None:
     """At the same time the later heal counts; in turn the times between them count too."""
-    assert (ends_s(fault(text)), effects(text).heals_after_ms) == (ends, lasts_ms)
+    assert (heals_at_s(fault(text)), effects(text).heals_after_ms) == (ends, lasts_ms)
 
 
 def test_a_leader_is_struck_where_one_of_the_parts_strikes_it() -> None:
     """A follower of the only partition leads nothing."""
     assert [
-        effects(text).strikes_leader
+        effects(text).may_affect_leader
         for text in ("follower-crash >> follower-crash", "follower-crash >> leader-pause")
     ] == [False, True]
 
@@ -80,7 +80,7 @@ def test_a_leader_is_struck_where_one_of_the_parts_strikes_it() -> None:
 def test_of_what_no_rule_is_known_nothing_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     """A field that nobody has thought of joining must not vanish."""
     monkeypatch.setattr(
-        "experiments.faults.composition.composite._TOGETHER", {"kills": sum, "known": all}
+        "experiments.faults.composition.composite._TOGETHER", {"nodes_down": sum, "known": all}
     )
     assert not effects("leader-pause & follower-crash").known
 
@@ -90,4 +90,4 @@ def test_a_single_fault_is_as_its_kind_says() -> None:
     assert effects("leader-crash(restart_after_s=7)") == effects("leader-crash").model_copy(
         update={"heals_after_ms": 7000, "heals_within_ms": 17_000}
     )
-    assert parse("leader-crash").leaves() == (FaultRequest(kind="leader-crash"),)
+    assert parse_fault("leader-crash").leaves() == (FaultRequest(kind="leader-crash"),)

@@ -6,7 +6,7 @@ import pytest
 from support.fakes.client_rules import RULES
 
 from experiments.errors import ExperimentError
-from experiments.faults.composition.notation import parse, written
+from experiments.faults.composition.notation import parse_fault, format_fault
 from experiments.planning.experiment import experiment_of
 from experiments.planning.overrides import Overrides, override, parse_override
 from experiments.planning.planner import plan
@@ -43,13 +43,13 @@ from experiments.sweep.plan import Plan
 )
 def test_a_fault_is_written_in_one_way(text: str, one_way: str) -> None:
     """Spaces and needless brackets make no other fault, so no other cell; what was written reads back."""
-    assert written(parse(text)) == one_way
-    assert parse(one_way) == parse(text)
+    assert format_fault(parse_fault(text)) == one_way
+    assert parse_fault(one_way) == parse_fault(text)
 
 
 def test_and_binds_tighter_than_then() -> None:
     """As multiplication does than addition: two at once, then a third."""
-    request = parse("leader-crash & follower-crash >> leader-pause")
+    request = parse_fault("leader-crash & follower-crash >> leader-pause")
     assert (request.joined, [part.kind for part in request.parts]) == (
         ">>",
         ["leader-crash & follower-crash", "leader-pause"],
@@ -95,7 +95,7 @@ def test_and_binds_tighter_than_then() -> None:
 def test_what_is_wrong_is_said_in_one_line_that_names_the_place(text: str, words: str) -> None:
     """Characters are counted from 1."""
     with pytest.raises(ExperimentError) as raised:
-        parse(text)
+        parse_fault(text)
     assert words in str(raised.value)
 
 
