@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from experiments.ledger.record import Cell, Scalar
-from experiments.messages.counts import counted
+from experiments.messages.phrases import format_count
 from experiments.results import wording
 from experiments.results.models import CellResult, SweepResults
-from experiments.results.wording import axis_word, value_word
+from experiments.sweep.cell_names import setting_text, value_text
 from experiments.verdicts.contract import Guarantee
 from experiments.verdicts.judge import Verdict
 
@@ -81,7 +81,7 @@ def matrix_of(sweeps: Sequence[SweepResults]) -> Matrix:
             if any(str(other.get(axis)) != str(usual[axis]) for other in alike)
         ]
         by_row.setdefault(
-            (value_word(cell.cell.get("fault")), _circumstances(cell.cell, telling)), {}
+            (value_text(cell.cell.get("fault")), _circumstances(cell.cell, telling)), {}
         )[_across(cell.cell)] = cell
     return Matrix(
         columns=tuple(dict(zip(ACROSS, column, strict=True)) for column in columns),
@@ -98,7 +98,7 @@ def matrix_of(sweeps: Sequence[SweepResults]) -> Matrix:
 def heads(matrix: Matrix) -> tuple[str, ...]:
     """Return the columns' heads: `acks=1`, `acks=all idem`."""
     return tuple(
-        f"acks={value_word(column['acks'])}{' idempotent' if column['enable.idempotence'] else ''}"
+        f"acks={value_text(column['acks'])}{' idempotent' if column['enable.idempotence'] else ''}"
         for column in matrix.columns
     )
 
@@ -116,9 +116,7 @@ def duplicates_text(cell: CellResult | None) -> str:
 def below(matrix: Matrix) -> Iterator[str]:
     """Yield what a reader must know besides the table: what holds throughout, the signs, and how often what was seen differs from what is promised."""
     told = " ".join(
-        f"{axis_word(axis)}={value_word(value)}"
-        for axis, value in matrix.usual.items()
-        if value is not None
+        setting_text(axis, value) for axis, value in matrix.usual.items() if value is not None
     )
     if told:
         yield f"unless a row says otherwise: {told}"
@@ -128,8 +126,8 @@ def below(matrix: Matrix) -> Iterator[str]:
         matrix.verdicts,
     )
     yield (
-        f"{counted(cells, 'cell')}: {counts[Verdict.HELD]:,} promises held, {counts[Verdict.VIOLATED]:,} VIOLATED, {counts[Verdict.UNKNOWN]:,} not known; "
-        f"{counts[Verdict.NOT_PROMISED]:,} times nothing was promised"
+        f"{format_count(cells, 'cell')}: {counts[Verdict.HELD]:,} promises held, {counts[Verdict.VIOLATED]:,} VIOLATED, {counts[Verdict.UNKNOWN]:,} not known; "
+        f"{counts[Verdict.NOT_GUARANTEED]:,} times nothing was promised"
     )
 
 
@@ -194,9 +192,7 @@ def _across(cell: Cell) -> tuple[Scalar, ...]:
 
 def _circumstances(cell: Cell, axes: Sequence[str]) -> str:
     return " ".join(
-        f"{axis_word(axis)}={value_word(cell.get(axis))}"
-        for axis in axes
-        if cell.get(axis) is not None
+        setting_text(axis, cell.get(axis)) for axis in axes if cell.get(axis) is not None
     )
 
 

@@ -9,10 +9,10 @@ from experiments.comparing.cell_pairs import own, pairs_but_for
 from experiments.comparing.comparison import ComparedSweep, Comparison, check_measured, side_by_side
 from experiments.errors import NotComparable, UnknownName
 from experiments.ledger.record import Frozen, Scalar
-from experiments.messages.suggestions import nearest
+from experiments.messages.phrases import did_you_mean
 from experiments.planning.axes import Scope
 from experiments.results.models import CellResult
-from experiments.results.wording import value_word
+from experiments.sweep import cell_names
 
 
 class AxisComparison(Frozen):
@@ -88,14 +88,14 @@ def of_value(cells: Sequence[CellResult], axis: str, value: Scalar) -> list[Cell
 
 def value_text(value: Scalar) -> str:
     """Return an axis's value for a person; one that is not said is the default."""
-    return value_word(value, absent="default")
+    return cell_names.value_text(value, absent="default")
 
 
 def _checked(sweep: ComparedSweep, axis: str) -> list[Scalar]:
     known = {name for cell in sweep.results.cells for name in cell.cell}
     if axis not in known:
         raise UnknownName(
-            f"--by {axis}: {sweep.plan.sweep_id} has no axis {axis}{nearest(axis, axes_of(sweep.results.cells) or known)}"
+            f"--by {axis}: {sweep.plan.sweep_id} has no axis {axis}{did_you_mean(axis, axes_of(sweep.results.cells) or known)}"
         )
     values = values_of(sweep.results.cells, axis)
     if len(values) < 2:  # noqa: PLR2004 - a comparison has two sides

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from experiments.clients.settings.librdkafka import FIRST_NAME
+from experiments.clients.settings.librdkafka import CANONICAL_NAMES
 from experiments.errors import ExperimentError
-from experiments.faults.composition.notation import parse
-from experiments.messages.suggestions import nearest
+from experiments.faults.composition.notation import parse_fault
+from experiments.messages.phrases import did_you_mean
 from experiments.planning.clients import NAMES as OF_CLIENTS
 from experiments.planning.cluster import NAMES as OF_CLUSTER
 from experiments.planning.experiment import WorkloadSection
@@ -32,9 +32,6 @@ class Scope(StrEnum):
 
 STRUCTURE: Final = ("replication.factor", "partitions", "fault", *OF_CLUSTER, *OF_CLIENTS)
 """Axes that are no property of Kafka's or librdkafka's."""
-
-CORE_AXES: Final = ("acks", "enable.idempotence", "replication.factor", "partitions", "fault")
-"""Every cell says these, whether the experiment sweeps them or not."""
 
 PROPERTY_SCOPES: Final = (Scope.PRODUCER, Scope.CONSUMER, Scope.TOPIC, Scope.BROKER)
 
@@ -114,7 +111,7 @@ class KnownNames:
         return frozenset().union(
             *(
                 self.faults.get(leaf.kind, frozenset()) - leaf.parameters.keys()
-                for leaf in parse(fault).leaves()
+                for leaf in parse_fault(fault).leaves()
             )
         )
 
@@ -141,13 +138,13 @@ def place_of(axis: str, known: KnownNames) -> SettingPlace:
     Raises:
         ExperimentError: the name is unknown, ambiguous, or one that ackbench sets itself.
     """
-    bare = _bare(FIRST_NAME.get(axis, axis), known)
+    bare = _bare(CANONICAL_NAMES.get(axis, axis), known)
     if bare:
         return _free(bare)
     prefix, _, name = axis.partition(".")
     if name and prefix in set(Scope) - {Scope.STRUCTURE}:
         return section_place(Scope(prefix), name, known)
-    raise ExperimentError(f"unknown axis {axis}{nearest(axis, _all_names(known))}")
+    raise ExperimentError(f"unknown axis {axis}{did_you_mean(axis, _all_names(known))}")
 
 
 def section_place(scope: Scope, name: str, known: KnownNames) -> SettingPlace:
@@ -166,7 +163,7 @@ def section_place(scope: Scope, name: str, known: KnownNames) -> SettingPlace:
         hint = (
             f"; it belongs to {' and '.join(elsewhere)}"
             if elsewhere
-            else nearest(name, known.of(scope))
+            else did_you_mean(name, known.of(scope))
         )
         raise ExperimentError(
             f"unknown {scope} {'property' if scope in PROPERTY_SCOPES else 'setting'} {name}{hint}"
@@ -176,7 +173,7 @@ def section_place(scope: Scope, name: str, known: KnownNames) -> SettingPlace:
 
 def first_name(scope: Scope, name: str) -> str:
     """Return the one of librdkafka's two names for a property that we use."""
-    return FIRST_NAME.get(name, name) if scope in {Scope.PRODUCER, Scope.CONSUMER} else name
+    return CANONICAL_NAMES.get(name, name) if scope in {Scope.PRODUCER, Scope.CONSUMER} else name
 
 
 def _bare(axis: str, known: KnownNames) -> SettingPlace | None:

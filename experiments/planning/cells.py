@@ -9,13 +9,14 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from experiments.errors import ExperimentError
-from experiments.faults.composition.notation import parse, written
+from experiments.faults.composition.notation import parse_fault, format_fault
 from experiments.ledger.record import Cell, Scalar
-from experiments.planning.axes import CORE_AXES, FAULT, KnownNames, Scope, SettingPlace, place_of
+from experiments.planning.axes import FAULT, KnownNames, Scope, SettingPlace, place_of
 from experiments.planning.clients import idempotence_unasked, said_of_clients
 from experiments.planning.cluster import said_of_cluster
 from experiments.planning.experiment import Experiment
 from experiments.planning.settings import as_text
+from experiments.sweep.cell_names import CORE_AXES
 
 USUAL: Final[Mapping[str, Scalar]] = {
     "acks": "all",
@@ -82,7 +83,7 @@ def canonical(place: SettingPlace, value: Scalar) -> Scalar:
     if place == SettingPlace(Scope.PRODUCER, "acks"):
         return _ACKS.get(json.dumps(value), value)
     if place == FAULT:
-        return written(parse(str(value)))
+        return format_fault(parse_fault(str(value)))
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
@@ -154,5 +155,5 @@ def _fault_parameter(
     kind = str(given.get("fault") or USUAL["fault"])
     if place.name not in known.parameters_of(kind):
         return None
-    asked = parse(kind)
+    asked = parse_fault(kind)
     return experiment.faults.get(asked.kind, {}).get(place.name) if value is None else value

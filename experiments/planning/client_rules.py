@@ -9,7 +9,7 @@ from functools import cache
 from typing import Final
 
 from experiments.clients.settings import java as java_settings
-from experiments.clients.settings.librdkafka import FIRST_NAME
+from experiments.clients.settings.librdkafka import CANONICAL_NAMES
 from experiments.planning.properties import Property, kafka_properties
 
 Settings = Callable[[Mapping[str, str]], dict[str, str]]
@@ -66,12 +66,12 @@ def client_rules() -> ClientRules:
         if "_" not in known.name and known.name not in _OBJECTS
     ]
     producer = {
-        FIRST_NAME.get(known.name, known.name): known.allowed
+        CANONICAL_NAMES.get(known.name, known.name): known.allowed
         for known in usable
         if known.scope != "C"
     }
     consumer = {
-        FIRST_NAME.get(known.name, known.name): known.allowed
+        CANONICAL_NAMES.get(known.name, known.name): known.allowed
         for known in usable
         if known.scope != "P"
     }
@@ -118,10 +118,10 @@ def java_rules(version: str) -> ClientRules:
         if name == PARTITIONER:
             return (
                 None
-                if text in java_settings.BUILT_IN
-                else f"; allowed with client java: {', '.join(sorted(java_settings.BUILT_IN))}"
+                if text in java_settings.BUILT_IN_PARTITIONERS
+                else f"; allowed with client java: {', '.join(sorted(java_settings.BUILT_IN_PARTITIONERS))}"
             )
-        java = java_settings.SAME_THING.get(name, name)
+        java = java_settings.JAVA_NAMES.get(name, name)
         allowed = (producer.get(java) or consumer[java]).refusal(text)
         return None if allowed is None else f"; allowed with client java: {allowed}"
 
@@ -138,5 +138,5 @@ def java_rules(version: str) -> ClientRules:
 
 def _names(properties: Mapping[str, Property]) -> dict[str, str]:
     """Return Java's names, and those of librdkafka's for the same thing."""
-    others = {name: "" for name, java in java_settings.SAME_THING.items() if java in properties}
+    others = {name: "" for name, java in java_settings.JAVA_NAMES.items() if java in properties}
     return dict.fromkeys(properties, "") | others

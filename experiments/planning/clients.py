@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final, get_args
 
-from experiments.clients.record.layout import PRODUCERS, most_bytes
+from experiments.clients.record.layout import MAX_JAVA_PRODUCERS, max_text_value_bytes
 from experiments.clients.settings.kinds import ClientChoice
 from experiments.errors import ExperimentError
 from experiments.ledger.record import Cell, Scalar
-from experiments.messages.suggestions import shown
+from experiments.messages.phrases import format_value
 from experiments.planning.client_rules import ClientRules, java_rules
 from experiments.planning.experiment import Experiment
 from experiments.sweep.plan import ClientKind, Workload
@@ -39,9 +39,9 @@ def clients_of(said: Mapping[str, Scalar]) -> ClientChoice:
     kinds: tuple[ClientKind, ...] = get_args(ClientKind)
     kind = next((known for known in kinds if known == said[KIND]), None)
     if kind is None:
-        raise ExperimentError(f"client is {shown(said[KIND])}; allowed: {' or '.join(kinds)}")
+        raise ExperimentError(f"client is {format_value(said[KIND])}; allowed: {' or '.join(kinds)}")
     if not isinstance(said[DEFAULTS], bool):
-        raise ExperimentError(f"client.defaults is {shown(said[DEFAULTS])}; allowed: true or false")
+        raise ExperimentError(f"client.defaults is {format_value(said[DEFAULTS])}; allowed: true or false")
     return ClientChoice(kind=kind, defaults=bool(said[DEFAULTS]))
 
 
@@ -82,9 +82,9 @@ def load_of(choice: ClientChoice, workload: Workload, *, sized: bool) -> Workloa
         raise ExperimentError(
             f"workload.rate_records_per_s is {rate:g} for each producer; allowed with client java: a whole number"
         )
-    if workload.producers > PRODUCERS:
+    if workload.producers > MAX_JAVA_PRODUCERS:
         raise ExperimentError(
-            f"workload.producers is {workload.producers}; allowed with client java: {PRODUCERS} at most"
+            f"workload.producers is {workload.producers}; allowed with client java: {MAX_JAVA_PRODUCERS} at most"
         )
     if workload.transaction_records:
         raise ExperimentError(
@@ -102,7 +102,7 @@ def load_of(choice: ClientChoice, workload: Workload, *, sized: bool) -> Workloa
         raise ExperimentError(
             "workload.record_size_bytes is swept; allowed with client java: not at all, VerifiableProducer makes its own values"
         )
-    size_bytes = most_bytes(-(-workload.records // workload.producers), rate)
+    size_bytes = max_text_value_bytes(-(-workload.records // workload.producers), rate)
     return workload.model_copy(update={"record_size_bytes": size_bytes})
 
 

@@ -7,13 +7,13 @@ from typing import Final, get_args
 
 from experiments.errors import ExperimentError
 from experiments.ledger.record import Scalar
-from experiments.messages.suggestions import shown
+from experiments.messages.phrases import format_value
 from experiments.planning.experiment import Experiment
 from experiments.planning.properties import FEATURES, KafkaProperties, kafka_properties, versions
 from experiments.sweep.plan import ClusterNeed
 from infra.errors import InputError
 from infra.kafka.spec import Coordination
-from infra.kafka.versions import has_zookeeper, numbers_of
+from infra.kafka.versions import supports_zookeeper, parse_version
 
 MOST_NODES: Final = 9
 ENSEMBLES: Final = (1, 3)
@@ -83,12 +83,12 @@ def cluster_of(
 
 def _version(asked: Scalar) -> KafkaProperties:
     try:
-        numbers_of(str(asked))
+        parse_version(str(asked))
     except InputError as error:
         raise ExperimentError(str(error)) from error
     if asked not in versions():
         raise ExperimentError(
-            f"kafka.version is {shown(asked)}; allowed: {', '.join(versions())}, or another that can be fetched when a sweep asks for it"
+            f"kafka.version is {format_value(asked)}; allowed: {', '.join(versions())}, or another that can be fetched when a sweep asks for it"
         )
     return kafka_properties(str(asked))
 
@@ -98,12 +98,12 @@ def _coordination(structure: Mapping[str, Scalar]) -> Coordination:
     allowed: tuple[Coordination, ...] = get_args(Coordination)
     for coordination in allowed:
         if coordination == asked:
-            if coordination == "zookeeper" and not has_zookeeper(version):
+            if coordination == "zookeeper" and not supports_zookeeper(version):
                 raise ExperimentError(
                     f"coordination is zookeeper with kafka.version {version}; allowed: with 3.9 only, 4.0 has it no more"
                 )
             return coordination
-    raise ExperimentError(f"coordination is {shown(asked)}; allowed: {' or '.join(allowed)}")
+    raise ExperimentError(f"coordination is {format_value(asked)}; allowed: {' or '.join(allowed)}")
 
 
 def _controllers(structure: Mapping[str, Scalar], coordination: Coordination) -> int:
@@ -119,12 +119,12 @@ def _zookeepers(asked: Scalar, coordination: Coordination) -> int:
     if coordination == "zookeeper":
         if asked not in ENSEMBLES:
             raise ExperimentError(
-                f"zookeeper.nodes is {shown(asked)}; allowed: {' or '.join(map(str, ENSEMBLES))}"
+                f"zookeeper.nodes is {format_value(asked)}; allowed: {' or '.join(map(str, ENSEMBLES))}"
             )
         return _whole("zookeeper.nodes", asked, 1, MOST_NODES)
     if asked is not None:
         raise ExperimentError(
-            f"zookeeper.nodes is {shown(asked)} with coordination {coordination}; allowed: with zookeeper only"
+            f"zookeeper.nodes is {format_value(asked)} with coordination {coordination}; allowed: with zookeeper only"
         )
     return 0
 
@@ -136,12 +136,12 @@ def _features(structure: Mapping[str, Scalar], kafka: KafkaProperties) -> dict[s
         feature = kafka.of_feature(name)
         if feature is None:
             raise ExperimentError(
-                f"{name} is {shown(level)}; Kafka {kafka.version} has no such feature"
+                f"{name} is {format_value(level)}; Kafka {kafka.version} has no such feature"
             )
         allowed = feature.refusal(str(level))
         if allowed:
             raise ExperimentError(
-                f"{name} is {shown(level)}; allowed by Kafka {kafka.version}: {allowed}"
+                f"{name} is {format_value(level)}; allowed by Kafka {kafka.version}: {allowed}"
             )
     return {
         feature.name: int(str(asked.get(feature.name, feature.usual))) for feature in kafka.features
@@ -152,7 +152,7 @@ def _no_features(structure: Mapping[str, Scalar]) -> dict[str, int]:
     named = next((name for name in FEATURES if structure[name] is not None), None)
     if named:
         raise ExperimentError(
-            f"{named} is {shown(structure[named])} with coordination zookeeper; allowed: with kraft only"
+            f"{named} is {format_value(structure[named])} with coordination zookeeper; allowed: with kraft only"
         )
     return {}
 
@@ -173,7 +173,7 @@ def refuse_unknown(properties: Mapping[str, Mapping[str, str]], kafka: KafkaProp
             allowed = definition.refusal(text)
             if allowed:
                 raise ExperimentError(
-                    f"{scope} property {name} is {shown(text)}; allowed by Kafka {kafka.version}: {allowed}"
+                    f"{scope} property {name} is {format_value(text)}; allowed by Kafka {kafka.version}: {allowed}"
                 )
 
 
@@ -190,6 +190,6 @@ def _refuse_ineffective(broker: Mapping[str, str], coordination: Coordination) -
 def _whole(name: str, value: Scalar, least: int, most: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
         raise ExperimentError(
-            f"{name} is {shown(value)}; allowed: a whole number from {least} to {most}"
+            f"{name} is {format_value(value)}; allowed: a whole number from {least} to {most}"
         )
     return value

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from experiments.errors import ExperimentError
-from experiments.faults.composition.composite import ends_s, standing_on
+from experiments.faults.composition.composite import heals_at_s, cluster_for_fault
 from experiments.ledger.record import Cell, Role, Scalar
-from experiments.messages.suggestions import one_line
+from experiments.messages.phrases import one_line
 from experiments.planning.axes import FAULT, KnownNames, Scope, SettingPlace
 from experiments.planning.experiment import Experiment
 from experiments.planning.faults import asked_for
@@ -199,7 +199,7 @@ class _ControlBuilder:
         least = {
             place.name: str(value) for place, value in wanted.filled.items() if place == MIN_ISR
         }
-        cluster, topic = standing_on(settings.cluster, fault), {**settings.topic, **least}
+        cluster, topic = cluster_for_fault(settings.cluster, fault), {**settings.topic, **least}
         return replace(
             settings,
             cluster=cluster,
@@ -229,5 +229,5 @@ def _long_enough(workload: Workload, fault: FaultRequest) -> Workload:
     if fault.kind == "none":
         return workload
     return workload.model_copy(
-        update={"duration_s": max(workload.duration_s, ends_s(fault) + AFTERMATH_S)}
+        update={"duration_s": max(workload.duration_s, heals_at_s(fault) + AFTERMATH_S)}
     )

@@ -19,7 +19,8 @@ from pydantic import (
 
 from experiments.clients.record.layout import HEADER_BYTES
 from experiments.errors import ExperimentError, UnknownName
-from experiments.messages.suggestions import nearest, sentence
+from experiments.messages.phrases import did_you_mean
+from experiments.messages.validation import describe_validation_error
 from experiments.planning import yaml_reader
 from experiments.sweep.plan import AutoOffsetReset, Claim, Delivery
 
@@ -228,7 +229,7 @@ def experiment_of(data: Any, source: str) -> Experiment:
     try:
         return Experiment.model_validate({_text_key(key): value for key, value in data.items()})
     except ValidationError as error:
-        raise ExperimentError(f"{source}: {sentence(error, Experiment)}") from error
+        raise ExperimentError(f"{source}: {describe_validation_error(error, Experiment)}") from error
 
 
 def read_experiment(path: Path) -> Experiment:
@@ -285,6 +286,6 @@ def load(name_or_file: str) -> Experiment:
         return read_experiment(Path(name_or_file).expanduser())
     if name_or_file not in names():
         raise UnknownName(
-            f"unknown experiment {name_or_file}{nearest(name_or_file, names())} (`ackbench list`; a file's name ends in .yaml)"
+            f"unknown experiment {name_or_file}{did_you_mean(name_or_file, names())} (`ackbench list`; a file's name ends in .yaml)"
         )
     return read_experiment(CATALOG / f"{name_or_file}.yaml")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Final
 
-from experiments.clients.settings.security import PREFIXES, SECRETS, filled, is_reference
+from experiments.clients.settings.security import SECURITY_PREFIXES, SECRET_PROPERTIES, resolve_references, is_reference
 from experiments.errors import ExperimentError
 from experiments.faults import FAULTS
-from experiments.messages.suggestions import nearest, shown
+from experiments.messages.phrases import did_you_mean, format_value
 from experiments.planning.axes import Scope, SettingPlace
 from experiments.planning.cluster import NAMES, refuse_unknown
 from experiments.planning.code_loading import refuse_code
@@ -67,17 +67,17 @@ def check_whose(
 
 
 def _check_security(security: Mapping[str, str], properties: Collection[str]) -> None:
-    known = [name for name in properties if name.startswith(PREFIXES)]
+    known = [name for name in properties if name.startswith(SECURITY_PREFIXES)]
     for name, text in security.items():
         if name not in known:
-            raise ExperimentError(f"unknown security property {name}{nearest(name, known)}")
+            raise ExperimentError(f"unknown security property {name}{did_you_mean(name, known)}")
         refuse_code("security", name, text)
-        if name in SECRETS and not is_reference(name, text):
+        if name in SECRET_PROPERTIES and not is_reference(name, text):
             raise ExperimentError(
                 f"security property {name} is a secret; allowed: the name of an environment variable that holds it, as in $KAFKA_SECRET"
             )
     try:
-        filled(security)
+        resolve_references(security)
     except InputError as error:
         raise ExperimentError(f"security property {error}") from error
 
@@ -124,10 +124,10 @@ def refuse_from_outside(fault: FaultRequest) -> None:
         ExperimentError: it cannot; says which can.
     """
     for kind in {leaf.kind for leaf in fault.leaves()}:
-        if not FAULTS[kind].works_on_external:
+        if not FAULTS[kind].supports_external_cluster:
             can = ", ".join(
-                sorted(name for name, known in FAULTS.items() if known.works_on_external)
+                sorted(name for name, known in FAULTS.items() if known.supports_external_cluster)
             )
             raise ExperimentError(
-                f"fault {shown(kind)} needs the nodes, and the cluster is external; possible from outside: {can}"
+                f"fault {format_value(kind)} needs the nodes, and the cluster is external; possible from outside: {can}"
             )

@@ -8,11 +8,12 @@ from pydantic import ValidationError
 
 from experiments.errors import ExperimentError
 from experiments.faults import FAULTS
-from experiments.faults.composition.composite import ends_s, impossible, parameters_of, unnoticed
-from experiments.faults.composition.notation import parse
+from experiments.faults.composition.composite import heals_at_s, impossible_reason, parameters_of, unnoticed_reason
+from experiments.faults.composition.notation import parse_fault
 from experiments.faults.core.effects import Topology
 from experiments.ledger.record import Scalar
-from experiments.messages.suggestions import nearest, sentence
+from experiments.messages.phrases import did_you_mean
+from experiments.messages.validation import describe_validation_error
 from experiments.planning.experiment import Experiment
 from experiments.sweep.plan import FaultRequest
 
@@ -24,12 +25,12 @@ def fault_parameters(kind: str, given: Mapping[str, Scalar]) -> dict[str, Scalar
         ExperimentError: there is no such fault, or it does not take these.
     """
     if kind not in FAULTS:
-        raise ExperimentError(f"unknown fault {kind}{nearest(kind, FAULTS)}")
+        raise ExperimentError(f"unknown fault {kind}{did_you_mean(kind, FAULTS)}")
     try:
         return dict(FAULTS[kind].parameters.model_validate(dict(given)).model_dump())
     except ValidationError as error:
         raise ExperimentError(
-            sentence(error, FAULTS[kind].parameters, f"faults.{kind}.")
+            describe_validation_error(error, FAULTS[kind].parameters, f"faults.{kind}.")
         ) from error
 
 
@@ -56,7 +57,7 @@ def asked_for(experiment: Experiment, text: str, axes: Mapping[str, Scalar]) -> 
         given = {**experiment.faults.get(leaf.kind, {}), **swept, **leaf.parameters}
         return leaf.model_copy(update={"parameters": fault_parameters(leaf.kind, given)})
 
-    return parse(text).with_leaves(filled)
+    return parse_fault(text).with_leaves(filled)
 
 
 def refuse_what_cannot_be(
@@ -76,15 +77,15 @@ def refuse_what_cannot_be(
     """
     if fault.kind == "none":
         return
-    reason = impossible(fault, shape)
+    reason = impossible_reason(fault, shape)
     if reason:
         raise ExperimentError(f"fault {fault.kind} cannot be: {reason}")
-    if ends_s(fault) >= duration_s:
+    if heals_at_s(fault) >= duration_s:
         begins_s = min(parameters_of(leaf).at_s for leaf in fault.leaves())
-        times = f"begins at {begins_s:g} s and is healed at {ends_s(fault):g} s"
+        times = f"begins at {begins_s:g} s and is healed at {heals_at_s(fault):g} s"
         raise ExperimentError(
             f"fault {fault.kind} {times}; allowed: before the load ends, at {duration_s:g} s"
         )
-    reason = unnoticed(fault, answer_timeout_ms / 1000, acks)
+    reason = unnoticed_reason(fault, answer_timeout_ms / 1000, acks)
     if reason:
         raise ExperimentError(f"fault {fault.kind} could not be noticed: {reason}")

@@ -10,10 +10,10 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from experiments.clients.settings.security import connecting, remember
+from experiments.clients.settings.security import connection_settings, register_security
 from experiments.errors import ExperimentError, LedgerError, UnknownName
-from experiments.faults.composition.composite import require_capabilities_of
-from experiments.messages.suggestions import nearest, shown
+from experiments.faults.composition.composite import require_fault_capabilities
+from experiments.messages.phrases import did_you_mean, format_value
 from experiments.planning.capacity import needs_of
 from experiments.planning.experiment import Experiment
 from experiments.planning.overrides import Overrides, versions_asked_for
@@ -23,7 +23,7 @@ from experiments.sweep.folder import SweepFolder
 from experiments.sweep.plan import Plan
 from infra.cluster.setup import ensure_kafka_ready
 from infra.errors import InputError
-from infra.kafka.jars import unverified_list
+from infra.kafka.jars import unverified_checksums
 from infra.kafka.spec import ClusterSpec
 from infra.machine.home import Home
 from infra.machine.resources import require, this_machine
@@ -87,8 +87,8 @@ def reached(experiment: Experiment, planned: Plan, source: str) -> Plan:
 
     with _said_of(source):
         need = planned.trials[0].cluster
-        remember(str(need.external), need.security)
-        found = reach(connecting(str(need.external)))
+        register_security(str(need.external), need.security)
+        found = reach(connection_settings(str(need.external)))
     planned = planned_as(
         experiment.model_copy(update={"nodes": len(found.brokers)}), planned.sweep_id, source
     )
@@ -110,7 +110,7 @@ def check_machine(planned: Plan, home: Home) -> None:
         MachineError: it has not.
     """
     for fault in {trial.fault.kind: trial.fault for trial in planned.trials}.values():
-        require_capabilities_of(fault)
+        require_fault_capabilities(fault)
     needs = needs_of(planned)
     require(
         this_machine(home.root),
@@ -169,7 +169,7 @@ def find_sweep(home: Home, named: str | None) -> SweepFolder:
         if named in {sweep.sweep_id, _experiment_of(sweep)}:
             return sweep
     raise UnknownName(
-        f"unknown sweep {named}{nearest(named, [sweep.sweep_id for sweep in known])} (in {home.sweeps})"
+        f"unknown sweep {named}{did_you_mean(named, [sweep.sweep_id for sweep in known])} (in {home.sweeps})"
     )
 
 
@@ -186,7 +186,7 @@ def own_sweep(home: Home, sweep_id: str) -> SweepFolder:
     """
     if sweep_id not in {sweep.sweep_id for sweep in sweeps(home)}:
         raise UnknownName(
-            f"no sweep has the id {shown(sweep_id)} below {home.sweeps}: `ackbench show` names the newest"
+            f"no sweep has the id {format_value(sweep_id)} below {home.sweeps}: `ackbench show` names the newest"
         )
     sweep = SweepFolder(home.sweeps / sweep_id)
     if sweep.root.is_symlink():
@@ -206,7 +206,7 @@ def _written(home: Home, experiment: Experiment, planned: Plan) -> SweepFolder:
     for version in {
         trial.cluster.kafka_version for trial in planned.trials if not trial.cluster.external
     }:
-        unverified = unverified_list(home.cache, version)
+        unverified = unverified_checksums(home.cache, version)
         if unverified:
             shutil.copyfile(unverified, sweep.root / f"kafka-{version}.unverified.sha256")
     return sweep

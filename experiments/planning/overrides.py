@@ -9,11 +9,11 @@ from pydantic import ValidationError
 
 from experiments.errors import ExperimentError
 from experiments.faults import FAULTS
-from experiments.faults.composition.notation import parse
+from experiments.faults.composition.notation import parse_fault
 from experiments.ledger.record import Scalar
-from experiments.messages.suggestions import sentence, shown
+from experiments.messages.phrases import format_value
+from experiments.messages.validation import describe_validation_error
 from experiments.planning.axes import (
-    CORE_AXES,
     FAULT,
     PROPERTY_SCOPES,
     KnownNames,
@@ -27,6 +27,7 @@ from experiments.planning.experiment import Experiment
 from experiments.planning.properties import merged, versions
 from experiments.planning.settings import as_text, check_value
 from experiments.planning.yaml_reader import parse_values
+from experiments.sweep.cell_names import CORE_AXES
 
 
 def known_names(experiment: Experiment, rules: ClientRules) -> KnownNames:
@@ -39,7 +40,7 @@ def known_names(experiment: Experiment, rules: ClientRules) -> KnownNames:
     unknown = next((version for version in asked if version not in versions()), None)
     if unknown:
         raise ExperimentError(
-            f"kafka.version is {shown(unknown)}; allowed: {', '.join(versions())}"
+            f"kafka.version is {format_value(unknown)}; allowed: {', '.join(versions())}"
         )
     faults = {
         kind: frozenset(fault.parameters.model_fields)
@@ -157,7 +158,7 @@ def _check(
         if place.scope in PROPERTY_SCOPES:
             check_value(place, value, known, rules_of_all(experiment, rules))
         elif place == FAULT:
-            parse(as_text(value))
+            parse_fault(as_text(value))
 
 
 def _section(experiment: Experiment, place: SettingPlace, value: Scalar) -> dict[str, object]:
@@ -176,4 +177,4 @@ def _with(experiment: Experiment, changes: Mapping[str, object], said_by: str) -
     try:
         return Experiment.model_validate({**experiment.model_dump(by_alias=True), **changes})
     except ValidationError as error:
-        raise ExperimentError(f"{said_by}{sentence(error, Experiment)}") from error
+        raise ExperimentError(f"{said_by}{describe_validation_error(error, Experiment)}") from error

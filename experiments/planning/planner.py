@@ -14,9 +14,8 @@ from math import ceil
 from experiments.clients.settings.librdkafka import copier_settings
 from experiments.errors import ExperimentError
 from experiments.ledger.record import Cell, Role, Scalar
-from experiments.messages.suggestions import shown
+from experiments.messages.phrases import format_value
 from experiments.planning.axes import (
-    CORE_AXES,
     PROPERTY_SCOPES,
     KnownNames,
     Scope,
@@ -32,6 +31,7 @@ from experiments.planning.faults import fault_parameters
 from experiments.planning.overrides import known_names, override, rules_of_all
 from experiments.planning.settings import CellSettings, check_value, settings_of
 from experiments.planning.workload import TRANSACTIONAL_ID
+from experiments.sweep.cell_names import cell_label
 from experiments.sweep.plan import PassedSettings, Plan, RefusedCell, TrialSpec, check_claim
 
 # ---------- What a cell's clients are given, and whether they take it.
@@ -105,7 +105,7 @@ def _refuse_what_the_client_lacks(settings: CellSettings, rules: ClientRules) ->
             )
         for name, text in asked.items():
             if rules.judged and (objection := rules.judged(name, text)):
-                raise ExperimentError(f"{scope} property {name} is {shown(text)}{objection}")
+                raise ExperimentError(f"{scope} property {name} is {format_value(text)}{objection}")
 
 
 MOST_TRIALS = 1024
@@ -211,26 +211,6 @@ def trial_seed(seed: int, repeat: int) -> int:
     return int(_digest(seed, "trial", repeat)[:16], 16) >> 1
 
 
-def label_of(cell: Cell) -> str:
-    """Return the cell for a person: `acks=1 idempotence=off rf=3 p=6 leader-crash`, then the other axes as they are."""
-    short = {
-        "acks": "acks=",
-        "enable.idempotence": "idempotence=",
-        "replication.factor": "rf=",
-        "partitions": "p=",
-        "fault": "",
-    }
-    core = [f"{short[axis]}{_word(cell[axis])}" for axis in CORE_AXES if axis in cell]
-    return " ".join(
-        core
-        + [
-            f"{axis}={_word(value)}"
-            for axis, value in cell.items()
-            if axis not in CORE_AXES and value is not None
-        ]
-    )
-
-
 def _checked(
     experiment: Experiment, rules: ClientRules
 ) -> tuple[dict[str, SettingPlace], tuple[Cell, ...]]:
@@ -302,7 +282,7 @@ def _trials(
             trial_id=trial_id(order, experiment.seed, run.cell, repeat),
             experiment=experiment.name,
             cell=run.cell,
-            label=label_of(run.cell),
+            label=cell_label(run.cell),
             role=run.role,
             added=run.added,
             repeat=repeat,
@@ -327,7 +307,7 @@ def _refused(seed: int, refused: Sequence[SettledCell], after: int) -> Iterator[
         yield RefusedCell(
             trial_id=trial_id(number, seed, run.cell, 0),
             cell=run.cell,
-            label=label_of(run.cell),
+            label=cell_label(run.cell),
             reason=str(run.reason),
         )
 
@@ -372,16 +352,11 @@ def _digest(seed: int, what: str, repeat: int) -> str:
     return hashlib.blake2b(f"{seed}/{repeat}/{what}".encode(), digest_size=16).hexdigest()
 
 
-def _word(value: Scalar) -> str:
-    return ("on" if value else "off") if isinstance(value, bool) else str(value)
-
-
 __all__ = [
     "MOST_TRIALS",
     "Experiment",
     "catalogue",
     "extended",
-    "label_of",
     "load",
     "override",
     "plan",

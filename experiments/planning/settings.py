@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from pydantic import ValidationError
 
-from experiments.clients.settings.group_members import patience_ms
 from experiments.clients.settings.kinds import ClientChoice
 from experiments.errors import ExperimentError
-from experiments.faults.composition.composite import outlives, standing_on
+from experiments.faults.composition.composite import cluster_for_fault, needs_own_cluster
 from experiments.faults.core.effects import Topology
 from experiments.ledger.record import Cell, Scalar
-from experiments.messages.suggestions import sentence, shown
+from experiments.messages.phrases import format_value
+from experiments.messages.validation import describe_validation_error
 from experiments.planning.axes import KnownNames, Scope, SettingPlace, first_name
 from experiments.planning.client_rules import ClientRules
 from experiments.planning.clients import clients_of, load_of, said_of_clients
@@ -58,7 +58,7 @@ class CellSettings:
     @property
     def needs_own_cluster(self) -> bool:
         """Whether a trial of it needs a cluster that nobody shares: what its fault does can outlive it."""
-        return outlives(self.fault)
+        return needs_own_cluster(self.fault)
 
 
 def settings_of(
@@ -91,24 +91,20 @@ def settings_of(
     refuse_what_copies_lack(client, workload)
     refuse_what_groups_lack(client, workload, consumer, cluster)
     refuse_what_keys_lack(client, workload)
-    shape = Topology(
-        others=cluster.controllers + cluster.zookeepers,
-        zookeepers=cluster.zookeepers,
-        nodes=nodes,
+    topology = Topology.of_trial(
+        cluster,
+        workload,
         partitions=given.whole("partitions", 1, 1000),
         replication_factor=factor,
-        transactional=workload.transaction_records > 0,
         client=client.kind,
-        consumers=workload.members,
-        copies=workload.kind == "copy",
-        member_patience_ms=patience_ms(consumer, cluster.broker),
+        consumer=consumer,
     )
     workload = load_of(client, workload, sized="record_size_bytes" in given.axes(Scope.WORKLOAD))
-    fault = given.fault(workload.duration_s, client, producer, shape)
+    fault = given.fault(workload.duration_s, client, producer, topology)
     return CellSettings(
-        cluster=standing_on(cluster, fault),
+        cluster=cluster_for_fault(cluster, fault),
         replication_factor=factor,
-        partitions=shape.partitions,
+        partitions=topology.partitions,
         client=client,
         producer=producer,
         consumer=consumer,
@@ -161,7 +157,7 @@ def check_value(
             objections[0] if objections and all(objections) else None
         )  # what one of them takes may be of its cells alone
     if objection:
-        raise ExperimentError(f"{place.scope} property {place.name} is {shown(value)}{objection}")
+        raise ExperimentError(f"{place.scope} property {place.name} is {format_value(value)}{objection}")
 
 
 @dataclass(frozen=True)
@@ -183,7 +179,7 @@ class _CellInput:
         value = self.axes(Scope.STRUCTURE).get(name, getattr(self.experiment, name, None))
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
             raise ExperimentError(
-                f"{name} is {shown(value)}; allowed: a whole number from {least} to {most}"
+                f"{name} is {format_value(value)}; allowed: a whole number from {least} to {most}"
             )
         return value
 
@@ -200,7 +196,7 @@ class _CellInput:
         try:
             workload = Workload(**WorkloadSection.model_validate(together).model_dump())
         except ValidationError as error:
-            raise ExperimentError(sentence(error, WorkloadSection, "workload.")) from error
+            raise ExperimentError(describe_validation_error(error, WorkloadSection, "workload.")) from error
         if workload.records < workload.producers:
             raise ExperimentError(
                 f"workload holds {workload.records} records; allowed: one a producer at least, so {workload.producers}"

@@ -14,7 +14,7 @@ from typing import Any, Final
 import yaml
 
 from experiments.errors import ExperimentError
-from experiments.messages.suggestions import one_line
+from experiments.messages.phrases import one_line
 
 _TRUTH: Final = re.compile(r"^(?:true|false|yes|no|on|off)$", re.IGNORECASE)
 _WHOLE: Final = re.compile(r"^[-+]?(?:0|[1-9][0-9]*)$")

@@ -6,17 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from experiments.ledger.record import Cell, Scalar
-from experiments.messages.counts import counted, listed
+from experiments.messages.phrases import format_count, format_list
 from experiments.results.models import CellResult, SweepResults
-from experiments.results.wording import (
-    GUARANTEES,
-    WHAT_WAS_SEEN,
-    axis_word,
-    differing,
-    fault_name,
-    share_words,
-    value_word,
-)
+from experiments.results.wording import GUARANTEES, WHAT_WAS_SEEN, share_words
+from experiments.sweep.cell_names import axis_name, differing_axes, fault_name, value_text
 from experiments.verdicts.contract import Guarantee
 from experiments.verdicts.judge import Judgement, Verdict
 
@@ -54,11 +47,11 @@ def _merged_once(boxes: Sequence[Box]) -> list[Box]:
 
 def _name(box: Box, axes: Sequence[str]) -> str:
     told = [
-        (axis, "/".join(map(value_word, values)))
+        (axis, "/".join(map(value_text, values)))
         for axis, values in zip(axes, box, strict=True)
         if set(values) != {None}
     ]
-    settings = [f"{axis_word(axis)}={text}" for axis, text in told if axis != "fault"]
+    settings = [f"{axis_name(axis)}={text}" for axis, text in told if axis != "fault"]
     return (
         " ".join([*settings, *(text for axis, text in told if axis == "fault")]) or "the one cell"
     )
@@ -105,7 +98,7 @@ def answer(results: SweepResults) -> ReportAnswer:
 def _sentence(judged: Sequence[_Judged], results: SweepResults) -> str:
     if not judged:
         return (
-            f"Not known: none of the sweep's {counted(len(results.cells), 'cell')} has been judged."
+            f"Not known: none of the sweep's {format_count(len(results.cells), 'cell')} has been judged."
         )
     if results.harness.control_clean is False:
         return "Nothing can be concluded: the harness itself lost or repeated records where nothing was wrong."
@@ -128,7 +121,7 @@ def _of_violations(judged: Sequence[_Judged]) -> str:
 
 
 def _of_the_unpromised(judged: Sequence[_Judged]) -> str:
-    seen = [entry for entry in _with(judged, Verdict.NOT_PROMISED) if entry.judgement.seen]
+    seen = [entry for entry in _with(judged, Verdict.NOT_GUARANTEED) if entry.judgement.seen]
     parts = [
         (guarantee, [entry for entry in seen if entry.judgement.guarantee is guarantee])
         for guarantee in Guarantee
@@ -138,19 +131,19 @@ def _of_the_unpromised(judged: Sequence[_Judged]) -> str:
         for guarantee, entries in parts
         if entries
     ]
-    return f"where nothing else was promised, {listed(told)}" if told else ""
+    return f"where nothing else was promised, {format_list(told)}" if told else ""
 
 
 def _of_the_held(judged: Sequence[_Judged]) -> str:
     held = _with(judged, Verdict.HELD)
     if not held:
         return ""
-    return f"{counted(len(held), 'guarantee')} held{_weakest(held)}"
+    return f"{format_count(len(held), 'guarantee')} held{_weakest(held)}"
 
 
 def _of_the_unknown(judged: Sequence[_Judged]) -> str:
     unknown = _with(judged, Verdict.UNKNOWN)
-    return f"{counted(len(unknown), 'verdict')} cannot be given" if unknown else ""
+    return f"{format_count(len(unknown), 'verdict')} cannot be given" if unknown else ""
 
 
 def _weakest(held: Sequence[_Judged]) -> str:
@@ -181,7 +174,7 @@ def _findings(judged: Sequence[_Judged], among: Sequence[CellResult]) -> Iterato
     for guarantee in Guarantee:
         seen = [
             entry
-            for entry in _with(judged, Verdict.NOT_PROMISED)
+            for entry in _with(judged, Verdict.NOT_GUARANTEED)
             if entry.judgement.guarantee is guarantee and entry.judgement.seen
         ]
         if seen:
@@ -219,11 +212,11 @@ def _records(entries: Sequence[_Judged]) -> str:
     shares = [entry.judgement.share for entry in entries if entry.judgement.share]
     records = sum(entry.judgement.records_total for entry in entries)
     trials = (
-        f"In {sum(share.seen for share in shares)} of {counted(sum(share.of for share in shares), 'trial')}"
+        f"In {sum(share.seen for share in shares)} of {format_count(sum(share.of for share in shares), 'trial')}"
         if shares
         else "In trials"
     )
-    return f"{trials}, {counted(records, 'record')}." if records else f"{trials}."
+    return f"{trials}, {format_count(records, 'record')}." if records else f"{trials}."
 
 
 def _with(judged: Sequence[_Judged], verdict: Verdict) -> list[_Judged]:
@@ -231,9 +224,9 @@ def _with(judged: Sequence[_Judged], verdict: Verdict) -> list[_Judged]:
 
 
 def _cells(entries: Sequence[_Judged]) -> str:
-    return counted(len({id(entry.cell) for entry in entries}), "cell")
+    return format_count(len({id(entry.cell) for entry in entries}), "cell")
 
 
 def _named(entries: Sequence[_Judged], among: Sequence[CellResult]) -> tuple[str, ...]:
-    axes = differing([cell.cell for cell in among if cell.refused is None])
+    axes = differing_axes([cell.cell for cell in among if cell.refused is None])
     return named_together([entry.cell.cell for entry in entries], axes)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from experiments.messages.counts import listed, plural
+from experiments.messages.phrases import format_list, plural
 from experiments.report.charts import by_fault
 from experiments.report.evidence import ReportEvidence
 from experiments.results.cells import judged_trials
@@ -15,16 +15,14 @@ from experiments.results.wording import (
     GUARANTEES,
     ROLES,
     bounds,
-    cell_name,
     count,
-    differing,
     estimate_words,
-    fault_name,
     share_words,
     verdict_class,
     verdict_sign,
     verdict_words,
 )
+from experiments.sweep.cell_names import cell_name, differing_axes, fault_name
 from experiments.verdicts.contract import CONDITIONAL_GUARANTEES, Guarantee
 from experiments.verdicts.judge import Judgement
 
@@ -82,7 +80,7 @@ def cell_views(
     evidence: ReportEvidence, cells: Sequence[CellResult]
 ) -> tuple[tuple[str, tuple[CellView, ...]], ...]:
     """Return the rows by fault, those of cells that were added as controls last."""
-    axes = [axis for axis in differing([cell.cell for cell in cells]) if axis != "fault"]
+    axes = [axis for axis in differing_axes([cell.cell for cell in cells]) if axis != "fault"]
     views = [_cell(evidence, cell, cell_name(cell.cell, axes)) for cell in cells]
     own = [
         (group.fault, tuple(view for view in views if view.fault == group.fault and not view.added))
@@ -169,7 +167,7 @@ def _records(judgement: Judgement) -> str:
         if record.seq is not None:
             of.setdefault((record.trial_id, record.producer), []).append(f"{record.seq:,}")
     named = [
-        f"{trial_id}: producer {producer}, {plural(len(seqs), 'record')} {listed(seqs)}"
+        f"{trial_id}: producer {producer}, {plural(len(seqs), 'record')} {format_list(seqs)}"
         for (trial_id, producer), seqs in of.items()
     ]
     more = judgement.records_total - sum(map(len, of.values()))
@@ -209,7 +207,7 @@ def _figures(evidence: ReportEvidence, cell: CellResult) -> Iterator[tuple[str, 
     yield "reordered", count(cell.reordered)
     yield "missed", count(cell.missed)
     yield "read again", count(cell.redelivered)
-    if Guarantee.NONE_MISSED in shown_promises(evidence):
+    if Guarantee.NO_MISSED_RECORDS in shown_promises(evidence):
         yield "missed by the group", count(cell.group_missed)
         yield "processed again", count(cell.group_repeated)
     if any(of.copies for of in evidence.results.cells):

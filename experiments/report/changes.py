@@ -13,11 +13,12 @@ from experiments.comparing.differences import Difference, MeasuredValues
 from experiments.comparing.pairing import LEAST_PAIRS
 from experiments.comparing.within import axes_of, of_value, value_text, values_of
 from experiments.ledger.record import Scalar
-from experiments.messages.counts import counted
+from experiments.messages.phrases import format_count
 from experiments.report.evidence import ReportEvidence
 from experiments.results.models import CellResult
-from experiments.results.wording import NOT_KNOWN, axis_word, cell_name, differing, share_brief
-from experiments.verdicts.statistics import LEAST_VALUES, Interval
+from experiments.results.wording import NOT_KNOWN, share_brief
+from experiments.sweep.cell_names import axis_name, cell_name, differing_axes
+from experiments.verdicts.statistics import MIN_TRIALS_FOR_INTERVAL, Interval
 
 # ---------- What a difference is of, whether one was shown at all, and which way. Pure.
 
@@ -132,7 +133,7 @@ def changes_view(evidence: ReportEvidence) -> ChangesView:
     """Return what is to be said of every axis in which cells differ."""
     cells = evidence.results.cells
     by_axis = {axis: list(_changes(evidence, axis)) for axis in axes_of(cells)}
-    axes = differing([cell.cell for cell in own(cells)])
+    axes = differing_axes([cell.cell for cell in own(cells)])
     views = tuple(
         _axis(axis, [change for change in changes if change.known], axes)
         for axis, changes in by_axis.items()
@@ -162,7 +163,7 @@ def _axis(axis: str, changes: Sequence[_Change], axes: Sequence[str]) -> AxisVie
         key=lambda change: (-change.moved, names.index(cell_name(change.cell.cell, others))),
     )
     rows = tuple(_pair(change, others) for change in ordered)
-    return AxisView(axis_word(axis), rows[:MOST_SHOWN], rows[MOST_SHOWN:])
+    return AxisView(axis_name(axis), rows[:MOST_SHOWN], rows[MOST_SHOWN:])
 
 
 def _pair(change: _Change, others: Sequence[str]) -> PairView:
@@ -212,14 +213,16 @@ def _notes(changes: Sequence[_Change]) -> Iterator[str]:
     """Yield what these pairs cannot tell."""
     silent = sum(not change.known for change in changes)
     if silent:
-        yield f"{counted(silent, 'pair')} of cells without two trials of one repeat that were measured: left out, as nothing is known of them."
+        yield f"{format_count(silent, 'pair')} of cells without two trials of one repeat that were measured: left out, as nothing is known of them."
     differences = [
         change.found.of(measure) for change in changes for measure in COLUMNS if change.known
     ]
     most = max((difference.trials for difference in differences), default=0)
     if differences and most < LEAST_PAIRS:
-        interval = f", an interval {LEAST_VALUES}" if most < LEAST_VALUES else ""
-        yield f"Too few to tell for sure: no cells have more than {counted(most, 'pair')} of trials, and a p-value needs {LEAST_PAIRS}{interval}."
+        interval = (
+            f", an interval {MIN_TRIALS_FOR_INTERVAL}" if most < MIN_TRIALS_FOR_INTERVAL else ""
+        )
+        yield f"Too few to tell for sure: no cells have more than {format_count(most, 'pair')} of trials, and a p-value needs {LEAST_PAIRS}{interval}."
     told = sum(difference.ratio_interval is not None for difference in differences)
     if told:
-        yield f"{counted(told, 'interval')} of a time, each by itself: where nothing changes at all, about one in twenty is marked as worse or better."
+        yield f"{format_count(told, 'interval')} of a time, each by itself: where nothing changes at all, about one in twenty is marked as worse or better."

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from experiments.ledger.result_tables import Measure, Phase, Side
-from experiments.messages.counts import counted
+from experiments.messages.phrases import format_count
 from experiments.report.bar_charts import (
     CountBar,
     ShareBar,
@@ -21,14 +21,8 @@ from experiments.results.cells import judged_trials
 from experiments.results.models import CellResult, TrialResult
 from experiments.results.outages import PARTS, Outage, outages_of
 from experiments.results.rows import Row
-from experiments.results.wording import (
-    bounds,
-    cell_name,
-    differing,
-    fault_name,
-    milliseconds,
-    share_words,
-)
+from experiments.results.wording import bounds, milliseconds, share_words
+from experiments.sweep.cell_names import cell_name, differing_axes, fault_name
 
 T = TypeVar("T")
 
@@ -107,7 +101,7 @@ class FaultGroup:
 def by_fault(cells: Sequence[CellResult]) -> list[FaultGroup]:
     """Return the cells that were run, by fault, those without one last."""
     run = [cell for cell in cells if cell.refused is None]
-    axes = tuple(axis for axis in differing([cell.cell for cell in run]) if axis != "fault")
+    axes = tuple(axis for axis in differing_axes([cell.cell for cell in run]) if axis != "fault")
     faults = sorted(
         {fault_name(cell.cell) for cell in run}, key=lambda fault: (fault == "no fault", fault)
     )
@@ -145,9 +139,9 @@ def _share_caption(fault: str, noun: str, rows: Sequence[ShareBar]) -> str:
     seen = [row for row in rows if row.share.seen]
     if not seen:
         surest = min(rows, key=lambda row: row.share.interval.high)
-        return f"Trials {noun}, {fault}: none in {counted(len(rows), 'cell')}; the narrowest bound is {share_words(surest.share)}."
+        return f"Trials {noun}, {fault}: none in {format_count(len(rows), 'cell')}; the narrowest bound is {share_words(surest.share)}."
     most = max(seen, key=lambda row: (row.share.seen / row.share.of, row.share.of))
-    return f"Trials {noun}, {fault}: in {len(seen)} of {counted(len(rows), 'cell')}; most often with {most.name}: {share_words(most.share)}."
+    return f"Trials {noun}, {fault}: in {len(seen)} of {format_count(len(rows), 'cell')}; most often with {most.name}: {share_words(most.share)}."
 
 
 def _counts(group: FaultGroup, evidence: ReportEvidence) -> Iterator[Chart]:
@@ -184,7 +178,7 @@ def _counts(group: FaultGroup, evidence: ReportEvidence) -> Iterator[Chart]:
 def _count_caption(noun: str, fault: str, rows: Sequence[CountBar], none: int) -> str:
     most = max(rows, key=lambda row: max(row.counts))
     others = (
-        f" {counted(none, 'cell')} without any {'is' if none == 1 else 'are'} left out."
+        f" {format_count(none, 'cell')} without any {'is' if none == 1 else 'are'} left out."
         if none
         else ""
     )
@@ -220,7 +214,7 @@ def _phases(group: FaultGroup, evidence: ReportEvidence) -> Iterator[Chart]:
             lines: list[Curve] = [line for line in found if line]
             if lines:
                 told = ", ".join(
-                    f"{line.name} {counted(line.records, 'record')} up to {milliseconds(float(line.latency_ms[-1]))}"
+                    f"{line.name} {format_count(line.records, 'record')} up to {milliseconds(float(line.latency_ms[-1]))}"
                     for line in lines
                 )
                 caption = f"{group.name(cell)}, {group.fault}, until {verb}: {told}."

@@ -11,7 +11,7 @@ from experiments.report.answer import named_together
 from experiments.report.evidence import ReportEvidence
 from experiments.results.cells import cell_text
 from experiments.results.trials import NOT_SET, SCOPES, settings_of_trial
-from experiments.results.wording import differing
+from experiments.sweep.cell_names import differing_axes
 from experiments.sweep.plan import TrialSpec
 
 VARIES: Final = "differs by trial"
@@ -51,7 +51,7 @@ def differing_settings(
         settings: all of them.
         cells: in the order of the settings' values.
     """
-    axes = differing(cells)
+    axes = differing_axes(cells)
     return [
         DifferingSettings(of.scope, of.name, tuple(_values(of, cells, axes)))
         for of in settings

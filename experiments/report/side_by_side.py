@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from experiments.comparing.comparison import ComparedCell, Comparison
 from experiments.comparing.differences import Difference, MeasuredValues
 from experiments.comparing.within import AxisComparison
-from experiments.messages.counts import counted
+from experiments.messages.phrases import format_count
 from experiments.report.changes import NAMES, SIGNS, interval_of, kind_of
 from experiments.report.charts import MOST_ROWS, Chart, chunks
 from experiments.report.drawing import (
@@ -99,7 +99,7 @@ def view_of(cell: ComparedCell) -> ComparedCellView:
 
 
 def both_labels(a: str, b: str) -> str:
-    """Return one label for two, in which they stand beside each other only where they differ: `acks=0|1 rf=3`."""
+    """Return one label for two, in which they stand beside each other only where they differ: `acks=0|1 RF=3`."""
     words, others = a.split(" "), b.split(" ")
     if len(words) != len(others):
         return f"{a} | {b}"
@@ -195,7 +195,7 @@ def _value(difference: Difference) -> float | None:
 
 def _caption(measure: MeasuredValues, rows: Sequence[tuple[str, Difference]]) -> str:
     kinds = [kind_of(difference) for _, difference in rows]
-    told = f"B is worse in {kinds.count('worse')} and better in {kinds.count('better')} of {counted(len(rows), 'cell')}"
+    told = f"B is worse in {kinds.count('worse')} and better in {kinds.count('better')} of {format_count(len(rows), 'cell')}"
     return f"{NAMES[measure].capitalize()}: {told}; in the others the interval holds no difference, or there is none."
 
 

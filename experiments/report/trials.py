@@ -6,22 +6,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from experiments.ledger.record import Status, TrialRecord
-from experiments.messages.counts import counted
+from experiments.messages.phrases import format_count
 from experiments.report.charts import by_fault
 from experiments.report.evidence import ReportEvidence
 from experiments.report.timelines import timeline_chart
 from experiments.results.attribution import causes_of, reasons_of
 from experiments.results.cells import cell_text, judged_trials
 from experiments.results.models import CellResult, TrialResult
-from experiments.results.wording import (
-    NOT_KNOWN,
-    ROLES,
-    bounds,
-    cell_name,
-    count,
-    differing,
-    milliseconds,
-)
+from experiments.results.wording import NOT_KNOWN, ROLES, bounds, count, milliseconds
+from experiments.sweep.cell_names import cell_name, differing_axes
 
 
 @dataclass(frozen=True)
@@ -60,7 +53,7 @@ def trials_by_cell(evidence: ReportEvidence) -> list[CellTrialsView]:
         (cell for group in by_fault(evidence.results.cells) for cell in group.cells),
         key=lambda cell: cell.added,
     )
-    axes = differing([cell.cell for cell in run])
+    axes = differing_axes([cell.cell for cell in run])
     return [_cell(evidence, cell, cell_name(cell.cell, axes)) for cell in run]
 
 
@@ -81,7 +74,7 @@ def _cell(evidence: ReportEvidence, cell: CellResult, name: str) -> CellTrialsVi
 
 
 def _summary(cell: CellResult) -> str:
-    parts = [counted(cell.planned_trials, "trial")]
+    parts = [format_count(cell.planned_trials, "trial")]
     parts += [
         f"{number} {what}"
         for number, what in (

@@ -14,11 +14,11 @@ from rich.table import Table
 from rich.text import Text
 
 from experiments.ledger.record import Cell
-from experiments.messages.counts import plural
+from experiments.messages.phrases import plural
 from experiments.results import wording
 from experiments.results.cells import FIRST_AXES
 from experiments.results.models import CellResult, MedianAndMax, SweepResults
-from experiments.results.wording import axis_word, value_word
+from experiments.sweep.cell_names import axis_name, value_text
 from experiments.verdicts.contract import Guarantee
 
 UNKNOWN: Final = "-"
@@ -59,13 +59,13 @@ def cells_tables(rows: Sequence[CellResult]) -> tuple[Table, ...]:
         max(map(len, [*head.split("\n"), *(text[column].plain for text in texts.values())]))
         for column, head in enumerate(columns)
     ]
-    faults = dict.fromkeys(value_word(row.cell.get("fault")) for row in run)
+    faults = dict.fromkeys(value_text(row.cell.get("fault")) for row in run)
     return tuple(
         _table(
             fault,
             columns,
             widths,
-            [texts[id(row)] for row in run if value_word(row.cell.get("fault")) == fault],
+            [texts[id(row)] for row in run if value_text(row.cell.get("fault")) == fault],
         )
         for fault in faults
     )
@@ -167,7 +167,7 @@ def _axes(rows: Sequence[CellResult]) -> list[str]:
 def _head(axis: str) -> str:
     """Return a column's head; a long name goes over several lines, cut at its dots."""
     lines = [""]
-    for part in axis_word(axis).split("."):
+    for part in axis_name(axis).split("."):
         lines = (
             [*lines[:-1], f"{lines[-1]}.{part}".lstrip(".")]
             if len(lines[-1]) + len(part) < HEAD_WIDTH
@@ -187,7 +187,7 @@ def _texts(row: CellResult, axes: Sequence[str], heads: Mapping[Guarantee, str])
         *map(
             Text,
             [
-                *(value_word(row.cell.get(axis)) for axis in axes),
+                *(value_text(row.cell.get(axis)) for axis in axes),
                 wording.short(row.loss, UNKNOWN),
                 *figures,
             ],
@@ -229,6 +229,6 @@ def _median(spread: MedianAndMax | None) -> str:
 def _shared(cells: Sequence[Cell]) -> str:
     """Return the values of acks and idempotence among the cells, and whatever else they all have in common is left out."""
     return ", ".join(
-        f"{axis_word(axis)}={'/'.join(dict.fromkeys(value_word(cell.get(axis)) for cell in cells))}"
+        f"{axis_name(axis)}={'/'.join(dict.fromkeys(value_text(cell.get(axis)) for cell in cells))}"
         for axis in ("acks", "enable.idempotence")
     )

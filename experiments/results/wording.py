@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from experiments.ledger.record import Cell, Role, Scalar
+from experiments.ledger.record import Role
 from experiments.results.models import CellResult, SweepResults
 from experiments.results.trials import LATE_MS
 from experiments.verdicts.contract import CONDITIONAL_GUARANTEES, Guarantee
 from experiments.verdicts.judge import Judgement, Verdict
-from experiments.verdicts.statistics import Estimate, Share, bound, trials_needed, words
+from experiments.verdicts.statistics import (
+    Estimate,
+    Share,
+    describe_share,
+    one_sided_bound,
+    trials_needed,
+)
 
 HEADS: Final = {
     Guarantee.NO_ACKED_LOSS: "loss",
@@ -20,8 +26,8 @@ HEADS: Final = {
     Guarantee.ORDER: "ord",
     Guarantee.ATOMICITY: "atom",
     Guarantee.AVAILABILITY: "up",
-    Guarantee.NONE_MISSED: "miss",
-    Guarantee.NONE_REPEATED: "again",
+    Guarantee.NO_MISSED_RECORDS: "miss",
+    Guarantee.NO_REPROCESSING: "again",
 }
 """A column each; short, because they stand beside the figures."""
 RARE: Final = 0.1
@@ -66,7 +72,7 @@ def mark(cell: CellResult, guarantee: Guarantee) -> str:
 
 
 def _sign(judgement: Judgement) -> str:
-    if judgement.verdict is Verdict.NOT_PROMISED:
+    if judgement.verdict is Verdict.NOT_GUARANTEED:
         return {True: SEEN, False: UNSEEN, None: UNTOLD}[judgement.seen]
     return {Verdict.HELD: HELD, Verdict.VIOLATED: VIOLATED, Verdict.UNKNOWN: UNKNOWN}[
         judgement.verdict
@@ -77,7 +83,7 @@ def short(share: Share | None, unknown: str) -> str:
     """Return a share for a narrow column: `3 of 5 (15-95 %)`, `0 of 5 (<46 %)`, bounds in whole percent and rounded outwards."""
     if share is None:
         return unknown
-    limit = bound(share)
+    limit = one_sided_bound(share)
     if limit is None:
         told = f"{math.floor(share.interval.low * 100)}-{math.ceil(share.interval.high * 100)}"
     else:
@@ -165,28 +171,6 @@ def _power(cells: Sequence[CellResult]) -> Iterator[VerdictLine]:
         )
 
 
-# ---------- An axis and its value as a person reads them, in the terminal's tables and on the page. Pure.
-
-
-_SHORT: Final = {"enable.idempotence": "idem", "replication.factor": "RF", "partitions": "P"}
-
-
-def axis_word(axis: str) -> str:
-    """Return an axis's name, short where it is often needed."""
-    return _SHORT.get(axis, axis)
-
-
-def value_word(value: Scalar, absent: str = "-") -> str:
-    """Return an axis's value; of a cell that has none, the word for that."""
-    return (
-        absent
-        if value is None
-        else ("on" if value else "off")
-        if isinstance(value, bool)
-        else str(value)
-    )
-
-
 # ---------- Figures and names as a person reads them. Pure; what is not known is said to be so.
 
 
@@ -197,8 +181,8 @@ GUARANTEES: Final = {
     Guarantee.ORDER: "order",
     Guarantee.ATOMICITY: "all or nothing",
     Guarantee.AVAILABILITY: "availability",
-    Guarantee.NONE_MISSED: "none missed",
-    Guarantee.NONE_REPEATED: "none processed twice",
+    Guarantee.NO_MISSED_RECORDS: "none missed",
+    Guarantee.NO_REPROCESSING: "none processed twice",
 }
 WHAT_WAS_SEEN: Final = {
     Guarantee.NO_ACKED_LOSS: "acknowledged records were lost",
@@ -206,34 +190,12 @@ WHAT_WAS_SEEN: Final = {
     Guarantee.ORDER: "records changed their order",
     Guarantee.ATOMICITY: "transactions were shown in part, or though they were not committed",
     Guarantee.AVAILABILITY: "the partition stayed away until the fault was healed",
-    Guarantee.NONE_MISSED: "records were committed and processed by nobody",
-    Guarantee.NONE_REPEATED: "records were processed more than once",
+    Guarantee.NO_MISSED_RECORDS: "records were committed and processed by nobody",
+    Guarantee.NO_REPROCESSING: "records were processed more than once",
 }
 """What was seen where the promise's contrary was."""
 ROLES: Final = {Role.CELL: "", Role.CONTROL: "control", Role.POSITIVE_CONTROL: "positive control"}
 _FEW: Final = 100
-
-
-def differing(cells: Sequence[Cell]) -> list[str]:
-    """Return the axes in which cells differ, in their own order; all of them where none does."""
-    axes = list(dict.fromkeys(axis for cell in cells for axis in cell))
-    return [axis for axis in axes if len({str(cell.get(axis)) for cell in cells}) > 1] or axes
-
-
-def cell_name(cell: Cell, axes: Iterable[str]) -> str:
-    """Return a cell's values of some axes, short; the fault stands last and without its axis's name."""
-    settings = [
-        f"{axis_word(axis)}={value_word(cell[axis])}"
-        for axis in axes
-        if axis != "fault" and cell.get(axis) is not None
-    ]
-    fault = [fault_name(cell)] if "fault" in axes else []
-    return " ".join([*settings, *fault]) or "the one cell"
-
-
-def fault_name(cell: Cell) -> str:
-    """Return a cell's fault."""
-    return "no fault" if cell.get("fault") in {None, "none"} else str(cell["fault"])
 
 
 def count(value: int | None) -> str:
@@ -264,7 +226,7 @@ def share_words(share: Share | None) -> str:
     """Return in how many trials something was seen, with the bounds of its probability."""
     if share is None:
         return NOT_KNOWN
-    return words(share)
+    return describe_share(share)
 
 
 def share_brief(share: Share | None) -> str:
@@ -286,7 +248,7 @@ def estimate_words(estimate: Estimate | None) -> str:
 
 def verdict_sign(judgement: Judgement) -> str:
     """Return a sign that stands without its colour."""
-    if judgement.verdict is Verdict.NOT_PROMISED:
+    if judgement.verdict is Verdict.NOT_GUARANTEED:
         return {True: "!", False: "\N{EN DASH}", None: "?"}[judgement.seen]
     return {
         Verdict.HELD: "\N{CHECK MARK}",
@@ -297,7 +259,7 @@ def verdict_sign(judgement: Judgement) -> str:
 
 def verdict_words(judgement: Judgement) -> str:
     """Return the verdict; of what was not promised, whether it was seen."""
-    if judgement.verdict is Verdict.NOT_PROMISED:
+    if judgement.verdict is Verdict.NOT_GUARANTEED:
         return (
             "not promised, " + {True: "seen", False: "not seen", None: "not known"}[judgement.seen]
         )
@@ -306,6 +268,6 @@ def verdict_words(judgement: Judgement) -> str:
 
 def verdict_class(judgement: Judgement) -> str:
     """Return the name that the style sheet knows the verdict by."""
-    if judgement.verdict is Verdict.NOT_PROMISED:
+    if judgement.verdict is Verdict.NOT_GUARANTEED:
         return "seen" if judgement.seen else "unseen"
     return judgement.verdict.lower()

@@ -11,7 +11,7 @@ from pydantic import Field, StringConstraints
 from experiments.errors import ExperimentError
 from experiments.ledger.record import Cell, Frozen, KeyOptions, Role, Scalar
 from experiments.ledger.schema import LEDGER_VERSION
-from experiments.messages.counts import counted, listed
+from experiments.messages.phrases import format_count, format_list
 from infra.kafka.broker_settings import shared_properties
 from infra.kafka.spec import ClusterSpec, Coordination, DiskKind, NetworkKind
 
@@ -66,12 +66,12 @@ def check_claim(claim: Claim, cells: Sequence[Cell], nodes: int) -> None:
         values = {str(cell.get(axis)): None for cell in cells}
         if len(values) < 2:  # noqa: PLR2004 - a comparison has two sides
             raise ExperimentError(
-                f"{axis} is {listed(list(values))} in every cell, and the question compares: give it two values or more"
+                f"{axis} is {format_list(list(values))} in every cell, and the question compares: give it two values or more"
             )
     most = max(int(str(cell.get("nodes", nodes))) for cell in cells)
     if most < claim.min_nodes:
         raise ExperimentError(
-            f"nodes is {most}; the question needs at least {counted(claim.min_nodes, 'node')}"
+            f"nodes is {most}; the question needs at least {format_count(claim.min_nodes, 'node')}"
         )
 
 
@@ -235,7 +235,7 @@ class TrialSpec(Frozen):
     experiment: str
     cell: Cell
     label: str
-    """The cell for a person, short: `acks=1 idempotence=off rf=3 p=6 leader-crash`."""
+    """The cell for a person, short: `acks=1 idem=off RF=3 P=6 leader-crash`."""
     role: Role = Role.CELL
     added: bool = False
     """Not of the experiment's axes: planned as a control only."""

@@ -10,7 +10,7 @@ from typing import Final, Protocol, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
-from infra.kafka.versions import numbers_of
+from infra.kafka.versions import parse_version
 from infra.machine.home import Home
 
 FOLDER: Final = Path(__file__).parent
@@ -138,7 +138,7 @@ def versions(home: Home | None = None) -> tuple[str, ...]:
         for folder in folders
         for path in folder.glob("kafka-*.json")
     }
-    return tuple(sorted(known, key=numbers_of))
+    return tuple(sorted(known, key=parse_version))
 
 
 def merged(names: Iterable[str]) -> KafkaProperties:
@@ -148,7 +148,7 @@ def merged(names: Iterable[str]) -> KafkaProperties:
         FileNotFoundError: one of them is none of `versions()`.
     """
     newest_first = [
-        kafka_properties(version) for version in sorted(set(names), key=numbers_of, reverse=True)
+        kafka_properties(version) for version in sorted(set(names), key=parse_version, reverse=True)
     ]
     first = newest_first[0]
     topic, broker = (

@@ -1,158 +1,177 @@
-"""What a cell's promises hang on: its settings and the nature of its fault, read off a planned trial. Pure."""
+"""What the contract depends on: effective settings and fault effects, from a planned trial."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Final
 
-from experiments.clients.settings.group_members import patience_ms
-from experiments.clients.settings.kinds import answer_timeout_ms, choice_of
+from experiments.clients.settings.kinds import client_choice, request_timeout_ms
 from experiments.faults import FAULTS
-from experiments.faults.composition.composite import nature_of
+from experiments.faults.composition.composite import effects_of
 from experiments.faults.core.effects import FaultEffects, Topology
 from experiments.ledger.record import Frozen
 from experiments.sweep.plan import Commit, FaultRequest, TrialSpec
-from infra.kafka.broker_settings import heartbeat_ms, session_ms
+from experiments.sweep.retention import Retention, resolve_retention
+from infra.kafka.broker_settings import broker_heartbeat_interval_ms, broker_session_timeout_ms
 from infra.kafka.zookeeper import TICK_MS
 
-_HOUR_MS: Final = 3_600_000
 UNLIMITED_RETRIES: Final = 2_147_483_647
 _TRUE: Final = frozenset({"true", "t", "1"})
 _REFRESH: Final = "topic.metadata.refresh.interval.ms"
 _SCAN_MS: Final = 1000.0
-"""How often librdkafka looks through its topics for a leader whose broker is down."""
+"""How often librdkafka checks its topics for leaders whose broker is down."""
 
 
 class Circumstances(Frozen):
-    """All that the contract asks about; properties of Kafka and librdkafka, effective ones."""
+    """The input of the contract: the effective properties of Kafka and its clients."""
 
     acks: str
     """`0`, `1` or `all`."""
     idempotent: bool
     transactional: bool = False
-    """Records are sent in transactions; librdkafka then takes no other settings than acks=all and enable.idempotence=true."""
+    """The producer uses transactions; librdkafka then requires acks=all and idempotence."""
     retries: int
     max_in_flight: int
     delivery_timeout_ms: float
-    """0: a record is never given up."""
+    """0: the client never gives up a record."""
     socket_timeout_ms: float
-    """How long the producer gives a request to be answered: librdkafka's `socket.timeout.ms`, Java's `request.timeout.ms`."""
+    """The producer's request timeout: librdkafka's `socket.timeout.ms`, Java's
+    `request.timeout.ms`."""
     connection_setup_timeout_ms: float
     retry_backoff_max_ms: float
     leader_lookup_ms: float = 0
-    """How much later than Kafka's own a client learns who leads: librdkafka asks once a second where its broker is down, and may pass over one answer."""
+    """How much later than a Java client this client may learn of a new leader.
+
+    While a broker is down, librdkafka requests metadata once a second, and may skip one response.
+    """
     nodes: int
     """Brokers."""
     controllers: int
-    """Who elects the leaders: the brokers themselves, or as few as there are of their own; under ZooKeeper any broker may become the controller."""
+    """Nodes that can become the active controller.
+
+    These are the dedicated controllers, else all brokers; with ZooKeeper, all brokers.
+    """
     partitions: int
     replication_factor: int
     min_insync_replicas: int
     unclean_election: bool
     flush_messages: int
     """1: every record is synced to disk before it is acknowledged."""
-    compacts: bool
+    compacted: bool
     retention_ms: float
-    """-1: records are kept for ever."""
+    """-1: no limit."""
     retention_bytes: float
     """-1: no limit."""
     session_timeout_ms: float
     heartbeat_interval_ms: float
     replica_lag_ms: float
     controller_failover_ms: float
-    """A new active controller at the latest: fetch timeout, an election of up to twice its timeout, and the backoff of a second one."""
+    """The longest time until a new controller is active.
+
+    KRaft: the fetch timeout, an election of up to twice its timeout, and one backoff.
+    """
     consumers: int = 0
-    """Members of a consumer group; 0: there is none."""
+    """Members of the consumer group; 0: no group."""
     commits: Commit = "after"
-    """When a member commits: before it processes, after, or in one transaction with what it produces."""
-    copies: bool = False
-    """To process a record is to copy it to another topic, which has the same settings."""
+    """When a member commits: before processing, after it, or in one transaction with its output."""
+    copy_workload: bool = False
+    """Members process a record by copying it to an output topic with the same settings."""
     fault: FaultEffects
 
     @property
     def expires(self) -> bool:
         """Whether records may be deleted by retention while anybody is at work with them."""
-        return 0 <= self.retention_ms < _HOUR_MS or self.retention_bytes >= 0
+        return Retention(self.retention_ms, self.retention_bytes).can_expire
 
     @property
-    def fenced(self) -> bool:
-        """Whether a stalled node may be taken for dead, or dropped from the ISR."""
-        return self.fault.stalled > 0 and self.fault.stalls_ms + self.heartbeat_interval_ms >= min(
-            self.session_timeout_ms, self.replica_lag_ms
+    def may_be_fenced(self) -> bool:
+        """Whether a paused node may be fenced, or removed from the ISR."""
+        return (
+            self.fault.nodes_paused > 0
+            and self.fault.pause_ms + self.heartbeat_interval_ms
+            >= min(self.session_timeout_ms, self.replica_lag_ms)
         )
 
     @property
-    def nodes_gone(self) -> int:
-        """How many nodes may be dead at once, in Kafka's sense: their process is gone, or they miss their heartbeats."""
-        return self.fault.kills + (self.fault.stalled if self.fenced else 0) + self.fault.isolated
+    def max_dead_nodes(self) -> int:
+        """How many nodes may be dead at once: their process has ended, or they miss heartbeats."""
+        return (
+            self.fault.nodes_down
+            + (self.fault.nodes_paused if self.may_be_fenced else 0)
+            + self.fault.nodes_isolated
+        )
 
     @property
-    def only_parted(self) -> bool:
-        """Whether nodes are cut off from each other, and all of them live and have their data."""
+    def only_isolation(self) -> bool:
+        """Whether nodes are isolated from each other while all are alive and keep their data."""
         other = (
-            self.fault.kills
-            or self.fault.stalled
-            or self.fault.out_of_step
-            or self.fault.corrupts
-            or self.fault.forgets_synced
+            self.fault.nodes_down
+            or self.fault.nodes_paused
+            or self.fault.followers_out_of_sync
+            or self.fault.corrupts_records
+            or self.fault.loses_synced_data
         )
-        return self.fault.isolated > 0 and not other
+        return self.fault.nodes_isolated > 0 and not other
 
     @property
-    def gone(self) -> int:
-        """How many replicas of one partition may be dead at once; out of step is dead."""
-        return min(self.replication_factor, self.nodes_gone + self.fault.out_of_step)
+    def max_dead_replicas(self) -> int:
+        """How many replicas of one partition may be dead at once; out of sync counts as dead."""
+        return min(self.replication_factor, self.max_dead_nodes + self.fault.followers_out_of_sync)
 
     @property
-    def needed(self) -> int:
-        """On how many in-sync replicas a record is when it is acknowledged, at the least."""
+    def required_replicas(self) -> int:
+        """The smallest number of in-sync replicas that have a record when it is acknowledged."""
         return self.min_insync_replicas if self.acks == "all" else 1
 
     @property
-    def gives_up(self) -> bool:
-        """Whether the client may give up a record while the fault lasts, and go on with later ones."""
+    def may_give_up_records(self) -> bool:
+        """Whether the client may give up a record during the fault, and continue with later ones."""
         return (
             self.retries < UNLIMITED_RETRIES
             or 0 < self.delivery_timeout_ms <= self.fault.heals_within_ms
         )
 
     @property
-    def late_arrivals(self) -> bool:
-        """Whether a request that the client gave up can still be appended: it waits on its way, or in the buffers of a node that stands still."""
+    def may_append_late(self) -> bool:
+        """Whether a request that the client gave up can still be appended.
+
+        Such a request waits in the network, or in the buffers of a paused node.
+        """
         return (
-            max(self.fault.stalls_ms, self.fault.holds_ms) > self.socket_timeout_ms
-            and self.gives_up
+            max(self.fault.pause_ms, self.fault.requests_held_ms) > self.socket_timeout_ms
+            and self.may_give_up_records
         )
 
     @property
     def failover_ms(self) -> float:
-        """How long it may take until another replica takes records, where the struck node was also the active controller.
+        """How long a failover may take if the failed node was also the active controller.
 
-        A session is looked at eight times in its length, so a node is fenced after up to 9/8 of it; a new controller begins every session anew.
-        The client looks for the new leader and needs a retry; if its connection stands still rather than breaks, a timeout of its own (looked at once a
-        second) and a new connection.
+        The controller checks sessions eight times per session timeout, so it fences a node after
+        up to 9/8 of it; a new controller restarts all sessions. The client looks up the new leader
+        and needs a retry. If its connection hangs instead of breaking, it also needs its request
+        timeout (checked once a second) and a new connection.
         """
-        standing = (
+        hanging_connection = (
             self.socket_timeout_ms + 1000 + self.connection_setup_timeout_ms
-            if self.fault.kills == 0
+            if self.fault.nodes_down == 0
             else 0
         )
         return (
             self.controller_failover_ms
             + self.session_timeout_ms * 9 / 8
-            + standing
+            + hanging_connection
             + self.leader_lookup_ms
             + self.retry_backoff_max_ms
         )
 
 
 def circumstances_of(spec: TrialSpec) -> Circumstances:
-    """Return the circumstances of a planned trial: what it asks for, over the clients' and the nodes' own defaults."""
-    client = choice_of(spec).producer(spec.producer)
+    """Return the circumstances of a planned trial: its settings over the defaults."""
+    client = client_choice(spec).producer(spec.producer)
     node = spec.cluster.settings()
     return Circumstances(
         **_of_client(client),
-        socket_timeout_ms=answer_timeout_ms(spec),
+        socket_timeout_ms=request_timeout_ms(spec),
         **_of_topic(spec.topic, node),
         **_of_nodes(node),
         nodes=spec.cluster.nodes,
@@ -161,32 +180,27 @@ def circumstances_of(spec: TrialSpec) -> Circumstances:
         replication_factor=spec.replication_factor,
         consumers=spec.workload.members,
         commits=spec.workload.commits,
-        copies=spec.workload.kind == "copy",
-        fault=effects(spec.fault, shape_of(spec)),
+        copy_workload=spec.workload.kind == "copy",
+        fault=_fault_effects(spec.fault, _topology(spec)),
     )
 
 
-def shape_of(spec: TrialSpec) -> Topology:
-    """Return what the trial's fault will find."""
-    return Topology(
-        others=spec.cluster.controllers + spec.cluster.zookeepers,
-        zookeepers=spec.cluster.zookeepers,
-        nodes=spec.cluster.nodes,
+def _topology(spec: TrialSpec) -> Topology:
+    return Topology.of_trial(
+        spec.cluster,
+        spec.workload,
         partitions=spec.partitions,
         replication_factor=spec.replication_factor,
-        transactional=spec.workload.transaction_records > 0,
         client=spec.client,
-        consumers=spec.workload.members,
-        copies=spec.workload.kind == "copy",
-        member_patience_ms=patience_ms(spec.consumer, spec.cluster.broker),
+        consumer=spec.consumer,
     )
 
 
-def effects(fault: FaultRequest, shape: Topology) -> FaultEffects:
-    """Return what is known of a fault; of a kind that nothing is known of, that it may do anything."""
+def _fault_effects(fault: FaultRequest, topology: Topology) -> FaultEffects:
+    """Return the effects of a fault; a kind that is not registered may do anything."""
     if any(leaf.kind not in FAULTS for leaf in fault.leaves()):
-        return FaultEffects(kind=fault.kind, known=False, strikes_leader=True)
-    return nature_of(fault, shape)
+        return FaultEffects(kind=fault.kind, known=False, may_affect_leader=True)
+    return effects_of(fault, topology)
 
 
 def _of_client(client: Mapping[str, str]) -> dict[str, str | float | bool]:
@@ -204,15 +218,23 @@ def _of_client(client: Mapping[str, str]) -> dict[str, str | float | bool]:
 
 
 def _leader_lookup_ms(refresh_ms: str | None) -> float:
-    """Return how long librdkafka may look for a leader whose broker is down (`rd_kafka_topic_scan_all`); Java's asks at once, and has no such setting."""
+    """Return how long librdkafka may take to look up a leader whose broker is down.
+
+    Its timer is `rd_kafka_topic_scan_all`. The Java client requests metadata at once, and has no
+    such property.
+    """
     if refresh_ms is None:
         return 0.0
-    every_ms = float(refresh_ms)
-    return 2 * (min(_SCAN_MS, every_ms) if every_ms > 0 else _SCAN_MS)
+    interval_ms = float(refresh_ms)
+    return 2 * (min(_SCAN_MS, interval_ms) if interval_ms > 0 else _SCAN_MS)
 
 
-def _of_topic(topic: Mapping[str, str], node: Mapping[str, str]) -> dict[str, str | bool]:
-    """A topic's own setting counts before its nodes' (https://kafka.apache.org/documentation/#topicconfigs)."""
+def _of_topic(topic: Mapping[str, str], node: Mapping[str, str]) -> dict[str, str | float | bool]:
+    """Return the topic's effective settings: its own setting wins over its brokers'.
+
+    Source: https://kafka.apache.org/documentation/#topicconfigs.
+    """
+    retention = resolve_retention(topic, node)
     return {
         "min_insync_replicas": topic.get("min.insync.replicas") or node["min.insync.replicas"],
         "unclean_election": (
@@ -220,39 +242,30 @@ def _of_topic(topic: Mapping[str, str], node: Mapping[str, str]) -> dict[str, st
         ).lower()
         == "true",
         "flush_messages": topic.get("flush.messages") or node["log.flush.interval.messages"],
-        "compacts": "compact"
+        "compacted": "compact"
         in (topic.get("cleanup.policy") or node.get("log.cleanup.policy", "delete")),
-        "retention_ms": topic.get("retention.ms") or _node_retention_ms(node),
-        "retention_bytes": topic.get("retention.bytes") or node.get("log.retention.bytes", "-1"),
+        "retention_ms": retention.ms,
+        "retention_bytes": retention.bytes,
     }
-
-
-def _node_retention_ms(node: Mapping[str, str]) -> str:
-    """The finest unit that is given wins; a week where none is."""
-    units = {
-        "log.retention.ms": 1,
-        "log.retention.minutes": 60_000,
-        "log.retention.hours": 3_600_000,
-    }
-    given = next(
-        (int(node[name]) * unit for name, unit in units.items() if name in node), 168 * 3_600_000
-    )
-    return str(given)
 
 
 def _of_nodes(node: Mapping[str, str]) -> dict[str, str | float]:
     return {
-        "session_timeout_ms": session_ms(node),
-        "heartbeat_interval_ms": heartbeat_ms(node),
+        "session_timeout_ms": broker_session_timeout_ms(node),
+        "heartbeat_interval_ms": broker_heartbeat_interval_ms(node),
         "replica_lag_ms": node["replica.lag.time.max.ms"],
         "controller_failover_ms": _controller_failover_ms(node),
     }
 
 
 def _controller_failover_ms(node: Mapping[str, str]) -> float:
-    """Under ZooKeeper the controller's own session must end, at whole ticks; then the first broker that asks is the next one."""
+    """Return the longest time without an active controller.
+
+    With ZooKeeper, the session of the old controller must expire, which ZooKeeper checks once per
+    tick; the first broker that asks becomes the next controller.
+    """
     if "zookeeper.session.timeout.ms" in node:
-        return session_ms(node) + TICK_MS
+        return broker_session_timeout_ms(node) + TICK_MS
     election = float(node["controller.quorum.election.timeout.ms"]) * 2 + float(
         node["controller.quorum.election.backoff.max.ms"]
     )

@@ -138,7 +138,7 @@ def measured(
     refused = RefusedCell(
         trial_id="900-refuse",
         cell=REFUSED,
-        label="acks=0 idempotence=on",
+        label="acks=0 idem=on",
         reason="`acks` must be set to `all`",
     )
     results = SweepResults(
@@ -395,7 +395,7 @@ def _judgement(truth: Truth, judged: Sequence[TrialResult], guarantee: Guarantee
     verdict = (
         (Verdict.VIOLATED if seen_in else Verdict.HELD)
         if _promised(truth, guarantee)
-        else Verdict.NOT_PROMISED
+        else Verdict.NOT_GUARANTEED
     )
     return Judgement(
         guarantee=guarantee,

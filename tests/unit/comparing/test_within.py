@@ -230,7 +230,7 @@ def test_the_effect_says_which_way_and_how_much_of_it(paired: bool) -> None:
 @pytest.mark.parametrize(
     ("a", "b", "told"),
     [
-        ("acks=0 rf=3 crash", "acks=1 rf=3 crash", "acks=0|1 rf=3 crash"),
+        ("acks=0 RF=3 crash", "acks=1 RF=3 crash", "acks=0|1 RF=3 crash"),
         ("acks=0 crash", "acks=0 pause", "acks=0 crash|pause"),
         ("acks=0", "acks=0", "acks=0"),
         ("acks=0 crash", "acks=0 crash linger.ms=5", "acks=0 crash | acks=0 crash linger.ms=5"),

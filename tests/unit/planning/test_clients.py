@@ -9,7 +9,7 @@ from support.fakes.client_rules import RULES
 
 from experiments.clients.librdkafka.properties import known_properties
 from experiments.clients.settings import java, librdkafka
-from experiments.clients.settings.kinds import ClientChoice, answer_timeout_ms
+from experiments.clients.settings.kinds import ClientChoice, request_timeout_ms
 from experiments.errors import ExperimentError
 from experiments.planning.experiment import experiment_of
 from experiments.planning.planner import plan
@@ -51,7 +51,7 @@ def test_one_time_to_wait_for_an_answer_is_each_client_s_own() -> None:
         for trial in trials
     }
     assert passed == {"librdkafka": ("1000", None), "java": (None, "1000")}
-    assert {answer_timeout_ms(trial) for trial in trials} == {1000}
+    assert {request_timeout_ms(trial) for trial in trials} == {1000}
     assert {circumstances_of(trial).socket_timeout_ms for trial in trials} == {1000}
 
 
@@ -173,7 +173,7 @@ def test_a_cell_that_java_s_producer_does_not_take_is_refused_with_its_words(
 def test_one_thing_under_both_clients_names_must_be_one_value() -> None:
     """socket.timeout.ms and request.timeout.ms are the same of Java's."""
     with pytest.raises(InputError, match=r"request\.timeout\.ms is given twice"):
-        java.translated({"socket.timeout.ms": "1", "request.timeout.ms": "2"})
+        java.to_java_names({"socket.timeout.ms": "1", "request.timeout.ms": "2"})
 
 
 @pytest.mark.parametrize("kind", ["producer", "consumer"])
@@ -181,7 +181,7 @@ def test_the_defaults_that_we_say_java_has_are_those_of_kafka_s_definitions(kind
     """But for what it is passed all the same."""
     defined = {known.name: known.default for known in getattr(kafka_properties("4.3.1"), kind)}
     own = getattr(ClientChoice(kind="java", defaults=True), kind)({})
-    needed = java.NEEDED_OF_PRODUCER | java.NEEDED_OF_CONSUMER
+    needed = java.REQUIRED_PRODUCER_SETTINGS | java.REQUIRED_CONSUMER_SETTINGS
     assert {
         name: value
         for name, value in own.items()
@@ -194,12 +194,12 @@ def test_the_defaults_that_we_say_librdkafka_has_are_the_library_s(kind: str) ->
     """But for what it is passed all the same; one value has two names."""
     known: dict[str, str] = {}
     for one in known_properties().values():
-        known.setdefault(librdkafka.FIRST_NAME.get(one.name, one.name), one.default)
+        known.setdefault(librdkafka.CANONICAL_NAMES.get(one.name, one.name), one.default)
     own = getattr(ClientChoice(defaults=True), kind)({})
     same = {("acks", "all", "-1"), ("compression.type", "none", "inherit")}
     differing = {(name, value, known[name]) for name, value in own.items() if known[name] != value}
     assert {
         one
         for one in differing - same
-        if one[0] not in librdkafka.NEEDED_OF_PRODUCER | librdkafka.NEEDED_OF_CONSUMER
+        if one[0] not in librdkafka.REQUIRED_PRODUCER_SETTINGS | librdkafka.REQUIRED_CONSUMER_SETTINGS
     } == set()

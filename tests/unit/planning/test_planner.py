@@ -14,8 +14,9 @@ from experiments.faults import FAULTS
 from experiments.ledger.record import Cell
 from experiments.planning.experiment import Experiment, experiment_of
 from experiments.planning.overrides import Overrides, parse_override
-from experiments.planning.planner import catalogue, label_of, load, override, plan
+from experiments.planning.planner import catalogue, load, override, plan
 from experiments.planning.yaml_reader import parse
+from experiments.sweep.cell_names import cell_label
 from experiments.sweep.plan import Plan
 
 EXPERIMENTS = Path(__file__).parents[3] / "docs" / "experiments.md"
@@ -236,7 +237,7 @@ def test_a_cells_label_is_short() -> None:
         "fault": "leader-crash",
     }
 
-    assert label_of(cell) == "acks=1 idempotence=off rf=3 p=6 leader-crash linger.ms=5"
+    assert cell_label(cell) == "acks=1 idem=off RF=3 P=6 leader-crash linger.ms=5"
 
 
 @pytest.mark.parametrize(

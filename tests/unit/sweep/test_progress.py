@@ -41,7 +41,7 @@ from experiments.verdicts.contract import Guarantee
 from experiments.verdicts.judge import HarnessCheck, Judgement, NamedRecord, Verdict
 from experiments.verdicts.statistics import share
 
-LABEL = "acks=all idempotence=off rf=3 p=6 leader-crash-behind"
+LABEL = "acks=all idem=off RF=3 P=6 leader-crash-behind"
 REFUSAL = "`acks` must be set to `all` when `enable.idempotence` is true"
 
 
@@ -275,9 +275,9 @@ def test_a_share_stands_with_its_bounds() -> None:
         (Verdict.HELD, False, "✓"),
         (Verdict.VIOLATED, True, "✗"),
         (Verdict.UNKNOWN, False, "?"),
-        (Verdict.NOT_PROMISED, True, "!"),
-        (Verdict.NOT_PROMISED, False, "·"),
-        (Verdict.NOT_PROMISED, None, "-"),
+        (Verdict.NOT_GUARANTEED, True, "!"),
+        (Verdict.NOT_GUARANTEED, False, "·"),
+        (Verdict.NOT_GUARANTEED, None, "-"),
     ],
 )
 def test_each_verdict_has_a_sign_that_the_legend_explains(

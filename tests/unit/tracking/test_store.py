@@ -38,7 +38,7 @@ def a_sweep(home: Home, sweep_id: str = SWEEP_ID) -> SweepFolder:
     refused = RefusedCell(
         trial_id="003-abcdef",
         cell={"acks": 0, "enable.idempotence": True},
-        label="acks=0 idempotence=on",
+        label="acks=0 idem=on",
         reason="acks must be all",
     )
     sweep = SweepFolder(home.sweeps / sweep_id)
@@ -161,7 +161,7 @@ def test_the_summary_lists_refused_cells_and_holds_the_table(
     """With the client's own reason; the table is on the run's page and beside it as a file."""
     home, _, _ = tracked
     summary = run_of(home, "summary")
-    assert summary.data.tags["refused_cells"] == "acks=0 idempotence=on: acks must be all"
+    assert summary.data.tags["refused_cells"] == "acks=0 idem=on: acks must be all"
     assert "acks must be all" in summary.data.tags["mlflow.note.content"]
     assert summary.data.metrics["sweep/sealed_trials"] == 1
     kept = {path.name for path in (home.mlflow / "artifacts").rglob("*") if path.is_file()}
@@ -177,9 +177,9 @@ def test_the_summary_holds_the_verdicts_and_what_the_controls_showed(
         name: value for name, value in summary.data.tags.items() if name.startswith("verdict/")
     } == {
         "verdict/no-acked-loss": "UNKNOWN 1",
-        "verdict/no-duplicates": "NOT PROMISED 1",
-        "verdict/order": "NOT PROMISED 1",
-        "verdict/availability": "NOT PROMISED 1",
+        "verdict/no-duplicates": "NOT GUARANTEED 1",
+        "verdict/order": "NOT GUARANTEED 1",
+        "verdict/availability": "NOT GUARANTEED 1",
     }
     assert "control (no fault): none was run" in summary.data.tags["controls"]
     assert summary.data.metrics["verdict/unknown"] == 1
@@ -189,7 +189,7 @@ def test_shares_and_their_bounds_are_metrics_of_the_summary() -> None:
     """Under names that MLflow takes, a chart for each kind."""
     cell = CellResult(
         cell={"acks": 1},
-        label="acks=1 rf=3 a/b",
+        label="acks=1 RF=3 a/b",
         planned_trials=5,
         loss=share(2, 5),
         duplication=None,

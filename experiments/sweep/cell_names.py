@@ -1,0 +1,81 @@
+"""The name of a cell and of its axes, in plans, terminal tables, MLflow and the HTML report.
+
+A cell is spelled one way everywhere: `acks=1 idem=off RF=3 P=6 leader-crash`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from experiments.ledger.record import Cell, Scalar
+
+FAULT_AXIS: Final = "fault"
+CORE_AXES: Final = ("acks", "enable.idempotence", "replication.factor", "partitions", FAULT_AXIS)
+"""Every cell has these axes, whether its experiment sweeps them or not."""
+
+_SHORT_NAMES: Final = {"enable.idempotence": "idem", "replication.factor": "RF", "partitions": "P"}
+
+
+def cell_label(cell: Cell) -> str:
+    """Return the full name of a cell: the core axes, then all others that have a value.
+
+    The value of the fault stands without the name of its axis:
+    `acks=1 idem=off RF=3 P=6 leader-crash linger.ms=5`.
+    """
+    axes = [
+        *(axis for axis in CORE_AXES if axis in cell),
+        *(axis for axis, value in cell.items() if axis not in CORE_AXES and value is not None),
+    ]
+    return " ".join(
+        value_text(cell[axis]) if axis == FAULT_AXIS else setting_text(axis, cell[axis])
+        for axis in axes
+    )
+
+
+def cell_name(cell: Cell, axes: Iterable[str]) -> str:
+    """Return the name of a cell among cells that differ in these axes only.
+
+    Args:
+        cell: the cell.
+        axes: the axes to name. The fault comes last, without the name of its axis.
+    """
+    axes = list(axes)
+    settings = [
+        setting_text(axis, cell[axis])
+        for axis in axes
+        if axis != FAULT_AXIS and cell.get(axis) is not None
+    ]
+    fault = [fault_name(cell)] if FAULT_AXIS in axes else []
+    return " ".join([*settings, *fault]) or "the one cell"
+
+
+def fault_name(cell: Cell) -> str:
+    """Return the fault of a cell as it appears in a sentence: `leader-crash`, or `no fault`."""
+    fault = cell.get(FAULT_AXIS)
+    return "no fault" if fault in {None, "none"} else str(fault)
+
+
+def setting_text(axis: str, value: Scalar) -> str:
+    """Return an axis with its value: `acks=1`, `idem=off`, `linger.ms=5`."""
+    return f"{axis_name(axis)}={value_text(value)}"
+
+
+def axis_name(axis: str) -> str:
+    """Return the name of an axis: short for the core axes (`idem`, `RF`, `P`)."""
+    return _SHORT_NAMES.get(axis, axis)
+
+
+def value_text(value: Scalar, absent: str = "-") -> str:
+    """Return the value of an axis: `on` and `off` for booleans, `absent` for null."""
+    if value is None:
+        return absent
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return str(value)
+
+
+def differing_axes(cells: Sequence[Cell]) -> list[str]:
+    """Return the axes in which cells differ, in their own order; all axes if no two cells differ."""
+    axes = list(dict.fromkeys(axis for cell in cells for axis in cell))
+    return [axis for axis in axes if len({str(cell.get(axis)) for cell in cells}) > 1] or axes
