@@ -23,6 +23,7 @@ from experiments.sweep.plan import Plan
 from experiments.sweep.progress import ProgressReader
 from infra.errors import HarnessError, InputError
 from infra.machine.home import Home
+from infra.process.log_tail import last_lines
 
 
 def run_new(
@@ -195,10 +196,4 @@ def reason_of_failure(sweep: SweepFolder, log: Path) -> str:
         for trial_id, reason in failed
         if reason.is_file()
     ]
-    return "\n".join(told) or last_line(log) or "the run ended without a word"
-
-
-def last_line(log: Path) -> str:
-    """Return the last line of a log that says something."""
-    lines = log.read_text(errors="replace").splitlines() if log.is_file() else []
-    return next((line.strip() for line in reversed(lines) if line.strip()), "")
+    return "\n".join(told) or "".join(last_lines(log, 1)).strip() or "the run ended without a word"

@@ -14,9 +14,9 @@ from experiments.errors import LedgerError, UnknownName
 from experiments.ledger.record import Frozen
 from experiments.messages.phrases import did_you_mean
 from experiments.planning.experiment import Experiment, catalogue
-from experiments.sweep.folder import write_whole
 from experiments.sweep.plan import LESSONS
 from infra.errors import InputError
+from infra.machine.files import replace_file
 from infra.machine.home import Home
 
 _SPAN = re.compile(r"^(?P<first>[0-9]+)(?:-(?P<last>[0-9]+))?$")
@@ -109,7 +109,7 @@ class TourFolder:
     def write(self, tour: Tour) -> None:
         """Keep the tour as it is now."""
         self.root.mkdir(parents=True, exist_ok=True)
-        write_whole(self.root / "tour.json", tour.model_dump_json(indent=1))
+        replace_file(self.root / "tour.json", tour.model_dump_json(indent=1))
 
 
 def new_tour(lessons: frozenset[int], repeats: int | None) -> Tour:

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Final
 
 from infra.errors import HarnessError
+from infra.machine.files import exclusive_lock
 from infra.machine.home import CLONE, Home, sqlite_url
-from infra.process.waiting import exclusively
 
 DAGS: Final = CLONE / "dags"
 LOOPBACK: Final = "127.0.0.1"
@@ -64,7 +64,7 @@ def ensure_database(home: Home) -> None:
     """
     _ensure_empty_database(home)
     stamp, database = home.airflow / "migrated", database_of(home)
-    with exclusively(database):
+    with exclusive_lock(database):
         if not database.is_file():
             shutil.copyfile(_empty_database(home), database)
         elif not stamp.is_file() or stamp.read_text() != _made_for():
@@ -107,7 +107,7 @@ def _ensure_empty_database(home: Home) -> None:
     empty = _empty_database(home)
     if empty.is_file():
         return
-    with exclusively(empty):
+    with exclusive_lock(empty):
         if not empty.is_file():
             for old in empty.parent.glob("empty-*"):
                 old.unlink()

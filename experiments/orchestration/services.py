@@ -27,6 +27,7 @@ from experiments.tracking import store as tracking
 from infra.cluster import cleaning
 from infra.errors import HarnessError, MachineError
 from infra.machine.home import CLONE, Home
+from infra.process.log_tail import last_lines
 from infra.process.processes import ProcessIdentity, spawn_dying_with_parent
 from infra.process.sessions import end_sessions, read_record, write_record
 from infra.process.waiting import wait_until
@@ -294,7 +295,7 @@ def _dead(processes: _Processes) -> list[str]:
 
 def _raise_for_dead(home: Home, processes: _Processes) -> None:
     for name in _dead(processes):
-        last = "\n".join(_log(home, name).read_text(errors="replace").splitlines()[-_LAST_LINES:])
+        last = "\n".join(last_lines(_log(home, name), _LAST_LINES))
         raise HarnessError(
             f"{name} ended by itself with status {processes[name].returncode}; its log is {_log(home, name)}, and ends:\n{last}"
         )

@@ -11,8 +11,8 @@ from experiments.lessons.tour import TourFolder
 from experiments.planning.new_sweep import find_sweep
 from experiments.report.drawing import standalone
 from experiments.report.tour_page import AnsweredClaim, answers_of
-from experiments.sweep.folder import write_whole
 from experiments.sweep.plan import Plan
+from infra.machine.files import replace_file
 from infra.machine.home import Home
 
 INDEX: Final = "README.md"
@@ -29,13 +29,13 @@ def write_chapters(folder: TourFolder, home: Home, into: Path) -> Path:
     for answer in answers:
         if answer.finding:
             plan = find_sweep(home, str(answer.stop.sweep_id)).plan()
-            write_whole(
+            replace_file(
                 into / f"{_stem(answer)}.md",
                 "\n".join(chapter(answer, answer.finding, plan)) + "\n",
             )
             if answer.plot:
-                write_whole(into / f"{_stem(answer)}.svg", standalone(answer.plot.svg))
-    write_whole(into / INDEX, "\n".join(_index(answers)) + "\n")
+                replace_file(into / f"{_stem(answer)}.svg", standalone(answer.plot.svg))
+    replace_file(into / INDEX, "\n".join(_index(answers)) + "\n")
     return into / INDEX
 
 

@@ -19,7 +19,8 @@ from experiments.report.settings import differing_settings, settings_of
 from experiments.report.trials import trials_by_cell
 from experiments.results.tables import refusals
 from experiments.results.wording import GUARANTEES
-from experiments.sweep.folder import SweepFolder, write_whole
+from experiments.sweep.folder import SweepFolder
+from infra.machine.files import replace_file
 from infra.machine.home import Home
 
 # ---------- The words that a reader of the page needs; `docs/glossary.md` has all of them.
@@ -192,5 +193,5 @@ def make_report(sweep: SweepFolder, home: Home) -> Path:
         LedgerError: a trial's record or a table of `results/` cannot be read; the old page stays.
     """
     prepare(home)
-    write_whole(sweep.report, render(read_evidence(sweep)))
+    replace_file(sweep.report, render(read_evidence(sweep)))
     return sweep.report

@@ -16,10 +16,10 @@ from experiments.report.drawing import prepare
 from experiments.report.page import template
 from experiments.report.plots import plot_chart
 from experiments.results.read import read_results
-from experiments.sweep.folder import write_whole
 from experiments.sweep.plan import Claim
 from experiments.sweep.progress import clock_explained
 from infra.errors import AckbenchError
+from infra.machine.files import replace_file
 from infra.machine.home import Home
 
 
@@ -61,7 +61,7 @@ def make_tour_page(folder: TourFolder, home: Home) -> Path:
         unanswered=counts[None],
         took=clock_explained(sum(stop.seconds or 0.0 for stop in whole.stops)),
     )
-    write_whole(folder.page, page)
+    replace_file(folder.page, page)
     return folder.page
 
 

@@ -19,6 +19,7 @@ from infra.errors import HarnessError
 from infra.jvm.runtime import java_environment, spark_java_home
 from infra.jvm.startup_cache import StartupCache, quote_java_options, spark_startup_cache
 from infra.machine.home import CLONE, Home
+from infra.process.log_tail import last_lines, read_from
 from infra.process.processes import spawn_dying_with_parent
 
 JAVA_OPTIONS: Final = ("-XX:+UseSerialGC", "-XX:-UsePerfData")
@@ -80,7 +81,10 @@ def _run(
         ) as work,
         log.open("ab") as chatter,
     ):
-        options = [f"--java-options={quote_java_options([*JAVA_OPTIONS, *cache_options])}", f"--log={log}"]
+        options = [
+            f"--java-options={quote_java_options([*JAVA_OPTIONS, *cache_options])}",
+            f"--log={log}",
+        ]
         command = [sys.executable, "-m", module, *arguments, *options]
         job = spawn_dying_with_parent(
             command,
@@ -95,7 +99,7 @@ def _run(
         finally:
             _end(job)
     if code:
-        raise _failure(code, log, log.read_bytes()[began:].decode(errors="replace").splitlines())
+        raise _failure(code, log, began)
 
 
 def _end(job: subprocess.Popen[Any]) -> None:
@@ -127,11 +131,12 @@ def _environment(home: Home, work: Path) -> dict[str, str]:
     return {**java_environment(os.environ), **java}
 
 
-def _failure(code: int, log: Path, said: Sequence[str]) -> Exception:
-    answers = [line.removeprefix(_ANSWER) for line in said if line.startswith(_ANSWER)]
+def _failure(code: int, log: Path, began_bytes: int) -> Exception:
+    lines = read_from(log, began_bytes).splitlines()
+    answers = [line.removeprefix(_ANSWER) for line in lines if line.startswith(_ANSWER)]
     if code == _BAD_LEDGER and answers:
         return LedgerError(answers[-1])
     return HarnessError(
         f"the Spark job ended with exit code {code}; its log is {log}, and ends:\n"
-        + "\n".join(said[-_LAST_LINES:])
+        + "\n".join(last_lines(log, _LAST_LINES, since_bytes=began_bytes))
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -16,6 +15,7 @@ from experiments.errors import LedgerError, UnknownName
 from experiments.ledger.record import Frozen, TrialRecord, read_record
 from experiments.ledger.schema import LEDGER_VERSION
 from experiments.sweep.plan import Plan
+from infra.machine.files import replace_file
 
 PARTIAL, FAILED = ".partial", ".failed"
 
@@ -105,11 +105,11 @@ class SweepFolder:
     def write_plan(self, plan: Plan) -> None:
         """Make the folder and put the plan into it."""
         (self.root / "trials").mkdir(parents=True, exist_ok=True)
-        write_whole(self.root / "plan.json", plan.model_dump_json(indent=1))
+        replace_file(self.root / "plan.json", plan.model_dump_json(indent=1))
 
     def keep(self, path: Path, record: Frozen) -> None:
         """Write a record into the folder, so that a reader sees the old one or the new one."""
-        write_whole(path, record.model_dump_json(indent=1))
+        replace_file(path, record.model_dump_json(indent=1))
 
     def trial(self, trial_id: str) -> Path:
         """Where a whole trial lies; it exists only when the trial is sealed or void."""
@@ -138,7 +138,7 @@ class SweepFolder:
 
     def say(self, stage: str, what: str = "", trial_id: str | None = None) -> None:
         """Tell whoever watches what is being done."""
-        write_whole(
+        replace_file(
             self.root / "progress.json",
             SweepActivity(
                 stage=stage, trial_id=trial_id, what=what, since_ns=time.time_ns()
@@ -151,10 +151,3 @@ class SweepFolder:
             return SweepActivity.model_validate_json((self.root / "progress.json").read_bytes())
         except FileNotFoundError:
             return None
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Write a file so that a reader sees the old one or the new one, never half of one."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
-    partial.write_text(text, encoding="utf-8")
-    partial.replace(path)

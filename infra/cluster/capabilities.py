@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Final
 
 from infra.errors import HarnessError
-from infra.network.namespaces import DELAY_PROBE, RATE_PROBE, DROP_PROBE, kernel_refusal
+from infra.network.namespaces import DELAY_PROBE, DROP_PROBE, RATE_PROBE, kernel_refusal
 
 _TRIED_BYTES: Final = 256 << 20
 

@@ -13,8 +13,15 @@ from typing import Final
 from infra.cluster.supervisor_protocol import SupervisorAction, SupervisorReply, SupervisorRequest
 from infra.disk import damage
 from infra.disk.damage import FlippedBit, fill_disk, flip_bit, free_disk
-from infra.kafka.replica_files import RecordBatch, ReplicaLog, read_batches, truncate_to_recovery_points, read_replica_log, segment_files
 from infra.kafka.kraft import LOG_DIR
+from infra.kafka.replica_files import (
+    RecordBatch,
+    ReplicaLog,
+    read_batches,
+    read_replica_log,
+    segment_files,
+    truncate_to_recovery_points,
+)
 from infra.kafka.storage import META_PROPERTIES
 
 SYNCED_BYTES: Final = 16_384
@@ -42,7 +49,9 @@ class Disks:
         songs = {node_id: damage.write_canary(self.data(node_id)) for node_id in node_ids}
         self._do("lose_power", node_ids)
         return frozenset(
-            node_id for node_id, song in songs.items() if damage.canary_lost(self.data(node_id), song)
+            node_id
+            for node_id, song in songs.items()
+            if damage.canary_lost(self.data(node_id), song)
         )
 
     def take_away(self, node_id: int) -> None:
@@ -71,7 +80,9 @@ class Disks:
 
     def directory_id(self, node_id: int) -> str | None:
         """Return the id that Kafka gave the node's log folder when it was formatted (KIP-858); `None`: it has none."""
-        told = re.search(r"(?m)^directory\.id=(.*)$", self.data(node_id).joinpath(META_PROPERTIES).read_text())
+        told = re.search(
+            r"(?m)^directory\.id=(.*)$", self.data(node_id).joinpath(META_PROPERTIES).read_text()
+        )
         return told.group(1) if told else None
 
     def limit(self, node_id: int, write_bytes_per_s: int | None) -> None:

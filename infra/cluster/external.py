@@ -290,7 +290,9 @@ class ExternalCluster:
         """Not known: nobody shows us its nodes' logs."""
         return {}
 
-    def log_lines_since(self, log_sizes: Mapping[int, int], topic: str) -> tuple[BrokerLogEvent, ...]:
+    def log_lines_since(
+        self, log_sizes: Mapping[int, int], topic: str
+    ) -> tuple[BrokerLogEvent, ...]:
         """Not known."""
         del log_sizes, topic
         return ()

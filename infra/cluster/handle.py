@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 
 from infra.errors import SupervisorError
 from infra.kafka.spec import ClusterSpec, LaunchSpec, NodeStatus
+from infra.machine.files import replace_file
 from infra.process.processes import ProcessIdentity
 
 NAME = "cluster.json"
@@ -54,9 +54,7 @@ class Handle:
 
     def write(self, folder: Path) -> None:
         """Replace the cluster's file, so that a reader sees the old one or the new one."""
-        partial = folder / f".{NAME}.{os.getpid()}"
-        partial.write_text(json.dumps(asdict(self), indent=1))
-        partial.replace(folder / NAME)
+        replace_file(folder / NAME, json.dumps(asdict(self), indent=1))
 
 
 def read_handle(folder: Path) -> Handle:

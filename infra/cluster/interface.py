@@ -86,7 +86,9 @@ class Cluster(Protocol):
     def log_sizes(self) -> Mapping[int, int]:
         """How long each node's own log (of what it does, not of records) is now, bytes."""
 
-    def log_lines_since(self, log_sizes: Mapping[int, int], topic: str) -> tuple[BrokerLogEvent, ...]:
+    def log_lines_since(
+        self, log_sizes: Mapping[int, int], topic: str
+    ) -> tuple[BrokerLogEvent, ...]:
         """What the nodes' own logs tell from there on of brokers, and of the topic's partitions."""
 
     def wait_until_healthy(self, timeout_s: float = 60.0) -> ClusterState:

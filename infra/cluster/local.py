@@ -14,17 +14,18 @@ from infra.cluster.cleaning import remove_processes
 from infra.cluster.disks import Disks
 from infra.cluster.handle import Handle, Holder, read_handle
 from infra.cluster.metadata_poller import LocalMetadataPoll
-from infra.cluster.node import LOG, last_words, node_folder
+from infra.cluster.node import LOG, node_folder
 from infra.cluster.supervisor_protocol import NodeAction, NodeReport, SupervisorRequest, ask
 from infra.errors import HarnessError, InputError, NodeFailed, SupervisorError, WaitTimeout
 from infra.kafka.broker_settings import broker_heartbeat_interval_ms, shared_properties
 from infra.kafka.commands import launch_spec
 from infra.kafka.kraft import LOG_DIR
-from infra.kafka.replica_files import read_leader_epochs
 from infra.kafka.logs import BrokerLogEvent, read_broker_log
+from infra.kafka.replica_files import read_leader_epochs
 from infra.kafka.spec import ClusterSpec, ClusterState, LaunchSpec, LeaderEpoch, NodeStatus
 from infra.kafka.storage import random_uuid
 from infra.network.impairment import Impairment, ImpairmentCounts
+from infra.process.log_tail import failure_excerpt, read_from
 from infra.process.processes import ProcessIdentity
 from infra.process.waiting import wait_until
 
@@ -180,7 +181,7 @@ def await_supervisor(folder: Path, supervisor: subprocess.Popen[bytes]) -> Handl
     def answered() -> bool:
         if supervisor.poll() is not None:
             raise SupervisorError(
-                f"the supervisor of {folder.name} ended with status {supervisor.returncode}: {last_words(folder / _LOG)}"
+                f"the supervisor of {folder.name} ended with status {supervisor.returncode}: {failure_excerpt(folder / _LOG)}"
             )
         try:
             return bool(ask(folder, SupervisorRequest("status")).nodes)
@@ -205,7 +206,7 @@ def raise_for_dead(folder: Path, reports: Sequence[NodeReport]) -> None:
     for report in reports:
         if report.died_unasked:
             node_id = report.status.node_id
-            words = last_words(node_folder(folder, node_id) / LOG)
+            words = failure_excerpt(node_folder(folder, node_id) / LOG)
             raise NodeFailed(
                 f"node {node_id} ended by itself with status {report.exit_status}; its log ends:\n{words}"
             )
@@ -344,12 +345,14 @@ class LocalCluster(ClusterControl):
             node.node_id: self.node_log(node.node_id).stat().st_size for node in self._handle.nodes
         }
 
-    def log_lines_since(self, log_sizes: Mapping[int, int], topic: str) -> tuple[BrokerLogEvent, ...]:
+    def log_lines_since(
+        self, log_sizes: Mapping[int, int], topic: str
+    ) -> tuple[BrokerLogEvent, ...]:
         """What the nodes' own logs tell from there on; see `infra.kafka.logs`."""
         return tuple(
             line
             for node, size in log_sizes.items()
-            for line in read_broker_log(_text_from(self.node_log(node), size), node, topic)
+            for line in read_broker_log(read_from(self.node_log(node), size), node, topic)
         )
 
     @property
@@ -416,12 +419,6 @@ class LocalCluster(ClusterControl):
             if view and not lacking
             else (None, lacking or "no broker answers")
         )
-
-
-def _text_from(path: Path, begin_bytes: int) -> str:
-    with path.open("rb") as log:
-        log.seek(begin_bytes)
-        return log.read().decode(errors="replace")
 
 
 def provision(

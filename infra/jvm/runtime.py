@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import shlex
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Final
-from infra.errors import MachineError
-import hashlib
 import ssl
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
 
+from infra.errors import MachineError
+from infra.machine.files import replace_file
 
 JAVA_HOME_VARIABLE: Final = "ACKBENCH_JAVA_HOME"
 _FOREIGN: Final = frozenset(
@@ -94,16 +94,9 @@ def spark_java_home(cache: Path) -> Path:
         f'done\nexec {shlex.quote(str(java_binary()))} "$@"\n'
     )
     if not shim.exists() or shim.read_text() != script:
-        _write_program(shim, script)
+        shim.parent.mkdir(parents=True, exist_ok=True)
+        replace_file(shim, script, mode=0o755)
     return shim.parent.parent
-
-
-def _write_program(path: Path, script: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
-    partial.write_text(script)
-    partial.chmod(0o755)
-    partial.replace(path)
 
 
 # ---------- Certificates that Python trusts, for a JVM to trust as well: behind a company's proxy the bundled ones are not enough.
@@ -138,7 +131,8 @@ def encode_key_store(certificates: Sequence[bytes]) -> bytes:
     return (
         store
         + hashlib.sha1(
-            TRUST_STORE_PASSWORD.encode("utf-16-be") + b"Mighty Aphrodite" + store, usedforsecurity=False
+            TRUST_STORE_PASSWORD.encode("utf-16-be") + b"Mighty Aphrodite" + store,
+            usedforsecurity=False,
         ).digest()
     )
 

@@ -15,7 +15,8 @@ from typing import Final
 
 from infra.errors import WaitTimeout
 from infra.jvm.runtime import java_home, supports_startup_caches
-from infra.process.waiting import exclusively, wait_until
+from infra.machine.files import exclusive_lock
+from infra.process.waiting import wait_until
 
 _DUMP_TIMEOUT_S: Final = 180.0
 
@@ -53,7 +54,7 @@ class StartupCache:
             WaitTimeout: no cache was written.
         """
         partial = self.file.with_name(f".{self.file.name}.partial")
-        with exclusively(self.file.with_name(self.name)):
+        with exclusive_lock(self.file.with_name(self.name)):
             for remains in (partial, _recording(partial)):
                 remains.unlink(missing_ok=True)
             yield (f"-XX:AOTCacheOutput={partial}",) if self.supported else ()
@@ -90,7 +91,9 @@ def startup_cache(
     jvm = [home / "release", home / "lib" / "modules"]
     stamps = [_stamp(path) for path in (*jvm, *class_path)]
     key = hashlib.sha256("\0".join([str(home), *stamps, *options]).encode()).hexdigest()[:16]
-    return StartupCache(name, cache / "startup" / f"{name}-{key}.aot", supports_startup_caches(home))
+    return StartupCache(
+        name, cache / "startup" / f"{name}-{key}.aot", supports_startup_caches(home)
+    )
 
 
 def spark_startup_cache(cache: Path, java_options: Sequence[str]) -> StartupCache:

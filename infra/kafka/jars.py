@@ -19,8 +19,8 @@ from typing import Final
 from infra.errors import HarnessError, MachineError
 from infra.jvm import runtime
 from infra.jvm.runtime import java_binary, java_environment
-from infra.kafka.versions import uses_log4j2, parse_version
-from infra.process.waiting import exclusively
+from infra.kafka.versions import parse_version, uses_log4j2
+from infra.machine.files import exclusive_lock
 
 _IVY: Final = Path(__file__).with_name("ivy")
 _RESOLVE_TIMEOUT_S: Final = 900.0
@@ -70,7 +70,7 @@ def kafka_jars(cache: Path, version: str) -> tuple[Path, ...]:
     parse_version(version)
     folder = jars_folder(cache, version)
     if not has_cached_jars(cache, version):
-        with exclusively(folder):
+        with exclusive_lock(folder):
             if not has_cached_jars(cache, version):
                 _resolve(cache, version)
     return tuple(folder / jar.name for jar in _listed(cache, version) or ())

@@ -22,7 +22,7 @@ from typing import Final
 from infra.errors import HarnessError
 from infra.jvm.runtime import java_environment
 from infra.kafka.kraft import NodeAddress, node_properties, properties_text
-from infra.process.waiting import exclusively
+from infra.machine.files import exclusive_lock
 
 META_PROPERTIES: Final = "meta.properties"
 """Who a log folder is."""
@@ -67,7 +67,7 @@ def formatted_folder(
     key = hashlib.sha256("\0".join(command).encode()).hexdigest()[:12]
     target = cache / "formatted" / f"{version}-{key}"
     if not (target / META_PROPERTIES).is_file():
-        with exclusively(target):
+        with exclusive_lock(target):
             if not (target / META_PROPERTIES).is_file():
                 _format(target, command)
     return target
@@ -116,7 +116,9 @@ def _sync(path: Path) -> None:
 def _format(target: Path, format_command: Sequence[str]) -> None:
     node = NodeAddress(1, 1, 2, 3)
     with tempfile.TemporaryDirectory(prefix=".formatting-", dir=target.parent) as partial:
-        Path(partial, "server.properties").write_text(properties_text(node_properties(node, [node])))
+        Path(partial, "server.properties").write_text(
+            properties_text(node_properties(node, [node]))
+        )
         command = [*format_command, "--cluster-id", random_uuid(), "--config", "server.properties"]
         ran = subprocess.run(
             command,

@@ -19,6 +19,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from infra.errors import HarnessError
+from infra.machine.files import replace_file
 from infra.process.processes import ProcessIdentity, open_pidfd, send
 from infra.process.waiting import wait_until
 
@@ -62,9 +63,7 @@ def end_sessions(
 
 def write_record(record: Path, leaders: Iterable[ProcessIdentity]) -> None:
     """Keep on disk whose sessions are to be ended."""
-    partial = record.with_suffix(".partial")
-    partial.write_text(json.dumps([asdict(leader) for leader in leaders]))
-    partial.replace(record)
+    replace_file(record, json.dumps([asdict(leader) for leader in leaders]))
 
 
 def read_record(record: Path) -> tuple[ProcessIdentity, ...]:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import fcntl
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Callable
 from typing import TypeVar
 
 from infra.errors import WaitTimeout
@@ -58,15 +55,3 @@ def pause_until(monotonic_s: float, unless: threading.Event | None = None) -> bo
         if ended.wait(left):
             return False
     return not ended.is_set()
-
-
-# ---------- One process at a time: two set-ups at once make a thing once, and the second finds it made.
-
-
-@contextmanager
-def exclusively(target: Path) -> Iterator[None]:
-    """Hold the lock of what is to be made; waits for whoever holds it. The kernel frees it when its holder ends (flock(2))."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with target.with_name(f".{target.name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield

@@ -18,13 +18,13 @@ from experiments.clients.librdkafka.topics import create_topic
 from experiments.clients.settings.librdkafka import producer_settings
 from experiments.clients.settings.security import connection_settings, register_security
 from infra.cluster.external import ExternalCluster, reach
-from infra.cluster.node import last_words
 from infra.errors import InputError, SupervisorError
 from infra.kafka.commands import launch_spec
 from infra.kafka.kraft import NodeAddress, node_properties, properties_text
 from infra.kafka.spec import ClusterSpec
 from infra.kafka.storage import copy_formatted, random_uuid
 from infra.network.reservations import reserve_ports
+from infra.process.log_tail import failure_excerpt
 from infra.process.processes import spawn_dying_with_parent
 from infra.process.waiting import wait_until
 
@@ -110,7 +110,7 @@ def theirs(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Th
             lambda: _listens(secure_port),
             awaiting="their broker",
             timeout_s=90,
-            seen=lambda: last_words(folder / "log"),
+            seen=lambda: failure_excerpt(folder / "log"),
         )
         yield Theirs(f"127.0.0.1:{node.client_port}", secure, certificate)
     finally:

@@ -22,6 +22,7 @@ from pyarrow import json as pa_json
 from infra.errors import HarnessError
 from infra.jvm.runtime import java_environment
 from infra.kafka.kraft import properties_text
+from infra.process.log_tail import LineFollower, last_lines
 from infra.process.processes import spawn_dying_with_parent
 from infra.process.waiting import wait_until
 
@@ -164,7 +165,7 @@ class JavaProgram:
 
     def last_words(self) -> str:
         """Return the end of its log, for a message."""
-        lines = self.log.read_text(errors="replace").splitlines()[-_LAST_LINES:]
+        lines = last_lines(self.log, _LAST_LINES)
         return (
             "its last words: " + " | ".join(lines) if lines else f"it wrote nothing to {self.log}"
         )
@@ -235,19 +236,14 @@ class Tail:
 
     def __init__(self, path: Path, *names: str) -> None:
         """Begin at the file's begin."""
-        self._path, self._read_bytes = path, 0
+        self._follower = LineFollower(path)
         self._names = [f'"{name}"'.encode() for name in names]
 
     def more(self) -> list[dict[str, Any]]:
         """Return the lines that are whole by now and were not returned before."""
-        with self._path.open("rb") as file:
-            file.seek(self._read_bytes)
-            found = file.read()
-        whole = found[: found.rfind(b"\n") + 1]
-        self._read_bytes += len(whole)
         return [
             json.loads(line)
-            for line in whole.split(b"\n")
+            for line in self._follower.new_lines()
             if line.startswith(b"{") and any(name in line for name in self._names)
         ]
 

@@ -25,6 +25,7 @@ from experiments.ledger.record import FaultEvidence
 from infra.cluster.capabilities import Capability
 from infra.cluster.node import LOG, node_folder
 from infra.kafka.replica_files import ReplicaLog
+from infra.process.log_tail import read_from
 
 # ---------- Nodes that go down together with what their disks had not kept: how they are taken down, and what is read off their logs before and after.
 
@@ -43,9 +44,7 @@ class NodeLogState:
 
     def first(self, telltale: str) -> str | None:
         """Return the first line so far that holds a text, without its time; `None`: there is none."""
-        with self._path.open("rb") as log:
-            log.seek(self._begin_bytes)
-            lines = log.read().decode(errors="replace").splitlines()
+        lines = read_from(self._path, self._begin_bytes).splitlines()
         return next((line.partition("] ")[2] or line for line in lines if telltale in line), None)
 
 

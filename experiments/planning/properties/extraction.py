@@ -26,6 +26,7 @@ from infra.errors import HarnessError
 from infra.kafka.commands import tool_command
 from infra.kafka.jars import has_cached_jars, kafka_jars, unverified_checksums
 from infra.kafka.versions import parse_version
+from infra.machine.files import replace_file
 from infra.machine.home import Home
 
 CLASSES: Final = {
@@ -182,6 +183,4 @@ def _keep(home: Home, version: str) -> None:
 
     path = kept_file(home, version)
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_suffix(".partial")
-    partial.write_text(extracted(home.cache, version).model_dump_json(indent=1))
-    partial.replace(path)
+    replace_file(path, extracted(home.cache, version).model_dump_json(indent=1))

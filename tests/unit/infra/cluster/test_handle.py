@@ -6,7 +6,6 @@ import pytest
 
 from infra.cluster.cleaning import CleanReport, clean
 from infra.cluster.handle import Handle, Holder, read_handle
-from infra.cluster.node import last_words
 from infra.cluster.supervisor_protocol import (
     NodeReport,
     SupervisorReply,
@@ -21,7 +20,6 @@ from infra.kafka.spec import ClusterSpec, LaunchSpec, NodeStatus
 from infra.kafka.storage import copy_formatted, replace_ids
 from infra.network.reservations import reserve_ports
 from infra.process.processes import ProcessIdentity
-from infra.process.waiting import exclusively
 
 NODE = NodeStatus(1, "running", 10, 20, 1, 2, 3)
 META = "#\n#Sat Nov 21 08:38:19 UTC 2026\ncluster.id=c\ndirectory.id=d\nnode.id=1\nversion=1\n"
@@ -147,24 +145,6 @@ def test_a_folder_that_lacks_a_jar_is_not_whole(tmp_path: Path) -> None:
     assert not jars.has_cached_jars(tmp_path, "4.3.1")
 
 
-def test_last_words_begin_with_the_first_error(tmp_path: Path) -> None:
-    """What comes after it is mostly the orderly end of everything else."""
-    log = tmp_path / "node.log"
-    log.write_text(
-        "\n".join(["[t] INFO a", "[t] ERROR b", "\tat c"] + [f"[t] INFO {n}" for n in range(30)])
-    )
-    assert last_words(log).splitlines()[:2] == ["[t] ERROR b", "\tat c"]
-    assert len(last_words(log).splitlines()) == 12
-
-
-def test_last_words_without_an_error_are_the_last_lines(tmp_path: Path) -> None:
-    """And a log that is not there is said not to be."""
-    log = tmp_path / "node.log"
-    log.write_text("\n".join(map(str, range(30))))
-    assert last_words(log).splitlines() == [str(number) for number in range(18, 30)]
-    assert "never written" in last_words(tmp_path / "none")
-
-
 def test_a_cluster_under_way_is_kept_by_cleaning(tmp_path: Path) -> None:
     """It has a living holder, though no supervisor yet."""
     (tmp_path / "new").mkdir()
@@ -178,10 +158,3 @@ def test_a_cluster_whose_holder_is_gone_is_removed(tmp_path: Path) -> None:
     _handle(ProcessIdentity(2**22, 1)).write(tmp_path / "old")
     assert clean(tmp_path) == CleanReport(removed=("old",))
     assert list(tmp_path.iterdir()) == []
-
-
-def test_one_at_a_time(tmp_path: Path) -> None:
-    """The lock is free again afterwards."""
-    for _ in range(2):
-        with exclusively(tmp_path / "folder" / "thing"):
-            assert (tmp_path / "folder").is_dir()
