@@ -39,21 +39,22 @@ class MissingCapability:
     """Why the machine cannot, and what would enable it."""
 
     reason: str
-    then: str
+    remedy: str
 
 
-def missing(capability: Capability) -> MissingCapability | None:
+def missing_capability(capability: Capability) -> MissingCapability | None:
     """Return what is lacking; `None`: the machine can."""
     return _PROBES[capability]()
 
 
 def _programs(*names: str, package: str) -> MissingCapability | None:
-    missing = [name for name in names if shutil.which(name) is None]
+    missing_capability = [name for name in names if shutil.which(name) is None]
     return (
         MissingCapability(
-            f"{', '.join(missing)}: not on PATH", f"install {package}, or put /usr/sbin on PATH"
+            f"{', '.join(missing_capability)}: not on PATH",
+            f"install {package}, or put /usr/sbin on PATH",
         )
-        if missing
+        if missing_capability
         else None
     )
 

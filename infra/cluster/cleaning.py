@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from infra.cluster.handle import Handle, read_handle
+from infra.cluster.handle import ClusterHandle, read_handle
 from infra.disk.image import IMAGE
 from infra.disk.mounts import release_below
 from infra.errors import SupervisorError
@@ -71,7 +71,7 @@ def _is_held(folder: Path) -> bool:
     return not ended and handle is not None and bool(handle.living_holders())
 
 
-def _handle(folder: Path) -> Handle | None:
+def _handle(folder: Path) -> ClusterHandle | None:
     """The cluster's handle; `None` where the folder was made and nothing started yet."""
     try:
         return read_handle(folder)

@@ -46,15 +46,15 @@ class Disks:
         Raises:
             SupervisorError, HarnessError: they cannot lose power, or a disk did not come back.
         """
-        songs = {node_id: damage.write_canary(self.data(node_id)) for node_id in node_ids}
+        songs = {node_id: damage.write_canary(self.log_dir(node_id)) for node_id in node_ids}
         self._do("lose_power", node_ids)
         return frozenset(
             node_id
             for node_id, song in songs.items()
-            if damage.canary_lost(self.data(node_id), song)
+            if damage.canary_lost(self.log_dir(node_id), song)
         )
 
-    def take_away(self, node_id: int) -> None:
+    def shut_down(self, node_id: int) -> None:
         """Take a disk away under a node that runs.
 
         Raises:
@@ -81,7 +81,7 @@ class Disks:
     def directory_id(self, node_id: int) -> str | None:
         """Return the id that Kafka gave the node's log folder when it was formatted (KIP-858); `None`: it has none."""
         told = re.search(
-            r"(?m)^directory\.id=(.*)$", self.data(node_id).joinpath(META_PROPERTIES).read_text()
+            r"(?m)^directory\.id=(.*)$", self.log_dir(node_id).joinpath(META_PROPERTIES).read_text()
         )
         return told.group(1) if told else None
 
@@ -95,36 +95,36 @@ class Disks:
 
     def fill(self, node_id: int) -> int:
         """Take every free block; return how many bytes are left for others."""
-        return fill_disk(self.data(node_id))
+        return fill_disk(self.log_dir(node_id))
 
     def free(self, node_id: int) -> None:
         """Give the blocks back; a second time finds nothing to do."""
-        free_disk(self.data(node_id))
+        free_disk(self.log_dir(node_id))
 
-    def cut_to_recovery_points(self, node_id: int) -> int:
+    def truncate_to_recovery_points(self, node_id: int) -> int:
         """Cut a stopped node's logs to what it had noted down as synced; return how many bytes that took. See `infra.kafka.replica_files`."""
-        return truncate_to_recovery_points(self.data(node_id))
+        return truncate_to_recovery_points(self.log_dir(node_id))
 
     def synced_write_s(self, node_id: int) -> float:
         """Write `SYNCED_BYTES` to a node's disk, and return how long it took until they were there, seconds."""
-        return _synced_write_s(self.data(node_id) / _PROBE)
+        return _synced_write_s(self.log_dir(node_id) / _PROBE)
 
     def flip_bit(
         self, node_id: int, topic: str, partition: int, below_offset: int
     ) -> FlippedBit | None:
         """Flip one bit of a record of the node's copy that lies below an offset; see `infra.disk.damage`."""
-        return flip_bit(self.data(node_id) / f"{topic}-{partition}", below_offset)
+        return flip_bit(self.log_dir(node_id) / f"{topic}-{partition}", below_offset)
 
-    def replica(self, node_id: int, topic: str, partition: int) -> ReplicaLog:
+    def replica_log(self, node_id: int, topic: str, partition: int) -> ReplicaLog:
         """What the node has of a partition now."""
-        return read_replica_log(self.data(node_id), node_id, topic, partition)
+        return read_replica_log(self.log_dir(node_id), node_id, topic, partition)
 
-    def batches(self, node_id: int, topic: str, partition: int) -> Iterator[RecordBatch]:
+    def record_batches(self, node_id: int, topic: str, partition: int) -> Iterator[RecordBatch]:
         """Give the batches of the node's copy of a partition, as they lie there now."""
-        for segment in segment_files(self.data(node_id) / f"{topic}-{partition}"):
+        for segment in segment_files(self.log_dir(node_id) / f"{topic}-{partition}"):
             yield from read_batches(segment.read_bytes())
 
-    def data(self, node_id: int) -> Path:
+    def log_dir(self, node_id: int) -> Path:
         """The node's log folder."""
         return self.node_folder(node_id) / LOG_DIR
 

@@ -32,8 +32,8 @@ from infra.process.waiting import wait_until
 if TYPE_CHECKING:
     from confluent_kafka.admin import AdminClient
 
-REACH_TIMEOUT_S: Final = 10.0
-LOOK_TIMEOUT_S: Final = 0.5
+CONNECT_TIMEOUT_S: Final = 10.0
+METADATA_TIMEOUT_S: Final = 0.5
 _ALL_DOWN: Final = "_ALL_BROKERS_DOWN"
 """What librdkafka calls it when none of its addresses can be reached, after it has said why of each."""
 _LOG: Final = logging.getLogger(__name__)
@@ -41,7 +41,7 @@ _LOG.addHandler(logging.NullHandler())
 
 
 @dataclass(frozen=True)
-class ReachedCluster:
+class ExternalClusterInfo:
     """What a cluster says of itself when it is first reached."""
 
     cluster_id: str
@@ -50,7 +50,7 @@ class ReachedCluster:
     """Of its first broker (DescribeConfigs, KIP-133); what it calls sensitive is left out."""
 
 
-def reach(connection: Mapping[str, str]) -> ReachedCluster:
+def probe_cluster(connection: Mapping[str, str]) -> ExternalClusterInfo:
     """Connect, and return what the cluster says of itself.
 
     Args:
@@ -59,7 +59,7 @@ def reach(connection: Mapping[str, str]) -> ReachedCluster:
     Raises:
         InputError: it cannot be reached, or does not take us; with librdkafka's own reason.
     """
-    client, reasons = client_of(connection)
+    client, reasons = admin_client(connection)
     metadata = _first_metadata(client, reasons)
     if metadata is None:
         reason = next((text for text in reasons if text != _ALL_DOWN), "no answer")
@@ -67,21 +67,21 @@ def reach(connection: Mapping[str, str]) -> ReachedCluster:
             f"bootstrap.servers {connection['bootstrap.servers']} cannot be reached: {reason}"
         )
     brokers = tuple(sorted(metadata.brokers))
-    return ReachedCluster(str(metadata.cluster_id), brokers, _settings(client, brokers[0]))
+    return ExternalClusterInfo(str(metadata.cluster_id), brokers, _settings(client, brokers[0]))
 
 
 def _first_metadata(client: AdminClient, reasons: Sequence[str]) -> Any | None:
     """Ask until somebody answers, every address has failed, or the time is up."""
-    until_s = time.monotonic() + REACH_TIMEOUT_S
+    until_s = time.monotonic() + CONNECT_TIMEOUT_S
     while time.monotonic() < until_s and _ALL_DOWN not in reasons:
-        metadata = metadata_of(client, None, LOOK_TIMEOUT_S)
+        metadata = fetch_metadata(client, None, METADATA_TIMEOUT_S)
         client.poll(0)
         if metadata is not None:
             return metadata
     return None
 
 
-def client_of(connection: Mapping[str, str]) -> tuple[AdminClient, list[str]]:
+def admin_client(connection: Mapping[str, str]) -> tuple[AdminClient, list[str]]:
     """Return a client, and the list to which it adds its reasons when it does not get through."""
     from confluent_kafka import KafkaException
     from confluent_kafka.admin import AdminClient
@@ -101,7 +101,7 @@ def client_of(connection: Mapping[str, str]) -> tuple[AdminClient, list[str]]:
         ) from error
 
 
-def metadata_of(client: AdminClient, topic: str | None, timeout_s: float) -> Any | None:
+def fetch_metadata(client: AdminClient, topic: str | None, timeout_s: float) -> Any | None:
     """Return librdkafka's metadata of a topic, or of all; `None`: nobody answered in time."""
     from confluent_kafka import KafkaException
 
@@ -121,10 +121,10 @@ def _settings(client: AdminClient, broker: int) -> dict[str, str]:
     from confluent_kafka.admin._resource import ResourceType
 
     (described,) = client.describe_configs(
-        [ConfigResource(ResourceType.BROKER, str(broker))], request_timeout=REACH_TIMEOUT_S
+        [ConfigResource(ResourceType.BROKER, str(broker))], request_timeout=CONNECT_TIMEOUT_S
     ).values()
     try:
-        entries = described.result(REACH_TIMEOUT_S)
+        entries = described.result(CONNECT_TIMEOUT_S)
     except (KafkaException, TimeoutError) as error:
         raise InputError(f"the settings of broker {broker} cannot be read: {error}") from error
     return {
@@ -145,7 +145,7 @@ _OF_TRIALS: Final = ("trial-", "ackbench-")
 
 
 class ExternalMetadataPoller:
-    """Implements `infra.cluster.interface.MetadataPoll`; for one thread."""
+    """Implements `infra.cluster.interface.TopicMetadataPoller`; for one thread."""
 
     def __init__(self, client: AdminClient, topic: str) -> None:
         """Look at a topic through a client."""
@@ -153,10 +153,10 @@ class ExternalMetadataPoller:
 
     def partitions(self) -> MetadataSnapshot | None:
         """The topic's partitions as the broker knows them that answers; `None` when none does in time."""
-        asked_s = time.monotonic()
-        found = metadata_of(self._client, self._topic, LOOK_TIMEOUT_S)
+        requested_s = time.monotonic()
+        found = fetch_metadata(self._client, self._topic, METADATA_TIMEOUT_S)
         partitions = _partitions(found, self._topic) if found else ()
-        return MetadataSnapshot(partitions, asked_s) if partitions else None
+        return MetadataSnapshot(partitions, requested_s) if partitions else None
 
     def controller(self) -> ControllerView | None:
         """Not known: under KRaft a broker names any live one."""
@@ -170,7 +170,11 @@ class ExternalCluster:
     """Implements `infra.cluster.interface.Cluster`, as far as that can be done from outside; whatever needs the nodes is refused."""
 
     def __init__(
-        self, folder: Path, spec: ClusterSpec, connection: Mapping[str, str], found: ReachedCluster
+        self,
+        folder: Path,
+        spec: ClusterSpec,
+        connection: Mapping[str, str],
+        found: ExternalClusterInfo,
     ) -> None:
         """Know how to ask it.
 
@@ -186,7 +190,7 @@ class ExternalCluster:
             connection["bootstrap.servers"],
             found,
         )
-        self._client, _ = client_of(connection)
+        self._client, _ = admin_client(connection)
 
     @property
     def folder(self) -> Path:
@@ -228,7 +232,7 @@ class ExternalCluster:
 
     def status(self) -> tuple[NodeStatus, ...]:
         """Each broker that answers for the cluster now, as running: more is not known of it."""
-        metadata = metadata_of(self._client, None, _ASK_TIMEOUT_S)
+        metadata = fetch_metadata(self._client, None, _ASK_TIMEOUT_S)
         brokers = metadata.brokers.values() if metadata else ()
         return tuple(
             NodeStatus(one.id, "running", None, None, one.port, one.port, 0, one.host, "broker")
@@ -242,7 +246,7 @@ class ExternalCluster:
             WaitTimeout: none does.
         """
         metadata = wait_until(
-            lambda: metadata_of(self._client, None, timeout_s),
+            lambda: fetch_metadata(self._client, None, timeout_s),
             awaiting=f"an answer of any broker of {self._servers}",
             timeout_s=timeout_s,
         )
@@ -254,7 +258,7 @@ class ExternalCluster:
             tuple(one for name in wanted for one in _partitions(metadata, name)),
         )
 
-    def metadata_poll(self, topic: str) -> ExternalMetadataPoller:
+    def metadata_poller(self, topic: str) -> ExternalMetadataPoller:
         """A place from which to look at the topic often."""
         return ExternalMetadataPoller(self._client, topic)
 
@@ -286,11 +290,11 @@ class ExternalCluster:
         del topic
         return ()
 
-    def log_sizes(self) -> dict[int, int]:
+    def node_log_sizes(self) -> dict[int, int]:
         """Not known: nobody shows us its nodes' logs."""
         return {}
 
-    def log_lines_since(
+    def node_log_events_since(
         self, log_sizes: Mapping[int, int], topic: str
     ) -> tuple[BrokerLogEvent, ...]:
         """Not known."""

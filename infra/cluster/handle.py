@@ -13,11 +13,11 @@ from infra.kafka.spec import ClusterSpec, LaunchSpec, NodeStatus
 from infra.machine.files import replace_file
 from infra.process.processes import ProcessIdentity
 
-NAME = "cluster.json"
+HANDLE_FILE = "cluster.json"
 
 
 @dataclass(frozen=True)
-class Holder:
+class LeaseHolder:
     """A process that keeps the cluster alive, and for how long its end may go unanswered."""
 
     process: ProcessIdentity
@@ -25,7 +25,7 @@ class Holder:
 
 
 @dataclass(frozen=True)
-class Handle:
+class ClusterHandle:
     """All that another process needs to use the cluster, or to remove what is left of it."""
 
     name: str
@@ -34,12 +34,12 @@ class Handle:
     launch: LaunchSpec
     shared_settings: Mapping[str, str]
     """Effective broker settings that all nodes share."""
-    holders: tuple[Holder, ...]
+    holders: tuple[LeaseHolder, ...]
     supervisor: ProcessIdentity | None = None
     """`None`: not started yet, or ended in good order."""
     nodes: tuple[NodeStatus, ...] = ()
 
-    def living_holders(self) -> tuple[Holder, ...]:
+    def living_holders(self) -> tuple[LeaseHolder, ...]:
         """Those whose process has not ended."""
         return tuple(holder for holder in self.holders if holder.process.is_alive())
 
@@ -54,23 +54,25 @@ class Handle:
 
     def write(self, folder: Path) -> None:
         """Replace the cluster's file, so that a reader sees the old one or the new one."""
-        replace_file(folder / NAME, json.dumps(asdict(self), indent=1))
+        replace_file(folder / HANDLE_FILE, json.dumps(asdict(self), indent=1))
 
 
-def read_handle(folder: Path) -> Handle:
+def read_handle(folder: Path) -> ClusterHandle:
     """Read the cluster's file.
 
     Raises:
         SupervisorError: there is none, or it is no handle.
     """
     try:
-        return _parsed(json.loads((folder / NAME).read_text()))
+        return _parsed(json.loads((folder / HANDLE_FILE).read_text()))
     except (OSError, ValueError, TypeError, KeyError) as error:
-        raise SupervisorError(f"no cluster at {folder}: {NAME} cannot be read ({error})") from error
+        raise SupervisorError(
+            f"no cluster at {folder}: {HANDLE_FILE} cannot be read ({error})"
+        ) from error
 
 
-def _parsed(raw: dict[str, Any]) -> Handle:
-    handle = Handle(**raw)
+def _parsed(raw: dict[str, Any]) -> ClusterHandle:
+    handle = ClusterHandle(**raw)
     return replace(
         handle,
         spec=ClusterSpec(**raw["spec"]),
@@ -80,7 +82,7 @@ def _parsed(raw: dict[str, Any]) -> Handle:
             tuple(raw["launch"]["zookeeper"]),
         ),
         holders=tuple(
-            Holder(ProcessIdentity(**holder["process"]), holder["grace_s"])
+            LeaseHolder(ProcessIdentity(**holder["process"]), holder["grace_s"])
             for holder in raw["holders"]
         ),
         supervisor=ProcessIdentity(**raw["supervisor"]) if raw["supervisor"] else None,

@@ -21,15 +21,17 @@ from infra.kafka.spec import ClusterState, ControllerView, NodeStatus, Partition
 from infra.kafka.wire import BrokerView
 
 
-def ask_broker(
+def query_broker(
     node: NodeStatus, topics: Sequence[str] | None, timeout_s: float
 ) -> BrokerView | None:
     """Return the broker's own view of the topics, or of all; `None` when it does not answer in time."""
-    answer = ask((node.host, node.replication_port), wire.metadata_request(topics), timeout_s)
+    answer = send_kafka_request(
+        (node.host, node.replication_port), wire.metadata_request(topics), timeout_s
+    )
     return wire.read_metadata(answer) if answer is not None else None
 
 
-def best_view(
+def most_current_view(
     nodes: Sequence[NodeStatus],
     quorum: ControllerView | None,
     topics: Sequence[str] | None,
@@ -40,11 +42,13 @@ def best_view(
     active = next(
         (node for node in brokers if quorum is not None and node.node_id == quorum.leader), None
     )
-    view = ask_broker(active, topics, timeout_s) if active else None
+    view = query_broker(active, topics, timeout_s) if active else None
     if view is not None:
         return view
     answers = {
-        node.node_id: ask_broker(node, topics, timeout_s) for node in brokers if node is not active
+        node.node_id: query_broker(node, topics, timeout_s)
+        for node in brokers
+        if node is not active
     }
     return first_unfenced_view(
         {node_id: answer for node_id, answer in answers.items() if answer is not None}
@@ -67,13 +71,13 @@ def first_unfenced_view(views: Mapping[int, BrokerView]) -> BrokerView | None:
     return believed[0] if believed else None
 
 
-def ask_controller(node: NodeStatus, timeout_s: float) -> ControllerView | None:
+def query_controller(node: NodeStatus, timeout_s: float) -> ControllerView | None:
     """Return the quorum as the node's controller sees it; `None` when it is not active, or does not answer in time."""
-    answer = ask((node.host, node.controller_port), wire.quorum_request(), timeout_s)
+    answer = send_kafka_request((node.host, node.controller_port), wire.quorum_request(), timeout_s)
     return wire.read_quorum(answer) if answer is not None else None
 
 
-def log_ends(
+def query_log_end_offsets(
     nodes: Sequence[NodeStatus], partitions: Sequence[PartitionState], timeout_s: float
 ) -> dict[int, int]:
     """Return the end of each partition's log, asked from its leader; left out where that is none of the nodes, or does not answer in time."""
@@ -81,7 +85,7 @@ def log_ends(
     for node in nodes:
         led = [partition for partition in partitions if partition.leader == node.node_id]
         answer = (
-            ask(
+            send_kafka_request(
                 (node.host, node.replication_port),
                 wire.list_offsets_request(led[0].topic, [p.partition for p in led]),
                 timeout_s,
@@ -102,32 +106,37 @@ def active_controller(nodes: Sequence[NodeStatus], timeout_s: float) -> Controll
     """
     running = [node for node in nodes if node.state == "running"]
     if not any(node.is_controller for node in nodes):
-        return elected(
-            {node.node_id: ask_broker(node, (), timeout_s) for node in running if node.is_broker}
+        return zookeeper_controller(
+            {node.node_id: query_broker(node, (), timeout_s) for node in running if node.is_broker}
         )
-    return newest(ask_controller(node, timeout_s) for node in running if node.is_controller)
+    return newest_controller(
+        query_controller(node, timeout_s) for node in running if node.is_controller
+    )
 
 
-def newest(answers: Iterable[ControllerView | None]) -> ControllerView | None:
+def newest_controller(answers: Iterable[ControllerView | None]) -> ControllerView | None:
     """Return the answer with the highest epoch, of those that take themselves for the active controller."""
     return max(
         (answer for answer in answers if answer), key=lambda answer: answer.epoch or 0, default=None
     )
 
 
-def elected(views: Mapping[int, BrokerView | None]) -> ControllerView | None:
+def zookeeper_controller(views: Mapping[int, BrokerView | None]) -> ControllerView | None:
     """Return the broker that takes itself for the controller under ZooKeeper; of several, the one that most take for it."""
     named = Counter(view.controller for view in views.values() if view)
     claims = [node_id for node_id, view in views.items() if view and view.controller == node_id]
     return ControllerView(max(claims, key=lambda node_id: named[node_id]), None) if claims else None
 
 
-def why_no_keeper(nodes: Sequence[NodeStatus], timeout_s: float) -> str | None:
+def why_metadata_unavailable(nodes: Sequence[NodeStatus], timeout_s: float) -> str | None:
     """Return what those lack that are no brokers and keep the metadata, in words; `None`: each of them serves."""
     for node in nodes:
         if (
             node.role == "controller"
-            and ask((node.host, node.controller_port), wire.quorum_request(), timeout_s) is None
+            and send_kafka_request(
+                (node.host, node.controller_port), wire.quorum_request(), timeout_s
+            )
+            is None
         ):
             return f"controller {node.node_id} does not answer"
         if node.role == "zookeeper" and zookeeper_mode(node, timeout_s) is None:
@@ -231,7 +240,7 @@ def _text(partition: PartitionState) -> str:
     return f"{partition.topic}-{partition.partition} with leader {partition.leader} and ISR {list(partition.isr)} of {list(partition.replicas)}"
 
 
-def ask(at: tuple[str, int], request: bytes, timeout_s: float) -> bytes | None:
+def send_kafka_request(at: tuple[str, int], request: bytes, timeout_s: float) -> bytes | None:
     """Send one request over a connection of its own; `None` when nothing whole came back in time."""
     try:
         with socket.create_connection(at, timeout=timeout_s) as connection:

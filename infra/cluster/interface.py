@@ -25,11 +25,11 @@ class MetadataSnapshot:
     """What one broker's metadata said of a topic."""
 
     partitions: tuple[PartitionState, ...]
-    asked_s: float
+    requested_s: float
     """When it was asked for, seconds of the monotonic clock: what it says was so then, or later."""
 
 
-class MetadataPoll(Protocol):
+class TopicMetadataPoller(Protocol):
     """A place from which one topic is looked at, again and again; for one thread."""
 
     def partitions(self) -> MetadataSnapshot | None:
@@ -74,7 +74,7 @@ class Cluster(Protocol):
     def describe(self, topics: Sequence[str] | None = None, timeout_s: float = 5.0) -> ClusterState:
         """Leaders, ISR, live brokers and the active controller, asked from the brokers that answer."""
 
-    def metadata_poll(self, topic: str) -> MetadataPoll:
+    def metadata_poller(self, topic: str) -> TopicMetadataPoller:
         """A place from which to look at the topic often; the caller closes it."""
 
     def log_end_offsets(self, topic: str) -> dict[int, int]:
@@ -83,10 +83,10 @@ class Cluster(Protocol):
     def leader_epochs(self, topic: str) -> tuple[LeaderEpoch, ...]:
         """What each replica's `leader-epoch-checkpoint` says now."""
 
-    def log_sizes(self) -> Mapping[int, int]:
+    def node_log_sizes(self) -> Mapping[int, int]:
         """How long each node's own log (of what it does, not of records) is now, bytes."""
 
-    def log_lines_since(
+    def node_log_events_since(
         self, log_sizes: Mapping[int, int], topic: str
     ) -> tuple[BrokerLogEvent, ...]:
         """What the nodes' own logs tell from there on of brokers, and of the topic's partitions."""

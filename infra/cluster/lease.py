@@ -6,7 +6,7 @@ import asyncio
 import os
 from collections.abc import Callable
 
-from infra.cluster.handle import Holder
+from infra.cluster.handle import LeaseHolder
 from infra.process.processes import open_pidfd
 
 
@@ -21,16 +21,16 @@ class Lease:
             on_change: called when a holder came or went.
         """
         self._on_expired, self._on_change = on_expired, on_change
-        self._watched: dict[int, Holder] = {}
+        self._watched: dict[int, LeaseHolder] = {}
         self._until_s = 0.0
         self._expiry: asyncio.TimerHandle | None = None
 
     @property
-    def holders(self) -> tuple[Holder, ...]:
+    def holders(self) -> tuple[LeaseHolder, ...]:
         """The processes that hold the cluster now."""
         return tuple(self._watched.values())
 
-    def take(self, holder: Holder) -> None:
+    def take(self, holder: LeaseHolder) -> None:
         """Let one more process hold the cluster; one that holds it already only changes its grace."""
         known = next(
             (pidfd for pidfd, other in self._watched.items() if other.process == holder.process),
@@ -56,12 +56,12 @@ class Lease:
         self._count_grace(self._forget(pidfd))
         self._on_change()
 
-    def _forget(self, pidfd: int) -> Holder:
+    def _forget(self, pidfd: int) -> LeaseHolder:
         asyncio.get_running_loop().remove_reader(pidfd)
         os.close(pidfd)
         return self._watched.pop(pidfd)
 
-    def _count_grace(self, holder: Holder) -> None:
+    def _count_grace(self, holder: LeaseHolder) -> None:
         self._until_s = max(self._until_s, asyncio.get_running_loop().time() + holder.grace_s)
         self._plan_expiry()
 

@@ -12,10 +12,15 @@ from typing import Final
 from infra.cluster import health
 from infra.cluster.cleaning import remove_processes
 from infra.cluster.disks import Disks
-from infra.cluster.handle import Handle, Holder, read_handle
-from infra.cluster.metadata_poller import LocalMetadataPoll
-from infra.cluster.node import LOG, node_folder
-from infra.cluster.supervisor_protocol import NodeAction, NodeReport, SupervisorRequest, ask
+from infra.cluster.handle import ClusterHandle, LeaseHolder, read_handle
+from infra.cluster.metadata_poller import LocalMetadataPoller
+from infra.cluster.node import NODE_LOG, node_folder
+from infra.cluster.supervisor_protocol import (
+    NodeAction,
+    NodeReport,
+    SupervisorRequest,
+    send_request,
+)
 from infra.errors import HarnessError, InputError, NodeFailed, SupervisorError, WaitTimeout
 from infra.kafka.broker_settings import broker_heartbeat_interval_ms, shared_properties
 from infra.kafka.commands import launch_spec
@@ -53,7 +58,7 @@ class ClusterControl:
         Raises:
             SupervisorError: it cannot be reached.
         """
-        return ask(self._folder, SupervisorRequest("status")).nodes
+        return send_request(self._folder, SupervisorRequest("status")).nodes
 
     def kill(self, node_id: int) -> NodeStatus:
         """SIGKILL; returns, once the process is gone, what it was.
@@ -98,7 +103,9 @@ class ClusterControl:
         Raises:
             SupervisorError: the cluster's network cannot, or the name is taken.
         """
-        ask(self._folder, SupervisorRequest("impair", name=name, impairments=tuple(impairments)))
+        send_request(
+            self._folder, SupervisorRequest("impair", name=name, impairments=tuple(impairments))
+        )
 
     def impairment_counts(self, name: str) -> tuple[ImpairmentCounts, ...]:
         """What the impairments of that name have met with so far.
@@ -106,7 +113,7 @@ class ClusterControl:
         Raises:
             SupervisorError: there are none of that name.
         """
-        return ask(
+        return send_request(
             self._folder, SupervisorRequest("impairment_counts", name=name)
         ).impairment_counts
 
@@ -116,7 +123,7 @@ class ClusterControl:
         Raises:
             SupervisorError: it cannot be reached.
         """
-        return ask(self._folder, SupervisorRequest("status")).active_impairments
+        return send_request(self._folder, SupervisorRequest("status")).active_impairments
 
     def heal(self, name: str) -> tuple[ImpairmentCounts, ...]:
         """Let the traffic through again; return what was met with in all. A second time finds nothing to do.
@@ -124,10 +131,10 @@ class ClusterControl:
         Raises:
             SupervisorError: the kernel refused.
         """
-        return ask(self._folder, SupervisorRequest("heal", name=name)).impairment_counts
+        return send_request(self._folder, SupervisorRequest("heal", name=name)).impairment_counts
 
     def _told(self, verb: NodeAction, node_id: int, timeout_s: float = 30.0) -> NodeStatus:
-        told = ask(self._folder, SupervisorRequest(verb, node_id, timeout_s)).node
+        told = send_request(self._folder, SupervisorRequest(verb, node_id, timeout_s)).node
         if told is None:
             raise SupervisorError(f"the supervisor did not say what became of node {node_id}")
         return told
@@ -140,7 +147,7 @@ _LOG: Final = "supervisor.log"
 _START_TIMEOUT_S: Final = 30.0
 
 
-def new_folder(clusters: Path, name: str) -> Path:
+def create_cluster_folder(clusters: Path, name: str) -> Path:
     """Make a cluster's folder.
 
     Raises:
@@ -170,7 +177,7 @@ def start_supervisor(folder: Path) -> subprocess.Popen[bytes]:
         )
 
 
-def await_supervisor(folder: Path, supervisor: subprocess.Popen[bytes]) -> Handle:
+def await_supervisor(folder: Path, supervisor: subprocess.Popen[bytes]) -> ClusterHandle:
     """Return the handle once the supervisor answers.
 
     Raises:
@@ -184,7 +191,7 @@ def await_supervisor(folder: Path, supervisor: subprocess.Popen[bytes]) -> Handl
                 f"the supervisor of {folder.name} ended with status {supervisor.returncode}: {failure_excerpt(folder / _LOG)}"
             )
         try:
-            return bool(ask(folder, SupervisorRequest("status")).nodes)
+            return bool(send_request(folder, SupervisorRequest("status")).nodes)
         except HarnessError:
             return False
 
@@ -197,7 +204,7 @@ def await_supervisor(folder: Path, supervisor: subprocess.Popen[bytes]) -> Handl
     return read_handle(folder)
 
 
-def raise_for_dead(folder: Path, reports: Sequence[NodeReport]) -> None:
+def raise_for_failed_nodes(folder: Path, reports: Sequence[NodeReport]) -> None:
     """Check that no node ended by itself.
 
     Raises:
@@ -206,7 +213,7 @@ def raise_for_dead(folder: Path, reports: Sequence[NodeReport]) -> None:
     for report in reports:
         if report.died_unasked:
             node_id = report.status.node_id
-            words = failure_excerpt(node_folder(folder, node_id) / LOG)
+            words = failure_excerpt(node_folder(folder, node_id) / NODE_LOG)
             raise NodeFailed(
                 f"node {node_id} ended by itself with status {report.exit_status}; its log ends:\n{words}"
             )
@@ -222,7 +229,7 @@ class LocalCluster(ClusterControl):
     """A cluster whose nodes are processes of this machine; implements `infra.cluster.interface.Cluster`. Safe to use from several threads."""
 
     def __init__(
-        self, folder: Path, handle: Handle, supervisor: subprocess.Popen[bytes] | None = None
+        self, folder: Path, handle: ClusterHandle, supervisor: subprocess.Popen[bytes] | None = None
     ) -> None:
         """Know the cluster of a folder; `provision` and `attach` make one.
 
@@ -272,7 +279,7 @@ class LocalCluster(ClusterControl):
 
     def node_log(self, node_id: int) -> Path:
         """What the node had to say, over all its starts."""
-        return node_folder(self._folder, node_id) / LOG
+        return node_folder(self._folder, node_id) / NODE_LOG
 
     def describe(self, topics: Sequence[str] | None = None, timeout_s: float = 5.0) -> ClusterState:
         """Leaders, ISR, live brokers and the active controller, of the node that knows best: the active controller's own.
@@ -290,9 +297,9 @@ class LocalCluster(ClusterControl):
             seen=lambda: ", ".join(f"node {node.node_id} {node.state}" for node in self.status()),
         )
 
-    def metadata_poll(self, topic: str) -> LocalMetadataPoll:
+    def metadata_poller(self, topic: str) -> LocalMetadataPoller:
         """A place from which to look at the topic often; the caller closes it."""
-        return LocalMetadataPoll(self._handle.nodes, topic)
+        return LocalMetadataPoller(self._handle.nodes, topic)
 
     def log_end_offsets(self, topic: str) -> dict[int, int]:
         """The end of each partition's log as its leader has it, readable or not; a partition that no running node leads is left out.
@@ -301,7 +308,9 @@ class LocalCluster(ClusterControl):
             WaitTimeout, SupervisorError: as `describe`.
         """
         running = [node for node in self.status() if node.state == "running" and node.is_broker]
-        return health.log_ends(running, self.describe([topic]).of(topic), _ANSWER_TIMEOUT_S)
+        return health.query_log_end_offsets(
+            running, self.describe([topic]).of(topic), _ANSWER_TIMEOUT_S
+        )
 
     def wait_until_healthy(self, timeout_s: float = 60.0) -> ClusterState:
         """Return once every node itself says that all are registered and every partition has its full ISR; see `infra.cluster.health`.
@@ -339,13 +348,13 @@ class LocalCluster(ClusterControl):
             for told in read_leader_epochs(node_folder(self._folder, node) / LOG_DIR, node, topic)
         )
 
-    def log_sizes(self) -> dict[int, int]:
+    def node_log_sizes(self) -> dict[int, int]:
         """How long each member's own log is now, bytes; what is written later stands behind."""
         return {
             node.node_id: self.node_log(node.node_id).stat().st_size for node in self._handle.nodes
         }
 
-    def log_lines_since(
+    def node_log_events_since(
         self, log_sizes: Mapping[int, int], topic: str
     ) -> tuple[BrokerLogEvent, ...]:
         """What the nodes' own logs tell from there on; see `infra.kafka.logs`."""
@@ -358,7 +367,7 @@ class LocalCluster(ClusterControl):
     @property
     def disks(self) -> Disks:
         """What can be done to the nodes' disks, and read off them."""
-        return Disks(partial(node_folder, self._folder), partial(ask, self._folder))
+        return Disks(partial(node_folder, self._folder), partial(send_request, self._folder))
 
     def destroy(self) -> None:
         """End every node and the supervisor, and remove the data; the nodes' logs stay until `ackbench clean`.
@@ -375,7 +384,7 @@ class LocalCluster(ClusterControl):
     def _end_supervisor(self, supervisor: ProcessIdentity) -> None:
         """Ask it to end; what does not answer or does not end is left to the caller's next step."""
         try:
-            ask(self._folder, SupervisorRequest("destroy"))
+            send_request(self._folder, SupervisorRequest("destroy"))
             wait_until(
                 lambda: not supervisor.is_alive(),
                 awaiting="the supervisor's end",
@@ -388,18 +397,18 @@ class LocalCluster(ClusterControl):
     def _look(self, topics: Sequence[str] | None, timeout_s: float) -> ClusterState | None:
         nodes = self.status()
         quorum = health.active_controller(nodes, timeout_s)
-        view = health.best_view(nodes, quorum, topics, timeout_s)
+        view = health.most_current_view(nodes, quorum, topics, timeout_s)
         return health.cluster_state(view, quorum) if view else None
 
     def _look_at_all(self) -> tuple[ClusterState | None, str]:
         """Return the state of a whole cluster, or `None` and what it lacks."""
         reports = self.reports()
-        raise_for_dead(self._folder, reports)
+        raise_for_failed_nodes(self._folder, reports)
         nodes = [report.status for report in reports]
         quorum = health.active_controller(nodes, _ANSWER_TIMEOUT_S)
         running = [node for node in nodes if node.state == "running" and node.is_broker]
         seen = (
-            {node.node_id: health.ask_broker(node, None, _ANSWER_TIMEOUT_S) for node in running}
+            {node.node_id: health.query_broker(node, None, _ANSWER_TIMEOUT_S) for node in running}
             if quorum
             else {}
         )
@@ -412,7 +421,7 @@ class LocalCluster(ClusterControl):
             if impaired
             else health.why_not_healthy(reports, quorum, seen, quiet_s=heartbeat_s)
         )
-        lacking = lacking or health.why_no_keeper(nodes, _ANSWER_TIMEOUT_S)
+        lacking = lacking or health.why_metadata_unavailable(nodes, _ANSWER_TIMEOUT_S)
         view = next(filter(None, seen.values()), None)  # once it is whole they all see the same
         return (
             (health.cluster_state(view, quorum), "")
@@ -446,9 +455,9 @@ def provision_with(
     clusters: Path, name: str, spec: ClusterSpec, launch: LaunchSpec, holder_grace_s: float = 0
 ) -> LocalCluster:
     """Make a cluster whose nodes are started in a given way; as `provision` otherwise."""
-    folder = new_folder(clusters, name)
-    holder = Holder(ProcessIdentity.own(), holder_grace_s)
-    handle = Handle(name, random_uuid(), spec, launch, shared_properties(spec), (holder,))
+    folder = create_cluster_folder(clusters, name)
+    holder = LeaseHolder(ProcessIdentity.own(), holder_grace_s)
+    handle = ClusterHandle(name, random_uuid(), spec, launch, shared_properties(spec), (holder,))
     handle.write(folder)
     supervisor = start_supervisor(folder)
     try:
@@ -468,7 +477,7 @@ def attach(folder: Path, holder_grace_s: float = 0) -> LocalCluster:
     """
     handle = read_handle(folder)
     own = ProcessIdentity.own()
-    ask(
+    send_request(
         folder,
         SupervisorRequest(
             "lease", pid=own.pid, start_ticks=own.start_ticks, grace_s=holder_grace_s

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from infra.cluster.health import elected, newest
+from infra.cluster.health import zookeeper_controller, newest_controller
 from infra.cluster.interface import MetadataSnapshot
 from infra.kafka import wire
 from infra.kafka.spec import ControllerView, NodeStatus
@@ -39,7 +39,7 @@ class ConnectionReply:
 
     node_id: int
     frame: bytes
-    asked_s: float
+    requested_s: float
 
 
 class NodeConnection:
@@ -76,13 +76,13 @@ class NodeConnection:
             return None
         if select.select([self._open], [], [], 0)[0]:
             self._receive()
-        frame, asked_s = self._frame(), self._asked_s
-        if frame is None or asked_s is None:
+        frame, requested_s = self._frame(), self._asked_s
+        if frame is None or requested_s is None:
             return None
         self._asked_s = None
         return (
-            ConnectionReply(self.node_id, frame, asked_s)
-            if time.monotonic() - asked_s < STALE_AFTER_S
+            ConnectionReply(self.node_id, frame, requested_s)
+            if time.monotonic() - requested_s < STALE_AFTER_S
             else None
         )
 
@@ -133,7 +133,7 @@ class NodeConnection:
         return frame
 
 
-def first_answer(links: Sequence[NodeConnection], until_s: float) -> ConnectionReply | None:
+def first_reply(links: Sequence[NodeConnection], until_s: float) -> ConnectionReply | None:
     """Return the answer that is whole first, of those that are owed; `None` when none is by that moment of the monotonic clock."""
     while owing := [link for link in links if link.owes]:
         answer = next((answer for link in owing if (answer := link.take()) is not None), None)
@@ -144,14 +144,14 @@ def first_answer(links: Sequence[NodeConnection], until_s: float) -> ConnectionR
     return None
 
 
-ANSWER_TIMEOUT_S: Final = 0.05
+REPLY_TIMEOUT_S: Final = 0.05
 """After this another broker is asked as well."""
-LAST_TIMEOUT_S: Final = 0.2
+FINAL_REPLY_TIMEOUT_S: Final = 0.2
 """So long the answer of any of them is waited for, when all were asked."""
 
 
-class LocalMetadataPoll:
-    """Implements `infra.cluster.interface.MetadataPoll` for nodes on this machine; for one thread."""
+class LocalMetadataPoller:
+    """Implements `infra.cluster.interface.TopicMetadataPoller` for nodes on this machine; for one thread."""
 
     def __init__(self, nodes: Sequence[NodeStatus], topic: str) -> None:
         """Know whom to ask; nothing is connected yet."""
@@ -203,10 +203,10 @@ class LocalMetadataPoll:
         Raises:
             HarnessError: what came is not Kafka's answer.
         """
-        until_s = time.monotonic() + ANSWER_TIMEOUT_S
+        until_s = time.monotonic() + REPLY_TIMEOUT_S
         for link in self._controllers.values():
             link.ask(wire.quorum_request() if self._quorum else wire.metadata_request(()))
-        answers = iter(lambda: first_answer([*self._controllers.values()], until_s), None)
+        answers = iter(lambda: first_reply([*self._controllers.values()], until_s), None)
         active = self._active_of(answers)
         self._active = active.leader if active else self._active
         if self._active not in self._brokers:
@@ -216,8 +216,10 @@ class LocalMetadataPoll:
     def _active_of(self, answers: Iterator[ConnectionReply]) -> ControllerView | None:
         """Believe nobody whose epoch is over: a controller that is cut off takes itself for the active one until it hears of the next."""
         if not self._quorum:
-            return elected({answer.node_id: wire.read_metadata(answer.frame) for answer in answers})
-        view = newest(wire.read_quorum(answer.frame) for answer in answers)
+            return zookeeper_controller(
+                {answer.node_id: wire.read_metadata(answer.frame) for answer in answers}
+            )
+        view = newest_controller(wire.read_quorum(answer.frame) for answer in answers)
         if view is None or view.epoch is None or view.epoch < self._epoch:
             return None
         self._epoch = view.epoch
@@ -229,7 +231,7 @@ class LocalMetadataPoll:
         self._turn += 1
         link = others[self._turn % len(others)] if others else self._brokers[min(self._brokers)]
         link.ask(wire.metadata_request(()))
-        answer = first_answer([link], until_s)
+        answer = first_reply([link], until_s)
         alive = wire.read_metadata(answer.frame).brokers if answer else frozenset[int]()
         if answer and answer.node_id in alive and self._asked not in alive:
             self._asked = answer.node_id
@@ -243,14 +245,14 @@ class LocalMetadataPoll:
         """Whom to ask, and how long to wait then: who is the active controller, who answered last, the others; at last nobody more."""
         first = [node_id for node_id in (self._active, self._asked) if node_id in self._brokers]
         for node_id in dict.fromkeys([*first, *self._brokers]):
-            yield ANSWER_TIMEOUT_S, self._brokers[node_id]
-        yield LAST_TIMEOUT_S, None
+            yield REPLY_TIMEOUT_S, self._brokers[node_id]
+        yield FINAL_REPLY_TIMEOUT_S, None
 
     def _sighting(self, asked: Sequence[NodeConnection], until_s: float) -> MetadataSnapshot | None:
         """Return what the first of them says that knows the topic; a broker that has just started does not."""
-        while (answer := first_answer(asked, until_s)) is not None:
+        while (answer := first_reply(asked, until_s)) is not None:
             partitions = wire.read_metadata(answer.frame).partitions
             if partitions:
                 self._asked = answer.node_id
-                return MetadataSnapshot(partitions, answer.asked_s)
+                return MetadataSnapshot(partitions, answer.requested_s)
         return None

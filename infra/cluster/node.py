@@ -18,7 +18,7 @@ from infra.kafka.spec import NodeState, NodeStatus
 from infra.process.processes import ProcessIdentity, is_stopped, spawn_dying_with_parent
 from infra.process.waiting import wait_until
 
-LOG: Final = "node.log"
+NODE_LOG: Final = "node.log"
 _SIGNAL_TIMEOUT_S: Final = 10.0
 _log = logging.getLogger("supervisor")
 
@@ -82,7 +82,7 @@ class Node:
         """Start the process; one that runs is left as it is."""
         if self._state != "stopped":
             return
-        with (self.folder / LOG).open("ab") as log:
+        with (self.folder / NODE_LOG).open("ab") as log:
             self._process = spawn_dying_with_parent(
                 self._command,
                 cwd=self.folder,

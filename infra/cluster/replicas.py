@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from infra.cluster.health import ask
+from infra.cluster.health import send_kafka_request
 from infra.errors import HarnessError
 from infra.kafka import wire
 from infra.kafka.spec import NodeStatus
@@ -67,4 +67,4 @@ def _answers(nodes: Sequence[NodeStatus], asked: bytes) -> Iterator[bytes]:
         for node in nodes
         if node.is_broker and node.state == "running"
     )
-    return filter(None, (ask(address, asked, _ANSWER_TIMEOUT_S) for address in at))
+    return filter(None, (send_kafka_request(address, asked, _ANSWER_TIMEOUT_S) for address in at))

@@ -17,8 +17,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from infra.cluster.capabilities import Capability, missing
-from infra.cluster.handle import Handle, Holder, read_handle
+from infra.cluster.capabilities import Capability, missing_capability
+from infra.cluster.handle import ClusterHandle, LeaseHolder, read_handle
 from infra.cluster.lease import Lease
 from infra.cluster.node import Node, node_folder
 from infra.cluster.supervisor_protocol import (
@@ -46,8 +46,12 @@ from infra.process.processes import ProcessIdentity
 # ---------- A member's folder before its first start: what its program reads there, and how that program is started.
 
 
-def prepared(
-    handle: Handle, node: NodeAddress, members: Sequence[NodeAddress], folder: Path, data: Path
+def prepare_node(
+    handle: ClusterHandle,
+    node: NodeAddress,
+    members: Sequence[NodeAddress],
+    folder: Path,
+    data: Path,
 ) -> tuple[str, ...]:
     """Write a member's settings and what its data folder begins with; return the command that starts it.
 
@@ -107,7 +111,7 @@ _log = logging.getLogger("supervisor")
 class Supervisor:
     """One cluster's nodes, lease and handle. Everything happens on one event loop, in one thread."""
 
-    def __init__(self, folder: Path, handle: Handle) -> None:
+    def __init__(self, folder: Path, handle: ClusterHandle) -> None:
         """Make the network, the disks and each node's folder; nothing runs yet."""
         self._folder = folder
         self._handle = replace(handle, supervisor=ProcessIdentity.own())
@@ -252,7 +256,7 @@ class Supervisor:
                     f"node {node.address.node_id} is {node.state}: only a stopped node's disk can be replaced"
                 )
             self._disk.remove(node.folder)
-            prepared(
+            prepare_node(
                 self._handle,
                 node.address,
                 self._addresses(),
@@ -269,7 +273,9 @@ class Supervisor:
     def _take_lease(self, request: SupervisorRequest) -> None:
         if request.pid is None or request.start_ticks is None:
             raise SupervisorError("a lease needs a pid and its start time")
-        self._lease.take(Holder(ProcessIdentity(request.pid, request.start_ticks), request.grace_s))
+        self._lease.take(
+            LeaseHolder(ProcessIdentity(request.pid, request.start_ticks), request.grace_s)
+        )
 
     def _expire(self) -> None:
         _log.info("nobody holds the cluster any more")
@@ -296,7 +302,7 @@ class Supervisor:
     def _prepared(self, address: NodeAddress) -> Node:
         """Make a node's folder, with its settings and the begin of its data."""
         folder = node_folder(self._folder, address.node_id)
-        command = prepared(
+        command = prepare_node(
             self._handle, address, self._addresses(), folder, self._disk.make(folder)
         )
         return Node(
@@ -315,10 +321,10 @@ def disk_for(kind: DiskKind) -> Disk:
     """
     if kind == "folder":
         return FolderDisk()
-    lack = missing(Capability.DISK_IMAGES)
+    lack = missing_capability(Capability.DISK_IMAGES)
     if lack:
         raise MachineError(
-            f"there are no {Capability.DISK_IMAGES} here: {lack.reason}; {lack.then}"
+            f"there are no {Capability.DISK_IMAGES} here: {lack.reason}; {lack.remedy}"
         )
     return ImageDisk()
 

@@ -141,7 +141,7 @@ def socket_address(folder: Path) -> Iterator[str]:
         os.close(folder_fd)
 
 
-def ask(folder: Path, request: SupervisorRequest) -> SupervisorReply:
+def send_request(folder: Path, request: SupervisorRequest) -> SupervisorReply:
     """Have the cluster's supervisor do something.
 
     Raises:

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from infra.errors import MachineError
 
-CLONE = Path(__file__).resolve().parents[2]
+REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Home:
     def from_environment(cls) -> Home:
         """Return the home that `ACKBENCH_HOME` names, or the clone's own."""
         named = os.environ.get("ACKBENCH_HOME")
-        return cls(Path(named).expanduser().resolve() if named else CLONE / ".ackbench")
+        return cls(Path(named).expanduser().resolve() if named else REPOSITORY / ".ackbench")
 
     @property
     def sweeps(self) -> Path:

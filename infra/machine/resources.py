@@ -23,7 +23,7 @@ _FILES: Final = {
 
 
 @dataclass(frozen=True)
-class Machine:
+class MachineResources:
     """What there is for a sweep to use."""
 
     memory_bytes: int
@@ -35,7 +35,7 @@ class Machine:
     root: bool
 
 
-def this_machine(folder: Path) -> Machine:
+def this_machine(folder: Path) -> MachineResources:
     """Return what this machine has now.
 
     Args:
@@ -44,7 +44,7 @@ def this_machine(folder: Path) -> Machine:
     allowed = min(
         (limit - used for limit, used in _limits()), default=psutil.virtual_memory().available
     )
-    return Machine(
+    return MachineResources(
         memory_bytes=max(0, min(psutil.virtual_memory().available, allowed)),
         disk_bytes=psutil.disk_usage(str(_existing(folder))).free,
         cores=len(os.sched_getaffinity(0)),
@@ -52,7 +52,7 @@ def this_machine(folder: Path) -> Machine:
     )
 
 
-def require(machine: Machine, *, memory_bytes: int, disk_bytes: int, purpose: str) -> None:
+def require_resources(machine: MachineResources, *, memory_bytes: int, disk_bytes: int, purpose: str) -> None:
     """See that there is enough.
 
     Args:
@@ -66,16 +66,16 @@ def require(machine: Machine, *, memory_bytes: int, disk_bytes: int, purpose: st
     """
     if machine.memory_bytes < memory_bytes:
         raise MachineError(
-            f"{purpose} needs {gib(memory_bytes)} of memory and {gib(machine.memory_bytes)} are free: end something, or ask for fewer nodes"
+            f"{purpose} needs {format_gib(memory_bytes)} of memory and {format_gib(machine.memory_bytes)} are free: end something, or ask for fewer nodes"
         )
     if machine.disk_bytes < disk_bytes:
         raise MachineError(
-            f"{purpose} needs {gib(disk_bytes)} of disk and {gib(machine.disk_bytes)} are free: "
+            f"{purpose} needs {format_gib(disk_bytes)} of disk and {format_gib(machine.disk_bytes)} are free: "
             "make room, set ACKBENCH_HOME to a larger disk, or ask for fewer or shorter trials"
         )
 
 
-def gib(size_bytes: int) -> str:
+def format_gib(size_bytes: int) -> str:
     """Return a size for a person, in GiB."""
     return f"{size_bytes / GIB:.1f} GiB"
 

@@ -79,7 +79,7 @@ def open_pidfd(process: ProcessIdentity) -> int | None:
     return None
 
 
-def send(process: ProcessIdentity, number: signal.Signals) -> bool:
+def send_signal(process: ProcessIdentity, number: signal.Signals) -> bool:
     """Send a signal to that very process; return whether it was there to get it."""
     pidfd = open_pidfd(process)
     if pidfd is None:
@@ -99,7 +99,7 @@ def kill_and_wait(process: ProcessIdentity, timeout_s: float = 10.0) -> bool:
     Raises:
         WaitTimeout: the kernel did not end it, as in an uninterruptible sleep.
     """
-    was_there = send(process, signal.SIGKILL)
+    was_there = send_signal(process, signal.SIGKILL)
     wait_until(
         lambda: not process.is_alive(),
         awaiting=f"the end of process {process.pid} after SIGKILL",

@@ -20,11 +20,11 @@ from pathlib import Path
 
 from infra.errors import HarnessError
 from infra.machine.files import replace_file
-from infra.process.processes import ProcessIdentity, open_pidfd, send
+from infra.process.processes import ProcessIdentity, open_pidfd, send_signal
 from infra.process.waiting import wait_until
 
 
-def members(leader: ProcessIdentity) -> tuple[ProcessIdentity, ...]:
+def session_members(leader: ProcessIdentity) -> tuple[ProcessIdentity, ...]:
     """Return who lives in the session that a process leads or led, the leader itself among them."""
     if _taken_over(leader):
         return ()
@@ -46,12 +46,12 @@ def end_sessions(
     """
     led = tuple(leaders)
     for leader in led:
-        send(leader, signal.SIGTERM)
+        send_signal(leader, signal.SIGTERM)
     with suppress(HarnessError):
         wait_until(lambda: not _left(led), awaiting="the services' end", timeout_s=patience_s)
 
     def killed() -> bool:
-        return not [process for process in _left(led) if send(process, signal.SIGKILL)]
+        return not [process for process in _left(led) if send_signal(process, signal.SIGKILL)]
 
     wait_until(
         killed,
@@ -61,12 +61,12 @@ def end_sessions(
     )
 
 
-def write_record(record: Path, leaders: Iterable[ProcessIdentity]) -> None:
+def write_session_record(record: Path, leaders: Iterable[ProcessIdentity]) -> None:
     """Keep on disk whose sessions are to be ended."""
     replace_file(record, json.dumps([asdict(leader) for leader in leaders]))
 
 
-def read_record(record: Path) -> tuple[ProcessIdentity, ...]:
+def read_session_record(record: Path) -> tuple[ProcessIdentity, ...]:
     """Return the leaders in a record; none when there is no record."""
     try:
         return tuple(ProcessIdentity(**leader) for leader in json.loads(record.read_text()))
@@ -75,7 +75,7 @@ def read_record(record: Path) -> tuple[ProcessIdentity, ...]:
 
 
 def _left(leaders: Iterable[ProcessIdentity]) -> list[ProcessIdentity]:
-    return [process for leader in leaders for process in members(leader)]
+    return [process for leader in leaders for process in session_members(leader)]
 
 
 def _taken_over(leader: ProcessIdentity) -> bool:
@@ -101,7 +101,7 @@ def main() -> None:
     pidfd = open_pidfd(ProcessIdentity(pid, start_ticks))
     if pidfd is not None:
         select.select([pidfd], [], [])
-    end_sessions(read_record(record), patience_s=0)
+    end_sessions(read_session_record(record), patience_s=0)
     record.unlink(missing_ok=True)
 
 

@@ -43,7 +43,7 @@ def wait_until(
         time.sleep(every_s)
 
 
-def pause_until(monotonic_s: float, unless: threading.Event | None = None) -> bool:
+def sleep_until(monotonic_s: float, unless: threading.Event | None = None) -> bool:
     """Return true at a moment of the monotonic clock; at once when it has passed. For schedules, never for hoping.
 
     Args:

@@ -17,7 +17,7 @@ from experiments.clients.librdkafka.library import PRODUCER
 from experiments.clients.librdkafka.topics import create_topic
 from experiments.clients.settings.librdkafka import producer_settings
 from experiments.clients.settings.security import connection_settings, register_security
-from infra.cluster.external import ExternalCluster, reach
+from infra.cluster.external import ExternalCluster, probe_cluster
 from infra.errors import InputError, SupervisorError
 from infra.kafka.commands import launch_spec
 from infra.kafka.kraft import NodeAddress, node_properties, properties_text
@@ -149,22 +149,22 @@ def test_a_cluster_behind_certificates_is_reached_and_seen(
     theirs: Theirs, security: dict[str, str], tmp_path: Path
 ) -> None:
     """Its brokers, its settings, a topic's leader and its end; a client of ours gets in with what the environment holds, and tells it to nobody."""
-    assert reach({"bootstrap.servers": theirs.plain}).brokers == (1,)
+    assert probe_cluster({"bootstrap.servers": theirs.plain}).brokers == (1,)
     register_security(theirs.secure, security)
     connection = connection_settings(theirs.secure)
-    found = reach(connection)
+    found = probe_cluster(connection)
     assert (found.brokers, found.settings["ssl.client.auth"]) == ((1,), "required")
     assert not any(PASSWORD in value for value in found.settings.values())
     create_topic(theirs.secure, TOPIC, partitions=1, replication_factor=1)
     cluster = ExternalCluster(tmp_path, SPEC, connection, found)
     assert cluster.wait_until_healthy().of(TOPIC)[0].leader == 1
-    sighting = cluster.metadata_poll(TOPIC).partitions()
+    sighting = cluster.metadata_poller(TOPIC).partitions()
     assert sighting is not None
     assert (sighting.partitions, cluster.log_end_offsets(TOPIC)) == (
         cluster.describe([TOPIC]).of(TOPIC),
         {0: 0},
     )
-    assert (cluster.leader_epochs(TOPIC), cluster.log_sizes()) == ((), {})
+    assert (cluster.leader_epochs(TOPIC), cluster.node_log_sizes()) == ((), {})
     with Client(
         PRODUCER, {**producer_settings(security), "bootstrap.servers": theirs.secure}
     ) as client:
@@ -185,7 +185,7 @@ def test_a_certificate_that_nobody_vouches_for_is_one_line(
     with pytest.raises(
         InputError, match=r"cannot be reached: .*certificate verify failed"
     ) as refused:
-        reach(connection_settings(theirs.secure))
+        probe_cluster(connection_settings(theirs.secure))
     assert "\n" not in str(refused.value)
 
 
@@ -193,5 +193,5 @@ def test_a_cluster_that_is_not_there_is_one_line() -> None:
     """Nobody listens."""
     nobody = reserve_ports(1)
     with pytest.raises(InputError, match=r"cannot be reached: .*Connection refused"):
-        reach({"bootstrap.servers": f"127.0.0.1:{nobody.ports[0]}"})
+        probe_cluster({"bootstrap.servers": f"127.0.0.1:{nobody.ports[0]}"})
     nobody.release()

@@ -37,7 +37,7 @@ def test_under_zookeeper_the_controller_is_a_broker_and_another_one_takes_over(
         first = cluster.wait_until_healthy().controller
         assert first is not None
         assert first in cluster.node_ids()
-        sizes, metadata_poll = cluster.log_sizes(), cluster.metadata_poll("t")
+        sizes, metadata_poll = cluster.node_log_sizes(), cluster.metadata_poller("t")
         cluster.kill(first)
         second = wait_until(
             lambda: _moved_from(cluster, first), awaiting="another controller", timeout_s=30
@@ -57,7 +57,7 @@ def test_under_zookeeper_the_controller_is_a_broker_and_another_one_takes_over(
         cluster.start(first)
         whole = cluster.wait_until_healthy()
         assert all(len(one.isr) == 3 for one in whole.of("t"))
-        told = cluster.log_lines_since(sizes, "t")
+        told = cluster.node_log_events_since(sizes, "t")
         assert ("unfenced", first) in {(line.kind, line.node) for line in told}
         assert not [line.line for line in told if line.kind == "unparsed"]
         metadata_poll.close()

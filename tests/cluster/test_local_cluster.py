@@ -14,7 +14,7 @@ from infra.cluster.handle import read_handle
 from infra.cluster.local import LocalCluster
 from infra.errors import NodeFailed, SupervisorError, WaitTimeout
 from infra.kafka.spec import ClusterState
-from infra.process.processes import ProcessIdentity, is_stopped, send
+from infra.process.processes import ProcessIdentity, is_stopped, send_signal
 from infra.process.waiting import wait_until
 
 pytestmark = pytest.mark.cluster
@@ -187,7 +187,7 @@ def test_a_death_that_nobody_asked_for_is_told(cluster: LocalCluster) -> None:
     node = cluster.status()[0]
     assert node.pid is not None
     assert node.start_ticks is not None
-    assert send(ProcessIdentity(node.pid, node.start_ticks), signal.SIGKILL)
+    assert send_signal(ProcessIdentity(node.pid, node.start_ticks), signal.SIGKILL)
     with pytest.raises(NodeFailed, match="node 1 ended by itself with status -9"):
         cluster.wait_until_healthy()
 

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from infra.cluster.cleaning import CleanReport, clean
-from infra.cluster.handle import Handle, read_handle
+from infra.cluster.handle import ClusterHandle, read_handle
 from infra.cluster.local import LocalCluster, attach, destroy, provision
 from infra.cluster.supervisor_protocol import SOCKET
 from infra.errors import InputError, NodeFailed, SupervisorError
 from infra.kafka.spec import ClusterSpec
-from infra.process.processes import kill_and_wait, send
+from infra.process.processes import kill_and_wait, send_signal
 from infra.process.waiting import wait_until
 
 pytestmark = pytest.mark.cluster
@@ -43,7 +43,7 @@ def _other_holder(
         process.kill()
 
 
-def _await_end(handle: Handle, timeout_s: float = 10) -> None:
+def _await_end(handle: ClusterHandle, timeout_s: float = 10) -> None:
     assert len(handle.processes()) == 1 + handle.spec.nodes
     wait_until(
         lambda: not any(p.is_alive() for p in handle.processes()),
@@ -102,7 +102,7 @@ def test_sigterm_to_the_supervisor_is_an_orderly_end(one_node: LocalCluster) -> 
     """It takes its nodes and their data with it."""
     handle = read_handle(one_node.folder)
     assert handle.supervisor
-    assert send(handle.supervisor, signal.SIGTERM)
+    assert send_signal(handle.supervisor, signal.SIGTERM)
     _await_end(handle)
     assert (_data(one_node.folder), read_handle(one_node.folder).supervisor) == ([], None)
 

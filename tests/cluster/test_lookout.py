@@ -9,7 +9,7 @@ import pytest
 
 from infra.cluster.interface import MetadataSnapshot
 from infra.cluster.local import LocalCluster
-from infra.cluster.metadata_poller import LocalMetadataPoll
+from infra.cluster.metadata_poller import LocalMetadataPoller
 from infra.process.waiting import wait_until
 
 pytestmark = pytest.mark.cluster
@@ -23,14 +23,14 @@ def topic(make_topic: MakeTopic) -> str:
 
 
 @pytest.fixture
-def metadata_poll(cluster: LocalCluster, topic: str) -> Iterator[LocalMetadataPoll]:
+def metadata_poller(cluster: LocalCluster, topic: str) -> Iterator[LocalMetadataPoller]:
     """At the topic."""
-    with closing(cluster.metadata_poll(topic)) as made:
+    with closing(cluster.metadata_poller(topic)) as made:
         yield made
 
 
 def see(
-    metadata_poll: LocalMetadataPoll, awaited: Callable[[MetadataSnapshot], bool], awaiting: str
+    metadata_poll: LocalMetadataPoller, awaited: Callable[[MetadataSnapshot], bool], awaiting: str
 ) -> MetadataSnapshot:
     """Look until something is seen."""
 
@@ -42,7 +42,7 @@ def see(
 
 
 def test_it_sees_what_the_cluster_describes(
-    cluster: LocalCluster, topic: str, metadata_poll: LocalMetadataPoll
+    cluster: LocalCluster, topic: str, metadata_poll: LocalMetadataPoller
 ) -> None:
     """Leader, leader epoch and ISR; and the active controller with its epoch."""
     state = cluster.describe([topic])
@@ -54,7 +54,7 @@ def test_it_sees_what_the_cluster_describes(
 
 
 def test_a_paused_broker_does_not_blind_it(
-    cluster: LocalCluster, metadata_poll: LocalMetadataPoll
+    cluster: LocalCluster, metadata_poll: LocalMetadataPoller
 ) -> None:
     """Whichever was asked before: the others are asked, and nobody waits for the one that stands still."""
     for node_id in cluster.node_ids():
@@ -65,7 +65,7 @@ def test_a_paused_broker_does_not_blind_it(
 
 
 def test_a_killed_leader_is_seen_to_lose_its_partition_in_a_new_epoch(
-    cluster: LocalCluster, metadata_poll: LocalMetadataPoll
+    cluster: LocalCluster, metadata_poll: LocalMetadataPoller
 ) -> None:
     """Also when it was the broker that was asked; and it is seen in the ISR again after its start."""
     (before,) = see(metadata_poll, lambda _: True, "anything").partitions
@@ -90,7 +90,7 @@ def test_the_checkpoints_tell_the_new_epoch_of_every_replica(
     """The election appends nothing, and is in the new leader's checkpoint all the same."""
     leader = cluster.describe([topic]).of(topic)[0].leader
     assert leader is not None
-    sizes = cluster.log_sizes()
+    sizes = cluster.node_log_sizes()
     cluster.kill(leader)
     wait_until(
         lambda: cluster.describe([topic]).of(topic)[0].leader not in {None, leader},
@@ -100,10 +100,10 @@ def test_the_checkpoints_tell_the_new_epoch_of_every_replica(
     cluster.start(leader)
     state = cluster.wait_until_healthy().of(topic)[0]
     (led,) = [
-        line for line in cluster.log_lines_since(sizes, topic) if line.kind == "became_leader"
+        line for line in cluster.node_log_events_since(sizes, topic) if line.kind == "became_leader"
     ]
     assert (led.node, led.leader_epoch, led.offset) == (state.leader, state.leader_epoch, 0)
     assert (state.leader, state.leader_epoch) in {
         (epoch.node_id, epoch.leader_epoch) for epoch in cluster.leader_epochs(topic)
     }
-    assert "unparsed" not in {line.kind for line in cluster.log_lines_since(sizes, topic)}
+    assert "unparsed" not in {line.kind for line in cluster.node_log_events_since(sizes, topic)}

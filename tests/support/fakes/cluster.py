@@ -11,7 +11,7 @@ from infra.cluster.disks import Disks
 from infra.cluster.interface import MetadataSnapshot
 from infra.cluster.supervisor_protocol import SupervisorReply
 from infra.errors import SupervisorError, WaitTimeout
-from infra.kafka.logs import BrokerLine
+from infra.kafka.logs import BrokerLogEvent
 from infra.kafka.spec import (
     ClusterSpec,
     ClusterState,
@@ -21,20 +21,20 @@ from infra.kafka.spec import (
     NodeStatus,
     PartitionState,
 )
-from infra.network.impairment import Cut, Impairment, ImpairmentCounts
+from infra.network.impairment import PacketDrop, Impairment, ImpairmentCounts
 
 
 @dataclass
 class MemoryLookout:
-    """Satisfies `infra.cluster.interface.MetadataPoll`; sees all there is."""
+    """Satisfies `infra.cluster.interface.TopicMetadataPoller`; sees all there is."""
 
     cluster: MemoryCluster
     topic: str
 
     def partitions(self) -> MetadataSnapshot | None:
         """As the cluster has them."""
-        asked_s = time.monotonic()
-        return MetadataSnapshot(self.cluster.describe().of(self.topic), asked_s)
+        requested_s = time.monotonic()
+        return MetadataSnapshot(self.cluster.describe().of(self.topic), requested_s)
 
     def controller(self) -> ControllerView | None:
         """As the cluster has it."""
@@ -58,8 +58,8 @@ class MemoryCluster:
     replicas: tuple[int, ...] = (2, 3, 1)
     partitions: int = 1
     topic: str = "trial"
-    notices: bool = True
-    """Whether anybody notices that a node is gone: leaders move and ISRs shrink."""
+    detects_failures: bool = True
+    """Whether anybody detects_failures that a node is gone: leaders move and ISRs shrink."""
     active_controller: int = 1
     signals: list[tuple[str, int]] = field(default_factory=list)
     states: dict[int, NodeState] = field(
@@ -67,13 +67,13 @@ class MemoryCluster:
     )
     refuses_start: bool = False
     refuses_stop: bool = False
-    lines: tuple[BrokerLine, ...] = ()
+    log_events: tuple[BrokerLogEvent, ...] = ()
 
     bootstrap_servers: str = "127.0.0.1:1"
     admin_servers: str = "127.0.0.1:2"
     impairments: dict[str, tuple[Impairment, ...]] = field(default_factory=dict)
     """What the network is made to do now, by name."""
-    meets: bool = True
+    has_traffic: bool = True
     """Whether there is any traffic that an impairment meets with."""
 
     def node_ids(self) -> tuple[int, ...]:
@@ -95,7 +95,7 @@ class MemoryCluster:
         """Leaders and ISRs among the nodes that are not stopped, nor cut off from others."""
         del topics, timeout_s
         gone = {node for node, state in self.states.items() if state == "stopped"} | self._cut_off()
-        alive = tuple(node for node in self.states if node not in gone or not self.notices)
+        alive = tuple(node for node in self.states if node not in gone or not self.detects_failures)
         if not alive:
             raise WaitTimeout("no broker answers")
         isr = tuple(node for node in self.replicas if node in alive)
@@ -103,14 +103,14 @@ class MemoryCluster:
             PartitionState(self.topic, number, isr[0] if isr else None, self.replicas, isr)
             for number in range(self.partitions)
         )
-        moved = self.notices and self.active_controller in gone
+        moved = self.detects_failures and self.active_controller in gone
         if len(alive) <= len(self.states) // 2:
             return ClusterState(alive, None, None, states)
         return ClusterState(
             alive, 3 if moved else self.active_controller, 2 if moved else 1, states
         )
 
-    def metadata_poll(self, topic: str) -> MemoryLookout:
+    def metadata_poller(self, topic: str) -> MemoryLookout:
         """Looks at this cluster."""
         return MemoryLookout(self, topic)
 
@@ -124,14 +124,16 @@ class MemoryCluster:
         del topic
         return (LeaderEpoch(self.replicas[0], 0, 0, 0),)
 
-    def log_sizes(self) -> Mapping[int, int]:
+    def node_log_sizes(self) -> Mapping[int, int]:
         """Nodes in memory write nothing."""
         return dict.fromkeys(self.states, 0)
 
-    def log_lines_since(self, log_sizes: Mapping[int, int], topic: str) -> tuple[BrokerLine, ...]:
+    def node_log_events_since(
+        self, log_sizes: Mapping[int, int], topic: str
+    ) -> tuple[BrokerLogEvent, ...]:
         """What the test says that the nodes wrote."""
         del log_sizes, topic
-        return self.lines
+        return self.log_events
 
     def wait_until_healthy(self, timeout_s: float = 60.0) -> ClusterState:
         """Whole at once."""
@@ -178,7 +180,7 @@ class MemoryCluster:
     def impairment_counts(self, name: str) -> tuple[ImpairmentCounts, ...]:
         """A packet of each, where there is traffic."""
         return tuple(
-            ImpairmentCounts(one.node_id, f"traffic of {one.kind}", packets=int(self.meets))
+            ImpairmentCounts(one.node_id, f"traffic of {one.kind}", packets=int(self.has_traffic))
             for one in self.impairments.get(name, ())
         )
 
@@ -201,7 +203,7 @@ class MemoryCluster:
             cut.node_id
             for impairments in self.impairments.values()
             for cut in impairments
-            if isinstance(cut, Cut) and cut.peers
+            if isinstance(cut, PacketDrop) and cut.peers
         }
 
     def _signal(self, name: str, node: int, state: NodeState) -> None:

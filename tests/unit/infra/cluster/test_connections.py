@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from infra.cluster.metadata_poller import NodeConnection, first_answer
+from infra.cluster.metadata_poller import NodeConnection, first_reply
 
 SOON_S = 5.0
 """A bound that no test waits for."""
@@ -38,13 +38,13 @@ def frame(content: bytes) -> bytes:
 
 def answer(link: NodeConnection) -> bytes | None:
     """What it answers, waited for."""
-    found = first_answer([link], time.monotonic() + SOON_S)
+    found = first_reply([link], time.monotonic() + SOON_S)
     return found.frame if found else None
 
 
 def answer_now(link: NodeConnection) -> bytes | None:
     """What has come by now."""
-    found = first_answer([link], time.monotonic())
+    found = first_reply([link], time.monotonic())
     return found.frame if found else None
 
 
@@ -98,9 +98,9 @@ def test_an_answer_tells_when_it_was_asked_for(
     served, _ = listener.accept()
     with served:
         served.sendall(frame(b"one"))
-        found = first_answer([link], time.monotonic() + SOON_S)
+        found = first_reply([link], time.monotonic() + SOON_S)
         assert found is not None
-        assert before_s <= found.asked_s <= after_s
+        assert before_s <= found.requested_s <= after_s
 
 
 def test_a_stale_answer_is_thrown_away(
@@ -151,7 +151,7 @@ def test_the_first_to_answer_is_heard(link: NodeConnection, listener: socket.soc
     (silent, _), (served, _) = listener.accept(), listener.accept()
     with silent, served:
         served.sendall(frame(b"here"))
-        found = first_answer([link, other], time.monotonic() + SOON_S)
+        found = first_reply([link, other], time.monotonic() + SOON_S)
         assert found is not None
         assert (found.frame, link.owes, other.owes) == (b"here", True, False)
     other.close()

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from infra.cluster.cleaning import CleanReport, clean
-from infra.cluster.handle import Handle, Holder, read_handle
+from infra.cluster.handle import ClusterHandle, LeaseHolder, read_handle
 from infra.cluster.supervisor_protocol import (
     NodeReport,
     SupervisorReply,
@@ -25,15 +25,15 @@ NODE = NodeStatus(1, "running", 10, 20, 1, 2, 3)
 META = "#\n#Sat Nov 21 08:38:19 UTC 2026\ncluster.id=c\ndirectory.id=d\nnode.id=1\nversion=1\n"
 
 
-def _handle(holder: ProcessIdentity, supervisor: ProcessIdentity | None = None) -> Handle:
+def _handle(holder: ProcessIdentity, supervisor: ProcessIdentity | None = None) -> ClusterHandle:
     launch = LaunchSpec(("java", "-cp", "a b"), "/formatted")
-    return Handle(
+    return ClusterHandle(
         "c",
         "id",
         ClusterSpec(broker={"k": "v"}),
         launch,
         {"k": "v"},
-        (Holder(holder, 1.5),),
+        (LeaseHolder(holder, 1.5),),
         supervisor,
         (NODE,),
     )

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from infra.cluster.health import elected, first_unfenced_view, newest, why_not_healthy
+from infra.cluster.health import zookeeper_controller, first_unfenced_view, newest_controller, why_not_healthy
 from infra.cluster.supervisor_protocol import NodeReport
 from infra.kafka.spec import ControllerView, NodeState, NodeStatus, PartitionState
 from infra.kafka.wire import BrokerView
@@ -104,21 +104,21 @@ def _broker_says(controller: int | None) -> BrokerView:
 
 def test_under_zookeeper_a_broker_that_takes_itself_for_the_controller_is_it() -> None:
     """What the others say may be from before; its epoch nobody tells."""
-    assert elected({1: _broker_says(3), 2: _broker_says(2), 3: None}) == ControllerView(2, None)
+    assert zookeeper_controller({1: _broker_says(3), 2: _broker_says(2), 3: None}) == ControllerView(2, None)
 
 
 def test_of_two_that_take_themselves_for_the_controller_most_know_the_right_one() -> None:
     """One that was paused, or cut off, still believes it."""
-    assert elected({1: _broker_says(1), 2: _broker_says(2), 3: _broker_says(2)}) == ControllerView(
+    assert zookeeper_controller({1: _broker_says(1), 2: _broker_says(2), 3: _broker_says(2)}) == ControllerView(
         2, None
     )
 
 
 def test_where_nobody_takes_itself_for_the_controller_there_is_none() -> None:
     """They name one that is gone."""
-    assert elected({1: _broker_says(3), 2: _broker_says(3), 3: None}) is None
+    assert zookeeper_controller({1: _broker_says(3), 2: _broker_says(3), 3: None}) is None
 
 
 def test_of_several_active_controllers_the_newest_is_right() -> None:
     """One that was replaced without knowing says so with an older epoch."""
-    assert newest([ControllerView(1, 4), None, QUORUM]) == QUORUM
+    assert newest_controller([ControllerView(1, 4), None, QUORUM]) == QUORUM

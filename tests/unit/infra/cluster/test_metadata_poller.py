@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from infra.cluster.metadata_poller import LocalMetadataPoll
+from infra.cluster.metadata_poller import LocalMetadataPoller
 from infra.kafka import wire
 from infra.kafka.spec import ControllerView, MemberRole, NodeStatus, PartitionState
 from infra.kafka.wire import BrokerView
@@ -54,7 +54,7 @@ def says(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
 
 @contextmanager
-def looking_at(roles: dict[int, MemberRole]) -> Iterator[LocalMetadataPoll]:
+def looking_at(roles: dict[int, MemberRole]) -> Iterator[LocalMetadataPoller]:
     """A lookout at a cluster of such members; node 1's listeners are called `broker 1` and `controller 1`."""
     with ExitStack() as stack:
 
@@ -79,7 +79,7 @@ def looking_at(roles: dict[int, MemberRole]) -> Iterator[LocalMetadataPoll]:
             )
             for n, role in roles.items()
         ]
-        yield stack.enter_context(closing(LocalMetadataPoll(nodes, TOPIC)))
+        yield stack.enter_context(closing(LocalMetadataPoller(nodes, TOPIC)))
 
 
 def view(leader: int, *brokers: int) -> BrokerView:
@@ -87,12 +87,12 @@ def view(leader: int, *brokers: int) -> BrokerView:
     return BrokerView(frozenset(brokers), (PartitionState(TOPIC, 0, leader, (1, 2, 3), brokers),))
 
 
-def eventually_sees(metadata_poll: LocalMetadataPoll, seen: Callable[[], bool]) -> bool:
+def eventually_sees(metadata_poll: LocalMetadataPoller, seen: Callable[[], bool]) -> bool:
     """Whether something is seen in the next few looks."""
     return any(seen() for _ in range(20) if (metadata_poll.controller(), True))
 
 
-def leader(metadata_poll: LocalMetadataPoll) -> int | None:
+def leader(metadata_poll: LocalMetadataPoller) -> int | None:
     """Who leads, as it sees it."""
     sighting = metadata_poll.partitions()
     return sighting.partitions[0].leader if sighting else None

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from support.builders.records import a_spec
 
-from experiments.planning.capacity import ResourceNeeds, needs_of
+from experiments.planning.capacity import ResourceNeeds, resource_needs
 from experiments.sweep.plan import ClusterNeed, Plan, TrialSpec, Workload
 from infra.errors import MachineError
-from infra.machine.resources import GIB, Machine, require, this_machine
+from infra.machine.resources import GIB, MachineResources, require_resources, this_machine
 
-SMALL = Machine(memory_bytes=2 * GIB, disk_bytes=10 * GIB, cores=2, root=False)
+SMALL = MachineResources(memory_bytes=2 * GIB, disk_bytes=10 * GIB, cores=2, root=False)
 
 
 def planned(*trials: TrialSpec) -> Plan:
@@ -54,23 +54,23 @@ def test_too_little_is_one_line_with_both_figures(
 ) -> None:
     """What is needed, what there is, and what would help."""
     with pytest.raises(MachineError, match=words):
-        require(SMALL, memory_bytes=memory_gib * GIB, disk_bytes=disk_gib * GIB, purpose="a sweep")
+        require_resources(SMALL, memory_bytes=memory_gib * GIB, disk_bytes=disk_gib * GIB, purpose="a sweep")
 
 
 def test_enough_is_enough() -> None:
     """Exactly what is there may be used."""
-    require(SMALL, memory_bytes=SMALL.memory_bytes, disk_bytes=SMALL.disk_bytes, purpose="a sweep")
+    require_resources(SMALL, memory_bytes=SMALL.memory_bytes, disk_bytes=SMALL.disk_bytes, purpose="a sweep")
 
 
 def test_a_sweep_without_trials_needs_nothing() -> None:
     """Where every cell is refused, nothing will be started."""
-    assert needs_of(planned()) == ResourceNeeds(0, 0)
+    assert resource_needs(planned()) == ResourceNeeds(0, 0)
 
 
 def test_disk_grows_with_records_and_memory_with_nodes() -> None:
     """Twice the trials take more disk and no more memory, as one runs at a time; more nodes take more memory."""
-    one, two = needs_of(planned(a_load(10))), needs_of(planned(a_load(10), a_load(10)))
-    wide = needs_of(
+    one, two = resource_needs(planned(a_load(10))), resource_needs(planned(a_load(10), a_load(10)))
+    wide = resource_needs(
         planned(
             a_load(10).model_copy(update={"cluster": ClusterNeed(nodes=5, kafka_version="4.3.1")})
         )
@@ -82,4 +82,4 @@ def test_disk_grows_with_records_and_memory_with_nodes() -> None:
 
 def test_every_replica_of_every_record_has_its_place() -> None:
     """A million records of 1,000 bytes on three replicas are three billion bytes at least."""
-    assert needs_of(planned(a_load(10))).disk_bytes > 3 * 10**9
+    assert resource_needs(planned(a_load(10))).disk_bytes > 3 * 10**9

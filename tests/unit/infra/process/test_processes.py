@@ -9,14 +9,7 @@ from pathlib import Path
 import pytest
 
 from infra.errors import HarnessError
-from infra.process.processes import (
-    ProcessIdentity,
-    is_alive,
-    is_stopped,
-    kill_and_wait,
-    send,
-    spawn_dying_with_parent,
-)
+from infra.process.processes import ProcessIdentity, is_alive, is_stopped, kill_and_wait, send_signal, spawn_dying_with_parent
 from infra.process.waiting import wait_until
 
 SLEEP = [sys.executable, "-c", "import sys; print('up', flush=True); sys.stdin.read()"]
@@ -42,7 +35,7 @@ def test_a_process_is_known_by_pid_and_start() -> None:
         known = ProcessIdentity.of(process.pid)
         stranger = ProcessIdentity(known.pid, known.start_ticks + 1)
         assert (known.is_alive(), stranger.is_alive()) == (True, False)
-        assert send(stranger, signal.SIGKILL) is False
+        assert send_signal(stranger, signal.SIGKILL) is False
         assert process.poll() is None
         process.kill()
 
