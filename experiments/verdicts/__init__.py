@@ -1,1 +1,4 @@
-"""What Kafka guarantees for a cell, and what became of each guarantee. Knows no results and no report: those hold verdicts."""
+"""What Kafka guarantees to a cell, and whether the trials show that each guarantee held.
+
+Depends on no results and no report: those contain verdicts.
+"""

@@ -1,7 +1,7 @@
-"""What became of each promise: held, violated, not made, or not known, and why. Pure.
+"""Verdicts: per cell and guarantee, whether it held in the cell's trials, with the reasons.
 
-`docs/contract.md` has the rules in words. Share and reasons count sealed trials in which the promise can be judged; void and failed ones
-are named in the reasons and judged in nothing.
+`docs/contract.md` describes the rules. A verdict rests on the sealed trials that are conclusive for
+its guarantee; void and failed trials are listed in the reasons, but not judged.
 """
 
 from __future__ import annotations
@@ -14,38 +14,42 @@ from typing import Final
 from pydantic import Field
 
 from experiments.ledger.record import Frozen, Status
-from experiments.messages.counts import plural
+from experiments.messages.phrases import plural
 from experiments.verdicts.contract import ContractClause, Guarantee
-from experiments.verdicts.statistics import Share, share, words
+from experiments.verdicts.statistics import Share, describe_share, share
 
 
 class Verdict(StrEnum):
-    """On one promise of one cell."""
+    """The verdict on one guarantee of one cell."""
 
     HELD = "HELD"
+    """Guaranteed, and no trial showed a violation."""
     VIOLATED = "VIOLATED"
-    NOT_PROMISED = "NOT PROMISED"
+    """Guaranteed, and at least one trial showed a violation."""
+    NOT_GUARANTEED = "NOT GUARANTEED"
+    """Not guaranteed; `Judgement.seen` is whether it was observed all the same."""
     UNKNOWN = "UNKNOWN"
+    """The trials or the sweep's controls do not allow a verdict."""
 
 
 class HarnessCheck(Frozen):
-    """Whether the sweep's own controls say that its figures can be believed."""
+    """What a sweep's controls show about the harness itself."""
 
     control_clean: bool | None = None
-    """No loss, no duplicate, no phantom, no corrupt record without a fault; null: no control was measured."""
+    """No lost, duplicate, phantom or corrupt record without a fault; null: no control measured."""
     positive_control_lost: bool | None = None
-    """The cell that must lose did, in at least one trial; null: none was measured."""
+    """The positive control, which must lose, lost in at least one trial; null: none measured."""
     sentences: tuple[str, ...] = ()
-    """What the controls showed, for a person."""
+    """What the controls showed, as text."""
 
     @property
     def failed(self) -> bool:
-        """Whether a control forbids to believe the sweep's figures; one that was not measured forbids nothing."""
+        """Whether a control failed. A control that was not measured has not failed."""
         return self.control_clean is False or self.positive_control_lost is False
 
 
 class NamedRecord(Frozen):
-    """A record that broke a promise."""
+    """A record that violated a guarantee."""
 
     trial_id: str
     producer: int | None
@@ -53,29 +57,36 @@ class NamedRecord(Frozen):
 
 
 class TrialFacts(Frozen):
-    """What a verdict needs to know of one trial. `None`: the trial does not tell, which is not the same as none."""
+    """What a verdict takes into account of one trial. `None`: unknown, which is not zero."""
 
     trial_id: str
     status: Status
     reason: str | None = None
-    """Why it is void or failed."""
+    """Why the trial is void or failed."""
     lost: tuple[int, int] | None = None
-    """Acked and absent; and that with the unknown and absent ones."""
+    """Lower and upper bound; the upper one adds absent records of unknown outcome."""
     duplicated: int | None = None
     """Records with more than one copy."""
     reordered: int | None = None
-    """Records whose first copy lies behind one that was sent later."""
-    unatomic: int | None = None
-    """Transactions shown in part, and records shown of those that were not committed; `None`: it had no transactions."""
+    """Records whose first copy is after a record that was sent later."""
+    atomicity_violations: int | None = None
+    """Partly visible transactions, plus visible records of transactions that did not commit.
+
+    `None`: the trial had no transactions.
+    """
     group_missed: int | None = None
-    """Records that the consumer group committed past and no member processed; `None`: there was no group."""
+    """Records that the group committed past and no member processed; `None`: no group."""
     group_repeated: int | None = None
-    """How often members processed a record again; `None`: there was no group."""
+    """How often members processed a record again; `None`: no group."""
     recovered_before_heal: bool | None = None
-    """Every partition that stopped to take records took them again before the fault was healed; `None` also without a fault."""
+    """Whether every partition that stopped accepting records accepted them before the heal.
+
+    `None` also without a fault.
+    """
     generator_late: bool | None = None
+    """Whether the load generator fell behind its schedule."""
     records: Mapping[Guarantee, tuple[NamedRecord, ...]] = Field(default_factory=dict)
-    """The first records that broke a promise, where it is one of records."""
+    """The first records that violated a guarantee, for guarantees about records."""
 
 
 class Judgement(Frozen):
@@ -84,145 +95,161 @@ class Judgement(Frozen):
     guarantee: Guarantee
     verdict: Verdict
     seen: bool | None
-    """Whether the thing that the promise excludes was seen in any judged trial; `None`: none could be judged."""
+    """Whether a conclusive trial showed a violation; `None`: unknown."""
     share: Share | None
-    """Of the judged trials, in how many it was seen."""
+    """In how many of the conclusive trials; `None`: there are none."""
     reasons: tuple[str, ...]
-    """Sentences: what it rests on, the commitment's mechanism first."""
+    """Sentences: the mechanism of the contract clause first, then what the verdict rests on."""
     trials: tuple[str, ...] = ()
-    """Where it was seen."""
+    """IDs of the trials that showed a violation."""
     records: tuple[NamedRecord, ...] = ()
-    """The first of them, by trial and number; all are in `results/anomalies.parquet`."""
+    """The first `MAX_NAMED_RECORDS`, by trial, producer and seq.
+
+    All are in `results/anomalies.parquet`.
+    """
     records_total: int = 0
 
 
-NAMED: Final = 5
+MAX_NAMED_RECORDS: Final = 5
 """How many records a judgement names."""
 
-EXCLUDED: Final[Mapping[Guarantee, str]] = {
+VIOLATION_TEXT: Final[Mapping[Guarantee, str]] = {
     Guarantee.NO_ACKED_LOSS: "an acknowledged record was lost",
     Guarantee.NO_DUPLICATES: "a record was stored more than once",
-    Guarantee.ORDER: "a record lies behind one that was sent later",
-    Guarantee.ATOMICITY: "a transaction was shown in part, or was shown though it was not committed",
-    Guarantee.AVAILABILITY: "a partition took no record until the fault was healed",
-    Guarantee.NONE_MISSED: "a record was committed and processed by no member of the group",
-    Guarantee.NONE_REPEATED: "a record was processed more than once by the group",
+    Guarantee.ORDER: "a record was stored after one that was sent later",
+    Guarantee.ATOMICITY: "a transaction was visible in part, or without being committed",
+    Guarantee.AVAILABILITY: "a partition accepted no record until the fault was healed",
+    Guarantee.NO_MISSED_RECORDS: "a record was committed, and no member of the group processed it",
+    Guarantee.NO_REPROCESSING: "the group processed a record more than once",
 }
-"""What each promise excludes, as it reads after "in 2 of 5 trials"."""
+"""The violation of each guarantee, as a clause before "in 2 of 5 trials"."""
 
 
 def judge(
     clauses: Sequence[ContractClause], trials: Sequence[TrialFacts], harness: HarnessCheck
 ) -> tuple[Judgement, ...]:
-    """Return a verdict on each commitment of a cell.
+    """Return a judgement for each clause of a cell's contract.
 
     Args:
-        clauses: what is promised to the cell, and what not.
-        trials: all trials of the cell that came to an end, in any order, void and failed ones among them.
+        clauses: what is guaranteed to the cell, and what is not.
+        trials: all finished trials of the cell in any order, including void and failed ones.
         harness: what the sweep's controls showed.
     """
     ordered = sorted(trials, key=lambda trial: trial.trial_id)
-    return tuple(_judgement(_JudgedCell(commitment, ordered, harness)) for commitment in clauses)
+    return tuple(_judgement(_Case(clause, ordered, harness)) for clause in clauses)
 
 
 @dataclass(frozen=True)
-class _JudgedCell:
-    """One promise before the judge."""
+class _Case:
+    """One clause with the evidence on it."""
 
-    commitment: ContractClause
+    clause: ContractClause
     trials: Sequence[TrialFacts]
     harness: HarnessCheck
 
     @property
     def guarantee(self) -> Guarantee:
-        return self.commitment.guarantee
+        return self.clause.guarantee
 
     def sealed(self) -> list[TrialFacts]:
         return [trial for trial in self.trials if trial.status is Status.SEALED]
 
-    def clear(self) -> list[TrialFacts]:
-        return [trial for trial in self.sealed() if _seen(self.guarantee, trial) is not None]
+    def conclusive(self) -> list[TrialFacts]:
+        return [t for t in self.sealed() if _shows_violation(self.guarantee, t) is not None]
 
-    def unclear(self) -> list[TrialFacts]:
-        return [trial for trial in self.sealed() if _seen(self.guarantee, trial) is None]
+    def inconclusive(self) -> list[TrialFacts]:
+        return [t for t in self.sealed() if _shows_violation(self.guarantee, t) is None]
 
-    def broken(self) -> list[TrialFacts]:
-        return [trial for trial in self.sealed() if _seen(self.guarantee, trial)]
+    def violating(self) -> list[TrialFacts]:
+        return [t for t in self.sealed() if _shows_violation(self.guarantee, t)]
 
-    def seen(self) -> bool | None:
-        """Seen once is seen; not seen is known only where every sealed trial tells."""
-        return True if self.broken() else None if self.unclear() or not self.clear() else False
+    def observed(self) -> bool | None:
+        """Return whether a trial shows a violation; `None` if inconclusive trials may hide one."""
+        if self.violating():
+            return True
+        if self.inconclusive() or not self.conclusive():
+            return None
+        return False
 
-    def without_power(self) -> bool:
+    def share(self) -> Share:
+        return share(len(self.violating()), len(self.conclusive()))
+
+    def lacks_power(self) -> bool:
+        """Return whether the positive control failed, so that "no loss" proves nothing."""
         return (
             self.guarantee is Guarantee.NO_ACKED_LOSS
             and self.harness.positive_control_lost is False
         )
 
 
-def _judgement(case: _JudgedCell) -> Judgement:
+def _judgement(case: _Case) -> Judgement:
     records = sorted(
-        (record for trial in case.broken() for record in trial.records.get(case.guarantee, ())),
-        key=_place,
+        (record for trial in case.violating() for record in trial.records.get(case.guarantee, ())),
+        key=_record_key,
     )
     return Judgement(
         guarantee=case.guarantee,
         verdict=_verdict(case),
-        seen=case.seen(),
-        share=share(len(case.broken()), len(case.clear())) if case.clear() else None,
-        reasons=(case.commitment.reason, *_reasons(case)),
-        trials=tuple(trial.trial_id for trial in case.broken()),
-        records=tuple(records[:NAMED]),
-        records_total=sum(_records(case.guarantee, trial) for trial in case.broken()),
+        seen=case.observed(),
+        share=case.share() if case.conclusive() else None,
+        reasons=(case.clause.reason, *_reasons(case)),
+        trials=tuple(trial.trial_id for trial in case.violating()),
+        records=tuple(records[:MAX_NAMED_RECORDS]),
+        records_total=sum(_record_count(case.guarantee, trial) for trial in case.violating()),
     )
 
 
-def _verdict(case: _JudgedCell) -> Verdict:
+def _verdict(case: _Case) -> Verdict:
     if case.harness.control_clean is False:
         return Verdict.UNKNOWN
-    if not case.commitment.guaranteed:
-        return Verdict.NOT_PROMISED
-    if case.seen():
+    if not case.clause.guaranteed:
+        return Verdict.NOT_GUARANTEED
+    if case.observed():
         return Verdict.VIOLATED
-    return Verdict.UNKNOWN if case.seen() is None or case.without_power() else Verdict.HELD
+    return Verdict.UNKNOWN if case.observed() is None or case.lacks_power() else Verdict.HELD
 
 
-def _seen(guarantee: Guarantee, trial: TrialFacts) -> bool | None:
-    """Say whether the trial shows what the promise excludes; `None`: it does not tell."""
+def _shows_violation(guarantee: Guarantee, trial: TrialFacts) -> bool | None:
+    """Return whether a trial shows a violation; `None`: it is inconclusive."""
     if guarantee is Guarantee.NO_ACKED_LOSS:
-        return _lost(trial)
+        return _shows_loss(trial)
     if guarantee is Guarantee.AVAILABILITY:
         return None if trial.recovered_before_heal is None else not trial.recovered_before_heal
-    count = _counts(trial)[guarantee]
+    count = _violation_counts(trial)[guarantee]
     return None if count is None else count > 0
 
 
-def _counts(trial: TrialFacts) -> Mapping[Guarantee, int | None]:
-    """Return how much there is of what promises exclude, where that can be counted without doubt."""
+def _violation_counts(trial: TrialFacts) -> Mapping[Guarantee, int | None]:
+    """Return the number of violations of the guarantees for which it is exact."""
     return {
         Guarantee.NO_DUPLICATES: trial.duplicated,
         Guarantee.ORDER: trial.reordered,
-        Guarantee.ATOMICITY: trial.unatomic,
-        Guarantee.NONE_MISSED: trial.group_missed,
-        Guarantee.NONE_REPEATED: trial.group_repeated,
+        Guarantee.ATOMICITY: trial.atomicity_violations,
+        Guarantee.NO_MISSED_RECORDS: trial.group_missed,
+        Guarantee.NO_REPROCESSING: trial.group_repeated,
     }
 
 
-def _lost(trial: TrialFacts) -> bool | None:
-    """Lost for certain, not lost for certain, or in between: an absent record of unknown outcome may have been acknowledged."""
+def _shows_loss(trial: TrialFacts) -> bool | None:
+    """Return whether acknowledged records were lost for certain.
+
+    `None` if only records of unknown outcome are absent: any of them may have been acknowledged.
+    """
     if trial.lost is None:
         return None
     low, high = trial.lost
-    return True if low > 0 else False if high == 0 else None
+    if low > 0:
+        return True
+    return False if high == 0 else None
 
 
-def _records(guarantee: Guarantee, trial: TrialFacts) -> int:
-    """Return how many records broke the promise for certain; availability is no matter of records."""
-    of = {Guarantee.NO_ACKED_LOSS: trial.lost and trial.lost[0], **_counts(trial)}
-    return of.get(guarantee) or 0
+def _record_count(guarantee: Guarantee, trial: TrialFacts) -> int:
+    """Return how many records violated the guarantee for certain; 0 for availability."""
+    counts = {Guarantee.NO_ACKED_LOSS: trial.lost and trial.lost[0], **_violation_counts(trial)}
+    return counts.get(guarantee) or 0
 
 
-def _place(record: NamedRecord) -> tuple[str, int, int]:
+def _record_key(record: NamedRecord) -> tuple[str, int, int]:
     return (
         record.trial_id,
         -1 if record.producer is None else record.producer,
@@ -230,56 +257,70 @@ def _place(record: NamedRecord) -> tuple[str, int, int]:
     )
 
 
-def _reasons(case: _JudgedCell) -> Iterator[str]:
-    """Yield what the verdict rests on, after the commitment's mechanism."""
+def _reasons(case: _Case) -> Iterator[str]:
+    """Yield what the verdict rests on, in addition to the clause's mechanism."""
     if case.harness.control_clean is False:
-        yield "the control, in which nothing was broken, was not clean: the harness is at fault, and nothing it saw can be relied on"
-    yield from _observed(case)
-    yield from _untold(case)
-    yield from _power(case)
-    yield from _left_out(case)
+        yield (
+            "the control, a cell without a fault, was not clean: the harness is at fault, and its "
+            "observations are not reliable"
+        )
+    yield from _observations(case)
+    yield from _inconclusive_trials(case)
+    yield from _missing_power(case)
+    yield from _unjudged_and_late_trials(case)
 
 
-def _observed(case: _JudgedCell) -> Iterator[str]:
+def _observations(case: _Case) -> Iterator[str]:
     if not case.sealed():
         yield "no sealed trial: there is nothing to judge"
-    if case.clear():
-        named = "".join(f", {trial.trial_id}" for trial in case.broken())
-        yield f"{EXCLUDED[case.guarantee]} in {words(share(len(case.broken()), len(case.clear())))}{named}"
+    if case.conclusive():
+        trial_ids = "".join(f", {trial.trial_id}" for trial in case.violating())
+        yield f"{VIOLATION_TEXT[case.guarantee]} in {describe_share(case.share())}{trial_ids}"
 
 
-def _untold(case: _JudgedCell) -> Iterator[str]:
-    if not case.unclear():
+def _inconclusive_trials(case: _Case) -> Iterator[str]:
+    inconclusive, sealed = case.inconclusive(), case.sealed()
+    if not inconclusive:
         return
-    if case.guarantee is Guarantee.NO_ACKED_LOSS and all(trial.lost for trial in case.unclear()):
-        named = ", ".join(
-            f"{trial.trial_id}: {trial.lost[1]}" for trial in case.unclear() if trial.lost
+    if case.guarantee is Guarantee.NO_ACKED_LOSS and all(trial.lost for trial in inconclusive):
+        absent = ", ".join(f"{t.trial_id}: {t.lost[1]}" for t in inconclusive if t.lost)
+        yield (
+            "records of unknown outcome are absent, and any of them may have been acknowledged "
+            f"({absent})"
         )
-        yield f"records of unknown outcome are absent, and any of them may have been acknowledged ({named})"
     else:
-        yield f"not told by {len(case.unclear())} of {len(case.sealed())} sealed {plural(len(case.sealed()), 'trial')}"
+        trials = f"{len(inconclusive)} of {len(sealed)} sealed {plural(len(sealed), 'trial')}"
+        yield f"not measurable in {trials}"
 
 
-def _power(case: _JudgedCell) -> Iterator[str]:
-    if case.without_power():
-        yield "the positive control, which must lose, lost nothing: that this harness would see a loss is not shown"
+def _missing_power(case: _Case) -> Iterator[str]:
+    if case.lacks_power():
+        yield (
+            "the positive control, which must lose records, lost none: this sweep does not show "
+            "that the harness would detect a loss"
+        )
     elif (
-        case.commitment.guaranteed
+        case.clause.guaranteed
         and case.guarantee is Guarantee.NO_ACKED_LOSS
         and case.harness.positive_control_lost is None
-        and case.seen() is False
+        and case.observed() is False
     ):
-        yield "no positive control was measured: that this harness would see a loss is not shown by this sweep"
+        yield (
+            "no positive control was measured: this sweep does not show that the harness would "
+            "detect a loss"
+        )
 
 
-def _left_out(case: _JudgedCell) -> Iterator[str]:
+def _unjudged_and_late_trials(case: _Case) -> Iterator[str]:
     for status in (Status.VOID, Status.FAILED):
-        of = [trial for trial in case.trials if trial.status is status]
-        if of:
-            told = "; ".join(
-                f"{trial.trial_id}: {trial.reason or 'no reason was left'}" for trial in of
-            )
-            yield f"{len(of)} {status.value} {plural(len(of), 'trial')}, judged in nothing ({told})"
+        trials = [trial for trial in case.trials if trial.status is status]
+        if trials:
+            causes = "; ".join(f"{t.trial_id}: {t.reason or 'no reason recorded'}" for t in trials)
+            noun = plural(len(trials), "trial")
+            yield f"{len(trials)} {status.value} {noun}, not judged ({causes})"
     late = [trial.trial_id for trial in case.sealed() if trial.generator_late]
     if late:
-        yield f"in {len(late)} judged {plural(len(late), 'trial')} the generator fell behind its own schedule ({', '.join(late)})"
+        yield (
+            f"in {len(late)} judged {plural(len(late), 'trial')} the load generator fell behind "
+            f"its schedule ({', '.join(late)})"
+        )

@@ -1,6 +1,7 @@
-"""Intervals and comparisons, by trial and never by record; SciPy does the arithmetic. Pure.
+"""Shares, estimates and intervals over trials.
 
-`docs/statistics.md` says what each figure is, what it assumes and where it comes from.
+The unit is always the trial, never the record: records of one trial are not independent. SciPy
+computes the intervals. `docs/statistics.md` describes each figure, its assumptions and its source.
 """
 
 from __future__ import annotations
@@ -14,15 +15,18 @@ from typing import Final
 from experiments.ledger.record import Frozen
 
 CONFIDENCE: Final = 0.95
-LEAST_VALUES: Final = 5
-"""Fewer trials than this have no interval: of 4 the whole range holds the median in only 1 - 2 / 2^4 = 88 % of sweeps."""
+MIN_TRIALS_FOR_INTERVAL: Final = 5
+"""With fewer trials an estimate has no interval.
+
+Even the full range of 4 trials contains the median in only 1 - 2 / 2^4 = 88 % of sweeps.
+"""
 RESAMPLES: Final = 9999
 SEED: Final = 20_260_101
-"""The resampling is part of the method: equal values give equal intervals."""
+"""A fixed seed, so that equal values have equal intervals."""
 
 
 class Interval(Frozen):
-    """Bounds that hold the true value in `confidence` of all sweeps."""
+    """Bounds that contain the true value in a fraction `confidence` of all sweeps."""
 
     low: float
     high: float
@@ -30,12 +34,12 @@ class Interval(Frozen):
 
     @property
     def width(self) -> float:
-        """From bound to bound."""
+        """The distance between the bounds."""
         return self.high - self.low
 
 
 class Share(Frozen):
-    """In how many of the trials something was seen, and between which bounds its probability lies."""
+    """In how many trials something was observed, with bounds on its probability."""
 
     seen: int
     of: int
@@ -43,7 +47,7 @@ class Share(Frozen):
 
 
 class Estimate(Frozen):
-    """The median over trials, and its interval where there are trials enough to tell."""
+    """The median over trials; `interval` needs `MIN_TRIALS_FOR_INTERVAL` trials."""
 
     median: float
     interval: Interval | None
@@ -51,7 +55,7 @@ class Estimate(Frozen):
 
 
 class Distribution(Frozen):
-    """How a count or a time spreads over trials; quartiles lie between two trials where they must."""
+    """The distribution of a count or a time over trials."""
 
     trials: int
     minimum: float
@@ -62,62 +66,80 @@ class Distribution(Frozen):
 
 
 def share(seen: int, of: int, confidence: float = CONFIDENCE) -> Share:
-    """Return a share of trials with its exact two-sided interval (Clopper-Pearson); of no trial, from 0 to 1.
+    """Return a share of trials with its exact two-sided Clopper-Pearson interval.
+
+    Args:
+        seen: number of trials with the observation.
+        of: number of trials; of 0 trials, the interval is 0 to 1.
+        confidence: of the interval.
 
     Raises:
-        ValueError: more were seen than there are, or fewer than none.
+        ValueError: `seen` is negative or greater than `of`.
     """
     if not 0 <= seen <= of:
-        raise ValueError(f"{seen} of {of} trials is no share")
+        raise ValueError(f"invalid share: {seen} of {of} trials (allowed: 0 to {of})")
     return Share(seen=seen, of=of, interval=_clopper_pearson(seen, of, confidence))
 
 
-def bound(given: Share) -> float | None:
-    """Return the one-sided exact bound of a share that is none or all of its trials: above which, or below which, it is not.
+def one_sided_bound(observed: Share) -> float | None:
+    """Return the exact one-sided bound of a share of 0 or of all trials; else `None`.
 
-    None of n: `1 - (1 - c)^(1/n)`, the "rule of three" made exact. Any other share has two bounds and no such figure.
+    For 0 of n trials this is an upper bound, `1 - (1 - c)^(1/n)`: the exact "rule of three". For n
+    of n trials it is a lower bound. Any other share has a two-sided interval only.
     """
     from scipy.stats import binomtest
 
-    if given.of == 0 or 0 < given.seen < given.of:
+    if observed.of == 0 or 0 < observed.seen < observed.of:
         return None
-    none = given.seen == 0
-    found = binomtest(
-        given.seen, given.of, alternative="less" if none else "greater"
-    ).proportion_ci(given.interval.confidence, method="exact")
-    return float(found.high if none else found.low)
+    is_zero = observed.seen == 0
+    test = binomtest(observed.seen, observed.of, alternative="less" if is_zero else "greater")
+    interval = test.proportion_ci(observed.interval.confidence, method="exact")
+    return float(interval.high if is_zero else interval.low)
 
 
-def words(given: Share, of: str = "trials") -> str:
-    """Say a share: `3 of 5 trials (14 to 95 %)`, `0 of 10 trials: below 26 % at 95 %`. Bounds are rounded outwards, so that what is said is true."""
-    told = f"{given.seen} of {given.of} {of.removesuffix('s') if given.of == 1 else of}"
-    if given.of == 0:
-        return f"no {of}"
-    limit = bound(given)
-    if limit is None:
-        return f"{told} ({_percent(given.interval.low, up=False)} to {_percent(given.interval.high, up=True)} %)"
-    side = (
-        f"below {_percent(limit, up=True)}"
-        if given.seen == 0
-        else f"above {_percent(limit, up=False)}"
+def describe_share(observed: Share, noun: str = "trials") -> str:
+    """Return a share with its bounds as text.
+
+    Examples are `3 of 5 trials (14 to 95 %)` and `0 of 10 trials (true rate below 26 %, 95 %
+    confidence)`. Bounds are rounded outwards, so that the text never claims too much.
+    """
+    if observed.of == 0:
+        return f"no {noun}"
+    counts = (
+        f"{observed.seen} of {observed.of} {noun.removesuffix('s') if observed.of == 1 else noun}"
     )
-    return f"{told}: {side} % at {_percent(given.interval.confidence, up=False)} %"
+    limit = one_sided_bound(observed)
+    if limit is None:
+        low = _percent(observed.interval.low, up=False)
+        return f"{counts} ({low} to {_percent(observed.interval.high, up=True)} %)"
+    is_zero = observed.seen == 0
+    confidence = _percent(observed.interval.confidence, up=False)
+    rate = f"{'below' if is_zero else 'above'} {_percent(limit, up=is_zero)} %"
+    return f"{counts} (true rate {rate}, {confidence} % confidence)"
 
 
 def estimate(values: Sequence[float]) -> Estimate | None:
-    """Return the median of one value a trial, with a percentile bootstrap interval from `LEAST_VALUES` trials on.
+    """Return the median over trials with a percentile bootstrap interval.
 
-    Whole trials are drawn, with replacement; records of one trial share its fate and are no sample. Of no value: `None`.
+    Args:
+        values: one value per trial. The bootstrap resamples trials, not records, because records
+            of one trial are not independent.
+
+    Returns:
+        `None` without values; no interval with fewer than `MIN_TRIALS_FOR_INTERVAL` values.
     """
     if not values:
         return None
-    ordered = tuple(sorted(map(float, values)))  # which trial came first does not matter
-    interval = _bootstrap(ordered) if len(ordered) >= LEAST_VALUES else None
+    ordered = tuple(sorted(map(float, values)))  # the result does not depend on the order
+    interval = _bootstrap(ordered) if len(ordered) >= MIN_TRIALS_FOR_INTERVAL else None
     return Estimate(median=median(ordered), interval=interval, trials=len(ordered))
 
 
 def distribution(values: Sequence[float]) -> Distribution | None:
-    """Return how one value a trial spreads; of no value, `None`. Quartiles as NumPy's default draws them (Hyndman and Fan's type 7)."""
+    """Return the distribution of one value per trial; `None` without values.
+
+    Quartiles are NumPy's default (Hyndman and Fan, type 7), which interpolates between trials.
+    """
     if not values:
         return None
     import numpy as np
@@ -135,37 +157,46 @@ def distribution(values: Sequence[float]) -> Distribution | None:
     )
 
 
-def precise_enough(given: Share, width: float) -> bool:
-    """Say whether the share's two-sided interval is narrower than `width`, wherever it lies: for `--until "ci<0.1"`."""
-    return given.interval.width < width
+def is_precise_enough(observed: Share, width: float) -> bool:
+    """Return whether the two-sided interval is narrower than `width`, for `--until "ci<0.1"`."""
+    return observed.interval.width < width
 
 
 def trials_needed(probability: float, confidence: float = CONFIDENCE) -> int:
-    """Return how many trials show at least one case, with this confidence, of what happens in each with this probability.
+    """Return how many trials show an event at least once, with this confidence.
+
+    Args:
+        probability: of the event in one trial, above 0 and at most 1.
+        confidence: above 0 and below 1.
 
     Raises:
-        ValueError: the probability is not above 0 and at most 1, or the confidence not between 0 and 1.
+        ValueError: an argument is out of range.
     """
     if not (0 < probability <= 1 and 0 < confidence < 1):
         raise ValueError(
-            f"no number of trials shows what happens with probability {probability} at confidence {confidence}"
+            f"no number of trials shows an event of probability {probability} at confidence "
+            f"{confidence} (allowed: 0 < probability <= 1, 0 < confidence < 1)"
         )
-    return (
-        1
-        if probability == 1
-        else max(1, math.ceil(math.log1p(-confidence) / math.log1p(-probability) - 1e-9))
-    )
+    if probability == 1:
+        return 1
+    return max(1, math.ceil(math.log1p(-confidence) / math.log1p(-probability) - 1e-9))
 
 
 def trials_for_width(probability: float, width: float, confidence: float = CONFIDENCE) -> int:
-    """Return how many trials make a share's interval narrower than `width`, if it is seen as often as `probability` says.
+    """Return how many trials make the interval of a share narrower than `width`.
+
+    Args:
+        probability: expected share of trials with the observation, 0 to 1.
+        width: of the two-sided interval, above 0.
+        confidence: of the interval.
 
     Raises:
-        ValueError: the probability is not from 0 to 1, or the width not above 0.
+        ValueError: an argument is out of range.
     """
     if not (0 <= probability <= 1 and width > 0):
         raise ValueError(
-            f"no number of trials makes the interval of probability {probability} narrower than {width}"
+            f"no number of trials makes the interval of probability {probability} narrower than "
+            f"{width} (allowed: 0 <= probability <= 1, width > 0)"
         )
     few, many = 0, 1
     while _expected_width(probability, many, confidence) >= width:
@@ -185,12 +216,15 @@ def _clopper_pearson(seen: int, of: int, confidence: float) -> Interval:
 
     if of == 0:
         return Interval(low=0.0, high=1.0, confidence=confidence)
-    found = binomtest(seen, of).proportion_ci(confidence, method="exact")
-    return Interval(low=float(found.low), high=float(found.high), confidence=confidence)
+    interval = binomtest(seen, of).proportion_ci(confidence, method="exact")
+    return Interval(low=float(interval.low), high=float(interval.high), confidence=confidence)
 
 
 def _expected_width(probability: float, trials: int, confidence: float) -> float:
-    """The Clopper-Pearson interval's width at `probability * trials` seen, whole or not: its bounds are quantiles of beta distributions."""
+    """Return the width of the Clopper-Pearson interval at `probability * trials` observations.
+
+    Its bounds are quantiles of beta distributions, which are defined for fractions of a trial too.
+    """
     from scipy.stats import beta
 
     tail, seen = (1 - confidence) / 2, probability * trials
@@ -199,12 +233,12 @@ def _expected_width(probability: float, trials: int, confidence: float) -> float
     return float(high - low)
 
 
-@lru_cache(maxsize=4096)  # a cell's own interval stands in each of its pairs with other cells
+@lru_cache(maxsize=4096)  # a cell's interval is needed once per pair with another cell
 def _bootstrap(values: tuple[float, ...]) -> Interval:
     import numpy as np
     from scipy.stats import bootstrap
 
-    found = bootstrap(
+    result = bootstrap(
         (values,),
         np.median,
         n_resamples=RESAMPLES,
@@ -212,22 +246,20 @@ def _bootstrap(values: tuple[float, ...]) -> Interval:
         confidence_level=CONFIDENCE,
         rng=np.random.default_rng(SEED),
     )
-    return Interval(
-        low=float(found.confidence_interval.low), high=float(found.confidence_interval.high)
-    )
+    interval = result.confidence_interval
+    return Interval(low=float(interval.low), high=float(interval.high))
 
 
-def _percent(part: float, *, up: bool) -> str:
-    """A share in percent, cut outwards to whole ones, below 10 to tenths and below 1 to hundredths."""
-    percent = part * 100
-    places = sum(percent < least for least in (10, 1))
-    scaled = percent * 10**places
-    near = round(scaled)
-    whole = (
-        near
-        if math.isclose(scaled, near, abs_tol=1e-9)
-        else math.ceil(scaled)
-        if up
-        else math.floor(scaled)
-    )
-    return f"{whole / 10**places:g}"
+def _percent(fraction: float, *, up: bool) -> str:
+    """Return a fraction in percent, rounded up or down: to 1, below 10 to 0.1, below 1 to 0.01."""
+    percent = fraction * 100
+    decimals = sum(percent < limit for limit in (10, 1))
+    scaled = percent * 10**decimals
+    nearest = round(scaled)
+    if math.isclose(scaled, nearest, abs_tol=1e-9):  # a rounding error must not move the bound
+        rounded = nearest
+    elif up:
+        rounded = math.ceil(scaled)
+    else:
+        rounded = math.floor(scaled)
+    return f"{rounded / 10**decimals:g}"

@@ -1,4 +1,7 @@
-"""The rules of one promise: the partition takes records again before the heal. The first whose condition holds decides. Pure."""
+"""The rules for availability: the partition accepts records before the heal.
+
+The first match decides.
+"""
 
 from __future__ import annotations
 
@@ -6,129 +9,146 @@ from typing import Final
 
 from experiments.verdicts.contract.guarantees import (
     ACKS,
-    DELETING,
-    ENSEMBLE,
+    KIP_516,
     KIP_595,
     KIP_631,
     MIN_ISR,
     REPLICATION,
-    SESSION,
+    SESSION_TIMEOUT,
+    ZOOKEEPER_GUIDE,
     guaranteed,
     not_guaranteed,
 )
 
 RULES: Final = (
     not_guaranteed(
-        "no fault, or one of the consumers, or a stored record's bytes change and nothing else",
+        "no fault, or a single fault that affects only consumers or only stored bytes",
         lambda c: (
             c.fault.kind == "none"
-            or ((c.fault.corrupts or c.fault.ends_member) and c.fault.parts == 1 and c.gone == 0)
+            or (
+                (c.fault.corrupts_records or c.fault.interrupts_member)
+                and c.fault.parts == 1
+                and c.max_dead_replicas == 0
+            )
         ),
-        "no node fails, so there is no outage to end before a heal",
+        "no node fails, so there is no outage that could end before a heal",
         REPLICATION,
     ),
     not_guaranteed(
-        "a fault of which nothing is known",
+        "a fault that the contract does not know",
         lambda c: not c.fault.known,
-        "it may cut the nodes off from each other; Kafka stays available when nodes fail, and not when the network parts",
+        "it may partition the network between the nodes; Kafka stays available when nodes fail, "
+        "but may not when the network is partitioned",
         REPLICATION,
     ),
     not_guaranteed(
-        "a producer is killed, or fenced",
-        lambda c: c.fault.ends_producer or c.fault.undecided,
-        "the brokers are well, and nobody sends until another producer begins",
+        "a producer crashes, or is fenced",
+        lambda c: c.fault.restarts_producer or c.fault.ends_transactional_producer,
+        "the brokers are healthy, and no client sends until another producer starts",
         REPLICATION,
     ),
     not_guaranteed(
-        "the clients are cut off",
-        lambda c: c.fault.clients_cut,
-        "the brokers are well and have no reason to move a leader that its clients do not reach",
+        "the clients cannot reach the brokers",
+        lambda c: c.fault.clients_cut_off,
+        "the brokers are healthy, and have no reason to move a leader that its clients cannot "
+        "reach",
         REPLICATION,
     ),
     not_guaranteed(
         "acks=0",
         lambda c: c.acks == "0",
-        "nobody is told whether a broker takes the records",
+        "no client learns whether a broker accepts the records",
         ACKS,
     ),
     not_guaranteed(
         "the topic is deleted",
         lambda c: c.fault.deletes_topic,
-        "there is nothing that could take a record until it is made again",
-        DELETING,
+        "no partition can accept a record until the topic is created again",
+        KIP_516,
     ),
     not_guaranteed(
-        "most of ZooKeeper's servers are gone",
-        lambda c: c.fault.ends_ensemble,
-        "no page says that brokers go on without it; by what it is for they may, with the leaders and in-sync replicas that they have, "
-        "and none of these can change",
-        ENSEMBLE,
+        "most ZooKeeper servers are unavailable",
+        lambda c: c.fault.zookeeper_unavailable,
+        "no documentation states that brokers continue without ZooKeeper; by its purpose they "
+        "may, with their current leaders and in-sync replicas, none of which can change",
+        ZOOKEEPER_GUIDE,
     ),
     guaranteed(
-        "a ZooKeeper server dies, and no broker",
-        lambda c: c.fault.strikes_ensemble and c.fault.parts == 1,
-        "ZooKeeper serves as long as most of its servers live, and nothing else that the partition needs fails",
-        ENSEMBLE,
+        "a ZooKeeper server crashes, and no broker",
+        lambda c: c.fault.zookeeper_server_down and c.fault.parts == 1,
+        "ZooKeeper serves as long as a majority of its servers is alive, and nothing else that "
+        "the partition needs fails",
+        ZOOKEEPER_GUIDE,
     ),
     guaranteed(
-        "acks=1, no partition's leader is hit",
-        lambda c: c.acks == "1" and not c.fault.strikes_leader,
-        "the leader goes on, and waits for no follower",
+        "acks=1, and the fault affects no partition leader",
+        lambda c: c.acks == "1" and not c.fault.may_affect_leader,
+        "the leader continues, and waits for no follower",
         ACKS,
     ),
     not_guaranteed(
-        "nodes are cut off from each other",
-        lambda c: c.fault.isolated > 0,
-        "Kafka stays available when nodes fail, and may not when the network parts: a leader that does not know that another one leads "
-        "tells its clients that it leads, and keeps those waiting that want more than its own word",
+        "nodes are isolated from each other",
+        lambda c: c.fault.nodes_isolated > 0,
+        "Kafka stays available when nodes fail, but may not when the network is partitioned: a "
+        "leader that has not learned of its successor tells its clients that it leads, and "
+        "requests that need other replicas wait",
         REPLICATION,
     ),
     not_guaranteed(
         "the fault leaves no majority of controllers",
-        lambda c: c.controllers - c.nodes_gone <= c.controllers // 2,
-        "without a majority of the controllers nobody can take a node for dead or elect a leader",
+        lambda c: c.controllers - c.max_dead_nodes <= c.controllers // 2,
+        "without a majority of the controllers, no node can be fenced and no leader elected",
         KIP_595,
-        "{c.nodes_gone} dead at once, {c.controllers} controllers",
+        "{c.max_dead_nodes} dead at once, {c.controllers} controllers",
     ),
     not_guaranteed(
-        "fewer replicas left than a record needs",
-        lambda c: c.replication_factor - c.gone < c.needed,
-        "the replicas that are left are fewer than a record needs to be acknowledged, until the heal",
+        "fewer replicas alive than a record needs",
+        lambda c: c.replication_factor - c.max_dead_replicas < c.required_replicas,
+        "until the heal, fewer replicas are alive than a record needs to be acknowledged",
         MIN_ISR,
-        "{c.gone} of {c.replication_factor} replicas dead, {c.needed} needed",
+        "{c.max_dead_replicas} of {c.replication_factor} replicas dead, "
+        "{c.required_replicas} required",
     ),
     not_guaranteed(
-        "several faults joined",
+        "several faults combined",
         lambda c: c.fault.parts > 1,
-        "the failover from one may be undone by the next, and a node that was healed may not be in sync yet when that strikes",
+        "one fault may undo the failover from another, and a healed node may not be in sync yet "
+        "when the next fault begins",
         REPLICATION,
         "{c.fault.parts} faults",
     ),
     guaranteed(
-        "no partition's leader is hit, and no replica is dead or stands still",
-        lambda c: c.gone == 0 and c.fault.stalled == 0 and not c.fault.strikes_leader,
+        "the fault affects no partition leader, and no replica is dead or paused",
+        lambda c: (
+            c.max_dead_replicas == 0 and c.fault.nodes_paused == 0 and not c.fault.may_affect_leader
+        ),
         "nothing that the partition needs fails",
         REPLICATION,
     ),
     not_guaranteed(
-        "a node stands still for less than its session",
-        lambda c: c.gone == 0 and not c.fault.moves_leader,
-        "a node that misses heartbeats for less than broker.session.timeout.ms stays the leader: its partitions wait until it goes on",
-        SESSION,
-        "{c.fault.stalls_ms:g} ms against {c.session_timeout_ms:g} ms",
+        "a node is paused for less than its session timeout",
+        lambda c: c.max_dead_replicas == 0 and not c.fault.moves_leader,
+        "a node that misses heartbeats for less than broker.session.timeout.ms stays the leader: "
+        "its partitions are unavailable until it resumes",
+        SESSION_TIMEOUT,
+        "paused for {c.fault.pause_ms:g} ms; session timeout {c.session_timeout_ms:g} ms",
     ),
     not_guaranteed(
         "the heal may come before the failover",
         lambda c: c.fault.heals_after_ms <= c.failover_ms,
-        "the fault may be healed before the dead node is detected, its successor elected and the client told",
+        "the fault may be healed before the controller fences the dead node and elects a "
+        "successor, and before the client learns of it",
         KIP_631,
-        "healed after {c.fault.heals_after_ms:g} ms; failover takes up to {c.failover_ms:g} ms, where the node was the active controller too",
+        "healed after {c.fault.heals_after_ms:g} ms; failover takes up to {c.failover_ms:g} ms "
+        "if the node was also the active controller",
     ),
     guaranteed(
         "anything else",
         lambda _c: True,
-        "Kafka stays available when nodes fail, after a short failover: the fault lasts longer than that, and enough replicas are left",
+        "Kafka stays available when nodes fail, after a short failover: the fault lasts longer "
+        "than that, and enough replicas are alive",
         REPLICATION,
-        "failover takes up to {c.failover_ms:g} ms, the heal comes after {c.fault.heals_after_ms:g} ms",
+        "failover takes up to {c.failover_ms:g} ms, the heal comes after "
+        "{c.fault.heals_after_ms:g} ms",
     ),
 )

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from experiments.clients.settings.kinds import client_choice, request_timeout_ms
+from experiments.clients.settings.librdkafka import is_true
 from experiments.faults import FAULTS
 from experiments.faults.composition.composite import effects_of
 from experiments.faults.core.effects import FaultEffects, Topology
@@ -16,7 +17,6 @@ from infra.kafka.broker_settings import broker_heartbeat_interval_ms, broker_ses
 from infra.kafka.zookeeper import TICK_MS
 
 UNLIMITED_RETRIES: Final = 2_147_483_647
-_TRUE: Final = frozenset({"true", "t", "1"})
 _REFRESH: Final = "topic.metadata.refresh.interval.ms"
 _SCAN_MS: Final = 1000.0
 """How often librdkafka checks its topics for leaders whose broker is down."""
@@ -125,7 +125,7 @@ class Circumstances(Frozen):
 
     @property
     def may_give_up_records(self) -> bool:
-        """Whether the client may give up a record during the fault, and continue with later ones."""
+        """Whether the client may give up a record during the fault and continue with later ones."""
         return (
             self.retries < UNLIMITED_RETRIES
             or 0 < self.delivery_timeout_ms <= self.fault.heals_within_ms
@@ -167,7 +167,7 @@ class Circumstances(Frozen):
 
 def circumstances_of(spec: TrialSpec) -> Circumstances:
     """Return the circumstances of a planned trial: its settings over the defaults."""
-    client = client_choice(spec).producer(spec.producer)
+    client = client_choice(spec).producer_settings(spec.producer)
     node = spec.cluster.settings()
     return Circumstances(
         **_of_client(client),
@@ -206,7 +206,7 @@ def _fault_effects(fault: FaultRequest, topology: Topology) -> FaultEffects:
 def _of_client(client: Mapping[str, str]) -> dict[str, str | float | bool]:
     return {
         "acks": "all" if client["acks"] == "-1" else client["acks"],
-        "idempotent": client["enable.idempotence"].lower() in _TRUE,
+        "idempotent": is_true(client["enable.idempotence"]),
         "transactional": bool(client.get("transactional.id")),
         "retries": client["retries"],
         "max_in_flight": client["max.in.flight.requests.per.connection"],

@@ -1,4 +1,4 @@
-"""What can be promised, and how a promise is written down. Pure."""
+"""The vocabulary of the contract: guarantees, rules, the clauses they produce, and the sources."""
 
 from __future__ import annotations
 
@@ -12,56 +12,56 @@ from experiments.verdicts.contract.circumstances import Circumstances
 
 
 class Guarantee(StrEnum):
-    """What a user may count on."""
+    """What a Kafka user may rely on."""
 
     NO_ACKED_LOSS = "no-acked-loss"
-    """An acknowledged record is in the log once the cluster is whole again."""
+    """An acknowledged record is in the log once the cluster is healthy again."""
     NO_DUPLICATES = "no-duplicates"
     """A record is in the log once."""
     ORDER = "order"
-    """A producer's records lie in a partition in the order in which they were sent."""
+    """The records of a producer are in a partition's log in the order in which they were sent."""
     ATOMICITY = "atomicity"
-    """A `read_committed` consumer is shown all of a transaction or nothing, and nothing of one that was not committed."""
+    """A `read_committed` consumer receives all of a committed transaction, and nothing else."""
     AVAILABILITY = "availability"
-    """The partition takes records again before the fault is healed."""
-    NONE_MISSED = "none-missed"
-    """A record that the consumer group has committed past was processed by one of its members."""
-    NONE_REPEATED = "none-repeated"
-    """A record is processed by the consumer group once."""
+    """The partition accepts records again before the fault is healed."""
+    NO_MISSED_RECORDS = "no-missed-records"
+    """A record that the consumer group committed past was processed by one of its members."""
+    NO_REPROCESSING = "no-reprocessing"
+    """The consumer group processes a record once."""
 
 
 CONDITIONAL_GUARANTEES: Final = frozenset(
-    {Guarantee.ATOMICITY, Guarantee.NONE_MISSED, Guarantee.NONE_REPEATED}
+    {Guarantee.ATOMICITY, Guarantee.NO_MISSED_RECORDS, Guarantee.NO_REPROCESSING}
 )
-"""What is asked of some cells alone: of those with transactions, and of those with a consumer group."""
+"""Guarantees that apply only to cells with transactions or with a consumer group."""
 
 
 class ContractClause(Frozen):
-    """One promise, made or not made to a cell."""
+    """One guarantee that a cell has or does not have."""
 
     guarantee: Guarantee
     guaranteed: bool
     reason: str
-    """Promised: by what. Not promised: what breaks it by design, the mechanism in words."""
+    """Guaranteed: by which mechanism. Not guaranteed: which mechanism breaks it."""
     source: str
-    """The address of the KIP or of the documentation's page."""
+    """URL of the KIP or of the documentation page."""
 
 
 @dataclass(frozen=True)
 class Rule:
-    """A line of the contract."""
+    """One line of the contract."""
 
     condition: str
-    """`when` in words."""
+    """`when` as text."""
     when: Callable[[Circumstances], bool]
     guaranteed: bool
     reason: str
     source: str
     figures: str = ""
-    """What is added to `because` for a cell, with the cell's circumstances as `c`."""
+    """A format string that a clause appends to `reason`; `c` is the cell's circumstances."""
 
-    def commitment(self, guarantee: Guarantee, circumstances: Circumstances) -> ContractClause:
-        """Return what the rule says to a cell."""
+    def clause(self, guarantee: Guarantee, circumstances: Circumstances) -> ContractClause:
+        """Return the rule applied to one cell."""
         figures = f" ({self.figures.format(c=circumstances)})" if self.figures else ""
         return ContractClause(
             guarantee=guarantee,
@@ -78,7 +78,7 @@ def guaranteed(
     source: str,
     figures: str = "",
 ) -> Rule:
-    """Return a line that promises."""
+    """Return a rule that guarantees."""
     return Rule(condition, when, True, reason, source, figures)
 
 
@@ -89,15 +89,14 @@ def not_guaranteed(
     source: str,
     figures: str = "",
 ) -> Rule:
-    """Return a line that does not, with the mechanism."""
+    """Return a rule that does not guarantee; `reason` names the mechanism that breaks it."""
     return Rule(condition, when, False, reason, source, figures)
 
 
-# ---------- Where Kafka says what it promises: pages of its documentation, and improvement proposals.
-
+# Sources: anchors of the official documentation, and Kafka Improvement Proposals.
 
 DOCUMENTATION: Final = "https://kafka.apache.org/documentation/#"
-"""Followed by an anchor of Kafka's own documentation."""
+"""Followed by an anchor of Kafka's documentation."""
 KIP: Final = "https://cwiki.apache.org/confluence/display/KAFKA/KIP-"
 """Followed by the number and the title of a Kafka Improvement Proposal."""
 
@@ -107,23 +106,27 @@ IDEMPOTENCE: Final = f"{DOCUMENTATION}producerconfigs_enable.idempotence"
 CLEANUP: Final = f"{DOCUMENTATION}topicconfigs_cleanup.policy"
 RETENTION: Final = f"{DOCUMENTATION}topicconfigs_retention.ms"
 FLUSH: Final = f"{DOCUMENTATION}topicconfigs_flush.messages"
-SESSION: Final = f"{DOCUMENTATION}brokerconfigs_broker.session.timeout.ms"
+SESSION_TIMEOUT: Final = f"{DOCUMENTATION}brokerconfigs_broker.session.timeout.ms"
 MIN_ISR: Final = f"{DOCUMENTATION}topicconfigs_min.insync.replicas"
+ISOLATION: Final = f"{DOCUMENTATION}consumerconfigs_isolation.level"
 LOG: Final = f"{DOCUMENTATION}log"
 REPLICATION: Final = f"{DOCUMENTATION}replication"
-ALL_DIE: Final = f"{DOCUMENTATION}design_uncleanleader"
+UNCLEAN_ELECTION: Final = f"{DOCUMENTATION}design_uncleanleader"
+"""The section "Unclean leader election: What if they all die?"."""
 SEMANTICS: Final = f"{DOCUMENTATION}semantics"
-DELETING: Final = f"{KIP}516%3A+Topic+Identifiers"
 KIP_98: Final = f"{KIP}98+-+Exactly+Once+Delivery+and+Transactional+Messaging"
-KIP_890: Final = f"{KIP}890%3A+Transactions+Server-Side+Defense"
-ISOLATION: Final = f"{DOCUMENTATION}consumerconfigs_isolation.level"
-KIP_101: Final = f"{KIP}101+-+Alter+Replication+Protocol+to+use+Leader+Epoch+rather+than+High+Watermark+for+Truncation"
+KIP_101: Final = (
+    f"{KIP}101+-+Alter+Replication+Protocol+to+use+Leader+Epoch"
+    "+rather+than+High+Watermark+for+Truncation"
+)
 KIP_106: Final = f"{KIP}106+-+Change+Default+unclean.leader.election.enabled+from+True+to+False"
 KIP_447: Final = f"{KIP}447%3A+Producer+scalability+for+exactly+once+semantics"
 KIP_497: Final = f"{KIP}497%3A+Add+inter-broker+API+to+alter+ISR"
+KIP_516: Final = f"{KIP}516%3A+Topic+Identifiers"
 KIP_595: Final = f"{KIP}595%3A+A+Raft+Protocol+for+the+Metadata+Quorum"
 KIP_631: Final = f"{KIP}631%3A+The+Quorum-based+Kafka+Controller"
-ENSEMBLE: Final = (
+KIP_890: Final = f"{KIP}890%3A+Transactions+Server-Side+Defense"
+ZOOKEEPER_GUIDE: Final = (
     "https://zookeeper.apache.org/doc/r3.8.4/zookeeperAdmin.html#sc_zkMulitServerSetup"
 )
-"""How many of ZooKeeper's servers it takes; the anchor is misspelt there."""
+"""Why ZooKeeper needs a majority of its servers. The anchor is misspelt in the original."""

@@ -1,4 +1,4 @@
-"""The rules of one promise: no acknowledged record is lost. The first whose condition holds decides. Pure."""
+"""The rules for no-acked-loss: an acknowledged record stays in the log. The first match decides."""
 
 from __future__ import annotations
 
@@ -7,126 +7,140 @@ from typing import Final
 from experiments.verdicts.contract.circumstances import Circumstances
 from experiments.verdicts.contract.guarantees import (
     ACKS,
-    ALL_DIE,
     CLEANUP,
-    DELETING,
     FLUSH,
     KIP_101,
     KIP_106,
     KIP_497,
+    KIP_516,
     LOG,
     REPLICATION,
     RETENTION,
+    UNCLEAN_ELECTION,
     guaranteed,
     not_guaranteed,
 )
+
+_DEAD_REPLICAS: Final = "up to {c.max_dead_replicas} dead at once, {c.required_replicas} required"
 
 RULES: Final = (
     not_guaranteed(
         "acks=0",
         lambda c: c.acks == "0",
-        "the client reports success once the record is in its socket; no broker has said anything",
+        "the client reports success once the record is in its socket buffer; no broker has "
+        "acknowledged it",
         ACKS,
     ),
     not_guaranteed(
         "the topic is compacted",
-        lambda c: c.compacts,
-        "of records with the same key, only the last is kept",
+        lambda c: c.compacted,
+        "of records with the same key, compaction keeps only the last",
         CLEANUP,
     ),
     not_guaranteed(
-        "records are kept for less than an hour, or up to a number of bytes",
+        "records are retained for less than an hour, or up to a number of bytes",
         lambda c: c.expires,
-        "old segments are deleted, acknowledged or not",
+        "the broker deletes old segments, whether their records are acknowledged or not",
         RETENTION,
     ),
     not_guaranteed(
         "the topic is deleted",
         lambda c: c.fault.deletes_topic,
-        "its records go with it, acknowledged or not; a topic that is made again under its name is another one",
-        DELETING,
+        "its records are deleted with it, acknowledged or not; a topic that is created again "
+        "under the same name is another topic",
+        KIP_516,
     ),
     guaranteed(
         "no fault",
         lambda c: c.fault.kind == "none",
-        "the leader wrote the record before it acknowledged it, and no replica fails",
+        "the leader appended the record before it acknowledged it, and no replica fails",
         ACKS,
     ),
     not_guaranteed(
-        "a fault of which nothing is known",
+        "a fault that the contract does not know",
         lambda c: not c.fault.known,
-        "it may take every replica at once, or what is written; no guarantee reaches that far",
-        ALL_DIE,
+        "it may stop all replicas at once or change stored data, and no guarantee covers that",
+        UNCLEAN_ELECTION,
     ),
     guaranteed(
-        "no partition's leader is hit",
-        lambda c: not c.fault.strikes_leader,
+        "the fault affects no partition leader",
+        lambda c: not c.fault.may_affect_leader,
         "the leader has every record that it acknowledged, and stays alive",
         REPLICATION,
     ),
     not_guaranteed(
-        "acks=1, more than one replica, or the replica is moved",
+        "acks=1, with more than one replica or a replica that is moved",
         lambda c: c.acks == "1" and (c.replication_factor > 1 or c.fault.moves_leader),
-        "the leader acknowledges before the followers have the record; where another leads, the old leader cuts its log to the new leader's epoch, "
-        "and what only it had is gone",
+        "the leader acknowledges a record before the followers have it; when another replica "
+        "becomes the leader, the old leader truncates its log to the new leader's epoch and "
+        "loses the records that only it had",
         KIP_101,
     ),
     not_guaranteed(
-        "unclean.leader.election.enable=true, or an unclean election is asked for",
-        lambda c: c.unclean_election or c.fault.elects_uncleanly,
-        "where no in-sync replica is left, one that lacks acknowledged records may lead, and the others cut theirs to match",
+        "unclean.leader.election.enable=true, or an unclean election is requested",
+        lambda c: c.unclean_election or c.fault.forces_unclean_election,
+        "when no in-sync replica is left, a replica that lacks acknowledged records may become "
+        "the leader, and the others truncate their logs to match",
         KIP_106,
     ),
     guaranteed(
-        "acks=all, nodes are cut off from each other and none is dead",
-        lambda c: c.only_parted,
-        "a leader that the controllers do not hear cannot take a replica out of the ISR, so it acknowledges nothing alone; and who leads next was in the ISR",
+        "acks=all, nodes are isolated from each other, and none is dead",
+        lambda c: c.only_isolation,
+        "a leader that cannot reach the controllers cannot remove a replica from the ISR, so it "
+        "acknowledges nothing on its own; and the next leader was in the ISR",
         KIP_497,
     ),
     guaranteed(
-        "acks=all, fewer replicas dead at once than min.insync.replicas; or no replica dead; and no stored record's bytes change",
-        lambda c: c.gone < c.needed and not c.fault.corrupts,
-        "an acknowledged record is on at least as many in-sync replicas as it needs, one of them stays alive, and only an in-sync replica may lead",
+        "fewer replicas dead at once than an acknowledged record needs "
+        "(acks=all: min.insync.replicas; acks=1: one), and no stored bytes change",
+        lambda c: c.max_dead_replicas < c.required_replicas and not c.fault.corrupts_records,
+        "an acknowledged record is on at least the required number of in-sync replicas, one of "
+        "them stays alive, and only an in-sync replica may become the leader",
         REPLICATION,
-        "at most {c.gone} dead at once, {c.needed} needed",
+        "at most {c.max_dead_replicas} dead at once, {c.required_replicas} required",
     ),
     not_guaranteed(
-        "a stored record's bytes change under its leader",
-        lambda c: c.fault.corrupts,
-        "readers that check see that the batch's CRC does not hold, and nobody puts it right: other replicas are not asked as long as the leader leads",
+        "bytes of a stored record change on the leader",
+        lambda c: c.fault.corrupts_records,
+        "consumers that verify the batch's CRC detect it, and no process repairs it: the other "
+        "replicas are not consulted while this leader leads",
         LOG,
     ),
     not_guaranteed(
-        "as many dead, and what they had synced goes too",
-        lambda c: c.fault.forgets_synced,
-        "the in-sync replicas may all die, and each comes back with less than it had synced: nothing that Kafka can be set to helps against that",
-        ALL_DIE,
-        "up to {c.gone} dead at once, {c.needed} needed",
+        "all required replicas may be dead at once, and lose data that they had synced to disk",
+        lambda c: c.fault.loses_synced_data,
+        "all in-sync replicas may die, and each restarts without data that it had synced; no "
+        "Kafka setting protects against that",
+        UNCLEAN_ELECTION,
+        _DEAD_REPLICAS,
     ),
     not_guaranteed(
-        "as many dead, by power loss, flush.messages=1",
+        "all required replicas may be dead at once by power loss, flush.messages=1",
         lambda c: c.fault.power_loss and c.flush_messages <= 1,
-        "the in-sync replicas may all die, and there the guarantee ends; each record was synced to disk first, so none is expected to go",
+        "all in-sync replicas may die, where the guarantee ends; each record was synced to disk "
+        "before it was acknowledged, so no loss is expected",
         FLUSH,
     ),
     not_guaranteed(
-        "as many dead, by power loss",
+        "all required replicas may be dead at once by power loss",
         lambda c: c.fault.power_loss,
-        "the in-sync replicas may all die, and each loses what its operating system had not yet written to disk",
-        ALL_DIE,
-        "up to {c.gone} dead at once, {c.needed} needed",
+        "all in-sync replicas may die, and each loses what its operating system had not yet "
+        "written to disk",
+        UNCLEAN_ELECTION,
+        _DEAD_REPLICAS,
     ),
     not_guaranteed(
-        "as many dead, with their disks and operating systems intact",
+        "all required replicas may be dead at once, with disks and operating systems intact",
         lambda _c: True,
-        "the in-sync replicas may all be dead at once, and there the guarantee ends; the page cache outlives the process, "
-        "so what was written is expected back, as long as no other replica leads meanwhile",
-        ALL_DIE,
-        "up to {c.gone} dead at once, {c.needed} needed",
+        "all in-sync replicas may be dead at once, where the guarantee ends; the page cache "
+        "outlives the process, so the records are expected back unless another replica becomes "
+        "the leader in the meantime",
+        UNCLEAN_ELECTION,
+        _DEAD_REPLICAS,
     ),
 )
 
 
-def is_promised(circumstances: Circumstances) -> bool:
-    """Whether no acknowledged record may be lost."""
+def guarantees_no_loss(circumstances: Circumstances) -> bool:
+    """Return whether no acknowledged record may be lost under these circumstances."""
     return next(rule for rule in RULES if rule.when(circumstances)).guaranteed

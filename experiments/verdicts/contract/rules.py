@@ -1,7 +1,8 @@
-"""The contract itself: of each promise, the first rule whose condition holds decides. Pure.
+"""The contract: per guarantee a list of rules, of which the first that matches a cell decides.
 
-Promised is what the sources promise under these circumstances, whatever else may go wrong by itself; all else is not promised, with the
-mechanism that can break it. `docs/contract.md` holds these rules as tables, and the reasons for the harder ones.
+"Guaranteed" is what the sources guarantee under a cell's circumstances, without luck. Everything
+else is "not guaranteed", and the rule names the mechanism that can break it. `docs/contract.md`
+contains these rules as tables, with the reasons for the less obvious ones.
 """
 
 from __future__ import annotations
@@ -15,7 +16,15 @@ from experiments.verdicts.contract import (
     loss,
     transactions_and_groups,
 )
-from experiments.verdicts.contract.guarantees import Guarantee, Rule
+from experiments.verdicts.contract.circumstances import Circumstances
+from experiments.verdicts.contract.guarantees import (
+    DOCUMENTATION,
+    KIP,
+    ZOOKEEPER_GUIDE,
+    ContractClause,
+    Guarantee,
+    Rule,
+)
 
 RULES: Final[Mapping[Guarantee, tuple[Rule, ...]]] = {
     Guarantee.NO_ACKED_LOSS: loss.RULES,
@@ -23,6 +32,67 @@ RULES: Final[Mapping[Guarantee, tuple[Rule, ...]]] = {
     Guarantee.ORDER: duplicates_and_order.ORDER_RULES,
     Guarantee.ATOMICITY: transactions_and_groups.ATOMICITY_RULES,
     Guarantee.AVAILABILITY: availability.RULES,
-    Guarantee.NONE_MISSED: transactions_and_groups.MISSED,
-    Guarantee.NONE_REPEATED: transactions_and_groups.REPEATED,
+    Guarantee.NO_MISSED_RECORDS: transactions_and_groups.MISSED_RULES,
+    Guarantee.NO_REPROCESSING: transactions_and_groups.REPROCESSING_RULES,
 }
+
+
+def clauses_of(circumstances: Circumstances) -> tuple[ContractClause, ...]:
+    """Return what is guaranteed to a cell and what is not, in the order of `Guarantee`.
+
+    Cells without transactions have no clause on atomicity; cells without a consumer group have
+    none on what a group processes.
+    """
+    has_group = circumstances.consumers > 0
+    applies = {
+        Guarantee.ATOMICITY: circumstances.transactional,
+        Guarantee.NO_MISSED_RECORDS: has_group,
+        Guarantee.NO_REPROCESSING: has_group,
+    }
+    return tuple(
+        deciding_rule(guarantee, circumstances).clause(guarantee, circumstances)
+        for guarantee in Guarantee
+        if applies.get(guarantee, True)
+    )
+
+
+def deciding_rule(guarantee: Guarantee, circumstances: Circumstances) -> Rule:
+    """Return the first rule of a guarantee whose condition holds."""
+    return next(rule for rule in RULES[guarantee] if rule.when(circumstances))
+
+
+def contract_table() -> tuple[tuple[Guarantee, Rule], ...]:
+    """Return all rules in the order in which they are evaluated."""
+    return tuple((guarantee, rule) for guarantee in Guarantee for rule in RULES[guarantee])
+
+
+def as_markdown() -> str:
+    """Return the contract as `docs/contract.md` contains it: one table per guarantee."""
+    return "\n".join(_section(guarantee) for guarantee in Guarantee)
+
+
+def _section(guarantee: Guarantee) -> str:
+    head = (
+        f"### {guarantee.value}\n\n"
+        "| # | condition | guaranteed | reason | source |\n|---|---|---|---|---|\n"
+    )
+    return head + "".join(_line(number, rule) for number, rule in enumerate(RULES[guarantee], 1))
+
+
+def _line(number: int, rule: Rule) -> str:
+    columns = (
+        str(number),
+        rule.condition,
+        "yes" if rule.guaranteed else "no",
+        rule.reason,
+        f"[{_source_name(rule.source)}]({rule.source})",
+    )
+    return f"| {' | '.join(columns)} |\n"
+
+
+def _source_name(source: str) -> str:
+    if source.startswith(KIP):
+        return f"KIP-{source.removeprefix(KIP).split('+')[0].removesuffix('%3A')}"
+    if source == ZOOKEEPER_GUIDE:
+        return "ZooKeeper Administrator's Guide"
+    return source.removeprefix(DOCUMENTATION)

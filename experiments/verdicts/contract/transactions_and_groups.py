@@ -1,6 +1,8 @@
-"""The rules of one promise: a transaction is shown whole or not at all. The first whose condition holds decides. Pure.
+"""The rules for atomicity, no-missed-records and no-reprocessing. The first match decides.
 
-It is asked of cells with transactions alone.
+Atomicity applies to cells with transactions only, the other two to cells with a consumer group.
+A record counts as processed when a member has written it to its journal; with copiers, when a copy
+of it is visible in the output topic.
 """
 
 from __future__ import annotations
@@ -10,13 +12,13 @@ from typing import Final
 from experiments.verdicts.contract import loss
 from experiments.verdicts.contract.circumstances import Circumstances
 from experiments.verdicts.contract.guarantees import (
-    ALL_DIE,
     ISOLATION,
     KIP_98,
     KIP_447,
     KIP_890,
     RETENTION,
     SEMANTICS,
+    UNCLEAN_ELECTION,
     guaranteed,
     not_guaranteed,
 )
@@ -25,129 +27,137 @@ ATOMICITY_RULES: Final = (
     not_guaranteed(
         "no transactions",
         lambda c: not c.transactional,
-        "each record stands by itself",
+        "each record is independent of the others",
         KIP_98,
     ),
     not_guaranteed(
-        "a fault of which nothing is known",
+        "a fault that the contract does not know",
         lambda c: not c.fault.known,
-        "it may take the transaction's markers, or the coordinator's own log, with all their replicas",
-        ALL_DIE,
+        "it may affect all replicas of the transaction markers or of the coordinator's log",
+        UNCLEAN_ELECTION,
     ),
     not_guaranteed(
-        "no-acked-loss is not promised",
-        lambda c: not loss.is_promised(c),
-        "of a committed transaction a part may be lost, or the marker that ends it",
-        ALL_DIE,
+        "no-acked-loss is not guaranteed",
+        lambda c: not loss.guarantees_no_loss(c),
+        "part of a committed transaction may be lost, or the marker that ends it",
+        UNCLEAN_ELECTION,
     ),
     guaranteed(
-        "a producer is killed in a transaction, or fenced by another one",
-        lambda c: c.fault.undecided,
-        "what was not committed is aborted: by the coordinator once transaction.timeout.ms has passed, or when another producer takes the transactional.id",
+        "a producer crashes in a transaction, or is fenced by another producer",
+        lambda c: c.fault.ends_transactional_producer,
+        "the coordinator aborts what was not committed: once transaction.timeout.ms has passed, "
+        "or when another producer initializes with the same transactional.id",
         KIP_890,
     ),
     guaranteed(
         "anything else",
         lambda _c: True,
-        "the coordinator decides once, in a replicated log, and has the decision written to every partition; what is undecided is shown to nobody",
+        "the coordinator decides once, in a replicated log, and writes the decision to every "
+        "partition; read_committed consumers receive nothing of an undecided transaction",
         ISOLATION,
     ),
 )
 
 
-# ---------- The rules of a consumer group's two promises: nothing is missed, nothing is processed twice. The first whose condition holds decides. Pure.
-#
-# They are asked of cells with a consumer group alone. A record counts as processed when a member has written it down; of copiers, when the output shows
-# a copy of it.
+def _consumed_records_may_be_lost(c: Circumstances) -> bool:
+    """Return whether the log or the commits may lose records that consumers received.
 
-
-def _goes_back(c: Circumstances) -> bool:
-    """Whether the log, or the group's own log of commits, may lose what consumers were shown: then offsets stand for other records than they did."""
+    After such a loss, new records take the offsets of lost ones, and a committed offset no longer
+    separates processed from unprocessed records.
+    """
     fault = c.fault
     loses = (
-        fault.forgets_synced
+        fault.loses_synced_data
         or fault.deletes_topic
-        or fault.elects_uncleanly
+        or fault.forces_unclean_election
         or c.unclean_election
-        or fault.corrupts
+        or fault.corrupts_records
     )
     return (
         not fault.known
         or loses
         or (fault.power_loss and c.flush_messages > 1)
-        or c.nodes_gone + fault.isolated + fault.out_of_step > 1
+        or c.max_dead_nodes + fault.nodes_isolated + fault.followers_out_of_sync > 1
     )
 
 
-MISSED: Final = (
+MISSED_RULES: Final = (
     not_guaranteed(
         "commit before processing",
         lambda c: c.commits == "before",
-        "delivery is at most once: what a member had committed and not yet processed when it died is read by nobody again",
+        "delivery is at most once: no member reads again what a member had committed and not yet "
+        "processed when it died",
         SEMANTICS,
     ),
     not_guaranteed(
-        "what consumers were shown may be lost",
-        _goes_back,
-        "a committed offset may come to stand before records that take the place of others, and whoever reads on from it passes over them",
-        ALL_DIE,
+        "records that consumers received may be lost",
+        _consumed_records_may_be_lost,
+        "new records may take the offsets of lost ones, before a committed offset; a member that "
+        "resumes from that offset skips them",
+        UNCLEAN_ELECTION,
     ),
     not_guaranteed(
-        "copiers, and no-acked-loss is not promised",
-        lambda c: c.copies and not loss.is_promised(c),
-        "the topic that they write to has the same settings, and an acknowledged copy may be lost as any record, though its offset is committed",
-        ALL_DIE,
+        "copiers, and no-acked-loss is not guaranteed",
+        lambda c: c.copy_workload and not loss.guarantees_no_loss(c),
+        "the output topic has the same settings: an acknowledged copy may be lost like any "
+        "record, although the offset is committed",
+        UNCLEAN_ELECTION,
     ),
     not_guaranteed(
-        "records are kept for less than an hour, or up to a number of bytes",
+        "records are retained for less than an hour, or up to a number of bytes",
         lambda c: c.expires,
-        "old segments are deleted, read or not; a consumer whose next offset is gone goes on where auto.offset.reset says, and commits past what lies between",
+        "the broker deletes old segments, consumed or not; a consumer whose next offset is "
+        "deleted resumes where auto.offset.reset directs it, and commits past the gap",
         RETENTION,
     ),
     guaranteed(
         "commit and copies in one transaction",
         lambda c: c.commits == "within",
-        "delivery is exactly once: the offset is committed with the copies of all before it, or not at all",
+        "delivery is exactly once: the offset is committed together with the copies of all "
+        "records before it, or not at all",
         KIP_98,
     ),
     guaranteed(
         "commit after processing",
         lambda _c: True,
-        "delivery is at least once: whoever takes over reads on from the last commit, and all before that was processed",
+        "delivery is at least once: the member that takes over resumes from the last commit, and "
+        "all records before it were processed",
         SEMANTICS,
     ),
 )
 
-REPEATED: Final = (
+REPROCESSING_RULES: Final = (
     not_guaranteed(
         "commit after processing",
         lambda c: c.commits == "after",
-        "delivery is at least once: what a member had processed and not yet committed when it died, or was thrown out, is read again",
+        "delivery is at least once: what a member had processed and not yet committed when it "
+        "died or was removed from the group is read again",
         SEMANTICS,
     ),
     not_guaranteed(
-        "what consumers were shown may be lost",
-        _goes_back,
-        "commits may be lost as records may, and the group reads on from an earlier one",
-        ALL_DIE,
+        "records that consumers received may be lost",
+        _consumed_records_may_be_lost,
+        "commits may be lost like other records, and the group resumes from an earlier commit",
+        UNCLEAN_ELECTION,
     ),
     guaranteed(
         "commit and copies in one transaction",
         lambda c: c.commits == "within",
-        "delivery is exactly once: copies of which the offsets are not committed are shown to nobody, and who was thrown out of the group is refused "
-        "the commit",
+        "delivery is exactly once: read_committed consumers receive no copy whose offset is not "
+        "committed, and the coordinator refuses the commit of a member that it removed",
         KIP_447,
     ),
     not_guaranteed(
         "copiers, enable.idempotence=false",
-        lambda c: c.copies and not c.idempotent,
-        "a copy may be stored and its answer lost or late, and the copier's own producer sends it again",
+        lambda c: c.copy_workload and not c.idempotent,
+        "a copy may be stored and its response lost or late, and the copier's producer resends it",
         KIP_98,
     ),
     guaranteed(
         "commit before processing",
         lambda _c: True,
-        "delivery is at most once: a member processes what the coordinator has told it is committed, and nobody reads that again",
+        "delivery is at most once: a member processes only what the coordinator has confirmed as "
+        "committed, and no member reads that again",
         SEMANTICS,
     ),
 )

@@ -1,20 +1,22 @@
-"""Faults as the contract sees them, and the circumstances of a usual cell."""
+"""Effects of faults as the contract sees them, and the circumstances of a usual cell."""
 
 from __future__ import annotations
 
 from experiments.faults.core.effects import FaultEffects
 from experiments.verdicts.contract.circumstances import UNLIMITED_RETRIES, Circumstances
 
-CALM = FaultEffects(kind="none")
-CRASH = FaultEffects(
+NO_FAULT = FaultEffects(kind="none")
+LEADER_CRASH = FaultEffects(
     kind="leader-crash",
     nodes_down=1,
     may_affect_leader=True,
     heals_after_ms=20_000,
     heals_within_ms=25_000,
 )
-FOLLOWER = CRASH.model_copy(update={"kind": "follower-crash", "may_affect_leader": False})
-PAUSE = FaultEffects(
+FOLLOWER_CRASH = LEADER_CRASH.model_copy(
+    update={"kind": "follower-crash", "may_affect_leader": False}
+)
+LEADER_PAUSE = FaultEffects(
     kind="leader-pause",
     nodes_paused=1,
     pause_ms=3000,
@@ -22,16 +24,18 @@ PAUSE = FaultEffects(
     heals_after_ms=3000,
     heals_within_ms=3000,
 )
-POWER = CRASH.model_copy(update={"kind": "power-loss-all", "nodes_down": 3, "power_loss": True})
-FLIP = FaultEffects(kind="bit-flip", corrupts_records=True, may_affect_leader=True)
-PARTED = FaultEffects(
+POWER_LOSS_ALL = LEADER_CRASH.model_copy(
+    update={"kind": "power-loss-all", "nodes_down": 3, "power_loss": True}
+)
+BIT_FLIP = FaultEffects(kind="bit-flip", corrupts_records=True, may_affect_leader=True)
+LEADER_ISOLATED = FaultEffects(
     kind="leader-isolated",
     nodes_isolated=1,
     may_affect_leader=True,
     heals_after_ms=20_000,
     heals_within_ms=25_000,
 )
-CLIENTS_CUT = FaultEffects(
+RESPONSES_DROPPED = FaultEffects(
     kind="responses-dropped",
     clients_cut_off=True,
     responses_lost=True,
@@ -39,34 +43,36 @@ CLIENTS_CUT = FaultEffects(
     heals_after_ms=4000,
     heals_within_ms=4000,
 )
-MOVED = FaultEffects(
+REASSIGNMENT = FaultEffects(
     kind="reassignment",
     moves_leader=True,
     may_affect_leader=True,
     heals_after_ms=3000,
     heals_within_ms=9000,
 )
-ALONE = CRASH.model_copy(update={"kind": "isr-shrunk-leader-crash", "followers_out_of_sync": 2})
-HELD = FaultEffects(
+ISR_SHRUNK = LEADER_CRASH.model_copy(
+    update={"kind": "isr-shrunk-leader-crash", "followers_out_of_sync": 2}
+)
+FOLLOWERS_THROTTLED = FaultEffects(
     kind="followers-throttled", followers_out_of_sync=1, heals_after_ms=3000, heals_within_ms=9000
 )
-KILLED = FaultEffects(
+PRODUCER_CRASH = FaultEffects(
     kind="producer-killed", restarts_producer=True, heals_after_ms=1000, heals_within_ms=1000
 )
-MEMBER = FaultEffects(
+MEMBER_CRASH = FaultEffects(
     kind="consumer-killed-before-commit",
     interrupts_member=True,
     heals_after_ms=1000,
     heals_within_ms=1000,
 )
-ENSEMBLE = FaultEffects(
+ZOOKEEPER_SERVER_DOWN = FaultEffects(
     kind="zookeeper-leader-crash",
     zookeeper_server_down=True,
     heals_after_ms=9000,
     heals_within_ms=19_000,
 )
-KEEPERLESS = ENSEMBLE.model_copy(update={"zookeeper_unavailable": True})
-UNKNOWN = FaultEffects(kind="meteorite", known=False, may_affect_leader=True)
+ZOOKEEPER_UNAVAILABLE = ZOOKEEPER_SERVER_DOWN.model_copy(update={"zookeeper_unavailable": True})
+UNKNOWN_FAULT = FaultEffects(kind="meteorite", known=False, may_affect_leader=True)
 
 USUAL = Circumstances(
     acks="all",
@@ -91,6 +97,6 @@ USUAL = Circumstances(
     heartbeat_interval_ms=500,
     replica_lag_ms=30_000,
     controller_failover_ms=2500,
-    fault=CRASH,
+    fault=LEADER_CRASH,
 )
-"""acks=all without idempotence, three replicas of which two must be in the ISR, and a leader that is killed for twenty seconds."""
+"""acks=all without idempotence, 3 replicas, min.insync.replicas=2, a leader crash of 20 s."""

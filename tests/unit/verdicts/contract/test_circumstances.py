@@ -1,4 +1,4 @@
-"""What a planned trial says of its circumstances: effective settings, and the nature of its fault."""
+"""The circumstances of a planned trial: effective settings, and the effects of its fault."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import pytest
 
 from experiments.faults.core.effects import FaultEffects
 from experiments.sweep.plan import ClientKind, ClusterNeed, FaultRequest, TrialSpec, Workload
-from experiments.verdicts.contract import contract
+from experiments.verdicts.contract import clauses_of
 from experiments.verdicts.contract.circumstances import UNLIMITED_RETRIES, circumstances_of
 
 REFRESH = "topic.metadata.refresh.interval.ms"
@@ -36,8 +36,8 @@ def _spec(**changes: Any) -> TrialSpec:
     return spec.model_copy(update=changes)
 
 
-def test_a_topic_s_own_setting_counts_before_its_nodes_() -> None:
-    """As Kafka resolves it; a topic without one takes its nodes'."""
+def test_a_topic_setting_overrides_the_broker_setting() -> None:
+    """As Kafka resolves it; a topic without the setting uses the broker's."""
     nodes = ClusterNeed(
         kafka_version="4.3.1",
         broker={
@@ -46,7 +46,7 @@ def test_a_topic_s_own_setting_counts_before_its_nodes_() -> None:
             "log.retention.minutes": "5",
         },
     )
-    own = circumstances_of(
+    with_topic_settings = circumstances_of(
         _spec(
             cluster=nodes,
             topic={
@@ -56,17 +56,25 @@ def test_a_topic_s_own_setting_counts_before_its_nodes_() -> None:
             },
         )
     )
-    theirs = circumstances_of(_spec(cluster=nodes, topic={}))
-    assert (own.min_insync_replicas, own.unclean_election, own.retention_ms) == (1, False, -1)
-    assert (theirs.min_insync_replicas, theirs.unclean_election, theirs.retention_ms) == (
+    without_topic_settings = circumstances_of(_spec(cluster=nodes, topic={}))
+    assert (
+        with_topic_settings.min_insync_replicas,
+        with_topic_settings.unclean_election,
+        with_topic_settings.retention_ms,
+    ) == (1, False, -1)
+    assert (
+        without_topic_settings.min_insync_replicas,
+        without_topic_settings.unclean_election,
+        without_topic_settings.retention_ms,
+    ) == (
         3,
         True,
         300_000,
     )
 
 
-def test_a_trial_s_circumstances_hold_the_defaults_that_it_runs_with() -> None:
-    """Those of librdkafka as we pass them, and of our nodes."""
+def test_circumstances_contain_the_effective_defaults() -> None:
+    """Librdkafka's as ackbench passes them, and the brokers'."""
     usual = circumstances_of(_spec())
     assert (
         usual.retries,
@@ -74,7 +82,7 @@ def test_a_trial_s_circumstances_hold_the_defaults_that_it_runs_with() -> None:
         usual.delivery_timeout_ms,
         usual.session_timeout_ms,
     ) == (UNLIMITED_RETRIES, 1_000_000, 30_000, 4000)
-    assert (usual.retention_bytes, usual.compacts, usual.flush_messages) == (-1, False, 2**63 - 1)
+    assert (usual.retention_bytes, usual.compacted, usual.flush_messages) == (-1, False, 2**63 - 1)
 
 
 @pytest.mark.parametrize(
@@ -85,16 +93,16 @@ def test_a_trial_s_circumstances_hold_the_defaults_that_it_runs_with() -> None:
         ({"acks": "0"}, "0", False),
     ],
 )
-def test_one_setting_under_several_names_is_one_circumstance(
+def test_equivalent_settings_give_the_same_circumstances(
     producer: dict[str, str], acks: str, *, idempotent: bool
 ) -> None:
-    """acks=-1 is acks=all."""
+    """For example, acks=-1 is acks=all."""
     found = circumstances_of(_spec(producer=producer))
     assert (found.acks, found.idempotent) == (acks, idempotent)
 
 
-def test_a_producer_is_transactional_by_its_id() -> None:
-    """Its idempotence is said beside it: librdkafka takes no other."""
+def test_a_producer_with_a_transactional_id_is_transactional() -> None:
+    """The settings include idempotence, which librdkafka requires."""
     settings = {"transactional.id": "ackbench", "enable.idempotence": "true"}
     assert [circumstances_of(_spec(producer=given)).transactional for given in (settings, {})] == [
         True,
@@ -112,8 +120,8 @@ def test_a_producer_is_transactional_by_its_id() -> None:
             ),
             FaultEffects(
                 kind="leader-crash",
-                kills=1,
-                strikes_leader=True,
+                nodes_down=1,
+                may_affect_leader=True,
                 heals_after_ms=6000,
                 heals_within_ms=10_000,
             ),
@@ -125,10 +133,10 @@ def test_a_producer_is_transactional_by_its_id() -> None:
             ),
             FaultEffects(
                 kind="leader-crash-behind",
-                kills=1,
-                stalled=2,
-                stalls_ms=500,
-                strikes_leader=True,
+                nodes_down=1,
+                nodes_paused=2,
+                pause_ms=500,
+                may_affect_leader=True,
                 heals_after_ms=6000,
                 heals_within_ms=10_500,
             ),
@@ -137,51 +145,53 @@ def test_a_producer_is_transactional_by_its_id() -> None:
             FaultRequest(kind="leader-pause", parameters={"pause_s": 3.0}),
             FaultEffects(
                 kind="leader-pause",
-                stalled=1,
-                stalls_ms=3000,
-                strikes_leader=True,
+                nodes_paused=1,
+                pause_ms=3000,
+                may_affect_leader=True,
                 heals_after_ms=3000,
                 heals_within_ms=3000,
             ),
         ),
         (
             FaultRequest(kind="power-loss", parameters={"any": 1}),
-            FaultEffects(kind="power-loss", known=False, strikes_leader=True),
+            FaultEffects(kind="power-loss", known=False, may_affect_leader=True),
         ),
     ],
 )
-def test_a_fault_s_nature_is_read_off_its_parameters(
+def test_the_effects_of_a_fault_follow_from_its_parameters(
     fault: FaultRequest, effects: FaultEffects
 ) -> None:
-    """A kind that nothing is known of may do anything."""
+    """A kind that is not registered may do anything."""
     assert circumstances_of(_spec(fault=fault)).fault == effects
 
 
-@pytest.mark.parametrize(("partitions", "strikes"), [(1, False), (6, True)])
-def test_a_follower_of_one_partition_may_lead_another(partitions: int, *, strikes: bool) -> None:
-    """With a single partition it leads none, and its death takes no leader."""
+@pytest.mark.parametrize(("partitions", "affects_leader"), [(1, False), (6, True)])
+def test_a_follower_of_one_partition_may_lead_another(
+    partitions: int, *, affects_leader: bool
+) -> None:
+    """With a single partition it leads none, so its crash affects no leader."""
     assert (
         circumstances_of(
             _spec(partitions=partitions, fault=FaultRequest(kind="follower-crash"))
-        ).fault.strikes_leader
-        is strikes
+        ).fault.may_affect_leader
+        is affects_leader
     )
 
 
-def test_followers_that_stand_still_for_longer_than_their_session_count_as_dead() -> None:
-    """Kafka's word for alive is that the heartbeats come; the ISR may be the leader alone when it is killed."""
+def test_followers_paused_for_longer_than_their_session_timeout_count_as_dead() -> None:
+    """They miss heartbeats, so the ISR may be the leader alone when the leader crashes."""
     short = circumstances_of(
         _spec(fault=FaultRequest(kind="leader-crash-behind", parameters={"behind_s": 0.5}))
     )
     long = circumstances_of(
         _spec(fault=FaultRequest(kind="leader-crash-behind", parameters={"behind_s": 5.0}))
     )
-    assert (short.gone, long.gone) == (1, 3)
-    assert (contract(short)[0].guaranteed, contract(long)[0].guaranteed) == (True, False)
+    assert (short.max_dead_replicas, long.max_dead_replicas) == (1, 3)
+    assert (clauses_of(short)[0].guaranteed, clauses_of(long)[0].guaranteed) == (True, False)
 
 
 @pytest.mark.parametrize(
-    ("client", "settings", "looks_ms"),
+    ("client", "settings", "lookup_ms"),
     [
         ("librdkafka", {}, 2000),
         ("librdkafka", {REFRESH: "200"}, 400),
@@ -189,11 +199,11 @@ def test_followers_that_stand_still_for_longer_than_their_session_count_as_dead(
         ("java", {}, 0),
     ],
 )
-def test_librdkafka_looks_for_a_leader_once_a_second_or_as_often_as_it_is_told(
-    client: ClientKind, settings: dict[str, str], looks_ms: float
+def test_librdkafka_looks_up_a_leader_once_a_second_or_at_its_refresh_interval(
+    client: ClientKind, settings: dict[str, str], lookup_ms: float
 ) -> None:
-    """And may pass over one answer; Java's client asks at once."""
-    slow = circumstances_of(
+    """It may skip one response; the Java client requests metadata at once."""
+    circumstances = circumstances_of(
         _spec(
             client=client,
             producer={"acks": "all", **settings},
@@ -201,23 +211,23 @@ def test_librdkafka_looks_for_a_leader_once_a_second_or_as_often_as_it_is_told(
         )
     )
     assert (
-        slow.failover_ms
-        == slow.controller_failover_ms
-        + slow.session_timeout_ms * 9 / 8
-        + looks_ms
-        + slow.retry_backoff_max_ms
+        circumstances.failover_ms
+        == circumstances.controller_failover_ms
+        + circumstances.session_timeout_ms * 9 / 8
+        + lookup_ms
+        + circumstances.retry_backoff_max_ms
     )
 
 
-def test_under_zookeeper_its_session_is_the_brokers_session() -> None:
-    """And the next controller waits for the old one's to end."""
-    kept = ClusterNeed(
+def test_with_zookeeper_the_zookeeper_session_is_the_broker_session() -> None:
+    """The next controller starts when the session of the old one has expired."""
+    cluster = ClusterNeed(
         kafka_version="3.9.2",
         coordination="zookeeper",
         zookeepers=3,
         broker={"zookeeper.session.timeout.ms": "6000"},
     )
-    found = circumstances_of(_spec(cluster=kept))
+    found = circumstances_of(_spec(cluster=cluster))
     assert (
         found.session_timeout_ms,
         found.heartbeat_interval_ms,
@@ -225,8 +235,8 @@ def test_under_zookeeper_its_session_is_the_brokers_session() -> None:
     ) == (6000, 2000, 6500)
 
 
-def test_dedicated_controllers_elect_alone() -> None:
-    """As many as there are of them count, and not the brokers."""
+def test_only_dedicated_controllers_count_as_controllers() -> None:
+    """If there are any, the brokers do not count."""
     assert (
         circumstances_of(
             _spec(cluster=ClusterNeed(kafka_version="4.3.1", controllers=1))
