@@ -60,7 +60,7 @@ def test_of_several_broker_settings_the_finest_unit_wins(
     ],
 )
 def test_the_final_read_and_the_contract_agree(broker: dict[str, str]) -> None:
-    """A topic whose retention the final read stops is one whose records the contract lets expire."""
+    """The final read stops retention exactly where the contract lets records expire."""
     spec = a_spec(
         cluster=ClusterNeed(kafka_version="4.3.1", broker=broker),
         producer={"acks": "all", "enable.idempotence": "false"},
