@@ -1,4 +1,9 @@
-"""What a trial asks of its clients, whichever they are: librdkafka's in compiled loops, or Kafka's own Java programs."""
+"""The interface between a trial and its clients under test, and the two kinds of clients.
+
+A trial uses its clients only through the protocols here. They are implemented with librdkafka, in
+compiled loops, and with Kafka's own Java programs. What only one kind can do returns `None` from
+the other.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +15,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from experiments.clients.consumer.process import ConsumerEnd, ConsumerJob, ConsumerProcess
+from experiments.clients.consumer.process import ConsumerJob, ConsumerProcess, ConsumerResult
 from experiments.clients.group.groups import ConsumerGroup, ConsumerGroups
 from experiments.clients.group.member import MemberProcess
 from experiments.clients.java.consumer import JavaConsumer
@@ -20,31 +25,140 @@ from experiments.clients.producer.process import ProducerProcess
 from experiments.events.journal import Event
 from experiments.ledger.record import ProducerSummary
 
-# ---------- Kafka's own Java clients under test, through the programs that its jars bring: they report each record.
+
+class Client(Protocol):
+    """What every client of a trial can do, group members included."""
+
+    def events(self) -> Iterator[Event]:
+        """Yield the events in the client's own log so far."""
+
+    def delete_files(self) -> None:
+        """Delete the files whose content is in the ledger's tables by now."""
 
 
-@dataclass(frozen=True)
-class JavaClients:
-    """Implements `under_test.Clients`."""
+class Producer(Client, Protocol):
+    """A producer in its own process, which ends with the producer's context."""
 
-    version: str
-    """Of Kafka: of the jars, and so of the clients."""
-    cache: Path
+    def wait_ready(self) -> None:
+        """Wait until the producer is warm and only needs `begin` to send.
 
-    def producer(self, job: ProducerJob) -> JavaProducer:
+        Raises:
+            HarnessError: it did not start; the message has the reason.
+        """
+
+    def begin(self, start_ns: int) -> None:
+        """Start the schedule: the first record is due at `start_ns`, since the epoch.
+
+        Raises:
+            HarnessError: the process has exited.
+        """
+
+    def began_ns(self) -> int:
+        """Return when the first record was due, as the producer reports it; wait until it does.
+
+        Raises:
+            HarnessError: the process exited before.
+        """
+
+    def acked_records(self) -> int:
+        """Return how many records were acknowledged so far; valid after a crash too."""
+
+    def wait_done(self, timeout_s: float) -> ProducerSummary:
+        """Wait until every record is settled, or its delivery timeout has passed.
+
+        Raises:
+            HarnessError: the process exited early, or was not done in time.
+        """
+
+    def effective_settings(self) -> dict[str, str]:
+        """Return the settings in effect, at least those that were passed."""
+
+    def attempts(self, log: pa.Table) -> pa.Table:
+        """Return the records that the producer attempted, crashed or not; schema `ATTEMPTS`.
+
+        Args:
+            log: the final read, for what only the stored records show.
+        """
+
+    def transactions(self, attempts: pa.Table) -> pa.Table:
+        """Return how the transactions ended, crashed or not; schema `TRANSACTIONS`.
+
+        Args:
+            attempts: this producer's attempts.
+        """
+
+    def complete_summary(self, summary: ProducerSummary, log: pa.Table) -> ProducerSummary:
+        """Return the summary with the values that need the final read."""
+
+    def sent(self) -> pa.Table | None:
+        """Return the digests of the records' fields as sent; schema `SENT`.
+
+        `None`: this kind of client does not record them.
+        """
+
+    def served(self) -> pa.Table | None:
+        """Return which broker acknowledged the records; schema `SERVED`.
+
+        `None`: this kind of client does not record it.
+        """
+
+    @property
+    def restartable(self) -> ProducerProcess | None:
+        """The process that a fault can kill and restart; `None`: its attempts would be lost."""
+
+
+class ConcurrentConsumer(Client, Protocol):
+    """A consumer that reads in parallel with the load, in its own process."""
+
+    def wait_ready(self) -> None:
+        """Wait until the consumer fetches every partition.
+
+        Raises:
+            HarnessError: it did not start; the message has the reason.
+        """
+
+    def finish(self, end_offsets: Mapping[int, int], timeout_s: float) -> ConsumerResult:
+        """Have the consumer read to these offsets, exclusive, and wait until it has exited.
+
+        Raises:
+            HarnessError: the process exited early.
+        """
+
+    def expired_records(self, begin_offsets: Mapping[int, int]) -> pa.Table:
+        """Return the received records below these offsets, where partitions begin; schema `LOG`.
+
+        Empty if this kind of client does not report enough of a record.
+        """
+
+    def effective_settings(self) -> dict[str, str]:
+        """Return the settings in effect, at least those that were passed."""
+
+    def reads(self, attempts: pa.Table) -> pa.Table:
+        """Return the received records; schema `READS`.
+
+        Args:
+            attempts: of all producers, for what a record does not carry itself.
+        """
+
+    def served(self) -> pa.Table | None:
+        """Return which broker the records were fetched from; schema `SERVED`.
+
+        `None`: this kind of client does not record it.
+        """
+
+
+class ClientFactory(Protocol):
+    """Starts the clients of one kind; each ends with its context."""
+
+    def producer(self, job: ProducerJob) -> AbstractContextManager[Producer]:
         """Start a producer."""
-        return JavaProducer(job, self.version, self.cache)
 
-    def reader(self, job: ConsumerJob) -> JavaConsumer:
-        """Start a consumer that reads along."""
-        return JavaConsumer(job, self.version, self.cache)
+    def consumer(self, job: ConsumerJob) -> AbstractContextManager[ConcurrentConsumer]:
+        """Start a concurrent consumer."""
 
 
-# ---------- librdkafka's clients under test: compiled loops, each in a copy of one warm process; see `nursery`.
-
-
-class LibrdkafkaClients:
-    """Implements `under_test.Clients`."""
+class LibrdkafkaClientFactory:
+    """librdkafka's clients in compiled loops, each forked from one warm process."""
 
     @staticmethod
     def producer(job: ProducerJob) -> ProducerProcess:
@@ -52,153 +166,63 @@ class LibrdkafkaClients:
         return ProducerProcess(job)
 
     @staticmethod
-    def reader(job: ConsumerJob) -> ConsumerProcess:
-        """Start a consumer that reads along."""
+    def consumer(job: ConsumerJob) -> ConsumerProcess:
+        """Start a concurrent consumer."""
         return ConsumerProcess(job)
 
 
-class Producer(Protocol):
-    """A producer in a process of its own; its context ends it for certain."""
+@dataclass(frozen=True)
+class JavaClientFactory:
+    """Kafka's own Java clients, in the programs of its jars that report each record."""
 
-    def wait_ready(self) -> None:
-        """Return when it only waits to be told to begin.
+    version: str
+    """Kafka's version, of the jars and so of the clients."""
+    cache: Path
+    """The cache folder with the jars."""
 
-        Raises:
-            HarnessError: it could not start; the text says why.
-        """
-
-    def begin(self, start_ns: int) -> None:
-        """Tell it when its first record is due, nanoseconds since the epoch by `experiments.events.clock`.
-
-        Raises:
-            HarnessError: it has ended.
-        """
-
-    def began_ns(self) -> int:
-        """Return when its first record was due by its own account; waits until it is known.
-
-        Raises:
-            HarnessError: it ended before.
-        """
-
-    def acked_records(self) -> int:
-        """How many records it has seen acknowledged, alive or dead."""
-
-    def wait_done(self, timeout_s: float) -> ProducerSummary:
-        """Return when every record is settled, or its delivery timeout has passed.
-
-        Raises:
-            HarnessError: it ended on the way, or was not done in time.
-        """
-
-    def events(self) -> Iterator[Event]:
-        """Give what its own log tells so far: `learned`, `timed_out`, `disconnected`."""
-
-    def effective_settings(self) -> dict[str, str]:
-        """Return the settings it ran with, those that were passed at least."""
-
-    def attempts(self, log: pa.Table) -> pa.Table:
-        """Return what it attempted, alive or dead; schema `ATTEMPTS`.
-
-        Args:
-            log: the final read, for what only the records themselves tell.
-        """
-
-    def transactions(self, attempts: pa.Table) -> pa.Table:
-        """Return how its transactions ended, alive or dead; schema `TRANSACTIONS`.
-
-        Args:
-            attempts: its own.
-        """
-
-    def completed(self, summary: ProducerSummary, log: pa.Table) -> ProducerSummary:
-        """Return its summary, with what only the final read could tell."""
-
-    def forget(self) -> None:
-        """Remove the files that the tables now hold."""
-
-
-class ConcurrentConsumer(Protocol):
-    """A consumer that reads along, in a process of its own; its context ends it for certain."""
-
-    def wait_ready(self) -> None:
-        """Return when it fetches every partition.
-
-        Raises:
-            HarnessError: it could not start; the text says why.
-        """
-
-    def finish(self, end_offsets: Mapping[int, int], timeout_s: float) -> ConsumerEnd:
-        """Let it read on to these offsets, exclusive, for so long at most; return when it has ended.
-
-        Raises:
-            HarnessError: it ended on the way.
-        """
-
-    def logged_before(self, begins: Mapping[int, int]) -> pa.Table:
-        """Return what it read of the log below these offsets, where partitions begin now; schema `LOG`. Nothing, where it does not tell enough of a record."""
-
-    def events(self) -> Iterator[Event]:
-        """Give what its own log tells so far."""
-
-    def effective_settings(self) -> dict[str, str]:
-        """Return the settings it ran with, those that were passed at least."""
-
-    def reads(self, attempts: pa.Table) -> pa.Table:
-        """Return what it read; schema `READS`.
-
-        Args:
-            attempts: of all producers, for what a record does not carry itself.
-        """
-
-    def forget(self) -> None:
-        """Remove the files that the tables now hold."""
-
-
-class Clients(Protocol):
-    """One kind of client."""
-
-    def producer(self, job: ProducerJob) -> AbstractContextManager[Producer]:
+    def producer(self, job: ProducerJob) -> JavaProducer:
         """Start a producer."""
+        return JavaProducer(job, self.version, self.cache)
 
-    def reader(self, job: ConsumerJob) -> AbstractContextManager[ConcurrentConsumer]:
-        """Start a consumer that reads along."""
+    def consumer(self, job: ConsumerJob) -> JavaConsumer:
+        """Start a concurrent consumer."""
+        return JavaConsumer(job, self.version, self.cache)
 
 
-def clients_of(kind: str, version: str, cache: Path) -> Clients:
-    """Return the clients of a kind.
+def client_factory(kind: str, version: str, cache: Path) -> ClientFactory:
+    """Return the factory of one kind of clients.
 
     Args:
         kind: `librdkafka` or `java`.
-        version: of the Kafka whose jars hold the Java programs.
-        cache: the home's cache folder, where those jars lie.
+        version: the Kafka version whose jars contain the Java programs.
+        cache: the home's cache folder with those jars.
     """
     if kind == "java":
-        return JavaClients(version, cache)
+        return JavaClientFactory(version, cache)
 
-    return LibrdkafkaClients()
-
-
-# ---------- The trial's own clients, as a fault reaches them: processes of ours that can be killed, stopped and started again.
+    return LibrdkafkaClientFactory()
 
 
 @dataclass(frozen=True)
 class ClientProcesses:
-    """A view for faults; the trial starts and ends them."""
+    """The processes of a trial's clients that a fault can kill, pause and restart.
+
+    The trial starts and ends them; a fault only uses them.
+    """
 
     producers: tuple[ProducerProcess, ...]
-    """Those whose ledger outlives them."""
+    """The restartable ones: those whose attempts survive their process."""
     groups: ConsumerGroups
 
     def first_producer(self) -> ProducerProcess | None:
-        """Return producer 0; `None`: it is none that can be started again."""
+        """Return producer 0; `None`: it is not restartable."""
         return next((producer for producer in self.producers if producer.job.producer == 0), None)
 
-    def holder_of(self, partition: int) -> MemberProcess | None:
-        """Return the member of the first group that reads a partition; `None`: none does."""
+    def owner_of(self, partition: int) -> MemberProcess | None:
+        """Return the first group's member that owns a partition; `None`: no member does."""
         group = self.first_group()
-        return group.holder_of(partition) if group else None
+        return group.owner_of(partition) if group else None
 
     def first_group(self) -> ConsumerGroup | None:
-        """Return the group that something is done to; `None`: there is none."""
+        """Return the group that faults act on; `None`: the trial has no group."""
         return self.groups.first()

@@ -1,1 +1,1 @@
-"""The consumers: the concurrent consumer under test, the final read of the log, and replays."""
+"""Consumers without a group: the concurrent consumer under test, the final read and replays."""

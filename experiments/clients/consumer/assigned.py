@@ -1,4 +1,4 @@
-"""A librdkafka consumer with its partitions assigned by hand, read by compiled code."""
+"""A librdkafka consumer with manually assigned partitions, read by compiled code."""
 
 from __future__ import annotations
 
@@ -9,7 +9,13 @@ from pathlib import Path
 import numpy as np
 
 from experiments.clients.consumer.compiled import CompiledConsumer
-from experiments.clients.consumer.loop import BATCH_RECORDS, NO_END, Partition, all_read, read_some
+from experiments.clients.consumer.loop import (
+    BATCH_RECORDS,
+    NO_END,
+    PartitionProgress,
+    all_read,
+    read_records,
+)
 from experiments.clients.librdkafka.client import ConfigRejected, Interceptor
 from experiments.clients.librdkafka.library import NO_ERROR, error_text, library
 from experiments.clients.process.mapped_file import Records
@@ -18,18 +24,18 @@ from infra.errors import HarnessError
 
 
 class AssignedConsumer(CompiledConsumer):
-    """A context manager: partitions that are read from an offset on, each to its end or without one.
+    """A context manager: reads partitions from given offsets, each to an end offset or without one.
 
     Args:
-        settings: all that is passed, the addresses too.
-        token: whose records are ours.
-        anchor_ns: epoch = anchor + monotonic clock.
-        log: the file for librdkafka's log; without one there is none.
+        settings: the client's settings, `bootstrap.servers` included.
+        token: identifies the trial's records.
+        anchor_ns: time since the epoch = anchor + monotonic clock.
+        log: the file for librdkafka's log; `None`: no log.
+        text: the format of text values; `None`: values are binary (`record.value`).
         interceptors: called for each record.
-        text: how values look that are text; `None`: values are those of `value`.
 
     Raises:
-        HarnessError: librdkafka refuses the settings.
+        ConfigRejected: librdkafka rejects the settings.
     """
 
     def __init__(
@@ -43,14 +49,14 @@ class AssignedConsumer(CompiledConsumer):
     ) -> None:
         super().__init__(settings, token, anchor_ns, log, BATCH_RECORDS, interceptors=interceptors)
         if text:
-            self._reading["tag"], self._reading["run_in_records"] = text.tag, text.run_in_records
-        self.partitions: Records = np.zeros(0, Partition)
+            self._state["tag"], self._state["warm_up_records"] = text.tag, text.warm_up_records
+        self.partitions: Records = np.zeros(0, PartitionProgress)
 
     def assign(self, topic: str, begin_offsets: Mapping[int, int]) -> None:
-        """Begin to fetch partitions, each from an offset on, beside those that are fetched already; without an end, until `end_at` gives one.
+        """Assign more partitions, each from an offset on, without an end until `set_end_offsets`.
 
         Raises:
-            Refused: librdkafka's own reason.
+            ConfigRejected: librdkafka rejects the assignment.
         """
         assigned = library().rd_kafka_topic_partition_list_new(len(begin_offsets))
         self._make_room(max(begin_offsets) + 1)
@@ -60,100 +66,95 @@ class AssignedConsumer(CompiledConsumer):
                 assigned, topic.encode(), number, offset
             )
             self.partitions[number] = (NO_END, max(offset, 0), 0, 0, 0, 0, 0)
-        code = _assign_also(self._client.address, assigned)
+        code = _assign_incrementally(self._client.address, assigned)
         library().rd_kafka_topic_partition_list_destroy(assigned)
         if code != NO_ERROR:
             raise ConfigRejected(
-                f"assigning {len(begin_offsets)} partitions of {topic}: {error_text(code)}"
+                f"librdkafka rejected the assignment of {len(begin_offsets)} partitions of {topic}:"
+                f" {error_text(code)}"
             )
 
-    def assign_new(self, topic: str, offset: int, timeout_s: float) -> None:
-        """Begin to fetch the partitions that the topic has and that are not fetched yet, where a broker tells of any in time."""
+    def assign_new_partitions(self, topic: str, offset: int, timeout_s: float) -> None:
+        """Assign the partitions that were added to the topic, if a broker answers in time."""
         try:
-            there = range(len(self._client.leaders(topic, timeout_s)))
-        except (
-            HarnessError
-        ):  # no broker answered, or none knows the topic: what there is is fetched already
+            numbers = range(len(self._client.leaders(topic, timeout_s)))
+        except HarnessError:  # no broker answered, or none knows the topic: no news
             return
-        new = [number for number in there if number >= self.partitions.size]
+        new = [number for number in numbers if number >= self.partitions.size]
         if new:
             self.assign(topic, dict.fromkeys(new, offset))
 
-    def end_at(self, end_offsets: Mapping[int, int]) -> None:
-        """Say where partitions end."""
+    def set_end_offsets(self, end_offsets: Mapping[int, int]) -> None:
+        """Set where partitions end, exclusive."""
         for number, offset in end_offsets.items():
             self.partitions["end_offset"][number] = offset
 
     def read(self, rows: Records, filled: int, timeout_s: float) -> int:
-        """Fill rows from `filled` on, for a while; return how many are filled then. Holds no GIL.
+        """Fill rows from index `filled` on, and return how many are filled then. Holds no GIL.
 
-        It ends early when every partition is read to its end, or when a further batch may not fit.
+        Returns early when every partition is at its end, or when another batch may not fit.
         """
-        self._reading["filled"], self._reading["until_ns"] = (
-            filled,
-            time.monotonic_ns() + round(timeout_s * 1e9),
-        )
-        read_some(self._reading, self.partitions, rows, self._messages, self._scratch)
-        return int(self._reading["filled"][0])
+        self._state["filled"] = filled
+        self._state["until_ns"] = time.monotonic_ns() + round(timeout_s * 1e9)
+        read_records(self._state, self.partitions, rows, self._messages, self._scratch)
+        return int(self._state["filled"][0])
 
     def all_read(self) -> bool:
-        """Whether every partition is read to its end."""
+        """Return whether every partition has been read to its end."""
         return bool(all_read(self.partitions))
 
     def all_seen(self) -> bool:
-        """Whether a broker has answered a fetch of each partition."""
+        """Return whether a broker has answered a fetch of each partition."""
         return bool(self.partitions["seen"].all())
 
-    def where(self) -> str:
-        """Say, for a message, how far the partitions are that are not at their ends, and the last error of each."""
+    def describe_lag(self) -> str:
+        """Return, for a message, the position and last error of each partition before its end."""
         return "; ".join(
-            self._place(int(number))
+            self._describe_partition(int(number))
             for number in np.flatnonzero(
                 self.partitions["next_offset"] < self.partitions["end_offset"]
             )
         )
 
-    def raise_if_lost(self, codes: frozenset[int]) -> None:
-        """Check the partitions' errors.
+    def raise_on_errors(self, codes: frozenset[int]) -> None:
+        """Check the partitions' last errors.
 
         Raises:
-            HarnessError: one of them is among the codes.
+            HarnessError: the last error of a partition is one of these codes.
         """
-        lost = [
+        failed = [
             number
             for number in range(self.partitions.size)
             if self.partitions["error"][number] in codes
         ]
-        if lost:
-            raise HarnessError("; ".join(map(self._place, lost)))
+        if failed:
+            raise HarnessError("; ".join(map(self._describe_partition, failed)))
 
-    def refused_offsets(self) -> dict[int, int]:
-        """Return, of each partition that has one, where the first batch begins that was not read because its CRC does not hold."""
+    def crc_failed_offsets(self) -> dict[int, int]:
+        """Return where the first batch with a wrong CRC begins, of each partition that has one."""
         return {
-            int(number): int(self.partitions["refused_offset"][number])
-            for number in np.flatnonzero(self.partitions["refused"])
+            int(number): int(self.partitions["first_crc_failure_offset"][number])
+            for number in np.flatnonzero(self.partitions["crc_failures"])
         }
 
     def _make_room(self, partitions: int) -> None:
-        grown = np.zeros(max(partitions, self.partitions.size), Partition)
-        grown["seen"] = 1  # of those that are not assigned nothing is awaited
+        grown = np.zeros(max(partitions, self.partitions.size), PartitionProgress)
+        grown["seen"] = 1  # `all_seen` must not wait for partitions that are not assigned
         grown[: self.partitions.size] = self.partitions
         self.partitions = grown
 
-    def _place(self, number: int) -> str:
+    def _describe_partition(self, number: int) -> str:
         partition = self.partitions[number]
-        end = (
-            "an end not yet known" if partition["end_offset"] == NO_END else partition["end_offset"]
-        )
-        error = int(partition["error"] or self._reading["error"][0])
+        end = "an unknown end" if partition["end_offset"] == NO_END else partition["end_offset"]
+        error = int(partition["error"] or self._state["error"][0])
         return f"partition {number} is at offset {partition['next_offset']} of {end}" + (
             f", last error {error_text(error)}" if error else ""
         )
 
 
-def _assign_also(client: int, assigned: int) -> int:
-    """Return librdkafka's error code, or 0. What is assigned already stays so."""
-    error = library().rd_kafka_incremental_assign(client, assigned)
+def _assign_incrementally(client: int, partitions: int) -> int:
+    """Add to the client's assignment; return librdkafka's error code, or 0."""
+    error = library().rd_kafka_incremental_assign(client, partitions)
     if not error:
         return NO_ERROR
     code: int = library().rd_kafka_error_code(error)

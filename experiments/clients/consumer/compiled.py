@@ -1,4 +1,8 @@
-"""A librdkafka consumer that compiled code reads: how it is made, asked for its settings, and closed. How it comes to its partitions is each kind's own."""
+"""The base of the librdkafka consumers whose records compiled code reads.
+
+It creates the client, reports its effective settings and closes it. How partitions are assigned
+is up to the subclass: `AssignedConsumer` or `GroupConsumer`.
+"""
 
 from __future__ import annotations
 
@@ -9,29 +13,29 @@ from typing import Final, Self
 
 import numpy as np
 
-from experiments.clients.consumer.loop import Reading
+from experiments.clients.consumer.loop import ReaderState
 from experiments.clients.librdkafka.client import Client, Interceptor
 from experiments.clients.librdkafka.library import CONSUMER, library
 from experiments.clients.process.mapped_file import Records
 
 _SCRATCH_BYTES: Final = 1 << 20
-"""Larger values are told as well, but their room is made for each."""
+"""Values up to this size are copied into one buffer; a larger one gets a buffer of its own."""
 
 
 class CompiledConsumer:
-    """A context manager around the client, its queue, and what the compiled loop is told.
+    """A context manager around the client, its queue, and the state of the compiled loop.
 
     Args:
-        settings: all that is passed, the addresses too.
-        token: whose records are ours.
-        anchor_ns: epoch = anchor + monotonic clock.
-        log: the file for librdkafka's log; without one there is none.
-        batch_records: taken from librdkafka at once, at most.
-        prepare: called with librdkafka's configuration before the client is made.
+        settings: the client's settings, `bootstrap.servers` included.
+        token: identifies the trial's records.
+        anchor_ns: time since the epoch = anchor + monotonic clock.
+        log: the file for librdkafka's log; `None`: no log.
+        batch_records: how many records are taken from librdkafka at once, at most.
+        prepare: called with librdkafka's configuration before the client is created.
         interceptors: called for each record.
 
     Raises:
-        Refused: librdkafka does not take the settings.
+        ConfigRejected: librdkafka rejects the settings.
     """
 
     def __init__(
@@ -54,21 +58,19 @@ class CompiledConsumer:
             interceptors=interceptors,
         )
         self._queue = library().rd_kafka_queue_get_consumer(self._client.address)
-        self._reading: Records = np.zeros(1, Reading)
+        self._state: Records = np.zeros(1, ReaderState)
         for name, value in (
             ("client", self._client.address),
             ("queue", self._queue),
             ("token", token),
             ("anchor_ns", anchor_ns),
         ):
-            self._reading[name] = value
-        self._messages, self._scratch = (
-            np.zeros(batch_records, np.int64),
-            np.zeros(_SCRATCH_BYTES // 8, np.uint64),
-        )
+            self._state[name] = value
+        self._messages = np.zeros(batch_records, np.int64)
+        self._scratch = np.zeros(_SCRATCH_BYTES // 8, np.uint64)
 
     def __enter__(self) -> Self:
-        """Return the consumer; nothing is assigned to it yet."""
+        """Return the consumer; no partition is assigned yet."""
         return self
 
     def __exit__(
@@ -77,11 +79,11 @@ class CompiledConsumer:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Close it; a member leaves its group."""
+        """Close the consumer; a group member leaves its group."""
         library().rd_kafka_queue_destroy(self._queue)
         library().rd_kafka_consumer_close(self._client.address)
         self._client.__exit__(kind, error, trace)
 
     def effective_settings(self) -> dict[str, str]:
-        """Return all of its settings; see `Client.effective_settings`."""
+        """Return all settings of the client; see `Client.effective_settings`."""
         return self._client.effective_settings()

@@ -1,4 +1,7 @@
-"""The final read: the whole log of a topic, from its partitions' starts to ends that were fixed before. Never a short table."""
+"""The final read of a topic: all records of its log, up to end offsets that were fixed before.
+
+It returns the complete log or raises an error, never a truncated table.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import pyarrow as pa
 
-from experiments.clients.consumer.reads import Read, log_of
+from experiments.clients.consumer.reads import ReadRow, to_log_table
 from experiments.clients.librdkafka.library import AUTO_OFFSET_RESET, LOG_TRUNCATION
 from experiments.clients.process.mapped_file import Records
 from experiments.clients.record.layout import TextValueFormat
@@ -26,16 +29,17 @@ if TYPE_CHECKING:
 
 CHUNK_RECORDS: Final = 1 << 18
 _SLICE_S: Final = 0.2
-"""How long the compiled loop runs before an interrupt from the keyboard is heard."""
+"""How long the compiled loop runs before Python handles a keyboard interrupt."""
 
 _REQUIRED: Final[dict[str, str]] = {
-    # A log that does not begin at the offset asked for is to be an error and not a jump.
+    # A log that does not begin at the requested offset must be an error, not a jump.
     "auto.offset.reset": "error",
     "enable.partition.eof": "true",
     "enable.auto.commit": "false",
 }
-_GONE: Final = frozenset({AUTO_OFFSET_RESET, LOG_TRUNCATION, 1})
-"""The log does not hold the offset asked for (1 is OFFSET_OUT_OF_RANGE)."""
+_OFFSET_OUT_OF_RANGE: Final = 1
+_OFFSET_GONE: Final = frozenset({AUTO_OFFSET_RESET, LOG_TRUNCATION, _OFFSET_OUT_OF_RANGE})
+"""Errors after which the log does not contain the requested offset."""
 
 
 def read_log(
@@ -51,26 +55,29 @@ def read_log(
     *,
     check_crcs: bool = True,
 ) -> pa.Table:
-    """Return the log, by partition and offset; schema `LOG`.
+    """Return the log of a topic, by partition and offset; schema `LOG`.
 
-    Offsets that hold no record (transaction markers, aborted or compacted records) are passed over: a partition is read to
-    its end when a record at or past the end's predecessor came, or the broker said that there is nothing below the end.
+    Offsets without a record (transaction markers, aborted or compacted records) are skipped: a
+    partition is at its end once the record just before the end offset was received, a later one
+    was, or the broker reported that nothing is left below the end offset.
 
     Args:
-        bootstrap_servers: the addresses.
-        topic: its name.
-        end_offsets: the exclusive end of each partition; those that are not named are not read.
-        token: whose records are ours.
-        settings: the consumer's; what the final read relies on is set on top.
-        timeout_s: for the whole read.
-        log: the file for librdkafka's log; without one there is none.
-        begin_offsets: where to begin, 0 where not named.
-        text: how values look that are text; `None`: values are those of `value`.
-        check_crcs: whether each batch must be the one that its CRC was made of; without, records are taken as they lie there.
+        bootstrap_servers: the brokers' addresses.
+        topic: the topic's name.
+        end_offsets: the exclusive end of each partition; partitions without one are not read.
+        token: identifies the trial's records.
+        settings: the consumer's settings; those that the final read needs override them.
+        timeout_s: limit for the entire read.
+        log: the file for librdkafka's log; `None`: no log.
+        begin_offsets: where to begin in each partition; default 0.
+        text: the format of text values; `None`: values are binary (`record.value`).
+        check_crcs: whether a batch with a wrong CRC is an error. Without it the records are
+            returned as they are stored.
 
     Raises:
-        CrcMismatch: a batch is not the one that its CRC was made of.
-        HarnessError: a partition could not be read to its end, or does not hold its beginning, or changed meanwhile.
+        CrcMismatch: the CRC of a batch does not match its content.
+        HarnessError: a partition was not read to its end in time, does not contain its begin
+            offset, or changed during the read.
     """
     from experiments.clients.consumer.assigned import AssignedConsumer
 
@@ -78,15 +85,15 @@ def read_log(
     begins = {number: begin for number, begin in begins.items() if begin < end_offsets[number]}
     if not begins:
         return LOG.empty_table()
-    wanted = {
+    merged = {
         **consumer_settings(settings),
         **_REQUIRED,
         "check.crcs": str(check_crcs).lower(),
         "bootstrap.servers": bootstrap_servers,
     }
-    with AssignedConsumer(wanted, token, anchor_ns(), log, text) as consumer:
+    with AssignedConsumer(merged, token, anchor_ns(), log, text) as consumer:
         consumer.assign(topic, begins)
-        consumer.end_at({number: end_offsets[number] for number in begins})
+        consumer.set_end_offsets({number: end_offsets[number] for number in begins})
         tables = [
             part for rows in _chunks(consumer, topic, timeout_s) for part in _by_partition(rows)
         ]
@@ -94,34 +101,37 @@ def read_log(
 
 
 def _chunks(consumer: AssignedConsumer, topic: str, timeout_s: float) -> Iterator[Records]:
-    """Read on until every partition is at its end; give what was read whenever the room is full: it is used again."""
-    rows, filled, until_s = np.zeros(CHUNK_RECORDS, Read), 0, time.monotonic() + timeout_s
+    """Read every partition to its end; yield the rows whenever the reused buffer is full."""
+    rows, filled, until_s = np.zeros(CHUNK_RECORDS, ReadRow), 0, time.monotonic() + timeout_s
     while not consumer.all_read():
         before = filled
         filled = consumer.read(rows, filled, _SLICE_S)
-        if refused := consumer.refused_offsets():
-            raise CrcMismatch(topic, refused)
-        consumer.raise_if_lost(_GONE)
+        if offsets := consumer.crc_failed_offsets():
+            raise CrcMismatch(topic, offsets)
+        consumer.raise_on_errors(_OFFSET_GONE)
         if time.monotonic() > until_s and not consumer.all_read():
             raise HarnessError(
-                f"read {topic} for {timeout_s:g} s and did not come to its end: {consumer.where()}"
+                f"the final read of {topic} did not reach the end within {timeout_s:g} s:"
+                f" {consumer.describe_lag()}"
             )
         if filled == before or filled < rows.size // 2:
             continue
         yield rows[:filled]
         filled = 0
     if consumer.partitions["went_back"].any():
+        repeated = np.flatnonzero(consumer.partitions["went_back"]).tolist()
         raise HarnessError(
-            f"{topic} changed while it was read: offsets came twice in partitions {np.flatnonzero(consumer.partitions['went_back']).tolist()}"
+            f"{topic} changed during the final read:"
+            f" offsets were received twice in partitions {repeated}"
         )
     yield rows[:filled]
 
 
 def _by_partition(rows: Records) -> Iterator[tuple[int, pa.Table]]:
-    """Sort a chunk by partition; within one it is in order already, for librdkafka hands a partition's records on in order."""
+    """Split a chunk by partition; librdkafka already delivers each partition in offset order."""
     rows = rows[np.argsort(rows["partition"], kind="stable")]
     numbers, begins = np.unique(rows["partition"], return_index=True)
     for number, begin, end in (
         zip(numbers, begins, [*begins[1:], rows.size], strict=True) if rows.size else ()
     ):
-        yield int(number), log_of(rows[begin:end])
+        yield int(number), to_log_table(rows[begin:end])

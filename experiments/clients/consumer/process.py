@@ -1,4 +1,7 @@
-"""Readers: one that reads along while a trial runs, in a process of its own, and the final read of the whole log."""
+"""The concurrent consumer: its job, its process as the parent sees it, and the records it received.
+
+The consumer reads in parallel with the load. What runs in its process is `consumer.main`.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +13,10 @@ from typing import Annotated, Final
 import pyarrow as pa
 from pydantic import Field
 
-from experiments.clients.consumer.expiry import read_before
-from experiments.clients.consumer.final_read import read_log
+from experiments.clients.consumer.reads import load_expired_records, load_reads, to_reads_table
+from experiments.clients.librdkafka.interceptor_tables import CELLS, ServedCell, served_table
 from experiments.clients.librdkafka.log import read_client_log
-from experiments.clients.librdkafka.noted import CELLS, Served, served_table
-from experiments.clients.process.child import DONE, FINISH, Child
+from experiments.clients.process.client_process import DONE, FINISH, ClientProcess
 from experiments.clients.process.fork_server import SpawnRequest
 from experiments.clients.process.mapped_file import reserve
 from experiments.events.clock import anchor_ns
@@ -22,21 +24,12 @@ from experiments.events.journal import Event
 from experiments.ledger.record import Frozen
 from experiments.ledger.schema import SERVED
 
-__all__ = [
-    "ConsumerEnd",
-    "ConsumerJob",
-    "ConsumerProcess",
-    "ReadPosition",
-    "read_log",
-    "reads_table",
-]
-
 _MARGIN_S: Final = 10.0
-"""What a process may need to say so after its own time is up."""
+"""How long a process may take to report its result after its own time limit."""
 
 
 class ConsumerJob(Frozen):
-    """All that one reader is to do."""
+    """The job description of a consumer."""
 
     consumer: Annotated[int, Field(ge=0)] = 0
     generation: Annotated[int, Field(ge=0)] = 0
@@ -44,69 +37,76 @@ class ConsumerJob(Frozen):
     topic: str
     partitions: Annotated[int, Field(gt=0)]
     settings: dict[str, str]
-    """Those that hold, as far as they bear on correctness; `enable.partition.eof` is set on top, it tells what was fetched."""
+    """The effective settings, as far as they matter for correctness.
+
+    `enable.partition.eof` is set in addition: it shows that a partition has been fetched.
+    """
     passed: dict[str, str] | None = None
-    """What of them is passed, where the client is to keep its own defaults; `None`: all."""
+    """The settings to pass if the client keeps its own defaults; `None`: pass all of `settings`."""
     token: Annotated[int, Field(ge=0, lt=2**63)]
+    """Identifies the trial's records."""
     folder: Path
-    """Where its rows, log and errors are written."""
+    """Where the consumer writes its rows, its log and its errors."""
     record_serving_brokers: bool = False
-    """Whether it is noted which broker its records were fetched from, see `serving`."""
-    run_in_records: Annotated[int, Field(ge=0)] = 0
-    """What each producer sent before its schedule began; see `java_value`."""
+    """Whether to record which broker each record was fetched from."""
+    warm_up_records: Annotated[int, Field(ge=0)] = 0
+    """How many records each producer sent before its schedule began; see `record.layout`."""
     anchor_ns: int = Field(default_factory=anchor_ns)
-    """The parent's: all processes of a trial count time from one anchor."""
+    """The parent's anchor: all processes of a trial share one clock anchor."""
 
     @property
     def given(self) -> dict[str, str]:
-        """What the client is given, the addresses apart."""
+        """The settings to pass to the client, without `bootstrap.servers`."""
         return self.settings if self.passed is None else self.passed
 
     @property
     def effective(self) -> Path:
-        """All that the client says of its settings, as JSON."""
+        """The client's effective settings, as JSON."""
         return self.folder / f"reader-{self.consumer}.effective.json"
 
     @property
     def reads(self) -> Path:
-        """The mapping; see `reads`."""
+        """The mapped file with the received records (`consumer.reads`)."""
         return self.folder / f"reader-{self.consumer}.reads"
 
     @property
     def serving(self) -> Path:
-        """Which brokers its records were fetched from, where that is noted; see `serving`."""
+        """The mapped file with the brokers that records were fetched from, if recorded."""
         return self.folder / f"reader-{self.consumer}.serving"
 
     @property
     def log(self) -> Path:
-        """What librdkafka has to say."""
+        """The log of librdkafka."""
         return self.folder / f"reader-{self.consumer}.log"
 
 
-class ReadPosition(Frozen):
-    """When to stop: at these offsets, or when the time is up."""
+class FinishRequest(Frozen):
+    """The parent's request to finish: read to these offsets, exclusive, or until the timeout."""
 
     end_offsets: dict[int, int]
     timeout_s: float
 
 
-class ConsumerEnd(Frozen):
-    """How a reader ended."""
+class ConsumerResult(Frozen):
+    """How far a consumer read."""
 
     records: int
     at_end: bool
-    """Every partition was read to the end it was told."""
+    """Whether it read every partition to the requested end."""
     where: str
-    """How far the partitions are that were not."""
+    """The position of each partition that it did not read to the end; empty if `at_end`."""
 
 
-class ConsumerProcess(Child):
-    """A reader in a process of its own: it begins by itself, and is ready when a broker has answered a fetch of each partition."""
+class ConsumerProcess(ClientProcess):
+    """A consumer in its own process.
+
+    It starts to read on its own. It is ready once a broker has answered a fetch of each partition.
+    """
 
     def __init__(self, job: ConsumerJob) -> None:
         self.job = job
         if job.record_serving_brokers:
-            reserve(job.serving, Served, CELLS)
+            reserve(job.serving, ServedCell, CELLS)
         path = job.folder / f"reader-{job.consumer}.json"
         path.write_text(job.model_dump_json())
         super().__init__(
@@ -115,27 +115,30 @@ class ConsumerProcess(Child):
             job.folder / f"reader-{job.consumer}.errors",
         )
 
-    def finish(self, end_offsets: Mapping[int, int], timeout_s: float) -> ConsumerEnd:
-        """Let it read on to these offsets, exclusive, for so long at most; return when it has ended.
+    def finish(self, end_offsets: Mapping[int, int], timeout_s: float) -> ConsumerResult:
+        """Have the consumer read to these offsets, exclusive, and wait until it has exited.
 
-        That it did not come so far is a finding, not an error: see `Ending`.
+        A consumer that does not get there in time is a result, not an error: see
+        `ConsumerResult.at_end`.
 
         Raises:
-            HarnessError: it ended on the way.
+            HarnessError: the process exited early.
         """
-        self.tell(
-            f"{FINISH} {ReadPosition(end_offsets=dict(end_offsets), timeout_s=timeout_s).model_dump_json()}"
-        )
-        ending = ConsumerEnd.model_validate_json(self.hear(DONE, timeout_s + _MARGIN_S))
+        request = FinishRequest(end_offsets=dict(end_offsets), timeout_s=timeout_s)
+        self.tell(f"{FINISH} {request.model_dump_json()}")
+        result = ConsumerResult.model_validate_json(self.hear(DONE, timeout_s + _MARGIN_S))
         self.wait(_MARGIN_S)
-        return ending
+        return result
 
     def events(self) -> Iterator[Event]:
-        """Give what librdkafka's log tells so far; see `client_log`."""
+        """Yield the events in librdkafka's log so far; see `read_client_log`."""
         return read_client_log(self.job.log.read_text(errors="replace"), self.name, self.job.topic)
 
     def effective_settings(self) -> dict[str, str]:
-        """Return the settings it was given; where it keeps its own defaults, all that it tells."""
+        """Return the settings in effect.
+
+        Those of the job if all were passed; with the client's own defaults, all that it reports.
+        """
         return (
             self.job.settings
             if self.job.passed is None
@@ -143,34 +146,38 @@ class ConsumerProcess(Child):
         )
 
     def reads(self, attempts: pa.Table) -> pa.Table:
-        """Return what it read; see `reads_table`. Its records say themselves when they were meant to be sent."""
+        """Return the received records; schema `READS`.
+
+        Each record carries its own intended time, so `attempts` is not needed.
+        """
         del attempts
         return reads_table(self.job)
 
-    def logged_before(self, begins: Mapping[int, int]) -> pa.Table:
-        """Return what it read below these offsets, where partitions begin now; schema `LOG`."""
-        return read_before(self.job.reads, begins)
+    def expired_records(self, begin_offsets: Mapping[int, int]) -> pa.Table:
+        """Return the received records below these offsets, where partitions begin; schema `LOG`."""
+        return load_expired_records(self.job.reads, begin_offsets)
 
     def served(self) -> pa.Table:
-        """Return which brokers its records were fetched from; schema `SERVED`. Nothing, where that is not noted."""
+        """Return which brokers the records were fetched from; schema `SERVED`.
+
+        Empty if the job does not ask to record it.
+        """
         return (
             served_table(self.job.serving, "consumer")
             if self.job.record_serving_brokers
             else SERVED.empty_table()
         )
 
-    def forget(self) -> None:
-        """Remove the mapping."""
+    def delete_files(self) -> None:
+        """Delete the mapped files."""
         self.job.serving.unlink(missing_ok=True)
         self.job.reads.unlink()
 
 
 def reads_table(job: ConsumerJob) -> pa.Table:
-    """Return what the reader read, whether it ended by itself or was killed; schema `READS`.
+    """Return the records that a consumer received before it exited or was killed; schema `READS`.
 
     Raises:
-        HarnessError: it left nothing.
+        HarnessError: it left no mapped file.
     """
-    from experiments.clients.consumer.reads import reads_in, reads_of
-
-    return reads_of(reads_in(job.reads), job.consumer, job.generation)
+    return to_reads_table(load_reads(job.reads), job.consumer, job.generation)

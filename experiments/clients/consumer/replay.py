@@ -1,6 +1,7 @@
-"""A replay: a topic read once more, from an offset or from a timestamp on, with a digest of each field of each record.
+"""A replay: one more read of a topic, from offsets or a timestamp, with a digest of each field.
 
-It reads with confluent-kafka's own consumer, in Python: not with the compiled reader, so that one is a witness of the other.
+It uses confluent-kafka's own consumer, in Python, and not the compiled reader. So each of the two
+readers is an independent check of the other.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import pyarrow as pa
 
 from experiments.clients.record.layout import MAGIC
 from experiments.clients.settings.librdkafka import consumer_settings
-from experiments.clients.settings.security import connecting
+from experiments.clients.settings.security import connection_settings
 from experiments.ledger.schema import REPLAYS
 from infra.errors import HarnessError
 
@@ -23,17 +24,19 @@ if TYPE_CHECKING:
     from confluent_kafka import Consumer, Message
 
 TIMEOUT_S: Final = 60.0
-_ASK_S: Final = 10.0
+_LIST_OFFSETS_TIMEOUT_S: Final = 10.0
 _BATCH: Final = 1000
 _SLICE_S: Final = 0.2
-_MARK: Final = struct.Struct("<IHHqqQ")
-"""The head of `value`: magic, version, producer, seq, intended time, token."""
+_VALUE_HEADER: Final = struct.Struct("<IHHqqQ")
+"""The start of a record's value: magic, version, producer, seq, intended time, token."""
 
 
 def first_offsets_after(
     servers: str, topic: str, partitions: Sequence[int], at_ms: int
 ) -> dict[int, int]:
-    """Return the first offset of each partition whose record has this timestamp or a later one (ListOffsets); a partition without such a record is left out.
+    """Return each partition's first offset with this timestamp or a later one (ListOffsets).
+
+    A partition without such a record is left out.
 
     Raises:
         HarnessError: a leader did not answer.
@@ -42,14 +45,16 @@ def first_offsets_after(
 
     with closing(_consumer(servers, {})) as consumer:
         try:
-            told = consumer.offsets_for_times(
-                [TopicPartition(topic, number, at_ms) for number in partitions], timeout=_ASK_S
+            found = consumer.offsets_for_times(
+                [TopicPartition(topic, number, at_ms) for number in partitions],
+                timeout=_LIST_OFFSETS_TIMEOUT_S,
             )
         except KafkaException as error:
             raise HarnessError(
-                f"asked for the first offsets of {topic} from {at_ms} ms on for {_ASK_S:g} s: {error}"
+                f"no answer to ListOffsets for {topic} at timestamp {at_ms} ms"
+                f" within {_LIST_OFFSETS_TIMEOUT_S:g} s: {error}"
             ) from error
-    return {place.partition: place.offset for place in told if place.offset >= 0}
+    return {position.partition: position.offset for position in found if position.offset >= 0}
 
 
 def replay(
@@ -61,19 +66,19 @@ def replay(
     token: int,
     settings: Mapping[str, str],
 ) -> pa.Table:
-    """Read each partition from an offset to before another; schema `REPLAYS`.
+    """Read each partition from one offset to another; schema `REPLAYS`.
 
     Args:
-        servers: the addresses.
-        topic: its name.
-        number: which replay of the trial.
-        begins: where to begin; a partition that is not named is not read.
-        ends: where to end.
-        token: whose records are ours.
-        settings: what was asked for of the consumer.
+        servers: the brokers' addresses.
+        topic: the topic's name.
+        number: the replay's number in the trial.
+        begins: where to begin; partitions without an offset are not read.
+        ends: where to end, exclusive.
+        token: identifies the trial's records.
+        settings: the consumer settings of the trial.
 
     Raises:
-        HarnessError: a partition could not be read to its end.
+        HarnessError: a partition was not read to its end.
     """
     from confluent_kafka import TopicPartition
 
@@ -89,25 +94,28 @@ def replay(
 def _consumer(servers: str, settings: Mapping[str, str]) -> Consumer:
     from confluent_kafka import Consumer
 
-    wanted = {
+    merged = {
         **consumer_settings(settings),
         "debug": "",
         "auto.offset.reset": "error",
         "enable.partition.eof": "true",
         "check.crcs": "true",
     }
-    return Consumer({name: value for name, value in wanted.items() if value} | connecting(servers))
+    return Consumer(
+        {name: value for name, value in merged.items() if value} | connection_settings(servers)
+    )
 
 
 def _messages(consumer: Consumer, left: dict[int, int]) -> Iterator[Message]:
-    """Yield the records below the ends; a partition is done when its end, or the last record before it, has come."""
+    """Yield the records below the end offsets in `left`; remove each partition at its end."""
     from confluent_kafka import KafkaError
 
     until_s = time.monotonic() + TIMEOUT_S
     while left:
         if time.monotonic() > until_s:
             raise HarnessError(
-                f"replayed for {TIMEOUT_S:g} s, and the ends of partitions {sorted(left)} did not come"
+                f"the replay did not reach the end of partitions {sorted(left)}"
+                f" within {TIMEOUT_S:g} s"
             )
         for message in consumer.consume(_BATCH, _SLICE_S):
             partition, offset, error = (
@@ -115,8 +123,9 @@ def _messages(consumer: Consumer, left: dict[int, int]) -> Iterator[Message]:
                 int(message.offset() or 0),
                 message.error(),
             )
-            if error is not None and error.code() != KafkaError._PARTITION_EOF:  # noqa: SLF001 - librdkafka's name of it
-                raise HarnessError(f"partition {partition} could not be replayed: {error}")
+            end = KafkaError._PARTITION_EOF  # noqa: SLF001 - librdkafka's name
+            if error is not None and error.code() != end:
+                raise HarnessError(f"the replay of partition {partition} failed: {error}")
             if error is None and partition in left and offset < left[partition]:
                 yield message
             if partition in left and offset + (error is None) >= left[partition]:
@@ -124,11 +133,12 @@ def _messages(consumer: Consumer, left: dict[int, int]) -> Iterator[Message]:
 
 
 def _row(number: int, message: Message, token: int) -> dict[str, Any]:
-    from experiments.clients.librdkafka.interceptors import digest_of
+    from experiments.clients.librdkafka.interceptors import digest_bytes
 
-    told: Sequence[tuple[str, bytes | None]] = message.headers() or ()  # type: ignore[assignment]  # the stubs allow for a mapping, which only producing takes
-    headers = [(name.encode(), value or b"") for name, value in told]
-    producer, seq = _whose(_bytes(message.value()) or b"", token)
+    # The stubs allow for a mapping, which only produce() takes.
+    pairs: Sequence[tuple[str, bytes | None]] = message.headers() or ()  # type: ignore[assignment]
+    headers = [(name.encode(), value or b"") for name, value in pairs]
+    producer, seq = _identity(_to_bytes(message.value()) or b"", token)
     return {
         "replay": number,
         "partition": message.partition(),
@@ -136,22 +146,22 @@ def _row(number: int, message: Message, token: int) -> dict[str, Any]:
         "producer": producer,
         "seq": seq,
         "timestamp_ms": message.timestamp()[1],
-        "key_digest": digest_of(_bytes(message.key())),
-        "value_digest": digest_of(_bytes(message.value())),
-        "headers_digest": digest_of(
+        "key_digest": digest_bytes(_to_bytes(message.key())),
+        "value_digest": digest_bytes(_to_bytes(message.value())),
+        "headers_digest": digest_bytes(
             b"".join(name + len(value).to_bytes(8, "little") + value for name, value in headers)
         ),
     }
 
 
-def _bytes(content: str | bytes | None) -> bytes | None:
-    """Without deserializers a consumer gives bytes."""
+def _to_bytes(content: str | bytes | None) -> bytes | None:
+    """Return keys and values as bytes, which they are without a deserializer; for the stubs."""
     return content.encode() if isinstance(content, str) else content
 
 
-def _whose(value: bytes, token: int) -> tuple[int | None, int | None]:
-    """Return producer and seq, as the value says; nothing, where it is none of this trial's."""
-    if len(value) < _MARK.size:
+def _identity(value: bytes, token: int) -> tuple[int | None, int | None]:
+    """Return a record's producer and seq; both `None` if it is not of this trial."""
+    if len(value) < _VALUE_HEADER.size:
         return None, None
-    magic, _, producer, seq, _, told = _MARK.unpack_from(value)
-    return (producer, seq) if (magic, told) == (MAGIC, token) else (None, None)
+    magic, _, producer, seq, _, record_token = _VALUE_HEADER.unpack_from(value)
+    return (producer, seq) if (magic, record_token) == (MAGIC, token) else (None, None)

@@ -1,4 +1,7 @@
-"""A librdkafka consumer that reads as a member of a group: its partitions come and go with the group's rebalances."""
+"""A librdkafka consumer in a consumer group, whose rebalances assign and revoke its partitions.
+
+What it has read is *pending* until the caller has processed and committed it.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +15,8 @@ from typing import Final
 import numpy as np
 
 from experiments.clients.consumer.compiled import CompiledConsumer
-from experiments.clients.consumer.loop import NO_END, Partition, read_some
-from experiments.clients.consumer.reads import Read
+from experiments.clients.consumer.loop import NO_END, PartitionProgress, read_records
+from experiments.clients.consumer.reads import ReadRow
 from experiments.clients.librdkafka.client import ConfigRejected
 from experiments.clients.librdkafka.library import (
     ASSIGN_PARTITIONS,
@@ -28,30 +31,30 @@ from experiments.clients.producer.transactions import TransactionApi, Transactio
 from infra.errors import HarnessError
 
 BATCH_RECORDS: Final = 64
-"""Taken from librdkafka at once, at most: so many more than asked for can be in hand."""
-MOST_PARTITIONS: Final = 1024
-"""There is room for so many from the beginning: partitions may be added while a member reads."""
+"""How many records are taken from librdkafka at once, at most; so many more can be pending."""
+PARTITION_CAPACITY: Final = 1024
+"""There is room for so many partitions, because partitions may be added while a member reads."""
 _SEEK_TIMEOUT_MS: Final = 5000
 _SYNC: Final = 0
-_REBALANCE: Final = ctypes.CFUNCTYPE(
+_REBALANCE_CALLBACK: Final = ctypes.CFUNCTYPE(
     None, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p
 )
 
 
 class GroupConsumer(CompiledConsumer):
-    """A context manager around a member: what was read stays in hand until it is said to be done with.
+    """A context manager around a group member.
 
     Args:
-        settings: all that is passed, the addresses and `group.id` too.
-        topic: what it subscribes to.
-        partitions: how many that has to begin with.
-        token: whose records are ours.
-        anchor_ns: epoch = anchor + monotonic clock.
+        settings: the client's settings, `bootstrap.servers` and `group.id` included.
+        topic: the topic to subscribe to.
+        partitions: how many partitions it has at first.
+        token: identifies the trial's records.
+        anchor_ns: time since the epoch = anchor + monotonic clock.
         log: the file for librdkafka's log.
-        records: how many records are in hand at the most, but for one batch.
+        records: how many records are pending at most, plus one batch.
 
     Raises:
-        Refused: librdkafka does not take the settings, or the subscription.
+        ConfigRejected: librdkafka rejects the settings or the subscription.
     """
 
     def __init__(
@@ -65,70 +68,74 @@ class GroupConsumer(CompiledConsumer):
         records: int,
     ) -> None:
         self._topic = topic
-        self._assigned: Callable[[tuple[int, ...]], None] = _ignore
-        self._revoking: Callable[[tuple[int, ...], bool], None] = _ignore
-        self._failed: BaseException | None = None
-        self._callback = _REBALANCE(self._rebalanced)
+        self._on_assigned: Callable[[tuple[int, ...]], None] = _ignore
+        self._on_revoking: Callable[[tuple[int, ...], bool], None] = _ignore
+        self._rebalance_error: BaseException | None = None
+        self._callback = _REBALANCE_CALLBACK(self._on_rebalance)
         super().__init__(
             settings, token, anchor_ns, log, min(records, BATCH_RECORDS), prepare=self._prepare
         )
-        self._rows: Records = np.zeros(records - 1 + self._messages.size, Read)
-        self._partitions: Records = np.zeros(max(partitions, MOST_PARTITIONS), Partition)
+        self._rows: Records = np.zeros(records - 1 + self._messages.size, ReadRow)
+        self._partitions: Records = np.zeros(max(partitions, PARTITION_CAPACITY), PartitionProgress)
         self._partitions["end_offset"] = NO_END
         self._committed: dict[int, int] = {}
 
     def subscribe(
         self,
-        assigned: Callable[[tuple[int, ...]], None],
-        revoking: Callable[[tuple[int, ...], bool], None],
+        on_assigned: Callable[[tuple[int, ...]], None],
+        on_revoking: Callable[[tuple[int, ...], bool], None],
     ) -> None:
-        """Join the group.
+        """Subscribe to the topic, and so join the group.
 
         Args:
-            assigned: called in the middle of a read with partitions that it has been given.
-            revoking: called with partitions before they are taken from it, and whether they are lost: others may read them already.
+            on_assigned: called during a read with the partitions that were assigned.
+            on_revoking: called with partitions before they are revoked, and with whether they are
+                lost: then other members may read them already.
 
         Raises:
-            Refused: librdkafka's own reason.
+            ConfigRejected: librdkafka rejects the subscription.
         """
-        self._assigned, self._revoking = assigned, revoking
-        with self._listed({-1: 0}) as topics:
+        self._on_assigned, self._on_revoking = on_assigned, on_revoking
+        with self._partition_list({-1: 0}) as topics:
             code = library().rd_kafka_subscribe(self._client.address, topics)
         if code != NO_ERROR:
-            raise ConfigRejected(f"subscribing to {self._topic}: {error_text(code)}")
+            raise ConfigRejected(
+                f"librdkafka rejected the subscription to {self._topic}: {error_text(code)}"
+            )
 
     def read(self, timeout_s: float) -> None:
-        """Read until so many records are in hand as was said, or the time is up; rebalances are served meanwhile. Holds no GIL.
+        """Read until enough records are pending or the time is up. Holds no GIL.
+
+        Rebalances happen during this call.
 
         Raises:
-            HarnessError: what was raised in a rebalance.
+            HarnessError: a rebalance failed.
         """
-        self._reading["until_ns"] = time.monotonic_ns() + round(timeout_s * 1e9)
-        read_some(self._reading, self._partitions, self._rows, self._messages, self._scratch)
-        if self._failed is not None:
+        self._state["until_ns"] = time.monotonic_ns() + round(timeout_s * 1e9)
+        read_records(self._state, self._partitions, self._rows, self._messages, self._scratch)
+        if self._rebalance_error is not None:
             raise HarnessError(
-                f"a rebalance could not be followed: {self._failed}"
-            ) from self._failed
+                f"a rebalance failed: {self._rebalance_error}"
+            ) from self._rebalance_error
 
     @property
-    def in_hand(self) -> Records:
-        """What was read and is not done with."""
-        return self._rows[: int(self._reading["filled"][0])]
+    def pending(self) -> Records:
+        """The records that were read and are not done yet; dtype `ReadRow`."""
+        return self._rows[: int(self._state["filled"][0])]
 
-    def belongs(self) -> bool:
-        """Whether its group has let it in, with partitions or without: it knows the group's generation, or with KIP-848 its own epoch in it."""
+    def is_member(self) -> bool:
+        """Return whether the group has accepted this consumer, with or without partitions.
+
+        Then it knows the group's generation or, with KIP-848, its own member epoch.
+        """
         group = library().rd_kafka_consumer_group_metadata(self._client.address)
         try:
             return bool(library().rd_kafka_consumer_group_metadata_generation_id(group) > 0)
         finally:
             library().rd_kafka_consumer_group_metadata_destroy(group)
 
-    def owned(self) -> tuple[int, ...]:
-        """Return the partitions that it has been given."""
-        return tuple(sorted(self._committed))
-
-    def progress(self) -> dict[int, int]:
-        """Return, of each of its partitions that it read on in since its last commit, the offset behind what it read."""
+    def offsets_to_commit(self) -> dict[int, int]:
+        """Return the next offset of each owned partition that was read since its last commit."""
         reached = {
             number: int(self._partitions[number]["next_offset"]) for number in self._committed
         }
@@ -136,8 +143,8 @@ class GroupConsumer(CompiledConsumer):
             number: offset for number, offset in reached.items() if offset > self._committed[number]
         }
 
-    def auto_offset_reset(self) -> dict[int, int]:
-        """Return its partitions whose log was said not to hold the offset any more at which it was to read on, and that offset."""
+    def out_of_range_offsets(self) -> dict[int, int]:
+        """Return the next offset of each owned partition whose log no longer contains it."""
         numbers = (
             number
             for number in self._committed
@@ -146,21 +153,22 @@ class GroupConsumer(CompiledConsumer):
         return {number: int(self._partitions[number]["next_offset"]) for number in numbers}
 
     def commit(self, offsets: Mapping[int, int]) -> int:
-        """Commit, and wait for the coordinator's answer; return its error, or 0."""
-        with self._listed(offsets) as wanted:
-            code: int = library().rd_kafka_commit(self._client.address, wanted, _SYNC)
+        """Commit offsets and wait for the coordinator's answer; return its error code, or 0."""
+        with self._partition_list(offsets) as requested:
+            code: int = library().rd_kafka_commit(self._client.address, requested, _SYNC)
         if code == NO_ERROR:
-            self._committed.update(
-                (number, offset) for number, offset in offsets.items() if number in self._committed
-            )
+            self._remember_committed(offsets)
         return code
 
-    def commit_within(
+    def commit_in_transaction(
         self, transactions: TransactionApi, offsets: Mapping[int, int], timeout_s: float
     ) -> TransactionError | None:
-        """Have a producer's transaction commit offsets, in the name of this life of the group (KIP-447); return why it could not.
+        """Add offsets to a producer's transaction, for this generation of the group (KIP-447).
 
-        They are committed with the transaction, and not before. Whoever aborts that goes `back_to_committed`.
+        They are committed when the transaction is. After an abort, call `rewind_to_committed`.
+
+        Returns:
+            Why they were not added; `None`: they were.
         """
         group = library().rd_kafka_consumer_group_metadata(self._client.address)
         try:
@@ -169,115 +177,121 @@ class GroupConsumer(CompiledConsumer):
                 or library().rd_kafka_consumer_group_metadata_generation_id(group) <= 0
             ):
                 return TransactionError.of_no_member()
-            with self._listed(offsets) as wanted:
-                error = transactions.send_offsets(wanted, group, timeout_s)
+            with self._partition_list(offsets) as requested:
+                error = transactions.send_offsets(requested, group, timeout_s)
         finally:
             library().rd_kafka_consumer_group_metadata_destroy(group)
         if error is None:
-            self._committed.update(
-                (number, offset) for number, offset in offsets.items() if number in self._committed
-            )
+            self._remember_committed(offsets)
         return error
 
-    def back_to_committed(self, timeout_s: float) -> None:
-        """Lay down what is in hand, and read on from where the group has committed each of its partitions.
+    def rewind_to_committed(self, timeout_s: float) -> None:
+        """Drop what is pending and seek each owned partition to the group's committed offset.
 
         Raises:
-            HarnessError: no coordinator told, or librdkafka could not go back.
+            HarnessError: no coordinator answered, or librdkafka could not seek.
         """
-        self.done()
+        self.drop_pending()
         if not self._committed:
             return
-        with self._listed(dict.fromkeys(self._committed, 0)) as asked:
+        with self._partition_list(dict.fromkeys(self._committed, 0)) as requested:
             self._require_code(
-                library().rd_kafka_committed(self._client.address, asked, round(timeout_s * 1000))
+                library().rd_kafka_committed(
+                    self._client.address, requested, round(timeout_s * 1000)
+                )
             )
-            listed = PartitionList.from_address(asked)
-            told = {
+            listed = PartitionList.from_address(requested)
+            committed = {
                 listed.elems[index].partition: max(0, listed.elems[index].offset)
                 for index in range(listed.cnt)
             }
-        for number, offset in told.items():
-            self._begin_at(number, offset)
-            self._committed[number] = offset
-        with self._listed(told) as wanted:
-            self._require(
-                library().rd_kafka_seek_partitions(self._client.address, wanted, _SEEK_TIMEOUT_MS)
-            )
+        self._committed.update(committed)
+        self._seek(committed)
 
-    def done(self) -> None:
-        """Lay down what is in hand."""
-        self._reading["filled"] = 0
+    def drop_pending(self) -> None:
+        """Drop what is pending: it is done, or must not be processed."""
+        self._state["filled"] = 0
 
-    def give_back(self) -> None:
-        """Lay down what is in hand, and read it again: nothing of it is done.
+    def rewind_pending(self) -> None:
+        """Drop what is pending and seek back, so that it is read again.
 
         Raises:
-            HarnessError: librdkafka could not go back.
+            HarnessError: librdkafka could not seek.
         """
-        back: dict[int, int] = {}
-        for row in self.in_hand:
+        begins: dict[int, int] = {}
+        for row in self.pending:
             number = int(row["partition"])
-            back[number] = min(back.get(number, NO_END), int(row["offset"]))
-        back = {number: offset for number, offset in back.items() if number in self._committed}
-        self.done()
-        if not back:
-            return
-        for number, offset in back.items():
+            begins[number] = min(begins.get(number, NO_END), int(row["offset"]))
+        self.drop_pending()
+        begins = {number: begin for number, begin in begins.items() if number in self._committed}
+        if begins:
+            self._seek(begins)
+
+    def _seek(self, offsets: Mapping[int, int]) -> None:
+        for number, offset in offsets.items():
             self._begin_at(number, offset)
-        with self._listed(back) as wanted:
+        with self._partition_list(offsets) as requested:
             self._require(
-                library().rd_kafka_seek_partitions(self._client.address, wanted, _SEEK_TIMEOUT_MS)
+                library().rd_kafka_seek_partitions(
+                    self._client.address, requested, _SEEK_TIMEOUT_MS
+                )
             )
+
+    def _remember_committed(self, offsets: Mapping[int, int]) -> None:
+        self._committed.update(
+            (number, offset) for number, offset in offsets.items() if number in self._committed
+        )
 
     def _prepare(self, conf: int) -> None:
         library().rd_kafka_conf_set_rebalance_cb(conf, ctypes.cast(self._callback, ctypes.c_void_p))
 
-    def _rebalanced(self, _client: int, code: int, partitions: int, _opaque: int) -> None:
-        """Follow a rebalance; an error cannot pass through C, so it is kept for `read`."""
+    def _on_rebalance(self, _client: int, code: int, partitions: int, _opaque: int) -> None:
+        """Handle a rebalance; an exception cannot pass through C, so `read` raises it."""
         try:
-            self._assign(partitions) if code == ASSIGN_PARTITIONS else self._revoke(partitions)
+            if code == ASSIGN_PARTITIONS:
+                self._assign(partitions)
+            else:
+                self._revoke(partitions)
         except BaseException as error:  # noqa: BLE001 - raised again by `read`
-            self._failed = error
+            self._rebalance_error = error
 
     def _assign(self, partitions: int) -> None:
-        numbers = _numbers(partitions)
+        numbers = _partition_numbers(partitions)
         for number in numbers:
             self._begin_at(number, 0)
             self._committed[number] = 0
-        if self._cooperates():
+        if self._is_cooperative():
             self._require(library().rd_kafka_incremental_assign(self._client.address, partitions))
         else:
             self._require_code(library().rd_kafka_assign(self._client.address, partitions))
-        self._assigned(numbers)
+        self._on_assigned(numbers)
 
     def _revoke(self, partitions: int) -> None:
-        numbers, lost = (
-            _numbers(partitions),
-            bool(library().rd_kafka_assignment_lost(self._client.address)),
-        )
-        self._revoking(numbers, lost)
+        numbers = _partition_numbers(partitions)
+        lost = bool(library().rd_kafka_assignment_lost(self._client.address))
+        self._on_revoking(numbers, lost)
         for number in numbers:
             self._committed.pop(number, None)
-        if self._cooperates():
+        if self._is_cooperative():
             self._require(library().rd_kafka_incremental_unassign(self._client.address, partitions))
         else:
             self._require_code(library().rd_kafka_assign(self._client.address, None))
 
     def _begin_at(self, number: int, offset: int) -> None:
-        self._partitions[number] = np.zeros((), Partition)
-        self._partitions[number]["end_offset"], self._partitions[number]["next_offset"] = (
-            NO_END,
-            offset,
-        )
+        self._partitions[number] = np.zeros((), PartitionProgress)
+        self._partitions[number]["end_offset"] = NO_END
+        self._partitions[number]["next_offset"] = offset
 
-    def _cooperates(self) -> bool:
-        """Whether rebalances add and take single partitions: with `cooperative-sticky`, and with the protocol of KIP-848."""
+    def _is_cooperative(self) -> bool:
+        """Return whether rebalances assign and revoke single partitions.
+
+        They do with `cooperative-sticky` and with the protocol of KIP-848.
+        """
         return bool(library().rd_kafka_rebalance_protocol(self._client.address) == b"COOPERATIVE")
 
     @contextmanager
-    def _listed(self, offsets: Mapping[int, int]) -> Iterator[int]:
-        """Yield librdkafka's own list of the topic's partitions with offsets."""
+    def _partition_list(self, offsets: Mapping[int, int]) -> Iterator[int]:
+        """Yield a list of the topic's partitions and offsets in librdkafka's own type."""
         listed = library().rd_kafka_topic_partition_list_new(len(offsets))
         try:
             for number, offset in offsets.items():
@@ -302,10 +316,10 @@ class GroupConsumer(CompiledConsumer):
             raise HarnessError(error_text(code))
 
 
-def _ignore(*_told: object) -> None:
-    """Nobody has asked to be told yet."""
+def _ignore(*_args: object) -> None:
+    """Do nothing: the callback before `subscribe`."""
 
 
-def _numbers(partitions: int) -> tuple[int, ...]:
+def _partition_numbers(partitions: int) -> tuple[int, ...]:
     listed = PartitionList.from_address(partitions)
     return tuple(sorted(listed.elems[index].partition for index in range(listed.cnt)))

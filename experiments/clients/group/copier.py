@@ -1,7 +1,8 @@
-"""What a copier makes of what it has read: a record of the same identity in the output topic, alone or in a transaction with the group's offsets.
+"""The producer of a copier: it copies the records that the copier has read to an output topic.
 
-Consume-process-produce of KIP-98 and KIP-447, with librdkafka's producer. A record is taken apart, as an application does, and made anew: whose it is, its
-number, its intended time, its key and its size are those of the record that was read. When the group commits is `member_work`'s.
+Consume-process-produce as in KIP-98 and KIP-447, with librdkafka's producer. A record is decoded
+and encoded again, as an application would do. The copy has the producer, seq, intended time, key
+and size of the record that was read. When the group commits is decided in `member_main`.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any, Final, Self
 import numpy as np
 
 from experiments.clients.group.consumer import GroupConsumer
-from experiments.clients.group.member import MemberJob, Output
+from experiments.clients.group.member import CopyTarget, MemberJob
 from experiments.clients.librdkafka.client import Client
 from experiments.clients.librdkafka.library import (
     COPY_PAYLOAD,
@@ -29,7 +30,7 @@ from experiments.clients.librdkafka.library import (
 from experiments.clients.process.mapped_file import Records
 from experiments.clients.producer.loop import KEY_BYTES
 from experiments.clients.producer.transactions import TransactionApi, TransactionError
-from experiments.clients.record.keys import keys_of
+from experiments.clients.record.keys import record_keys
 from experiments.clients.record.layout import Origin
 from experiments.clients.record.value import Words, begin_value, encode
 from experiments.clients.settings.librdkafka import delivery_timeout_ms, transaction_timeout_ms
@@ -37,27 +38,29 @@ from experiments.clients.settings.librdkafka import delivery_timeout_ms, transac
 INIT_TIMEOUT_S: Final = 60.0
 MARGIN_S: Final = 5.0
 _SLICE_MS: Final = 100
-_REPORT: Final = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.POINTER(Message), ctypes.c_void_p)
+_DELIVERY_REPORT: Final = ctypes.CFUNCTYPE(
+    None, ctypes.c_void_p, ctypes.POINTER(Message), ctypes.c_void_p
+)
 
 
-class CopyOutput:
-    """The producer of a copier, as a context manager; without transactions: what is stored stays.
+class CopyProducer:
+    """The producer of a copier without transactions, as a context manager.
 
     Args:
-        job: whose it is.
-        output: what it writes to.
-        settings: the producer's, the addresses too.
+        job: the copier's job.
+        target: the output topic.
+        settings: the producer's settings, `bootstrap.servers` included.
     """
 
-    def __init__(self, job: MemberJob, output: Output, settings: Mapping[str, str]) -> None:
-        self._job, self._output, self._settings = job, output, settings
+    def __init__(self, job: MemberJob, target: CopyTarget, settings: Mapping[str, str]) -> None:
+        self._job, self._target, self._settings = job, target, settings
         self._values: dict[int, Words] = {}
-        self._due, self._error = 0, NO_ERROR
-        self._callback = _REPORT(self._reported)
-        self._client = self._made()
+        self._unsettled, self._error = 0, NO_ERROR
+        self._callback = _DELIVERY_REPORT(self._on_delivery)
+        self._client = self._create_client()
 
     def __enter__(self) -> Self:
-        """Return the copier's producer."""
+        """Return the producer."""
         return self
 
     def __exit__(
@@ -66,31 +69,34 @@ class CopyOutput:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """End the producer."""
+        """Close the producer."""
         self._client.__exit__(kind, error, trace)
 
     def copy(self, rows: Records) -> str | None:
-        """Make a copy of each record of ours, and return when each is settled; return why not all of them are stored.
+        """Copy each record of the trial and wait until each copy is settled.
 
         Args:
-            rows: of dtype `reads.Read`.
+            rows: of dtype `reads.ReadRow`.
+
+        Returns:
+            Why not all copies are stored; `None`: all of them are.
         """
         if self._client.fatal_error() is not None:
-            self._begin_anew()
-        self._due, self._error = 0, NO_ERROR
-        ours = rows[rows["origin"] == Origin.OURS]
-        for row, key in zip(ours, self._keys(ours), strict=True):
+            self._replace_client()
+        self._unsettled, self._error = 0, NO_ERROR
+        records = rows[rows["origin"] == Origin.OURS]
+        for row, key in zip(records, self._keys(records), strict=True):
             self._produce(row, key)
         end_s = time.monotonic() + delivery_timeout_ms(self._settings) / 1000 + MARGIN_S
-        while self._due and time.monotonic() < end_s:
+        while self._unsettled and time.monotonic() < end_s:
             self._client.flush(_SLICE_MS)
-        if self._due:
-            unsettled = f"{self._due} copies were not settled"
-            self._begin_anew()  # or their reports would be taken for those of the next ones
+        if self._unsettled:
+            unsettled = f"{self._unsettled} copies were not settled"
+            self._replace_client()  # late delivery reports must not count for the next copies
             return unsettled
         return None if self._error == NO_ERROR else error_text(self._error)
 
-    def _made(self) -> Client:
+    def _create_client(self) -> Client:
         return Client(
             PRODUCER,
             self._settings,
@@ -99,72 +105,73 @@ class CopyOutput:
             prepare=self._prepare,
         )
 
-    def _begin_anew(self) -> None:
-        """Be another producer: this one takes nothing more."""
+    def _replace_client(self) -> None:
+        """Close the client and create another one: after a fatal error it accepts no record."""
         self._client.__exit__(None, None, None)
-        self._client = self._made()
+        self._client = self._create_client()
 
     def _prepare(self, conf: int) -> None:
         library().rd_kafka_conf_set_dr_msg_cb(conf, ctypes.cast(self._callback, ctypes.c_void_p))
 
-    def _reported(self, _client: int, message: Any, _opaque: int) -> None:
-        self._due -= 1
+    def _on_delivery(self, _client: int, message: Any, _opaque: int) -> None:
+        self._unsettled -= 1
         self._error = message.contents.err or self._error
 
     def _keys(self, rows: Records) -> list[bytes | None]:
-        """Return the keys as the records' producer wrote them: a number, its highest byte first."""
-        if not self._output.keying.keys:
+        """Return the keys as the records' producer wrote them: big-endian numbers, or none."""
+        if not self._target.keying.keys:
             return [None] * rows.size
         return [
             key.to_bytes(KEY_BYTES, "big")
-            for key in keys_of(np.ascontiguousarray(rows["seq"]), self._output.keying).tolist()
+            for key in record_keys(np.ascontiguousarray(rows["seq"]), self._target.keying).tolist()
         ]
 
     def _produce(self, row: np.void, key: bytes | None) -> None:
-        """Hand one copy over; a full queue is waited for."""
-        given = (
-            self._client.topic(self._output.topic),
-            int(row["partition"]) % self._output.partitions,
+        """Pass one copy to librdkafka; wait while its queue is full."""
+        destination = (
+            self._client.topic(self._target.topic),
+            int(row["partition"]) % self._target.partitions,
             COPY_PAYLOAD,
         )
-        what = (
+        content = (
             self._value(row).ctypes.data,
-            self._output.record_size_bytes,
+            self._target.record_size_bytes,
             key,
             KEY_BYTES if key else 0,
             None,
         )
-        self._due += 1
-        while library().rd_kafka_produce(*given, *what) != 0:
+        self._unsettled += 1
+        while library().rd_kafka_produce(*destination, *content) != 0:
             code = library().rd_kafka_last_error()
             if code != QUEUE_FULL:
-                self._due, self._error = self._due - 1, code
+                self._unsettled, self._error = self._unsettled - 1, code
                 return
             self._client.poll(_SLICE_MS)
 
     def _value(self, row: np.void) -> Words:
-        producer, size_bytes = int(row["producer"]), self._output.record_size_bytes
+        producer, size_bytes = int(row["producer"]), self._target.record_size_bytes
         if producer not in self._values:
             self._values[producer] = begin_value(size_bytes, producer, self._job.token)
         encode(self._values[producer], size_bytes, int(row["seq"]), int(row["intended_ns"]))
         return self._values[producer]
 
 
-class TransactionalCopyOutput(CopyOutput):
-    """A transactional producer: the copies and how far their group has read are committed together, or neither is.
+class TransactionalCopyProducer(CopyProducer):
+    """The producer of a copier with transactions: copies and offsets are committed together.
 
-    Its `transactional.id` is its own through all its lives: the next life fences the one before, and aborts what that left open. Whoever was thrown
-    out of the group is refused the commit (KIP-447).
+    Each copier keeps its own `transactional.id` through all generations of its process. The next
+    generation fences the one before and aborts the transaction that it left open. A copier that
+    the group has removed cannot commit (KIP-447).
     """
 
-    def __init__(self, job: MemberJob, output: Output, settings: Mapping[str, str]) -> None:
-        super().__init__(job, output, settings)
+    def __init__(self, job: MemberJob, target: CopyTarget, settings: Mapping[str, str]) -> None:
+        super().__init__(job, target, settings)
         self._is_open = False
-        self._patience_s = transaction_timeout_ms(settings) / 1000 + MARGIN_S
-        self._begin_transactions()
+        self._timeout_s = transaction_timeout_ms(settings) / 1000 + MARGIN_S
+        self._init_transactions()
 
     def copy(self, rows: Records) -> str | None:
-        """Begin a transaction, unless one is open, and copy in it."""
+        """Begin a transaction, unless one is open, and copy the records in it."""
         error = None if self._is_open else self._transactions.begin()
         if error is not None:
             return str(error)
@@ -174,32 +181,38 @@ class TransactionalCopyOutput(CopyOutput):
     def commit(
         self, consumer: GroupConsumer, offsets: Mapping[int, int]
     ) -> TransactionError | None:
-        """Commit the copies and these offsets; return why they are not committed, as far as the producer was told."""
+        """Commit the copies and these offsets in one transaction.
+
+        Returns:
+            Why they are not committed, as far as the producer knows; `None`: they are.
+        """
         error = self._transactions.insist(
-            lambda timeout_s: consumer.commit_within(self._transactions, offsets, timeout_s),
-            self._patience_s,
+            lambda timeout_s: consumer.commit_in_transaction(
+                self._transactions, offsets, timeout_s
+            ),
+            self._timeout_s,
         )
-        error = error or self._transactions.insist(self._transactions.commit, self._patience_s)
+        error = error or self._transactions.insist(self._transactions.commit, self._timeout_s)
         self._is_open = error is not None
         return error
 
     def abort(self) -> None:
-        """Have nothing of the transaction shown; a producer that cannot even do that, as it was fenced, is another one from now on.
+        """Abort the transaction; replace a producer that cannot, because it was fenced.
 
         Raises:
-            HarnessError: no coordinator gave the next one a producer id.
+            HarnessError: no coordinator gave the new producer an id.
         """
         if (
             self._client.fatal_error() is not None
-            or self._transactions.insist(self._transactions.abort, self._patience_s) is not None
+            or self._transactions.insist(self._transactions.abort, self._timeout_s) is not None
         ):
-            self._begin_anew()
+            self._replace_client()
         self._is_open = False
 
-    def _begin_anew(self) -> None:
-        super()._begin_anew()
-        self._begin_transactions()
+    def _replace_client(self) -> None:
+        super()._replace_client()
+        self._init_transactions()
 
-    def _begin_transactions(self) -> None:
+    def _init_transactions(self) -> None:
         self._transactions = TransactionApi(self._client)
         self._transactions.init(INIT_TIMEOUT_S)

@@ -1,10 +1,14 @@
-"""A consumer group under test: its members, how far it has committed, and what it made of the log. Pure but for what it asks and starts."""
+"""The consumer groups of a trial: their members, their committed offsets, and what they processed.
+
+Each group reads the entire topic, independently of the others.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 from typing import Final
 
@@ -14,13 +18,13 @@ from experiments.clients.group.member import (
     ASSIGNED,
     OUT_OF_RANGE,
     REVOKED,
+    CopyTarget,
     MemberJob,
     MemberProcess,
-    Output,
 )
 from experiments.clients.settings.group_members import member_settings
 from experiments.clients.settings.librdkafka import admin_settings
-from experiments.clients.settings.security import connecting
+from experiments.clients.settings.security import connection_settings
 from experiments.events.journal import Event
 from experiments.ledger.record import Frozen
 from experiments.ledger.schema import READS
@@ -30,12 +34,12 @@ from infra.process.waiting import wait_until
 
 JOIN_TIMEOUT_S: Final = 60.0
 TRANSACTIONAL_ID: Final = "transactional.id"
-_ASK_S: Final = 5.0
-_EVERY_S: Final = 0.1
+_OFFSET_FETCH_TIMEOUT_S: Final = 5.0
+_POLL_INTERVAL_S: Final = 0.1
 
 
 class GroupJob(Frozen):
-    """All that a group is to do."""
+    """The job description of a group."""
 
     group: str
     """Its `group.id`."""
@@ -46,39 +50,43 @@ class GroupJob(Frozen):
     topic: str
     partitions: int
     settings: dict[str, str]
-    """Of a consumer; what a member needs besides is added."""
+    """The settings of a consumer; those that only a member needs are added."""
     token: int
+    """Identifies the trial's records."""
     folder: Path
     number: int = 1
-    """Which group of the trial it is, from 1 on."""
+    """The group's number in the trial, from 1 on."""
     groups: int = 1
-    """How many of them there are: members are numbered through all of them."""
+    """How many groups the trial has; members are numbered across all of them."""
     slow_members: int = 0
-    """So many of its members, the first ones, process no faster than `slow_records_per_s` while the load lasts."""
+    """How many members, the first ones, process at `slow_records_per_s` during the load."""
     slow_records_per_s: float = 0
-    """Of each of them; 0: as fast as they can."""
+    """The limit of each slow member; 0: as fast as it can."""
     auto_offset_reset: AutoOffsetReset = "earliest"
-    """What a member does where the log does not hold the offset any more at which it is to read on."""
-    output: Output | None = None
-    """Where its members copy to; of transactions each has its own `transactional.id`, this one with its number. `None`: they do not copy."""
+    """What a member does if the log no longer contains its next offset."""
+    output: CopyTarget | None = None
+    """Where the members copy to; `None`: they do not copy.
+
+    With transactions each member's `transactional.id` is this one with the member's number.
+    """
 
 
-class GroupEnd(Frozen):
-    """How a group ended."""
+class GroupResult(Frozen):
+    """How far a group committed."""
 
     committed: dict[int, int]
-    """How far it has committed each partition, as its coordinator tells; 0 where it never did."""
+    """The committed offset of each partition as the coordinator reports it; 0 if there is none."""
     at_end: bool
-    """It committed all that it was told to."""
+    """Whether the group committed all that it was asked to."""
     group: int = 1
-    """Which group of the trial."""
+    """The group's number in the trial."""
     consumers: tuple[int, ...] = ()
     """The numbers of its members."""
 
 
 @dataclass
 class ConsumerGroup:
-    """Members that share a topic's partitions."""
+    """The members that share a topic's partitions."""
 
     job: GroupJob
     members: tuple[MemberProcess, ...]
@@ -87,202 +95,212 @@ class ConsumerGroup:
     @classmethod
     @contextmanager
     def running(cls, job: GroupJob) -> Iterator[ConsumerGroup]:
-        """Start the members; they end with the context for certain.
+        """Start the members; they end with the context.
 
         Raises:
-            HarnessError: one cannot be started.
+            HarnessError: a member cannot be started.
         """
         if job.auto_offset_reset != "earliest":
-            _begin_at_the_start(job)
+            _commit_first_offsets(job)
         with ExitStack() as running:
-            yield cls(
-                job,
-                tuple(
-                    running.enter_context(MemberProcess(_member(job, place)))
-                    for place in range(job.members)
-                ),
-                running,
+            members = tuple(
+                running.enter_context(MemberProcess(_member_job(job, index)))
+                for index in range(job.members)
             )
+            yield cls(job, members, running)
 
-    def join(self) -> MemberProcess:
-        """Start one more member, which asks to be let in.
+    def add_member(self) -> MemberProcess:
+        """Start one more member, which joins the group on its own.
 
         Raises:
             HarnessError: it cannot be started.
         """
-        member = self._running.enter_context(MemberProcess(_member(self.job, len(self.members))))
+        member = self._running.enter_context(
+            MemberProcess(_member_job(self.job, len(self.members)))
+        )
         self.members = (*self.members, member)
         return member
 
     def wait_ready(self) -> None:
-        """Return when the group has let every member in.
+        """Wait until the group has accepted every member.
 
         Raises:
-            HarnessError: one ended before.
-            WaitTimeout: one was not let in.
+            HarnessError: a member exited before.
+            WaitTimeout: a member was not accepted in time.
         """
         for member in self.members:
             member.wait_in_group(JOIN_TIMEOUT_S)
 
-    def holder_of(self, partition: int) -> MemberProcess | None:
-        """Return the member that was given a partition last and has not lost it, by the members' own accounts; `None`: nobody says so."""
-        told = [
+    def owner_of(self, partition: int) -> MemberProcess | None:
+        """Return the member that owns a partition, as far as the members themselves know.
+
+        That is the one it was assigned to last, unless it was revoked since; `None`: no member.
+        """
+        changes = [
             (event.at_ns, event.kind, member)
             for member in self.members
-            for event in member.told()
-            if event.partition == partition
+            for event in member.own_events()
+            if event.partition == partition and event.kind in {ASSIGNED, REVOKED}
         ]
-        given = [
-            (at_ns, kind, member) for at_ns, kind, member in told if kind in {ASSIGNED, REVOKED}
-        ]
-        _, kind, member = max(given, key=lambda one: one[0], default=(0, REVOKED, None))
+        _, kind, member = max(changes, key=itemgetter(0), default=(0, REVOKED, None))
         return member if kind == ASSIGNED else None
 
-    def hurry(self) -> None:
-        """Let the members that are slow by order be so no more.
+    def unthrottle(self) -> None:
+        """Let the slow members process as fast as they can.
 
         Raises:
-            HarnessError: one has ended.
+            HarnessError: a member has exited.
         """
         for member in self.members:
-            member.hurry()
+            member.unthrottle()
 
-    def finish(self, end_offsets: Mapping[int, int], timeout_s: float) -> GroupEnd:
-        """Let it read and commit to these offsets, exclusive, for so long at most; then let the members leave.
+    def finish(self, end_offsets: Mapping[int, int], timeout_s: float) -> GroupResult:
+        """Have the group read and commit up to these offsets, exclusive; then members leave.
 
         Raises:
-            HarnessError: a member ended on the way, or no coordinator answers.
+            HarnessError: a member exited early, or no coordinator answers.
         """
-        at_end = self._comes_to(end_offsets, timeout_s)
+        at_end = self._wait_until_committed(end_offsets, timeout_s)
         for member in self.members:
             member.finish()
-        numbers = tuple(member.job.consumer for member in self.members)
-        return GroupEnd(
+        return GroupResult(
             committed=self.committed(end_offsets),
             at_end=at_end,
             group=self.job.number,
-            consumers=numbers,
+            consumers=tuple(member.job.consumer for member in self.members),
         )
 
     def committed(self, partitions: Iterable[int]) -> dict[int, int]:
-        """Return how far it has committed each of these partitions, as its coordinator tells.
+        """Return the committed offset of each of these partitions, 0 if there is none.
 
         Raises:
             HarnessError: no coordinator answers.
         """
         from confluent_kafka import Consumer, KafkaException, TopicPartition
 
-        as_it_is = {
-            "isolation.level": "read_uncommitted"
-        }  # or librdkafka waits for the end of a transaction that would commit more (KIP-447)
-        asker = Consumer(
+        # With read_committed, librdkafka waits for the end of an open transaction that would
+        # commit more (KIP-447).
+        isolation = {"isolation.level": "read_uncommitted"}
+        consumer = Consumer(
             {
                 **admin_settings(),
-                **as_it_is,
+                **isolation,
                 "group.id": self.job.group,
-                **connecting(self.job.bootstrap_servers),
+                **connection_settings(self.job.bootstrap_servers),
             }
         )
         try:
-            told = asker.committed(
-                [TopicPartition(self.job.topic, number) for number in partitions], timeout=_ASK_S
+            positions = consumer.committed(
+                [TopicPartition(self.job.topic, number) for number in partitions],
+                timeout=_OFFSET_FETCH_TIMEOUT_S,
             )
         except KafkaException as error:
             raise HarnessError(
-                f"asked how far group {self.job.group} has committed for {_ASK_S:g} s: {error}"
+                f"no answer to OffsetFetch for group {self.job.group}"
+                f" within {_OFFSET_FETCH_TIMEOUT_S:g} s: {error}"
             ) from error
         finally:
-            asker.close()
-        return {partition.partition: max(0, partition.offset) for partition in told}
+            consumer.close()
+        return {position.partition: max(0, position.offset) for position in positions}
 
     def effective_settings(self) -> dict[str, str]:
-        """Return the settings that the members run with."""
+        """Return the settings of the members."""
         return self.members[0].effective_settings()
 
     def reads(self) -> pa.Table:
-        """Return what the members processed; schema `READS`."""
+        """Return the records that the members processed; schema `READS`."""
         return pa.concat_tables([READS.empty_table(), *(member.reads() for member in self.members)])
 
     def events(self) -> Iterator[Event]:
-        """Give what the members told."""
+        """Yield the members' events."""
         for member in self.members:
             yield from member.events()
 
-    def forget(self) -> None:
-        """Remove the members' mappings."""
+    def delete_files(self) -> None:
+        """Delete the members' mapped files."""
         for member in self.members:
-            member.forget()
+            member.delete_files()
 
-    def _comes_to(self, end_offsets: Mapping[int, int], timeout_s: float) -> bool:
-        """Wait until all is committed, or a member says that it cannot read on; that it is not is a finding."""
+    def _wait_until_committed(self, end_offsets: Mapping[int, int], timeout_s: float) -> bool:
+        """Wait until the group has committed up to these offsets; return whether it has.
 
-        def no_more_to_come() -> bool:
-            for member in self.members:
-                member.require_alive()
+        Partitions that a member reported as out of range are not waited for.
+        """
+
+        def uncommitted() -> set[int]:
             committed = self.committed(end_offsets)
-            short = {
+            return {
                 partition for partition, end in end_offsets.items() if committed[partition] < end
             }
-            return not short - {
+
+        def nothing_to_wait_for() -> bool:
+            for member in self.members:
+                member.require_alive()
+            return not uncommitted() - {
                 event.partition
                 for member in self.members
-                for event in member.told()
+                for event in member.own_events()
                 if event.kind == OUT_OF_RANGE
             }
 
         try:
             wait_until(
-                no_more_to_come,
+                nothing_to_wait_for,
                 awaiting=f"group {self.job.group} to commit all",
                 timeout_s=timeout_s,
-                every_s=_EVERY_S,
+                every_s=_POLL_INTERVAL_S,
             )
         except WaitTimeout:
             return False
-        committed = self.committed(end_offsets)
-        return all(committed[partition] >= end for partition, end in end_offsets.items())
+        return not uncommitted()
 
 
-def _begin_at_the_start(job: GroupJob) -> None:
-    """Commit offset 0 of each partition before anybody joins: without a committed offset a member would begin by its `auto.offset.reset` too.
+def _commit_first_offsets(job: GroupJob) -> None:
+    """Commit offset 0 of each partition before a member joins.
+
+    Without a committed offset a member would apply its `auto.offset.reset` at the start too.
 
     Raises:
-        WaitTimeout: no coordinator took it.
+        WaitTimeout: no coordinator accepted the commit.
     """
     from confluent_kafka import Consumer, KafkaException, TopicPartition
 
     consumer = Consumer(
-        {**admin_settings(), "group.id": job.group, **connecting(job.bootstrap_servers)}
+        {**admin_settings(), "group.id": job.group, **connection_settings(job.bootstrap_servers)}
     )
-    refused: list[str] = []
+    errors: list[str] = []
 
-    def committed() -> bool:
+    def commit() -> bool:
         try:
             consumer.commit(
                 offsets=[TopicPartition(job.topic, number, 0) for number in range(job.partitions)],
                 asynchronous=False,
             )
         except KafkaException as error:
-            refused.append(str(error))
+            errors.append(str(error))
             return False
         return True
 
     try:
         wait_until(
-            committed,
+            commit,
             awaiting=f"the first commit of group {job.group}",
             timeout_s=JOIN_TIMEOUT_S,
-            every_s=_EVERY_S,
-            seen=lambda: refused[-1:],
+            every_s=_POLL_INTERVAL_S,
+            seen=lambda: errors[-1:],
         )
     finally:
         consumer.close()
 
 
-def _member(job: GroupJob, place: int) -> MemberJob:
-    """Return what a member is to do: those that the group begins with are numbered group by group, and those that join later behind all of them."""
+def _member_job(job: GroupJob, index: int) -> MemberJob:
+    """Return the job of the member at this index of its group.
+
+    The first members are numbered group by group; members that are added later come after those of
+    all groups.
+    """
     first = (job.number - 1) * job.members
-    number = first + place + 1 if place < job.members else job.groups * place + job.number
+    number = first + index + 1 if index < job.members else job.groups * index + job.number
     return MemberJob(
         consumer=number,
         bootstrap_servers=job.bootstrap_servers,
@@ -291,81 +309,75 @@ def _member(job: GroupJob, place: int) -> MemberJob:
         settings=member_settings(job.settings, job.group, job.auto_offset_reset),
         commit=job.commit,
         commit_every_records=job.commit_every_records,
-        records_per_s=job.slow_records_per_s if place < job.slow_members else 0,
+        records_per_s=job.slow_records_per_s if index < job.slow_members else 0,
         token=job.token,
         folder=job.folder,
-        output=_output_of(job.output, number),
+        output=_member_output(job.output, number),
     )
 
 
-def _output_of(output: Output | None, number: int) -> Output | None:
-    """Return a member's own: a `transactional.id` that two had would have them fence each other."""
+def _member_output(output: CopyTarget | None, number: int) -> CopyTarget | None:
+    """Return a member's output with its own `transactional.id`: two with one would be fenced."""
     if output is None or TRANSACTIONAL_ID not in output.settings:
         return output
-    return output.model_copy(
-        update={
-            "settings": {
-                **output.settings,
-                TRANSACTIONAL_ID: f"{output.settings[TRANSACTIONAL_ID]}-{number}",
-            }
-        }
-    )
-
-
-# ---------- The consumer groups of a trial: each is shown the whole topic, and none knows of the others.
+    own_id = f"{output.settings[TRANSACTIONAL_ID]}-{number}"
+    return output.model_copy(update={"settings": {**output.settings, TRANSACTIONAL_ID: own_id}})
 
 
 @dataclass(frozen=True)
 class ConsumerGroups:
-    """None, one or several."""
+    """All consumer groups of a trial; there may be none."""
 
     groups: tuple[ConsumerGroup, ...]
 
     @classmethod
     @contextmanager
     def running(cls, jobs: Sequence[GroupJob]) -> Iterator[ConsumerGroups]:
-        """Start all members of all groups; they end with the context for certain.
+        """Start all members of all groups; they end with the context.
 
         Raises:
-            HarnessError: one cannot be started.
+            HarnessError: a member cannot be started.
         """
         with ExitStack() as running:
             yield cls(tuple(running.enter_context(ConsumerGroup.running(job)) for job in jobs))
 
     @property
     def members(self) -> tuple[MemberProcess, ...]:
-        """Those of all groups."""
+        """The members of all groups."""
         return tuple(member for group in self.groups for member in group.members)
 
     def first(self) -> ConsumerGroup | None:
-        """Return the group that faults are about; `None`: there is none."""
+        """Return the group that faults act on; `None`: there is no group."""
         return self.groups[0] if self.groups else None
 
     def wait_ready(self) -> None:
-        """Return when each group has let its members in; see `ConsumerGroup.wait_ready`."""
+        """Wait until each group has accepted its members; see `ConsumerGroup.wait_ready`."""
         for group in self.groups:
             group.wait_ready()
 
-    def finish(self, end_offsets: Mapping[int, int], timeout_s: float) -> tuple[GroupEnd, ...]:
-        """Let each read to these offsets, exclusive, and commit, as fast as it can; see `ConsumerGroup.finish`."""
+    def finish(self, end_offsets: Mapping[int, int], timeout_s: float) -> tuple[GroupResult, ...]:
+        """Have each group read and commit up to these offsets, at full speed.
+
+        See `ConsumerGroup.finish`.
+        """
         for group in self.groups:
-            group.hurry()
+            group.unthrottle()
         return tuple(group.finish(end_offsets, timeout_s) for group in self.groups)
 
     def effective_settings(self) -> dict[str, str]:
-        """Return the settings that the members run with; nothing, where there are none."""
+        """Return the settings of the members; empty if there are none."""
         return self.groups[0].effective_settings() if self.groups else {}
 
     def reads(self) -> pa.Table:
-        """Return what the members processed; schema `READS`."""
+        """Return the records that the members processed; schema `READS`."""
         return pa.concat_tables([READS.empty_table(), *(group.reads() for group in self.groups)])
 
     def events(self) -> Iterator[Event]:
-        """Give what the members told."""
+        """Yield the members' events."""
         for group in self.groups:
             yield from group.events()
 
-    def forget(self) -> None:
-        """Remove the members' mappings."""
+    def delete_files(self) -> None:
+        """Delete the members' mapped files."""
         for group in self.groups:
-            group.forget()
+            group.delete_files()

@@ -1,6 +1,8 @@
-"""A member of a consumer group, as the parent sees it: a process that can be killed or stopped at a marked point, and started again.
+"""A member of a consumer group, as the parent sees it.
 
-The process itself is `member_main`. What it has written to its mapping counts as processed, and survives it.
+Its process can be killed or paused at a breakpoint before or after a commit, and restarted. Each
+process is one *generation* of the member. What runs in the process is `member_main`. A record
+counts as processed once it is in the member's mapped file, which outlives the process.
 """
 
 from __future__ import annotations
@@ -17,8 +19,9 @@ from typing import Annotated, Final
 import pyarrow as pa
 from pydantic import Field
 
+from experiments.clients.consumer.reads import load_reads, to_reads_table
 from experiments.clients.librdkafka.log import read_client_log
-from experiments.clients.process.child import DONE, FINISH, Child
+from experiments.clients.process.client_process import DONE, FINISH, ClientProcess
 from experiments.clients.process.fork_server import SpawnRequest
 from experiments.events.clock import anchor_ns, now_ns
 from experiments.events.journal import Event
@@ -29,25 +32,42 @@ from infra.errors import HarnessError, WaitTimeout
 from infra.process.processes import is_stopped
 from infra.process.waiting import wait_until
 
-# ---------- What a member tells of its group while it runs: partitions given and taken, commits refused. A line each, as JSON. Pure but for the writer.
-
-
+# Kinds of the events that a member writes.
 ASSIGNED: Final = "assigned"
 REVOKED: Final = "revoked"
 COMMIT_REFUSED: Final = "commit_refused"
 COPY_FAILED: Final = "copy_failed"
-"""A copier could not store all copies of what it had in hand."""
+"""A copier could not store the copies of all pending records."""
 JOINED: Final = "joined"
 LEFT: Final = "left"
 OUT_OF_RANGE: Final = "out_of_range"
-"""The log does not hold the offset any more at which it was to read on, and it was told so as an error: it reads no further."""
+"""The log no longer contains the member's next offset, and the client reported it as an error: the
+member reads no further."""
+MEMBER_CRASHED: Final = "member_crashed"
+"""The member's process ended without leaving its group. Written by the parent."""
+
+# Details of the event `revoked`.
 LOST: Final = "lost"
-"""In the detail of `revoked`: the group had taken the partition away before."""
+"""The group had taken the partition away before: other members may read it already."""
 GIVEN_BACK: Final = "given back"
+
+# Messages between the parent and the member's process.
+HOLD: Final = "hold"
+"""To the member, with a breakpoint: wait there; without one: cancel."""
+HELD: Final = "held"
+"""From the member: it waits at its breakpoint, with this `PendingBatch`."""
+RELEASE: Final = "release"
+"""To the member: go on from the breakpoint."""
+UNTHROTTLE: Final = "unthrottle"
+"""To a slow member: process as fast as you can."""
+
+_LEAVE_TIMEOUT_S: Final = 30.0
+"""What it can take to leave a group whose coordinator was just elected."""
+_HOLD_TIMEOUT_S: Final = 10.0
 
 
 class MemberEvent(Frozen):
-    """One line."""
+    """One line of a member's event file."""
 
     at_ns: int
     kind: str
@@ -57,14 +77,17 @@ class MemberEvent(Frozen):
 
 
 @dataclass(frozen=True)
-class MemberLog:
-    """The member's side: each line is written at once, so that a killed one has told it."""
+class MemberEventLog:
+    """Writes a member's event file, one JSON line per event.
+
+    Each line is written at once, so that no event is lost when the member is killed.
+    """
 
     path: Path
     anchor_ns: int
-    """The trial's: epoch = this + monotonic clock."""
+    """Time since the epoch = this + monotonic clock."""
 
-    def tell(
+    def write(
         self,
         kind: str,
         detail: str = "",
@@ -72,10 +95,10 @@ class MemberLog:
         partition: int | None = None,
         offset: int | None = None,
     ) -> None:
-        """Write a line.
+        """Append an event that happens now.
 
         Raises:
-            OSError: the file cannot be written.
+            OSError: the file is not writable.
         """
         line = MemberEvent(
             at_ns=self.anchor_ns + time.monotonic_ns(),
@@ -88,130 +111,123 @@ class MemberLog:
             os.write(file.fileno(), f"{line}\n".encode())
 
 
-def read_member_log(text: str, member: str) -> Iterator[Event]:
-    """Give what a member told, in its order; a last line that was cut off when it was killed is left out.
+def read_member_events(text: str, member: str) -> Iterator[Event]:
+    """Yield a member's events in order, without a last line that was cut off by a kill.
 
     Args:
-        text: the file.
-        member: who it is, as the details begin: `member 1.0`.
+        text: the content of the member's event file.
+        member: the name that the events' details begin with: `member 1.0`.
     """
     for line in text.splitlines(keepends=True):
         if line.endswith("\n"):
-            told = MemberEvent.model_validate_json(line)
+            event = MemberEvent.model_validate_json(line)
             yield Event(
-                told.at_ns,
-                told.kind,
+                event.at_ns,
+                event.kind,
                 Source.CLIENT,
                 None,
                 None,
-                told.partition,
+                event.partition,
                 None,
-                told.offset,
-                f"{member}: {told.detail}".removesuffix(": "),
+                event.offset,
+                f"{member}: {event.detail}".removesuffix(": "),
             )
 
 
-STOP: Final = "stop"
-"""Told to a member, with a mark: wait there; without one: nowhere."""
-MARKED: Final = "marked"
-"""Said by a member that waits at its mark, with what it has in hand."""
-GO_ON: Final = "go-on"
-HURRY: Final = "hurry"
-"""Told to a member that is slow by order: it is so no more."""
-GONE: Final = "member_crashed"
-"""The kind of the event that a member's process has ended without leaving its group."""
-_MARGIN_S: Final = 30.0
-"""What leaving a group may take, with a coordinator that was just elected."""
-_STOP_TIMEOUT_S: Final = 10.0
-
-
-class PausePoint(StrEnum):
+class Breakpoint(StrEnum):
     """Where a member can be held."""
 
     BEFORE_COMMIT = "before-commit"
-    """It is about to commit what it has in hand."""
+    """It is about to commit its pending records."""
     AFTER_COMMIT = "after-commit"
-    """The coordinator has told it that the commit is done."""
+    """The coordinator has acknowledged the commit."""
 
 
-class PendingRecords(Frozen):
-    """What a member that waits at its mark has in hand."""
+class PendingBatch(Frozen):
+    """The pending records of a member that is held at a breakpoint."""
 
-    mark: PausePoint
+    breakpoint: Breakpoint
     records: int
     processed: bool
-    """They stand in its mapping already."""
+    """Whether they are in its mapped file already."""
 
 
-class Output(Frozen):
-    """Where a copier writes to: a member that processes a record by producing one of the same identity."""
+class CopyTarget(Frozen):
+    """Where a copier writes to.
+
+    A copier is a member that processes a record by producing one of the same identity.
+    """
 
     topic: str
     partitions: Annotated[int, Field(gt=0)]
-    """A copy goes to the partition of the same number as its record's, or of the rest of a division by this where there is none."""
+    """How many partitions the topic has; a copy goes to its record's partition modulo this."""
     settings: dict[str, str]
-    """Of its producer, passed as they are; `transactional.id`, its own, where it commits within a transaction."""
+    """The producer's settings, passed as they are.
+
+    A copier that commits in a transaction has its own `transactional.id` here.
+    """
     record_size_bytes: Annotated[int, Field(gt=0)]
     keying: KeyOptions
-    """Which key a record has, as its producer made it."""
+    """The keys of the records as their producer chose them."""
 
 
 class MemberJob(Frozen):
-    """All that one life of a member is to do."""
+    """The job description of one generation of a member."""
 
     consumer: Annotated[int, Field(ge=1)]
-    """Its number in the group; 0 is the reader along."""
+    """Its number in the trial; 0 is the concurrent consumer."""
     generation: Annotated[int, Field(ge=0)] = 0
-    """Which life it is."""
     bootstrap_servers: str
     topic: str
     partitions: Annotated[int, Field(gt=0)]
     settings: dict[str, str]
-    """With its `group.id`; passed as they are."""
+    """The client's settings with `group.id`, passed as they are."""
     commit: Commit
-    """Before or after a record is processed, which is when it is written to the mapping, or together with it."""
+    """Whether to commit before or after processing a record, or in one transaction with it."""
     commit_every_records: Annotated[int, Field(gt=0)]
     records_per_s: Annotated[float, Field(ge=0)] = 0
-    """It processes no faster than this until it is told to hurry; 0: as fast as it can."""
+    """The processing rate of a slow member until it is unthrottled; 0: as fast as it can."""
     token: Annotated[int, Field(ge=0, lt=2**63)]
+    """Identifies the trial's records."""
     folder: Path
     anchor_ns: int = Field(default_factory=anchor_ns)
-    output: Output | None = None
-    """Of a copier; `None`: to process a record is to write it to the mapping."""
+    """The parent's anchor: all processes of a trial share one clock anchor."""
+    output: CopyTarget | None = None
+    """Where a copier writes to; `None`: the member processes a record by storing it in its file."""
 
     @property
-    def who(self) -> str:
-        """Which member: `member 1`, or `copier 1`."""
+    def member_name(self) -> str:
+        """The member: `member 1`, or `copier 1`."""
         return f"{'member' if self.output is None else 'copier'} {self.consumer}"
 
     @property
     def name(self) -> str:
-        """Which life of which member: `member 1.0`."""
-        return f"{self.who}.{self.generation}"
+        """The member and its generation: `member 1.0`."""
+        return f"{self.member_name}.{self.generation}"
 
     @property
     def effective(self) -> Path:
-        """All that the client says of its settings, as JSON."""
+        """The client's effective settings, as JSON."""
         return self._file("effective.json")
 
     @property
     def reads(self) -> Path:
-        """The mapping; see `reads`."""
+        """The mapped file with the processed records (`consumer.reads`)."""
         return self._file("reads")
 
     @property
     def log(self) -> Path:
-        """What librdkafka has to say."""
+        """The log of librdkafka."""
         return self._file("log")
 
     @property
     def output_log(self) -> Path:
-        """What librdkafka has to say of a copier's producer."""
+        """The log of librdkafka of a copier's producer."""
         return self._file("output.log")
 
     @property
-    def told(self) -> Path:
-        """What became of its partitions and commits; see `member_log`."""
+    def event_log(self) -> Path:
+        """The member's events, one JSON line each."""
         return self._file("told")
 
     @property
@@ -220,162 +236,163 @@ class MemberJob(Frozen):
         return self._file("errors")
 
     @property
-    def itself(self) -> Path:
-        """This job."""
+    def job_file(self) -> Path:
+        """This job description."""
         return self._file("json")
 
     def _file(self, kind: str) -> Path:
         return self.folder / f"member-{self.consumer}.{self.generation}.{kind}"
 
 
-class MemberProcess(Child):
-    """A member in a process of its own, through all its lives; it joins by itself, and is ready when it first was given partitions, or none."""
+class MemberProcess(ClientProcess):
+    """A member in its own process, through all its generations.
+
+    It joins its group on its own. It is ready once partitions were assigned to it, or none.
+    """
 
     def __init__(self, job: MemberJob) -> None:
         self.jobs = [job]
         self._is_ready = False
-        self._gone: list[Event] = []
-        super().__init__(job.who, _birth(job), job.errors)
+        self._crashes: list[Event] = []
+        super().__init__(job.member_name, _spawn_request(job), job.errors)
 
     @property
     def job(self) -> MemberJob:
-        """Of the life under way, or of the last one."""
+        """The job of the current or last generation."""
         return self.jobs[-1]
 
     def start_again(self) -> None:
-        """Begin another life after `kill`: a new process, which knows nothing of the one before.
+        """Start the next generation after `kill`: a new process without the old one's state.
 
         Raises:
             HarnessError: it cannot be started.
         """
         self.jobs.append(self.job.model_copy(update={"generation": self.job.generation + 1}))
         self._is_ready = False
-        self.live(_birth(self.job), self.job.errors)
+        self.live(_spawn_request(self.job), self.job.errors)
 
     def kill(self) -> None:
-        """As `Child.kill`; keep when it was gone, unless it had ended by itself."""
-        struck = self.lives()
+        """Kill the process as `ClientProcess.kill` does; unless it had exited, note the crash."""
+        was_running = self.lives()
         super().kill()
-        if struck:
-            self._gone.append(Event(now_ns(), GONE, Source.TRIAL, detail=self.job.name))
+        if was_running:
+            self._crashes.append(
+                Event(now_ns(), MEMBER_CRASHED, Source.TRIAL, detail=self.job.name)
+            )
 
-    def hurry(self) -> None:
-        """Let it process as fast as it can from now on.
+    def unthrottle(self) -> None:
+        """Let a slow member process as fast as it can from now on.
 
         Raises:
-            HarnessError: it has ended.
+            HarnessError: the process has exited.
         """
-        self.wait_in_group(_MARGIN_S)
+        self.wait_in_group(_LEAVE_TIMEOUT_S)
         if self.job.records_per_s:
-            self.tell(HURRY)
+            self.tell(UNTHROTTLE)
 
     def leave(self) -> None:
-        """As `finish`: it leaves its group while that goes on; `start_again` lets it come back."""
+        """Have the member leave its group and exit; `start_again` brings it back."""
         self.finish()
-        super().kill()  # it has ended: what is left of it is closed
+        super().kill()  # the process has exited: this closes its pipes
 
     def wait_in_group(self, timeout_s: float) -> None:
-        """Return when the group has let it in.
+        """Wait until the group has accepted the member.
 
         Raises:
-            HarnessError: it ended before.
-            WaitTimeout: the group did not.
+            HarnessError: the process exited before.
+            WaitTimeout: the group did not accept it in time.
         """
         if not self._is_ready:
             self.wait_ready(timeout_s)
             self._is_ready = True
 
-    def hold_at(self, mark: PausePoint) -> PendingRecords:
-        """Let it go on to a mark with records in hand, and wait there.
+    def hold_at(self, point: Breakpoint) -> PendingBatch:
+        """Hold the member at a breakpoint, with records pending.
 
         Raises:
-            WaitTimeout: it came to none.
-            HarnessError: it has ended.
+            WaitTimeout: it did not reach the breakpoint in time.
+            HarnessError: the process has exited.
         """
-        self.wait_in_group(_STOP_TIMEOUT_S)
-        self.tell(f"{STOP} {mark}")
+        self.wait_in_group(_HOLD_TIMEOUT_S)
+        self.tell(f"{HOLD} {point}")
         try:
-            return PendingRecords.model_validate_json(self.hear(MARKED, _STOP_TIMEOUT_S))
+            return PendingBatch.model_validate_json(self.hear(HELD, _HOLD_TIMEOUT_S))
         except WaitTimeout:
-            self.tell(STOP)  # at none any more, or it would wait there for nobody
+            self.tell(HOLD)  # cancel, or it would stop there later and stay
             raise
 
-    def go_on(self) -> None:
-        """Let it leave its mark."""
-        self.tell(GO_ON)
+    def release(self) -> None:
+        """Let the member go on from its breakpoint."""
+        self.tell(RELEASE)
 
     def pause(self) -> None:
-        """SIGSTOP; returns once the kernel shows it stopped.
+        """Send SIGSTOP; return once the kernel reports the process as stopped.
 
         Raises:
-            WaitTimeout: it does not stop.
+            WaitTimeout: the process does not stop.
         """
         self.send(signal.SIGSTOP)
         wait_until(
             lambda: is_stopped(self.pid),
-            awaiting=f"{self.name} to stand still",
-            timeout_s=_STOP_TIMEOUT_S,
+            awaiting=f"{self.name} to be stopped by SIGSTOP",
+            timeout_s=_HOLD_TIMEOUT_S,
         )
 
     def resume(self) -> None:
-        """SIGCONT."""
+        """Send SIGCONT."""
         self.send(signal.SIGCONT)
 
     def finish(self) -> None:
-        """Let it complete what it has in hand, and leave the group.
+        """Have the member complete its pending records, leave its group and exit.
 
         Raises:
-            HarnessError: it ended on the way.
-            WaitTimeout: it does not end.
+            HarnessError: the process exited early.
+            WaitTimeout: the process does not exit.
         """
-        self.wait_in_group(_MARGIN_S)
+        self.wait_in_group(_LEAVE_TIMEOUT_S)
         self.tell(FINISH)
-        self.hear(DONE, _MARGIN_S)
-        self.wait(_MARGIN_S)
+        self.hear(DONE, _LEAVE_TIMEOUT_S)
+        self.wait(_LEAVE_TIMEOUT_S)
 
     def effective_settings(self) -> dict[str, str]:
-        """Return the settings that it was given."""
+        """Return the settings that were passed to the client."""
         return self.job.settings
 
     def reads(self) -> pa.Table:
-        """Return what it processed in all its lives; schema `READS`.
+        """Return the records that all generations processed; schema `READS`.
 
         Raises:
-            HarnessError: a life left nothing.
+            HarnessError: no generation left a mapped file.
         """
-        from experiments.clients.consumer.reads import reads_in, reads_of
-
-        lives = [
-            job for job in self.jobs if job.reads.exists()
-        ]  # one that was killed at once has not come to make its mapping
-        if not lives:
-            raise HarnessError(f"{self.name} left nothing at {self.job.reads}")
+        jobs = [job for job in self.jobs if job.reads.exists()]  # none after a very early kill
+        if not jobs:
+            raise HarnessError(f"{self.name} left no records at {self.job.reads}")
         return pa.concat_tables(
-            [reads_of(reads_in(job.reads), job.consumer, job.generation) for job in lives]
+            [to_reads_table(load_reads(job.reads), job.consumer, job.generation) for job in jobs]
         )
 
     def events(self) -> Iterator[Event]:
-        """Give what it, and librdkafka in it, told in all its lives, and when its process was gone."""
-        yield from self._gone
-        yield from self.told()
+        """Yield all events: crashes, the member's own, and those in librdkafka's logs."""
+        yield from self._crashes
+        yield from self.own_events()
         for job in self.jobs:
-            yield from read_client_log(_text(job.log), job.name, job.topic)
+            yield from read_client_log(_read_if_exists(job.log), job.name, job.topic)
 
-    def told(self) -> Iterator[Event]:
-        """Give what it told itself, in all its lives."""
+    def own_events(self) -> Iterator[Event]:
+        """Yield the events that the member itself wrote, in all generations."""
         for job in self.jobs:
-            yield from read_member_log(_text(job.told), job.name)
+            yield from read_member_events(_read_if_exists(job.event_log), job.name)
 
-    def forget(self) -> None:
-        """Remove the mappings."""
+    def delete_files(self) -> None:
+        """Delete the mapped files."""
         for job in self.jobs:
             job.reads.unlink(missing_ok=True)
 
 
-def _birth(job: MemberJob) -> SpawnRequest:
-    job.itself.write_text(job.model_dump_json())
-    return SpawnRequest(role="member", job=job.itself)
+def _spawn_request(job: MemberJob) -> SpawnRequest:
+    job.job_file.write_text(job.model_dump_json())
+    return SpawnRequest(role="member", job=job.job_file)
 
 
-def _text(path: Path) -> str:
+def _read_if_exists(path: Path) -> str:
     return path.read_text(errors="replace") if path.exists() else ""

@@ -1,4 +1,10 @@
-"""The member's own process; what it does there is `member_work`'s, and of a copier `copier_work`'s."""
+"""A group member's process: join, read, process, commit and leave.
+
+The job decides the order of processing and committing, and so the delivery semantics
+(https://kafka.apache.org/documentation/#semantics, KIP-98, KIP-447). Committed before it is
+processed, a record is processed at most once; after, at least once; in one transaction, exactly
+once. A member processes a record by storing it in its mapped file; a copier produces a copy of it.
+"""
 
 from __future__ import annotations
 
@@ -14,280 +20,309 @@ from typing import Final
 
 from experiments.clients.consumer.reads import ReadsFile
 from experiments.clients.group.consumer import GroupConsumer
-from experiments.clients.group.copier import CopyOutput, TransactionalCopyOutput
+from experiments.clients.group.copier import CopyProducer, TransactionalCopyProducer
 from experiments.clients.group.member import (
     ASSIGNED,
     COMMIT_REFUSED,
     COPY_FAILED,
     GIVEN_BACK,
-    GO_ON,
-    HURRY,
+    HELD,
+    HOLD,
     JOINED,
     LEFT,
     LOST,
-    MARKED,
     OUT_OF_RANGE,
+    RELEASE,
     REVOKED,
-    STOP,
+    UNTHROTTLE,
+    Breakpoint,
+    MemberEventLog,
     MemberJob,
-    MemberLog,
-    PausePoint,
-    PendingRecords,
+    PendingBatch,
 )
 from experiments.clients.librdkafka.library import NO_ERROR, error_text
-from experiments.clients.process.child import DONE, FINISH, READY, listen, say, told
+from experiments.clients.process.client_process import (
+    DONE,
+    FINISH,
+    READY,
+    expect_line,
+    read_line,
+    write_line,
+)
 from infra.errors import HarnessError
 
-# ---------- What a member does in its own process: join, read, process and commit in the order that it is told, wait at marks, leave.
-
-
 SLICE_S: Final = 0.1
-"""What is in hand is completed after so long, however little it is."""
-REFUSED: Final = frozenset({22, 25, 27, 82, 110, 113})
-"""ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, REBALANCE_IN_PROGRESS, FENCED_INSTANCE_ID, FENCED_MEMBER_EPOCH, STALE_MEMBER_EPOCH
-(https://kafka.apache.org/protocol#protocol_error_codes): the coordinator has not committed. After any other error nobody knows."""
+"""Pending records are processed and committed at least this often, however few they are."""
+COMMIT_REFUSALS: Final = frozenset({22, 25, 27, 82, 110, 113})
+"""Errors after which the offsets are certainly not committed; after any other that is unknown.
+
+ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, REBALANCE_IN_PROGRESS, FENCED_INSTANCE_ID,
+FENCED_MEMBER_EPOCH, STALE_MEMBER_EPOCH (https://kafka.apache.org/protocol#protocol_error_codes).
+"""
 COMMIT_TIMEOUT_S: Final = 60.0
-NOTHING_CAME_S: Final = 1.0
-"""A member that its group has let in, and that was given nothing for so long, waits for nothing: there are more members than partitions."""
-_AGAIN_S: Final = 0.1
+NO_ASSIGNMENT_S: Final = 1.0
+"""A member without an assignment for this long after the group accepted it is ready: the group has
+more members than partitions."""
+_RETRY_INTERVAL_S: Final = 0.1
 
 
 @dataclass(kw_only=True)
 class MemberLoop:
-    """A member that processes a record by writing it to its mapping."""
+    """A member that processes a record by storing it in its mapped file."""
 
     job: MemberJob
     consumer: GroupConsumer
-    ledger: ReadsFile
-    log: MemberLog
-    waits_at: PausePoint | None = None
-    """Where it is to be held, as soon as it is there with records in hand."""
-    joined: bool = field(default=False, init=False)
-    let_in_s: float | None = field(default=None, init=False)
-    """Since when it belongs to its group, by the monotonic clock."""
+    processed: ReadsFile
+    log: MemberEventLog
+    hold_at: Breakpoint | None = None
+    """Where to wait, once the member is there with records pending."""
+    reported_ready: bool = field(default=False, init=False)
+    member_since_s: float | None = field(default=None, init=False)
+    """When the group accepted the member, by the monotonic clock."""
     leaving: bool = field(default=False, init=False)
-    hurries: bool = field(default=False, init=False)
-    """It is told to be slow no more."""
-    stuck: set[int] = field(default_factory=set, init=False)
-    """Partitions of which it was told that it cannot read on."""
-    goes_back: bool = field(default=False, init=False)
-    """What it read last is neither processed nor committed: it reads that again before it goes on."""
+    unthrottled: bool = field(default=False, init=False)
+    out_of_range: set[int] = field(default_factory=set, init=False)
+    """Partitions that the member cannot read on, because the log lacks its next offset."""
+    must_rewind: bool = field(default=False, init=False)
+    """The last records were not processed and committed: read them again before going on."""
 
-    def work(self) -> None:
-        """Read and complete until told to finish; leaving gives the partitions back."""
-        self.consumer.subscribe(self._assigned, self._revoking)
+    def run(self) -> None:
+        """Read, process and commit until the parent asks to finish."""
+        self.consumer.subscribe(self._on_assigned, self._on_revoking)
         while not self.leaving:
             self.consumer.read(SLICE_S)
-            self._complete(marks=True)
-            self._tell_where_it_is_stuck()
-            if not self.joined:
-                self._see_whether_it_is_let_in()
-            self._listen(0)
+            self._complete_pending(rebalancing=False)
+            self._report_out_of_range()
+            if not self.reported_ready:
+                self._check_membership()
+            self._handle_request(0)
 
     def process(self) -> bool:
-        """Process what is in hand; a record is processed once it stands in the mapping. False: it is not, and nothing of it is to be committed."""
-        self._take_time(self.consumer.in_hand.size)
-        self.note()
+        """Process the pending records; return false if that failed and they must not be committed.
+
+        A record is processed once it is in the mapped file.
+        """
+        self._throttle(self.consumer.pending.size)
+        self.store()
         return True
 
-    def note(self) -> None:
-        """Write what is in hand to the mapping."""
-        rows, filled = self.consumer.in_hand, self.ledger.filled
-        while filled + rows.size > self.ledger.rows.size:
-            self.ledger.grow()
-        self.ledger.rows[filled : filled + rows.size] = rows
-        self.ledger.filled = filled + rows.size
+    def store(self) -> None:
+        """Store the pending records in the mapped file."""
+        rows, filled = self.consumer.pending, self.processed.filled
+        while filled + rows.size > self.processed.rows.size:
+            self.processed.grow()
+        self.processed.rows[filled : filled + rows.size] = rows
+        self.processed.filled = filled + rows.size
 
     def commit(self, offsets: Mapping[int, int]) -> str | None:
-        """Commit how far it has read; return the coordinator's error where it refused, so that it is not committed.
+        """Commit these offsets; return the coordinator's error if it refused them.
 
         Raises:
-            HarnessError: the coordinator did not say for a minute.
+            HarnessError: the coordinator did not answer within `COMMIT_TIMEOUT_S`.
         """
         until_s = time.monotonic() + COMMIT_TIMEOUT_S
-        while (code := self.consumer.commit(offsets)) not in {NO_ERROR, *REFUSED}:
+        while (code := self.consumer.commit(offsets)) not in {NO_ERROR, *COMMIT_REFUSALS}:
             if time.monotonic() > until_s:
                 raise HarnessError(
-                    f"the commit was not answered in {COMMIT_TIMEOUT_S:g} s: {error_text(code)}"
+                    f"no answer to a commit within {COMMIT_TIMEOUT_S:g} s: {error_text(code)}"
                 )
-            select.select([], [], [], _AGAIN_S)
+            select.select([], [], [], _RETRY_INTERVAL_S)
         return None if code == NO_ERROR else error_text(code)
 
-    def _take_time(self, records: int) -> None:
-        """Be as slow as it was ordered to be; what it is told meanwhile is obeyed, and a word to hurry or to leave ends it."""
+    def _throttle(self, records: int) -> None:
+        """Wait as long as a slow member takes to process this many records.
+
+        The parent's requests are handled meanwhile; a request to unthrottle or finish ends it.
+        """
         until_s = time.monotonic() + (
             records / self.job.records_per_s if self.job.records_per_s else 0
         )
-        while not (self.hurries or self.leaving) and (left_s := until_s - time.monotonic()) > 0:
-            self._listen(left_s)
+        while not (self.unthrottled or self.leaving) and (left_s := until_s - time.monotonic()) > 0:
+            self._handle_request(left_s)
 
-    def _listen(self, timeout_s: float) -> None:
-        if select.select([sys.stdin], [], [], timeout_s)[0]:
-            self._obey(told())
-
-    def _tell_where_it_is_stuck(self) -> None:
-        for partition, offset in self.consumer.auto_offset_reset().items():
-            if partition not in self.stuck:
-                self.log.tell(
-                    OUT_OF_RANGE, "told so as an error", partition=partition, offset=offset
-                )
-        self.stuck.update(self.consumer.auto_offset_reset())
-
-    def _obey(self, order: str) -> None:
-        word, _, mark = order.partition(" ")
-        if word == STOP:
-            self.waits_at = PausePoint(mark) if mark else None
-        elif word == HURRY:
-            self.hurries = True
+    def _handle_request(self, timeout_s: float) -> None:
+        """Handle the parent's next request, if there is one within the timeout."""
+        if not select.select([sys.stdin], [], [], timeout_s)[0]:
+            return
+        request = read_line()
+        word, _, point = request.partition(" ")
+        if word == HOLD:
+            self.hold_at = Breakpoint(point) if point else None
+        elif word == UNTHROTTLE:
+            self.unthrottled = True
         elif word == FINISH:
             self.leaving = True
         else:
-            raise HarnessError(f"told {order!r} instead of {STOP!r} or {FINISH!r}")
-
-    def _see_whether_it_is_let_in(self) -> None:
-        """With KIP-848 a member that is given nothing is never told so: it belongs to the group all the same, and is ready when nothing came for a while."""
-        if self.let_in_s is None and self.consumer.belongs():
-            self.log.tell(JOINED)
-            self.let_in_s = time.monotonic()
-        if self.let_in_s is not None and time.monotonic() - self.let_in_s > NOTHING_CAME_S:
-            say(READY)
-            self.joined = True
-
-    def _assigned(self, partitions: tuple[int, ...]) -> None:
-        for partition in partitions or (None,):
-            self.log.tell(ASSIGNED, "" if partition is not None else "none", partition=partition)
-        if not self.joined:
-            say(READY)
-        self.joined = True
-
-    def _revoking(self, partitions: tuple[int, ...], lost: bool) -> None:
-        """Complete what is in hand before others go on with it, as an application has to."""
-        self._complete(marks=False)
-        for partition in partitions:
-            self.log.tell(REVOKED, LOST if lost else GIVEN_BACK, partition=partition)
-
-    def _complete(self, *, marks: bool) -> None:
-        """Process what is in hand, and commit: in the order that the job says. Without marks it is in the middle of a rebalance."""
-        if self.goes_back:
-            self._go_back(rebalancing=not marks)
-        elif self.job.commit == "before":
-            self._commit_and_process(marks=marks)
-        else:
-            self._process_and_commit(marks=marks)
-
-    def _commit_and_process(self, *, marks: bool) -> None:
-        if self._commit(marks=marks):
-            self.process()  # what cannot be processed now never is: it is committed
-            self.consumer.done()
-        else:
-            self.consumer.give_back()  # not committed, so not to be processed: whoever reads on from the last commit does that
-
-    def _process_and_commit(self, *, marks: bool) -> None:
-        """Alone, processed stays processed where the commit is refused, and others repeat it; within a transaction it is undone."""
-        if self.consumer.in_hand.size or self.consumer.progress():
-            self.goes_back = not (
-                self.process() and (self._commit(marks=marks) or self.job.commit == "after")
+            raise HarnessError(
+                f"unexpected request {request!r} from the parent"
+                f" (allowed: {HOLD!r}, {UNTHROTTLE!r}, {FINISH!r})"
             )
-            self.consumer.done()
 
-    def _go_back(self, *, rebalancing: bool) -> None:
-        """Lay down what was read since, and read on from the last commit; not in the middle of a rebalance, when partitions come and go."""
-        self.consumer.done()
+    def _report_out_of_range(self) -> None:
+        for partition, offset in self.consumer.out_of_range_offsets().items():
+            if partition not in self.out_of_range:
+                self.log.write(
+                    OUT_OF_RANGE, "reported as an error", partition=partition, offset=offset
+                )
+        self.out_of_range.update(self.consumer.out_of_range_offsets())
+
+    def _check_membership(self) -> None:
+        """Report that the member is ready although no partition was assigned.
+
+        With KIP-848 a member without partitions gets no assignment callback. So it is ready once
+        the group has accepted it and nothing was assigned for a while.
+        """
+        if self.member_since_s is None and self.consumer.is_member():
+            self.log.write(JOINED)
+            self.member_since_s = time.monotonic()
+        if (
+            self.member_since_s is not None
+            and time.monotonic() - self.member_since_s > NO_ASSIGNMENT_S
+        ):
+            write_line(READY)
+            self.reported_ready = True
+
+    def _on_assigned(self, partitions: tuple[int, ...]) -> None:
+        for partition in partitions or (None,):
+            self.log.write(ASSIGNED, "" if partition is not None else "none", partition=partition)
+        if not self.reported_ready:
+            write_line(READY)
+        self.reported_ready = True
+
+    def _on_revoking(self, partitions: tuple[int, ...], lost: bool) -> None:
+        """Complete the pending records before other members go on, as an application has to."""
+        self._complete_pending(rebalancing=True)
+        for partition in partitions:
+            self.log.write(REVOKED, LOST if lost else GIVEN_BACK, partition=partition)
+
+    def _complete_pending(self, *, rebalancing: bool) -> None:
+        """Process and commit the pending records, in the job's order.
+
+        Args:
+            rebalancing: whether a rebalance is in progress. Then the member neither stops at a
+                breakpoint nor seeks.
+        """
+        if self.must_rewind:
+            self._rewind(rebalancing=rebalancing)
+        elif self.job.commit == "before":
+            self._commit_and_process(rebalancing=rebalancing)
+        else:
+            self._process_and_commit(rebalancing=rebalancing)
+
+    def _commit_and_process(self, *, rebalancing: bool) -> None:
+        if self._commit(rebalancing=rebalancing):
+            self.process()  # a record that fails now is never processed: its offset is committed
+            self.consumer.drop_pending()
+        else:
+            self.consumer.rewind_pending()  # whoever reads on from the last commit processes them
+
+    def _process_and_commit(self, *, rebalancing: bool) -> None:
+        """Process, then commit. If the commit is refused, only a transaction undoes the processing.
+
+        Without a transaction, other members process the records again.
+        """
+        if self.consumer.pending.size or self.consumer.offsets_to_commit():
+            self.must_rewind = not (
+                self.process()
+                and (self._commit(rebalancing=rebalancing) or self.job.commit == "after")
+            )
+            self.consumer.drop_pending()
+
+    def _rewind(self, *, rebalancing: bool) -> None:
+        """Drop what was read since and read on from the last commit, once no rebalance is on."""
+        self.consumer.drop_pending()
         if not rebalancing:
-            self.consumer.back_to_committed(COMMIT_TIMEOUT_S)
-            self.goes_back = False
+            self.consumer.rewind_to_committed(COMMIT_TIMEOUT_S)
+            self.must_rewind = False
 
-    def _commit(self, *, marks: bool) -> bool:
-        """Commit how far it has read; false: it was refused, so it is not committed.
+    def _commit(self, *, rebalancing: bool) -> bool:
+        """Commit what was read; return false if the coordinator refused.
 
         Raises:
-            HarnessError: the coordinator did not say for a minute.
+            HarnessError: the coordinator did not answer within `COMMIT_TIMEOUT_S`.
         """
-        offsets = self.consumer.progress()
+        offsets = self.consumer.offsets_to_commit()
         if not offsets:
             return True
-        self._wait_at(PausePoint.BEFORE_COMMIT, marks=marks)
-        refused = self.commit(offsets)
-        if refused is not None:
+        self._stop_at(Breakpoint.BEFORE_COMMIT, rebalancing=rebalancing)
+        error = self.commit(offsets)
+        if error is not None:
             for partition, offset in offsets.items():
-                self.log.tell(COMMIT_REFUSED, refused, partition=partition, offset=offset)
+                self.log.write(COMMIT_REFUSED, error, partition=partition, offset=offset)
             return False
-        self._wait_at(PausePoint.AFTER_COMMIT, marks=marks)
+        self._stop_at(Breakpoint.AFTER_COMMIT, rebalancing=rebalancing)
         return True
 
-    def _wait_at(self, mark: PausePoint, *, marks: bool) -> None:
-        """Where the parent wants it held here, say so and wait until told to go on, or to the end of its life."""
-        if marks and mark is self.waits_at and self.consumer.in_hand.size:
-            self.waits_at = None
-            in_hand = PendingRecords(
-                mark=mark, records=self.consumer.in_hand.size, processed=self.job.commit != "before"
-            )
-            say(MARKED, in_hand.model_dump_json())
-            listen(GO_ON)
-
-
-# ---------- What a copier does in its own process: a member of a group that processes a record by producing a copy of it.
-#
-# Committed before the copies, each record is copied at most once; after them, at least once; together with them in a transaction, exactly once
-# (https://kafka.apache.org/documentation/#semantics, KIP-98, KIP-447).
+    def _stop_at(self, point: Breakpoint, *, rebalancing: bool) -> None:
+        """If the parent asked to hold here, report it and wait until released."""
+        if rebalancing or point is not self.hold_at or not self.consumer.pending.size:
+            return
+        self.hold_at = None
+        batch = PendingBatch(
+            breakpoint=point,
+            records=self.consumer.pending.size,
+            processed=self.job.commit != "before",
+        )
+        write_line(HELD, batch.model_dump_json())
+        expect_line(RELEASE)
 
 
 @dataclass(kw_only=True)
 class CopierLoop(MemberLoop):
-    """A copier whose copies and commits are each by themselves. Its mapping has what it was told is stored."""
+    """A copier without transactions; its mapped file has the records whose copies are stored."""
 
-    copies: CopyOutput
+    copies: CopyProducer
 
     def process(self) -> bool:
-        """Copy what is in hand, and note it once all of it is stored."""
-        return self._copied() and super().process()
+        """Copy the pending records; store them in the mapped file once all copies are stored."""
+        return self._copy() and super().process()
 
-    def _copied(self) -> bool:
-        failed = self.copies.copy(self.consumer.in_hand)
-        if failed is not None:
-            self.log.tell(COPY_FAILED, failed)
-        return failed is None
+    def _copy(self) -> bool:
+        error = self.copies.copy(self.consumer.pending)
+        if error is not None:
+            self.log.write(COPY_FAILED, error)
+        return error is None
 
 
 @dataclass(kw_only=True)
 class TransactionalCopierLoop(CopierLoop):
-    """A copier whose copies and commits are one transaction. Its mapping has what it was told is committed."""
+    """A copier with transactions; its mapped file has the records whose copies are committed."""
 
-    copies: TransactionalCopyOutput
+    copies: TransactionalCopyProducer
 
     def process(self) -> bool:
-        """Copy what is in hand, in the transaction that commits it too."""
-        copied = self._copied()
+        """Copy the pending records in the transaction that commits their offsets too."""
+        copied = self._copy()
         if not copied:
             self.copies.abort()
         return copied
 
     def commit(self, offsets: Mapping[int, int]) -> str | None:
-        """Commit the copies and how far it has read; return why that is not committed, and then none of it is."""
+        """Commit the copies and these offsets; return the error if neither is committed."""
         error = self.copies.commit(self.consumer, offsets)
         if error is None:
-            self.note()
+            self.store()
             return None
         self.copies.abort()
         return str(error)
 
 
 def main(job_path: Path) -> None:
-    """Be the member.
+    """Run the member described by this job file.
 
     Raises:
-        AckbenchError: it could not do its job.
+        AckbenchError: the member failed.
     """
     job = MemberJob.model_validate_json(job_path.read_bytes())
     with ExitStack() as clients:
-        _work_of(job, clients).work()
-    MemberLog(job.told, job.anchor_ns).tell(LEFT)
-    say(DONE)
+        _create_loop(job, clients).run()
+    MemberEventLog(job.event_log, job.anchor_ns).write(LEFT)
+    write_line(DONE)
 
 
-def _work_of(job: MemberJob, clients: ExitStack) -> MemberLoop:
-    """Make the member's clients: they end with the context, the consumer first, which gives its partitions back."""
-    copies = _copies(job, clients)
+def _create_loop(job: MemberJob, clients: ExitStack) -> MemberLoop:
+    """Create the member's clients in this context; the consumer is closed first and leaves."""
+    copies = _create_copy_producer(job, clients)
     settings = {
         **job.settings,
         "enable.partition.eof": "true",
@@ -303,22 +338,19 @@ def _work_of(job: MemberJob, clients: ExitStack) -> MemberLoop:
         job.commit_every_records,
     )
     job.effective.write_text(json.dumps(clients.enter_context(consumer).effective_settings()))
-    ledger, log = ReadsFile(job.reads), MemberLog(job.told, job.anchor_ns)
-    if isinstance(copies, TransactionalCopyOutput):
+    processed, log = ReadsFile(job.reads), MemberEventLog(job.event_log, job.anchor_ns)
+    if isinstance(copies, TransactionalCopyProducer):
         return TransactionalCopierLoop(
-            job=job, consumer=consumer, ledger=ledger, log=log, copies=copies
+            job=job, consumer=consumer, processed=processed, log=log, copies=copies
         )
     if copies is not None:
-        return CopierLoop(job=job, consumer=consumer, ledger=ledger, log=log, copies=copies)
-    return MemberLoop(job=job, consumer=consumer, ledger=ledger, log=log)
+        return CopierLoop(job=job, consumer=consumer, processed=processed, log=log, copies=copies)
+    return MemberLoop(job=job, consumer=consumer, processed=processed, log=log)
 
 
-def _copies(job: MemberJob, clients: ExitStack) -> CopyOutput | None:
+def _create_copy_producer(job: MemberJob, clients: ExitStack) -> CopyProducer | None:
     if job.output is None:
         return None
     settings = {**job.output.settings, "bootstrap.servers": job.bootstrap_servers}
-    return clients.enter_context(
-        (TransactionalCopyOutput if job.commit == "within" else CopyOutput)(
-            job, job.output, settings
-        )
-    )
+    kind = TransactionalCopyProducer if job.commit == "within" else CopyProducer
+    return clients.enter_context(kind(job, job.output, settings))

@@ -1,4 +1,7 @@
-"""Readers tell whose each record is, end where they are told, and never give a short table. Brokers are librdkafka's mock."""
+"""Consumers identify records, stop at requested offsets, and never return a truncated table.
+
+Brokers are librdkafka's mock.
+"""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,7 +15,13 @@ from support.reference.values import ValueFields
 
 from experiments.clients.consumer.final_read import read_log
 from experiments.clients.consumer.process import ConsumerJob, ConsumerProcess, reads_table
-from experiments.clients.consumer.reads import GROW_RECORDS, HEADER_BYTES, Read, ReadsFile, reads_in
+from experiments.clients.consumer.reads import (
+    GROW_RECORDS,
+    HEADER_BYTES,
+    ReadRow,
+    ReadsFile,
+    load_reads,
+)
 from experiments.clients.settings.librdkafka import consumer_settings
 from experiments.ledger.schema import LOG, READS
 from infra.errors import HarnessError
@@ -22,7 +31,7 @@ TOKEN = 77
 
 @pytest.fixture
 def brokers() -> Iterator[MockBrokers]:
-    """One, with a topic of two partitions."""
+    """Start one broker with a topic of two partitions."""
     with MockBrokers(1) as made:
         made.create_topic("trial", 2)
         yield made
@@ -30,7 +39,7 @@ def brokers() -> Iterator[MockBrokers]:
 
 @pytest.fixture
 def send(brokers: MockBrokers) -> Callable[[int, bytes | None], None]:
-    """Puts one value into a partition."""
+    """Return a function that writes one value to a partition."""
     producer = Producer({"bootstrap.servers": brokers.bootstrap_servers, "log_level": 0})
 
     def send_one(partition: int, content: bytes | None) -> None:
@@ -40,20 +49,20 @@ def send(brokers: MockBrokers) -> Callable[[int, bytes | None], None]:
     return send_one
 
 
-def ours(seq: int) -> bytes:
-    """A record of the trial."""
+def trial_value(seq: int) -> bytes:
+    """Return the value of a record of the trial."""
     return values.encode(ValueFields(1, seq, 1_000 + seq, TOKEN), 60)
 
 
-def test_each_record_is_told_apart(
+def test_each_record_is_identified(
     brokers: MockBrokers, send: Callable[[int, bytes | None], None]
 ) -> None:
-    """Ours, ours and damaged, of another trial, of nobody, and nothing at all."""
-    damaged = bytearray(ours(1))
-    damaged[50] ^= 1
+    """The log has a valid, a corrupt, another trial's, a foreign and an empty record."""
+    corrupt = bytearray(trial_value(1))
+    corrupt[50] ^= 1
     for content in (
-        ours(0),
-        bytes(damaged),
+        trial_value(0),
+        bytes(corrupt),
         values.encode(ValueFields(1, 2, 3, TOKEN + 1), 60),
         b"hello",
         None,
@@ -69,21 +78,21 @@ def test_each_record_is_told_apart(
     assert table["intact"].to_pylist() == [True, False, True, True, True]
 
 
-def test_a_value_larger_than_the_usual_is_read_too(
+def test_a_value_larger_than_the_buffer_is_read(
     brokers: MockBrokers, send: Callable[[int, bytes | None], None]
 ) -> None:
-    """Past the room that is kept for values."""
+    """The read loop keeps a buffer for values of usual size."""
     send(1, values.encode(ValueFields(1, 9, 3, TOKEN), 900_000))
     table = read_log(brokers.bootstrap_servers, "trial", {1: 1}, TOKEN, consumer_settings({}), 20)
     assert table["seq"].to_pylist() == [9]
 
 
-def test_records_past_the_fixed_end_are_left_out(
+def test_records_past_the_end_offset_are_excluded(
     brokers: MockBrokers, send: Callable[[int, bytes | None], None]
 ) -> None:
-    """What came after the ends were fixed is none of the trial's."""
+    """Records written after the end offsets were fixed do not belong to the trial."""
     for seq in range(6):
-        send(seq % 2, ours(seq))
+        send(seq % 2, trial_value(seq))
     table = read_log(
         brokers.bootstrap_servers, "trial", {0: 2, 1: 1}, TOKEN, consumer_settings({}), 20
     )
@@ -94,12 +103,12 @@ def test_records_past_the_fixed_end_are_left_out(
     ]
 
 
-def test_reading_begins_where_it_is_told(
+def test_the_read_begins_at_the_begin_offsets(
     brokers: MockBrokers, send: Callable[[int, bytes | None], None]
 ) -> None:
-    """An offset of its own for each partition."""
+    """Each partition has its own begin offset."""
     for seq in range(6):
-        send(seq % 2, ours(seq))
+        send(seq % 2, trial_value(seq))
     table = read_log(
         brokers.bootstrap_servers,
         "trial",
@@ -113,23 +122,23 @@ def test_reading_begins_where_it_is_told(
 
 
 def test_an_empty_log_is_an_empty_table(brokers: MockBrokers) -> None:
-    """Of the ledger's schema."""
+    """The empty table has the ledger's schema."""
     assert read_log(
         brokers.bootstrap_servers, "trial", {0: 0, 1: 0}, TOKEN, consumer_settings({}), 20
     ).equals(LOG.empty_table())
 
 
-def test_an_end_that_the_log_does_not_reach_is_no_short_table(
+def test_a_log_that_ends_before_the_end_offset_is_an_error(
     brokers: MockBrokers, send: Callable[[int, bytes | None], None]
 ) -> None:
-    """It is an error that says how far it came."""
-    send(0, ours(0))
+    """The message has the position that was reached."""
+    send(0, trial_value(0))
     with pytest.raises(HarnessError, match="partition 0 is at offset 1 of 3"):
         read_log(brokers.bootstrap_servers, "trial", {0: 3, 1: 0}, TOKEN, consumer_settings({}), 1)
 
 
-def test_brokers_that_are_gone_are_no_empty_table(tmp_path: Path) -> None:
-    """Nor is librdkafka's complaint written to the terminal."""
+def test_unreachable_brokers_are_an_error(tmp_path: Path) -> None:
+    """The result is no empty table, and librdkafka logs to the file, not to the terminal."""
     with pytest.raises(HarnessError, match="partition 0 is at offset 0 of 1"):
         read_log(
             "127.0.0.1:1", "trial", {0: 1}, TOKEN, consumer_settings({}), 0.5, log=tmp_path / "log"
@@ -137,11 +146,11 @@ def test_brokers_that_are_gone_are_no_empty_table(tmp_path: Path) -> None:
     assert "Connect to ipv4#127.0.0.1:1 failed" in (tmp_path / "log").read_text()
 
 
-def test_a_log_that_does_not_hold_its_beginning_is_said_so(
+def test_a_log_without_the_begin_offset_is_an_error(
     brokers: MockBrokers, send: Callable[[int, bytes | None], None]
 ) -> None:
-    """An offset past the end stands for records that were deleted."""
-    send(0, ours(0))
+    """An offset past the end stands in for deleted records."""
+    send(0, trial_value(0))
     with pytest.raises(HarnessError, match="partition 0 is at offset 5 of 9"):
         read_log(
             brokers.bootstrap_servers,
@@ -154,10 +163,10 @@ def test_a_log_that_does_not_hold_its_beginning_is_said_so(
         )
 
 
-def test_a_reader_reads_along_and_finishes_where_told(
+def test_a_concurrent_consumer_reads_to_the_requested_offsets(
     brokers: MockBrokers, send: Callable[[int, bytes | None], None], tmp_path: Path
 ) -> None:
-    """Ready means that it fetches: what is sent from then on is received after it was intended."""
+    """Once ready, it fetches: it receives what is sent from then on."""
     job = ConsumerJob(
         bootstrap_servers=brokers.bootstrap_servers,
         topic="trial",
@@ -166,22 +175,22 @@ def test_a_reader_reads_along_and_finishes_where_told(
         token=TOKEN,
         folder=tmp_path,
     )
-    with ConsumerProcess(job) as reader:
-        reader.wait_ready()
+    with ConsumerProcess(job) as consumer:
+        consumer.wait_ready()
         for seq in range(10):
-            send(seq % 2, ours(seq))
-        ending = reader.finish({0: 5, 1: 5}, 20)
+            send(seq % 2, trial_value(seq))
+        result = consumer.finish({0: 5, 1: 5}, 20)
     table = reads_table(job)
     assert table.schema.equals(READS)
-    assert (ending.records, ending.at_end, ending.where) == (10, True, "")
+    assert (result.records, result.at_end, result.where) == (10, True, "")
     assert sorted(table["seq"].to_pylist()) == list(range(10))
     assert sorted(table["intended_ns"].to_pylist()) == list(range(1_000, 1_010))
 
 
-def test_a_reader_that_does_not_come_to_its_end_says_how_far_it_came(
+def test_a_consumer_that_does_not_reach_the_end_reports_its_position(
     brokers: MockBrokers, send: Callable[[int, bytes | None], None], tmp_path: Path
 ) -> None:
-    """That is a finding, and what it read is kept."""
+    """That is a result, not an error, and the records it received are kept."""
     job = ConsumerJob(
         bootstrap_servers=brokers.bootstrap_servers,
         topic="trial",
@@ -190,32 +199,34 @@ def test_a_reader_that_does_not_come_to_its_end_says_how_far_it_came(
         token=TOKEN,
         folder=tmp_path,
     )
-    send(0, ours(0))
-    with ConsumerProcess(job) as reader:
-        reader.wait_ready()
-        ending = reader.finish({0: 2, 1: 0}, 0.5)
-    assert not ending.at_end
-    assert ending.where == "partition 0 is at offset 1 of 2"
+    send(0, trial_value(0))
+    with ConsumerProcess(job) as consumer:
+        consumer.wait_ready()
+        result = consumer.finish({0: 2, 1: 0}, 0.5)
+    assert not result.at_end
+    assert result.where == "partition 0 is at offset 1 of 2"
     assert reads_table(job).num_rows == 1
 
 
-def test_a_readers_mapping_grows_and_keeps_what_it_holds(tmp_path: Path) -> None:
-    """Past its first room."""
+def test_a_mapped_file_grows_and_keeps_its_rows(tmp_path: Path) -> None:
+    """It grows beyond its initial size."""
     file = ReadsFile(tmp_path / "reads")
     file.rows["offset"][:] = np.arange(GROW_RECORDS)
     file.filled = GROW_RECORDS
     file.grow()
     file.rows["offset"][GROW_RECORDS] = 7
     file.filled = GROW_RECORDS + 1
-    found = reads_in(tmp_path / "reads")
-    assert found["offset"].tolist() == [*range(GROW_RECORDS), 7]
+    rows = load_reads(tmp_path / "reads")
+    assert rows["offset"].tolist() == [*range(GROW_RECORDS), 7]
 
 
-def test_reads_that_are_cut_short_are_the_harnesss_failure(tmp_path: Path) -> None:
-    """Rows that are missing are never records that were not read."""
+def test_a_truncated_mapped_file_is_an_error(tmp_path: Path) -> None:
+    """Missing rows must not count as records that were not received."""
     file = ReadsFile(tmp_path / "reads")
     file.filled = GROW_RECORDS
     with (tmp_path / "reads").open("r+b") as content:
-        content.truncate(HEADER_BYTES + 10 * Read.itemsize)
-    with pytest.raises(HarnessError, match=f"holds {GROW_RECORDS} records and has room for 10"):
-        reads_in(tmp_path / "reads")
+        content.truncate(HEADER_BYTES + 10 * ReadRow.itemsize)
+    with pytest.raises(
+        HarnessError, match=f"truncated: .* {GROW_RECORDS} records and has room for 10"
+    ):
+        load_reads(tmp_path / "reads")

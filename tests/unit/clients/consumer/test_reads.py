@@ -1,20 +1,50 @@
-"""Rows of memory become the ledger's tables: what nobody told is null."""
+"""Received records become the ledger's tables; unknown values are null."""
+
+from __future__ import annotations
+
+from pathlib import Path
 
 import numpy as np
 
-from experiments.clients.consumer.reads import Read, log_of
+from experiments.clients.consumer.reads import (
+    ReadRow,
+    ReadsFile,
+    load_expired_records,
+    to_log_table,
+)
 from experiments.clients.record.layout import Origin
 
 
-def test_an_epoch_that_the_client_was_not_told_is_null() -> None:
-    """Of batches that carry none librdkafka says -1, which is no leader's epoch."""
-    rows = np.zeros(3, Read)
+def test_an_unknown_leader_epoch_is_null() -> None:
+    """For a batch without one, librdkafka reports -1, which is no valid epoch."""
+    rows = np.zeros(3, ReadRow)
     rows["leader_epoch"] = [-1, 0, 7]
-    assert log_of(rows)["leader_epoch"].to_pylist() == [None, 0, 7]
+    assert to_log_table(rows)["leader_epoch"].to_pylist() == [None, 0, 7]
 
 
-def test_a_strangers_record_has_its_leaders_epoch_all_the_same() -> None:
-    """The broker wrote it into the batch, whoever the record is of."""
-    rows = np.zeros(1, Read)
+def test_a_foreign_record_keeps_its_leader_epoch() -> None:
+    """The broker wrote the epoch into the batch, whoever produced the record."""
+    rows = np.zeros(1, ReadRow)
     rows["leader_epoch"], rows["origin"] = 4, Origin.OTHER
-    assert log_of(rows)["leader_epoch"].to_pylist() == [4]
+    assert to_log_table(rows)["leader_epoch"].to_pylist() == [4]
+
+
+def test_expired_records_are_returned_in_order_and_once(tmp_path: Path) -> None:
+    """Of an offset that was received twice the last record counts: the log may be truncated."""
+    file = ReadsFile(tmp_path / "reads")
+    received = [(1, 0, 10), (0, 1, 11), (0, 0, 12), (0, 5, 13), (0, 1, 99)]
+    for at, (partition, offset, seq) in enumerate(received):
+        row = file.rows[at : at + 1]
+        row["partition"], row["offset"], row["seq"], row["received_ns"] = partition, offset, seq, at
+    file.filled = len(received)
+    expired = load_expired_records(tmp_path / "reads", {0: 5})
+    assert list(
+        zip(
+            expired["partition"].to_pylist(),
+            expired["offset"].to_pylist(),
+            expired["seq"].to_pylist(),
+            strict=True,
+        )
+    ) == [(0, 0, 12), (0, 1, 99)]
+    assert load_expired_records(tmp_path / "reads", {}).num_rows == 0
+    assert np.all(expired["visible"].to_numpy())

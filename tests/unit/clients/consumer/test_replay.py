@@ -1,4 +1,4 @@
-"""What a client tells of its records beside its ledger: what each was made of, and which broker served it; and a replay by another client."""
+"""Field digests of sent records, the brokers that served them, and a replay by another client."""
 
 from __future__ import annotations
 
@@ -17,8 +17,10 @@ RECORDS, TOKEN = 300, 77
 DIGESTS = ("timestamp_ms", "key_digest", "value_digest", "headers_digest")
 
 
-def test_what_was_sent_is_what_is_replayed_and_its_broker_is_known(tmp_path: Path) -> None:
-    """Each record has a key, a value, two headers and a timestamp; all of it comes back, and all of it from the one broker."""
+def test_a_replay_has_the_digests_of_the_sent_records_and_the_broker_is_known(
+    tmp_path: Path,
+) -> None:
+    """Key, value, two headers and timestamp of each record are unchanged; one broker served all."""
     with MockBrokers(1) as brokers:
         brokers.create_topic("trial", 2)
         brokers.create_topic("warm-up", 2)
@@ -39,38 +41,35 @@ def test_what_was_sent_is_what_is_replayed_and_its_broker_is_known(tmp_path: Pat
             headers=2,
             **shared,
         )
-        along = ConsumerJob(
+        consumer_job = ConsumerJob(
             bootstrap_servers=servers,
             topic="trial",
             partitions=2,
             settings=consumer_settings({}),
             **shared,
         )
-        with ProducerProcess(job) as producer, ConsumerProcess(along) as reader:
-            reader.wait_ready()
+        with ProducerProcess(job) as producer, ConsumerProcess(consumer_job) as consumer:
+            consumer.wait_ready()
             producer.wait_ready()
             producer.begin(now_ns())
             producer.wait_done(30)
             ends = _ends(producer)
-            reader.finish(ends, 20)
+            consumer.finish(ends, 20)
         read = replay(
             servers, "trial", 1, dict.fromkeys(ends, 0), ends, TOKEN, consumer_settings({})
         ).to_pylist()
     sent = {row["seq"]: [row[name] for name in DIGESTS] for row in producer.sent().to_pylist()}
     assert {row["seq"]: [row[name] for name in DIGESTS] for row in read} == sent
     assert len({tuple(digests[1:]) for digests in sent.values()}) == RECORDS
-    for served in (producer.served(), reader.served()):
+    for served in (producer.served(), consumer.served()):
         assert {(row["node"], row["partition"]): row["records"] for row in served.to_pylist()} == {
             (1, partition): end for partition, end in ends.items()
         }
-    assert reader.logged_before({0: 5}).num_rows == 5
+    assert consumer.expired_records({0: 5}).num_rows == 5
 
 
 def _ends(producer: ProducerProcess) -> dict[int, int]:
-    places = [
-        (row["partition"], row["offset"]) for row in producer.attempts(producer.sent()).to_pylist()
-    ]
-    return {
-        partition: max(offset for of, offset in places if of == partition) + 1
-        for partition in {of for of, _ in places}
-    }
+    ends: dict[int, int] = {}
+    for row in producer.attempts(producer.sent()).to_pylist():
+        ends[row["partition"]] = max(ends.get(row["partition"], 0), row["offset"] + 1)
+    return ends

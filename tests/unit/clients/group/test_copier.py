@@ -1,4 +1,7 @@
-"""Copiers produce each record that they read once more, and commit before, after or together with that; killed between the two they miss or repeat."""
+"""Copiers copy each record, and commit before, after or in one transaction with the copy.
+
+Killed between copy and commit, they miss or repeat records.
+"""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -10,7 +13,7 @@ from support.fakes.mock_brokers import IMPATIENT, PATIENT, MockBrokers
 
 from experiments.clients.consumer.final_read import read_log
 from experiments.clients.group.groups import ConsumerGroup, GroupJob
-from experiments.clients.group.member import Output, PausePoint
+from experiments.clients.group.member import Breakpoint, CopyTarget
 from experiments.clients.settings.librdkafka import consumer_settings, producer_settings
 from experiments.ledger.record import KeyOptions
 from experiments.sweep.plan import Commit
@@ -25,7 +28,7 @@ IDS = {"within": {"transactional.id": "copies"}}
 
 @pytest.fixture
 def brokers() -> Iterator[MockBrokers]:
-    """One, with an empty topic of two partitions, and one to copy to."""
+    """Start one broker with an empty topic of two partitions and an output topic."""
     with MockBrokers(1) as made:
         made.create_topic("input", 2)
         made.create_topic("output", 2)
@@ -34,7 +37,7 @@ def brokers() -> Iterator[MockBrokers]:
 
 @pytest.fixture
 def job(brokers: MockBrokers, tmp_path: Path) -> Callable[[Commit, int], GroupJob]:
-    """Makes what copiers are to do."""
+    """Return a function that creates the job of a group of copiers."""
 
     def make(commit: Commit, copiers: int) -> GroupJob:
         producer = producer_settings({"enable.idempotence": "true", **IDS.get(commit, {})})
@@ -49,7 +52,7 @@ def job(brokers: MockBrokers, tmp_path: Path) -> Callable[[Commit, int], GroupJo
             settings=consumer_settings(PATIENT),
             token=TOKEN,
             folder=tmp_path,
-            output=Output(
+            output=CopyTarget(
                 topic="output",
                 partitions=2,
                 settings=producer,
@@ -62,7 +65,10 @@ def job(brokers: MockBrokers, tmp_path: Path) -> Callable[[Commit, int], GroupJo
 
 
 def copied(brokers: MockBrokers, ends: dict[int, int]) -> Counter[tuple[int, int, int]]:
-    """Partition, producer and seq of what the output holds, all of it whole, and how often. The mock keeps no CRC of a transaction's batches."""
+    """Return how often the output has each partition, producer and seq; all records are intact.
+
+    The mock stores no CRC with the batches of a transaction.
+    """
     log = read_log(
         brokers.bootstrap_servers,
         "output",
@@ -84,31 +90,34 @@ def copied(brokers: MockBrokers, ends: dict[int, int]) -> Counter[tuple[int, int
 
 
 @pytest.mark.parametrize("commit", ["before", "after"])
-def test_copiers_make_one_whole_copy_of_each_record_and_commit_all(
+def test_copiers_copy_each_record_once_and_commit_all(
     brokers: MockBrokers, job: Callable[[Commit, int], GroupJob], commit: Commit
 ) -> None:
-    """In the partition of the same number, and noted as processed. There is nothing to copy before both are in: the mock refuses commits while it lets in."""
+    """A copy goes to the partition of the same number and its record counts as processed.
+
+    Records are written once both have joined: the mock refuses commits during a join.
+    """
     with ConsumerGroup.running(job(commit, 2)) as group:
         group.wait_ready()
         brokers.write("input", 2, RECORDS, TOKEN)
-        ending = group.finish(ENDS, PATIENT_S)
-    assert ending is not None
-    assert (ending.at_end, ending.committed) == (True, ENDS)
+        result = group.finish(ENDS, PATIENT_S)
+    assert result is not None
+    assert (result.at_end, result.committed) == (True, ENDS)
     assert copied(brokers, ENDS) == Counter({(seq % 2, 1, seq): 1 for seq in range(RECORDS)})
     assert sorted(group.reads()["seq"].to_pylist()) == list(range(RECORDS))
     assert {member.name for member in group.members} == {"copier 1", "copier 2"}
 
 
-def test_within_transactions_each_record_is_copied_and_noted_once(
+def test_with_transactions_each_record_is_copied_and_stored_once(
     brokers: MockBrokers, job: Callable[[Commit, int], GroupJob]
 ) -> None:
-    """The mock keeps no offsets of transactions, so that the group has committed them is not asked."""
+    """The mock does not keep offsets of transactions, so committed offsets are not checked."""
     brokers.write("input", 2, RECORDS, TOKEN)
     with ConsumerGroup.running(job("within", 1)) as group:
         group.wait_ready()
         wait_until(
             lambda: group.reads().num_rows == RECORDS,
-            awaiting="all to be noted",
+            awaiting="all records to be stored",
             timeout_s=PATIENT_S,
         )
         group.members[0].finish()
@@ -119,16 +128,16 @@ def test_within_transactions_each_record_is_copied_and_noted_once(
 
 
 @pytest.mark.parametrize(
-    ("commit", "mark"), [("before", PausePoint.AFTER_COMMIT), ("after", PausePoint.BEFORE_COMMIT)]
+    ("commit", "point"), [("before", Breakpoint.AFTER_COMMIT), ("after", Breakpoint.BEFORE_COMMIT)]
 )
-def test_a_copier_killed_between_the_two_misses_or_repeats_what_it_had_in_hand(
-    brokers: MockBrokers, job: Callable[[Commit, int], GroupJob], commit: Commit, mark: PausePoint
+def test_a_copier_killed_between_copy_and_commit_misses_or_repeats_pending_records(
+    brokers: MockBrokers, job: Callable[[Commit, int], GroupJob], commit: Commit, point: Breakpoint
 ) -> None:
-    """At-most-once misses, at-least-once repeats: in the output, whatever its mapping says."""
+    """At-most-once misses them, at-least-once repeats them: counted in the output topic."""
     brokers.write("input", 2, RECORDS, TOKEN)
     impatient = job(commit, 1).model_copy(update={"settings": consumer_settings(IMPATIENT)})
     with ConsumerGroup.running(impatient) as group:
-        held = group.members[0].hold_at(mark)
+        held = group.members[0].hold_at(point)
         group.members[0].kill()
         group.members[0].start_again()
         assert group.finish(ENDS, PATIENT_S) is not None
@@ -139,13 +148,13 @@ def test_a_copier_killed_between_the_two_misses_or_repeats_what_it_had_in_hand(
 
 
 def _ends(brokers: MockBrokers) -> dict[int, int]:
-    asker = Consumer(
-        {"bootstrap.servers": brokers.bootstrap_servers, "group.id": "asker", "log_level": 0}
+    consumer = Consumer(
+        {"bootstrap.servers": brokers.bootstrap_servers, "group.id": "offsets", "log_level": 0}
     )
     try:
         return {
-            number: asker.get_watermark_offsets(TopicPartition("output", number))[1]
+            number: consumer.get_watermark_offsets(TopicPartition("output", number))[1]
             for number in (0, 1)
         }
     finally:
-        asker.close()
+        consumer.close()

@@ -1,4 +1,7 @@
-"""Members of a group process each record and commit, in the order that they are told; killed between the two they repeat or miss what they had in hand."""
+"""Group members process and commit in the requested order.
+
+Killed between the two, they repeat or miss their presult records.
+"""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -9,8 +12,8 @@ import pytest
 from support.fakes.mock_brokers import IMPATIENT, PATIENT, MockBrokers
 
 from experiments.clients.group.groups import ConsumerGroup, GroupJob
-from experiments.clients.group.member import PausePoint
-from experiments.clients.settings.group_members import alone, member_settings
+from experiments.clients.group.member import Breakpoint
+from experiments.clients.settings.group_members import member_settings, without_group_settings
 from experiments.clients.settings.librdkafka import consumer_settings
 from experiments.sweep.plan import Commit
 from infra.process.waiting import wait_until
@@ -21,7 +24,7 @@ RECORDS = 400
 
 @pytest.fixture
 def brokers() -> Iterator[MockBrokers]:
-    """One, with an empty topic of two partitions."""
+    """Start one broker with an empty topic of two partitions."""
     with MockBrokers(1) as made:
         made.create_topic("trial", 2)
         yield made
@@ -29,7 +32,7 @@ def brokers() -> Iterator[MockBrokers]:
 
 @pytest.fixture
 def job(brokers: MockBrokers, tmp_path: Path) -> Callable[[Commit, int], GroupJob]:
-    """Makes what a group is to do."""
+    """Return a function that creates the job of a group."""
 
     def make(commit: Commit, members: int) -> GroupJob:
         return GroupJob(
@@ -52,18 +55,22 @@ def job(brokers: MockBrokers, tmp_path: Path) -> Callable[[Commit, int], GroupJo
 def test_a_group_processes_each_record_once_and_commits_all(
     brokers: MockBrokers, job: Callable[[Commit, int], GroupJob], commit: Commit
 ) -> None:
-    """Where nothing goes wrong, their order does not matter. There is nothing to read before both are in: the mock refuses commits while it lets in."""
+    """Without a crash the order does not matter.
+
+    Records are written once both members have joined: the mock refuses commits during a join.
+    """
     with ConsumerGroup.running(job(commit, 2)) as group:
         group.wait_ready()
         brokers.write("trial", 2, RECORDS, TOKEN)
-        holder = wait_until(
-            lambda: group.holder_of(0), awaiting="a member that has partition 0", timeout_s=20
-        )  # who was let in last takes one away first
-        ending = group.finish({0: RECORDS // 2, 1: RECORDS // 2}, 20)
-    assert holder in group.members
-    assert group.holder_of(0) is None
-    assert ending is not None
-    assert (ending.at_end, ending.committed) == (True, {0: RECORDS // 2, 1: RECORDS // 2})
+        # The member that joined last takes a partition from the other one first.
+        owner = wait_until(
+            lambda: group.owner_of(0), awaiting="a member that owns partition 0", timeout_s=20
+        )
+        result = group.finish({0: RECORDS // 2, 1: RECORDS // 2}, 20)
+    assert owner in group.members
+    assert group.owner_of(0) is None
+    assert result is not None
+    assert (result.at_end, result.committed) == (True, {0: RECORDS // 2, 1: RECORDS // 2})
     reads = group.reads()
     assert sorted(reads["seq"].to_pylist()) == list(range(RECORDS))
     assert set(reads["consumer"].to_pylist()) <= {1, 2}
@@ -76,24 +83,24 @@ def test_a_group_processes_each_record_once_and_commits_all(
 
 
 @pytest.mark.parametrize(
-    ("commit", "mark"), [("before", PausePoint.AFTER_COMMIT), ("after", PausePoint.BEFORE_COMMIT)]
+    ("commit", "point"), [("before", Breakpoint.AFTER_COMMIT), ("after", Breakpoint.BEFORE_COMMIT)]
 )
-def test_a_member_killed_between_the_two_misses_or_repeats_what_it_had_in_hand(
-    brokers: MockBrokers, job: Callable[[Commit, int], GroupJob], commit: Commit, mark: PausePoint
+def test_a_member_killed_between_processing_and_commit_misses_or_repeats_pending_records(
+    brokers: MockBrokers, job: Callable[[Commit, int], GroupJob], commit: Commit, point: Breakpoint
 ) -> None:
-    """At-most-once misses, at-least-once repeats."""
+    """At-most-once misses them, at-least-once repeats them."""
     brokers.write("trial", 2, RECORDS, TOKEN)
     impatient = job(commit, 1).model_copy(update={"settings": consumer_settings(IMPATIENT)})
     with ConsumerGroup.running(impatient) as group:
         member = group.members[0]
-        held = member.hold_at(mark)
+        held = member.hold_at(point)
         member.kill()
         member.start_again()
-        ending = group.finish({0: RECORDS // 2, 1: RECORDS // 2}, 20)
+        result = group.finish({0: RECORDS // 2, 1: RECORDS // 2}, 20)
     missed, repeated = (held.records, 0) if commit == "before" else (0, held.records)
     times = Counter(group.reads()["seq"].to_pylist())
-    assert ending is not None
-    assert ending.at_end
+    assert result is not None
+    assert result.at_end
     assert held.records > 0
     assert RECORDS - len(times) == missed
     assert sum(times.values()) - len(times) == repeated
@@ -103,27 +110,34 @@ def test_a_member_killed_between_the_two_misses_or_repeats_what_it_had_in_hand(
 
 
 @pytest.mark.parametrize("auto_offset_reset", ["latest", "none"])
-def test_a_group_begins_at_the_start_whatever_it_does_where_an_offset_is_gone(
+def test_a_group_begins_at_offset_0_with_any_auto_offset_reset(
     brokers: MockBrokers,
     job: Callable[[Commit, int], GroupJob],
     auto_offset_reset: Literal["latest", "none"],
 ) -> None:
-    """Without a committed offset a member would begin at the end, or with an error; a slow one that is told to hurry is done at once."""
+    """Without a committed offset a member would begin at the end, or with an error.
+
+    An unthrottled slow member finishes at once.
+    """
     brokers.write("trial", 2, RECORDS, TOKEN)
-    slow = {"out_of_range": auto_offset_reset, "slow_members": 1, "slow_records_per_s": 1}
-    with ConsumerGroup.running(job("after", 1).model_copy(update=slow)) as group:
+    changes = {
+        "auto_offset_reset": auto_offset_reset,
+        "slow_members": 1,
+        "slow_records_per_s": 1,
+    }
+    with ConsumerGroup.running(job("after", 1).model_copy(update=changes)) as group:
         group.wait_ready()
-        group.hurry()
-        ending = group.finish({0: RECORDS // 2, 1: RECORDS // 2}, 20)
-    assert ending.at_end
+        group.unthrottle()
+        result = group.finish({0: RECORDS // 2, 1: RECORDS // 2}, 20)
+    assert result.at_end
     assert sorted(group.reads()["seq"].to_pylist()) == list(range(RECORDS))
 
 
-def test_who_reads_alone_is_given_nothing_of_a_group() -> None:
-    """Assigned by hand, a consumer has no session to keep; KIP-848's member has none that it decides on."""
-    asked = consumer_settings({"session.timeout.ms": "1500", "group.protocol": "classic"})
-    assert alone(asked) == consumer_settings({})
-    assert member_settings(consumer_settings({}), "ours")["session.timeout.ms"] == "45000"
+def test_a_consumer_without_a_group_gets_no_group_settings() -> None:
+    """A manual assignment needs no session; with KIP-848 the broker decides on the session."""
+    group_settings = consumer_settings({"session.timeout.ms": "1500", "group.protocol": "classic"})
+    assert without_group_settings(group_settings) == consumer_settings({})
+    assert member_settings(consumer_settings({}), "group")["session.timeout.ms"] == "45000"
     assert "session.timeout.ms" not in member_settings(
-        consumer_settings({"group.protocol": "consumer"}), "ours"
+        consumer_settings({"group.protocol": "consumer"}), "group"
     )
