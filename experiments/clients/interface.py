@@ -26,7 +26,7 @@ from experiments.events.journal import Event
 from experiments.ledger.record import ProducerSummary
 
 
-class Client(Protocol):
+class TrialClient(Protocol):
     """What every client of a trial can do, group members included."""
 
     def events(self) -> Iterator[Event]:
@@ -36,7 +36,7 @@ class Client(Protocol):
         """Delete the files whose content is in the ledger's tables by now."""
 
 
-class Producer(Client, Protocol):
+class Producer(TrialClient, Protocol):
     """A producer in its own process, which ends with the producer's context."""
 
     def wait_ready(self) -> None:
@@ -107,7 +107,7 @@ class Producer(Client, Protocol):
         """The process that a fault can kill and restart; `None`: its attempts would be lost."""
 
 
-class ConcurrentConsumer(Client, Protocol):
+class ConcurrentConsumer(TrialClient, Protocol):
     """A consumer that reads in parallel with the load, in its own process."""
 
     def wait_ready(self) -> None:

@@ -1,1 +1,1 @@
-"""What happened in a trial, and when: the event journal and the clock that stamps it. Nothing here knows what the events mean."""
+"""The events of a trial and the clock that stamps them. Their meaning is defined elsewhere."""

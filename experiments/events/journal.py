@@ -1,4 +1,4 @@
-"""What happened when: the events of one trial, written from several threads, in the ledger's own schema."""
+"""The event journal of one trial: thread-safe, in the ledger's schema."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from experiments.events.clock import now_ns
 from experiments.ledger.schema import EVENTS, Source
 
 CRC_FAILED: Final = "crc_failed"
-"""A batch is not the one that its CRC was made of, and the final read was given it."""
+"""Kind of the event that the CRC of a batch did not match in the final read."""
 
 BROKER_COUNTERS: Final = "broker_counters"
-"""What a broker has counted of the topic since its process began."""
+"""Kind of the event with a broker's own counters of the topic since its process started."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Event:
     kind: str
     source: Source = Source.TRIAL
     resolution_ns: int | None = None
-    """It happened at most so long before `at_ns`; `None`: that is the moment itself."""
+    """The event happened at most this long before `at_ns`; `None`: at `at_ns`."""
     node: int | None = None
     partition: int | None = None
     leader_epoch: int | None = None
@@ -37,16 +37,17 @@ class Event:
 
 
 class Journal:
-    """Events in the order they were noted; safe to write to from any thread.
+    """Collects events in the order they are noted. Thread-safe.
 
     Args:
-        diary: a file that gets each of the trial's own events at once, a JSON line each: what a trial was about when it was killed or failed.
+        path: a file to which each noted event is appended at once, one JSON line each. It shows
+            what a trial was doing when it failed or was killed. `None`: no file.
     """
 
-    def __init__(self, diary: Path | None = None) -> None:
+    def __init__(self, path: Path | None = None) -> None:
         self._events: list[Event] = []
         self._lock = threading.Lock()
-        self._diary = diary
+        self._path = path
 
     def note(
         self,
@@ -58,7 +59,7 @@ class Journal:
         offset: int | None = None,
         at_ns: int | None = None,
     ) -> Event:
-        """Write an event down, now unless a time is given."""
+        """Add an event of the trial itself, now unless a time is given, and return it."""
         event = Event(
             now_ns() if at_ns is None else at_ns,
             kind,
@@ -67,19 +68,19 @@ class Journal:
             offset=offset,
             detail=detail,
         )
-        self.keep(event)
-        if self._diary is not None:
-            with self._lock, self._diary.open("a", encoding="utf-8") as diary:
-                diary.write(json.dumps(asdict(event)) + "\n")
+        self.add(event)
+        if self._path is not None:
+            with self._lock, self._path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(asdict(event)) + "\n")
         return event
 
-    def keep(self, *events: Event) -> None:
-        """Write down what others tell of: a broker's log, a client's, the watcher."""
+    def add(self, *events: Event) -> None:
+        """Add events from another source: broker logs, client logs, the metadata poller."""
         with self._lock:
             self._events += events
 
     def events(self, *kinds: str) -> tuple[Event, ...]:
-        """Return all events, or those of some kinds, by time."""
+        """Return all events, or those of these kinds, sorted by time."""
         with self._lock:
             return tuple(
                 sorted(
@@ -88,7 +89,7 @@ class Journal:
             )
 
     def table(self) -> pa.Table:
-        """Return the events as `events.parquet` holds them."""
+        """Return the events, sorted by time; schema `EVENTS`."""
         rows = [astuple(event) for event in self.events()]
         columns = zip(*rows, strict=True) if rows else [[] for _ in EVENTS]
         return pa.table(

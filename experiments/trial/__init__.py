@@ -1,1 +1,1 @@
-"""One trial, from a new topic to a sealed ledger. Verdicts are not formed here."""
+"""One trial, from a new topic to a sealed ledger. Verdicts are formed in `experiments.verdicts`."""

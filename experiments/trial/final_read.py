@@ -1,4 +1,7 @@
-"""The end of a trial: what the log holds, and what of it consumers are shown."""
+"""The end of a trial: the final read of a topic, and replays of it.
+
+The final read returns every record that the log holds, and whether consumers can see it.
+"""
 
 from __future__ import annotations
 
@@ -7,135 +10,148 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
 
-from experiments.clients.consumer.expiry import HELD
-from experiments.clients.consumer.process import read_log
+from experiments.clients.consumer.final_read import read_log
 from experiments.clients.consumer.replay import first_offsets_after, replay
 from experiments.clients.librdkafka import topics
-from experiments.clients.librdkafka.changes import change_settings
+from experiments.clients.librdkafka.admin import alter_configs
 from experiments.clients.record.layout import TextValueFormat
 from experiments.errors import CrcMismatch
 from experiments.ledger.record import Replay
+from experiments.sweep.retention import KEEP_ALL
+from experiments.trial.jobs import ISOLATION_LEVEL
 from infra.cluster.interface import Cluster
 from infra.errors import WaitTimeout
 from infra.process.waiting import wait_until
 
 READ_TIMEOUT_S: Final = 120.0
 READABLE_TIMEOUT_S: Final = 30.0
-_LOOKS: Final = 3
-_LOOK_EVERY_S: Final = 0.3
-"""A leader that hears of the topic's new settings may be in the middle of deleting by the old ones."""
-UNDECIDED_MARGIN_S: Final = 10.0
-"""Beyond a transaction's timeout and the coordinator's interval of looking for those that are past it."""
-ISOLATION: Final = "isolation.level"
+TRANSACTION_END_MARGIN_S: Final = 10.0
+"""Added to the transaction timeout and the coordinator's cleanup interval."""
 READ_COMMITTED: Final = "read_committed"
 READ_UNCOMMITTED: Final = "read_uncommitted"
+
+_STABLE_POLLS: Final = 3
+_STABLE_POLL_INTERVAL_S: Final = 0.3
+"""Begin offsets must stay the same for several polls: a leader that gets the topic's new settings
+may still be deleting by the old ones."""
 
 
 @dataclass(frozen=True)
 class FinalRead:
-    """What was read."""
+    """The result of a final read."""
 
     log: pa.Table
     """Schema `LOG`."""
     end_offsets: dict[int, int]
-    """The high watermarks, up to which the log was read."""
-    shown_offsets: dict[int, int]
-    """Up to where the reader along is shown it: with `read_committed`, the last stable offsets."""
-    refused_offsets: dict[int, int] = field(default_factory=dict)
-    """Of each partition that has one, where the first batch begins that a reader who checks CRCs is refused."""
+    """The high watermarks; the log was read up to them."""
+    visible_end_offsets: dict[int, int]
+    """Up to where the concurrent consumer can read; with `read_committed`, last stable offsets."""
+    crc_failed_offsets: dict[int, int] = field(default_factory=dict)
+    """Where the first batch with a wrong CRC begins, of each partition that has one."""
     begin_offsets: dict[int, int] = field(default_factory=dict)
-    """Where partitions began of which the first records had expired."""
+    """Where partitions begin whose first records have expired; the others begin at 0."""
 
     def with_expired(self, expired: pa.Table) -> FinalRead:
-        """Return it with what a reader along had been given before it expired in front, by partition and offset."""
-        together = pa.concat_tables([expired, self.log])
-        return replace(
-            self, log=together.sort_by([("partition", "ascending"), ("offset", "ascending")])
-        )
+        """Return this read with records added that a consumer received before they expired."""
+        log = pa.concat_tables([expired, self.log])
+        return replace(self, log=log.sort_by([("partition", "ascending"), ("offset", "ascending")]))
 
 
 @dataclass(frozen=True)
 class FinalReader:
-    """A trial's topic, to be read to its end."""
+    """Reads a topic of a trial to its end."""
 
     cluster: Cluster
     topic: str
     token: int
+    """Identifies the trial's records."""
     consumer: Mapping[str, str]
-    """The settings of the reader along."""
+    """The concurrent consumer's settings."""
     text: TextValueFormat | None = None
-    """How values look that are text; `None`: values are those of `clients.value`."""
-    refused_offsets: dict[int, int] = field(default_factory=dict)
-    """Filled as it is read; see `ReadBack`."""
+    """The format of text values; `None`: values are binary (`clients.record.value`)."""
+    crc_failed_offsets: dict[int, int] = field(default_factory=dict)
+    """Filled during the read; see `FinalRead`."""
     begin_offsets: dict[int, int] = field(default_factory=dict)
-    """Where partitions begin, if not at 0: records have expired."""
+    """Where partitions begin whose first records have expired; the others begin at 0."""
 
-    def held(self) -> FinalReader:
-        """Return the reading of a topic whose records expire: from now on none does, and it is read from where it begins now.
+    def without_retention(self) -> FinalReader:
+        """Stop the topic's retention; return a reader that begins where the log begins then.
 
         Raises:
-            HarnessError: Kafka refused.
-            WaitTimeout: it did not stand still.
+            HarnessError: Kafka rejected the change.
+            WaitTimeout: the begin offsets kept changing.
         """
         servers, topic = self.cluster.admin_servers, self.topic
-        change_settings(servers, "topic", topic, HELD)
+        alter_configs(servers, "topic", topic, KEEP_ALL)
         seen: list[dict[int, int]] = []
 
-        def stands() -> bool:
+        def begins_are_stable() -> bool:
             seen.append(topics.begin_offsets(servers, topic))
-            return len(seen) >= _LOOKS and all(begins == seen[-1] for begins in seen[-_LOOKS:])
+            return len(seen) >= _STABLE_POLLS and all(
+                begins == seen[-1] for begins in seen[-_STABLE_POLLS:]
+            )
 
         wait_until(
-            stands,
-            awaiting=f"the first offsets of {topic} to stand still",
+            begins_are_stable,
+            awaiting=f"the begin offsets of {topic} to stay the same",
             timeout_s=READABLE_TIMEOUT_S,
-            every_s=_LOOK_EVERY_S,
+            every_s=_STABLE_POLL_INTERVAL_S,
             seen=lambda: seen[-1:],
         )
         return replace(
             self, begin_offsets={partition: begin for partition, begin in seen[-1].items() if begin}
         )
 
-    def plain(self) -> FinalRead:
-        """Read a log without transactions: consumers of any isolation are shown all of it.
+    def read(self) -> FinalRead:
+        """Read a log without transactions: all of it is visible at any isolation level.
 
         Raises:
-            HarnessError: a partition could not be read to its end.
-            WaitTimeout: consumers are not shown all that the leaders have.
+            HarnessError: a partition was not read to its end.
+            WaitTimeout: high watermarks stay behind the leaders' logs.
         """
         ends = self.wait_until_readable()
         return FinalRead(
-            self._read(ends, self.consumer), ends, ends, self.refused_offsets, self.begin_offsets
+            self._read_to(ends, self.consumer),
+            ends,
+            ends,
+            self.crc_failed_offsets,
+            self.begin_offsets,
         )
 
-    def of_transactions(self, decided_within_s: float) -> FinalRead:
-        """Read a log twice: all that it holds, and what a `read_committed` consumer is shown of it.
+    def read_transactional(self, transactions_end_s: float) -> FinalRead:
+        """Read a log with transactions twice: `read_uncommitted`, then `read_committed`.
 
         Args:
-            decided_within_s: after how long the coordinator has aborted what its producer left open.
+            transactions_end_s: after how long the coordinator has aborted any open transaction.
 
         Raises:
-            HarnessError: a partition could not be read to its end.
-            WaitTimeout: consumers are not shown all that the leaders have.
+            HarnessError: a partition was not read to its end.
+            WaitTimeout: high watermarks stay behind the leaders' logs.
         """
-        self._wait_until_decided(decided_within_s + UNDECIDED_MARGIN_S)
+        self._wait_until_no_open_transaction(transactions_end_s + TRANSACTION_END_MARGIN_S)
         ends = self.wait_until_readable()
         stable = topics.end_offsets(self.cluster.admin_servers, self.topic, read_committed=True)
         stable = {partition: min(stable[partition], end) for partition, end in ends.items()}
-        held = self._read(ends, {**self.consumer, ISOLATION: READ_UNCOMMITTED})
-        shown = self._read(stable, {**self.consumer, ISOLATION: READ_COMMITTED})
-        along = ends if self.consumer.get(ISOLATION) == READ_UNCOMMITTED else stable
+        stored = self._read_to(ends, {**self.consumer, ISOLATION_LEVEL: READ_UNCOMMITTED})
+        visible = self._read_to(stable, {**self.consumer, ISOLATION_LEVEL: READ_COMMITTED})
+        sees_all = self.consumer.get(ISOLATION_LEVEL) == READ_UNCOMMITTED
         return FinalRead(
-            with_visibility(held, shown), ends, along, self.refused_offsets, self.begin_offsets
+            with_visibility(stored, visible),
+            ends,
+            ends if sees_all else stable,
+            self.crc_failed_offsets,
+            self.begin_offsets,
         )
 
-    def _read(self, ends: Mapping[int, int], settings: Mapping[str, str]) -> pa.Table:
-        """Read with every batch's CRC checked. Where one does not hold, the end is reached all the same: all is read once more as it lies there.
+    def _read_to(self, ends: Mapping[int, int], settings: Mapping[str, str]) -> pa.Table:
+        """Read with CRC checks; if a CRC does not match, read all again without them.
 
-        A reader that checks would pass over the batch, and its records would be taken for lost. What of them is whole, and what is corrupt, our own
-        checksum tells of each.
+        A consumer that checks CRCs skips the batch, so its records would count as lost. Without
+        the check they are read as stored, and each record's own checksum shows whether it is
+        intact.
         """
         read = partial(
             read_log,
@@ -151,20 +167,23 @@ class FinalReader:
         try:
             return read()
         except CrcMismatch as mismatch:
-            self.refused_offsets.update(mismatch.offsets)
+            self.crc_failed_offsets.update(mismatch.offsets)
             return read(check_crcs=False)
 
-    def _wait_until_decided(self, timeout_s: float) -> None:
-        """Wait until no transaction is open; one that hangs on stays a finding: nothing from its first record on is shown."""
+    def _wait_until_no_open_transaction(self, timeout_s: float) -> None:
+        """Wait until every transaction has ended.
 
-        def decided() -> bool:
+        One that hangs is a result, not an error: records from its first one on stay invisible.
+        """
+
+        def all_ended() -> bool:
             stable = topics.end_offsets(self.cluster.admin_servers, self.topic, read_committed=True)
             return stable == topics.end_offsets(self.cluster.admin_servers, self.topic)
 
         try:
             wait_until(
-                decided,
-                awaiting="every transaction to be decided",
+                all_ended,
+                awaiting="every transaction to end",
                 timeout_s=timeout_s,
                 every_s=0.2,
             )
@@ -172,85 +191,75 @@ class FinalReader:
             return
 
     def wait_until_readable(self) -> dict[int, int]:
-        """Return the end offsets once consumers may read all that the leaders have.
+        """Wait until the high watermarks are at the leaders' log ends, and return them.
 
-        Consumers are shown what the whole ISR has, and a follower may be a fetch behind and still be in the ISR. With acks=1 the
-        last acknowledged records would be taken for lost if the end were fixed before.
+        Consumers can read what the entire ISR has, and a follower may be a fetch behind and still
+        be in the ISR. If the end offsets were fixed before, the last records acknowledged with
+        acks=1 would count as lost.
 
         Raises:
-            WaitTimeout: a high watermark stays behind its log's end, as with fewer replicas than `min.insync.replicas` (KIP-966).
+            WaitTimeout: a high watermark stays behind its log's end, as with fewer replicas than
+                `min.insync.replicas` (KIP-966).
         """
-        readable: dict[int, int] = {}
+        high_watermarks: dict[int, int] = {}
 
-        def look() -> bool:
-            readable.update(topics.end_offsets(self.cluster.admin_servers, self.topic))
-            return self.cluster.log_end_offsets(self.topic) == readable
+        def all_readable() -> bool:
+            high_watermarks.update(topics.end_offsets(self.cluster.admin_servers, self.topic))
+            return self.cluster.log_end_offsets(self.topic) == high_watermarks
 
-        awaiting = "consumers to be shown all that the leaders' logs hold"
         wait_until(
-            look,
-            awaiting=awaiting,
+            all_readable,
+            awaiting="the high watermarks to reach the leaders' log ends",
             timeout_s=READABLE_TIMEOUT_S,
-            seen=lambda: f"{readable} of {self.cluster.log_end_offsets(self.topic)}",
+            seen=lambda: f"{high_watermarks} of {self.cluster.log_end_offsets(self.topic)}",
         )
-        return readable
+        return high_watermarks
 
 
-def with_visibility(held: pa.Table, shown: pa.Table) -> pa.Table:
-    """Return all that the log holds, and of each record whether it was shown. Pure."""
-    import numpy as np
-
-    places = [
+def with_visibility(stored: pa.Table, visible: pa.Table) -> pa.Table:
+    """Return the stored records, `visible` set where the second table has the same offset. Pure."""
+    positions = [
         log["partition"].to_numpy().astype(np.int64) << 48 | log["offset"].to_numpy()
-        for log in (held, shown)
+        for log in (stored, visible)
     ]
-    at = held.schema.names.index("visible")
-    return held.set_column(at, held.schema.field(at), pa.array(np.isin(*places)))
-
-
-# ---------- The replays of a trial: its log, read again when all is over, twice from its first offsets and once from a timestamp.
+    at = stored.schema.names.index("visible")
+    return stored.set_column(at, stored.schema.field(at), pa.array(np.isin(*positions)))
 
 
 @dataclass(frozen=True)
 class ReplayResult:
-    """What was read."""
+    """The result of a trial's replays."""
 
-    told: tuple[Replay, ...]
+    replays: tuple[Replay, ...]
     table: pa.Table
-    """Schema `REPLAYS`."""
+    """All replays' records; schema `REPLAYS`."""
 
 
-def replays_of(
-    servers: str, topic: str, back: FinalRead, token: int, consumer: Mapping[str, str], at_ms: int
+def replay_log(
+    servers: str, topic: str, final: FinalRead, token: int, consumer: Mapping[str, str], at_ms: int
 ) -> ReplayResult:
-    """Replay a log.
+    """Read a log three more times: twice from its begin, once from a timestamp.
 
     Args:
-        servers: the addresses.
-        topic: its name.
-        back: the final read: where its partitions begin and end.
-        token: whose records are ours.
-        consumer: what was asked for of consumers.
+        servers: the brokers' addresses.
+        topic: the topic's name.
+        final: the final read, for where partitions begin and end.
+        token: identifies the trial's records.
+        consumer: the consumer settings.
         at_ms: the timestamp of the third replay.
 
     Raises:
-        HarnessError: a partition could not be read to its end.
+        HarnessError: a partition was not read to its end.
     """
-    begins = {partition: back.begin_offsets.get(partition, 0) for partition in back.end_offsets}
+    begins = {partition: final.begin_offsets.get(partition, 0) for partition in final.end_offsets}
     after = first_offsets_after(servers, topic, tuple(begins), at_ms)
-    told = (
+    replays = (
         Replay(number=1, begin_offsets=begins),
         Replay(number=2, begin_offsets=begins),
         Replay(number=3, begin_offsets=after, at_ms=at_ms),
     )
-    return ReplayResult(
-        told,
-        pa.concat_tables(
-            [
-                replay(
-                    servers, topic, one.number, one.begin_offsets, back.end_offsets, token, consumer
-                )
-                for one in told
-            ]
-        ),
-    )
+    tables = [
+        replay(servers, topic, one.number, one.begin_offsets, final.end_offsets, token, consumer)
+        for one in replays
+    ]
+    return ReplayResult(replays, pa.concat_tables(tables))

@@ -1,4 +1,4 @@
-"""What others wrote down of a trial, as events on the trial's clock: the brokers' own logs, and the clients'."""
+"""What the brokers wrote during a trial: lines of their logs as events, and batches on disk."""
 
 from __future__ import annotations
 
@@ -13,101 +13,105 @@ from experiments.ledger.record import Frozen
 from experiments.ledger.schema import Source
 from experiments.sweep.plan import TrialSpec
 from infra.cluster.interface import Cluster
-from infra.disk.log_files import Batch
-from infra.kafka.logs import RESOLUTION_NS, BrokerLine
+from infra.kafka.logs import RESOLUTION_NS, BrokerLogEvent
+from infra.kafka.replica_files import RecordBatch
+
+STORED: Final = "stored"
+"""Kind of the event with a partition's `StoredBatches`."""
+_MS_PER_S: Final = 1000
 
 
 @dataclass(frozen=True)
 class LogCapture:
-    """Where the brokers' logs were when the trial began, and how our clock stood to theirs, which is the wall clock."""
+    """Where the brokers' logs ended when the trial began, and how the two clocks differed then.
+
+    Brokers stamp their lines by the wall clock; a trial's clock is `experiments.events.clock`.
+    """
 
     cluster: Cluster
     topic: str
     log_sizes: Mapping[int, int]
     ahead_ns: int
+    """How far the trial's clock was ahead of the wall clock."""
 
     @classmethod
-    def begin(cls, cluster: Cluster, topic: str) -> Self:
-        """Hear what is written from now on."""
-        return cls(cluster, topic, cluster.log_sizes(), ahead_of_wall_ns())
+    def start(cls, cluster: Cluster, topic: str) -> Self:
+        """Capture what is logged from now on."""
+        return cls(cluster, topic, cluster.node_log_sizes(), ahead_of_wall_ns())
 
     def broker_events(self) -> Iterator[Event]:
-        """Give what the brokers wrote since then; what the wall clock was stepped or slewed meanwhile is uncertain, and added to the resolution."""
+        """Yield the events that the brokers have logged since the start.
+
+        A step or slew of the wall clock since then makes their time uncertain; it is added to the
+        resolution.
+        """
         ahead_ns = ahead_of_wall_ns()
-        for line in self.cluster.log_lines_since(self.log_sizes, self.topic):
-            yield event_of(line, ahead_ns, abs(ahead_ns - self.ahead_ns))
+        for line in self.cluster.node_log_events_since(self.log_sizes, self.topic):
+            yield to_event(line, ahead_ns, abs(ahead_ns - self.ahead_ns))
 
 
-def event_of(line: BrokerLine, ahead_ns: int, uncertain_ns: int = 0) -> Event:
-    """Return a broker's line as an event.
+def to_event(line: BrokerLogEvent, ahead_ns: int, uncertain_ns: int = 0) -> Event:
+    """Return a line of a broker's log as an event.
 
     Args:
-        line: what it wrote, by the wall clock.
-        ahead_ns: how far the trial's clock is before the wall clock.
-        uncertain_ns: how much of that is not known.
+        line: stamped by the wall clock.
+        ahead_ns: how far the trial's clock is ahead of the wall clock.
+        uncertain_ns: how much of that is uncertain.
     """
     isr = (
         f"isr {','.join(map(str, line.isr))}: "
         if line.kind == "isr_changed" and line.isr is not None
         else ""
     )
-    detail = f"node {line.speaker}: {isr}{line.line}"
-    resolution_ns = RESOLUTION_NS + uncertain_ns
     return Event(
         line.wall_ns + ahead_ns,
         line.kind,
         Source.BROKER,
-        resolution_ns,
+        RESOLUTION_NS + uncertain_ns,
         line.node,
         line.partition,
         line.leader_epoch,
         line.offset,
-        detail,
+        f"node {line.speaker}: {isr}{line.line}",
     )
 
 
-# ---------- How a topic's records lie in the log: batches and their bytes, by partition and second, as the leaders' own files have them.
-
-
-STORED: Final = "stored"
-"""The kind of the event, one for each partition."""
-_MS_PER_S: Final = 1000
-
-
 class StoredBatches(Frozen):
-    """What one partition's log holds, by whole seconds since the load's begin, of a batch that of its last record; what is older is left out."""
+    """A partition's batches and their size, by second since the load began.
+
+    A batch counts in the second of its last record; batches before the load are left out.
+    """
 
     batches: dict[int, int]
+    """How many."""
     bytes: dict[int, int]
-    """With the batches' headers, and compressed where they are."""
+    """Their size on disk, with batch headers and as compressed."""
 
 
 def stored_batches(
     spec: TrialSpec, cluster: Cluster, topic: str, load_begin_ns: int
 ) -> Iterator[tuple[int, StoredBatches]]:
-    """Give what each partition's leader holds; nothing where nobody asks, or where the files are out of reach.
+    """Yield each partition's number and batches, from its leader's segment files.
+
+    Yields nothing if the trial does not check placement, or if the cluster is external: then its
+    files are not accessible.
 
     Args:
         spec: the trial.
-        cluster: whole; its logs do not grow any more.
-        topic: the trial's.
-        load_begin_ns: since the epoch.
+        cluster: a healthy cluster whose logs no longer grow.
+        topic: the trial's topic.
+        load_begin_ns: nanoseconds since the epoch.
     """
     if not spec.workload.placement or spec.cluster.external:
         return
     for state in cluster.describe([topic]).of(topic):
         if state.leader is not None:
-            yield (
-                state.partition,
-                by_second(
-                    cluster.disks.batches(state.leader, topic, state.partition),
-                    load_begin_ns // 1_000_000,
-                ),
-            )
+            batches = cluster.disks.record_batches(state.leader, topic, state.partition)
+            yield state.partition, count_by_second(batches, load_begin_ns // 1_000_000)
 
 
-def by_second(batches: Iterable[Batch], begin_ms: int) -> StoredBatches:
-    """Count batches and bytes by second. Pure."""
+def count_by_second(batches: Iterable[RecordBatch], begin_ms: int) -> StoredBatches:
+    """Return the number and size of batches by second. Pure."""
     counts, sizes = Counter[int](), Counter[int]()
     for batch in batches:
         second = (batch.max_timestamp_ms - begin_ms) // _MS_PER_S

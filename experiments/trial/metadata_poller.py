@@ -1,7 +1,8 @@
-"""Watches a topic while a trial runs: each change of leader, ISR and active controller becomes an event.
+"""Polls a topic's metadata during a trial: changes of leader, ISR and active controller are events.
 
-An event's resolution is the time since the last answer before it was asked for: the change happened within it, as the broker
-that was asked knew it. When nobody answers that is an event too, so a gap in what was seen is itself seen.
+The resolution of an event is the time since the previous answer was requested: the change happened
+within it, as far as the polled broker knew. If no broker answers, that is an event too, so a gap in
+the observation is itself observed.
 """
 
 from __future__ import annotations
@@ -18,33 +19,33 @@ from infra.cluster.interface import Cluster
 from infra.errors import HarnessError
 from infra.kafka.spec import ControllerView, PartitionState
 
-EVERY_S: Final = 0.008
-"""What is left of 10 ms is for the answer."""
-CONTROLLER_EVERY: Final = 5
-"""The controllers, each of which is asked, are looked at every so many looks at the topic."""
-_END_TIMEOUT_S: Final = 10.0
+POLL_INTERVAL_S: Final = 0.008
+"""Polling aims at every 10 ms; an answer takes the rest."""
+CONTROLLER_POLL_EVERY: Final = 5
+"""The controllers, each of which is asked, are polled once in this many polls of the topic."""
+_JOIN_TIMEOUT_S: Final = 10.0
 
 
 class MetadataPoller:
-    """A thread that looks at the cluster between entering and leaving the context."""
+    """A context manager around a thread that polls the cluster."""
 
     def __init__(
-        self, cluster: Cluster, topic: str, journal: Journal, every_s: float = EVERY_S
+        self, cluster: Cluster, topic: str, journal: Journal, every_s: float = POLL_INTERVAL_S
     ) -> None:
-        self._lookout, self._changes, self._every_s = (
-            cluster.metadata_poll(topic),
-            MetadataChanges(journal),
-            every_s,
-        )
+        self._metadata = cluster.metadata_poller(topic)
+        self._changes = MetadataChanges(journal)
+        self._every_s = every_s
         self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._poll, name=f"watch-{topic}", daemon=True)
+        self._thread = threading.Thread(
+            target=self._run, name=f"metadata-poller-{topic}", daemon=True
+        )
         self.cpu_s = 0.0
-        """What the watching cost, once it has ended."""
+        """The CPU time that polling took, once it has ended."""
 
     def __enter__(self) -> Self:
-        """Note the state now, then go on watching."""
-        self._look_at_controller()
-        self._look()
+        """Note the current state, then poll in the background."""
+        self._poll_controller()
+        self._poll_topic()
         self._thread.start()
         return self
 
@@ -54,130 +55,145 @@ class MetadataPoller:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Stop, once the look under way has ended."""
+        """Stop after the current poll."""
         self._ended.set()
-        self._thread.join(_END_TIMEOUT_S)
-        self._lookout.close()
+        self._thread.join(_JOIN_TIMEOUT_S)
+        self._metadata.close()
 
-    def _poll(self) -> None:
-        looks, due_s = 0, time.monotonic()
+    def _run(self) -> None:
+        polls, due_s = 0, time.monotonic()
         while not self._ended.wait(max(0.0, due_s - time.monotonic())):
             due_s = max(due_s + self._every_s, time.monotonic())
-            looks += 1
-            self._look()
-            if looks % CONTROLLER_EVERY == 0:
-                self._look_at_controller()
+            polls += 1
+            self._poll_topic()
+            if polls % CONTROLLER_POLL_EVERY == 0:
+                self._poll_controller()
         self.cpu_s = time.thread_time()
 
-    def _look(self) -> None:
+    def _poll_topic(self) -> None:
         try:
-            sighting = self._lookout.partitions()
+            snapshot = self._metadata.partitions()
         except HarnessError as error:
-            self._changes.note_blind(str(error))
+            self._changes.note_unavailable(str(error))
             return
-        if sighting is None:
-            self._changes.note_blind("no broker that knows the topic answered in time")
+        if snapshot is None:
+            self._changes.note_unavailable("no broker that knows the topic answered in time")
         else:
-            self._changes.note_partitions(sighting.partitions, epoch_ns(sighting.asked_s))
+            self._changes.note_partitions(snapshot.partitions, epoch_ns(snapshot.requested_s))
 
-    def _look_at_controller(self) -> None:
-        asked_ns = now_ns()
+    def _poll_controller(self) -> None:
+        requested_ns = now_ns()
         try:
-            controller = self._lookout.controller()
+            controller = self._metadata.controller()
         except HarnessError as error:
-            self._changes.note_blind(str(error))
+            self._changes.note_unavailable(str(error))
             return
         if controller is not None:
-            self._changes.note_controller(controller, asked_ns)
+            self._changes.note_controller(controller, requested_ns)
 
 
 class MetadataChanges:
-    """Tells what differs from the last answer; everything, where there is none."""
+    """Compares each answer with the previous one and notes the differences as events."""
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
         self._partitions: dict[int, PartitionState] = {}
-        self._past_ids: set[str | None] = set()
+        self._past_topic_ids: set[str | None] = set()
         self._controller: ControllerView | None = None
-        self._partitions_asked_ns: int | None = None
-        self._controller_asked_ns: int | None = None
-        self._blind = False
+        self._partitions_requested_ns: int | None = None
+        self._controller_requested_ns: int | None = None
+        self._unavailable = False
 
-    def note_partitions(self, now: tuple[PartitionState, ...], asked_ns: int) -> None:
-        """Note what changed of the partitions; an answer older than what is known already, by its request or its leader epoch, is no news.
+    def note_partitions(self, states: tuple[PartitionState, ...], requested_ns: int) -> None:
+        """Note how the partitions changed; the first answer is noted in full.
 
-        A topic that was made again under its name has another id, and its epochs begin anew.
+        An answer is ignored if it was requested before the previous one, or has an older leader
+        epoch. A topic that was deleted and created again has a new id, and its epochs begin at 0.
         """
-        if asked_ns < (self._partitions_asked_ns or 0):
+        if requested_ns < (self._partitions_requested_ns or 0):
             return
-        seen = self._seen(self._partitions_asked_ns)
-        for partition in now:
-            before = self._partitions.get(partition.partition)
-            if before is None or self._is_news(before, partition):
-                self._note_partition(seen, before, partition)
-                self._partitions[partition.partition] = partition
-        if self._blind:
-            self._note(seen, "metadata_available", "the topic is seen again")
-        self._partitions_asked_ns, self._blind = asked_ns, False
+        time_ns = self._event_time(self._partitions_requested_ns)
+        for state in states:
+            before = self._partitions.get(state.partition)
+            if before is None or self._is_newer(before, state):
+                self._note_partition(time_ns, before, state)
+                self._partitions[state.partition] = state
+        if self._unavailable:
+            self._note(time_ns, "metadata_available", "a broker that knows the topic answered")
+        self._partitions_requested_ns, self._unavailable = requested_ns, False
 
-    def _is_news(self, before: PartitionState, now: PartitionState) -> bool:
-        if now.topic_id == before.topic_id:
-            return _epoch(now) >= _epoch(before)
-        if now.topic_id in self._past_ids:
+    def _is_newer(self, before: PartitionState, state: PartitionState) -> bool:
+        if state.topic_id == before.topic_id:
+            return _leader_epoch(state) >= _leader_epoch(before)
+        if state.topic_id in self._past_topic_ids:
             return False
-        self._past_ids.add(before.topic_id)
+        self._past_topic_ids.add(before.topic_id)
         return True
 
-    def note_controller(self, now: ControllerView, asked_ns: int) -> None:
-        """Note that another controller is active, or the same one anew."""
-        if now != self._controller:
+    def note_controller(self, view: ControllerView, requested_ns: int) -> None:
+        """Note that another controller is active, or the same one in a new epoch."""
+        if view != self._controller:
             self._note(
-                self._seen(self._controller_asked_ns),
+                self._event_time(self._controller_requested_ns),
                 "controller",
-                f"epoch {now.epoch}",
-                node=now.leader,
+                f"epoch {view.epoch}",
+                node=view.leader,
             )
-        self._controller, self._controller_asked_ns = now, asked_ns
+        self._controller, self._controller_requested_ns = view, requested_ns
 
-    def note_blind(self, why: str) -> None:
-        """Note, once a gap, that nothing could be seen."""
-        if not self._blind:
-            self._note((now_ns(), None), "metadata_unavailable", why)
-        self._blind = True
+    def note_unavailable(self, reason: str) -> None:
+        """Note, once per gap, that no metadata was available."""
+        if not self._unavailable:
+            self._note((now_ns(), None), "metadata_unavailable", reason)
+        self._unavailable = True
 
     def _note_partition(
-        self, seen: tuple[int, int | None], before: PartitionState | None, now: PartitionState
+        self,
+        time_ns: tuple[int, int | None],
+        before: PartitionState | None,
+        state: PartitionState,
     ) -> None:
-        if before is None or (before.leader, before.leader_epoch) != (now.leader, now.leader_epoch):
-            self._note(seen, "leader", f"{_name(before)} -> {_name(now)}", node=now.leader, of=now)
-        if before is None or set(before.isr) != set(now.isr):
-            self._note(seen, "isr", ",".join(map(str, sorted(now.isr))), of=now)
+        if before is None or (before.leader, before.leader_epoch) != (
+            state.leader,
+            state.leader_epoch,
+        ):
+            change = f"{_leader_name(before)} -> {_leader_name(state)}"
+            self._note(time_ns, "leader", change, node=state.leader, state=state)
+        if before is None or set(before.isr) != set(state.isr):
+            self._note(time_ns, "isr", ",".join(map(str, sorted(state.isr))), state=state)
 
-    def _seen(self, asked_before_ns: int | None) -> tuple[int, int | None]:
-        """When, and how much earlier at most; the first answer tells what is, not when it came to be."""
+    @staticmethod
+    def _event_time(previous_request_ns: int | None) -> tuple[int, int | None]:
+        """Return the event's time and resolution.
+
+        The first answer shows a state, not when it began: its resolution is unknown.
+        """
         at_ns = now_ns()
-        return at_ns, None if asked_before_ns is None else at_ns - asked_before_ns
+        return at_ns, None if previous_request_ns is None else at_ns - previous_request_ns
 
     def _note(
         self,
-        seen: tuple[int, int | None],
+        time_ns: tuple[int, int | None],
         kind: str,
         detail: str,
         *,
         node: int | None = None,
-        of: PartitionState | None = None,
+        state: PartitionState | None = None,
     ) -> None:
-        partition, epoch = (of.partition, of.leader_epoch) if of else (None, None)
-        self._journal.keep(
-            Event(seen[0], kind, Source.METADATA, seen[1], node, partition, epoch, detail=detail)
+        partition, epoch = (state.partition, state.leader_epoch) if state else (None, None)
+        at_ns, resolution_ns = time_ns
+        self._journal.add(
+            Event(
+                at_ns, kind, Source.METADATA, resolution_ns, node, partition, epoch, detail=detail
+            )
         )
 
 
-def _epoch(partition: PartitionState) -> int:
-    return -1 if partition.leader_epoch is None else partition.leader_epoch
+def _leader_epoch(state: PartitionState) -> int:
+    return -1 if state.leader_epoch is None else state.leader_epoch
 
 
-def _name(partition: PartitionState | None) -> str:
-    return (
-        "?" if partition is None else "none" if partition.leader is None else str(partition.leader)
-    )
+def _leader_name(state: PartitionState | None) -> str:
+    if state is None:
+        return "?"
+    return "none" if state.leader is None else str(state.leader)

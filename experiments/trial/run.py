@@ -1,17 +1,17 @@
-"""The story of one trial, from a fresh topic to a sealed ledger. Nothing is judged here."""
+"""Run one trial: from a new topic to a sealed ledger. `run_trial` has the steps, in order."""
 
 from __future__ import annotations
 
 import json
 import secrets
 import shutil
-from contextlib import ExitStack
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
-from experiments.clients.interface import Clients, clients_of
-from experiments.clients.settings.kinds import answer_timeout_ms
+from experiments.clients.interface import client_factory
+from experiments.clients.settings.kinds import request_timeout_ms
 from experiments.errors import HealFailed, TrialFailed
 from experiments.events.journal import BROKER_COUNTERS, CRC_FAILED, Journal
 from experiments.faults import FaultContext
@@ -21,7 +21,6 @@ from experiments.ledger.record import (
     ClusterAssignment,
     FaultEvidence,
     Phases,
-    ProducerSummary,
     Status,
     TrialRecord,
 )
@@ -29,16 +28,17 @@ from experiments.ledger.seal import seal
 from experiments.sweep.folder import SweepFolder
 from experiments.sweep.plan import TrialSpec
 from experiments.sweep.progress import Stages
-from experiments.trial.clients import ClientOutput, TrialClients, topic_of
+from experiments.trial.clients import ClientResults, TrialClients
+from experiments.trial.jobs import topic_name
 from experiments.trial.log_capture import STORED, LogCapture, stored_batches
 from experiments.trial.metadata_poller import MetadataPoller
 from infra.cluster.interface import Cluster
-from infra.kafka.metrics import topic_counts
+from infra.kafka.metrics import topic_metrics
 from infra.machine.home import Home
 
-WHOLE_TIMEOUT_S: Final = 60.0
-DIARY: Final = "diary.jsonl"
-"""In the folder of a trial that is under way, or that the harness failed: what it was about."""
+HEALTHY_TIMEOUT_S: Final = 60.0
+JOURNAL_FILE: Final = "diary.jsonl"
+"""The trial's own events while it runs; it stays in the folder of a failed trial."""
 
 
 def run_trial(
@@ -50,230 +50,217 @@ def run_trial(
 ) -> TrialRecord:
     """Run one trial on a cluster and seal its ledger.
 
-    1. The cluster must be whole; a fresh topic is made.
-    2. Producers and the reader start and warm up, outside the measured window.
-    3. Steady load, open loop; it is seen to flow.
-    4. The fault strikes a target that is resolved then, and heals.
-    5. The load goes on to its end; every record settles, or its delivery timeout passes.
-    6. The cluster must be whole again, with the full ISR.
-    7. The whole log is read, from its start to the end offsets fixed now; the ledger is sealed.
+    1. Wait until the cluster is healthy.
+    2. Create the topic; start and warm up producers, the concurrent consumer and groups. From here
+       to step 8 the metadata poller notes each change of leader, ISR and controller.
+    3. Start the load, open loop, and wait until every producer has an acknowledgement.
+    4. Inject the fault, into targets that are resolved now, and heal it.
+    5. Wait until the end of the load.
+    6. Wait until every record is settled, or its delivery timeout has passed.
+    7. Wait until the cluster is healthy again, with the full ISR.
+    8. Fix the end offsets and read the log from its begin to them (the final read).
+    9. Collect the events that brokers and clients logged, and complete the fault's evidence.
+    10. Write the tables, stop the clients, delete the topic, and seal the ledger.
+
+    Warm-up (2) and everything after the load (6 to 10) is outside the measured time.
 
     Args:
-        sweep: where its ledger is written.
-        spec: all there is to know of it.
-        cluster: where it runs.
-        home: the home.
-        cluster_assignment: how it came by that cluster, to be kept.
+        sweep: the sweep's folder; the ledger is written there.
+        spec: the trial.
+        cluster: the cluster to run on.
+        home: the home, for its cache of Kafka's jars.
+        cluster_assignment: why the trial got this cluster, for the record.
 
     Raises:
-        TrialFailed: the harness could not carry it to its end; what there is stays in the sweep's folder, with the reason.
-        HealFailed: and its fault could not be undone.
+        TrialFailed: a step failed. The trial's folder is kept as failed, with the reason.
+        HealFailed: a step failed and the fault could not be healed.
     """
-    partial = _fresh(sweep.partial(spec.trial_id))
-    try:
-        return _RunningTrial(sweep, spec, cluster, home, partial, cluster_assignment).run()
-    except (
-        Exception
-    ) as error:  # an interrupt is no failure: its partial folder is written anew by whoever goes on
-        _keep_remains(sweep, spec, partial, error)
-        failed = HealFailed if isinstance(error, HealFailed) else TrialFailed
-        raise failed(f"trial {spec.trial_id} ({spec.label}): {error}") from error
-
-
-@dataclass(frozen=True)
-class _FaultRun:
-    """What came of the load and the fault."""
-
-    struck: tuple[InjectedFault, ...]
-    producers: tuple[ProducerSummary, ...]
-    phases: Phases
-
-
-@dataclass(frozen=True)
-class _RunningTrial:
-    sweep: SweepFolder
-    spec: TrialSpec
-    cluster: Cluster
-    home: Home
-    partial: Path
-    cluster_assignment: ClusterAssignment | None
-
-    def run(self) -> TrialRecord:
-        stages, journal = Stages(self.sweep, self.spec.trial_id), Journal(self.partial / DIARY)
-        with ExitStack() as clients:
-            with stages("prepare", "making the topic, starting the clients"):
-                self.cluster.wait_until_healthy(WHOLE_TIMEOUT_S)
-                hearing = LogCapture.begin(self.cluster, topic_of(self.spec))
-                bench = clients.enter_context(
-                    TrialClients.prepared(
-                        self.spec, self.cluster, self._clients(), self.partial, secrets.randbits(63)
-                    )
+    partial = _create_empty(sweep.partial(spec.trial_id))
+    with _kept_on_failure(sweep, spec, partial):
+        stages, journal = Stages(sweep, spec.trial_id), Journal(partial / JOURNAL_FILE)
+        factory = client_factory(spec.client, spec.cluster.kafka_version, home.cache)
+        with ExitStack() as running:
+            with stages("prepare", "creating the topic, starting the clients"):
+                cluster.wait_until_healthy(HEALTHY_TIMEOUT_S)
+                logs = LogCapture.start(cluster, topic_name(spec))
+                clients = running.enter_context(
+                    TrialClients.start(spec, cluster, factory, partial, secrets.randbits(63))
                 )
-            with MetadataPoller(self.cluster, bench.topic, journal):
-                course = self._course(bench, journal, stages)
+            with MetadataPoller(cluster, clients.topic, journal):
+                with stages("load", f"load, and {spec.fault.kind}"):
+                    load_begin_ns = clients.begin()
+                    journal.note("load_begin", at_ns=load_begin_ns)
+                    clients.wait_until_flowing()
+                    faults = _inject_fault(spec, cluster, clients, load_begin_ns, journal)
+                    clients.wait_until_sent(load_begin_ns)
+                with stages("settle", "waiting for the last acknowledgements"):
+                    producers = clients.wait_until_settled()
+                    settled_ns = journal.note("settled").at_ns
+                with stages("heal", "waiting for the full ISR"):
+                    cluster.wait_until_healthy(HEALTHY_TIMEOUT_S)
+                    healthy_ns = journal.note("healthy").at_ns
+            phases = _phases(spec, journal, load_begin_ns, settled_ns, healthy_ns)
             with stages("read", "reading the log"):
-                self._note_what_brokers_counted(bench.topic, journal)
-                measured = bench.read_to_the_end(course.producers)
-                journal.note("reader", measured.reader.model_dump_json())
-                for group in measured.groups:
-                    journal.note("group", group.model_dump_json())
-                for partition, told in stored_batches(
-                    self.spec, self.cluster, bench.topic, course.phases.load_begin_ns
+                _note_broker_counters(spec, cluster, home, clients.topic, journal)
+                results = clients.read_results(producers)
+                _note_results(results, journal)
+                for partition, batches in stored_batches(
+                    spec, cluster, clients.topic, load_begin_ns
                 ):
-                    journal.note(STORED, told.model_dump_json(), partition=partition)
-                for partition, offset in measured.refused_offsets.items():
-                    journal.note(
-                        CRC_FAILED,
-                        "the final read was refused a batch, and read on without checking",
-                        partition=partition,
-                        offset=offset,
-                    )
-            with stages("hear", "reading what brokers and clients logged"):
-                journal.keep(*hearing.broker_events(), *bench.client_events())
-                evidence = self._evidence(course, journal)
+                    journal.note(STORED, batches.model_dump_json(), partition=partition)
+            with stages("hear", "reading the logs of brokers and clients"):
+                journal.add(*logs.broker_events(), *clients.events())
+                evidence = _complete_evidence(spec, faults, journal, phases)
             with stages("write", "writing the ledger"):
-                tables = {**bench.tables(measured), "events": journal.table()}
-                (self.partial / DIARY).unlink()  # all of it stands in the table
-        record = self._record(bench, measured, course, evidence, stages)
-        seal(self.partial, self.sweep.trial(self.spec.trial_id), record, tables)
-        return record
-
-    def _note_what_brokers_counted(self, topic: str, journal: Journal) -> None:
-        """Ask each broker for its own counters, before anybody but the trial's clients has read; brokers that are somebody else's are not asked."""
-        for node in self.cluster.status() if self.spec.workload.record_serving_brokers else ():
-            if node.pid is not None and node.node_id <= self.spec.cluster.nodes:
-                counts = topic_counts(
-                    self.home.cache, self.spec.cluster.kafka_version, node.pid, topic
-                )
-                journal.note(BROKER_COUNTERS, json.dumps(counts), node=node.node_id)
-
-    def _clients(self) -> Clients:
-        return clients_of(self.spec.client, self.spec.cluster.kafka_version, self.home.cache)
-
-    def _course(self, bench: TrialClients, journal: Journal, stages: Stages) -> _FaultRun:
-        """Steps 3 to 6: load, fault, settle, heal; all of it under watch."""
-        with stages("load", f"load, and {self.spec.fault.kind}"):
-            load_begin_ns = bench.begin()
-            journal.note("load_begin", at_ns=load_begin_ns)
-            bench.wait_until_flowing()
-            struck = self._strike(bench, load_begin_ns, journal)
-            bench.wait_until_sent(load_begin_ns)
-        with stages("settle", "waiting for the last acknowledgements"):
-            producers = bench.wait_until_settled()
-            settled = journal.note("settled")
-        with stages("heal", "waiting for the full ISR"):
-            self.cluster.wait_until_healthy(WHOLE_TIMEOUT_S)
-            whole = journal.note("healthy")
-        return _FaultRun(
-            struck, producers, self._phases(journal, load_begin_ns, settled.at_ns, whole.at_ns)
+                tables = {**clients.tables(results), "events": journal.table()}
+                (partial / JOURNAL_FILE).unlink()  # the table `events` has all of it
+        record = _trial_record(spec, clients, cluster, results, phases, evidence).model_copy(
+            update={"cluster_assignment": cluster_assignment, "stages_s": stages.seconds}
         )
-
-    def _strike(
-        self, bench: TrialClients, load_begin_ns: int, journal: Journal
-    ) -> tuple[InjectedFault, ...]:
-        client_timeout_s = answer_timeout_ms(self.spec) / 1000
-        return inject(
-            self.spec.fault,
-            FaultContext(
-                self.cluster,
-                bench.topic,
-                load_begin_ns,
-                journal,
-                client_timeout_s,
-                clients=bench.at_hand(),
-            ),
-        )
-
-    def _evidence(self, course: _FaultRun, journal: Journal) -> FaultEvidence:
-        """Complete the fault's own evidence by what was asked for, and by what the clients and the brokers told of its course."""
-        told = evidence_of(
-            self.spec.fault,
-            course.struck,
-            journal.events(),
-            self.spec.producer["acks"],
-            course.phases.load_end_ns,
-        )
-        return told.model_copy(
-            update={"evidence": (*told.evidence, *narrative_of(journal.events()))}
-        )
-
-    def _phases(
-        self, journal: Journal, load_begin_ns: int, settled_ns: int, healthy_ns: int
-    ) -> Phases:
-        begins, bites, ends = (
-            journal.events("fault_begin"),
-            journal.events("fault_effective"),
-            journal.events("fault_end"),
-        )
-        return Phases(
-            load_begin_ns=load_begin_ns,
-            load_end_ns=load_begin_ns + round(self.spec.workload.duration_s * 1e9),
-            fault_begin_ns=begins[0].at_ns if begins else None,
-            fault_effective_ns=bites[0].at_ns if bites else None,
-            fault_end_ns=ends[-1].at_ns if ends else None,
-            settled_ns=settled_ns,
-            healthy_ns=healthy_ns,
-        )
-
-    def _record(
-        self,
-        bench: TrialClients,
-        measured: ClientOutput,
-        course: _FaultRun,
-        evidence: FaultEvidence,
-        stages: Stages,
-    ) -> TrialRecord:
-        spec = self.spec
-        return TrialRecord(
-            sweep_id=spec.sweep_id,
-            trial_id=spec.trial_id,
-            experiment=spec.experiment,
-            cell=spec.cell,
-            label=spec.label,
-            role=spec.role,
-            repeat=spec.repeat,
-            order=spec.order,
-            seed=spec.seed,
-            token=bench.token,
-            status=Status.SEALED if evidence.took_effect else Status.VOID,
-            reason=None
-            if evidence.took_effect
-            else "the fault did not bite: " + "; ".join(evidence.evidence),
-            topic=bench.topic,
-            cluster_assignment=self.cluster_assignment,
-            kafka_version=spec.cluster.kafka_version,
-            client=measured.producers[0].version,
-            producer_settings=measured.producer_settings,
-            consumer_settings=measured.consumer_settings,
-            topic_settings=spec.topic,
-            broker_settings=dict(self.cluster.broker_settings),
-            replication_factor=spec.replication_factor,
-            partitions=spec.partitions,
-            rate_records_per_s=spec.workload.rate_records_per_s,
-            record_size_bytes=spec.workload.record_size_bytes,
-            duration_s=spec.workload.duration_s,
-            fault=evidence,
-            phases=course.phases,
-            producers=measured.producers,
-            end_offsets=measured.end_offsets,
-            begin_offsets=measured.begin_offsets,
-            record_serving_brokers=spec.workload.record_serving_brokers,
-            replays=measured.replays.told if measured.replays else (),
-            output_end_offsets=measured.output.end_offsets if measured.output else None,
-            keying=spec.keying(),
-            stages_s=stages.seconds,
-        )
+        seal(partial, sweep.trial(spec.trial_id), record, tables)
+    return record
 
 
-def _fresh(folder: Path) -> Path:
+@contextmanager
+def _kept_on_failure(sweep: SweepFolder, spec: TrialSpec, partial: Path) -> Iterator[None]:
+    """Keep the folder of a trial that fails, renamed and with the reason.
+
+    A failed trial is reported and never run again on its own. An interrupt is no failure: the next
+    run starts the trial again.
+    """
+    try:
+        yield
+    except Exception as error:
+        failed = sweep.failed(spec.trial_id)
+        shutil.rmtree(failed, ignore_errors=True)
+        (partial / "reason.txt").write_text(f"{type(error).__name__}: {error}\n")
+        partial.rename(failed)
+        kind = HealFailed if isinstance(error, HealFailed) else TrialFailed
+        raise kind(f"trial {spec.trial_id} ({spec.label}): {error}") from error
+
+
+def _create_empty(folder: Path) -> Path:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     return folder
 
 
-def _keep_remains(sweep: SweepFolder, spec: TrialSpec, partial: Path, error: Exception) -> None:
-    """Give the unfinished trial's folder a name that says so; a failed trial is shown, never run again in silence."""
-    failed = sweep.failed(spec.trial_id)
-    shutil.rmtree(failed, ignore_errors=True)
-    (partial / "reason.txt").write_text(f"{type(error).__name__}: {error}\n")
-    partial.rename(failed)
+def _inject_fault(
+    spec: TrialSpec,
+    cluster: Cluster,
+    clients: TrialClients,
+    load_begin_ns: int,
+    journal: Journal,
+) -> tuple[InjectedFault, ...]:
+    context = FaultContext(
+        cluster,
+        clients.topic,
+        load_begin_ns,
+        journal,
+        client_timeout_s=request_timeout_ms(spec) / 1000,
+        clients=clients.processes(),
+    )
+    return inject(spec.fault, context)
+
+
+def _phases(
+    spec: TrialSpec, journal: Journal, load_begin_ns: int, settled_ns: int, healthy_ns: int
+) -> Phases:
+    begins = journal.events("fault_begin")
+    effects = journal.events("fault_effective")
+    ends = journal.events("fault_end")
+    return Phases(
+        load_begin_ns=load_begin_ns,
+        load_end_ns=load_begin_ns + round(spec.workload.duration_s * 1e9),
+        fault_begin_ns=begins[0].at_ns if begins else None,
+        fault_effective_ns=effects[0].at_ns if effects else None,
+        fault_end_ns=ends[-1].at_ns if ends else None,
+        settled_ns=settled_ns,
+        healthy_ns=healthy_ns,
+    )
+
+
+def _note_broker_counters(
+    spec: TrialSpec, cluster: Cluster, home: Home, topic: str, journal: Journal
+) -> None:
+    """Note each broker's own counters of the topic, before anything but the trial's clients reads.
+
+    Controllers have none, and the JVMs of an external cluster are not accessible.
+    """
+    for node in cluster.status() if spec.workload.record_serving_brokers else ():
+        if node.pid is not None and node.node_id <= spec.cluster.nodes:
+            counters = topic_metrics(home.cache, spec.cluster.kafka_version, node.pid, topic)
+            journal.note(BROKER_COUNTERS, json.dumps(counters), node=node.node_id)
+
+
+def _note_results(results: ClientResults, journal: Journal) -> None:
+    """Note how far the concurrent consumer and the groups came, and batches with a wrong CRC."""
+    journal.note("reader", results.consumer.model_dump_json())
+    for group in results.groups:
+        journal.note("group", group.model_dump_json())
+    for partition, offset in results.crc_failed_offsets.items():
+        journal.note(
+            CRC_FAILED,
+            "the CRC of a batch does not match; the final read went on without CRC checks",
+            partition=partition,
+            offset=offset,
+        )
+
+
+def _complete_evidence(
+    spec: TrialSpec, faults: tuple[InjectedFault, ...], journal: Journal, phases: Phases
+) -> FaultEvidence:
+    """Return the fault's evidence and what brokers and clients logged about its effects."""
+    evidence = evidence_of(
+        spec.fault, faults, journal.events(), spec.producer["acks"], phases.load_end_ns
+    )
+    return evidence.model_copy(
+        update={"evidence": (*evidence.evidence, *narrative_of(journal.events()))}
+    )
+
+
+def _trial_record(
+    spec: TrialSpec,
+    clients: TrialClients,
+    cluster: Cluster,
+    results: ClientResults,
+    phases: Phases,
+    evidence: FaultEvidence,
+) -> TrialRecord:
+    reason = "the fault had no observable effect: " + "; ".join(evidence.evidence)
+    return TrialRecord(
+        sweep_id=spec.sweep_id,
+        trial_id=spec.trial_id,
+        experiment=spec.experiment,
+        cell=spec.cell,
+        label=spec.label,
+        role=spec.role,
+        repeat=spec.repeat,
+        order=spec.order,
+        seed=spec.seed,
+        token=clients.token,
+        status=Status.SEALED if evidence.took_effect else Status.VOID,
+        reason=None if evidence.took_effect else reason,
+        topic=clients.topic,
+        kafka_version=spec.cluster.kafka_version,
+        client=results.producers[0].version,
+        producer_settings=results.producer_settings,
+        consumer_settings=results.consumer_settings,
+        topic_settings=spec.topic,
+        broker_settings=dict(cluster.broker_settings),
+        replication_factor=spec.replication_factor,
+        partitions=spec.partitions,
+        rate_records_per_s=spec.workload.rate_records_per_s,
+        record_size_bytes=spec.workload.record_size_bytes,
+        duration_s=spec.workload.duration_s,
+        fault=evidence,
+        phases=phases,
+        producers=results.producers,
+        end_offsets=results.end_offsets,
+        begin_offsets=results.begin_offsets,
+        record_serving_brokers=spec.workload.record_serving_brokers,
+        replays=results.replays.replays if results.replays else (),
+        output_end_offsets=results.output.end_offsets if results.output else None,
+        keying=spec.keying(),
+        stages_s={},
+    )

@@ -1,4 +1,4 @@
-"""Hand-made records of trials, and empty tables, for tests that care about neither."""
+"""Builders of a planned trial, its record and empty ledger tables, with usual values."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from experiments.sweep.plan import ClusterNeed, FaultRequest, TrialSpec, Workloa
 
 
 def no_rows() -> dict[str, pa.Table]:
-    """Return all tables of a ledger, empty."""
+    """Return the tables that every ledger has, empty."""
     return {name: schema.empty_table() for name, schema in TABLES.items()}
 
 
 def a_spec(**changes: object) -> TrialSpec:
-    """Return a trial as planned, with some fields changed."""
+    """Return a planned trial with these fields changed."""
     spec = TrialSpec(
         sweep_id="sweep",
         trial_id="000-abcdef",
@@ -40,7 +40,7 @@ def a_spec(**changes: object) -> TrialSpec:
 
 
 def a_record(**changes: object) -> TrialRecord:
-    """Return a trial as sealed, with some fields changed."""
+    """Return the record of a sealed trial with these fields changed."""
     record = TrialRecord(
         sweep_id="sweep",
         trial_id="000-abcdef",

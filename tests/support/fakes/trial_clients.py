@@ -1,4 +1,4 @@
-"""A trial's clients in memory: they note what they were asked for, and fail where they are told to."""
+"""Fake clients of a trial: they note each step and fail at a chosen one."""
 
 from __future__ import annotations
 
@@ -9,79 +9,85 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 from support.builders.records import a_record, no_rows
 
-from experiments.clients.consumer.process import ConsumerEnd
+from experiments.clients.consumer.process import ConsumerResult
 from experiments.events.clock import now_ns
 from experiments.events.journal import Event
 from experiments.ledger.record import ProducerSummary
-from experiments.trial.clients import ClientOutput
+from experiments.trial.clients import ClientResults
 
 
 @dataclass
-class MemoryBench:
-    """Stands where `experiments.trial.clients.TrialClients` does."""
+class FakeTrialClients:
+    """Replaces `experiments.trial.clients.TrialClients`, class and instance.
+
+    Args:
+        fails_at: the step that raises `error`; empty: none.
+        logged: the events in the clients' logs.
+    """
 
     fails_at: str = ""
     error: type[BaseException] = RuntimeError
     topic: str = "trial"
     token: int = 99
-    events: tuple[Event, ...] = ()
-    told: list[str] = field(default_factory=list)
+    logged: tuple[Event, ...] = ()
+    steps: list[str] = field(default_factory=list)
+    """The steps so far, in order."""
 
     @contextmanager
-    def prepared(self, *_: object) -> Iterator[MemoryBench]:
-        """Frame a trial's clients."""
-        self._tell("prepared")
+    def start(self, *_: object) -> Iterator[FakeTrialClients]:
+        """Yield the clients, which are warm at once."""
+        self._step("started")
         try:
             yield self
         finally:
-            self.told.append("closed")
+            self.steps.append("closed")
 
     def begin(self) -> int:
-        """Begin now."""
-        self._tell("begin")
+        """Start the load now."""
+        self._step("begin")
         return now_ns()
 
-    def at_hand(self) -> None:
-        """There is no client that anything could be done to."""
+    def processes(self) -> None:
+        """Return none: there is no process that a fault could act on."""
 
     def wait_until_flowing(self) -> None:
-        """Flow at once."""
-        self._tell("flowing")
+        """Return at once."""
+        self._step("flowing")
 
     def wait_until_sent(self, load_begin_ns: int) -> None:
-        """Have sent at once."""
+        """Return at once."""
         del load_begin_ns
-        self._tell("sent")
+        self._step("sent")
 
     def wait_until_settled(self) -> tuple[ProducerSummary, ...]:
-        """Have settled at once."""
-        self._tell("settled")
+        """Return at once."""
+        self._step("settled")
         return a_record().producers
 
-    def client_events(self) -> tuple[Event, ...]:
-        """What the test says that the clients logged."""
-        return self.events
+    def events(self) -> tuple[Event, ...]:
+        """Return the events that the test chose."""
+        return self.logged
 
-    def read_to_the_end(self, producers: tuple[ProducerSummary, ...]) -> ClientOutput:
-        """Read nothing."""
-        self._tell("read")
-        return ClientOutput(
-            producers,
+    def read_results(self, summaries: tuple[ProducerSummary, ...]) -> ClientResults:
+        """Return the results of an empty log."""
+        self._step("read")
+        return ClientResults(
+            summaries,
             {0: 0},
             no_rows()["log"],
             no_rows()["epochs"],
-            ConsumerEnd(records=0, at_end=True, where=""),
+            ConsumerResult(records=0, at_end=True, where=""),
             {},
             {},
         )
 
-    def tables(self, measured: ClientOutput) -> dict[str, pa.Table]:
+    def tables(self, results: ClientResults) -> dict[str, pa.Table]:
         """Return empty tables."""
-        del measured
-        self._tell("tables")
+        del results
+        self._step("tables")
         return {name: table for name, table in no_rows().items() if name != "events"}
 
-    def _tell(self, step: str) -> None:
-        self.told.append(step)
+    def _step(self, step: str) -> None:
+        self.steps.append(step)
         if step == self.fails_at:
             raise self.error(step)

@@ -9,7 +9,6 @@ import pyarrow.parquet as pq
 import pytest
 from support.builders.records import a_record, no_rows
 
-from experiments.events.journal import Journal
 from experiments.ledger.record import read_record
 from experiments.ledger.schema import LOG, TABLES
 from experiments.ledger.seal import seal
@@ -62,15 +61,3 @@ def test_a_missing_table_is_not_sealed(tmp_path: Path) -> None:
     del tables["reads"]
     with pytest.raises(ValueError, match="reads"):
         seal(partial, tmp_path / "t", a_record(), tables)
-
-
-def test_the_journal_tells_events_by_time() -> None:
-    """An event noted late with an earlier time stands where it belongs."""
-    journal = Journal()
-    journal.note("later", at_ns=20)
-    journal.note("earlier", at_ns=10, node=2)
-    told = journal.table().select(["at_ns", "kind", "source", "node", "detail"]).to_pylist()
-    assert told == [
-        {"at_ns": 10, "kind": "earlier", "source": "trial", "node": 2, "detail": ""},
-        {"at_ns": 20, "kind": "later", "source": "trial", "node": None, "detail": ""},
-    ]

@@ -1,4 +1,4 @@
-"""What the log holds against what a read_committed consumer is shown of it."""
+"""Which records of a log are visible to a read_committed consumer."""
 
 import pyarrow as pa
 
@@ -6,8 +6,8 @@ from experiments.ledger.schema import LOG
 from experiments.trial.final_read import with_visibility
 
 
-def log(*places: tuple[int, int]) -> pa.Table:
-    """Records at these partitions and offsets."""
+def log(*positions: tuple[int, int]) -> pa.Table:
+    """Return a log with records at these partitions and offsets."""
     row = {
         "producer": 0,
         "seq": 0,
@@ -17,18 +17,18 @@ def log(*places: tuple[int, int]) -> pa.Table:
         "visible": True,
     }
     return pa.Table.from_pylist(
-        [{"partition": partition, "offset": offset, **row} for partition, offset in places],
+        [{"partition": partition, "offset": offset, **row} for partition, offset in positions],
         schema=LOG,
     )
 
 
-def test_a_record_is_visible_where_the_other_read_has_it() -> None:
-    """By partition and offset: the same offset of another partition is another record."""
-    marked = with_visibility(log((0, 1), (0, 2), (1, 1), (1, 2)), log((0, 2), (1, 1)))
-    assert marked["visible"].to_pylist() == [False, True, True, False]
-    assert marked.schema.equals(LOG)
+def test_a_record_is_visible_if_the_read_committed_read_has_it() -> None:
+    """The same offset of another partition is another record."""
+    table = with_visibility(log((0, 1), (0, 2), (1, 1), (1, 2)), log((0, 2), (1, 1)))
+    assert table["visible"].to_pylist() == [False, True, True, False]
+    assert table.schema.equals(LOG)
 
 
-def test_of_a_log_of_which_nothing_is_shown_nothing_is_visible() -> None:
-    """As when its first transaction hangs."""
+def test_no_record_is_visible_if_the_read_committed_read_is_empty() -> None:
+    """So it is if the first transaction hangs."""
     assert with_visibility(log((0, 1)), log())["visible"].to_pylist() == [False]

@@ -1,4 +1,4 @@
-"""The trial's story without a cluster: what happens in which order, and what is kept when something fails."""
+"""A trial on a fake cluster with fake clients: the order of its steps, and failures."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 from support.builders.records import a_spec
 from support.fakes.cluster import MemoryCluster
-from support.fakes.trial_clients import MemoryBench
+from support.fakes.trial_clients import FakeTrialClients
 
 from experiments.errors import TrialFailed
 from experiments.events.clock import now_ns
@@ -18,40 +18,43 @@ from experiments.ledger.schema import Source
 from experiments.sweep.folder import SweepFolder
 from experiments.sweep.plan import FaultRequest, TrialSpec
 from experiments.trial.run import run_trial
-from infra.kafka.logs import BrokerLine
+from infra.kafka.logs import BrokerLogEvent
 from infra.machine.home import Home
 
 
 @pytest.fixture
 def sweep(tmp_path: Path) -> SweepFolder:
-    """Return a sweep's folder, empty."""
+    """Return the folder of a sweep without trials."""
     return SweepFolder(tmp_path / "sweep")
 
 
 def run(
-    sweep: SweepFolder, bench: MemoryBench, monkeypatch: pytest.MonkeyPatch, **changes: object
+    sweep: SweepFolder,
+    clients: FakeTrialClients,
+    monkeypatch: pytest.MonkeyPatch,
+    **changes: object,
 ) -> TrialRecord:
-    """Run a trial on a cluster in memory with clients in memory."""
-    monkeypatch.setattr("experiments.trial.run.TrialClients", bench)
+    """Run a trial on a fake cluster with fake clients."""
+    monkeypatch.setattr("experiments.trial.run.TrialClients", clients)
     return run_trial(sweep, a_spec(**changes), MemoryCluster(), Home(sweep.root))
 
 
 def crash(restart_after_s: float = 0.2) -> FaultRequest:
-    """Return a crash of the leader that is over soon."""
+    """Return a crash of the leader that heals soon."""
     return FaultRequest(
         kind="leader-crash",
         parameters={"at_s": 0.1, "restart_after_s": restart_after_s, "patience_s": 0.2},
     )
 
 
-def test_the_log_is_read_after_everything_settled(
+def test_the_log_is_read_after_every_record_is_settled(
     sweep: SweepFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Flow is seen before the fault, and the final read comes last."""
-    bench = MemoryBench()
-    run(sweep, bench, monkeypatch)
-    assert bench.told == [
-        "prepared",
+    """The load flows before the fault, and the final read follows the load."""
+    clients = FakeTrialClients()
+    run(sweep, clients, monkeypatch)
+    assert clients.steps == [
+        "started",
         "begin",
         "flowing",
         "sent",
@@ -62,31 +65,29 @@ def test_the_log_is_read_after_everything_settled(
     ]
 
 
-def test_a_trial_whose_fault_bit_is_sealed(
+def test_a_trial_whose_fault_took_effect_is_sealed(
     sweep: SweepFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The record on disk is the one returned."""
-    record = run(sweep, MemoryBench(), monkeypatch, fault=crash())
+    """The record on disk is the one that is returned."""
+    record = run(sweep, FakeTrialClients(), monkeypatch, fault=crash())
     assert record.status is Status.SEALED
     assert read_record(sweep.trial(record.trial_id)) == record
 
 
-def test_a_trial_whose_fault_did_not_bite_is_void(
+def test_a_trial_whose_fault_had_no_effect_is_void(
     sweep: SweepFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its ledger is kept, with the reason."""
-    monkeypatch.setattr("experiments.trial.run.TrialClients", MemoryBench())
+    """Its ledger is sealed all the same, with the reason."""
+    monkeypatch.setattr("experiments.trial.run.TrialClients", FakeTrialClients())
     spec: TrialSpec = a_spec(fault=crash())
-    record = run_trial(sweep, spec, MemoryCluster(notices=False), Home(sweep.root))
+    record = run_trial(sweep, spec, MemoryCluster(detects_failures=False), Home(sweep.root))
     assert record.status is Status.VOID
-    assert "did not bite" in (record.reason or "")
+    assert (record.reason or "").startswith("the fault had no observable effect: ")
 
 
-def test_the_fault_lies_between_its_marks(
-    sweep: SweepFolder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Phases are in order: load, fault, heal, settled, whole."""
-    phases = run(sweep, MemoryBench(), monkeypatch, fault=crash()).phases
+def test_phases_are_in_order(sweep: SweepFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Load, fault, heal, settled, healthy."""
+    phases = run(sweep, FakeTrialClients(), monkeypatch, fault=crash()).phases
     assert phases.fault_begin_ns is not None
     assert phases.fault_end_ns is not None
     assert (
@@ -98,37 +99,37 @@ def test_the_fault_lies_between_its_marks(
     )
 
 
-def test_a_control_has_no_fault_marks(sweep: SweepFolder, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the fault `none` there is nothing between before and after."""
-    phases = run(sweep, MemoryBench(), monkeypatch).phases
+def test_a_control_has_no_fault_phases(sweep: SweepFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The fault `none` neither begins nor ends."""
+    phases = run(sweep, FakeTrialClients(), monkeypatch).phases
     assert (phases.fault_begin_ns, phases.fault_end_ns) == (None, None)
 
 
-def test_the_evidence_holds_what_was_asked_for_and_when_it_bit(
+def test_the_evidence_has_the_parameters_and_the_time_of_the_effect(
     sweep: SweepFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The parameters as they were given, and the moment at which the process was first seen gone."""
-    record = run(sweep, MemoryBench(), monkeypatch, fault=crash())
+    """The effect of a crash begins when the process was first observed to have exited."""
+    record = run(sweep, FakeTrialClients(), monkeypatch, fault=crash())
     assert record.fault.parameters == crash().parameters
     assert record.phases.fault_begin_ns is not None
     assert record.phases.fault_effective_ns is not None
     assert record.phases.fault_begin_ns <= record.phases.fault_effective_ns
 
 
-def test_what_brokers_and_clients_wrote_is_kept_with_its_source(
+def test_events_of_brokers_and_clients_have_their_source(
     sweep: SweepFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Beside what the trial and its watcher noted, in one table."""
-    fenced = BrokerLine(now_ns(), 1, "fenced", "Fencing broker 2", node=2)
-    bench = MemoryBench(
-        events=(
+    """They are in one table with those of the trial and the metadata poller."""
+    fenced = BrokerLogEvent(now_ns(), 1, "fenced", "Fencing broker 2", node=2)
+    clients = FakeTrialClients(
+        logged=(
             Event(
                 now_ns(), "disconnected", Source.CLIENT, node=2, detail="producer 0: Disconnected"
             ),
         )
     )
-    monkeypatch.setattr("experiments.trial.run.TrialClients", bench)
-    record = run_trial(sweep, a_spec(), MemoryCluster(lines=(fenced,)), Home(sweep.root))
+    monkeypatch.setattr("experiments.trial.run.TrialClients", clients)
+    record = run_trial(sweep, a_spec(), MemoryCluster(log_events=(fenced,)), Home(sweep.root))
     events = (
         pq.read_table(sweep.trial(record.trial_id) / "events.parquet")
         .select(["source", "kind", "node"])
@@ -143,20 +144,20 @@ def test_what_brokers_and_clients_wrote_is_kept_with_its_source(
 def test_a_step_that_fails_leaves_no_sealed_trial(
     sweep: SweepFolder, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
-    """The remains carry a name and a reason, the clients are closed, and the sweep counts no whole trial."""
-    bench = MemoryBench(fails_at=step)
+    """The folder is kept as failed, with the reason, and the clients are closed."""
+    clients = FakeTrialClients(fails_at=step)
     with pytest.raises(TrialFailed, match=step):
-        run(sweep, bench, monkeypatch)
+        run(sweep, clients, monkeypatch)
     assert step in (sweep.failed("000-abcdef") / "reason.txt").read_text()
     assert list(sweep.whole_trials()) == []
-    assert bench.told[-1] == "closed"
+    assert clients.steps[-1] == "closed"
 
 
 def test_an_interrupted_trial_is_not_a_failed_one(
     sweep: SweepFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Ctrl-C says nothing about the harness: the trial is simply run again by whoever goes on."""
+    """Ctrl-C is no failure of the harness: the next run starts the trial again."""
     with pytest.raises(KeyboardInterrupt):
-        run(sweep, MemoryBench(fails_at="sent", error=KeyboardInterrupt), monkeypatch)
+        run(sweep, FakeTrialClients(fails_at="sent", error=KeyboardInterrupt), monkeypatch)
     assert not sweep.failed("000-abcdef").exists()
     assert not sweep.trial("000-abcdef").exists()

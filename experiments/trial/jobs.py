@@ -1,0 +1,165 @@
+"""The job of each client of a trial, derived from the trial's plan. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+from experiments.clients.consumer.process import ConsumerJob
+from experiments.clients.group.groups import GroupJob
+from experiments.clients.group.member import CopyTarget
+from experiments.clients.producer.job import ProducerJob
+from experiments.clients.record.layout import TextValueFormat, trial_tag, warm_up_records
+from experiments.clients.settings.group_members import without_group_settings
+from experiments.clients.settings.librdkafka import copier_settings
+from experiments.ledger.record import KeyOptions
+from experiments.sweep.plan import TrialSpec
+
+WARM_UP_TOPIC: Final = "ackbench-warm-up"
+COPIER_TRANSACTIONAL_ID: Final = "ackbench-copier"
+"""Prefix of a copier's `transactional.id`; the trial's topic and the copier's number follow."""
+ISOLATION_LEVEL: Final = "isolation.level"
+
+
+def topic_name(spec: TrialSpec) -> str:
+    """Return the name of the trial's topic."""
+    return f"trial-{spec.trial_id}"
+
+
+def output_topic_name(spec: TrialSpec) -> str | None:
+    """Return the name of the topic that copiers write to; `None`: there are no copiers."""
+    return f"{topic_name(spec)}-output" if spec.workload.kind == "copy" else None
+
+
+def producer_jobs(
+    spec: TrialSpec, servers: str, topic: str, token: int, folder: Path
+) -> Iterator[ProducerJob]:
+    """Yield the job of each producer: an equal share of the rate and of the records."""
+    load = spec.workload
+    for number in range(load.producers):
+        name = f"{topic}-{number}"
+        yield ProducerJob(
+            producer=number,
+            bootstrap_servers=servers,
+            topic=topic,
+            warm_up_topic=WARM_UP_TOPIC,
+            settings=_with_own_transactional_id(spec.producer, spec, name),
+            passed=_with_own_transactional_id(spec.passed.producer, spec, name)
+            if spec.passed
+            else None,
+            create_time=spec.topic.get("message.timestamp.type", "CreateTime") == "CreateTime",
+            records=load.records // load.producers + (number < load.records % load.producers),
+            rate_records_per_s=load.rate_records_per_s / load.producers,
+            record_size_bytes=load.record_size_bytes,
+            keys=load.keys,
+            pairs=load.pairs,
+            pair_apart_records=load.pair_apart_records,
+            hot_key_share=load.hot_key_share,
+            round_robin_partitions=spec.partitions if load.round_robin else 0,
+            headers=load.headers,
+            record_serving_brokers=load.record_serving_brokers,
+            transaction_records=load.transaction_records,
+            abort_every=load.abort_every,
+            token=token,
+            folder=folder,
+        )
+
+
+def _with_own_transactional_id(
+    settings: Mapping[str, str], spec: TrialSpec, name: str
+) -> dict[str, str]:
+    """Return a producer's settings; with a shared `transactional.id` producers fence each other."""
+    ids = (
+        {"transactional.id": f"{spec.producer['transactional.id']}-{name}"}
+        if spec.workload.transaction_records
+        else {}
+    )
+    return {**settings, **ids}
+
+
+def consumer_job(
+    spec: TrialSpec, servers: str, topic: str, token: int, folder: Path
+) -> ConsumerJob:
+    """Return the concurrent consumer's job: to read the topic, or what copiers make of it."""
+    text = text_value_format(spec, token)
+    return ConsumerJob(
+        bootstrap_servers=servers,
+        topic=output_topic_name(spec) or topic,
+        partitions=spec.partitions,
+        settings=without_group_settings(spec.consumer),
+        passed=without_group_settings(spec.passed.consumer) if spec.passed else None,
+        record_serving_brokers=spec.workload.record_serving_brokers,
+        warm_up_records=text.warm_up_records if text else 0,
+        token=token,
+        folder=folder,
+    )
+
+
+def group_jobs(
+    spec: TrialSpec, servers: str, topic: str, token: int, folder: Path
+) -> Iterator[GroupJob]:
+    """Yield the job of each consumer group: to read the topic, or to copy it."""
+    load = spec.workload
+    for number in range(1, load.groups + 1) if load.members else ():
+        yield GroupJob(
+            group=f"{topic}-group-{number}",
+            number=number,
+            groups=load.groups,
+            members=load.members,
+            slow_members=load.slow_members,
+            slow_records_per_s=load.slow_records_per_s,
+            auto_offset_reset=load.auto_offset_reset,
+            commit=load.commits,
+            commit_every_records=load.commit_every_records,
+            bootstrap_servers=servers,
+            topic=topic,
+            partitions=spec.partitions,
+            settings=spec.passed.consumer if spec.passed else spec.consumer,
+            token=token,
+            folder=folder,
+            output=_copy_target(spec, topic),
+        )
+
+
+def _copy_target(spec: TrialSpec, topic: str) -> CopyTarget | None:
+    load, output_topic = spec.workload, output_topic_name(spec)
+    if output_topic is None:
+        return None
+    return CopyTarget(
+        topic=output_topic,
+        partitions=spec.partitions,
+        settings=copier_settings(
+            spec.passed.producer if spec.passed else spec.producer,
+            f"{COPIER_TRANSACTIONAL_ID}-{topic}" if load.commits == "within" else None,
+        ),
+        record_size_bytes=load.record_size_bytes,
+        keying=KeyOptions(
+            keys=load.keys,
+            pairs=load.pairs,
+            pair_apart_records=load.pair_apart_records,
+            hot_key_share=load.hot_key_share,
+        ),
+    )
+
+
+def final_read_settings(spec: TrialSpec) -> dict[str, str]:
+    """Return the consumer settings of the final read.
+
+    It always reads with librdkafka. So of another client's settings only the isolation level holds.
+    """
+    if spec.client == "librdkafka" and not spec.passed:
+        return spec.consumer
+    return (
+        {ISOLATION_LEVEL: spec.consumer[ISOLATION_LEVEL]}
+        if ISOLATION_LEVEL in spec.consumer
+        else {}
+    )
+
+
+def text_value_format(spec: TrialSpec, token: int) -> TextValueFormat | None:
+    """Return the format of the trial's text values; `None`: its values are binary."""
+    rate = spec.workload.rate_records_per_s / spec.workload.producers
+    return (
+        TextValueFormat(trial_tag(token), warm_up_records(rate)) if spec.client == "java" else None
+    )
