@@ -1,10 +1,19 @@
-"""What a sweep has to say to the claim of its experiment: a sentence made of its figures, and whether the claim stands."""
+"""The finding of a sweep: whether its figures support the claim of its experiment.
+
+A finding is computed from measured figures only. It has one sentence per case, with its figures and
+their intervals. Where the figures decide nothing it is inconclusive and names the number of repeats
+that would be enough.
+
+The functions of `experiments.lessons.findings` compute the findings, one module per claim. What
+they share is here: shares of trials, and the text of a duration, a percentage and a median.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from itertools import groupby
 from operator import itemgetter
 from statistics import median
@@ -13,18 +22,30 @@ from typing import Final
 from pydantic import Field
 
 from experiments.ledger.record import Frozen, Scalar
+from experiments.lessons.findings import load_finding
 from experiments.lessons.plots import Plot
-from experiments.messages.counts import counted
+from experiments.messages.phrases import format_count
 from experiments.results.cells import judged_trials
 from experiments.results.models import CellResult, SweepResults, TrialResult
-from experiments.results.rows import Row
+from experiments.results.read import read_results
+from experiments.results.rows import Row, rows_by_trial
+from experiments.sweep.folder import SweepFolder
 from experiments.sweep.plan import Plan
-from experiments.verdicts.contract import Guarantee
 from experiments.verdicts.statistics import Share, share
+
+MIN_TRIALS: Final = 3
+"""Judged trials that each case needs; with fewer the finding is inconclusive.
+
+What happens in 3 of 4 trials may be absent from 2. The sentences show the interval of every share,
+however wide it is.
+"""
+RATE_AXIS: Final = "workload.rate_records_per_s"
+CLIENT_NAMES: Final = {"librdkafka": "librdkafka", "java": "Java's client"}
+"""How sentences name the values of the axis `client`."""
 
 
 class Conclusion(StrEnum):
-    """What becomes of a claim."""
+    """Whether a sweep supports a claim."""
 
     SUPPORTED = "supported"
     PARTLY_SUPPORTED = "partly supported"
@@ -33,202 +54,272 @@ class Conclusion(StrEnum):
 
 
 class Finding(Frozen):
-    """The answer to an experiment's question."""
+    """The answer of a sweep to the claim of its experiment."""
 
     lesson: int
     conclusion: Conclusion
     lead: str | None = None
-    """What was done or is compared, before all sentences, where they would say it each time."""
+    """Context of all sentences, so that none has to repeat it."""
     sentences: tuple[str, ...] = Field(min_length=1)
-    """What was seen, with its figures and their intervals: a sentence for each case."""
+    """What was measured, one sentence per case, with figures and intervals."""
     remark: str
-    """What follows; of a claim that does not stand as it is said: what is true instead; of one that is open: what is missing."""
+    """What follows from the figures.
+
+    For a claim that is not fully supported: what is true instead. For an inconclusive one: what is
+    missing.
+    """
     repeats_needed: int | None = None
-    """Of one that is open: how many repeats would do; `None`: more repeats are not what is missing."""
+    """For an inconclusive finding: how many repeats are enough.
+
+    Null when more repeats would not help.
+    """
     plot: Plot | None = Field(default=None, discriminator="kind")
 
     @property
     def sentence(self) -> str:
-        """What was seen, in a row."""
+        """The lead and all sentences as one paragraph."""
         return " ".join([*([self.lead] if self.lead else []), *self.sentences])
 
     @property
     def summary(self) -> str:
-        """What follows, or what is missing and how many repeats would do."""
-        return (
-            f"{self.remark} {self.repeats_needed} repeats would do (--repeats {self.repeats_needed})."
-            if self.repeats_needed
-            else self.remark
-        )
-
-    def lines(self) -> list[str]:
-        """Return all of it a line each: what becomes of the claim, a point for each case, what follows."""
-        head = f"{self.conclusion}:"
-        if len(self.sentences) == 1:
-            return [f"{head} {self.sentence}", self.summary]
-        points = [f"- {sentence}" for sentence in self.sentences]
-        return [f"{head} {self.lead}" if self.lead else head, *points, self.summary]
-
-    def markdown(self) -> str:
-        """Return the same as paragraphs and a list."""
-        seen = (
-            [self.sentence]
-            if len(self.sentences) == 1
-            else [
-                *([self.lead] if self.lead else []),
-                "\n".join(f"- {one}" for one in self.sentences),
-            ]
-        )
-        inconclusive = self.conclusion is Conclusion.INCONCLUSIVE
-        head = "The evidence is inconclusive." if inconclusive else f"The claim is {self.conclusion}."
-        return "\n\n".join([f"**{head}**", *seen, self.summary])
+        """The remark, and the number of repeats that would be enough."""
+        if not self.repeats_needed:
+            return self.remark
+        repeats = self.repeats_needed
+        return f"{self.remark} {repeats} repeats would be enough (--repeats {repeats})."
 
     @property
     def text(self) -> str:
-        """All of it in a row."""
+        """Sentences and summary as one paragraph."""
         return f"{self.sentence} {self.summary}"
+
+    def lines(self) -> list[str]:
+        """Return the finding for a terminal: the conclusion, one bullet per case, the summary."""
+        head = f"{self.conclusion}:"
+        if len(self.sentences) == 1:
+            return [f"{head} {self.sentence}", self.summary]
+        bullets = [f"- {sentence}" for sentence in self.sentences]
+        return [f"{head} {self.lead}" if self.lead else head, *bullets, self.summary]
+
+    def markdown(self) -> str:
+        """Return the finding as Markdown: paragraphs, and a list of several cases."""
+        if len(self.sentences) == 1:
+            cases = [self.sentence]
+        else:
+            bullets = "\n".join(f"- {sentence}" for sentence in self.sentences)
+            cases = [*([self.lead] if self.lead else []), bullets]
+        if self.conclusion is Conclusion.INCONCLUSIVE:
+            head = "The evidence is inconclusive."
+        else:
+            head = f"The claim is {self.conclusion}."
+        return "\n\n".join([f"**{head}**", *cases, self.summary])
 
 
 @dataclass(frozen=True)
 class FindingInput:
-    """What findings are made of."""
+    """What a finding is computed from: one sweep and its tables."""
 
+    lesson: int
+    """Number of the lesson that makes the claim."""
     plan: Plan
     results: SweepResults
     rows: Callable[[str], Mapping[str, Sequence[Row]]]
-    """A table of `experiments.ledger.result_tables.RESULTS`, by trial."""
+    """Returns a table of `experiments.ledger.result_tables.RESULTS` by its name: rows by trial."""
 
-    def cells(self, **wanted: Scalar) -> list[CellResult]:
-        """Return the experiment's own cells that were run and have these values; dots in names are written as two underscores (`min__insync__replicas`)."""
-        named = {name.replace("__", "."): value for name, value in wanted.items()}
+    def cells(self, **values: Scalar) -> list[CellResult]:
+        """Return the experiment's own cells that were run and have these values.
+
+        Controls that the planner added and refused cells are not among them.
+
+        Args:
+            values: value by axis. A dot of the axis is written as two underscores:
+                `min__insync__replicas=1`.
+        """
+        by_axis = {name.replace("__", "."): value for name, value in values.items()}
         own = [cell for cell in self.results.cells if not cell.added and cell.refused is None]
         return [
             cell
             for cell in own
             if all(
-                name in cell.cell and _same(cell.cell[name], value) for name, value in named.items()
+                axis in cell.cell and _same_value(cell.cell[axis], value)
+                for axis, value in by_axis.items()
             )
         ]
 
-    def trials(self, **wanted: Scalar) -> list[TrialResult]:
-        """Return the judged trials of such cells."""
-        return [
-            trial for cell in self.cells(**wanted) for trial in judged_trials(self.results, cell)
-        ]
+    def trials(self, **values: Scalar) -> list[TrialResult]:
+        """Return the judged trials of the cells that `cells` returns for these values."""
+        return [trial for cell in self.cells(**values) for trial in self.cell_trials(cell)]
 
-    def rows_of(self, cell: CellResult, name: str) -> list[Row]:
-        """Return a table's rows of a cell's judged trials."""
-        rows = self.rows(name)
-        return [
-            row
-            for trial in judged_trials(self.results, cell)
-            for row in rows.get(trial.trial_id, ())
-        ]
+    def cell_trials(self, cell: CellResult) -> list[TrialResult]:
+        """Return the judged trials of a cell."""
+        return list(judged_trials(self.results, cell))
 
-    def violated(self, guarantee: Guarantee) -> bool:
-        """Whether a promise that Kafka gives was seen broken in any cell."""
-        from experiments.verdicts.judge import Verdict
+    def cell_rows(self, cell: CellResult, table: str) -> list[Row]:
+        """Return the rows of a table that belong to the judged trials of a cell."""
+        rows = self.rows(table)
+        return [row for trial in self.cell_trials(cell) for row in rows.get(trial.trial_id, ())]
 
-        return any(
-            judgement.guarantee is guarantee and judgement.verdict is Verdict.VIOLATED
-            for cell in self.cells()
-            for judgement in cell.judgements
+
+def _same_value(actual: Scalar, expected: Scalar) -> bool:
+    """`1` and `True` are different values of an axis, and equal ones to Python."""
+    return actual == expected and isinstance(actual, bool) == isinstance(expected, bool)
+
+
+def finding_of(sweep: SweepFolder, results: SweepResults | None = None) -> Finding | None:
+    """Return the finding of a sweep; None if its experiment makes no claim.
+
+    Args:
+        sweep: the sweep's folder.
+        results: its results, if they were read already.
+
+    Raises:
+        UnknownName: there is no such sweep.
+        LedgerError: its results cannot be read.
+        ExperimentError: the claim names a finding that does not exist.
+    """
+    plan = sweep.plan()
+    if plan.claim is None:
+        return None
+    results = results or read_results(sweep)
+    if results.harness.control_clean is False:
+        return Finding(
+            lesson=plan.claim.lesson,
+            conclusion=Conclusion.INCONCLUSIVE,
+            sentences=("The control, which has no fault, lost or duplicated records.",),
+            remark="The harness itself is at fault, so nothing can be concluded.",
         )
+    find = load_finding(plan.claim.finding)
+    return find(FindingInput(plan.claim.lesson, plan, results, partial(rows_by_trial, sweep)))
 
 
-RATE: Final = "workload.rate_records_per_s"
-LEAST_TRIALS: Final = 3
-"""Of a cell; fewer carry no finding: what was seen in none of two may happen in three of four. Its interval stands in the sentence, however wide."""
+def repeats_needed(conclusion: Conclusion, shares: Iterable[Share] = ()) -> int | None:
+    """Return how many repeats would be enough for an inconclusive finding; else None.
 
-
-def repeats_needed(conclusion: Conclusion, seen: Iterable[Share]) -> int | None:
-    """Return how many repeats would do where a finding is open for want of judged trials, or of ones in which the rare thing happened; else `None`."""
+    Args:
+        conclusion: the finding's.
+        shares: shares that decide the finding. What was too rare in them needs twice the trials.
+    """
     if conclusion is not Conclusion.INCONCLUSIVE:
         return None
-    return max(LEAST_TRIALS, *(2 * found.of for found in seen), 2 * LEAST_TRIALS)
+    return max([2 * MIN_TRIALS, *(2 * one.of for one in shares)])
 
 
-def lossy(trials: Sequence[TrialResult]) -> Share:
-    """Return in how many of the trials an acknowledged record was lost for certain."""
-    return trials_with(trials, lambda trial: trial.lost[0] if trial.lost else None)
+# Shares and figures of several trials
 
 
-def trials_with(trials: Sequence[TrialResult], count: Callable[[TrialResult], int | None]) -> Share:
-    """Return in how many of the trials there was any; those of which it is not known are in neither number."""
-    known = [found for found in map(count, trials) if found is not None]
-    return share(sum(found > 0 for found in known), len(known))
+def share_with(trials: Sequence[TrialResult], count: Callable[[TrialResult], int | None]) -> Share:
+    """Return the share of trials with a count above 0.
+
+    Args:
+        trials: the trials.
+        count: the count of one trial; a trial for which it is unknown (None) is left out.
+    """
+    known = [number for number in map(count, trials) if number is not None]
+    return share(sum(number > 0 for number in known), len(known))
 
 
-def back_before_the_heal(trials: Sequence[TrialResult]) -> Share:
-    """Return in how many of the trials records were taken again before the fault was healed."""
-    return trials_with(trials, lambda trial: trial.recovered_before_heal)
+def share_with_loss(trials: Sequence[TrialResult]) -> Share:
+    """Return the share of trials that lost at least one acknowledged record for certain."""
+    return share_with(trials, lambda trial: trial.lost[0] if trial.lost else None)
 
 
-def in_time_percent(trials: Sequence[TrialResult]) -> list[float]:
-    """Return how much of the load was acknowledged within its time, a trial each; trials whose cell does not say its rate are left out."""
+def share_recovered_before_heal(trials: Sequence[TrialResult]) -> Share:
+    """Return the share of trials whose partitions accepted records before the fault was healed."""
+    return share_with(trials, lambda trial: trial.recovered_before_heal)
+
+
+def unavailable_ms(trials: Sequence[TrialResult]) -> list[float]:
+    """Return the longest time without an acknowledgement of each trial, milliseconds."""
+    return [trial.unavailable_ms for trial in trials if trial.unavailable_ms is not None]
+
+
+def acked_in_time_percent(trials: Sequence[TrialResult]) -> list[float]:
+    """Return the part of the offered load that each trial acknowledged in time, percent.
+
+    Trials whose cell has no axis for the rate are left out.
+    """
     return [
-        100 * trial.throughput_records_per_s / float(str(trial.cell[RATE]))
+        100 * trial.throughput_records_per_s / float(str(trial.cell[RATE_AXIS]))
         for trial in trials
-        if trial.throughput_records_per_s is not None and RATE in trial.cell
+        if trial.throughput_records_per_s is not None and RATE_AXIS in trial.cell
     ]
 
 
-def by_trial(rows: Sequence[Row]) -> list[list[Row]]:
-    """Return rows that stand trial by trial, as `Material.rows_of` has them, those of each trial together."""
-    return [list(of) for _, of in groupby(rows, key=itemgetter("trial_id"))]
+def group_by_trial(rows: Sequence[Row]) -> list[list[Row]]:
+    """Return the rows of each trial.
+
+    Args:
+        rows: rows ordered by trial, as `FindingInput.cell_rows` returns them.
+    """
+    return [list(group) for _, group in groupby(rows, key=itemgetter("trial_id"))]
 
 
-def _same(found: Scalar, wanted: Scalar) -> bool:
-    """`1` and `True` are different values of an axis, and equal ones to Python."""
-    return found == wanted and isinstance(found, bool) == isinstance(wanted, bool)
+# Format of figures in sentences
 
 
-# ---------- Figures of several trials in words: a time's median and between which values it lies, how many records were lost. Pure.
+def describe_duration(duration_ms: float) -> str:
+    """Return a duration as text: `9.4 s`, and below one second `350 ms`.
+
+    Args:
+        duration_ms: milliseconds.
+    """
+    if duration_ms < 999.5:  # noqa: PLR2004 - more would be rounded to 1000 ms
+        return f"{duration_ms:.0f} ms"
+    return f"{duration_ms / 1000:.1f} s"
 
 
-CLIENTS: Final = {"librdkafka": "librdkafka", "java": "Java's client"}
-"""What the values of the axis `client` are called."""
+def describe_durations(durations_ms: Sequence[float]) -> str:
+    """Return the median and the range of one duration per trial.
 
+    Example: `9.4 s (9.1 s to 9.9 s in 3 trials)`; for one trial `9.4 s (1 trial)`.
 
-def seconds(values_ms: Sequence[float]) -> str:
-    """Say how long something took in each of some trials: `9.4 s (9.1 s to 9.9 s in 3 trials)`; of one, `9.4 s (1 trial)`. Milliseconds in.
+    Args:
+        durations_ms: milliseconds, one value per trial.
 
     Raises:
         ValueError: there is no value.
     """
-    return _spread(values_ms, seconds_of_one)
+    return _median_and_range(durations_ms, describe_duration)
 
 
-def seconds_of_one(value_ms: float) -> str:
-    """Say a time: `9.4 s`, and below a second `350 ms`. Milliseconds in."""
-    return f"{value_ms:.0f} ms" if value_ms < 999.5 else f"{value_ms / 1000:.1f} s"  # noqa: PLR2004 - what would be rounded to 1000 ms
+def describe_values(values: Sequence[float], decimals: int = 0, unit: str = "") -> str:
+    """Return the median and the range of one figure per trial.
 
+    Example: `1.02 (0.98 to 1.10 in 3 trials)`; if all are equal, `1.02 (3 trials)`.
 
-def spread(values: Sequence[float], decimals: int = 0, unit: str = "") -> str:
-    """Say a figure of each of some trials: `1.02 (0.98 to 1.10 in 3 trials)`; where all are alike, `1.02 (3 trials)`.
+    Args:
+        values: one value per trial.
+        decimals: digits behind the point.
+        unit: appended to each figure, with its space: ` %`.
 
     Raises:
         ValueError: there is no value.
     """
-    return _spread(values, lambda value: f"{value:,.{decimals}f}{unit}")
+    return _median_and_range(values, lambda value: f"{value:,.{decimals}f}{unit}")
 
 
-def percent(share: float) -> str:
-    """Say a share; what is neither 0 nor 1 is hardly ever rounded to it: `0.4 %`, `36 %`, `99.6 %`."""
-    hundredths = 100 * share
-    decimals = 1 if 0 < hundredths < 1 or 99 < hundredths < 100 else 0  # noqa: PLR2004 - of a hundred
-    return f"{hundredths:.{decimals}f} %"
-
-
-def records_lost(trials: Sequence[TrialResult]) -> str:
-    """Say how many records the trials with loss lost, as the end of a clause: ` (2,310 records at the median)`; of none with loss, nothing."""
-    counts = [trial.lost[0] for trial in trials if trial.lost and trial.lost[0]]
-    return f" ({median(counts):,.0f} records at the median)" if counts else ""
-
-
-def _spread(values: Sequence[float], told: Callable[[float], str]) -> str:
+def _median_and_range(values: Sequence[float], formatted: Callable[[float], str]) -> str:
     if not values:
-        raise ValueError("no value has no median")
-    middle, least, most = map(told, (median(values), min(values), max(values)))
-    apart = f"{least} to {most} in " if least != most else ""
-    return f"{middle} ({apart}{counted(len(values), 'trial')})"
+        raise ValueError("no value: a median needs at least one trial")
+    middle, low, high = map(formatted, (median(values), min(values), max(values)))
+    limits = f"{low} to {high} in " if low != high else ""
+    return f"{middle} ({limits}{format_count(len(values), 'trial')})"
+
+
+def format_percent(part: float) -> str:
+    """Return a part of 1 in percent: `0.4 %`, `36 %`, `99.6 %`.
+
+    A decimal is added next to 0 % and 100 %, so that a few are not rounded to none.
+    """
+    percent = 100 * part
+    decimals = 1 if 0 < percent < 1 or 99 < percent < 100 else 0  # noqa: PLR2004 - percent
+    return f"{percent:.{decimals}f} %"
+
+
+def describe_lost_records(trials: Sequence[TrialResult]) -> str:
+    """Return the end of a clause: `, 2,310 records at the median`; empty if no trial lost any.
+
+    The median is over the trials with loss.
+    """
+    counts = [trial.lost[0] for trial in trials if trial.lost and trial.lost[0]]
+    return f", {median(counts):,.0f} records at the median" if counts else ""

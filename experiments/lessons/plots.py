@@ -1,4 +1,4 @@
-"""The one plot that shows a finding, as data; `experiments.report.plots` draws it."""
+"""The plot of a finding as data: one plot per finding, drawn by `experiments.report.plots`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from experiments.verdicts.statistics import Share
 
 
 class ShareDot(Frozen):
-    """In how many trials something was seen."""
+    """The share of trials in which something was observed; one row of a `SharesPlot`."""
 
     name: str
     share: Share
@@ -24,58 +24,59 @@ class SharesPlot(Frozen):
 
 
 class DotRow(Frozen):
-    """A value a trial."""
+    """One value per trial; one row of a `DotsPlot`."""
 
     name: str
     values: tuple[float, ...]
     expected: float | None = None
-    """What theory says; drawn as a line across the row."""
+    """The value that theory predicts, drawn as a line across the row."""
 
 
 class DotsPlot(Frozen):
-    """A dot a trial, a row a cell."""
+    """One dot per trial, one row per cell."""
 
     kind: Literal["dots"] = "dots"
     caption: str
     label: str
-    """Of the axis, with its unit."""
+    """Label of the x axis, with its unit."""
     rows: tuple[DotRow, ...]
     logarithmic: bool = False
-    """With 0 at its place."""
+    """Logarithmic x axis, with a linear part that includes 0."""
 
 
 class BarPart(Frozen):
-    """A part of a bar."""
+    """One segment of a stacked bar."""
 
     name: str
     value: float
 
 
 class BarRow(Frozen):
-    """A bar, made of parts from left to right."""
+    """One stacked bar, with its segments from left to right."""
 
     name: str
     parts: tuple[BarPart, ...]
 
 
 class BarsPlot(Frozen):
-    """Bars of named parts, a row each; parts of one name have one colour."""
+    """Stacked bars, one per row. Segments with the same name have the same colour."""
 
     kind: Literal["bars"] = "bars"
     caption: str
     label: str
+    """Label of the x axis, with its unit."""
     rows: tuple[BarRow, ...]
 
 
 class PlotLine(Frozen):
-    """Points of one thing, in the order of x."""
+    """One line of a `LinesPlot`: its points, ordered by x."""
 
     name: str
     points: tuple[tuple[float, float], ...]
 
 
 class PlotSpan(Frozen):
-    """A stretch of the x axis that means something."""
+    """A shaded interval of the x axis."""
 
     name: str
     begin: float
@@ -83,7 +84,7 @@ class PlotSpan(Frozen):
 
 
 class LinesPlot(Frozen):
-    """Lines over one axis."""
+    """Lines over a common x axis."""
 
     kind: Literal["lines"] = "lines"
     caption: str

@@ -1,4 +1,8 @@
-"""A tour: the lessons' claims one after the other, each with the sweep that answered it. A folder below the home, and the folder is the truth."""
+"""A tour: the claims of all lessons, each with the sweep that tests it.
+
+A tour is a folder below the home. Its state is in `tour.json`, so that an interrupted tour can be
+resumed.
+"""
 
 from __future__ import annotations
 
@@ -7,122 +11,131 @@ import secrets
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Final
 
 from pydantic import ValidationError
 
 from experiments.errors import LedgerError, UnknownName
 from experiments.ledger.record import Frozen
 from experiments.messages.phrases import did_you_mean
-from experiments.planning.experiment import Experiment, catalogue
-from experiments.sweep.plan import LESSONS
+from experiments.planning.catalog import catalog_experiments
+from experiments.planning.experiment import Experiment
 from infra.errors import InputError
 from infra.machine.files import replace_file
 from infra.machine.home import Home
 
-_SPAN = re.compile(r"^(?P<first>[0-9]+)(?:-(?P<last>[0-9]+))?$")
+_RANGE: Final = re.compile(r"^(?P<first>[0-9]+)(?:-(?P<last>[0-9]+))?$")
+_TOUR_FILE: Final = "tour.json"
 
 
 class TourStop(Frozen):
-    """One claim of a tour."""
+    """One lesson of a tour."""
 
     lesson: int
     experiment: str
     sweep_id: str | None = None
-    """`None`: it was not begun yet, or could not be."""
+    """The sweep that tests the claim; None: not started yet, or impossible."""
     repeats: int | None = None
-    """Of each cell; `None`: as the tour has it."""
+    """Repeats per cell; None: as set for the tour."""
     seconds: float | None = None
-    """How long its sweep took; `None`: it has not ended."""
+    """Duration of the sweep; None: not finished."""
     impossible: str | None = None
-    """Why this machine or cluster cannot do it."""
+    """Why this machine or cluster cannot run the experiment; None: it can."""
     failed: str | None = None
-    """What the harness could not carry out."""
+    """Why the harness could not finish the sweep; None: it did not fail."""
 
     @property
     def done(self) -> bool:
-        """Whether nothing more is to be done about it."""
+        """Whether nothing is left to run: the sweep has finished, or is impossible here."""
         return self.impossible is not None or (self.seconds is not None and self.failed is None)
 
 
 class Tour(Frozen):
-    """All stops, in the order of the lessons."""
+    """The stops of a tour, ordered by lesson."""
 
     tour_id: str
     repeats: int | None = None
-    """Of each cell; `None`: as each experiment has it."""
+    """Repeats per cell; None: as each experiment sets them."""
     stops: tuple[TourStop, ...]
 
-    def again(self, lessons: frozenset[int], repeats: int | None) -> Tour:
-        """Return the tour with these lessons still to be tested, whatever was found.
+    def retest(self, lessons: frozenset[int], repeats: int | None) -> Tour:
+        """Return the tour with these lessons to be tested again, whatever their findings were.
+
+        Args:
+            lessons: numbers of lessons.
+            repeats: repeats per cell of these lessons; None: as set for the tour.
 
         Raises:
-            UnknownName: one of them is no stop of it.
+            UnknownName: the tour has no stop for one of the lessons.
         """
         by_lesson = {stop.lesson: stop for stop in self.stops}
         missing = sorted(lessons - by_lesson.keys())
         if missing:
             raise UnknownName(
-                f"{self.tour_id} has no lesson {missing[0]}; it has {', '.join(map(str, by_lesson))}"
+                f"{self.tour_id} has no lesson {missing[0]}; it has "
+                f"{', '.join(map(str, by_lesson))}"
             )
-        anew = (
+        stops = tuple(
             TourStop(lesson=stop.lesson, experiment=stop.experiment, repeats=repeats)
             if stop.lesson in lessons
             else stop
             for stop in self.stops
         )
-        return self.model_copy(update={"stops": tuple(anew)})
+        return self.model_copy(update={"stops": stops})
 
     def with_stop(self, stop: TourStop) -> Tour:
-        """Return the tour with that lesson's stop as it is now."""
-        return self.model_copy(
-            update={
-                "stops": tuple(stop if one.lesson == stop.lesson else one for one in self.stops)
-            }
-        )
+        """Return the tour with the stop of that lesson replaced."""
+        stops = tuple(stop if one.lesson == stop.lesson else one for one in self.stops)
+        return self.model_copy(update={"stops": stops})
 
 
 @dataclass(frozen=True)
 class TourFolder:
-    """Where a tour lies."""
+    """The folder of a tour."""
 
     root: Path
 
     @property
     def page(self) -> Path:
-        """The one page with all answers."""
+        """The HTML page with the findings of all lessons."""
         return self.root / "index.html"
 
     def read(self) -> Tour:
         """Return the tour.
 
         Raises:
-            LedgerError: its file is cut short, or of another version.
+            LedgerError: its file is truncated, or was written by another version.
         """
-        path = self.root / "tour.json"
+        path = self.root / _TOUR_FILE
         try:
             return Tour.model_validate_json(path.read_bytes())
         except ValidationError as error:
             raise LedgerError(
-                f"{path} is no tour of this version, or cut short: {error.errors()[0]['msg']}"
+                f"{path} is truncated or was written by another version: {error.errors()[0]['msg']}"
             ) from error
 
     def write(self, tour: Tour) -> None:
-        """Keep the tour as it is now."""
+        """Replace the stored tour."""
         self.root.mkdir(parents=True, exist_ok=True)
-        replace_file(self.root / "tour.json", tour.model_dump_json(indent=1))
+        replace_file(self.root / _TOUR_FILE, tour.model_dump_json(indent=1))
 
 
 def new_tour(lessons: frozenset[int], repeats: int | None) -> Tour:
-    """Return a tour through the catalogue's claims of these lessons.
+    """Return a new tour of these lessons; nothing is written.
+
+    Args:
+        lessons: numbers of lessons.
+        repeats: repeats per cell; None: as each experiment sets them.
 
     Raises:
-        UnknownName: the catalogue has no experiment for one of them.
+        UnknownName: no experiment of the catalogue tests one of the lessons.
     """
     claims = claims_by_lesson()
     missing = sorted(lessons - claims.keys())
     if missing:
         raise UnknownName(
-            f"no experiment of the catalogue tests lesson {missing[0]}; those tested: {', '.join(map(str, claims))}"
+            f"no experiment of the catalogue tests lesson {missing[0]}; "
+            f"known: {', '.join(map(str, claims))}"
         )
     stops = tuple(
         TourStop(lesson=lesson, experiment=claims[lesson].name) for lesson in sorted(lessons)
@@ -135,42 +148,57 @@ def new_tour(lessons: frozenset[int], repeats: int | None) -> Tour:
 
 
 def claims_by_lesson() -> dict[int, Experiment]:
-    """Return the catalogue's experiments that test a claim, by lesson, in their order."""
-    found = {experiment.claim.lesson: experiment for experiment in catalogue() if experiment.claim}
-    return dict(sorted(found.items()))
+    """Return the catalogue's experiments that test a claim, by lesson and in the lessons' order."""
+    claims = {
+        experiment.claim.lesson: experiment
+        for experiment in catalog_experiments()
+        if experiment.claim
+    }
+    return dict(sorted(claims.items()))
 
 
-def lessons_of(text: str | None) -> frozenset[int]:
-    """Return the lessons that `1,5-8` names; all that are tested where nothing is named.
+def parse_lessons(text: str | None) -> frozenset[int]:
+    """Return the lessons of an option such as `1,5-8`.
+
+    Args:
+        text: numbers and ranges; None: all lessons of the catalogue.
 
     Raises:
-        InputError: it is of another form, or names a lesson that is none.
+        InputError: the syntax is wrong, or there is no such lesson.
     """
+    known = frozenset(claims_by_lesson())
     if text is None:
-        return frozenset(claims_by_lesson())
-    named: set[int] = set()
+        return known
+    lessons: set[int] = set()
     for part in text.split(","):
-        span = _SPAN.match(part.strip())
-        first, last = (int(span["first"]), int(span["last"] or span["first"])) if span else (0, 0)
-        if not 1 <= first <= last <= LESSONS:
+        match = _RANGE.match(part.strip())
+        first, last = (
+            (int(match["first"]), int(match["last"] or match["first"])) if match else (0, 0)
+        )
+        if not 1 <= first <= last <= len(known):
             raise InputError(
-                f"--lessons {text}: {part.strip() or 'nothing'} is no lesson; allowed: numbers from 1 to {LESSONS}, as in 1,5-8"
+                f"--lessons {text}: {part.strip() or 'nothing'} is no lesson; allowed: numbers "
+                f"from 1 to {len(known)}, as in 1,5-8"
             )
-        named |= set(range(first, last + 1))
-    return frozenset(named)
+        lessons |= set(range(first, last + 1))
+    return frozenset(lessons)
 
 
-def find_tour(home: Home, named: str) -> TourFolder:
-    """Return the tour of that name; `newest` is the newest.
+def find_tour(home: Home, name: str) -> TourFolder:
+    """Return the folder of a tour.
+
+    Args:
+        home: where the tours are.
+        name: id of the tour, or `newest`.
 
     Raises:
-        UnknownName: there is none.
+        UnknownName: there is no such tour.
     """
-    tours = sorted(path.parent for path in home.tours.glob("*/tour.json"))
-    if named == "newest" and tours:
+    tours = sorted(path.parent for path in home.tours.glob(f"*/{_TOUR_FILE}"))
+    if name == "newest" and tours:
         return TourFolder(tours[-1])
-    if (home.tours / named / "tour.json").is_file():
-        return TourFolder(home.tours / named)
+    if (home.tours / name / _TOUR_FILE).is_file():
+        return TourFolder(home.tours / name)
     raise UnknownName(
-        f"unknown tour {named}{did_you_mean(named, [tour.name for tour in tours])} (in {home.tours})"
+        f"unknown tour {name}{did_you_mean(name, [tour.name for tour in tours])} (in {home.tours})"
     )

@@ -18,8 +18,6 @@ from infra.kafka.spec import ClusterSpec, Coordination, DiskKind, NetworkKind
 # ---------- What a lesson claims about Kafka, as the experiment that tests it puts it, and when an experiment cannot test it any more. Pure.
 
 
-LESSONS = 18
-"""How many claims there are, in the order of the lessons."""
 NO_FAULT = "none"
 
 ClaimText = Annotated[str, StringConstraints(strict=True, strip_whitespace=True, min_length=1)]
@@ -28,8 +26,10 @@ ClaimText = Annotated[str, StringConstraints(strict=True, strip_whitespace=True,
 class Claim(Frozen):
     """A claim of the lessons, and what is done about it."""
 
-    lesson: int = Field(ge=1, le=LESSONS, strict=True)
-    """Its place among the lessons; says too how the finding is made (`experiments.lessons`)."""
+    lesson: int = Field(ge=1, strict=True)
+    """Number of the lesson."""
+    finding: Annotated[str, StringConstraints(strict=True, pattern=r"^[a-z][a-z0-9_]*$")]
+    """The module of `experiments.lessons.findings` that computes the finding."""
     says: ClaimText
     """The claim."""
     mechanism: ClaimText

@@ -1,74 +1,89 @@
-"""Lesson 7: at most once misses, at least once repeats, exactly once does neither; from the fastest to the slowest."""
+"""Lesson 7: at most once misses, at least once repeats, exactly once does neither.
+
+From the first to the last, they become slower.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Final
 
 from experiments.comparing.pairing import paired_numbers
 from experiments.lessons.finding import (
-    LEAST_TRIALS,
+    MIN_TRIALS,
     Conclusion,
     Finding,
     FindingInput,
+    describe_durations,
     repeats_needed,
-    seconds,
-    trials_with,
+    share_with,
 )
 from experiments.lessons.plots import DotRow, DotsPlot
 from experiments.results.models import TrialResult
 from experiments.sweep.plan import COMMITS, Delivery
-from experiments.verdicts.statistics import Share, words
+from experiments.verdicts.statistics import Share, describe_share
 
-LESSON = 7
-KILLED: Final = "copier-killed"
 DELIVERIES: Final[tuple[Delivery, ...]] = tuple(COMMITS)
-_OFTEN: Final = {
+_COPIER_CRASH: Final = "copier-killed"
+_NAMES: Final = {
     "at-most-once": "at most once",
     "at-least-once": "at least once",
     "exactly-once": "exactly once",
 }
-_REMARKS: Final = {
-    Conclusion.SUPPORTED: "So each misses and repeats what the lesson says, and each is slower than the one before.",
-    Conclusion.PARTLY_SUPPORTED: "So each misses and repeats what the lesson says; that they grow slower in this order is not to be seen here.",
-    Conclusion.REFUTED: "So the lesson does not hold here.",
-    Conclusion.INCONCLUSIVE: "Too few trials, or none in which what a dying copier had in hand was missed at most once and repeated at least once.",
+_REMARK_BY_CONCLUSION: Final = {
+    Conclusion.SUPPORTED: (
+        "Each delivery missed and repeated records as the lesson says, and each is slower than "
+        "the one before."
+    ),
+    Conclusion.PARTLY_SUPPORTED: (
+        "Each delivery missed and repeated records as the lesson says; the figures do not show "
+        "that they become slower in this order."
+    ),
+    Conclusion.REFUTED: "The lesson does not hold here.",
+    Conclusion.INCONCLUSIVE: (
+        "Too few trials, or none in which at most once missed the batch of the crashed copier and "
+        "at least once repeated it."
+    ),
 }
 _Count = Callable[[TrialResult], int | None]
 
 
-def find(material: FindingInput) -> Finding:
-    """Return how many trials missed and repeated records by delivery where a copier died, whether exactly once ever did, and how long each takes."""
-    killed = {name: material.trials(workload__delivery=name, fault=KILLED) for name in DELIVERIES}
-    missed, repeated = (
-        {name: trials_with(trials, count) for name, trials in killed.items()}
-        for count in (_missed, _repeated)
-    )
-    once = trials_with(
-        material.trials(workload__delivery="exactly-once"),
+def find(data: FindingInput) -> Finding:
+    """Return what each delivery missed and repeated after a crash of a copier, and its latency."""
+    crashed = {
+        name: data.trials(workload__delivery=name, fault=_COPIER_CRASH) for name in DELIVERIES
+    }
+    missed = {name: share_with(trials, _missed) for name, trials in crashed.items()}
+    repeated = {name: share_with(trials, _repeated) for name, trials in crashed.items()}
+    exactly_once = share_with(
+        data.trials(workload__delivery="exactly-once"),
         lambda trial: (_missed(trial) or 0) + (_repeated(trial) or 0),
     )
-    conclusion = _conclude(material, missed, repeated, once)
-    told = [
-        f"{_OFTEN[name].capitalize()} missed records in {words(missed[name])}, and repeated some in {words(repeated[name])}."
+    conclusion = _conclusion(data, missed, repeated, exactly_once)
+    sentences = [
+        f"{_NAMES[name].capitalize()} missed records in {describe_share(missed[name])}, "
+        f"and repeated records in {describe_share(repeated[name])}."
         for name in DELIVERIES
     ]
-    over_all = f"Over all faults exactly once missed or repeated records in {words(once)}."
+    all_faults = (
+        "Over all faults, exactly once missed or repeated records in "
+        f"{describe_share(exactly_once)}."
+    )
     return Finding(
-        lesson=LESSON,
+        lesson=data.lesson,
         conclusion=conclusion,
-        lead="A copier died between producing and committing.",
-        sentences=(*told, over_all, *_speed(material)),
-        remark=_REMARKS[conclusion],
+        lead="A copier crashed between producing and committing.",
+        sentences=(*sentences, all_faults, *_latency_sentence(data)),
+        remark=_REMARK_BY_CONCLUSION[conclusion],
         repeats_needed=repeats_needed(conclusion, [*missed.values(), *repeated.values()]),
         plot=DotsPlot(
-            caption="Records missed and repeated, end to end, where a copier died",
+            caption="Records missed and repeated, end to end, after a crash of a copier",
             label="records",
             rows=tuple(
-                _row(name, what, killed[name], count)
+                _dots(f"{_NAMES[name]}, {column}", crashed[name], count)
                 for name in DELIVERIES
-                for what, count in (("missed", _missed), ("repeated", _repeated))
+                for column, count in (("missed", _missed), ("repeated", _repeated))
             ),
             logarithmic=True,
         ),
@@ -83,61 +98,58 @@ def _repeated(trial: TrialResult) -> int | None:
     return trial.group_repeated
 
 
-def _conclude(
-    material: FindingInput,
+def _conclusion(
+    data: FindingInput,
     missed: Mapping[Delivery, Share],
     repeated: Mapping[Delivery, Share],
-    once: Share,
+    exactly_once: Share,
 ) -> Conclusion:
-    if once.seen or repeated["at-most-once"].seen or missed["at-least-once"].seen:
+    if exactly_once.seen or repeated["at-most-once"].seen or missed["at-least-once"].seen:
         return Conclusion.REFUTED
     if (
-        min(found.of for found in missed.values()) < LEAST_TRIALS
+        min(share.of for share in missed.values()) < MIN_TRIALS
         or not missed["at-most-once"].seen
         or not repeated["at-least-once"].seen
     ):
         return Conclusion.INCONCLUSIVE
-    return (
-        Conclusion.SUPPORTED
-        if all(_is_slower(material, *pair) for pair in pairwise(DELIVERIES))
-        else Conclusion.PARTLY_SUPPORTED
-    )
+    if all(_is_slower(data, *pair) for pair in pairwise(DELIVERIES)):
+        return Conclusion.SUPPORTED
+    return Conclusion.PARTLY_SUPPORTED
 
 
-def _is_slower(material: FindingInput, one: str, other: str) -> bool:
-    """Whether the second takes longer for certain, from end to end while nothing is wrong, in pairs of one seed."""
-    sides = (
+def _is_slower(data: FindingInput, first: str, second: str) -> bool:
+    """Return whether the second delivery has the higher latency, with 95 % confidence.
+
+    Compares the median end-to-end latency without a fault, in pairs of trials with one seed.
+    """
+    p50_ms = (
         {
             trial.repeat: p50
-            for trial in _calm(material, name)
+            for trial in _without_fault(data, name)
             if trial.repeat is not None and (p50 := _p50_ms(trial)) is not None
         }
-        for name in (one, other)
+        for name in (first, second)
     )
-    ratio = paired_numbers(*sides).ratio
+    ratio = paired_numbers(*p50_ms).ratio
     return bool(ratio and ratio.interval and ratio.interval.low > 1)
 
 
-def _speed(material: FindingInput) -> list[str]:
-    """Say how long half of the records took from end to end while nothing was wrong."""
-    took = {
-        name: [p50 for trial in _calm(material, name) if (p50 := _p50_ms(trial)) is not None]
+def _latency_sentence(data: FindingInput) -> Iterator[str]:
+    p50_ms = {
+        name: [p50 for trial in _without_fault(data, name) if (p50 := _p50_ms(trial)) is not None]
         for name in DELIVERIES
     }
-    told = [
-        f"{_OFTEN[name]} within {seconds(values_ms)}"
-        for name, values_ms in took.items()
-        if values_ms
+    latencies = [
+        f"{describe_durations(values)} with {_NAMES[name]}"
+        for name, values in p50_ms.items()
+        if values
     ]
-    return (
-        [f"Without a fault half of the records were there, end to end, {', '.join(told)}."]
-        if told
-        else []
-    )
+    if latencies:
+        yield f"Without a fault, the median end-to-end latency was {', '.join(latencies)}."
 
 
-def _calm(material: FindingInput, delivery: str) -> list[TrialResult]:
-    return material.trials(workload__delivery=delivery, fault="none")
+def _without_fault(data: FindingInput, delivery: str) -> list[TrialResult]:
+    return data.trials(workload__delivery=delivery, fault="none")
 
 
 def _p50_ms(trial: TrialResult) -> float | None:
@@ -145,8 +157,6 @@ def _p50_ms(trial: TrialResult) -> float | None:
     return latency.p50 if latency else None
 
 
-def _row(delivery: str, what: str, trials: Sequence[TrialResult], count: _Count) -> DotRow:
-    return DotRow(
-        name=f"{_OFTEN[delivery]}, {what}",
-        values=tuple(float(found) for found in map(count, trials) if found is not None),
-    )
+def _dots(name: str, trials: Sequence[TrialResult], count: _Count) -> DotRow:
+    counts = [number for number in map(count, trials) if number is not None]
+    return DotRow(name=name, values=tuple(map(float, counts)))

@@ -1,4 +1,8 @@
-"""Lesson 2: a follower takes over very fast, almost unnoticed. How long a partition is away when its broker dies, and what that time is made of."""
+"""Lesson 2: a follower takes over very fast, almost unnoticed.
+
+Measures how long a partition is unavailable when the broker of its leader goes down, and how that
+time splits into detection, election, discovery by the client and the first record.
+"""
 
 from __future__ import annotations
 
@@ -10,183 +14,182 @@ from typing import Final
 from experiments.ledger.record import Cell
 from experiments.ledger.result_tables import OutageStep, Side
 from experiments.lessons.finding import (
-    LEAST_TRIALS,
+    MIN_TRIALS,
     Conclusion,
     Finding,
     FindingInput,
+    describe_duration,
+    describe_durations,
     repeats_needed,
-    seconds,
-    seconds_of_one,
 )
 from experiments.lessons.plots import BarPart, BarRow, BarsPlot
-from experiments.results.outages import PARTS, OutagePart, marks_of, parts_between, seen
-from experiments.results.trials import STOPPED_NS
+from experiments.results.models import CellResult
+from experiments.results.outages import (
+    PART_NAMES,
+    OutagePart,
+    observed_times_ns,
+    split_outage,
+    steps_by_partition,
+)
+from experiments.results.trials import MIN_OUTAGE_NS
 
-LESSON = 2
-_STRUCK: Final = 0
-"""The partition whose leader the fault strikes."""
-_STOPPED_MS: Final = STOPPED_NS / 1e6
-"""Shorter is how a loaded cluster breathes; whoever writes does not notice."""
-_WHAT: Final = {
-    "leader-crash": "killed",
-    "leader-pause": "made to stand still",
-    "leader-stop": "asked to end",
+_TARGET: Final = 0
+"""The partition whose leader the fault stops."""
+_STOPPED_MS: Final = MIN_OUTAGE_NS / 1e6
+"""Shorter gaps are normal on a loaded cluster; producers do not notice them."""
+_FAULTS: Final = {
+    "leader-crash": "Leader crash",
+    "leader-pause": "Leader paused",
+    "leader-stop": "Clean shutdown of the leader",
 }
 _SETTINGS: Final = {
     "replica.fetch.backoff.ms": "fetch backoff",
-    "broker.session.timeout.ms": "session",
+    "broker.session.timeout.ms": "session timeout",
 }
-"""What a case is told apart by: the first of them that its cell has."""
-_REMARKS: Final = {
-    Conclusion.SUPPORTED: "So whoever writes does not notice that a broker is gone.",
+"""What distinguishes cases of one fault: the first of these that the cell has."""
+_REMARK_BY_CONCLUSION: Final = {
+    Conclusion.SUPPORTED: "Producers do not notice that the broker of the leader is gone.",
     Conclusion.PARTLY_SUPPORTED: (
-        "So the takeover is fast, and the noticing is not: until broker.session.timeout.ms has passed nobody knows that a broker is dead. "
-        "A broker that is stopped in good order hands its partitions over before it goes; what is left to see is a follower that asks the new leader "
-        "too early and waits for replica.fetch.backoff.ms."
+        "Election is fast; detection is slow: the controller fences a crashed broker only after "
+        "broker.session.timeout.ms. A clean shutdown moves the leaders before the broker stops; "
+        "what remains is a follower that fetches from the new leader too early and waits for "
+        "replica.fetch.backoff.ms."
     ),
-    Conclusion.REFUTED: "So whoever writes notices, however the broker goes.",
+    Conclusion.REFUTED: "Producers notice a crash of the leader and a clean shutdown alike.",
     Conclusion.INCONCLUSIVE: "Too few trials were judged.",
 }
 
 
 @dataclass(frozen=True)
 class _Gap:
-    """How long a partition acknowledged nothing in one trial."""
+    """The longest time without an acknowledgement of one partition in one trial."""
 
     lasted_ms: float
     parts: tuple[OutagePart, ...]
-    """Empty: it was not taken apart."""
+    """Its steps; empty if their times are unknown."""
+
+    @property
+    def leader_changed(self) -> bool:
+        return any(part.mark is OutageStep.ELECTED for part in self.parts)
 
 
 @dataclass(frozen=True)
 class _Case:
-    """A cell, and what became of its partitions."""
+    """A cell, and the gaps of its partitions."""
 
     name: str
-    struck: tuple[_Gap, ...]
-    """The longest gaps of the partition whose leader was struck, one a trial, the shortest first."""
-    followed_ms: tuple[float, ...]
-    """Those of partitions that kept their leader, one for each in each trial."""
+    target_gaps: tuple[_Gap, ...]
+    """Gaps of the partition that lost its leader: one per trial, the shortest first."""
+    follower_gaps_ms: tuple[float, ...]
+    """Gaps of the partitions that kept their leader: one per partition and trial."""
 
     @property
-    def middle(self) -> _Gap:
-        return self.struck[len(self.struck) // 2]
+    def median_gap(self) -> _Gap:
+        """The gap of the trial in the middle, so that its steps add up."""
+        return self.target_gaps[len(self.target_gaps) // 2]
 
     @property
-    def noticed(self) -> bool:
-        """Whether whoever writes notices, at the median: on a busy machine a single trial may stand still by itself."""
-        return median(gap.lasted_ms for gap in self.struck) >= _STOPPED_MS
+    def is_noticed(self) -> bool:
+        """Whether producers notice at the median: a busy machine may pause a single trial."""
+        return median(gap.lasted_ms for gap in self.target_gaps) >= _STOPPED_MS
 
 
-def find(material: FindingInput) -> Finding:
-    """Return how long the partition took nothing, by fault and session timeout, and the parts of that time."""
-    cases = [
-        case for case in (_case(material, cell.cell) for cell in material.cells()) if case.struck
-    ]
-    conclusion = _conclude(cases, len(material.cells()))
+def find(data: FindingInput) -> Finding:
+    """Return how long the partition was unavailable in each case, and the steps of that time."""
+    cases = [case for case in (_case(data, cell) for cell in data.cells()) if case.target_gaps]
+    conclusion = _conclusion(cases, planned=len(data.cells()))
     return Finding(
-        lesson=LESSON,
+        lesson=data.lesson,
         conclusion=conclusion,
-        sentences=(*map(_told, cases), *_told_of_others(cases)) or ("No trial was judged.",),
-        remark=_REMARKS[conclusion],
-        repeats_needed=repeats_needed(conclusion, ()),
+        sentences=(*map(_case_sentence, cases), *_follower_sentence(cases))
+        or ("No trial was judged.",),
+        remark=_REMARK_BY_CONCLUSION[conclusion],
+        repeats_needed=repeats_needed(conclusion),
         plot=BarsPlot(
-            caption="The time without an acknowledgement, of each case the trial in the middle",
+            caption="Time without an acknowledgement, in the median trial of each case",
             label="seconds",
-            rows=tuple(BarRow(name=case.name, parts=tuple(_bar(case.middle))) for case in cases),
+            rows=tuple(
+                BarRow(name=case.name, parts=tuple(_bar_parts(case.median_gap))) for case in cases
+            ),
         ),
     )
 
 
-def _case(material: FindingInput, cell: Cell) -> _Case:
-    trials = [
-        trial.trial_id
-        for trial in material.trials(
-            **{name.replace(".", "__"): value for name, value in cell.items()}
-        )
-    ]
-    gaps = {trial: dict(_gaps(material, trial)) for trial in trials}
-    setting = next(
-        (
-            f"{name} {int(str(cell[axis])) / 1000:g} s"
-            for axis, name in _SETTINGS.items()
-            if cell.get(axis)
-        ),
-        None,
-    )
-    fault = str(cell["fault"])
+def _case(data: FindingInput, cell: CellResult) -> _Case:
+    trials = [dict(_gaps(data, trial.trial_id)) for trial in data.cell_trials(cell)]
+    target_gaps = [gaps[_TARGET] for gaps in trials if _TARGET in gaps]
     return _Case(
-        name=_WHAT.get(fault, f"struck by {fault}") + (f" ({setting})" if setting else ""),
-        struck=tuple(
-            sorted(
-                (of[_STRUCK] for of in gaps.values() if _STRUCK in of),
-                key=lambda gap: gap.lasted_ms,
-            )
-        ),
-        followed_ms=tuple(
+        name=_case_name(cell.cell),
+        target_gaps=tuple(sorted(target_gaps, key=lambda gap: gap.lasted_ms)),
+        follower_gaps_ms=tuple(
             gap.lasted_ms
-            for of in gaps.values()
-            for partition, gap in of.items()
-            if partition != _STRUCK and not _moved(gap)
+            for gaps in trials
+            for partition, gap in gaps.items()
+            if partition != _TARGET and not gap.leader_changed
         ),
     )
 
 
-def _gaps(material: FindingInput, trial_id: str) -> Iterator[tuple[int, _Gap]]:
-    marks = marks_of(material.rows("outages")[trial_id])
-    for row in material.rows("gaps")[trial_id]:
+def _case_name(cell: Cell) -> str:
+    fault = str(cell["fault"])
+    name = _FAULTS.get(fault, fault)
+    for axis, setting in _SETTINGS.items():
+        if cell.get(axis):
+            return f"{name} ({setting} {int(str(cell[axis])) / 1000:g} s)"
+    return name
+
+
+def _gaps(data: FindingInput, trial_id: str) -> Iterator[tuple[int, _Gap]]:
+    """Yield the producers' longest gap of each partition."""
+    steps = steps_by_partition(data.rows("outages")[trial_id])
+    for row in data.rows("gaps")[trial_id]:
         if row["side"] == Side.PRODUCER:
-            at_ns = seen(marks.get((row["partition"], Side.PRODUCER), {}))
-            whole = OutageStep.LAST_BEFORE in at_ns and OutageStep.FIRST_AFTER in at_ns
-            parts = parts_between(at_ns[OutageStep.LAST_BEFORE], at_ns)[0] if whole else ()
+            at_ns = observed_times_ns(steps.get((row["partition"], Side.PRODUCER), {}))
+            known = OutageStep.LAST_BEFORE in at_ns and OutageStep.FIRST_AFTER in at_ns
+            parts = split_outage(at_ns[OutageStep.LAST_BEFORE], at_ns)[0] if known else ()
             yield row["partition"], _Gap(row["gap_ns"] / 1e6, parts)
 
 
-def _moved(gap: _Gap) -> bool:
-    return any(part.mark is OutageStep.ELECTED for part in gap.parts)
+def _case_sentence(case: _Case) -> str:
+    durations = describe_durations([gap.lasted_ms for gap in case.target_gaps])
+    sentence = f"{case.name}: the partition acknowledged no record for {durations}"
+    parts = case.median_gap.parts
+    if len(parts) > 1:
+        steps = (f"{describe_duration(part.lasted_ms)} {PART_NAMES[part.mark]}" for part in parts)
+        sentence += f"; in the median trial {', '.join(steps)}"
+    if case.follower_gaps_ms:
+        followers = describe_duration(median(case.follower_gaps_ms))
+        sentence += f"; partitions that lost only a follower, for {followers} at the median"
+    return f"{sentence}."
 
 
-def _told(case: _Case) -> str:
-    """What is known of one case; its parts are those of one trial, so that they add up."""
-    values = [gap.lasted_ms for gap in case.struck]
-    apart = [f"{seconds_of_one(part.lasted_ms)} {PARTS[part.mark]}" for part in case.middle.parts]
-    made_of = f"; in the trial in the middle {', '.join(apart)}" if len(apart) > 1 else ""
-    others = (
-        f"; partitions that it only followed, for {seconds_of_one(median(case.followed_ms))} at the median"
-        if case.followed_ms
-        else ""
-    )
-    return f"When its leader was {case.name} a partition took nothing for {seconds(values)}{made_of}{others}."
+def _follower_sentence(cases: Sequence[_Case]) -> Iterator[str]:
+    """Yield why partitions that kept their leader were unavailable, if they were."""
+    if any(
+        case.follower_gaps_ms and median(case.follower_gaps_ms) >= _STOPPED_MS for case in cases
+    ):
+        yield (
+            "Partitions that lost only a follower were unavailable as well: acks=all waits for "
+            "each in-sync replica until it is removed from the ISR."
+        )
 
 
-def _told_of_others(cases: Sequence[_Case]) -> list[str]:
-    """Why partitions waited that kept their leader, where they did."""
-    waited = any(case.followed_ms and median(case.followed_ms) >= _STOPPED_MS for case in cases)
-    return (
-        [
-            "Partitions that only lost a follower waited as well, as acks=all waits for a follower that is in sync until it is taken for dead."
-        ]
-        if waited
-        else []
-    )
+def _conclusion(cases: Sequence[_Case], planned: int) -> Conclusion:
+    """Return whether producers notice: a gap of less than a second is almost unnoticed.
 
-
-def _conclude(cases: Sequence[_Case], planned: int) -> Conclusion:
-    """Almost unnoticed is less than a second; in part, where a broker may go that way and not in another."""
-    if len(cases) < planned or min((len(case.struck) for case in cases), default=0) < LEAST_TRIALS:
+    Partly supported if they notice one kind of failure and not another.
+    """
+    trials = min((len(case.target_gaps) for case in cases), default=0)
+    if len(cases) < planned or trials < MIN_TRIALS:
         return Conclusion.INCONCLUSIVE
-    noticed = {case.noticed for case in cases}
-    return (
-        Conclusion.PARTLY_SUPPORTED
-        if len(noticed) > 1
-        else Conclusion.REFUTED
-        if noticed.pop()
-        else Conclusion.SUPPORTED
-    )
+    noticed = {case.is_noticed for case in cases}
+    if len(noticed) > 1:
+        return Conclusion.PARTLY_SUPPORTED
+    return Conclusion.REFUTED if noticed.pop() else Conclusion.SUPPORTED
 
 
-def _bar(gap: _Gap) -> Iterator[BarPart]:
+def _bar_parts(gap: _Gap) -> Iterator[BarPart]:
     if not gap.parts:
-        yield BarPart(name="not taken apart", value=gap.lasted_ms / 1000)
+        yield BarPart(name="steps unknown", value=gap.lasted_ms / 1000)
     for part in gap.parts:
-        yield BarPart(name=PARTS[part.mark], value=part.lasted_ms / 1000)
+        yield BarPart(name=PART_NAMES[part.mark], value=part.lasted_ms / 1000)

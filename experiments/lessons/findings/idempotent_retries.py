@@ -1,4 +1,7 @@
-"""Lesson 8: without idempotence a retry is stored twice; with it Kafka discards the copy and keeps the order, and is slower."""
+"""Lesson 8: without idempotence a retry stores a duplicate; with it the broker discards the retry.
+
+Idempotence also keeps the order, and is slower.
+"""
 
 from __future__ import annotations
 
@@ -10,219 +13,222 @@ from typing import Final
 
 from experiments.comparing.pairing import paired_numbers
 from experiments.lessons.finding import (
-    CLIENTS,
-    LEAST_TRIALS,
-    RATE,
+    CLIENT_NAMES,
+    MIN_TRIALS,
+    RATE_AXIS,
     Conclusion,
     Finding,
     FindingInput,
-    in_time_percent,
+    acked_in_time_percent,
+    describe_values,
     repeats_needed,
-    spread,
-    trials_with,
+    share_with,
 )
 from experiments.lessons.plots import DotRow, DotsPlot
-from experiments.results.cells import judged_trials
 from experiments.results.models import CellResult, TrialResult
-from experiments.verdicts.statistics import LEAST_VALUES, Estimate, Share, words
+from experiments.verdicts.statistics import Estimate, Share, describe_share
 
-LESSON = 8
-_IN_FLIGHT = "max.in.flight.requests.per.connection"
-_TAKEN: Final = 95.0
-"""A cluster that acknowledges so much of what is offered, in percent, in time, takes it all: its throughput is the load's, and says nothing of a price."""
-_REMARKS: Final = {
-    Conclusion.SUPPORTED: "So idempotence takes the copies away and keeps the order, and has a price.",
-    Conclusion.REFUTED: "So the lesson does not hold here.",
-    Conclusion.INCONCLUSIVE: "Too few trials, or none in which a retry was stored twice without idempotence.",
+_IN_FLIGHT: Final = "max.in.flight.requests.per.connection"
+_WITHIN_CAPACITY_PERCENT: Final = 95.0
+"""A cluster that acknowledges this part of the load in time is not saturated.
+
+Its throughput is then that of the load, with and without idempotence.
+"""
+_REMARK_BY_CONCLUSION: Final = {
+    Conclusion.SUPPORTED: "Idempotence prevents duplicates, keeps the order, and has a price.",
+    Conclusion.REFUTED: "The lesson does not hold here.",
+    Conclusion.INCONCLUSIVE: (
+        "Too few trials, or none in which a retry stored a duplicate without idempotence."
+    ),
 }
 
 
 @dataclass(frozen=True)
-class _Setting:
-    """What retries did with one setting."""
+class _Case:
+    """One client with one setting, whose requests or responses were dropped."""
 
     client: str
-    idempotent: bool
+    is_idempotent: bool
     in_flight: int
-    thrown_away: str
-    """What the relay threw away: `responses` or `requests`."""
+    dropped: str
+    """What the relay dropped: `responses` or `requests`."""
     trials: tuple[TrialResult, ...]
 
     @property
-    def copies(self) -> Share:
-        return trials_with(self.trials, lambda trial: trial.duplicates)
+    def duplicates(self) -> Share:
+        return share_with(self.trials, lambda trial: trial.duplicates)
 
     @property
-    def inverted(self) -> Share:
-        return trials_with(self.trials, lambda trial: trial.reordered)
+    def reordered(self) -> Share:
+        return share_with(self.trials, lambda trial: trial.reordered)
 
     @property
     def name(self) -> str:
-        return f"{CLIENTS[self.client]}, {self.thrown_away} thrown away, idempotence {'on' if self.idempotent else 'off'}, {self.in_flight:,} in flight"
+        idempotence = "on" if self.is_idempotent else "off"
+        return (
+            f"{CLIENT_NAMES[self.client]}, dropped {self.dropped}, idempotence {idempotence}, "
+            f"{self.in_flight:,} in flight"
+        )
 
     @property
-    def text(self) -> str:
-        return f"{self.name}: copies were stored in {words(self.copies)}, and records changed their order in {words(self.inverted)}."
+    def sentence(self) -> str:
+        return (
+            f"{self.name}: duplicates in {describe_share(self.duplicates)}; "
+            f"records out of order in {describe_share(self.reordered)}."
+        )
 
 
 @dataclass(frozen=True)
-class _Price:
-    """With idempotence against without, in pairs of one seed."""
+class _Cost:
+    """One figure with idempotence relative to without, from pairs of trials with one seed."""
 
-    text: str
-    is_paid: bool
-    """Whether the interval leaves no doubt that idempotence is slower."""
+    sentence: str
+    is_significant: bool
+    """Whether the interval excludes that idempotence is as fast."""
 
 
-def find(material: FindingInput) -> Finding:
-    """Return how many trials had copies and inversions with each setting, and the price in pairs of one seed."""
-    settings = [
-        _setting(cell, judged_trials(material.results, cell))
-        for cell in material.cells()
-        if cell.cell["fault"] != "none"
-    ]
-    prices = [*_throughput(material), *_latency(settings)]
-    conclusion = _conclude(settings, prices)
+def find(data: FindingInput) -> Finding:
+    """Return the trials with duplicates and reordering by setting, and the cost of idempotence."""
+    cases = [_case(data, cell) for cell in data.cells() if cell.cell["fault"] != "none"]
+    costs = [*_throughput_cost(data), *_latency_cost(cases)]
+    conclusion = _conclusion(cases, costs)
+    sentences = (*(case.sentence for case in cases), *(cost.sentence for cost in costs))
     return Finding(
-        lesson=LESSON,
+        lesson=data.lesson,
         conclusion=conclusion,
-        sentences=(*(setting.text for setting in settings), *(price.text for price in prices))
-        or ("No trial was judged.",),
-        remark=_REMARKS.get(conclusion) or _in_part(settings, prices),
-        repeats_needed=max(
-            LEAST_VALUES, repeats_needed(conclusion, [one.copies for one in settings]) or 0
-        )
-        if conclusion is Conclusion.INCONCLUSIVE
-        else None,
+        sentences=sentences or ("No trial was judged.",),
+        remark=_REMARK_BY_CONCLUSION.get(conclusion) or _partial_remark(cases, costs),
+        repeats_needed=repeats_needed(conclusion, [case.duplicates for case in cases]),
         plot=DotsPlot(
-            caption="Copies beyond the first, and records out of their order, in each trial",
+            caption="Duplicates and records out of order, one dot per trial",
             label="records",
-            rows=tuple(row for setting in settings for row in _rows(setting)),
+            rows=tuple(row for case in cases for row in _dots(case)),
             logarithmic=True,
         ),
     )
 
 
-def _setting(cell: CellResult, trials: Sequence[TrialResult]) -> _Setting:
-    return _Setting(
+def _case(data: FindingInput, cell: CellResult) -> _Case:
+    return _Case(
         client=str(cell.cell.get("client", "librdkafka")),
-        idempotent=cell.cell["enable.idempotence"] is True,
+        is_idempotent=cell.cell["enable.idempotence"] is True,
         in_flight=int(str(cell.cell[_IN_FLIGHT])),
-        thrown_away=str(cell.cell.get("fault.direction", "responses")),
-        trials=tuple(trials),
+        dropped=str(cell.cell.get("fault.direction", "responses")),
+        trials=tuple(data.cell_trials(cell)),
     )
 
 
-def _throughput(material: FindingInput) -> Iterator[_Price]:
-    """Yield the price where more was offered than the cluster could take."""
-    off, on = (material.trials(fault="none", enable__idempotence=value) for value in (False, True))
-    in_time = [in_time_percent(of) for of in (off, on)]
+def _throughput_cost(data: FindingInput) -> Iterator[_Cost]:
+    """Yield the cost in throughput, where the load was more than the cluster could take."""
+    off, on = (data.trials(fault="none", enable__idempotence=value) for value in (False, True))
+    in_time = [acked_in_time_percent(trials) for trials in (off, on)]
     ratio = _ratio(off, on, lambda trial: trial.throughput_records_per_s)
     if not all(in_time) or ratio is None:
         return
-    without, by = (spread(parts, 0, " %") for parts in in_time)
-    offered = f"Of {float(str(off[0].cell[RATE])):,.0f} records/s that were offered {without} were acknowledged in time without idempotence and {by} with it"
-    if min(map(median, in_time)) >= _TAKEN:
-        yield _Price(
-            f"{offered}: the cluster takes so much, and nothing is said of its throughput.",
-            is_paid=False,
+    off_percent, on_percent = (describe_values(values, 0, " %") for values in in_time)
+    acked = (
+        f"Of {float(str(off[0].cell[RATE_AXIS])):,.0f} records/s offered, {off_percent} were "
+        f"acknowledged in time without idempotence and {on_percent} with it"
+    )
+    if min(map(median, in_time)) >= _WITHIN_CAPACITY_PERCENT:
+        yield _Cost(
+            f"{acked}: the load is within the cluster's capacity and does not show its throughput.",
+            is_significant=False,
         )
     else:
-        yield _Price(
-            f"{offered}: throughput was {_times(ratio)} as high with it.",
-            is_paid=bool(ratio.interval and ratio.interval.high < 1),
+        yield _Cost(
+            f"{acked}: throughput with idempotence was {_describe_ratio(ratio)} that without.",
+            is_significant=bool(ratio.interval and ratio.interval.high < 1),
         )
 
 
-def _latency(settings: Sequence[_Setting]) -> Iterator[_Price]:
-    """Yield the price of a load that the cluster takes with ease: before the fault, of the client that tells latencies by the microsecond."""
+def _latency_cost(cases: Sequence[_Case]) -> Iterator[_Cost]:
+    """Yield the cost in latency under a light load.
+
+    Measured before the fault, with the client that reports latencies in microseconds (librdkafka).
+    """
     off, on = (
         [
             trial
-            for one in settings
-            if one.client != "java" and one.idempotent is value
-            for trial in one.trials
+            for case in cases
+            if case.client != "java" and case.is_idempotent is value
+            for trial in case.trials
         ]
         for value in (False, True)
     )
-    ratio = _ratio(
-        off,
-        on,
-        lambda trial: (
-            trial.latency_by_phase_ms.before.ack.p50
-            if trial.latency_by_phase_ms.before.ack
-            else None
-        ),
-    )
+    ratio = _ratio(off, on, _ack_p50_before_fault_ms)
     if ratio:
-        told = f"Before the fault, under a load that the cluster takes with ease, the median latency with idempotence was {_times(ratio)} that without."
-        yield _Price(told, is_paid=bool(ratio.interval and ratio.interval.low > 1))
+        yield _Cost(
+            "Before the fault, under a load far below the cluster's capacity, the median latency "
+            f"with idempotence was {_describe_ratio(ratio)} that without.",
+            is_significant=bool(ratio.interval and ratio.interval.low > 1),
+        )
+
+
+def _ack_p50_before_fault_ms(trial: TrialResult) -> float | None:
+    latency = trial.latency_by_phase_ms.before.ack
+    return latency.p50 if latency else None
 
 
 def _ratio(
     off: Sequence[TrialResult],
     on: Sequence[TrialResult],
-    value: Callable[[TrialResult], float | None],
+    figure: Callable[[TrialResult], float | None],
 ) -> Estimate | None:
-    a, b = (
+    """Return a figure with idempotence relative to without, from pairs of one repeat."""
+    off_values, on_values = (
         {
-            trial.repeat: found
-            for trial in of
-            if trial.repeat is not None and (found := value(trial)) is not None
+            trial.repeat: value
+            for trial in trials
+            if trial.repeat is not None and (value := figure(trial)) is not None
         }
-        for of in (off, on)
+        for trials in (off, on)
     )
-    return paired_numbers(a, b).ratio
+    return paired_numbers(off_values, on_values).ratio
 
 
-def _times(ratio: Estimate) -> str:
-    return f"{ratio.median:.2f} times" + (
-        f" ({ratio.interval.low:.2f} to {ratio.interval.high:.2f} at 95 %)"
-        if ratio.interval
-        else ""
-    )
+def _describe_ratio(ratio: Estimate) -> str:
+    text = f"{ratio.median:.2f} times"
+    if ratio.interval:
+        text += f" ({ratio.interval.low:.2f} to {ratio.interval.high:.2f} at 95 %)"
+    return text
 
 
-def _conclude(settings: Sequence[_Setting], prices: Sequence[_Price]) -> Conclusion:
-    off, on = ([one for one in settings if one.idempotent is value] for value in (False, True))
-    if any(one.copies.seen or one.inverted.seen for one in on):
+def _conclusion(cases: Sequence[_Case], costs: Sequence[_Cost]) -> Conclusion:
+    off, on = ([case for case in cases if case.is_idempotent is value] for value in (False, True))
+    if any(case.duplicates.seen or case.reordered.seen for case in on):
         return Conclusion.REFUTED
     if (
         not on
-        or not any(one.copies.seen for one in off)
-        or min(one.copies.of for one in settings) < LEAST_TRIALS
+        or not any(case.duplicates.seen for case in off)
+        or min(case.duplicates.of for case in cases) < MIN_TRIALS
     ):
         return Conclusion.INCONCLUSIVE
-    return (
-        Conclusion.SUPPORTED
-        if any(one.inverted.seen for one in off) and any(price.is_paid for price in prices)
-        else Conclusion.PARTLY_SUPPORTED
-    )
+    reordered = any(case.reordered.seen for case in off)
+    if reordered and any(cost.is_significant for cost in costs):
+        return Conclusion.SUPPORTED
+    return Conclusion.PARTLY_SUPPORTED
 
 
-def _in_part(settings: Sequence[_Setting], prices: Sequence[_Price]) -> str:
-    """Return what of the lesson was seen, and what was not."""
-    inverted = any(one.inverted.seen for one in settings)
-    kept = (
-        ", and keeps the order that is lost without it"
-        if inverted
-        else "; that the order is lost without it was not seen here"
-    )
-    paid = (
-        "; its price is seen here"
-        if any(price.is_paid for price in prices)
-        else "; that it is slower is not to be seen here"
-    )
-    return f"So idempotence takes the copies away{kept}{paid}."
+def _partial_remark(cases: Sequence[_Case], costs: Sequence[_Cost]) -> str:
+    if any(case.reordered.seen for case in cases):
+        order = " and keeps the order, which is lost without it"
+    else:
+        order = "; loss of the order without it was not observed"
+    if any(cost.is_significant for cost in costs):
+        cost = "it is measurably slower"
+    else:
+        cost = "the figures do not show that it is slower"
+    return f"Idempotence prevents duplicates{order}; {cost}."
 
 
-def _rows(setting: _Setting) -> Iterator[DotRow]:
-    for what, count in (
-        ("copies", attrgetter("duplicates")),
+def _dots(case: _Case) -> Iterator[DotRow]:
+    for figure, count in (
+        ("duplicates", attrgetter("duplicates")),
         ("out of order", attrgetter("reordered")),
     ):
-        values = map(count, setting.trials)
+        counts = map(count, case.trials)
         yield DotRow(
-            name=f"{what}: {setting.name}",
-            values=tuple(float(value) for value in values if value is not None),
+            name=f"{figure}: {case.name}",
+            values=tuple(float(number) for number in counts if number is not None),
         )

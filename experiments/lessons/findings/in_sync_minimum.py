@@ -1,136 +1,143 @@
-"""Lesson 6: acks=all waits for as many brokers as min.insync.replicas says. It waits for all that are in sync; the minimum only refuses."""
+"""Lesson 6: acks=all waits for as many brokers as min.insync.replicas.
+
+In fact it waits for all replicas that are in sync; the minimum only decides when the leader refuses
+a write.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from experiments.lessons.finding import (
-    LEAST_TRIALS,
+    MIN_TRIALS,
     Conclusion,
     Finding,
     FindingInput,
-    back_before_the_heal,
-    lossy,
+    describe_durations,
     repeats_needed,
-    seconds,
+    share_recovered_before_heal,
+    share_with_loss,
+    unavailable_ms,
 )
 from experiments.lessons.plots import DotRow, DotsPlot
-from experiments.messages.counts import listed
-from experiments.results.cells import judged_trials
+from experiments.messages.phrases import format_list
 from experiments.results.models import TrialResult
-from experiments.verdicts.statistics import words
+from experiments.verdicts.statistics import describe_share
 
-LESSON = 6
-_STILL: Final = "follower-pause"
+_FOLLOWER_PAUSE: Final = "follower-pause"
 _LAG: Final = "replica.lag.time.max.ms"
 _MINIMUM: Final = "min.insync.replicas"
-_NEARLY: Final = 0.9
-"""Of replica.lag.time.max.ms: it counts from the follower's last fetch, which may be a little older than the last acknowledgement."""
-_REMARKS: Final = {
-    Conclusion.SUPPORTED: "So acks=all did not wait for a follower beyond the minimum.",
+_FULL_WAIT: Final = 0.9
+"""Part of `replica.lag.time.max.ms` from which a gap counts as a wait for the paused follower.
+
+The leader counts from the follower's last fetch, which may be a little older than the last
+acknowledgement.
+"""
+_NO_WAIT: Final = 0.5
+"""Part of `replica.lag.time.max.ms` below which a gap is no wait for the follower."""
+_REMARK_BY_CONCLUSION: Final = {
+    Conclusion.SUPPORTED: "acks=all did not wait for a follower beyond the minimum.",
     Conclusion.REFUTED: (
-        "So acks=all waits for every replica that is in sync, whatever the minimum. min.insync.replicas says with how few in sync a write is refused: "
-        "a higher one gives up writes for the promise that an acknowledged record lies on so many brokers."
+        "acks=all waits for every replica that is in sync, whatever the minimum. "
+        "min.insync.replicas decides with how few replicas in sync the leader refuses a write: a "
+        "higher value gives up availability for the guarantee that an acknowledged record is on "
+        "that many brokers."
     ),
-    Conclusion.INCONCLUSIVE: "Too few trials were judged, or they do not agree.",
+    Conclusion.INCONCLUSIVE: "Too few trials were judged, or they contradict each other.",
 }
 
 
-def find(material: FindingInput) -> Finding:
-    """Return how long acks=all waited for a follower that stood still, and how long each minimum refused writes when followers died."""
-    waits = _waits_ms(material)
-    died = _with_the_followers_dead(material)
-    lost = lossy(
-        [trial for cell in material.cells() for trial in judged_trials(material.results, cell)]
-    )
-    conclusion = _conclude(waits, died)
-    told = [
-        *_told_of_waits(waits),
-        *_told_of_refusals(died),
-        f"Acknowledged records were lost in {words(lost)}.",
-    ]
+def find(data: FindingInput) -> Finding:
+    """Return how long acks=all waited for a paused follower, and how each minimum stops writes."""
+    waits = _waits_ms(data)
+    crashes = _trials_with_crashed_followers(data)
+    loss = share_with_loss(data.trials())
+    conclusion = _conclusion(waits, crashes)
     return Finding(
-        lesson=LESSON,
+        lesson=data.lesson,
         conclusion=conclusion,
-        sentences=tuple(told),
-        remark=_REMARKS[conclusion],
-        repeats_needed=repeats_needed(conclusion, ()),
+        sentences=(
+            *_wait_sentence(waits),
+            *_refusal_sentence(crashes),
+            f"Acknowledged records were lost in {describe_share(loss)}.",
+        ),
+        remark=_REMARK_BY_CONCLUSION[conclusion],
+        repeats_needed=repeats_needed(conclusion),
         plot=DotsPlot(
-            caption=f"A follower stands still with {_MINIMUM}=1: the longest time without an acknowledgement, a dot a trial; the line is {_LAG}",
+            caption=(
+                f"Longest time without an acknowledgement while a follower is paused, with "
+                f"{_MINIMUM}=1, one dot per trial; the line is {_LAG}"
+            ),
             label="seconds",
             rows=tuple(
                 DotRow(
-                    name=f"{_LAG}={lag}",
+                    name=f"{_LAG}={lag_ms}",
                     values=tuple(value / 1000 for value in values),
-                    expected=lag / 1000,
+                    expected=lag_ms / 1000,
                 )
-                for lag, values in waits.items()
+                for lag_ms, values in waits.items()
             ),
         ),
     )
 
 
-def _waits_ms(material: FindingInput) -> dict[int, list[float]]:
-    """Return the longest waits for an acknowledgement while a follower stood still, by `replica.lag.time.max.ms`."""
+def _waits_ms(data: FindingInput) -> dict[int, list[float]]:
+    """Return the longest waits with a paused follower, by `replica.lag.time.max.ms`."""
     return {
-        int(str(cell.cell[_LAG])): _gaps_ms(judged_trials(material.results, cell))
-        for cell in material.cells(fault=_STILL, min__insync__replicas=1)
+        int(str(cell.cell[_LAG])): unavailable_ms(data.cell_trials(cell))
+        for cell in data.cells(fault=_FOLLOWER_PAUSE, min__insync__replicas=1)
     }
 
 
-def _with_the_followers_dead(material: FindingInput) -> dict[int, list[TrialResult]]:
-    """Return the trials in which the followers died, by the minimum."""
-    cells = [cell for cell in material.cells() if cell.cell["fault"] != _STILL]
-    return dict(
-        sorted(
-            (int(str(cell.cell[_MINIMUM])), judged_trials(material.results, cell)) for cell in cells
+def _trials_with_crashed_followers(data: FindingInput) -> dict[int, list[TrialResult]]:
+    """Return the trials in which the followers crashed, by `min.insync.replicas`."""
+    cells = [cell for cell in data.cells() if cell.cell["fault"] != _FOLLOWER_PAUSE]
+    return dict(sorted((int(str(cell.cell[_MINIMUM])), data.cell_trials(cell)) for cell in cells))
+
+
+def _wait_sentence(waits: Mapping[int, Sequence[float]]) -> Iterator[str]:
+    durations = [
+        f"for {describe_durations(values)} with {_LAG}={lag_ms}"
+        for lag_ms, values in waits.items()
+        if values
+    ]
+    if durations:
+        yield (
+            f"With acks=all, {_MINIMUM}=1 and one follower paused, no record was acknowledged "
+            f"{format_list(durations)}."
         )
-    )
 
 
-def _told_of_waits(waits: Mapping[int, Sequence[float]]) -> list[str]:
-    told = [
-        f"for {seconds(values)} where {_LAG} is {lag}" for lag, values in waits.items() if values
+def _refusal_sentence(crashes: Mapping[int, Sequence[TrialResult]]) -> Iterator[str]:
+    """Yield how long each minimum stopped writes while followers crashed one after the other.
+
+    The producer retries a refused record, so a refusal shows as a wait.
+    """
+    cases = [
+        f"with {_MINIMUM}={minimum} for {describe_durations(gaps_ms)}, and resumed before the "
+        f"restart in {describe_share(share_recovered_before_heal(trials))}"
+        for minimum, trials in crashes.items()
+        if (gaps_ms := unavailable_ms(trials))
     ]
-    return (
-        [
-            f"With acks=all and {_MINIMUM}=1, and one follower standing still, nothing was acknowledged {listed(told)}."
-        ]
-        if told
-        else []
-    )
+    if cases:
+        yield (
+            "When one follower crashed and then the other, no record was acknowledged "
+            f"{'; '.join(cases)}."
+        )
 
 
-def _told_of_refusals(died: Mapping[int, Sequence[TrialResult]]) -> list[str]:
-    """What each minimum did once one follower and then the other was dead; a refused record waits in its producer, which tries again."""
-    told = [
-        f"with {_MINIMUM}={minimum} for {seconds(_gaps_ms(trials))}, and went on before the dead were back in {words(back_before_the_heal(trials))}"
-        for minimum, trials in died.items()
-        if _gaps_ms(trials)
-    ]
-    return (
-        [f"When one follower died and then the other, writes stood still {'; '.join(told)}."]
-        if told
-        else []
-    )
-
-
-def _gaps_ms(trials: Sequence[TrialResult]) -> list[float]:
-    return [trial.unavailable_ms for trial in trials if trial.unavailable_ms is not None]
-
-
-def _conclude(
-    waits: Mapping[int, Sequence[float]], died: Mapping[int, Sequence[TrialResult]]
+def _conclusion(
+    waits: Mapping[int, Sequence[float]], crashes: Mapping[int, Sequence[TrialResult]]
 ) -> Conclusion:
-    """It falls where each wait was as long as the follower stays in sync; it stands where none was half as long."""
-    if (
-        min((len(values) for values in [*waits.values(), *map(_gaps_ms, died.values())]), default=0)
-        < LEAST_TRIALS
-        or not waits
-    ):
+    """Return whether the leader waited for the paused follower.
+
+    Refuted if each wait lasted until the follower left the ISR; supported if none was half as long.
+    """
+    trials = [*map(len, waits.values()), *(len(unavailable_ms(of)) for of in crashes.values())]
+    if not waits or min(trials) < MIN_TRIALS:
         return Conclusion.INCONCLUSIVE
-    parts = [value / lag for lag, values in waits.items() for value in values]
-    if min(parts) >= _NEARLY:
+    parts = [value / lag_ms for lag_ms, values in waits.items() for value in values]
+    if min(parts) >= _FULL_WAIT:
         return Conclusion.REFUTED
-    return Conclusion.SUPPORTED if max(parts) < 1 / 2 else Conclusion.INCONCLUSIVE
+    return Conclusion.SUPPORTED if max(parts) < _NO_WAIT else Conclusion.INCONCLUSIVE

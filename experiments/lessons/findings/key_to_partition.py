@@ -1,33 +1,42 @@
-"""Lesson 9: the partition is murmur2(key) % partitions, the same key always goes to the same one, and so its records are ordered."""
+"""Lesson 9: the partition of a key is murmur2(key) % partitions.
+
+The same key always goes to the same partition, so its records stay in order.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from experiments.ledger.record import Cell
 from experiments.ledger.workload_tables import OrderObserver, OrderScope
 from experiments.lessons.finding import (
-    LEAST_TRIALS,
+    CLIENT_NAMES,
+    MIN_TRIALS,
     Conclusion,
     Finding,
     FindingInput,
     repeats_needed,
 )
 from experiments.lessons.plots import DotRow, DotsPlot
-from experiments.messages.counts import counted
+from experiments.messages.phrases import format_count
+from experiments.results.models import CellResult
 from experiments.results.rows import Row
 
-LESSON = 9
-_FORMULAS = ("murmur2", "crc32")
-_REMARKS = {
-    Conclusion.SUPPORTED: "So each client puts a key where murmur2 says, and its records stay in order there.",
+_FORMULAS: Final = ("murmur2", "crc32")
+_REMARK_BY_CONCLUSION: Final = {
+    Conclusion.SUPPORTED: (
+        "Each client puts a key where murmur2 predicts, and its records stay in order there."
+    ),
     Conclusion.PARTLY_SUPPORTED: (
-        "So a key keeps its partition with each client, and which one that is depends on the client: librdkafka's default is crc32(key) % partitions. "
-        "Producers of both kinds that write one topic need partitioner=murmur2_random in librdkafka's, or one key has two partitions."
+        "Each client keeps a key in one partition, but which one depends on the client: "
+        "librdkafka's default is crc32(key) % partitions. Where producers of both kinds write to "
+        "one topic, set partitioner=murmur2_random in librdkafka, or one key has two partitions."
     ),
     Conclusion.REFUTED: (
-        "So records of one key were in several partitions, out of their order, or where no formula puts them, though the number of partitions stayed the same."
+        "Although the number of partitions did not change, records of one key were in several "
+        "partitions, out of order, or where no formula predicts them."
     ),
     Conclusion.INCONCLUSIVE: "Too few trials were judged.",
 }
@@ -39,110 +48,121 @@ class _Client:
 
     name: str
     keys: Sequence[Row]
-    """Of `KEYS`, a row a trial."""
+    """Rows of `KEYS`, one per trial."""
     orders: Sequence[Row]
-    """Of `ORDERS`, within a partition in the log, a row a trial: all records of a key that has one partition are among them."""
+    """Rows of `ORDERS` within a partition of the log, one per trial.
+
+    They include all records of a key that has one partition.
+    """
 
     def total(self, column: str) -> int:
-        """Return a count over all trials."""
+        """Return a column of `keys`, summed over all trials."""
         return sum(row[column] for row in self.keys)
 
-    def expected(self, formula: str) -> bool:
-        """Whether a formula foretold every key."""
+    def total_records(self, column: str) -> int:
+        """Return a column of `orders`, summed over all trials."""
+        return sum(row[column] for row in self.orders)
+
+    def follows(self, formula: str) -> bool:
+        """Return whether a formula predicts the partition of every key."""
         return self.total(f"{formula}_keys") == self.total("keys")
 
     @property
-    def is_settled(self) -> bool:
-        """Whether each key had one partition."""
+    def has_one_partition_per_key(self) -> bool:
         return self.total("single_partition_keys") == self.total("keys")
 
-    def ordered(self, column: str) -> int:
-        """Return a count of records in their partition's order, over all trials."""
-        return sum(row[column] for row in self.orders)
 
-
-def find(material: FindingInput) -> Finding:
-    """Return which client puts keys where which formula says, whether each key has one partition, and whether its records are in order there."""
-    clients = list(_clients(material))
-    conclusion = _conclude(clients)
+def find(data: FindingInput) -> Finding:
+    """Return which formula each client follows, and whether a key keeps its partition and order."""
+    clients = [_client(data, cell) for cell in data.cells()]
+    conclusion = _conclusion(clients)
     return Finding(
-        lesson=LESSON,
+        lesson=data.lesson,
         conclusion=conclusion,
-        sentences=tuple(map(_told, clients)) or ("No trial was measured.",),
-        remark=_REMARKS[conclusion],
-        repeats_needed=repeats_needed(conclusion, ()),
+        sentences=tuple(map(_sentence, clients)) or ("No trial was measured.",),
+        remark=_REMARK_BY_CONCLUSION[conclusion],
+        repeats_needed=repeats_needed(conclusion),
         plot=DotsPlot(
-            caption="Keys that each formula foretells, a dot a trial",
+            caption="Keys whose partition each formula predicts, one dot per trial",
             label="% of the keys",
-            rows=tuple(row for client in clients for row in _rows(client)),
+            rows=tuple(row for client in clients for row in _dots(client)),
         ),
     )
 
 
-def _clients(material: FindingInput) -> Iterator[_Client]:
-    for cell in material.cells():
-        of_keys = [
-            row for row in material.rows_of(cell, "keys") if row["era"] == "before" and row["keys"]
-        ]
-        of_orders = [
+def _client(data: FindingInput, cell: CellResult) -> _Client:
+    return _Client(
+        name=_name(cell.cell),
+        keys=[
+            row for row in data.cell_rows(cell, "keys") if row["era"] == "before" and row["keys"]
+        ],
+        orders=[
             row
-            for row in material.rows_of(cell, "orders")
+            for row in data.cell_rows(cell, "orders")
             if (row["within"], row["observer"]) == (OrderScope.PARTITION, OrderObserver.LOG)
-        ]
-        yield _Client(_name(cell.cell), of_keys, of_orders)
+        ],
+    )
 
 
 def _name(cell: Cell) -> str:
-    """Java's own partitioner has no name."""
-    return (
-        "Java's client"
-        if cell.get("client") == "java"
-        else f"librdkafka with partitioner={cell.get('partitioner', 'consistent_random')}"
-    )
+    """Return the client with its partitioner; the default one of Java's client has no name."""
+    if cell.get("client") == "java":
+        return CLIENT_NAMES["java"]
+    partitioner = cell.get("partitioner", "consistent_random")
+    return f"{CLIENT_NAMES['librdkafka']} with partitioner={partitioner}"
 
 
-def _told(client: _Client) -> str:
+def _sentence(client: _Client) -> str:
     keys = client.total("keys")
     if not keys:
-        return f"{client.name}: nothing was measured."
-    shares = " and ".join(
-        f"{name} foretold {_percent(client.total(f'{name}_keys'), keys)}" for name in _FORMULAS
+        return f"{client.name}: no keys were measured."
+    if client.has_one_partition_per_key:
+        partitions = "each in one partition"
+    else:
+        several = keys - client.total("single_partition_keys")
+        partitions = f"{several:,} of them in several partitions"
+    predictions = " and ".join(
+        f"{formula} predicts {_part_of_keys(client.total(f'{formula}_keys'), keys)}"
+        for formula in _FORMULAS
     )
-    each = (
-        "each in one partition"
-        if client.is_settled
-        else f"{keys - client.total('single_partition_keys'):,} of them in several partitions"
+    trials = format_count(len(client.keys), "trial")
+    return (
+        f"{client.name}: {keys:,} keys over {trials}, {partitions}; "
+        f"{predictions}; {client.total_records('inverted'):,} of "
+        f"{client.total_records('compared'):,} records are out of order in their partition."
     )
-    order = f"{client.ordered('inverted'):,} of {client.ordered('compared'):,} records lie behind a later one of their partition"
-    return f"{client.name}: {keys:,} keys over {counted(len(client.keys), 'trial')}, {each}; {shares}; {order}."
 
 
-def _percent(part: int, whole: int) -> str:
-    """Say all only of all."""
-    return "all of them" if part == whole else f"{100 * part / whole:.1f} %"
+def _part_of_keys(part: int, keys: int) -> str:
+    """Return `all of them` only for all: a rounded 100 % might miss a key."""
+    return "all of them" if part == keys else f"{100 * part / keys:.1f} %"
 
 
-def _rows(client: _Client) -> Iterator[DotRow]:
-    """What neither is the client's own formula hits by chance: once in as many partitions as there are."""
-    for name in _FORMULAS:
-        chance = {row["partitions"] for row in client.keys}
-        expected = 100.0 if client.expected(name) else 100 / max(chance, default=1)
+def _dots(client: _Client) -> Iterator[DotRow]:
+    """Yield one row per formula.
+
+    A formula that the client does not follow is right by chance for one key in as many as there are
+    partitions.
+    """
+    for formula in _FORMULAS:
+        partitions = max((row["partitions"] for row in client.keys), default=1)
         yield DotRow(
-            name=f"{client.name}: {name}",
-            values=tuple(100 * row[f"{name}_keys"] / row["keys"] for row in client.keys),
-            expected=expected,
+            name=f"{client.name}: {formula}",
+            values=tuple(100 * row[f"{formula}_keys"] / row["keys"] for row in client.keys),
+            expected=100.0 if client.follows(formula) else 100 / partitions,
         )
 
 
-def _conclude(clients: Sequence[_Client]) -> Conclusion:
-    if any(not client.is_settled or client.ordered("inverted") for client in clients):
+def _conclusion(clients: Sequence[_Client]) -> Conclusion:
+    if any(
+        not client.has_one_partition_per_key or client.total_records("inverted")
+        for client in clients
+    ):
         return Conclusion.REFUTED
-    if not clients or min(len(client.keys) for client in clients) < LEAST_TRIALS:
+    if not clients or min(len(client.keys) for client in clients) < MIN_TRIALS:
         return Conclusion.INCONCLUSIVE
-    if all(client.expected("murmur2") for client in clients):
+    if all(client.follows("murmur2") for client in clients):
         return Conclusion.SUPPORTED
-    return (
-        Conclusion.PARTLY_SUPPORTED
-        if all(any(client.expected(name) for name in _FORMULAS) for client in clients)
-        else Conclusion.REFUTED
-    )
+    if all(any(client.follows(formula) for formula in _FORMULAS) for client in clients):
+        return Conclusion.PARTLY_SUPPORTED
+    return Conclusion.REFUTED

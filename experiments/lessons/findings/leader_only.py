@@ -1,145 +1,168 @@
-"""Lesson 1: producers write to and consumers read from the leader only."""
+"""Lesson 1: producers write to the leader only, and consumers read from the leader only."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
 
-from experiments.lessons.finding import LEAST_TRIALS, Conclusion, Finding, FindingInput, percent
+from experiments.lessons.finding import (
+    MIN_TRIALS,
+    Conclusion,
+    Finding,
+    FindingInput,
+    format_percent,
+    repeats_needed,
+)
 from experiments.lessons.plots import BarPart, BarRow, BarsPlot
-from experiments.messages.counts import counted
+from experiments.messages.phrases import format_count
 from experiments.results.models import TrialResult
 from experiments.results.rows import Row
 
-LESSON = 1
-_RACK = "consumer.client.rack"
-_COUNTERS = ("BytesOutPerSec", "MessagesInPerSec")
-_SIDES = {"producer": "written to", "consumer": "read from"}
+_RACK: Final = "consumer.client.rack"
+_TARGET: Final = 0
+"""The partition whose leader the fault crashes."""
+_SENT, _RECEIVED = "BytesOutPerSec", "MessagesInPerSec"
+_SIDES: Final = {"producer": "written to", "consumer": "read from"}
+_REMARK_BY_CONCLUSION: Final = {
+    Conclusion.SUPPORTED: "No follower served a client.",
+    Conclusion.PARTLY_SUPPORTED: (
+        "Only the leader serves clients, except consumers that set client.rack, where the brokers "
+        "have a replica.selector.class (KIP-392)."
+    ),
+    Conclusion.REFUTED: (
+        "Brokers served records of partitions that they did not lead, to clients without a "
+        "client.rack."
+    ),
+    Conclusion.INCONCLUSIVE: "Too few trials were judged.",
+}
+_RowsByTrial = Mapping[str, Sequence[Row]]
 
 
-def find(material: FindingInput) -> Finding:
-    """Return who served writes and reads, before and after the leader died, and what a consumer does that names a rack."""
-    rows = material.rows("serving")
-    trials = [trial for trial in material.trials() if rows.get(trial.trial_id)]
-    plain, racked = (
-        [trial for trial in trials if bool(trial.cell.get(_RACK)) is named]
-        for named in (False, True)
+def find(data: FindingInput) -> Finding:
+    """Return which brokers served reads and writes, also after a leader crash and with a rack."""
+    served = data.rows("serving")
+    trials = [trial for trial in data.trials() if served.get(trial.trial_id)]
+    plain = [trial for trial in trials if not trial.cell.get(_RACK)]
+    racked = [trial for trial in trials if trial.cell.get(_RACK)]
+    plain_rows = [row for trial in plain for row in served[trial.trial_id]]
+    racked_rows = [row for trial in racked for row in served[trial.trial_id]]
+    sentences = (
+        *_serving_sentence(plain, plain_rows),
+        *_idle_brokers_sentence(plain, served, data.rows("brokers")),
+        *_failover_sentence(plain, served),
+        *_rack_sentence(racked, racked_rows),
     )
-    of_plain, of_racked = (
-        [row for trial in of for row in rows[trial.trial_id]] for of in (plain, racked)
-    )
-    conclusion = _conclude(plain, of_plain, of_racked)
-    told = (
-        _plainly(plain, of_plain),
-        _counted(plain, rows, material.rows("brokers")),
-        _moved(plain, rows),
-        _by_rack(racked, of_racked),
-    )
+    conclusion = _conclusion(plain, plain_rows, racked_rows)
     return Finding(
-        lesson=LESSON,
+        lesson=data.lesson,
         conclusion=conclusion,
-        sentences=tuple(filter(None, told)) or ("No trial was judged.",),
-        remark=_REMARKS[conclusion],
-        repeats_needed=2 * LEAST_TRIALS if conclusion is Conclusion.INCONCLUSIVE else None,
+        sentences=sentences or ("No trial was judged.",),
+        remark=_REMARK_BY_CONCLUSION[conclusion],
+        repeats_needed=repeats_needed(conclusion),
         plot=BarsPlot(
-            caption="Records by who served them",
+            caption="Records by the broker that served them",
             label="records",
-            rows=tuple(_bars("", of_plain) + _bars(", client.rack", of_racked)),
+            rows=(*_bars("", plain_rows), *_bars(", client.rack set", racked_rows)),
         ),
     )
-
-
-_REMARKS = {
-    Conclusion.SUPPORTED: "So a follower served nobody.",
-    Conclusion.PARTLY_SUPPORTED: "So the leader alone serves, but for consumers with a client.rack, where brokers have a replica.selector.class (KIP-392).",
-    Conclusion.REFUTED: "So brokers served records of partitions that they did not lead, though nobody had asked for it.",
-    Conclusion.INCONCLUSIVE: "Too few trials were judged to tell.",
-}
 
 
 def _records(rows: Sequence[Row]) -> int:
     return sum(row["records"] for row in rows)
 
 
-def _elsewhere(rows: Sequence[Row]) -> int:
-    """Return how many records were served by a broker that was, for a part of that time at least, not their partition's leader."""
+def _follower_records(rows: Sequence[Row]) -> int:
+    """Return the records of brokers that did not lead the partition for all of that time."""
     return sum(row["records"] for row in rows if row["non_leader_ns"] > 0)
 
 
-def _plainly(trials: Sequence[TrialResult], rows: Sequence[Row]) -> str | None:
-    if not trials:
-        return None
-    told = [
-        f"{_records(of) - _elsewhere(of):,} records were {verb} the leader and {_elsewhere(of):,} {verb.split()[-1]} a follower"
-        for side, verb in _SIDES.items()
-        for of in ([row for row in rows if row["side"] == side],)
-    ]
-    return f"In {counted(len(trials), 'trial')}, {' and '.join(told)}."
+def _leader_records(rows: Sequence[Row]) -> int:
+    return _records(rows) - _follower_records(rows)
 
 
-def _counted(
-    trials: Sequence[TrialResult],
-    served: Mapping[str, Sequence[Row]],
-    counts: Mapping[str, Sequence[Row]],
-) -> str | None:
-    """Return what the brokers' own counters say of those that no client was served by."""
+def _of_side(rows: Sequence[Row], side: str) -> list[Row]:
+    return [row for row in rows if row["side"] == side]
+
+
+def _serving_sentence(trials: Sequence[TrialResult], rows: Sequence[Row]) -> Iterator[str]:
+    if trials:
+        sides = [
+            f"{_leader_records(of_side):,} records were {action} the leader and "
+            f"{_follower_records(of_side):,} {action.split()[-1]} a follower"
+            for side, action in _SIDES.items()
+            for of_side in (_of_side(rows, side),)
+        ]
+        yield f"In {format_count(len(trials), 'trial')}, {' and '.join(sides)}."
+
+
+def _idle_brokers_sentence(
+    trials: Sequence[TrialResult], served: _RowsByTrial, counters: _RowsByTrial
+) -> Iterator[str]:
+    """Yield the brokers' own counters, for brokers by which no client reports to be served."""
     idle = [
         row
         for trial in trials
-        for row in counts.get(trial.trial_id, ())
+        for row in counters.get(trial.trial_id, ())
         if row["node"] not in {served_by["node"] for served_by in served[trial.trial_id]}
     ]
-    if not idle:
-        return None
-    sent, taken = (sum(row["count"] for row in idle if row["name"] == name) for name in _COUNTERS)
-    brokers = counted(len(idle) // len({row["name"] for row in idle}), "broker")
-    return f"By their own counters, the {brokers} that no client named sent {sent:,} bytes to consumers and took {taken:,} records."
-
-
-def _moved(trials: Sequence[TrialResult], rows: Mapping[str, Sequence[Row]]) -> str | None:
-    """Return in how many trials with a killed leader its partition was read from several brokers, one after the other."""
-    killed = [trial for trial in trials if trial.cell["fault"] != "none"]
-    served = [
-        {
-            row["node"]
-            for row in rows[trial.trial_id]
-            if row["partition"] == 0 and row["side"] == "consumer"
-        }
-        for trial in killed
-    ]
-    if not killed:
-        return None
-    several = sum(len(nodes) > 1 for nodes in served)
-    return f"Where a partition's leader was killed, it was read from one broker before and from another one after, in {several} of {len(killed)}."
-
-
-def _bars(of: str, rows: Sequence[Row]) -> list[BarRow]:
-    sides = {verb: [row for row in rows if row["side"] == side] for side, verb in _SIDES.items()}
-    return [
-        BarRow(
-            name=f"{verb}{of}",
-            parts=(
-                BarPart(name="the leader", value=_records(those) - _elsewhere(those)),
-                BarPart(name="a follower", value=_elsewhere(those)),
-            ),
+    if idle:
+        sent, received = (
+            sum(row["count"] for row in idle if row["name"] == name) for name in (_SENT, _RECEIVED)
         )
-        for verb, those in sides.items()
-        if those
-    ]
+        brokers = format_count(len(idle) // len({row["name"] for row in idle}), "broker")
+        yield (
+            f"By their own counters, the {brokers} that served no client sent {sent:,} bytes to "
+            f"consumers and received {received:,} records."
+        )
 
 
-def _by_rack(trials: Sequence[TrialResult], rows: Sequence[Row]) -> str | None:
-    reads = [row for row in rows if row["side"] == "consumer"]
-    if not reads:
-        return None
-    share = _elsewhere(reads) / max(1, _records(reads))
-    return f"A consumer that named its rack read {percent(share)} of its records from a follower in {counted(len(trials), 'trial')}."
+def _failover_sentence(trials: Sequence[TrialResult], served: _RowsByTrial) -> Iterator[str]:
+    """Yield in how many trials with a leader crash consumers changed to another broker."""
+    crashed = [trial for trial in trials if trial.cell["fault"] != "none"]
+    if crashed:
+        nodes = [
+            {
+                row["node"]
+                for row in _of_side(served[trial.trial_id], "consumer")
+                if row["partition"] == _TARGET
+            }
+            for trial in crashed
+        ]
+        several = sum(len(of_trial) > 1 for of_trial in nodes)
+        yield (
+            "Where the leader of a partition crashed, consumers read from one broker before and "
+            f"from another one after, in {several} of {len(crashed)} trials."
+        )
 
 
-def _conclude(
-    trials: Sequence[TrialResult], plain: Sequence[Row], racked: Sequence[Row]
+def _rack_sentence(trials: Sequence[TrialResult], rows: Sequence[Row]) -> Iterator[str]:
+    reads = _of_side(rows, "consumer")
+    if reads:
+        part = _follower_records(reads) / max(1, _records(reads))
+        yield (
+            f"A consumer with client.rack set read {format_percent(part)} of its records from a "
+            f"follower in {format_count(len(trials), 'trial')}."
+        )
+
+
+def _bars(suffix: str, rows: Sequence[Row]) -> Iterator[BarRow]:
+    for side, action in _SIDES.items():
+        of_side = _of_side(rows, side)
+        if of_side:
+            yield BarRow(
+                name=f"{action}{suffix}",
+                parts=(
+                    BarPart(name="the leader", value=_leader_records(of_side)),
+                    BarPart(name="a follower", value=_follower_records(of_side)),
+                ),
+            )
+
+
+def _conclusion(
+    trials: Sequence[TrialResult], plain_rows: Sequence[Row], racked_rows: Sequence[Row]
 ) -> Conclusion:
-    if len(trials) < LEAST_TRIALS or {row["side"] for row in plain} != set(_SIDES):
+    if len(trials) < MIN_TRIALS or {row["side"] for row in plain_rows} != set(_SIDES):
         return Conclusion.INCONCLUSIVE
-    if _elsewhere(plain):
+    if _follower_records(plain_rows):
         return Conclusion.REFUTED
-    return Conclusion.PARTLY_SUPPORTED if _elsewhere(racked) else Conclusion.SUPPORTED
+    return Conclusion.PARTLY_SUPPORTED if _follower_records(racked_rows) else Conclusion.SUPPORTED

@@ -1,8 +1,11 @@
-"""Lesson 12: without a key the partition is random and not in turn, and one partition may be overloaded."""
+"""Lesson 12: without a key the partition is random, not round robin.
+
+One partition may then be overloaded.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Final
@@ -10,158 +13,176 @@ from typing import Final
 from experiments.ledger.record import Cell
 from experiments.ledger.workload_tables import LoadQuantity
 from experiments.lessons.finding import (
-    LEAST_TRIALS,
+    CLIENT_NAMES,
+    MIN_TRIALS,
     Conclusion,
     Finding,
     FindingInput,
+    describe_values,
     repeats_needed,
-    spread,
 )
 from experiments.lessons.plots import DotRow, DotsPlot
-from experiments.messages.counts import listed
+from experiments.messages.phrases import format_list
+from experiments.results.models import CellResult
 from experiments.results.rows import Row
 
-LESSON = 12
-_LEAD: Final = "What the fullest partition got, times the mean (1: all the same):"
 OVERLOADED: Final = 1.5
-"""A partition with half as much again as the mean is called overloaded here."""
+"""A partition with half as much again as the mean counts as overloaded."""
+_LEAD: Final = "Load of the fullest partition, relative to the mean (1: perfectly even):"
 _ROUND_ROBIN: Final = "RoundRobin"
-_REMARKS: Final = {
+_HOT_KEY: Final = "A partition is overloaded for long by a key that carries much of the load."
+_REMARK_BY_CONCLUSION: Final = {
     Conclusion.PARTLY_SUPPORTED: (
-        "So a client without keys overloads a partition for a moment, in which it fills a batch there, and not for long: the next batch goes elsewhere. "
-        "What overloads a partition for good is a key that has much of the load."
+        "Without keys a client overloads a partition only for a moment, while it fills a batch "
+        f"there; the next batch goes elsewhere. {_HOT_KEY}"
     ),
     Conclusion.REFUTED: (
-        "So no partition had much more than the others without a key, second by second. What overloads a partition is a key that has much of the load."
+        "Without keys no partition had much more than the others, not even within a second. "
+        f"{_HOT_KEY}"
     ),
     Conclusion.INCONCLUSIVE: "Too few trials were judged.",
 }
 
 
 @dataclass(frozen=True)
-class _Way:
+class _Strategy:
     """A way to choose the partition, over its trials."""
 
     cell: Cell
     name: str
-    is_by_chance: bool
-    """The client chooses without a key, and not in turn: what the claim is about."""
+    is_keyless_choice: bool
+    """The client chooses without a key, and not round robin: what the claim is about."""
     skews: Mapping[LoadQuantity, Sequence[Row]]
-    """Rows of `SKEWS`, one a trial."""
+    """Rows of `SKEWS`, one per trial."""
 
-    def values(self, column: str, spread: LoadQuantity = LoadQuantity.RECORDS) -> list[float]:
-        """Return a column over the trials."""
-        return [row[column] for row in self.skews[spread]]
+    def values(self, column: str, quantity: LoadQuantity = LoadQuantity.RECORDS) -> list[float]:
+        """Return a column, one value per trial."""
+        return [row[column] for row in self.skews[quantity]]
 
     def overloads(self, column: str) -> bool:
-        """Whether the fullest partition is overloaded, at the median over trials."""
+        """Return whether the fullest partition is overloaded, at the median over trials."""
         return median(self.values(column)) >= OVERLOADED
 
 
-def find(material: FindingInput) -> Finding:
-    """Return how unevenly each way spreads the load, over all of it and in a second, and in how large batches."""
-    ways = [way for way in _ways(material) if way.values("total")]
-    conclusion = _conclude(ways)
+def find(data: FindingInput) -> Finding:
+    """Return how unevenly each strategy spreads the load, in total and within a second."""
+    strategies = [
+        strategy
+        for strategy in (_strategy(data, cell) for cell in data.cells())
+        if strategy.values("total")
+    ]
+    conclusion = _conclusion(strategies)
     return Finding(
-        lesson=LESSON,
+        lesson=data.lesson,
         conclusion=conclusion,
-        lead=_LEAD if ways else None,
-        sentences=tuple(map(_told, ways)) or ("No trial was measured.",),
-        remark=_REMARKS.get(conclusion) or _overloaded(ways),
-        repeats_needed=repeats_needed(conclusion, ()),
+        lead=_LEAD if strategies else None,
+        sentences=tuple(map(_sentence, strategies)) or ("No trial was measured.",),
+        remark=_REMARK_BY_CONCLUSION.get(conclusion) or _overload_remark(strategies),
+        repeats_needed=repeats_needed(conclusion),
         plot=DotsPlot(
-            caption="What the fullest partition got in a second, times the mean: the median over the seconds, a dot a trial",
+            caption=(
+                "Load of the fullest partition within a second, relative to the mean: the median "
+                "over the seconds, one dot per trial"
+            ),
             label="times the mean",
             rows=tuple(
                 DotRow(
-                    name=way.name,
-                    values=tuple(way.values("second_max_over_mean")),
-                    expected=_expected(way),
+                    name=strategy.name,
+                    values=tuple(strategy.values("second_max_over_mean")),
+                    expected=_expected(strategy),
                 )
-                for way in ways
+                for strategy in strategies
             ),
         ),
     )
 
 
-def _ways(material: FindingInput) -> Iterator[_Way]:
-    for cell in material.cells():
-        rows = material.rows_of(cell, "skews")
-        of = {one: [row for row in rows if row["of"] == one] for one in LoadQuantity}
-        in_turn = bool(cell.cell.get("workload.round_robin")) or _ROUND_ROBIN in str(
-            cell.cell.get("partitioner.class")
-        )
-        yield _Way(
-            cell.cell,
-            _name(cell.cell, in_turn=in_turn),
-            not cell.cell.get("workload.keys") and not in_turn,
-            of,
-        )
+def _strategy(data: FindingInput, cell: CellResult) -> _Strategy:
+    rows = data.cell_rows(cell, "skews")
+    by_producer = bool(cell.cell.get("workload.round_robin"))
+    in_turn = by_producer or _ROUND_ROBIN in str(cell.cell.get("partitioner.class"))
+    return _Strategy(
+        cell=cell.cell,
+        name=_name(cell.cell, in_turn=in_turn),
+        is_keyless_choice=not cell.cell.get("workload.keys") and not in_turn,
+        skews={
+            quantity: [row for row in rows if row["of"] == quantity] for quantity in LoadQuantity
+        },
+    )
 
 
 def _name(cell: Cell, *, in_turn: bool) -> str:
-    client = "Java's client" if cell.get("client") == "java" else "librdkafka"
+    client = CLIENT_NAMES["java" if cell.get("client") == "java" else "librdkafka"]
     if keys := cell.get("workload.keys"):
-        share = cell.get("workload.hot_key_share")
-        return f"{client}, {keys:,} keys" + (
-            f", one of them with {100 * float(str(share)):g} % of the records" if share else ""
-        )
+        name = f"{client}, {keys:,} keys"
+        if share := cell.get("workload.hot_key_share"):
+            name += f", one of them with {100 * float(str(share)):g} % of the records"
+        return name
     if in_turn:
-        return f"{client}, no key, in turn" + (
-            " (named by the producer)"
-            if cell.get("workload.round_robin")
-            else " (RoundRobinPartitioner)"
+        by_producer = cell.get("workload.round_robin")
+        chosen_by = "set by the producer" if by_producer else "RoundRobinPartitioner"
+        return f"{client}, no key, round robin ({chosen_by})"
+    per_record = str(cell.get("sticky.partitioning.linger.ms")) == "0"
+    return f"{client}, no key, {'random for each record' if per_record else 'sticky'}"
+
+
+def _sentence(strategy: _Strategy) -> str:
+    total, second = (
+        describe_values(strategy.values(column), 2)
+        for column in ("max_over_mean", "second_max_over_mean")
+    )
+    gini = median(strategy.values("gini"))
+    return (
+        f"{strategy.name}: {total} over the entire load, {second} within a second; "
+        f"Gini {gini:.2f}{_batch_size(strategy)}."
+    )
+
+
+def _batch_size(strategy: _Strategy) -> str:
+    """Return the records per batch; empty if the batches in the log were not counted."""
+    totals = list(
+        zip(
+            strategy.values("total"),
+            strategy.values("total", LoadQuantity.BATCHES),
+            strict=False,
         )
-    drawn = str(cell.get("sticky.partitioning.linger.ms")) == "0"
-    return f"{client}, no key, {'drawn for each record' if drawn else 'sticky'}"
-
-
-def _told(way: _Way) -> str:
-    whole, second = (
-        spread(way.values(column), 2) for column in ("max_over_mean", "second_max_over_mean")
     )
-    return f"{way.name}: {whole} over the whole load, {second} in a second; Gini {median(way.values('gini')):.2f}{_batches(way)}."
+    if not totals or not all(batches for _, batches in totals):
+        return ""
+    return f", {median(records / batches for records, batches in totals):.0f} records per batch"
 
 
-def _batches(way: _Way) -> str:
-    """Say how many records a batch holds, where somebody looked."""
-    of = list(zip(way.values("total"), way.values("total", LoadQuantity.BATCHES), strict=False))
-    return (
-        f", {median(records / batches for records, batches in of):.0f} records a batch"
-        if of and all(batches for _, batches in of)
-        else ""
-    )
+def _expected(strategy: _Strategy) -> float | None:
+    """Return the predicted load of the fullest partition; None where theory predicts none.
 
-
-def _expected(way: _Way) -> float | None:
-    """Return what must come out: in turn, the mean; a hot key, all of its share in one partition and the rest of the load evenly."""
-    share = float(str(way.cell.get("workload.hot_key_share") or 0))
-    partitions = max(way.values("partitions"))
-    if way.cell.get("workload.keys") and share:
+    Round robin: the mean. With a hot key: its share in one partition, and the rest spread evenly.
+    """
+    share = float(str(strategy.cell.get("workload.hot_key_share") or 0))
+    partitions = max(strategy.values("partitions"))
+    if strategy.cell.get("workload.keys") and share:
         return share * partitions + 1 - share
-    return 1.0 if way.cell.get("workload.round_robin") else None
+    return 1.0 if strategy.cell.get("workload.round_robin") else None
 
 
-def _overloaded(ways: Sequence[_Way]) -> str:
-    """Say which clients overloaded a partition over the whole load, and whether others did not: it is a client's way, not Kafka's."""
-    by_chance = [way for way in ways if way.is_by_chance]
-    over = [way.name for way in by_chance if way.overloads("max_over_mean")]
-    told = f"So without a key one partition had much more than the others over the whole load: {listed(over)}."
-    return (
-        told
-        if len(over) == len(by_chance)
-        else f"{told} It is the client's way to choose that did it; others spread the same load evenly."
+def _overload_remark(strategies: Sequence[_Strategy]) -> str:
+    """Return which clients overloaded a partition over the entire load."""
+    choices = [strategy for strategy in strategies if strategy.is_keyless_choice]
+    over = [strategy.name for strategy in choices if strategy.overloads("max_over_mean")]
+    remark = (
+        "Without a key, one partition had much more than the others over the entire load: "
+        f"{format_list(over)}."
     )
+    if len(over) < len(choices):
+        remark += " The client's partitioner is the cause; others spread the same load evenly."
+    return remark
 
 
-def _conclude(ways: Sequence[_Way]) -> Conclusion:
-    by_chance = [way for way in ways if way.is_by_chance]
-    if not by_chance or min(len(way.values("total")) for way in ways) < LEAST_TRIALS:
+def _conclusion(strategies: Sequence[_Strategy]) -> Conclusion:
+    choices = [strategy for strategy in strategies if strategy.is_keyless_choice]
+    if not choices or min(len(one.values("total")) for one in strategies) < MIN_TRIALS:
         return Conclusion.INCONCLUSIVE
-    if any(way.overloads("max_over_mean") for way in by_chance):
+    if any(strategy.overloads("max_over_mean") for strategy in choices):
         return Conclusion.SUPPORTED
-    return (
-        Conclusion.PARTLY_SUPPORTED
-        if any(way.overloads("second_max_over_mean") for way in by_chance)
-        else Conclusion.REFUTED
-    )
+    if any(strategy.overloads("second_max_over_mean") for strategy in choices):
+        return Conclusion.PARTLY_SUPPORTED
+    return Conclusion.REFUTED

@@ -1,95 +1,103 @@
-"""Lesson 16: a single node is for development, a cluster for production: what one node does not survive."""
+"""Lesson 16: a single node is for development, a cluster for production.
+
+Measures what a single node does not survive.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from statistics import median
+from typing import Final
 
 from experiments.lessons.finding import (
-    LEAST_TRIALS,
+    MIN_TRIALS,
     Conclusion,
     Finding,
     FindingInput,
-    lossy,
+    describe_duration,
     repeats_needed,
+    share_with_loss,
+    unavailable_ms,
 )
 from experiments.lessons.plots import DotRow, DotsPlot
-from experiments.messages.counts import counted
-from experiments.results.cells import judged_trials
+from experiments.messages.phrases import format_count
 from experiments.results.models import TrialResult
-from experiments.verdicts.statistics import words
+from experiments.verdicts.statistics import describe_share
 
-LESSON = 16
-_REMARKS = {
-    Conclusion.SUPPORTED: "So nobody writes while a single node is away, and several go on without one of them.",
-    Conclusion.REFUTED: "So one node came back as soon as several did.",
-    Conclusion.PARTLY_SUPPORTED: "So not every fault that one node does not survive is survived by several, or the other way round.",
+_REMARK_BY_CONCLUSION: Final = {
+    Conclusion.SUPPORTED: (
+        "A single node accepts no records while it is down; several nodes continue without one of "
+        "them."
+    ),
+    Conclusion.REFUTED: "A single node resumed before it was healed, as several nodes do.",
+    Conclusion.PARTLY_SUPPORTED: (
+        "Not every fault that a single node does not survive is survived by several, or the other "
+        "way round."
+    ),
     Conclusion.INCONCLUSIVE: "Too few trials were judged.",
 }
+_Trials = Mapping[int, Sequence[TrialResult]]
+"""Trials by number of nodes."""
 
 
-def find(material: FindingInput) -> Finding:
-    """Return what the same faults do to one node and to three: loss, and whether the partition came back before the node did."""
-    nodes = sorted({int(str(cell.cell["nodes"])) for cell in material.cells()})
-    of = {count: material.trials(nodes=count) for count in nodes}
-    told = [f"With {_nodes(count)}: {_outcome(trials)}." for count, trials in of.items()]
-    conclusion = _conclude(of)
+def find(data: FindingInput) -> Finding:
+    """Return what the same faults do to one node and to three: loss, and when writes resume."""
+    counts = sorted({int(str(cell.cell["nodes"])) for cell in data.cells()})
+    trials = {nodes: data.trials(nodes=nodes) for nodes in counts}
+    conclusion = _conclusion(trials)
+    losses = [share_with_loss(of_nodes) for of_nodes in trials.values()]
     return Finding(
-        lesson=LESSON,
+        lesson=data.lesson,
         conclusion=conclusion,
-        sentences=tuple(told),
-        remark=_REMARKS[conclusion],
-        repeats_needed=repeats_needed(conclusion, (lossy(trials) for trials in of.values())),
+        sentences=tuple(_sentence(nodes, of_nodes) for nodes, of_nodes in trials.items()),
+        remark=_REMARK_BY_CONCLUSION[conclusion],
+        repeats_needed=repeats_needed(conclusion, losses),
         plot=DotsPlot(
-            caption="The longest time without an acknowledgement, a dot a trial",
+            caption="Longest time without an acknowledgement, one dot per trial",
             label="seconds",
             rows=tuple(
-                _row(cell.label, judged_trials(material.results, cell)) for cell in material.cells()
+                DotRow(
+                    name=cell.label,
+                    values=tuple(
+                        gap_ms / 1000 for gap_ms in unavailable_ms(data.cell_trials(cell))
+                    ),
+                )
+                for cell in data.cells()
             ),
         ),
     )
 
 
-def _nodes(count: int) -> str:
-    return "one node" if count == 1 else f"{count} nodes"
-
-
-def _outcome(trials: Sequence[TrialResult]) -> str:
-    gaps = [trial.unavailable_ms for trial in trials if trial.unavailable_ms is not None]
-    back = [trial for trial in trials if trial.recovered_before_heal]
-    lengths = (
-        f", {median(gaps) / 1000:.1f} s without an acknowledgement at the median" if gaps else ""
+def _sentence(nodes: int, trials: Sequence[TrialResult]) -> str:
+    cluster = "one node" if nodes == 1 else f"{nodes} nodes"
+    resumed = sum(bool(trial.recovered_before_heal) for trial in trials)
+    sentence = (
+        f"With {cluster}: acknowledged records were lost in "
+        f"{describe_share(share_with_loss(trials))}; writes resumed before the node was back in "
+        f"{resumed} of {format_count(len(trials), 'trial')}"
     )
-    lost, went_on = words(lossy(trials)), f"{len(back)} of {counted(len(trials), 'trial')}"
-    return f"acknowledged records were lost in {lost}; writing went on before the node was back in {went_on}{lengths}"
+    if gaps_ms := unavailable_ms(trials):
+        gap = describe_duration(median(gaps_ms))
+        sentence += f", after {gap} without an acknowledgement at the median"
+    return f"{sentence}."
 
 
-def _conclude(of: dict[int, list[TrialResult]]) -> Conclusion:
-    """It stands where one node was gone until it came back itself, each time, and several nodes went on without it, each time."""
-    least, most = min(of), max(of)
-    alone = [
-        trial.recovered_before_heal
-        for trial in of[least]
-        if trial.recovered_before_heal is not None
-    ]
-    several = [
-        trial.recovered_before_heal for trial in of[most] if trial.recovered_before_heal is not None
-    ]
-    if min(len(alone), len(several)) < LEAST_TRIALS:
+def _conclusion(trials: _Trials) -> Conclusion:
+    """Return whether only several nodes continue without one of them.
+
+    Supported if a single node never resumed before it was back, and several nodes always did.
+    """
+    fewest, most = min(trials), max(trials)
+    single, several = (
+        [
+            trial.recovered_before_heal
+            for trial in trials[nodes]
+            if trial.recovered_before_heal is not None
+        ]
+        for nodes in (fewest, most)
+    )
+    if min(len(single), len(several)) < MIN_TRIALS:
         return Conclusion.INCONCLUSIVE
-    return (
-        Conclusion.SUPPORTED
-        if not any(alone) and all(several)
-        else Conclusion.REFUTED
-        if all(alone)
-        else Conclusion.PARTLY_SUPPORTED
-    )
-
-
-def _row(name: str, trials: Sequence[TrialResult]) -> DotRow:
-    return DotRow(
-        name=name,
-        values=tuple(
-            trial.unavailable_ms / 1000 for trial in trials if trial.unavailable_ms is not None
-        ),
-    )
+    if not any(single) and all(several):
+        return Conclusion.SUPPORTED
+    return Conclusion.REFUTED if all(single) else Conclusion.PARTLY_SUPPORTED

@@ -1,165 +1,187 @@
-"""Lesson 10: more partitions change the keys' partitions; debit and credit of one account may then be consumed out of order."""
+"""Lesson 10: added partitions move keys to other partitions.
+
+Debit and credit of one account may then be consumed in the wrong order.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import gcd
+from typing import Final
 
 from experiments.ledger.workload_tables import OrderObserver, OrderScope
 from experiments.lessons.finding import (
-    LEAST_TRIALS,
+    MIN_TRIALS,
     Conclusion,
     Finding,
     FindingInput,
-    by_trial,
+    describe_durations,
+    describe_values,
+    group_by_trial,
     repeats_needed,
-    seconds,
-    spread,
 )
 from experiments.lessons.plots import DotRow, DotsPlot
+from experiments.results.models import CellResult
 from experiments.results.rows import Row
-from experiments.verdicts.statistics import Share, share, words
+from experiments.verdicts.statistics import Share, describe_share, share
 
-LESSON = 10
-_NS_PER_S = 1_000_000_000
-_REMARKS = {
-    Conclusion.SUPPORTED: "So a partition added is an order broken: choose their number for years, or wait until all is consumed before more are added.",
-    Conclusion.PARTLY_SUPPORTED: "So keys move as the formula says, and in no trial was a pair received the wrong way round: that takes a consumer that is behind.",
-    Conclusion.REFUTED: "So keys did not go where the formula says.",
-    Conclusion.INCONCLUSIVE: "Too few trials were judged, or no producer went by the new number of partitions.",
+_NS_PER_S: Final = 1_000_000_000
+_REMARK_BY_CONCLUSION: Final = {
+    Conclusion.SUPPORTED: (
+        "Adding partitions breaks the order of keys: choose the number of partitions for years, or "
+        "add partitions only after everything has been consumed."
+    ),
+    Conclusion.PARTLY_SUPPORTED: (
+        "Keys move as the formula predicts, but no trial received a credit before its debit: that "
+        "takes a consumer that is behind."
+    ),
+    Conclusion.REFUTED: "Keys did not go where the formula predicts.",
+    Conclusion.INCONCLUSIVE: (
+        "Too few trials were judged, or no producer used the new number of partitions."
+    ),
 }
 
 
 @dataclass(frozen=True)
-class _Raise:
-    """From so many partitions to so many, over its trials."""
+class _Expansion:
+    """A topic that grew from one number of partitions to another, over its trials."""
 
     before: int
     after: int
     keys: Sequence[Row]
-    """Of `KEYS`: the era after, one a trial."""
+    """Rows of `KEYS` after the change, one per trial."""
     pairs: Sequence[Row]
-    """Of `ORDERS`: of pairs, as consumers received them, one a trial."""
-    still_s: Sequence[float]
-    """The longest time in which nobody held one of the old partitions, a trial each."""
+    """Rows of `ORDERS` for pairs as consumers received them, one per trial."""
+    unassigned_s: Sequence[float]
+    """Longest time in which one of the old partitions had no consumer, one per trial."""
 
     @property
-    def expected(self) -> float:
-        """What share of the keys stays, in percent: those whose hash has the same rest by both counts."""
+    def expected_percent(self) -> float:
+        """The part of the keys that theory predicts to keep their partition.
+
+        These are the keys whose hash has the same remainder for both numbers of partitions.
+        """
         return 100 * gcd(self.before, self.after) / max(self.before, self.after)
 
-    def stayed(self) -> list[float]:
-        """Return what share of the keys stayed, in percent, a trial each."""
+    def unmoved_percent(self) -> list[float]:
+        """Return the part of the keys that kept their partition, one value per trial."""
         return [100 * row["unmoved_keys"] / row["known_keys"] for row in self.keys]
 
     @property
     def inverted(self) -> Share:
-        """In how many trials a pair was received the wrong way round."""
+        """Trials in which a pair was received in the wrong order."""
         return share(sum(row["inverted"] > 0 for row in self.pairs), len(self.pairs))
 
     @property
-    def is_foretold(self) -> bool:
-        """Whether every key lies where the formula puts it among the new partitions."""
+    def follows_formula(self) -> bool:
+        """Whether every key is where a formula puts it among the new partitions."""
         return all(max(row["murmur2_keys"], row["crc32_keys"]) == row["keys"] for row in self.keys)
 
 
-def find(material: FindingInput) -> Finding:
-    """Return how many keys stayed, beside the formula, and what became of the pairs and of the group."""
-    raises = [one for one in _raises(material) if one.keys]
-    conclusion = _conclude(raises)
+def find(data: FindingInput) -> Finding:
+    """Return how many keys kept their partition, and what happened to pairs and to the group."""
+    expansions = [
+        expansion
+        for expansion in (_expansion(data, cell) for cell in data.cells())
+        if expansion.keys
+    ]
+    conclusion = _conclusion(expansions)
     return Finding(
-        lesson=LESSON,
+        lesson=data.lesson,
         conclusion=conclusion,
-        sentences=tuple(map(_told, raises)) or ("No trial was measured.",),
-        remark=_REMARKS[conclusion],
-        repeats_needed=repeats_needed(conclusion, ()),
+        sentences=tuple(map(_sentence, expansions)) or ("No trial was measured.",),
+        remark=_REMARK_BY_CONCLUSION[conclusion],
+        repeats_needed=repeats_needed(conclusion),
         plot=DotsPlot(
-            caption="Keys that kept their partition, a dot a trial; the line is gcd(N, M) / max(N, M)",
+            caption=(
+                "Keys that kept their partition, one dot per trial; "
+                "the line is gcd(N, M) / max(N, M)"
+            ),
             label="% of the keys",
             rows=tuple(
                 DotRow(
-                    name=f"{one.before} to {one.after} partitions",
-                    values=tuple(one.stayed()),
-                    expected=one.expected,
+                    name=f"{expansion.before} to {expansion.after} partitions",
+                    values=tuple(expansion.unmoved_percent()),
+                    expected=expansion.expected_percent,
                 )
-                for one in raises
+                for expansion in expansions
             ),
         ),
     )
 
 
-def _raises(material: FindingInput) -> Iterator[_Raise]:
-    for cell in material.cells():
-        grown = [
+def _expansion(data: FindingInput, cell: CellResult) -> _Expansion:
+    keys = [
+        row for row in data.cell_rows(cell, "keys") if row["era"] == "after" and row["known_keys"]
+    ]
+    before = int(str(cell.cell["partitions"]))
+    return _Expansion(
+        before=before,
+        after=max((row["partitions"] for row in keys), default=before),
+        keys=keys,
+        pairs=[
             row
-            for row in material.rows_of(cell, "keys")
-            if row["era"] == "after" and row["known_keys"]
-        ]
-        pairs = [
-            row
-            for row in material.rows_of(cell, "orders")
+            for row in data.cell_rows(cell, "orders")
             if (row["within"], row["observer"]) == (OrderScope.PAIR, OrderObserver.CONSUMERS)
-        ]
-        before = int(str(cell.cell["partitions"]))
-        still_s = [
-            unassigned_s(held, before) for held in by_trial(material.rows_of(cell, "assignments"))
-        ]
-        yield _Raise(
-            before, max((row["partitions"] for row in grown), default=before), grown, pairs, still_s
-        )
+        ],
+        unassigned_s=[
+            longest_unassigned_s(rows, before)
+            for rows in group_by_trial(data.cell_rows(cell, "assignments"))
+        ],
+    )
 
 
-def unassigned_s(held: Sequence[Row], partitions: int) -> float:
-    """Return the longest time in which one of the first so many partitions changed hands and nobody had it, seconds.
+def longest_unassigned_s(assignments: Sequence[Row], partitions: int) -> float:
+    """Return the longest time in which one of the old partitions had no consumer, seconds.
+
+    Counted is the time between two assignments of one partition.
 
     Args:
-        held: rows of `ASSIGNMENTS`, of one trial.
-        partitions: how many there were at first.
+        assignments: rows of `ASSIGNMENTS` of one trial.
+        partitions: number of partitions before the change; the new ones are not considered.
     """
     longest_ns = 0
     for partition in range(partitions):
-        of = sorted(
-            (row["from_ns"], row["until_ns"]) for row in held if row["partition"] == partition
+        spans = sorted(
+            (row["from_ns"], row["until_ns"])
+            for row in assignments
+            if row["partition"] == partition
         )
-        longest_ns = max(
-            [
-                longest_ns,
-                *(begin - until for (_, until), (begin, _) in pairwise(of) if until is not None),
-            ]
-        )
+        gaps = (begin - until for (_, until), (begin, _) in pairwise(spans) if until is not None)
+        longest_ns = max([longest_ns, *gaps])
     return longest_ns / _NS_PER_S
 
 
-def _told(one: _Raise) -> str:
-    stayed = f"{spread(one.stayed(), 1, ' %')} of the keys kept their partition, {one.expected:.1f} % by theory"
-    right = (
-        "each key where the formula puts it"
-        if one.is_foretold
-        else "not each key where the formula puts it"
+def _sentence(expansion: _Expansion) -> str:
+    unmoved = describe_values(expansion.unmoved_percent(), 1, " %")
+    every = "each key is" if expansion.follows_formula else "not each key is"
+    if expansion.pairs:
+        pairs = describe_values([row["inverted"] for row in expansion.pairs])
+        order = (
+            f"credits were received before their debit in {describe_share(expansion.inverted)}; "
+            f"such pairs: {pairs}"
+        )
+    else:
+        order = "no pair was received"
+    sentence = (
+        f"From {expansion.before} to {expansion.after} partitions: {unmoved} of the keys kept "
+        f"their partition, {expansion.expected_percent:.1f} % in theory, {every} where the formula "
+        f"puts it; {order}"
     )
-    counts = [row["inverted"] for row in one.pairs]
-    pairs = (
-        f"credits came before their debit in {words(one.inverted)}; such pairs: {spread(counts)}"
-        if counts
-        else "no pair was received"
-    )
-    still = (
-        f"; a partition was held by nobody for {seconds([still * 1000 for still in one.still_s])}"
-        if one.still_s
-        else ""
-    )
-    return f"From {one.before} to {one.after} partitions: {stayed}, {right}; {pairs}{still}."
+    if expansion.unassigned_s:
+        unassigned = describe_durations([value_s * 1000 for value_s in expansion.unassigned_s])
+        sentence += f"; a partition had no consumer for {unassigned}"
+    return f"{sentence}."
 
 
-def _conclude(raises: Sequence[_Raise]) -> Conclusion:
-    if any(not one.is_foretold for one in raises):
+def _conclusion(expansions: Sequence[_Expansion]) -> Conclusion:
+    if any(not expansion.follows_formula for expansion in expansions):
         return Conclusion.REFUTED
-    if not raises or min(min(len(one.keys), len(one.pairs)) for one in raises) < LEAST_TRIALS:
+    trials = (min(len(expansion.keys), len(expansion.pairs)) for expansion in expansions)
+    if min(trials, default=0) < MIN_TRIALS:
         return Conclusion.INCONCLUSIVE
-    return (
-        Conclusion.SUPPORTED
-        if any(one.inverted.seen for one in raises)
-        else Conclusion.PARTLY_SUPPORTED
-    )
+    if any(expansion.inverted.seen for expansion in expansions):
+        return Conclusion.SUPPORTED
+    return Conclusion.PARTLY_SUPPORTED

@@ -1,153 +1,158 @@
-"""Lesson 13: a record's fields are kept, and the log can be read again."""
+"""Lesson 13: the fields of a record are kept, and the log can be read again."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
+from typing import Final
 
 from experiments.ledger.workload_tables import Field
-from experiments.lessons.finding import LEAST_TRIALS, Conclusion, Finding, FindingInput, percent
+from experiments.lessons.finding import (
+    MIN_TRIALS,
+    Conclusion,
+    Finding,
+    FindingInput,
+    format_percent,
+    repeats_needed,
+)
 from experiments.lessons.plots import BarPart, BarRow, BarsPlot
-from experiments.messages.counts import counted
+from experiments.messages.phrases import format_count
 from experiments.results.models import TrialResult
 from experiments.results.rows import Row
 
-LESSON = 13
-_APPENDED = "LogAppendTime"
+_TIMESTAMP_TYPE: Final = "message.timestamp.type"
+_LOG_APPEND_TIME: Final = "LogAppendTime"
+_REMARK_BY_CONCLUSION: Final = {
+    Conclusion.SUPPORTED: (
+        "Consumers read what was sent, also after a failover and as often as they like."
+    ),
+    Conclusion.PARTLY_SUPPORTED: (
+        "All fields are kept except the timestamp, where the topic takes the broker's clock "
+        f"({_TIMESTAMP_TYPE}={_LOG_APPEND_TIME})."
+    ),
+    Conclusion.REFUTED: "Records were not read as they were sent, or two replays differ.",
+    Conclusion.INCONCLUSIVE: "Too few trials were judged.",
+}
 
 
-def find(material: FindingInput) -> Finding:
-    """Return which fields were read as they were sent, through a failover and without, and whether the replays were alike."""
-    fields, replays = material.rows("fields"), material.rows("replays")
-    trials = [trial for trial in material.trials() if fields.get(trial.trial_id)]
-    kept, appended = (
-        [trial for trial in trials if _is_appended(trial) is other] for other in (False, True)
-    )
-    of_kept = [row for trial in kept for row in fields[trial.trial_id]]
-    stamped = [
-        row
-        for trial in appended
-        for row in fields[trial.trial_id]
-        if row["field"] == Field.TIMESTAMP
+def find(data: FindingInput) -> Finding:
+    """Return which fields were read as sent, through a failover too, and whether replays agree."""
+    fields, replays = data.rows("fields"), data.rows("replays")
+    trials = [trial for trial in data.trials() if fields.get(trial.trial_id)]
+    create_time = [trial for trial in trials if not _has_log_append_time(trial)]
+    create_rows = [row for trial in create_time for row in fields[trial.trial_id]]
+    append_rows = [
+        row for trial in trials if _has_log_append_time(trial) for row in fields[trial.trial_id]
     ]
+    overwritten = [row for row in append_rows if row["field"] == Field.TIMESTAMP]
+    kept = [*create_rows, *(row for row in append_rows if row["field"] != Field.TIMESTAMP)]
     again = [
         row for trial in trials for row in replays.get(trial.trial_id, ()) if row["replay"] > 1
     ]
-    conclusion = _conclude(
-        trials,
-        [
-            *of_kept,
-            *(
-                row
-                for trial in appended
-                for row in fields[trial.trial_id]
-                if row["field"] != Field.TIMESTAMP
-            ),
-        ],
-        stamped,
-        again,
+    conclusion = _conclusion(trials, kept, overwritten, again)
+    sentences = (
+        *_fields_sentence(create_time, create_rows),
+        *_replays_sentence(again),
+        *_timestamp_sentence(overwritten),
     )
-    told = [_compared(kept, of_kept), _replayed(again), _stamped(stamped)]
     return Finding(
-        lesson=LESSON,
+        lesson=data.lesson,
         conclusion=conclusion,
-        sentences=tuple(filter(None, told)) or ("No trial was judged.",),
-        remark=_REMARKS[conclusion],
-        repeats_needed=2 * LEAST_TRIALS if conclusion is Conclusion.INCONCLUSIVE else None,
-        plot=_plot(
-            [
-                ("the producer's own timestamp", of_kept),
-                (_APPENDED, [row for trial in appended for row in fields[trial.trial_id]]),
-            ]
+        sentences=sentences or ("No trial was judged.",),
+        remark=_REMARK_BY_CONCLUSION[conclusion],
+        repeats_needed=repeats_needed(conclusion),
+        plot=BarsPlot(
+            caption="Records by whether a field was read as it was sent",
+            label="records",
+            rows=(*_bars("CreateTime", create_rows), *_bars(_LOG_APPEND_TIME, append_rows)),
         ),
     )
 
 
-_REMARKS = {
-    Conclusion.SUPPORTED: "So what was sent is what is read, also by who reads it after the failover, and as often as anybody likes.",
-    Conclusion.PARTLY_SUPPORTED: "So all is kept but the timestamp, where the topic has it that the broker's clock counts (message.timestamp.type=LogAppendTime).",
-    Conclusion.REFUTED: "So records were not read as they were sent, or not twice the same.",
-    Conclusion.INCONCLUSIVE: "Too few trials were judged to tell.",
-}
+def _has_log_append_time(trial: TrialResult) -> bool:
+    return trial.cell.get(_TIMESTAMP_TYPE) == _LOG_APPEND_TIME
 
 
-def _is_appended(trial: TrialResult) -> bool:
-    return trial.cell.get("message.timestamp.type") == _APPENDED
+def _with_failover(trials: Sequence[TrialResult]) -> int:
+    return sum(trial.cell["fault"] != "none" for trial in trials)
 
 
-def _sum(
-    rows: Sequence[Row], column: str, wanted: Callable[[Row], bool] = lambda _row: True
-) -> int:
-    return sum(row[column] for row in rows if wanted(row))
+def _sum(rows: Sequence[Row], column: str) -> int:
+    return sum(row[column] for row in rows)
 
 
-def _compared(trials: Sequence[TrialResult], rows: Sequence[Row]) -> str | None:
-    if not trials:
-        return None
-    killed = sum(trial.cell["fault"] != "none" for trial in trials)
-    by_field = {row["field"]: 0 for row in rows}
-    for row in rows:
-        by_field[row["field"]] += row["differing_records"]
-    differing = ", ".join(f"{field.value} {by_field.get(field.value, 0):,}" for field in Field)
-    records = _sum(rows, "compared_records", lambda row: bool(row["field"] == Field.VALUE))
-    compared = f"In {counted(len(trials), 'trial')}, {killed} of them with a killed leader, {records:,} records were compared with what was sent"
-    return f"{compared}; not the same were: {differing}."
+def _of_field(rows: Sequence[Row], field: Field) -> list[Row]:
+    return [row for row in rows if row["field"] == field]
 
 
-def _replayed(again: Sequence[Row]) -> str | None:
-    if not again:
-        return None
-    differing, absent = _sum(again, "differing_records"), _sum(again, "absent_records")
-    read = f"{counted(len(again), 'further replay')} of {_sum(again, 'records'):,} records in all"
-    return f"{read} gave {differing:,} that the first had not given so, and lacked {absent:,}."
+def _fields_sentence(trials: Sequence[TrialResult], rows: Sequence[Row]) -> Iterator[str]:
+    if trials:
+        differing = ", ".join(
+            f"{field.value} {_sum(_of_field(rows, field), 'differing_records'):,}"
+            for field in Field
+        )
+        records = _sum(_of_field(rows, Field.VALUE), "compared_records")
+        yield (
+            f"In {format_count(len(trials), 'trial')}, {_with_failover(trials)} of them with a "
+            f"leader crash, {records:,} records were compared with what was sent; records that "
+            f"differ: {differing}."
+        )
 
 
-def _stamped(rows: Sequence[Row]) -> str | None:
-    if not rows:
-        return None
-    share = _sum(rows, "differing_records") / max(1, _sum(rows, "compared_records"))
-    return f"With message.timestamp.type={_APPENDED}, {percent(share)} of the timestamps were others than were sent."
+def _replays_sentence(again: Sequence[Row]) -> Iterator[str]:
+    if again:
+        yield (
+            f"{format_count(len(again), 'further replay')} of {_sum(again, 'records'):,} records "
+            f"in total returned {_sum(again, 'differing_records'):,} that differ from the first "
+            f"replay, and {_sum(again, 'absent_records'):,} were missing."
+        )
 
 
-def _conclude(
-    trials: Sequence[TrialResult], rows: Sequence[Row], stamped: Sequence[Row], again: Sequence[Row]
+def _timestamp_sentence(rows: Sequence[Row]) -> Iterator[str]:
+    if rows:
+        part = _sum(rows, "differing_records") / max(1, _sum(rows, "compared_records"))
+        yield (
+            f"With {_TIMESTAMP_TYPE}={_LOG_APPEND_TIME}, {format_percent(part)} of the timestamps "
+            "differ from what was sent."
+        )
+
+
+def _conclusion(
+    trials: Sequence[TrialResult],
+    kept: Sequence[Row],
+    overwritten: Sequence[Row],
+    again: Sequence[Row],
 ) -> Conclusion:
-    if (
-        sum(trial.cell["fault"] != "none" for trial in trials) < LEAST_TRIALS
-        or not again
-        or not _sum(rows, "compared_records")
-    ):
+    """Return whether fields and replays are as sent.
+
+    Args:
+        trials: all judged trials.
+        kept: rows of the fields that must be as sent.
+        overwritten: rows of timestamps that the broker may overwrite.
+        again: rows of all replays but the first.
+    """
+    if _with_failover(trials) < MIN_TRIALS or not again or not _sum(kept, "compared_records"):
         return Conclusion.INCONCLUSIVE
     if (
-        _sum(rows, "differing_records")
+        _sum(kept, "differing_records")
         or _sum(again, "differing_records")
         or _sum(again, "absent_records")
     ):
         return Conclusion.REFUTED
-    return (
-        Conclusion.PARTLY_SUPPORTED if _sum(stamped, "differing_records") else Conclusion.SUPPORTED
-    )
+    if _sum(overwritten, "differing_records"):
+        return Conclusion.PARTLY_SUPPORTED
+    return Conclusion.SUPPORTED
 
 
-def _plot(sides: Sequence[tuple[str, Sequence[Row]]]) -> BarsPlot:
-    rows = [
-        BarRow(
-            name=f"{field.value}, {side}",
-            parts=tuple(_parts([row for row in of if row["field"] == field])),
-        )
-        for side, of in sides
-        for field in Field
-        if any(row["field"] == field for row in of)
-    ]
-    return BarsPlot(
-        caption="Records whose field was read as it was sent, and others",
-        label="records",
-        rows=tuple(rows),
-    )
-
-
-def _parts(rows: Sequence[Row]) -> list[BarPart]:
-    differing = _sum(rows, "differing_records")
-    return [
-        BarPart(name="as sent", value=_sum(rows, "compared_records") - differing),
-        BarPart(name="otherwise", value=differing),
-    ]
+def _bars(timestamp_type: str, rows: Sequence[Row]) -> Iterator[BarRow]:
+    for field in Field:
+        of_field = _of_field(rows, field)
+        if of_field:
+            differing = _sum(of_field, "differing_records")
+            compared = _sum(of_field, "compared_records")
+            yield BarRow(
+                name=f"{field.value}, {timestamp_type}",
+                parts=(
+                    BarPart(name="as sent", value=compared - differing),
+                    BarPart(name="different", value=differing),
+                ),
+            )

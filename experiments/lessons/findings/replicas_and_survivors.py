@@ -1,4 +1,8 @@
-"""Lesson 3: more replicas, more survivors. How many deaths a replication factor survives, for reads, for writes, and for what was acknowledged."""
+"""Lesson 3: more replicas, more survivors.
+
+Measures how many broker crashes a replication factor survives: for reads, for writes, and for
+records that were acknowledged.
+"""
 
 from __future__ import annotations
 
@@ -8,51 +12,57 @@ from typing import Final
 
 from experiments.ledger.result_tables import OutageStep, Side
 from experiments.lessons.finding import (
-    LEAST_TRIALS,
+    MIN_TRIALS,
     Conclusion,
     Finding,
     FindingInput,
     repeats_needed,
 )
 from experiments.lessons.plots import ShareDot, SharesPlot
-from experiments.messages.counts import counted
-from experiments.results.cells import judged_trials
+from experiments.messages.phrases import format_count
 from experiments.results.models import CellResult, TrialResult
-from experiments.results.outages import marks_of, seen
-from experiments.verdicts.statistics import Share, share, words
+from experiments.results.outages import observed_times_ns, steps_by_partition
+from experiments.verdicts.statistics import Share, describe_share, share
 
-LESSON = 3
-_STRUCK: Final = 0
-"""The partition whose brokers are killed."""
-_REMARKS: Final = {
-    Conclusion.SUPPORTED: "Each time as many deaths were survived as there were further replicas.",
+_TARGET: Final = 0
+"""The partition whose brokers crash."""
+_NS_PER_S: Final = 1e9
+_REMARK_BY_CONCLUSION: Final = {
+    Conclusion.SUPPORTED: "Every partition survived as many broker crashes as it has followers.",
     Conclusion.PARTLY_SUPPORTED: (
-        "So replication factor n survives n - 1 deaths for reads, and n - min.insync.replicas for writes with acks=all. "
-        "What was acknowledged came back with the brokers: a killed process leaves its files behind."
+        "Replication factor n survives n - 1 broker crashes for reads, and n - min.insync.replicas "
+        "for writes with acks=all. Acknowledged records came back with the brokers: a crashed "
+        "process leaves its files behind."
     ),
-    Conclusion.REFUTED: "So a partition did not survive the deaths that it should have survived.",
-    Conclusion.INCONCLUSIVE: "Too few trials were judged, or the dead were back before the others had gone on: give it longer (fault.restart_after_s).",
+    Conclusion.REFUTED: (
+        "A partition did not survive crashes that its replicas should have covered."
+    ),
+    Conclusion.INCONCLUSIVE: (
+        "Too few trials were judged, or the crashed brokers restarted before the others had taken "
+        "over: increase fault.restart_after_s."
+    ),
 }
 
 
 @dataclass(frozen=True)
 class _Outcome:
-    """What one trial saw before the dead were back."""
+    """One trial before the crashed brokers restarted."""
 
-    led: bool
-    """Another broker led the partition, so that it could be read."""
-    wrote: bool
-    """The topic took records."""
+    readable: bool
+    """Another broker led the partition."""
+    writable: bool
+    """The topic accepted records."""
     lost: bool | None
+    """Whether acknowledged records were lost; None: unknown."""
 
 
 @dataclass(frozen=True)
 class _Case:
-    """A replication factor, a minimum, and so many deaths among the brokers of one partition."""
+    """A replication factor, a minimum, and how many brokers of one partition crashed."""
 
     replicas: int
     minimum: int
-    killed: int
+    crashed: int
     outcomes: tuple[_Outcome, ...]
 
     @property
@@ -61,102 +71,92 @@ class _Case:
 
     @property
     def name(self) -> str:
-        return f"RF {self.replicas}, minimum {self.minimum}, {self.killed} killed"
+        return f"RF {self.replicas}, min.insync.replicas {self.minimum}, {self.crashed} crashed"
 
     @property
-    def led(self) -> Share:
-        return share(sum(one.led for one in self.outcomes), len(self.outcomes))
+    def readable(self) -> Share:
+        return share(sum(one.readable for one in self.outcomes), len(self.outcomes))
 
     @property
-    def wrote(self) -> Share:
-        return share(sum(one.wrote for one in self.outcomes), len(self.outcomes))
+    def writable(self) -> Share:
+        return share(sum(one.writable for one in self.outcomes), len(self.outcomes))
 
     @property
-    def as_it_should(self) -> int:
-        """In how many trials it could be read as long as a replica lived, and written as long as the minimum did, and no longer."""
-        reads, writes = self.killed < self.replicas, self.killed <= self.replicas - self.minimum
-        return sum(one.led is reads and one.wrote is writes for one in self.outcomes)
+    def as_expected(self) -> int:
+        """Number of trials as theory predicts.
+
+        The partition is readable while one replica is alive, writable while the minimum is, and no
+        longer.
+        """
+        reads = self.crashed < self.replicas
+        writes = self.crashed <= self.replicas - self.minimum
+        return sum(one.readable is reads and one.writable is writes for one in self.outcomes)
 
 
-def find(material: FindingInput) -> Finding:
-    """Return, for each replication factor and number of deaths, whether the partition was led and written before the dead came back."""
-    made = (_case(material, cell) for cell in material.cells())
+def find(data: FindingInput) -> Finding:
+    """Return whether the partition was readable and writable, by replicas and crashes."""
     cases = sorted(
-        (case for case in made if case.outcomes),
-        key=lambda case: (case.replicas, case.minimum, case.killed),
+        (case for case in (_case(data, cell) for cell in data.cells()) if case.outcomes),
+        key=lambda case: (case.replicas, case.minimum, case.crashed),
     )
     known = [one.lost for case in cases for one in case.outcomes if one.lost is not None]
-    lost, right = (
-        share(sum(known), len(known)),
-        share(sum(case.as_it_should for case in cases), sum(len(case.outcomes) for case in cases)),
-    )
-    conclusion = _conclude(cases, lost, len(material.cells()))
-    told = [
-        *_told(cases),
-        f"With replication factor n, reads survived n - 1 deaths, writes n - min.insync.replicas, and neither more, in {words(right)}.",
-        f"Acknowledged records (acks=all) were lost in {words(lost)}.",
-    ]
+    loss = share(sum(known), len(known))
+    conclusion = _conclusion(cases, loss, planned=len(data.cells()))
     return Finding(
-        lesson=LESSON,
+        lesson=data.lesson,
         conclusion=conclusion,
-        lead="Brokers of one partition were killed together; it was seen whether it could be read (another broker led) and written before they were back.",
-        sentences=tuple(told),
-        remark=_REMARKS[conclusion],
-        repeats_needed=repeats_needed(conclusion, ()),
+        lead=(
+            "Several brokers of one partition crashed together. Counted is whether the partition "
+            "could be read (another broker led) and written before they restarted."
+        ),
+        sentences=(
+            *_topic_sentences(cases),
+            _expectation_sentence(cases),
+            f"Acknowledged records (acks=all) were lost in {describe_share(loss)}.",
+        ),
+        remark=_REMARK_BY_CONCLUSION[conclusion],
+        repeats_needed=repeats_needed(conclusion),
         plot=SharesPlot(
-            caption="Trials in which the partition could be read, and written, before the dead brokers were back",
+            caption=(
+                "Trials in which the partition could be read, and written, before the crashed "
+                "brokers restarted"
+            ),
             rows=tuple(
                 row
                 for case in cases
                 for row in (
-                    ShareDot(name=f"{case.name}: read", share=case.led),
-                    ShareDot(name=f"{case.name}: written", share=case.wrote),
+                    ShareDot(name=f"{case.name}: read", share=case.readable),
+                    ShareDot(name=f"{case.name}: written", share=case.writable),
                 )
             ),
         ),
     )
 
 
-def _case(material: FindingInput, cell: CellResult) -> _Case:
-    trials = [
-        trial
-        for trial in judged_trials(material.results, cell)
-        if trial.recovered_before_heal is not None
-    ]
+def _case(data: FindingInput, cell: CellResult) -> _Case:
+    trials = [trial for trial in data.cell_trials(cell) if trial.recovered_before_heal is not None]
     return _Case(
         replicas=int(str(cell.cell["replication.factor"])),
         minimum=int(str(cell.cell["min.insync.replicas"])),
-        killed=max((len(trial.fault.targets) for trial in trials), default=0),
-        outcomes=tuple(
-            _Outcome(
-                led=bool(trial.recovered_before_heal)
-                or _led_before_the_heal(
-                    material, trial
-                ),  # what was written had a leader, however short the outage
-                wrote=bool(trial.recovered_before_heal),
-                lost=None if trial.lost is None else trial.lost[0] > 0,
-            )
-            for trial in trials
-        ),
+        crashed=max((len(trial.fault.targets) for trial in trials), default=0),
+        outcomes=tuple(_outcome(data, trial) for trial in trials),
     )
 
 
-def _told(cases: Sequence[_Case]) -> Iterator[str]:
-    """A sentence a topic, with its deaths in their order."""
-    for topic in dict.fromkeys(case.topic for case in cases):
-        deaths = [
-            f"after {counted(case.killed, 'death')} read in {case.led.seen} and written in {case.wrote.seen} of {len(case.outcomes)} trials"
-            for case in cases
-            if case.topic == topic
-        ]
-        yield f"With {topic}: {', '.join(deaths)}."
-
-
-def _led_before_the_heal(material: FindingInput, trial: TrialResult) -> bool:
-    """Whether the partition got a leader sooner than the first of the dead was started again."""
-    at_ns = seen(
-        marks_of(material.rows("outages")[trial.trial_id]).get((_STRUCK, Side.PRODUCER), {})
+def _outcome(data: FindingInput, trial: TrialResult) -> _Outcome:
+    writable = bool(trial.recovered_before_heal)
+    return _Outcome(
+        # A partition that was written had a leader, even if the outage was too short to be seen.
+        readable=writable or _elected_before_restart(data, trial),
+        writable=writable,
+        lost=None if trial.lost is None else trial.lost[0] > 0,
     )
+
+
+def _elected_before_restart(data: FindingInput, trial: TrialResult) -> bool:
+    """Return whether a leader was elected before the first crashed broker was started again."""
+    steps = steps_by_partition(data.rows("outages")[trial.trial_id])
+    at_ns = observed_times_ns(steps.get((_TARGET, Side.PRODUCER), {}))
     if OutageStep.ELECTED not in at_ns or OutageStep.LAST_BEFORE not in at_ns:
         return False
     restarts_s = [
@@ -164,24 +164,45 @@ def _led_before_the_heal(material: FindingInput, trial: TrialResult) -> bool:
         for name, value in trial.fault.parameters.items()
         if name.rpartition(".")[2] == "restart_after_s"
     ]
+    elected_after_ns = at_ns[OutageStep.ELECTED] - at_ns[OutageStep.LAST_BEFORE]
+    return elected_after_ns < min(restarts_s, default=0.0) * _NS_PER_S
+
+
+def _topic_sentences(cases: Sequence[_Case]) -> Iterator[str]:
+    """Yield one sentence per topic, its cases ordered by the number of crashes."""
+    for topic in dict.fromkeys(case.topic for case in cases):
+        outcomes = [
+            f"with {format_count(case.crashed, 'crashed broker')} read in {case.readable.seen} and "
+            f"written in {case.writable.seen} of {len(case.outcomes)} trials"
+            for case in cases
+            if case.topic == topic
+        ]
+        yield f"With {topic}: {', '.join(outcomes)}."
+
+
+def _expectation_sentence(cases: Sequence[_Case]) -> str:
+    expected = share(
+        sum(case.as_expected for case in cases), sum(len(case.outcomes) for case in cases)
+    )
     return (
-        at_ns[OutageStep.ELECTED] - at_ns[OutageStep.LAST_BEFORE]
-        < min(restarts_s, default=0.0) * 1e9
+        "With replication factor n, reads survived n - 1 crashes, writes n - min.insync.replicas, "
+        f"and neither more, in {describe_share(expected)}."
     )
 
 
-def _conclude(cases: Sequence[_Case], lost: Share, planned: int) -> Conclusion:
-    """It falls where deaths were never survived that should have been, or something was lost; in part where reads survived more than writes."""
-    if lost.seen or any(case.as_it_should == 0 for case in cases):
+def _conclusion(cases: Sequence[_Case], loss: Share, planned: int) -> Conclusion:
+    """Return whether further replicas survive further crashes.
+
+    Refuted if crashes were never survived that should have been, or records were lost. Partly
+    supported if reads survived more crashes than writes.
+    """
+    if loss.seen or any(case.as_expected == 0 for case in cases):
         return Conclusion.REFUTED
-    enough = (
-        len(cases) == planned
-        and min((len(case.outcomes) for case in cases), default=0) >= LEAST_TRIALS
-    )
-    if not enough or any(case.as_it_should < len(case.outcomes) for case in cases):
+    trials = min((len(case.outcomes) for case in cases), default=0)
+    if len(cases) != planned or trials < MIN_TRIALS:
         return Conclusion.INCONCLUSIVE
-    return (
-        Conclusion.PARTLY_SUPPORTED
-        if any(case.wrote.seen < case.led.seen for case in cases)
-        else Conclusion.SUPPORTED
-    )
+    if any(case.as_expected < len(case.outcomes) for case in cases):
+        return Conclusion.INCONCLUSIVE
+    if any(case.writable.seen < case.readable.seen for case in cases):
+        return Conclusion.PARTLY_SUPPORTED
+    return Conclusion.SUPPORTED

@@ -2,137 +2,162 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from statistics import median
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from experiments.lessons.finding import LEAST_TRIALS, Conclusion, Finding, FindingInput, percent
+from experiments.lessons.finding import (
+    MIN_TRIALS,
+    Conclusion,
+    Finding,
+    FindingInput,
+    format_percent,
+    repeats_needed,
+)
 from experiments.lessons.plots import DotRow, DotsPlot
-from experiments.messages.counts import counted
+from experiments.messages.phrases import format_count
+from experiments.results.models import CellResult
 from experiments.results.rows import Row
 
-LESSON = 14
-_RATE = "workload.slow_records_per_s"
-_RESET = "workload.out_of_range"
+_RESET: Final = "workload.auto_offset_reset"
+_EARLIEST: Final = "earliest"
+_REMARK_BY_CONCLUSION: Final = {
+    Conclusion.SUPPORTED: (
+        "Retention does not wait for consumers: a consumer that falls further behind than the log "
+        "is long loses the records in between, and gets an error only with auto.offset.reset=none."
+    ),
+    Conclusion.REFUTED: "A consumer that kept up lost records too, or a slow one lost none.",
+    Conclusion.PARTLY_SUPPORTED: "Not every slow consumer lost records in every trial.",
+    Conclusion.INCONCLUSIVE: "Too few trials were judged.",
+}
 
 
-class _Speed(NamedTuple):
-    """Trials in which the consumer had one speed, and went on in one way where its offset was gone."""
+class _Case(NamedTuple):
+    """A consumer with one speed and one `auto.offset.reset`, over its trials."""
 
     records_per_s: float
-    share: float
-    """Of the rate at which records were written."""
+    relative_speed: float
+    """Its speed as a part of the rate at which records are written."""
     reset: str
     rows: Sequence[Row]
+    """Rows of `GROUPS`."""
     expected_records: float
-    """That a consumer of this speed cannot have read before they were deleted, at the least."""
+    """Records that a consumer of this speed cannot read before they are deleted, at least."""
+
+    @property
+    def keeps_up(self) -> bool:
+        return self.relative_speed >= 1
 
     @property
     def unread(self) -> list[int]:
-        """How many records each trial's consumer never got."""
+        """Records that the consumer never received, one count per trial."""
         return [row["shown_records"] - row["processed_records"] for row in self.rows]
 
     @property
     def name(self) -> str:
-        return (
-            "that keeps up"
-            if self.share >= 1
-            else f"that reads at {percent(self.share)} of the rate at which they are written"
-        )
+        if self.keeps_up:
+            return "that keeps up"
+        return f"that reads at {format_percent(self.relative_speed)} of the write rate"
 
 
-def find(material: FindingInput) -> Finding:
-    """Return what a consumer lost to retention by its speed, and whether it was told."""
-    speeds = sorted(_speeds(material), key=lambda speed: (-speed.records_per_s, speed.reset))
-    silent = [speed for speed in speeds if speed.reset == "earliest"]
-    conclusion = _conclude(silent)
+def find(data: FindingInput) -> Finding:
+    """Return what consumers lost to retention by their speed, and whether they got an error."""
+    rows = data.rows("groups")
+    cases = sorted(
+        (case for cell in data.cells() if (case := _case(data, cell, rows)) is not None),
+        key=lambda case: (-case.records_per_s, case.reset),
+    )
+    silent = [case for case in cases if case.reset == _EARLIEST]
+    others = [case for case in cases if case.reset != _EARLIEST]
+    conclusion = _conclusion(silent)
+    sentences = (*map(_loss_sentence, silent), *map(_reset_sentence, others))
     return Finding(
-        lesson=LESSON,
+        lesson=data.lesson,
         conclusion=conclusion,
-        sentences=(
-            *map(_loss, silent),
-            *(_otherwise(speed) for speed in speeds if speed.reset != "earliest"),
-        )
-        or ("No trial was judged.",),
-        remark=_REMARKS[conclusion],
-        repeats_needed=2 * LEAST_TRIALS if conclusion is Conclusion.INCONCLUSIVE else None,
+        sentences=sentences or ("No trial was judged.",),
+        remark=_REMARK_BY_CONCLUSION[conclusion],
+        repeats_needed=repeats_needed(conclusion),
         plot=DotsPlot(
-            caption="Records that Kafka deleted before a consumer read them, a dot a trial; the line: written, less read, less kept",
+            caption=(
+                "Records that Kafka deleted before a consumer read them, one dot per trial; the "
+                "line is written less read less retained"
+            ),
             label="records",
             rows=tuple(
                 DotRow(
-                    name=_row_name(speed),
-                    values=tuple(speed.unread),
-                    expected=speed.expected_records,
+                    name=f"{case.records_per_s:,.0f} records/s",
+                    values=tuple(case.unread),
+                    expected=case.expected_records,
                 )
-                for speed in silent
+                for case in silent
             ),
         ),
     )
 
 
-_REMARKS = {
-    Conclusion.SUPPORTED: "So retention waits for nobody: who falls further behind than the log is long loses what lies between, and is only told so with none.",
-    Conclusion.REFUTED: "So a consumer that kept up lost records too, or a slow one lost none.",
-    Conclusion.PARTLY_SUPPORTED: "So not every slow consumer lost records in every trial.",
-    Conclusion.INCONCLUSIVE: "Too few trials were judged to tell.",
-}
-
-
-def _speeds(material: FindingInput) -> list[_Speed]:
-    rows = material.rows("groups")
-    found = []
-    for cell in material.cells():
-        trials = material.trials(
-            **{name.replace(".", "__"): value for name, value in cell.cell.items()}
-        )
-        of_cell = [row for trial in trials for row in rows.get(trial.trial_id, ())]
-        if of_cell:
-            found.append(_speed(material, trials[0].trial_id, str(cell.cell[_RESET]), of_cell))
-    return found
-
-
-def _speed(material: FindingInput, trial_id: str, reset: str, rows: Sequence[Row]) -> _Speed:
-    spec = material.plan.trial(trial_id)
+def _case(
+    data: FindingInput, cell: CellResult, rows_by_trial: Mapping[str, Sequence[Row]]
+) -> _Case | None:
+    """Return a cell's case; None where no trial has a group."""
+    trials = data.cell_trials(cell)
+    rows = [row for trial in trials for row in rows_by_trial.get(trial.trial_id, ())]
+    if not rows:
+        return None
+    spec = data.plan.trial(trials[0].trial_id)
     load, topic = spec.workload, spec.topic
-    slow = load.slow_records_per_s
-    kept_bytes = int(topic["retention.bytes"]) + int(topic["segment.bytes"])
-    behind = (
-        load.rate_records_per_s - slow
-    ) * load.duration_s - kept_bytes / load.record_size_bytes
-    return _Speed(slow, slow / load.rate_records_per_s, reset, rows, max(0.0, behind))
+    retained = (
+        int(topic["retention.bytes"]) + int(topic["segment.bytes"])
+    ) / load.record_size_bytes
+    behind = (load.rate_records_per_s - load.slow_records_per_s) * load.duration_s
+    return _Case(
+        records_per_s=load.slow_records_per_s,
+        relative_speed=load.slow_records_per_s / load.rate_records_per_s,
+        reset=str(cell.cell[_RESET]),
+        rows=rows,
+        expected_records=max(0.0, behind - retained),
+    )
 
 
-def _loss(speed: _Speed) -> str:
-    got_all = sum(records == 0 for records in speed.unread)
-    if got_all == len(speed.rows):
-        return f"A consumer {speed.name} got every record in each of {counted(got_all, 'trial')}."
-    share = median(speed.unread) / max(1, median([row["shown_records"] for row in speed.rows]))
-    resets = median([row["offset_resets"] for row in speed.rows])
+def _loss_sentence(case: _Case) -> str:
+    complete = sum(records == 0 for records in case.unread)
+    if complete == len(case.rows):
+        trials = format_count(complete, "trial")
+        return f"A consumer {case.name} received every record in each of {trials}."
+    unread = median(case.unread)
+    part = unread / max(1, median([row["shown_records"] for row in case.rows]))
+    resets = median([row["offset_resets"] for row in case.rows])
     return (
-        f"One {speed.name} never got {median(speed.unread):,.0f} records at the median ({percent(share)}), which were deleted before it came to them: "
-        f"its client jumped forward {resets:,.0f} times at the median, and told the application nothing."
+        f"A consumer {case.name} never received {unread:,.0f} records at the median "
+        f"({format_percent(part)}): they were deleted before it read them. Its client reset the "
+        f"offset {resets:,.0f} times at the median, without an error to the application."
     )
 
 
-def _otherwise(speed: _Speed) -> str:
-    if speed.reset == "none":
-        told = sum(row["stuck_partitions"] > 0 for row in speed.rows)
-        return f"With auto.offset.reset=none it was told so in {told} of {counted(len(speed.rows), 'trial')}, and read no further."
-    return f"With auto.offset.reset={speed.reset} it never got {median(speed.unread):,.0f}."
-
-
-def _row_name(speed: _Speed) -> str:
-    return f"{speed.records_per_s:,.0f} records/s"
-
-
-def _conclude(silent: Sequence[_Speed]) -> Conclusion:
-    fast, slow = (
-        [speed for speed in silent if (speed.share >= 1) is keeps_up] for keeps_up in (True, False)
+def _reset_sentence(case: _Case) -> str:
+    if case.reset == "none":
+        errors = sum(row["stuck_partitions"] > 0 for row in case.rows)
+        return (
+            "With auto.offset.reset=none the client returned an error in "
+            f"{errors} of {format_count(len(case.rows), 'trial')}, and read no further."
+        )
+    unread = median(case.unread)
+    return (
+        f"With auto.offset.reset={case.reset} the consumer never received {unread:,.0f} records at "
+        "the median."
     )
-    if not fast or not slow or min(len(speed.rows) for speed in silent) < LEAST_TRIALS:
+
+
+def _conclusion(silent: Sequence[_Case]) -> Conclusion:
+    """Return whether slow consumers lost records and fast ones did not.
+
+    Args:
+        silent: cases in which the client resets the offset without an error.
+    """
+    fast = [case for case in silent if case.keeps_up]
+    slow = [case for case in silent if not case.keeps_up]
+    if not fast or not slow or min(len(case.rows) for case in silent) < MIN_TRIALS:
         return Conclusion.INCONCLUSIVE
-    lost = [records > 0 for speed in slow for records in speed.unread]
-    if any(records for speed in fast for records in speed.unread) or not any(lost):
+    lost = [records > 0 for case in slow for records in case.unread]
+    if any(records for case in fast for records in case.unread) or not any(lost):
         return Conclusion.REFUTED
     return Conclusion.SUPPORTED if all(lost) else Conclusion.PARTLY_SUPPORTED

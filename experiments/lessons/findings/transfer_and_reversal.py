@@ -1,139 +1,153 @@
-"""Lesson 11: a transfer and its reversal on different partitions, a slow and a fast consumer; one key for both solves it."""
+"""Lesson 11: a transfer and its reversal on different partitions, a slow and a fast consumer.
+
+One key for both records solves the problem.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
+from typing import Final
 
 from experiments.ledger.workload_tables import OrderObserver, OrderScope
 from experiments.lessons.finding import (
-    LEAST_TRIALS,
+    MIN_TRIALS,
     Conclusion,
     Finding,
     FindingInput,
-    by_trial,
+    group_by_trial,
     repeats_needed,
 )
 from experiments.lessons.plots import DotRow, DotsPlot
+from experiments.results.models import CellResult
 from experiments.results.rows import Row
 
-LESSON = 11
-_NS_PER_S = 1_000_000_000
-_REMARKS = {
-    Conclusion.SUPPORTED: "So there is no order between partitions, and the pace of their consumers decides; one key for both puts both into one partition.",
-    Conclusion.REFUTED: "So one key for both does not keep their order.",
-    Conclusion.INCONCLUSIVE: "Too few trials were judged, or no consumer fell far enough behind for a reversal to come first.",
+_NS_PER_S: Final = 1_000_000_000
+_REMARK_BY_CONCLUSION: Final = {
+    Conclusion.SUPPORTED: (
+        "There is no order between partitions; the speed of their consumers decides. One key for "
+        "both records puts both into one partition."
+    ),
+    Conclusion.REFUTED: "One key for both records does not keep their order.",
+    Conclusion.INCONCLUSIVE: (
+        "Too few trials were judged, or no consumer fell far enough behind for a reversal to be "
+        "received first."
+    ),
 }
 
 
 @dataclass(frozen=True)
-class _Pace:
-    """Pairs with keys of their own or one for both, read at one pace; over its trials."""
+class _Case:
+    """Pairs of records with one key or two, consumed at one speed; over its trials."""
 
-    common: bool
+    one_key: bool
     slow_records_per_s: float
-    """Of the slow consumer; 0: both are as fast."""
+    """Speed of the slow consumer; 0: both consumers are as fast as they can."""
     orders: Sequence[Row]
-    """Of `ORDERS`: of pairs, as consumers received them, one a trial."""
-    behind_s: Sequence[float]
-    """How far one consumer was behind the other, at their medians, a trial each."""
+    """Rows of `ORDERS` for pairs as consumers received them, one per trial."""
+    lag_s: Sequence[float]
+    """Difference of the two consumers' median lags, one per trial."""
 
     @property
     def name(self) -> str:
-        """Its row in the plot."""
-        keys = "one key for both" if self.common else "a key for each"
+        keys = "one key for both" if self.one_key else "a key for each"
         return f"{keys}, {self.consumers}"
 
     @property
     def consumers(self) -> str:
-        """How fast they are, and what came of it."""
-        pace = (
-            f"one consumer at {self.slow_records_per_s:,.0f} records/s"
-            if self.slow_records_per_s
-            else "both consumers as fast as they can"
-        )
-        return f"{pace} ({median(self.behind_s):.1f} s between the two)" if self.behind_s else pace
+        """The speed of the consumers, and by how much one was behind the other."""
+        if self.slow_records_per_s:
+            speed = f"one consumer at {self.slow_records_per_s:,.0f} records/s"
+        else:
+            speed = "both consumers at full speed"
+        return f"{speed} ({median(self.lag_s):.1f} s between them)" if self.lag_s else speed
 
     @property
     def inverted(self) -> int:
-        """How many pairs came the wrong way round."""
+        """Number of pairs received in the wrong order."""
         return sum(row["inverted"] for row in self.orders)
 
-    def shares(self) -> list[float]:
-        """Return how many of the pairs came so, in percent, a trial each."""
+    def inverted_percent(self) -> list[float]:
+        """Return the part of the pairs received in the wrong order, one value per trial."""
         return [100 * row["inverted"] / row["compared"] for row in self.orders]
 
 
-def find(material: FindingInput) -> Finding:
-    """Return how many reversals were received before their transfer, by pace and by key."""
-    paces = [
-        pace
-        for pace in sorted(
-            _paces(material), key=lambda one: (one.common, -one.slow_records_per_s or -1e9)
-        )
-        if pace.orders
-    ]
-    own, common = ([pace for pace in paces if pace.common is wanted] for wanted in (False, True))
-    conclusion = _conclude(own, common)
-    told = (
-        [
-            f"With a key for each, so many reversals came before their transfer: {'; '.join(map(_told, own))}."
-        ]
-        if own
-        else []
+def find(data: FindingInput) -> Finding:
+    """Return how many reversals were received before their transfer, by speed and by key."""
+    cases = sorted(
+        (case for case in (_case(data, cell) for cell in data.cells()) if case.orders),
+        key=lambda case: (case.one_key, -case.slow_records_per_s or -1e9),
     )
-    if common:
-        pairs = sum(row["compared"] for pace in common for row in pace.orders)
-        told.append(
-            f"With one key for both, {sum(pace.inverted for pace in common):,} of {pairs:,} reversals came first, at every pace."
-        )
+    two_keys = [case for case in cases if not case.one_key]
+    one_key = [case for case in cases if case.one_key]
+    conclusion = _conclusion(two_keys, one_key)
+    sentences = (*_two_keys_sentence(two_keys), *_one_key_sentence(one_key))
     return Finding(
-        lesson=LESSON,
+        lesson=data.lesson,
         conclusion=conclusion,
-        sentences=tuple(told) or ("No trial was measured.",),
-        remark=_REMARKS[conclusion],
-        repeats_needed=repeats_needed(conclusion, ()),
+        sentences=sentences or ("No trial was measured.",),
+        remark=_REMARK_BY_CONCLUSION[conclusion],
+        repeats_needed=repeats_needed(conclusion),
         plot=DotsPlot(
-            caption="Reversals received before their transfer, a dot a trial",
+            caption="Reversals received before their transfer, one dot per trial",
             label="% of the pairs",
-            rows=tuple(DotRow(name=pace.name, values=tuple(pace.shares())) for pace in paces),
+            rows=tuple(
+                DotRow(name=case.name, values=tuple(case.inverted_percent())) for case in cases
+            ),
         ),
     )
 
 
-def _paces(material: FindingInput) -> Iterator[_Pace]:
-    for cell in material.cells():
-        rows = [
+def _case(data: FindingInput, cell: CellResult) -> _Case:
+    return _Case(
+        one_key=cell.cell.get("workload.pairs") == "common",
+        slow_records_per_s=float(str(cell.cell.get("workload.slow_records_per_s") or 0)),
+        orders=[
             row
-            for row in material.rows_of(cell, "orders")
+            for row in data.cell_rows(cell, "orders")
             if (row["within"], row["observer"]) == (OrderScope.PAIR, OrderObserver.CONSUMERS)
-        ]
-        behind_s = list(map(_behind_s, by_trial(material.rows_of(cell, "lags"))))
-        slow = float(str(cell.cell.get("workload.slow_records_per_s") or 0))
-        yield _Pace(cell.cell.get("workload.pairs") == "common", slow, rows, behind_s)
+        ],
+        lag_s=[_lag_difference_s(rows) for rows in group_by_trial(data.cell_rows(cell, "lags"))],
+    )
 
 
-def _behind_s(lags: Sequence[Row]) -> float:
-    """Return how far the last consumer was behind the first one."""
+def _lag_difference_s(lags: Sequence[Row]) -> float:
+    """Return by how much the last consumer was behind the first one, at their medians."""
     medians = [row["median_ns"] for row in lags]
     return float(max(medians) - min(medians)) / _NS_PER_S
 
 
-def _told(pace: _Pace) -> str:
-    shares = pace.shares()
-    spread = (
-        f"{min(shares):.1f} to {max(shares):.1f} %"
-        if max(shares) - min(shares) >= 0.1  # noqa: PLR2004 - as printed
-        else f"{median(shares):.1f} %"
-    )
-    return f"{spread} with {pace.consumers}"
+def _two_keys_sentence(cases: Sequence[_Case]) -> Iterator[str]:
+    if cases:
+        parts = "; ".join(f"{_percent_range(case)} with {case.consumers}" for case in cases)
+        yield f"With a key for each, reversals received before their transfer: {parts}."
 
 
-def _conclude(own: Sequence[_Pace], common: Sequence[_Pace]) -> Conclusion:
-    if any(pace.inverted for pace in common):
+def _percent_range(case: _Case) -> str:
+    percent = case.inverted_percent()
+    if max(percent) - min(percent) >= 0.1:  # noqa: PLR2004 - the last digit that is printed
+        return f"{min(percent):.1f} to {max(percent):.1f} %"
+    return f"{median(percent):.1f} %"
+
+
+def _one_key_sentence(cases: Sequence[_Case]) -> Iterator[str]:
+    if cases:
+        inverted = sum(case.inverted for case in cases)
+        pairs = sum(row["compared"] for case in cases for row in case.orders)
+        yield (
+            f"With one key for both, {inverted:,} of {pairs:,} reversals were received first, over "
+            "all speeds."
+        )
+
+
+def _conclusion(two_keys: Sequence[_Case], one_key: Sequence[_Case]) -> Conclusion:
+    if any(case.inverted for case in one_key):
         return Conclusion.REFUTED
-    enough = min((len(pace.orders) for pace in (*own, *common)), default=0) >= LEAST_TRIALS
-    slow = [pace for pace in own if pace.slow_records_per_s]
-    seen = any(all(row["inverted"] for row in pace.orders) for pace in slow)
-    return Conclusion.SUPPORTED if enough and own and common and seen else Conclusion.INCONCLUSIVE
+    trials = min((len(case.orders) for case in (*two_keys, *one_key)), default=0)
+    inverted = any(
+        all(row["inverted"] for row in case.orders) for case in two_keys if case.slow_records_per_s
+    )
+    if trials >= MIN_TRIALS and one_key and inverted:
+        return Conclusion.SUPPORTED
+    return Conclusion.INCONCLUSIVE

@@ -1,161 +1,167 @@
-"""Lesson 17: most languages wrap librdkafka, Java has its own client. Whether the two keep the same promises, with the same settings and with their own."""
+"""Lesson 17: most languages wrap librdkafka, Java has a client of its own.
+
+Measures whether both keep the same guarantees, with the same settings and with their own defaults.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from experiments.ledger.record import Scalar
 from experiments.lessons.finding import (
-    CLIENTS,
-    LEAST_TRIALS,
+    CLIENT_NAMES,
+    MIN_TRIALS,
     Conclusion,
     Finding,
     FindingInput,
-    lossy,
     repeats_needed,
-    trials_with,
+    share_with,
+    share_with_loss,
 )
 from experiments.lessons.plots import ShareDot, SharesPlot
-from experiments.verdicts.statistics import Share, words
+from experiments.verdicts.statistics import Share, describe_share
 
-LESSON = 17
 _WHEN: Final = {
-    "relay-reset": "when the leader's answers were lost",
-    "leader-crash-behind": "when the leader died with its followers behind",
+    "relay-reset": "when the leader's responses were lost",
+    "leader-crash-behind": "when the leader crashed while its followers were behind",
 }
-_REMARKS: Final = {
-    Conclusion.SUPPORTED: "So it makes no difference which of the two is used.",
+_REMARK_BY_CONCLUSION: Final = {
+    Conclusion.SUPPORTED: "It makes no difference which of the two clients is used.",
     Conclusion.PARTLY_SUPPORTED: (
-        "So the same settings mean the same to both, and their defaults differ: Java's producer is idempotent by itself, "
-        "librdkafka's only with enable.idempotence=true. Say it explicitly in either."
+        "The same settings mean the same to both clients, but their defaults differ: Java's "
+        "producer is idempotent by default, librdkafka's only with enable.idempotence=true. Set it "
+        "explicitly in both."
     ),
-    Conclusion.REFUTED: "So the two behave differently under the same settings.",
-    Conclusion.INCONCLUSIVE: "Too few trials were judged, or the fault showed nothing in either client.",
+    Conclusion.REFUTED: "The two clients behave differently under the same settings.",
+    Conclusion.INCONCLUSIVE: (
+        "Too few trials were judged, or under a fault neither client lost or duplicated records."
+    ),
 }
 
 
 @dataclass(frozen=True)
-class _Pair:
-    """The same circumstances for both clients."""
+class _Case:
+    """The same fault and settings for both clients."""
 
     fault: str
     acks: Scalar
     own_defaults: bool
     lost: dict[str, Share]
     """By client."""
-    repeated: dict[str, Share]
+    duplicated: dict[str, Share]
+    """By client."""
 
     @property
     def name(self) -> str:
-        settings = (
-            "each one's own defaults"
-            if self.own_defaults
-            else f"the same settings (acks={self.acks}, no idempotence)"
-        )
+        if self.own_defaults:
+            settings = "each client's own defaults"
+        else:
+            settings = f"the same settings (acks={self.acks}, no idempotence)"
         return f"{settings}, {_WHEN.get(self.fault, f'under {self.fault}')}"
 
     @property
     def trials(self) -> int:
-        """Of the client that has fewer."""
-        return min(found.of for found in self.lost.values())
+        """Number of trials of the client that has fewer."""
+        return min(share.of for share in self.lost.values())
 
     @property
-    def alike(self) -> bool:
-        """Whether both lost, or neither; and both stored records twice, or neither."""
+    def is_alike(self) -> bool:
+        """Whether both clients lost records or neither, and the same for duplicates."""
         return all(
-            len({one.seen > 0 for one in found.values()}) == 1
-            for found in (self.lost, self.repeated)
+            len({share.seen > 0 for share in shares.values()}) == 1
+            for shares in (self.lost, self.duplicated)
         )
 
     @property
-    def seen(self) -> dict[str, dict[str, Share]]:
-        """What was seen in either client, with both their shares."""
+    def observed(self) -> dict[str, Mapping[str, Share]]:
+        """What happened with at least one client, with the shares of both."""
         return {
-            what: found
-            for what, found in (("lost", self.lost), ("stored twice", self.repeated))
-            if any(one.seen for one in found.values())
+            effect: shares
+            for effect, shares in (("lost", self.lost), ("duplicated", self.duplicated))
+            if any(share.seen for share in shares.values())
         }
 
 
-def find(material: FindingInput) -> Finding:
-    """Return what each client lost and stored twice under the same faults."""
-    pairs = _pairs(material)
-    conclusion = _conclude(pairs)
-    shares = [found for pair in pairs for found in (*pair.lost.values(), *pair.repeated.values())]
+def find(data: FindingInput) -> Finding:
+    """Return what each client lost and duplicated under the same faults."""
+    cases = _cases(data)
+    conclusion = _conclusion(cases)
+    shares = [share for case in cases for share in (*case.lost.values(), *case.duplicated.values())]
     return Finding(
-        lesson=LESSON,
+        lesson=data.lesson,
         conclusion=conclusion,
-        sentences=tuple(map(_told, pairs)) or ("No trial was judged.",),
-        remark=_REMARKS[conclusion],
+        sentences=tuple(map(_sentence, cases)) or ("No trial was judged.",),
+        remark=_REMARK_BY_CONCLUSION[conclusion],
         repeats_needed=repeats_needed(conclusion, shares),
         plot=SharesPlot(
-            caption="Trials in which acknowledged records were lost, or stored twice",
-            rows=tuple(row for pair in pairs for row in _rows(pair)),
+            caption="Trials in which acknowledged records were lost or duplicated",
+            rows=tuple(dot for case in cases for dot in _dots(case)),
         ),
     )
 
 
-def _pairs(material: FindingInput) -> list[_Pair]:
-    """Return what both clients were asked, in the order of the cells."""
-    asked = dict.fromkeys(
+def _cases(data: FindingInput) -> list[_Case]:
+    """Return the cases in the order of the cells; without those that have no trial of a client."""
+    circumstances = dict.fromkeys(
         (str(cell.cell["fault"]), cell.cell["acks"], cell.cell["client.defaults"] is True)
-        for cell in material.cells()
+        for cell in data.cells()
     )
-    made = [_pair(material, *circumstances) for circumstances in asked]
-    return [pair for pair in made if pair.trials]
+    cases = [_case(data, *each) for each in circumstances]
+    return [case for case in cases if case.trials]
 
 
-def _pair(material: FindingInput, fault: str, acks: Scalar, own_defaults: bool) -> _Pair:
+def _case(data: FindingInput, fault: str, acks: Scalar, own_defaults: bool) -> _Case:
     trials = {
-        client: material.trials(
-            client=client, fault=fault, acks=acks, client__defaults=own_defaults
-        )
-        for client in CLIENTS
+        client: data.trials(client=client, fault=fault, acks=acks, client__defaults=own_defaults)
+        for client in CLIENT_NAMES
     }
-    return _Pair(
+    return _Case(
         fault=fault,
         acks=acks,
         own_defaults=own_defaults,
-        lost={client: lossy(of) for client, of in trials.items()},
-        repeated={
-            client: trials_with(of, lambda trial: trial.duplicates) for client, of in trials.items()
+        lost={client: share_with_loss(of_client) for client, of_client in trials.items()},
+        duplicated={
+            client: share_with(of_client, lambda trial: trial.duplicates)
+            for client, of_client in trials.items()
         },
     )
 
 
-def _told(pair: _Pair) -> str:
-    """Only what was seen in either client."""
-    told = [f"{what} by {_each(found)}" for what, found in pair.seen.items()]
-    return f"With {pair.name}, acknowledged records were {', and '.join(told) or 'neither lost nor stored twice'}."
-
-
-def _each(found: Mapping[str, Share]) -> str:
-    return "; ".join(f"{CLIENTS[client]} in {words(of)}" for client, of in found.items())
-
-
-def _rows(pair: _Pair) -> list[ShareDot]:
-    return [
-        ShareDot(name=f"{what}: {CLIENTS[client]}, {pair.name}", share=share)
-        for what, found in pair.seen.items()
-        for client, share in found.items()
+def _sentence(case: _Case) -> str:
+    effects = [
+        f"{effect} by {_describe_clients(shares)}" for effect, shares in case.observed.items()
     ]
+    outcome = ", and ".join(effects) or "neither lost nor duplicated"
+    return f"With {case.name}, acknowledged records were {outcome}."
 
 
-def _conclude(pairs: Sequence[_Pair]) -> Conclusion:
-    """In part, where the same settings do the same and the clients' own do not."""
-    same, own = (
-        [pair for pair in pairs if not pair.own_defaults],
-        [pair for pair in pairs if pair.own_defaults],
+def _describe_clients(shares: Mapping[str, Share]) -> str:
+    return "; ".join(
+        f"{CLIENT_NAMES[client]} in {describe_share(share)}" for client, share in shares.items()
     )
+
+
+def _dots(case: _Case) -> Iterator[ShareDot]:
+    for effect, shares in case.observed.items():
+        for client, share in shares.items():
+            yield ShareDot(name=f"{effect}: {CLIENT_NAMES[client]}, {case.name}", share=share)
+
+
+def _conclusion(cases: Sequence[_Case]) -> Conclusion:
+    """Return whether the clients are alike; partly, if only their own defaults differ."""
+    same = [case for case in cases if not case.own_defaults]
+    own = [case for case in cases if case.own_defaults]
     if (
         not same
         or not own
-        or min(pair.trials for pair in pairs) < LEAST_TRIALS
-        or not all(pair.seen for pair in same)
+        or min(case.trials for case in cases) < MIN_TRIALS
+        or not all(case.observed for case in same)
     ):
         return Conclusion.INCONCLUSIVE
-    if not all(pair.alike for pair in same):
+    if not all(case.is_alike for case in same):
         return Conclusion.REFUTED
-    return Conclusion.SUPPORTED if all(pair.alike for pair in own) else Conclusion.PARTLY_SUPPORTED
+    if all(case.is_alike for case in own):
+        return Conclusion.SUPPORTED
+    return Conclusion.PARTLY_SUPPORTED

@@ -1,28 +1,28 @@
-"""What findings are made of, from cells whose truth a test makes up."""
+"""Inputs of findings, from cells with planted losses and duplicates."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from support.builders.sweeps import Truth, measured
 
 from experiments.ledger.record import Cell
 from experiments.lessons.finding import FindingInput
-from experiments.results.models import TrialResult
 from experiments.results.rows import Row
 
 
-def material(
+def finding_input(
     *truths: Truth,
     rows: Mapping[str, Mapping[str, Sequence[Row]]] | None = None,
     trials: Mapping[str, object] | None = None,
 ) -> FindingInput:
-    """Return a sweep in which this is true.
+    """Return the input of a finding, of lesson 1.
 
     Args:
-        truths: a cell each.
-        rows: further tables, by name and trial.
-        trials: fields of every trial that are other than `measured` makes them.
+        truths: one per cell.
+        rows: further tables: rows by name of the table and by trial.
+        trials: fields of every measured trial that differ from those of `measured`.
     """
     evidence = measured(truths)
     changed = [
@@ -30,32 +30,40 @@ def material(
         for trial in evidence.results.trials
     ]
     results = evidence.results.model_copy(update={"trials": tuple(changed)})
-    return FindingInput(evidence.plan, results, lambda name: (rows or {}).get(name, {}))
+    return FindingInput(1, evidence.plan, results, lambda name: (rows or {}).get(name, {}))
 
 
-def of_each_trial(
-    found: FindingInput, change: Mapping[str, object], **wanted: object
+def change_trials(
+    data: FindingInput, change: Mapping[str, object], **values: object
 ) -> FindingInput:
-    """Return the material with the trials of some cells changed; other values than those wanted are left."""
-    chosen = {
-        trial.trial_id
-        for trial in found.results.trials
-        if all(trial.cell.get(name.replace("__", ".")) == value for name, value in wanted.items())
-    }
-    trials: list[TrialResult] = [
-        trial.model_copy(update=dict(change)) if trial.trial_id in chosen else trial
-        for trial in found.results.trials
-    ]
-    return FindingInput(
-        found.plan, found.results.model_copy(update={"trials": tuple(trials)}), found.rows
+    """Return the input with some trials changed.
+
+    Args:
+        data: the input.
+        change: new values by field of `TrialResult`.
+        values: the cells whose trials change: value by axis, a dot as two underscores.
+    """
+    by_axis = {name.replace("__", "."): value for name, value in values.items()}
+    trials = tuple(
+        trial.model_copy(update=dict(change))
+        if all(trial.cell.get(axis) == value for axis, value in by_axis.items())
+        else trial
+        for trial in data.results.trials
     )
+    return replace(data, results=data.results.model_copy(update={"trials": trials}))
 
 
 def truth(
     cell: Cell, lost: Sequence[int] = (0, 0, 0), copies: Sequence[int] | None = None
 ) -> Truth:
-    """Return a cell in which so many records were lost and stored again, a figure a repeat."""
-    whole: Cell = {
+    """Return what happens in a cell.
+
+    Args:
+        cell: values by axis; acks=all and a leader crash where it has no others.
+        lost: lost records, one count per repeat.
+        copies: duplicates, one count per repeat; None: none.
+    """
+    all_axes: Cell = {
         "acks": "all",
         "enable.idempotence": False,
         "replication.factor": 3,
@@ -63,4 +71,4 @@ def truth(
         "fault": "leader-crash",
         **cell,
     }
-    return Truth(whole, tuple(lost), tuple(copies if copies is not None else [0] * len(lost)))
+    return Truth(all_axes, tuple(lost), tuple(copies if copies is not None else [0] * len(lost)))

@@ -1,4 +1,4 @@
-"""What findings are made of, by hand: trials as a sweep's results have them, and rows of further tables."""
+"""Inputs of findings, from handmade trial results and rows of further tables."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from experiments.ledger.record import Cell, Scalar, Status
 from experiments.ledger.result_tables import OutageStep, Side
-from experiments.lessons import FindingInput
+from experiments.lessons.finding import FindingInput
 from experiments.results.models import CellResult, FaultResult, SweepResults, TrialResult
 from experiments.results.rows import Row
 from experiments.sweep.plan import Plan
@@ -25,7 +25,14 @@ def a_trial(
     parameters: Mapping[str, Scalar] | None = None,
     **seen: object,
 ) -> TrialResult:
-    """Return a sealed trial of a cell in which nothing happened but what is said; its id and place are given by `material_of`."""
+    """Return a sealed trial without loss or duplicates; `finding_input_of` gives it an id.
+
+    Args:
+        cell: its cell.
+        targets: the nodes that the fault stopped.
+        parameters: the fault's.
+        seen: further fields of `TrialResult`.
+    """
     trial = TrialResult(
         trial_id="",
         cell=cell,
@@ -49,15 +56,15 @@ def a_trial(
     return trial.model_copy(update=seen)
 
 
-def material_of(
+def finding_input_of(
     trials: Sequence[TrialResult],
     tables: Mapping[str, Mapping[int, Iterable[Mapping[str, Any]]]] | None = None,
 ) -> FindingInput:
-    """Return a sweep of these trials.
+    """Return the input of a finding, of lesson 1.
 
     Args:
         trials: in any order; those of one cell are its repeats.
-        tables: rows by table, and by the trial's place among `trials`.
+        tables: rows by table, and by the index of the trial in `trials`.
     """
     repeats: defaultdict[str, count[int]] = defaultdict(count)
     named = [
@@ -99,11 +106,11 @@ def material_of(
             list, {f"{place:03d}": list(of) for place, of in (tables or {}).get(name, {}).items()}
         )
 
-    return FindingInput(plan, results, rows)
+    return FindingInput(1, plan, results, rows)
 
 
 def gap(partition: int, lasted_ms: float) -> dict[str, Any]:
-    """Return a row of the table `gaps`, of the producers."""
+    """Return a row of the table `gaps`, for the producers."""
     row = {
         "partition": partition,
         "side": Side.PRODUCER.value,
@@ -115,7 +122,12 @@ def gap(partition: int, lasted_ms: float) -> dict[str, Any]:
 
 
 def outage(partition: int, **after_ms: float | None) -> list[dict[str, Any]]:
-    """Return the rows of the table `outages` of one partition, for its producers; marks by name, milliseconds after the last acknowledgement before it."""
+    """Return the rows of the table `outages` of one partition, for the producers.
+
+    Args:
+        partition: its number.
+        after_ms: when each step happened, milliseconds after the last acknowledgement.
+    """
     at_ms = {OutageStep.LAST_BEFORE.value: 0.0, **after_ms}
     return [
         {

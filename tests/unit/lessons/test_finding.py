@@ -1,16 +1,19 @@
-"""Findings from planted truth: a claim stands, stands in part or falls by what was seen, and is open where too little was."""
+"""Findings from planted sweeps: supported, partly supported, refuted or inconclusive.
+
+Also the text of a finding, and the format of its figures.
+"""
 
 from __future__ import annotations
 
 import pytest
-from support.builders.findings import material, of_each_trial, truth
+from support.builders.findings import change_trials, finding_input, truth
 
 from experiments.ledger.record import Cell
-from experiments.lessons.finding import Conclusion, Finding, percent
-from experiments.lessons.findings.acks_levels import find as of_acks
-from experiments.lessons.findings.idempotent_retries import find as of_retries
-from experiments.lessons.findings.one_node_or_three import find as of_nodes
-from experiments.verdicts.statistics import LEAST_VALUES
+from experiments.lessons.finding import Conclusion, Finding, format_percent
+from experiments.lessons.findings.acks_levels import find as find_acks_levels
+from experiments.lessons.findings.idempotent_retries import find as find_idempotent_retries
+from experiments.lessons.findings.one_node_or_three import find as find_one_node_or_three
+from experiments.verdicts.statistics import MIN_TRIALS_FOR_INTERVAL
 
 IN_FLIGHT = "max.in.flight.requests.per.connection"
 
@@ -18,14 +21,24 @@ IN_FLIGHT = "max.in.flight.requests.per.connection"
 def acks(
     zero: int = 900, one: int = 800, every: int = 0, alone: int = 0, repeats: int = 3
 ) -> Finding:
-    """Return the finding on acks where each trial of a level lost so many."""
+    """Return the finding on acks where each trial lost these numbers of records.
+
+    Args:
+        zero: with acks=0.
+        one: with acks=1.
+        every: with acks=all.
+        alone: with acks=all, the leader alone in the ISR and an unclean election.
+        repeats: trials per cell.
+    """
     behind = {"fault": "leader-crash-behind"}
     levels = [
         truth({"acks": level, **behind}, [lost] * repeats)
         for level, lost in ((0, zero), (1, one), ("all", every))
     ]
-    return of_acks(
-        material(*levels, truth({"acks": "all", "fault": "unclean-election"}, [alone] * repeats))
+    return find_acks_levels(
+        finding_input(
+            *levels, truth({"acks": "all", "fault": "unclean-election"}, [alone] * repeats)
+        )
     )
 
 
@@ -39,50 +52,51 @@ def acks(
         (acks(repeats=2), Conclusion.INCONCLUSIVE),
     ],
 )
-def test_acks_are_judged_by_what_each_level_lost(found: Finding, conclusion: Conclusion) -> None:
-    """acks=all with nothing lost is a guarantee only where it lost nothing alone in the ISR either; without a loss by the others nothing is told apart."""
+def test_acks_levels_are_judged_by_their_losses(found: Finding, conclusion: Conclusion) -> None:
+    """acks=all must keep what the others lose, also when the leader is alone in the ISR."""
     assert found.conclusion is conclusion
 
 
-def test_an_open_finding_says_how_many_repeats_would_do() -> None:
-    """And one that is not open asks for none."""
-    assert "repeats would do (--repeats 6)" in acks(repeats=2).text
+def test_an_inconclusive_finding_names_the_repeats_that_are_enough() -> None:
+    """Other findings ask for none."""
+    assert "6 repeats would be enough (--repeats 6)" in acks(repeats=2).text
     assert acks().repeats_needed is None
 
 
-def test_a_sentence_is_made_of_the_sweeps_figures() -> None:
-    """The share with its bound, and the records at the median."""
+def test_a_sentence_has_the_figures_of_the_sweep() -> None:
+    """It has the share with its bound, and the lost records at the median."""
     assert (
-        "acks=1 in 3 of 3 trials: above 36 % at 95 % (800 records at the median)" in acks().sentence
+        "acks=1 in 3 of 3 trials (true rate above 36 %, 95 % confidence), "
+        "800 records at the median" in acks().sentence
     )
-    assert "acks=all in 0 of 3 trials: below 64 % at 95 %" in acks().sentence
+    assert "acks=all in 0 of 3 trials (true rate below 64 %, 95 % confidence)" in acks().sentence
 
 
-def test_a_finding_of_several_cases_is_a_list_in_a_terminal_and_in_markdown() -> None:
-    """A point for each case between what becomes of the claim and what follows."""
+def test_a_finding_of_several_cases_is_a_list_in_terminal_and_markdown() -> None:
+    """The cases stand between the conclusion and the remark."""
     finding = Finding(
         lesson=1,
         conclusion=Conclusion.PARTLY_SUPPORTED,
-        lead="Two were killed.",
+        lead="Two crashed.",
         sentences=("One lost 3.", "Another lost 4."),
-        remark="So both lose.",
+        remark="Both lose.",
     )
 
     assert finding.lines() == [
-        "partly supported: Two were killed.",
+        "partly supported: Two crashed.",
         "- One lost 3.",
         "- Another lost 4.",
-        "So both lose.",
+        "Both lose.",
     ]
     assert (
-        finding.markdown()
-        == "**The claim is partly supported.**\n\nTwo were killed.\n\n- One lost 3.\n- Another lost 4.\n\nSo both lose."
+        finding.markdown() == "**The claim is partly supported.**\n\nTwo crashed.\n\n"
+        "- One lost 3.\n- Another lost 4.\n\nBoth lose."
     )
-    assert finding.text == "Two were killed. One lost 3. Another lost 4. So both lose."
+    assert finding.text == "Two crashed. One lost 3. Another lost 4. Both lose."
 
 
-def test_a_finding_of_one_sentence_is_no_list() -> None:
-    """And what is missing follows it."""
+def test_a_finding_of_one_sentence_is_not_a_list() -> None:
+    """The remark and the missing repeats follow it."""
     finding = Finding(
         lesson=1,
         conclusion=Conclusion.INCONCLUSIVE,
@@ -93,11 +107,11 @@ def test_a_finding_of_one_sentence_is_no_list() -> None:
 
     assert finding.lines() == [
         "inconclusive: No trial was judged.",
-        "Too few. 6 repeats would do (--repeats 6).",
+        "Too few. 6 repeats would be enough (--repeats 6).",
     ]
     assert (
-        finding.markdown()
-        == "**The evidence is inconclusive.**\n\nNo trial was judged.\n\nToo few. 6 repeats would do (--repeats 6)."
+        finding.markdown() == "**The evidence is inconclusive.**\n\nNo trial was judged.\n\n"
+        "Too few. 6 repeats would be enough (--repeats 6)."
     )
 
 
@@ -110,33 +124,40 @@ def retries(
     slower: float = 0.8,
     taken: float = 0.5,
 ) -> Finding:
-    """Return the finding on idempotence where each trial had so many copies and inversions, off and on, and so much of the load was taken in time."""
+    """Return the finding on idempotence.
+
+    Args:
+        off: duplicates and reordered records per trial, without idempotence.
+        on: the same with idempotence.
+        slower: throughput with idempotence, relative to without.
+        taken: part of the load that is acknowledged in time without idempotence.
+    """
     fault: Cell = {"fault": "relay-dropped", "fault.direction": "responses", IN_FLIGHT: 5}
-    struck = [
+    with_fault = [
         truth({"enable.idempotence": value, **fault}, [0] * 6, [copies] * 6)
         for value, (copies, _) in ((False, off), (True, on))
     ]
-    calm = [
+    without_fault = [
         truth({"enable.idempotence": value, "fault": "none", IN_FLIGHT: 5, RATE: 2000.0}, [0] * 6)
         for value in (False, True)
     ]
-    found = of_each_trial(
-        material(*struck, *calm),
+    found = change_trials(
+        finding_input(*with_fault, *without_fault),
         {"throughput_records_per_s": 2000.0 * taken},
         fault="none",
         enable__idempotence=False,
     )
-    found = of_each_trial(
+    found = change_trials(
         found,
         {"throughput_records_per_s": 2000.0 * taken * slower},
         fault="none",
         enable__idempotence=True,
     )
-    found = of_each_trial(
+    found = change_trials(
         found, {"reordered": off[1]}, fault="relay-dropped", enable__idempotence=False
     )
-    return of_retries(
-        of_each_trial(found, {"reordered": on[1]}, fault="relay-dropped", enable__idempotence=True)
+    return find_idempotent_retries(
+        change_trials(found, {"reordered": on[1]}, fault="relay-dropped", enable__idempotence=True)
     )
 
 
@@ -151,39 +172,46 @@ def retries(
         (retries(off=(0, 0)), Conclusion.INCONCLUSIVE),
     ],
 )
-def test_idempotence_is_judged_by_copies_order_and_price(
+def test_idempotence_is_judged_by_duplicates_order_and_cost(
     found: Finding, conclusion: Conclusion
 ) -> None:
-    """A copy or an inversion with it is a fall; no copy without it shows nothing; no inversion, or no price, is a lesson half true."""
+    """A duplicate or a reordered record with it refutes; neither without it is inconclusive."""
     assert found.conclusion is conclusion
 
 
-def test_the_price_is_a_ratio_of_pairs_with_its_interval() -> None:
-    """From five pairs on."""
-    assert LEAST_VALUES <= 6
+def test_the_cost_is_a_ratio_with_its_interval() -> None:
+    """Five pairs of trials are enough for an interval."""
+    assert MIN_TRIALS_FOR_INTERVAL <= 6
     assert (
         "50 % (6 trials) were acknowledged in time without idempotence and 40 % (6 trials) with it"
         in retries().sentence
     )
-    assert "throughput was 0.80 times (0.80 to 0.80 at 95 %) as high with it" in retries().sentence
+    assert (
+        "throughput with idempotence was 0.80 times (0.80 to 0.80 at 95 %) that without"
+        in retries().sentence
+    )
 
 
-def test_a_load_that_the_cluster_takes_says_nothing_of_throughput() -> None:
-    """It is the load's own, with and without."""
+def test_a_load_within_capacity_does_not_show_the_throughput() -> None:
+    """The throughput is then that of the load, with and without idempotence."""
     found = retries(taken=1.0, slower=0.99)
-    assert "the cluster takes so much, and nothing is said of its throughput" in found.sentence
+    assert (
+        "the load is within the cluster's capacity and does not show its throughput"
+        in found.sentence
+    )
     assert (
         found.remark
-        == "So idempotence takes the copies away, and keeps the order that is lost without it; that it is slower is not to be seen here."
+        == "Idempotence prevents duplicates and keeps the order, which is lost without it; "
+        "the figures do not show that it is slower."
     )
 
 
 def nodes(one: bool, three: bool, repeats: int = 3) -> Finding:
-    """Return the finding on one node and three, of which each came back before the heal or not."""
-    found = material(*(truth({"nodes": count}, [0] * repeats) for count in (1, 3)))
-    return of_nodes(
-        of_each_trial(
-            of_each_trial(found, {"recovered_before_heal": one}, nodes=1),
+    """Return the finding on one node and three, by whether writes resumed before the heal."""
+    found = finding_input(*(truth({"nodes": count}, [0] * repeats) for count in (1, 3)))
+    return find_one_node_or_three(
+        change_trials(
+            change_trials(found, {"recovered_before_heal": one}, nodes=1),
             {"recovered_before_heal": three},
             nodes=3,
         )
@@ -199,10 +227,10 @@ def nodes(one: bool, three: bool, repeats: int = 3) -> Finding:
         (nodes(one=False, three=True, repeats=2), Conclusion.INCONCLUSIVE),
     ],
 )
-def test_one_node_is_judged_by_who_came_back_without_it(
+def test_one_node_is_judged_by_writes_before_the_heal(
     found: Finding, conclusion: Conclusion
 ) -> None:
-    """It needs several nodes that go on, and one that does not."""
+    """The claim needs several nodes that continue, and a single one that does not."""
     assert found.conclusion is conclusion
 
 
@@ -210,6 +238,6 @@ def test_one_node_is_judged_by_who_came_back_without_it(
     ("share", "text"),
     [(0, "0 %"), (0.004, "0.4 %"), (0.364, "36 %"), (0.996, "99.6 %"), (1, "100 %")],
 )
-def test_a_few_of_many_are_not_none_and_nearly_all_are_not_all(share: float, text: str) -> None:
-    """A share is told in whole percent, but for what would be rounded to nothing or to everything."""
-    assert percent(share) == text
+def test_a_few_are_not_rounded_to_none_nor_most_to_all(share: float, text: str) -> None:
+    """A percentage has a decimal only next to 0 % and 100 %."""
+    assert format_percent(share) == text

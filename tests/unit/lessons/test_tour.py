@@ -1,11 +1,11 @@
-"""The tour: which lessons are asked for, what is still to be done, and the page as far as it has come."""
+"""The tour: the lessons of a request, the stops that are left, the page and the chapters."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
-from support.builders.findings import material, truth
+from support.builders.findings import finding_input, truth
 from support.command_line import ackbench
 
 from experiments.commands.tour import fetch_ahead
@@ -30,8 +30,8 @@ from experiments.lessons.tour import (
     TourStop,
     claims_by_lesson,
     find_tour,
-    lessons_of,
     new_tour,
+    parse_lessons,
 )
 from experiments.report.chapters import chapter
 from experiments.report.plots import plot_chart
@@ -78,27 +78,27 @@ PLOTS: list[Plot] = [
 @pytest.mark.parametrize(
     ("text", "lessons"), [("5", {5}), ("5,16", {5, 16}), ("4-6", {4, 5, 6}), ("1, 3-3", {1, 3})]
 )
-def test_lessons_are_named_one_by_one_and_from_to(text: str, lessons: set[int]) -> None:
-    """As pages to print are."""
-    assert lessons_of(text) == lessons
+def test_lessons_are_numbers_and_ranges(text: str, lessons: set[int]) -> None:
+    """The syntax is that of pages to print."""
+    assert parse_lessons(text) == lessons
 
 
 @pytest.mark.parametrize("text", ["", "0", "19", "7-5", "a", "1,,2", "-3"])
-def test_what_is_no_lesson_is_refused_with_what_is(text: str) -> None:
-    """One line."""
+def test_an_invalid_lesson_is_rejected_with_the_allowed_ones(text: str) -> None:
+    """The number of lessons is that of the catalogue's claims."""
     with pytest.raises(InputError, match="allowed: numbers from 1 to 18"):
-        lessons_of(text)
+        parse_lessons(text)
 
 
-def test_a_tour_goes_through_all_claims_in_their_order() -> None:
-    """When nothing is named."""
-    assert [stop.lesson for stop in new_tour(lessons_of(None), None).stops] == list(
+def test_a_tour_covers_all_claims_in_order() -> None:
+    """This is the default."""
+    assert [stop.lesson for stop in new_tour(parse_lessons(None), None).stops] == list(
         claims_by_lesson()
     )
 
 
-def test_what_has_its_answer_or_cannot_have_one_is_done() -> None:
-    """What the harness failed is not, and is tried again."""
+def test_a_finished_or_impossible_stop_is_done() -> None:
+    """A stop at which the harness failed is not, and is tried again."""
     stop = TourStop(lesson=5, experiment="acks-levels")
     done = [
         stop,
@@ -109,10 +109,10 @@ def test_what_has_its_answer_or_cannot_have_one_is_done() -> None:
     assert [one.done for one in done] == [False, True, True, False]
 
 
-def test_the_page_says_what_cannot_be_tested_what_failed_and_what_is_still_to_come(
+def test_the_page_lists_impossible_failed_and_pending_lessons(
     tmp_path: Path,
 ) -> None:
-    """Each claim has its place on the page, answered or not."""
+    """Each claim is on the page, tested or not."""
     home = Home(tmp_path)
     folder = TourFolder(home.tours / "tour-1")
     stops = (
@@ -129,7 +129,7 @@ def test_the_page_says_what_cannot_be_tested_what_failed_and_what_is_still_to_co
     folder.write(Tour(tour_id="tour-1", stops=stops))
     page = make_tour_page(folder, home).read_text()
 
-    for told in (
+    for text in (
         "3 claims",
         "3 have no answer",
         "it needs &lt;root&gt;",
@@ -137,18 +137,18 @@ def test_the_page_says_what_cannot_be_tested_what_failed_and_what_is_still_to_co
         "Not run yet",
         claims_by_lesson()[16].title,
     ):
-        assert told in page
+        assert text in page
     assert find_tour(home, "newest") == find_tour(home, "tour-1") == folder
 
 
 @pytest.mark.parametrize("missing", [None, "no network"])
-def test_what_the_stops_will_need_is_fetched_before_the_first_of_them(
+def test_kafka_versions_are_fetched_before_the_first_stop(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     missing: str | None,
 ) -> None:
-    """A lesson's time is then its own; what cannot be had is said at once, and costs its lesson alone."""
+    """A missing version is reported at once, and only its own lesson is impossible."""
     fetched = []
 
     def _fetch(_cache: Path, spec: ClusterSpec, _say: object) -> None:
@@ -164,10 +164,10 @@ def test_what_the_stops_will_need_is_fetched_before_the_first_of_them(
     assert ("no network" in capsys.readouterr().err) is (missing is not None)
 
 
-def test_a_chapter_has_the_claim_what_was_seen_as_a_list_and_what_to_set() -> None:
-    """In the order in which it is read."""
+def test_a_chapter_has_claim_experiment_finding_and_advice() -> None:
+    """They come in the order in which they are read."""
     found = find(
-        material(
+        finding_input(
             *(truth({"acks": level, "fault": "leader-crash-behind"}) for level in (0, 1, "all"))
         )
     )
@@ -194,7 +194,7 @@ def test_a_chapter_has_the_claim_what_was_seen_as_a_list_and_what_to_set() -> No
     )
     lines = "\n".join(chapter(answer, found, plan)).splitlines()
 
-    told = [
+    expected = [
         experiment.claim.says.strip(),
         "## The experiment",
         "**The evidence is inconclusive.**",
@@ -202,27 +202,29 @@ def test_a_chapter_has_the_claim_what_was_seen_as_a_list_and_what_to_set() -> No
         found.summary,
         "## In production",
     ]
-    places = [next(place for place, line in enumerate(lines) if words in line) for words in told]
+    places = [
+        next(place for place, line in enumerate(lines) if words in line) for words in expected
+    ]
     assert places == sorted(places)
 
 
-def test_lessons_can_be_tested_again_with_more_repeats() -> None:
-    """The other answers stay."""
+def test_lessons_can_be_retested_with_more_repeats() -> None:
+    """The other stops keep their results."""
     one, other = (
         TourStop(
             lesson=lesson, experiment=claims_by_lesson()[lesson].name, sweep_id="s", seconds=3.0
         )
         for lesson in (5, 8)
     )
-    again = Tour(tour_id="t", stops=(one, other)).again(frozenset({8}), 10)
+    retested = Tour(tour_id="t", stops=(one, other)).retest(frozenset({8}), 10)
 
-    assert [(stop.done, stop.repeats) for stop in again.stops] == [(True, None), (False, 10)]
+    assert [(stop.done, stop.repeats) for stop in retested.stops] == [(True, None), (False, 10)]
     with pytest.raises(UnknownName, match="t has no lesson 9; it has 5, 8"):
-        again.again(frozenset({9}), None)
+        retested.retest(frozenset({9}), None)
 
 
-def test_a_tour_that_is_none_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One line, exit code 2; and repeats of a tour that is gone on with are those of lessons that are named."""
+def test_an_unknown_tour_is_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The exit code is 2; repeats of a resumed tour need the lessons that they are for."""
     monkeypatch.setenv("ACKBENCH_HOME", str(tmp_path))
     assert [
         ackbench("tour", *asked).exit_code
@@ -231,17 +233,17 @@ def test_a_tour_that_is_none_is_refused(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("plot", PLOTS, ids=lambda plot: plot.caption)
-def test_a_plot_is_drawn_with_what_it_shows_in_words(plot: Plot) -> None:
-    """For those who do not see it, too."""
+def test_a_plot_has_its_caption_as_label(plot: Plot) -> None:
+    """Screen readers read the label."""
     chart = plot_chart(plot, "finding")
     assert chart.svg.startswith("<svg")
     assert f'aria-label="{plot.caption}"' in chart.svg
 
 
-def test_a_finding_reads_back_as_it_was_written() -> None:
-    """Its plot too, of whichever kind."""
+def test_a_finding_survives_json() -> None:
+    """So does its plot, of any kind."""
     found = find(
-        material(
+        finding_input(
             *(truth({"acks": level, "fault": "leader-crash-behind"}) for level in (0, 1, "all"))
         )
     )

@@ -9,16 +9,18 @@ from support.command_line import ackbench
 
 from experiments.errors import ExperimentError
 from experiments.ledger.record import Cell
-from experiments.lessons import FINDERS
-from experiments.planning.experiment import Experiment, catalogue
+from experiments.lessons.findings import finding_names, load_finding
+from experiments.planning.catalog import catalog_experiments
+from experiments.planning.experiment import Experiment
 from experiments.planning.planner import plan
-from experiments.sweep.plan import LESSONS, Claim, check_claim
+from experiments.sweep.plan import Claim, check_claim
 from experiments.sweep.progress import expected_minutes
 from infra.machine.home import Home
 
-CLAIMS = [experiment for experiment in catalogue() if experiment.claim]
+CLAIMS = [experiment for experiment in catalog_experiments() if experiment.claim]
 TEXTS: dict[str, Any] = {
     "lesson": 5,
+    "finding": "acks_levels",
     "says": "It loses.",
     "mechanism": "So.",
     "method": "Thus.",
@@ -42,8 +44,20 @@ def claim_of(experiment: Experiment) -> Claim:
 def test_each_claim_has_one_experiment_and_one_finding() -> None:
     """Both ways: a finding without an experiment would never be made."""
     lessons = [claim_of(experiment).lesson for experiment in CLAIMS]
-    assert sorted(lessons) == sorted(FINDERS)
-    assert set(lessons) <= set(range(1, LESSONS + 1))
+    findings = [claim_of(experiment).finding for experiment in CLAIMS]
+    assert sorted(lessons) == list(range(1, len(CLAIMS) + 1))
+    assert sorted(findings) == sorted(finding_names())
+    assert all(callable(load_finding(finding)) for finding in findings)
+
+
+def test_an_unknown_finding_is_rejected_before_the_sweep() -> None:
+    """The message is one line and suggests a name."""
+    experiment = next(one for one in CLAIMS if one.name == "acks-levels")
+    claim = claim_of(experiment).model_copy(update={"finding": "acks_level"})
+    with pytest.raises(
+        ExperimentError, match=r"claim\.finding is acks_level, .*did you mean acks_levels"
+    ):
+        plan(experiment.model_copy(update={"claim": claim}), "sweep")
 
 
 @pytest.mark.parametrize("experiment", CLAIMS, ids=lambda experiment: experiment.name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from support.builders.findings import material, truth
+from support.builders.findings import finding_input, truth
 
 from experiments.tracking.runs import verdict_metrics
 
@@ -11,7 +11,7 @@ MLFLOW_TAKES = 250
 
 def test_cells_with_long_names_have_metrics_of_their_own_that_mlflow_takes() -> None:
     """Names that differ behind the cut are told apart."""
-    results = material(truth({"acks": 1}), truth({"acks": "all"})).results
+    results = finding_input(truth({"acks": 1}), truth({"acks": "all"})).results
     cells = [
         cell.model_copy(
             update={"label": f"{'controller.quorum.fetch.timeout.ms=1500 ' * 9}{place}"}

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from support.builders.trial_results import a_trial, material_of
+from support.builders.trial_results import a_trial, finding_input_of
 
 from experiments.ledger.record import Cell
-from experiments.lessons import Conclusion, Finding
+from experiments.lessons.finding import Conclusion, Finding
 from experiments.lessons.findings.delivery_semantics import DELIVERIES, find
 from experiments.results.models import Latencies, Quantiles, TrialResult
 from experiments.sweep.plan import Delivery
 
 Seen = Mapping[Delivery, tuple[int, int]]
 AS_TAUGHT: Seen = {"at-most-once": (200, 0), "at-least-once": (0, 180), "exactly-once": (0, 0)}
-"""Missed and repeated."""
+"""Records missed and repeated, by delivery."""
 RISING: Mapping[Delivery, float] = {
     "at-most-once": 10.0,
     "at-least-once": 15.0,
@@ -22,7 +22,7 @@ RISING: Mapping[Delivery, float] = {
 }
 
 
-def _calm(delivery: Delivery, p50_ms: float) -> TrialResult:
+def _without_fault(delivery: Delivery, p50_ms: float) -> TrialResult:
     half = Quantiles(
         records=9, negative_records=0, p50=p50_ms, p90=p50_ms, p99=p50_ms, p99_9=p50_ms, max=p50_ms
     )
@@ -33,7 +33,7 @@ def _calm(delivery: Delivery, p50_ms: float) -> TrialResult:
 def _found(
     seen: Seen = AS_TAUGHT, p50_ms: Mapping[Delivery, float] = RISING, repeats: int = 6
 ) -> Finding:
-    killed = [
+    crashed = [
         a_trial(
             {"workload.delivery": name, "fault": "copier-killed"},
             group_missed=seen[name][0],
@@ -43,11 +43,11 @@ def _found(
         for _ in range(repeats)
     ]
     return find(
-        material_of(
+        finding_input_of(
             [
-                *killed,
+                *crashed,
                 *(
-                    _calm(name, p50_ms[name] + repeat / 10)
+                    _without_fault(name, p50_ms[name] + repeat / 10)
                     for name in DELIVERIES
                     for repeat in range(repeats)
                 ),
@@ -56,33 +56,33 @@ def _found(
     )
 
 
-def test_what_is_seen_as_it_was_taught_bears_it_out() -> None:
-    """Misses, repeats, neither; and each slower than the one before."""
+def test_what_the_lesson_states_supports_the_claim() -> None:
+    """Missed, repeated, neither; and each slower than the one before."""
     finding = _found()
     assert finding.conclusion is Conclusion.SUPPORTED
     assert "At most once missed records in 6 of 6 trials" in finding.sentence
     assert "Exactly once missed records in 0 of 6 trials" in finding.sentence
-    assert "end to end, at most once within 10 ms" in finding.sentence
+    assert "median end-to-end latency was 10 ms (6 trials) with at most once" in finding.sentence
 
 
-def test_another_order_of_speed_bears_it_out_in_part() -> None:
-    """The guarantees are one thing, and what they cost another."""
+def test_another_order_of_latency_supports_the_claim_in_part() -> None:
+    """The guarantees hold; their cost is not as the lesson says."""
     assert _found(p50_ms={**RISING, "at-most-once": 20.0}).conclusion is Conclusion.PARTLY_SUPPORTED
 
 
-def test_exactly_once_that_misses_or_repeats_lets_it_fall() -> None:
-    """In one trial is enough."""
+def test_exactly_once_that_misses_or_repeats_refutes_the_claim() -> None:
+    """One record is enough."""
     assert _found({**AS_TAUGHT, "exactly-once": (0, 1)}).conclusion is Conclusion.REFUTED
     assert _found({**AS_TAUGHT, "exactly-once": (1, 0)}).conclusion is Conclusion.REFUTED
 
 
-def test_a_guarantee_that_does_not_hold_lets_it_fall() -> None:
-    """At least once misses nothing, and at most once repeats nothing."""
+def test_a_violated_guarantee_refutes_the_claim() -> None:
+    """At least once must miss nothing, and at most once must repeat nothing."""
     assert _found({**AS_TAUGHT, "at-least-once": (1, 180)}).conclusion is Conclusion.REFUTED
     assert _found({**AS_TAUGHT, "at-most-once": (200, 1)}).conclusion is Conclusion.REFUTED
 
 
-def test_a_copier_that_died_without_a_trace_leaves_it_open() -> None:
-    """That exactly once does neither shows nothing where at most once misses nothing."""
+def test_a_crash_without_effect_is_inconclusive() -> None:
+    """Exactly once is shown only where at most once misses records."""
     assert _found(dict.fromkeys(DELIVERIES, (0, 0))).conclusion is Conclusion.INCONCLUSIVE
     assert _found(repeats=2).conclusion is Conclusion.INCONCLUSIVE

@@ -1,16 +1,18 @@
-"""Lesson 2: how long a partition is away when its broker dies, and what that is made of."""
+"""Lesson 2: how long a partition is unavailable when its broker goes down, and in which steps."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from support.builders.trial_results import a_trial, gap, material_of, outage
+from support.builders.trial_results import a_trial, finding_input_of, gap, outage
 
 from experiments.ledger.record import Cell
-from experiments.lessons import Conclusion, Finding
+from experiments.ledger.result_tables import OutageStep
+from experiments.lessons.finding import Conclusion, Finding
 from experiments.lessons.findings.failover_time import find
 from experiments.lessons.plots import BarsPlot
+from experiments.results.outages import PART_NAMES
 
 CRASH: Cell = {"acks": "all", "fault": "leader-crash", "broker.session.timeout.ms": 9000}
 STOP: Cell = {"acks": "all", "fault": "leader-stop", "broker.session.timeout.ms": 9000}
@@ -19,7 +21,10 @@ STOP: Cell = {"acks": "all", "fault": "leader-stop", "broker.session.timeout.ms"
 def found(
     crashed_ms: Sequence[float], stopped_ms: Sequence[float], followed_ms: float = 9100
 ) -> Finding:
-    """A crash is detected 100 ms before its end, and each next step takes a third of what is left; a stop is elected half-way."""
+    """Return the finding for gaps of these lengths.
+
+    A crash is detected 100 ms before the end of its gap; a clean shutdown elects half-way.
+    """
     trials = [*(a_trial(CRASH) for _ in crashed_ms), *(a_trial(STOP) for _ in stopped_ms)]
     lasted = [*crashed_ms, *stopped_ms]
     outages: dict[int, list[dict[str, Any]]] = {
@@ -35,71 +40,72 @@ def found(
         place: [gap(0, ms), gap(1, followed_ms if place < len(crashed_ms) else 8)]
         for place, ms in enumerate(lasted)
     }
-    return find(material_of(trials, {"outages": outages, "gaps": gaps}))
+    return find(finding_input_of(trials, {"outages": outages, "gaps": gaps}))
 
 
-def test_a_slow_crash_beside_a_quick_stop_bears_the_claim_out_in_part() -> None:
-    """Noticing takes the session; handing over does not."""
+def test_a_slow_crash_and_a_fast_shutdown_support_the_claim_in_part() -> None:
+    """Detection takes the session timeout; a controlled shutdown does not wait for it."""
     finding = found([9300, 9500, 9900], [150, 200, 310])
     assert finding.conclusion is Conclusion.PARTLY_SUPPORTED
     assert (
-        "killed (session 9 s) a partition took nothing for 9.5 s (9.3 s to 9.9 s in 3 trials)"
-        in finding.sentence
+        "Leader crash (session timeout 9 s): the partition acknowledged no record for 9.5 s "
+        "(9.3 s to 9.9 s in 3 trials)" in finding.sentence
     )
     assert (
-        "9.4 s until the controller noticed, 10 ms until another replica led, 40 ms until the client knew, 50 ms until records flowed"
-        in finding.sentence
+        f"in the median trial 9.4 s {PART_NAMES[OutageStep.DETECTED]}, "
+        f"10 ms {PART_NAMES[OutageStep.ELECTED]}, 40 ms {PART_NAMES[OutageStep.LEARNED]}, "
+        f"50 ms {PART_NAMES[OutageStep.FIRST_AFTER]}" in finding.sentence
     )
     assert (
-        "asked to end (session 9 s) a partition took nothing for 200 ms (150 ms to 310 ms in 3 trials)"
-        in finding.sentence
+        "Clean shutdown of the leader (session timeout 9 s): the partition acknowledged no record "
+        "for 200 ms (150 ms to 310 ms in 3 trials)" in finding.sentence
     )
 
 
-def test_partitions_that_lost_a_follower_are_told_of() -> None:
-    """acks=all waits for a dead follower too, and that is said where it was seen."""
+def test_partitions_that_lost_only_a_follower_are_reported() -> None:
+    """The reason, that acks=all waits for in-sync replicas, is given only if they waited."""
     sentence = found([9300, 9500, 9900], [150, 200, 310]).sentence
-    assert "partitions that it only followed, for 9.1 s at the median" in sentence
-    assert "partitions that it only followed, for 8 ms at the median" in sentence
-    assert "acks=all waits for a follower" in sentence
+    assert "partitions that lost only a follower, for 9.1 s at the median" in sentence
+    assert "partitions that lost only a follower, for 8 ms at the median" in sentence
+    assert "acks=all waits for each in-sync replica" in sentence
     assert (
-        "acks=all waits for a follower"
+        "acks=all waits for each in-sync replica"
         not in found([300, 500, 900], [150, 200, 310], followed_ms=40).sentence
     )
 
 
-def test_less_than_a_second_each_time_is_almost_unnoticed() -> None:
-    """Then the claim stands as it is said."""
+def test_gaps_below_a_second_support_the_claim() -> None:
+    """They count as almost unnoticed."""
     assert found([300, 500, 900], [150, 200, 310]).conclusion is Conclusion.SUPPORTED
 
 
-def test_a_clean_stop_that_everybody_notices_lets_the_claim_fall() -> None:
-    """There is no quick takeover left."""
+def test_a_noticed_clean_shutdown_refutes_the_claim() -> None:
+    """Then no kind of failure is unnoticed."""
     assert found([9300, 9500, 9900], [1500, 2000, 3100]).conclusion is Conclusion.REFUTED
 
 
-def test_a_single_slow_stop_is_no_rule() -> None:
-    """The machine may stand still by itself; the range tells of it."""
+def test_a_single_slow_shutdown_does_not_decide() -> None:
+    """A busy machine may pause on its own; the median decides and the range shows it."""
     finding = found([9300, 9500, 9900], [150, 200, 2100])
     assert finding.conclusion is Conclusion.PARTLY_SUPPORTED
     assert "200 ms (150 ms to 2.1 s in 3 trials)" in finding.sentence
 
 
-def test_two_trials_a_case_leave_it_open() -> None:
-    """And it is said how many would do."""
+def test_two_trials_per_case_are_inconclusive() -> None:
+    """The finding names the number of repeats that is enough."""
     finding = found([9300, 9500], [150, 200])
     assert (finding.conclusion, finding.repeats_needed) == (Conclusion.INCONCLUSIVE, 6)
 
 
-def test_the_bar_is_that_of_the_trial_in_the_middle() -> None:
-    """Its parts add up to that trial's gap, in seconds."""
+def test_the_bar_is_that_of_the_median_trial() -> None:
+    """Its parts add up to the gap of that trial, in seconds."""
     plot = found([9300, 9500, 9900], [150, 200, 310]).plot
     assert isinstance(plot, BarsPlot)
     crash, _ = plot.rows
     assert [part.name for part in crash.parts] == [
-        "until the controller noticed",
-        "until another replica led",
-        "until the client knew",
-        "until records flowed again",
+        PART_NAMES[OutageStep.DETECTED],
+        PART_NAMES[OutageStep.ELECTED],
+        PART_NAMES[OutageStep.LEARNED],
+        PART_NAMES[OutageStep.FIRST_AFTER],
     ]
     assert round(sum(part.value for part in crash.parts), 6) == 9.5

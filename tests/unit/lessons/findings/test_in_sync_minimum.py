@@ -1,20 +1,20 @@
-"""Lesson 6: what acks=all waits for, and what min.insync.replicas refuses."""
+"""Lesson 6: which replicas acks=all waits for, and when min.insync.replicas refuses writes."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from support.builders.trial_results import a_trial, material_of
+from support.builders.trial_results import a_trial, finding_input_of
 
 from experiments.ledger.record import Cell
-from experiments.lessons import Conclusion, Finding
+from experiments.lessons.finding import Conclusion, Finding
 from experiments.lessons.findings.in_sync_minimum import find
 from experiments.lessons.plots import DotsPlot
 
-DIED = "follower-crash & follower-crash"
+CRASHES = "follower-crash & follower-crash"
 
 
-def _still(lag_ms: int) -> Cell:
+def _paused(lag_ms: int) -> Cell:
     return {
         "acks": "all",
         "fault": "follower-pause",
@@ -23,10 +23,10 @@ def _still(lag_ms: int) -> Cell:
     }
 
 
-def _died(minimum: int) -> Cell:
+def _crashed(minimum: int) -> Cell:
     return {
         "acks": "all",
-        "fault": DIED,
+        "fault": CRASHES,
         "min.insync.replicas": minimum,
         "replica.lag.time.max.ms": 1000,
     }
@@ -37,62 +37,68 @@ def found(
     long_ms: Sequence[float] = (2600, 3000, 3700),
     repeats: int = 3,
 ) -> Finding:
-    """Waits for a follower that stands still, with 1 s and 2.5 s of lag allowed; and writes that stand still when followers die."""
+    """Return the finding for waits for a paused follower, and gaps while followers crash.
+
+    Args:
+        short_ms: waits with replica.lag.time.max.ms=1000, one per trial.
+        long_ms: waits with replica.lag.time.max.ms=2500, one per trial.
+        repeats: trials per minimum in which followers crash.
+    """
     waited = [
-        a_trial(_still(lag), unavailable_ms=ms)
+        a_trial(_paused(lag), unavailable_ms=ms)
         for lag, waits in ((1000, short_ms), (2500, long_ms))
         for ms in waits
     ]
-    died = [
-        a_trial(_died(minimum), unavailable_ms=ms, recovered_before_heal=back)
+    crashed = [
+        a_trial(_crashed(minimum), unavailable_ms=ms, recovered_before_heal=back)
         for minimum, ms, back in ((1, 1500.0, True), (2, 4700.0, False), (3, 7100.0, False))
         for _ in range(repeats)
     ]
-    return find(material_of([*waited, *died]))
+    return find(finding_input_of([*waited, *crashed]))
 
 
-def test_waits_as_long_as_the_lag_let_the_claim_fall() -> None:
-    """Nobody would wait if one broker were enough."""
+def test_waits_as_long_as_the_lag_refute_the_claim() -> None:
+    """If one broker were enough, the leader would not wait for the follower."""
     finding = found()
     assert finding.conclusion is Conclusion.REFUTED
     assert (
-        "nothing was acknowledged for 1.3 s (1.1 s to 1.4 s in 3 trials) where replica.lag.time.max.ms is 1000 and for 3.0 s"
-        in finding.sentence
+        "no record was acknowledged for 1.3 s (1.1 s to 1.4 s in 3 trials) with "
+        "replica.lag.time.max.ms=1000 and for 3.0 s" in finding.sentence
     )
 
 
-def test_refusals_are_told_by_the_minimum() -> None:
-    """As long as too few are in sync, which with one is never."""
+def test_refused_writes_are_reported_by_minimum() -> None:
+    """Writes are refused while fewer replicas are in sync; with a minimum of 1, never."""
     sentence = found().sentence
     assert (
-        "with min.insync.replicas=1 for 1.5 s (3 trials), and went on before the dead were back in 3 of 3 trials"
-        in sentence
+        "with min.insync.replicas=1 for 1.5 s (3 trials), and resumed before the restart in "
+        "3 of 3 trials" in sentence
     )
     assert (
-        "with min.insync.replicas=3 for 7.1 s (3 trials), and went on before the dead were back in 0 of 3 trials"
-        in sentence
+        "with min.insync.replicas=3 for 7.1 s (3 trials), and resumed before the restart in "
+        "0 of 3 trials" in sentence
     )
 
 
-def test_no_wait_bears_the_claim_out() -> None:
-    """The leader would wait for as many as the minimum says."""
+def test_no_wait_supports_the_claim() -> None:
+    """The leader then waits for no more replicas than the minimum."""
     assert found(short_ms=(20, 30, 40), long_ms=(25, 31, 60)).conclusion is Conclusion.SUPPORTED
 
 
-def test_waits_of_some_other_length_leave_it_open() -> None:
-    """Something else made them wait."""
+def test_waits_of_another_length_are_inconclusive() -> None:
+    """Such a wait has another cause."""
     assert found(short_ms=(700, 1300, 1400)).conclusion is Conclusion.INCONCLUSIVE
 
 
-def test_two_trials_of_refusals_leave_it_open() -> None:
-    """The waits alone say nothing of what the minimum does."""
+def test_two_trials_of_refused_writes_are_inconclusive() -> None:
+    """The waits alone do not show the effect of the minimum."""
     finding = found(repeats=2)
     assert finding.conclusion is Conclusion.INCONCLUSIVE
     assert finding.repeats_needed is not None
 
 
-def test_the_plot_has_the_lag_as_what_theory_expects() -> None:
-    """In seconds."""
+def test_the_plot_shows_the_lag_as_expected_value() -> None:
+    """Values and expectation are in seconds."""
     plot = found().plot
     assert isinstance(plot, DotsPlot)
     assert [row.expected for row in plot.rows] == [1.0, 2.5]

@@ -1,13 +1,13 @@
-"""Lesson 9: which client puts a key where which formula says."""
+"""Lesson 9: which formula predicts the partition that a client chooses for a key."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from support.builders.trial_results import a_trial, material_of
+from support.builders.trial_results import a_trial, finding_input_of
 
 from experiments.ledger.record import Cell
-from experiments.lessons import Conclusion, Finding
+from experiments.lessons.finding import Conclusion, Finding
 from experiments.lessons.findings.key_to_partition import find
 from experiments.lessons.plots import DotsPlot
 
@@ -41,7 +41,15 @@ def _found(
     inverted: int = 0,
     repeats: int = 3,
 ) -> Finding:
-    """Keys that murmur2 and CRC32 foretell, with librdkafka's default and with Java's client."""
+    """Return the finding for these numbers of predicted keys.
+
+    Args:
+        default: keys that murmur2 and CRC32 predict, with librdkafka's default partitioner.
+        java: the same with Java's client.
+        settled: keys with a single partition.
+        inverted: records out of order in their partition.
+        repeats: trials per cell.
+    """
     of = [(DEFAULT, default), (MURMUR2, (KEYS, CHANCE)), (JAVA, java)] * repeats
     order = {
         "within": "partition",
@@ -52,51 +60,51 @@ def _found(
     }
     keys = {place: [_keys(*expected, settled)] for place, (_, expected) in enumerate(of)}
     return find(
-        material_of(
+        finding_input_of(
             [a_trial(cell) for cell, _ in of],
             {"keys": keys, "orders": {place: [order] for place in keys}},
         )
     )
 
 
-def test_a_default_that_hashes_otherwise_bears_it_out_in_part() -> None:
-    """Each client's formula is named, with how many keys it foretold."""
+def test_a_default_with_another_hash_supports_the_claim_in_part() -> None:
+    """The sentences give the keys that each formula predicts."""
     finding = _found()
     assert finding.conclusion is Conclusion.PARTLY_SUPPORTED
     assert (
-        "librdkafka with partitioner=consistent_random: 300,000 keys over 3 trials, each in one partition"
-        in finding.sentence
+        "librdkafka with partitioner=consistent_random: 300,000 keys over 3 trials, each in one "
+        "partition" in finding.sentence
     )
     assert (
-        "murmur2 foretold 16.7 % and crc32 foretold all of them; 0 of 300,000 records lie behind a later one"
-        in finding.sentence
+        "murmur2 predicts 16.7 % and crc32 predicts all of them; 0 of 300,000 records are out of "
+        "order" in finding.sentence
     )
     assert (
-        "Java's client: 300,000 keys over 3 trials, each in one partition; murmur2 foretold all of them and crc32 foretold 16.7 %"
-        in finding.sentence
+        "Java's client: 300,000 keys over 3 trials, each in one partition; murmur2 predicts all of "
+        "them and crc32 predicts 16.7 %" in finding.sentence
     )
     assert isinstance(finding.plot, DotsPlot)
     assert [row.expected for row in finding.plot.rows] == [100 / 6, 100, 100, 100 / 6, 100, 100 / 6]
 
 
-def test_all_but_one_key_is_not_all() -> None:
-    """A formula that misses one key of 300,000 is not the client's."""
+def test_a_formula_that_misses_one_key_is_not_followed() -> None:
+    """One of 300,000 keys is enough."""
     assert _found(java=(KEYS - 1, CHANCE)).conclusion is Conclusion.REFUTED
 
 
-def test_murmur2_with_every_client_bears_it_out() -> None:
-    """As the lesson says."""
+def test_murmur2_with_every_client_supports_the_claim() -> None:
+    """This is what the lesson claims."""
     assert _found(default=(KEYS, CHANCE)).conclusion is Conclusion.SUPPORTED
 
 
-def test_a_key_in_two_partitions_lets_it_fall() -> None:
-    """And so does a record out of its key's order."""
+def test_a_key_in_two_partitions_refutes_the_claim() -> None:
+    """So does a record out of order."""
     assert _found(settled=KEYS - 1).conclusion is Conclusion.REFUTED
     assert "3 of them in several partitions" in _found(settled=KEYS - 1).sentence
     assert _found(inverted=1).conclusion is Conclusion.REFUTED
 
 
-def test_two_trials_or_none_leave_it_open() -> None:
-    """Nothing is said of a sweep that was not measured."""
+def test_two_trials_or_none_are_inconclusive() -> None:
+    """A sweep that was not measured has a finding too."""
     assert _found(repeats=2).conclusion is Conclusion.INCONCLUSIVE
-    assert find(material_of([a_trial(JAVA)])).conclusion is Conclusion.INCONCLUSIVE
+    assert find(finding_input_of([a_trial(JAVA)])).conclusion is Conclusion.INCONCLUSIVE

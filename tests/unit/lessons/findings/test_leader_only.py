@@ -1,13 +1,13 @@
-"""Lesson 1: who served writes and reads."""
+"""Lesson 1: which brokers serve writes and reads."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from support.builders.trial_results import a_trial, material_of
+from support.builders.trial_results import a_trial, finding_input_of
 
 from experiments.ledger.record import Cell
-from experiments.lessons import Conclusion, Finding
+from experiments.lessons.finding import Conclusion, Finding
 from experiments.lessons.findings.leader_only import find
 
 
@@ -26,7 +26,7 @@ def _row(
 
 
 def _counters(idle: int) -> list[dict[str, Any]]:
-    """What brokers counted themselves; one of them served nobody."""
+    """Return the brokers' own counters; one broker served no client."""
     counts = {1: 5000, idle: 0, 3: 7000}
     return [
         {"node": node, "name": name, "count": count}
@@ -42,7 +42,14 @@ def _found(
     by_rack: int = 0,
     sides: tuple[str, ...] = ("producer", "consumer"),
 ) -> Finding:
-    """Partition 0 moved from node 1 to node 3; a consumer with a rack read so many records from node 2."""
+    """Return the finding for a partition whose leader moved from node 1 to node 3.
+
+    Args:
+        repeats: trials per cell.
+        from_follower: whether a consumer without a rack read from a follower.
+        by_rack: records that a consumer with a rack read from node 2, a follower.
+        sides: the clients whose records were counted.
+    """
     cells: list[Cell] = [
         {"fault": "leader-crash", "consumer.client.rack": rack}
         for rack in (None, "rack-2")
@@ -59,37 +66,37 @@ def _found(
         place: racked if cell["consumer.client.rack"] else plain for place, cell in enumerate(cells)
     }
     return find(
-        material_of(
+        finding_input_of(
             [a_trial(cell) for cell in cells],
             {"serving": rows, "brokers": {place: _counters(2) for place in rows}},
         )
     )
 
 
-def test_a_follower_that_serves_who_names_its_rack_bears_it_out_in_part() -> None:
-    """Without a rack, nobody but the leader served."""
+def test_a_follower_that_serves_a_rack_supports_the_claim_in_part() -> None:
+    """Consumers without client.rack are served by the leader only."""
     finding = _found(by_rack=300)
     assert finding.conclusion is Conclusion.PARTLY_SUPPORTED
     assert (
-        "In 3 trials, 600 records were written to the leader and 0 to a follower and 600 records were read from"
-        in finding.sentence
+        "In 3 trials, 600 records were written to the leader and 0 to a follower and 600 records "
+        "were read from" in finding.sentence
     )
     assert "the leader and 0 from a follower." in finding.sentence
     assert (
-        "By their own counters, the 3 brokers that no client named sent 0 bytes to consumers and took 0 records."
-        in finding.sentence
+        "By their own counters, the 3 brokers that served no client sent 0 bytes to consumers and "
+        "received 0 records." in finding.sentence
     )
-    assert "from one broker before and from another one after, in 3 of 3" in finding.sentence
+    assert "from one broker before and from another one after, in 3 of 3 trials" in finding.sentence
     assert "read 75 % of its records from a follower in 3 trials" in finding.sentence
 
 
-def test_the_leader_alone_lets_it_stand_and_an_unasked_follower_lets_it_fall() -> None:
-    """However few its records are."""
+def test_only_the_leader_supports_the_claim_and_a_follower_without_rack_refutes_it() -> None:
+    """One partition of the follower is enough."""
     assert _found().conclusion is Conclusion.SUPPORTED
     assert _found(from_follower=True).conclusion is Conclusion.REFUTED
 
 
-def test_without_trials_or_without_reads_it_is_open() -> None:
-    """Nothing is said of a side that nobody tells of."""
+def test_two_trials_or_no_reads_are_inconclusive() -> None:
+    """Both producers and consumers must be counted."""
     assert _found(repeats=2).conclusion is Conclusion.INCONCLUSIVE
     assert _found(sides=("producer",)).conclusion is Conclusion.INCONCLUSIVE

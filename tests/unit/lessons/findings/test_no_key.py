@@ -1,11 +1,11 @@
-"""Lesson 12: how the load is spread without a key."""
+"""Lesson 12: how clients spread the load without a key."""
 
 from __future__ import annotations
 
-from support.builders.trial_results import a_trial, material_of
+from support.builders.trial_results import a_trial, finding_input_of
 
 from experiments.ledger.record import Cell
-from experiments.lessons import Conclusion, Finding
+from experiments.lessons.finding import Conclusion, Finding
 from experiments.lessons.findings.no_key import find
 from experiments.lessons.plots import DotsPlot
 
@@ -16,76 +16,86 @@ STICKY: Cell = {
     "partitions": 6,
     "fault": "none",
 }
-DRAWN: Cell = {**STICKY, "sticky.partitioning.linger.ms": 0}
-IN_TURN: Cell = {**STICKY, "workload.round_robin": True}
+PER_RECORD: Cell = {**STICKY, "sticky.partitioning.linger.ms": 0}
+ROUND_ROBIN: Cell = {**STICKY, "workload.round_robin": True}
 HOT: Cell = {**STICKY, "workload.keys": 1000, "workload.hot_key_share": 0.5}
 JAVA: Cell = {"client": "java", "workload.keys": 0, "partitions": 6, "fault": "none"}
-JAVA_IN_TURN: Cell = {
+JAVA_ROUND_ROBIN: Cell = {
     **JAVA,
     "partitioner.class": "org.apache.kafka.clients.producer.RoundRobinPartitioner",
 }
-CELLS = (STICKY, DRAWN, IN_TURN, HOT, JAVA, JAVA_IN_TURN)
+CELLS = (STICKY, PER_RECORD, ROUND_ROBIN, HOT, JAVA, JAVA_ROUND_ROBIN)
 
 
 def _found(
-    whole: float = 1.02, second: float = 1.9, repeats: int = 3, looked: bool = True
+    total: float = 1.02, second: float = 1.9, repeats: int = 3, has_batches: bool = True
 ) -> Finding:
-    """Times the mean, of Java's sticky partitioner; all others spread evenly but for the hot key."""
-    uneven = {3: (3.4, 3.5), 4: (whole, second)}
+    """Return the finding where all spread evenly, except the hot key and Java's sticky partitioner.
+
+    Args:
+        total: load of the fullest partition with the sticky partitioner, relative to the mean.
+        second: the same within a second.
+        repeats: trials per cell.
+        has_batches: whether the batches in the log were counted.
+    """
+    uneven = {3: (3.4, 3.5), 4: (total, second)}
     trials = [a_trial(cell) for cell in CELLS for _ in range(repeats)]
     rows = {}
     for place in range(len(trials)):
         over, over_second = uneven.get(place // repeats, (1.0, 1.1))
-        told = {
+        columns = {
             "partitions": 6,
             "max_over_mean": over,
             "gini": 0.25,
             "second_max_over_mean": over_second,
         }
-        totals = {"records": 25_000, **({"batches": 500, "bytes": 2_500_000} if looked else {})}
-        rows[place] = [{"of": of, "total": total, **told} for of, total in totals.items()]
-    return find(material_of(trials, {"skews": rows}))
+        totals = {
+            "records": 25_000,
+            **({"batches": 500, "bytes": 2_500_000} if has_batches else {}),
+        }
+        rows[place] = [{"of": of, "total": number, **columns} for of, number in totals.items()]
+    return find(finding_input_of(trials, {"skews": rows}))
 
 
-def test_a_partition_that_is_full_for_a_second_alone_bears_it_out_in_part() -> None:
-    """Every way is named, with what its fullest partition got, and how large its batches were."""
+def test_an_overload_within_seconds_only_supports_the_claim_in_part() -> None:
+    """Each strategy is listed with its fullest partition and its batch size."""
     finding = _found()
     assert finding.conclusion is Conclusion.PARTLY_SUPPORTED
     assert (
-        "librdkafka, no key, sticky: 1.00 (3 trials) over the whole load, 1.10 (3 trials) in a second; Gini 0.25, 50 records a batch."
-        in finding.sentences
+        "librdkafka, no key, sticky: 1.00 (3 trials) over the entire load, 1.10 (3 trials) within "
+        "a second; Gini 0.25, 50 records per batch." in finding.sentences
     )
-    assert "librdkafka, no key, in turn (named by the producer): 1.00" in finding.sentence
+    assert "librdkafka, no key, round robin (set by the producer): 1.00" in finding.sentence
     assert (
-        "librdkafka, 1,000 keys, one of them with 50 % of the records: 3.40 (3 trials) over the whole load, 3.50 (3 trials) in a second"
-        in finding.sentence
+        "librdkafka, 1,000 keys, one of them with 50 % of the records: 3.40 (3 trials) over the "
+        "entire load, 3.50 (3 trials) within a second" in finding.sentence
     )
     assert (
-        "Java's client, no key, sticky: 1.02 (3 trials) over the whole load, 1.90 (3 trials) in a second"
-        in finding.sentence
+        "Java's client, no key, sticky: 1.02 (3 trials) over the entire load, 1.90 (3 trials) "
+        "within a second" in finding.sentence
     )
-    assert "Java's client, no key, in turn (RoundRobinPartitioner): 1.00" in finding.sentence
+    assert "Java's client, no key, round robin (RoundRobinPartitioner): 1.00" in finding.sentence
     assert isinstance(finding.plot, DotsPlot)
     assert [row.expected for row in finding.plot.rows] == [None, None, 1.0, 3.5, None, None]
 
 
-def test_a_partition_that_is_full_all_the_time_bears_it_out() -> None:
-    """Half as much again as the mean is too much; it is said whose way of choosing did it."""
-    finding = _found(whole=1.5)
+def test_an_overload_over_the_entire_load_supports_the_claim() -> None:
+    """The limit is 1.5 times the mean; the remark names the client that causes it."""
+    finding = _found(total=1.5)
     assert finding.conclusion is Conclusion.SUPPORTED
     assert (
-        "over the whole load: Java's client, no key, sticky. It is the client's way to choose that did it"
+        "over the entire load: Java's client, no key, sticky. The client's partitioner is the cause"
         in finding.remark
     )
 
 
-def test_partitions_that_are_alike_let_it_fall() -> None:
-    """A hot key is not what the claim is about."""
+def test_an_even_load_refutes_the_claim() -> None:
+    """The claim is not about hot keys."""
     assert _found(second=1.49).conclusion is Conclusion.REFUTED
 
 
-def test_two_trials_or_none_leave_it_open() -> None:
-    """Where nobody looked at the log's files nothing is said of batches."""
+def test_two_trials_or_none_are_inconclusive() -> None:
+    """Without counted batches the sentences have no batch size."""
     assert _found(repeats=2).conclusion is Conclusion.INCONCLUSIVE
-    assert find(material_of([a_trial(JAVA)])).conclusion is Conclusion.INCONCLUSIVE
-    assert "batch" not in _found(looked=False).sentence
+    assert find(finding_input_of([a_trial(JAVA)])).conclusion is Conclusion.INCONCLUSIVE
+    assert "batch" not in _found(has_batches=False).sentence

@@ -1,12 +1,12 @@
-"""Lesson 10: keys that move, and pairs that come the wrong way round."""
+"""Lesson 10: keys that move, and pairs that are received in the wrong order."""
 
 from __future__ import annotations
 
-from support.builders.trial_results import a_trial, material_of
+from support.builders.trial_results import a_trial, finding_input_of
 
 from experiments.ledger.record import Cell
-from experiments.lessons import Conclusion, Finding
-from experiments.lessons.findings.partitions_raised import find, unassigned_s
+from experiments.lessons.finding import Conclusion, Finding
+from experiments.lessons.findings.partitions_raised import find, longest_unassigned_s
 from experiments.lessons.plots import DotsPlot
 
 NS = 1_000_000_000
@@ -15,7 +15,10 @@ KEYS = 5_000
 
 
 def _found(inverted: int = 300, expected: int = KEYS, repeats: int = 3) -> Finding:
-    """A quarter and a half of the keys stay; for 0.4 s nobody has partition 0."""
+    """Return the finding where a quarter and a half of the keys stay.
+
+    Partition 0 has no consumer for 0.4 s.
+    """
     cells: list[Cell] = [
         {"partitions": before, "fault": "partitions-raised", "fault.to": after}
         for before, after, _ in GROWN
@@ -60,49 +63,51 @@ def _found(inverted: int = 300, expected: int = KEYS, repeats: int = 3) -> Findi
         ]
         for place in keys
     }
-    return find(material_of(trials, {"keys": keys, "orders": pairs, "assignments": held}))
+    return find(finding_input_of(trials, {"keys": keys, "orders": pairs, "assignments": held}))
 
 
-def test_keys_that_move_and_pairs_the_wrong_way_round_bear_it_out() -> None:
-    """Beside the theory, which the plot has as well."""
+def test_moved_keys_and_inverted_pairs_support_the_claim() -> None:
+    """Sentence and plot compare the moved keys with theory."""
     finding = _found()
     assert finding.conclusion is Conclusion.SUPPORTED
     assert (
-        "From 3 to 4 partitions: 25.0 % (3 trials) of the keys kept their partition, 25.0 % by theory, each key where the formula puts it"
-        in finding.sentence
+        "From 3 to 4 partitions: 25.0 % (3 trials) of the keys kept their partition, "
+        "25.0 % in theory, each key is where the formula puts it" in finding.sentence
     )
-    assert "credits came before their debit in 3 of 3 trials" in finding.sentence
+    assert "credits were received before their debit in 3 of 3 trials" in finding.sentence
     assert (
-        "such pairs: 300 (3 trials); a partition was held by nobody for 400 ms (3 trials)"
+        "such pairs: 300 (3 trials); a partition had no consumer for 400 ms (3 trials)"
         in finding.sentence
     )
     assert isinstance(finding.plot, DotsPlot)
     assert [row.expected for row in finding.plot.rows] == [25, 50]
 
 
-def test_a_key_that_is_not_where_the_formula_puts_it_lets_it_fall() -> None:
-    """One of 5,000."""
+def test_a_key_that_does_not_follow_the_formula_refutes_the_claim() -> None:
+    """One of 5,000 keys is enough."""
     assert _found(expected=KEYS - 1).conclusion is Conclusion.REFUTED
 
 
-def test_pairs_that_all_come_in_order_bear_out_half_of_it() -> None:
-    """The keys move all the same."""
+def test_pairs_in_order_support_the_claim_in_part() -> None:
+    """The keys move nevertheless."""
     assert _found(inverted=0).conclusion is Conclusion.PARTLY_SUPPORTED
 
 
-def test_two_trials_or_none_leave_it_open() -> None:
-    """A trial whose producer did not learn of the new partitions says nothing."""
+def test_two_trials_or_none_are_inconclusive() -> None:
+    """A trial whose producer did not use the new partitions does not count."""
     assert _found(repeats=2).conclusion is Conclusion.INCONCLUSIVE
     assert (
         find(
-            material_of([a_trial({"partitions": 3, "fault": "partitions-raised", "fault.to": 4})])
+            finding_input_of(
+                [a_trial({"partitions": 3, "fault": "partitions-raised", "fault.to": 4})]
+            )
         ).conclusion
         is Conclusion.INCONCLUSIVE
     )
 
 
-def test_the_longest_time_without_a_holder_is_between_two_of_them() -> None:
-    """One that takes over before the other has given back leaves no gap; new partitions do not count."""
+def test_the_longest_time_without_a_consumer_is_between_two_assignments() -> None:
+    """Overlapping assignments leave no gap; new partitions do not count."""
     of = [(0, 0, 10), (0, 8, 20), (0, 25, None), (1, 5, None), (2, 0, 1), (2, 100, None)]
     held = [
         {
@@ -112,4 +117,4 @@ def test_the_longest_time_without_a_holder_is_between_two_of_them() -> None:
         }
         for partition, begin, end in of
     ]
-    assert unassigned_s(held, 2) == 5.0
+    assert longest_unassigned_s(held, 2) == 5.0

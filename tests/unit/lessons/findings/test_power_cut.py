@@ -1,12 +1,12 @@
-"""Lesson 18: what a power cut takes."""
+"""Lesson 18: what a power cut destroys."""
 
 from __future__ import annotations
 
 import pytest
-from support.builders.trial_results import a_trial, material_of
+from support.builders.trial_results import a_trial, finding_input_of
 
 from experiments.ledger.record import Cell
-from experiments.lessons import Conclusion, Finding
+from experiments.lessons.finding import Conclusion, Finding
 from experiments.lessons.findings.power_cut import find
 
 
@@ -18,7 +18,15 @@ def _found(
     repeats: int = 3,
     kind: str = "power-loss",
 ) -> Finding:
-    """Records lost with acks=all: by the power loss of one node, of all, and of all with each record synced."""
+    """Return the finding for these losses with acks=all.
+
+    Args:
+        one: records lost in the power cut of one node.
+        every: records lost in the power cut of all nodes.
+        synced: the same with each record synced.
+        repeats: trials per cell.
+        kind: the kind of fault.
+    """
     cells: list[tuple[Cell, int]] = [
         ({"acks": 1, "fault": f"leader-{kind}", "flush.messages": None}, 50),
         ({"acks": "all", "fault": f"leader-{kind}", "flush.messages": None}, one),
@@ -26,23 +34,23 @@ def _found(
         ({"acks": "all", "fault": f"all-{kind}", "flush.messages": 1}, synced),
     ]
     return find(
-        material_of(
+        finding_input_of(
             [a_trial(cell, lost=(lost, lost)) for cell, lost in cells for _ in range(repeats)]
         )
     )
 
 
-def test_a_loss_when_all_lose_power_bears_it_out_in_part() -> None:
-    """The other replicas kept what one node lost, and nobody kept what all lost."""
+def test_a_loss_in_a_power_cut_of_all_nodes_supports_the_claim_in_part() -> None:
+    """Other replicas keep what one node loses, but none keeps what all nodes lose."""
     finding = _found()
     assert finding.conclusion is Conclusion.PARTLY_SUPPORTED
     assert (
-        "At the leader alone with acks=all in 0 of 3 trials: below 64 % at 95 %."
-        in finding.sentences
+        "At the leader's node only with acks=all in 0 of 3 trials "
+        "(true rate below 64 %, 95 % confidence)." in finding.sentences
     )
     assert (
-        "At all nodes with acks=all in 3 of 3 trials: above 36 % at 95 % (26,000 records at the median)."
-        in finding.sentences
+        "At all nodes with acks=all in 3 of 3 trials (true rate above 36 %, 95 % confidence), "
+        "26,000 records at the median." in finding.sentences
     )
     assert (
         "At all nodes with acks=all and each record synced (flush.messages=1) in 0 of 3 trials"
@@ -50,24 +58,24 @@ def test_a_loss_when_all_lose_power_bears_it_out_in_part() -> None:
     )
 
 
-def test_a_loss_at_one_node_lets_it_fall() -> None:
-    """Two replicas had each record."""
+def test_a_loss_at_one_node_refutes_the_claim() -> None:
+    """Two other replicas had each record."""
     assert _found(one=3).conclusion is Conclusion.REFUTED
 
 
-def test_no_loss_at_all_lets_it_stand() -> None:
-    """Asked of acks=all: what acks=1 loses is no matter of disks."""
+def test_no_loss_supports_the_claim() -> None:
+    """Only acks=all counts: acks=1 loses records for another reason than the disk."""
     assert _found(every=0).conclusion is Conclusion.SUPPORTED
 
 
-def test_two_trials_leave_it_open() -> None:
-    """Fewer than three carry nothing."""
+def test_two_trials_per_cell_are_inconclusive() -> None:
+    """A finding needs three trials of each cell."""
     assert _found(repeats=2).conclusion is Conclusion.INCONCLUSIVE
 
 
 @pytest.mark.parametrize(("kind", "worst"), [("power-loss", False), ("recovery-point-cut", True)])
-def test_the_worst_case_is_called_so(kind: str, worst: bool) -> None:
-    """A cut to what the brokers noted down is no real power cut, and says nothing of syncing."""
+def test_a_cut_to_the_recovery_point_is_called_the_worst_case(kind: str, worst: bool) -> None:
+    """It is no real power cut, and shows nothing about synced records."""
     sentence = _found(kind=kind).sentence
-    assert ("the worst that a power cut may leave" in sentence) is worst
+    assert ("the worst that a power cut can leave" in sentence) is worst
     assert ("flush.messages=1" in sentence) is not worst

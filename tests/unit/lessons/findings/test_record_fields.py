@@ -1,22 +1,29 @@
-"""Lesson 13: what was read as it was sent, and what a replay gives."""
+"""Lesson 13: which fields are read as they were sent, and whether replays agree."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
-from support.builders.trial_results import a_trial, material_of
+from support.builders.trial_results import a_trial, finding_input_of
 
 from experiments.ledger.record import Cell
 from experiments.ledger.workload_tables import Field
-from experiments.lessons import Conclusion, Finding
+from experiments.lessons.finding import Conclusion, Finding
 from experiments.lessons.findings.record_fields import find
 
 
 def _found(
     repeats: int = 3, *, stamped: int = 100, replay: tuple[int, int] = (0, 0), **differing: int
 ) -> Finding:
-    """With a killed leader, and with the broker's clock; what differs is of the first."""
+    """Return the finding for trials with a leader crash and for trials with LogAppendTime.
+
+    Args:
+        repeats: trials per cell.
+        stamped: timestamps that differ with LogAppendTime.
+        replay: records of the third replay that differ, and that are absent.
+        differing: records that differ by field, in the trials with CreateTime.
+    """
     kinds: list[Cell] = [
         {"fault": "leader-crash", "message.timestamp.type": "CreateTime"},
         {"fault": "none", "message.timestamp.type": "LogAppendTime"},
@@ -36,7 +43,7 @@ def _found(
         ]
     replays = {place: [_replay(1), _replay(2), _replay(3, *replay)] for place in fields}
     return find(
-        material_of([a_trial(cell) for cell in cells], {"fields": fields, "replays": replays})
+        finding_input_of([a_trial(cell) for cell in cells], {"fields": fields, "replays": replays})
     )
 
 
@@ -49,17 +56,17 @@ def _replay(number: int, differing: int = 0, absent: int = 0) -> dict[str, int]:
     }
 
 
-def test_all_is_kept_but_the_timestamp_where_the_brokers_clock_counts() -> None:
-    """That is what LogAppendTime is for."""
+def test_a_timestamp_set_by_the_broker_supports_the_claim_in_part() -> None:
+    """All other fields are kept."""
     finding = _found()
     assert finding.conclusion is Conclusion.PARTLY_SUPPORTED
     assert (
-        "300 records were compared with what was sent; not the same were: key 0, value 0, headers 0, timestamp 0, offset 0."
-        in finding.sentence
+        "300 records were compared with what was sent; records that differ: "
+        "key 0, value 0, headers 0, timestamp 0, offset 0." in finding.sentence
     )
     assert (
-        "With message.timestamp.type=LogAppendTime, 100 % of the timestamps were others than were sent."
-        in finding.sentence
+        "With message.timestamp.type=LogAppendTime, 100 % of the timestamps differ from what was "
+        "sent." in finding.sentence
     )
     assert _found(stamped=0).conclusion is Conclusion.SUPPORTED
 
@@ -75,11 +82,11 @@ def test_all_is_kept_but_the_timestamp_where_the_brokers_clock_counts() -> None:
         {"replay": (0, 1)},
     ],
 )
-def test_one_field_or_one_replay_that_differs_lets_it_fall(seen: dict[str, Any]) -> None:
-    """With the producer's own timestamp, that too."""
+def test_a_field_or_a_replay_that_differs_refutes_the_claim(seen: dict[str, Any]) -> None:
+    """With CreateTime this includes the timestamp."""
     assert _found(**seen).conclusion is Conclusion.REFUTED
 
 
-def test_too_few_failovers_leave_it_open() -> None:
-    """Two trials may not have met what happens in one of three."""
+def test_two_failovers_are_inconclusive() -> None:
+    """Two trials may miss what happens in one of three."""
     assert _found(repeats=2).conclusion is Conclusion.INCONCLUSIVE

@@ -1,4 +1,4 @@
-"""Lesson 3: how many deaths a replication factor survives."""
+"""Lesson 3: how many broker crashes a replication factor survives."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytest
-from support.builders.trial_results import a_trial, material_of, outage
+from support.builders.trial_results import a_trial, finding_input_of, outage
 
 from experiments.ledger.record import Cell
-from experiments.lessons import Conclusion, Finding
+from experiments.lessons.finding import Conclusion, Finding
 from experiments.lessons.findings.replicas_and_survivors import find
 from experiments.results.models import TrialResult
 
@@ -18,19 +18,24 @@ READ_AND_WRITTEN, READ, NEITHER = "read and written", "read", ""
 Row = tuple[TrialResult, list[dict[str, Any]]]
 
 
-def _three(replicas: int, minimum: int, killed: int, survived: str, lost: int = 0) -> Iterable[Row]:
-    """Three trials in which the dead were started again after 4 s, another broker led after 2 s, if any; else they themselves, after 5 s."""
+def _three(
+    replicas: int, minimum: int, crashed: int, survived: str, lost: int = 0
+) -> Iterable[Row]:
+    """Yield three trials whose crashed brokers restart after 4 s.
+
+    Another broker leads after 2 s if the crashes are survived; else a restarted one after 5 s.
+    """
     cell: Cell = {
         "acks": "all",
         "replication.factor": replicas,
         "min.insync.replicas": minimum,
-        "fault": TOGETHER if killed > 1 else "leader-crash",
+        "fault": TOGETHER if crashed > 1 else "leader-crash",
     }
     wrote = survived == READ_AND_WRITTEN
     for _ in range(3):
         trial = a_trial(
             cell,
-            targets=tuple(range(1, killed + 1)),
+            targets=tuple(range(1, crashed + 1)),
             parameters={
                 "1.leader-crash.restart_after_s": 4.0,
                 "2.follower-crash.restart_after_s": 4.0,
@@ -47,26 +52,28 @@ def _three(replicas: int, minimum: int, killed: int, survived: str, lost: int = 
 def _found(rows: Iterable[Row]) -> Finding:
     made = list(rows)
     return find(
-        material_of(
+        finding_input_of(
             [trial for trial, _ in made], {"outages": dict(enumerate(marks for _, marks in made))}
         )
     )
 
 
-def test_reads_that_survive_more_than_writes_bear_it_out_in_part() -> None:
-    """With a minimum of two, the second death stops the writes and not the reads."""
+def test_reads_that_survive_more_than_writes_support_the_claim_in_part() -> None:
+    """With a minimum of 2, the second crash stops writes but not reads."""
     finding = _found([*_three(3, 2, 1, READ_AND_WRITTEN), *_three(3, 2, 2, READ)])
     assert finding.conclusion is Conclusion.PARTLY_SUPPORTED
-    told = "min.insync.replicas=2: after 1 death read in 3 and written in 3 of 3 trials, after 2 deaths read in 3 and written in 0 of 3 trials."
-    assert told in finding.sentence
     assert (
-        "writes n - min.insync.replicas, and neither more, in 6 of 6 trials: above 60 % at 95 %"
-        in finding.sentence
+        "min.insync.replicas=2: with 1 crashed broker read in 3 and written in 3 of 3 trials, "
+        "with 2 crashed brokers read in 3 and written in 0 of 3 trials." in finding.sentence
+    )
+    assert (
+        "writes n - min.insync.replicas, and neither more, in 6 of 6 trials "
+        "(true rate above 60 %, 95 % confidence)" in finding.sentence
     )
 
 
-def test_a_single_replica_that_waits_for_its_broker_is_as_it_should_be() -> None:
-    """Replication factor 1 survives no death; two survive one."""
+def test_a_single_replica_that_waits_for_its_broker_is_as_expected() -> None:
+    """Replication factor 1 survives no crash, replication factor 2 survives one."""
     finding = _found(
         [*_three(1, 1, 1, NEITHER), *_three(2, 1, 1, READ_AND_WRITTEN), *_three(2, 1, 2, NEITHER)]
     )
@@ -74,26 +81,26 @@ def test_a_single_replica_that_waits_for_its_broker_is_as_it_should_be() -> None
 
 
 @pytest.mark.parametrize("survived", [READ, NEITHER])
-def test_deaths_that_should_have_been_survived_and_were_not_let_it_fall(survived: str) -> None:
-    """Whether reads or only writes waited for the dead."""
+def test_an_unsurvived_crash_refutes_the_claim(survived: str) -> None:
+    """It counts whether reads, or only writes, waited for the restart."""
     assert _found(_three(3, 1, 2, survived)).conclusion is Conclusion.REFUTED
 
 
-def test_a_takeover_too_short_to_be_an_outage_was_one_all_the_same() -> None:
-    """A broker's session may have been nearly over when it was killed; what was written before it was back had a leader."""
+def test_a_takeover_too_short_for_an_outage_counts() -> None:
+    """A partition that was written before the restart had a leader."""
     finding = _found((trial, []) for trial, _ in _three(2, 1, 1, READ_AND_WRITTEN))
-    assert "after 1 death read in 3 and written in 3 of 3 trials" in finding.sentence
+    assert "with 1 crashed broker read in 3 and written in 3 of 3 trials" in finding.sentence
 
 
-def test_a_loss_lets_it_fall() -> None:
-    """acks=all, and the dead came back with their files."""
+def test_a_loss_refutes_the_claim() -> None:
+    """With acks=all, the crashed brokers come back with their files."""
     finding = _found(_three(3, 1, 2, READ_AND_WRITTEN, lost=17))
     assert finding.conclusion is Conclusion.REFUTED
     assert "were lost in 3 of 3 trials" in finding.sentence
 
 
-def test_one_trial_of_three_that_was_too_slow_leaves_it_open() -> None:
-    """The dead may be back before the others have gone on."""
+def test_one_slow_takeover_of_three_is_inconclusive() -> None:
+    """The crashed brokers may restart before the others have taken over."""
     assert (
         _found(
             [*list(_three(3, 1, 2, READ_AND_WRITTEN))[:2], *list(_three(3, 1, 2, READ))[:1]]
@@ -102,6 +109,6 @@ def test_one_trial_of_three_that_was_too_slow_leaves_it_open() -> None:
     )
 
 
-def test_two_trials_leave_it_open() -> None:
-    """Fewer than three carry nothing."""
+def test_two_trials_are_inconclusive() -> None:
+    """A finding needs three trials of each cell."""
     assert _found(list(_three(2, 1, 1, READ_AND_WRITTEN))[:2]).conclusion is Conclusion.INCONCLUSIVE

@@ -1,15 +1,16 @@
-"""Lesson 14: what a consumer lost to retention, by its speed."""
+"""Lesson 14: what a consumer loses to retention, by its speed."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from support.builders.records import a_spec
-from support.builders.trial_results import a_trial, material_of
+from support.builders.trial_results import a_trial, finding_input_of
 
 from experiments.ledger.record import Cell
-from experiments.lessons import Conclusion, Finding
+from experiments.lessons.finding import Conclusion, Finding
 from experiments.lessons.findings.retention import find
 from experiments.sweep.plan import Workload
 
@@ -28,18 +29,24 @@ TOPIC = {"retention.bytes": "4000000", "segment.bytes": "1000000"}
 def _found(
     repeats: int = 3, *, fast: int = 0, slow: tuple[int, ...] = (8000, 8100, 8200)
 ) -> Finding:
-    """A consumer that keeps up and one at a quarter; records that each never got."""
+    """Return the finding for a fast consumer and for one at a quarter of the write rate.
+
+    Args:
+        repeats: trials per cell.
+        fast: records that the fast consumer never received.
+        slow: records that the slow one never received, one count per trial.
+    """
     cells: list[Cell] = [
-        {"fault": "none", "workload.slow_records_per_s": speed, "workload.out_of_range": reset}
+        {"fault": "none", "workload.slow_records_per_s": speed, "workload.auto_offset_reset": reset}
         for speed, reset in ((4000, "earliest"), (500, "earliest"), (500, "latest"), (500, "none"))
         for _ in range(repeats)
     ]
     unread = [fast] * repeats + [slow[place % len(slow)] for place in range(3 * repeats)]
     rows = {
-        place: [_row(18_000, 18_000 - unread[place], str(cell["workload.out_of_range"]))]
+        place: [_row(18_000, 18_000 - unread[place], str(cell["workload.auto_offset_reset"]))]
         for place, cell in enumerate(cells)
     }
-    material = material_of([a_trial(cell) for cell in cells], {"groups": rows})
+    data = finding_input_of([a_trial(cell) for cell in cells], {"groups": rows})
     specs = [
         a_spec(
             trial_id=f"{place:03d}",
@@ -51,13 +58,8 @@ def _found(
         )
         for place, cell in enumerate(cells)
     ]
-    return find(
-        type(material)(
-            material.plan.model_copy(update={"trials": tuple(specs)}),
-            material.results,
-            material.rows,
-        )
-    )
+    plan = data.plan.model_copy(update={"trials": tuple(specs)})
+    return find(replace(data, plan=plan))
 
 
 def _row(shown: int, processed: int, reset: str) -> dict[str, Any]:
@@ -70,22 +72,22 @@ def _row(shown: int, processed: int, reset: str) -> dict[str, Any]:
     }
 
 
-def test_a_slow_consumer_that_loses_and_a_fast_one_that_does_not_bear_it_out() -> None:
-    """With what theory says beside it, and who is told."""
+def test_a_loss_of_slow_consumers_only_supports_the_claim() -> None:
+    """The plot has the expected loss; the sentences say which clients return an error."""
     finding = _found()
     assert finding.conclusion is Conclusion.SUPPORTED
-    assert "A consumer that keeps up got every record in each of 3 trials." in finding.sentence
+    assert "A consumer that keeps up received every record in each of 3 trials." in finding.sentence
     assert (
-        "One that reads at 25 % of the rate at which they are written never got 8,100 records at the median (45 %)"
+        "A consumer that reads at 25 % of the write rate never received 8,100 records at the "
+        "median (45 %)" in finding.sentence
+    )
+    assert (
+        "Its client reset the offset 4 times at the median, without an error to the application"
         in finding.sentence
     )
     assert (
-        "its client jumped forward 4 times at the median, and told the application nothing"
-        in finding.sentence
-    )
-    assert (
-        "With auto.offset.reset=none it was told so in 3 of 3 trials, and read no further."
-        in finding.sentence
+        "With auto.offset.reset=none the client returned an error in 3 of 3 trials, and read no "
+        "further." in finding.sentence
     )
     assert finding.plot is not None
     assert [row.expected for row in finding.plot.rows] == [0.0, 8500.0]  # type: ignore[union-attr]
@@ -100,6 +102,8 @@ def test_a_slow_consumer_that_loses_and_a_fast_one_that_does_not_bear_it_out() -
         ({"repeats": 2}, Conclusion.INCONCLUSIVE),
     ],
 )
-def test_what_else_was_seen_says_so(seen: dict[str, Any], conclusion: Conclusion) -> None:
-    """A consumer that keeps up and loses, a slow one that does not, and too little to tell."""
+def test_other_outcomes_have_their_own_conclusion(
+    seen: dict[str, Any], conclusion: Conclusion
+) -> None:
+    """A fast consumer that loses, slow ones that lose nothing or not always, too few trials."""
     assert _found(**seen).conclusion is conclusion

@@ -1,13 +1,13 @@
-"""Lesson 11: reversals before their transfers."""
+"""Lesson 11: reversals that are received before their transfer."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from support.builders.trial_results import a_trial, material_of
+from support.builders.trial_results import a_trial, finding_input_of
 
 from experiments.ledger.record import Cell
-from experiments.lessons import Conclusion, Finding
+from experiments.lessons.finding import Conclusion, Finding
 from experiments.lessons.findings.transfer_and_reversal import find
 
 NS = 1_000_000_000
@@ -16,7 +16,7 @@ CELLS = tuple((pairs, slow) for pairs in ("own", "common") for slow in (0, 1000)
 
 
 def _found(inverted: Mapping[tuple[str, int], int], repeats: int = 3) -> Finding:
-    """Pairs the wrong way round by key and pace; the slow consumer is 2.5 s behind."""
+    """Return the finding for these inverted pairs by key and speed; the slow lag is 2.5 s."""
     cells: list[Cell] = [
         {"workload.pairs": pairs, "workload.slow_records_per_s": slow, "fault": "none"}
         for pairs, slow in CELLS
@@ -42,30 +42,28 @@ def _found(inverted: Mapping[tuple[str, int], int], repeats: int = 3) -> Finding
         ]
         for place in range(len(trials))
     }
-    return find(material_of(trials, {"orders": orders, "lags": lags}))
+    return find(finding_input_of(trials, {"orders": orders, "lags": lags}))
 
 
-def test_reversals_first_where_each_has_its_key_and_none_with_one_for_both_bear_it_out() -> None:
-    """With how far the slow consumer was behind."""
+def test_inversions_only_with_two_keys_support_the_claim() -> None:
+    """The sentence gives the lag between the consumers."""
     finding = _found({("own", 1000): 2_400})
     assert finding.conclusion is Conclusion.SUPPORTED
     assert (
-        "so many reversals came before their transfer: 0.0 % with both consumers as fast as they can (0.1 s between the two)"
-        in finding.sentence
+        "reversals received before their transfer: 0.0 % with both consumers at full speed "
+        "(0.1 s between them)" in finding.sentence
     )
-    assert (
-        "; 24.0 % with one consumer at 1,000 records/s (2.5 s between the two)." in finding.sentence
-    )
-    assert "With one key for both, 0 of 60,000 reversals came first" in finding.sentence
+    assert "; 24.0 % with one consumer at 1,000 records/s (2.5 s between them)." in finding.sentence
+    assert "With one key for both, 0 of 60,000 reversals were received first" in finding.sentence
 
 
-def test_one_reversal_first_with_one_key_lets_it_fall() -> None:
-    """The key was to prevent it."""
+def test_one_inversion_with_one_key_refutes_the_claim() -> None:
+    """One key for both must prevent it."""
     assert _found({("own", 1000): 2_400, ("common", 1000): 1}).conclusion is Conclusion.REFUTED
 
 
-def test_no_reversal_first_leaves_it_open() -> None:
-    """Then nobody was far enough behind; and two trials carry nothing."""
+def test_no_inversion_is_inconclusive() -> None:
+    """No consumer was far enough behind; two trials or none do not decide either."""
     assert _found({}).conclusion is Conclusion.INCONCLUSIVE
     assert _found({("own", 1000): 2_400}, repeats=2).conclusion is Conclusion.INCONCLUSIVE
-    assert find(material_of([])).conclusion is Conclusion.INCONCLUSIVE
+    assert find(finding_input_of([])).conclusion is Conclusion.INCONCLUSIVE

@@ -1,14 +1,14 @@
-"""Lesson 17: librdkafka beside Java's own client."""
+"""Lesson 17: librdkafka and Java's own client."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from support.builders.trial_results import a_trial, material_of
+from support.builders.trial_results import a_trial, finding_input_of
 
 from experiments.ledger.record import Cell
-from experiments.lessons import Conclusion, Finding
+from experiments.lessons.finding import Conclusion, Finding
 from experiments.lessons.findings.two_clients import find
 
 BOTH = ("librdkafka", "java")
@@ -21,7 +21,14 @@ def _cell(client: str, *, own: bool, acks: int | str = "all", fault: str = "rela
 def _found(
     same: Mapping[str, int], own: Mapping[str, int], lost: Mapping[str, int], repeats: int = 3
 ) -> Finding:
-    """Copies with the same settings and with each one's own; records lost with acks=1. By client."""
+    """Return the finding for these counts, all by client.
+
+    Args:
+        same: duplicates with the same settings.
+        own: duplicates with the client's own defaults.
+        lost: records lost with acks=1.
+        repeats: trials per cell.
+    """
     cells: list[tuple[Cell, dict[str, Any]]] = [
         *((_cell(client, own=False), {"duplicates": same[client]}) for client in BOTH),
         *((_cell(client, own=True), {"duplicates": own[client]}) for client in BOTH),
@@ -34,7 +41,7 @@ def _found(
         ),
     ]
     return find(
-        material_of([a_trial(cell, **seen) for cell, seen in cells for _ in range(repeats)])
+        finding_input_of([a_trial(cell, **seen) for cell, seen in cells for _ in range(repeats)])
     )
 
 
@@ -43,35 +50,37 @@ ONE = {"librdkafka": 40, "java": 0}
 NONE = {"librdkafka": 0, "java": 0}
 
 
-def test_defaults_that_differ_bear_it_out_in_part() -> None:
-    """The same settings mean the same."""
+def test_different_defaults_support_the_claim_in_part() -> None:
+    """The same settings have the same effect in both clients."""
     finding = _found(same=ALIKE, own=ONE, lost=ALIKE)
     assert finding.conclusion is Conclusion.PARTLY_SUPPORTED
-    told = "With each one's own defaults, when the leader's answers were lost, acknowledged records were stored twice by librdkafka in 3 of 3 trials"
-    assert told in finding.sentence
+    assert (
+        "With each client's own defaults, when the leader's responses were lost, acknowledged "
+        "records were duplicated by librdkafka in 3 of 3 trials" in finding.sentence
+    )
     assert "Java's client in 0 of 3 trials" in finding.sentence
 
 
-def test_clients_that_are_alike_in_all_make_no_difference() -> None:
-    """Also where neither repeats by default."""
+def test_clients_that_behave_alike_support_the_claim() -> None:
+    """This includes defaults with which neither duplicates."""
     finding = _found(same=ALIKE, own=NONE, lost=ALIKE)
     assert finding.conclusion is Conclusion.SUPPORTED
     assert (
-        "answers were lost, acknowledged records were neither lost nor stored twice"
+        "responses were lost, acknowledged records were neither lost nor duplicated"
         in finding.sentence
     )
 
 
-def test_clients_that_differ_under_the_same_settings_let_it_fall() -> None:
-    """One repeats and the other does not."""
+def test_a_difference_under_the_same_settings_refutes_the_claim() -> None:
+    """One client duplicates and the other does not."""
     assert _found(same=ONE, own=ONE, lost=ALIKE).conclusion is Conclusion.REFUTED
 
 
-def test_a_fault_that_shows_nothing_leaves_it_open() -> None:
-    """Two clients that both lost nothing may differ all the same."""
+def test_a_fault_without_loss_is_inconclusive() -> None:
+    """Clients that both lose nothing may still differ."""
     assert _found(same=ALIKE, own=ONE, lost=NONE).conclusion is Conclusion.INCONCLUSIVE
 
 
-def test_two_trials_leave_it_open() -> None:
-    """Fewer than three carry nothing."""
+def test_two_trials_per_cell_are_inconclusive() -> None:
+    """A finding needs three trials of each cell."""
     assert _found(same=ALIKE, own=ONE, lost=ALIKE, repeats=2).conclusion is Conclusion.INCONCLUSIVE
