@@ -1,41 +1,42 @@
-"""The root of the tree of errors, and the errors of clusters and machines.
+"""The root of all errors, and the errors of clusters and machines.
 
-Two kinds matter to a caller: what the user can mend (`InputError`, one line, exit code 2) and what the
-harness could not do (`HarnessError`, exit code 1). That Kafka lost a record is never an error.
+Two kinds matter to a caller: what the user can fix (`InputError`, exit code 2), and what the
+harness could not do (`HarnessError`, exit code 1). Each text is one line. That Kafka lost a
+record is a result, never an error.
 """
 
 
 class AckbenchError(Exception):
-    """Anything that ackbench raises on purpose; its text is one line for a person."""
+    """An error that ackbench raises on purpose; its text is one line for the user."""
 
     exit_code = 1
 
 
 class InputError(AckbenchError):
-    """The user asked for something that cannot be; the text says what is wrong and what would be right."""
+    """The request is invalid; the text names the value, what is allowed, and what to do."""
 
     exit_code = 2
 
 
 class MachineError(InputError):
-    """This machine lacks something the request needs: memory, disk, a port, a file, a writable folder."""
+    """This machine lacks something that the request needs: memory, disk, a port, a file."""
 
 
 class HarnessError(AckbenchError):
-    """The harness could not do its work; no verdict on Kafka follows from this."""
+    """The harness could not do its work; this is no verdict on Kafka."""
 
 
 class WaitTimeout(HarnessError):
-    """A condition did not come true in time; the text says what was awaited and what was seen last."""
+    """A condition did not become true in time; the text names it and the last observed state."""
 
 
 class NodeFailed(HarnessError):
-    """A node did not start or died unasked; the text ends with the last lines of its own log."""
+    """A node did not start, or exited on its own; the text ends with lines of its own log."""
 
 
 class SupervisorError(HarnessError):
-    """The process that owns a cluster refused a request, or cannot be reached."""
+    """The supervisor of a cluster refused a request, or cannot be reached."""
 
 
-class Busy(SupervisorError):
-    """What a request is about is under another request's treatment already."""
+class ImpairmentConflict(SupervisorError):
+    """The network resource of an impairment is already in use by another impairment."""

@@ -1,1 +1,1 @@
-"""Kafka clusters: what one is, the local one with the process that owns it, and external ones."""
+"""Kafka clusters: what a cluster is, the local one with the process that owns it, external ones."""

@@ -1,4 +1,4 @@
-"""What this machine has for faults and clusters that not every machine can do: asked, never guessed, and said why not."""
+"""What this machine can do for faults and clusters: each capability is probed, never assumed."""
 
 from __future__ import annotations
 
@@ -16,46 +16,44 @@ from typing import Final
 from infra.errors import HarnessError
 from infra.network.namespaces import DELAY_PROBE, DROP_PROBE, RATE_PROBE, kernel_refusal
 
-_TRIED_BYTES: Final = 256 << 20
+_PROBE_IMAGE_BYTES: Final = 256 << 20
 
 
 class Capability(StrEnum):
-    """What a fault may need of the machine."""
+    """What a fault or a cluster may need of the machine."""
 
     NAMESPACES = "network namespaces"
-    """Each node in one of its own, with rules that cut what goes in and out."""
+    """Each node in its own network namespace, with rules that drop its packets."""
     DISK_IMAGES = "disk images"
-    """Each node's log folder on a loop-mounted ext4 of its own."""
+    """Each node's log folder on its own loop-mounted ext4 file system."""
     SHAPING = "traffic shaping"
-    """The kernel's htb queue, which holds back what a node sends above a rate."""
+    """The kernel's htb queue, which delays what a node sends above a rate."""
     NETEM = "netem"
-    """The kernel's queue that sends packets late."""
+    """The kernel's queue that delays packets."""
     SLOW_DEVICES = "throttled devices"
-    """The kernel's block controller holds back what is written to one of them."""
+    """The kernel's block controller, which limits the write rate of one device."""
 
 
 @dataclass(frozen=True)
 class MissingCapability:
-    """Why the machine cannot, and what would enable it."""
+    """Why the machine lacks a capability."""
 
     reason: str
     remedy: str
+    """What would provide it."""
 
 
 def missing_capability(capability: Capability) -> MissingCapability | None:
-    """Return what is lacking; `None`: the machine can."""
+    """Return why the machine lacks the capability; `None`: the machine has it."""
     return _PROBES[capability]()
 
 
 def _programs(*names: str, package: str) -> MissingCapability | None:
-    missing_capability = [name for name in names if shutil.which(name) is None]
-    return (
-        MissingCapability(
-            f"{', '.join(missing_capability)}: not on PATH",
-            f"install {package}, or put /usr/sbin on PATH",
-        )
-        if missing_capability
-        else None
+    absent = [name for name in names if shutil.which(name) is None]
+    if not absent:
+        return None
+    return MissingCapability(
+        f"{', '.join(absent)}: not on PATH", f"install {package}, or put /usr/sbin on PATH"
     )
 
 
@@ -64,55 +62,66 @@ def _root() -> MissingCapability | None:
 
 
 def _namespaces() -> MissingCapability | None:
-    return _tried_network(
+    return _probe_network(
         DROP_PROBE,
-        "run on a kernel with nftables and veth, as root with CAP_SYS_ADMIN and CAP_NET_ADMIN (in a container: privileged)",
+        "run on a kernel with nftables and veth, as root with CAP_SYS_ADMIN and CAP_NET_ADMIN "
+        "(in a container: privileged)",
     )
 
 
 def _shaping() -> MissingCapability | None:
-    return _tried_network(RATE_PROBE, "run on a kernel with sch_htb")
+    return _probe_network(RATE_PROBE, "run on a kernel with sch_htb")
 
 
 def _netem() -> MissingCapability | None:
-    return _tried_network(
+    return _probe_network(
         DELAY_PROBE,
-        "run on a kernel with sch_netem (on many distributions: the package linux-modules-extra or kernel-modules-extra)",
+        "run on a kernel with sch_netem (on many distributions: the package linux-modules-extra "
+        "or kernel-modules-extra)",
     )
 
 
 @cache
-def _tried_network(tried: str, then: str) -> MissingCapability | None:
-    programs = (
-        _programs("ip", "tc", package="iproute2")
+def _probe_network(probe: str, remedy: str) -> MissingCapability | None:
+    missing = (
+        _root()
+        or _programs("ip", "tc", package="iproute2")
         or _programs("nft", package="nftables")
         or _programs("unshare", "nsenter", package="util-linux")
     )
-    refusal = _root() or programs or kernel_refusal(tried)
-    return MissingCapability(refusal, then) if isinstance(refusal, str) else refusal
+    if missing:
+        return missing
+    refusal = kernel_refusal(probe)
+    return MissingCapability(refusal, remedy) if refusal else None
 
 
 def _disk_images() -> MissingCapability | None:
-    programs = _programs("mkfs.ext4", package="e2fsprogs") or _programs(
-        "mount", "umount", "losetup", package="util-linux"
+    return (
+        _root()
+        or _programs("mkfs.ext4", package="e2fsprogs")
+        or _programs("mount", "umount", "losetup", package="util-linux")
+        or _probe_image()
     )
-    return _root() or programs or _tried_image()
 
 
 @cache
-def _tried_image() -> MissingCapability | None:
-    """Make a small one, take it away and remove it: a container may have root, the programs, and no right to mount."""
+def _probe_image() -> MissingCapability | None:
+    """Make, shut down and remove a small disk image.
+
+    A container may have root and the programs, and no right to mount.
+    """
     from infra.disk.image import ImageDisk
 
     with tempfile.TemporaryDirectory(prefix="ackbench-") as folder:
-        disk, node = ImageDisk(_TRIED_BYTES), Path(folder, "node")
+        disk, node = ImageDisk(_PROBE_IMAGE_BYTES), Path(folder, "node")
         try:
             disk.make(node)
             disk.shut_down(node)
         except (HarnessError, OSError) as error:
             return MissingCapability(
                 str(error),
-                "run on a kernel with loop devices and ext4, as root with the right to mount (in a container: privileged)",
+                "run on a kernel with loop devices and ext4, as root with the right to mount "
+                "(in a container: privileged)",
             )
         finally:
             disk.remove(node)
@@ -125,8 +134,9 @@ def _slow_devices() -> MissingCapability | None:
     if _root() or find_write_throttle():
         return _root()
     return MissingCapability(
-        "the kernel's block controller is not in reach",
-        "mount cgroup v1's blkio, or turn on the io controller for this process's own cgroup v2 group",
+        "the kernel's block controller is not available",
+        "mount cgroup v1's blkio, or enable the io controller for this process's own cgroup v2 "
+        "group",
     )
 
 

@@ -1,4 +1,4 @@
-"""Finds and removes what clusters left behind when their supervisors, or the runs that held them, were killed."""
+"""Removes what clusters left behind when their supervisors, or their holders, were killed."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from infra.process.processes import ProcessIdentity, kill_and_wait
 
 @dataclass(frozen=True)
 class CleanReport:
-    """What was found and done."""
+    """What `clean` found and did."""
 
     removed: tuple[str, ...] = ()
-    """Names of clusters whose folders were removed, logs and all."""
+    """Names of the clusters whose folders were removed, with their logs."""
     killed: tuple[ProcessIdentity, ...] = ()
-    """Supervisors and nodes that still lived."""
+    """Supervisors and nodes that were still alive."""
     kept: tuple[str, ...] = ()
-    """Names of clusters that a living process holds."""
+    """Names of the clusters that a living process holds."""
 
 
-def clean(clusters: Path, *, held_too: bool = False) -> CleanReport:
-    """Remove every cluster that no living process holds; does nothing the second time.
+def clean(clusters: Path, *, include_held: bool = False) -> CleanReport:
+    """Remove every cluster that no living process holds. A second call finds nothing to do.
 
     Args:
         clusters: the folder of all clusters.
-        held_too: remove also those that a living process holds.
+        include_held: also remove the clusters that a living process holds.
     """
     report = CleanReport()
     for folder in sorted(path for path in clusters.glob("*") if path.is_dir()):
-        if _is_held(folder) and not held_too:
+        if _is_held(folder) and not include_held:
             report = replace(report, kept=(*report.kept, folder.name))
             continue
         killed = remove_processes(folder)
@@ -49,11 +49,16 @@ def clean(clusters: Path, *, held_too: bool = False) -> CleanReport:
 
 
 def remove_processes(folder: Path) -> Sequence[ProcessIdentity]:
-    """Kill what lives of a cluster, by pid and start time, and remove its network and its data; return whom it killed.
+    """Kill the remaining processes of a cluster, and remove its network and its data.
+
+    The processes are identified by pid and start time, so no other process is hit. The logs stay.
+
+    Returns:
+        The processes that were still alive.
 
     Raises:
-        WaitTimeout: a process did not end.
-        HarnessError: a loop device is still in use; names by whom.
+        WaitTimeout: a process did not end after SIGKILL.
+        HarnessError: a loop device is still in use; the text names the process that uses it.
     """
     handle = _handle(folder)
     killed = [process for process in handle.processes() if kill_and_wait(process)] if handle else []
@@ -67,12 +72,14 @@ def remove_processes(folder: Path) -> Sequence[ProcessIdentity]:
 
 def _is_held(folder: Path) -> bool:
     handle = _handle(folder)
-    ended = handle is None or (handle.supervisor is None and bool(handle.nodes))
-    return not ended and handle is not None and bool(handle.living_holders())
+    if handle is None:
+        return False
+    has_ended = handle.supervisor is None and bool(handle.nodes)
+    return not has_ended and bool(handle.living_holders())
 
 
 def _handle(folder: Path) -> ClusterHandle | None:
-    """The cluster's handle; `None` where the folder was made and nothing started yet."""
+    """Return the cluster's handle; `None` where the folder exists and nothing was started yet."""
     try:
         return read_handle(folder)
     except SupervisorError:

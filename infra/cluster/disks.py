@@ -1,4 +1,4 @@
-"""What can be done to the disks of a cluster's nodes, and what can be read off them; by any process that may use the cluster."""
+"""The disks of a cluster's nodes: their faults and their contents, for any user of the cluster."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from infra.cluster.supervisor_protocol import SupervisorAction, SupervisorReply, SupervisorRequest
+from infra.cluster.supervisor_protocol import DiskAction, SupervisorReply, SupervisorRequest
 from infra.disk import damage
 from infra.disk.damage import FlippedBit, fill_disk, flip_bit, free_disk
 from infra.kafka.kraft import LOG_DIR
@@ -26,114 +26,128 @@ from infra.kafka.storage import META_PROPERTIES
 
 SYNCED_BYTES: Final = 16_384
 _PROBE: Final = "probe"
-"""A file among Kafka's own, which takes no file for a partition's."""
+"""A file in Kafka's log folder; Kafka takes only folders for partitions."""
 
 
 @dataclass(frozen=True)
 class Disks:
-    """All nodes' disks."""
+    """The disks of all nodes of a cluster."""
 
     node_folder: Callable[[int], Path]
-    ask: Callable[[SupervisorRequest], SupervisorReply]
-    """Has the cluster's supervisor do something."""
+    """Returns the folder of a node."""
+    send: Callable[[SupervisorRequest], SupervisorReply]
+    """Sends a request to the cluster's supervisor."""
 
     def lose_power(self, node_ids: Sequence[int]) -> frozenset[int]:
-        """Take power from nodes and their disks at once; the nodes are left stopped, their disks are back, with what they had kept.
+        """Cut the power of nodes and their disks at once.
+
+        The nodes are left stopped. Their disks are mounted again, with what was synced to them.
 
         Returns:
-            Whose disks lost what was not synced, as a file shows that was written to each a moment before.
+            The nodes whose disks lost data that was not synced: a file that was written to each
+            disk a moment before is gone.
 
         Raises:
-            SupervisorError, HarnessError: they cannot lose power, or a disk did not come back.
+            SupervisorError: a disk cannot lose power.
+            HarnessError: a disk could not be mounted again.
         """
-        songs = {node_id: damage.write_canary(self.log_dir(node_id)) for node_id in node_ids}
-        self._do("lose_power", node_ids)
+        canaries = {node_id: damage.write_canary(self.log_dir(node_id)) for node_id in node_ids}
+        self._act("lose_power", node_ids)
         return frozenset(
             node_id
-            for node_id, song in songs.items()
-            if damage.canary_lost(self.log_dir(node_id), song)
+            for node_id, canary in canaries.items()
+            if damage.canary_lost(self.log_dir(node_id), canary)
         )
 
     def shut_down(self, node_id: int) -> None:
-        """Take a disk away under a node that runs.
+        """Shut a disk down under a running node: its file system refuses reads and writes.
 
         Raises:
-            SupervisorError: it cannot be.
+            SupervisorError: this kind of disk cannot be shut down.
         """
-        self._do("take_away", [node_id])
+        self._act("shut_down", [node_id])
 
     def bring_back(self, node_id: int) -> None:
-        """Give a stopped node its disk back.
+        """Mount the disk of a stopped node again.
 
         Raises:
-            SupervisorError, HarnessError: it cannot be.
+            SupervisorError: this kind of disk cannot be shut down.
+            HarnessError: the disk could not be mounted.
         """
-        self._do("bring_back", [node_id])
+        self._act("bring_back", [node_id])
 
     def replace(self, node_id: int) -> None:
-        """Give a stopped node an empty disk, formatted as at its first start.
+        """Replace the disk of a stopped node by an empty one, formatted as at the first start.
 
         Raises:
-            SupervisorError: it runs.
+            SupervisorError: the node runs.
         """
-        self._do("replace", [node_id])
+        self._act("replace", [node_id])
 
     def directory_id(self, node_id: int) -> str | None:
-        """Return the id that Kafka gave the node's log folder when it was formatted (KIP-858); `None`: it has none."""
-        told = re.search(
-            r"(?m)^directory\.id=(.*)$", self.log_dir(node_id).joinpath(META_PROPERTIES).read_text()
-        )
-        return told.group(1) if told else None
+        """Return the id that Kafka gave to the node's log folder when it formatted it (KIP-858).
+
+        `None`: this version of Kafka gives none.
+        """
+        text = self.log_dir(node_id).joinpath(META_PROPERTIES).read_text()
+        line = re.search(r"(?m)^directory\.id=(.*)$", text)
+        return line.group(1) if line else None
 
     def limit(self, node_id: int, write_bytes_per_s: int | None) -> None:
-        """Let no more than so much be written, or all it can take again.
+        """Limit the write rate of a disk; `None` removes the limit.
 
         Raises:
-            SupervisorError: it cannot be.
+            SupervisorError: this kind of disk cannot be limited.
         """
-        self._do("limit", [node_id], write_bytes_per_s)
+        self._act("limit", [node_id], write_bytes_per_s)
 
     def fill(self, node_id: int) -> int:
-        """Take every free block; return how many bytes are left for others."""
+        """Allocate every free block of a disk; return how many bytes are still available."""
         return fill_disk(self.log_dir(node_id))
 
     def free(self, node_id: int) -> None:
-        """Give the blocks back; a second time finds nothing to do."""
+        """Release the blocks that `fill` allocated; a second call has no effect."""
         free_disk(self.log_dir(node_id))
 
     def truncate_to_recovery_points(self, node_id: int) -> int:
-        """Cut a stopped node's logs to what it had noted down as synced; return how many bytes that took. See `infra.kafka.replica_files`."""
+        """Truncate a stopped node's logs to their recovery points; return the bytes removed.
+
+        See `infra.kafka.replica_files`.
+        """
         return truncate_to_recovery_points(self.log_dir(node_id))
 
     def synced_write_s(self, node_id: int) -> float:
-        """Write `SYNCED_BYTES` to a node's disk, and return how long it took until they were there, seconds."""
+        """Write `SYNCED_BYTES` to a disk and sync them; return how long that took, seconds."""
         return _synced_write_s(self.log_dir(node_id) / _PROBE)
 
     def flip_bit(
         self, node_id: int, topic: str, partition: int, below_offset: int
     ) -> FlippedBit | None:
-        """Flip one bit of a record of the node's copy that lies below an offset; see `infra.disk.damage`."""
+        """Flip one bit of a record below an offset in one replica; see `infra.disk.damage`."""
         return flip_bit(self.log_dir(node_id) / f"{topic}-{partition}", below_offset)
 
     def replica_log(self, node_id: int, topic: str, partition: int) -> ReplicaLog:
-        """What the node has of a partition now."""
+        """Return the current state of a node's replica of a partition."""
         return read_replica_log(self.log_dir(node_id), node_id, topic, partition)
 
     def record_batches(self, node_id: int, topic: str, partition: int) -> Iterator[RecordBatch]:
-        """Give the batches of the node's copy of a partition, as they lie there now."""
+        """Yield the record batches in a node's replica of a partition, as its files hold them."""
         for segment in segment_files(self.log_dir(node_id) / f"{topic}-{partition}"):
             yield from read_batches(segment.read_bytes())
 
     def log_dir(self, node_id: int) -> Path:
-        """The node's log folder."""
+        """Return the node's log folder (Kafka's `log.dirs`)."""
         return self.node_folder(node_id) / LOG_DIR
 
-    def _do(
-        self, deed: SupervisorAction, node_ids: Sequence[int], write_bytes_per_s: int | None = None
+    def _act(
+        self, action: DiskAction, node_ids: Sequence[int], write_bytes_per_s: int | None = None
     ) -> None:
-        self.ask(
+        self.send(
             SupervisorRequest(
-                "disk", deed=deed, node_ids=tuple(node_ids), write_bytes_per_s=write_bytes_per_s
+                "disk",
+                disk_action=action,
+                node_ids=tuple(node_ids),
+                write_bytes_per_s=write_bytes_per_s,
             )
         )
 

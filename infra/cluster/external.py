@@ -1,6 +1,8 @@
-"""A cluster that is somebody else's: looked at by Kafka's own protocol, through a client library that can prove who it is.
+"""External clusters: clusters that ackbench did not provision and does not control.
 
-Nothing is done to its nodes, and what only their files or their controllers tell is not known: leader epochs, logs, the active controller.
+They are observed with Kafka's own protocol, through librdkafka, which can authenticate. What only
+the nodes' files or controllers hold is unknown here: leader epochs, node logs, the active
+controller. Every action on a node, the network or a disk is refused.
 """
 
 from __future__ import annotations
@@ -26,54 +28,92 @@ from infra.kafka.spec import (
 from infra.network.impairment import Impairment, ImpairmentCounts
 from infra.process.waiting import wait_until
 
-# ---------- Reaching a cluster that is somebody else's: a client library that can prove who it is, and what the cluster says of itself first.
-
-
 if TYPE_CHECKING:
     from confluent_kafka.admin import AdminClient
 
+    from infra.cluster.disks import Disks
+
 CONNECT_TIMEOUT_S: Final = 10.0
 METADATA_TIMEOUT_S: Final = 0.5
-_ALL_DOWN: Final = "_ALL_BROKERS_DOWN"
-"""What librdkafka calls it when none of its addresses can be reached, after it has said why of each."""
+_ADMIN_TIMEOUT_S: Final = 5.0
+_ALL_BROKERS_DOWN: Final = "_ALL_BROKERS_DOWN"
+"""librdkafka's error when no address can be reached; it follows the reason for each address."""
+_OWN_TOPIC_PREFIXES: Final = ("trial-", "ackbench-")
+"""Of the topics that ackbench creates. Other topics need not be healthy for a trial."""
 _LOG: Final = logging.getLogger(__name__)
 _LOG.addHandler(logging.NullHandler())
 
 
 @dataclass(frozen=True)
 class ExternalClusterInfo:
-    """What a cluster says of itself when it is first reached."""
+    """What an external cluster reports when it is first contacted."""
 
     cluster_id: str
     brokers: tuple[int, ...]
     settings: Mapping[str, str]
-    """Of its first broker (DescribeConfigs, KIP-133); what it calls sensitive is left out."""
+    """Of its first broker (DescribeConfigs, KIP-133), without those that are marked sensitive."""
 
 
 def probe_cluster(connection: Mapping[str, str]) -> ExternalClusterInfo:
-    """Connect, and return what the cluster says of itself.
+    """Connect to an external cluster and return what it reports.
 
     Args:
-        connection: librdkafka's properties: the addresses and who we are.
+        connection: librdkafka's properties: addresses and authentication.
 
     Raises:
-        InputError: it cannot be reached, or does not take us; with librdkafka's own reason.
+        InputError: it cannot be reached, or refuses the authentication; with librdkafka's reason.
     """
-    client, reasons = admin_client(connection)
-    metadata = _first_metadata(client, reasons)
+    client, errors = admin_client(connection)
+    metadata = _first_metadata(client, errors)
     if metadata is None:
-        reason = next((text for text in reasons if text != _ALL_DOWN), "no answer")
+        reason = next((text for text in errors if text != _ALL_BROKERS_DOWN), "no answer")
         raise InputError(
-            f"bootstrap.servers {connection['bootstrap.servers']} cannot be reached: {reason}"
+            f"cannot reach bootstrap.servers {connection['bootstrap.servers']}: {reason}"
         )
     brokers = tuple(sorted(metadata.brokers))
     return ExternalClusterInfo(str(metadata.cluster_id), brokers, _settings(client, brokers[0]))
 
 
-def _first_metadata(client: AdminClient, reasons: Sequence[str]) -> Any | None:
-    """Ask until somebody answers, every address has failed, or the time is up."""
+def admin_client(connection: Mapping[str, str]) -> tuple[AdminClient, list[str]]:
+    """Return an admin client, and the list to which librdkafka's connection errors are added.
+
+    Raises:
+        InputError: librdkafka refuses a property.
+    """
+    from confluent_kafka import KafkaException
+    from confluent_kafka.admin import AdminClient
+
+    errors: list[str] = []
+
+    def on_error(error: Any) -> None:
+        is_summary = error.name() == _ALL_BROKERS_DOWN
+        errors.append(_ALL_BROKERS_DOWN if is_summary else error.str())
+
+    try:
+        properties: dict[str, Any] = {**connection, "error_cb": on_error}
+        return AdminClient(properties, logger=_LOG), errors
+    except KafkaException as error:
+        raise InputError(
+            f"cannot make a client for {connection['bootstrap.servers']}: {error.args[0].str()}"
+        ) from error
+
+
+def fetch_metadata(client: AdminClient, topic: str | None, timeout_s: float) -> Any | None:
+    """Return librdkafka's metadata of a topic, or of all topics; `None`: no answer in time."""
+    from confluent_kafka import KafkaException
+
+    try:
+        if topic:
+            return client.list_topics(topic, timeout=timeout_s)
+        return client.list_topics(timeout=timeout_s)
+    except KafkaException:
+        return None
+
+
+def _first_metadata(client: AdminClient, errors: Sequence[str]) -> Any | None:
+    """Return the first metadata; `None` once every address has failed or the time is up."""
     until_s = time.monotonic() + CONNECT_TIMEOUT_S
-    while time.monotonic() < until_s and _ALL_DOWN not in reasons:
+    while time.monotonic() < until_s and _ALL_BROKERS_DOWN not in errors:
         metadata = fetch_metadata(client, None, METADATA_TIMEOUT_S)
         client.poll(0)
         if metadata is not None:
@@ -81,52 +121,17 @@ def _first_metadata(client: AdminClient, reasons: Sequence[str]) -> Any | None:
     return None
 
 
-def admin_client(connection: Mapping[str, str]) -> tuple[AdminClient, list[str]]:
-    """Return a client, and the list to which it adds its reasons when it does not get through."""
-    from confluent_kafka import KafkaException
-    from confluent_kafka.admin import AdminClient
-
-    reasons: list[str] = []
-    try:
-        settings: dict[str, Any] = {
-            **connection,
-            "error_cb": lambda error: reasons.append(
-                _ALL_DOWN if error.name() == _ALL_DOWN else error.str()
-            ),
-        }
-        return AdminClient(settings, logger=_LOG), reasons
-    except KafkaException as error:
-        raise InputError(
-            f"no client can be made for {connection['bootstrap.servers']}: {error.args[0].str()}"
-        ) from error
-
-
-def fetch_metadata(client: AdminClient, topic: str | None, timeout_s: float) -> Any | None:
-    """Return librdkafka's metadata of a topic, or of all; `None`: nobody answered in time."""
-    from confluent_kafka import KafkaException
-
-    try:
-        return (
-            client.list_topics(topic, timeout=timeout_s)
-            if topic
-            else client.list_topics(timeout=timeout_s)
-        )
-    except KafkaException:
-        return None
-
-
 def _settings(client: AdminClient, broker: int) -> dict[str, str]:
     from confluent_kafka import KafkaException
     from confluent_kafka.admin._config import ConfigResource
     from confluent_kafka.admin._resource import ResourceType
 
-    (described,) = client.describe_configs(
-        [ConfigResource(ResourceType.BROKER, str(broker))], request_timeout=CONNECT_TIMEOUT_S
-    ).values()
+    resource = ConfigResource(ResourceType.BROKER, str(broker))
+    (future,) = client.describe_configs([resource], request_timeout=CONNECT_TIMEOUT_S).values()
     try:
-        entries = described.result(CONNECT_TIMEOUT_S)
+        entries = future.result(CONNECT_TIMEOUT_S)
     except (KafkaException, TimeoutError) as error:
-        raise InputError(f"the settings of broker {broker} cannot be read: {error}") from error
+        raise InputError(f"cannot read the settings of broker {broker}: {error}") from error
     return {
         name: str(entry.value)
         for name, entry in sorted(entries.items())
@@ -134,92 +139,81 @@ def _settings(client: AdminClient, broker: int) -> dict[str, str]:
     }
 
 
-if TYPE_CHECKING:
-    from confluent_kafka.admin import AdminClient
-
-    from infra.cluster.disks import Disks
-
-_ASK_TIMEOUT_S: Final = 5.0
-_OF_TRIALS: Final = ("trial-", "ackbench-")
-"""How our own topics' names begin: others' need not be whole for a trial."""
-
-
 class ExternalMetadataPoller:
-    """Implements `infra.cluster.interface.TopicMetadataPoller`; for one thread."""
+    """Implements `infra.cluster.interface.TopicMetadataPoller`; not thread-safe."""
 
     def __init__(self, client: AdminClient, topic: str) -> None:
-        """Look at a topic through a client."""
+        """Poll a topic through a client."""
         self._client, self._topic = client, topic
 
     def partitions(self) -> MetadataSnapshot | None:
-        """The topic's partitions as the broker knows them that answers; `None` when none does in time."""
+        """Return the topic's partitions as one broker reports them; `None`: no answer in time."""
         requested_s = time.monotonic()
-        found = fetch_metadata(self._client, self._topic, METADATA_TIMEOUT_S)
-        partitions = _partitions(found, self._topic) if found else ()
+        metadata = fetch_metadata(self._client, self._topic, METADATA_TIMEOUT_S)
+        partitions = _partitions(metadata, self._topic) if metadata else ()
         return MetadataSnapshot(partitions, requested_s) if partitions else None
 
     def controller(self) -> ControllerView | None:
-        """Not known: under KRaft a broker names any live one."""
+        """Return `None`: under KRaft a broker names any live broker as the controller."""
         return None
 
     def close(self) -> None:
-        """Nothing is kept open for it."""
+        """Do nothing: the client belongs to the cluster."""
 
 
 class ExternalCluster:
-    """Implements `infra.cluster.interface.Cluster`, as far as that can be done from outside; whatever needs the nodes is refused."""
+    """An external cluster as a client sees it; refuses every action on nodes, network and disks.
+
+    Implements `infra.cluster.interface.Cluster`.
+    """
 
     def __init__(
         self,
         folder: Path,
         spec: ClusterSpec,
         connection: Mapping[str, str],
-        found: ExternalClusterInfo,
+        info: ExternalClusterInfo,
     ) -> None:
-        """Know how to ask it.
+        """Make a client for the cluster.
 
         Args:
-            folder: one of ours, for its name.
-            spec: what is known of it.
-            connection: librdkafka's properties: the addresses and who we are.
-            found: what it said when it was reached.
+            folder: a folder of ackbench for this cluster, for its name.
+            spec: what is known of the cluster.
+            connection: librdkafka's properties: addresses and authentication.
+            info: what the cluster reported when it was first contacted.
         """
-        self._folder, self._spec, self._servers, self._found = (
-            folder,
-            spec,
-            connection["bootstrap.servers"],
-            found,
-        )
+        self._folder, self._spec, self._info = folder, spec, info
+        self._servers = connection["bootstrap.servers"]
         self._client, _ = admin_client(connection)
 
     @property
     def folder(self) -> Path:
-        """A folder of ours; nothing of the cluster's lies there."""
+        """A folder of ackbench; no file of the cluster is in it."""
         return self._folder
 
     @property
     def spec(self) -> ClusterSpec:
-        """What is known of it."""
+        """What is known of the cluster."""
         return self._spec
 
     @property
     def broker_settings(self) -> dict[str, str]:
-        """As it told them."""
-        return dict(self._found.settings)
+        """The settings that its first broker reported."""
+        return dict(self._info.settings)
 
     @property
     def bootstrap_servers(self) -> str:
-        """As they were given."""
+        """The addresses that the experiment names."""
         return self._servers
 
     @property
     def admin_servers(self) -> str:
-        """The same: there is no other way in."""
+        """The same addresses: no others are known."""
         return self._servers
 
     @property
     def disks(self) -> Disks:
-        """Nobody reaches them from outside.
+        """Refused: the disks are out of reach.
 
         Raises:
             SupervisorError: always.
@@ -227,43 +221,53 @@ class ExternalCluster:
         _refuse("disks")
 
     def node_ids(self) -> tuple[int, ...]:
-        """The brokers that there were when it was first reached."""
-        return self._found.brokers
+        """Return the brokers that the cluster had when it was first contacted."""
+        return self._info.brokers
 
     def status(self) -> tuple[NodeStatus, ...]:
-        """Each broker that answers for the cluster now, as running: more is not known of it."""
-        metadata = fetch_metadata(self._client, None, _ASK_TIMEOUT_S)
+        """Return each broker that the metadata name now, as running; the rest is unknown."""
+        metadata = fetch_metadata(self._client, None, _ADMIN_TIMEOUT_S)
         brokers = metadata.brokers.values() if metadata else ()
         return tuple(
-            NodeStatus(one.id, "running", None, None, one.port, one.port, 0, one.host, "broker")
-            for one in brokers
+            NodeStatus(
+                node_id=broker.id,
+                state="running",
+                pid=None,
+                start_ticks=None,
+                client_port=broker.port,
+                replication_port=broker.port,
+                controller_port=0,
+                host=broker.host,
+                role="broker",
+            )
+            for broker in brokers
         )
 
     def describe(self, topics: Sequence[str] | None = None, timeout_s: float = 5.0) -> ClusterState:
-        """Leaders, ISR and live brokers, of the broker that answers.
+        """Return leaders, ISR and live brokers as one broker reports them.
 
         Raises:
-            WaitTimeout: none does.
+            WaitTimeout: no broker answered.
         """
         metadata = wait_until(
             lambda: fetch_metadata(self._client, None, timeout_s),
-            awaiting=f"an answer of any broker of {self._servers}",
+            awaiting=f"a broker of {self._servers} to answer",
             timeout_s=timeout_s,
         )
-        wanted = [name for name in metadata.topics if topics is None or name in topics]
+        names = [name for name in metadata.topics if topics is None or name in topics]
         return ClusterState(
-            tuple(sorted(metadata.brokers)),
-            None,
-            None,
-            tuple(one for name in wanted for one in _partitions(metadata, name)),
+            brokers=tuple(sorted(metadata.brokers)),
+            controller=None,
+            controller_epoch=None,
+            partitions=tuple(one for name in names for one in _partitions(metadata, name)),
         )
 
     def metadata_poller(self, topic: str) -> ExternalMetadataPoller:
-        """A place from which to look at the topic often."""
+        """Return a poller of the topic's metadata."""
         return ExternalMetadataPoller(self._client, topic)
 
     def log_end_offsets(self, topic: str) -> dict[int, int]:
-        """The end of what may be read of each partition: what lies beyond only its nodes could tell.
+        """Return the high watermark of each partition: only its nodes know the log end offset.
 
         Raises:
             HarnessError: a leader did not answer.
@@ -273,56 +277,54 @@ class ExternalCluster:
 
         numbers = [one.partition for one in self.describe([topic]).of(topic)]
         end = OffsetSpec.latest()  # type: ignore[no-untyped-call]
-        asked = self._client.list_offsets(
+        futures = self._client.list_offsets(
             {TopicPartition(topic, number): end for number in numbers},
-            request_timeout=_ASK_TIMEOUT_S,
+            request_timeout=_ADMIN_TIMEOUT_S,
         )
         try:
             return {
-                place.partition: future.result(_ASK_TIMEOUT_S).offset
-                for place, future in asked.items()
+                partition.partition: future.result(_ADMIN_TIMEOUT_S).offset
+                for partition, future in futures.items()
             }
         except (KafkaException, TimeoutError) as error:
-            raise HarnessError(f"the ends of {topic} could not be asked for: {error}") from error
+            raise HarnessError(f"cannot read the end offsets of {topic}: {error}") from error
 
     def leader_epochs(self, topic: str) -> tuple[LeaderEpoch, ...]:
-        """Not known: they lie in the nodes' files."""
+        """Return nothing: leader epochs are in the nodes' files."""
         del topic
         return ()
 
     def node_log_sizes(self) -> dict[int, int]:
-        """Not known: nobody shows us its nodes' logs."""
+        """Return nothing: the nodes' logs are out of reach."""
         return {}
 
     def node_log_events_since(
-        self, log_sizes: Mapping[int, int], topic: str
+        self, node_log_sizes: Mapping[int, int], topic: str
     ) -> tuple[BrokerLogEvent, ...]:
-        """Not known."""
-        del log_sizes, topic
+        """Return nothing: the nodes' logs are out of reach."""
+        del node_log_sizes, topic
         return ()
 
     def wait_until_healthy(self, timeout_s: float = 60.0) -> ClusterState:
-        """Return once every broker is there that was at first, and every partition of our own topics has its full ISR.
+        """Return the state once all initial brokers and ackbench's own topics are healthy.
 
         Raises:
-            WaitTimeout: that does not come to be.
+            WaitTimeout: the cluster did not become healthy in time.
         """
         return wait_until(
-            self._whole,
-            awaiting=f"{self._servers} to be whole",
+            self._healthy_state,
+            awaiting=f"external cluster {self._servers} to become healthy",
             timeout_s=timeout_s,
             seen=self.describe,
         )
 
-    def _whole(self) -> ClusterState | None:
+    def _healthy_state(self) -> ClusterState | None:
         state = self.describe()
-        ours = [one for one in state.partitions if one.topic.startswith(_OF_TRIALS)]
-        return (
-            state
-            if state.brokers == self.node_ids()
-            and all(one.leader is not None and set(one.isr) == set(one.replicas) for one in ours)
-            else None
+        own = [one for one in state.partitions if one.topic.startswith(_OWN_TOPIC_PREFIXES)]
+        is_healthy = state.brokers == self.node_ids() and all(
+            one.leader is not None and set(one.isr) == set(one.replicas) for one in own
         )
+        return state if is_healthy else None
 
     def kill(self, node_id: int) -> NodeStatus:
         """Refuse.
@@ -363,27 +365,27 @@ class ExternalCluster:
         _refuse(f"the network ({name})")
 
     def heal(self, name: str) -> tuple[ImpairmentCounts, ...]:
-        """Find nothing to do."""
+        """Return nothing: there can be no impairment."""
         del name
         return ()
 
     def destroy(self) -> None:
-        """Leave it as it is."""
+        """Do nothing: the cluster stays as it is."""
 
 
-def _refuse(what: str) -> NoReturn:
-    raise SupervisorError(f"the cluster is somebody else's: {what} cannot be touched")
+def _refuse(target: str) -> NoReturn:
+    raise SupervisorError(f"external cluster: ackbench does not control {target}")
 
 
 def _partitions(metadata: Any, topic: str) -> tuple[PartitionState, ...]:
-    told = metadata.topics[topic].partitions.values() if topic in metadata.topics else ()
+    partitions = metadata.topics[topic].partitions.values() if topic in metadata.topics else ()
     return tuple(
         PartitionState(
-            topic,
-            one.id,
-            None if one.leader < 0 else one.leader,
-            tuple(one.replicas),
-            tuple(one.isrs),
+            topic=topic,
+            partition=one.id,
+            leader=None if one.leader < 0 else one.leader,
+            replicas=tuple(one.replicas),
+            isr=tuple(one.isrs),
         )
-        for one in told
+        for one in partitions
     )

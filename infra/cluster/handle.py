@@ -1,4 +1,7 @@
-"""`cluster.json`: what a cluster is and which processes belong to it, on disk, so that it is found again whoever died."""
+"""The handle of a cluster: `cluster.json` in its folder, which names the cluster and its processes.
+
+It is on disk so that any process can find the cluster and its processes, whichever of them died.
+"""
 
 from __future__ import annotations
 
@@ -18,73 +21,74 @@ HANDLE_FILE = "cluster.json"
 
 @dataclass(frozen=True)
 class LeaseHolder:
-    """A process that keeps the cluster alive, and for how long its end may go unanswered."""
+    """A process that keeps the cluster alive."""
 
     process: ProcessIdentity
     grace_s: float
+    """How long the cluster outlives this process."""
 
 
 @dataclass(frozen=True)
 class ClusterHandle:
-    """All that another process needs to use the cluster, or to remove what is left of it."""
+    """What another process needs to use the cluster, or to remove what is left of it."""
 
     name: str
     cluster_id: str
     spec: ClusterSpec
     launch: LaunchSpec
     shared_settings: Mapping[str, str]
-    """Effective broker settings that all nodes share."""
+    """The effective broker settings that all nodes share."""
     holders: tuple[LeaseHolder, ...]
     supervisor: ProcessIdentity | None = None
-    """`None`: not started yet, or ended in good order."""
+    """`None`: not started yet, or shut down cleanly."""
     nodes: tuple[NodeStatus, ...] = ()
 
     def living_holders(self) -> tuple[LeaseHolder, ...]:
-        """Those whose process has not ended."""
+        """Return the holders whose process has not ended."""
         return tuple(holder for holder in self.holders if holder.process.is_alive())
 
     def processes(self) -> tuple[ProcessIdentity, ...]:
-        """The supervisor and the nodes, where they were started; they need not live any more."""
+        """Return the supervisor and the nodes as far as they were started, dead or alive."""
         nodes = (
-            ProcessIdentity(n.pid, n.start_ticks)
-            for n in self.nodes
-            if n.pid is not None and n.start_ticks is not None
+            ProcessIdentity(node.pid, node.start_ticks)
+            for node in self.nodes
+            if node.pid is not None and node.start_ticks is not None
         )
         return (*((self.supervisor,) if self.supervisor else ()), *nodes)
 
     def write(self, folder: Path) -> None:
-        """Replace the cluster's file, so that a reader sees the old one or the new one."""
+        """Write the handle to the cluster's folder, atomically."""
         replace_file(folder / HANDLE_FILE, json.dumps(asdict(self), indent=1))
 
 
 def read_handle(folder: Path) -> ClusterHandle:
-    """Read the cluster's file.
+    """Return the handle in a cluster's folder.
 
     Raises:
-        SupervisorError: there is none, or it is no handle.
+        SupervisorError: the folder has no handle, or its file is invalid.
     """
     try:
-        return _parsed(json.loads((folder / HANDLE_FILE).read_text()))
+        return _decode(json.loads((folder / HANDLE_FILE).read_text()))
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise SupervisorError(
-            f"no cluster at {folder}: {HANDLE_FILE} cannot be read ({error})"
+            f"no cluster at {folder}: cannot read {HANDLE_FILE} ({error})"
         ) from error
 
 
-def _parsed(raw: dict[str, Any]) -> ClusterHandle:
-    handle = ClusterHandle(**raw)
+def _decode(fields: dict[str, Any]) -> ClusterHandle:
+    launch = fields["launch"]
     return replace(
-        handle,
-        spec=ClusterSpec(**raw["spec"]),
+        ClusterHandle(**fields),
+        spec=ClusterSpec(**fields["spec"]),
         launch=LaunchSpec(
-            tuple(raw["launch"]["command"]),
-            raw["launch"]["formatted"],
-            tuple(raw["launch"]["zookeeper"]),
+            command=tuple(launch["command"]),
+            formatted=launch["formatted"],
+            zookeeper=tuple(launch["zookeeper"]),
         ),
         holders=tuple(
             LeaseHolder(ProcessIdentity(**holder["process"]), holder["grace_s"])
-            for holder in raw["holders"]
+            for holder in fields["holders"]
         ),
-        supervisor=ProcessIdentity(**raw["supervisor"]) if raw["supervisor"] else None,
-        nodes=tuple(NodeStatus(**node) for node in raw["nodes"]),
+        supervisor=ProcessIdentity(**fields["supervisor"]) if fields["supervisor"] else None,
+        nodes=tuple(NodeStatus(**node) for node in fields["nodes"]),
     )

@@ -1,4 +1,9 @@
-"""What a cluster is and what can be done to it; `infra/cluster/local.py` has the real one."""
+"""The protocols of a cluster: what can be asked of it, and what can be done to it.
+
+`Cluster` combines them. A function asks for the protocol that it needs. Implementations:
+`infra.cluster.local.LocalCluster` (everything), `infra.cluster.external.ExternalCluster` (what a
+client may see; the rest is refused).
+"""
 
 from __future__ import annotations
 
@@ -22,108 +27,180 @@ from infra.network.impairment import Impairment, ImpairmentCounts
 
 @dataclass(frozen=True)
 class MetadataSnapshot:
-    """What one broker's metadata said of a topic."""
+    """The partitions of one topic, as the metadata of one broker shows them."""
 
     partitions: tuple[PartitionState, ...]
     requested_s: float
-    """When it was asked for, seconds of the monotonic clock: what it says was so then, or later."""
+    """When the request was sent, seconds of the monotonic clock; the state is of then or later."""
 
 
 class TopicMetadataPoller(Protocol):
-    """A place from which one topic is looked at, again and again; for one thread."""
+    """Polls the metadata of one topic over connections that are kept. Not thread-safe."""
 
     def partitions(self) -> MetadataSnapshot | None:
-        """The topic's partitions as one broker knows them; `None` when none that knows the topic answered in time."""
+        """Return the topic's partitions; `None` when no broker that knows it answered in time."""
 
     def controller(self) -> ControllerView | None:
-        """The active controller; `None` when none says that it is."""
+        """Return the active controller; `None` when no node reports that it is."""
 
     def close(self) -> None:
-        """End all connections."""
+        """Close all connections."""
 
 
-class Cluster(Protocol):
-    """A running cluster that trials use. Signals go through its supervisor, never past it."""
+class ClusterInfo(Protocol):
+    """What does not change while a cluster runs: its folder, specification and addresses."""
 
     @property
     def folder(self) -> Path:
-        """Where its handle, data and logs lie."""
+        """The folder of its handle, data and logs."""
 
     @property
     def spec(self) -> ClusterSpec:
-        """What was asked for."""
+        """The specification that it was provisioned from."""
 
     @property
     def broker_settings(self) -> Mapping[str, str]:
-        """The effective settings that all nodes share, to be recorded."""
+        """The effective settings that all nodes share, for the record of a trial."""
 
     @property
     def bootstrap_servers(self) -> str:
-        """The client listeners of all nodes, as the property wants them."""
+        """The client listeners of all brokers, as `bootstrap.servers`."""
 
     @property
     def admin_servers(self) -> str:
-        """Listeners that stay open where clients are cut off, for whoever looks at the cluster and is not under test."""
+        """Listeners that stay reachable when a fault cuts off the clients.
+
+        They are for observers and administration, not for the clients under test.
+        """
 
     def node_ids(self) -> tuple[int, ...]:
-        """All brokers, running or not."""
+        """Return the ids of all brokers, running or not."""
+
+
+class ClusterMetadata(Protocol):
+    """The current state of a cluster."""
 
     def status(self) -> tuple[NodeStatus, ...]:
-        """Each member's state as the supervisor knows it: the brokers', and after them those of controllers or ZooKeeper servers."""
+        """Return the state of each node's process as the supervisor knows it.
+
+        The brokers come first, then dedicated controllers or ZooKeeper servers.
+        """
 
     def describe(self, topics: Sequence[str] | None = None, timeout_s: float = 5.0) -> ClusterState:
-        """Leaders, ISR, live brokers and the active controller, asked from the brokers that answer."""
+        """Return leaders, ISR, live brokers and the active controller.
+
+        Args:
+            topics: only these topics; `None`: all.
+            timeout_s: how long to wait for the first broker that answers.
+
+        Raises:
+            WaitTimeout: no broker answered in time.
+        """
 
     def metadata_poller(self, topic: str) -> TopicMetadataPoller:
-        """A place from which to look at the topic often; the caller closes it."""
-
-    def log_end_offsets(self, topic: str) -> dict[int, int]:
-        """The end of each partition's log as its leader has it, readable or not; a partition that no running node leads is left out."""
-
-    def leader_epochs(self, topic: str) -> tuple[LeaderEpoch, ...]:
-        """What each replica's `leader-epoch-checkpoint` says now."""
-
-    def node_log_sizes(self) -> Mapping[int, int]:
-        """How long each node's own log (of what it does, not of records) is now, bytes."""
-
-    def node_log_events_since(
-        self, log_sizes: Mapping[int, int], topic: str
-    ) -> tuple[BrokerLogEvent, ...]:
-        """What the nodes' own logs tell from there on of brokers, and of the topic's partitions."""
+        """Return a poller of the topic's metadata; the caller closes it."""
 
     def wait_until_healthy(self, timeout_s: float = 60.0) -> ClusterState:
-        """Return once every node runs and is registered and every partition of every topic has its full ISR."""
+        """Return the state of the cluster once it is healthy.
+
+        Healthy: all nodes run and are registered, and every partition of every topic has a leader
+        and its full ISR.
+
+        Raises:
+            WaitTimeout: it did not become healthy in time; the text says what is missing.
+        """
+
+
+class NodeControl(Protocol):
+    """Control of the nodes' processes; only the cluster's supervisor sends them signals."""
 
     def kill(self, node_id: int) -> NodeStatus:
-        """SIGKILL; returns, once the process is gone, what it was."""
+        """Crash a node (SIGKILL); return its status from before, once the process is gone."""
 
     def pause(self, node_id: int) -> None:
-        """SIGSTOP; returns once the kernel shows it stopped."""
+        """Pause a node (SIGSTOP); return once the kernel shows all its threads as stopped."""
 
     def resume(self, node_id: int) -> None:
-        """SIGCONT; a node that is not paused is left as it is."""
+        """Resume a paused node (SIGCONT); has no effect on any other node."""
 
     def stop(self, node_id: int, timeout_s: float = 30.0) -> None:
-        """SIGTERM and wait for a clean end."""
+        """Shut a node down cleanly (SIGTERM, controlled shutdown) and wait for its exit."""
 
     def start(self, node_id: int) -> NodeStatus:
-        """Start a stopped node; returns when the process runs (it need not be registered yet)."""
+        """Start a stopped node; return once its process runs. It need not be registered yet."""
 
     def restart(self, node_id: int) -> NodeStatus:
-        """Stop cleanly, then start."""
+        """Shut a node down cleanly, then start it."""
+
+
+class NetworkControl(Protocol):
+    """Impairments of the traffic between nodes, and between nodes and clients."""
 
     def impair(self, name: str, impairments: Sequence[Impairment]) -> None:
-        """Begin to treat the nodes' traffic so, under a name that no other impairment has."""
+        """Start impairments under a name that no active impairment has."""
 
     def impairment_counts(self, name: str) -> tuple[ImpairmentCounts, ...]:
-        """What the impairments of that name have met with so far."""
+        """Return how much traffic the impairments of that name have affected so far."""
 
     def heal(self, name: str) -> tuple[ImpairmentCounts, ...]:
-        """Let the traffic through again; return what was met with in all. A second time finds nothing to do."""
+        """End the impairments of that name; return the final counts.
+
+        A second call has no effect and returns nothing.
+        """
+
+
+class PartitionLogs(Protocol):
+    """The logs of a topic's partitions, as their replicas hold them."""
+
+    def log_end_offsets(self, topic: str) -> dict[int, int]:
+        """Return the leader's log end offset by partition, above the high watermark or not.
+
+        A partition without a running leader is left out.
+        """
+
+    def leader_epochs(self, topic: str) -> tuple[LeaderEpoch, ...]:
+        """Return the current content of each replica's `leader-epoch-checkpoint`."""
+
+
+class NodeLogs(Protocol):
+    """The nodes' own log files (log4j), in which they report what they do."""
+
+    def node_log_sizes(self) -> Mapping[int, int]:
+        """Return the current size of each node's log file, bytes."""
+
+    def node_log_events_since(
+        self, node_log_sizes: Mapping[int, int], topic: str
+    ) -> tuple[BrokerLogEvent, ...]:
+        """Return what the nodes have logged about brokers and about the topic's partitions.
+
+        Args:
+            node_log_sizes: where to start, bytes by node: an earlier `node_log_sizes()`.
+            topic: whose partitions.
+        """
+
+
+class DiskControl(Protocol):
+    """Faults and contents of the nodes' disks."""
 
     @property
     def disks(self) -> Disks:
-        """What can be done to the nodes' disks, and read off them."""
+        """The disks of all nodes."""
+
+
+class Cluster(
+    ClusterInfo,
+    ClusterMetadata,
+    NodeControl,
+    NetworkControl,
+    PartitionLogs,
+    NodeLogs,
+    DiskControl,
+    Protocol,
+):
+    """A running cluster that trials use."""
 
     def destroy(self) -> None:
-        """End every node and the supervisor, and remove the data; the nodes' logs stay until `ackbench clean`."""
+        """End all nodes and the supervisor, and remove the data.
+
+        The nodes' logs stay until `ackbench clean` removes them.
+        """

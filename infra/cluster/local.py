@@ -1,4 +1,9 @@
-"""A real Kafka cluster on this machine: provisioned, used by any process that holds its folder, destroyed."""
+"""A Kafka cluster on this machine, which any process that knows its folder can use.
+
+Each cluster has a folder, and a supervisor process that is the parent of its nodes
+(`infra.cluster.supervisor`). Every change to a node, the network or a disk is a request to the
+supervisor; queries go to the nodes themselves, by Kafka's wire protocol.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +23,7 @@ from infra.cluster.node import NODE_LOG, node_folder
 from infra.cluster.supervisor_protocol import (
     NodeAction,
     NodeReport,
+    SupervisorReply,
     SupervisorRequest,
     send_request,
 )
@@ -34,226 +40,139 @@ from infra.process.log_tail import failure_excerpt, read_from
 from infra.process.processes import ProcessIdentity
 from infra.process.waiting import wait_until
 
-# ---------- What is done to a cluster's nodes and their network: each is a request to its supervisor, which alone has its hands on them.
+_SUPERVISOR_LOG: Final = "supervisor.log"
+_SUPERVISOR_START_TIMEOUT_S: Final = 30.0
+_SUPERVISOR_END_TIMEOUT_S: Final = 30.0
+_PROVISION_TIMEOUT_S: Final = 120.0
+_QUERY_TIMEOUT_S: Final = 1.0
+"""How long one node may take to answer."""
+_HEALTH_CHECK_INTERVAL_S: Final = 0.03
 
 
 class ClusterControl:
-    """The part of `infra.cluster.interface.Cluster` that changes something. Safe to use from several threads."""
+    """Changes the nodes and the network of a cluster, by requests to its supervisor. Thread-safe.
+
+    Implements `NodeControl` and `NetworkControl` of `infra.cluster.interface`.
+    """
 
     def __init__(self, folder: Path) -> None:
-        """Know the cluster's folder, where its supervisor's socket lies."""
+        """Store the cluster's folder, which holds the supervisor's socket."""
         self._folder = folder
 
-    def status(self) -> tuple[NodeStatus, ...]:
-        """Each node's state as the supervisor knows it.
-
-        Raises:
-            SupervisorError: it cannot be reached.
-        """
-        return tuple(report.status for report in self.reports())
-
-    def reports(self) -> tuple[NodeReport, ...]:
-        """Each node's state, and how it came to be so.
-
-        Raises:
-            SupervisorError: it cannot be reached.
-        """
-        return send_request(self._folder, SupervisorRequest("status")).nodes
-
     def kill(self, node_id: int) -> NodeStatus:
-        """SIGKILL; returns, once the process is gone, what it was.
+        """Crash a node (SIGKILL); return its status from before, once the process is gone.
 
         Raises:
-            SupervisorError: it does not run.
+            SupervisorError: the node is stopped.
         """
-        return self._told("kill", node_id)
+        return self._act("kill", node_id)
 
     def pause(self, node_id: int) -> None:
-        """SIGSTOP; returns once every thread of it stands.
+        """Pause a node (SIGSTOP); return once all its threads are stopped.
 
         Raises:
-            SupervisorError: it does not run.
+            SupervisorError: the node is stopped.
         """
-        self._told("pause", node_id)
+        self._act("pause", node_id)
 
     def resume(self, node_id: int) -> None:
-        """SIGCONT; a node that is not paused is left as it is."""
-        self._told("resume", node_id)
+        """Resume a paused node (SIGCONT); has no effect on any other node."""
+        self._act("resume", node_id)
 
     def stop(self, node_id: int, timeout_s: float = 30.0) -> None:
-        """SIGTERM and wait for a clean end; a node that is stopped is left as it is.
+        """Shut a node down cleanly (SIGTERM); has no effect on a stopped node.
 
         Raises:
-            WaitTimeout: it goes on.
+            WaitTimeout: its process did not exit in time.
         """
-        self._told("stop", node_id, timeout_s)
+        self._act("stop", node_id, timeout_s)
 
     def start(self, node_id: int) -> NodeStatus:
-        """Start a stopped node; returns when the process runs (it need not be registered yet). One that runs is left as it is."""
-        return self._told("start", node_id)
+        """Start a stopped node; return once its process runs. It need not be registered yet.
+
+        Has no effect on a node that runs or is paused.
+        """
+        return self._act("start", node_id)
 
     def restart(self, node_id: int) -> NodeStatus:
-        """Stop cleanly, then start."""
+        """Shut a node down cleanly, then start it."""
         self.stop(node_id)
         return self.start(node_id)
 
     def impair(self, name: str, impairments: Sequence[Impairment]) -> None:
-        """Begin to treat the nodes' traffic so.
+        """Start impairments of the nodes' traffic under a name.
 
         Raises:
-            SupervisorError: the cluster's network cannot, or the name is taken.
+            ImpairmentConflict: another impairment uses the same network resource.
+            SupervisorError: the cluster's network does not support them, or the name is in use.
         """
-        send_request(
-            self._folder, SupervisorRequest("impair", name=name, impairments=tuple(impairments))
-        )
+        self._send(SupervisorRequest("impair", name=name, impairments=tuple(impairments)))
 
     def impairment_counts(self, name: str) -> tuple[ImpairmentCounts, ...]:
-        """What the impairments of that name have met with so far.
+        """Return how much traffic the impairments of that name have affected so far.
 
         Raises:
-            SupervisorError: there are none of that name.
+            SupervisorError: no active impairment has this name.
         """
-        return send_request(
-            self._folder, SupervisorRequest("impairment_counts", name=name)
-        ).impairment_counts
+        return self._send(SupervisorRequest("impairment_counts", name=name)).impairment_counts
 
     def active_impairments(self) -> tuple[str, ...]:
-        """The names of what is done to the network now.
-
-        Raises:
-            SupervisorError: it cannot be reached.
-        """
-        return send_request(self._folder, SupervisorRequest("status")).active_impairments
+        """Return the names of the active impairments."""
+        return self._send(SupervisorRequest("status")).active_impairments
 
     def heal(self, name: str) -> tuple[ImpairmentCounts, ...]:
-        """Let the traffic through again; return what was met with in all. A second time finds nothing to do.
+        """End the impairments of that name; return the final counts. A second call has no effect.
 
         Raises:
             SupervisorError: the kernel refused.
         """
-        return send_request(self._folder, SupervisorRequest("heal", name=name)).impairment_counts
+        return self._send(SupervisorRequest("heal", name=name)).impairment_counts
 
-    def _told(self, verb: NodeAction, node_id: int, timeout_s: float = 30.0) -> NodeStatus:
-        told = send_request(self._folder, SupervisorRequest(verb, node_id, timeout_s)).node
-        if told is None:
-            raise SupervisorError(f"the supervisor did not say what became of node {node_id}")
-        return told
+    def _act(self, action: NodeAction, node_id: int, timeout_s: float = 30.0) -> NodeStatus:
+        status = self._send(SupervisorRequest(action, node_id, timeout_s)).node
+        if status is None:
+            raise SupervisorError(f"the supervisor did not return the status of node {node_id}")
+        return status
 
-
-# ---------- A cluster's folder and the supervisor that owns it: made, started, and waited for.
-
-
-_LOG: Final = "supervisor.log"
-_START_TIMEOUT_S: Final = 30.0
-
-
-def create_cluster_folder(clusters: Path, name: str) -> Path:
-    """Make a cluster's folder.
-
-    Raises:
-        InputError: the name is taken.
-    """
-    folder = clusters / name
-    try:
-        folder.mkdir(parents=True, mode=0o700)
-    except FileExistsError as error:
-        raise InputError(
-            f"there is a cluster folder {folder} already: `ackbench clean` removes what was left behind"
-        ) from error
-    return folder.resolve()
-
-
-def start_supervisor(folder: Path) -> subprocess.Popen[bytes]:
-    """Detached: a session of its own, so that neither Ctrl-C nor a killed process group reaches it."""
-    with (folder / _LOG).open("wb") as log:
-        command = [sys.executable, "-m", "infra.cluster.supervisor", str(folder)]
-        return subprocess.Popen(
-            command,
-            cwd=folder,
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-
-
-def await_supervisor(folder: Path, supervisor: subprocess.Popen[bytes]) -> ClusterHandle:
-    """Return the handle once the supervisor answers.
-
-    Raises:
-        SupervisorError: it ended; the text has its last words.
-        WaitTimeout: it did not answer in time.
-    """
-
-    def answered() -> bool:
-        if supervisor.poll() is not None:
-            raise SupervisorError(
-                f"the supervisor of {folder.name} ended with status {supervisor.returncode}: {failure_excerpt(folder / _LOG)}"
-            )
-        try:
-            return bool(send_request(folder, SupervisorRequest("status")).nodes)
-        except HarnessError:
-            return False
-
-    wait_until(
-        answered,
-        awaiting=f"the supervisor of {folder.name}",
-        timeout_s=_START_TIMEOUT_S,
-        every_s=0.02,
-    )
-    return read_handle(folder)
-
-
-def raise_for_failed_nodes(folder: Path, reports: Sequence[NodeReport]) -> None:
-    """Check that no node ended by itself.
-
-    Raises:
-        NodeFailed: one did; the text ends with its last words.
-    """
-    for report in reports:
-        if report.died_unasked:
-            node_id = report.status.node_id
-            words = failure_excerpt(node_folder(folder, node_id) / NODE_LOG)
-            raise NodeFailed(
-                f"node {node_id} ended by itself with status {report.exit_status}; its log ends:\n{words}"
-            )
-
-
-_PROVISION_TIMEOUT_S: Final = 120.0
-_END_TIMEOUT_S: Final = 30.0
-_ANSWER_TIMEOUT_S: Final = 1.0
-_LOOK_EVERY_S: Final = 0.03
+    def _send(self, request: SupervisorRequest) -> SupervisorReply:
+        return send_request(self._folder, request)
 
 
 class LocalCluster(ClusterControl):
-    """A cluster whose nodes are processes of this machine; implements `infra.cluster.interface.Cluster`. Safe to use from several threads."""
+    """A cluster whose nodes are processes on this machine. Thread-safe.
+
+    Implements `infra.cluster.interface.Cluster`.
+    """
 
     def __init__(
         self, folder: Path, handle: ClusterHandle, supervisor: subprocess.Popen[bytes] | None = None
     ) -> None:
-        """Know the cluster of a folder; `provision` and `attach` make one.
+        """Use the cluster of a folder; `provision` and `attach` call this.
 
         Args:
             folder: the cluster's.
-            handle: what its file says.
-            supervisor: the process, where it is a child of this one, to be reaped.
+            handle: the content of its handle file.
+            supervisor: its process, where it is a child of this process, to be reaped.
         """
         super().__init__(folder)
         self._handle, self._supervisor = handle, supervisor
 
     @property
     def folder(self) -> Path:
-        """Where its handle, data and logs lie."""
+        """The folder of its handle, data and logs."""
         return self._folder
 
     @property
     def spec(self) -> ClusterSpec:
-        """What was asked for."""
+        """The specification that it was provisioned from."""
         return self._handle.spec
 
     @property
     def broker_settings(self) -> dict[str, str]:
-        """The effective settings that all nodes share, features among them; each node's own are in its `server.properties`."""
+        """The effective settings that all nodes share, with the feature levels.
+
+        The settings of a single node are in its `server.properties`.
+        """
         return {
             **self._handle.shared_settings,
             **{name: str(level) for name, level in self.spec.features.items()},
@@ -261,192 +180,207 @@ class LocalCluster(ClusterControl):
 
     @property
     def bootstrap_servers(self) -> str:
-        """The client listeners of all nodes, as the property wants them."""
+        """The client listeners of all brokers, as `bootstrap.servers`."""
         return ",".join(
             f"{node.host}:{node.client_port}" for node in self._handle.nodes if node.is_broker
         )
 
     @property
     def admin_servers(self) -> str:
-        """The listeners that nodes use among themselves: no fault of the clients' network touches them."""
+        """The replication listeners of all brokers; no fault of the client network affects them."""
         return ",".join(
             f"{node.host}:{node.replication_port}" for node in self._handle.nodes if node.is_broker
         )
 
+    @property
+    def disks(self) -> Disks:
+        """The disks of all nodes."""
+        return Disks(partial(node_folder, self._folder), self._send)
+
     def node_ids(self) -> tuple[int, ...]:
-        """All brokers, running or not."""
+        """Return the ids of all brokers, running or not."""
         return tuple(node.node_id for node in self._handle.nodes if node.is_broker)
 
-    def node_log(self, node_id: int) -> Path:
-        """What the node had to say, over all its starts."""
-        return node_folder(self._folder, node_id) / NODE_LOG
+    def status(self) -> tuple[NodeStatus, ...]:
+        """Return the state of each node's process as the supervisor knows it.
+
+        Raises:
+            SupervisorError: the supervisor cannot be reached.
+        """
+        return tuple(report.status for report in self._node_reports())
 
     def describe(self, topics: Sequence[str] | None = None, timeout_s: float = 5.0) -> ClusterState:
-        """Leaders, ISR, live brokers and the active controller, of the node that knows best: the active controller's own.
+        """Return the state of the cluster from the most current view that a broker has.
 
-        Where that is no broker, or there is none: of the first that no other one calls fenced. Dead and paused ones are not asked.
+        See `infra.cluster.health.most_current_view`. Stopped and paused nodes are not queried.
 
         Raises:
             WaitTimeout: no broker answered.
             SupervisorError: the supervisor cannot be reached.
         """
         return wait_until(
-            lambda: self._look(topics, min(timeout_s, _ANSWER_TIMEOUT_S)),
-            awaiting=f"an answer of any broker of {self._folder.name}",
+            lambda: self._state(topics, min(timeout_s, _QUERY_TIMEOUT_S)),
+            awaiting=f"a broker of {self._folder.name} to answer",
             timeout_s=timeout_s,
             seen=lambda: ", ".join(f"node {node.node_id} {node.state}" for node in self.status()),
         )
 
     def metadata_poller(self, topic: str) -> LocalMetadataPoller:
-        """A place from which to look at the topic often; the caller closes it."""
+        """Return a poller of the topic's metadata; the caller closes it."""
         return LocalMetadataPoller(self._handle.nodes, topic)
 
-    def log_end_offsets(self, topic: str) -> dict[int, int]:
-        """The end of each partition's log as its leader has it, readable or not; a partition that no running node leads is left out.
-
-        Raises:
-            WaitTimeout, SupervisorError: as `describe`.
-        """
-        running = [node for node in self.status() if node.state == "running" and node.is_broker]
-        return health.query_log_end_offsets(
-            running, self.describe([topic]).of(topic), _ANSWER_TIMEOUT_S
-        )
-
     def wait_until_healthy(self, timeout_s: float = 60.0) -> ClusterState:
-        """Return once every node itself says that all are registered and every partition has its full ISR; see `infra.cluster.health`.
+        """Return the state of the cluster once it is healthy; see `infra.cluster.health`.
 
         Raises:
-            NodeFailed: a node died unasked; the text ends with its last words.
-            WaitTimeout: the cluster did not become whole in time.
+            NodeFailed: a node exited unexpectedly; the text ends with lines of its log.
+            WaitTimeout: the cluster did not become healthy in time.
             SupervisorError: the supervisor cannot be reached.
         """
-        lacking = "nothing was seen"
+        reason = "not checked yet"
 
-        def look() -> ClusterState | None:
-            nonlocal lacking
-            state, lacking = self._look_at_all()
+        def check() -> ClusterState | None:
+            nonlocal reason
+            state, reason = self._check_health()
             return state
 
-        awaiting = f"{self._folder.name} to be whole"
         return wait_until(
-            look,
-            awaiting=awaiting,
+            check,
+            awaiting=f"cluster {self._folder.name} to become healthy",
             timeout_s=timeout_s,
-            every_s=_LOOK_EVERY_S,
-            seen=lambda: lacking,
+            every_s=_HEALTH_CHECK_INTERVAL_S,
+            seen=lambda: reason,
         )
 
-    def leader_epochs(self, topic: str) -> tuple[LeaderEpoch, ...]:
-        """What each replica's `leader-epoch-checkpoint` says now; see `infra.kafka.replica_files`.
+    def log_end_offsets(self, topic: str) -> dict[int, int]:
+        """Return the leader's log end offset by partition, above the high watermark or not.
+
+        A partition without a running leader is left out.
 
         Raises:
-            HarnessError: one of them cannot be read.
+            WaitTimeout: no broker answered.
+            SupervisorError: the supervisor cannot be reached.
+        """
+        running = [node for node in self.status() if node.state == "running" and node.is_broker]
+        partitions = self.describe([topic]).of(topic)
+        return health.query_log_end_offsets(running, partitions, _QUERY_TIMEOUT_S)
+
+    def leader_epochs(self, topic: str) -> tuple[LeaderEpoch, ...]:
+        """Return the current content of each replica's `leader-epoch-checkpoint`.
+
+        Raises:
+            HarnessError: a checkpoint cannot be read.
         """
         return tuple(
-            told
-            for node in self.node_ids()
-            for told in read_leader_epochs(node_folder(self._folder, node) / LOG_DIR, node, topic)
+            epoch
+            for node_id in self.node_ids()
+            for epoch in read_leader_epochs(
+                node_folder(self._folder, node_id) / LOG_DIR, node_id, topic
+            )
         )
 
+    def node_log(self, node_id: int) -> Path:
+        """Return the path of a node's own log, which covers all its starts."""
+        return node_folder(self._folder, node_id) / NODE_LOG
+
     def node_log_sizes(self) -> dict[int, int]:
-        """How long each member's own log is now, bytes; what is written later stands behind."""
+        """Return the current size of each node's own log, bytes."""
         return {
             node.node_id: self.node_log(node.node_id).stat().st_size for node in self._handle.nodes
         }
 
     def node_log_events_since(
-        self, log_sizes: Mapping[int, int], topic: str
+        self, node_log_sizes: Mapping[int, int], topic: str
     ) -> tuple[BrokerLogEvent, ...]:
-        """What the nodes' own logs tell from there on; see `infra.kafka.logs`."""
+        """Return what the nodes have logged since then; see `infra.kafka.logs`."""
         return tuple(
-            line
-            for node, size in log_sizes.items()
-            for line in read_broker_log(read_from(self.node_log(node), size), node, topic)
+            event
+            for node_id, size_bytes in node_log_sizes.items()
+            for event in read_broker_log(
+                read_from(self.node_log(node_id), size_bytes), node_id, topic
+            )
         )
 
-    @property
-    def disks(self) -> Disks:
-        """What can be done to the nodes' disks, and read off them."""
-        return Disks(partial(node_folder, self._folder), partial(send_request, self._folder))
-
     def destroy(self) -> None:
-        """End every node and the supervisor, and remove the data; the nodes' logs stay until `ackbench clean`.
+        """End all nodes and the supervisor, and remove the data; the nodes' logs stay.
 
-        Works as well when the supervisor is dead, and a second time.
+        Works when the supervisor is dead, and a second time.
         """
         supervisor = read_handle(self._folder).supervisor
         if supervisor and supervisor.is_alive():
             self._end_supervisor(supervisor)
         remove_processes(self._folder)
         if self._supervisor:
-            self._supervisor.wait(_END_TIMEOUT_S)
+            self._supervisor.wait(_SUPERVISOR_END_TIMEOUT_S)
 
     def _end_supervisor(self, supervisor: ProcessIdentity) -> None:
-        """Ask it to end; what does not answer or does not end is left to the caller's next step."""
+        """Ask the supervisor to end; the caller kills one that does not."""
         try:
-            send_request(self._folder, SupervisorRequest("destroy"))
+            self._send(SupervisorRequest("destroy"))
             wait_until(
                 lambda: not supervisor.is_alive(),
-                awaiting="the supervisor's end",
-                timeout_s=_END_TIMEOUT_S,
+                awaiting="the supervisor to exit",
+                timeout_s=_SUPERVISOR_END_TIMEOUT_S,
                 every_s=0.01,
             )
         except (SupervisorError, WaitTimeout):
             return
 
-    def _look(self, topics: Sequence[str] | None, timeout_s: float) -> ClusterState | None:
+    def _node_reports(self) -> tuple[NodeReport, ...]:
+        return self._send(SupervisorRequest("status")).nodes
+
+    def _state(self, topics: Sequence[str] | None, timeout_s: float) -> ClusterState | None:
         nodes = self.status()
         quorum = health.active_controller(nodes, timeout_s)
         view = health.most_current_view(nodes, quorum, topics, timeout_s)
         return health.cluster_state(view, quorum) if view else None
 
-    def _look_at_all(self) -> tuple[ClusterState | None, str]:
-        """Return the state of a whole cluster, or `None` and what it lacks."""
-        reports = self.reports()
-        raise_for_failed_nodes(self._folder, reports)
+    def _check_health(self) -> tuple[ClusterState | None, str]:
+        """Return the state of a healthy cluster, or `None` and the reason why it is not healthy.
+
+        An impaired network counts as unhealthy although the health check itself does not notice
+        it, because it uses other listeners than the clients: a trial that was killed may have
+        left its impairments.
+        """
+        reports = self._node_reports()
+        _raise_for_failed_nodes(self._folder, reports)
         nodes = [report.status for report in reports]
-        quorum = health.active_controller(nodes, _ANSWER_TIMEOUT_S)
-        running = [node for node in nodes if node.state == "running" and node.is_broker]
-        seen = (
-            {node.node_id: health.query_broker(node, None, _ANSWER_TIMEOUT_S) for node in running}
-            if quorum
-            else {}
-        )
+        quorum = health.active_controller(nodes, _QUERY_TIMEOUT_S)
+        views = {
+            node.node_id: health.query_broker(node, None, _QUERY_TIMEOUT_S)
+            for node in nodes
+            if quorum and node.state == "running" and node.is_broker
+        }
+        impairments = ", ".join(self.active_impairments())
         heartbeat_s = broker_heartbeat_interval_ms(self._handle.shared_settings) / 1000
-        impaired = ", ".join(
-            self.active_impairments()
-        )  # a trial that was killed may have left its network so, unseen by who looks past the clients' listeners
-        lacking = (
-            f"its network is under {impaired}"
-            if impaired
-            else health.why_not_healthy(reports, quorum, seen, quiet_s=heartbeat_s)
+        reason = (
+            (f"its network is impaired by {impairments}" if impairments else None)
+            or health.why_not_healthy(reports, quorum, views, least_unchanged_s=heartbeat_s)
+            or health.why_metadata_unavailable(nodes, _QUERY_TIMEOUT_S)
         )
-        lacking = lacking or health.why_metadata_unavailable(nodes, _ANSWER_TIMEOUT_S)
-        view = next(filter(None, seen.values()), None)  # once it is whole they all see the same
-        return (
-            (health.cluster_state(view, quorum), "")
-            if view and not lacking
-            else (None, lacking or "no broker answers")
-        )
+        view = next(filter(None, views.values()), None)  # the views of a healthy cluster agree
+        if view is None or reason:
+            return None, reason or "no broker answers"
+        return health.cluster_state(view, quorum), ""
 
 
 def provision(
     clusters: Path, cache: Path, name: str, spec: ClusterSpec, holder_grace_s: float = 0
 ) -> LocalCluster:
-    """Make a cluster and return it once it is whole; what fails on the way leaves nothing but logs.
+    """Provision a cluster and return it once it is healthy; a failure leaves nothing but logs.
 
     Args:
         clusters: the folder of all clusters.
         cache: the home's cache folder.
-        name: the cluster's, and its folder's; must not exist.
+        name: of the cluster and of its folder, which must not exist.
         spec: what to provision.
-        holder_grace_s: how long the cluster outlives this process and the later holders.
+        holder_grace_s: how long the cluster outlives this process and later holders.
 
     Raises:
-        InputError: the name is taken, or a broker setting cannot be set.
-        MachineError: the jars cannot be had, or no ports are free.
-        NodeFailed: a node did not start; the text ends with the last lines of its own log.
-        WaitTimeout: it did not become whole.
+        InputError: the name is in use, or a broker setting is invalid.
+        MachineError: the jars cannot be fetched, or no ports are free.
+        NodeFailed: a node did not start; the text ends with lines of its own log.
+        WaitTimeout: the cluster did not become healthy in time.
     """
     return provision_with(clusters, name, spec, launch_spec(cache, spec), holder_grace_s)
 
@@ -454,14 +388,15 @@ def provision(
 def provision_with(
     clusters: Path, name: str, spec: ClusterSpec, launch: LaunchSpec, holder_grace_s: float = 0
 ) -> LocalCluster:
-    """Make a cluster whose nodes are started in a given way; as `provision` otherwise."""
-    folder = create_cluster_folder(clusters, name)
+    """Provision a cluster whose nodes are started by these commands; otherwise like `provision`."""
+    folder = _create_cluster_folder(clusters, name)
     holder = LeaseHolder(ProcessIdentity.own(), holder_grace_s)
     handle = ClusterHandle(name, random_uuid(), spec, launch, shared_properties(spec), (holder,))
     handle.write(folder)
-    supervisor = start_supervisor(folder)
+    supervisor = _start_supervisor(folder)
     try:
-        cluster = LocalCluster(folder, await_supervisor(folder, supervisor), supervisor)
+        _wait_for_supervisor(folder, supervisor)
+        cluster = LocalCluster(folder, read_handle(folder), supervisor)
         cluster.wait_until_healthy(_PROVISION_TIMEOUT_S)
     except BaseException:
         LocalCluster(folder, handle, supervisor).destroy()
@@ -470,10 +405,10 @@ def provision_with(
 
 
 def attach(folder: Path, holder_grace_s: float = 0) -> LocalCluster:
-    """Return a cluster that another process provisioned, and hold it from now on.
+    """Return a cluster that another process provisioned; this process becomes a holder of it.
 
     Raises:
-        SupervisorError: there is none, or its supervisor has ended.
+        SupervisorError: there is no cluster, or its supervisor has ended.
     """
     handle = read_handle(folder)
     own = ProcessIdentity.own()
@@ -487,9 +422,72 @@ def attach(folder: Path, holder_grace_s: float = 0) -> LocalCluster:
 
 
 def destroy(folder: Path) -> None:
-    """Destroy the cluster of a folder, whoever made it and whatever still lives of it.
+    """Destroy the cluster of a folder, whichever process made it and whatever is still running.
 
     Raises:
-        SupervisorError: there is no cluster's handle.
+        SupervisorError: the folder has no cluster handle.
     """
     LocalCluster(folder, read_handle(folder)).destroy()
+
+
+def _create_cluster_folder(clusters: Path, name: str) -> Path:
+    folder = clusters / name
+    try:
+        folder.mkdir(parents=True, mode=0o700)
+    except FileExistsError as error:
+        raise InputError(
+            f"cluster folder {folder} already exists: run `ackbench clean` to remove what earlier "
+            "clusters left behind"
+        ) from error
+    return folder.resolve()
+
+
+def _start_supervisor(folder: Path) -> subprocess.Popen[bytes]:
+    """Start the supervisor in its own session, out of reach of Ctrl-C and of signals to a group."""
+    with (folder / _SUPERVISOR_LOG).open("wb") as log:
+        return subprocess.Popen(
+            [sys.executable, "-m", "infra.cluster.supervisor", str(folder)],
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+
+
+def _wait_for_supervisor(folder: Path, supervisor: subprocess.Popen[bytes]) -> None:
+    """Return once the supervisor answers.
+
+    Raises:
+        SupervisorError: it exited; the text ends with lines of its log.
+        WaitTimeout: it did not answer in time.
+    """
+
+    def has_answered() -> bool:
+        if supervisor.poll() is not None:
+            raise SupervisorError(
+                f"the supervisor of {folder.name} exited with status {supervisor.returncode}: "
+                f"{failure_excerpt(folder / _SUPERVISOR_LOG)}"
+            )
+        try:
+            return bool(send_request(folder, SupervisorRequest("status")).nodes)
+        except HarnessError:
+            return False
+
+    wait_until(
+        has_answered,
+        awaiting=f"the supervisor of {folder.name} to answer",
+        timeout_s=_SUPERVISOR_START_TIMEOUT_S,
+        every_s=0.02,
+    )
+
+
+def _raise_for_failed_nodes(folder: Path, reports: Sequence[NodeReport]) -> None:
+    for report in reports:
+        if report.exited_unexpectedly:
+            node_id = report.status.node_id
+            excerpt = failure_excerpt(node_folder(folder, node_id) / NODE_LOG)
+            raise NodeFailed(
+                f"node {node_id} exited unexpectedly with status {report.exit_status}; "
+                f"its log ends:\n{excerpt}"
+            )

@@ -1,4 +1,4 @@
-"""One broker process, as the supervisor that is its parent handles it."""
+"""One node's process, as its parent, the supervisor, handles it."""
 
 from __future__ import annotations
 
@@ -24,12 +24,20 @@ _log = logging.getLogger("supervisor")
 
 
 def node_folder(cluster: Path, node_id: int) -> Path:
-    """Where a node's settings, data and log lie."""
+    """Return the folder of a node's settings, data and log.
+
+    Args:
+        cluster: the cluster's folder.
+        node_id: the node.
+    """
     return cluster / "nodes" / str(node_id)
 
 
 class Node:
-    """A process that may be started again and again. Its parent alone reaps it, so its pid is never another's meanwhile."""
+    """A node whose process can be started again and again.
+
+    Only its parent reaps the process, so its pid is not reused before that.
+    """
 
     def __init__(
         self,
@@ -38,7 +46,14 @@ class Node:
         command: tuple[str, ...],
         environment: dict[str, str],
     ) -> None:
-        """Know how to start it; nothing runs yet."""
+        """Store how to start the process; nothing runs yet.
+
+        Args:
+            address: the node's id, role and listeners.
+            cluster: the cluster's folder.
+            command: starts the process in the node's folder.
+            environment: its environment variables.
+        """
         self.address = address
         self.folder = node_folder(cluster, address.node_id)
         self._command, self._environment = command, environment
@@ -47,7 +62,7 @@ class Node:
         self._ended = asyncio.Event()
         self._state: NodeState = "stopped"
         self._changed_s = time.monotonic()
-        self._end_is_asked = True
+        self._end_requested = True
 
     @property
     def state(self) -> NodeState:
@@ -55,31 +70,31 @@ class Node:
         return self._state
 
     def status(self) -> NodeStatus:
-        """Return what it is now."""
-        pid, ticks = (
-            (self._identity.pid, self._identity.start_ticks) if self._identity else (None, None)
-        )
-        at = self.address
+        """Return the node's current state, process and addresses."""
+        address, identity = self.address, self._identity
         return NodeStatus(
-            at.node_id,
-            self._state,
-            pid,
-            ticks,
-            at.clients_port,
-            at.replication_port,
-            at.controller_port,
-            at.host,
-            at.role,
+            node_id=address.node_id,
+            state=self._state,
+            pid=identity.pid if identity else None,
+            start_ticks=identity.start_ticks if identity else None,
+            client_port=address.clients_port,
+            replication_port=address.replication_port,
+            controller_port=address.controller_port,
+            host=address.host,
+            role=address.role,
         )
 
     def report(self) -> NodeReport:
-        """Return what it is now, and how it came to be so."""
-        exit_status = self._process.returncode if self._process else None
-        died = self._state == "stopped" and not self._end_is_asked
-        return NodeReport(self.status(), time.monotonic() - self._changed_s, died, exit_status)
+        """Return the node's status, how long it has not changed, and how the process ended."""
+        return NodeReport(
+            self.status(),
+            unchanged_s=time.monotonic() - self._changed_s,
+            exited_unexpectedly=self._state == "stopped" and not self._end_requested,
+            exit_status=self._process.returncode if self._process else None,
+        )
 
     def start(self) -> None:
-        """Start the process; one that runs is left as it is."""
+        """Start the process; has no effect on a node that runs or is paused."""
         if self._state != "stopped":
             return
         with (self.folder / NODE_LOG).open("ab") as log:
@@ -92,84 +107,82 @@ class Node:
                 stderr=subprocess.STDOUT,
             )
         self._identity = ProcessIdentity.of(self._process.pid)
-        self._ended, self._end_is_asked = asyncio.Event(), False
-        self._become("running")
+        self._ended, self._end_requested = asyncio.Event(), False
+        self._set_state("running")
         pidfd = os.pidfd_open(self._process.pid)
         asyncio.get_running_loop().add_reader(pidfd, self._reap, pidfd)
 
     def pause(self) -> None:
-        """SIGSTOP; return once every thread of it stands.
+        """Send SIGSTOP and wait until every thread of the process is stopped.
 
         Raises:
-            SupervisorError: it does not run.
+            SupervisorError: the node is stopped.
+            WaitTimeout: a thread did not stop.
         """
-        process = self._running("pause")
+        process = self._require_process("pause")
         process.send_signal(signal.SIGSTOP)
         wait_until(
             lambda: is_stopped(process.pid),
-            awaiting=f"node {self.address.node_id} to stand still",
+            awaiting=f"all threads of node {self.address.node_id} to stop after SIGSTOP",
             timeout_s=_SIGNAL_TIMEOUT_S,
             every_s=0.001,
         )
-        self._become("paused")
+        self._set_state("paused")
 
     def resume(self) -> None:
-        """SIGCONT; one that is not paused is left as it is."""
+        """Send SIGCONT; has no effect on a node that is not paused."""
         if self._state == "paused" and self._process is not None:
             self._process.send_signal(signal.SIGCONT)
-            self._become("running")
+            self._set_state("running")
 
     async def kill(self) -> None:
-        """SIGKILL; return once the process is gone.
+        """Send SIGKILL and wait for the end of the process.
 
         Raises:
-            SupervisorError: it does not run.
-            WaitTimeout: the kernel did not end it.
+            SupervisorError: the node is stopped.
+            WaitTimeout: the kernel did not end the process.
         """
-        self._running("kill").kill()
-        await self._end(_SIGNAL_TIMEOUT_S)
+        self._require_process("kill").kill()
+        await self._wait_ended(_SIGNAL_TIMEOUT_S)
 
     async def stop(self, timeout_s: float) -> None:
-        """SIGTERM, and wait for its clean end; one that is stopped is left as it is.
+        """Send SIGTERM and wait for the clean shutdown; has no effect on a stopped node.
 
         Raises:
-            WaitTimeout: it goes on.
+            WaitTimeout: the process did not exit in time.
         """
         if self._state != "stopped":
-            self._running("stop").terminate()
+            self._require_process("stop").terminate()
             self.resume()
-            await self._end(timeout_s)
+            await self._wait_ended(timeout_s)
 
-    async def _end(self, timeout_s: float) -> None:
-        """Wait for the end of a process that was told to end."""
-        self._end_is_asked = True
+    async def _wait_ended(self, timeout_s: float) -> None:
+        """Wait for the end of a process that was signalled to end."""
+        self._end_requested = True
         try:
             await asyncio.wait_for(self._ended.wait(), timeout_s)
         except TimeoutError as error:
             raise WaitTimeout(
-                f"waited {timeout_s:g} s for the end of node {self.address.node_id}; it is still there"
+                f"waited {timeout_s:g} s for node {self.address.node_id} to exit; "
+                "its process is still running"
             ) from error
 
-    def _running(self, verb: str) -> subprocess.Popen[bytes]:
+    def _require_process(self, action: str) -> subprocess.Popen[bytes]:
         if self._state == "stopped" or self._process is None:
-            raise SupervisorError(f"cannot {verb} node {self.address.node_id}: it is stopped")
+            raise SupervisorError(f"cannot {action} node {self.address.node_id}: it is stopped")
         return self._process
 
     def _reap(self, pidfd: int) -> None:
-        """Called by the event loop when the process has ended."""
+        """Note the end of the process; the event loop calls this when the pidfd is readable."""
         asyncio.get_running_loop().remove_reader(pidfd)
         os.close(pidfd)
         if self._process is not None:
-            status = self._process.wait()
-            _log.info(
-                "node %s ended with status %s, %s",
-                self.address.node_id,
-                status,
-                "as asked" if self._end_is_asked else "unasked",
-            )
+            exit_status = self._process.wait()
+            how = "as requested" if self._end_requested else "unexpectedly"
+            _log.info("node %s exited with status %s, %s", self.address.node_id, exit_status, how)
         self._identity = None
-        self._become("stopped")
+        self._set_state("stopped")
         self._ended.set()
 
-    def _become(self, state: NodeState) -> None:
+    def _set_state(self, state: NodeState) -> None:
         self._state, self._changed_s = state, time.monotonic()

@@ -1,4 +1,7 @@
-"""Moves replicas, and asks who may lead: what no client library of Python offers, and Kafka's own tools need the start of a JVM for."""
+"""Replica reassignment and leader candidates, by Kafka's wire protocol.
+
+No Python client library offers them, and Kafka's own tools need the start of a JVM.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +15,8 @@ from infra.kafka.spec import NodeStatus
 from infra.kafka.wire import NOT_CONTROLLER, LeaderCandidates
 from infra.process.waiting import wait_until
 
-_ANSWER_TIMEOUT_S: Final = 5.0
-_DONE: Final = "accepted"
+_RESPONSE_TIMEOUT_S: Final = 5.0
+_ACCEPTED: Final = "accepted"
 
 
 def reassign(
@@ -22,49 +25,59 @@ def reassign(
     replicas: Mapping[int, Sequence[int]],
     timeout_s: float = 30.0,
 ) -> None:
-    """Have the controller move partitions to these nodes, in this order (KIP-455); return once it has accepted, the move itself goes on.
+    """Have the controller reassign partitions to these nodes, in this order (KIP-455).
+
+    Returns once the controller has accepted; the reassignment itself continues.
 
     Args:
-        nodes: of the cluster; any running one passes the request on.
-        topic: its name.
+        nodes: the cluster's nodes; any running broker forwards the request.
+        topic: whose partitions.
         replicas: node ids by partition.
-        timeout_s: until it is accepted.
+        timeout_s: how long the controller may take to accept.
 
     Raises:
-        HarnessError: it refused, with Kafka's text.
-        WaitTimeout: nobody answered.
+        HarnessError: the controller refused, with Kafka's text.
+        WaitTimeout: no broker answered.
     """
-    asked = wire.reassignment_request(topic, replicas, _ANSWER_TIMEOUT_S)
+    request = wire.reassignment_request(topic, replicas, _RESPONSE_TIMEOUT_S)
 
-    def answered() -> str | None:
-        told = (wire.read_reassignment(answer) for answer in _answers(nodes, asked))
+    def outcome() -> str | None:
+        responses = (wire.read_reassignment(response) for response in _responses(nodes, request))
         return next(
             (
-                refusal.text if refusal else _DONE
-                for refusal in told
+                refusal.text if refusal else _ACCEPTED
+                for refusal in responses
                 if refusal is None or refusal.code != NOT_CONTROLLER
             ),
             None,
         )
 
-    became = wait_until(
-        answered, awaiting=f"an answer about the replicas of {topic}", timeout_s=timeout_s
+    result = wait_until(
+        outcome,
+        awaiting=f"the controller to accept the replica reassignment of {topic}",
+        timeout_s=timeout_s,
     )
-    if became is not _DONE:
-        raise HarnessError(f"moving the replicas of {topic} to {dict(replicas)}: {became}")
+    if result is not _ACCEPTED:
+        raise HarnessError(f"Kafka refused to reassign {topic} to {dict(replicas)}: {result}")
 
 
-def leader_choices(nodes: Sequence[NodeStatus], topic: str) -> tuple[LeaderCandidates, ...]:
-    """Return who may lead each partition, as the first node knows it that answers; nothing: none did, or Kafka is too old to tell."""
-    asked = wire.describe_partitions_request(topic)
-    return next(filter(None, map(wire.read_leader_candidates, _answers(nodes, asked))), ())
+def leader_candidates(nodes: Sequence[NodeStatus], topic: str) -> tuple[LeaderCandidates, ...]:
+    """Return which replicas may lead each partition, from the first broker that answers.
+
+    Nothing is returned when no broker answers, or when this version of Kafka does not report it.
+    """
+    request = wire.describe_partitions_request(topic)
+    return next(filter(None, map(wire.read_leader_candidates, _responses(nodes, request))), ())
 
 
-def _answers(nodes: Sequence[NodeStatus], asked: bytes) -> Iterator[bytes]:
-    """Ask one running broker after the other; give the answers of those that do."""
-    at = (
+def _responses(nodes: Sequence[NodeStatus], request: bytes) -> Iterator[bytes]:
+    """Send the request to one running broker after the other; yield the responses."""
+    addresses = (
         (node.host, node.replication_port)
         for node in nodes
         if node.is_broker and node.state == "running"
     )
-    return filter(None, (send_kafka_request(address, asked, _ANSWER_TIMEOUT_S) for address in at))
+    return filter(
+        None,
+        (send_kafka_request(address, request, _RESPONSE_TIMEOUT_S) for address in addresses),
+    )

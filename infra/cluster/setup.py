@@ -1,4 +1,4 @@
-"""Makes a kind of cluster ready to be provisioned at once: its jars, a formatted folder, and its programs' start-up caches."""
+"""Prepares fast provisioning of a kind of cluster: jars, formatted log folder, startup caches."""
 
 from __future__ import annotations
 
@@ -15,46 +15,38 @@ from infra.kafka.commands import broker_startup_cache, launch_spec, zookeeper_st
 from infra.kafka.jars import has_cached_jars, kafka_jars
 from infra.kafka.spec import ClusterSpec, LaunchSpec
 
-_END_TIMEOUT_S: Final = 60.0
+_STOP_TIMEOUT_S: Final = 60.0
 
 
-def ensure_kafka_ready(cache: Path, spec: ClusterSpec, say: Callable[[str], None]) -> None:
-    """Make what is missing, or was made for another JVM, other jars or other flags; costs next to nothing when nothing is.
+def ensure_kafka_ready(cache: Path, spec: ClusterSpec, announce: Callable[[str], None]) -> None:
+    """Make what is missing, or was made for another JVM, other jars or other flags.
+
+    When nothing is missing this takes a few milliseconds.
 
     Args:
         cache: the home's cache folder.
-        spec: of the cluster; its version, what holds its metadata and its features matter.
-        say: tells a person what takes long.
+        spec: of the cluster; its version, metadata mode (KRaft, ZooKeeper) and features matter.
+        announce: receives one line for the user before each step that takes long.
 
     Raises:
-        InputError: the version is none.
-        MachineError: its jars cannot be had.
-        HarnessError: a broker to learn from did not start or end.
+        InputError: there is no such version.
+        MachineError: the jars cannot be fetched.
+        HarnessError: the node that trains a startup cache did not start or exit.
     """
     version = spec.kafka_version
     if not has_cached_jars(cache, version):
-        say(f"fetching the jars of Kafka {version} (once; about a minute)")
+        announce(f"fetching the jars of Kafka {version} (once; about a minute)")
         kafka_jars(cache, version)
     launch = launch_spec(cache, spec)
-    if any(not made.fresh for made in _caches(cache, spec)):
-        with_what = " with ZooKeeper" if spec.coordination == "zookeeper" else ""
-        say(f"making the start-up cache of Kafka {version}{with_what} (once; about 10 seconds)")
+    if any(not startup_cache.fresh for startup_cache in _startup_caches(cache, spec)):
+        mode = " with ZooKeeper" if spec.coordination == "zookeeper" else ""
+        announce(f"making the JVM startup cache of Kafka {version}{mode} (once; about 10 seconds)")
         _train(cache, spec, launch)
 
 
 def with_options(launch: LaunchSpec, options: tuple[str, ...]) -> LaunchSpec:
-    """Return a launch whose brokers' JVM gets more options."""
+    """Return a launch with further options for the JVM of each broker."""
     return replace(launch, command=_with_options(launch.command, options))
-
-
-def _caches(cache: Path, spec: ClusterSpec) -> tuple[StartupCache, ...]:
-    """Of its brokers, and of its ZooKeeper servers where it has any."""
-    broker = broker_startup_cache(cache, spec)
-    return (
-        (broker, zookeeper_startup_cache(cache, spec))
-        if spec.coordination == "zookeeper"
-        else (broker,)
-    )
 
 
 def _with_options(command: tuple[str, ...], options: tuple[str, ...]) -> tuple[str, ...]:
@@ -62,8 +54,19 @@ def _with_options(command: tuple[str, ...], options: tuple[str, ...]) -> tuple[s
     return (java, *options, *rest)
 
 
+def _startup_caches(cache: Path, spec: ClusterSpec) -> tuple[StartupCache, ...]:
+    """Return the startup cache of the brokers, and of the ZooKeeper servers if there are any."""
+    broker = broker_startup_cache(cache, spec)
+    if spec.coordination == "zookeeper":
+        return (broker, zookeeper_startup_cache(cache, spec))
+    return (broker,)
+
+
 def _train(cache: Path, spec: ClusterSpec, launch: LaunchSpec) -> None:
-    """Run the smallest such cluster for real and stop it cleanly. Three nodes under load made a cache that is 4 % larger and no faster."""
+    """Run the smallest cluster of this kind and shut it down cleanly, so that its JVMs train.
+
+    A cache from three nodes under load was 4 % larger, and the nodes started no faster.
+    """
     smallest = ClusterSpec(
         nodes=1,
         kafka_version=spec.kafka_version,
@@ -74,17 +77,20 @@ def _train(cache: Path, spec: ClusterSpec, launch: LaunchSpec) -> None:
         tempfile.TemporaryDirectory(prefix="training-", dir=cache) as clusters,
         ExitStack() as trainings,
     ):
-        options = [trainings.enter_context(made.training()) for made in _caches(cache, spec)]
-        learning = with_options(launch, options[0])
+        options = [
+            trainings.enter_context(startup_cache.training())
+            for startup_cache in _startup_caches(cache, spec)
+        ]
+        training = with_options(launch, options[0])
         if launch.zookeeper:
-            learning = replace(learning, zookeeper=_with_options(launch.zookeeper, options[1]))
-        _run_once(Path(clusters), smallest, learning)
+            training = replace(training, zookeeper=_with_options(launch.zookeeper, options[1]))
+        _run_once(Path(clusters), smallest, training)
 
 
 def _run_once(clusters: Path, spec: ClusterSpec, launch: LaunchSpec) -> None:
     cluster = provision_with(clusters, "smallest", spec, launch)
     try:
-        for member in cluster.status():
-            cluster.stop(member.node_id, timeout_s=_END_TIMEOUT_S)
+        for node in cluster.status():
+            cluster.stop(node.node_id, timeout_s=_STOP_TIMEOUT_S)
     finally:
         cluster.destroy()

@@ -1,4 +1,8 @@
-"""What is said to a cluster's supervisor and what it answers: one JSON line each way, one request a connection, over a Unix socket."""
+"""The protocol between the supervisor of a cluster and the processes that use the cluster.
+
+Each connection to the supervisor's Unix socket carries one request and one reply, one JSON line
+each.
+"""
 
 from __future__ import annotations
 
@@ -11,129 +15,129 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final, Literal
 
-from infra.errors import Busy, HarnessError, NodeFailed, SupervisorError, WaitTimeout
+from infra.errors import HarnessError, ImpairmentConflict, NodeFailed, SupervisorError, WaitTimeout
 from infra.kafka.spec import NodeStatus
 from infra.network.impairment import Impairment, ImpairmentCounts, decode_impairment
 
 SOCKET: Final = "supervisor.sock"
 _ERRORS: Final[dict[str, type[HarnessError]]] = {
     error.__name__: error
-    for error in (Busy, HarnessError, NodeFailed, SupervisorError, WaitTimeout)
+    for error in (HarnessError, ImpairmentConflict, NodeFailed, SupervisorError, WaitTimeout)
 }
+"""The errors that a reply can name; the client raises them again."""
+_REPLY_MARGIN_S: Final = 10.0
+"""How long a reply may take beyond the time that the request allows the supervisor."""
 
-NodeAction = Literal[
-    "status",
-    "kill",
-    "pause",
-    "resume",
-    "stop",
-    "start",
-    "lease",
-    "impair",
-    "impairment_counts",
-    "heal",
-    "disk",
-    "destroy",
-]
-SupervisorAction = Literal["lose_power", "take_away", "bring_back", "limit", "replace"]
-"""What can be done to disks; see `infra.cluster.disks`."""
+NodeAction = Literal["kill", "pause", "resume", "stop", "start"]
+NetworkAction = Literal["impair", "impairment_counts", "heal"]
+DiskAction = Literal["lose_power", "shut_down", "bring_back", "limit", "replace"]
+"""See `infra.cluster.disks`."""
+SupervisorAction = NodeAction | NetworkAction | Literal["status", "lease", "disk", "destroy"]
 
 
 @dataclass(frozen=True)
 class SupervisorRequest:
-    """One thing to do."""
+    """One action of the supervisor, with the parameters that this action needs."""
 
-    verb: NodeAction
+    action: SupervisorAction
     node_id: int | None = None
+    """The target of a node action."""
     timeout_s: float = 30.0
-    """How long the supervisor may take over it."""
+    """How long the supervisor may take."""
     pid: int | None = None
+    """`lease`: the new holder, together with its start time and its grace."""
     start_ticks: int | None = None
     grace_s: float = 0.0
-    deed: SupervisorAction | None = None
+    disk_action: DiskAction | None = None
     node_ids: tuple[int, ...] = ()
-    """Whose disks."""
+    """`disk`: the nodes whose disks are the target."""
     write_bytes_per_s: int | None = None
+    """Disk action `limit`: the highest write rate; `None` removes the limit."""
     name: str | None = None
-    """Of what is done to the network."""
+    """The name of the impairments of a network action."""
     impairments: tuple[Impairment, ...] = ()
 
 
 @dataclass(frozen=True)
 class NodeReport:
-    """A node as its parent sees it."""
+    """The state of a node as its parent process, the supervisor, knows it."""
 
     status: NodeStatus
-    quiet_s: float
-    """Seconds since it was last started, stopped, paused or resumed."""
-    died_unasked: bool = False
+    unchanged_s: float
+    """Seconds since the node was last started, stopped, paused or resumed."""
+    exited_unexpectedly: bool = False
+    """Whether the process ended although no request had asked for it."""
     exit_status: int | None = None
-    """As `subprocess` has it: negative is the number of a signal."""
+    """As in `subprocess`: a negative value is the number of a signal."""
 
 
 @dataclass(frozen=True)
 class SupervisorReply:
-    """The state of all nodes after the request, or what went wrong with it."""
+    """The state of all nodes after the request, or the error that it caused."""
 
     nodes: tuple[NodeReport, ...] = ()
     node: NodeStatus | None = None
-    """What the node was (kill) or is (start)."""
+    """A node action's target: before the action (`kill`, `stop`), or after it (all others)."""
     error: str | None = None
-    kind: str | None = None
+    error_type: str | None = None
+    """The class name of the error, one of `infra.errors`."""
     impairment_counts: tuple[ImpairmentCounts, ...] = ()
-    """What the impairments of a name met with."""
+    """Network actions: the traffic that the named impairments have affected."""
     active_impairments: tuple[str, ...] = ()
-    """The names of what is done to the network now; told with the status."""
+    """`status`: the names of the active impairments."""
 
 
 def encode(message: SupervisorRequest | SupervisorReply) -> bytes:
-    """Return the message as a line."""
+    """Return the message as one JSON line."""
     return json.dumps(asdict(message)).encode() + b"\n"
 
 
 def decode_request(line: bytes) -> SupervisorRequest:
-    """Return the request of a line.
+    """Return the request in a line.
 
     Raises:
-        SupervisorError: it is none.
+        SupervisorError: the line is no request.
     """
     try:
-        raw = json.loads(line)
-        impairments, node_ids = (
-            tuple(map(decode_impairment, raw.get("impairments", ()))),
-            tuple(raw.get("node_ids", ())),
-        )
-        return SupervisorRequest(**(raw | {"impairments": impairments, "node_ids": node_ids}))
+        fields = json.loads(line)
+        fields["impairments"] = tuple(map(decode_impairment, fields.get("impairments", ())))
+        fields["node_ids"] = tuple(fields.get("node_ids", ()))
+        return SupervisorRequest(**fields)
     except (ValueError, TypeError, KeyError) as error:
         raise SupervisorError(f"not a request: {error}") from error
 
 
 def decode_reply(line: bytes) -> SupervisorReply:
-    """Return the reply of a line.
+    """Return the reply in a line.
 
     Raises:
-        SupervisorError: it is none, as when the supervisor ended over it.
+        SupervisorError: the line is no reply, for example because the supervisor ended meanwhile.
     """
     try:
-        raw = json.loads(line)
-        nodes = tuple(
-            NodeReport(**(report | {"status": NodeStatus(**report["status"])}))
-            for report in raw["nodes"]
-        )
-        node, caught = (
-            NodeStatus(**raw["node"]) if raw["node"] else None,
-            tuple(ImpairmentCounts(**one) for one in raw["impairment_counts"]),
-        )
+        fields = json.loads(line)
         return SupervisorReply(
-            nodes, node, raw["error"], raw["kind"], caught, tuple(raw["active_impairments"])
+            nodes=tuple(
+                NodeReport(**(report | {"status": NodeStatus(**report["status"])}))
+                for report in fields["nodes"]
+            ),
+            node=NodeStatus(**fields["node"]) if fields["node"] else None,
+            error=fields["error"],
+            error_type=fields["error_type"],
+            impairment_counts=tuple(
+                ImpairmentCounts(**counts) for counts in fields["impairment_counts"]
+            ),
+            active_impairments=tuple(fields["active_impairments"]),
         )
     except (ValueError, TypeError, KeyError) as error:
-        raise SupervisorError(f"the supervisor did not answer, it said {line!r}") from error
+        raise SupervisorError(f"the supervisor did not answer: received {line!r}") from error
 
 
 @contextmanager
 def socket_address(folder: Path) -> Iterator[str]:
-    """Give an address of the folder's socket that fits the 108 bytes of unix(7), however long the folder's path is."""
+    """Yield an address of the folder's socket that fits into the 108 bytes of unix(7).
+
+    The folder's own path may be longer; its path below /proc/self/fd never is.
+    """
     folder_fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         yield f"/proc/self/fd/{folder_fd}/{SOCKET}"
@@ -142,21 +146,23 @@ def socket_address(folder: Path) -> Iterator[str]:
 
 
 def send_request(folder: Path, request: SupervisorRequest) -> SupervisorReply:
-    """Have the cluster's supervisor do something.
+    """Send a request to the supervisor of a cluster and return its reply.
+
+    Args:
+        folder: the cluster's.
+        request: the action.
 
     Raises:
-        SupervisorError: it cannot be reached, or refused.
-        NodeFailed, WaitTimeout: as the supervisor raised them.
+        SupervisorError: the supervisor cannot be reached, or refused.
+        HarnessError: the error of `infra.errors` that the action caused in the supervisor.
     """
     try:
-        line = _exchange(folder, encode(request), timeout_s=request.timeout_s + 10)
+        line = _exchange(folder, encode(request), timeout_s=request.timeout_s + _REPLY_MARGIN_S)
     except OSError as error:
-        raise SupervisorError(
-            f"the supervisor of {folder.name} cannot be reached: {error}"
-        ) from error
+        raise SupervisorError(f"cannot reach the supervisor of {folder.name}: {error}") from error
     reply = decode_reply(line)
     if reply.error is not None:
-        raise _ERRORS.get(reply.kind or "", SupervisorError)(reply.error)
+        raise _ERRORS.get(reply.error_type or "", SupervisorError)(reply.error)
     return reply
 
 
@@ -165,5 +171,5 @@ def _exchange(folder: Path, line: bytes, timeout_s: float) -> bytes:
         connection.settimeout(timeout_s)
         connection.connect(address)
         connection.sendall(line)
-        with connection.makefile("rb") as answers:
-            return answers.readline()
+        with connection.makefile("rb") as replies:
+            return replies.readline()

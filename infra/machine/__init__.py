@@ -1,1 +1,1 @@
-"""This machine: its memory, disk and cores, and the folder that everything is written to."""
+"""This machine: its memory, disk and cores, the home folder, and files that processes share."""

@@ -1,4 +1,4 @@
-"""Files that several processes share: replaced atomically, and locked while one process makes them."""
+"""Files that processes share: replaced atomically, locked, and opened as SQLite databases."""
 
 from __future__ import annotations
 
@@ -8,6 +8,11 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
+from urllib.parse import quote
+
+_SQLITE_LOCK_TIMEOUT_S: Final = 60
+"""How long to wait for another process's write; `sqlite3.connect` gives up after 5 s by default."""
 
 
 def replace_file(path: Path, content: str | bytes, *, mode: int | None = None) -> None:
@@ -50,3 +55,11 @@ def exclusive_lock(target: Path) -> Iterator[None]:
     with target.with_name(f".{target.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
+
+
+def sqlite_url(database: Path) -> str:
+    """Return the SQLAlchemy URL of an SQLite file.
+
+    SQLAlchemy 2.1 unquotes the path of a URL, so a `%` or `?` in it must be quoted.
+    """
+    return f"sqlite:///{quote(str(database), safe='/ ')}?timeout={_SQLITE_LOCK_TIMEOUT_S}"

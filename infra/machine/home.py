@@ -1,21 +1,20 @@
-"""The one folder everything is written below: `ACKBENCH_HOME`, or `.ackbench/` in the clone."""
+"""The home folder, which holds all files that are written: `ACKBENCH_HOME`, or `.ackbench/`."""
 
 from __future__ import annotations
 
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
-from urllib.parse import quote
 
 from infra.errors import MachineError
 
 REPOSITORY = Path(__file__).resolve().parents[2]
+"""The clone of the project that this code runs from."""
 
 
 @dataclass(frozen=True)
 class Home:
-    """Where things lie below the home folder; making one touches nothing."""
+    """Paths below the home folder. Creating a `Home` writes nothing."""
 
     root: Path
 
@@ -27,22 +26,22 @@ class Home:
 
     @property
     def sweeps(self) -> Path:
-        """One folder a sweep: the truth, from which everything else can be made again."""
+        """One folder per sweep: the data from which everything else can be computed again."""
         return self.root / "sweeps"
 
     @property
     def tours(self) -> Path:
-        """One folder a tour through the lessons: which sweep answered which, and the page."""
+        """One folder per tour: which sweep answered which lesson, and the HTML page."""
         return self.root / "tours"
 
     @property
     def clusters(self) -> Path:
-        """One folder a cluster: its handle, its supervisor's socket and log, its nodes' data and logs."""
+        """One folder per cluster: handle, supervisor socket and log, node data and node logs."""
         return self.root / "clusters"
 
     @property
     def cache(self) -> Path:
-        """Jars, start-up caches and compiled code; may be deleted, set-up makes it again."""
+        """Jars, JVM startup caches and compiled code; deleted content is made again by set-up."""
         return self.root / "cache"
 
     @property
@@ -57,34 +56,21 @@ class Home:
 
     @property
     def logs(self) -> Path:
-        """What Airflow, Spark, librdkafka and MLflow have to say, a folder a run."""
+        """The output of Airflow, Spark, librdkafka and MLflow, one folder per run."""
         return self.root / "logs"
 
     def ensure_writable(self) -> None:
-        """Make the folder.
+        """Create the home folder where it is missing, and check that it can be written.
 
         Raises:
-            MachineError: it cannot be made or written.
+            MachineError: it cannot be created or written.
         """
+        remedy = "set ACKBENCH_HOME to a writable folder"
         try:
             self.root.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise MachineError(
-                f"the home folder {self.root} cannot be made ({error.strerror}): set ACKBENCH_HOME to one that can"
+                f"cannot create the home folder {self.root} ({error.strerror}): {remedy}"
             ) from error
         if not os.access(self.root, os.W_OK | os.X_OK):
-            raise MachineError(
-                f"the home folder {self.root} cannot be written: set ACKBENCH_HOME to one that can"
-            )
-
-
-# ---------- SQLite files as SQLAlchemy's URLs name them.
-
-
-LOCK_TIMEOUT_S: Final = 60
-"""How long to wait for another process's write, instead of failing after 5 s (`sqlite3.connect`'s default)."""
-
-
-def sqlite_url(database: Path) -> str:
-    """Return the URL of a file; SQLAlchemy 2.1 unquotes the path, so a `%` or `?` in it must be quoted."""
-    return f"sqlite:///{quote(str(database), safe='/ ')}?timeout={LOCK_TIMEOUT_S}"
+            raise MachineError(f"the home folder {self.root} is not writable: {remedy}")

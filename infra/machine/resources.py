@@ -1,4 +1,4 @@
-"""What this machine has and may use: memory, disk, cores, root. Asked from the kernel each time, for it changes."""
+"""The resources of this machine: memory, disk, cores and root, read from the kernel each time."""
 
 from __future__ import annotations
 
@@ -19,27 +19,28 @@ _FILES: Final = {
     "": ("memory.max", "memory.current"),
     "memory": ("memory.limit_in_bytes", "memory.usage_in_bytes"),
 }
-"""The limit and the use of a control group, for version 2 and version 1 of the interface."""
+"""The files of a control group's limit and usage, for version 2 and version 1 of the interface."""
 
 
 @dataclass(frozen=True)
 class MachineResources:
-    """What there is for a sweep to use."""
+    """The resources that a sweep may use."""
 
     memory_bytes: int
-    """Free, or freed on demand, and allowed by the control group (a container's limit)."""
+    """Available (free or reclaimable), and within the control group's limit (a container's)."""
     disk_bytes: int
-    """Free to this user below the folder asked for."""
+    """Free for this user on the file system of the folder in question."""
     cores: int
-    """That this process may run on."""
+    """On which this process may run."""
     root: bool
 
 
 def this_machine(folder: Path) -> MachineResources:
-    """Return what this machine has now.
+    """Return the resources that this machine has now.
 
     Args:
-        folder: on whose file system the disk is counted; its nearest existing parent, where it is not there yet.
+        folder: its file system is the one whose free space counts. For a folder that does not
+            exist yet that is the file system of its nearest existing parent.
     """
     allowed = min(
         (limit - used for limit, used in _limits()), default=psutil.virtual_memory().available
@@ -52,31 +53,36 @@ def this_machine(folder: Path) -> MachineResources:
     )
 
 
-def require_resources(machine: MachineResources, *, memory_bytes: int, disk_bytes: int, purpose: str) -> None:
-    """See that there is enough.
+def require_resources(
+    machine: MachineResources, *, memory_bytes: int, disk_bytes: int, purpose: str
+) -> None:
+    """Check that the machine has enough memory and disk.
 
     Args:
-        machine: what there is.
-        memory_bytes: what is needed.
-        disk_bytes: what is needed.
-        purpose: what for, for the message.
+        machine: the resources of the machine.
+        memory_bytes: the memory needed.
+        disk_bytes: the disk space needed.
+        purpose: what needs them, for the message.
 
     Raises:
-        MachineError: there is less memory or disk; says how much of which, and what would help.
+        MachineError: there is less memory or disk; the text has both figures and a remedy.
     """
     if machine.memory_bytes < memory_bytes:
         raise MachineError(
-            f"{purpose} needs {format_gib(memory_bytes)} of memory and {format_gib(machine.memory_bytes)} are free: end something, or ask for fewer nodes"
+            f"{purpose} needs {format_gib(memory_bytes)} of memory and "
+            f"{format_gib(machine.memory_bytes)} are free: "
+            "stop other programs, or request fewer nodes"
         )
     if machine.disk_bytes < disk_bytes:
         raise MachineError(
-            f"{purpose} needs {format_gib(disk_bytes)} of disk and {format_gib(machine.disk_bytes)} are free: "
-            "make room, set ACKBENCH_HOME to a larger disk, or ask for fewer or shorter trials"
+            f"{purpose} needs {format_gib(disk_bytes)} of disk and "
+            f"{format_gib(machine.disk_bytes)} are free: delete files, set ACKBENCH_HOME to a "
+            "larger disk, or request fewer or shorter trials"
         )
 
 
 def format_gib(size_bytes: int) -> str:
-    """Return a size for a person, in GiB."""
+    """Return a size in GiB with one decimal, for example `3.0 GiB`."""
     return f"{size_bytes / GIB:.1f} GiB"
 
 
@@ -85,23 +91,26 @@ def _existing(folder: Path) -> Path:
 
 
 def _limits() -> Iterator[tuple[int, int]]:
-    """Yield limit and use of the control groups this process is in, the inner ones' and the outer ones'."""
+    """Yield limit and usage of each control group of this process, inner groups first."""
     for line in Path("/proc/self/cgroup").read_text().splitlines():
         _, controllers, path = line.split(":", 2)
         if controllers in _FILES:
             inner = _CGROUPS / controllers / path.lstrip("/")
-            yield from (
-                found
-                for group in (inner, *inner.parents)
-                if group.is_relative_to(_CGROUPS) and (found := _limit(group, *_FILES[controllers]))
-            )
+            groups = [one for one in (inner, *inner.parents) if one.is_relative_to(_CGROUPS)]
+            limits = (_limit(group, *_FILES[controllers]) for group in groups)
+            yield from (limit for limit in limits if limit is not None)
 
 
-def _limit(group: Path, limit_file: str, use_file: str) -> tuple[int, int] | None:
-    """Return what a group may use and what it cannot give back; `None` where it has no limit."""
+def _limit(group: Path, limit_file: str, usage_file: str) -> tuple[int, int] | None:
+    """Return a control group's limit and the part of its usage that it cannot reclaim, bytes.
+
+    `None`: the group has no limit, or no such files. The root group has none, and a container
+    may hide its outer groups.
+    """
     try:
-        limit, used = (group / limit_file).read_text().strip(), int((group / use_file).read_text())
-        inactive = next(
+        limit = (group / limit_file).read_text().strip()
+        used_bytes = int((group / usage_file).read_text())
+        inactive_bytes = next(
             (
                 line.split()[1]
                 for line in (group / "memory.stat").read_text().splitlines()
@@ -109,8 +118,6 @@ def _limit(group: Path, limit_file: str, use_file: str) -> tuple[int, int] | Non
             ),
             "0",
         )
-    except (
-        OSError
-    ):  # the root group has no such files, and an outer group may not be shown inside a container
+    except OSError:
         return None
-    return (int(limit), used - int(inactive)) if limit.isdecimal() else None
+    return (int(limit), used_bytes - int(inactive_bytes)) if limit.isdecimal() else None

@@ -1,1 +1,1 @@
-"""Processes of this machine: identities, signals, children that die with their parent, and the one place that waits."""
+"""Processes of this machine: identities, signals, parent death, sessions, logs and waiting."""

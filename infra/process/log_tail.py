@@ -1,4 +1,4 @@
-"""Log files of other processes: the last lines that explain a failure, and the lines that are new."""
+"""Log files of other processes: the last lines, which explain a failure, and the new lines."""
 
 from __future__ import annotations
 

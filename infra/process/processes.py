@@ -1,7 +1,8 @@
-"""Processes of this machine: who they are, whether they live, and signals that cannot hit a stranger.
+"""Processes of this machine: identities that stay unique, and signals that reach the right process.
 
-A pid alone means nothing once its process ended, for the kernel gives it to another. A pid and its start time
-(field 22 of /proc/<pid>/stat, proc(5)) are unique until the next boot, and a pidfd (pidfd_open(2)) stays with its process.
+A pid alone means nothing once its process has ended: the kernel reuses it. A pid together with
+the start time (field 22 of /proc/<pid>/stat, proc(5)) is unique until the next boot, and a pidfd
+(pidfd_open(2)) refers to one process only.
 """
 
 from __future__ import annotations
@@ -14,20 +15,20 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from infra.errors import HarnessError
 from infra.process.waiting import wait_until
 
-_DYING: Final = Path(__file__).with_name("dying.py")
+_PARENT_DEATH_SCRIPT: Final = Path(__file__).with_name("parent_death.py")
 _ENDED: Final = frozenset("ZX")
-"""States of /proc/<pid>/stat that no longer run: zombie and dead."""
+"""States in /proc/<pid>/stat of a process that no longer runs: zombie and dead."""
 _STOPPED: Final = frozenset("TtZX")
 
 
 @dataclass(frozen=True)
 class ProcessIdentity:
-    """One process, for good: its pid is given again, this pair is not."""
+    """One process: its pid may be reused, this pair is not until the next boot."""
 
     pid: int
     start_ticks: int
@@ -35,40 +36,73 @@ class ProcessIdentity:
 
     @classmethod
     def of(cls, pid: int) -> ProcessIdentity:
-        """Return who has that pid now.
+        """Return the identity of the process that has a pid now.
 
         Raises:
-            HarnessError: nobody has.
+            HarnessError: no process has this pid.
         """
-        stat = _stat(Path("/proc", str(pid)))
+        stat = read_stat(Path("/proc", str(pid)))
         if stat is None:
             raise HarnessError(f"process {pid} has ended")
-        return cls(pid, stat[1])
+        return cls(pid, stat.start_ticks)
 
     @classmethod
     def own(cls) -> ProcessIdentity:
-        """Return this process."""
+        """Return the identity of this process."""
         return cls.of(os.getpid())
 
     def is_alive(self) -> bool:
-        """Whether it runs or is stopped; a zombie is not alive."""
+        """Whether the process runs or is stopped; a zombie is not alive."""
         return is_alive(self.pid, self.start_ticks)
 
 
+class ProcessStat(NamedTuple):
+    """The fields of /proc/<pid>/stat that this project needs."""
+
+    state: str
+    """Field 3, one letter: `R`, `S`, `T`, `Z`, ..."""
+    session: int
+    """Field 6: the pid of the process that leads or led its session."""
+    start_ticks: int
+    """Field 22."""
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it no longer runs: a zombie, or dead."""
+        return self.state in _ENDED
+
+
+def read_stat(folder: Path) -> ProcessStat | None:
+    """Return the stat of a process (`/proc/<pid>`) or a thread (`/proc/<pid>/task/<tid>`).
+
+    `None`: it has ended. The name in field 2 may hold spaces and brackets, so the other fields
+    are counted from its last bracket.
+    """
+    try:
+        text = (folder / "stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    fields = text[text.rindex(")") + 2 :].split()
+    return ProcessStat(state=fields[0], session=int(fields[3]), start_ticks=int(fields[19]))
+
+
 def is_alive(pid: int, start_ticks: int) -> bool:
-    """Whether that very process, and not a later one of the same pid, runs or is stopped."""
-    stat = _stat(Path("/proc", str(pid)))
-    return stat is not None and stat[1] == start_ticks and stat[0] not in _ENDED
+    """Whether this process, not a later one with the same pid, runs or is stopped."""
+    stat = read_stat(Path("/proc", str(pid)))
+    return stat is not None and stat.start_ticks == start_ticks and not stat.has_ended
 
 
 def is_stopped(pid: int) -> bool:
-    """Whether every thread of the process is stopped: SIGSTOP reaches each one on its own."""
-    stats = [_stat(thread) for thread in Path("/proc", str(pid), "task").glob("*")]
-    return bool(stats) and all(stat is None or stat[0] in _STOPPED for stat in stats)
+    """Whether every thread of the process is stopped: SIGSTOP reaches the threads one by one."""
+    stats = [read_stat(thread) for thread in Path("/proc", str(pid), "task").glob("*")]
+    return bool(stats) and all(stat is None or stat.state in _STOPPED for stat in stats)
 
 
 def open_pidfd(process: ProcessIdentity) -> int | None:
-    """Return a file descriptor that stays with the process, readable once it ended; `None` when it has ended already."""
+    """Return a file descriptor of the process that becomes readable when the process ends.
+
+    `None`: the process has ended already. The caller closes the descriptor.
+    """
     try:
         pidfd = os.pidfd_open(process.pid)
     except ProcessLookupError:
@@ -80,7 +114,7 @@ def open_pidfd(process: ProcessIdentity) -> int | None:
 
 
 def send_signal(process: ProcessIdentity, number: signal.Signals) -> bool:
-    """Send a signal to that very process; return whether it was there to get it."""
+    """Send a signal to the process of this identity; return whether it was there to receive it."""
     pidfd = open_pidfd(process)
     if pidfd is None:
         return False
@@ -94,10 +128,10 @@ def send_signal(process: ProcessIdentity, number: signal.Signals) -> bool:
 
 
 def kill_and_wait(process: ProcessIdentity, timeout_s: float = 10.0) -> bool:
-    """SIGKILL, and return once it is gone, whether it was there at all.
+    """Send SIGKILL and wait for the end of the process; return whether it was running at all.
 
     Raises:
-        WaitTimeout: the kernel did not end it, as in an uninterruptible sleep.
+        WaitTimeout: the kernel did not end it, for example in an uninterruptible sleep.
     """
     was_there = send_signal(process, signal.SIGKILL)
     wait_until(
@@ -112,38 +146,28 @@ def kill_and_wait(process: ProcessIdentity, timeout_s: float = 10.0) -> bool:
 def spawn_dying_with_parent(
     command: Sequence[str | os.PathLike[str]], **popen: Any
 ) -> subprocess.Popen[Any]:
-    """Start a process that gets SIGKILL when this one ends, however it ends.
+    """Start a process that receives SIGKILL when this process ends, however it ends.
 
-    The kernel sends it when the *thread* that started it ends (PR_SET_PDEATHSIG, prctl(2)): call this from a thread
-    that lives as long as the child shall.
+    The kernel sends it when the *thread* that started the process ends (PR_SET_PDEATHSIG,
+    prctl(2)): call this from a thread that lives as long as the child should.
 
     Args:
-        command: a program, found on PATH when it has no slash, and its arguments.
-        popen: what `subprocess.Popen` takes beside the command.
+        command: a program, looked up on PATH when its name has no slash, and its arguments.
+        popen: further arguments of `subprocess.Popen`.
 
     Raises:
         FileNotFoundError: there is no such program.
     """
     program = shutil.which(command[0])
     if program is None:
-        raise FileNotFoundError(f"no program {os.fspath(command[0])}")
+        raise FileNotFoundError(f"program {os.fspath(command[0])} not found")
     argv = [
         sys.executable,
         "-I",
         "-S",
-        str(_DYING),
+        str(_PARENT_DEATH_SCRIPT),
         str(os.getpid()),
         os.path.abspath(program),  # noqa: PTH100 - resolve() would follow a virtual environment's link
         *(os.fspath(argument) for argument in command[1:]),
     ]
     return subprocess.Popen(argv, **popen)
-
-
-def _stat(folder: Path) -> tuple[str, int] | None:
-    """State and start ticks of a process or thread; `None` when it is gone. The command's name may hold spaces and brackets."""
-    try:
-        text = (folder / "stat").read_text()
-    except (FileNotFoundError, ProcessLookupError):
-        return None
-    fields = text[text.rindex(")") + 2 :].split()
-    return fields[0], int(fields[19])

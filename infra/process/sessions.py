@@ -1,10 +1,12 @@
-"""Ends whole sessions: a service and everything it forked, also what outlived it.
+"""Ends sessions: a service together with every process that it forked, also those that outlived it.
 
-A service is started as the leader of a session of its own (setsid(2)), and what it forks stays in that session unless it asks
-otherwise. The leader's number is given to nobody else while a member lives, so leader and start time name the session for good.
+A service is started as the leader of its own session (setsid(2)), and what it forks stays in that
+session unless it leaves on purpose. The kernel does not reuse the leader's pid while a member of
+the session lives, so the leader's pid and start time identify the session.
 
-Run as a script, `python -m infra.process.sessions <pid> <start ticks> <record>`: waits for the end of that process, however it ends, and
-then ends every session in the record. PR_SET_PDEATHSIG alone would reach the leaders and orphan what they forked.
+Run as a script, `python -m infra.process.sessions <pid> <start ticks> <record>`: waits until that
+process ends, however it ends, and then ends every session in the record. PR_SET_PDEATHSIG alone
+would reach the leaders only, and orphan what they forked.
 """
 
 from __future__ import annotations
@@ -20,49 +22,55 @@ from pathlib import Path
 
 from infra.errors import HarnessError
 from infra.machine.files import replace_file
-from infra.process.processes import ProcessIdentity, open_pidfd, send_signal
+from infra.process.processes import ProcessIdentity, open_pidfd, read_stat, send_signal
 from infra.process.waiting import wait_until
 
 
 def session_members(leader: ProcessIdentity) -> tuple[ProcessIdentity, ...]:
-    """Return who lives in the session that a process leads or led, the leader itself among them."""
-    if _taken_over(leader):
+    """Return the living processes of the session that a process leads or led, with the leader."""
+    if _pid_was_reused(leader):
         return ()
     return tuple(process for process, session in _processes() if session == leader.pid)
 
 
 def end_sessions(
-    leaders: Iterable[ProcessIdentity], *, patience_s: float, timeout_s: float = 10.0
+    leaders: Iterable[ProcessIdentity], *, grace_s: float, timeout_s: float = 10.0
 ) -> None:
-    """Ask every member of the sessions to end (SIGTERM, leaders alone), then end whoever is left (SIGKILL).
+    """End the sessions: SIGTERM to their leaders, then SIGKILL to every process that is left.
 
     Args:
-        leaders: who leads or led them.
-        patience_s: how long the leaders have to end their sessions in good order.
+        leaders: the processes that lead or led the sessions.
+        grace_s: how long the leaders have to shut down after SIGTERM.
         timeout_s: how long the kernel may take to end the rest.
 
     Raises:
         WaitTimeout: a process did not end after SIGKILL.
     """
-    led = tuple(leaders)
-    for leader in led:
+    sessions = tuple(leaders)
+    for leader in sessions:
         send_signal(leader, signal.SIGTERM)
     with suppress(HarnessError):
-        wait_until(lambda: not _left(led), awaiting="the services' end", timeout_s=patience_s)
+        wait_until(
+            lambda: not _remaining(sessions),
+            awaiting="the services to exit",
+            timeout_s=grace_s,
+        )
 
-    def killed() -> bool:
-        return not [process for process in _left(led) if send_signal(process, signal.SIGKILL)]
+    def all_killed() -> bool:
+        return not [
+            process for process in _remaining(sessions) if send_signal(process, signal.SIGKILL)
+        ]
 
     wait_until(
-        killed,
-        awaiting="the services' end after SIGKILL",
+        all_killed,
+        awaiting="the services to end after SIGKILL",
         timeout_s=timeout_s,
-        seen=lambda: _left(led),
+        seen=lambda: _remaining(sessions),
     )
 
 
 def write_session_record(record: Path, leaders: Iterable[ProcessIdentity]) -> None:
-    """Keep on disk whose sessions are to be ended."""
+    """Store the leaders of the sessions that must be ended."""
     replace_file(record, json.dumps([asdict(leader) for leader in leaders]))
 
 
@@ -74,34 +82,32 @@ def read_session_record(record: Path) -> tuple[ProcessIdentity, ...]:
         return ()
 
 
-def _left(leaders: Iterable[ProcessIdentity]) -> list[ProcessIdentity]:
+def _remaining(leaders: Iterable[ProcessIdentity]) -> list[ProcessIdentity]:
     return [process for leader in leaders for process in session_members(leader)]
 
 
-def _taken_over(leader: ProcessIdentity) -> bool:
-    """Whether the leader's number belongs to another process by now, so that the session has no member left."""
+def _pid_was_reused(leader: ProcessIdentity) -> bool:
+    """Whether the leader's pid belongs to another process, so that its session is empty."""
     with suppress(HarnessError):
         return ProcessIdentity.of(leader.pid) != leader
     return False
 
 
 def _processes() -> Iterator[tuple[ProcessIdentity, int]]:
-    """Yield each process of this machine that has not ended, with its session (fields 6 and 22 of /proc/<pid>/stat)."""
+    """Yield each process of this machine that has not ended, with its session."""
     for folder in Path("/proc").glob("[0-9]*"):
-        with suppress(FileNotFoundError, ProcessLookupError):
-            text = (folder / "stat").read_text()
-            fields = text[text.rindex(")") + 2 :].split()
-            if fields[0] not in "ZX":
-                yield ProcessIdentity(int(folder.name), int(fields[19])), int(fields[3])
+        stat = read_stat(folder)
+        if stat is not None and not stat.has_ended:
+            yield ProcessIdentity(int(folder.name), stat.start_ticks), stat.session
 
 
 def main() -> None:
-    """Wait for the end of a process, then end the sessions it was to end."""
+    """Wait until a process ends, then end the sessions of its record."""
     pid, start_ticks, record = int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3])
     pidfd = open_pidfd(ProcessIdentity(pid, start_ticks))
     if pidfd is not None:
         select.select([pidfd], [], [])
-    end_sessions(read_session_record(record), patience_s=0)
+    end_sessions(read_session_record(record), grace_s=0)
     record.unlink(missing_ok=True)
 
 

@@ -1,4 +1,4 @@
-"""The only place that sleeps: waiting for a condition, with a timeout and a message that says what was seen."""
+"""The only module that sleeps: waits have a timeout, and a message with the last observed state."""
 
 from __future__ import annotations
 
@@ -9,49 +9,52 @@ from typing import TypeVar
 
 from infra.errors import WaitTimeout
 
-Seen = TypeVar("Seen")
+Result = TypeVar("Result")
 
 
 def wait_until(
-    probe: Callable[[], Seen | None],
+    probe: Callable[[], Result | None],
     *,
     awaiting: str,
     timeout_s: float,
     every_s: float = 0.05,
     seen: Callable[[], object] | None = None,
-) -> Seen:
-    """Call `probe` until it returns something true, and return that.
+) -> Result:
+    """Call `probe` until it returns a true value, and return that value.
 
     Args:
-        probe: what to ask; `None`, `False` and empty mean "not yet". What it raises goes to the caller.
-        awaiting: what is awaited, for the message.
+        probe: the condition; `None`, `False` and empty values mean "not yet". An exception that
+            it raises ends the wait and goes to the caller.
+        awaiting: the condition in words, for the message.
         timeout_s: how long to wait at most.
         every_s: the pause between two calls.
-        seen: tells, for the message, what there was instead.
+        seen: returns the observed state, for the message.
 
     Raises:
-        WaitTimeout: the time is up.
+        WaitTimeout: the probe returned no true value in time.
     """
-    deadline = time.monotonic() + timeout_s
+    deadline_s = time.monotonic() + timeout_s
     while True:
-        answer = probe()
-        if answer:
-            return answer
-        if time.monotonic() >= deadline:
-            instead = f"; seen instead: {seen()}" if seen else ""
-            raise WaitTimeout(f"waited {timeout_s:g} s for {awaiting}{instead}")
+        result = probe()
+        if result:
+            return result
+        if time.monotonic() >= deadline_s:
+            observed = f"; observed: {seen()}" if seen else ""
+            raise WaitTimeout(f"waited {timeout_s:g} s for {awaiting}{observed}")
         time.sleep(every_s)
 
 
 def sleep_until(monotonic_s: float, unless: threading.Event | None = None) -> bool:
-    """Return true at a moment of the monotonic clock; at once when it has passed. For schedules, never for hoping.
+    """Sleep until a moment of a schedule; return whether it was reached.
+
+    To wait for a condition, use `wait_until`.
 
     Args:
-        monotonic_s: the moment.
-        unless: where this is set, or becomes so, false is returned at once.
+        monotonic_s: the moment, seconds of the monotonic clock. A past one is reached at once.
+        unless: ends the sleep as soon as it is set; the result is then false.
     """
     ended = unless or threading.Event()
-    while (left := monotonic_s - time.monotonic()) > 0:
-        if ended.wait(left):
+    while (left_s := monotonic_s - time.monotonic()) > 0:
+        if ended.wait(left_s):
             return False
     return not ended.is_set()

@@ -188,7 +188,7 @@ def test_a_death_that_nobody_asked_for_is_told(cluster: LocalCluster) -> None:
     assert node.pid is not None
     assert node.start_ticks is not None
     assert send_signal(ProcessIdentity(node.pid, node.start_ticks), signal.SIGKILL)
-    with pytest.raises(NodeFailed, match="node 1 ended by itself with status -9"):
+    with pytest.raises(NodeFailed, match="node 1 exited unexpectedly with status -9"):
         cluster.wait_until_healthy()
 
 

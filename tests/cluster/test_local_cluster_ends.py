@@ -22,7 +22,7 @@ from infra.process.waiting import wait_until
 pytestmark = pytest.mark.cluster
 ONE_NODE = ClusterSpec(nodes=1)
 HOLD = (
-    "import sys, time; from pathlib import Path; from infra.cluster.interface import ClusterSpec; from infra.cluster.local import provision\n"
+    "import sys, time; from pathlib import Path; from infra.kafka.spec import ClusterSpec; from infra.cluster.local import provision\n"
     "provision(Path(sys.argv[1]), Path(sys.argv[2]), 'held', ClusterSpec(nodes=1), float(sys.argv[3]))\n"
     "print('whole', flush=True); sys.stdin.read()"
 )
@@ -61,7 +61,7 @@ def one_node(clusters: Path, cache: Path) -> Iterator[LocalCluster]:
     """A cluster of one node for the test alone."""
     cluster = provision(clusters, cache, "one", ONE_NODE)
     yield cluster
-    clean(clusters, held_too=True)
+    clean(clusters, include_held=True)
 
 
 def test_a_destroyed_cluster_leaves_its_logs_alone(one_node: LocalCluster, clusters: Path) -> None:
@@ -82,9 +82,9 @@ def test_the_nodes_die_with_their_supervisor(one_node: LocalCluster, clusters: P
     assert handle.supervisor
     kill_and_wait(handle.supervisor)
     _await_end(handle)
-    with pytest.raises(SupervisorError, match="cannot be reached"):
+    with pytest.raises(SupervisorError, match="cannot reach the supervisor"):
         one_node.status()
-    assert clean(clusters, held_too=True).removed == ("one",)
+    assert clean(clusters, include_held=True).removed == ("one",)
     assert clean(clusters) == CleanReport()
 
 
@@ -161,5 +161,5 @@ def test_a_node_that_cannot_start_shows_its_own_last_words(clusters: Path, cache
 def test_a_name_that_is_taken_is_refused(clusters: Path, cache: Path) -> None:
     """Nothing of the cluster that has it is touched."""
     (clusters / "taken").mkdir()
-    with pytest.raises(InputError, match="there is a cluster folder"):
+    with pytest.raises(InputError, match="cluster folder .* already exists"):
         provision(clusters, cache, "taken", ONE_NODE)

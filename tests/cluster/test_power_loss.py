@@ -14,14 +14,14 @@ from support.reference.values import ValueFields, encode
 
 from experiments.clients.librdkafka import topics
 from experiments.trial.final_read import FinalReader
-from infra.cluster.capabilities import Capability, missing
+from infra.cluster.capabilities import Capability, missing_capability
 from infra.cluster.cleaning import clean
 from infra.cluster.handle import read_handle
 from infra.cluster.local import LocalCluster, provision
-from infra.disk.mounts import loops_below, mounts_below
+from infra.disk.mounts import loop_devices_below, mounts_below
 from infra.kafka.spec import ClusterSpec
 
-_LACK = missing(Capability.DISK_IMAGES)
+_LACK = missing_capability(Capability.DISK_IMAGES)
 pytestmark = pytest.mark.skipif(
     _LACK is not None, reason=f"no disk images here: {_LACK.reason if _LACK else ''}"
 )
@@ -90,8 +90,8 @@ def test_a_log_is_read_to_its_end_past_a_flipped_bit(on_image: LocalCluster) -> 
     write(on_image, FLIPPED, [encode(ValueFields(0, seq, 1, TOKEN), 100) for seq in range(RECORDS)])
     flip = on_image.disks.flip_bit(NODE, FLIPPED, 0, below_offset=RECORDS)
     assert flip is not None
-    back = FinalReader(on_image, FLIPPED, TOKEN, {}).plain()
-    assert back.refused_offsets == {0: flip.base_offset}
+    back = FinalReader(on_image, FLIPPED, TOKEN, {}).read()
+    assert back.crc_failed_offsets == {0: flip.base_offset}
     assert back.log.num_rows == RECORDS
     corrupt = [row["offset"] for row in back.log.to_pylist() if not row["intact"]]
     assert corrupt == [flip.last_offset]
@@ -103,6 +103,6 @@ def test_nothing_of_a_killed_supervisor_s_disks_stays_behind(on_image: LocalClus
     assert supervisor is not None
     os.kill(supervisor.pid, signal.SIGKILL)
     assert list(mounts_below(on_image.folder))
-    clean(on_image.folder.parent, held_too=True)
-    assert (list(mounts_below(on_image.folder)), list(loops_below(on_image.folder))) == ([], [])
-    assert clean(on_image.folder.parent, held_too=True).removed == ()
+    clean(on_image.folder.parent, include_held=True)
+    assert (list(mounts_below(on_image.folder)), list(loop_devices_below(on_image.folder))) == ([], [])
+    assert clean(on_image.folder.parent, include_held=True).removed == ()

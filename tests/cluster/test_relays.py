@@ -12,7 +12,7 @@ from experiments.clients.librdkafka import topics
 from infra.cluster.local import LocalCluster, provision
 from infra.errors import SupervisorError, WaitTimeout
 from infra.kafka.spec import ClusterSpec
-from infra.network.impairment import Cut, Direction, ImpairmentCounts, Relaying, Treatment
+from infra.network.impairment import PacketDrop, Direction, ImpairmentCounts, RelayAction, RelayTreatment
 from infra.process.waiting import wait_until
 
 pytestmark = pytest.mark.cluster
@@ -34,7 +34,7 @@ def shared_cluster(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 
 def send(
-    cluster: LocalCluster, direction: Direction, treatment: Treatment
+    cluster: LocalCluster, direction: Direction, treatment: RelayTreatment
 ) -> tuple[int, tuple[ImpairmentCounts, ...]]:
     """Send one record under a treatment; return how often it is stored, and what the relay met with."""
     delivered: list[Message] = []
@@ -49,17 +49,17 @@ def send(
     before = topics.end_offsets(cluster.admin_servers, TOPIC)[0]
     producer.produce(TOPIC, b"first")
     assert producer.flush(10) == 0
-    cluster.impair("relay", [Relaying(1, direction, treatment)])
+    cluster.impair("relay", [RelayAction(1, direction, treatment)])
     producer.produce(
         TOPIC, b"second", on_delivery=lambda _error, message: delivered.append(message)
     )
     wait_until(
-        lambda: producer.poll(0.01) is not None and cluster.impairment_counts("relay")[0].anything,
+        lambda: producer.poll(0.01) is not None and cluster.impairment_counts("relay")[0].any_traffic,
         awaiting="the relay to meet with it",
         timeout_s=20,
     )
     assert not delivered
-    with pytest.raises(WaitTimeout, match="its network is under relay"):
+    with pytest.raises(WaitTimeout, match="its network is impaired by relay"):
         cluster.wait_until_healthy(timeout_s=0.1)
     caught = cluster.heal("relay")
     assert producer.flush(20) == 0
@@ -80,7 +80,7 @@ def test_a_request_that_is_thrown_away_is_stored_once(cluster: LocalCluster) -> 
 
 @pytest.mark.parametrize("treatment", ["drop", "reset"])
 def test_an_answer_that_is_thrown_away_makes_a_duplicate(
-    cluster: LocalCluster, treatment: Treatment
+    cluster: LocalCluster, treatment: RelayTreatment
 ) -> None:
     """The batch is stored, its producer never hears of it, and sends it again."""
     stored, (caught,) = send(cluster, "responses", treatment)
@@ -91,4 +91,4 @@ def test_an_answer_that_is_thrown_away_makes_a_duplicate(
 def test_a_relay_cuts_no_packets(cluster: LocalCluster) -> None:
     """That needs namespaces, and is refused."""
     with pytest.raises(SupervisorError, match="needs namespaces"):
-        cluster.impair("cut", [Cut(1, clients=True)])
+        cluster.impair("cut", [PacketDrop(1, clients=True)])

@@ -95,10 +95,10 @@ def a_sweep(home: Home) -> SweepFolder:
         ),
         (["run", "quick", "--repeats", "0"], "--repeats is 0; allowed: 1 or more"),
         (["run", "quick", "--repeats", "many"], "Invalid value for '--repeats'"),
-        (["run", "quick", "--resume", "x"], "--resume goes on with a sweep as it was planned"),
+        (["run", "quick", "--resume", "x"], "--resume runs a sweep as it was planned"),
         (
             ["run", "--resume", "x", "--no-controls"],
-            "--resume goes on with a sweep as it was planned",
+            "--resume runs a sweep as it was planned",
         ),
         (["run", "--resume", "x"], "unknown sweep x"),
         (
@@ -126,7 +126,7 @@ def a_sweep(home: Home) -> SweepFolder:
             ["run", "quick", "--until", "ci<0.1", "--max-repeats", "0"],
             "--max-repeats is 0; allowed: a whole number from 1 to 1024",
         ),
-        (["run", "quick", "--budget", "30m"], "--budget and --max-repeats limit --until"),
+        (["run", "quick", "--budget", "30m"], "--budget and --max-repeats need --until"),
         (["run", "--nodes", "5"], "No such option '--nodes'"),
         (["show"], "no sweep in"),
         (["show", "x"], "unknown sweep x"),
@@ -156,7 +156,8 @@ def test_a_home_that_cannot_be_made_is_one_line(
     result = ackbench("run", "quick")
 
     assert result.exit_code == 2
-    assert "cannot be made (Not a directory): set ACKBENCH_HOME" in result.stderr
+    assert "cannot create the home folder" in result.stderr
+    assert "(Not a directory): set ACKBENCH_HOME" in result.stderr
 
 
 def test_a_broken_file_is_refused_with_its_name_and_line(tmp_path: Path, home: Home) -> None:
@@ -210,9 +211,9 @@ def test_show_prints_what_is_there_and_what_is_missing(home: Home) -> None:
 
     assert (result.exit_code, result.stderr) == (0, "")
     assert "fault: none" in result.stdout
-    assert f"not run: 1 trials; go on with: ackbench run --resume {sweep.sweep_id}" in result.stdout
+    assert f"not run: 1 trial; resume with: ackbench run --resume {sweep.sweep_id}" in result.stdout
     assert (
-        f"not measured: 1 trials; measure with: ackbench measure {sweep.sweep_id}" in result.stdout
+        f"not measured: 1 trial; measure with: ackbench measure {sweep.sweep_id}" in result.stdout
     )
 
 
@@ -260,7 +261,7 @@ def test_clean_leaves_a_run_alone_whose_command_lives(home: Home) -> None:
         result = ackbench("clean")
 
     assert (
-        f"left alone: the run of {sweep.sweep_id} (process {os.getpid()}) is under way"
+        f"kept: the run of {sweep.sweep_id} (process {os.getpid()}) is in progress"
         in result.stdout
     )
     assert unfinished.is_dir()

@@ -9,7 +9,7 @@ from pathlib import Path
 from support.fakes.cluster import MemoryCluster
 
 from infra.cluster.disks import Disks
-from infra.cluster.node import LOG, node_folder
+from infra.cluster.node import NODE_LOG, node_folder
 from infra.cluster.supervisor_protocol import SupervisorReply
 
 
@@ -28,7 +28,7 @@ class DiskCluster(MemoryCluster):
         """Give every node a log of its own, for what it says."""
         for node in self.states:
             node_folder(self.folder, node).mkdir(parents=True)
-            (node_folder(self.folder, node) / LOG).touch()
+            (node_folder(self.folder, node) / NODE_LOG).touch()
 
     @property
     def disks(self) -> Disks:
@@ -59,7 +59,7 @@ class MemoryDisks(Disks):
             self.cluster.states[node_id] = "stopped"
         return frozenset(node_ids) - self.cluster.keeps
 
-    def take_away(self, node_id: int) -> None:
+    def shut_down(self, node_id: int) -> None:
         """The node ends, if it is one that does."""
         self.cluster.fails("take away", node_id)
 

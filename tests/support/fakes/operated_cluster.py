@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from support.fakes.cluster import MemoryCluster
 
-from experiments.clients.librdkafka import changes, topics
+from experiments.clients.librdkafka import admin, topics
 from experiments.faults.operations import moves, topology
 from experiments.faults.replication import isr
 from experiments.faults.replication import isr as held_back
 from infra.errors import HarnessError
 from infra.kafka.spec import ClusterState, NodeStatus, PartitionState
-from infra.kafka.wire import LeaderChoice
+from infra.kafka.wire import LeaderCandidates
 
 
 @dataclass
@@ -97,14 +97,14 @@ def operate(cluster: OperatedCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     desk = Desk(cluster)
     monkeypatch.setattr(held_back, "_FILLS_S", 0.01)
     monkeypatch.setattr(isr, "_COMES_BACK_S", 0.01)
-    for module in (topics, changes, held_back, isr, moves, topology):
+    for module in (topics, admin, held_back, isr, moves, topology):
         for name in (
-            "change_settings",
-            "leader_choices",
-            "elect",
+            "alter_configs",
+            "leader_candidates",
+            "elect_leader",
             "reassign",
-            "raise_partitions",
-            "topic_settings",
+            "add_partitions",
+            "topic_overrides",
             "create_topic",
             "delete_topic",
         ):
@@ -118,7 +118,7 @@ class Desk:
 
     cluster: OperatedCluster
 
-    def change_settings(
+    def alter_configs(
         self,
         _servers: str,
         kind: str,
@@ -137,11 +137,11 @@ class Desk:
         }
         self.cluster.catch_up()
 
-    def leader_choices(self, _nodes: object, _topic: str) -> tuple[LeaderChoice, ...]:
+    def leader_candidates(self, _nodes: object, _topic: str) -> tuple[LeaderCandidates, ...]:
         """As the test says."""
-        return (LeaderChoice(0, None, (), self.cluster.eligible),)
+        return (LeaderCandidates(0, None, (), self.cluster.eligible),)
 
-    def elect(
+    def elect_leader(
         self,
         _servers: str,
         _topic: str,
@@ -173,13 +173,13 @@ class Desk:
         self.cluster.replicas = tuple(replicas[0])
         self.cluster.led_by = leader if leader in self.cluster.replicas else None
 
-    def raise_partitions(
+    def add_partitions(
         self, _servers: str, _topic: str, partitions: int, **_timeouts: float
     ) -> None:
         """At once."""
         self.cluster.partitions = partitions
 
-    def topic_settings(self, _servers: str, _topic: str, **_timeouts: float) -> dict[str, str]:
+    def topic_overrides(self, _servers: str, _topic: str, **_timeouts: float) -> dict[str, str]:
         """One."""
         return {"min.insync.replicas": "2"}
 

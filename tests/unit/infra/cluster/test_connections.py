@@ -50,12 +50,12 @@ def answer_now(link: NodeConnection) -> bytes | None:
 
 def test_a_connection_is_kept(link: NodeConnection, listener: socket.socket) -> None:
     """Two requests, one connection, an answer each."""
-    link.ask(b"first")
+    link.send(b"first")
     served, _ = listener.accept()
     with served:
         served.sendall(frame(b"one"))
         assert answer(link) == b"one"
-        link.ask(b"second")
+        link.send(b"second")
         served.sendall(frame(b"two"))
         assert answer(link) == b"two"
 
@@ -64,7 +64,7 @@ def test_an_answer_that_comes_in_parts_is_put_together(
     link: NodeConnection, listener: socket.socket
 ) -> None:
     """TCP knows no messages."""
-    link.ask(b"?")
+    link.send(b"?")
     served, _ = listener.accept()
     with served:
         served.sendall(frame(b"whole")[:6])
@@ -77,14 +77,14 @@ def test_who_owes_an_answer_is_not_asked_again(
     link: NodeConnection, listener: socket.socket
 ) -> None:
     """A paused broker would get hundreds of requests, and answer all of them when it goes on."""
-    link.ask(b"first")
+    link.send(b"first")
     served, _ = listener.accept()
     with served:
-        link.ask(b"second")
+        link.send(b"second")
         assert served.recv(100) == b"first"
         served.sendall(frame(b"one"))
         assert answer(link) == b"one"
-        link.ask(b"third")
+        link.send(b"third")
         assert served.recv(100) == b"third"
 
 
@@ -93,7 +93,7 @@ def test_an_answer_tells_when_it_was_asked_for(
 ) -> None:
     """What it says was so then or later, however late it comes."""
     before_s = time.monotonic()
-    link.ask(b"?")
+    link.send(b"?")
     after_s = time.monotonic()
     served, _ = listener.accept()
     with served:
@@ -107,14 +107,14 @@ def test_a_stale_answer_is_thrown_away(
     link: NodeConnection, listener: socket.socket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It says what was before the pause; the next request gets its own answer."""
-    link.ask(b"?")
+    link.send(b"?")
     served, _ = listener.accept()
     with served:
         monkeypatch.setattr("infra.cluster.metadata_poller.STALE_AFTER_S", 0)
         served.sendall(frame(b"old"))
         assert answer(link) is None
         monkeypatch.undo()
-        link.ask(b"again")
+        link.send(b"again")
         served.sendall(frame(b"new"))
         assert answer(link) == b"new"
 
@@ -123,10 +123,10 @@ def test_a_connection_that_ended_is_made_anew(
     link: NodeConnection, listener: socket.socket
 ) -> None:
     """The broker was killed and is back: what it owed will never come."""
-    link.ask(b"?")
+    link.send(b"?")
     listener.accept()[0].close()
     assert answer(link) is None
-    link.ask(b"again")
+    link.send(b"again")
     served, _ = listener.accept()
     with served:
         served.sendall(frame(b"one"))
@@ -138,8 +138,8 @@ def test_where_nobody_listens_nothing_is_awaited(
 ) -> None:
     """At once, and without an error."""
     listener.close()
-    link.ask(b"?")
-    assert not link.owes
+    link.send(b"?")
+    assert not link.is_pending
     assert answer(link) is None
 
 
@@ -147,11 +147,11 @@ def test_the_first_to_answer_is_heard(link: NodeConnection, listener: socket.soc
     """One stands still, the other does not: nobody waits for the first."""
     other = NodeConnection(2, *listener.getsockname())
     for each in (link, other):
-        each.ask(b"?")
+        each.send(b"?")
     (silent, _), (served, _) = listener.accept(), listener.accept()
     with silent, served:
         served.sendall(frame(b"here"))
         found = first_reply([link, other], time.monotonic() + SOON_S)
         assert found is not None
-        assert (found.frame, link.owes, other.owes) == (b"here", True, False)
+        assert (found.frame, link.is_pending, other.is_pending) == (b"here", True, False)
     other.close()

@@ -58,7 +58,7 @@ def test_messages_come_back_as_they_were_sent() -> None:
     """Requests and replies are one line each."""
     request = SupervisorRequest("lease", pid=1, start_ticks=2, grace_s=0.5)
     reply = SupervisorReply(
-        (NodeReport(NODE, 1.5, died_unasked=True, exit_status=-9),),
+        (NodeReport(NODE, 1.5, exited_unexpectedly=True, exit_status=-9),),
         NODE,
         "why\nnot",
         WaitTimeout.__name__,

@@ -24,7 +24,7 @@ def _reports(state: NodeState = "running", quiet_s: float = 10) -> list[NodeRepo
 
 def test_a_cluster_is_whole_when_every_node_says_so() -> None:
     """The order of an ISR does not matter."""
-    assert why_not_healthy(_reports(), QUORUM, VIEWS, quiet_s=0.5) is None
+    assert why_not_healthy(_reports(), QUORUM, VIEWS, least_unchanged_s=0.5) is None
 
 
 def test_a_cluster_without_topics_can_be_whole() -> None:
@@ -32,27 +32,27 @@ def test_a_cluster_without_topics_can_be_whole() -> None:
     empty: dict[int, BrokerView | None] = dict.fromkeys(
         (1, 2, 3), BrokerView(frozenset({1, 2, 3}), ())
     )
-    assert why_not_healthy(_reports(), QUORUM, empty, quiet_s=0.5) is None
+    assert why_not_healthy(_reports(), QUORUM, empty, least_unchanged_s=0.5) is None
 
 
 @pytest.mark.parametrize("state", ["paused", "stopped"])
 def test_a_node_that_does_not_run_is_named(state: NodeState) -> None:
     """Whatever the others still believe of it."""
-    assert why_not_healthy(_reports(state), QUORUM, VIEWS, quiet_s=0.5) == f"node 2 is {state}"
+    assert why_not_healthy(_reports(state), QUORUM, VIEWS, least_unchanged_s=0.5) == f"node 2 is {state}"
 
 
 def test_a_node_that_was_just_resumed_is_waited_for() -> None:
     """Its session may end before its next heartbeat comes."""
     assert (
-        why_not_healthy(_reports(quiet_s=0.1), QUORUM, VIEWS, quiet_s=0.5)
-        == "node 1 runs for 0.1 s only"
+        why_not_healthy(_reports(quiet_s=0.1), QUORUM, VIEWS, least_unchanged_s=0.5)
+        == "node 1 has been running for only 0.1 s"
     )
 
 
 def test_without_an_active_controller_nothing_is_whole() -> None:
     """What brokers say then is what was."""
     assert (
-        why_not_healthy(_reports(), None, VIEWS, quiet_s=0.5) == "no node is the active controller"
+        why_not_healthy(_reports(), None, VIEWS, least_unchanged_s=0.5) == "no node is the active controller"
     )
 
 
@@ -60,25 +60,25 @@ def test_without_an_active_controller_nothing_is_whole() -> None:
     ("view", "why"),
     [
         (None, "node 3 does not answer"),
-        (replace(VIEW, brokers=frozenset({1, 2})), "node 3 sees the brokers [1, 2] of [1, 2, 3]"),
+        (replace(VIEW, brokers=frozenset({1, 2})), "node 3 reports the brokers [1, 2] of [1, 2, 3]"),
         (
             replace(VIEW, partitions=(replace(FULL, isr=(1, 3)),)),
-            "node 3 sees t-0 with leader 1 and ISR [1, 3] of [1, 2, 3]",
+            "node 3 reports t-0 with leader 1 and ISR [1, 3] of [1, 2, 3]",
         ),
         (
             replace(VIEW, partitions=(replace(FULL, leader=None),)),
-            "node 3 sees t-0 with leader None and ISR [3, 2, 1] of [1, 2, 3]",
+            "node 3 reports t-0 with leader None and ISR [3, 2, 1] of [1, 2, 3]",
         ),
         (
             replace(VIEW, partitions=(replace(FULL, leader=2),)),
-            "the nodes see different partitions or leaders",
+            "the nodes report different partitions or leaders",
         ),
-        (replace(VIEW, partitions=()), "the nodes see different partitions or leaders"),
+        (replace(VIEW, partitions=()), "the nodes report different partitions or leaders"),
     ],
 )
 def test_one_node_that_sees_it_otherwise_is_enough(view: BrokerView | None, why: str) -> None:
     """A view that is behind differs in one of these."""
-    assert why_not_healthy(_reports(), QUORUM, {**VIEWS, 3: view}, quiet_s=0.5) == why
+    assert why_not_healthy(_reports(), QUORUM, {**VIEWS, 3: view}, least_unchanged_s=0.5) == why
 
 
 def test_a_broker_that_another_one_calls_fenced_is_not_believed() -> None:
