@@ -89,33 +89,33 @@ Examples:
     "overrides",
     multiple=True,
     metavar="AXIS=V1[,V2...]",
-    help="Other values for an axis, a property or workload.*; several make an axis.",
+    help="Values for an axis, a property or workload.*; several values make it an axis.",
 )
-@click.option("--repeats", type=int, metavar="N", help="Runs of each cell.")
-@click.option("--seed", type=int, metavar="N", help="Decides keys, order and timing.")
+@click.option("--repeats", type=int, metavar="N", help="Trials per cell.")
+@click.option("--seed", type=int, metavar="N", help="Determines keys, order and timing.")
 @click.option(
     "--no-controls",
     is_flag=True,
-    help="Leave out the cell in which nothing may be lost, and the one in which something must.",
+    help="Omit the control, which must lose nothing, and the positive control, which must lose.",
 )
 @click.option(
     "--until",
     metavar="ci<WIDTH",
-    help="Add repeats until the shares of trials that lost, and that repeated, are known to this width (95 %).",
+    help="Add repeats until the 95 % intervals of loss and duplicates are narrower than WIDTH.",
 )
 @click.option(
     "--budget",
     metavar="TIME",
-    help="With --until: begin no round that would end later; 90s, 30m, 2h.",
+    help="With --until: start no round that would end later; 90s, 30m, 2h.",
 )
 @click.option(
-    "--max-repeats", type=int, metavar="N", help="With --until: at most N runs of each cell (100)."
+    "--max-repeats", type=int, metavar="N", help="With --until: at most N trials per cell (100)."
 )
 @click.option("--fail-on", "fail_on", multiple=True, metavar="WHAT", help=FAIL_ON)
 @click.option(
     "--resume",
     metavar="SWEEP",
-    help="Go on with a sweep that was interrupted: run the trials that are missing; also with --until.",
+    help="Run the missing trials of an interrupted sweep; also with --until.",
 )
 def run(
     experiment: str | None,
@@ -129,9 +129,10 @@ def run(
     fail_on: tuple[str, ...],
     resume: str | None,
 ) -> int:
-    """Run EXPERIMENT, a name of `ackbench list` or a YAML file, and print what was seen.
+    """Run EXPERIMENT, a name from `ackbench list` or a YAML file, and print its results.
 
-    Exit code 0: every trial ended, whatever Kafka lost. 1: the harness failed. 2: the request cannot be. 3: --fail-on.
+    Exit code 0: every trial ended, whatever Kafka lost. 1: the harness failed. 2: invalid request.
+    3: --fail-on.
     """
     from experiments.commands import run as command
     from experiments.comparing.gate import Gate
@@ -142,7 +143,7 @@ def run(
     if resume:
         if experiment or overrides or repeats is not None or seed is not None or no_controls:
             raise click.UsageError(
-                "--resume goes on with a sweep as it was planned: name nothing else"
+                "--resume runs a sweep as it was planned: give no other option"
             )
         return command.resume(home, resume, limits, gate)
     if not experiment:
@@ -169,36 +170,37 @@ Examples:
 @click.option(
     "--lessons",
     metavar="N[,N-M...]",
-    help="Only these claims, as in 1,5-8; with --resume: these again.",
+    help="Only these lessons, as in 1,5-8; with --resume: test these again.",
 )
 @click.option(
     "--repeats",
     type=click.IntRange(1, 1024),
     metavar="N",
-    help="Runs of each cell (default: as each experiment has it).",
+    help="Trials per cell (default: as each experiment has it).",
 )
 @click.option(
-    "--resume", metavar="TOUR", help="Go on with a tour that was interrupted, or `newest`."
+    "--resume", metavar="TOUR", help="Resume an interrupted tour, or `newest`."
 )
 @click.option(
     "--chapters",
     type=click.Path(file_okay=False, path_type=Path),
     metavar="FOLDER",
-    help="Write the answers as Markdown chapters too.",
+    help="Also write the answers as Markdown chapters.",
 )
 def tour(
     lessons: str | None, repeats: int | None, resume: str | None, chapters: Path | None
 ) -> int:
-    """Test the lessons' claims one after the other, and make one page of the answers.
+    """Test the lessons' claims one after the other and make one page of the answers.
 
-    Exit code 0: each claim that this machine can test has its answer, whatever it is. 1: the harness failed. 2: the request cannot be.
+    Exit code 0: every claim that this machine can test has an answer. 1: the harness failed.
+    2: invalid request.
     """
     from experiments.commands import tour as command
 
     home = Home.from_environment()
     if resume and repeats and not lessons:
         raise click.UsageError(
-            "--repeats with --resume is for claims that are tested again: name them with --lessons"
+            "--repeats with --resume needs --lessons: it applies to lessons that are tested again"
         )
     return (
         command.resume(home, resume, lessons, repeats, chapters)
@@ -209,7 +211,7 @@ def tour(
 
 @cli.command("list")
 def list_() -> int:
-    """List the experiments of the catalogue, with the question each one answers."""
+    """List the experiments of the catalogue."""
     from experiments.commands import catalog as command
 
     return command.list_experiments()
@@ -218,7 +220,7 @@ def list_() -> int:
 @cli.command()
 @click.argument("experiment")
 def explain(experiment: str) -> int:
-    """Say what EXPERIMENT asks: the claim, how Kafka does it, what will be done, and what would refute it."""
+    """Explain EXPERIMENT: its question, claim, mechanism, method and what would refute it."""
     from experiments.commands import catalog as command
 
     return command.explain(experiment)
@@ -234,7 +236,7 @@ Examples:
 )
 @click.argument("fault", required=False)
 def faults(fault: str | None) -> int:
-    """List what can go wrong, or the parameters of one FAULT, and what this machine cannot do."""
+    """List the faults, or the parameters of one FAULT, and which are unavailable here."""
     from experiments.commands import faults as command
 
     return command.explain_fault(fault) if fault else command.list_faults()
@@ -253,7 +255,10 @@ Examples:
     "--json", "as_json", is_flag=True, help="One object, as docs/show-json.md describes it."
 )
 def show(sweep: str | None, as_json: bool) -> int:
-    """Show the results of SWEEP: a name, a folder, or an experiment, whose newest is meant; of the newest of all when none is named."""
+    """Show the results of SWEEP: an id, a folder, or an experiment (its newest sweep).
+
+    Without SWEEP: the newest sweep of all.
+    """
     from experiments.commands import show as command
 
     return command.show(Home.from_environment(), sweep, as_json=as_json)
@@ -262,7 +267,7 @@ def show(sweep: str | None, as_json: bool) -> int:
 @cli.command()
 @click.argument("sweep")
 def measure(sweep: str) -> int:
-    """Measure SWEEP again from its ledgers alone, and show the results."""
+    """Measure SWEEP again from its ledgers and show the results."""
     from experiments.commands import show as command
 
     return command.measure_again(Home.from_environment(), sweep)
@@ -279,9 +284,9 @@ Examples:
 @click.argument("sweep", required=False)
 @click.option("--fail-on", "fail_on", multiple=True, metavar="WHAT", help=FAIL_ON)
 def report(sweep: str | None, fail_on: tuple[str, ...]) -> int:
-    """Make the page of SWEEP anew, of the newest when none is named, and print where it lies.
+    """Render the report of SWEEP (the newest) again and print its path.
 
-    Exit code 3: --fail-on names a verdict that the sweep holds, a line each.
+    Exit code 3: the sweep does not pass --fail-on; one line per reason.
     """
     from experiments.commands import show as command
 
@@ -305,7 +310,7 @@ Examples:
     "--by",
     "axis",
     metavar="AXIS",
-    help="Compare the cells of one sweep: those with the first value of AXIS beside each other value's.",
+    help="Compare the cells of one sweep: the first value of AXIS with each other value.",
 )
 @click.option("--json", "as_json", is_flag=True, help="One object, as docs/report.md describes it.")
 @click.option(
@@ -319,7 +324,8 @@ Examples:
     "fail_on",
     multiple=True,
     metavar="WHAT",
-    help=f"{FAIL_ON} Also worse:MEASURE>N%: B is worse than A by more than N % (shares: points), the whole 95 % interval beyond it. "
+    help=f"{FAIL_ON} Also worse:MEASURE>N%: B is worse than A by more than N % (shares: points), "
+    "with the whole 95 % interval. "
     "MEASURE: loss, duplicates, latency_p99, outage, throughput.",
 )
 def compare(
@@ -330,9 +336,11 @@ def compare(
     html: Path | None,
     fail_on: tuple[str, ...],
 ) -> int:
-    """Show two sweeps side by side, A and B, or the cells of one: paired by cell and by seed, with intervals, tests, effects and changed verdicts.
+    """Compare two sweeps, A and B, or the cells of one.
 
-    Exit code 2: they cannot be compared. 3: --fail-on names what was found, a line each.
+    Paired by cell and by seed, with intervals, tests, effect sizes and changed verdicts.
+
+    Exit code 2: they cannot be compared. 3: they do not pass --fail-on; one line per reason.
     """
     from experiments.commands import compare as command
 
@@ -342,7 +350,7 @@ def compare(
     if axis is not None and b is None:
         return command.compare_cells(home, (a, axis), as_json=as_json, html=html, fail_on=fail_on)
     raise click.UsageError(
-        f"{a} is compared with a second sweep, or by an axis of its own (--by AXIS): name {'one of them only' if b else 'one of them'}"
+        f"give {'only one of' if b else 'either'} a second sweep {'and' if b else 'or'} --by AXIS"
     )
 
 
@@ -358,7 +366,7 @@ Examples:
 @click.argument("sweeps", nargs=-1, metavar="[SWEEP]...")
 @click.option("--markdown", is_flag=True, help="As a table for a document.")
 def matrix(sweeps: tuple[str, ...], markdown: bool) -> int:
-    """Show what each fault did to each of the clients' settings, over all SWEEPs; of the newest when none is named."""
+    """Show faults against client settings over all SWEEPs (the newest)."""
     from experiments.commands import compare as command
 
     return command.print_matrix(Home.from_environment(), sweeps, markdown=markdown)
@@ -378,7 +386,7 @@ def matrix(sweeps: tuple[str, ...], markdown: bool) -> int:
     help="Where MLflow's page listens.",
 )
 def up(airflow_port: int | None, mlflow_port: int | None) -> int:
-    """Start the scheduler, Airflow's page and MLflow's on this machine only; Ctrl-C stops them."""
+    """Start Airflow's scheduler and page and MLflow's page on this machine; Ctrl-C stops them."""
     from experiments.commands import up as command
 
     return command.up(Home.from_environment(), airflow_port=airflow_port, mlflow_port=mlflow_port)
@@ -390,11 +398,14 @@ def up(airflow_port: int | None, mlflow_port: int | None) -> int:
     "sweeps",
     multiple=True,
     metavar="SWEEP",
-    help="Delete this sweep too, its sealed trials included.",
+    help="Also delete the sweep with this id, sealed trials included.",
 )
-@click.option("--force", is_flag=True, help="Also end clusters that a run still uses.")
+@click.option("--force", is_flag=True, help="Also end runs in progress and their clusters.")
 def clean(sweeps: tuple[str, ...], force: bool) -> int:
-    """End what killed runs left behind: processes, clusters, unfinished trials. Sealed trials are kept."""
+    """Remove what killed runs left behind: processes, clusters, unfinished trials.
+
+    Sealed trials are kept.
+    """
     from experiments.commands import clean as command
 
     return command.clean(Home.from_environment(), sweeps, force=force)
@@ -415,12 +426,13 @@ Examples:
     default=1,
     show_default=True,
     metavar="N",
-    help="Decides which records are hit.",
+    help="Determines which records are damaged.",
 )
 def selftest(sweep: str | None, seed: int) -> int:
-    """Plant faults into copies of a trial of SWEEP (the newest), and see that measuring finds each one, exactly.
+    """Plant known damage into copies of a trial of SWEEP (the newest) and check that it is found.
 
-    The sweep itself stays as it is. Exit code 0: all were found. 1: not all. 2: there is no trial to plant into.
+    The sweep itself is not changed. Exit code 0: all damage was found exactly. 1: some was not.
+    2: the sweep has no suitable trial.
     """
     from experiments.commands import selftest as command
 
@@ -429,7 +441,7 @@ def selftest(sweep: str | None, seed: int) -> int:
 
 @cli.command()
 def doctor() -> int:
-    """Say what is installed, what this machine can do, and what would mend the rest."""
+    """Report what is installed, what this machine can do, and how to fix the rest."""
     from experiments.commands import doctor as command
 
     return command.doctor(Home.from_environment())

@@ -1,53 +1,57 @@
-"""`ackbench list` and `ackbench explain`: what can be asked, and what is behind a question."""
+"""`ackbench list` and `ackbench explain`: the experiments of the catalogue."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from typing import Final
 
 from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
 
-from experiments.messages.counts import counted
-from experiments.planning.experiment import Experiment, catalogue, load
-from experiments.planning.new_sweep import planned_as
+from experiments.messages.phrases import format_count
+from experiments.planning.catalog import catalog_experiments, load_experiment
+from experiments.planning.experiment import Experiment
+from experiments.planning.new_sweep import plan_experiment
 from experiments.results.tables import console_for_results
 from experiments.sweep.plan import Plan
 from experiments.sweep.progress import expected_minutes
 
-_UNPLANNED = "explain"
-"""The sweep's name in a plan that is only looked at."""
+_SWEEP_ID: Final = "explain"
+"""The sweep id of a plan that is only shown."""
 
 
 def list_experiments() -> int:
-    """Print the claims in the order of the lessons, then the other experiments: name, title, about how many minutes."""
-    experiments = catalogue()
+    """Print the claims in the order of the lessons, then the other experiments."""
+    experiments = catalog_experiments()
     claims = sorted(
         (one for one in experiments if one.claim),
         key=lambda one: one.claim.lesson if one.claim else 0,
     )
     console = _console()
-    _print_list(console, "what the lessons claim, in their order (`ackbench explain NAME`)", claims)
-    _print_list(console, "further questions", [one for one in experiments if not one.claim])
+    _print_list(
+        console, "claims about Kafka, in the order of the lessons (`ackbench explain NAME`)", claims
+    )
+    _print_list(console, "other questions", [one for one in experiments if not one.claim])
     return 0
 
 
 def explain(named: str) -> int:
-    """Print an experiment's question, and of one of the lessons' the claim, the mechanism, what will be done and what would refute it.
+    """Print an experiment's question and, if it tests a claim, the claim, mechanism and method.
 
     Raises:
         UnknownName: there is no such experiment.
-        ExperimentError: it is no experiment, or cannot be planned.
+        ExperimentError: the file is not an experiment, or cannot be planned.
     """
-    experiment = load(named)
-    plan, console = planned_as(experiment, _UNPLANNED, named), _console()
+    experiment = load_experiment(named)
+    plan, console = plan_experiment(experiment, _SWEEP_ID, named), _console()
     console.print(f"{experiment.name}: {experiment.title}", style="bold", markup=False)
-    for head, text in _told(experiment):
+    for head, text in _paragraphs(experiment):
         console.print(f"\n{head}", style="bold" if console.is_terminal else None)
         console.print(Padding(" ".join(text.split()), (0, 0, 0, 2)), markup=False, highlight=False)
     console.print(f"\n{_extent(experiment, plan)}", markup=False, highlight=False)
-    console.print(f"run it: ackbench run {named}", markup=False, highlight=False)
+    console.print(f"run it with: ackbench run {named}", markup=False, highlight=False)
     return 0
 
 
@@ -77,28 +81,31 @@ def _print_list(console: Console, head: str, experiments: list[Experiment]) -> N
 
 
 def _minutes(experiment: Experiment) -> str:
-    return f"{expected_minutes(planned_as(experiment, _UNPLANNED, experiment.name))} min"
+    return f"{expected_minutes(plan_experiment(experiment, _SWEEP_ID, experiment.name))} min"
 
 
-def _told(experiment: Experiment) -> Iterator[tuple[str, str]]:
-    yield "the question", experiment.question
+def _paragraphs(experiment: Experiment) -> Iterator[tuple[str, str]]:
+    yield "question", experiment.question
     if experiment.claim:
         claim = experiment.claim
-        yield f"what the lesson says (lesson {claim.lesson})", claim.says
-        yield "how Kafka does it", claim.mechanism
-        yield "what is done", claim.method
-        yield "what would refute it", claim.refuted_by
+        yield f"claim (lesson {claim.lesson})", claim.says
+        yield "mechanism", claim.mechanism
+        yield "method", claim.method
+        yield "refuted by", claim.refuted_by
         if claim.in_production:
             yield "in production", claim.in_production
 
 
 def _extent(experiment: Experiment, plan: Plan) -> str:
-    """Return how much it is."""
+    """Return the number of cells, repeats and controls, and the expected minutes."""
     cells = len({trial.label for trial in plan.trials if not trial.added})
-    refused = (
-        f", {counted(len(plan.refused), 'cell')} refused by the client" if plan.refused else ""
-    )
+    refused = ""
+    if plan.refused:
+        refused = f", {format_count(len(plan.refused), 'cell')} refused by the client"
     controls = sum(trial.added for trial in plan.trials)
     schedule = f"; scheduled {experiment.schedule}" if experiment.schedule else ""
-    what = f"{counted(cells, 'cell')} x {counted(experiment.repeats, 'repeat')}{refused}, {counted(controls, 'control trial')}"
-    return f"{what}: about {counted(expected_minutes(plan), 'minute')}{schedule}"
+    trials = (
+        f"{format_count(cells, 'cell')} x {format_count(experiment.repeats, 'repeat')}{refused}"
+    )
+    minutes = f"about {format_count(expected_minutes(plan), 'minute')}"
+    return f"{trials}, {format_count(controls, 'control trial')}: {minutes}{schedule}"

@@ -1,4 +1,7 @@
-"""`ackbench compare`: two sweeps side by side, or the cells of one; as a table, as data, as a page, and as a gate."""
+"""`ackbench compare` and `ackbench matrix`: sweeps and cells side by side.
+
+As a table, as JSON, as a page, and as a gate.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ import click
 from rich import box
 from rich.table import Table
 
-from experiments.commands.show import passed
+from experiments.commands.show import gate_exit_code
 from experiments.comparing.comparison import ComparedSweep, Comparison, compare
 from experiments.comparing.gate import Gate
 from experiments.comparing.matrix import (
@@ -23,7 +26,6 @@ from experiments.comparing.matrix import (
     matrix_of,
 )
 from experiments.comparing.within import AxisComparison, compare_within
-from experiments.planning.new_sweep import find_sweep
 from experiments.report.drawing import prepare
 from experiments.report.side_by_side import (
     ComparedCellView,
@@ -33,6 +35,7 @@ from experiments.report.side_by_side import (
 )
 from experiments.results.read import read_results
 from experiments.results.tables import console_for_results, print_text
+from experiments.sweep.lookup import find_sweep
 from infra.errors import InputError
 from infra.machine.home import Home
 
@@ -40,11 +43,15 @@ from infra.machine.home import Home
 def compare_sweeps(
     home: Home, names: tuple[str, str], *, as_json: bool, html: Path | None, fail_on: Sequence[str]
 ) -> int:
-    """Print two sweeps side by side; return the exit code, the gate's where it does not let them pass.
+    """Print two sweeps side by side.
+
+    Returns:
+        0, or the gate's exit code if the comparison does not pass it.
 
     Raises:
-        InputError: an expression of the gate is wrong, there is no such sweep, they cannot be compared, or the page cannot be written.
-        LedgerError: the results of one cannot be read.
+        InputError: an expression of the gate is invalid, a sweep does not exist, the sweeps cannot
+            be compared, or the page cannot be written.
+        LedgerError: the results of a sweep cannot be read.
     """
     gate = Gate.of(fail_on, two_sweeps=True)
     a, b = (_sweep(home, name) for name in names)
@@ -55,17 +62,28 @@ def compare_sweeps(
         click.echo(comparison.to_json())
     else:
         _print(comparison)
-        _print_alone((("only in A", comparison.only_a), ("only in B", comparison.only_b)))
-    return passed(gate.of_comparison(comparison, (a.results, b.results)))
+        _print_unpaired((("only in A", comparison.only_a), ("only in B", comparison.only_b)))
+    return gate_exit_code(gate.of_comparison(comparison, (a.results, b.results)))
 
 
 def compare_cells(
     home: Home, named: tuple[str, str], *, as_json: bool, html: Path | None, fail_on: Sequence[str]
 ) -> int:
-    """Print the cells of one sweep side by side that differ in an axis alone, both by name; return the exit code, the gate's where they do not pass.
+    """Print the cells of one sweep that differ in a single axis side by side.
+
+    Args:
+        home: the home of the sweep.
+        named: the sweep and the axis.
+        as_json: print JSON instead of tables.
+        html: also write a page to this file.
+        fail_on: the gate's expressions.
+
+    Returns:
+        0, or the gate's exit code if the cells do not pass it.
 
     Raises:
-        InputError: an expression of the gate is wrong, there is no such sweep or axis, no cells can be compared, or the page cannot be written.
+        InputError: an expression of the gate is invalid, the sweep or the axis does not exist, no
+            cells can be compared, or the page cannot be written.
         LedgerError: the results cannot be read.
     """
     gate, sweep = Gate.of(fail_on, two_sweeps=True), _sweep(home, named[0])
@@ -79,7 +97,7 @@ def compare_cells(
     worse = [
         reason for comparison in within.comparisons for reason in gate.of_comparison(comparison, ())
     ]
-    return passed([*gate.of_sweep(sweep.results), *worse])
+    return gate_exit_code([*gate.of_sweep(sweep.results), *worse])
 
 
 def _sweep(home: Home, named: str) -> ComparedSweep:
@@ -102,7 +120,7 @@ def _print_within(within: AxisComparison) -> None:
     for comparison in within.comparisons:
         _print(comparison)
         console.print()
-    _print_alone((("in no pair", within.left_out),))
+    _print_unpaired((("in no pair", within.left_out),))
 
 
 def _print(comparison: Comparison) -> None:
@@ -125,16 +143,16 @@ def _print(comparison: Comparison) -> None:
             print_text(console, f"verdict: {verdict}", wrap=terminal)
 
 
-def _print_alone(told: Sequence[tuple[str, Sequence[str]]]) -> None:
+def _print_unpaired(groups: Sequence[tuple[str, Sequence[str]]]) -> None:
     terminal = sys.stdout.isatty()
     console = console_for_results(terminal=terminal)
-    for where, labels in told:
+    for where, labels in groups:
         for label in labels:
             print_text(console, f"{where}: {label}", wrap=terminal)
 
 
 def _table(view: ComparedCellView) -> Table:
-    title = f"{view.name}{f' ({view.role})' if view.role else ''}"
+    title = f"{view.name} ({view.role})" if view.role else view.name
     table = Table(
         box=box.SIMPLE_HEAD,
         show_edge=False,
@@ -161,11 +179,8 @@ def _table(view: ComparedCellView) -> Table:
     return table
 
 
-# ---------- `ackbench matrix`: faults down, clients' settings across, over several sweeps.
-
-
 def print_matrix(home: Home, named: Sequence[str], *, markdown: bool) -> int:
-    """Print the table of the sweeps that are named; of the newest when none is.
+    """Print faults against client settings over several sweeps; over the newest when none is named.
 
     Raises:
         UnknownName: there is no such sweep.
@@ -187,7 +202,7 @@ def print_matrix(home: Home, named: Sequence[str], *, markdown: bool) -> int:
 
 def _matrix_table(matrix: Matrix) -> Table:
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0), show_lines=False)
-    for head in ("fault", "bit", *heads(matrix)):
+    for head in ("fault", "took effect", *heads(matrix)):
         table.add_column(head, overflow="fold")
     for row in matrix.rows:
         name = "\n".join(filter(None, (row.fault, row.circumstances)))

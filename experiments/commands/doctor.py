@@ -1,4 +1,4 @@
-"""`ackbench doctor`: what is installed, what this machine can do, and what would mend the rest."""
+"""`ackbench doctor`: what is installed, what this machine can do, and how to fix the rest."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from experiments.errors import ClientLibraryError
+from experiments.messages.phrases import one_line
 from infra.errors import AckbenchError, MachineError
 from infra.machine.home import Home
-from infra.machine.resources import gib, this_machine
+from infra.machine.resources import format_gib, this_machine
 
 if TYPE_CHECKING:
     from infra.jvm.startup_cache import StartupCache
@@ -30,37 +31,40 @@ PACKAGES: Final = (
 )
 OLDEST_PYTHON, NEWEST_PYTHON = (3, 11), (3, 13)
 SET_UP: Final = "make setup"
+"""The remedy for what set-up installs."""
 USUAL_SWEEP: Final = "quick"
-"""Memory and disk are held against what this experiment needs."""
+"""The experiment whose needs memory and disk are compared with."""
 ENOUGH_CORES: Final = 2
 
 
 @dataclass(frozen=True)
 class DoctorCheck:
-    """One thing that was looked at."""
+    """The result of one check."""
 
     name: str
     ok: bool
     found: str
-    then: str = ""
-    """What would mend it; where nothing is broken, what follows from it."""
+    remedy: str = ""
+    """How to fix it; for what is not broken, the consequence."""
     optional: bool = False
-    """Nothing is broken without it; what needs it is refused."""
+    """A fault or version that needs it is refused; everything else works without it."""
 
     @property
     def state(self) -> str:
-        """In a word."""
-        return "ok" if self.ok else "not here" if self.optional else "missing"
+        """`ok`, `missing`, or `not here` for what is optional."""
+        if self.ok:
+            return "ok"
+        return "not here" if self.optional else "missing"
 
     def line(self, width: int) -> str:
-        """Return it for a person."""
+        """Return the check as one line, its name padded to `width` columns."""
         return f"{self.state:8} {self.name:{width}}  {self.found}" + (
-            f" -> {self.then}" if self.then else ""
+            f" -> {self.remedy}" if self.remedy else ""
         )
 
 
 def doctor(home: Home) -> int:
-    """Print a line for each check; return 0 when all are well, else 1."""
+    """Print one line per check; return 0 if nothing is missing, else 1."""
     checks = _checks(home)
     width = max(len(check.name) for check in checks)
     for check in checks:
@@ -72,15 +76,15 @@ def _checks(home: Home) -> tuple[DoctorCheck, ...]:
     return (
         _python(),
         *map(_package, PACKAGES),
-        _asked("librdkafka", SET_UP, _librdkafka),
-        _asked("JVM", SET_UP, _jvm),
+        _checked("librdkafka", SET_UP, _librdkafka),
+        _checked("JVM", SET_UP, _jvm),
         *(check for kafka in _kafka_versions() for check in _kafka(home, kafka)),
         _spark_cache(home),
-        _asked("home", "set ACKBENCH_HOME to a folder that can be written", lambda: _home(home)),
+        _checked("home", "set ACKBENCH_HOME to a writable folder", lambda: _home(home)),
         _cores(home),
-        _asked(
+        _checked(
             "memory, disk",
-            "end something or make room, or ask for fewer nodes and shorter trials",
+            "free memory or disk, or run fewer nodes and shorter trials",
             lambda: _room(home),
         ),
         _root(home),
@@ -88,32 +92,26 @@ def _checks(home: Home) -> tuple[DoctorCheck, ...]:
     )
 
 
-def _asked(name: str, mend: str, look: Callable[[], str]) -> DoctorCheck:
-    """Return what was found, or the error's own line with what would mend it."""
+def _checked(name: str, remedy: str, find: Callable[[], str]) -> DoctorCheck:
+    """Return a check with what `find` returns, or with the error that it raises."""
     try:
-        return DoctorCheck(name, ok=True, found=look())
+        return DoctorCheck(name, ok=True, found=find())
     except (AckbenchError, ImportError, OSError) as error:
-        return DoctorCheck(name, ok=False, found=" ".join(str(error).split()), then=mend)
+        return DoctorCheck(name, ok=False, found=one_line(str(error)), remedy=remedy)
 
 
 def _python() -> DoctorCheck:
     found = ".".join(map(str, sys.version_info[:3]))
-    fits = OLDEST_PYTHON <= sys.version_info[:2] <= NEWEST_PYTHON
-    return DoctorCheck(
-        "Python",
-        fits,
-        found,
-        ""
-        if fits
-        else f"use {OLDEST_PYTHON[0]}.{OLDEST_PYTHON[1]} to {NEWEST_PYTHON[0]}.{NEWEST_PYTHON[1]}",
-    )
+    supported = OLDEST_PYTHON <= sys.version_info[:2] <= NEWEST_PYTHON
+    oldest, newest = (".".join(map(str, version)) for version in (OLDEST_PYTHON, NEWEST_PYTHON))
+    return DoctorCheck("Python", supported, found, "" if supported else f"use {oldest} to {newest}")
 
 
 def _package(name: str) -> DoctorCheck:
     try:
         return DoctorCheck(name, ok=True, found=version(name))
     except PackageNotFoundError:
-        return DoctorCheck(name, ok=False, found="is not installed", then=SET_UP)
+        return DoctorCheck(name, ok=False, found="is not installed", remedy=SET_UP)
 
 
 def _librdkafka() -> str:
@@ -122,7 +120,7 @@ def _librdkafka() -> str:
     found = library.version()
     library.require_verified(found)
     if not library.library_path().is_file():
-        raise ClientLibraryError(f"{library.library_path()} is not there")
+        raise ClientLibraryError(f"{library.library_path()} does not exist")
     return found
 
 
@@ -130,11 +128,9 @@ def _jvm() -> str:
     from infra.jvm import runtime
 
     home = runtime.java_home()
-    caches = (
-        ""
-        if runtime.makes_startup_caches(home)
-        else ", too old for start-up caches: clusters start more slowly"
-    )
+    caches = ""
+    if not runtime.supports_startup_caches(home):
+        caches = ", too old for start-up caches: clusters start more slowly"
     return f"{runtime.java_version(home) or 'of unknown version'} in {home}{caches}"
 
 
@@ -145,19 +141,21 @@ def _kafka_versions() -> tuple[str, ...]:
 
 
 def _kafka(home: Home, kafka: str) -> Iterator[DoctorCheck]:
-    """Look for the jars, and for the broker's start-up cache where there are jars to make it from; only the usual version must be there."""
+    """Check a version's jars, and with jars the broker's start-up cache; only one is required."""
     from infra.kafka import commands, jars
     from infra.kafka.spec import ClusterSpec
 
-    there, usual = jars.are_kafka_jars_there(home.cache, kafka), kafka == ClusterSpec.kafka_version
-    then = "" if there else SET_UP if usual else "a sweep that asks for it fetches them"
+    cached = jars.has_cached_jars(home.cache, kafka)
+    required = kafka == ClusterSpec.kafka_version
+    remedy = SET_UP if required else "a sweep that needs it fetches them"
+    folder = jars.jars_folder(home.cache, kafka)
     yield DoctorCheck(
         f"Kafka {kafka}",
-        there or not usual,
-        f"jars {'in' if there else 'are not all in'} {jars.jars_folder(home.cache, kafka)}",
-        then,
+        cached or not required,
+        f"jars in {folder}" if cached else f"jars missing in {folder}",
+        "" if cached else remedy,
     )
-    if there:
+    if cached:
         yield _cache(commands.broker_startup_cache(home.cache, ClusterSpec(kafka_version=kafka)))
 
 
@@ -169,24 +167,15 @@ def _spark_cache(home: Home) -> DoctorCheck:
 
 
 def _cache(cache: StartupCache) -> DoctorCheck:
-    """Say whether the cache is there; one that this JVM cannot make is nothing to mend."""
-    found = (
-        str(cache.file)
-        if cache.options
-        else "not made for this JVM and these jars"
-        if cache.supported
-        else "this JVM makes none"
-    )
-    return DoctorCheck(
-        f"{cache.name} cache",
-        cache.fresh,
-        found,
-        ""
-        if cache.options
-        else f"{SET_UP}: starts are slower until then"
-        if cache.supported
-        else "starts are slower",
-    )
+    """Check a start-up cache; one that this JVM cannot make is not missing."""
+    if cache.options:
+        found, remedy = str(cache.file), ""
+    elif cache.supported:
+        found = "not made for this JVM and these jars"
+        remedy = f"{SET_UP}: starts are slower until then"
+    else:
+        found, remedy = "this JVM makes none", "starts are slower"
+    return DoctorCheck(f"{cache.name} cache", cache.fresh, found, remedy)
 
 
 def _home(home: Home) -> str:
@@ -196,55 +185,58 @@ def _home(home: Home) -> str:
 
 def _cores(home: Home) -> DoctorCheck:
     cores = this_machine(home.root).cores
-    follows = (
-        ""
-        if cores >= ENOUGH_CORES
-        else "brokers and load share it: latencies say more about this machine than about Kafka"
+    consequence = "brokers and load share one core: latencies describe this machine, not Kafka"
+    return DoctorCheck(
+        "cores", ok=True, found=str(cores), remedy="" if cores >= ENOUGH_CORES else consequence
     )
-    return DoctorCheck("cores", ok=True, found=str(cores), then=follows)
 
 
 def _room(home: Home) -> str:
-    from experiments.planning.capacity import needs_of
-    from experiments.planning.planner import load, plan
+    from experiments.planning.capacity import resource_needs
+    from experiments.planning.catalog import load_experiment
+    from experiments.planning.planner import plan
 
-    needs, machine = needs_of(plan(load(USUAL_SWEEP), "doctor")), this_machine(home.root)
-    said = (
-        f"{gib(machine.memory_bytes)} of memory and {gib(machine.disk_bytes)} of disk are free; "
-        f"`{USUAL_SWEEP}` needs up to {gib(needs.memory_bytes)} and {gib(needs.disk_bytes)}"
+    needs, machine = (
+        resource_needs(plan(load_experiment(USUAL_SWEEP), "doctor")),
+        this_machine(home.root),
+    )
+    found = (
+        f"{format_gib(machine.memory_bytes)} of memory and {format_gib(machine.disk_bytes)} of disk "
+        f"are free; `{USUAL_SWEEP}` needs up to {format_gib(needs.memory_bytes)} "
+        f"and {format_gib(needs.disk_bytes)}"
     )
     if machine.memory_bytes < needs.memory_bytes or machine.disk_bytes < needs.disk_bytes:
-        raise MachineError(said)
-    return said
+        raise MachineError(found)
+    return found
 
 
 def _root(home: Home) -> DoctorCheck:
-    root = this_machine(home.root).root
+    if this_machine(home.root).root:
+        return DoctorCheck("root", ok=True, found="yes", optional=True)
     return DoctorCheck(
-        "root",
-        root,
-        "yes" if root else "no",
-        "" if root else "the faults that need it are refused",
-        optional=True,
+        "root", ok=False, found="no", remedy="faults that need root are refused", optional=True
     )
 
 
 def _faults() -> Iterator[DoctorCheck]:
-    """Say how many can be done here, and of each of the others why not."""
-    from experiments.commands.faults import lacks_of
+    """Count the available faults, and yield each other one with the reason and the remedy."""
+    from experiments.commands.faults import missing_capabilities_of
     from experiments.faults import FAULTS
 
-    lacking = {name: lacks for name, kind in FAULTS.items() if (lacks := lacks_of(kind))}
+    unavailable = {
+        name: missing for name, kind in FAULTS.items() if (missing := missing_capabilities_of(kind))
+    }
+    available = len(FAULTS) - len(unavailable)
     yield DoctorCheck(
         "faults",
         ok=True,
-        found=f"{len(FAULTS) - len(lacking)} of {len(FAULTS)} can be done here (`ackbench faults` explains each)",
+        found=f"{available} of {len(FAULTS)} are available (`ackbench faults` explains each)",
     )
-    for name, lacks in lacking.items():
+    for name, missing in unavailable.items():
         yield DoctorCheck(
             f"fault {name}",
             ok=False,
-            found="; ".join(lack.reason for lack in lacks),
-            then="; ".join(lack.then for lack in lacks),
+            found="; ".join(lack.reason for lack in missing),
+            remedy="; ".join(lack.remedy for lack in missing),
             optional=True,
         )

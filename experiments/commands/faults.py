@@ -1,30 +1,31 @@
-"""`ackbench faults`: what can go wrong, by family; of one fault, its parameters. Says of each whether this machine can do it."""
+"""`ackbench faults`: the faults by family, the parameters of one, and what this machine lacks."""
 
 from __future__ import annotations
 
 import itertools
 import sys
 from collections.abc import Iterator
+from typing import Final
 
 import click
 
 from experiments.errors import UnknownName
 from experiments.faults import FAULTS, FaultKind
 from experiments.messages.phrases import did_you_mean
-from infra.cluster.capabilities import MissingCapability, missing
+from infra.cluster.capabilities import MissingCapability, missing_capability
 
-NOT_HERE = "cannot be done here"
+UNAVAILABLE: Final = "not available on this machine"
 
 
 def list_faults() -> int:
-    """Print each family's faults, a line each, and under those that this machine cannot do why, and what would enable them."""
+    """Print the faults by family, and for each unavailable one the reason and the remedy."""
     width = max(map(len, FAULTS))
     for family, kinds in itertools.groupby(FAULTS.values(), key=lambda kind: kind.family):
         click.echo(_bold(family))
         for kind in kinds:
             click.echo(f"  {kind.kind:{width}}  {kind.summary}")
-            for lack in lacks_of(kind):
-                click.echo(f"  {'':{width}}  {NOT_HERE}: {lack.reason} -> {lack.then}")
+            for lack in missing_capabilities_of(kind):
+                click.echo(f"  {'':{width}}  {UNAVAILABLE}: {lack.reason} -> {lack.remedy}")
     return 0
 
 
@@ -36,24 +37,28 @@ def explain_fault(named: str) -> int:
     """
     if named not in FAULTS:
         raise UnknownName(f"unknown fault {named}{did_you_mean(named, FAULTS)}")
-    for line in _explained(FAULTS[named]):
+    for line in _description(FAULTS[named]):
         click.echo(line)
     return 0
 
 
-def lacks_of(kind: FaultKind) -> tuple[MissingCapability, ...]:
-    """Return what this machine lacks for a fault; nothing where it can be done."""
-    return tuple(lack for lack in map(missing, sorted(kind.required_capabilities)) if lack)
+def missing_capabilities_of(kind: FaultKind) -> tuple[MissingCapability, ...]:
+    """Return what this machine lacks for a fault; empty if the fault is available."""
+    return tuple(
+        lack for lack in map(missing_capability, sorted(kind.required_capabilities)) if lack
+    )
 
 
-def _explained(kind: FaultKind) -> Iterator[str]:
+def _description(kind: FaultKind) -> Iterator[str]:
     yield f"{_bold(kind.kind)} ({kind.family}): {kind.summary}"
     for name, field in kind.parameters.model_fields.items() if kind.kind != "none" else ():
         yield f"  {name} = {field.default}: {field.description}"
-    yield from (f"  needs {means}" for means in sorted(kind.required_capabilities))
-    yield from (f"  {NOT_HERE}: {lack.reason} -> {lack.then}" for lack in lacks_of(kind))
+    yield from (f"  needs {capability}" for capability in sorted(kind.required_capabilities))
+    yield from (
+        f"  {UNAVAILABLE}: {lack.reason} -> {lack.remedy}" for lack in missing_capabilities_of(kind)
+    )
     if kind.needs_own_cluster:
-        yield "  what it does can outlive its trial: each gets a cluster of its own"
+        yield "  its effect can outlive the trial: every trial gets a new cluster"
 
 
 def _bold(text: str) -> str:

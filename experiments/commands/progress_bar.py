@@ -1,4 +1,4 @@
-"""The one progress bar of a run: trials done, time left, and below it the trial under way and what it is doing."""
+"""The progress bar of a run: trials done, time left, and the current trial with its stage."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from experiments.sweep.progress import Progress, clock
+from experiments.sweep.progress import Progress, format_duration
 
 
 class Bar:
-    """Shows progress on a terminal; says nothing at all where there is none."""
+    """Show progress on a terminal; without a terminal, print only the lines."""
 
     def __init__(self, live: Live | None, console: Console) -> None:
         self._live, self._console = live, console
 
     def show(self, progress: Progress) -> None:
-        """Draw this."""
+        """Draw the progress."""
         if self._live:
-            self._live.update(drawn(progress))
+            self._live.update(render_progress(progress))
 
-    def say(self, text: str) -> None:
-        """Put a line above the bar; also where there is no terminal, for it is worth knowing."""
+    def print_line(self, text: str) -> None:
+        """Print a line above the bar, with or without a terminal."""
         self._console.print(text, highlight=False, markup=False, soft_wrap=True)
 
 
 @contextmanager
-def bar() -> Iterator[Bar]:
-    """Open the bar on stderr, where stdout and stderr both are terminals."""
+def progress_bar() -> Iterator[Bar]:
+    """Open the bar on stderr, if both stdout and stderr are terminals."""
     console = Console(stderr=True)
     if not (sys.stdout.isatty() and console.is_terminal):
         yield Bar(None, console)
@@ -48,8 +48,8 @@ def bar() -> Iterator[Bar]:
         yield Bar(live, console)
 
 
-def drawn(progress: Progress) -> Group:
-    """Return the two lines; both are cut at the terminal's width, never wrapped."""
+def render_progress(progress: Progress) -> Group:
+    """Return the bar's two lines, cut at the terminal's width and never wrapped."""
     counts = f"{progress.done}/{progress.total} trials" + (
         f", {progress.failed} failed" if progress.failed else ""
     )
@@ -60,7 +60,7 @@ def drawn(progress: Progress) -> Group:
     line.add_row(
         counts,
         ProgressBar(total=max(progress.total, 1), completed=progress.done),
-        f"{clock(progress.left_s)} left",
+        f"{format_duration(progress.left_s)} left",
     )
     what = f"{progress.trial}: {progress.what}" if progress.trial else progress.what
     return Group(line, Text(what, style="dim", no_wrap=True, overflow="ellipsis"))

@@ -1,4 +1,4 @@
-"""`ackbench run`: plan, run the DAG in a process of its own, show how far it is, then the table."""
+"""`ackbench run`: plan a sweep, run the DAG in a child process, show progress and results."""
 
 from __future__ import annotations
 
@@ -8,17 +8,25 @@ from pathlib import Path
 
 import click
 
-from experiments.commands.progress_bar import bar
-from experiments.commands.run_process import Interrupts, RunOutcome, RunProcess, embedded, limit_s
+from experiments.commands.progress_bar import progress_bar
+from experiments.commands.run_process import (
+    Interrupts,
+    RunOutcome,
+    RunProcess,
+    embedded_command,
+    time_limit_s,
+)
 from experiments.commands.run_until import RepeatLimits, RepeatUntil
-from experiments.commands.show import passed, print_results
+from experiments.commands.show import gate_exit_code, print_results
 from experiments.commands.sweep_claim import SweepClaim
 from experiments.comparing.gate import NO_GATE, Gate
 from experiments.ledger.record import Scalar
-from experiments.planning.new_sweep import check_machine, find_sweep, make_ready, new_sweep
+from experiments.messages.phrases import format_count
+from experiments.planning.new_sweep import check_machine, new_sweep, prepare_kafka
 from experiments.planning.overrides import Overrides, parse_override
 from experiments.results.read import read_results
 from experiments.sweep.folder import SweepFolder
+from experiments.sweep.lookup import find_sweep
 from experiments.sweep.plan import Plan
 from experiments.sweep.progress import ProgressReader
 from infra.errors import HarnessError, InputError
@@ -36,23 +44,26 @@ def run_new(
     """Plan a sweep, run it and show it; return the exit code.
 
     Args:
-        home: where it will lie.
-        experiment: a name of the catalogue, or a file.
-        overrides: what is to be other than the experiment has it.
-        limits: how narrow intervals are to be made by further repeats; `None`: it is run once.
-        gate: which verdicts the caller does not take.
+        home: the folder that the sweep is written to.
+        experiment: the name of a catalogue experiment, or a file.
+        overrides: values that replace the experiment's own.
+        limits: how narrow further repeats have to make the intervals. None: no further repeats.
+        gate: the verdicts that the caller does not accept.
 
     Raises:
-        InputError: the request cannot be; nothing was started.
-        HarnessError: a trial, or a step after the trials, could not be carried out.
+        InputError: invalid request; nothing was started.
+        HarnessError: a trial, or a step after the trials, failed.
     """
     sweep = new_sweep(home, experiment, overrides, _say)
     with SweepClaim(home, sweep.sweep_id) as claim:
-        return _carry_out(home, sweep, claim, limits, gate)
+        return _run_and_show(home, sweep, claim, limits, gate)
 
 
 def resume(home: Home, named: str, limits: RepeatLimits | None = None, gate: Gate = NO_GATE) -> int:
-    """Run the trials of a sweep that are not whole, then measure and show all of it; return the exit code.
+    """Run the trials of a sweep that are not sealed, then measure and show all of it.
+
+    Returns:
+        The exit code.
 
     Raises:
         InputError: there is no such sweep, another process runs it, or this machine cannot run it.
@@ -63,8 +74,8 @@ def resume(home: Home, named: str, limits: RepeatLimits | None = None, gate: Gat
     plan = sweep.plan()
     with SweepClaim(home, sweep.sweep_id) as claim:
         check_machine(plan, home)
-        make_ready(plan, home, _say)
-        return _carry_out(home, sweep, claim, limits, gate)
+        prepare_kafka(plan, home, _say)
+        return _run_and_show(home, sweep, claim, limits, gate)
 
 
 def _say(text: str) -> None:
@@ -72,10 +83,10 @@ def _say(text: str) -> None:
 
 
 def axes_of(overrides: Sequence[str]) -> dict[str, tuple[Scalar, ...]]:
-    """Return the values by axis of `axis=v1,v2` each.
+    """Return the values by axis, from texts such as `acks=1,all`.
 
     Raises:
-        InputError: one is of another form, or an axis is named twice.
+        InputError: a text has another form, or an axis is given twice.
     """
     axes: dict[str, tuple[Scalar, ...]] = {}
     for axis, values in map(parse_override, overrides):
@@ -88,73 +99,78 @@ def axes_of(overrides: Sequence[str]) -> dict[str, tuple[Scalar, ...]]:
 def limits_of(
     until: str | None, budget: str | None, max_repeats: int | None
 ) -> RepeatLimits | None:
-    """Return what `--until` and its two limits ask for; `None`: nothing.
+    """Return what `--until`, `--budget` and `--max-repeats` request; None: nothing.
 
     Raises:
-        InputError: one is of another form, or a limit stands without `--until`.
+        InputError: a text has another form, or a limit is given without `--until`.
     """
     if until is not None:
         return RepeatLimits.of(until, budget, max_repeats)
     if budget is not None or max_repeats is not None:
-        raise InputError(
-            '--budget and --max-repeats limit --until: name it too, as in --until "ci<0.1"'
-        )
+        raise InputError('--budget and --max-repeats need --until, as in --until "ci<0.1"')
     return None
 
 
-def _carry_out(
+def _run_and_show(
     home: Home, sweep: SweepFolder, claim: SweepClaim, limits: RepeatLimits | None, gate: Gate
 ) -> int:
     log = log_of(home, sweep)
-    ended = _until(home, sweep, claim, limits) if limits else followed(home, sweep, claim)
-    if ended.interrupted:
-        return interrupted(home, sweep, ended)
+    if limits:
+        outcome = _run_until_precise(home, sweep, claim, limits)
+    else:
+        outcome = run_dag(home, sweep, claim)
+    if outcome.interrupted:
+        return report_interrupt(home, sweep, outcome)
     if sweep.results.is_dir():
         print_results(sweep)
         _print_places(home, sweep)
-    if ended.code or sweep.pending():
-        raise HarnessError(
-            f"{reason_of_failure(sweep, log)}\nlog: {log}\ngo on with: ackbench run --resume {sweep.sweep_id}"
-        )
-    return passed(gate.of_sweep(read_results(sweep)))
+    if outcome.code or sweep.pending():
+        resume_with = f"resume with: ackbench run --resume {sweep.sweep_id}"
+        raise HarnessError(f"{reason_of_failure(sweep, log)}\nlog: {log}\n{resume_with}")
+    return gate_exit_code(gate.of_sweep(read_results(sweep)))
 
 
-def _until(home: Home, sweep: SweepFolder, claim: SweepClaim, limits: RepeatLimits) -> RunOutcome:
-    """Run the sweep, and again with more repeats, until its intervals are narrow enough; one that did not end well is not gone on with."""
-    repeating = RepeatUntil(home, sweep, limits, lambda text: click.echo(text, err=True))
-    ended = followed(home, sweep, claim)
+def _run_until_precise(
+    home: Home, sweep: SweepFolder, claim: SweepClaim, limits: RepeatLimits
+) -> RunOutcome:
+    """Run the sweep, then again with more repeats, until its intervals are narrow enough.
+
+    A run that failed or was interrupted ends the repeating.
+    """
+    repeats = RepeatUntil(home, sweep, limits, _say)
+    outcome = run_dag(home, sweep, claim)
     try:
-        while not (ended.interrupted or ended.code or sweep.pending()) and repeating.go_on():
-            ended = followed(home, sweep, claim)
-    except KeyboardInterrupt:  # between two runs, while nothing runs
-        ended = RunOutcome(code=0, interrupted=128 + signal.SIGINT, killed=False)
-    if ended.interrupted or ended.code or sweep.pending():
-        repeating.end(
-            "interrupted" if ended.interrupted else "the harness could not carry a run to its end"
-        )
-    return ended
+        while not (outcome.interrupted or outcome.code or sweep.pending()) and repeats.plan_more():
+            outcome = run_dag(home, sweep, claim)
+    except KeyboardInterrupt:  # between two runs, while no child process exists
+        outcome = RunOutcome(code=0, interrupted=128 + signal.SIGINT, killed=False)
+    if outcome.interrupted or outcome.code or sweep.pending():
+        repeats.end("interrupted" if outcome.interrupted else "a run failed")
+    return outcome
 
 
 def log_of(home: Home, sweep: SweepFolder) -> Path:
-    """Return where a run's chatter goes."""
+    """Return the file that a run's output goes to."""
     return home.logs / sweep.sweep_id / "airflow.log"
 
 
-def followed(home: Home, sweep: SweepFolder, claim: SweepClaim) -> RunOutcome:
-    """Run the trials of a sweep that are not whole, and what comes after them; show how far it is, and return how that ended."""
+def run_dag(home: Home, sweep: SweepFolder, claim: SweepClaim) -> RunOutcome:
+    """Run the DAG for a sweep in a child process and show its progress until it ends."""
     from experiments.orchestration.environment import airflow_environment
 
     plan, log = sweep.plan(), log_of(home, sweep)
-    watcher = ProgressReader(sweep, plan)
-    with Interrupts() as interrupts, bar() as shown:
-        shown.say(_announced(sweep, plan))
-        run = RunProcess(embedded(sweep.sweep_id), airflow_environment(home), log)
+    progress = ProgressReader(sweep, plan)
+    with Interrupts() as interrupts, progress_bar() as bar:
+        bar.print_line(_announcement(sweep, plan))
+        run = RunProcess(embedded_command(sweep.sweep_id), airflow_environment(home), log)
         claim.note_runner(run.identity)
-        return run.follow(interrupts, lambda: shown.show(watcher.look()), shown.say, limit_s(plan))
+        return run.follow(
+            interrupts, lambda: bar.show(progress.look()), bar.print_line, time_limit_s(plan)
+        )
 
 
 def _print_places(home: Home, sweep: SweepFolder) -> None:
-    """Print where to look further."""
+    """Print the addresses of the sweep's MLflow runs, report, folder and logs."""
     from experiments.tracking import store
 
     for link in store.links(sweep, home):
@@ -164,36 +180,40 @@ def _print_places(home: Home, sweep: SweepFolder) -> None:
     click.echo(f"sweep:   {sweep.root}\nlogs:    {log_of(home, sweep).parent}")
 
 
-def _announced(sweep: SweepFolder, plan: Plan) -> str:
-    pending = len(sweep.pending())
-    whole = f", {len(plan.trials) - pending} already whole" if pending < len(plan.trials) else ""
-    refused = f", {len(plan.refused)} cells refused" if plan.refused else ""
-    trials = "1 trial" if len(plan.trials) == 1 else f"{len(plan.trials)} trials"
-    return f"sweep {sweep.sweep_id}: {trials}{whole}{refused}"
+def _announcement(sweep: SweepFolder, plan: Plan) -> str:
+    complete = len(plan.trials) - len(sweep.pending())
+    already = f", {complete} already complete" if complete else ""
+    refused = f", {format_count(len(plan.refused), 'cell')} refused" if plan.refused else ""
+    return f"sweep {sweep.sweep_id}: {format_count(len(plan.trials), 'trial')}{already}{refused}"
 
 
-def interrupted(home: Home, sweep: SweepFolder, ended: RunOutcome) -> int:
-    """See that no process is left (the cluster's logs are), and say how to go on."""
+def report_interrupt(home: Home, sweep: SweepFolder, outcome: RunOutcome) -> int:
+    """Kill what is left of an interrupted run's clusters and print how to resume it.
+
+    The logs of the clusters stay.
+
+    Returns:
+        The exit code that the signal asks for.
+    """
     from infra.cluster import cleaning
 
     for cluster in home.clusters.glob(f"{sweep.sweep_id}.*"):
         cleaning.remove_processes(cluster)
     planned = len(sweep.plan().trials)
-    whole = planned - len(sweep.pending())
-    how = "killed" if ended.killed else "stopped"
-    click.echo(
-        f"{how}; {whole} of {planned} trials are whole and kept\ngo on with: ackbench run --resume {sweep.sweep_id}",
-        err=True,
-    )
-    return ended.interrupted
+    complete = planned - len(sweep.pending())
+    how = "killed" if outcome.killed else "stopped"
+    _say(f"{how}; {complete} of {planned} trials are complete and kept")
+    _say(f"resume with: ackbench run --resume {sweep.sweep_id}")
+    return outcome.interrupted
 
 
 def reason_of_failure(sweep: SweepFolder, log: Path) -> str:
-    """Return what failed: the trials' own reasons, or else the last thing the run said."""
-    failed = [(trial_id, sweep.failed(trial_id) / "reason.txt") for trial_id in sweep.pending()]
-    told = [
-        f"trial {trial_id} failed: {reason.read_text().strip()}"
-        for trial_id, reason in failed
-        if reason.is_file()
+    """Return why a run failed: the reasons of its failed trials, or else the log's last line."""
+    files = {trial_id: sweep.failed(trial_id) / "reason.txt" for trial_id in sweep.pending()}
+    reasons = [
+        f"trial {trial_id} failed: {file.read_text().strip()}"
+        for trial_id, file in files.items()
+        if file.is_file()
     ]
-    return "\n".join(told) or "".join(last_lines(log, 1)).strip() or "the run ended without a word"
+    last_line = "".join(last_lines(log, 1)).strip()
+    return "\n".join(reasons) or last_line or "the run exited without output"

@@ -1,4 +1,9 @@
-"""The process that runs the DAG: started so that it dies with this one, watched, and ended when someone asks for it."""
+"""The child process that runs the DAG, and the signals that interrupt it.
+
+The child has a session of its own, so that the terminal's Ctrl-C reaches only the command. It dies
+with the command (PR_SET_PDEATHSIG). The first interrupt asks it to destroy its cluster; the second
+one, or a teardown that takes too long, kills it and its process group.
+"""
 
 from __future__ import annotations
 
@@ -15,18 +20,25 @@ from types import FrameType, TracebackType
 from typing import Any, Final, Self
 
 from experiments.sweep.plan import Plan
-from infra.machine.home import CLONE
+from infra.machine.home import REPOSITORY
 from infra.process.processes import ProcessIdentity, spawn_dying_with_parent
 from infra.process.waiting import wait_until
 
-# ---------- Ctrl-C, SIGTERM and SIGHUP while a sweep runs: noted, and acted on by the loop that watches the run.
-
-
-HEARD: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+INTERRUPTS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+POLL_INTERVAL_S: Final = 0.2
+TEARDOWN_S: Final = 90.0
+"""How long an interrupted run may take to destroy its cluster before it is killed."""
+START_LIMIT_S: Final = 1800.0
+"""Airflow's start, a cluster's start and the measuring together; only a hung run takes longer."""
+TRIAL_LIMIT_S: Final = 600.0
+"""What a trial may take in addition to its load."""
 
 
 class Interrupts:
-    """Counts the signals that ask for an end, between entering and leaving the context."""
+    """Count SIGINT, SIGTERM and SIGHUP between entering and leaving the context.
+
+    The signals are only counted; the loop that follows the run acts on them.
+    """
 
     def __init__(self) -> None:
         self.count = 0
@@ -34,8 +46,8 @@ class Interrupts:
         self._before: dict[signal.Signals, Any] = {}
 
     def __enter__(self) -> Self:
-        """Take the signals over."""
-        self._before = {heard: signal.signal(heard, self._note) for heard in HEARD}
+        """Install the counting handlers."""
+        self._before = {number: signal.signal(number, self._count) for number in INTERRUPTS}
         return self
 
     def __exit__(
@@ -44,52 +56,50 @@ class Interrupts:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Give them back."""
-        for heard, before in self._before.items():
-            signal.signal(heard, before)
+        """Restore the handlers that were there before."""
+        for number, before in self._before.items():
+            signal.signal(number, before)
 
     @property
     def exit_code(self) -> int:
-        """What a shell expects of a process that such a signal ended: 128 and its number."""
+        """128 + the number of the first signal, as shells report it."""
         return 128 + (self.first or 0)
 
-    def _note(self, number: int, _frame: FrameType | None) -> None:
+    def _count(self, number: int, _frame: FrameType | None) -> None:
         self.first = self.first or signal.Signals(number)
         self.count += 1
 
 
-LOOK_EVERY_S: Final = 0.2
-TEARDOWN_S: Final = 90.0
-"""How long a run that was asked to end may take to destroy its cluster before it is killed."""
-START_LIMIT_S: Final = 1800.0
-"""Airflow's start, a cluster's start and the measuring together; only a hung run takes longer."""
-TRIAL_LIMIT_S: Final = 600.0
-"""What a trial may take beside its load."""
-
-
 @dataclass(frozen=True)
 class RunOutcome:
-    """How the run ended."""
+    """How a run ended."""
 
     code: int
+    """The child's exit code."""
     interrupted: int
     """0, or the exit code that the interrupting signal asks for."""
     killed: bool
-    """It did not end by itself after it was asked to."""
+    """The run did not end in time after the first interrupt, or there was a second one."""
 
 
 class RunProcess:
-    """One run of the DAG, as a process in a session of its own, so that the terminal's Ctrl-C reaches only us."""
+    """One run of the DAG in a child process.
+
+    Args:
+        command: program and arguments.
+        environment: the child's whole environment.
+        log: the file that its output is appended to.
+    """
 
     def __init__(self, command: Sequence[str], environment: Mapping[str, str], log: Path) -> None:
         log.parent.mkdir(parents=True, exist_ok=True)
-        with log.open("ab") as chatter:
+        with log.open("ab") as output:
             self._process: subprocess.Popen[Any] = spawn_dying_with_parent(
                 command,
                 env=dict(environment),
-                cwd=CLONE,
+                cwd=REPOSITORY,
                 stdin=subprocess.DEVNULL,
-                stdout=chatter,
+                stdout=output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
@@ -98,7 +108,7 @@ class RunProcess:
 
     @property
     def identity(self) -> ProcessIdentity:
-        """The run's process; it is not reaped before `follow` returns, so the pid is its own."""
+        """The child process. It is not reaped before `follow` returns, so its pid is not reused."""
         return ProcessIdentity.of(self._process.pid)
 
     def follow(
@@ -108,20 +118,26 @@ class RunProcess:
         say: Callable[[str], None],
         limit_s: float,
     ) -> RunOutcome:
-        """Look on until the run has ended; the first interrupt asks it to end, the second kills it.
+        """Wait until the run has ended and pass interrupts on to it.
+
+        Args:
+            interrupts: the signals counted so far.
+            look: called at every poll, to show progress.
+            say: called with a line for the user.
+            limit_s: the longest time that a run may take, seconds.
 
         Raises:
-            WaitTimeout: it hung for longer than any run takes; it is killed.
+            WaitTimeout: the run took longer than `limit_s`; it is killed.
         """
 
-        def ended() -> bool:
-            self._obey(interrupts, say)
+        def has_ended() -> bool:
+            self._pass_on(interrupts, say)
             look()
             return self._has_ended()
 
         try:
             wait_until(
-                ended, awaiting="the end of the run", timeout_s=limit_s, every_s=LOOK_EVERY_S
+                has_ended, awaiting="the end of the run", timeout_s=limit_s, every_s=POLL_INTERVAL_S
             )
         finally:
             self._kill_all()
@@ -129,11 +145,11 @@ class RunProcess:
             self._process.returncode, interrupts.exit_code if interrupts.count else 0, self._killed
         )
 
-    def _obey(self, interrupts: Interrupts, say: Callable[[str], None]) -> None:
+    def _pass_on(self, interrupts: Interrupts, say: Callable[[str], None]) -> None:
         if interrupts.count == 0 or self._killed:
             return
         if self._stop_by_s is None:
-            say("stopping: the cluster is being taken down (once more to kill everything at once)")
+            say("stopping: destroying the cluster (interrupt again to kill everything at once)")
             self._stop_by_s = time.monotonic() + TEARDOWN_S
             self._process.send_signal(signal.SIGINT)
         elif interrupts.count > 1 or time.monotonic() > self._stop_by_s:
@@ -142,7 +158,7 @@ class RunProcess:
             self._kill_all()
 
     def _has_ended(self) -> bool:
-        """Whether it ended; it stays a zombie, so that its number, and its group's, is nobody else's yet."""
+        """Return whether the child has ended; as a zombie it keeps its pid from being reused."""
         return (
             self._process.returncode is not None
             or os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
@@ -150,18 +166,18 @@ class RunProcess:
         )
 
     def _kill_all(self) -> None:
-        """SIGKILL to all that is left of the run's process group, then reap the run."""
+        """Kill what is left of the child's process group, then reap the child."""
         if self._process.returncode is None:
             with suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
 
 
-def embedded(sweep_id: str) -> tuple[str, ...]:
+def embedded_command(sweep_id: str) -> tuple[str, ...]:
     """Return the command that runs the DAG for a sweep in one process."""
     return (sys.executable, "-m", "experiments.orchestration.embedded", sweep_id)
 
 
-def limit_s(plan: Plan) -> float:
-    """Return what no healthy run of the plan exceeds."""
+def time_limit_s(plan: Plan) -> float:
+    """Return a time that no healthy run of the plan exceeds, seconds."""
     return START_LIMIT_S + sum(trial.workload.duration_s + TRIAL_LIMIT_S for trial in plan.trials)

@@ -1,4 +1,4 @@
-"""`ackbench selftest`: does the measuring job find what is planted into a real ledger?"""
+"""`ackbench selftest`: plant known damage into a real ledger and check that measuring finds it."""
 
 from __future__ import annotations
 
@@ -19,52 +19,59 @@ import pyarrow.parquet as pq
 from pydantic import ValidationError
 
 from experiments.ledger.record import Status, TrialRecord
-from experiments.planning.new_sweep import find_sweep
 from experiments.results.tables import console_for_results
 from experiments.selftest.check import CheckResult, check
 from experiments.selftest.ledger_copy import LedgerCopy
-from experiments.selftest.plants import RECORDS, UndisturbedRecords, calm
+from experiments.selftest.plants import RECORDS, UndisturbedRecords, undisturbed_records
 from experiments.sweep.folder import SweepFolder
+from experiments.sweep.lookup import find_sweep
 from infra.errors import HarnessError, InputError
 from infra.machine.home import Home
 
-ENOUGH_CALM_RECORDS: Final = 100 * RECORDS
+MIN_UNDISTURBED_RECORDS: Final = 100 * RECORDS
+"""What a trial needs for every plant to find records to damage."""
 INTERRUPTED: Final = 130
 _FOLDER: Final = ".selftest-"
-"""Begins the name of the folder of copies; the pid of its owner follows."""
+"""The name of the folder of copies starts with this, followed by the pid of its owner."""
 
 
 def selftest(home: Home, named: str | None, seed: int) -> int:
-    """Plant faults into copies of a sweep's trial, and print which were found; return the exit code.
+    """Plant damage into copies of a sweep's trial and print which of it was found.
+
+    Returns:
+        The exit code.
 
     Raises:
         UnknownName: there is no such sweep, or none at all.
-        InputError: it has no trial to plant into.
-        HarnessError: something planted was not found, or found otherwise.
+        InputError: the sweep has no suitable trial.
+        HarnessError: some damage was not found, or not as planted.
     """
     sweep = find_sweep(home, named)
-    ledger, of = _fit_trial(sweep)
-    click.echo(
-        f"trial {ledger.record.trial_id} of {sweep.sweep_id}: {ledger.tables['attempts'].num_rows:,} records, {len(of.log):,} of them without any trouble"
-    )
+    ledger, undisturbed = _suitable_trial(sweep)
+    records, usable = ledger.tables["attempts"].num_rows, len(undisturbed.log)
+    trial = f"trial {ledger.record.trial_id} of {sweep.sweep_id}"
+    click.echo(f"{trial}: {records:,} records, {usable:,} of them undisturbed")
     try:
-        with _ended_alike(), _folder(home) as folder:
-            found = list(check(ledger, of, folder, home, seed))
+        with _signals_as_interrupts(), _folder(home) as folder:
+            results = list(check(ledger, undisturbed, folder, home, seed))
     except KeyboardInterrupt:
         click.echo("ackbench: interrupted; the copies are removed", err=True)
         return INTERRUPTED
-    _print(found)
-    wrong = [one.planted for one in found if not one.ok]
+    _print(results)
+    wrong = [result.planted for result in results if not result.ok]
     if wrong:
-        raise HarnessError(
-            f"{len(wrong)} of {len(found)} planted faults were not found as planted: {'; '.join(wrong)}"
-        )
-    click.echo(f"{len(found)} of {len(found)} planted faults found, exactly")
+        counts = f"{len(wrong)} of {len(results)} planted faults"
+        raise HarnessError(f"{counts} were not found as planted: {'; '.join(wrong)}")
+    click.echo(f"{len(results)} of {len(results)} planted faults found, exactly")
     return 0
 
 
-def _fit_trial(sweep: SweepFolder) -> tuple[LedgerCopy, UndisturbedRecords]:
-    """Return the first sealed trial, in the order they ran, that a reader read and in which enough records had no trouble."""
+def _suitable_trial(sweep: SweepFolder) -> tuple[LedgerCopy, UndisturbedRecords]:
+    """Return the first sealed trial with enough undisturbed records and a complete consumer.
+
+    Raises:
+        InputError: the sweep has none.
+    """
     for record in _records(sweep):
         folder = sweep.trial(record.trial_id)
         if (
@@ -73,17 +80,16 @@ def _fit_trial(sweep: SweepFolder) -> tuple[LedgerCopy, UndisturbedRecords]:
         ):
             continue
         ledger = LedgerCopy.read(folder)
-        of = calm(ledger)
-        if len(of.log) >= ENOUGH_CALM_RECORDS and _read_to_the_end(ledger):
-            return ledger, of
-    wanted = f"that was read to its end and has {ENOUGH_CALM_RECORDS} records without trouble"
-    raise InputError(
-        f"sweep {sweep.sweep_id} has no sealed trial {wanted}: name another, or `ackbench run quick` first"
-    )
+        undisturbed = undisturbed_records(ledger)
+        if len(undisturbed.log) >= MIN_UNDISTURBED_RECORDS and _was_read_to_end(ledger):
+            return ledger, undisturbed
+    needed = f"with {MIN_UNDISTURBED_RECORDS} undisturbed records that was read to its end"
+    remedy = "name another sweep, or run `ackbench run quick` first"
+    raise InputError(f"sweep {sweep.sweep_id} has no sealed trial {needed}: {remedy}")
 
 
-def _read_to_the_end(ledger: LedgerCopy) -> bool:
-    """Whether the reader along says that it came to the end: else what it missed is not known, planted or not."""
+def _was_read_to_end(ledger: LedgerCopy) -> bool:
+    """Return whether the concurrent consumer reached the end; else missed records are unknown."""
     endings = [
         json.loads(event["detail"])
         for event in ledger.tables["events"].to_pylist()
@@ -96,14 +102,14 @@ def _records(sweep: SweepFolder) -> Sequence[TrialRecord]:
     try:
         return list(sweep.whole_trials())
     except (ValidationError, OSError, pa.ArrowInvalid) as error:
-        raise InputError(
-            f"a trial below {sweep.root / 'trials'} cannot be read: {' '.join(str(error).split())}"
-        ) from error
+        reason = " ".join(str(error).split())
+        folder = sweep.root / "trials"
+        raise InputError(f"a trial below {folder} cannot be read: {reason}") from error
 
 
 @contextmanager
 def _folder(home: Home) -> Iterator[Path]:
-    """Yield a folder for the copies, and remove it, and those that killed runs left."""
+    """Yield a folder for the copies; remove it at the end, and before it those of killed runs."""
     home.cache.mkdir(parents=True, exist_ok=True)
     for left in home.cache.glob(f"{_FOLDER}*-*"):
         if not Path("/proc", left.name.removeprefix(_FOLDER).split("-")[0]).exists():
@@ -113,33 +119,32 @@ def _folder(home: Home) -> Iterator[Path]:
 
 
 @contextmanager
-def _ended_alike() -> Iterator[None]:
+def _signals_as_interrupts() -> Iterator[None]:
     """Let SIGTERM and SIGHUP clean up as Ctrl-C does."""
-    before = {
-        heard: signal.signal(heard, signal.default_int_handler)
-        for heard in (signal.SIGTERM, signal.SIGHUP)
+    handlers = {
+        number: signal.signal(number, signal.default_int_handler)
+        for number in (signal.SIGTERM, signal.SIGHUP)
     }
     try:
         yield
     finally:
-        for heard, was in before.items():
-            signal.signal(heard, was)
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
 
 
-def _print(found: Sequence[CheckResult]) -> None:
+def _print(results: Sequence[CheckResult]) -> None:
     from rich import box
     from rich.table import Table
 
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0))
-    for head in ("planted", "must be found", "found", ""):
+    for head in ("planted", "expected", "found", ""):
         table.add_column(head, overflow="fold")
-    for one in found:
-        seen = "the same" if one.found == one.expected else one.found
+    for result in results:
         table.add_row(
-            one.planted,
-            one.expected,
-            seen,
-            "ok" if one.ok else "NOT FOUND",
-            style="" if one.ok else "bold red",
+            result.planted,
+            result.expected,
+            "the same" if result.found == result.expected else result.found,
+            "ok" if result.ok else "NOT FOUND",
+            style="" if result.ok else "bold red",
         )
     console_for_results(terminal=sys.stdout.isatty()).print(table)

@@ -1,7 +1,11 @@
-"""Compiles what the clients run, once a machine: importing it is enough."""
+"""The second half of `make setup`: jars, start-up caches, compiled clients, databases.
+
+Run as `python -m experiments.commands.setup`. A second call finds everything and returns at once.
+"""
 
 from __future__ import annotations
 
+import importlib
 import sys
 import time
 from collections.abc import Callable
@@ -16,41 +20,23 @@ from infra.errors import AckbenchError
 from infra.kafka.spec import ClusterSpec
 from infra.machine.home import Home
 
-_DONE: Final = "compiled"
-
-
-def ensure_compiled(say: Callable[[str], None]) -> None:
-    """Compile what the clients run, unless it lies in the cache already; that costs next to nothing to find out.
-
-    Args:
-        say: tells a person what takes long.
-
-    Raises:
-        ClientLibraryError: librdkafka was not found, or is of a version not verified.
-        OSError: the cache cannot be written.
-    """
-    done = cache_folder() / _DONE
-    if done.exists():
-        return
-    say("compiling the clients (once; about 10 seconds)")
-
-    done.parent.mkdir(parents=True, exist_ok=True)
-    done.touch()
-
-
-# ---------- `make setup`, second half: jars, start-up caches, compiled code, and the databases of Airflow and MLflow. A second call finds all of it and ends.
-#
-# Run as `python -m experiments.commands.setup`.
+COMPILED_MODULES: Final = (
+    "experiments.clients.consumer.loop",
+    "experiments.clients.producer.loop",
+)
+"""Importing them compiles what the clients run, into Numba's cache."""
+_COMPILED: Final = "compiled"
+"""The file in the cache that marks the compiled code as complete."""
 
 
 def main() -> int:
-    """Make what is missing, and say what it cost; return the exit code."""
+    """Make what is missing and print the time it took; return the exit code."""
     home = Home.from_environment()
     try:
         home.ensure_writable()
-        began = time.monotonic()
+        start_s = time.monotonic()
         if make_ready(home, _say):
-            _say(f"ready ({time.monotonic() - began:.0f} s)")
+            _say(f"ready ({time.monotonic() - start_s:.0f} s)")
     except AckbenchError as error:
         sys.stderr.write(f"setup: {error}\n")
         return error.exit_code
@@ -58,27 +44,54 @@ def main() -> int:
 
 
 def make_ready(home: Home, say: Callable[[str], None]) -> bool:
-    """Make everything that a sweep would otherwise wait for; return whether anything was missing.
+    """Make everything that a sweep would otherwise wait for.
+
+    Args:
+        home: the home whose cache and databases are filled.
+        say: called with one line before each step that takes long.
+
+    Returns:
+        Whether anything was missing.
 
     Raises:
-        MachineError: jars cannot be had, or the JVM that is named is none.
-        HarnessError: a program to learn from did not run.
-        ClientLibraryError: librdkafka was not found, or is of a version that nobody verified.
+        MachineError: jars cannot be fetched, or `ACKBENCH_JAVA_HOME` is not a JVM.
+        HarnessError: a training run for a start-up cache failed.
+        ClientLibraryError: librdkafka was not found, or has a version that is not verified.
     """
-    said: list[str] = []
+    steps: list[str] = []
 
-    def tell(text: str) -> None:
-        said.append(text)
+    def announce(text: str) -> None:
+        steps.append(text)
         say(text)
 
-    ensure_kafka_ready(home.cache, ClusterSpec(), tell)
-    ensure_compiled(tell)
-    ensure_spark_ready(home, tell)
+    ensure_kafka_ready(home.cache, ClusterSpec(), announce)
+    ensure_compiled(announce)
+    ensure_spark_ready(home, announce)
     if not database_of(home).is_file():
-        tell("making Airflow's database (once; about 10 seconds)")
+        announce("making Airflow's database (once; about 10 seconds)")
     ensure_database(home)
     ensure_store(home)
-    return bool(said)
+    return bool(steps)
+
+
+def ensure_compiled(say: Callable[[str], None]) -> None:
+    """Compile the clients' loops into the cache, unless they are there.
+
+    Args:
+        say: called with one line before the compiling.
+
+    Raises:
+        ClientLibraryError: librdkafka was not found, or has a version that is not verified.
+        OSError: the cache cannot be written.
+    """
+    done = cache_folder() / _COMPILED
+    if done.exists():
+        return
+    say("compiling the clients (once; about 10 seconds)")
+    for module in COMPILED_MODULES:
+        importlib.import_module(module)
+    done.parent.mkdir(parents=True, exist_ok=True)
+    done.touch()
 
 
 def _say(text: str) -> None:

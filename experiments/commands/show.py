@@ -1,4 +1,4 @@
-"""`ackbench show` and `ackbench measure`: a sweep's results, as a table or as data."""
+"""`ackbench show`, `measure` and `report`: a sweep's results as a table, as JSON, as a page."""
 
 from __future__ import annotations
 
@@ -10,18 +10,19 @@ import click
 
 from experiments.comparing.gate import EXIT_CODE, Gate
 from experiments.ledger.record import Status
-from experiments.lessons import finding_of
-from experiments.planning.new_sweep import find_sweep
+from experiments.lessons.finding import finding_of
+from experiments.messages.phrases import format_count
 from experiments.report.page import make_report
 from experiments.results.models import SweepResults
 from experiments.results.read import read_results
-from experiments.results.tables import console_for_results, print_cells, print_lines, print_text
+from experiments.results.tables import console_for_results, print_cells, print_notes, print_text
 from experiments.sweep.folder import SweepFolder
+from experiments.sweep.lookup import find_sweep
 from infra.machine.home import Home
 
 
 def show(home: Home, named: str | None, *, as_json: bool) -> int:
-    """Print a sweep's results; the newest's when none is named.
+    """Print the results of a sweep, of the newest one when none is named.
 
     Raises:
         UnknownName: there is no such sweep, or none at all.
@@ -36,7 +37,7 @@ def show(home: Home, named: str | None, *, as_json: bool) -> int:
 
 
 def _as_json(sweep: SweepFolder) -> str:
-    """Return the results, with the finding where the experiment makes a claim."""
+    """Return the results, with the finding if the experiment tests a claim."""
     results = read_results(sweep)
     finding = finding_of(sweep, results)
     if finding is None:
@@ -49,12 +50,12 @@ def _as_json(sweep: SweepFolder) -> str:
 
 
 def measure_again(home: Home, named: str) -> int:
-    """Make a sweep's results again from its ledgers, and print them.
+    """Compute a sweep's results again from its ledgers and print them.
 
     Raises:
         UnknownName: there is no such sweep.
         LedgerError: a ledger is incomplete or of another version.
-        HarnessError: the job could not do its work.
+        HarnessError: the measuring job failed.
     """
     from experiments.results.spark_job import measure
 
@@ -65,20 +66,20 @@ def measure_again(home: Home, named: str) -> int:
 
 
 def print_results(sweep: SweepFolder) -> None:
-    """Print the question, the table, and what else a reader must know: what is void, failed, not run or not measured."""
+    """Print the question, the finding, the table, and which trials are void, failed or missing."""
     results, terminal = read_results(sweep), sys.stdout.isatty()
     console = console_for_results(terminal=terminal)
     print_text(console, f"{results.question.strip()}\n", wrap=terminal)
     for line in finding_lines(sweep, results):
         print_text(console, line, wrap=terminal)
     print_cells(console, results.cells)
-    print_lines(console, results)
+    print_notes(console, results)
     for line in remarks(results):
         print_text(console, line, wrap=terminal)
 
 
 def finding_lines(sweep: SweepFolder, results: SweepResults) -> Iterator[str]:
-    """Yield what the sweep says to its experiment's claim; nothing where that makes none."""
+    """Yield the claim and the sweep's finding on it; nothing if the experiment tests no claim."""
     claim, finding = sweep.plan().claim, finding_of(sweep, results)
     if claim and finding:
         yield f"lesson {claim.lesson}: {claim.says}"
@@ -86,37 +87,37 @@ def finding_lines(sweep: SweepFolder, results: SweepResults) -> Iterator[str]:
 
 
 def remarks(results: SweepResults) -> Iterator[str]:
-    """Yield a line for each trial that says nothing about Kafka, and for what is still missing."""
+    """Yield one line per void or failed trial, and one for trials not run or not measured."""
     for trial in results.trials:
         if trial.status in {Status.VOID, Status.FAILED}:
-            yield f"{trial.status}: {trial.trial_id} ({trial.label}): {' '.join((trial.reason or '').split())}"
+            reason = " ".join((trial.reason or "").split())
+            yield f"{trial.status}: {trial.trial_id} ({trial.label}): {reason}"
     if results.pending:
-        yield f"not run: {len(results.pending)} trials; go on with: ackbench run --resume {results.sweep_id}"
+        count = format_count(len(results.pending), "trial")
+        yield f"not run: {count}; resume with: ackbench run --resume {results.sweep_id}"
     if results.unmeasured:
-        yield f"not measured: {len(results.unmeasured)} trials; measure with: ackbench measure {results.sweep_id}"
+        count = format_count(len(results.unmeasured), "trial")
+        yield f"not measured: {count}; measure with: ackbench measure {results.sweep_id}"
 
 
-# ---------- The gate's last word: its reasons, a line each, and its exit code.
-
-
-def passed(reasons: Sequence[str]) -> int:
-    """Return the exit code, and say on stderr why it is not 0."""
+def gate_exit_code(reasons: Sequence[str]) -> int:
+    """Return the exit code of a gate and print its reasons to stderr, one line each."""
     for reason in reasons:
         click.echo(f"ackbench: {' '.join(reason.split())}", err=True)
     return EXIT_CODE if reasons else 0
 
 
-# ---------- `ackbench report`: a sweep's page, made anew.
-
-
 def report(home: Home, named: str | None, fail_on: Sequence[str]) -> int:
-    """Make a sweep's page, the newest's when none is named, and print its path; return the exit code, the gate's where it does not let the sweep pass.
+    """Render a sweep's page again, the newest one's when none is named, and print its path.
+
+    Returns:
+        0, or the gate's exit code if the sweep does not pass it.
 
     Raises:
-        InputError: an expression of the gate is wrong.
+        InputError: an expression of the gate is invalid.
         UnknownName: there is no such sweep, or none at all.
         LedgerError: its results cannot be read; the old page stays.
     """
     gate, sweep = Gate.of(fail_on), find_sweep(home, named)
     click.echo(make_report(sweep, home))
-    return passed(gate.of_sweep(read_results(sweep)))
+    return gate_exit_code(gate.of_sweep(read_results(sweep)))

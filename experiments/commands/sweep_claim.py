@@ -1,4 +1,7 @@
-"""Who runs a sweep: one command at a time, on record while it runs, so that `ackbench clean` finds what outlived its run."""
+"""Which process runs a sweep: one at a time, recorded in the home's `runs` folder while it lasts.
+
+`ackbench clean` reads the records to find runs whose command was killed.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from infra.process.processes import ProcessIdentity, is_alive
 
 
 class RunRecord(BaseModel):
-    """The command that watches a run, and the process that runs the DAG; a pid means something only with its start time."""
+    """The command that follows a run and the child that runs the DAG, by pid and start time."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -28,27 +31,28 @@ class RunRecord(BaseModel):
 
     @property
     def runner(self) -> ProcessIdentity | None:
-        """The process that runs the DAG; `None` before it has been started."""
+        """The child that runs the DAG; None before it was started."""
         if self.runner_pid is None or self.runner_start_ticks is None:
             return None
         return ProcessIdentity(self.runner_pid, self.runner_start_ticks)
 
     def is_watched(self) -> bool:
-        """Whether the command that started the run still lives."""
+        """Return whether the command that started the run is still alive."""
         return is_alive(self.watcher_pid, self.watcher_start_ticks)
 
 
 class SweepClaim:
     """The right to run one sweep, held between entering and leaving the context.
 
-    One process holds it at a time. The kernel releases it when that process ends, whatever ends it (flock(2)).
+    One process holds it at a time. The kernel releases it when that process ends, even after a
+    SIGKILL (flock(2)).
 
     Args:
-        home: where the sweep lies.
+        home: the home of the sweep.
         sweep_id: the sweep.
 
     Raises:
-        InputError: on entering: another process runs the sweep; names it.
+        InputError: on entering: another process runs the sweep; the message names it.
     """
 
     def __init__(self, home: Home, sweep_id: str) -> None:
@@ -63,7 +67,7 @@ class SweepClaim:
         """Take the claim and write the record."""
         self._path.parent.mkdir(parents=True, exist_ok=True)
         while self._file is None:
-            self._file = self._taken()
+            self._file = self._lock()
         self._write(self._record)
         return self
 
@@ -87,8 +91,8 @@ class SweepClaim:
             )
         )
 
-    def _taken(self) -> IO[str] | None:
-        """Return the locked file; `None` when its last holder removed it while it was being opened."""
+    def _lock(self) -> IO[str] | None:
+        """Return the locked file; None when its last holder removed it before it was locked."""
         file = self._path.open("a+")
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -107,10 +111,10 @@ class SweepClaim:
     def _refusal(self) -> str:
         holder = _read(self._path)
         who = f"process {holder.watcher_pid}" if holder else "another process"
-        return f"sweep {self._record.sweep_id} is being run by {who}: wait until it ends, or end it with Ctrl-C there"
+        return f"sweep {self._record.sweep_id} is being run by {who}: wait until it ends or stop it"
 
     def _write(self, record: RunRecord) -> None:
-        """Write into the locked file itself: a new one in its place would not be locked."""
+        """Write into the locked file itself: a file that replaces it would not be locked."""
         if self._file is None:
             raise AssertionError("the claim is not held")
         self._file.seek(0)
@@ -120,7 +124,7 @@ class SweepClaim:
 
 
 def run_records(home: Home) -> tuple[tuple[Path, RunRecord | None], ...]:
-    """Return each record with its file; `None` for one that cannot be read, as a kill may leave it."""
+    """Return each record with its file; None for one that a kill left unreadable."""
     return tuple((path, _read(path)) for path in sorted(_folder(home).glob("*.json")))
 
 

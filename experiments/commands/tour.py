@@ -1,4 +1,4 @@
-"""`ackbench tour`: the lessons' claims one after the other, then one page with all answers."""
+"""`ackbench tour`: test the lessons' claims one after the other, then make one page of answers."""
 
 from __future__ import annotations
 
@@ -11,50 +11,54 @@ from pathlib import Path
 import click
 from rich.table import Table
 
-from experiments.commands.run import followed, interrupted, log_of, reason_of_failure
+from experiments.commands.run import log_of, reason_of_failure, report_interrupt, run_dag
 from experiments.commands.sweep_claim import SweepClaim
-from experiments.lessons import finding_of
+from experiments.lessons.finding import finding_of
 from experiments.lessons.tour import (
     Tour,
     TourFolder,
     TourStop,
     claims_by_lesson,
     find_tour,
-    lessons_of,
     new_tour,
+    parse_lessons,
 )
-from experiments.messages.counts import counted
-from experiments.planning.new_sweep import find_sweep, make_ready, new_sweep, planned_as
+from experiments.messages.phrases import format_count
+from experiments.planning.new_sweep import new_sweep, plan_experiment, prepare_kafka
 from experiments.planning.overrides import Overrides
 from experiments.report.chapters import write_chapters
 from experiments.report.drawing import prepare
 from experiments.report.tour_page import make_tour_page
 from experiments.results.tables import console_for_results
 from experiments.sweep.folder import SweepFolder
+from experiments.sweep.lookup import find_sweep
 from experiments.sweep.plan import Plan
-from experiments.sweep.progress import clock, expected_s
+from experiments.sweep.progress import expected_duration_s, format_duration
 from infra.errors import HarnessError, InputError
 from infra.machine.home import Home
 
 
 def tour(home: Home, lessons: str | None, repeats: int | None, chapters: Path | None = None) -> int:
-    """Begin a tour and carry it to its end; return the exit code.
+    """Start a tour and run it to its end.
 
     Args:
-        home: where its sweeps will lie.
-        lessons: which, as `1,5-8`; `None`: all.
-        repeats: of each cell; `None`: as each experiment has it.
-        chapters: where the answers are written as chapters of a document, too.
+        home: the home of its sweeps.
+        lessons: the lessons to test, as in `1,5-8`. None: all.
+        repeats: repeats of each cell. None: as each experiment has it.
+        chapters: a folder for the answers as Markdown chapters.
+
+    Returns:
+        The exit code.
 
     Raises:
-        InputError: the request cannot be; nothing was started.
-        HarnessError: some answer is missing because a sweep could not be carried out; the others are on the page.
+        InputError: invalid request; nothing was started.
+        HarnessError: a sweep failed, so that its claim has no answer; the others are on the page.
     """
     home.ensure_writable()
-    begun = new_tour(lessons_of(lessons), repeats)
-    folder = TourFolder(home.tours / begun.tour_id)
-    folder.write(begun)
-    return _carried_out(home, folder, chapters)
+    started = new_tour(parse_lessons(lessons), repeats)
+    folder = TourFolder(home.tours / started.tour_id)
+    folder.write(started)
+    return _run_stops(home, folder, chapters)
 
 
 def resume(
@@ -64,14 +68,17 @@ def resume(
     repeats: int | None = None,
     chapters: Path | None = None,
 ) -> int:
-    """Go on with a tour: the stops that have no answer yet; return the exit code.
+    """Resume a tour at the stops that have no answer.
 
     Args:
-        home: where its sweeps lie.
-        named: the tour, or `newest`.
-        again: lessons that are tested again though they have their answer, as `1,5-8`; `None`: none.
-        repeats: of each cell of these; `None`: as the tour was begun.
-        chapters: as `tour`.
+        home: the home of its sweeps.
+        named: the tour's id, or `newest`.
+        again: lessons with an answer that are tested again, as in `1,5-8`. None: none.
+        repeats: repeats of each cell of these. None: as the tour was started.
+        chapters: as for `tour`.
+
+    Returns:
+        The exit code.
 
     Raises:
         UnknownName: there is no such tour, or it has no such lesson.
@@ -79,137 +86,121 @@ def resume(
     """
     folder = find_tour(home, named)
     if again:
-        folder.write(folder.read().again(lessons_of(again), repeats))
-    return _carried_out(home, folder, chapters)
+        folder.write(folder.read().retest(parse_lessons(again), repeats))
+    return _run_stops(home, folder, chapters)
 
 
-def _carried_out(home: Home, folder: TourFolder, chapters: Path | None) -> int:
+def _run_stops(home: Home, folder: TourFolder, chapters: Path | None) -> int:
     prepare(home)
-    whole = folder.read()
-    todo = sum(not stop.done for stop in whole.stops)
-    _say(
-        f"{whole.tour_id}: {todo} of {counted(len(whole.stops), 'claim')} to test, about {clock(_expected_s(whole))}"
-    )
-    fetch_ahead(home, whole)
-    for stop in whole.stops:
+    started = folder.read()
+    open_stops = sum(not stop.done for stop in started.stops)
+    claims = format_count(len(started.stops), "claim")
+    expected = format_duration(sum(expected_duration_s(plan) for plan in _open_plans(started)))
+    _say(f"{started.tour_id}: {open_stops} of {claims} to test, about {expected}")
+    fetch_ahead(home, started)
+    for stop in started.stops:
         if stop.done:
             continue
-        ended, code = _visited(home, folder, stop)
-        folder.write(folder.read().with_stop(ended))
+        visited, code = _run_stop(home, folder, stop)
+        folder.write(folder.read().with_stop(visited))
         if code:
-            _say(f"go on with: ackbench tour --resume {folder.root.name}")
+            _say(f"resume with: ackbench tour --resume {folder.root.name}")
             return code
         make_tour_page(folder, home)
     if chapters:
         _say(f"chapters: {write_chapters(folder, home, chapters)}")
-    return _told(home, folder)
+    return _print_answers(home, folder)
 
 
-def _visited(home: Home, folder: TourFolder, stop: TourStop) -> tuple[TourStop, int]:
-    """Run a stop's sweep; return what became of it, and the exit code of an interrupt or 0."""
-    began_s, whole = time.monotonic(), folder.read()
+def _run_stop(home: Home, folder: TourFolder, stop: TourStop) -> tuple[TourStop, int]:
+    """Run a stop's sweep; return the stop's new state, and an interrupt's exit code or 0."""
+    start_s, started = time.monotonic(), folder.read()
     try:
-        sweep = (
-            find_sweep(home, stop.sweep_id)
-            if stop.sweep_id
-            else new_sweep(
-                home, stop.experiment, Overrides(repeats=stop.repeats or whole.repeats), _say
-            )
-        )
+        if stop.sweep_id:
+            sweep = find_sweep(home, stop.sweep_id)
+        else:
+            overrides = Overrides(repeats=stop.repeats or started.repeats)
+            sweep = new_sweep(home, stop.experiment, overrides, _say)
     except InputError as error:
-        _say(f"lesson {stop.lesson} cannot be tested here: {error}")
+        _say(f"lesson {stop.lesson} cannot be tested on this machine: {error}")
         return stop.model_copy(update={"impossible": str(error)}), 0
     _say(f"\nlesson {stop.lesson}, {stop.experiment}")
-    so_far = stop.model_copy(update={"sweep_id": sweep.sweep_id, "failed": None})
-    folder.write(whole.with_stop(so_far))  # after a kill -9 the same sweep is gone on with
+    visited = stop.model_copy(update={"sweep_id": sweep.sweep_id, "failed": None})
+    folder.write(started.with_stop(visited))  # so that the same sweep is resumed after a kill -9
     with SweepClaim(home, sweep.sweep_id) as claim:
-        ended = followed(home, sweep, claim)
-    if ended.interrupted:
-        return so_far, interrupted(home, sweep, ended)
-    failed = (
-        reason_of_failure(sweep, log_of(home, sweep)) if ended.code or sweep.pending() else None
-    )
-    _say(f"{failed}\nlog: {log_of(home, sweep)}" if failed else _sentence(sweep))
-    return so_far.model_copy(
-        update={"seconds": (stop.seconds or 0.0) + time.monotonic() - began_s, "failed": failed}
-    ), 0
+        outcome = run_dag(home, sweep, claim)
+    if outcome.interrupted:
+        return visited, report_interrupt(home, sweep, outcome)
+    log, failed = log_of(home, sweep), None
+    if outcome.code or sweep.pending():
+        failed = reason_of_failure(sweep, log)
+    _say(f"{failed}\nlog: {log}" if failed else _finding_text(sweep))
+    seconds = (stop.seconds or 0.0) + time.monotonic() - start_s
+    return visited.model_copy(update={"seconds": seconds, "failed": failed}), 0
 
 
-def _sentence(sweep: SweepFolder) -> str:
+def _finding_text(sweep: SweepFolder) -> str:
     finding = finding_of(sweep)
-    return "\n".join(finding.lines()) if finding else "it makes no claim"
+    return "\n".join(finding.lines()) if finding else "the experiment tests no claim"
 
 
-def _expected_s(whole: Tour) -> float:
-    """Return about how long what is left takes."""
-    return sum(expected_s(planned) for planned in _plans(whole))
+def fetch_ahead(home: Home, started: Tour) -> None:
+    """Fetch the jars and caches of all open stops before the first of them.
 
-
-def fetch_ahead(home: Home, whole: Tour) -> None:
-    """Fetch what the stops will need, before the first of them: a lesson's time is then its own, and a network that is away shows at once.
-
-    What cannot be had is told again where it is needed, and costs that stop alone.
+    So no lesson's time includes a download, and a missing network shows at once. What cannot be
+    fetched is reported again at its stop, and fails that stop alone.
     """
-    for planned in _plans(whole):
+    for plan in _open_plans(started):
         try:
-            make_ready(planned, home, _say)
+            prepare_kafka(plan, home, _say)
         except InputError as error:
             _say(str(error))
 
 
-def _plans(whole: Tour) -> Iterator[Plan]:
-    """Give the plans of what is left; what cannot be planned has none."""
+def _open_plans(started: Tour) -> Iterator[Plan]:
+    """Yield the plans of the open stops that can be planned."""
     claims = claims_by_lesson()
-    for stop in whole.stops:
+    for stop in started.stops:
         if not stop.done:
             experiment = claims[stop.lesson]
-            repeats = stop.repeats or whole.repeats or experiment.repeats
-            with suppress(InputError):  # said at its stop
-                yield planned_as(
+            repeats = stop.repeats or started.repeats or experiment.repeats
+            with suppress(InputError):  # reported when the stop is run
+                yield plan_experiment(
                     experiment.model_copy(update={"repeats": repeats}), "tour", experiment.name
                 )
 
 
-def _told(home: Home, folder: TourFolder) -> int:
-    """Print the answers, where the page lies, and what failed."""
-    whole, page = folder.read(), make_tour_page(folder, home)
+def _print_answers(home: Home, folder: TourFolder) -> int:
+    """Print the conclusions and the page's path; fail if a stop failed."""
+    ended, page = folder.read(), make_tour_page(folder, home)
     console = console_for_results(terminal=sys.stdout.isatty())
     table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
-    for row in _rows(home, whole):
+    for row in _answer_rows(home, ended):
         table.add_row(*row)
     console.print()
     console.print(table, highlight=False)
-    click.echo(
-        f"\nin all: {clock(sum(stop.seconds or 0.0 for stop in whole.stops))}\npage:   {page}"
-    )
-    failed = [stop for stop in whole.stops if stop.failed]
+    total = format_duration(sum(stop.seconds or 0.0 for stop in ended.stops))
+    click.echo(f"\ntotal:  {total}\npage:   {page}")
+    failed = sum(stop.failed is not None for stop in ended.stops)
     if failed:
-        raise HarnessError(
-            f"{len(failed)} of {len(whole.stops)} have no answer: the harness failed\ngo on with: ackbench tour --resume {whole.tour_id}"
-        )
+        missing = f"{failed} of {len(ended.stops)} claims have no answer: the harness failed"
+        raise HarnessError(f"{missing}\nresume with: ackbench tour --resume {ended.tour_id}")
     return 0
 
 
-def _rows(home: Home, whole: Tour) -> Iterator[tuple[str, str, str, str]]:
-    for stop in whole.stops:
-        finding = (
-            finding_of(find_sweep(home, stop.sweep_id))
-            if stop.sweep_id and stop.seconds is not None and not stop.failed
-            else None
-        )
-        told = (
-            finding.conclusion.value
-            if finding
-            else "cannot be tested here"
-            if stop.impossible
-            else "failed"
-        )
-        yield (
-            str(stop.lesson),
-            stop.experiment,
-            told,
-            clock(stop.seconds) if stop.seconds is not None else "",
-        )
+def _answer_rows(home: Home, ended: Tour) -> Iterator[tuple[str, str, str, str]]:
+    for stop in ended.stops:
+        time_text = "" if stop.seconds is None else format_duration(stop.seconds)
+        yield str(stop.lesson), stop.experiment, _conclusion(home, stop), time_text
+
+
+def _conclusion(home: Home, stop: TourStop) -> str:
+    if stop.impossible:
+        return "cannot be tested on this machine"
+    finding = None
+    if stop.sweep_id and stop.seconds is not None and not stop.failed:
+        finding = finding_of(find_sweep(home, stop.sweep_id))
+    return finding.conclusion.value if finding else "failed"
 
 
 def _say(text: str) -> None:

@@ -1,4 +1,4 @@
-"""`ackbench up` and `ackbench env`: the services, and the environment that Airflow's own commands need."""
+"""`ackbench up` and `ackbench env`: the services, and the environment of Airflow's own commands."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from infra.machine.home import Home
 
 
 def env(home: Home) -> int:
-    """Print how the environment of Airflow's own commands differs from this one, as a shell reads it."""
+    """Print, as shell commands, the environment variables that Airflow's own commands need."""
     from experiments.orchestration.environment import airflow_environment
 
     for name, value in sorted(airflow_environment(home).items()):
@@ -21,7 +21,7 @@ def env(home: Home) -> int:
 
 
 def up(home: Home, *, airflow_port: int | None, mlflow_port: int | None) -> int:
-    """Start the services and wait for Ctrl-C.
+    """Start the services and wait until they are interrupted.
 
     Raises:
         MachineError: a port is taken, or the home cannot be written.

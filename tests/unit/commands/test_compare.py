@@ -152,8 +152,8 @@ def test_a_page_that_cannot_be_written_is_one_line(home: Path) -> None:
         (("--by", "acks", "--fail-on", "worse:loss>1"), 2, "--fail-on is 'worse:loss>1'"),
         (("--by", "ack"), 2, "did you mean acks?"),
         (("--by", "partitions"), 2, "one value of it only, 1"),
-        ((), 2, "name one of them (`ackbench compare --help`)"),
-        ((SPLIT, "--by", "acks"), 2, "name one of them only"),
+        ((), 2, "give either a second sweep or --by AXIS (`ackbench compare --help`)"),
+        ((SPLIT, "--by", "acks"), 2, "give only one of a second sweep and --by AXIS"),
         (("--by", "acks", "--html", "nowhere/at/all.html"), 2, "cannot be written"),
     ],
 )

@@ -16,7 +16,7 @@ NO_ROOT = MissingCapability("not root", "run as root")
 @pytest.fixture
 def nothing_here(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine that has none of the means that some fault needs."""
-    monkeypatch.setattr(faults, "missing", lambda _means: NO_ROOT)
+    monkeypatch.setattr(faults, "missing_capability", lambda _means: NO_ROOT)
 
 
 def said(*arguments: str) -> str:
@@ -56,6 +56,6 @@ def test_what_this_machine_cannot_do_is_listed_all_the_same_with_the_reason(
 ) -> None:
     """And with what would enable it, as often as there are faults that need something."""
     del nothing_here
-    assert said("faults").count("cannot be done here: not root -> run as root") == sum(
+    assert said("faults").count("not available on this machine: not root -> run as root") == sum(
         len(kind.required_capabilities) for kind in FAULTS.values()
     )

@@ -15,8 +15,8 @@ from support.fakes.surroundings import FakeSurroundings
 from experiments.commands import run as running
 from experiments.commands.run_process import RunOutcome
 from experiments.commands.run_until import RepeatHistory, RepeatLimits, RepeatUntil
-from experiments.planning.new_sweep import sweeps
 from experiments.sweep.folder import SweepFolder
+from experiments.sweep.lookup import list_sweeps
 from infra.machine.home import Home
 from infra.process.processes import ProcessIdentity
 from infra.process.waiting import wait_until
@@ -65,7 +65,9 @@ class Command:
     def under_way(self) -> ProcessIdentity:
         """Return the run's own child once the run is in mid-trial."""
         wait_until(
-            lambda: any(sweep.root.joinpath("under-way").exists() for sweep in sweeps(self.home)),
+            lambda: any(
+                sweep.root.joinpath("under-way").exists() for sweep in list_sweeps(self.home)
+            ),
             awaiting="the run in mid-trial",
             timeout_s=30,
         )
@@ -91,7 +93,7 @@ class Command:
     @property
     def sweep(self) -> SweepFolder:
         """The one sweep there is."""
-        return sweeps(self.home)[0]
+        return list_sweeps(self.home)[0]
 
 
 Start = Callable[..., Command]
@@ -148,7 +150,7 @@ def test_repeats_end_with_the_budget(start: Start) -> None:
 
     assert (code, len(command.sweep.plan().trials)) == (0, 2)
     assert (
-        "until: the budget of 0.01 s holds no more trials (--budget); 2 cells still wider than 0.1 (the widest 0.97: acks=all"
+        "until: no more trials fit the budget of 0.01 s (--budget); 2 cells still wider than 0.1 (the widest 0.97: acks=all"
         in err
     )
 
@@ -170,10 +172,7 @@ def test_a_sweep_can_be_gone_on_with_until_it_is_narrow_enough(start: Start) -> 
     code, _, err = command.ended()
 
     assert (code, len(command.sweep.plan().trials)) == (0, 6)
-    assert (
-        "3 repeats of a cell are the most that was allowed (--max-repeats); 2 cells still wider than 0.6"
-        in err
-    )
+    assert "3 repeats per cell are the limit (--max-repeats); 2 cells still wider than 0.6" in err
 
 
 def test_an_interrupt_between_two_rounds_ends_the_run_and_says_how_to_go_on(
@@ -184,9 +183,9 @@ def test_an_interrupt_between_two_rounds_ends_the_run_and_says_how_to_go_on(
     sweep = FakeSurroundings(home).sweep(1)
     sweep.trial("000-abcdef").mkdir()
     monkeypatch.setattr(
-        running, "followed", lambda *_: RunOutcome(code=0, interrupted=0, killed=False)
+        running, "run_dag", lambda *_: RunOutcome(code=0, interrupted=0, killed=False)
     )
-    monkeypatch.setattr(RepeatUntil, "go_on", interrupted)
+    monkeypatch.setattr(RepeatUntil, "plan_more", interrupted)
 
     assert running.resume(home, sweep.sweep_id, RepeatLimits.of("ci<0.1")) == 130
     assert RepeatHistory.model_validate_json(sweep.until.read_bytes()).ended == "interrupted"
@@ -208,7 +207,7 @@ def test_going_on_has_jars_and_caches_made_first_and_says_so(
         lambda _cache, spec, say: say(f"fetching Kafka {spec.kafka_version}"),
     )
     monkeypatch.setattr(
-        running, "followed", lambda *_: RunOutcome(code=0, interrupted=130, killed=False)
+        running, "run_dag", lambda *_: RunOutcome(code=0, interrupted=130, killed=False)
     )
 
     assert running.resume(home, sweep.sweep_id) == 130
@@ -244,7 +243,7 @@ def test_a_failed_trial_ends_the_adding_of_repeats(start: Start) -> None:
     code, _, err = command.ended()
 
     assert (code, len(command.sweep.plan().trials)) == (1, 2)
-    assert "until: the harness could not carry a run to its end" in err
+    assert "until: a run failed" in err
 
 
 def test_a_failed_trial_exits_with_1_and_says_why(start: Start) -> None:
@@ -255,7 +254,7 @@ def test_a_failed_trial_exits_with_1_and_says_why(start: Start) -> None:
     assert code == 1
     assert "failed: NodeFailed: node 2 died" in err
     assert f"log: {command.home.logs / command.sweep.sweep_id / 'airflow.log'}" in err
-    assert f"go on with: ackbench run --resume {command.sweep.sweep_id}" in err
+    assert f"resume with: ackbench run --resume {command.sweep.sweep_id}" in err
     assert "Traceback" not in err
 
 
@@ -274,7 +273,7 @@ def test_an_interrupt_ends_the_run_and_keeps_sealed_trials(
     assert (command.home.root / "torn-down").exists()
     assert len(list(command.sweep.whole_trials())) == 1
     assert (
-        f"1 of 2 trials are whole and kept\ngo on with: ackbench run --resume {command.sweep.sweep_id}"
+        f"1 of 2 trials are complete and kept\nresume with: ackbench run --resume {command.sweep.sweep_id}"
         in err
     )
 
@@ -300,7 +299,7 @@ def test_a_second_interrupt_kills_a_run_that_does_not_obey(start: Start) -> None
 
     assert code == 130
     assert gone(child)
-    assert "killed; 1 of 2 trials are whole and kept" in err
+    assert "killed; 1 of 2 trials are complete and kept" in err
 
 
 def test_killing_the_command_takes_the_run_with_it(start: Start) -> None:
@@ -327,5 +326,5 @@ def test_an_interrupted_sweep_goes_on_where_it_was(start: Start) -> None:
     code, _, err = resumed.ended()
 
     assert (code, command.sweep.pending()) == (0, ())
-    assert "2 trials, 1 already whole" in err
+    assert "2 trials, 1 already complete" in err
     assert (command.sweep.trial(first.trial_id) / "trial.json").stat().st_mtime_ns == sealed_ns

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from support.fakes.client_rules import RULES
 
-from experiments.commands.run_until import RepeatLimits, too_wide, wished, within
+from experiments.commands.run_until import RepeatLimits, limited, repeats_needed, too_wide
 from experiments.errors import ExperimentError
 from experiments.ledger.record import Cell
 from experiments.planning.cells import cell_key
-from experiments.planning.experiment import experiment_of
-from experiments.planning.planner import extended, plan
+from experiments.planning.experiment import parse_experiment
+from experiments.planning.planner import extend_plan, plan
 from experiments.results.models import CellResult
 from experiments.sweep.plan import Plan, TrialSpec
 from experiments.verdicts.statistics import share
@@ -36,7 +36,7 @@ def a_cell(acks: int | str, seen: int, of: int, **changes: Any) -> CellResult:
 
 def more(*cells: CellResult, width: float = 0.3, max_repeats: int = 1000) -> list[int]:
     """Return how many repeats the cells are given, those with none left out."""
-    return list(wished(cells, RepeatLimits(width=width, max_repeats=max_repeats)).values())
+    return list(repeats_needed(cells, RepeatLimits(width=width, max_repeats=max_repeats)).values())
 
 
 @pytest.mark.parametrize(
@@ -127,9 +127,9 @@ def test_a_cut_is_shared_out_a_repeat_at_a_time() -> None:
     """No cell is ahead of another by more than it asked for."""
     overrides = {"a": 3, "b": 1, "c": 2}
 
-    assert within(overrides, 4) == {"a": 2, "b": 1, "c": 1}
-    assert within(overrides, 100) == overrides
-    assert within(overrides, -1) == {}
+    assert limited(overrides, 4) == {"a": 2, "b": 1, "c": 1}
+    assert limited(overrides, 100) == overrides
+    assert limited(overrides, -1) == {}
 
 
 def a_plan(**changes: Any) -> Plan:
@@ -145,7 +145,7 @@ def a_plan(**changes: Any) -> Plan:
         "axes": axes,
         "workload": {"duration_s": 10},
     }
-    return plan(experiment_of(small | changes, "small.yaml"), "small-1", RULES)
+    return plan(parse_experiment(small | changes, "small.yaml"), "small-1", RULES)
 
 
 def without_place(trials: Sequence[TrialSpec]) -> dict[int, TrialSpec]:
@@ -157,7 +157,7 @@ def test_added_repeats_are_what_the_plan_would_have_held() -> None:
     """The same cells, seeds and settings as if they had been asked for at once; only place and number differ."""
     few, many = a_plan(repeats=2), a_plan(repeats=5)
     key = cell_key(few.trials[0].cell)
-    added = extended(few, {key: 3}).trials[len(few.trials) :]
+    added = extend_plan(few, {key: 3}).trials[len(few.trials) :]
     wanted = [trial for trial in many.trials if cell_key(trial.cell) == key and trial.repeat >= 2]
 
     assert without_place(added) == without_place(wanted)
@@ -167,7 +167,7 @@ def test_added_repeats_stand_behind_all_that_was_planned() -> None:
     """No id is given twice, to refused cells neither, and orders go on; also when it is done twice."""
     few = a_plan()
     key = cell_key(few.trials[0].cell)
-    twice = extended(extended(few, {key: 2}), {key: 1, cell_key(few.trials[1].cell): 4})
+    twice = extend_plan(extend_plan(few, {key: 2}), {key: 1, cell_key(few.trials[1].cell): 4})
     ids = [*(trial.trial_id for trial in twice.trials), *(cell.trial_id for cell in twice.refused)]
     orders = [trial.order for trial in twice.trials]
 
@@ -188,7 +188,7 @@ def test_added_repeats_keep_to_their_cluster() -> None:
             "broker.session.timeout.ms": [4000, 9000],
         }
     )
-    added = extended(few, {cell_key(trial.cell): 2 for trial in few.trials}).trials[
+    added = extend_plan(few, {cell_key(trial.cell): 2 for trial in few.trials}).trials[
         len(few.trials) :
     ]
     changes = sum(before.cluster != after.cluster for before, after in itertools.pairwise(added))
