@@ -1,4 +1,4 @@
-"""The errors of experiments; their root, and which exit code each has, is in `infra.errors`."""
+"""The errors of experiments. `infra.errors` has their base classes, with the exit codes."""
 
 from collections.abc import Mapping
 
@@ -6,38 +6,52 @@ from infra.errors import HarnessError, InputError
 
 
 class ExperimentError(InputError):
-    """An experiment file or an override is wrong: names file, key, value and what is allowed."""
+    """An experiment file or an override is invalid.
+
+    The text names the file, the key, its value and what is allowed.
+    """
 
 
 class UnknownName(InputError):
-    """An experiment, sweep, fault or axis that does not exist; names the nearest that does."""
+    """An experiment, sweep, fault or axis does not exist. The text suggests similar names."""
 
 
 class LedgerError(InputError):
-    """A ledger is incomplete, cut short, of another version or of another trial."""
+    """A ledger is incomplete, truncated, or of another version or trial."""
 
 
 class NotComparable(InputError):
-    """Two sweeps of which nothing can be said side by side; the text says why."""
+    """Two sweeps cannot be compared; the text gives the reason."""
 
 
 class TrialFailed(HarnessError):
-    """The harness could not carry a trial to its end; the cluster's logs are kept."""
+    """The harness could not complete a trial; the cluster's logs are kept."""
 
 
 class HealFailed(TrialFailed):
-    """What a fault did could not be undone: nothing after it could be believed, so the sweep ends; names the fault and what stayed broken."""
+    """A fault could not be healed. The text names the fault and what is still broken.
+
+    The sweep stops, because no later trial on this cluster would be reliable.
+    """
 
 
 class ClientLibraryError(HarnessError):
-    """librdkafka was not found, or it is a version whose structures have not been verified."""
+    """The librdkafka library was not found, or its version has unverified structure layouts."""
 
 
 class CrcMismatch(HarnessError):
-    """A reader that checks was given batches whose CRC does not hold: it is refused their records, and what they hold is another question."""
+    """A consumer with `check.crcs` read batches with invalid CRCs.
+
+    librdkafka returns an error instead of their records. The content of the batches is unknown.
+    """
 
     def __init__(self, topic: str, offsets: Mapping[int, int]) -> None:
-        """Say of which partitions, and where the first such batch begins."""
+        """Create the error.
+
+        Args:
+            topic: the topic's name.
+            offsets: the base offset of the first such batch, by partition.
+        """
         super().__init__(
             "; ".join(
                 f"the batch of {topic}-{partition} at offset {offset} fails its CRC"

@@ -1,1 +1,4 @@
-"""How a line to a person is written: counts, lists, shortened values, suggestions. Imports nothing else of this project."""
+"""The wording of one-line messages: counts, lists, values, suggestions and validation errors.
+
+Imports nothing else of this project.
+"""

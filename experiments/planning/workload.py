@@ -1,185 +1,266 @@
-"""What transactions ask of a cell's settings. Pure."""
+"""Rules between a cell's workload, its clients and its cluster. Pure.
+
+Each function refuses combinations that no trial could run: transactions, consumer groups,
+consume-process-produce (copiers), keys and partitions, and the limits of Java's clients.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from experiments.clients.record.layout import MAX_JAVA_PRODUCERS, max_text_value_bytes
 from experiments.clients.settings.group_members import CLASSIC, CLASSIC_ONLY, PROTOCOL
 from experiments.clients.settings.kinds import ClientChoice
+from experiments.clients.settings.librdkafka import is_true
 from experiments.errors import ExperimentError
 from experiments.sweep.plan import ClusterNeed, Workload
 
-TRANSACTIONAL_ID: Final = "ackbench"
-"""Each producer puts its trial's topic and its own number behind it."""
-_OF_TRANSACTIONS: Final = frozenset({"transactional.id", "transaction.timeout.ms"})
 
+def refuse_invalid_workload(
+    client: ClientChoice, workload: Workload, consumer: Mapping[str, str], cluster: ClusterNeed
+) -> None:
+    """Check that copiers, consumer groups and keys fit the cell's clients and cluster.
 
-def with_transactions(producer: Mapping[str, str], workload: Workload) -> dict[str, str]:
-    """Return the producer's properties with the `transactional.id` that its transactions need; without transactions as they are.
+    Args:
+        client: the cell's clients.
+        workload: the cell's load.
+        consumer: consumer properties that the cell sets.
+        cluster: the cell's cluster.
 
     Raises:
-        ExperimentError: transactions are to be aborted, and there are none.
+        ExperimentError: two settings contradict each other, or the client does not support one.
+    """
+    for problem in (
+        *_copier_problems(client, workload),
+        *_group_problems(client, workload, consumer, cluster),
+        *_key_problems(client, workload),
+    ):
+        raise ExperimentError(problem)
+
+
+# ---------- Transactions
+
+
+TRANSACTIONAL_ID: Final = "ackbench"
+"""Prefix: each producer appends its trial's topic and its own number."""
+_TRANSACTION_PROPERTIES: Final = frozenset({"transactional.id", "transaction.timeout.ms"})
+
+
+def add_transactional_id(producer: Mapping[str, str], workload: Workload) -> dict[str, str]:
+    """Return the producer's properties, with a `transactional.id` if it uses transactions.
+
+    Raises:
+        ExperimentError: transactions are to be aborted, but there are none.
     """
     if workload.abort_every and not workload.transaction_records:
         raise ExperimentError(
-            f"workload.abort_every is {workload.abort_every} and workload.transaction_records is 0; allowed: transactions to abort"
+            f"workload.abort_every is {workload.abort_every} and workload.transaction_records is "
+            "0; allowed: 1 record per transaction or more"
         )
-    return (
-        {**producer, "transactional.id": TRANSACTIONAL_ID}
-        if workload.transaction_records
-        else dict(producer)
-    )
+    if workload.transaction_records:
+        return {**producer, "transactional.id": TRANSACTIONAL_ID}
+    return dict(producer)
 
 
-def without_transactions(
+def remove_transactions(
     producer: Mapping[str, str], workload: Workload
 ) -> tuple[dict[str, str], Workload]:
-    """Return the same producer and load, and nothing of it in transactions, nor copied in any."""
-    plain = {name: value for name, value in producer.items() if name not in _OF_TRANSACTIONS}
+    """Return the producer's properties and the load without transactions and without copiers."""
+    plain = {name: value for name, value in producer.items() if name not in _TRANSACTION_PROPERTIES}
     return plain, workload.model_copy(
         update={"transaction_records": 0, "abort_every": 0, "kind": "produce", "copiers": 0}
     )
 
 
-# ---------- What a consumer group asks of a cell's settings. Pure.
+# ---------- Consume-process-produce
 
 
-_GROUPS_PROTOCOL_SINCE: Final = (4, 0)
-"""KIP-848's protocol is there for production from Kafka 4.0 on; 3.9 has it as a preview."""
+_DEFAULT_DELIVERY: Final = Workload.model_fields["delivery"].default
+
+
+def _copier_problems(client: ClientChoice, workload: Workload) -> Iterator[str]:
+    kind = f"workload.kind is {workload.kind}"
+    if workload.kind == "copy":
+        if client.kind != "librdkafka":
+            yield (
+                f"{kind} and client is {client.kind}; "
+                "allowed: librdkafka (a copier decodes the values that its producers write)"
+            )
+        if not workload.copiers:
+            yield f"{kind} and workload.copiers is 0; allowed: 1 copier or more"
+        if workload.consumers:
+            yield (
+                f"{kind} and workload.consumers is {workload.consumers}; "
+                "allowed: 0 (the copiers are the consumer group)"
+            )
+        if workload.commit == "before":
+            yield (
+                f"{kind} and workload.commit is before; "
+                "allowed: leave it out (workload.delivery decides when a copier commits)"
+            )
+    else:
+        if workload.copiers:
+            yield f"{kind} and workload.copiers is {workload.copiers}; allowed: 0, or workload.kind copy"
+        if workload.delivery != _DEFAULT_DELIVERY:
+            yield (
+                f"{kind} and workload.delivery is {workload.delivery}; "
+                "allowed: leave it out, or workload.kind copy"
+            )
+
+
+# ---------- Consumer groups
+
+
+_KIP_848_SINCE: Final = (4, 0)
+"""KIP-848's group protocol is production-ready from Kafka 4.0 on; 3.9 has a preview."""
 _AUTO_COMMIT: Final = "enable.auto.commit"
-_TRUE: Final = frozenset({"true", "t", "1"})
 
 
-def refuse_what_groups_lack(
+def _group_problems(
     client: ClientChoice, workload: Workload, consumer: Mapping[str, str], cluster: ClusterNeed
-) -> None:
-    """See that there can be such groups.
-
-    Raises:
-        ExperimentError: there are no members for what is said of them; or they are not librdkafka's, would commit by themselves, or ask for a protocol
-            that the cluster, or a setting of theirs, does not know.
-    """
-    _refuse_what_nobody_is(workload)
+) -> Iterator[str]:
+    if workload.groups > 1 and not workload.consumers:
+        yield (
+            f"workload.groups is {workload.groups} and workload.consumers is 0; "
+            "allowed: 1 consumer per group or more"
+        )
+    if workload.slow_members > workload.members:
+        yield (
+            f"workload.slow_members is {workload.slow_members}; "
+            f"allowed: at most the members of a group, which are {workload.members}"
+        )
+    if bool(workload.slow_members) != bool(workload.slow_records_per_s):
+        yield (
+            f"workload.slow_members is {workload.slow_members} and "
+            f"workload.slow_records_per_s is {workload.slow_records_per_s:g}; "
+            "allowed: both, or neither"
+        )
     if not workload.members:
         return
     if consumer.get(PROTOCOL, CLASSIC) != CLASSIC:
-        _refuse_what_kip_848_lacks(consumer, cluster)
-    kind, says = ("copiers", "delivery") if workload.kind == "copy" else ("consumers", "commit")
-    members = f"workload.{kind} is {workload.members}"
+        yield from _kip_848_problems(consumer, cluster)
+    copies = workload.kind == "copy"
+    members = f"workload.{'copiers' if copies else 'consumers'} is {workload.members}"
     if client.kind != "librdkafka":
-        raise ExperimentError(
-            f"{members} and client is {client.kind}; allowed: members of librdkafka's, which can be held between processing and committing"
+        yield (
+            f"{members} and client is {client.kind}; "
+            "allowed: librdkafka, whose members can be held between processing and commit"
         )
-    if consumer.get(_AUTO_COMMIT, "false").lower() in _TRUE:
-        raise ExperimentError(
-            f"{members} and {_AUTO_COMMIT} is true; allowed: false, as when a member commits is workload.{says}"
+    if is_true(consumer.get(_AUTO_COMMIT, "false")):
+        decides = f"workload.{'delivery' if copies else 'commit'}"
+        yield (
+            f"{members} and {_AUTO_COMMIT} is true; "
+            f"allowed: false ({decides} decides when a member commits)"
         )
 
 
-def _refuse_what_nobody_is(workload: Workload) -> None:
-    """See that who is said to be slow is there, and that several groups have members."""
-    if workload.groups > 1 and not workload.consumers:
-        raise ExperimentError(
-            f"workload.groups is {workload.groups} and workload.consumers is 0; allowed: 1 member a group or more"
-        )
-    if workload.slow_members > workload.members:
-        raise ExperimentError(
-            f"workload.slow_members is {workload.slow_members}; allowed: at most the members of a group, which are {workload.members}"
-        )
-    if bool(workload.slow_members) != bool(workload.slow_records_per_s):
-        said = f"workload.slow_members is {workload.slow_members} and workload.slow_records_per_s is {workload.slow_records_per_s:g}"
-        raise ExperimentError(f"{said}; allowed: both, or neither")
-
-
-def _refuse_what_kip_848_lacks(consumer: Mapping[str, str], cluster: ClusterNeed) -> None:
-    asked = f"{PROTOCOL} is {consumer[PROTOCOL]}"
-    forbidden = next((name for name in CLASSIC_ONLY if name in consumer), None)
-    if forbidden:
-        raise ExperimentError(
-            f"{forbidden} is {consumer[forbidden]} and {asked}; allowed: none, for with KIP-848 the brokers decide (group.consumer.*)"
+def _kip_848_problems(consumer: Mapping[str, str], cluster: ClusterNeed) -> Iterator[str]:
+    protocol = f"{PROTOCOL} is {consumer[PROTOCOL]}"
+    classic_only = next((name for name in CLASSIC_ONLY if name in consumer), None)
+    if classic_only:
+        yield (
+            f"{classic_only} is {consumer[classic_only]} and {protocol}; "
+            "allowed: leave it out (with KIP-848 the brokers' group.consumer.* settings decide)"
         )
     if cluster.external:
         return
     version = tuple(int(part) for part in cluster.kafka_version.split(".")[:2])
-    if version < _GROUPS_PROTOCOL_SINCE:
-        raise ExperimentError(
-            f"{asked} and kafka.version is {cluster.kafka_version}; allowed: 4.0 or newer, or {PROTOCOL} {CLASSIC}"
+    if version < _KIP_848_SINCE:
+        yield (
+            f"{protocol} and kafka.version is {cluster.kafka_version}; "
+            f"allowed: 4.0 or newer, or {PROTOCOL} {CLASSIC}"
         )
     if cluster.features.get("group.version", 1) < 1:
-        raise ExperimentError(
-            f"{asked} and group.version is 0; allowed: 1, or {PROTOCOL} {CLASSIC}"
-        )
+        yield f"{protocol} and group.version is 0; allowed: 1, or {PROTOCOL} {CLASSIC}"
 
 
-# ---------- What keys, pairs and the naming of partitions ask of a cell's settings. Pure.
+# ---------- Keys and partitions
 
 
-_TWO: Final = 2
+_MIN_KEYS: Final = 2
 
 
-def refuse_what_keys_lack(client: ClientChoice, workload: Workload) -> None:
-    """See that there can be such keys.
-
-    Raises:
-        ExperimentError: there are too few keys, two wishes exclude each other, or the client makes its own keys.
-    """
-    for objection in _objections(client, workload):
-        raise ExperimentError(objection)
-
-
-def _objections(client: ClientChoice, workload: Workload) -> Iterator[str]:
-    drawn = {
-        "workload.pairs": workload.pairs != "none",
-        "workload.hot_key_share": workload.hot_key_share > 0,
+def _key_problems(client: ClientChoice, workload: Workload) -> Iterator[str]:
+    pairs = f"workload.pairs is {workload.pairs}"
+    hot_key = f"workload.hot_key_share is {workload.hot_key_share:g}"
+    round_robin = "workload.round_robin is true"
+    requested = {
+        pairs: workload.pairs != "none",
+        hot_key: workload.hot_key_share > 0,
+        round_robin: workload.round_robin,
     }
-    for name in (name for name, is_asked in drawn.items() if is_asked and workload.keys < _TWO):
-        yield f"{name} is asked for and workload.keys is {workload.keys}; allowed: 2 keys or more"
-    if all(drawn.values()):
-        yield "workload.pairs and workload.hot_key_share are both asked for; allowed: one of them, as each says which key a record has"
+    for setting in (pairs, hot_key):
+        if requested[setting] and workload.keys < _MIN_KEYS:
+            yield f"{setting} and workload.keys is {workload.keys}; allowed: 2 keys or more"
+    if requested[pairs] and requested[hot_key]:
+        yield f"{pairs} and {hot_key}; allowed: one of them, as each decides a record's key"
     if workload.round_robin and workload.keys:
-        yield f"workload.round_robin is true and workload.keys is {workload.keys}; allowed: 0, as a key is there to choose the partition"
-    own = [
-        *(name for name, is_asked in drawn.items() if is_asked),
-        *(["workload.round_robin"] if workload.round_robin else []),
-    ]
-    if client.kind == "java" and own:
-        yield f"{own[0]} is asked for; allowed with client java: not at all, VerifiableProducer draws its keys in turn and names no partition"
+        yield (
+            f"{round_robin} and workload.keys is {workload.keys}; "
+            "allowed: 0 (a key would choose the partition)"
+        )
+    for setting, is_requested in requested.items():
+        if client.kind == "java" and is_requested:
+            yield (
+                f"{setting} with client java; allowed: leave it out "
+                "(VerifiableProducer takes its keys in turn and names no partition)"
+            )
 
 
-# ---------- What consume-process-produce asks of a cell's settings. Pure.
+# ---------- Java's clients
 
 
-_ALONE: Final = Workload.model_fields["delivery"].default
+def workload_of_client(client: ClientChoice, workload: Workload, *, sweeps_size: bool) -> Workload:
+    """Return the load as the cell's clients generate it.
 
+    Java's VerifiableProducer generates its own values, at a whole rate, without transactions.
 
-def refuse_what_copies_lack(client: ClientChoice, workload: Workload) -> None:
-    """See that there can be such copiers, or that nothing is asked of copiers where there are none.
+    Args:
+        client: the cell's clients.
+        workload: the cell's load.
+        sweeps_size: whether an axis sweeps the size of the records.
 
     Raises:
-        ExperimentError: something is asked of nobody, said twice, or is none of the client's.
+        ExperimentError: the clients cannot generate this load.
     """
-    for objection in (
-        _of_copies(client, workload) if workload.kind == "copy" else _of_none(workload)
-    ):
-        raise ExperimentError(objection)
+    if client.kind != "java":
+        return workload
+    rate = workload.rate_records_per_s / workload.producers
+    for problem in _java_problems(workload, rate, sweeps_size=sweeps_size):
+        raise ExperimentError(problem)
+    size_bytes = max_text_value_bytes(-(-workload.records // workload.producers), rate)
+    return workload.model_copy(update={"record_size_bytes": size_bytes})
 
 
-def _of_copies(client: ClientChoice, workload: Workload) -> Iterator[str]:
-    copies = "workload.kind is copy"
-    if client.kind != "librdkafka":
-        yield f"{copies} and client is {client.kind}; allowed: librdkafka, of whose records a copier knows what they hold"
-    if not workload.copiers:
-        yield f"{copies} and workload.copiers is 0; allowed: 1 copier or more"
-    if workload.consumers:
-        yield f"{copies} and workload.consumers is {workload.consumers}; allowed: 0, as the copiers are the consumer group"
-    if workload.commit == "before":
-        yield f"{copies} and workload.commit is before; allowed: left out, as when a copier commits is workload.delivery"
-
-
-def _of_none(workload: Workload) -> Iterator[str]:
-    none = "workload.kind is produce"
-    if workload.copiers:
-        yield f"{none} and workload.copiers is {workload.copiers}; allowed: 0, or workload.kind copy"
-    if workload.delivery != _ALONE:
-        yield f"{none} and workload.delivery is {workload.delivery}; allowed: left out, or workload.kind copy"
+def _java_problems(workload: Workload, rate: float, *, sweeps_size: bool) -> Iterator[str]:
+    if not rate.is_integer():
+        yield (
+            f"workload.rate_records_per_s is {rate:g} for each producer; "
+            "allowed with client java: a whole number"
+        )
+    if workload.producers > MAX_JAVA_PRODUCERS:
+        yield (
+            f"workload.producers is {workload.producers}; "
+            f"allowed with client java: at most {MAX_JAVA_PRODUCERS}"
+        )
+    if workload.transaction_records:
+        yield (
+            f"workload.transaction_records is {workload.transaction_records}; "
+            "allowed with client java: 0 (VerifiableProducer has no transactions)"
+        )
+    if workload.record_serving_brokers:
+        yield (
+            "workload.record_serving_brokers is true; "
+            "allowed with client java: false (Kafka's own programs do not report the broker)"
+        )
+    if workload.headers:
+        yield (
+            f"workload.headers is {workload.headers}; "
+            "allowed with client java: 0 (VerifiableProducer sends none)"
+        )
+    if sweeps_size:
+        yield (
+            "workload.record_size_bytes is an axis; "
+            "allowed with client java: no such axis (VerifiableProducer generates its own values)"
+        )

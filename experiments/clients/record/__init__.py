@@ -1,1 +1,4 @@
-"""What a record holds: the layout of its value, its keys and its headers, and the compiled code that writes and checks them."""
+"""The content of records: the layout of values, the keys, and the code that writes and checks them.
+
+Reading and writing records is up to the producers and consumers.
+"""

@@ -1,4 +1,8 @@
-"""Which key each record of a schedule has. Pure; `producing.key_of` is the same, compiled, and a property test holds the two together."""
+"""The key of each record in a schedule.
+
+`experiments.clients.producer.loop.key_of` computes the same keys in compiled code; a property test
+compares the two.
+"""
 
 from __future__ import annotations
 
@@ -12,33 +16,30 @@ from experiments.ledger.record import KeyOptions
 HOT_KEY: Final = 0
 
 
-def keys_of(seq: Column, keying: KeyOptions) -> Column:
-    """Return the keys' numbers of records by their places in the schedule; only of schedules that have keys."""
-    if keying.hot_key_share > 0:
-        return _beside_a_hot_one(seq, keying)
-    if keying.pairs == "none":
-        return seq % keying.keys
-    pair, second = pairs_of(seq, keying.pair_apart_records)
-    return (pair if keying.pairs == "common" else 2 * pair + second) % keying.keys
+def record_keys(seq: Column, options: KeyOptions) -> Column:
+    """Return the numeric keys of records by their sequence numbers; the schedule must have keys."""
+    if options.hot_key_share > 0:
+        return _with_hot_key(seq, options)
+    if options.pairs == "none":
+        return seq % options.keys
+    pair, second = record_pairs(seq, options.pair_apart_records)
+    return (pair if options.pairs == "common" else 2 * pair + second) % options.keys
 
 
-def pairs_of(seq: Column, apart_records: int) -> tuple[Column, Column]:
-    """Return which pair each record belongs to, and 1 where it is the second of its pair, else 0.
+def record_pairs(seq: Column, apart_records: int) -> tuple[Column, Column]:
+    """Return each record's pair and its position in the pair: 0 for the first, 1 for the second.
 
-    So many first ones come in a row, and then their second ones in the same order: one is as far behind the other as was asked for.
+    A run of `apart_records` first records is followed by their second records in the same order, so
+    the two records of a pair are always `apart_records` apart.
     """
-    within = seq % (2 * apart_records)
-    return seq // (
-        2 * apart_records
-    ) * apart_records + within % apart_records, within // apart_records
+    block, within = np.divmod(seq, 2 * apart_records)
+    second, offset = np.divmod(within, apart_records)
+    return block * apart_records + offset, second
 
 
-def _beside_a_hot_one(seq: Column, keying: KeyOptions) -> Column:
-    """Spread the hot key's share evenly over the schedule; the others take turns with what is left."""
-    hot_before, hot_then = (
-        np.floor(seq * keying.hot_key_share).astype(np.int64),
-        np.floor((seq + 1) * keying.hot_key_share).astype(np.int64),
-    )
-    return np.where(
-        hot_then > hot_before, HOT_KEY, HOT_KEY + 1 + (seq - hot_before) % (keying.keys - 1)
-    )
+def _with_hot_key(seq: Column, options: KeyOptions) -> Column:
+    """Spread the hot key's share evenly over the schedule; the other keys take turns."""
+    hot_before = np.floor(seq * options.hot_key_share).astype(np.int64)
+    hot_after = np.floor((seq + 1) * options.hot_key_share).astype(np.int64)
+    other = HOT_KEY + 1 + (seq - hot_before) % (options.keys - 1)
+    return np.where(hot_after > hot_before, HOT_KEY, other)

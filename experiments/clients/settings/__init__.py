@@ -1,1 +1,1 @@
-"""What each kind of client is set to, as plain values. Pure: no client is created here."""
+"""The settings of each kind of client, as plain mappings. No client is created here."""

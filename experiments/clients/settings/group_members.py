@@ -1,6 +1,6 @@
-"""What a consumer is given to be a member of a group, and what it is not given to read alone. Pure.
+"""The settings that make a librdkafka consumer a member of a consumer group.
 
-Values are librdkafka's own defaults (CONFIGURATION.md of 2.16).
+The values are librdkafka's own defaults (CONFIGURATION.md of 2.16).
 """
 
 from __future__ import annotations
@@ -18,56 +18,66 @@ _CLASSIC: Final[dict[str, str]] = {
     "heartbeat.interval.ms": "3000",
     "partition.assignment.strategy": "range,roundrobin",
 }
-"""Of the classic protocol alone: with KIP-848 the group's brokers decide, and librdkafka refuses them."""
+CLASSIC_ONLY: Final = tuple(_CLASSIC)
+"""Properties of the classic protocol only.
 
-_RESET: Final[Mapping[AutoOffsetReset, str]] = {
+With KIP-848 the brokers decide, and librdkafka refuses these properties.
+"""
+
+_AUTO_OFFSET_RESET: Final[Mapping[AutoOffsetReset, str]] = {
     "earliest": "earliest",
     "latest": "latest",
     "none": "error",
 }
-"""librdkafka's words for it."""
-_OURS: Final[dict[str, str]] = {"enable.auto.commit": "false", "enable.auto.offset.store": "false"}
-"""When a member commits is what is asked; also where the clients keep their own defaults."""
+"""From Kafka's value of auto.offset.reset to librdkafka's."""
+
+_EXPLICIT_COMMITS: Final[dict[str, str]] = {
+    "enable.auto.commit": "false",
+    "enable.auto.offset.store": "false",
+}
+"""The workload defines when a member commits, also for clients with default settings."""
 
 _MEMBER: Final[dict[str, str]] = {PROTOCOL: CLASSIC, "max.poll.interval.ms": "300000"}
-CLASSIC_ONLY: Final = tuple(_CLASSIC)
-_OF_MEMBERS: Final = frozenset(
+_MEMBER_ONLY: Final = frozenset(
     {*_CLASSIC, *_MEMBER, "group.remote.assignor", "coordinator.query.interval.ms"}
 )
 
 
 def member_settings(
-    consumer: Mapping[str, str], group: str, out_of_range: AutoOffsetReset = "earliest"
+    consumer: Mapping[str, str], group: str, auto_offset_reset: AutoOffsetReset = "earliest"
 ) -> dict[str, str]:
-    """Return all that a member is given, the addresses apart.
+    """Return the settings of a group member, without its addresses.
 
     Args:
-        consumer: as `settings.consumer_settings` returns them, what was asked for of groups among them.
-        group: its `group.id`.
-        out_of_range: what it does where the offset is not there at which it is to read on.
+        consumer: from `librdkafka.consumer_settings`, including overrides of group properties.
+        group: the `group.id`.
+        auto_offset_reset: what the member does when its committed offset does not exist.
     """
     classic = _CLASSIC if consumer.get(PROTOCOL, CLASSIC) == CLASSIC else {}
     return {
         **_MEMBER,
         **classic,
         **consumer,
-        **_OURS,
-        "auto.offset.reset": _RESET[out_of_range],
+        **_EXPLICIT_COMMITS,
+        "auto.offset.reset": _AUTO_OFFSET_RESET[auto_offset_reset],
         "group.id": group,
     }
 
 
-def alone(consumer: Mapping[str, str]) -> dict[str, str]:
-    """Return what a consumer is given that reads alone, its partitions assigned by hand."""
-    return {name: value for name, value in consumer.items() if name not in _OF_MEMBERS}
+def without_group_settings(consumer: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings for a consumer with explicitly assigned partitions."""
+    return {name: value for name, value in consumer.items() if name not in _MEMBER_ONLY}
 
 
-def patience_ms(consumer: Mapping[str, str], broker: Mapping[str, str]) -> float:
-    """Return after how long of standing still a member has left its group: its session has ended, and it finds itself that it polled too late.
+def member_expiry_ms(consumer: Mapping[str, str], broker: Mapping[str, str]) -> float:
+    """Return how long a member must be paused to have left its group for certain.
+
+    After this time its session has expired, and the member itself finds that it exceeded
+    `max.poll.interval.ms`.
 
     Args:
-        consumer: what was asked for of it.
-        broker: what was asked for of the brokers; with KIP-848 their session counts.
+        consumer: overrides of the consumer.
+        broker: overrides of the brokers, which define the session timeout with KIP-848.
     """
     member = member_settings(consumer, "")
     session_ms = member.get("session.timeout.ms") or broker.get(

@@ -1,6 +1,9 @@
-"""The settings of Kafka's own Java clients that bear on correctness, all passed explicitly and recorded. Pure.
+"""The settings of Kafka's own Java clients.
 
-Values are those of Kafka's own definitions (`experiments.planning.properties`), unless a reason stands beside them.
+By default, every setting that affects correctness is passed explicitly and recorded. The values
+are those of Kafka's own definitions (`experiments.planning.properties`) except where a comment
+gives the reason. A trial can also keep Java's defaults; then only its overrides and the required
+settings are passed.
 """
 
 from __future__ import annotations
@@ -8,21 +11,32 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from experiments.clients.settings.librdkafka import resolved
+from experiments.clients.settings import librdkafka
 from infra.errors import InputError
 
-SAME_THING: Final[dict[str, str]] = {
-    # How long a request may go unanswered. librdkafka's own `request.timeout.ms` is for the broker alone.
+JAVA_NAMES: Final[dict[str, str]] = {
+    # How long a request may go unanswered. librdkafka's own `request.timeout.ms` is a different
+    # setting: how long the broker may take.
     "socket.timeout.ms": "request.timeout.ms",
     "message.max.bytes": "max.request.size",
     "fetch.wait.max.ms": "fetch.max.wait.ms",
 }
-"""librdkafka's properties that Java's clients have under another name: an experiment names one, and each client gets its own."""
+"""From librdkafka's name of a property to the Java clients' name for the same property.
 
-BUILT_IN: Final = frozenset({"murmur2_random", "murmur2"})
-"""librdkafka's partitioners that put a key where Java's built-in one does: Java is given none. (Without a key, Java keeps to a partition a batch.)"""
+An experiment can use either name; each client gets its own.
+"""
 
-_BOTH: Final[dict[str, str]] = {
+BUILT_IN_PARTITIONERS: Final = frozenset({"murmur2_random", "murmur2"})
+"""librdkafka's partitioners that map a key to the same partition as Java's built-in partitioner.
+
+For these, the Java producer gets no partitioner setting. (Without keys, the Java producer writes
+one batch to one partition at a time.)
+"""
+
+REQUEST_TIMEOUT: Final = "request.timeout.ms"
+"""The property for how long the client waits for a broker's response, milliseconds."""
+
+_COMMON: Final[dict[str, str]] = {
     "client.id": "ackbench",
     "socket.connection.setup.timeout.ms": "10000",
     "socket.connection.setup.timeout.max.ms": "30000",
@@ -38,16 +52,17 @@ _BOTH: Final[dict[str, str]] = {
 
 _PRODUCER: Final[dict[str, str]] = {
     "acks": "all",
-    # As librdkafka's, so that cells of both clients differ in the client alone (Java: true).
+    # As for librdkafka, so that cells of both clients differ only in the client (Java: true).
     "enable.idempotence": "false",
     "max.in.flight.requests.per.connection": "5",
-    # VerifiableProducer sets it to 0 by itself.
+    # VerifiableProducer itself sets 0.
     "retries": "2147483647",
     # A trial waits this long for its last records (Java: 120000).
     "delivery.timeout.ms": "30000",
     "linger.ms": "5",
     "batch.size": "16384",
-    # The schedule does not wait for the cluster: an outage of seconds must not fill the buffer (Java: 33554432).
+    # The load does not wait for the cluster: an outage of seconds must not fill the buffer
+    # (Java: 33554432).
     "buffer.memory": "67108864",
     "max.block.ms": "60000",
     "max.request.size": "1048576",
@@ -55,9 +70,10 @@ _PRODUCER: Final[dict[str, str]] = {
 }
 
 _CONSUMER: Final[dict[str, str]] = {
-    # `latest` would jump over records in silence (Java: latest); VerifiableConsumer says so by itself.
+    # `latest` would silently skip records (Java: latest); VerifiableConsumer itself sets earliest.
     "auto.offset.reset": "earliest",
-    # In the background; else VerifiableConsumer waits for a commit after each poll, and a reader must not wait for its group's coordinator.
+    # Commits happen in the background. Otherwise VerifiableConsumer waits for a commit after each
+    # poll, and reading would depend on the group coordinator.
     "enable.auto.commit": "true",
     "isolation.level": "read_committed",
     "check.crcs": "true",
@@ -72,133 +88,154 @@ _CONSUMER: Final[dict[str, str]] = {
     "group.protocol": "classic",
 }
 
-_OWN_OF_BOTH: Final[dict[str, str]] = {"client.id": "", "enable.metrics.push": "true"}
-_OWN_OF_PRODUCER: Final[dict[str, str]] = {
-    **_OWN_OF_BOTH,
+_COMMON_DEFAULTS: Final[dict[str, str]] = {"client.id": "", "enable.metrics.push": "true"}
+_PRODUCER_DEFAULTS: Final[dict[str, str]] = {
+    **_COMMON_DEFAULTS,
     "enable.idempotence": "true",
     "delivery.timeout.ms": "120000",
     "buffer.memory": "33554432",
 }
-_OWN_OF_CONSUMER: Final[dict[str, str]] = {**_OWN_OF_BOTH, "isolation.level": "read_uncommitted"}
-"""Where Java's own defaults are others than what we pass; a test holds them against Kafka's definitions."""
+_CONSUMER_DEFAULTS: Final[dict[str, str]] = {
+    **_COMMON_DEFAULTS,
+    "isolation.level": "read_uncommitted",
+}
+"""Java's defaults where they differ from the values above; a test checks them against Kafka's
+definitions."""
 
-NEEDED_OF_PRODUCER: Final[dict[str, str]] = {"retries": _PRODUCER["retries"]}
-NEEDED_OF_CONSUMER: Final[dict[str, str]] = {
+REQUIRED_PRODUCER_SETTINGS: Final[dict[str, str]] = {"retries": _PRODUCER["retries"]}
+REQUIRED_CONSUMER_SETTINGS: Final[dict[str, str]] = {
     name: _CONSUMER[name] for name in ("auto.offset.reset", "session.timeout.ms")
 }
-"""What is passed also to clients that keep their own defaults: the programs would set other values by themselves, or the trial needs it."""
+"""Settings that are passed even to clients with default settings.
+
+Kafka's verifiable programs would otherwise set other values, or the trial depends on them.
+"""
 
 
-def translated(overrides: Mapping[str, str]) -> dict[str, str]:
-    """Return properties by the names that Java's clients have for them.
+def canonical_names(overrides: Mapping[str, str]) -> dict[str, str]:
+    """Return properties by the names that the Java clients have for them.
 
     Raises:
-        InputError: two names of one property say different things, or it is a partitioner that Java's clients lack.
+        InputError: two names of one property have different values, or the partitioner does not
+            exist in the Java clients.
     """
-    found: dict[str, str] = {}
-    for name, value in resolved(overrides).items():
+    renamed: dict[str, str] = {}
+    for name, value in librdkafka.canonical_names(overrides).items():
         if name == "partitioner":
             _require_built_in(value)
             continue
-        java = SAME_THING.get(name, name)
-        if found.get(java, value) != value:
+        java = JAVA_NAMES.get(name, name)
+        if renamed.get(java, value) != value:
             raise InputError(
-                f"{java} is given twice, as {found[java]} and, by librdkafka's name {name}, as {value}: give one"
+                f"{java} is given twice, as {renamed[java]} and, under librdkafka's name {name}, "
+                f"as {value}: give only one"
             )
-        found[java] = value
-    return found
+        renamed[java] = value
+    return renamed
 
 
 def producer_settings(overrides: Mapping[str, str]) -> dict[str, str]:
-    """Return all that a producer is given, the addresses apart.
+    """Return the settings of a producer with explicit settings, without its addresses.
 
     Args:
-        overrides: properties by Java's names, or by librdkafka's for the same thing; they win.
+        overrides: properties by Java's or librdkafka's names; they take precedence.
 
     Raises:
-        InputError: as `translated`.
+        InputError: as `canonical_names`.
     """
-    wanted = translated(overrides)
-    return _within_delivery({**_BOTH, **_PRODUCER, **wanted}, wanted)
+    renamed = canonical_names(overrides)
+    return _fit_request_timeout({**_COMMON, **_PRODUCER, **renamed}, renamed)
 
 
 def consumer_settings(overrides: Mapping[str, str]) -> dict[str, str]:
-    """Return all that a consumer is given, the addresses apart.
+    """Return the settings of a consumer with explicit settings, without its addresses.
 
     Args:
-        overrides: properties by Java's names, or by librdkafka's for the same thing; they win.
+        overrides: properties by Java's or librdkafka's names; they take precedence.
 
     Raises:
-        InputError: as `translated`.
+        InputError: as `canonical_names`.
     """
-    return {**_BOTH, **_CONSUMER, **translated(overrides)}
+    return {**_COMMON, **_CONSUMER, **canonical_names(overrides)}
 
 
-def own_producer_settings(overrides: Mapping[str, str]) -> dict[str, str]:
-    """Return what holds of a producer that keeps Java's own defaults but for the overrides.
+def default_producer_settings(overrides: Mapping[str, str]) -> dict[str, str]:
+    """Return the effective settings of a producer that keeps Java's defaults.
 
     Raises:
-        InputError: as `translated`.
+        InputError: as `canonical_names`.
     """
-    wanted = translated(overrides)
-    idempotence = {"enable.idempotence": str(is_idempotent(wanted)).lower()}
-    return {**_BOTH, **_PRODUCER, **_OWN_OF_PRODUCER, **wanted, **idempotence}
+    renamed = canonical_names(overrides)
+    idempotence = {"enable.idempotence": str(is_idempotent(renamed)).lower()}
+    return {**_COMMON, **_PRODUCER, **_PRODUCER_DEFAULTS, **renamed, **idempotence}
 
 
-def own_consumer_settings(overrides: Mapping[str, str]) -> dict[str, str]:
-    """Return what holds of a consumer that keeps Java's own defaults but for the overrides.
+def default_consumer_settings(overrides: Mapping[str, str]) -> dict[str, str]:
+    """Return the effective settings of a consumer that keeps Java's defaults.
 
     Raises:
-        InputError: as `translated`.
+        InputError: as `canonical_names`.
     """
-    return {**_BOTH, **_CONSUMER, **_OWN_OF_CONSUMER, **translated(overrides)}
+    return {**_COMMON, **_CONSUMER, **_CONSUMER_DEFAULTS, **canonical_names(overrides)}
 
 
 def refusal(settings: Mapping[str, str]) -> str | None:
-    """Return why Java's producer would not be made with these settings, in its own words; `None` when it would.
+    """Return Kafka's own message if the Java producer refuses these settings, else `None`.
 
-    The rules are those of `ProducerConfig.postProcessAndValidateIdempotenceConfigs` and `KafkaProducer.configureDeliveryTimeout`.
+    The rules are those of `ProducerConfig.postProcessAndValidateIdempotenceConfigs` and
+    `KafkaProducer.configureDeliveryTimeout`.
     """
     if settings.get("enable.idempotence") == "true":
         if settings.get("acks", "all") not in {"all", "-1"}:
-            return "Must set acks to all in order to use the idempotent producer. Otherwise we cannot guarantee idempotence."
+            return (
+                "Must set acks to all in order to use the idempotent producer. "
+                "Otherwise we cannot guarantee idempotence."
+            )
         if settings.get("retries") == "0":
             return "Must set retries to non-zero when using the idempotent producer."
         if int(settings.get("max.in.flight.requests.per.connection", "5")) > 5:  # noqa: PLR2004 - KIP-98
-            return "Must set max.in.flight.requests.per.connection to at most 5 when using the idempotent producer."
-    least_ms = int(settings.get("linger.ms", "5")) + int(
+            return (
+                "Must set max.in.flight.requests.per.connection to at most 5 "
+                "when using the idempotent producer."
+            )
+    min_delivery_ms = int(settings.get("linger.ms", "5")) + int(
         settings.get("request.timeout.ms", "30000")
     )
-    if int(settings.get("delivery.timeout.ms", "120000")) < least_ms:
+    if int(settings.get("delivery.timeout.ms", "120000")) < min_delivery_ms:
         return (
             "delivery.timeout.ms should be equal to or larger than linger.ms + request.timeout.ms"
         )
     return None
 
 
-def is_idempotent(asked: Mapping[str, str]) -> bool:
-    """Whether Java's producer is idempotent with these settings and its own defaults: unless one of them forbids it (KIP-679)."""
-    if "enable.idempotence" in asked:
-        return asked["enable.idempotence"] == "true"
-    return (
-        refusal(
-            {"linger.ms": "0", "request.timeout.ms": "0", **asked, "enable.idempotence": "true"}
-        )
-        is None
-    )
+def is_idempotent(overrides: Mapping[str, str]) -> bool:
+    """Return whether a producer with default settings and these overrides is idempotent.
+
+    The Java producer is idempotent by default unless an override conflicts with it (KIP-679).
+    """
+    if "enable.idempotence" in overrides:
+        return overrides["enable.idempotence"] == "true"
+    without_timeouts = {"linger.ms": "0", "request.timeout.ms": "0", **overrides}
+    return refusal({**without_timeouts, "enable.idempotence": "true"}) is None
 
 
-def _within_delivery(settings: dict[str, str], wanted: Mapping[str, str]) -> dict[str, str]:
-    """Java refuses a delivery timeout that one request can outlast: where nobody said how long that may take, it gets what is left."""
+def _fit_request_timeout(
+    settings: dict[str, str], overrides: Mapping[str, str]
+) -> dict[str, str]:
+    """Shorten the request timeout, unless overridden, to fit into the delivery timeout.
+
+    The Java producer refuses delivery.timeout.ms < linger.ms + request.timeout.ms.
+    """
     left_ms = int(settings["delivery.timeout.ms"]) - int(settings["linger.ms"])
-    if "request.timeout.ms" in wanted or int(settings["request.timeout.ms"]) <= left_ms:
+    if "request.timeout.ms" in overrides or int(settings["request.timeout.ms"]) <= left_ms:
         return settings
     return {**settings, "request.timeout.ms": str(max(left_ms, 0))}
 
 
 def _require_built_in(partitioner: str) -> None:
-    if partitioner not in BUILT_IN:
-        allowed = ", ".join(sorted(BUILT_IN))
+    if partitioner not in BUILT_IN_PARTITIONERS:
+        allowed = ", ".join(sorted(BUILT_IN_PARTITIONERS))
         raise InputError(
-            f"partitioner {partitioner} is librdkafka's alone; with client java: {allowed}, or Java's own partitioner.class"
+            f"partitioner {partitioner} exists in librdkafka only; allowed with client java: "
+            f"{allowed}, or Java's own partitioner.class"
         )

@@ -1,143 +1,158 @@
-"""The kinds of client that can be under test, and what each is set to: everything explicitly, or its own defaults. Pure."""
+"""The kinds of client that an experiment can test, and the settings of each kind.
+
+A client gets either explicit settings (every setting that affects correctness is passed) or its
+library's defaults (only overrides and required settings are passed).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Final
+from typing import Final, Protocol
 
 from experiments.clients.settings import java, librdkafka
+from experiments.clients.settings.librdkafka import is_true
 from experiments.ledger.record import Frozen
 from experiments.sweep.plan import ClientKind, PassedSettings, TrialSpec
 
-Settings = Callable[[Mapping[str, str]], dict[str, str]]
 ACKS: Final = "acks"
 IDEMPOTENCE: Final = "enable.idempotence"
-_TRUE: Final = frozenset({"true", "t", "1"})
 
 
-@dataclass(frozen=True)
-class ClientKindSettings:
-    """One kind of client. Each function takes what was asked for, and returns all that then holds and bears on correctness."""
+class ClientLibrary(Protocol):
+    """The settings of one client library; implemented by the modules `java` and `librdkafka`.
 
-    name: ClientKind
-    producer: Settings
-    consumer: Settings
-    """With everything passed explicitly."""
-    own_producer: Settings
-    own_consumer: Settings
-    """With the client's own defaults."""
-    named: Settings
-    """What was asked for, by the names that this client has for it."""
-    needed_producer: Mapping[str, str]
-    needed_consumer: Mapping[str, str]
-    """What it is passed all the same: the trial cannot do without."""
-    is_idempotent: Callable[[Mapping[str, str]], bool]
-    """Whether it is, by its own defaults, with what was asked for."""
-    answer_timeout: str
-    """The property that says how long it gives a request to be answered, milliseconds."""
+    Overrides are the properties that an experiment sets, by any name that the library knows.
+    Returned settings contain everything that affects correctness, without the addresses.
+    """
+
+    @property
+    def REQUEST_TIMEOUT(self) -> str:  # noqa: N802 - a constant of the module
+        """The property for how long the client waits for a broker's response, milliseconds."""
+
+    @property
+    def REQUIRED_PRODUCER_SETTINGS(self) -> Mapping[str, str]:  # noqa: N802 - the same
+        """What a producer with default settings is passed nevertheless."""
+
+    @property
+    def REQUIRED_CONSUMER_SETTINGS(self) -> Mapping[str, str]:  # noqa: N802 - the same
+        """What a consumer with default settings is passed nevertheless."""
+
+    def canonical_names(self, overrides: Mapping[str, str]) -> dict[str, str]:
+        """Return the overrides by the library's own names."""
+
+    def producer_settings(self, overrides: Mapping[str, str]) -> dict[str, str]:
+        """Return the settings of a producer with explicit settings."""
+
+    def consumer_settings(self, overrides: Mapping[str, str]) -> dict[str, str]:
+        """Return the settings of a consumer with explicit settings."""
+
+    def default_producer_settings(self, overrides: Mapping[str, str]) -> dict[str, str]:
+        """Return the effective settings of a producer with the library's defaults."""
+
+    def default_consumer_settings(self, overrides: Mapping[str, str]) -> dict[str, str]:
+        """Return the effective settings of a consumer with the library's defaults."""
+
+    def is_idempotent(self, overrides: Mapping[str, str]) -> bool:
+        """Return whether a producer with the library's defaults is idempotent."""
 
 
-KINDS: Final[Mapping[str, ClientKindSettings]] = MappingProxyType(
-    {
-        "librdkafka": ClientKindSettings(
-            "librdkafka",
-            librdkafka.producer_settings,
-            librdkafka.consumer_settings,
-            librdkafka.own_producer_settings,
-            librdkafka.own_consumer_settings,
-            librdkafka.resolved,
-            librdkafka.NEEDED_OF_PRODUCER,
-            librdkafka.NEEDED_OF_CONSUMER,
-            lambda asked: asked.get(IDEMPOTENCE, "false").lower() in _TRUE,
-            "socket.timeout.ms",
-        ),
-        "java": ClientKindSettings(
-            "java",
-            java.producer_settings,
-            java.consumer_settings,
-            java.own_producer_settings,
-            java.own_consumer_settings,
-            java.translated,
-            java.NEEDED_OF_PRODUCER,
-            java.NEEDED_OF_CONSUMER,
-            java.is_idempotent,
-            "request.timeout.ms",
-        ),
-    }
+_LIBRARIES: Final[Mapping[ClientKind, ClientLibrary]] = MappingProxyType(
+    {"librdkafka": librdkafka, "java": java}
 )
 
 
 class ClientChoice(Frozen):
-    """Which clients a cell asks for, and how they are set."""
+    """The clients of a cell, and whether they keep their library's defaults."""
 
     kind: ClientKind = "librdkafka"
     defaults: bool = False
-    """They keep their own defaults; what the experiment says wins over those."""
+    """Whether the clients keep their library's defaults; overrides take precedence over those."""
 
     @property
-    def _kind(self) -> ClientKindSettings:
-        return KINDS[self.kind]
+    def _library(self) -> ClientLibrary:
+        return _LIBRARIES[self.kind]
 
-    def producer(self, asked: Mapping[str, str]) -> dict[str, str]:
-        """Return all that holds of the producer.
-
-        Raises:
-            InputError: two names of one property say different things, or the client has no such thing.
-        """
-        return self._kind.own_producer(asked) if self.defaults else self._kind.producer(asked)
-
-    def consumer(self, asked: Mapping[str, str]) -> dict[str, str]:
-        """Return all that holds of the consumer.
+    def producer_settings(self, overrides: Mapping[str, str]) -> dict[str, str]:
+        """Return the effective settings of a producer, without its addresses.
 
         Raises:
-            InputError: as `producer`.
+            InputError: two names of one property have different values, or the client does not
+                support an override.
         """
-        return self._kind.own_consumer(asked) if self.defaults else self._kind.consumer(asked)
+        if self.defaults:
+            return self._library.default_producer_settings(overrides)
+        return self._library.producer_settings(overrides)
 
-    def passed(
+    def consumer_settings(self, overrides: Mapping[str, str]) -> dict[str, str]:
+        """Return the effective settings of a consumer, without its addresses.
+
+        Raises:
+            InputError: as `producer_settings`.
+        """
+        if self.defaults:
+            return self._library.default_consumer_settings(overrides)
+        return self._library.consumer_settings(overrides)
+
+    def passed_settings(
         self, producer: Mapping[str, str], consumer: Mapping[str, str]
     ) -> PassedSettings | None:
-        """Return what the clients are given of it, from what was asked for; `None`: all of it.
+        """Return the settings that the clients are given; `None`: all effective settings.
 
-        Acks and idempotence stand in every cell: what is the client's own default anyway is not passed.
+        Every cell has values for acks and idempotence. They are passed only where they differ from
+        the client's defaults.
+
+        Args:
+            producer: overrides of the producer.
+            consumer: overrides of the consumer.
         """
         if not self.defaults:
             return None
-        asked = self._kind.named(producer)
-        rest = {name: value for name, value in asked.items() if name not in {ACKS, IDEMPOTENCE}}
-        acks = {} if asked.get(ACKS, "all") in {"all", "-1"} else {ACKS: asked[ACKS]}
-        alike = self._kind.is_idempotent({**rest, **acks}) == (
-            asked.get(IDEMPOTENCE, "false").lower() in _TRUE
+        overrides = self._library.canonical_names(producer)
+        others = {name: overrides[name] for name in overrides if name not in {ACKS, IDEMPOTENCE}}
+        acks = {} if overrides.get(ACKS, "all") in {"all", "-1"} else {ACKS: overrides[ACKS]}
+        requested = is_true(overrides.get(IDEMPOTENCE, "false"))
+        is_default = self._library.is_idempotent({**others, **acks}) == requested
+        idempotence = (
+            {}
+            if is_default or IDEMPOTENCE not in overrides
+            else {IDEMPOTENCE: overrides[IDEMPOTENCE]}
         )
-        idempotence = {} if alike or IDEMPOTENCE not in asked else {IDEMPOTENCE: asked[IDEMPOTENCE]}
-        own = {**self._kind.needed_producer, **rest, **acks, **idempotence}
         return PassedSettings(
-            producer=own, consumer={**self._kind.needed_consumer, **self._kind.named(consumer)}
+            producer={
+                **self._library.REQUIRED_PRODUCER_SETTINGS,
+                **others,
+                **acks,
+                **idempotence,
+            },
+            consumer={
+                **self._library.REQUIRED_CONSUMER_SETTINGS,
+                **self._library.canonical_names(consumer),
+            },
         )
 
-    def is_idempotent_unasked(self, producer: Mapping[str, str]) -> bool:
-        """Whether the producer is idempotent where nobody says so: by its own defaults, or as we have it."""
-        return self.defaults and self._kind.is_idempotent(
-            {
-                name: value
-                for name, value in self._kind.named(producer).items()
-                if name != IDEMPOTENCE
-            }
-        )
+    def is_idempotent_by_default(self, producer: Mapping[str, str]) -> bool:
+        """Return whether the producer is idempotent unless the experiment sets idempotence.
 
-    def answer_timeout_ms(self, producer: Mapping[str, str]) -> int:
-        """Return how long the producer gives a request to be answered, from all that holds of it."""
-        return int(producer[self._kind.answer_timeout])
+        With explicit settings it is not.
+        """
+        if not self.defaults:
+            return False
+        overrides = self._library.canonical_names(producer)
+        overrides.pop(IDEMPOTENCE, None)
+        return self._library.is_idempotent(overrides)
+
+    def request_timeout_ms(self, settings: Mapping[str, str]) -> int:
+        """Return how long the producer waits for a response, from its effective settings."""
+        return int(settings[self._library.REQUEST_TIMEOUT])
 
 
-def choice_of(spec: TrialSpec) -> ClientChoice:
-    """Return which clients a planned trial has."""
+def client_choice(spec: TrialSpec) -> ClientChoice:
+    """Return the clients of a planned trial."""
     return ClientChoice(kind=spec.client, defaults=spec.passed is not None)
 
 
-def answer_timeout_ms(spec: TrialSpec) -> int:
-    """Return how long a planned trial's producers give a request to be answered."""
-    choice = choice_of(spec)
-    return choice.answer_timeout_ms(choice.producer(spec.producer))
+def request_timeout_ms(spec: TrialSpec) -> int:
+    """Return how long a planned trial's producers wait for a response, milliseconds."""
+    client = client_choice(spec)
+    return client.request_timeout_ms(client.producer_settings(spec.producer))

@@ -1,6 +1,9 @@
-"""The client settings that bear on correctness, all passed explicitly and recorded. Pure.
+"""The settings of librdkafka clients.
 
-Values are librdkafka's own defaults (CONFIGURATION.md of 2.16), unless a reason stands beside them.
+By default, every setting that affects correctness is passed explicitly and recorded. The values
+are librdkafka's own defaults (CONFIGURATION.md of 2.16) except where a comment gives the reason.
+A trial can also keep librdkafka's defaults; then only its overrides and the required settings are
+passed.
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ from typing import Final
 
 from infra.errors import InputError
 
-FIRST_NAME: Final[dict[str, str]] = {
+CANONICAL_NAMES: Final[dict[str, str]] = {
     "compression.codec": "compression.type",
     "fetch.message.max.bytes": "max.partition.fetch.bytes",
     "max.in.flight": "max.in.flight.requests.per.connection",
@@ -20,15 +23,18 @@ FIRST_NAME: Final[dict[str, str]] = {
     "queue.buffering.max.ms": "linger.ms",
     "request.required.acks": "acks",
 }
-"""librdkafka has two names for each of these; we use the one that Java's client has too."""
+"""From librdkafka's alias of a property to the name that Kafka's Java clients use as well."""
 
 IDEMPOTENT_IN_FLIGHT: Final = "5"
-"""The most that brokers keep track of for an idempotent producer (KIP-98), and what librdkafka then sets by itself."""
+"""The most batches that a broker tracks per idempotent producer and partition (KIP-98).
+
+librdkafka lowers `max.in.flight.requests.per.connection` to this value for such producers.
+"""
 
 TRANSACTION_TIMEOUT_MS: Final = "60000"
-"""librdkafka's own; it refuses one that is shorter than `delivery.timeout.ms`."""
+"""librdkafka's default. librdkafka refuses a value below `delivery.timeout.ms`."""
 
-_BOTH: Final[dict[str, str]] = {
+_COMMON: Final[dict[str, str]] = {
     "client.id": "ackbench",
     "socket.timeout.ms": "60000",
     "socket.connection.setup.timeout.ms": "30000",
@@ -51,8 +57,9 @@ _BOTH: Final[dict[str, str]] = {
     "enable.metrics.push": "false",
 }
 
-_TELLING: Final[dict[str, str]] = {
-    # The client's log then tells when it was told of a leader: a few hundred lines a trial (`client_log`; librdkafka: none).
+_LOGGING: Final[dict[str, str]] = {
+    # The client then logs when it learns of a new leader: a few hundred lines per trial
+    # (librdkafka's default: no debug contexts).
     "debug": "topic",
 }
 
@@ -67,7 +74,8 @@ _PRODUCER: Final[dict[str, str]] = {
     "linger.ms": "5",
     "batch.size": "1000000",
     "batch.num.messages": "10000",
-    # The schedule does not wait for the cluster: an outage of seconds must not fill the queue (librdkafka: 100000).
+    # The load does not wait for the cluster: an outage of seconds must not fill the queue
+    # (librdkafka: 100000).
     "queue.buffering.max.messages": "500000",
     "queue.buffering.max.kbytes": "1048576",
     "queue.buffering.backpressure.threshold": "1",
@@ -77,36 +85,37 @@ _PRODUCER: Final[dict[str, str]] = {
 }
 
 _CONSUMER: Final[dict[str, str]] = {
-    # Partitions are assigned by hand; librdkafka wants a group all the same.
+    # Partitions are assigned explicitly; librdkafka requires a group id nevertheless.
     "group.id": "ackbench",
     "enable.auto.commit": "false",
     "enable.auto.offset.store": "false",
-    # `largest` would jump over records in silence (librdkafka: largest).
+    # `largest` would silently skip records (librdkafka: largest).
     "auto.offset.reset": "earliest",
     "isolation.level": "read_committed",
-    # Bytes that the broker damaged must be seen (librdkafka: false).
+    # Data corrupted on the broker must be detected (librdkafka: false).
     "check.crcs": "true",
-    # Tells that a partition is fetched at all, and that it was read to its end (librdkafka: false).
+    # Reports that a partition is being fetched and when its end is reached (librdkafka: false).
     "enable.partition.eof": "true",
     "fetch.min.bytes": "1",
     "fetch.wait.max.ms": "500",
     "fetch.max.bytes": "52428800",
     "max.partition.fetch.bytes": "1048576",
     "fetch.error.backoff.ms": "500",
-    # With its queue full, librdkafka does not fetch for this long; a reader that keeps up would starve (librdkafka: 1000).
+    # librdkafka pauses fetching for this long when its queue is full, which would starve a consumer
+    # that keeps up with the load (librdkafka: 1000).
     "fetch.queue.backoff.ms": "5",
     "queued.min.messages": "100000",
     "queued.max.messages.kbytes": "65536",
 }
 
-_OWN_OF_BOTH: Final[dict[str, str]] = {"client.id": "rdkafka", "enable.metrics.push": "true"}
-_OWN_OF_PRODUCER: Final[dict[str, str]] = {
-    **_OWN_OF_BOTH,
+_COMMON_DEFAULTS: Final[dict[str, str]] = {"client.id": "rdkafka", "enable.metrics.push": "true"}
+_PRODUCER_DEFAULTS: Final[dict[str, str]] = {
+    **_COMMON_DEFAULTS,
     "delivery.timeout.ms": "300000",
     "queue.buffering.max.messages": "100000",
 }
-_OWN_OF_CONSUMER: Final[dict[str, str]] = {
-    **_OWN_OF_BOTH,
+_CONSUMER_DEFAULTS: Final[dict[str, str]] = {
+    **_COMMON_DEFAULTS,
     "enable.auto.commit": "true",
     "enable.auto.offset.store": "true",
     "auto.offset.reset": "largest",
@@ -114,47 +123,57 @@ _OWN_OF_CONSUMER: Final[dict[str, str]] = {
     "enable.partition.eof": "false",
     "fetch.queue.backoff.ms": "1000",
 }
-"""Where librdkafka's own defaults are others than what we pass; a test asks the library."""
+"""librdkafka's defaults where they differ from the values above; a test checks them against the
+library."""
 
-NEEDED_OF_PRODUCER: Final[dict[str, str]] = _TELLING
-NEEDED_OF_CONSUMER: Final[dict[str, str]] = {
-    **_TELLING,
+REQUIRED_PRODUCER_SETTINGS: Final[dict[str, str]] = _LOGGING
+REQUIRED_CONSUMER_SETTINGS: Final[dict[str, str]] = {
+    **_LOGGING,
     **{name: _CONSUMER[name] for name in ("group.id", "auto.offset.reset", "enable.partition.eof")},
 }
-"""What is passed also to clients that keep their own defaults: what the ledger tells of them needs it."""
+"""Settings that are passed even to clients with default settings, because the ledger needs them."""
+
+REQUEST_TIMEOUT: Final = "socket.timeout.ms"
+"""The property for how long the client waits for a broker's response, milliseconds."""
 
 _TRUE: Final = frozenset({"true", "t", "1"})
 
 
+def is_true(value: str) -> bool:
+    """Return whether a boolean property has the value true.
+
+    librdkafka accepts `true`, `t` and `1` in any case. Kafka itself accepts only `true`.
+    """
+    return value.lower() in _TRUE
+
+
 def producer_settings(overrides: Mapping[str, str]) -> dict[str, str]:
-    """Return all that a producer is given, the addresses apart.
+    """Return the settings of a producer with explicit settings, without its addresses.
 
     Args:
-        overrides: librdkafka's properties by any of their names; they win.
+        overrides: properties by any of their names; they take precedence.
 
     Raises:
-        InputError: two names of one property say different things.
+        InputError: two names of one property have different values.
     """
-    return _adjusted({**_BOTH, **_TELLING, **_PRODUCER}, resolved(overrides))
+    return _with_derived({**_COMMON, **_LOGGING, **_PRODUCER}, canonical_names(overrides))
 
 
-def own_producer_settings(overrides: Mapping[str, str]) -> dict[str, str]:
-    """Return what holds of a producer that keeps librdkafka's own defaults but for the overrides.
+def default_producer_settings(overrides: Mapping[str, str]) -> dict[str, str]:
+    """Return the effective settings of a producer that keeps librdkafka's defaults.
 
     Raises:
-        InputError: two names of one property say different things.
+        InputError: two names of one property have different values.
     """
-    return _adjusted(
-        {**_BOTH, **_PRODUCER, **_OWN_OF_PRODUCER, **NEEDED_OF_PRODUCER}, resolved(overrides)
-    )
+    defaults = {**_COMMON, **_PRODUCER, **_PRODUCER_DEFAULTS, **REQUIRED_PRODUCER_SETTINGS}
+    return _with_derived(defaults, canonical_names(overrides))
 
 
-def _adjusted(settings: dict[str, str], wanted: Mapping[str, str]) -> dict[str, str]:
-    """Lay what is wanted over settings, and do to them what librdkafka does by itself."""
-    settings = {**settings, **wanted}
-    if (
-        "max.in.flight.requests.per.connection" not in wanted
-        and settings["enable.idempotence"].lower() in _TRUE
+def _with_derived(settings: Mapping[str, str], overrides: Mapping[str, str]) -> dict[str, str]:
+    """Apply the overrides, then the settings that librdkafka derives from others."""
+    settings = {**settings, **overrides}
+    if "max.in.flight.requests.per.connection" not in overrides and is_true(
+        settings["enable.idempotence"]
     ):
         settings["max.in.flight.requests.per.connection"] = IDEMPOTENT_IN_FLIGHT
     if "transactional.id" in settings:
@@ -163,70 +182,79 @@ def _adjusted(settings: dict[str, str], wanted: Mapping[str, str]) -> dict[str, 
 
 
 def copier_settings(producer: Mapping[str, str], transactional_id: str | None) -> dict[str, str]:
-    """Return what a copier's producer is given, the addresses apart: what the producers under test are, in transactions of its own or in none.
+    """Return the settings of a copier's producer, without its addresses.
 
     Args:
-        producer: of `producer_settings`.
-        transactional_id: of its transactions; `None`: it has none.
+        producer: settings of the producers under test, from `producer_settings`.
+        transactional_id: the copier's own; `None`: the copier does not use transactions.
     """
     settings = {name: value for name, value in producer.items() if name != "transactional.id"}
-    return _adjusted(
+    return _with_derived(
         settings, {} if transactional_id is None else {"transactional.id": transactional_id}
     )
 
 
 def consumer_settings(overrides: Mapping[str, str]) -> dict[str, str]:
-    """Return all that a consumer is given, the addresses apart.
+    """Return the settings of a consumer with explicit settings, without its addresses.
 
     Args:
-        overrides: librdkafka's properties by any of their names; they win.
+        overrides: properties by any of their names; they take precedence.
 
     Raises:
-        InputError: two names of one property say different things.
+        InputError: two names of one property have different values.
     """
-    return {**_BOTH, **_TELLING, **_CONSUMER, **resolved(overrides)}
+    return {**_COMMON, **_LOGGING, **_CONSUMER, **canonical_names(overrides)}
 
 
-def own_consumer_settings(overrides: Mapping[str, str]) -> dict[str, str]:
-    """Return what holds of a consumer that keeps librdkafka's own defaults but for the overrides.
+def default_consumer_settings(overrides: Mapping[str, str]) -> dict[str, str]:
+    """Return the effective settings of a consumer that keeps librdkafka's defaults.
 
     Raises:
-        InputError: two names of one property say different things.
+        InputError: two names of one property have different values.
     """
-    return {**_BOTH, **_CONSUMER, **_OWN_OF_CONSUMER, **NEEDED_OF_CONSUMER, **resolved(overrides)}
+    defaults = {**_COMMON, **_CONSUMER, **_CONSUMER_DEFAULTS, **REQUIRED_CONSUMER_SETTINGS}
+    return {**defaults, **canonical_names(overrides)}
 
 
 def admin_settings() -> dict[str, str]:
-    """Return what clients are given that ask and change, and neither produce nor consume."""
-    return dict(_BOTH)
+    """Return the settings of an admin client, without its addresses."""
+    return dict(_COMMON)
 
 
 def delivery_timeout_ms(settings: Mapping[str, str]) -> int:
-    """Return after how long a record settles at the latest; 0: never.
+    """Return the producer's delivery timeout in milliseconds; 0: records never time out.
 
     Raises:
-        InputError: two names of it say different things.
+        InputError: two names of the property have different values.
     """
-    return int(resolved(settings).get("delivery.timeout.ms", _PRODUCER["delivery.timeout.ms"]))
+    return int(
+        canonical_names(settings).get("delivery.timeout.ms", _PRODUCER["delivery.timeout.ms"])
+    )
 
 
 def transaction_timeout_ms(settings: Mapping[str, str]) -> int:
-    """Return after how long the coordinator aborts a transaction that its producer does not end."""
+    """Return after how many milliseconds the coordinator aborts an unfinished transaction."""
     return int(settings.get("transaction.timeout.ms", TRANSACTION_TIMEOUT_MS))
 
 
-def resolved(settings: Mapping[str, str]) -> dict[str, str]:
-    """Return settings by their first names.
+def canonical_names(settings: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings with aliases replaced by the properties' canonical names.
 
     Raises:
-        InputError: two names of one property say different things.
+        InputError: two names of one property have different values.
     """
-    found: dict[str, str] = {}
-    for name, value in settings.items():
-        first = FIRST_NAME.get(name, name)
-        if found.get(first, value) != value:
+    renamed: dict[str, str] = {}
+    for alias, value in settings.items():
+        name = CANONICAL_NAMES.get(alias, alias)
+        if renamed.get(name, value) != value:
             raise InputError(
-                f"{first} is given twice, as {found[first]} and, by its other name, as {value}: give one"
+                f"{name} is given twice, as {renamed[name]} and, under its alias, as {value}: "
+                "give only one"
             )
-        found[first] = value
-    return found
+        renamed[name] = value
+    return renamed
+
+
+def is_idempotent(overrides: Mapping[str, str]) -> bool:
+    """Return whether a producer with default settings and these overrides is idempotent."""
+    return is_true(overrides.get("enable.idempotence", "false"))

@@ -1,7 +1,7 @@
-"""How clients reach a cluster that is not ours: its addresses, and librdkafka's properties that say who they are.
+"""Addresses and security properties of an external cluster.
 
-A secret is never written down: what is kept, sent to other processes and recorded is `$NAME`, the environment variable that holds it. Only when a
-client is made does its value take that place.
+Secrets are never written down. Files, messages between processes and records hold a reference,
+`$NAME`, to an environment variable. It is resolved only when a client is created.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import Final
 
 from infra.errors import InputError
 
-PREFIXES: Final = ("security.", "ssl.", "sasl.", "enable.ssl.", "enable.sasl.", "https.")
-"""What properties of security begin with."""
-SECRETS: Final = frozenset(
+SECURITY_PREFIXES: Final = ("security.", "ssl.", "sasl.", "enable.ssl.", "enable.sasl.", "https.")
+"""Prefixes of librdkafka's security properties."""
+SECRET_PROPERTIES: Final = frozenset(
     {
         "sasl.password",
         "sasl.oauthbearer.client.secret",
@@ -27,46 +27,46 @@ SECRETS: Final = frozenset(
         "ssl.keystore.password",
     }
 )
-"""Those that no file may hold."""
-_MARK: Final = "$"
-_KNOWN: dict[str, Mapping[str, str]] = {}
+"""Properties whose values must be references."""
+_REFERENCE_PREFIX: Final = "$"
+_security_by_servers: dict[str, Mapping[str, str]] = {}
 
 
-def remember(servers: str, security: Mapping[str, str]) -> None:
-    """Have every client of this process that is told these addresses say who it is."""
-    _KNOWN[servers] = dict(security)
+def register_security(servers: str, security: Mapping[str, str]) -> None:
+    """Use these security properties for every later client of this process with these servers."""
+    _security_by_servers[servers] = dict(security)
 
 
-def connecting(servers: str) -> dict[str, str]:
-    """Return what a client needs to reach the cluster at these addresses, its secrets filled in.
+def connection_settings(servers: str) -> dict[str, str]:
+    """Return the properties that a client needs to connect, with references resolved.
 
     Raises:
         InputError: an environment variable is not set.
     """
-    return {"bootstrap.servers": servers, **filled(_KNOWN.get(servers, {}))}
+    security = _security_by_servers.get(servers, {})
+    return {"bootstrap.servers": servers, **resolve_references(security)}
 
 
-def filled(settings: Mapping[str, str]) -> dict[str, str]:
-    """Return settings with the environment's values in the place of `$NAME`, of properties of security alone.
+def resolve_references(settings: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings with `$NAME` in security properties replaced from the environment.
 
     Raises:
         InputError: an environment variable is not set.
     """
     return {
-        name: _value(name, text) if is_reference(name, text) else text
-        for name, text in settings.items()
+        name: _resolve(name, value) if is_reference(name, value) else value
+        for name, value in settings.items()
     }
 
 
-def is_reference(name: str, text: str) -> bool:
-    """Whether a setting's text names an environment variable."""
-    return name.startswith(PREFIXES) and text.startswith(_MARK)
+def is_reference(name: str, value: str) -> bool:
+    """Return whether a property's value refers to an environment variable."""
+    return name.startswith(SECURITY_PREFIXES) and value.startswith(_REFERENCE_PREFIX)
 
 
-def _value(name: str, text: str) -> str:
-    value = os.environ.get(text.removeprefix(_MARK))
+def _resolve(name: str, reference: str) -> str:
+    variable = reference.removeprefix(_REFERENCE_PREFIX)
+    value = os.environ.get(variable)
     if value is None:
-        raise InputError(
-            f"{name} is to be taken from the environment variable {text.removeprefix(_MARK)}, which is not set"
-        )
+        raise InputError(f"environment variable {variable} is not set; it must hold {name}")
     return value

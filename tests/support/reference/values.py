@@ -1,4 +1,4 @@
-"""Records' values in plain Python: the reference that the compiled code is compared with."""
+"""Record values in plain Python: the reference that compiled code is compared with."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from experiments.clients.record.layout import (
     FIRST_FILLER_WORD,
     HEADER_BYTES,
     MAGIC,
-    PRODUCERS,
+    MAX_JAVA_PRODUCERS,
     VERSION,
     WORD_BYTES,
     Origin,
@@ -25,13 +25,13 @@ from experiments.clients.record.layout import (
 
 _MASK: Final = 0xFFFF_FFFF_FFFF_FFFF
 _HEADER: Final = struct.Struct("<IHHqqQQ")
-_FORM: Final = re.compile(rb"(?P<prefix>0|[1-9]\d{0,9})\.(?P<seq>.*)", re.DOTALL)
+_TEXT_VALUE: Final = re.compile(rb"(?P<prefix>0|[1-9]\d{0,9})\.(?P<seq>.*)", re.DOTALL)
 _NUMBER: Final = re.compile(rb"0|[1-9]\d{0,17}")
 
 
 @dataclass(frozen=True)
 class ValueFields:
-    """What a value carries, apart from filler."""
+    """The fields of a binary value, without its filler."""
 
     producer: int
     seq: int
@@ -39,20 +39,22 @@ class ValueFields:
     token: int
 
 
-def encode(mark: ValueFields, size_bytes: int) -> bytes:
-    """Return the value of one record.
+def encode(fields: ValueFields, size_bytes: int) -> bytes:
+    """Return the binary value of one record.
 
     Raises:
-        ValueError: the size does not hold the header.
+        ValueError: the size is below the size of the header.
         struct.error: a field is out of its range.
     """
     if size_bytes < HEADER_BYTES:
         raise ValueError(
             f"a value of {size_bytes} bytes does not hold the header of {HEADER_BYTES}"
         )
-    header = _HEADER.pack(MAGIC, VERSION, mark.producer, mark.seq, mark.intended_ns, mark.token, 0)
+    header = _HEADER.pack(
+        MAGIC, VERSION, fields.producer, fields.seq, fields.intended_ns, fields.token, 0
+    )
     filler = b"".join(
-        struct.pack("<Q", filler_word(mark.seq, word))
+        struct.pack("<Q", filler_word(fields.seq, word))
         for word in range(FIRST_FILLER_WORD, -(-size_bytes // WORD_BYTES))
     )
     value = (header + filler)[:size_bytes]
@@ -61,21 +63,21 @@ def encode(mark: ValueFields, size_bytes: int) -> bytes:
 
 
 def decode(value: bytes, token: int) -> tuple[Origin, ValueFields | None]:
-    """Tell whose a value is, and what it says when it is ours."""
+    """Return a binary value's origin and, if it belongs to the trial, its fields."""
     if len(value) < 4 or int.from_bytes(value[:4], "little") != MAGIC:
         return Origin.OTHER, None
     if len(value) < HEADER_BYTES:
         return Origin.CORRUPT, None
-    _, version, producer, seq, intended_ns, found, claimed = _HEADER.unpack_from(value)
-    if claimed != checksum(value):
+    _, version, producer, seq, intended_ns, value_token, stored = _HEADER.unpack_from(value)
+    if stored != checksum(value):
         return Origin.CORRUPT, None
-    if version != VERSION or found != token:
+    if version != VERSION or value_token != token:
         return Origin.OTHER, None
-    return Origin.OURS, ValueFields(producer, seq, intended_ns, found)
+    return Origin.OURS, ValueFields(producer, seq, intended_ns, value_token)
 
 
 def checksum(value: bytes) -> int:
-    """Return the checksum over the length and all words but its own."""
+    """Return the checksum over the length and all words except its own."""
     padded = value + bytes(-len(value) % WORD_BYTES)
     state = (len(value) * CHECKSUM_FACTOR & _MASK) ^ CHECKSUM_SEED
     for index, (word,) in enumerate(struct.iter_unpack("<Q", padded)):
@@ -94,18 +96,18 @@ def filler_word(seq: int, word: int) -> int:
 
 
 def decode_text_value(value: bytes, text: TextValueFormat) -> tuple[Origin, int, int]:
-    """Tell whose a value is, and its producer and seq where it is ours; -1 and -1 where it is not.
+    """Return a text value's origin, producer and seq; the latter are -1 unless it is the trial's.
 
-    One that has our prefix, and then no number, is corrupt.
+    A value with the trial's prefix but without a valid number is corrupt.
     """
-    found = _FORM.fullmatch(value)
-    if found is None or int(found["prefix"]) // PRODUCERS != text.tag:
+    found = _TEXT_VALUE.fullmatch(value)
+    if found is None or int(found["prefix"]) // MAX_JAVA_PRODUCERS != text.tag:
         return Origin.OTHER, -1, -1
     if _NUMBER.fullmatch(found["seq"]) is None:
         return Origin.CORRUPT, -1, -1
-    seq = int(found["seq"]) - text.run_in_records
+    seq = int(found["seq"]) - text.warm_up_records
     return (
-        (Origin.OURS, int(found["prefix"]) % PRODUCERS, seq)
+        (Origin.OURS, int(found["prefix"]) % MAX_JAVA_PRODUCERS, seq)
         if seq >= 0
-        else (Origin.RUN_IN, -1, -1)
+        else (Origin.WARM_UP, -1, -1)
     )

@@ -1,52 +1,70 @@
-"""What clients are given is explicit, each property by one name, and librdkafka judges it itself."""
+"""Tests of librdkafka's settings: explicit, one name per property, and checked by the library."""
 
 import pytest
 
 from experiments.clients.librdkafka.properties import known_properties, refusal
 from experiments.clients.settings.librdkafka import (
-    FIRST_NAME,
+    CANONICAL_NAMES,
     consumer_settings,
     delivery_timeout_ms,
+    is_true,
     producer_settings,
 )
 from infra.errors import InputError
 
 
 @pytest.mark.parametrize("settings", [producer_settings({}), consumer_settings({})])
-def test_every_default_is_one_of_the_librarys_properties(settings: dict[str, str]) -> None:
-    """And the library takes them together."""
+def test_librdkafka_accepts_the_explicit_settings(settings: dict[str, str]) -> None:
+    """The library knows every property and accepts all of them together."""
     assert set(settings) <= set(known_properties())
     assert refusal(settings) is None
 
 
-def test_the_second_names_are_the_librarys() -> None:
-    """Whichever of two names is the first, the library knows them as one."""
+def test_librdkafka_knows_each_pair_of_names_as_one_property() -> None:
+    """Either name of a pair can be the alias in the library."""
     properties = known_properties()
-    for second, first in FIRST_NAME.items():
-        assert second == properties[first].alias_of or first == properties[second].alias_of
+    for alias, name in CANONICAL_NAMES.items():
+        assert alias == properties[name].alias_of or name == properties[alias].alias_of
 
 
-def test_an_override_by_its_other_name_leaves_one_value() -> None:
-    """`message.timeout.ms` is `delivery.timeout.ms`."""
+def test_override_by_an_alias_sets_the_property_once() -> None:
+    """`message.timeout.ms` is an alias of `delivery.timeout.ms`."""
     settings = producer_settings({"message.timeout.ms": "1234", "request.required.acks": "1"})
     assert (settings["delivery.timeout.ms"], settings["acks"]) == ("1234", "1")
     assert not {"message.timeout.ms", "request.required.acks"} & set(settings)
     assert delivery_timeout_ms(settings) == 1234
 
 
-def test_two_names_that_disagree_are_refused() -> None:
-    """Nobody guesses which was meant."""
+def test_conflicting_values_of_two_names_are_refused() -> None:
+    """Neither value silently takes precedence."""
     with pytest.raises(
-        InputError, match=r"linger\.ms is given twice, as 5 and, by its other name, as 6"
+        InputError, match=r"linger\.ms is given twice, as 5 and, under its alias, as 6"
     ):
         producer_settings({"linger.ms": "5", "queue.buffering.max.ms": "6"})
 
 
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("true", True),
+        ("True", True),
+        ("t", True),
+        ("1", True),
+        ("false", False),
+        ("f", False),
+        ("0", False),
+        ("", False),
+        ("yes", False),
+    ],
+)
+def test_boolean_values_are_parsed_as_in_librdkafka(value: str, *, expected: bool) -> None:
+    """`true`, `t` and `1` are true, in any case; every other text is not."""
+    assert is_true(value) is expected
+
+
 @pytest.mark.parametrize(("idempotent", "in_flight"), [("true", "5"), ("false", "1000000")])
-def test_an_idempotent_producer_has_five_requests_in_flight(
-    idempotent: str, in_flight: str
-) -> None:
-    """As brokers keep track of five."""
+def test_idempotent_producer_has_five_requests_in_flight(idempotent: str, in_flight: str) -> None:
+    """Brokers track five batches per idempotent producer."""
     assert (
         producer_settings({"enable.idempotence": idempotent})[
             "max.in.flight.requests.per.connection"
@@ -55,8 +73,8 @@ def test_an_idempotent_producer_has_five_requests_in_flight(
     )
 
 
-def test_an_override_of_in_flight_stands() -> None:
-    """Also one that librdkafka will refuse."""
+def test_override_of_requests_in_flight_takes_precedence() -> None:
+    """This includes a value that librdkafka will refuse."""
     assert (
         producer_settings({"enable.idempotence": "true", "max.in.flight": "6"})[
             "max.in.flight.requests.per.connection"
@@ -77,16 +95,16 @@ def test_an_override_of_in_flight_stands() -> None:
         ({"linger.ms": "-3"}, "outside allowed range"),
     ],
 )
-def test_refused_settings_have_the_clients_own_reason(
+def test_refusal_is_librdkafkas_own_message(
     settings: dict[str, str], reason: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """And nothing is written to the terminal."""
+    """Nothing is written to the terminal."""
     assert reason in (refusal(settings) or "accepted")
     assert capfd.readouterr() == ("", "")
 
 
 def test_properties_without_a_default_are_known() -> None:
-    """A dump of a configuration would not show them."""
+    """A dump of a configuration omits them."""
     assert {"transactional.id", "group.id", "bootstrap.servers", "acks", "partitioner"} <= set(
         known_properties()
     )

@@ -1,0 +1,57 @@
+"""Counts, lists, values and suggestions, as messages and reports write them. Pure."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+_MAX_LISTED_NAMES: Final = 8
+_MAX_VALUE_CHARACTERS: Final = 60
+
+
+def plural(number: int, noun: str) -> str:
+    """Return the noun in its singular or plural form: `cell`, `cells`."""
+    return noun if number == 1 else f"{noun}s"
+
+
+def format_count(number: int, noun: str) -> str:
+    """Return a count with its noun: `1 cell`, `2 cells`."""
+    return f"{number:,} {plural(number, noun)}"
+
+
+def format_list(parts: Sequence[str], conjunction: str = "and") -> str:
+    """Return the parts as a phrase: `a`, `a and b`, or `a, b and c`."""
+    heads = ", ".join(parts[:-1])
+    return f" {conjunction} ".join(part for part in (heads, *parts[-1:]) if part)
+
+
+def format_value(value: Any) -> str:
+    """Return a value as it looks in YAML, shortened to 60 characters; `None` is `nothing`."""
+    if value is None:
+        text = "nothing"
+    elif isinstance(value, bool):
+        text = "true" if value else "false"
+    else:
+        text = repr(value)
+    if len(text) <= _MAX_VALUE_CHARACTERS:
+        return text
+    return text[: _MAX_VALUE_CHARACTERS - 3] + "..."
+
+
+def one_line(text: str) -> str:
+    """Return the text with each run of white space replaced by one space."""
+    return " ".join(text.split())
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return a remark to append to an error message about an unknown name.
+
+    It suggests the most similar known names. If none is similar, it lists all known names when
+    there are at most 8, and is empty otherwise.
+    """
+    names = sorted(set(known))
+    similar = difflib.get_close_matches(name, names, n=3, cutoff=0.6)
+    if similar:
+        return f"; did you mean {format_list(similar, 'or')}?"
+    return f"; known: {', '.join(names)}" if 0 < len(names) <= _MAX_LISTED_NAMES else ""

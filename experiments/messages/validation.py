@@ -1,0 +1,87 @@
+"""Pydantic's validation errors in one line each: the key, its value and what is allowed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from experiments.messages.phrases import did_you_mean, format_value, one_line
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel, ValidationError
+    from pydantic_core import ErrorDetails
+
+_ALLOWED: Final[Mapping[str, Callable[[dict[str, Any]], str]]] = MappingProxyType(
+    {
+        "greater_than": lambda limit: f"more than {limit['gt']:g}",
+        "greater_than_equal": lambda limit: f"{limit['ge']:g} or more",
+        "less_than": lambda limit: f"less than {limit['lt']:g}",
+        "less_than_equal": lambda limit: f"{limit['le']:g} or less",
+        "int_type": lambda _: "a whole number",
+        "int_parsing": lambda _: "a whole number",
+        "int_from_float": lambda _: "a whole number",
+        "float_type": lambda _: "a number",
+        "float_parsing": lambda _: "a number",
+        "finite_number": lambda _: "a finite number",
+        "string_type": lambda _: "text; write it in quotes",
+        "string_too_short": lambda _: "some text",
+        "bool_type": lambda _: "true or false",
+        "dict_type": lambda _: "a mapping (key: value)",
+        "model_type": lambda _: "a mapping (key: value)",
+        "too_short": lambda _: "at least one",
+        "literal_error": lambda limit: limit["expected"].replace("'", ""),
+        "string_pattern_mismatch": lambda limit: f"text like {limit['pattern']}",
+    }
+)
+"""What is allowed, by pydantic's error type, from the context of the error."""
+
+_UNION_BRANCHES: Final = frozenset({"str", "int", "float", "bool", "none"})
+"""Parts that pydantic adds to an error's location for the branch of a union that it tried."""
+
+
+def describe_validation_error(
+    error: ValidationError, model: type[BaseModel], within: str = ""
+) -> str:
+    """Return one line about the first problem, with the number of further problems.
+
+    Args:
+        error: pydantic's error.
+        model: the model that was validated; its fields are the known keys.
+        within: prefix of the key, such as `workload.`.
+    """
+    details = error.errors(include_url=False)
+    more = f" (and {len(details) - 1} more)" if len(details) > 1 else ""
+    return one_line(_describe(details[0], model, within)) + more
+
+
+def _describe(detail: ErrorDetails, model: type[BaseModel], within: str) -> str:
+    path = [str(part) for part in detail["loc"] if part not in _UNION_BRANCHES]
+    key = within + ".".join(path)
+    if detail["type"] == "missing":
+        return f"{key} is missing"
+    if detail["type"] == "extra_forbidden":
+        known = _keys_at(model, detail["loc"][:-1])
+        return f"unknown key {key}{did_you_mean(str(detail['loc'][-1]), known)}"
+    return f"{key} is {format_value(detail['input'])}; allowed: {_allowed(detail)}"
+
+
+def _allowed(detail: ErrorDetails) -> str:
+    describe = _ALLOWED.get(detail["type"])
+    if describe is None:
+        return detail["msg"].removeprefix("Value error, ")
+    return describe(detail.get("ctx", {}))
+
+
+def _keys_at(model: type[BaseModel], path: tuple[int | str, ...]) -> list[str]:
+    """Return the keys of the model below a path; none if the value there is not a model."""
+    for part in path:
+        field = next(
+            (field for name, field in model.model_fields.items() if part in {name, field.alias}),
+            None,
+        )
+        inner = field.annotation if field else None
+        if not hasattr(inner, "model_fields"):
+            return []
+        model = cast("type[BaseModel]", inner)
+    return [field.alias or name for name, field in model.model_fields.items()]
