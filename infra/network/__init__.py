@@ -1,4 +1,7 @@
-"""What the nodes of a cluster reach each other and their clients through."""
+"""The network of a cluster: how nodes reach each other and their clients, and how it is impaired.
+
+Faults choose the impairments (`experiments.faults.network`); this package carries them out.
+"""
 
 from __future__ import annotations
 
@@ -6,28 +9,28 @@ from infra.kafka.spec import NetworkKind
 from infra.network.loopback import Network
 
 
-def network_for(kind: NetworkKind, members: int, listeners: int, cluster_id: str) -> Network:
-    """Make the network that a cluster asks for.
+def network_for(kind: NetworkKind, nodes: int, listeners: int, cluster_id: str) -> Network:
+    """Create the network of a cluster.
 
     Args:
-        kind: what was asked for.
-        members: how many nodes it is to have.
-        listeners: how many ports a node listens on.
-        cluster_id: the cluster's own; what is made on this machine is named after it.
+        kind: which kind of network.
+        nodes: the number of nodes, brokers and others.
+        listeners: the number of ports that each node listens on.
+        cluster_id: the cluster's id; network devices on this machine are named after it.
 
     Raises:
-        MachineError: this machine cannot have it.
+        MachineError: this machine does not support it.
     """
     match kind:
         case "namespaces":
             from infra.network.namespaces import NamespacedNetwork
 
-            return NamespacedNetwork(members, listeners, cluster_id)
+            return NamespacedNetwork(nodes, listeners, cluster_id)
         case "relays":
             from infra.network.relay import RelayedNetwork
 
-            return RelayedNetwork(members, listeners)
+            return RelayedNetwork(nodes, listeners)
         case "loopback":
             from infra.network.loopback import LoopbackNetwork
 
-            return LoopbackNetwork(members, listeners)
+            return LoopbackNetwork(nodes, listeners)

@@ -1,7 +1,7 @@
-"""What can be done to the traffic of a node, and what is told of it. Pure.
+"""Impairments of a node's traffic, their counts, and what networks that can be impaired share.
 
-The word is netem's (tc-netem(8)) for what a network does to packets. Which of these a cluster's network can do is its own affair:
-namespaces cut and shape packets in the kernel, relays act on the bytes of the clients' connections.
+"Impairment" is the term of netem (tc-netem(8)) for what a network does to packets. Namespaces drop
+and shape packets in the kernel; relays act on the bytes of client connections.
 """
 
 from __future__ import annotations
@@ -14,201 +14,217 @@ from typing import Any, Literal, Protocol
 from infra.errors import SupervisorError
 
 Direction = Literal["responses", "requests"]
-"""Of a client's connection: what the node sends, what it receives."""
-Treatment = Literal["hold", "drop", "reset"]
-"""Of a connection's bytes: kept and delivered at the end; thrown away, with a reset at the end; thrown away, with a reset at once."""
+"""Of a client connection: what the node sends, or what it receives."""
+RelayTreatment = Literal["hold", "drop", "reset"]
+"""What a relay does with bytes.
+
+hold: keep them, and deliver them at the end. drop: discard them, and reset the connection at the
+end. reset: discard them, and reset the connection at once.
+"""
 
 
 @dataclass(frozen=True)
-class Cut:
-    """Packets that the kernel throws away at a node."""
+class PacketDrop:
+    """The kernel drops packets at a node."""
 
     node_id: int
     peers: tuple[int, ...] = ()
-    """Traffic with these nodes."""
+    """Drop packets from and to these nodes."""
     clients: bool = False
-    """Traffic of the client listener."""
+    """Drop packets of the client listener."""
     incoming: bool = True
     outgoing: bool = True
     share: float = 1.0
-    """Of the packets, by chance; 1: all of them."""
+    """The probability that a packet is dropped."""
     kind: Literal["cut"] = "cut"
+
+    def __str__(self) -> str:
+        """Return it as evidence: `node 2 drops incoming and outgoing packets of nodes 1, 3`."""
+        share = "" if self.share >= 1 else f"{100 * self.share:g} % of the "
+        chosen = {"incoming": self.incoming, "outgoing": self.outgoing}
+        directions = " and ".join(name for name, is_chosen in chosen.items() if is_chosen)
+        parties = _parties(self.peers, clients=self.clients)
+        return f"node {self.node_id} drops {share}{directions} packets of {parties}"
 
 
 @dataclass(frozen=True)
-class Shaping:
-    """What a node sends to its peers and its clients, made slower by the kernel."""
+class TrafficShaping:
+    """The kernel delays what a node sends to its peers and clients, or limits its rate."""
 
     node_id: int
     peers: tuple[int, ...]
     rate_kbit_per_s: int | None = None
-    """`None`: as fast as it goes."""
+    """`None`: not limited."""
     delay_ms: float = 0
     jitter_ms: float = 0
     kind: Literal["shaping"] = "shaping"
 
+    def __str__(self) -> str:
+        """Return it as evidence: `node 2 sends to node 1 and clients at 500 kbit/s at most`."""
+        how = []
+        if self.rate_kbit_per_s is not None:
+            how.append(f"at {self.rate_kbit_per_s} kbit/s at most")
+        if self.delay_ms:
+            how.append(f"{self.delay_ms:g} ms late (jitter {self.jitter_ms:g} ms)")
+        parties = _parties(self.peers, clients=True)
+        return f"node {self.node_id} sends to {parties} {' and '.join(how)}"
+
 
 @dataclass(frozen=True)
-class Relaying:
-    """What a relay does with the bytes of the connections to a node's client listener."""
+class RelayAction:
+    """A relay holds, drops or resets the connections to a node's client listener."""
 
     node_id: int
     direction: Direction
-    treatment: Treatment
+    treatment: RelayTreatment
     kind: Literal["relaying"] = "relaying"
 
+    def __str__(self) -> str:
+        """Return it as evidence: `the relay of node 2 holds requests`."""
+        actions = {"hold": "holds", "drop": "drops", "reset": "resets connections with"}
+        return f"the relay of node {self.node_id} {actions[self.treatment]} {self.direction}"
 
-Impairment = Cut | Shaping | Relaying
+
+Impairment = PacketDrop | TrafficShaping | RelayAction
+
+
+def decode_impairment(raw: Mapping[str, Any]) -> Impairment:
+    """Return the impairment from a mapping made by `dataclasses.asdict`.
+
+    Raises:
+        KeyError, TypeError: the mapping is not an impairment.
+    """
+    types: dict[str, type[Impairment]] = {
+        "cut": PacketDrop,
+        "shaping": TrafficShaping,
+        "relaying": RelayAction,
+    }
+    fields = dict(raw)
+    if "peers" in fields:
+        fields["peers"] = tuple(fields["peers"])
+    return types[fields["kind"]](**fields)
 
 
 @dataclass(frozen=True)
 class ImpairmentCounts:
-    """What an impairment met with, as the kernel or the relay counted it; `None`: that is not counted there."""
+    """The traffic that an impairment affected, as counted by the kernel or the relay.
+
+    `None`: not counted there.
+    """
 
     node_id: int
     what: str
-    """`incoming packets`, `outgoing packets`, `shaped packets`, `held responses`, ..."""
+    """What is counted: `incoming packets dropped`, `packets in the slow queue`, ..."""
     packets: int | None = None
     bytes: int | None = None
     connections: int | None = None
-    """So many of them were reset."""
+    """Connections that were reset."""
 
     @property
-    def anything(self) -> bool:
-        """Whether it met with anything at all."""
+    def any_traffic(self) -> bool:
+        """Whether the impairment affected any traffic."""
         return bool(self.packets or self.bytes or self.connections)
 
     def __str__(self) -> str:
-        """Return it as a sentence of evidence."""
-        counted = {
+        """Return the counts as evidence: `node 1, requests held: 7 bytes, 0 connections reset`."""
+        counts = {
             "packets": self.packets,
             "bytes": self.bytes,
             "connections reset": self.connections,
         }
         figures = ", ".join(
-            f"{count} {unit}" for unit, count in counted.items() if count is not None
+            f"{count} {unit}" for unit, count in counts.items() if count is not None
         )
         return f"node {self.node_id}, {self.what}: {figures}"
 
 
-def impairment_of(raw: Mapping[str, Any]) -> Impairment:
-    """Return the impairment that `dataclasses.asdict` made a mapping of.
+class ImpairmentMechanism(Protocol):
+    """How a network carries out one impairment."""
 
-    Raises:
-        KeyError, TypeError: it is none.
-    """
-    kind: type[Impairment] = {"cut": Cut, "shaping": Shaping, "relaying": Relaying}[raw["kind"]]
-    return kind(**(dict(raw) | ({"peers": tuple(raw["peers"])} if "peers" in raw else {})))
-
-
-# ---------- What is done to a network at a time, by name: begun whole or not at all, counted, undone.
-
-
-class ImpairmentHandle(Protocol):
-    """An impairment that is in its place."""
-
-    def begin(self) -> None:
-        """Let it act.
+    def apply(self) -> None:
+        """Apply the impairment.
 
         Raises:
-            SupervisorError: it cannot; nothing of it is left.
+            SupervisorError: it could not be applied; nothing of it is left.
         """
 
     def counts(self) -> tuple[ImpairmentCounts, ...]:
-        """Return what it has met with so far."""
+        """Return the traffic that it has affected so far."""
 
-    def end(self) -> tuple[ImpairmentCounts, ...]:
-        """Undo it; return what it met with in all."""
+    def remove(self) -> tuple[ImpairmentCounts, ...]:
+        """Remove the impairment and return its final counts."""
 
 
-class Impairments:
-    """Those of a cluster that act now."""
+class ImpairableNetwork:
+    """Base of networks whose traffic can be impaired: applies and removes impairments by name."""
 
-    def __init__(self, place: Callable[[Impairment], ImpairmentHandle]) -> None:
-        """Begin with none.
+    def __init__(self, create: Callable[[Impairment], ImpairmentMechanism]) -> None:
+        """Begin without impairments.
 
         Args:
-            place: makes one ready to begin; raises `SupervisorError` where this network cannot.
+            create: returns the mechanism for an impairment, not yet applied. It raises
+                `SupervisorError` if this network does not support the impairment.
         """
-        self._place = place
-        self._placed: dict[str, tuple[ImpairmentHandle, ...]] = {}
+        self._create = create
+        self._active: dict[str, tuple[ImpairmentMechanism, ...]] = {}
 
-    def begin(self, name: str, impairments: Sequence[Impairment]) -> None:
-        """Let all of them act, or, where something is raised, none.
+    def impair(self, name: str, impairments: Sequence[Impairment]) -> None:
+        """Apply impairments under a name: all of them, or none if an error is raised.
 
         Raises:
-            SupervisorError: one of them cannot, or the name is taken.
+            ImpairmentConflict: another impairment acts on the same traffic, and only one can.
+            SupervisorError: the network does not support one of them, a node does not exist, or
+                the name is taken.
         """
-        if name in self._placed:
-            raise SupervisorError(f"there is an impairment {name} already")
-        with contextlib.ExitStack() as undoing:
-            placed = tuple(map(self._place, impairments))
-            for one in placed:
-                one.begin()
-                undoing.callback(one.end)
-            self._placed[name] = placed
-            undoing.pop_all()
+        if name in self._active:
+            raise SupervisorError(f"there already is an impairment {name}")
+        with contextlib.ExitStack() as rollback:
+            mechanisms = tuple(map(self._create, impairments))
+            for mechanism in mechanisms:
+                mechanism.apply()
+                rollback.callback(mechanism.remove)
+            self._active[name] = mechanisms
+            rollback.pop_all()
 
-    def counts(self, name: str) -> tuple[ImpairmentCounts, ...]:
-        """Return what those of a name have met with so far.
+    def impairment_counts(self, name: str) -> tuple[ImpairmentCounts, ...]:
+        """Return the traffic that the impairments of this name have affected so far.
 
         Raises:
-            SupervisorError: there are none.
+            SupervisorError: no impairment has this name.
         """
-        if name not in self._placed:
+        if name not in self._active:
             raise SupervisorError(
-                f"there is no impairment {name}: there are {sorted(self._placed)}"
+                f"there is no impairment {name}: active are {sorted(self._active)}"
             )
-        return tuple(counts for one in self._placed[name] for counts in one.counts())
+        return tuple(counts for mechanism in self._active[name] for counts in mechanism.counts())
 
-    def names(self) -> tuple[str, ...]:
-        """Return the names of those that act now."""
-        return tuple(self._placed)
+    def active_impairments(self) -> tuple[str, ...]:
+        """Return the names of the active impairments."""
+        return tuple(self._active)
 
     def heal(self, name: str) -> tuple[ImpairmentCounts, ...]:
-        """Undo those of a name, each of them whatever becomes of the others; return what they met with. A second time finds nothing to do."""
-        if name not in self._placed:
-            return ()
+        """Remove the impairments of this name and return their final counts.
+
+        An error in one of them does not keep the others from being removed; the name then stays
+        active. If there are none of this name, do nothing.
+        """
         counts: list[ImpairmentCounts] = []
-        with contextlib.ExitStack() as undoing:
-            for one in reversed(self._placed[name]):
-                undoing.callback(_end, one, counts)
-        del self._placed[name]
+
+        def remove(mechanism: ImpairmentMechanism) -> None:
+            counts.extend(mechanism.remove())
+
+        with contextlib.ExitStack() as removals:
+            for mechanism in reversed(self._active.get(name, ())):
+                removals.callback(remove, mechanism)
+        self._active.pop(name, None)
         return tuple(counts)
 
 
-class ImpairedNetwork:
-    """What networks have in common that can be impaired: it is begun, counted and undone by name."""
-
-    def __init__(self, place: Callable[[Impairment], ImpairmentHandle]) -> None:
-        """Begin with nothing impaired; `place` as of `Impairments`."""
-        self._impairments = Impairments(place)
-
-    def impair(self, name: str, impairments: Sequence[Impairment]) -> None:
-        """Begin to treat the nodes' traffic so.
-
-        Raises:
-            Busy: what there can be one of at a time is treated already.
-            SupervisorError: there is no such node, this network or the kernel cannot, or the name is taken.
-        """
-        self._impairments.begin(name, impairments)
-
-    def impairment_counts(self, name: str) -> tuple[ImpairmentCounts, ...]:
-        """Return what the kernel or the relays counted so far.
-
-        Raises:
-            SupervisorError: there is nothing of that name.
-        """
-        return self._impairments.counts(name)
-
-    def active_impairments(self) -> tuple[str, ...]:
-        """Return the names of what acts now."""
-        return self._impairments.names()
-
-    def heal(self, name: str) -> tuple[ImpairmentCounts, ...]:
-        """Undo what is of that name; return what was counted in all. A second time finds nothing to do."""
-        return self._impairments.heal(name)
-
-
-def _end(one: ImpairmentHandle, counts: list[ImpairmentCounts]) -> None:
-    counts.extend(one.end())
+def _parties(peers: Sequence[int], *, clients: bool) -> str:
+    parties = []
+    if peers:
+        noun = "node" if len(peers) == 1 else "nodes"
+        parties.append(f"{noun} {', '.join(map(str, peers))}")
+    if clients:
+        parties.append("clients")
+    return " and ".join(parties)

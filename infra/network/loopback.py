@@ -1,4 +1,7 @@
-"""Every node on 127.0.0.1, on ports of its own: needs no root, and nothing can be cut."""
+"""What a cluster needs of its network, and the simplest network: every node on 127.0.0.1.
+
+The loopback network needs no root, and its traffic cannot be impaired.
+"""
 
 from __future__ import annotations
 
@@ -8,43 +11,88 @@ from typing import Protocol
 from infra.errors import SupervisorError
 from infra.kafka.kraft import LOOPBACK, ListenAddress
 from infra.network.impairment import Impairment, ImpairmentCounts
-from infra.network.ports import reserve_ports
+from infra.network.reservations import reserve_ports
+
+
+class Network(Protocol):
+    """The network of one cluster.
+
+    The cluster's supervisor creates it before the first node starts, and closes it after the last
+    node has ended. The index of node 1 is 0.
+    """
+
+    def listen_addresses(self) -> tuple[ListenAddress, ...]:
+        """Return where each node listens, by its index."""
+
+    def launch_command(self, index: int, command: Sequence[str]) -> tuple[str, ...]:
+        """Return the command that runs a node's program in this network."""
+
+    async def start(self) -> None:
+        """Start to forward traffic, if the supervisor itself does that."""
+
+    def impair(self, name: str, impairments: Sequence[Impairment]) -> None:
+        """Apply impairments under a name: all of them, or none if an error is raised.
+
+        Raises:
+            ImpairmentConflict: another impairment acts on the same traffic, and only one can.
+            SupervisorError: the network does not support one of them, a node does not exist, or
+                the name is taken.
+        """
+
+    def impairment_counts(self, name: str) -> tuple[ImpairmentCounts, ...]:
+        """Return the traffic that the impairments of this name have affected so far.
+
+        Raises:
+            SupervisorError: no impairment has this name.
+        """
+
+    def active_impairments(self) -> tuple[str, ...]:
+        """Return the names of the active impairments."""
+
+    def heal(self, name: str) -> tuple[ImpairmentCounts, ...]:
+        """Remove the impairments of this name and return their final counts.
+
+        If there are none, do nothing.
+        """
+
+    def close(self) -> None:
+        """Remove everything that the network created on this machine. Idempotent."""
 
 
 class LoopbackNetwork:
-    """Implements `infra.network.loopback.Network`."""
+    """Implements `Network` with ports of 127.0.0.1."""
 
     def __init__(self, nodes: int, listeners: int) -> None:
         """Reserve the ports.
 
         Raises:
-            MachineError: there are not that many.
+            MachineError: there are not enough free ports.
         """
         self._reservation, self._nodes = reserve_ports(nodes * listeners), nodes
 
-    def places(self) -> tuple[ListenAddress, ...]:
-        """Where each node is to listen, by its number from 0."""
+    def listen_addresses(self) -> tuple[ListenAddress, ...]:
+        """Return where each node listens, by its index."""
         ports = self._reservation.ports
         return tuple(
-            ListenAddress(LOOPBACK, ports[number :: self._nodes]) for number in range(self._nodes)
+            ListenAddress(LOOPBACK, ports[index :: self._nodes]) for index in range(self._nodes)
         )
 
-    def command(self, number: int, command: Sequence[str]) -> tuple[str, ...]:
-        """Return the command as it is."""
-        del number
+    def launch_command(self, index: int, command: Sequence[str]) -> tuple[str, ...]:
+        """Return the command unchanged."""
+        del index
         return tuple(command)
 
-    async def open(self) -> None:
-        """The kernel carries it all."""
+    async def start(self) -> None:
+        """Do nothing: the kernel forwards the traffic."""
 
     def impair(self, name: str, impairments: Sequence[Impairment]) -> None:
         """Refuse.
 
         Raises:
-            SupervisorError: always; a fault says which network it needs.
+            SupervisorError: always.
         """
         raise SupervisorError(
-            f"{name}: nothing can be done to the traffic on loopback ({len(impairments)} impairments were asked for)"
+            f"{name}: traffic on loopback cannot be impaired ({len(impairments)} requested)"
         )
 
     def impairment_counts(self, name: str) -> tuple[ImpairmentCounts, ...]:
@@ -53,56 +101,17 @@ class LoopbackNetwork:
         Raises:
             SupervisorError: always.
         """
-        raise SupervisorError(f"there is no impairment {name} on loopback")
+        raise SupervisorError(f"there is no impairment {name}: the network is loopback")
 
     def active_impairments(self) -> tuple[str, ...]:
-        """Nothing is."""
+        """Return no names."""
         return ()
 
     def heal(self, name: str) -> tuple[ImpairmentCounts, ...]:
-        """Find nothing to do."""
+        """Do nothing: there are no impairments."""
         del name
         return ()
 
-    def end(self) -> None:
-        """Let others have the ports."""
+    def close(self) -> None:
+        """Release the ports."""
         self._reservation.release()
-
-
-# ---------- What a cluster needs of its network.
-
-
-class Network(Protocol):
-    """Made by a cluster's supervisor before any node starts; undone by it after the last one ended. Node 1 is number 0."""
-
-    def places(self) -> tuple[ListenAddress, ...]:
-        """Where each node is to listen, by its number from 0."""
-
-    def command(self, number: int, command: Sequence[str]) -> tuple[str, ...]:
-        """Return how a node's program is started where it is to run."""
-
-    async def open(self) -> None:
-        """Begin to carry traffic, where that is done by the supervisor itself."""
-
-    def impair(self, name: str, impairments: Sequence[Impairment]) -> None:
-        """Begin to treat the nodes' traffic so; all of it, or, where something is raised, nothing.
-
-        Raises:
-            SupervisorError: this network cannot, or the name is taken.
-        """
-
-    def impairment_counts(self, name: str) -> tuple[ImpairmentCounts, ...]:
-        """Return what the impairments of that name have met with so far.
-
-        Raises:
-            SupervisorError: there are none of that name.
-        """
-
-    def active_impairments(self) -> tuple[str, ...]:
-        """Return the names of the impairments that act now."""
-
-    def heal(self, name: str) -> tuple[ImpairmentCounts, ...]:
-        """Undo the impairments of that name and return what they met with in all; a second time finds nothing to do."""
-
-    def end(self) -> None:
-        """Undo all that was made and cut; a second time finds nothing to do."""

@@ -1,7 +1,8 @@
-"""A TCP relay in front of a node's client listener: carries bytes both ways, and can hold, drop or reset either way. Needs no root.
+"""A TCP relay in front of a node's client listener, which can hold, drop or reset either direction.
 
-It ends each connection and makes a second one to the node, so it acknowledges to TCP what it has taken, as a proxy or a load balancer does.
-All of it happens on the event loop of the supervisor that it belongs to, and ends with it.
+Needs no root. The relay accepts each client connection and opens a second one to the node. So it
+acknowledges at the TCP level what it has received, as a proxy or a load balancer does. Relays run
+on the event loop of the cluster's supervisor, and end with it.
 """
 
 from __future__ import annotations
@@ -13,224 +14,287 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from infra.errors import Busy, SupervisorError
+from infra.errors import ImpairmentConflict, SupervisorError
 from infra.kafka.kraft import ListenAddress
 from infra.network.impairment import (
     Direction,
-    ImpairedNetwork,
+    ImpairableNetwork,
     Impairment,
     ImpairmentCounts,
-    ImpairmentHandle,
-    Relaying,
+    ImpairmentMechanism,
+    RelayAction,
 )
 from infra.network.loopback import LoopbackNetwork
 
-MOST_HELD_BYTES: Final = 64 << 20
-"""Of one connection and direction; what comes on top stays with its sender."""
-_RESET: Final = struct.pack("ii", 1, 0)
-"""SO_LINGER of no seconds: closing sends RST (socket(7))."""
-_LISTENING: Final = 1024
+MAX_HELD_BYTES: Final = 64 << 20
+"""Per connection and direction. When it is reached, the relay stops reading from the sender."""
+_RESET_ON_CLOSE: Final = struct.pack("ii", 1, 0)
+"""SO_LINGER of 0 seconds: closing the socket sends RST (socket(7))."""
+_BACKLOG: Final = 1024
+
+
+class RelayedNetwork(ImpairableNetwork):
+    """Implements `infra.network.loopback.Network` with a relay in front of each client listener.
+
+    The relay's port is the advertised one. Connections between nodes and those of the harness go
+    directly to the nodes' listeners.
+    """
+
+    def __init__(self, nodes: int, listeners: int) -> None:
+        """Reserve the ports.
+
+        Raises:
+            MachineError: there are not enough free ports.
+        """
+        self._loopback = LoopbackNetwork(nodes, listeners + 1)
+        addresses = self._loopback.listen_addresses()
+        self._listen_addresses = tuple(
+            ListenAddress(address.host, address.ports[:-1], address.ports[-1])
+            for address in addresses
+        )
+        self._relays = {
+            node_id: Relay(node_id, address.host, address.ports[-1], address.ports[0])
+            for node_id, address in enumerate(addresses, start=1)
+        }
+        super().__init__(self._create_mechanism)
+
+    def listen_addresses(self) -> tuple[ListenAddress, ...]:
+        """Return where each node listens, and the port that it advertises to clients."""
+        return self._listen_addresses
+
+    def launch_command(self, index: int, command: Sequence[str]) -> tuple[str, ...]:
+        """Return the command unchanged."""
+        return self._loopback.launch_command(index, command)
+
+    async def start(self) -> None:
+        """Let the relays listen. The relay of a stopped node resets its clients' connections."""
+        for relay in self._relays.values():
+            await relay.start()
+
+    def close(self) -> None:
+        """Close the relays and release the ports."""
+        for relay in self._relays.values():
+            relay.close()
+        self._loopback.close()
+
+    def _create_mechanism(self, impairment: Impairment) -> ImpairmentMechanism:
+        relay = self._relays.get(impairment.node_id)
+        if relay is None:
+            raise SupervisorError(
+                f"there is no node {impairment.node_id}: nodes are {sorted(self._relays)}"
+            )
+        if not isinstance(impairment, RelayAction):
+            raise SupervisorError(
+                f"relays do not drop or shape packets, that needs namespaces: {impairment}"
+            )
+        return RelayMechanism(impairment, relay)
 
 
 class Relay:
-    """One node's."""
+    """The relay of one node."""
 
     def __init__(self, node_id: int, host: str, port: int, target_port: int) -> None:
-        """Know where to listen and where to go on to; nothing is open yet."""
+        """Create a relay that does not listen yet.
+
+        Args:
+            node_id: the node.
+            host: of both the relay and the node.
+            port: the relay's.
+            target_port: of the node's client listener.
+        """
         self.node_id = node_id
-        self._listens, self._target = (host, port), (host, target_port)
+        self._listen_address, self._target = (host, port), (host, target_port)
         self._server: asyncio.Server | None = None
         self._connections: set[Connection] = set()
-        self._treatments: dict[Direction, RelayImpairment] = {}
+        self._mechanisms: dict[Direction, RelayMechanism] = {}
 
-    async def open(self) -> None:
-        """Begin to carry."""
+    async def start(self) -> None:
+        """Listen for clients."""
         self._server = await asyncio.get_running_loop().create_server(
-            self._accepted, *self._listens, backlog=_LISTENING
+            self._accept, *self._listen_address, backlog=_BACKLOG
         )
 
     def close(self) -> None:
-        """Carry no more."""
+        """Stop listening and reset all connections."""
         if self._server is not None:
             self._server.close()
         for connection in tuple(self._connections):
             connection.reset()
 
-    def treatment_of(self, direction: Direction) -> RelayImpairment | None:
-        """Return what is done now to the bytes of that direction; `None`: they are carried."""
-        return self._treatments.get(direction)
+    def mechanism(self, direction: Direction) -> RelayMechanism | None:
+        """Return what acts on a direction's bytes; `None`: they are forwarded."""
+        return self._mechanisms.get(direction)
 
-    def begin(self, placed: RelayImpairment) -> None:
-        """Treat a direction so from now on.
+    def begin(self, mechanism: RelayMechanism) -> None:
+        """Let a mechanism act on its direction.
 
         Raises:
-            Busy: something is done to it already.
+            ImpairmentConflict: another one acts on this direction.
         """
-        direction = placed.relaying.direction
-        if direction in self._treatments:
-            raise Busy(
-                f"the {direction} of node {self.node_id} are under {self._treatments[direction].relaying} already"
-            )
-        self._treatments[direction] = placed
+        direction = mechanism.action.direction
+        if direction in self._mechanisms:
+            raise ImpairmentConflict(f"{self._mechanisms[direction].action} already")
+        self._mechanisms[direction] = mechanism
 
-    def end(self, placed: RelayImpairment) -> None:
-        """Carry that direction again: what was held is delivered, and connections that lack bytes are reset."""
-        del self._treatments[placed.relaying.direction]
+    def end(self, mechanism: RelayMechanism) -> None:
+        """Forward bytes again; deliver held ones, and reset connections with dropped ones."""
+        del self._mechanisms[mechanism.action.direction]
         for connection in tuple(self._connections):
-            connection.deliver(placed)
-
-    def connections(self) -> Sequence[Connection]:
-        """Return those that are open."""
-        return tuple(self._connections)
+            connection.release(mechanism)
 
     def forget(self, connection: Connection) -> None:
-        """Leave out a connection that has ended."""
+        """Remove a connection that has ended."""
         self._connections.discard(connection)
 
-    def _accepted(self) -> RelayDirection:
+    def _accept(self) -> ConnectionEnd:
         connection = Connection(self, self._target)
         self._connections.add(connection)
         return connection.client
 
 
 class Connection:
-    """A client's connection and the one to the node that it is continued by."""
+    """A client's connection to the relay, with the relay's connection to the node."""
 
     def __init__(self, relay: Relay, target: tuple[str, int]) -> None:
-        """Know both ends; neither is open yet."""
+        """Create both ends; neither is open yet."""
         self.relay, self._target = relay, target
-        self.client, self.node = RelayDirection(self, "requests"), RelayDirection(self, "responses")
-        self._going_on: asyncio.Task[None] | None = None
+        self.client = ConnectionEnd(self, "requests")
+        self.node = ConnectionEnd(self, "responses")
+        self._connecting: asyncio.Task[None] | None = None
 
-    def go_on(self) -> None:
-        """Connect to the node, now that the client has come."""
-        self._going_on = asyncio.get_running_loop().create_task(self._go_on())
+    def connect_to_node(self) -> None:
+        """Open the connection to the node, now that the client has connected."""
+        self._connecting = asyncio.get_running_loop().create_task(self._connect_to_node())
 
-    async def _go_on(self) -> None:
+    async def _connect_to_node(self) -> None:
         try:
             await asyncio.get_running_loop().create_connection(lambda: self.node, *self._target)
         except OSError:
-            self.reset()  # the node is down, and would have refused
+            self.reset()  # the node is down, and would have refused the client
         else:
-            self.client.go_on()
+            self.client.resume_reading()
 
-    def other(self, half: RelayDirection) -> RelayDirection:
-        """Return the end that a half's bytes go on to."""
-        return self.node if half is self.client else self.client
+    def other(self, end: ConnectionEnd) -> ConnectionEnd:
+        """Return the opposite end."""
+        return self.node if end is self.client else self.client
 
-    def deliver(self, placed: RelayImpairment) -> None:
-        """Hand over what was kept; with bytes missing, reset."""
-        half = self.client if placed.relaying.direction == "requests" else self.node
-        if half.dropped:
-            placed.note_reset()
+    def release(self, mechanism: RelayMechanism) -> None:
+        """Deliver the bytes that were held; reset the connection if bytes were dropped."""
+        end = self.client if mechanism.action.direction == "requests" else self.node
+        if end.has_dropped:
+            mechanism.count_reset()
             self.reset()
         else:
-            half.deliver()
+            end.deliver()
 
     def reset(self) -> None:
-        """End both with RST."""
-        for half in (self.client, self.node):
-            half.reset()
+        """Reset both ends."""
+        for end in (self.client, self.node):
+            end.reset()
         self.relay.forget(self)
 
 
-class RelayDirection(asyncio.Protocol):
-    """One end of a connection, and the bytes that come in there."""
+class ConnectionEnd(asyncio.Protocol):
+    """One end of a connection: reads bytes, and writes those from the other end."""
 
     def __init__(self, connection: Connection, direction: Direction) -> None:
-        """Know which way its bytes go."""
+        """Create an end that is not open yet; `direction` is that of the bytes read here."""
         self._connection, self._direction = connection, direction
         self._transport: asyncio.Transport | None = None
         self._held: list[bytes] = []
-        self._held_bytes, self._over = 0, False
-        self.dropped = False
-        """Bytes of this way are missing at the other end."""
+        self._held_bytes, self._at_eof = 0, False
+        self.has_dropped = False
+        """Whether bytes read here were dropped, so the other end lacks them."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Read nothing from a client before the node is there."""
+        """Do not read from a client before the node is connected."""
         assert isinstance(transport, asyncio.Transport)  # noqa: S101 - what asyncio makes for TCP
         self._transport = transport
         if self is self._connection.client:
             transport.pause_reading()
-            self._connection.go_on()
-
-    def go_on(self) -> None:
-        """Read on."""
-        if self._transport is not None and not self._transport.is_closing():
-            self._transport.resume_reading()
+            self._connection.connect_to_node()
 
     def data_received(self, data: bytes) -> None:
-        """Carry the bytes on, or do to them what is to be done."""
-        placed = self._connection.relay.treatment_of(self._direction)
-        if placed is None:
+        """Forward the bytes, or hold, drop or reset."""
+        mechanism = self._connection.relay.mechanism(self._direction)
+        if mechanism is None:
             self._connection.other(self).write(data)
             return
-        placed.count(data)
-        match placed.relaying.treatment:
+        mechanism.count_bytes(data)
+        match mechanism.action.treatment:
             case "hold":
                 self._hold(data)
             case "drop":
-                self.dropped = True
+                self.has_dropped = True
             case "reset":
-                placed.note_reset()
+                mechanism.count_reset()
                 self._connection.reset()
 
     def eof_received(self) -> bool:
-        """End the other end as well, once it has all that it is to get; return whether this one stays open so long."""
-        self._over = True
+        """Close the other end, unless bytes for it are held.
+
+        Returns:
+            Whether to keep this end open until the held bytes are delivered.
+        """
+        self._at_eof = True
         if not self._held:
             self._connection.other(self).close()
         return bool(self._held)
 
     def connection_lost(self, error: Exception | None) -> None:
-        """As its end; what is held is delivered all the same."""
+        """Handle as an end of file: bytes that are held are still delivered later."""
         del error
-        self._over = True
+        self._at_eof = True
         if not self._held:
             self._connection.other(self).close()
             self._connection.relay.forget(self._connection)
 
     def pause_writing(self) -> None:
-        """The other end reads slowly: read no faster."""
-        self._connection.other(self)._stop_reading()  # noqa: SLF001 - of its own kind
+        """Stop reading at the other end while this peer reads slowly."""
+        self._connection.other(self)._stop_reading()  # noqa: SLF001 - the same class
 
     def resume_writing(self) -> None:
-        """The other end has caught up."""
-        self._connection.other(self).go_on()
+        """Resume reading at the other end."""
+        self._connection.other(self).resume_reading()
+
+    def resume_reading(self) -> None:
+        """Resume reading, if the connection is still open."""
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.resume_reading()
 
     def write(self, data: bytes) -> None:
-        """Send what came in at the other end."""
+        """Send bytes that were read at the other end."""
         if self._transport is not None and not self._transport.is_closing():
             self._transport.write(data)
 
     def deliver(self) -> None:
-        """Send on what was held, in its order, and the end that came behind it."""
+        """Send the held bytes in order, then the end of file if one followed."""
         held, self._held, self._held_bytes = b"".join(self._held), [], 0
         self._connection.other(self).write(held)
-        if self._over:
+        if self._at_eof:
             self._connection.other(self).close()
             self._connection.relay.forget(self._connection)
         else:
-            self.go_on()
+            self.resume_reading()
 
     def close(self) -> None:
-        """End in good order: what is on its way out is sent."""
+        """Close after sending what is buffered."""
         if self._transport is not None:
             self._transport.close()
 
     def reset(self) -> None:
-        """End with RST."""
+        """Discard held bytes and close with RST."""
         self._held = []
         if self._transport is not None and not self._transport.is_closing():
             self._transport.get_extra_info("socket").setsockopt(
-                socket.SOL_SOCKET, socket.SO_LINGER, _RESET
+                socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE
             )
             self._transport.abort()
 
     def _hold(self, data: bytes) -> None:
         self._held.append(data)
         self._held_bytes += len(data)
-        if self._held_bytes >= MOST_HELD_BYTES:
+        if self._held_bytes >= MAX_HELD_BYTES:
             self._stop_reading()
 
     def _stop_reading(self) -> None:
@@ -239,96 +303,39 @@ class RelayDirection(asyncio.Protocol):
 
 
 @dataclass
-class RelayImpairment:
-    """Implements `infra.network.impairment.ImpairmentHandle`: what is done to one direction of a relay, and how much it met with."""
+class RelayMechanism:
+    """Implements `ImpairmentMechanism` for `RelayAction`."""
 
-    relaying: Relaying
+    action: RelayAction
     relay: Relay
-    met_bytes: int = 0
+    affected_bytes: int = 0
     resets: int = 0
 
-    def begin(self) -> None:
-        """Hold, drop or reset."""
+    def apply(self) -> None:
+        """Begin to hold, drop or reset."""
         self.relay.begin(self)
 
     def counts(self) -> tuple[ImpairmentCounts, ...]:
-        """Return what came by so far."""
-        what = {"hold": "held", "drop": "dropped", "reset": "dropped"}[self.relaying.treatment]
+        """Return the bytes affected and the connections reset so far."""
+        past = {"hold": "held", "drop": "dropped", "reset": "dropped"}[self.action.treatment]
         return (
             ImpairmentCounts(
-                self.relaying.node_id,
-                f"{self.relaying.direction} {what}",
-                bytes=self.met_bytes,
+                self.action.node_id,
+                f"{self.action.direction} {past}",
+                bytes=self.affected_bytes,
                 connections=self.resets,
             ),
         )
 
-    def end(self) -> tuple[ImpairmentCounts, ...]:
-        """Carry again; return what came by in all, and who had to be reset for it."""
+    def remove(self) -> tuple[ImpairmentCounts, ...]:
+        """Forward bytes again; the counts include the connections that this resets."""
         self.relay.end(self)
         return self.counts()
 
-    def count(self, data: bytes) -> None:
-        """Count bytes that came."""
-        self.met_bytes += len(data)
+    def count_bytes(self, data: bytes) -> None:
+        """Count bytes that were affected."""
+        self.affected_bytes += len(data)
 
-    def note_reset(self) -> None:
+    def count_reset(self) -> None:
         """Count a connection that was reset."""
         self.resets += 1
-
-
-# ---------- Every node on 127.0.0.1 with a relay in front of its client listener, where clients are told to come: their connections can be cut without root.
-#
-# What nodes say to each other, and the harness to them, goes to the nodes' own listeners.
-
-
-class RelayedNetwork(ImpairedNetwork):
-    """Implements `infra.network.loopback.Network`."""
-
-    def __init__(self, nodes: int, listeners: int) -> None:
-        """Reserve the ports.
-
-        Raises:
-            MachineError: there are not that many.
-        """
-        self._ports = LoopbackNetwork(nodes, listeners + 1)
-        self._places = tuple(
-            ListenAddress(place.host, place.ports[:-1], place.ports[-1])
-            for place in self._ports.places()
-        )
-        self._relays = {
-            number: Relay(number, place.host, place.ports[-1], place.ports[0])
-            for number, place in enumerate(self._ports.places(), start=1)
-        }
-        super().__init__(self._placed)
-
-    def places(self) -> tuple[ListenAddress, ...]:
-        """Where each node is to listen, and where its clients are told to come."""
-        return self._places
-
-    def command(self, number: int, command: Sequence[str]) -> tuple[str, ...]:
-        """Return the command as it is."""
-        return self._ports.command(number, command)
-
-    async def open(self) -> None:
-        """Let the relays listen; a node that is down refuses through its relay."""
-        for relay in self._relays.values():
-            await relay.open()
-
-    def end(self) -> None:
-        """Close the relays and let others have the ports."""
-        for relay in self._relays.values():
-            relay.close()
-        self._ports.end()
-
-    def _placed(self, impairment: Impairment) -> ImpairmentHandle:
-        relay = self._relays.get(impairment.node_id)
-        if relay is None:
-            raise SupervisorError(
-                f"there is no node {impairment.node_id}: there are {sorted(self._relays)}"
-            )
-        if not isinstance(impairment, Relaying):
-            raise SupervisorError(
-                f"relays cut nodes off from nobody, {impairment} needs namespaces"
-            )
-        return RelayImpairment(impairment, relay)

@@ -1,4 +1,4 @@
-"""Impairments begin together or not at all, and each ends whatever becomes of the others."""
+"""Tests of impairments: all or none are applied, and each is removed whatever the others do."""
 
 from __future__ import annotations
 
@@ -7,100 +7,130 @@ from dataclasses import dataclass, field
 import pytest
 
 from infra.errors import SupervisorError
+from infra.network.bridge import run_command
 from infra.network.impairment import (
-    Cut,
+    ImpairableNetwork,
     Impairment,
     ImpairmentCounts,
-    ImpairmentHandle,
-    Impairments,
+    ImpairmentMechanism,
+    PacketDrop,
+    RelayAction,
+    TrafficShaping,
 )
-from infra.network.switch import run
 
 
 @dataclass
-class Recording:
-    """Keeps which nodes are impaired; refuses what it is told to refuse."""
+class FakeKernel:
+    """Records which nodes are impaired, and refuses what it is configured to refuse."""
 
-    acts: set[int] = field(default_factory=set)
-    refuses_begin: int = 0
-    refuses_end: int = 0
+    impaired_nodes: set[int] = field(default_factory=set)
+    refuses_apply: int = 0
+    refuses_remove: int = 0
 
-    def place(self, impairment: Impairment) -> ImpairmentHandle:
-        """Make one ready."""
-        return _One(self, impairment.node_id)
+    def create(self, impairment: Impairment) -> ImpairmentMechanism:
+        """Return a mechanism that is not yet applied."""
+        return _FakeMechanism(self, impairment.node_id)
 
 
 @dataclass
-class _One:
-    recording: Recording
+class _FakeMechanism:
+    kernel: FakeKernel
     node: int
 
-    def begin(self) -> None:
-        if self.node == self.recording.refuses_begin:
+    def apply(self) -> None:
+        if self.node == self.kernel.refuses_apply:
             raise SupervisorError("refused")
-        self.recording.acts.add(self.node)
+        self.kernel.impaired_nodes.add(self.node)
 
     def counts(self) -> tuple[ImpairmentCounts, ...]:
         return (ImpairmentCounts(self.node, "packets", 1),)
 
-    def end(self) -> tuple[ImpairmentCounts, ...]:
-        if self.node == self.recording.refuses_end:
+    def remove(self) -> tuple[ImpairmentCounts, ...]:
+        if self.node == self.kernel.refuses_remove:
             raise SupervisorError("refused")
-        self.recording.acts.discard(self.node)
+        self.kernel.impaired_nodes.discard(self.node)
         return (ImpairmentCounts(self.node, "packets", 2),)
 
 
-CUTS = (Cut(1), Cut(2), Cut(3))
+DROPS = (PacketDrop(1), PacketDrop(2), PacketDrop(3))
 
 
-def test_what_it_met_with_in_all_is_told_at_the_end_and_only_once() -> None:
+def test_heal_returns_the_final_counts_once() -> None:
     """A second heal finds nothing to do."""
-    recording = Recording()
-    impairments = Impairments(recording.place)
-    impairments.begin("a", CUTS)
-    assert (recording.acts, impairments.names()) == ({1, 2, 3}, ("a",))
-    assert [one.packets for one in impairments.counts("a")] == [1, 1, 1]
-    assert sorted((one.node_id, one.packets) for one in impairments.heal("a")) == [
+    kernel = FakeKernel()
+    network = ImpairableNetwork(kernel.create)
+    network.impair("a", DROPS)
+    assert (kernel.impaired_nodes, network.active_impairments()) == ({1, 2, 3}, ("a",))
+    assert [counts.packets for counts in network.impairment_counts("a")] == [1, 1, 1]
+    assert sorted((counts.node_id, counts.packets) for counts in network.heal("a")) == [
         (1, 2),
         (2, 2),
         (3, 2),
     ]
-    assert (recording.acts, impairments.names(), impairments.heal("a")) == (set(), (), ())
+    assert (kernel.impaired_nodes, network.active_impairments(), network.heal("a")) == (
+        set(),
+        (),
+        (),
+    )
 
 
-def test_where_one_cannot_begin_none_acts() -> None:
-    """Half a partition would be another fault."""
-    recording = Recording(refuses_begin=3)
-    impairments = Impairments(recording.place)
+def test_if_one_impairment_is_refused_none_stays_applied() -> None:
+    """Half a network partition would be a different fault."""
+    kernel = FakeKernel(refuses_apply=3)
+    network = ImpairableNetwork(kernel.create)
     with pytest.raises(SupervisorError, match="refused"):
-        impairments.begin("a", CUTS)
-    assert (recording.acts, impairments.names()) == (set(), ())
+        network.impair("a", DROPS)
+    assert (kernel.impaired_nodes, network.active_impairments()) == (set(), ())
 
 
-def test_where_one_cannot_end_the_others_do_and_the_network_is_known_to_be_impaired() -> None:
-    """The error is told, and the cluster is not whole."""
-    recording = Recording(refuses_end=2)
-    impairments = Impairments(recording.place)
-    impairments.begin("a", CUTS)
+def test_if_one_impairment_cannot_be_removed_the_others_are() -> None:
+    """The error is raised, and the network is still known to be impaired."""
+    kernel = FakeKernel(refuses_remove=2)
+    network = ImpairableNetwork(kernel.create)
+    network.impair("a", DROPS)
     with pytest.raises(SupervisorError, match="refused"):
-        impairments.heal("a")
-    assert (recording.acts, impairments.names()) == ({2}, ("a",))
+        network.heal("a")
+    assert (kernel.impaired_nodes, network.active_impairments()) == ({2}, ("a",))
 
 
-def test_a_name_is_given_once_and_known() -> None:
-    """Two faults at a time have two names."""
-    impairments = Impairments(Recording().place)
-    impairments.begin("a", CUTS)
+def test_names_of_impairments_are_unique_and_must_exist() -> None:
+    """Two faults at the same time have two names."""
+    network = ImpairableNetwork(FakeKernel().create)
+    network.impair("a", DROPS)
     with pytest.raises(SupervisorError, match="already"):
-        impairments.begin("a", CUTS)
-    with pytest.raises(SupervisorError, match=r"no impairment b: there are \['a'\]"):
-        impairments.counts("b")
+        network.impair("a", DROPS)
+    with pytest.raises(SupervisorError, match=r"no impairment b: active are \['a'\]"):
+        network.impairment_counts("b")
 
 
-def test_a_program_that_fails_or_hangs_is_a_refusal_and_no_traceback() -> None:
-    """The supervisor answers with its words; a kernel that is slow to answer is told as such."""
-    assert run(["cat"], "said") == "said"
+@pytest.mark.parametrize(
+    ("impairment", "text"),
+    [
+        (PacketDrop(2, (1, 3)), "node 2 drops incoming and outgoing packets of nodes 1, 3"),
+        (
+            PacketDrop(2, (1,), clients=True, incoming=False, share=0.125),
+            "node 2 drops 12.5 % of the outgoing packets of node 1 and clients",
+        ),
+        (
+            TrafficShaping(2, (1,), rate_kbit_per_s=500),
+            "node 2 sends to node 1 and clients at 500 kbit/s at most",
+        ),
+        (
+            TrafficShaping(2, (), delay_ms=50, jitter_ms=20),
+            "node 2 sends to clients 50 ms late (jitter 20 ms)",
+        ),
+        (RelayAction(2, "requests", "hold"), "the relay of node 2 holds requests"),
+    ],
+)
+def test_impairment_is_described_for_evidence(impairment: Impairment, text: str) -> None:
+    """The description says which node does what to which traffic."""
+    assert str(impairment) == text
+
+
+def test_command_that_fails_or_hangs_raises_a_supervisor_error() -> None:
+    """The message has the command's error output, or the timeout."""
+    assert run_command(["cat"], "input") == "input"
     with pytest.raises(SupervisorError, match="sh -c echo why >&2; exit 3: why"):
-        run(["sh", "-c", "echo why >&2; exit 3"])
+        run_command(["sh", "-c", "echo why >&2; exit 3"])
     with pytest.raises(SupervisorError, match=r"not done after 0\.05 s"):
-        run(["sh", "-c", "exec sleep 60"], timeout_s=0.05)
+        run_command(["sh", "-c", "exec sleep 60"], timeout_s=0.05)

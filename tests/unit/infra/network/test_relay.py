@@ -1,4 +1,4 @@
-"""A relay between real sockets: carries, holds, drops, resets, and counts what it met with."""
+"""Tests of a relay between real sockets: it forwards, holds, drops, resets, and counts."""
 
 from __future__ import annotations
 
@@ -9,80 +9,80 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from infra.network.impairment import Direction, Relaying, Treatment
-from infra.network.ports import reserve_ports
-from infra.network.relay import Relay, RelayImpairment
+from infra.network.impairment import Direction, RelayAction, RelayTreatment
+from infra.network.relay import Relay, RelayMechanism
+from infra.network.reservations import reserve_ports
 
-PATIENCE_S = 10.0
+TIMEOUT_S = 10.0
 
 
 @dataclass
-class Echo:
-    """A node that answers what it is asked, and keeps it."""
+class EchoNode:
+    """A node that records its requests and sends them back."""
 
-    asked: bytearray = field(default_factory=bytearray)
-    heard: asyncio.Event = field(default_factory=asyncio.Event)
+    requests: bytearray = field(default_factory=bytearray)
+    received: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Until the other end has had enough."""
+        """Serve a connection until the other end closes it."""
         while data := await reader.read(1 << 16):
-            self.asked += data
-            self.heard.set()
+            self.requests += data
+            self.received.set()
             writer.write(data)
         writer.close()
 
 
 @dataclass
-class Watched(RelayImpairment):
-    """Tells when bytes come by."""
+class ObservedMechanism(RelayMechanism):
+    """Signals when bytes are affected."""
 
-    came: asyncio.Event = field(default_factory=asyncio.Event)
+    counted: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def count(self, data: bytes) -> None:
-        """Count them, and tell."""
-        super().count(data)
-        self.came.set()
+    def count_bytes(self, data: bytes) -> None:
+        """Count the bytes, and signal."""
+        super().count_bytes(data)
+        self.counted.set()
 
-    async def until_met(self, size_bytes: int) -> None:
-        """Return once so many came by."""
-        while self.met_bytes < size_bytes:
-            self.came.clear()
-            await self.came.wait()
+    async def until_affected(self, size_bytes: int) -> None:
+        """Return when this many bytes were affected."""
+        while self.affected_bytes < size_bytes:
+            self.counted.clear()
+            await self.counted.wait()
 
 
 @dataclass
-class Way:
-    """A client's connection through a relay to a node."""
+class RelayedClient:
+    """A client that is connected to a node through a relay."""
 
     relay: Relay
-    node: Echo
+    node: EchoNode
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
 
-    def treat(self, direction: Direction, treatment: Treatment) -> Watched:
-        """Begin to treat a direction so."""
-        placed = Watched(Relaying(1, direction, treatment), self.relay)
-        placed.begin()
-        return placed
+    def impair(self, direction: Direction, treatment: RelayTreatment) -> ObservedMechanism:
+        """Apply an impairment to the relay."""
+        mechanism = ObservedMechanism(RelayAction(1, direction, treatment), self.relay)
+        mechanism.apply()
+        return mechanism
 
-    async def ask(self, data: bytes) -> None:
-        """Send and wait until the node has it."""
-        self.node.heard.clear()
+    async def request(self, data: bytes) -> None:
+        """Send a request and wait until the node has received it."""
+        self.node.received.clear()
         self.writer.write(data)
-        await self.node.heard.wait()
+        await self.node.received.wait()
 
 
 @asynccontextmanager
-async def way(*, up: bool = True) -> AsyncIterator[Way]:
-    """A relay in front of a node, and a client that came through."""
+async def connected_client(*, node_is_up: bool = True) -> AsyncIterator[RelayedClient]:
+    """Start a node and its relay, and connect a client."""
     reservation = reserve_ports(2)
-    node, (front, back) = Echo(), reservation.ports
-    server = await asyncio.start_server(node.serve, "127.0.0.1", back) if up else None
-    relay = Relay(1, "127.0.0.1", front, back)
-    await relay.open()
-    reader, writer = await asyncio.open_connection("127.0.0.1", front)
+    node, (relay_port, node_port) = EchoNode(), reservation.ports
+    server = await asyncio.start_server(node.serve, "127.0.0.1", node_port) if node_is_up else None
+    relay = Relay(1, "127.0.0.1", relay_port, node_port)
+    await relay.start()
+    reader, writer = await asyncio.open_connection("127.0.0.1", relay_port)
     try:
-        yield Way(relay, node, reader, writer)
+        yield RelayedClient(relay, node, reader, writer)
     finally:
         writer.close()
         relay.close()
@@ -91,104 +91,106 @@ async def way(*, up: bool = True) -> AsyncIterator[Way]:
         reservation.release()
 
 
-def play(scene: Callable[[Way], Awaitable[None]], *, up: bool = True) -> None:
-    """Play a scene, in time."""
+def run_scenario(
+    scenario: Callable[[RelayedClient], Awaitable[None]], *, node_is_up: bool = True
+) -> None:
+    """Run a scenario with a timeout."""
 
-    async def played() -> None:
-        async with way(up=up) as its:
-            await asyncio.wait_for(scene(its), PATIENCE_S)
+    async def run() -> None:
+        async with connected_client(node_is_up=node_is_up) as client:
+            await asyncio.wait_for(scenario(client), TIMEOUT_S)
 
-    asyncio.run(played())
+    asyncio.run(run())
 
 
-def test_it_carries_both_ways() -> None:
-    """More than any buffer holds comes back as it was sent."""
+def test_relay_forwards_both_directions() -> None:
+    """The response is complete, although it exceeds every buffer."""
 
-    async def scene(its: Way) -> None:
+    async def scenario(client: RelayedClient) -> None:
         sent = bytes(range(256)) * 40_000
-        its.writer.write(sent)
-        assert await its.reader.readexactly(len(sent)) == sent
+        client.writer.write(sent)
+        assert await client.reader.readexactly(len(sent)) == sent
 
-    play(scene)
-
-
-def test_held_responses_come_at_the_end_and_in_order() -> None:
-    """The node has answered long ago; nothing is lost."""
-
-    async def scene(its: Way) -> None:
-        placed = its.treat("responses", "hold")
-        await its.ask(b"one")
-        await its.ask(b"two")
-        await placed.until_met(len(b"onetwo"))
-        (caught,) = placed.end()
-        assert await its.reader.readexactly(6) == b"onetwo"
-        assert (caught.bytes, caught.connections) == (6, 0)
-
-    play(scene)
+    run_scenario(scenario)
 
 
-def test_held_requests_arrive_though_their_client_is_gone() -> None:
-    """It gave up and closed; the node gets what was on its way all the same, as from a kernel's buffers."""
+def test_held_responses_are_delivered_in_order_at_the_end() -> None:
+    """Nothing is lost, and no connection is reset."""
 
-    async def scene(its: Way) -> None:
-        placed = its.treat("requests", "hold")
-        its.writer.write(b"late")
-        its.writer.close()
-        await placed.until_met(len(b"late"))
-        assert its.node.asked == b""
-        placed.end()
-        await its.node.heard.wait()
-        assert its.node.asked == b"late"
+    async def scenario(client: RelayedClient) -> None:
+        mechanism = client.impair("responses", "hold")
+        await client.request(b"one")
+        await client.request(b"two")
+        await mechanism.until_affected(len(b"onetwo"))
+        (counts,) = mechanism.remove()
+        assert await client.reader.readexactly(6) == b"onetwo"
+        assert (counts.bytes, counts.connections) == (6, 0)
 
-    play(scene)
+    run_scenario(scenario)
+
+
+def test_held_requests_are_delivered_after_their_client_has_closed() -> None:
+    """The node receives them, as it would receive data from a kernel's send buffer."""
+
+    async def scenario(client: RelayedClient) -> None:
+        mechanism = client.impair("requests", "hold")
+        client.writer.write(b"late")
+        client.writer.close()
+        await mechanism.until_affected(len(b"late"))
+        assert client.node.requests == b""
+        mechanism.remove()
+        await client.node.received.wait()
+        assert client.node.requests == b"late"
+
+    run_scenario(scenario)
 
 
 def test_dropped_responses_end_in_a_reset() -> None:
-    """The node has the request; the client gets nothing, and no half of an answer later."""
+    """The node has the request; the client never receives a part of the response."""
 
-    async def scene(its: Way) -> None:
-        placed = its.treat("responses", "drop")
-        await its.ask(b"stored")
-        await placed.until_met(len(b"stored"))
-        (caught,) = placed.end()
+    async def scenario(client: RelayedClient) -> None:
+        mechanism = client.impair("responses", "drop")
+        await client.request(b"stored")
+        await mechanism.until_affected(len(b"stored"))
+        (counts,) = mechanism.remove()
         with pytest.raises(ConnectionResetError):
-            await its.reader.read(1)
-        assert (bytes(its.node.asked), caught.bytes, caught.connections) == (b"stored", 6, 1)
+            await client.reader.read(1)
+        assert (bytes(client.node.requests), counts.bytes, counts.connections) == (b"stored", 6, 1)
 
-    play(scene)
+    run_scenario(scenario)
 
 
-def test_a_reset_comes_with_the_first_byte() -> None:
-    """Of requests: the node never hears of it."""
+def test_reset_happens_at_the_first_byte() -> None:
+    """The node does not receive the request."""
 
-    async def scene(its: Way) -> None:
-        placed = its.treat("requests", "reset")
-        its.writer.write(b"never")
+    async def scenario(client: RelayedClient) -> None:
+        mechanism = client.impair("requests", "reset")
+        client.writer.write(b"never")
         with pytest.raises(ConnectionResetError):
-            await its.reader.read(1)
-        (caught,) = placed.end()
-        assert (bytes(its.node.asked), caught.bytes, caught.connections) == (b"", 5, 1)
+            await client.reader.read(1)
+        (counts,) = mechanism.remove()
+        assert (bytes(client.node.requests), counts.bytes, counts.connections) == (b"", 5, 1)
 
-    play(scene)
-
-
-def test_the_other_way_is_left_alone() -> None:
-    """Requests come through while responses are held."""
-
-    async def scene(its: Way) -> None:
-        placed = its.treat("responses", "hold")
-        await its.ask(b"through")
-        assert its.node.asked == b"through"
-        placed.end()
-
-    play(scene)
+    run_scenario(scenario)
 
 
-def test_a_node_that_is_down_refuses_through_its_relay() -> None:
-    """The client learns of it at once."""
+def test_other_direction_is_not_affected() -> None:
+    """Requests reach the node while responses are held."""
 
-    async def scene(its: Way) -> None:
+    async def scenario(client: RelayedClient) -> None:
+        mechanism = client.impair("responses", "hold")
+        await client.request(b"through")
+        assert client.node.requests == b"through"
+        mechanism.remove()
+
+    run_scenario(scenario)
+
+
+def test_relay_of_a_stopped_node_resets_the_connection() -> None:
+    """The client learns at once that the node is down."""
+
+    async def scenario(client: RelayedClient) -> None:
         with pytest.raises(ConnectionResetError):
-            await its.reader.read(1)
+            await client.reader.read(1)
 
-    play(scene, up=False)
+    run_scenario(scenario, node_is_up=False)
