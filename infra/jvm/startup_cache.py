@@ -1,7 +1,9 @@
-"""Ahead-of-time caches of JVM programs: classes parsed, linked and profiled by an earlier run (JEP 483, 514, 515).
+"""Start-up caches: ahead-of-time (AOT) caches of JVM programs (JEP 483, 514, 515).
 
-A cache is bound to the JVM, the class path and some flags; a JVM that finds another one goes on without it, and slowly. So the
-file's name holds a digest of all three: where any of them changes, the file that is looked for does not exist, and is made.
+A cache holds classes that an earlier run has parsed, linked and profiled. It is valid for one JVM,
+class path and set of flags; otherwise the JVM ignores it and starts slowly. So the file's name
+contains a digest of all three: if one of them changes, no file has the new name, and a new cache is
+created.
 """
 
 from __future__ import annotations
@@ -18,74 +20,78 @@ from infra.jvm.runtime import java_home, supports_startup_caches
 from infra.machine.files import exclusive_lock
 from infra.process.waiting import wait_until
 
-_DUMP_TIMEOUT_S: Final = 180.0
+_WRITE_TIMEOUT_S: Final = 180.0
 
 
 @dataclass(frozen=True)
 class StartupCache:
-    """One program's cache: how to make it, and how to use it."""
+    """The start-up cache of one program, whether it exists or not."""
 
     name: str
     file: Path
     supported: bool
-    """Whether the JVM makes such caches; where it does not, there are no options and nothing is ever made."""
+    """Whether the JVM can create such caches; if not, there are no options and no file."""
 
     @property
-    def fresh(self) -> bool:
-        """Whether there is nothing to do: it was made for this JVM, class path and flags, or cannot be."""
+    def is_ready(self) -> bool:
+        """Whether nothing is to be created: the file exists, or the JVM does not support caches."""
         return not self.supported or self.file.is_file()
 
     @property
     def options(self) -> tuple[str, ...]:
-        """JVM options that use it; none while it is not there. Where the JVM finds it unfit, it starts without (AOTMode=auto)."""
+        """The JVM options that use the cache; none if it does not exist.
+
+        A JVM that finds the cache invalid starts without it (AOTMode=auto).
+        """
         return (f"-XX:AOTCache={self.file}",) if self.supported and self.file.is_file() else ()
 
     @contextmanager
-    def training(self, dump_timeout_s: float = _DUMP_TIMEOUT_S) -> Iterator[tuple[str, ...]]:
-        """Give the JVM options of a run to learn from, and keep what it learned.
+    def training(self, write_timeout_s: float = _WRITE_TIMEOUT_S) -> Iterator[tuple[str, ...]]:
+        """Yield the JVM options for a training run, and then install the cache that it wrote.
 
-        Within the context, run the program with them once and have it end cleanly (SIGTERM, or its own end): only then is the
-        cache written. Caches of the same name for another JVM, class path or flags are removed.
+        Within the context, run the program once with these options, and let it exit cleanly (on
+        its own or by SIGTERM), as the JVM writes the cache only then. Caches of the same program
+        for other JVMs, class paths or flags are removed.
 
         Args:
-            dump_timeout_s: how long the JVM may take over writing, from the end of the context on.
+            write_timeout_s: how long the JVM may take to write, from the end of the context.
 
         Raises:
             WaitTimeout: no cache was written.
         """
         partial = self.file.with_name(f".{self.file.name}.partial")
         with exclusive_lock(self.file.with_name(self.name)):
-            for remains in (partial, _recording(partial)):
-                remains.unlink(missing_ok=True)
+            for leftover in (partial, _recording(partial)):
+                leftover.unlink(missing_ok=True)
             yield (f"-XX:AOTCacheOutput={partial}",) if self.supported else ()
             if self.supported:
-                self._keep(partial, dump_timeout_s)
+                self._install(partial, write_timeout_s)
 
-    def _keep(self, partial: Path, dump_timeout_s: float) -> None:
-        """The JVM records into a file beside it and removes that once the cache is whole (JEP 514)."""
+    def _install(self, partial: Path, write_timeout_s: float) -> None:
+        """Wait until the cache is complete: the JVM then removes its recording (JEP 514)."""
         awaiting = f"the start-up cache of {self.name}"
         wait_until(
             lambda: partial.is_file() and not _recording(partial).exists(),
             awaiting=awaiting,
-            timeout_s=dump_timeout_s,
+            timeout_s=write_timeout_s,
         )
         if partial.stat().st_size == 0:
             raise WaitTimeout(f"{awaiting} was written empty")
-        for former in self.file.parent.glob(f"{self.name}-*.aot"):
-            former.unlink()
+        for outdated in self.file.parent.glob(f"{self.name}-*.aot"):
+            outdated.unlink()
         partial.replace(self.file)
 
 
 def startup_cache(
     cache: Path, name: str, class_path: Iterable[Path], options: Sequence[str]
 ) -> StartupCache:
-    """Return the cache of a program, made or not; reads no more than the files' sizes and times.
+    """Return the start-up cache of a program; reads only the sizes and times of its jars.
 
     Args:
         cache: the home's cache folder.
-        name: the program's, for the file.
+        name: of the program, for the file's name.
         class_path: its jars, in order.
-        options: its JVM options, all but those of the cache.
+        options: its JVM options, without those of the cache.
     """
     home = java_home()
     jvm = [home / "release", home / "lib" / "modules"]
@@ -99,21 +105,24 @@ def startup_cache(
 def spark_startup_cache(cache: Path, java_options: Sequence[str]) -> StartupCache:
     """Return the start-up cache of a Spark driver.
 
-    Its options go into `spark.driver.extraJavaOptions` through `option_text`, for its own path may hold spaces.
+    Pass its options to `spark.driver.extraJavaOptions` through `quote_java_options`, because its
+    path can contain spaces.
 
     Args:
         cache: the home's cache folder.
-        java_options: the driver's JVM options, all but those of the cache.
+        java_options: the driver's JVM options, without those of the cache.
     """
     import pyspark
 
-    return startup_cache(
-        cache, "spark", sorted(Path(pyspark.__file__).parent.glob("jars/*.jar")), java_options
-    )
+    jars = sorted(Path(pyspark.__file__).parent.glob("jars/*.jar"))
+    return startup_cache(cache, "spark", jars, java_options)
 
 
 def quote_java_options(options: Iterable[str]) -> str:
-    """Return JVM options as Spark's launcher parts them again (`CommandBuilderUtils.parseOptionString`)."""
+    """Return options as one text that Spark's launcher splits into the same options.
+
+    The rules are those of `CommandBuilderUtils.parseOptionString`.
+    """
     return " ".join(
         '"' + option.replace("\\", "\\\\").replace('"', '\\"') + '"' for option in options
     )
@@ -124,9 +133,9 @@ def _recording(partial: Path) -> Path:
 
 
 def _stamp(path: Path) -> str:
-    """What the JVM itself holds a cache against: a file's place, size and time."""
+    """Return what the JVM validates a cache with: a file's path, size and modification time."""
     try:
-        found = path.stat()
+        status = path.stat()
     except FileNotFoundError:
         return f"{path} is missing"
-    return f"{path} {found.st_size} {found.st_mtime_ns}"
+    return f"{path} {status.st_size} {status.st_mtime_ns}"
