@@ -175,7 +175,7 @@ def _cache(cache: StartupCache) -> DoctorCheck:
         remedy = f"{SET_UP}: starts are slower until then"
     else:
         found, remedy = "this JVM makes none", "starts are slower"
-    return DoctorCheck(f"{cache.name} cache", cache.fresh, found, remedy)
+    return DoctorCheck(f"{cache.name} cache", cache.is_ready, found, remedy)
 
 
 def _home(home: Home) -> str:

@@ -11,7 +11,7 @@ from airflow.sdk.definitions.dag import DAG
 from experiments.faults import FAULTS
 from experiments.orchestration.environment import MACHINE_POOL
 from experiments.orchestration.request import form
-from experiments.planning.experiment import names
+from experiments.planning.catalog import catalog_names
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -50,7 +50,7 @@ def sweep_dag(
         catchup=False,
         max_active_runs=1,
         is_paused_upon_creation=schedule is not None,
-        params=form(names(), tuple(FAULTS), experiment),
+        params=form(catalog_names(), tuple(FAULTS), experiment),
         default_args={
             "retries": 0,
             "owner": "ackbench",

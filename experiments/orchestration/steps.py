@@ -55,7 +55,8 @@ def plan_sweep(form: Mapping[str, Any]) -> str:
         InputError: the request cannot be; one line, nothing was started.
     """
     from experiments.orchestration.request import SweepRequest
-    from experiments.planning.new_sweep import find_sweep, new_sweep
+    from experiments.planning.new_sweep import new_sweep
+    from experiments.sweep.lookup import find_sweep
 
     with _step("plan"):
         home, request = Home.from_environment(), SweepRequest.of(form)

@@ -1,1 +1,4 @@
-"""From an experiment file to a plan: axes, overrides, cells, trials, controls and what the machine must have. Nothing is started here."""
+"""From an experiment file to a plan: axes, cells, overrides, settings, trials and controls.
+
+Planning also checks what the machine must have. It starts neither clusters nor trials.
+"""

@@ -1,4 +1,4 @@
-"""What a name in an experiment belongs to: the cluster, the topic, a client, the workload or the fault."""
+"""What a name in an experiment belongs to: cluster, topic, client, workload or fault."""
 
 from __future__ import annotations
 
@@ -10,16 +10,21 @@ from typing import Final
 
 from experiments.clients.settings.librdkafka import CANONICAL_NAMES
 from experiments.errors import ExperimentError
+from experiments.faults import FAULTS
 from experiments.faults.composition.notation import parse_fault
-from experiments.messages.phrases import did_you_mean
-from experiments.planning.clients import NAMES as OF_CLIENTS
-from experiments.planning.cluster import NAMES as OF_CLUSTER
-from experiments.planning.experiment import WorkloadSection
-from experiments.planning.properties import KafkaProperties
+from experiments.messages.phrases import did_you_mean, format_value
+from experiments.planning.client_rules import ClientRules
+from experiments.planning.clients import CLIENT_AXES, rules_of_all_clients
+from experiments.planning.cluster import CLUSTER_AXES
+from experiments.planning.experiment import Experiment, WorkloadSection
+from experiments.planning.properties import KafkaProperties, known_versions, merge_versions
 
 
 class Scope(StrEnum):
-    """Where a setting lives; the values of the last six are also prefixes that say so (`producer.compression.type`)."""
+    """Where a setting belongs.
+
+    All but `structure` are also prefixes of axis names, as in `producer.compression.type`.
+    """
 
     STRUCTURE = "structure"
     WORKLOAD = "workload"
@@ -30,12 +35,18 @@ class Scope(StrEnum):
     BROKER = "broker"
 
 
-STRUCTURE: Final = ("replication.factor", "partitions", "fault", *OF_CLUSTER, *OF_CLIENTS)
-"""Axes that are no property of Kafka's or librdkafka's."""
-
 PROPERTY_SCOPES: Final = (Scope.PRODUCER, Scope.CONSUMER, Scope.TOPIC, Scope.BROKER)
 
-OWNED: Final = {
+STRUCTURE_AXES: Final = (
+    "replication.factor",
+    "partitions",
+    "fault",
+    *CLUSTER_AXES,
+    *CLIENT_AXES,
+)
+"""Axes that are neither properties of Kafka nor of librdkafka."""
+
+SET_BY_ACKBENCH: Final = {
     Scope.PRODUCER: frozenset(
         {
             "bootstrap.servers",
@@ -77,19 +88,19 @@ OWNED: Final = {
 }
 """Properties that ackbench sets itself, because the trial depends on them."""
 
-READING: Final = frozenset({"client.rack"})
-"""Properties that librdkafka takes from any client, and that mean something to a consumer alone (KIP-392)."""
+CONSUMER_ONLY: Final = frozenset({"client.rack"})
+"""Properties that librdkafka accepts for any client but only a consumer uses (KIP-392)."""
 
 
 @dataclass(frozen=True)
 class SettingPlace:
-    """A setting: where it lives and its name there."""
+    """A setting: the scope that it belongs to, and its name there."""
 
     scope: Scope
     name: str
 
 
-FAULT: Final = SettingPlace(Scope.STRUCTURE, "fault")
+FAULT_PLACE: Final = SettingPlace(Scope.STRUCTURE, "fault")
 
 
 @dataclass(frozen=True)
@@ -100,13 +111,15 @@ class KnownNames:
     consumer: AbstractSet[str]
     kafka: KafkaProperties
     faults: Mapping[str, AbstractSet[str]]
-    """The parameters of each kind of fault."""
+    """The parameters of each fault."""
 
     def parameters_of(self, fault: str) -> AbstractSet[str]:
-        """Return the parameters that a fault takes, or one of several joined, and does not fix in its own brackets.
+        """Return the parameters of a fault, or of all parts of a composed fault.
+
+        Parameters that a part fixes in its own brackets are left out.
 
         Raises:
-            ExperimentError: there is no such fault.
+            ExperimentError: a fault is unknown.
         """
         return frozenset().union(
             *(
@@ -115,10 +128,10 @@ class KnownNames:
             )
         )
 
-    def of(self, scope: Scope) -> AbstractSet[str]:
-        """Return the names a scope knows."""
+    def in_scope(self, scope: Scope) -> AbstractSet[str]:
+        """Return the names that a scope knows."""
         names: dict[Scope, AbstractSet[str]] = {
-            Scope.STRUCTURE: frozenset(STRUCTURE),
+            Scope.STRUCTURE: frozenset(STRUCTURE_AXES),
             Scope.WORKLOAD: WorkloadSection.model_fields.keys(),
             Scope.FAULT: frozenset().union(*self.faults.values()),
             Scope.PRODUCER: self.producer,
@@ -129,67 +142,100 @@ class KnownNames:
         return names[scope]
 
 
-def place_of(axis: str, known: KnownNames) -> SettingPlace:
-    """Return what an axis's name means.
+def known_names(experiment: Experiment, librdkafka: ClientRules) -> KnownNames:
+    """Return the names that an experiment may use, with its clients and Kafka versions.
 
-    A bare property belongs to the producer under test before the consumer, but for those of `READING`, and to the topic before the
-    broker, as the topic's value is the one that Kafka takes. One that a client and the cluster both know needs a prefix.
+    Args:
+        experiment: the experiment.
+        librdkafka: the rules of librdkafka.
+
+    Raises:
+        ExperimentError: the properties of one of its Kafka versions are unknown.
+    """
+    requested, allowed = experiment.kafka_versions(), known_versions()
+    unknown = next((version for version in requested if version not in allowed), None)
+    if unknown:
+        raise ExperimentError(
+            f"kafka.version is {format_value(unknown)}; allowed: {', '.join(allowed)}"
+        )
+    clients = rules_of_all_clients(experiment, librdkafka)
+    return KnownNames(
+        producer=frozenset[str]().union(*(rules.producer for rules in clients)),
+        consumer=frozenset[str]().union(*(rules.consumer for rules in clients)),
+        kafka=merge_versions(requested),
+        faults={
+            kind: frozenset(fault.parameters.model_fields)
+            for kind, fault in FAULTS.items()
+            if kind != "none"
+        },
+    )
+
+
+def resolve_axis(axis: str, known: KnownNames) -> SettingPlace:
+    """Return the setting that an axis sweeps.
+
+    A property without a prefix belongs to the producer rather than to the consumer (except
+    `CONSUMER_ONLY`), and to the topic rather than to the broker, because Kafka uses the topic's
+    value if both are set. A property that a client and the cluster both know needs a prefix.
 
     Raises:
         ExperimentError: the name is unknown, ambiguous, or one that ackbench sets itself.
     """
-    bare = _bare(CANONICAL_NAMES.get(axis, axis), known)
-    if bare:
-        return _free(bare)
+    place = _without_prefix(CANONICAL_NAMES.get(axis, axis), known)
+    if place:
+        return _refuse_set_by_ackbench(place)
     prefix, _, name = axis.partition(".")
     if name and prefix in set(Scope) - {Scope.STRUCTURE}:
-        return section_place(Scope(prefix), name, known)
+        return resolve_name(Scope(prefix), name, known)
     raise ExperimentError(f"unknown axis {axis}{did_you_mean(axis, _all_names(known))}")
 
 
-def section_place(scope: Scope, name: str, known: KnownNames) -> SettingPlace:
-    """Return the place of a name that stands in a section, or behind its prefix.
+def resolve_name(scope: Scope, name: str, known: KnownNames) -> SettingPlace:
+    """Return the setting of a name in a section of the file, or after the prefix of an axis.
 
     Raises:
-        ExperimentError: the section does not know it, or ackbench sets it itself.
+        ExperimentError: the scope does not know the name, or ackbench sets it itself.
     """
-    name = first_name(scope, name)
-    if name not in known.of(scope):
-        elsewhere = [
+    name = canonical_name(scope, name)
+    if name not in known.in_scope(scope):
+        kind = "property" if scope in PROPERTY_SCOPES else "setting"
+        others = [
             other.value
             for other in PROPERTY_SCOPES
-            if other is not scope and name in known.of(other)
+            if other is not scope and name in known.in_scope(other)
         ]
         hint = (
-            f"; it belongs to {' and '.join(elsewhere)}"
-            if elsewhere
-            else did_you_mean(name, known.of(scope))
+            f"; it belongs to {' and '.join(others)}"
+            if others
+            else did_you_mean(name, known.in_scope(scope))
         )
-        raise ExperimentError(
-            f"unknown {scope} {'property' if scope in PROPERTY_SCOPES else 'setting'} {name}{hint}"
-        )
-    return _free(SettingPlace(scope, name))
+        raise ExperimentError(f"unknown {scope} {kind} {name}{hint}")
+    return _refuse_set_by_ackbench(SettingPlace(scope, name))
 
 
-def first_name(scope: Scope, name: str) -> str:
-    """Return the one of librdkafka's two names for a property that we use."""
-    return CANONICAL_NAMES.get(name, name) if scope in {Scope.PRODUCER, Scope.CONSUMER} else name
+def canonical_name(scope: Scope, name: str) -> str:
+    """Return the name that ackbench uses for a property; librdkafka has two names for some."""
+    if scope in {Scope.PRODUCER, Scope.CONSUMER}:
+        return CANONICAL_NAMES.get(name, name)
+    return name
 
 
-def _bare(axis: str, known: KnownNames) -> SettingPlace | None:
-    if axis in STRUCTURE:
+def _without_prefix(axis: str, known: KnownNames) -> SettingPlace | None:
+    if axis in STRUCTURE_AXES:
         return SettingPlace(Scope.STRUCTURE, axis)
-    clients = (Scope.CONSUMER,) if axis in READING else (Scope.PRODUCER, Scope.CONSUMER)
-    client = next((scope for scope in clients if axis in known.of(scope)), None)
-    server = next((scope for scope in (Scope.TOPIC, Scope.BROKER) if axis in known.of(scope)), None)
+    client_scopes = (Scope.CONSUMER,) if axis in CONSUMER_ONLY else (Scope.PRODUCER, Scope.CONSUMER)
+    client = next((scope for scope in client_scopes if axis in known.in_scope(scope)), None)
+    server = next(
+        (scope for scope in (Scope.TOPIC, Scope.BROKER) if axis in known.in_scope(scope)), None
+    )
     if client and server:
         raise ExperimentError(f"ambiguous axis {axis}: write {client}.{axis} or {server}.{axis}")
-    found = client or server
-    return SettingPlace(found, axis) if found else None
+    scope = client or server
+    return SettingPlace(scope, axis) if scope else None
 
 
-def _free(place: SettingPlace) -> SettingPlace:
-    if place.name in OWNED.get(place.scope, ()):
+def _refuse_set_by_ackbench(place: SettingPlace) -> SettingPlace:
+    if place.name in SET_BY_ACKBENCH.get(place.scope, ()):
         raise ExperimentError(
             f"{place.scope} property {place.name} is set by ackbench itself: leave it out"
         )
@@ -198,6 +244,9 @@ def _free(place: SettingPlace) -> SettingPlace:
 
 def _all_names(known: KnownNames) -> list[str]:
     prefixed = [
-        f"{scope}.{name}" for scope in (Scope.WORKLOAD, Scope.FAULT) for name in known.of(scope)
+        f"{scope}.{name}"
+        for scope in (Scope.WORKLOAD, Scope.FAULT)
+        for name in known.in_scope(scope)
     ]
-    return [*STRUCTURE, *prefixed, *(name for scope in PROPERTY_SCOPES for name in known.of(scope))]
+    properties = [name for scope in PROPERTY_SCOPES for name in known.in_scope(scope)]
+    return [*STRUCTURE_AXES, *prefixed, *properties]

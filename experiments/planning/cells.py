@@ -1,4 +1,4 @@
-"""An experiment's cells: the union of its cross products, each cell once, and what each one's axes put where."""
+"""The cells of an experiment: the union of its cross products, each cell once."""
 
 from __future__ import annotations
 
@@ -9,34 +9,34 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from experiments.errors import ExperimentError
-from experiments.faults.composition.notation import parse_fault, format_fault
+from experiments.faults.composition.notation import format_fault, parse_fault
 from experiments.ledger.record import Cell, Scalar
-from experiments.planning.axes import FAULT, KnownNames, Scope, SettingPlace, place_of
-from experiments.planning.clients import idempotence_unasked, said_of_clients
-from experiments.planning.cluster import said_of_cluster
+from experiments.planning.axes import FAULT_PLACE, KnownNames, Scope, SettingPlace, resolve_axis
+from experiments.planning.clients import client_values, default_idempotence
+from experiments.planning.cluster import cluster_values
 from experiments.planning.experiment import Experiment
-from experiments.planning.settings import as_text
+from experiments.planning.settings import property_text
 from experiments.sweep.cell_names import CORE_AXES
 
-USUAL: Final[Mapping[str, Scalar]] = {
+CORE_DEFAULTS: Final[Mapping[str, Scalar]] = {
     "acks": "all",
     "enable.idempotence": False,
     "partitions": 1,
     "fault": "none",
 }
-"""What a cell says of a core axis that the experiment does not name; replication: 3, or the nodes where there are fewer."""
+"""Values of core axes that the experiment does not set.
 
+The replication factor is 3, or the number of brokers if there are fewer.
+"""
 
-_ACKS: Final[Mapping[str, Scalar]] = {"-1": "all", '"-1"': "all", '"0"': 0, '"1"': 1}
-"""Other ways to write acks, as JSON so that `true` is no 1."""
-
+ACKS: Final = SettingPlace(Scope.PRODUCER, "acks")
 IDEMPOTENCE: Final = SettingPlace(Scope.PRODUCER, "enable.idempotence")
 
-MOST_CELLS: Final = 4096
-"""No machine runs more in a sitting; the limit keeps a slip of the pen from filling the memory."""
+MAX_CELLS: Final = 4096
+"""No machine runs more cells in one sweep; the limit keeps a typing error from using all memory."""
 
 
-def cells_of(experiment: Experiment, known: KnownNames) -> tuple[Cell, ...]:
+def expand_cells(experiment: Experiment, known: KnownNames) -> tuple[Cell, ...]:
     """Return every cell once, in the order of the file.
 
     Raises:
@@ -44,25 +44,25 @@ def cells_of(experiment: Experiment, known: KnownNames) -> tuple[Cell, ...]:
     """
     places = axis_places(experiment, known)
     points = sum(math.prod(len(values) for values in cross.values()) for cross in experiment.axes)
-    if points > MOST_CELLS:
-        raise ExperimentError(f"the axes span {points} cells; allowed: {MOST_CELLS} at most")
-    found = {
+    if points > MAX_CELLS:
+        raise ExperimentError(f"the axes span {points} cells; allowed: at most {MAX_CELLS}")
+    cells = {
         cell_key(cell): cell
         for cross in experiment.axes
-        for cell in _product(experiment, cross, places, known)
+        for cell in _cross_product(experiment, cross, places, known)
     }
-    return tuple(found.values())
+    return tuple(cells.values())
 
 
 def axis_places(experiment: Experiment, known: KnownNames) -> dict[str, SettingPlace]:
-    """Return what each axis means, in the order of the file, with the core axes at least.
+    """Return the setting of each axis in the order of the file, then of the missing core axes.
 
     Raises:
         ExperimentError: an axis is unknown, ambiguous or named twice.
     """
     places: dict[str, SettingPlace] = {}
     for axis in (*itertools.chain.from_iterable(experiment.axes), *CORE_AXES):
-        place = place_of(axis, known)
+        place = resolve_axis(axis, known)
         other = next(
             (name for name, taken in places.items() if taken == place and name != axis), None
         )
@@ -74,86 +74,100 @@ def axis_places(experiment: Experiment, known: KnownNames) -> dict[str, SettingP
 
 
 def cell_key(cell: Cell) -> str:
-    """Return text that two cells share only when they are the same (as values, 1 and true would be equal)."""
+    """Return text that is equal for equal cells only (as Python values, 1 equals true)."""
     return json.dumps(cell, separators=(",", ":"))
 
 
-def canonical(place: SettingPlace, value: Scalar) -> Scalar:
-    """Return the one way in which a value is written: `acks: -1` is `all`, a whole number needs no `.0`."""
-    if place == SettingPlace(Scope.PRODUCER, "acks"):
-        return _ACKS.get(json.dumps(value), value)
-    if place == FAULT:
+_ACKS_SPELLINGS: Final[Mapping[str, Scalar]] = {"-1": "all", '"-1"': "all", '"0"': 0, '"1"': 1}
+"""Other spellings of acks, as JSON, so that `true` is not taken for 1."""
+
+
+def canonical_value(place: SettingPlace, value: Scalar) -> Scalar:
+    """Return the canonical spelling of a value: `acks: -1` is `all`, and `2.0` is `2`."""
+    if place == ACKS:
+        return _ACKS_SPELLINGS.get(json.dumps(value), value)
+    if place == FAULT_PLACE:
         return format_fault(parse_fault(str(value)))
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def _product(
+def _cross_product(
     experiment: Experiment,
     cross: Mapping[str, tuple[Scalar, ...]],
     places: dict[str, SettingPlace],
     known: KnownNames,
 ) -> Iterator[Cell]:
-    runs = {axis: cross.get(axis) for axis in places}
-    for values in itertools.product(*(values or (None,) for values in runs.values())):
-        given = {
-            axis: None if value is None else canonical(places[axis], value)
-            for axis, value in zip(runs, values, strict=True)
+    axis_values = {axis: cross.get(axis) for axis in places}
+    for values in itertools.product(*(values or (None,) for values in axis_values.values())):
+        swept = {
+            axis: None if value is None else canonical_value(places[axis], value)
+            for axis, value in zip(axis_values, values, strict=True)
         }
         cell = {
-            axis: _filled(experiment, given, places[axis], value, known)
-            for axis, value in given.items()
+            axis: _fill_in(experiment, swept, places[axis], value, known)
+            for axis, value in swept.items()
         }
-        yield _with_idempotence(experiment, cell, given, places)
+        yield _fill_in_idempotence(experiment, cell, swept, places)
 
 
-def _with_idempotence(
-    experiment: Experiment, cell: Cell, given: Cell, places: Mapping[str, SettingPlace]
+def _fill_in_idempotence(
+    experiment: Experiment, cell: Cell, swept: Cell, places: Mapping[str, SettingPlace]
 ) -> Cell:
-    """Return the cell with what its clients do by themselves about idempotence, where nobody says it."""
+    """Return the cell with its clients' own default of idempotence if the experiment sets none."""
     axis = next(name for name, place in places.items() if place == IDEMPOTENCE)
-    if given[axis] is not None or IDEMPOTENCE.name in experiment.producer:
+    if swept[axis] is not None or IDEMPOTENCE.name in experiment.producer:
         return cell
-    axes = {
+    producer_axes = {
         place.name: cell[name]
         for name, place in places.items()
         if place.scope is Scope.PRODUCER and cell[name] is not None and name != axis
     }
-    asked = {name: as_text(value) for name, value in {**experiment.producer, **axes}.items()}
-    return {**cell, axis: idempotence_unasked(experiment, cell, asked)}
+    producer = {
+        name: property_text(value)
+        for name, value in {**experiment.producer, **producer_axes}.items()
+    }
+    return {**cell, axis: default_idempotence(experiment, cell, producer)}
 
 
-def _filled(
-    experiment: Experiment, given: Cell, place: SettingPlace, value: Scalar, known: KnownNames
+def _fill_in(
+    experiment: Experiment, swept: Cell, place: SettingPlace, value: Scalar, known: KnownNames
 ) -> Scalar:
-    """Return the axis's value in a cell whose cross product may not name it: what holds there without it, null where the default does."""
+    """Return an axis's value in a cell, also if the cell's cross product does not name the axis.
+
+    The value is then that of the experiment's section; null if the default applies.
+    """
     if place.scope is Scope.FAULT:
-        return _fault_parameter(experiment, given, place, value, known)
+        return _fault_parameter(experiment, swept, place, value, known)
     if value is not None:
         return value
     if place.scope is Scope.WORKLOAD:
-        return canonical(place, getattr(experiment.workload, place.name))
+        return canonical_value(place, getattr(experiment.workload, place.name))
     if place.scope is Scope.STRUCTURE:
-        return _structure(experiment, given, place.name)
-    base: Mapping[str, Scalar] = getattr(experiment, place.scope)
-    return canonical(place, base.get(place.name, USUAL.get(place.name)))
+        return _structure_value(experiment, swept, place.name)
+    section: Mapping[str, Scalar] = getattr(experiment, place.scope)
+    return canonical_value(place, section.get(place.name, CORE_DEFAULTS.get(place.name)))
 
 
-def _structure(experiment: Experiment, given: Cell, name: str) -> Scalar:
-    said = said_of_cluster(experiment, given)
-    usual: dict[str, Scalar] = {
-        **said,
-        **said_of_clients(experiment, given),
-        "replication.factor": min(3, int(str(said["nodes"]))),
+def _structure_value(experiment: Experiment, swept: Cell, name: str) -> Scalar:
+    cluster = cluster_values(experiment, swept)
+    values: dict[str, Scalar] = {
+        **cluster,
+        **client_values(experiment, swept),
+        "replication.factor": min(3, int(str(cluster["nodes"]))),
     }
-    return usual.get(name, USUAL.get(name))
+    return values.get(name, CORE_DEFAULTS.get(name))
 
 
 def _fault_parameter(
-    experiment: Experiment, given: Cell, place: SettingPlace, value: Scalar, known: KnownNames
+    experiment: Experiment, swept: Cell, place: SettingPlace, value: Scalar, known: KnownNames
 ) -> Scalar:
-    """Return the parameter where the cell's fault has it; null where it has none, so that such cells fall together."""
-    kind = str(given.get("fault") or USUAL["fault"])
-    if place.name not in known.parameters_of(kind):
+    """Return a fault parameter, or null if the cell's fault has no such parameter.
+
+    With null, cells that differ in this parameter only become one.
+    """
+    fault = str(swept.get("fault") or CORE_DEFAULTS["fault"])
+    if place.name not in known.parameters_of(fault):
         return None
-    asked = parse_fault(kind)
-    return experiment.faults.get(asked.kind, {}).get(place.name) if value is None else value
+    if value is not None:
+        return value
+    return experiment.faults.get(parse_fault(fault).kind, {}).get(place.name)

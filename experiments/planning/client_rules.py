@@ -1,4 +1,8 @@
-"""What the clients know and refuse, as far as planning needs it; taken from librdkafka itself."""
+"""The properties that each kind of client knows, the values it allows and what it refuses.
+
+librdkafka's rules are read from the installed library, Java's from Kafka's own definitions of its
+client settings (`experiments.planning.properties`).
+"""
 
 from __future__ import annotations
 
@@ -12,69 +16,88 @@ from experiments.clients.settings import java as java_settings
 from experiments.clients.settings.librdkafka import CANONICAL_NAMES
 from experiments.planning.properties import Property, kafka_properties
 
-Settings = Callable[[Mapping[str, str]], dict[str, str]]
-
-_RANGE: Final = re.compile(r"^(-?\d+) \.\. (-?\d+)$")
-_SEVERAL: Final = frozenset({"debug"})
-"""The properties that take a list of their words."""
-_FRACTIONS: Final = frozenset({"linger.ms"})
-"""The one property that CONFIGURATION.md gives the type float."""
-_OBJECTS: Final = frozenset({"opaque", "interceptors", "builtin.features"})
-"""Names that no text can set; with those that hold an underscore (callbacks, pointers) they are left out."""
+SettingsBuilder = Callable[[Mapping[str, str]], dict[str, str]]
 
 
 @dataclass(frozen=True)
 class ClientRules:
-    """A client's side of a plan."""
+    """What one kind of client knows and refuses."""
 
     producer: Mapping[str, str]
-    """The producer's properties by first name, and what each allows, in the client's notation: `0 .. 900000`, `none, gzip`, or nothing."""
-    consumer: Mapping[str, str]
-    """The consumer's."""
-    refusal: Callable[[Mapping[str, str]], str | None]
-    """The client's own reason for not being made with these settings; `None` when it can be."""
-    producer_settings: Settings
-    """Overrides -> every setting that bears on correctness."""
-    consumer_settings: Settings
-    name: str = "librdkafka"
-    judged: Callable[[str, str], str | None] | None = None
-    """What is wrong with a value by itself, where the client has a way of its own to tell."""
+    """The producer's properties by canonical name, with the values that each allows.
 
-    def objection(self, name: str, text: str) -> str | None:
-        """Return what is wrong with a value by itself, as the end of a sentence; `None` when nothing is."""
-        if self.judged:
-            return self.judged(name, text)
+    The notation is librdkafka's: `0 .. 900000`, `none, gzip`, or empty for any value.
+    """
+    consumer: Mapping[str, str]
+    """The same for the consumer."""
+    refusal: Callable[[Mapping[str, str]], str | None]
+    """Returns the client's message if it refuses a producer with these settings, else `None`."""
+    producer_settings: SettingsBuilder
+    """Returns every setting that bears on correctness, from the overrides."""
+    consumer_settings: SettingsBuilder
+    name: str = "librdkafka"
+    value_check: Callable[[str, str], str | None] | None = None
+    """Replaces the check of single values; as `value_problem`."""
+
+    def value_problem(self, name: str, text: str) -> str | None:
+        """Return what is wrong with a single value as the end of a sentence; `None` if valid.
+
+        Args:
+            name: canonical name of a property.
+            text: its value.
+        """
+        if self.value_check:
+            return self.value_check(name, text)
         allowed = self.producer.get(name) or self.consumer.get(name)
         if allowed:
-            return (
-                None
-                if _allows(name, allowed, text)
-                else f"; allowed: {allowed.replace(' .. ', ' to ')}"
-            )
+            if _is_allowed(name, allowed, text):
+                return None
+            return f"; allowed: {allowed.replace(' .. ', ' to ')}"
         reason = self.refusal({name: text})
-        return None if reason is None else f"; the client says: {' '.join(reason.split())}"
+        return None if reason is None else f"; the client reports: {' '.join(reason.split())}"
 
 
-def client_rules() -> ClientRules:
-    """Return librdkafka's rules, asked from the library that is installed."""
+_RANGE: Final = re.compile(r"^(-?\d+) \.\. (-?\d+)$")
+_LIST_PROPERTIES: Final = frozenset({"debug"})
+"""Properties whose value is a list of the allowed words."""
+_FLOAT_PROPERTIES: Final = frozenset({"linger.ms"})
+"""The only property with the type float in CONFIGURATION.md."""
+
+
+def _is_allowed(name: str, allowed: str, text: str) -> bool:
+    bounds = _RANGE.match(allowed)
+    if bounds:
+        number = r"-?\d+(\.\d+)?" if name in _FLOAT_PROPERTIES else r"-?\d+"
+        if re.fullmatch(number, text) is None:
+            return False
+        return float(bounds[1]) <= float(text) <= float(bounds[2])
+    allowed_words = allowed.split(", ")
+    words = text.split(",") if name in _LIST_PROPERTIES else [text]
+    return all(word in allowed_words for word in words)
+
+
+_NOT_TEXT: Final = frozenset({"opaque", "interceptors", "builtin.features"})
+"""Properties that cannot be set as text, as those with an underscore (callbacks, pointers)."""
+
+
+def librdkafka_rules() -> ClientRules:
+    """Return the rules of the installed librdkafka."""
     from experiments.clients.librdkafka import properties
     from experiments.clients.settings import librdkafka
 
-    usable = [
+    settable = [
         known
         for known in properties.known_properties().values()
-        if "_" not in known.name and known.name not in _OBJECTS
+        if "_" not in known.name and known.name not in _NOT_TEXT
     ]
-    producer = {
-        CANONICAL_NAMES.get(known.name, known.name): known.allowed
-        for known in usable
-        if known.scope != "C"
-    }
-    consumer = {
-        CANONICAL_NAMES.get(known.name, known.name): known.allowed
-        for known in usable
-        if known.scope != "P"
-    }
+    producer, consumer = (
+        {
+            CANONICAL_NAMES.get(known.name, known.name): known.allowed
+            for known in settable
+            if known.scope != other_scope
+        }
+        for other_scope in ("C", "P")
+    )
     return ClientRules(
         producer,
         consumer,
@@ -84,59 +107,49 @@ def client_rules() -> ClientRules:
     )
 
 
-def _allows(name: str, allowed: str, text: str) -> bool:
-    bounds = _RANGE.match(allowed)
-    if bounds:
-        number = r"-?\d+(\.\d+)?" if name in _FRACTIONS else r"-?\d+"
-        return re.fullmatch(number, text) is not None and float(bounds[1]) <= float(text) <= float(
-            bounds[2]
-        )
-    words = allowed.split(", ")
-    return all(word in words for word in (text.split(",") if name in _SEVERAL else [text]))
+PARTITIONER: Final = "partitioner"
+"""librdkafka's property for what Java configures with a class.
 
-
-# ---------- What Kafka's own Java clients know and refuse, as far as planning needs it; from Kafka's definitions of their settings.
-
-
-PARTITIONER = "partitioner"
-"""librdkafka's name for what Java has a class for; some of its values are Java's built-in partitioner."""
+Some of its values name Java's built-in partitioner.
+"""
 
 
 @cache
 def java_rules(version: str) -> ClientRules:
-    """Return the rules of the Java clients of a version of Kafka.
+    """Return the rules of the Java clients of a Kafka version.
 
     Raises:
-        FileNotFoundError: nothing is known of that version.
+        FileNotFoundError: the properties of that version are unknown.
     """
-    known = kafka_properties(version)
-    producer, consumer = (
-        {one.name: one for one in scope} for scope in (known.producer, known.consumer)
-    )
+    kafka = kafka_properties(version)
+    producer = {definition.name: definition for definition in kafka.producer}
+    consumer = {definition.name: definition for definition in kafka.consumer}
 
-    def objection(name: str, text: str) -> str | None:
+    def value_check(name: str, text: str) -> str | None:
         if name == PARTITIONER:
-            return (
-                None
-                if text in java_settings.BUILT_IN_PARTITIONERS
-                else f"; allowed with client java: {', '.join(sorted(java_settings.BUILT_IN_PARTITIONERS))}"
-            )
-        java = java_settings.JAVA_NAMES.get(name, name)
-        allowed = (producer.get(java) or consumer[java]).refusal(text)
-        return None if allowed is None else f"; allowed with client java: {allowed}"
+            if text in java_settings.BUILT_IN_PARTITIONERS:
+                return None
+            allowed: str | None = ", ".join(sorted(java_settings.BUILT_IN_PARTITIONERS))
+        else:
+            java_name = java_settings.JAVA_NAMES.get(name, name)
+            definition = producer.get(java_name) or consumer[java_name]
+            allowed = definition.allowed_instead_of(text)
+        return allowed and f"; allowed with client java: {allowed}"
 
     return ClientRules(
-        producer={**_names(producer), PARTITIONER: ""},
-        consumer=_names(consumer),
+        producer={**_both_names(producer), PARTITIONER: ""},
+        consumer=_both_names(consumer),
         refusal=java_settings.refusal,
         producer_settings=java_settings.producer_settings,
         consumer_settings=java_settings.consumer_settings,
         name="java",
-        judged=objection,
+        value_check=value_check,
     )
 
 
-def _names(properties: Mapping[str, Property]) -> dict[str, str]:
-    """Return Java's names, and those of librdkafka's for the same thing."""
-    others = {name: "" for name, java in java_settings.JAVA_NAMES.items() if java in properties}
-    return dict.fromkeys(properties, "") | others
+def _both_names(properties: Mapping[str, Property]) -> dict[str, str]:
+    """Return Java's names, and librdkafka's names for the same properties."""
+    librdkafka_names = [
+        name for name, java in java_settings.JAVA_NAMES.items() if java in properties
+    ]
+    return dict.fromkeys([*properties, *librdkafka_names], "")

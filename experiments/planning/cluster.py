@@ -1,4 +1,4 @@
-"""The cluster that a cell asks for: its version of Kafka, its members, and the levels of its features."""
+"""The cluster that a cell requests: its Kafka version, its nodes and the levels of its features."""
 
 from __future__ import annotations
 
@@ -9,15 +9,21 @@ from experiments.errors import ExperimentError
 from experiments.ledger.record import Scalar
 from experiments.messages.phrases import format_value
 from experiments.planning.experiment import Experiment
-from experiments.planning.properties import FEATURES, KafkaProperties, kafka_properties, versions
+from experiments.planning.properties import (
+    FEATURES,
+    KafkaProperties,
+    kafka_properties,
+    known_versions,
+)
 from experiments.sweep.plan import ClusterNeed
 from infra.errors import InputError
 from infra.kafka.spec import Coordination
-from infra.kafka.versions import supports_zookeeper, parse_version
+from infra.kafka.versions import parse_version, supports_zookeeper
 
-MOST_NODES: Final = 9
-ENSEMBLES: Final = (1, 3)
-NAMES: Final = (
+MAX_NODES: Final = 9
+ENSEMBLE_SIZES: Final = (1, 3)
+"""Allowed numbers of ZooKeeper servers; the first is the default."""
+CLUSTER_AXES: Final = (
     "nodes",
     "kafka.version",
     "coordination",
@@ -25,169 +31,191 @@ NAMES: Final = (
     "zookeeper.nodes",
     *FEATURES,
 )
-"""What an experiment says of its cluster that is no property of Kafka's, each also an axis."""
-_OF_KRAFT: Final = (
+"""Keys of an experiment that describe its cluster, without properties; each can be an axis."""
+
+
+def cluster_values(experiment: Experiment, axes: Mapping[str, Scalar]) -> dict[str, Scalar]:
+    """Return the value of each of `CLUSTER_AXES` in a cell; null where neither source has one.
+
+    Args:
+        experiment: supplies the values that the cell does not have.
+        axes: the cell's values; null counts as absent.
+    """
+    values: dict[str, Scalar] = {
+        name: experiment.cluster_value(name) if axes.get(name) is None else axes[name]
+        for name in CLUSTER_AXES
+    }
+    if values["coordination"] == "zookeeper" and values["zookeeper.nodes"] is None:
+        values["zookeeper.nodes"] = ENSEMBLE_SIZES[0]
+    return values
+
+
+def resolve_cluster(
+    values: Mapping[str, Scalar], properties: Mapping[str, Mapping[str, str]]
+) -> ClusterNeed:
+    """Return the cluster that a cell needs.
+
+    Args:
+        values: the value of each of `CLUSTER_AXES`.
+        properties: the `topic` and `broker` properties of the cell, by scope.
+
+    Raises:
+        ExperimentError: a value is not allowed, values contradict each other, or this version of
+            Kafka does not know a property or does not allow its value.
+    """
+    kafka, coordination = _resolve_version(values["kafka.version"]), _resolve_coordination(values)
+    refuse_unknown_properties(properties, kafka)
+    _refuse_ineffective(properties["broker"], coordination)
+    return ClusterNeed(
+        nodes=check_whole_number("nodes", values["nodes"], 1, MAX_NODES),
+        kafka_version=kafka.version,
+        broker=dict(properties["broker"]),
+        coordination=coordination,
+        controllers=_resolve_controllers(values, coordination),
+        zookeepers=_resolve_zookeepers(values["zookeeper.nodes"], coordination),
+        features=_resolve_features(values, kafka, coordination),
+    )
+
+
+def _resolve_version(requested: Scalar) -> KafkaProperties:
+    try:
+        parse_version(str(requested))
+    except InputError as error:
+        raise ExperimentError(str(error)) from error
+    if requested not in known_versions():
+        raise ExperimentError(
+            f"kafka.version is {format_value(requested)}; allowed: {', '.join(known_versions())}, "
+            "or another version that can be downloaded when a sweep is planned"
+        )
+    return kafka_properties(str(requested))
+
+
+def _resolve_coordination(values: Mapping[str, Scalar]) -> Coordination:
+    requested, version = values["coordination"], str(values["kafka.version"])
+    allowed: tuple[Coordination, ...] = get_args(Coordination)
+    for coordination in allowed:
+        if coordination == requested:
+            if coordination == "zookeeper" and not supports_zookeeper(version):
+                raise ExperimentError(
+                    f"coordination is zookeeper with kafka.version {version}; "
+                    "allowed: with 3.9 only (Kafka 4.0 removed ZooKeeper)"
+                )
+            return coordination
+    raise ExperimentError(
+        f"coordination is {format_value(requested)}; allowed: {' or '.join(allowed)}"
+    )
+
+
+def _resolve_controllers(values: Mapping[str, Scalar], coordination: Coordination) -> int:
+    controllers = check_whole_number("controllers", values["controllers"], 0, MAX_NODES)
+    if controllers and coordination == "zookeeper":
+        raise ExperimentError(
+            f"controllers is {controllers} with coordination zookeeper; "
+            "allowed: with kraft only (with ZooKeeper, a broker is the controller)"
+        )
+    return controllers
+
+
+def _resolve_zookeepers(requested: Scalar, coordination: Coordination) -> int:
+    if coordination == "zookeeper":
+        if requested not in ENSEMBLE_SIZES:
+            sizes = " or ".join(map(str, ENSEMBLE_SIZES))
+            raise ExperimentError(f"zookeeper.nodes is {format_value(requested)}; allowed: {sizes}")
+        return check_whole_number("zookeeper.nodes", requested, 1, MAX_NODES)
+    if requested is not None:
+        raise ExperimentError(
+            f"zookeeper.nodes is {format_value(requested)} with coordination {coordination}; "
+            "allowed: with zookeeper only"
+        )
+    return 0
+
+
+def _resolve_features(
+    values: Mapping[str, Scalar], kafka: KafkaProperties, coordination: Coordination
+) -> dict[str, int]:
+    """Return the level of every feature that the version has, also of those not requested."""
+    requested = {name: values[name] for name in FEATURES if values[name] is not None}
+    for name, level in requested.items():
+        if coordination == "zookeeper":
+            raise ExperimentError(
+                f"{name} is {format_value(level)} with coordination zookeeper; "
+                "allowed: with kraft only"
+            )
+        feature = kafka.feature(name)
+        if feature is None:
+            raise ExperimentError(
+                f"{name} is {format_value(level)}; Kafka {kafka.version} has no such feature"
+            )
+        allowed = feature.allowed_instead_of(str(level))
+        if allowed:
+            raise ExperimentError(
+                f"{name} is {format_value(level)}; allowed by Kafka {kafka.version}: {allowed}"
+            )
+    if coordination == "zookeeper":
+        return {}
+    return {
+        feature.name: int(str(requested.get(feature.name, feature.usual)))
+        for feature in kafka.features
+    }
+
+
+def refuse_unknown_properties(
+    properties: Mapping[str, Mapping[str, str]], kafka: KafkaProperties
+) -> None:
+    """Check `topic` and `broker` properties against a version of Kafka.
+
+    Args:
+        properties: the properties by scope.
+        kafka: the properties of the version.
+
+    Raises:
+        ExperimentError: the version does not know a property or does not allow its value.
+    """
+    for scope, definition_of in (
+        ("topic", kafka.topic_property),
+        ("broker", kafka.broker_property),
+    ):
+        for name, text in properties.get(scope, {}).items():
+            definition = definition_of(name)
+            if definition is None:
+                raise ExperimentError(
+                    f"{scope} property {name} is unknown to Kafka {kafka.version}"
+                )
+            allowed = definition.allowed_instead_of(text)
+            if allowed:
+                raise ExperimentError(
+                    f"{scope} property {name} is {format_value(text)}; "
+                    f"allowed by Kafka {kafka.version}: {allowed}"
+                )
+
+
+_KRAFT_ONLY: Final = (
     "controller.quorum.",
     "broker.session.timeout.ms",
     "broker.heartbeat.interval.ms",
     "initial.broker.registration.timeout.ms",
 )
-_OF_ZOOKEEPER: Final = "zookeeper."
-
-
-def said_of_cluster(experiment: Experiment, given: Mapping[str, Scalar]) -> dict[str, Scalar]:
-    """Return all that is said of a cell's cluster, by `NAMES`: by its axes, or by the experiment; null where nobody says anything.
-
-    Args:
-        experiment: the experiment.
-        given: what the cell's axes say; what is null there is not said.
-    """
-    said: dict[str, Scalar] = {
-        name: experiment.of_cluster(name) if given.get(name) is None else given[name]
-        for name in NAMES
-    }
-    return said | (
-        {"zookeeper.nodes": ENSEMBLES[0]}
-        if said["coordination"] == "zookeeper" and said["zookeeper.nodes"] is None
-        else {}
-    )
-
-
-def cluster_of(
-    structure: Mapping[str, Scalar], properties: Mapping[str, Mapping[str, str]]
-) -> ClusterNeed:
-    """Return the cluster, once it is known that there can be one.
-
-    Args:
-        structure: what the cell says of each of `NAMES`.
-        properties: the `topic` and `broker` properties that were asked for; each must be one that the version knows.
-
-    Raises:
-        ExperimentError: there is no such cluster; one line that says what there is.
-    """
-    kafka, coordination = _version(structure["kafka.version"]), _coordination(structure)
-    refuse_unknown(properties, kafka)
-    _refuse_ineffective(properties["broker"], coordination)
-    return ClusterNeed(
-        nodes=_whole("nodes", structure["nodes"], 1, MOST_NODES),
-        kafka_version=kafka.version,
-        broker=dict(properties["broker"]),
-        coordination=coordination,
-        controllers=_controllers(structure, coordination),
-        zookeepers=_zookeepers(structure["zookeeper.nodes"], coordination),
-        features=_features(structure, kafka)
-        if coordination == "kraft"
-        else _no_features(structure),
-    )
-
-
-def _version(asked: Scalar) -> KafkaProperties:
-    try:
-        parse_version(str(asked))
-    except InputError as error:
-        raise ExperimentError(str(error)) from error
-    if asked not in versions():
-        raise ExperimentError(
-            f"kafka.version is {format_value(asked)}; allowed: {', '.join(versions())}, or another that can be fetched when a sweep asks for it"
-        )
-    return kafka_properties(str(asked))
-
-
-def _coordination(structure: Mapping[str, Scalar]) -> Coordination:
-    asked, version = structure["coordination"], str(structure["kafka.version"])
-    allowed: tuple[Coordination, ...] = get_args(Coordination)
-    for coordination in allowed:
-        if coordination == asked:
-            if coordination == "zookeeper" and not supports_zookeeper(version):
-                raise ExperimentError(
-                    f"coordination is zookeeper with kafka.version {version}; allowed: with 3.9 only, 4.0 has it no more"
-                )
-            return coordination
-    raise ExperimentError(f"coordination is {format_value(asked)}; allowed: {' or '.join(allowed)}")
-
-
-def _controllers(structure: Mapping[str, Scalar], coordination: Coordination) -> int:
-    controllers = _whole("controllers", structure["controllers"], 0, MOST_NODES)
-    if controllers and coordination == "zookeeper":
-        raise ExperimentError(
-            f"controllers is {controllers} with coordination zookeeper; allowed: with kraft only, a broker is the controller there"
-        )
-    return controllers
-
-
-def _zookeepers(asked: Scalar, coordination: Coordination) -> int:
-    if coordination == "zookeeper":
-        if asked not in ENSEMBLES:
-            raise ExperimentError(
-                f"zookeeper.nodes is {format_value(asked)}; allowed: {' or '.join(map(str, ENSEMBLES))}"
-            )
-        return _whole("zookeeper.nodes", asked, 1, MOST_NODES)
-    if asked is not None:
-        raise ExperimentError(
-            f"zookeeper.nodes is {format_value(asked)} with coordination {coordination}; allowed: with zookeeper only"
-        )
-    return 0
-
-
-def _features(structure: Mapping[str, Scalar], kafka: KafkaProperties) -> dict[str, int]:
-    """Return the level of every feature that the version has; those that nobody asked for are written down too."""
-    asked = {name: structure[name] for name in FEATURES if structure[name] is not None}
-    for name, level in asked.items():
-        feature = kafka.of_feature(name)
-        if feature is None:
-            raise ExperimentError(
-                f"{name} is {format_value(level)}; Kafka {kafka.version} has no such feature"
-            )
-        allowed = feature.refusal(str(level))
-        if allowed:
-            raise ExperimentError(
-                f"{name} is {format_value(level)}; allowed by Kafka {kafka.version}: {allowed}"
-            )
-    return {
-        feature.name: int(str(asked.get(feature.name, feature.usual))) for feature in kafka.features
-    }
-
-
-def _no_features(structure: Mapping[str, Scalar]) -> dict[str, int]:
-    named = next((name for name in FEATURES if structure[name] is not None), None)
-    if named:
-        raise ExperimentError(
-            f"{named} is {format_value(structure[named])} with coordination zookeeper; allowed: with kraft only"
-        )
-    return {}
-
-
-def refuse_unknown(properties: Mapping[str, Mapping[str, str]], kafka: KafkaProperties) -> None:
-    """See that a version knows some `topic` and `broker` properties, and takes their values.
-
-    Raises:
-        ExperimentError: it does not.
-    """
-    for scope, of_scope in (("topic", kafka.of_topic), ("broker", kafka.of_broker)):
-        for name, text in properties.get(scope, {}).items():
-            definition = of_scope(name)
-            if definition is None:
-                raise ExperimentError(
-                    f"{scope} property {name}: Kafka {kafka.version} knows none of that name"
-                )
-            allowed = definition.refusal(text)
-            if allowed:
-                raise ExperimentError(
-                    f"{scope} property {name} is {format_value(text)}; allowed by Kafka {kafka.version}: {allowed}"
-                )
+_ZOOKEEPER_ONLY: Final = "zookeeper."
+"""Prefixes of broker properties that have an effect with one coordination only."""
 
 
 def _refuse_ineffective(broker: Mapping[str, str], coordination: Coordination) -> None:
-    """A setting that nobody reads would be recorded with the trial, and would have changed nothing."""
-    others = _OF_KRAFT if coordination == "zookeeper" else _OF_ZOOKEEPER
-    idle = next((name for name in broker if name.startswith(others)), None)
-    if idle:
+    """Refuse properties without effect: the trial's record would claim a setting that never was."""
+    prefixes = _KRAFT_ONLY if coordination == "zookeeper" else _ZOOKEEPER_ONLY
+    ineffective = next((name for name in broker if name.startswith(prefixes)), None)
+    if ineffective:
         raise ExperimentError(
-            f"broker property {idle} does nothing with coordination {coordination}: leave it out"
+            f"broker property {ineffective} has no effect with coordination {coordination}: "
+            "leave it out"
         )
 
 
-def _whole(name: str, value: Scalar, least: int, most: int) -> int:
+def check_whole_number(name: str, value: Scalar, least: int, most: int) -> int:
+    """Return the value if it is a whole number within bounds.
+
+    Raises:
+        ExperimentError: it is not.
+    """
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
         raise ExperimentError(
             f"{name} is {format_value(value)}; allowed: a whole number from {least} to {most}"

@@ -1,7 +1,9 @@
-"""Which properties make a client or a broker load or run code: an experiment cannot set them.
+"""Refuse properties that make a client or a broker load or run code.
 
-Whoever may start a sweep may start brokers, not programs. librdkafka opens the libraries of `plugin.library.paths` when the property is set, so that asking
-it about the value runs the code. The names are those of librdkafka's CONFIGURATION.md and of Kafka's ProducerConfig, ConsumerConfig and broker settings.
+Who may start a sweep may start brokers, not programs. librdkafka opens the libraries in
+`plugin.library.paths` as soon as the property is set, so even a check of its value by the client
+would run the code. The names come from librdkafka's CONFIGURATION.md and from Kafka's
+ProducerConfig, ConsumerConfig and broker settings.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from typing import Final
 
 from experiments.errors import ExperimentError
 
-REFUSED: Final = (
+CODE_LOADING_PROPERTIES: Final = (
     "plugin.library.paths",
     "ssl.engine.location",
     "ssl.engine.id",
@@ -27,8 +29,8 @@ REFUSED: Final = (
     "kafka.metrics.reporters",
     "*.class.path",
 )
-"""Properties that name a library, a command or classes of somebody's; patterns as fnmatch(3) reads them."""
-CLASSES: Final = (
+"""Properties that name a library, a command or arbitrary classes; patterns as in fnmatch(3)."""
+CLASS_NAME_PROPERTIES: Final = (
     "*.class",
     "*.class.name",
     "*.serializer",
@@ -36,35 +38,33 @@ CLASSES: Final = (
     "partition.assignment.strategy",
     "*.assignors",
 )
-"""Properties whose values are names of classes, or short names of Kafka's own."""
-KAFKAS_OWN: Final = "org.apache.kafka."
+"""Properties whose values are class names, or short names of Kafka's own classes."""
+KAFKA_PACKAGE: Final = "org.apache.kafka."
 
 
-def refuse_code(scope: str, name: str, text: str) -> None:
-    """Refuse a property that loads or runs code, before anything is asked about its value.
+def refuse_code_loading(scope: str, name: str, text: str) -> None:
+    """Refuse a property that loads or runs code, before a client sees its value.
 
     Args:
-        scope: whose property it is, for the message.
+        scope: the scope of the property, for the message.
         name: the property, without a prefix.
-        text: its value as Kafka or librdkafka would get it.
+        text: the value as Kafka or librdkafka would get it.
 
     Raises:
-        ExperimentError: it is one of `REFUSED`, or it names a class that is not Kafka's own.
+        ExperimentError: the property is one of `CODE_LOADING_PROPERTIES`, or it names a class that
+            is not Kafka's own.
     """
-    if any(fnmatchcase(name, pattern) for pattern in REFUSED):
+    if any(fnmatchcase(name, pattern) for pattern in CODE_LOADING_PROPERTIES):
         raise ExperimentError(
             f"{scope} property {name} loads or runs code: an experiment cannot set it"
         )
-    if any(fnmatchcase(name, pattern) for pattern in CLASSES):
+    if any(fnmatchcase(name, pattern) for pattern in CLASS_NAME_PROPERTIES):
+        words = map(str.strip, text.split(","))
         foreign = next(
-            (
-                word
-                for word in map(str.strip, text.split(","))
-                if "." in word and not word.startswith(KAFKAS_OWN)
-            ),
-            None,
+            (word for word in words if "." in word and not word.startswith(KAFKA_PACKAGE)), None
         )
         if foreign:
             raise ExperimentError(
-                f"{scope} property {name} names the class {foreign}; allowed: Kafka's own classes ({KAFKAS_OWN}*)"
+                f"{scope} property {name} names the class {foreign}; "
+                f"allowed: Kafka's own classes ({KAFKA_PACKAGE}*)"
             )

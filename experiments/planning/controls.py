@@ -1,7 +1,9 @@
-"""The two cells that say whether a sweep's figures can be believed: one in which nothing may be lost, and one in which something must.
+"""The two controls of a sweep: a cell that must lose nothing and a cell that must lose records.
 
-A cell of the experiment that already is such a cell takes the role, and nothing is added. Otherwise the first cell's circumstances
-(its cluster, its load and its other axes) are run with the settings below. Pure.
+They show whether the sweep's figures can be trusted: a loss in the control is the harness's own
+error, and a harness that sees no loss in the positive control would see none anywhere. A cell of
+the experiment that qualifies takes the role. Otherwise a cell is added: the first cell's cluster,
+load and other axes, with the settings below. Pure.
 """
 
 from __future__ import annotations
@@ -11,23 +13,21 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from experiments.errors import ExperimentError
-from experiments.faults.composition.composite import heals_at_s, cluster_for_fault
+from experiments.faults.composition.composite import cluster_for_fault, heals_at_s
 from experiments.ledger.record import Cell, Role, Scalar
 from experiments.messages.phrases import one_line
-from experiments.planning.axes import FAULT, KnownNames, Scope, SettingPlace
+from experiments.planning.axes import FAULT_PLACE, KnownNames, Scope, SettingPlace
+from experiments.planning.cells import ACKS, IDEMPOTENCE
 from experiments.planning.experiment import Experiment
-from experiments.planning.faults import asked_for
-from experiments.planning.settings import CellSettings, as_text, settings_of
-from experiments.planning.workload import without_transactions
+from experiments.planning.faults import fault_request
+from experiments.planning.settings import CellSettings, property_text, resolve_settings
+from experiments.planning.workload import remove_transactions
 from experiments.sweep.plan import FaultRequest, Workload
 
-AFTERMATH_S: Final = 2.0
-"""How long the load of a positive control goes on after the heal, at least."""
-MOST_REPLICAS: Final = 3
-_LEFT_OUT: Final = "; `controls: false` in the file, or --no-controls, leaves the controls out"
+LOAD_AFTER_HEAL_S: Final = 2.0
+"""Least time that the load of a positive control continues after the heal."""
+MAX_REPLICAS: Final = 3
 
-ACKS: Final = SettingPlace(Scope.PRODUCER, "acks")
-IDEMPOTENCE: Final = SettingPlace(Scope.PRODUCER, "enable.idempotence")
 REPLICAS: Final = SettingPlace(Scope.STRUCTURE, "replication.factor")
 PARTITIONS: Final = SettingPlace(Scope.STRUCTURE, "partitions")
 TRANSACTIONS: Final = SettingPlace(Scope.WORKLOAD, "transaction_records")
@@ -36,19 +36,68 @@ MIN_ISR: Final = SettingPlace(Scope.TOPIC, "min.insync.replicas")
 
 
 @dataclass(frozen=True)
-class SettledCell:
-    """A cell, what it runs with, and why no client accepts it, if none does."""
+class ResolvedCell:
+    """A cell with its settings."""
 
     cell: Cell
     settings: CellSettings
-    reason: str | None
+    refusal: str | None
+    """The client's own message if it refuses the settings; `None` if it accepts them."""
     role: Role = Role.CELL
     added: bool = False
-    """Not of the experiment's axes."""
+    """Whether the cell was added as a control and is not one of the experiment's."""
 
 
-Refusal = Callable[[CellSettings], str | None]
-"""The client's own reason for not being made with a cell's settings; `None` when it can be."""
+RefusalCheck = Callable[[CellSettings], str | None]
+"""Returns the client's own message if it refuses a cell's settings, else `None`."""
+
+
+def add_controls(
+    experiment: Experiment,
+    cells: Sequence[ResolvedCell],
+    places: Mapping[str, SettingPlace],
+    known: KnownNames,
+    check_refusal: RefusalCheck,
+) -> tuple[ResolvedCell, ...]:
+    """Return the cells with their roles, followed by the controls that are not among them.
+
+    If the clients refuse every cell, no control is added.
+
+    Args:
+        experiment: the experiment.
+        cells: its cells.
+        places: the setting of each axis.
+        known: the names that the experiment may use.
+        check_refusal: asks a cell's client whether it accepts the settings.
+
+    Raises:
+        ExperimentError: a control cannot run with the settings of these cells; the message says
+            how to omit the controls.
+    """
+    accepted = [cell for cell in cells if cell.refusal is None]
+    if not accepted:
+        return tuple(cells)
+    builder = _ControlBuilder(experiment, accepted[0], places, known, check_refusal)
+    # The control has idempotence unless other settings of the experiment do not allow it.
+    controls = [
+        builder.first_accepted(_control(accepted[0], idempotence) for idempotence in (True, False)),
+        builder.first_accepted([_positive_control(accepted[0])]),
+    ]
+    requirements = [requirement for requirement, _ in controls]
+    with_roles = tuple(replace(cell, role=_role(cell, requirements, places)) for cell in cells)
+    taken = {cell.role for cell in with_roles}
+    return (*with_roles, *(added for _, added in controls if added.role not in taken))
+
+
+def _role(
+    cell: ResolvedCell,
+    requirements: Sequence[_ControlRequirements],
+    places: Mapping[str, SettingPlace],
+) -> Role:
+    for requirement in requirements:
+        if requirement.is_met_by(cell, places):
+            return requirement.role
+    return Role.CELL
 
 
 @dataclass(frozen=True)
@@ -57,74 +106,47 @@ class _ControlRequirements:
 
     role: Role
     values: Mapping[SettingPlace, Scalar]
-    """Such a cell has these."""
-    least_replicas: int
-    filled: Mapping[SettingPlace, Scalar]
-    """One that is added has these too."""
+    """Values that every such cell has."""
+    min_replicas: int
+    added_values: Mapping[SettingPlace, Scalar]
+    """Further values of a cell that is added for this role."""
 
-    def is_met_by(self, run: SettledCell, places: Mapping[str, SettingPlace]) -> bool:
-        alike = all(
-            as_text(run.cell[axis]) == as_text(self.values[place])
+    def is_met_by(self, cell: ResolvedCell, places: Mapping[str, SettingPlace]) -> bool:
+        has_values = all(
+            property_text(cell.cell[axis]) == property_text(self.values[place])
             for axis, place in places.items()
             if place in self.values
         )
         return (
-            alike and run.reason is None and run.settings.replication_factor >= self.least_replicas
+            has_values
+            and cell.refusal is None
+            and cell.settings.replication_factor >= self.min_replicas
         )
 
 
-def with_controls(
-    experiment: Experiment,
-    cells: Sequence[SettledCell],
-    places: Mapping[str, SettingPlace],
-    known: KnownNames,
-    refusal: Refusal,
-) -> tuple[SettledCell, ...]:
-    """Return the cells with their roles, and behind them the controls that are not among them.
+def _control(first: ResolvedCell, idempotence: bool) -> _ControlRequirements:
+    """Return the requirements of the control: no fault, and settings that lose nothing."""
+    values: dict[SettingPlace, Scalar] = {
+        ACKS: "all",
+        IDEMPOTENCE: idempotence,
+        FAULT_PLACE: "none",
+    }
+    replicas = min(MAX_REPLICAS, first.settings.cluster.nodes)
+    return _ControlRequirements(Role.CONTROL, values, 1, {REPLICAS: replicas})
 
-    Nothing is added to an experiment of which no client accepts any cell.
 
-    Raises:
-        ExperimentError: a control cannot be run beside these cells; says how to leave it out.
+def _positive_control(first: ResolvedCell) -> _ControlRequirements:
+    """Return the requirements of the positive control, which must lose records.
+
+    The leader crashes while its followers are behind: records that only the leader has are
+    truncated. On one node, the crash loses the records in flight. There is one partition, so that
+    the crash affects every record.
     """
-    accepted = [run for run in cells if run.reason is None]
-    if not accepted:
-        return tuple(cells)
-    makes = _ControlBuilder(experiment, accepted[0], places, known, refusal)
-    wanted = [
-        makes.runnable(_no_fault(accepted[0], idempotence) for idempotence in (True, False)),
-        makes.runnable([_must_lose(accepted[0])]),
-    ]
-    named = tuple(_in_its_role(run, [control for control, _ in wanted], places) for run in cells)
-    taken = {run.role for run in named}
-    return (*named, *(made for control, made in wanted if control.role not in taken))
-
-
-def _in_its_role(
-    run: SettledCell, wanted: Sequence[_ControlRequirements], places: Mapping[str, SettingPlace]
-) -> SettledCell:
-    role = next((control.role for control in wanted if control.is_met_by(run, places)), Role.CELL)
-    return replace(run, role=role)
-
-
-def _no_fault(first: SettledCell, idempotence: bool) -> _ControlRequirements:
-    """No fault, and settings that lose nothing; idempotence where the experiment's other settings allow it."""
-    values: dict[SettingPlace, Scalar] = {ACKS: "all", IDEMPOTENCE: idempotence, FAULT: "none"}
-    return _ControlRequirements(
-        Role.CONTROL, values, 1, {REPLICAS: min(MOST_REPLICAS, first.settings.cluster.nodes)}
-    )
-
-
-def _must_lose(first: SettledCell) -> _ControlRequirements:
-    """What only the leader had is cut off when its followers are behind; on one node, what was on its way is gone with the process.
-
-    One partition, so that every record is exposed.
-    """
-    replicas = min(MOST_REPLICAS, first.settings.cluster.nodes)
+    replicas = min(MAX_REPLICAS, first.settings.cluster.nodes)
     crash: dict[SettingPlace, Scalar] = (
-        {ACKS: 1, FAULT: "leader-crash-behind"}
+        {ACKS: 1, FAULT_PLACE: "leader-crash-behind"}
         if replicas > 1
-        else {ACKS: 0, FAULT: "leader-crash"}
+        else {ACKS: 0, FAULT_PLACE: "leader-crash"}
     )
     values = {**crash, IDEMPOTENCE: False, PARTITIONS: 1, TRANSACTIONS: 0, ABORTS: 0}
     return _ControlRequirements(
@@ -134,86 +156,106 @@ def _must_lose(first: SettledCell) -> _ControlRequirements:
 
 @dataclass(frozen=True)
 class _ControlBuilder:
-    """Makes a control from the first cell's circumstances."""
+    """Builds a control from the settings of the first cell."""
 
     experiment: Experiment
-    first: SettledCell
+    first: ResolvedCell
     places: Mapping[str, SettingPlace]
     known: KnownNames
-    refusal: Refusal
+    check_refusal: RefusalCheck
 
-    def runnable(
+    def first_accepted(
         self, candidates: Iterable[_ControlRequirements]
-    ) -> tuple[_ControlRequirements, SettledCell]:
-        """Return the first of the candidates that the client accepts.
+    ) -> tuple[_ControlRequirements, ResolvedCell]:
+        """Return the first candidate that the client accepts, with its cell.
 
         Raises:
-            ExperimentError: it accepts none of them.
+            ExperimentError: the client refuses all candidates.
         """
-        reasons = []
-        for wanted in candidates:
-            made = self._made(wanted)
-            if made.reason is None:
-                return wanted, made
-            reasons.append(
-                f"the {wanted.role} cannot be run: the client says: {one_line(made.reason)}{_LEFT_OUT}"
+        problems = []
+        for requirements in candidates:
+            control = self._build(requirements)
+            if control.refusal is None:
+                return requirements, control
+            problems.append(
+                _not_runnable(
+                    requirements.role, f"the client refuses it: {one_line(control.refusal)}"
+                )
             )
-        raise ExperimentError(reasons[0])
+        raise problems[0]
 
-    def _made(self, wanted: _ControlRequirements) -> SettledCell:
-        values = {**wanted.values, **wanted.filled}
+    def _build(self, requirements: _ControlRequirements) -> ResolvedCell:
+        values = {**requirements.values, **requirements.added_values}
+        fault = str(values[FAULT_PLACE])
         cell = {
-            axis: values[place]
-            if (place := self.places[axis]) in values
-            else self._beside(place, str(values[FAULT]), value)
+            axis: values[place] if place in values else self._inherited(place, fault, value)
             for axis, value in self.first.cell.items()
+            for place in (self.places[axis],)
         }
-        settings = self._settled(wanted, cell, values)
-        return SettledCell(cell, settings, self.refusal(settings), wanted.role, added=True)
-
-    def _beside(self, place: SettingPlace, fault: str, value: Scalar) -> Scalar:
-        """Return what an axis that makes no control has in one: the first cell's value; of a fault's parameter, the section's."""
-        if place.scope is not Scope.FAULT:
-            return value
-        return (
-            self.experiment.faults.get(fault, {}).get(place.name)
-            if place.name in self.known.parameters_of(fault)
-            else None
+        settings = self._resolve(requirements, cell, fault)
+        return ResolvedCell(
+            cell, settings, self.check_refusal(settings), requirements.role, added=True
         )
 
-    def _settled(
-        self, wanted: _ControlRequirements, cell: Cell, values: Mapping[SettingPlace, Scalar]
+    def _inherited(self, place: SettingPlace, fault: str, value: Scalar) -> Scalar:
+        """Return the value of an axis that no requirement mentions.
+
+        It is the first cell's value, and for a fault parameter that of the section `faults`.
+        """
+        if place.scope is not Scope.FAULT:
+            return value
+        if place.name not in self.known.parameters_of(fault):
+            return None
+        return self.experiment.faults.get(fault, {}).get(place.name)
+
+    def _resolve(
+        self, requirements: _ControlRequirements, cell: Cell, fault_kind: str
     ) -> CellSettings:
-        """Settle it as a cell without its fault, whose time may be too short for it; then give it the fault and the time it takes."""
-        calm = {axis: _calm(self.places[axis], value) for axis, value in cell.items()}
-        try:
-            settings = settings_of(self.experiment, calm, self.places)
-            fault = _fault(self.experiment, cell, self.places, str(values[FAULT]))
-        except ExperimentError as error:
-            raise ExperimentError(f"the {wanted.role} cannot be run: {error}{_LEFT_OUT}") from error
-        if (
-            wanted.role is Role.POSITIVE_CONTROL
-        ):  # a transaction needs acks=all, and that does not lose
-            producer, workload = without_transactions(settings.producer, settings.workload)
-            settings = replace(settings, producer=producer, workload=workload)
-        least = {
-            place.name: str(value) for place, value in wanted.filled.items() if place == MIN_ISR
+        """Return the control's settings, with a load that is long enough for its fault.
+
+        The settings are first resolved without the fault, as the experiment's load may be too
+        short for it.
+        """
+        without_fault = {
+            axis: _remove_fault(self.places[axis], value) for axis, value in cell.items()
         }
-        cluster, topic = cluster_for_fault(settings.cluster, fault), {**settings.topic, **least}
+        try:
+            settings = resolve_settings(self.experiment, without_fault, self.places)
+            fault = _fault_request(self.experiment, cell, self.places, fault_kind)
+        except ExperimentError as error:
+            raise _not_runnable(requirements.role, str(error)) from error
+        if requirements.role is Role.POSITIVE_CONTROL:
+            # Transactions need acks=all, which would not lose records.
+            producer, workload = remove_transactions(settings.producer, settings.workload)
+            settings = replace(settings, producer=producer, workload=workload)
+        min_isr = {
+            place.name: str(value)
+            for place, value in requirements.added_values.items()
+            if place == MIN_ISR
+        }
         return replace(
             settings,
-            cluster=cluster,
-            topic=topic,
-            workload=_long_enough(settings.workload, fault),
+            cluster=cluster_for_fault(settings.cluster, fault),
+            topic={**settings.topic, **min_isr},
+            workload=_prolong(settings.workload, fault),
             fault=fault,
         )
 
 
-def _calm(place: SettingPlace, value: Scalar) -> Scalar:
-    return "none" if place == FAULT else None if place.scope is Scope.FAULT else value
+def _not_runnable(role: Role, problem: str) -> ExperimentError:
+    return ExperimentError(
+        f"the {role.replace('-', ' ')} cannot run: {problem}; "
+        "`controls: false` in the file, or --no-controls, omits the controls"
+    )
 
 
-def _fault(
+def _remove_fault(place: SettingPlace, value: Scalar) -> Scalar:
+    if place == FAULT_PLACE:
+        return "none"
+    return None if place.scope is Scope.FAULT else value
+
+
+def _fault_request(
     experiment: Experiment, cell: Cell, places: Mapping[str, SettingPlace], kind: str
 ) -> FaultRequest:
     axes = {
@@ -221,13 +263,12 @@ def _fault(
         for axis, value in cell.items()
         if places[axis].scope is Scope.FAULT and value is not None
     }
-    return asked_for(experiment, kind, axes)
+    return fault_request(experiment, kind, axes)
 
 
-def _long_enough(workload: Workload, fault: FaultRequest) -> Workload:
-    """Return the experiment's own load, going on until the fault is healed and over."""
+def _prolong(workload: Workload, fault: FaultRequest) -> Workload:
+    """Return the load, long enough to continue after the fault has healed."""
     if fault.kind == "none":
         return workload
-    return workload.model_copy(
-        update={"duration_s": max(workload.duration_s, heals_at_s(fault) + AFTERMATH_S)}
-    )
+    duration_s = max(workload.duration_s, heals_at_s(fault) + LOAD_AFTER_HEAL_S)
+    return workload.model_copy(update={"duration_s": duration_s})

@@ -1,68 +1,81 @@
-"""What an experiment may say of a cluster that is somebody else's: where it is, who we are, and nothing that needs its nodes."""
+"""Settings of an experiment on an external cluster: its addresses and security.
+
+Settings and faults that need control over the nodes are refused.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from typing import Final
 
-from experiments.clients.settings.security import SECURITY_PREFIXES, SECRET_PROPERTIES, resolve_references, is_reference
+from experiments.clients.settings.security import (
+    SECRET_PROPERTIES,
+    SECURITY_PREFIXES,
+    is_reference,
+    resolve_references,
+)
 from experiments.errors import ExperimentError
 from experiments.faults import FAULTS
 from experiments.messages.phrases import did_you_mean, format_value
 from experiments.planning.axes import Scope, SettingPlace
-from experiments.planning.cluster import NAMES, refuse_unknown
-from experiments.planning.code_loading import refuse_code
+from experiments.planning.cluster import CLUSTER_AXES, refuse_unknown_properties
+from experiments.planning.code_loading import refuse_code_loading
 from experiments.planning.experiment import Experiment
 from experiments.planning.properties import kafka_properties
 from experiments.sweep.plan import ClusterNeed, FaultRequest
 from infra.errors import InputError
 
-NOT_KNOWN: Final = "not known"
-"""An external cluster's version: no broker tells it."""
-_USUAL: Final = {"nodes": 3, "coordination": "kraft", "controllers": 0}
-"""What a file says that leaves these out; its version then only decides which topic properties there are."""
+UNKNOWN_VERSION: Final = "not known"
+"""The Kafka version of an external cluster: no broker reports it."""
+_FILE_DEFAULTS: Final = {"nodes": 3, "coordination": "kraft", "controllers": 0}
+"""Values of keys that the file leaves out.
+
+`kafka.version` may be set: it only decides which topic properties are known.
+"""
 
 
-def security_of(experiment: Experiment) -> dict[str, str]:
-    """Return what librdkafka's clients are told of who we are, secrets as `$NAME`."""
+def security_properties(experiment: Experiment) -> dict[str, str]:
+    """Return librdkafka's security properties for the external cluster, secrets as `$NAME`."""
     return {
         name: str(value).lower() if isinstance(value, bool) else str(value)
         for name, value in experiment.security.items()
     }
 
 
-def check_whose(
+def check_cluster_access(
     experiment: Experiment, places: Mapping[str, SettingPlace], properties: Collection[str]
 ) -> None:
-    """See that the experiment says where an external cluster is, how to get in, and nothing of its nodes; and of a local one none of this.
+    """Check that addresses and security are given for an external cluster, and only for one.
 
     Args:
         experiment: the experiment.
-        places: what its axes mean.
-        properties: those that librdkafka knows.
+        places: the setting of each axis.
+        properties: the properties that librdkafka knows.
 
     Raises:
-        ExperimentError: it does not; one line.
+        ExperimentError: a local cluster has addresses or security, or an external one lacks its
+            addresses, has an invalid security property, settings of its nodes or Java clients.
     """
     if experiment.cluster == "local":
         if experiment.bootstrap_servers or experiment.security:
             raise ExperimentError(
-                "bootstrap.servers and security are of a cluster that is somebody else's: write `cluster: external` beside them"
+                "bootstrap.servers and security need an external cluster: add `cluster: external`"
             )
         return
     if not experiment.bootstrap_servers:
         raise ExperimentError(
             "bootstrap.servers is missing; allowed: host:port,... of the external cluster"
         )
-    _check_security(security_of(experiment), properties)
-    _refuse_settings_of_nodes(experiment, places)
+    _check_security(security_properties(experiment), properties)
+    _refuse_node_settings(experiment, places)
     clients = {
         experiment.client,
         *(str(value) for cross in experiment.axes for value in cross.get("client", ())),
     }
     if clients != {"librdkafka"}:
         raise ExperimentError(
-            "client is java with cluster external; allowed: librdkafka, whose properties the section `security` holds"
+            "client is java with cluster external; "
+            "allowed: librdkafka, whose properties the section `security` holds"
         )
 
 
@@ -71,10 +84,11 @@ def _check_security(security: Mapping[str, str], properties: Collection[str]) ->
     for name, text in security.items():
         if name not in known:
             raise ExperimentError(f"unknown security property {name}{did_you_mean(name, known)}")
-        refuse_code("security", name, text)
+        refuse_code_loading("security", name, text)
         if name in SECRET_PROPERTIES and not is_reference(name, text):
             raise ExperimentError(
-                f"security property {name} is a secret; allowed: the name of an environment variable that holds it, as in $KAFKA_SECRET"
+                f"security property {name} is a secret; "
+                "allowed: the name of an environment variable that holds it, as in $KAFKA_SECRET"
             )
     try:
         resolve_references(security)
@@ -82,52 +96,62 @@ def _check_security(security: Mapping[str, str], properties: Collection[str]) ->
         raise ExperimentError(f"security property {error}") from error
 
 
-def _refuse_settings_of_nodes(experiment: Experiment, places: Mapping[str, SettingPlace]) -> None:
-    swept = [
-        axis for axis, place in places.items() if place.scope is Scope.BROKER or place.name in NAMES
+def _refuse_node_settings(experiment: Experiment, places: Mapping[str, SettingPlace]) -> None:
+    changed = [
+        name
+        for name, default in _FILE_DEFAULTS.items()
+        if experiment.cluster_value(name) != default
     ]
-    said = [
-        *experiment.broker,
-        *(name for name, usual in _USUAL.items() if experiment.of_cluster(name) != usual),
-        *swept,
+    swept = [
+        axis
+        for axis, place in places.items()
+        if place.scope is Scope.BROKER or place.name in CLUSTER_AXES
     ]
     others = [
         name
-        for name in NAMES
-        if name not in {*_USUAL, "kafka.version"} and experiment.of_cluster(name) is not None
+        for name in CLUSTER_AXES
+        if name not in {*_FILE_DEFAULTS, "kafka.version"}
+        and experiment.cluster_value(name) is not None
     ]
-    if said or others:
+    settings = [*experiment.broker, *changed, *swept, *others]
+    if settings:
         raise ExperimentError(
-            f"{[*said, *others][0]} cannot be set with cluster external: what its brokers are is read from them, and recorded"
+            f"{settings[0]} cannot be set with cluster external: "
+            "the settings of its brokers are read from them and recorded"
         )
 
 
-def external_need(experiment: Experiment, topic: Mapping[str, str]) -> ClusterNeed:
-    """Return the cluster; how many brokers it has and what they are set to is found out when it is reached.
+def external_cluster(experiment: Experiment, topic: Mapping[str, str]) -> ClusterNeed:
+    """Return the external cluster; its brokers and their settings are added once it is reached.
+
+    Args:
+        experiment: the experiment.
+        topic: topic properties of a cell.
 
     Raises:
-        ExperimentError: a topic property is none that the version has which the experiment names.
+        ExperimentError: the experiment's Kafka version does not know a topic property.
     """
-    refuse_unknown({"topic": topic}, kafka_properties(experiment.kafka_version))
+    refuse_unknown_properties({"topic": topic}, kafka_properties(experiment.kafka_version))
     return ClusterNeed(
         nodes=experiment.nodes,
-        kafka_version=NOT_KNOWN,
+        kafka_version=UNKNOWN_VERSION,
         external=experiment.bootstrap_servers,
-        security=security_of(experiment),
+        security=security_properties(experiment),
     )
 
 
-def refuse_from_outside(fault: FaultRequest) -> None:
-    """See that a fault can be done to a cluster that is somebody else's.
+def refuse_fault_on_external_cluster(fault: FaultRequest) -> None:
+    """Check that a fault does not need control over the nodes.
 
     Raises:
-        ExperimentError: it cannot; says which can.
+        ExperimentError: it does; the message lists the faults that are possible.
     """
     for kind in {leaf.kind for leaf in fault.leaves()}:
         if not FAULTS[kind].supports_external_cluster:
-            can = ", ".join(
-                sorted(name for name, known in FAULTS.items() if known.supports_external_cluster)
+            possible = sorted(
+                name for name, known in FAULTS.items() if known.supports_external_cluster
             )
             raise ExperimentError(
-                f"fault {format_value(kind)} needs the nodes, and the cluster is external; possible from outside: {can}"
+                f"fault {format_value(kind)} needs control over the nodes, which an external "
+                f"cluster does not give; allowed: {', '.join(possible)}"
             )

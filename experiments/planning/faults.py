@@ -1,4 +1,4 @@
-"""What an experiment says of a cell's fault: which one or ones, with all their parameters; and that there can be such a fault at all. Pure."""
+"""The fault that a cell requests, with all its parameters, and whether the cell allows it. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,12 @@ from pydantic import ValidationError
 
 from experiments.errors import ExperimentError
 from experiments.faults import FAULTS
-from experiments.faults.composition.composite import heals_at_s, impossible_reason, parameters_of, unnoticed_reason
+from experiments.faults.composition.composite import (
+    heals_at_s,
+    impossible_reason,
+    parameters_of,
+    unnoticed_reason,
+)
 from experiments.faults.composition.notation import parse_fault
 from experiments.faults.core.effects import Topology
 from experiments.ledger.record import Scalar
@@ -18,35 +23,22 @@ from experiments.planning.experiment import Experiment
 from experiments.sweep.plan import FaultRequest
 
 
-def fault_parameters(kind: str, given: Mapping[str, Scalar]) -> dict[str, Scalar]:
-    """Return all parameters of a fault, its defaults among them.
+def fault_request(experiment: Experiment, text: str, axes: Mapping[str, Scalar]) -> FaultRequest:
+    """Return the fault that a cell requests, with all parameters.
 
-    Raises:
-        ExperimentError: there is no such fault, or it does not take these.
-    """
-    if kind not in FAULTS:
-        raise ExperimentError(f"unknown fault {kind}{did_you_mean(kind, FAULTS)}")
-    try:
-        return dict(FAULTS[kind].parameters.model_validate(dict(given)).model_dump())
-    except ValidationError as error:
-        raise ExperimentError(
-            describe_validation_error(error, FAULTS[kind].parameters, f"faults.{kind}.")
-        ) from error
-
-
-def asked_for(experiment: Experiment, text: str, axes: Mapping[str, Scalar]) -> FaultRequest:
-    """Return the fault that a cell asks for: each parameter as the fault itself has it in brackets, or the axis, or the section `faults`.
+    A parameter in the fault's own brackets takes precedence over an axis, and an axis over the
+    experiment's section `faults`.
 
     Args:
-        experiment: whose section `faults` counts.
-        text: the fault as `experiments.faults.composition.notation` has it.
-        axes: the values of axes that are a fault's parameters.
+        experiment: supplies the section `faults`.
+        text: the fault in the notation of `experiments.faults.composition.notation`.
+        axes: the cell's values of axes that sweep a parameter of a fault.
 
     Raises:
-        ExperimentError: there is no such fault, or it does not take these parameters.
+        ExperimentError: a fault or one of its parameters is unknown, or a value is not allowed.
     """
 
-    def filled(leaf: FaultRequest) -> FaultRequest:
+    def with_parameters(leaf: FaultRequest) -> FaultRequest:
         if leaf.kind == "none":
             return leaf
         swept = {
@@ -57,35 +49,50 @@ def asked_for(experiment: Experiment, text: str, axes: Mapping[str, Scalar]) -> 
         given = {**experiment.faults.get(leaf.kind, {}), **swept, **leaf.parameters}
         return leaf.model_copy(update={"parameters": fault_parameters(leaf.kind, given)})
 
-    return parse_fault(text).with_leaves(filled)
+    return parse_fault(text).with_leaves(with_parameters)
 
 
-def refuse_what_cannot_be(
-    fault: FaultRequest, shape: Topology, duration_s: float, answer_timeout_ms: int, acks: str
-) -> None:
-    """See that there can be such a fault on such a cluster, within the load, and that the client could notice it.
-
-    Args:
-        fault: with all its parameters.
-        shape: the cluster and the topic.
-        duration_s: how long the load lasts.
-        answer_timeout_ms: how long the producer gives a request to be answered.
-        acks: the producer's.
+def fault_parameters(kind: str, given: Mapping[str, Scalar]) -> dict[str, Scalar]:
+    """Return all parameters of a fault, with its defaults where none are given.
 
     Raises:
-        ExperimentError: it cannot; says what would be right.
+        ExperimentError: the fault or a parameter is unknown, or a value is not allowed.
+    """
+    if kind not in FAULTS:
+        raise ExperimentError(f"unknown fault {kind}{did_you_mean(kind, FAULTS)}")
+    model = FAULTS[kind].parameters
+    try:
+        return dict(model.model_validate(dict(given)).model_dump())
+    except ValidationError as error:
+        raise ExperimentError(describe_validation_error(error, model, f"faults.{kind}.")) from error
+
+
+def refuse_invalid_fault(
+    fault: FaultRequest, topology: Topology, duration_s: float, request_timeout_ms: int, acks: str
+) -> None:
+    """Check that a fault is possible, heals while the load lasts and can be noticed by the client.
+
+    Args:
+        fault: the fault with all its parameters.
+        topology: the cluster and topic that the fault finds.
+        duration_s: duration of the load.
+        request_timeout_ms: how long the producer waits for a response.
+        acks: the producer's acks.
+
+    Raises:
+        ExperimentError: one of these does not hold; the message names what would be allowed.
     """
     if fault.kind == "none":
         return
-    reason = impossible_reason(fault, shape)
+    reason = impossible_reason(fault, topology)
     if reason:
-        raise ExperimentError(f"fault {fault.kind} cannot be: {reason}")
+        raise ExperimentError(f"fault {fault.kind} is not possible: {reason}")
     if heals_at_s(fault) >= duration_s:
         begins_s = min(parameters_of(leaf).at_s for leaf in fault.leaves())
-        times = f"begins at {begins_s:g} s and is healed at {heals_at_s(fault):g} s"
         raise ExperimentError(
-            f"fault {fault.kind} {times}; allowed: before the load ends, at {duration_s:g} s"
+            f"fault {fault.kind} begins at {begins_s:g} s and heals at {heals_at_s(fault):g} s; "
+            f"allowed: before the load ends, at {duration_s:g} s"
         )
-    reason = unnoticed_reason(fault, answer_timeout_ms / 1000, acks)
+    reason = unnoticed_reason(fault, request_timeout_ms / 1000, acks)
     if reason:
-        raise ExperimentError(f"fault {fault.kind} could not be noticed: {reason}")
+        raise ExperimentError(f"fault {fault.kind} would go unnoticed: {reason}")

@@ -1,4 +1,4 @@
-"""Laying wishes over an experiment: axes, repeats and seed of the command line or of the trigger form."""
+"""Overrides of an experiment from the command line or Airflow's trigger form."""
 
 from __future__ import annotations
 
@@ -8,115 +8,44 @@ from dataclasses import dataclass, field
 from pydantic import ValidationError
 
 from experiments.errors import ExperimentError
-from experiments.faults import FAULTS
 from experiments.faults.composition.notation import parse_fault
 from experiments.ledger.record import Scalar
-from experiments.messages.phrases import format_value
 from experiments.messages.validation import describe_validation_error
 from experiments.planning.axes import (
-    FAULT,
+    FAULT_PLACE,
     PROPERTY_SCOPES,
     KnownNames,
     Scope,
     SettingPlace,
-    place_of,
+    known_names,
+    resolve_axis,
 )
-from experiments.planning.client_rules import ClientRules, client_rules
-from experiments.planning.clients import all_rules
+from experiments.planning.client_rules import ClientRules, librdkafka_rules
+from experiments.planning.clients import rules_of_all_clients
 from experiments.planning.experiment import Experiment
-from experiments.planning.properties import merged, versions
-from experiments.planning.settings import as_text, check_value
+from experiments.planning.settings import check_property_value, property_text
 from experiments.planning.yaml_reader import parse_values
 from experiments.sweep.cell_names import CORE_AXES
 
 
-def known_names(experiment: Experiment, rules: ClientRules) -> KnownNames:
-    """Return the names that an experiment may use.
-
-    Raises:
-        ExperimentError: its version of Kafka is not known.
-    """
-    asked = versions_asked_for(experiment)
-    unknown = next((version for version in asked if version not in versions()), None)
-    if unknown:
-        raise ExperimentError(
-            f"kafka.version is {format_value(unknown)}; allowed: {', '.join(versions())}"
-        )
-    faults = {
-        kind: frozenset(fault.parameters.model_fields)
-        for kind, fault in FAULTS.items()
-        if kind != "none"
-    }
-    clients = rules_of_all(experiment, rules)
-    producer, consumer = (
-        frozenset[str]().union(*(getattr(one, scope) for one in clients))
-        for scope in ("producer", "consumer")
-    )
-    return KnownNames(producer, consumer, merged(asked), faults)
-
-
-def rules_of_all(experiment: Experiment, rules: ClientRules) -> tuple[ClientRules, ...]:
-    """Return the rules of every client that a cell of the experiment may have; the versions are known by now."""
-    return tuple(all_rules(experiment, versions_asked_for(experiment), rules))
-
-
-def versions_asked_for(experiment: Experiment) -> tuple[str, ...]:
-    """Return the versions of Kafka that an experiment's cells have, as it says them."""
-    axes = [cross["kafka.version"] for cross in experiment.axes if "kafka.version" in cross]
-    everywhere = len(axes) == len(experiment.axes)
-    return tuple(
-        dict.fromkeys(
-            [
-                *(str(version) for values in axes for version in values),
-                *(() if everywhere else (experiment.kafka_version,)),
-            ]
-        )
-    )
-
-
 @dataclass(frozen=True)
 class Overrides:
-    """What is to be other than the experiment's file has it."""
+    """Values that replace those in the experiment's file."""
 
     axes: Mapping[str, Sequence[Scalar]] = field(default_factory=dict)
-    """The values by the axis's name: `{"acks": (0, 1), "workload.duration_s": (5,)}`."""
+    """Values by the name of the axis: `{"acks": (0, 1), "workload.duration_s": (5,)}`."""
     repeats: int | None = None
-    """How often each cell is run."""
+    """Trials per cell."""
     seed: int | None = None
     controls: bool | None = None
-    """Whether the sweep holds controls."""
-
-
-def override(
-    experiment: Experiment, overrides: Overrides, rules: ClientRules | None = None
-) -> Experiment:
-    """Return the experiment with other values.
-
-    An axis that the experiment sweeps takes the new values in every cross product. A single value of anything else becomes what
-    holds for all cells; several values become a new axis.
-
-    Args:
-        experiment: the experiment as its file has it.
-        overrides: what is to be other.
-        rules: what the clients know and refuse; librdkafka's by default.
-
-    Raises:
-        ExperimentError: a name or a value is not possible; one line that names it.
-    """
-    rules = rules or client_rules()
-    for axis, values in overrides.axes.items():
-        experiment = _with_axis(experiment, axis, tuple(values), rules)
-    others = {"repeats": overrides.repeats, "seed": overrides.seed, "controls": overrides.controls}
-    return _with(
-        experiment, {name: wish for name, wish in others.items() if wish is not None}, "--"
-    )
+    """Whether controls are added to the sweep."""
 
 
 def parse_override(text: str) -> tuple[str, tuple[Scalar, ...]]:
-    """Return the axis and the values of `axis=v1,v2`.
+    """Return the axis and the values of `axis=value1,value2`.
 
     Raises:
-        ExperimentError: it is not of that form.
+        ExperimentError: the text is not of that form.
     """
     axis, equals, listed = text.partition("=")
     values = parse_values(listed, f"--set {text}") if equals else ()
@@ -125,56 +54,79 @@ def parse_override(text: str) -> tuple[str, tuple[Scalar, ...]]:
     return axis.strip(), values
 
 
-def _with_axis(
-    experiment: Experiment, axis: str, values: tuple[Scalar, ...], rules: ClientRules
+def apply_overrides(
+    experiment: Experiment, overrides: Overrides, librdkafka: ClientRules | None = None
 ) -> Experiment:
-    known = known_names(experiment, rules)
+    """Return the experiment with overrides applied.
+
+    An axis that the experiment sweeps takes the new values in every cross product. For any other
+    setting, a single value applies to all cells, and several values become a new axis.
+
+    Args:
+        experiment: the experiment in its file.
+        overrides: the values that replace those in the file.
+        librdkafka: the rules of librdkafka; by default those of the installed library.
+
+    Raises:
+        ExperimentError: a name is unknown or a value not allowed; one line that starts with the
+            override.
+    """
+    librdkafka = librdkafka or librdkafka_rules()
+    for axis, values in overrides.axes.items():
+        experiment = _override_axis(experiment, axis, tuple(values), librdkafka)
+    others = {"repeats": overrides.repeats, "seed": overrides.seed, "controls": overrides.controls}
+    changes = {name: value for name, value in others.items() if value is not None}
+    return _replace_keys(experiment, changes, "--")
+
+
+def _override_axis(
+    experiment: Experiment, axis: str, values: tuple[Scalar, ...], librdkafka: ClientRules
+) -> Experiment:
+    known = known_names(experiment, librdkafka)
     try:
-        place = place_of(axis, known)
-        _check(experiment, place, values, known, rules)
+        place = resolve_axis(axis, known)
+        _check_values(experiment, place, values, known, librdkafka)
     except ExperimentError as error:
         raise ExperimentError(f"--set {axis}: {error}") from error
-    named = next(
-        (name for cross in experiment.axes for name in cross if place_of(name, known) == place),
+    existing = next(
+        (name for cross in experiment.axes for name in cross if resolve_axis(name, known) == place),
         None,
     )
-    if named or axis in CORE_AXES or len(values) > 1 or place.scope is Scope.FAULT:
-        return _with(
-            experiment,
-            {"axes": [{**cross, named or axis: list(values)} for cross in experiment.axes]},
-            "--set ",
-        )
-    return _with(experiment, _section(experiment, place, values[0]), "--set ")
+    if existing or axis in CORE_AXES or len(values) > 1 or place.scope is Scope.FAULT:
+        axes = [{**cross, existing or axis: list(values)} for cross in experiment.axes]
+        return _replace_keys(experiment, {"axes": axes}, "--set ")
+    return _replace_keys(experiment, _changed_section(experiment, place, values[0]), "--set ")
 
 
-def _check(
+def _check_values(
     experiment: Experiment,
     place: SettingPlace,
     values: tuple[Scalar, ...],
     known: KnownNames,
-    rules: ClientRules,
+    librdkafka: ClientRules,
 ) -> None:
     for value in values:
         if place.scope in PROPERTY_SCOPES:
-            check_value(place, value, known, rules_of_all(experiment, rules))
-        elif place == FAULT:
-            parse_fault(as_text(value))
+            rules = rules_of_all_clients(experiment, librdkafka)
+            check_property_value(place, value, known, rules)
+        elif place == FAULT_PLACE:
+            parse_fault(property_text(value))
 
 
-def _section(experiment: Experiment, place: SettingPlace, value: Scalar) -> dict[str, object]:
+def _changed_section(
+    experiment: Experiment, place: SettingPlace, value: Scalar
+) -> dict[str, object]:
+    """Return the key of the experiment that holds a setting, with the setting's new value."""
     if place.scope is Scope.STRUCTURE:
-        return {place.name: as_text(value) if place.name == "kafka.version" else value}
+        return {place.name: property_text(value) if place.name == "kafka.version" else value}
     section = getattr(experiment, place.scope)
-    return {
-        place.scope.value: {
-            **(section if isinstance(section, Mapping) else section.model_dump()),
-            place.name: value,
-        }
-    }
+    values = section if isinstance(section, Mapping) else section.model_dump()
+    return {place.scope.value: {**values, place.name: value}}
 
 
-def _with(experiment: Experiment, changes: Mapping[str, object], said_by: str) -> Experiment:
+def _replace_keys(experiment: Experiment, changes: Mapping[str, object], option: str) -> Experiment:
+    """Return the experiment with other keys; `option` starts the error message."""
     try:
         return Experiment.model_validate({**experiment.model_dump(by_alias=True), **changes})
     except ValidationError as error:
-        raise ExperimentError(f"{said_by}{describe_validation_error(error, Experiment)}") from error
+        raise ExperimentError(f"{option}{describe_validation_error(error, Experiment)}") from error

@@ -224,26 +224,26 @@ def _order_digest(seed: int, cell: Cell, repeat: int) -> str:
     return _digest(seed, "order " + cell_key(cell), repeat)
 
 
-MAX_POSITIVE_CONTROLS: Final = 2
+MAX_POSITIVE_CONTROL_REPEATS: Final = 2
 """Largest number of repeats of an added positive control.
 
 One with loss is enough, and nearly every one loses records.
 """
-MIN_CONTROLS: Final = 2
+MIN_CONTROL_REPEATS: Final = 2
 """Smallest number of repeats of an added control, if the cells have as many."""
 
 
 def _repeats(experiment: Experiment, cell: ResolvedCell) -> int:
     """Return how often a cell is run.
 
-    An added positive control shows that loss is seen; how often does not matter. An added control
-    tests the harness, which all cells of the sweep test as well, so half as many repeats are enough.
+    An added positive control shows that loss is seen; how often does not matter. Half as many
+    repeats are enough for an added control: it tests the harness, as all cells of the sweep do.
     """
     if not cell.added:
         return experiment.repeats
     if cell.role is Role.POSITIVE_CONTROL:
-        return min(experiment.repeats, MAX_POSITIVE_CONTROLS)
-    return min(experiment.repeats, max(MIN_CONTROLS, ceil(experiment.repeats / 2)))
+        return min(experiment.repeats, MAX_POSITIVE_CONTROL_REPEATS)
+    return min(experiment.repeats, max(MIN_CONTROL_REPEATS, ceil(experiment.repeats / 2)))
 
 
 def trial_id(number: int, seed: int, cell: Cell, repeat: int) -> str:

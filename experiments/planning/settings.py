@@ -1,4 +1,4 @@
-"""What a cell settles: every setting of its trials, as the cluster, the topic and the clients want them."""
+"""The settings of a cell's trials: the values of its axes over the sections of the experiment."""
 
 from __future__ import annotations
 
@@ -14,36 +14,42 @@ from experiments.faults.core.effects import Topology
 from experiments.ledger.record import Cell, Scalar
 from experiments.messages.phrases import format_value
 from experiments.messages.validation import describe_validation_error
-from experiments.planning.axes import KnownNames, Scope, SettingPlace, first_name
+from experiments.planning.axes import KnownNames, Scope, SettingPlace, canonical_name
 from experiments.planning.client_rules import ClientRules
-from experiments.planning.clients import clients_of, load_of, said_of_clients
-from experiments.planning.cluster import cluster_of, said_of_cluster
-from experiments.planning.code_loading import refuse_code
+from experiments.planning.clients import client_values, resolve_client
+from experiments.planning.cluster import check_whole_number, cluster_values, resolve_cluster
+from experiments.planning.code_loading import refuse_code_loading
 from experiments.planning.experiment import Experiment, WorkloadSection
-from experiments.planning.external_cluster import external_need, refuse_from_outside, security_of
-from experiments.planning.faults import asked_for, refuse_what_cannot_be
+from experiments.planning.external_cluster import (
+    external_cluster,
+    refuse_fault_on_external_cluster,
+    security_properties,
+)
+from experiments.planning.faults import fault_request, refuse_invalid_fault
 from experiments.planning.properties import Property
 from experiments.planning.workload import (
-    refuse_what_copies_lack,
-    refuse_what_groups_lack,
-    refuse_what_keys_lack,
-    with_transactions,
+    add_transactional_id,
+    refuse_invalid_workload,
+    workload_of_client,
 )
 from experiments.sweep.plan import ClusterNeed, FaultRequest, Workload
 
 MAJORITY = "majority"
-"""As `min.insync.replicas`: the smallest majority of the cell's replication factor, so never above it."""
+"""A value of `min.insync.replicas`: the smallest majority of the cell's replication factor."""
 
 TOPIC_DEFAULTS: Mapping[str, str] = {
     "min.insync.replicas": "1",
     "unclean.leader.election.enable": "false",
 }
-"""Kafka's own, made explicit because they decide on loss (with ELR, KIP-966, a broker's min.insync.replicas is dropped)."""
+"""Kafka's defaults, set explicitly because they decide about loss.
+
+(With ELR, KIP-966, Kafka ignores a broker's min.insync.replicas.)
+"""
 
 
 @dataclass(frozen=True)
 class CellSettings:
-    """Everything a cell fixes; the properties hold what was asked for, not yet the clients' defaults."""
+    """All settings of a cell; clients' properties are those requested, without defaults."""
 
     cluster: ClusterNeed
     replication_factor: int
@@ -57,53 +63,54 @@ class CellSettings:
 
     @property
     def needs_own_cluster(self) -> bool:
-        """Whether a trial of it needs a cluster that nobody shares: what its fault does can outlive it."""
+        """Whether each trial needs a cluster of its own, as effects of its fault can outlast it."""
         return needs_own_cluster(self.fault)
 
 
-def settings_of(
+def resolve_settings(
     experiment: Experiment, cell: Cell, places: Mapping[str, SettingPlace]
 ) -> CellSettings:
-    """Return what the cell's trials run with.
+    """Return the settings of a cell's trials.
+
+    Args:
+        experiment: the experiment.
+        cell: one of its cells.
+        places: the setting of each axis.
 
     Raises:
-        ExperimentError: a value is impossible, by itself or beside the others.
+        ExperimentError: a value is not allowed, or not together with the others.
     """
     given = _CellInput(experiment, cell, places)
-    topic = _topic(
-        given.properties(Scope.TOPIC), factor := given.whole("replication.factor", 1, 32_767)
+    structure = given.axes(Scope.STRUCTURE)
+    replication_factor = given.whole_number("replication.factor", 1, 32_767)
+    topic = _topic_properties(given.properties(Scope.TOPIC), replication_factor)
+    cluster = _resolve_cluster(
+        experiment, cluster_values(experiment, structure), topic, given.properties(Scope.BROKER)
     )
-    cluster = _cluster(
-        experiment,
-        said_of_cluster(experiment, given.axes(Scope.STRUCTURE)),
-        topic,
-        given.properties(Scope.BROKER),
-    )
-    nodes = cluster.nodes
-    if factor > nodes:
+    if replication_factor > cluster.nodes:
         raise ExperimentError(
-            f"replication.factor is {factor}; allowed: at most the number of nodes, which is {nodes}"
+            f"replication.factor is {replication_factor}; "
+            f"allowed: at most the number of nodes, which is {cluster.nodes}"
         )
     workload = given.workload()
-    producer = with_transactions(given.properties(Scope.PRODUCER), workload)
-    client = clients_of(said_of_clients(experiment, given.axes(Scope.STRUCTURE)))
+    producer = add_transactional_id(given.properties(Scope.PRODUCER), workload)
     consumer = given.properties(Scope.CONSUMER)
-    refuse_what_copies_lack(client, workload)
-    refuse_what_groups_lack(client, workload, consumer, cluster)
-    refuse_what_keys_lack(client, workload)
+    client = resolve_client(client_values(experiment, structure))
+    refuse_invalid_workload(client, workload, consumer, cluster)
     topology = Topology.of_trial(
         cluster,
         workload,
-        partitions=given.whole("partitions", 1, 1000),
-        replication_factor=factor,
+        partitions=given.whole_number("partitions", 1, 1000),
+        replication_factor=replication_factor,
         client=client.kind,
         consumer=consumer,
     )
-    workload = load_of(client, workload, sized="record_size_bytes" in given.axes(Scope.WORKLOAD))
+    sweeps_size = "record_size_bytes" in given.axes(Scope.WORKLOAD)
+    workload = workload_of_client(client, workload, sweeps_size=sweeps_size)
     fault = given.fault(workload.duration_s, client, producer, topology)
     return CellSettings(
         cluster=cluster_for_fault(cluster, fault),
-        replication_factor=factor,
+        replication_factor=replication_factor,
         partitions=topology.partitions,
         client=client,
         producer=producer,
@@ -114,141 +121,147 @@ def settings_of(
     )
 
 
-def as_text(value: Scalar) -> str:
-    """Return a value as Kafka's and librdkafka's properties spell it."""
-    return (
-        str(value).lower()
-        if isinstance(value, bool)
-        else str(int(value))
-        if isinstance(value, float) and value.is_integer()
-        else str(value)
-    )
-
-
-def check_value(
-    place: SettingPlace, value: Scalar, known: KnownNames, rules: Iterable[ClientRules]
-) -> None:
-    """Judge a property's value by itself.
-
-    Args:
-        place: whose it is, and its name.
-        value: as the experiment has it.
-        known: what cluster and topic know.
-        rules: of all clients that the experiment has.
-
-    Raises:
-        ExperimentError: it loads code, or Kafka's definition, or every client that knows the property, does not take it.
-    """
-    text = as_text(value)
-    refuse_code(place.scope, place.name, text)
-    if place.scope in {Scope.TOPIC, Scope.BROKER}:
-        allowed = None if _is_majority(place, text) else _definition(place, known).refusal(text)
-        objection = allowed and f"; allowed: {allowed}"
-    elif place == SettingPlace(Scope.PRODUCER, "acks"):
-        objection = None if text in {"0", "1", "all", "-1"} else "; allowed: 0, 1 or all"
-    else:
-        knowing = [
-            one
-            for one in rules
-            if place.name in (one.producer if place.scope is Scope.PRODUCER else one.consumer)
-        ]
-        objections = [one.objection(place.name, text) for one in knowing]
-        objection = (
-            objections[0] if objections and all(objections) else None
-        )  # what one of them takes may be of its cells alone
-    if objection:
-        raise ExperimentError(f"{place.scope} property {place.name} is {format_value(value)}{objection}")
-
-
 @dataclass(frozen=True)
 class _CellInput:
-    """An experiment's sections with a cell's axes laid over them."""
+    """An experiment's sections, overridden by a cell's axes."""
 
     experiment: Experiment
     cell: Cell
     places: Mapping[str, SettingPlace]
 
     def axes(self, scope: Scope) -> dict[str, Scalar]:
+        """Return the cell's values in a scope that are not null, by the name of the setting."""
         return {
             self.places[axis].name: value
             for axis, value in self.cell.items()
             if self.places[axis].scope is scope and value is not None
         }
 
-    def whole(self, name: str, least: int, most: int) -> int:
+    def whole_number(self, name: str, least: int, most: int) -> int:
         value = self.axes(Scope.STRUCTURE).get(name, getattr(self.experiment, name, None))
-        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-            raise ExperimentError(
-                f"{name} is {format_value(value)}; allowed: a whole number from {least} to {most}"
-            )
-        return value
+        return check_whole_number(name, value, least, most)
 
     def properties(self, scope: Scope) -> dict[str, str]:
         section: Mapping[str, Scalar] = getattr(self.experiment, scope)
-        security = security_of(self.experiment) if scope in {Scope.PRODUCER, Scope.CONSUMER} else {}
+        is_client = scope in {Scope.PRODUCER, Scope.CONSUMER}
+        security = security_properties(self.experiment) if is_client else {}
         return security | {
-            first_name(scope, name): as_text(value)
+            canonical_name(scope, name): property_text(value)
             for name, value in [*section.items(), *self.axes(scope).items()]
         }
 
     def workload(self) -> Workload:
-        together = self.experiment.workload.model_dump() | self.axes(Scope.WORKLOAD)
+        values = self.experiment.workload.model_dump() | self.axes(Scope.WORKLOAD)
         try:
-            workload = Workload(**WorkloadSection.model_validate(together).model_dump())
+            workload = Workload(**WorkloadSection.model_validate(values).model_dump())
         except ValidationError as error:
-            raise ExperimentError(describe_validation_error(error, WorkloadSection, "workload.")) from error
+            raise ExperimentError(
+                describe_validation_error(error, WorkloadSection, "workload.")
+            ) from error
         if workload.records < workload.producers:
             raise ExperimentError(
-                f"workload holds {workload.records} records; allowed: one a producer at least, so {workload.producers}"
+                f"the workload has {workload.records} records; "
+                f"allowed: at least one per producer, so {workload.producers}"
             )
         return workload
 
     def fault(
-        self, duration_s: float, client: ClientChoice, producer: Mapping[str, str], shape: Topology
+        self,
+        duration_s: float,
+        client: ClientChoice,
+        producer: Mapping[str, str],
+        topology: Topology,
     ) -> FaultRequest:
-        fault = asked_for(
-            self.experiment, as_text(self.axes(Scope.STRUCTURE)["fault"]), self.axes(Scope.FAULT)
-        )
-        holds = client.producer(producer)
+        text = property_text(self.axes(Scope.STRUCTURE)["fault"])
+        fault = fault_request(self.experiment, text, self.axes(Scope.FAULT))
+        effective = client.producer_settings(producer)
         if self.experiment.cluster == "external":
-            refuse_from_outside(fault)
-        refuse_what_cannot_be(
-            fault, shape, duration_s, client.answer_timeout_ms(holds), holds["acks"]
-        )
+            refuse_fault_on_external_cluster(fault)
+        request_timeout_ms = client.request_timeout_ms(effective)
+        refuse_invalid_fault(fault, topology, duration_s, request_timeout_ms, effective["acks"])
         return fault
 
 
-def _cluster(
+def _resolve_cluster(
     experiment: Experiment,
-    said: Mapping[str, Scalar],
+    values: Mapping[str, Scalar],
     topic: dict[str, str],
     broker: dict[str, str],
 ) -> ClusterNeed:
     if experiment.cluster == "external":
-        return external_need(experiment, topic)
-    return cluster_of(said, {"topic": topic, "broker": broker})
+        return external_cluster(experiment, topic)
+    return resolve_cluster(values, {"topic": topic, "broker": broker})
 
 
-def _topic(asked: Mapping[str, str], replication_factor: int) -> dict[str, str]:
-    topic = {**TOPIC_DEFAULTS, **asked}
+def _topic_properties(requested: Mapping[str, str], replication_factor: int) -> dict[str, str]:
+    topic = {**TOPIC_DEFAULTS, **requested}
     if topic["min.insync.replicas"] == MAJORITY:
         topic["min.insync.replicas"] = str(replication_factor // 2 + 1)
     return topic
 
 
-def _is_majority(place: SettingPlace, text: str) -> bool:
-    return place == SettingPlace(Scope.TOPIC, "min.insync.replicas") and text == MAJORITY
+def property_text(value: Scalar) -> str:
+    """Return a value as text in the spelling of Kafka's and librdkafka's properties."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value)
+
+
+def check_property_value(
+    place: SettingPlace, value: Scalar, known: KnownNames, rules: Iterable[ClientRules]
+) -> None:
+    """Check a property's value on its own, without the other settings of a cell.
+
+    Args:
+        place: the property.
+        value: the value in the experiment.
+        known: the names that the experiment may use.
+        rules: the rules of all clients of the experiment.
+
+    Raises:
+        ExperimentError: the property loads code, Kafka's definition does not allow the value, or
+            every client that knows the property refuses it.
+    """
+    text = property_text(value)
+    refuse_code_loading(place.scope, place.name, text)
+    if place.scope in {Scope.TOPIC, Scope.BROKER}:
+        problem = _cluster_value_problem(place, text, known)
+    else:
+        problem = _client_value_problem(place, text, rules)
+    if problem:
+        raise ExperimentError(
+            f"{place.scope} property {place.name} is {format_value(value)}{problem}"
+        )
+
+
+def _cluster_value_problem(place: SettingPlace, text: str, known: KnownNames) -> str | None:
+    if place == SettingPlace(Scope.TOPIC, "min.insync.replicas") and text == MAJORITY:
+        return None
+    allowed = _definition(place, known).allowed_instead_of(text)
+    return allowed and f"; allowed: {allowed}"
+
+
+def _client_value_problem(
+    place: SettingPlace, text: str, rules: Iterable[ClientRules]
+) -> str | None:
+    if place == SettingPlace(Scope.PRODUCER, "acks"):
+        return None if text in {"0", "1", "all", "-1"} else "; allowed: 0, 1 or all"
+    problems = [
+        client.value_problem(place.name, text)
+        for client in rules
+        if place.name in (client.producer if place.scope is Scope.PRODUCER else client.consumer)
+    ]
+    # A value that one client accepts may belong to this client's cells only.
+    return problems[0] if problems and all(problems) else None
 
 
 def _definition(place: SettingPlace, known: KnownNames) -> Property:
-    found = (
-        known.kafka.of_topic(place.name)
-        if place.scope is Scope.TOPIC
-        else known.kafka.of_broker(place.name)
-    )
-    if found is None:  # the place was resolved from these names
+    if place.scope is Scope.TOPIC:
+        definition = known.kafka.topic_property(place.name)
+    else:
+        definition = known.kafka.broker_property(place.name)
+    if definition is None:  # the place was resolved from these names
         raise AssertionError(place)
-    return found
-
-
-__all__ = ["CellSettings", "as_text", "check_value", "settings_of"]
+    return definition

@@ -101,7 +101,10 @@ def _copier_problems(client: ClientChoice, workload: Workload) -> Iterator[str]:
             )
     else:
         if workload.copiers:
-            yield f"{kind} and workload.copiers is {workload.copiers}; allowed: 0, or workload.kind copy"
+            yield (
+                f"{kind} and workload.copiers is {workload.copiers}; "
+                "allowed: 0, or workload.kind copy"
+            )
         if workload.delivery != _DEFAULT_DELIVERY:
             yield (
                 f"{kind} and workload.delivery is {workload.delivery}; "

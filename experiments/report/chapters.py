@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from experiments.lessons import Finding
+from experiments.lessons.finding import Finding
 from experiments.lessons.tour import TourFolder
-from experiments.planning.new_sweep import find_sweep
 from experiments.report.drawing import standalone
 from experiments.report.tour_page import AnsweredClaim, answers_of
+from experiments.sweep.lookup import find_sweep
 from experiments.sweep.plan import Plan
 from infra.machine.files import replace_file
 from infra.machine.home import Home

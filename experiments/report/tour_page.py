@@ -7,17 +7,17 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from experiments.lessons import Conclusion, Finding, finding_of
+from experiments.lessons.finding import Conclusion, Finding, finding_of
 from experiments.lessons.tour import TourFolder, TourStop
-from experiments.planning.experiment import load
-from experiments.planning.new_sweep import find_sweep
+from experiments.planning.catalog import load_experiment
 from experiments.report.charts import Chart
 from experiments.report.drawing import prepare
 from experiments.report.page import template
 from experiments.report.plots import plot_chart
 from experiments.results.read import read_results
+from experiments.sweep.lookup import find_sweep
 from experiments.sweep.plan import Claim
-from experiments.sweep.progress import clock_explained
+from experiments.sweep.progress import format_duration_with_units
 from infra.errors import AckbenchError
 from infra.machine.files import replace_file
 from infra.machine.home import Home
@@ -59,7 +59,7 @@ def make_tour_page(folder: TourFolder, home: Home) -> Path:
             if counts[conclusion]
         ],
         unanswered=counts[None],
-        took=clock_explained(sum(stop.seconds or 0.0 for stop in whole.stops)),
+        took=format_duration_with_units(sum(stop.seconds or 0.0 for stop in whole.stops)),
     )
     replace_file(folder.page, page)
     return folder.page
@@ -75,7 +75,7 @@ def answers_of(folder: TourFolder, home: Home) -> list[AnsweredClaim]:
 
 
 def _answered(stop: TourStop, folder: TourFolder, home: Home) -> AnsweredClaim:
-    experiment = load(stop.experiment)
+    experiment = load_experiment(stop.experiment)
     if experiment.claim is None:
         raise AckbenchError(f"{stop.experiment} makes no claim any more")
     bare = AnsweredClaim(
@@ -84,7 +84,7 @@ def _answered(stop: TourStop, folder: TourFolder, home: Home) -> AnsweredClaim:
         experiment.claim,
         None,
         None,
-        clock_explained(stop.seconds) if stop.seconds is not None else None,
+        format_duration_with_units(stop.seconds) if stop.seconds is not None else None,
         0,
         None,
     )

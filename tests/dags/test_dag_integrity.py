@@ -12,11 +12,11 @@ import pytest
 from experiments.faults import FAULTS
 from experiments.orchestration.environment import DAGS, MACHINE_POOL
 from experiments.orchestration.request import SweepRequest
-from experiments.planning.experiment import catalogue, names
+from experiments.planning.catalog import catalog_experiments, catalog_names
 from infra.machine.home import Home
 
 HEAVY = ("mlflow", "pyspark", "pandas", "numba", "confluent_kafka", "scipy", "matplotlib")
-SCHEDULED = [experiment.name for experiment in catalogue() if experiment.schedule]
+SCHEDULED = [experiment.name for experiment in catalog_experiments() if experiment.schedule]
 IDS = ["ackbench_sweep", *(f"ackbench_{name}" for name in SCHEDULED)]
 
 PROBE = """
@@ -97,7 +97,7 @@ def test_a_form_as_it_stands_is_a_request(dags: Any, dag_id: str) -> None:
 def test_the_form_offers_the_catalogue_and_every_fault(dags: Any) -> None:
     """What can be asked for can be chosen."""
     params = dags.get_dag("ackbench_sweep").params
-    assert params.get_param("experiment").schema["examples"] == list(names())
+    assert params.get_param("experiment").schema["examples"] == list(catalog_names())
     assert params.get_param("fault").schema["examples"] == list(FAULTS)
 
 

@@ -1,12 +1,19 @@
-"""Kafka's topic and broker properties, by version: data files made from Kafka's own jars, and their reader."""
+"""Kafka's properties by version: data files extracted from Kafka's own jars, and their reader."""
 
 from experiments.planning.properties.definitions import (
     FEATURES,
     KafkaProperties,
     Property,
     kafka_properties,
-    merged,
-    versions,
+    known_versions,
+    merge_versions,
 )
 
-__all__ = ["FEATURES", "KafkaProperties", "Property", "kafka_properties", "merged", "versions"]
+__all__ = [
+    "FEATURES",
+    "KafkaProperties",
+    "Property",
+    "kafka_properties",
+    "known_versions",
+    "merge_versions",
+]

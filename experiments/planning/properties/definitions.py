@@ -1,4 +1,8 @@
-"""The names, types and allowed values of Kafka's properties (topics, brokers, its own Java clients), as Kafka's own classes print them."""
+"""Kafka's properties by version: name, type, default and allowed values.
+
+They cover topics, brokers and Kafka's own Java clients, and are the output of Kafka's own classes
+(see `experiments.planning.properties.extraction`).
+"""
 
 from __future__ import annotations
 
@@ -15,20 +19,15 @@ from infra.machine.home import Home
 
 FOLDER: Final = Path(__file__).parent
 FEATURES: Final = ("eligible.leader.replicas.version", "group.version", "transaction.version")
-"""The features of a cluster that change what it promises, each with levels that are chosen when it is formatted (KIP-584, KIP-1022)."""
+"""Features of a cluster that change what Kafka guarantees.
 
-_WHOLE: Final = {"short": 16, "int": 32, "long": 64}
-"""Kafka's integer types and their bits."""
+Their levels are chosen when the cluster is formatted (KIP-584, KIP-1022).
+"""
+
+_INTEGER_BITS: Final = {"short": 16, "int": 32, "long": 64}
+"""Size of Kafka's integer types."""
 _BETWEEN: Final = re.compile(r"^\[(-?\d+),\.\.\.(?:,(-?\d+))?\](?: or (-?\d+))?$")
 _ONE_OF: Final = re.compile(r"^\[([A-Za-z][\w, ]*)\]$")
-
-
-class _HasName(Protocol):
-    @property
-    def name(self) -> str: ...
-
-
-Named = TypeVar("Named", bound=_HasName)
 
 
 class Property(BaseModel):
@@ -41,144 +40,161 @@ class Property(BaseModel):
     """`boolean`, `int`, `long`, `short`, `double`, `string`, `list`, `class` or `password`."""
     default: str
     valid: str
-    """Kafka's own notation, empty where anything of the type goes: `[1,...]`, `[compact, delete]`, ..."""
+    """Allowed values in Kafka's notation: `[1,...]`, `[compact, delete]`; empty for all."""
 
-    def refusal(self, text: str) -> str | None:
-        """Return what is allowed when `text` is not; `None` when it is."""
-        if self.type in _WHOLE:
-            return self._refusal_of_whole(text)
+    def allowed_instead_of(self, text: str) -> str | None:
+        """Return a description of the allowed values if `text` is not allowed, else `None`."""
+        if self.type in _INTEGER_BITS:
+            return self._allowed_integer(text)
         if self.type == "double":
             return None if _is_number(text) else "a number"
         if self.type == "boolean":
             return None if text in {"true", "false"} else "true or false"
-        return self._refusal_of_words(text)
+        return self._allowed_words(text)
 
-    def _refusal_of_whole(self, text: str) -> str | None:
-        low, high, also = self._bounds()
-        if re.fullmatch(r"-?\d{1,19}", text) and (low <= int(text) <= high or int(text) == also):
+    def _allowed_integer(self, text: str) -> str | None:
+        low, high, special = self._bounds()
+        if re.fullmatch(r"-?\d{1,19}", text) and (low <= int(text) <= high or int(text) == special):
             return None
-        upwards = (
-            f"from {low} to {high}"
-            if high < self._most()
-            else f"of at least {low}"
-            if low > -self._most() - 1
-            else "of its size"
-        )
-        return f"a whole number {upwards}" + ("" if also is None else f", or {also}")
+        if high < self._type_max():
+            bounds = f"from {low} to {high}"
+        elif low > -self._type_max() - 1:
+            bounds = f"of at least {low}"
+        else:
+            bounds = f"of {_INTEGER_BITS[self.type]} bits"
+        return f"a whole number {bounds}" + ("" if special is None else f", or {special}")
 
-    def _most(self) -> int:
-        return int(2 ** (_WHOLE[self.type] - 1) - 1)
+    def _type_max(self) -> int:
+        return int(2 ** (_INTEGER_BITS[self.type] - 1) - 1)
 
     def _bounds(self) -> tuple[int, int, int | None]:
-        most = self._most()
-        found = _BETWEEN.match(self.valid)
-        if not found:
-            return -most - 1, most, None
-        low, high, also = found.groups()
-        return int(low), most if high is None else int(high), None if also is None else int(also)
+        """Return the lowest and the highest value, and a special value outside of them."""
+        type_max = self._type_max()
+        match = _BETWEEN.match(self.valid)
+        if not match:
+            return -type_max - 1, type_max, None
+        low, high, special = match.groups()
+        return (
+            int(low),
+            type_max if high is None else int(high),
+            None if special is None else int(special),
+        )
 
-    def _refusal_of_words(self, text: str) -> str | None:
-        found = _ONE_OF.match(self.valid)
-        allowed = [word.strip() for word in found[1].split(",")] if found else []
-        given = [word.strip() for word in text.split(",")] if self.type == "list" else [text]
-        if not allowed or all(word in allowed for word in given):
+    def _allowed_words(self, text: str) -> str | None:
+        match = _ONE_OF.match(self.valid)
+        allowed = [word.strip() for word in match[1].split(",")] if match else []
+        words = [word.strip() for word in text.split(",")] if self.type == "list" else [text]
+        if not allowed or all(word in allowed for word in words):
             return None
         return ("any of " if self.type == "list" else "one of ") + ", ".join(allowed)
 
 
 class Feature(BaseModel):
-    """One feature of a cluster, and its levels, which begin with 0: off."""
+    """A feature of a cluster and its levels, from 0 (off) on."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str
     usual: int
-    """Of a new cluster, where nobody asks for another."""
+    """Level in a new cluster unless another is requested."""
     highest: int
 
-    def refusal(self, text: str) -> str | None:
-        """Return what is allowed when `text` is not; `None` when it is."""
+    def allowed_instead_of(self, text: str) -> str | None:
+        """Return a description of the allowed levels if `text` is not one, else `None`."""
         levels = [str(level) for level in range(self.highest + 1)]
         return None if text in levels else f"one of {', '.join(levels)}"
 
 
 class KafkaProperties(BaseModel):
-    """What one version of Kafka knows; `source` says how the file was made."""
+    """The properties and features of one version of Kafka."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     version: str
     source: str
+    """How the file was made."""
     topic: tuple[Property, ...]
     broker: tuple[Property, ...]
     features: tuple[Feature, ...] = ()
-    """Those of `FEATURES` that it has."""
+    """Those of `FEATURES` that the version has."""
     producer: tuple[Property, ...] = ()
-    """Those of Kafka's own Java producer."""
+    """Properties of Kafka's own Java producer."""
     consumer: tuple[Property, ...] = ()
 
-    def of_topic(self, name: str) -> Property | None:
-        """The topic property of that name, if there is one."""
-        return _named(self.topic, name)
+    def topic_property(self, name: str) -> Property | None:
+        """Return the topic property of that name, if there is one."""
+        return _by_name(self.topic, name)
 
-    def of_broker(self, name: str) -> Property | None:
-        """The broker property of that name, if there is one."""
-        return _named(self.broker, name)
+    def broker_property(self, name: str) -> Property | None:
+        """Return the broker property of that name, if there is one."""
+        return _by_name(self.broker, name)
 
-    def of_feature(self, name: str) -> Feature | None:
-        """The feature of that name, if there is one."""
-        return _named(self.features, name)
+    def feature(self, name: str) -> Feature | None:
+        """Return the feature of that name, if there is one."""
+        return _by_name(self.features, name)
 
 
-def versions(home: Home | None = None) -> tuple[str, ...]:
-    """Return the versions of Kafka whose properties are known: those that we ship a file of, and those that a home's cache holds."""
-    folders = (FOLDER, kept_file(home or Home.from_environment(), "").parent)
-    known = {
+def known_versions(home: Home | None = None) -> tuple[str, ...]:
+    """Return the Kafka versions whose properties are known, the oldest first.
+
+    The files of some versions are part of ackbench; others are in a home's cache.
+    """
+    folders = (FOLDER, cached_file(home or Home.from_environment(), "").parent)
+    versions = {
         path.stem.removeprefix("kafka-")
         for folder in folders
         for path in folder.glob("kafka-*.json")
     }
-    return tuple(sorted(known, key=parse_version))
-
-
-def merged(names: Iterable[str]) -> KafkaProperties:
-    """Return what any of these versions knows; of a name that several know, what the newest says.
-
-    Raises:
-        FileNotFoundError: one of them is none of `versions()`.
-    """
-    newest_first = [
-        kafka_properties(version) for version in sorted(set(names), key=parse_version, reverse=True)
-    ]
-    first = newest_first[0]
-    topic, broker = (
-        {known.name: known for one in reversed(newest_first) for known in getattr(one, scope)}
-        for scope in ("topic", "broker")
-    )
-    return first.model_copy(
-        update={"topic": tuple(topic.values()), "broker": tuple(broker.values())}
-    )
-
-
-def kept_file(home: Home, version: str) -> Path:
-    """Where a home keeps what is known of a version that we ship no file of."""
-    return home.cache / "properties" / f"kafka-{version}.json"
+    return tuple(sorted(versions, key=parse_version))
 
 
 @cache
 def kafka_properties(version: str) -> KafkaProperties:
-    """Return what that version knows.
+    """Return the properties of one version.
 
     Raises:
-        FileNotFoundError: the version is none of `versions()`.
+        FileNotFoundError: the version is not one of `known_versions()`.
     """
-    shipped = FOLDER / f"kafka-{version}.json"
-    return KafkaProperties.model_validate_json(
-        (shipped if shipped.is_file() else kept_file(Home.from_environment(), version)).read_bytes()
+    path = FOLDER / f"kafka-{version}.json"
+    if not path.is_file():
+        path = cached_file(Home.from_environment(), version)
+    return KafkaProperties.model_validate_json(path.read_bytes())
+
+
+def merge_versions(versions: Iterable[str]) -> KafkaProperties:
+    """Return the topic and broker properties of all these versions.
+
+    The definition of the newest version counts. Everything else is the newest version's.
+
+    Raises:
+        FileNotFoundError: one of them is not one of `known_versions()`.
+    """
+    oldest_first = [
+        kafka_properties(version) for version in sorted(set(versions), key=parse_version)
+    ]
+    topic, broker = (
+        {known.name: known for kafka in oldest_first for known in getattr(kafka, scope)}
+        for scope in ("topic", "broker")
+    )
+    return oldest_first[-1].model_copy(
+        update={"topic": tuple(topic.values()), "broker": tuple(broker.values())}
     )
 
 
-def _named(known: Iterable[Named], name: str) -> Named | None:
+def cached_file(home: Home, version: str) -> Path:
+    """Return the path of the properties of a version that is not part of ackbench."""
+    return home.cache / "properties" / f"kafka-{version}.json"
+
+
+class _HasName(Protocol):
+    @property
+    def name(self) -> str: ...
+
+
+_Named = TypeVar("_Named", bound=_HasName)
+
+
+def _by_name(known: Iterable[_Named], name: str) -> _Named | None:
     return next((one for one in known if one.name == name), None)
 
 

@@ -1,6 +1,12 @@
-"""Makes what we know of a version of Kafka's from its own jars: the classes that hold the settings print their documentation.
+r"""Extract a Kafka version's properties from its jars.
 
-Run as: python -m experiments.planning.properties.extraction <version> > experiments/properties/kafka-<version>.json
+The classes that hold Kafka's settings print their documentation; this module parses it. The files
+that are part of ackbench are made with
+
+    python -m experiments.planning.properties.extraction <version> \
+        > experiments/planning/properties/kafka-<version>.json
+
+Other versions are extracted once, when a sweep requests them, and kept in the home's cache.
 """
 
 from __future__ import annotations
@@ -19,8 +25,8 @@ from experiments.planning.properties.definitions import (
     Feature,
     KafkaProperties,
     Property,
-    kept_file,
-    versions,
+    cached_file,
+    known_versions,
 )
 from infra.errors import HarnessError
 from infra.kafka.commands import tool_command
@@ -35,11 +41,63 @@ CLASSES: Final = {
     "producer": "org.apache.kafka.clients.producer.ProducerConfig",
     "consumer": "org.apache.kafka.clients.consumer.ConsumerConfig",
 }
-"""Their `main` prints the tables that are published as "Topic Configs", "Broker Configs", "Producer Configs" and "Consumer Configs"."""
+"""Classes whose `main` prints the tables of Kafka's documentation.
+
+These are "Topic Configs", "Broker Configs", "Producer Configs" and "Consumer Configs".
+"""
 STORAGE_TOOL: Final = "kafka.tools.StorageTool"
-"""Tells features and their levels, from 4.0 on (KIP-1022)."""
-_OFTEN: Final = 100
-"""No feature has so many levels."""
+"""Prints the features and their levels, from Kafka 4.0 on (KIP-1022)."""
+_LEVEL_LIMIT: Final = 100
+"""No feature has this many levels."""
+
+
+def ensure_version_known(home: Home, version: str, notify: Callable[[str], None]) -> None:
+    """Make the version one of `known_versions()`, which may download its jars.
+
+    Args:
+        home: its cache keeps the jars and the properties.
+        version: a version of Kafka.
+        notify: shows the user what takes long, and that the jars are not verified.
+
+    Raises:
+        InputError: the text is not a version, or one before 3.9.
+        MachineError: the jars cannot be downloaded from here.
+    """
+    if version in known_versions(home):
+        return
+    parse_version(version)
+    if not has_cached_jars(home.cache, version):
+        notify(f"fetching the jars of Kafka {version} (once; about a minute)")
+    kafka_jars(home.cache, version)
+    notify(
+        f"Kafka {version} is not one of the versions verified with ackbench: "
+        f"its jars' digests were written to {unverified_checksums(home.cache, version)}"
+    )
+    path = cached_file(home, version)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    replace_file(path, extract_properties(home.cache, version).model_dump_json(indent=1))
+
+
+def extract_properties(cache: Path, version: str) -> KafkaProperties:
+    """Return the properties and features that a version's classes print.
+
+    Args:
+        cache: the home's cache folder, which holds the jars.
+        version: a version of Kafka.
+
+    Raises:
+        MachineError: the jars are missing and cannot be downloaded.
+        HarnessError: one of the classes failed.
+    """
+    tables = {
+        scope: parse_properties(_printed_by(cache, version, main_class))
+        for scope, main_class in CLASSES.items()
+    }
+    source = f"printed by {', '.join(CLASSES.values())} of Apache Kafka {version}"
+    return KafkaProperties(
+        version=version, source=source, features=tuple(_features(cache, version)), **tables
+    )
+
 
 _ENTRY: Final = re.compile(
     r'<h4><a id="(?P<name>[^"]+)">.*?<table>(?P<table>.*?)</table>', re.DOTALL
@@ -47,38 +105,28 @@ _ENTRY: Final = re.compile(
 _ROW: Final = re.compile(r"<tr><th>(?P<head>[^<]+):</th><td>(?P<text>.*?)</td></tr>", re.DOTALL)
 
 
-def extracted(cache: Path, version: str) -> KafkaProperties:
-    """Return what a version's jars say of it.
-
-    Args:
-        cache: the home's cache folder, which has the jars.
-        version: Kafka's.
-
-    Raises:
-        MachineError: the jars cannot be had.
-        HarnessError: one of its classes could not be run.
-    """
-    pages = {
-        scope: properties_of(_told(cache, version, main_class))
-        for scope, main_class in CLASSES.items()
-    }
-    source = f"printed by {', '.join(CLASSES.values())} of Apache Kafka {version}"
-    return KafkaProperties(
-        version=version, source=source, features=tuple(_features(cache, version)), **pages
-    )
-
-
-def properties_of(printed: str) -> tuple[Property, ...]:
-    """Return the properties that a page printed by one of the classes documents, by name."""
+def parse_properties(page: str) -> tuple[Property, ...]:
+    """Return the properties that an HTML page printed by one of the classes documents, by name."""
     entries = (
-        (match["name"], dict(_ROW.findall(match["table"]))) for match in _ENTRY.finditer(printed)
+        (match["name"], dict(_ROW.findall(match["table"]))) for match in _ENTRY.finditer(page)
     )
-    return tuple(
-        sorted((_property(name, rows) for name, rows in entries), key=lambda known: known.name)
+    properties = (
+        Property(
+            name=name,
+            type=rows["Type"],
+            default=_cell_text(rows["Default"]),
+            valid=_cell_text(rows["Valid Values"]),
+        )
+        for name, rows in entries
     )
+    return tuple(sorted(properties, key=lambda known: known.name))
 
 
-def levels_of(printed: str) -> dict[str, int]:
+def _cell_text(cell: str) -> str:
+    return html.unescape(re.sub(r"<[^>]+>|\s+\(.*?\)$", "", cell)).strip()
+
+
+def parse_feature_levels(printed: str) -> dict[str, int]:
     """Return the level of each feature in a new cluster, as `version-mapping` prints them."""
     return {
         name: int(level) for name, level in re.findall(r"(?m)^([a-z.]+\.version)=(\d+)", printed)
@@ -86,52 +134,36 @@ def levels_of(printed: str) -> dict[str, int]:
 
 
 def _features(cache: Path, version: str) -> Iterator[Feature]:
-    """Give the features of `FEATURES` that the version has; one that cannot tell has none that can be chosen."""
-    printed = _ran(cache, version, STORAGE_TOOL, "version-mapping")
-    usual = levels_of(printed.stdout) if printed.returncode == 0 else {}
-    for name in (name for name in FEATURES if name in usual):
-        yield Feature(name=name, usual=usual[name], highest=_highest(cache, version, name))
+    """Yield those of `FEATURES` that the version has; a version without the command has none."""
+    result = _run_class(cache, version, STORAGE_TOOL, "version-mapping")
+    levels = parse_feature_levels(result.stdout) if result.returncode == 0 else {}
+    for name in (name for name in FEATURES if name in levels):
+        yield Feature(name=name, usual=levels[name], highest=_highest(cache, version, name))
 
 
 def _highest(cache: Path, version: str, feature: str) -> int:
     levels = itertools.takewhile(
-        lambda level: _is_level(cache, version, feature, level), range(1, _OFTEN)
+        lambda level: _is_level(cache, version, feature, level), range(1, _LEVEL_LIMIT)
     )
     return max(levels, default=0)
 
 
 def _is_level(cache: Path, version: str, feature: str, level: int) -> bool:
-    return (
-        _ran(
-            cache, version, STORAGE_TOOL, "feature-dependencies", "--feature", f"{feature}={level}"
-        ).returncode
-        == 0
-    )
+    arguments = ("feature-dependencies", "--feature", f"{feature}={level}")
+    return _run_class(cache, version, STORAGE_TOOL, *arguments).returncode == 0
 
 
-def _property(name: str, rows: dict[str, str]) -> Property:
-    return Property(
-        name=name,
-        type=rows["Type"],
-        default=_text(rows["Default"]),
-        valid=_text(rows["Valid Values"]),
-    )
-
-
-def _text(cell: str) -> str:
-    return html.unescape(re.sub(r"<[^>]+>|\s+\(.*?\)$", "", cell)).strip()
-
-
-def _told(cache: Path, version: str, main_class: str) -> str:
-    ran = _ran(cache, version, main_class)
-    if ran.returncode:
+def _printed_by(cache: Path, version: str, main_class: str) -> str:
+    result = _run_class(cache, version, main_class)
+    if result.returncode:
         raise HarnessError(
-            f"{main_class} of Kafka {version} could not be asked: {ran.stderr.strip()[-500:]}"
+            f"{main_class} of Kafka {version} failed with exit code {result.returncode}: "
+            f"{result.stderr.strip()[-500:]}"
         )
-    return ran.stdout
+    return result.stdout
 
 
-def _ran(
+def _run_class(
     cache: Path, version: str, main_class: str, *arguments: str
 ) -> subprocess.CompletedProcess[str]:
     command = [
@@ -143,44 +175,9 @@ def _ran(
 
 def main() -> None:
     """Print the data file of the version that the command line names."""
-    sys.stdout.write(
-        extracted(Home.from_environment().cache, sys.argv[1]).model_dump_json(indent=1) + "\n"
-    )
+    cache = Home.from_environment().cache
+    sys.stdout.write(extract_properties(cache, sys.argv[1]).model_dump_json(indent=1) + "\n")
 
 
 if __name__ == "__main__":
     main()
-
-
-# ---------- What is known of a version that we ship no file for: asked from its own jars once, and kept in the cache.
-
-
-def ensure_version_known(home: Home, version: str, say: Callable[[str], None]) -> None:
-    """Make the version one of `versions()`; costs nothing where it is.
-
-    Args:
-        home: in whose cache its jars and what they say are kept.
-        version: Kafka's.
-        say: tells a person what takes long, and that nobody verified the jars.
-
-    Raises:
-        InputError: that is no version, or one before 3.9.
-        MachineError: its jars cannot be had from here.
-    """
-    if version in versions(home):
-        return
-    parse_version(version)
-    if not has_cached_jars(home.cache, version):
-        say(f"fetching the jars of Kafka {version} (once; about a minute)")
-    kafka_jars(home.cache, version)
-    say(
-        f"Kafka {version} is none of the versions that we verified: its jars' digests were written to {unverified_checksums(home.cache, version)}"
-    )
-    _keep(home, version)
-
-
-def _keep(home: Home, version: str) -> None:
-
-    path = kept_file(home, version)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    replace_file(path, extracted(home.cache, version).model_dump_json(indent=1))

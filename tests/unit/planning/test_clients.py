@@ -1,4 +1,4 @@
-"""Which clients are under test is an axis: each gets what was asked for by its own names, or keeps its own defaults."""
+"""The clients under test are an axis: explicit settings by each client's names, or its defaults."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from experiments.clients.librdkafka.properties import known_properties
 from experiments.clients.settings import java, librdkafka
 from experiments.clients.settings.kinds import ClientChoice, request_timeout_ms
 from experiments.errors import ExperimentError
-from experiments.planning.experiment import experiment_of
+from experiments.planning.experiment import parse_experiment
 from experiments.planning.planner import plan
 from experiments.planning.properties import kafka_properties
 from experiments.sweep.plan import Plan
@@ -20,9 +20,9 @@ from infra.errors import InputError
 
 
 def planned(axes: dict[str, Any] | list[dict[str, Any]], **changes: Any) -> Plan:
-    """Return the plan of an experiment with these axes and nothing else that is unusual."""
+    """Return the plan of an experiment with these axes and otherwise default settings."""
     return plan(
-        experiment_of(
+        parse_experiment(
             {
                 "name": "clients",
                 "title": "t",
@@ -38,8 +38,8 @@ def planned(axes: dict[str, Any] | list[dict[str, Any]], **changes: Any) -> Plan
     )
 
 
-def test_one_time_to_wait_for_an_answer_is_each_client_s_own() -> None:
-    """Librdkafka calls it socket.timeout.ms, Java request.timeout.ms; the contract counts with it."""
+def test_each_client_gets_the_request_timeout_under_its_own_name() -> None:
+    """It is librdkafka's socket.timeout.ms and Java's request.timeout.ms; the contract uses it."""
     trials = planned(
         {"client": ["librdkafka", "java"], "acks": "all"}, producer={"socket.timeout.ms": 1000}
     ).trials
@@ -55,10 +55,8 @@ def test_one_time_to_wait_for_an_answer_is_each_client_s_own() -> None:
     assert {circumstances_of(trial).socket_timeout_ms for trial in trials} == {1000}
 
 
-def test_with_their_own_defaults_clients_are_passed_nothing_but_what_was_asked_for_and_what_they_need() -> (
-    None
-):
-    """All that then holds stands in the plan: Java is idempotent, librdkafka is not."""
+def test_with_defaults_clients_are_passed_overrides_and_required_settings_only() -> None:
+    """The plan still has all effective settings: Java is idempotent, librdkafka is not."""
     trials = planned(
         {"client": ["librdkafka", "java"], "client.defaults": True, "linger.ms": 7}
     ).trials
@@ -82,30 +80,33 @@ def test_with_their_own_defaults_clients_are_passed_nothing_but_what_was_asked_f
     }
 
 
-def test_what_an_experiment_says_wins_over_the_client_s_defaults() -> None:
-    """Java's producer is not idempotent with acks=1, and says so by itself; asked for, both are passed."""
-    one, asked = planned(
+def test_an_experiments_settings_take_precedence_over_the_clients_defaults() -> None:
+    """With acks=1, Java's producer is not idempotent by default; requested settings are passed."""
+    one, without = planned(
         [
             {"client": "java", "client.defaults": True, "acks": 1},
             {"client": "java", "client.defaults": True, "enable.idempotence": False},
         ]
     ).trials
-    told = {str(trial.cell["acks"]): trial for trial in (one, asked)}
-    assert told["1"].cell["enable.idempotence"] is False
-    assert told["1"].passed is not None
-    assert told["1"].passed.producer == {"retries": "2147483647", "acks": "1"}
-    assert told["all"].passed is not None
-    assert told["all"].passed.producer == {"retries": "2147483647", "enable.idempotence": "false"}
+    by_acks = {str(trial.cell["acks"]): trial for trial in (one, without)}
+    assert by_acks["1"].cell["enable.idempotence"] is False
+    assert by_acks["1"].passed is not None
+    assert by_acks["1"].passed.producer == {"retries": "2147483647", "acks": "1"}
+    assert by_acks["all"].passed is not None
+    assert by_acks["all"].passed.producer == {
+        "retries": "2147483647",
+        "enable.idempotence": "false",
+    }
 
 
 @pytest.mark.parametrize(
-    ("axes", "changes", "told"),
+    ("axes", "changes", "message"),
     [
         ({"client": "kafka-python"}, {}, "client is 'kafka-python'; allowed: librdkafka or java"),
         (
             {"client": ["java", "librdkafka"]},
             {"producer": {"max.block.ms": 5}},
-            "producer property max.block.ms is none that client librdkafka knows",
+            "producer property max.block.ms is unknown to client librdkafka",
         ),
         (
             {"client": "java"},
@@ -130,7 +131,7 @@ def test_what_an_experiment_says_wins_over_the_client_s_defaults() -> None:
         (
             {"client": "java", "workload.record_size_bytes": [100, 200]},
             {},
-            "workload.record_size_bytes is swept; allowed with client java: not at all",
+            "workload.record_size_bytes is an axis; allowed with client java: no such axis",
         ),
         (
             {"client": "java"},
@@ -144,13 +145,13 @@ def test_what_an_experiment_says_wins_over_the_client_s_defaults() -> None:
         ),
     ],
 )
-def test_what_a_client_cannot_have_is_refused_in_a_line_that_names_it(
-    axes: dict[str, Any], changes: dict[str, Any], told: str
+def test_a_setting_that_a_client_lacks_is_refused_by_name(
+    axes: dict[str, Any], changes: dict[str, Any], message: str
 ) -> None:
-    """Before anything starts."""
+    """The experiment is refused before anything starts."""
     with pytest.raises(ExperimentError) as refused:
         planned(axes, **changes)
-    assert told in str(refused.value)
+    assert message in str(refused.value)
 
 
 @pytest.mark.parametrize(
@@ -161,26 +162,26 @@ def test_what_a_client_cannot_have_is_refused_in_a_line_that_names_it(
         ({"acks": "all"}, {"delivery.timeout.ms": 5000, "request.timeout.ms": 5000}),
     ],
 )
-def test_a_cell_that_java_s_producer_does_not_take_is_refused_with_its_words(
+def test_a_cell_that_javas_producer_refuses_is_listed_with_its_message(
     axes: dict[str, Any], producer: dict[str, Any]
 ) -> None:
-    """It is listed, and never run."""
-    found = planned({"client": "java", **axes}, producer=producer)
-    assert found.trials == ()
-    assert found.refused[0].reason.startswith(("Must set", "delivery.timeout.ms should be"))
+    """It is listed and never run."""
+    made = planned({"client": "java", **axes}, producer=producer)
+    assert made.trials == ()
+    assert made.refused[0].reason.startswith(("Must set", "delivery.timeout.ms should be"))
 
 
-def test_one_thing_under_both_clients_names_must_be_one_value() -> None:
-    """socket.timeout.ms and request.timeout.ms are the same of Java's."""
+def test_both_names_of_one_property_must_have_one_value() -> None:
+    """socket.timeout.ms and request.timeout.ms are one property of Java's clients."""
     with pytest.raises(InputError, match=r"request\.timeout\.ms is given twice"):
-        java.to_java_names({"socket.timeout.ms": "1", "request.timeout.ms": "2"})
+        java.canonical_names({"socket.timeout.ms": "1", "request.timeout.ms": "2"})
 
 
 @pytest.mark.parametrize("kind", ["producer", "consumer"])
-def test_the_defaults_that_we_say_java_has_are_those_of_kafka_s_definitions(kind: str) -> None:
-    """But for what it is passed all the same."""
+def test_the_recorded_defaults_of_java_are_those_of_kafkas_definitions(kind: str) -> None:
+    """Required settings differ."""
     defined = {known.name: known.default for known in getattr(kafka_properties("4.3.1"), kind)}
-    own = getattr(ClientChoice(kind="java", defaults=True), kind)({})
+    own = getattr(ClientChoice(kind="java", defaults=True), f"{kind}_settings")({})
     needed = java.REQUIRED_PRODUCER_SETTINGS | java.REQUIRED_CONSUMER_SETTINGS
     assert {
         name: value
@@ -190,16 +191,17 @@ def test_the_defaults_that_we_say_java_has_are_those_of_kafka_s_definitions(kind
 
 
 @pytest.mark.parametrize("kind", ["producer", "consumer"])
-def test_the_defaults_that_we_say_librdkafka_has_are_the_library_s(kind: str) -> None:
-    """But for what it is passed all the same; one value has two names."""
+def test_the_recorded_defaults_of_librdkafka_are_those_of_the_library(kind: str) -> None:
+    """Required settings differ, and two values have a second name."""
     known: dict[str, str] = {}
     for one in known_properties().values():
         known.setdefault(librdkafka.CANONICAL_NAMES.get(one.name, one.name), one.default)
-    own = getattr(ClientChoice(defaults=True), kind)({})
+    own = getattr(ClientChoice(defaults=True), f"{kind}_settings")({})
     same = {("acks", "all", "-1"), ("compression.type", "none", "inherit")}
     differing = {(name, value, known[name]) for name, value in own.items() if known[name] != value}
     assert {
         one
         for one in differing - same
-        if one[0] not in librdkafka.REQUIRED_PRODUCER_SETTINGS | librdkafka.REQUIRED_CONSUMER_SETTINGS
+        if one[0]
+        not in librdkafka.REQUIRED_PRODUCER_SETTINGS | librdkafka.REQUIRED_CONSUMER_SETTINGS
     } == set()

@@ -1,4 +1,4 @@
-"""What an experiment may say of its cluster, and that what cannot be is refused in one line."""
+"""The cluster of an experiment; an invalid one is refused in one line."""
 
 import re
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from experiments.errors import ExperimentError
-from experiments.planning.experiment import experiment_of
+from experiments.planning.experiment import parse_experiment
 from experiments.planning.planner import plan
 from experiments.planning.properties import kafka_properties
 from experiments.sweep.plan import ClusterNeed, Plan
@@ -24,7 +24,7 @@ ELR = "eligible.leader.replicas.version"
 def planned(**changes: Any) -> Plan:
     """Return the plan of an experiment."""
     return plan(
-        experiment_of(
+        parse_experiment(
             {**BASE, **{name.replace("__", "."): value for name, value in changes.items()}}, "kinds"
         ),
         "kinds",
@@ -32,7 +32,7 @@ def planned(**changes: Any) -> Plan:
 
 
 def clusters(**changes: Any) -> list[ClusterNeed]:
-    """Return the clusters that its trials need, each once."""
+    """Return the clusters that the experiment's trials need, each once."""
     return list(
         {
             trial.cluster.model_dump_json(): trial.cluster for trial in planned(**changes).trials
@@ -40,20 +40,20 @@ def clusters(**changes: Any) -> list[ClusterNeed]:
     )
 
 
-def test_versions_are_an_axis() -> None:
-    """Each value is a cluster of its own, and what the version's features are by themselves is written down."""
-    found = {
+def test_the_kafka_version_is_an_axis() -> None:
+    """Each version has its own cluster, and the default levels of its features are recorded."""
+    features = {
         need.kafka_version: need.features
         for need in clusters(axes={"kafka.version": ["3.9.2", "4.0.2", "4.3.1"]})
     }
-    assert list(found) == ["3.9.2", "4.0.2", "4.3.1"]
-    assert (found["3.9.2"], found["4.0.2"][ELR], found["4.3.1"][ELR]) == ({}, 0, 1)
+    assert list(features) == ["3.9.2", "4.0.2", "4.3.1"]
+    assert (features["3.9.2"], features["4.0.2"][ELR], features["4.3.1"][ELR]) == ({}, 0, 1)
 
 
 def test_a_feature_is_an_axis() -> None:
-    """Eligible leader replicas can be had before they are usual, and left out where they are."""
-    found = clusters(axes={"kafka.version": ["4.0.2", "4.3.1"], ELR: [0, 1]})
-    assert [(need.kafka_version, need.features[ELR]) for need in found] == [
+    """Eligible leader replicas can be enabled before they are the default, and disabled later."""
+    needs = clusters(axes={"kafka.version": ["4.0.2", "4.3.1"], ELR: [0, 1]})
+    assert [(need.kafka_version, need.features[ELR]) for need in needs] == [
         ("4.0.2", 0),
         ("4.0.2", 1),
         ("4.3.1", 0),
@@ -61,38 +61,36 @@ def test_a_feature_is_an_axis() -> None:
     ]
 
 
-def test_what_holds_the_metadata_is_an_axis() -> None:
-    """ZooKeeper servers come beside the brokers, and one where nobody says how many."""
-    found = clusters(
+def test_the_coordination_is_an_axis() -> None:
+    """ZooKeeper servers are added to the brokers; the default is one."""
+    needs = clusters(
         kafka__version="3.9.2",
         axes=[
             {"coordination": ["kraft", "zookeeper"]},
             {"coordination": "zookeeper", "zookeeper.nodes": 3},
         ],
     )
-    assert [(need.coordination, need.spec().roles) for need in found] == [
+    assert [(need.coordination, need.spec().roles) for need in needs] == [
         ("kraft", ("combined",) * 3),
         ("zookeeper", ("broker",) * 3 + ("zookeeper",)),
         ("zookeeper", ("broker",) * 3 + ("zookeeper",) * 3),
     ]
 
 
-def test_controllers_can_be_nodes_of_their_own() -> None:
-    """0: each broker is one too."""
-    found = clusters(axes={"controllers": [0, 3]})
-    assert [need.spec().roles for need in found] == [
+def test_controllers_can_be_dedicated_nodes() -> None:
+    """With 0, each broker is also a controller."""
+    needs = clusters(axes={"controllers": [0, 3]})
+    assert [need.spec().roles for need in needs] == [
         ("combined",) * 3,
         ("broker",) * 3 + ("controller",) * 3,
     ]
 
 
 def test_a_property_that_one_of_the_versions_does_not_know_is_refused() -> None:
-    """It is refused where a cell has that one."""
+    """A cell with that version is refused."""
     with pytest.raises(
         ExperimentError,
-        match=re.escape(
-            "topic property message.downconversion.enable: Kafka 4.3.1 knows none of that name"
-        ),
+        match=re.escape("topic property message.downconversion.enable is unknown to Kafka 4.3.1"),
     ):
         planned(
             axes={"kafka.version": ["3.9.2", "4.3.1"]},
@@ -101,7 +99,7 @@ def test_a_property_that_one_of_the_versions_does_not_know_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "line"),
+    ("changes", "message"),
     [
         ({"kafka__version": "3.8.1"}, "kafka.version is '3.8.1'; allowed: "),
         ({"axes": {"kafka.version": [4.3]}}, "kafka.version is '4.3'; allowed: "),
@@ -134,7 +132,7 @@ def test_a_property_that_one_of_the_versions_does_not_know_is_refused() -> None:
         ),
         (
             {"kafka__version": "3.9.2", "broker": {"zookeeper.session.timeout.ms": 6000}},
-            "does nothing with coordination kraft",
+            "has no effect with coordination kraft",
         ),
         (
             {
@@ -142,21 +140,19 @@ def test_a_property_that_one_of_the_versions_does_not_know_is_refused() -> None:
                 "coordination": "zookeeper",
                 "broker": {"broker.session.timeout.ms": 6000},
             },
-            "broker property broker.session.timeout.ms does nothing with coordination zookeeper",
+            "broker property broker.session.timeout.ms has no effect with coordination zookeeper",
         ),
     ],
 )
-def test_a_cluster_that_cannot_be_is_refused_in_one_line(
-    changes: dict[str, Any], line: str
-) -> None:
-    """With what there is instead."""
-    with pytest.raises(ExperimentError, match=re.escape(line)) as refused:
+def test_an_invalid_cluster_is_refused_in_one_line(changes: dict[str, Any], message: str) -> None:
+    """The line names the values that are allowed."""
+    with pytest.raises(ExperimentError, match=re.escape(message)) as refused:
         planned(**changes)
     assert "\n" not in str(refused.value)
 
 
-def test_every_shipped_version_says_what_it_knows() -> None:
-    """A file that was cut short would refuse what Kafka takes."""
+def test_the_data_files_of_all_versions_are_complete() -> None:
+    """A truncated file would refuse properties that Kafka knows."""
     for version in ("3.9.2", "4.0.2", "4.1.2", "4.2.1", "4.3.1"):
         known = kafka_properties(version)
         assert (known.version, len(known.topic) > 30, len(known.broker) > 280) == (

@@ -1,4 +1,4 @@
-"""Every sweep holds a cell in which nothing may be lost and one in which something must, unless it is told not to."""
+"""Every sweep has a control and a positive control, unless the experiment omits them."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from support.fakes.client_rules import RULES
 
 from experiments.errors import ExperimentError
 from experiments.ledger.record import Role
-from experiments.planning.experiment import experiment_of
-from experiments.planning.planner import catalogue, load, plan
+from experiments.planning.catalog import catalog_experiments, load_experiment
+from experiments.planning.experiment import parse_experiment
+from experiments.planning.planner import plan
 from experiments.sweep.plan import Plan, TrialSpec
 
 CRASH_BEHIND = {"acks": 1, "fault": "leader-crash-behind"}
-CALM = {"acks": "all", "enable.idempotence": True, "fault": "none"}
+NO_FAULT = {"acks": "all", "enable.idempotence": True, "fault": "none"}
 
 
 def planned(axes: Any, **changes: Any) -> Plan:
@@ -27,16 +28,16 @@ def planned(axes: Any, **changes: Any) -> Plan:
         "axes": axes,
         "workload": {"duration_s": 10},
     }
-    return plan(experiment_of(small | changes, "small.yaml"), "small-1", RULES)
+    return plan(parse_experiment(small | changes, "small.yaml"), "small-1", RULES)
 
 
 def in_role(made: Plan, role: Role) -> list[TrialSpec]:
-    """Return the trials that have the role."""
+    """Return the trials with this role."""
     return [trial for trial in made.trials if trial.role is role]
 
 
 def test_a_sweep_has_a_control_and_a_positive_control() -> None:
-    """One loses nothing, by settings and for want of a fault; the other has all its records where the crash takes them."""
+    """The control has safe settings and no fault; in the other, a crash affects all records."""
     made = planned({"acks": ["all"], "fault": "leader-crash", "partitions": 6})
     control, positive = in_role(made, Role.CONTROL)[0], in_role(made, Role.POSITIVE_CONTROL)[0]
 
@@ -65,9 +66,9 @@ def test_a_sweep_has_a_control_and_a_positive_control() -> None:
     assert positive.added
 
 
-def test_a_cell_that_is_a_control_already_takes_the_role() -> None:
-    """Nothing is run twice, and the cell stays the experiment's own."""
-    made = planned([CALM, CRASH_BEHIND])
+def test_a_cell_that_qualifies_as_a_control_takes_the_role() -> None:
+    """No control is added, and the cell remains one of the experiment's."""
+    made = planned([NO_FAULT, CRASH_BEHIND])
 
     assert [len(in_role(made, role)) for role in (Role.CONTROL, Role.POSITIVE_CONTROL)] == [1, 1]
     assert not any(trial.added for trial in made.trials)
@@ -82,15 +83,18 @@ def test_a_cell_that_is_a_control_already_takes_the_role() -> None:
         {"fault": "leader-crash"},
     ],
 )
-def test_a_cell_that_need_not_lose_is_no_positive_control(changed: dict[str, Any]) -> None:
-    """With acks=0 nothing was promised, with one replica or an even follower nothing is cut off, with six partitions five are elsewhere."""
+def test_a_cell_that_may_lose_nothing_is_no_positive_control(changed: dict[str, Any]) -> None:
+    """With acks=0 nothing is acknowledged, and with six partitions a crash affects some only.
+
+    With one replica or followers that are in sync, nothing is truncated.
+    """
     made = planned({**CRASH_BEHIND, **changed})
 
     assert [trial.added for trial in in_role(made, Role.POSITIVE_CONTROL)] == [True]
 
 
-def test_an_added_control_runs_half_as_often_as_the_cells_and_in_the_same_shuffle() -> None:
-    """A control that ran first or last would say nothing of the time between."""
+def test_an_added_control_has_half_the_repeats_in_the_same_shuffled_order() -> None:
+    """A control that ran only first or last would not cover the time between."""
     made = planned({"acks": ["all"], "fault": "leader-crash"}, repeats=40)
     places = [trial.order for trial in in_role(made, Role.CONTROL)]
 
@@ -103,10 +107,10 @@ def test_an_added_control_runs_half_as_often_as_the_cells_and_in_the_same_shuffl
 
 
 @pytest.mark.parametrize(("repeats", "controls"), [(1, 1), (2, 2), (3, 2), (5, 3)])
-def test_an_added_control_runs_twice_at_least_where_the_cells_do(
+def test_an_added_control_has_at_least_two_repeats_if_the_cells_have(
     repeats: int, controls: int
 ) -> None:
-    """A sweep of one run a cell has one of it."""
+    """A sweep with one trial per cell has one trial of the control."""
     assert (
         len(
             in_role(
@@ -118,7 +122,7 @@ def test_an_added_control_runs_twice_at_least_where_the_cells_do(
 
 
 def test_controls_run_on_the_first_cluster() -> None:
-    """The harness is the same on all of them; each broker property that is an axis would cost a pair of controls a value."""
+    """The harness is the same on all clusters, so one pair of controls is enough."""
     made = planned(
         {"acks": ["all"], "fault": "leader-crash", "broker.session.timeout.ms": [9000, 4000]}
     )
@@ -134,8 +138,8 @@ def test_controls_run_on_the_first_cluster() -> None:
     ]
 
 
-def test_a_positive_control_that_was_added_is_run_twice_at_most() -> None:
-    """It shows that loss is seen; how often is not its question. The control is run half as often as the cells, for what it never shows counts."""
+def test_an_added_positive_control_has_at_most_two_repeats() -> None:
+    """It only shows that loss is detected. The control has half the repeats of the cells."""
     made = planned({"acks": ["all"], "fault": "follower-crash"}, repeats=7)
     assert Counter(trial.role for trial in made.trials) == {
         Role.CELL: 7,
@@ -144,8 +148,8 @@ def test_a_positive_control_that_was_added_is_run_twice_at_most() -> None:
     }
 
 
-def test_a_load_too_short_for_a_crash_goes_on_longer_in_the_positive_control() -> None:
-    """The cells keep theirs."""
+def test_a_load_too_short_for_a_crash_is_prolonged_in_the_positive_control() -> None:
+    """The cells keep their duration."""
     made = planned({"acks": ["all"], "fault": "none"}, workload={"duration_s": 3})
 
     assert [trial.workload.duration_s for trial in in_role(made, Role.POSITIVE_CONTROL)] == [9.5]
@@ -157,7 +161,7 @@ def test_a_load_too_short_for_a_crash_goes_on_longer_in_the_positive_control() -
 
 
 def test_a_control_has_the_experiments_own_load_and_faults_parameters() -> None:
-    """It is to say what this experiment would have seen."""
+    """The control shows what this experiment can detect."""
     parameters = {"leader-crash-behind": {"at_s": 1, "behind_s": 0.25, "restart_after_s": 4}}
     made = planned(
         {"acks": ["all"], "fault": "leader-crash", "fault.at_s": [3]},
@@ -173,8 +177,8 @@ def test_a_control_has_the_experiments_own_load_and_faults_parameters() -> None:
     assert positive.cell["fault.at_s"] == 1
 
 
-def test_other_axes_are_in_a_control_as_in_the_first_cell() -> None:
-    """A control's cell has the same axes as any other."""
+def test_a_control_has_the_first_cells_values_of_other_axes() -> None:
+    """The cell of a control has the same axes as all cells."""
     made = planned(
         {"acks": ["all"], "fault": "leader-crash", "linger.ms": [7, 50], "fault.patience_s": [3]}
     )
@@ -187,8 +191,8 @@ def test_other_axes_are_in_a_control_as_in_the_first_cell() -> None:
     assert [trial.cell["fault.patience_s"] for trial in in_role(made, Role.CONTROL)] == [None]
 
 
-def test_on_one_node_what_must_be_lost_was_on_its_way() -> None:
-    """No follower can be behind where there is none."""
+def test_on_one_node_the_positive_control_loses_records_in_flight() -> None:
+    """On one node there is no follower that could be behind."""
     positive = in_role(planned({"acks": ["all"], "fault": "none"}, nodes=1), Role.POSITIVE_CONTROL)[
         0
     ]
@@ -200,8 +204,8 @@ def test_on_one_node_what_must_be_lost_was_on_its_way() -> None:
     )
 
 
-def test_where_the_client_refuses_idempotence_the_control_does_without() -> None:
-    """Settings of the experiment may not go with it; without a fault nothing is sent twice."""
+def test_the_control_has_no_idempotence_if_the_client_refuses_it() -> None:
+    """Settings of the experiment can exclude it; without a fault, no record is sent twice."""
 
     def refuse(settings: Any) -> str | None:
         return (
@@ -220,7 +224,7 @@ def test_where_the_client_refuses_idempotence_the_control_does_without() -> None
         "axes": {"acks": 1, "fault": "none"},
         "producer": {"retries": 0},
     }
-    made = plan(experiment_of(small, "small.yaml"), "small-1", rules)
+    made = plan(parse_experiment(small, "small.yaml"), "small-1", rules)
 
     assert [
         (trial.producer["acks"], trial.producer["enable.idempotence"])
@@ -228,8 +232,8 @@ def test_where_the_client_refuses_idempotence_the_control_does_without() -> None
     ] == [("all", "false")]
 
 
-def test_a_control_that_cannot_be_run_is_told_with_the_way_out() -> None:
-    """In one line."""
+def test_an_error_of_a_control_says_how_to_omit_the_controls() -> None:
+    """The message is one line."""
 
     def refuse(settings: Any) -> str | None:
         return "never\nacks=1" if settings.get("acks") == "1" else None
@@ -245,27 +249,28 @@ def test_a_control_that_cannot_be_run_is_told_with_the_way_out() -> None:
     }
     with pytest.raises(
         ExperimentError,
-        match=r"^the positive-control cannot be run: the client says: never acks=1; .*--no-controls, leaves the controls out$",
+        match=r"^the positive control cannot run: the client refuses it: never acks=1; "
+        r".*--no-controls, omits the controls$",
     ):
-        plan(experiment_of(small, "small.yaml"), "small-1", rules)
+        plan(parse_experiment(small, "small.yaml"), "small-1", rules)
 
 
-def test_an_experiment_that_no_client_accepts_gets_no_controls() -> None:
-    """There is nothing to believe or to doubt."""
+def test_an_experiment_whose_cells_are_all_refused_has_no_controls() -> None:
+    """There are no figures that a control could support."""
     assert planned({"acks": 1, "enable.idempotence": True}).trials == ()
 
 
-def test_an_experiment_can_do_without() -> None:
-    """`controls: false`."""
+def test_an_experiment_can_omit_the_controls() -> None:
+    """With `controls: false` no control is added."""
     made = planned({"acks": ["all"], "fault": "leader-crash"}, controls=False)
 
     assert [trial.role for trial in made.trials] == [Role.CELL]
 
 
-@pytest.mark.parametrize("name", [entry.name for entry in catalogue()])
-def test_every_catalogue_entry_has_both(name: str) -> None:
-    """And each cell of a plan is there once, so that no control is counted among a cell's trials."""
-    made = plan(load(name), "x")
+@pytest.mark.parametrize("name", [entry.name for entry in catalog_experiments()])
+def test_every_catalogue_entry_has_both_controls(name: str) -> None:
+    """No two trials have the same cell and repeat, so no control counts as a trial of a cell."""
+    made = plan(load_experiment(name), "x")
     of_cell = Counter((str(trial.cell), trial.repeat) for trial in made.trials)
 
     assert in_role(made, Role.CONTROL)

@@ -1,4 +1,4 @@
-"""An experiment file is refused in one line that names file, key, value and what is allowed."""
+"""A wrong experiment file is refused in one line with file, key, value and what is allowed."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from experiments.errors import ExperimentError
-from experiments.planning.experiment import cron, experiment_of, read_experiment
-from experiments.planning.yaml_reader import parse
+from experiments.planning.catalog import read_experiment
+from experiments.planning.experiment import parse_experiment
+from experiments.planning.yaml_reader import parse_yaml
 
-WHOLE: dict[str, Any] = {
+VALID: dict[str, Any] = {
     "name": "mine",
     "title": "One line",
     "question": "Why?",
@@ -20,7 +21,7 @@ WHOLE: dict[str, Any] = {
 
 
 @pytest.mark.parametrize(
-    ("changes", "words"),
+    ("changes", "message"),
     [
         ({"axis": {}}, "unknown key axis; did you mean axes?"),
         ({"workload": {"rate": 5}}, "unknown key workload.rate"),
@@ -60,73 +61,52 @@ WHOLE: dict[str, Any] = {
     ],
 )
 def test_a_wrong_key_or_value_is_named_with_what_is_allowed(
-    changes: dict[str, Any], words: str
+    changes: dict[str, Any], message: str
 ) -> None:
-    """The message begins with the file and stays one line."""
+    """The message starts with the file and is one line."""
     with pytest.raises(ExperimentError) as raised:
-        experiment_of(WHOLE | changes, "mine.yaml")
+        parse_experiment(VALID | changes, "mine.yaml")
 
-    assert str(raised.value).startswith(f"mine.yaml: {words}")
+    assert str(raised.value).startswith(f"mine.yaml: {message}")
     assert "\n" not in str(raised.value)
 
 
 @pytest.mark.parametrize("missing", ["name", "title", "question", "axes"])
 def test_a_missing_key_is_named(missing: str) -> None:
-    """What every experiment needs is asked for."""
+    """Every experiment needs a name, a title, a question and axes."""
     with pytest.raises(ExperimentError, match=f"^mine.yaml: {missing} is missing"):
-        experiment_of({key: value for key, value in WHOLE.items() if key != missing}, "mine.yaml")
+        parse_experiment(
+            {key: value for key, value in VALID.items() if key != missing}, "mine.yaml"
+        )
 
 
 @pytest.mark.parametrize(
-    ("data", "words"), [(None, "holds nothing"), ([1], "holds a list"), ("text", "holds one value")]
+    ("data", "message"),
+    [(None, "holds nothing"), ([1], "holds a list"), ("text", "holds one value")],
 )
-def test_a_file_of_another_kind_is_refused(data: object, words: str) -> None:
-    """An empty file, a list and a lone value are no experiments."""
-    with pytest.raises(ExperimentError, match=words):
-        experiment_of(data, "mine.yaml")
+def test_yaml_that_is_not_a_mapping_is_refused(data: object, message: str) -> None:
+    """An empty file, a list and a single value are not experiments."""
+    with pytest.raises(ExperimentError, match=message):
+        parse_experiment(data, "mine.yaml")
 
 
-def test_an_experiment_reads_back_from_its_own_yaml() -> None:
-    """What a sweep keeps as experiment.yaml can be run again."""
-    experiment = experiment_of(
-        WHOLE | {"producer": {"linger.ms": 5, "compression.type": "none"}, "schedule": "@daily"},
+def test_an_experiment_is_parsed_from_its_own_yaml() -> None:
+    """The experiment.yaml of a sweep can be run again."""
+    experiment = parse_experiment(
+        VALID | {"producer": {"linger.ms": 5, "compression.type": "none"}, "schedule": "@daily"},
         "mine.yaml",
     )
 
-    assert experiment_of(parse(experiment.to_yaml(), "again.yaml"), "again.yaml") == experiment
+    assert (
+        parse_experiment(parse_yaml(experiment.to_yaml(), "again.yaml"), "again.yaml") == experiment
+    )
 
 
 @pytest.mark.parametrize("name", ["absent.yaml", "folder.yaml", "latin.yaml"])
-def test_a_file_that_cannot_be_read_is_one_line(tmp_path: Path, name: str) -> None:
-    """A missing file, a folder and bytes that are no UTF-8 are named, without a traceback."""
+def test_an_unreadable_file_is_refused_in_one_line(tmp_path: Path, name: str) -> None:
+    """A missing file, a folder and bytes that are not UTF-8 give a message without a traceback."""
     (tmp_path / "folder.yaml").mkdir()
     (tmp_path / "latin.yaml").write_bytes(b"name: caf\xe9")
 
-    with pytest.raises(ExperimentError, match=f"{name}: (cannot be read|is no UTF-8)"):
+    with pytest.raises(ExperimentError, match=f"{name}: (cannot be read|not UTF-8)"):
         read_experiment(tmp_path / name)
-
-
-@pytest.mark.parametrize("expression", ["0 3 * * *", "*/5 0-6 1,15 jan-mar MON", "@daily"])
-def test_cron_expressions_are_taken(expression: str) -> None:
-    """Five fields with ranges, lists, steps and names, or a nickname."""
-    assert cron(expression) == expression
-
-
-@pytest.mark.parametrize(
-    "expression",
-    [
-        "",
-        "* * * *",
-        "60 * * * *",
-        "* 24 * * *",
-        "* * 0 * *",
-        "5-1 * * * *",
-        "*/0 * * * *",
-        "* * * foo *",
-        "@nightly",
-    ],
-)
-def test_other_expressions_are_refused(expression: str) -> None:
-    """A wrong count, a value out of its range, a reversed range, a step of zero, an unknown name."""
-    with pytest.raises(ValueError, match=r"cron|as the"):
-        cron(expression)

@@ -1,4 +1,4 @@
-"""A cluster that is somebody else's, as an experiment says it: where it is, who we are, and nothing that would need its nodes."""
+"""An external cluster in an experiment: addresses, security, and no settings of its nodes."""
 
 import re
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from experiments.errors import ExperimentError
-from experiments.planning.experiment import experiment_of
+from experiments.planning.experiment import parse_experiment
 from experiments.planning.planner import plan
 from experiments.sweep.plan import Plan
 from experiments.verdicts.contract.circumstances import circumstances_of
@@ -22,35 +22,35 @@ PASSWORD = {
 def planned(**changes: Any) -> Plan:
     """Return the plan of an experiment on an external cluster."""
     base = {
-        "name": "theirs",
-        "title": "Theirs",
+        "name": "external-test",
+        "title": "External",
         "question": "What?",
         "controls": False,
         "cluster": "external",
-        "bootstrap.servers": "theirs:9092",
+        "bootstrap.servers": "external:9092",
     }
     return plan(
-        experiment_of(
+        parse_experiment(
             {
                 **base,
                 "axes": {"acks": ["1", "all"]},
                 **{n.replace("__", "."): v for n, v in changes.items()},
             },
-            "theirs",
+            "external-test",
         ),
-        "theirs",
+        "external-test",
     )
 
 
-def test_every_client_is_told_who_we_are_and_no_file_holds_the_secret(
+def test_every_client_gets_the_security_properties_and_the_plan_holds_no_secret(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """What is written is the name of the variable that holds it."""
+    """The plan has the name of the environment variable that holds the secret."""
     monkeypatch.setenv("ACKBENCH_TEST_PASSWORD", "hunter2")
     made = planned(security=PASSWORD)
     (cluster,) = {trial.cluster.model_dump_json(): trial.cluster for trial in made.trials}.values()
     assert (cluster.external, cluster.kafka_version, cluster.security) == (
-        "theirs:9092",
+        "external:9092",
         "not known",
         PASSWORD,
     )
@@ -59,23 +59,23 @@ def test_every_client_is_told_who_we_are_and_no_file_holds_the_secret(
     assert "hunter2" not in made.model_dump_json()
 
 
-def test_what_its_brokers_told_decides_on_promises() -> None:
-    """And not what we would have set."""
+def test_the_settings_that_the_brokers_report_decide_about_guarantees() -> None:
+    """The settings of a local cluster do not count."""
     trial = planned().trials[0]
-    read = trial.cluster.model_copy(
+    reported = trial.cluster.model_copy(
         update={"broker": {"broker.session.timeout.ms": "9000", "replica.lag.time.max.ms": "1000"}}
     )
-    found = circumstances_of(trial.model_copy(update={"cluster": read}))
-    assert (found.session_timeout_ms, found.replica_lag_ms) == (9000, 1000)
+    circumstances = circumstances_of(trial.model_copy(update={"cluster": reported}))
+    assert (circumstances.session_timeout_ms, circumstances.replica_lag_ms) == (9000, 1000)
 
 
 @pytest.mark.parametrize(
-    ("changes", "line"),
+    ("changes", "message"),
     [
         ({"bootstrap__servers": None}, "bootstrap.servers is missing"),
         (
             {"cluster": "local"},
-            "bootstrap.servers and security are of a cluster that is somebody else's",
+            "bootstrap.servers and security need an external cluster: add `cluster: external`",
         ),
         ({"cluster": "rented"}, "cluster is 'rented'; allowed: local or external"),
         (
@@ -85,11 +85,14 @@ def test_what_its_brokers_told_decides_on_promises() -> None:
         ({"security": {"linger.ms": 5}}, "unknown security property linger.ms"),
         (
             {"security": {"sasl.password": "hunter2"}},
-            "security property sasl.password is a secret; allowed: the name of an environment variable",
+            (
+                "security property sasl.password is a secret; "
+                "allowed: the name of an environment variable"
+            ),
         ),
         (
             {"security": {"sasl.password": "$ACKBENCH_TEST_NOT_SET"}},
-            "from the environment variable ACKBENCH_TEST_NOT_SET, which is not set",
+            "environment variable ACKBENCH_TEST_NOT_SET is not set; it must hold",
         ),
         (
             {"broker": {"broker.session.timeout.ms": 4000}},
@@ -107,16 +110,19 @@ def test_what_its_brokers_told_decides_on_promises() -> None:
         ({"zookeeper__nodes": 3}, "zookeeper.nodes cannot be set with cluster external"),
         (
             {"axes": {"fault": "leader-crash"}},
-            "fault 'leader-crash' needs the nodes, and the cluster is external; possible from outside: consumer-",
+            (
+                "fault 'leader-crash' needs control over the nodes, "
+                "which an external cluster does not give; allowed: consumer-"
+            ),
         ),
         ({"client": "java"}, "client is java with cluster external"),
     ],
 )
-def test_what_cannot_be_said_of_it_is_refused_in_one_line(
-    changes: dict[str, Any], line: str
+def test_settings_that_do_not_fit_an_external_cluster_are_refused_in_one_line(
+    changes: dict[str, Any], message: str
 ) -> None:
-    """Before anybody is asked."""
-    with pytest.raises(ExperimentError, match=re.escape(line)) as refused:
+    """They are refused before the cluster is contacted, and no secret is printed."""
+    with pytest.raises(ExperimentError, match=re.escape(message)) as refused:
         planned(**changes)
     assert "\n" not in str(refused.value)
     assert "hunter2" not in str(refused.value)

@@ -1,4 +1,4 @@
-"""A pause that no producer could notice is refused before anything is started."""
+"""A pause that no producer could notice is refused before anything starts."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import pytest
 from support.fakes.client_rules import RULES
 
 from experiments.errors import ExperimentError
-from experiments.planning.experiment import experiment_of
+from experiments.planning.experiment import parse_experiment
 from experiments.planning.planner import plan
 from experiments.sweep.plan import Plan
 
 
 def planned(acks: int | str, pause_s: float, **producer: Any) -> Plan:
-    """Return the plan of a pause under these settings; the client waits for 60 s unless told otherwise."""
-    asked: dict[str, Any] = {
+    """Return the plan of a pause; the client waits 60 s for a response unless set otherwise."""
+    experiment: dict[str, Any] = {
         "name": "pause",
         "title": "t",
         "question": "q",
@@ -23,12 +23,12 @@ def planned(acks: int | str, pause_s: float, **producer: Any) -> Plan:
         "controls": False,
     }
     settings = {name.replace("_", "."): value for name, value in producer.items()}
-    asked |= {
+    experiment |= {
         "axes": {"acks": [acks], "fault": ["leader-pause"]},
         "producer": settings,
         "faults": {"leader-pause": {"pause_s": pause_s}},
     }
-    return plan(experiment_of(asked, "pause.yaml"), "pause-1", RULES)
+    return plan(parse_experiment(experiment, "pause.yaml"), "pause-1", RULES)
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def planned(acks: int | str, pause_s: float, **producer: Any) -> Plan:
 def test_a_pause_no_longer_than_the_client_waits_is_refused(
     pause_s: float, producer: dict[str, Any]
 ) -> None:
-    """Both figures are named, and what would be right; without a setting the client's own default counts."""
+    """The message names both durations; without a setting, the client's default counts."""
     waits = (
         r"the client waits \d+ ms for an answer \(socket\.timeout\.ms; java: request\.timeout\.ms\)"
     )
@@ -49,10 +49,10 @@ def test_a_pause_no_longer_than_the_client_waits_is_refused(
 
 
 def test_a_longer_pause_is_planned() -> None:
-    """By a millisecond."""
+    """One millisecond is enough."""
     assert len(planned(1, 2.001, socket_timeout_ms=2000).trials) == 1
 
 
-def test_who_waits_for_no_answer_is_not_asked_how_long() -> None:
-    """With acks=0 nothing can time out, and the pause is planned to see what becomes of the records."""
+def test_with_acks_0_a_pause_of_any_length_is_planned() -> None:
+    """With acks=0 no request can time out; the trial shows what happens to the records."""
     assert len(planned(0, 1).trials) == 1

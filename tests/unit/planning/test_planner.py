@@ -1,4 +1,4 @@
-"""Experiment -> cells -> trials: every name resolved, every cell planned or refused, nothing left to chance."""
+"""From an experiment to its plan: every name is resolved and every cell is planned or refused."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from support.fakes.client_rules import RULES
 from experiments.errors import ExperimentError
 from experiments.faults import FAULTS
 from experiments.ledger.record import Cell
-from experiments.planning.experiment import Experiment, experiment_of
-from experiments.planning.overrides import Overrides, parse_override
-from experiments.planning.planner import catalogue, load, override, plan
-from experiments.planning.yaml_reader import parse
+from experiments.planning.catalog import catalog_experiments, load_experiment
+from experiments.planning.experiment import Experiment, parse_experiment
+from experiments.planning.overrides import Overrides, apply_overrides, parse_override
+from experiments.planning.planner import plan
+from experiments.planning.yaml_reader import parse_yaml
 from experiments.sweep.cell_names import cell_label
 from experiments.sweep.plan import Plan
 
@@ -23,7 +24,10 @@ EXPERIMENTS = Path(__file__).parents[3] / "docs" / "experiments.md"
 
 
 def experiment(**changes: Any) -> Experiment:
-    """Return a small experiment without controls (`test_spec_controls` is about those) with a few keys changed; `kafka.version` is written `kafka_version`."""
+    """Return a small experiment without controls, with some keys replaced.
+
+    `test_controls` tests the controls. The key `kafka.version` is written `kafka_version`.
+    """
     small: dict[str, Any] = {
         "name": "small",
         "title": "t",
@@ -32,27 +36,29 @@ def experiment(**changes: Any) -> Experiment:
         "controls": False,
     }
     small["axes"] = {"acks": [0, 1, "all"], "fault": "none"}
-    return experiment_of(
+    return parse_experiment(
         small | {key.replace("_", "."): value for key, value in changes.items()}, "small.yaml"
     )
 
 
 def planned(**changes: Any) -> Plan:
-    """Return the plan of a small experiment with a few keys changed."""
+    """Return the plan of a small experiment with some keys replaced."""
     return plan(experiment(**changes), "small-1", RULES)
 
 
 def overridden(*overrides: str, **changes: Any) -> Plan:
-    """Return the plan of a small experiment as the command line wishes it."""
+    """Return the plan of a small experiment with overrides of the command line."""
     return plan(
-        override(experiment(**changes), Overrides(dict(map(parse_override, overrides))), RULES),
+        apply_overrides(
+            experiment(**changes), Overrides(dict(map(parse_override, overrides))), RULES
+        ),
         "small-1",
         RULES,
     )
 
 
 def test_a_cross_product_gives_every_cell_once() -> None:
-    """Three acks, idempotence off and on, two partition counts: twelve cells, four of them refused."""
+    """Three acks, idempotence off and on, and two partition counts: eight trials, four refused."""
     made = planned(
         axes={"acks": [0, 1, "all"], "enable.idempotence": [False, True], "partitions": [1, 6]}
     )
@@ -60,8 +66,8 @@ def test_a_cross_product_gives_every_cell_once() -> None:
     assert (len(made.trials), len(made.refused)) == (8, 4)
 
 
-def test_a_cell_that_no_client_accepts_is_listed_once_with_the_clients_words() -> None:
-    """A refused cell does not count its repeats, and is never dropped."""
+def test_a_refused_cell_is_listed_once_with_the_clients_message() -> None:
+    """A refused cell is listed once for all its repeats."""
     made = planned(axes={"acks": [1, "all"], "enable.idempotence": True}, repeats=3)
 
     assert [(cell.cell["acks"], cell.reason) for cell in made.refused] == [
@@ -70,15 +76,15 @@ def test_a_cell_that_no_client_accepts_is_listed_once_with_the_clients_words() -
     assert len(made.trials) == 3
 
 
-def test_cells_that_a_union_names_twice_are_one() -> None:
-    """`-1` and `all` are the same acks, so the second cross product adds one cell only."""
+def test_a_cell_in_two_cross_products_is_planned_once() -> None:
+    """`-1` and `all` are the same acks, so the second cross product adds only one cell."""
     made = planned(axes=[{"acks": [0, "all"]}, {"acks": [-1, 1]}])
 
     assert sorted(str(trial.cell["acks"]) for trial in made.trials) == ["0", "1", "all"]
 
 
-def test_every_cell_says_the_core_axes() -> None:
-    """What the experiment does not name stands in the cell all the same."""
+def test_every_cell_has_the_core_axes() -> None:
+    """A core axis that the experiment does not name has its default value in the cell."""
     cell = planned(axes={"partitions": 2}).trials[0].cell
 
     assert cell == {
@@ -90,8 +96,8 @@ def test_every_cell_says_the_core_axes() -> None:
     }
 
 
-def test_an_axis_that_one_cross_product_lacks_has_the_sections_value_there() -> None:
-    """A union's cells all have the same keys."""
+def test_an_axis_missing_from_a_cross_product_takes_the_value_of_the_section() -> None:
+    """All cells of a union have the same axes."""
     made = planned(axes=[{"linger.ms": [0, 50]}, {"acks": 1}], producer={"linger.ms": 5})
 
     assert sorted(
@@ -108,7 +114,7 @@ def test_an_axis_that_one_cross_product_lacks_has_the_sections_value_there() -> 
 def test_majority_is_the_smallest_majority_of_the_replication_factor(
     replication_factor: int, least: str
 ) -> None:
-    """Half and one, never more than there are replicas."""
+    """It is more than half of the replicas, and at most all of them."""
     made = planned(
         axes={"replication.factor": replication_factor}, topic={"min.insync.replicas": "majority"}
     )
@@ -117,7 +123,7 @@ def test_majority_is_the_smallest_majority_of_the_replication_factor(
 
 
 def test_the_same_repeat_of_every_cell_has_the_same_seed() -> None:
-    """Cells are compared in pairs: what the seed decides is equal between them, and differs between repeats."""
+    """Cells are compared in pairs: seeds are equal within a repeat and differ between repeats."""
     made = planned(repeats=2)
     seeds = {(trial.repeat, trial.seed) for trial in made.trials}
 
@@ -125,8 +131,8 @@ def test_the_same_repeat_of_every_cell_has_the_same_seed() -> None:
     assert len(seeds) == len({seed for _, seed in seeds}) == 2
 
 
-def test_the_order_is_the_seeds() -> None:
-    """The same seed gives the same order, another seed another, and both hold every trial."""
+def test_the_seed_decides_the_order() -> None:
+    """Equal seeds give equal orders, different seeds different orders of the same trials."""
     first, again, other = (planned(seed=seed, repeats=10) for seed in (1, 1, 2))
     cells = [
         [(str(trial.cell["acks"]), trial.repeat) for trial in made.trials]
@@ -138,7 +144,7 @@ def test_the_order_is_the_seeds() -> None:
 
 
 def test_trials_are_grouped_by_the_cluster_they_need() -> None:
-    """A broker property as an axis costs one cluster a value, however the trials are shuffled."""
+    """A broker property as an axis needs one cluster per value, however the trials are shuffled."""
     made = planned(
         axes={"acks": [0, 1, "all"], "broker.session.timeout.ms": [4000, 9000]}, repeats=4
     )
@@ -147,16 +153,16 @@ def test_trials_are_grouped_by_the_cluster_they_need() -> None:
     assert clusters == ["4000"] * 12 + ["9000"] * 12
 
 
-def test_trial_ids_are_the_order_and_a_digest() -> None:
-    """They are unique, sort as they run, and are fit for a topic's and a file's name."""
+def test_trial_ids_are_unique_and_sort_in_the_order_of_the_trials() -> None:
+    """They consist of the order and a digest, and are valid names of topics and files."""
     ids = [trial.trial_id for trial in planned(repeats=5).trials]
 
     assert ids == sorted(set(ids))
     assert all(len(trial_id) == 10 and trial_id.replace("-", "").isalnum() for trial_id in ids)
 
 
-def test_settings_are_text_as_kafka_wants_it() -> None:
-    """Truth values, whole numbers and what YAML made a float all become Kafka's spelling."""
+def test_settings_are_text_in_kafkas_spelling() -> None:
+    """Booleans, whole numbers and whole floats are spelled as Kafka expects them."""
     made = planned(
         axes={"enable.idempotence": True},
         topic={"retention.ms": 1e4, "preallocate": True},
@@ -177,15 +183,15 @@ def test_settings_are_text_as_kafka_wants_it() -> None:
     )
 
 
-def test_a_second_name_of_a_property_is_the_same_property() -> None:
-    """`request.required.acks` is `acks`, and is planned and shown as that."""
+def test_an_alias_of_a_property_is_the_same_property() -> None:
+    """`request.required.acks` is planned and shown as `acks`."""
     made = overridden("request.required.acks=1")
 
     assert [trial.producer["acks"] for trial in made.trials] == ["1"]
 
 
-def test_a_rack_is_the_consumers_without_a_prefix_too() -> None:
-    """The producer would take it, and nothing would be fetched from another broker."""
+def test_client_rack_without_a_prefix_belongs_to_the_consumer() -> None:
+    """The producer would accept the property, but only a consumer uses it."""
     made = planned(axes={"acks": 1, "fault": "none", "client.rack": "rack-2"})
 
     assert [
@@ -195,7 +201,7 @@ def test_a_rack_is_the_consumers_without_a_prefix_too() -> None:
 
 
 def test_a_faults_parameter_can_be_an_axis() -> None:
-    """It counts where the fault has it; where it has not, the cells fall together."""
+    """Cells whose fault lacks the parameter become one cell."""
     made = planned(
         axes={"acks": 1, "fault": ["none", "leader-pause"], "fault.pause_s": [1, 2]},
         producer={"socket.timeout.ms": 500},
@@ -210,24 +216,24 @@ def test_a_faults_parameter_can_be_an_axis() -> None:
     ]
 
 
-def test_a_single_wish_for_no_axis_holds_for_all_cells() -> None:
-    """It changes the workload, and no cell grows a key by it."""
+def test_a_single_override_of_a_setting_that_is_no_axis_applies_to_all_cells() -> None:
+    """It changes the workload and adds no axis to the cells."""
     made = overridden("workload.duration_s=3")
 
     assert {trial.workload.duration_s for trial in made.trials} == {3}
     assert "workload.duration_s" not in made.trials[0].cell
 
 
-def test_several_wishes_become_an_axis() -> None:
-    """Each value has its cells."""
+def test_several_values_of_an_override_become_an_axis() -> None:
+    """Each value has its own cells."""
     made = overridden("linger.ms=0,50", "acks=all")
 
     assert sorted(trial.producer["linger.ms"] for trial in made.trials) == ["0", "50"]
     assert {trial.cell["linger.ms"] for trial in made.trials} == {0, 50}
 
 
-def test_a_cells_label_is_short() -> None:
-    """The core axes come first, the others as they are named."""
+def test_a_cells_label_has_the_core_axes_first() -> None:
+    """The core axes have short names, and the others follow under their own names."""
     cell: Cell = {
         "linger.ms": 5,
         "acks": 1,
@@ -241,12 +247,15 @@ def test_a_cells_label_is_short() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "words"),
+    ("changes", "message"),
     [
         ({"axes": {"acsk": [0]}}, "unknown axis acsk; did you mean acks?"),
         (
             {"axes": {"compression.type": ["lz4"]}},
-            "ambiguous axis compression.type: write producer.compression.type or topic.compression.type",
+            (
+                "ambiguous axis compression.type: "
+                "write producer.compression.type or topic.compression.type"
+            ),
         ),
         (
             {"axes": {"linger.ms": [1], "producer.linger.ms": [2]}},
@@ -286,7 +295,7 @@ def test_a_cells_label_is_short() -> None:
         ),
         (
             {"producer": {"partitioner": "nonsense"}},
-            "producer property partitioner is 'nonsense'; the client says: Invalid value",
+            "producer property partitioner is 'nonsense'; the client reports: Invalid value",
         ),
         (
             {"producer": {"isolation.level": "read_committed"}},
@@ -318,7 +327,7 @@ def test_a_cells_label_is_short() -> None:
                 "axes": {"fault": ["leader-pause"]},
                 "faults": {"leader-pause": {"at_s": 9, "pause_s": 3}},
             },
-            "fault leader-pause begins at 9 s and is healed at 12 s",
+            "fault leader-pause begins at 9 s and heals at 12 s",
         ),
         ({"axes": {"workload.duration_s": [0]}}, "workload.duration_s is 0; allowed: more than 0"),
         (
@@ -327,7 +336,7 @@ def test_a_cells_label_is_short() -> None:
         ),
         (
             {"workload": {"rate_records_per_s": 0.1, "duration_s": 10, "producers": 2}},
-            "workload holds 1 records; allowed: one a producer at least, so 2",
+            "the workload has 1 records; allowed: at least one per producer, so 2",
         ),
         (
             {"kafka_version": "4.2.9"},
@@ -340,21 +349,21 @@ def test_a_cells_label_is_short() -> None:
         ),
         (
             {"axes": {"linger.ms": list(range(65)), "partitions": list(range(1, 65))}},
-            "the axes span 4160 cells; allowed: 4096 at most",
+            "the axes span 4160 cells; allowed: at most 4096",
         ),
     ],
 )
-def test_what_cannot_be_is_refused_in_one_line(changes: dict[str, Any], words: str) -> None:
-    """The line names key, value and what is allowed, or the nearest name that there is."""
+def test_a_wrong_experiment_is_refused_in_one_line(changes: dict[str, Any], message: str) -> None:
+    """The line names the key, the value and what is allowed, or suggests a similar name."""
     with pytest.raises(ExperimentError) as raised:
         planned(**changes)
 
-    assert str(raised.value).startswith(words)
+    assert str(raised.value).startswith(message)
     assert "\n" not in str(raised.value)
 
 
 @pytest.mark.parametrize(
-    ("wish", "words"),
+    ("override", "message"),
     [
         ("acsk=1", "--set acsk: unknown axis acsk; did you mean acks?"),
         ("acks", "--set acks: write --set axis=value"),
@@ -368,34 +377,39 @@ def test_what_cannot_be_is_refused_in_one_line(changes: dict[str, Any], words: s
         ("nodes=many", "--set nodes is 'many'; allowed: a whole number"),
     ],
 )
-def test_a_wrong_wish_is_refused_by_its_own_name(wish: str, words: str) -> None:
-    """The line says that the command line is wrong, not the file."""
-    with pytest.raises(ExperimentError, match=f"^{words}"):
-        overridden(wish)
+def test_a_wrong_override_is_refused_in_one_line(override: str, message: str) -> None:
+    """The line starts with the option, so it is clear that the file is not at fault."""
+    with pytest.raises(ExperimentError, match=f"^{message}"):
+        overridden(override)
 
 
-def test_an_experiment_with_wishes_reads_back_and_plans_the_same() -> None:
-    """A sweep's own experiment.yaml asks for exactly the sweep that was run."""
-    wished = override(
-        load("quick"), Overrides({"acks": (1,), "linger.ms": (0, 5)}, repeats=2, seed=7), RULES
+def test_an_experiment_with_overrides_is_written_and_parsed_to_the_same_plan() -> None:
+    """A sweep's own experiment.yaml gives the plan of the sweep that was run."""
+    changed = apply_overrides(
+        load_experiment("quick"),
+        Overrides({"acks": (1,), "linger.ms": (0, 5)}, repeats=2, seed=7),
+        RULES,
     )
-    again = experiment_of(parse(wished.to_yaml(), "experiment.yaml"), "experiment.yaml")
+    again = parse_experiment(parse_yaml(changed.to_yaml(), "experiment.yaml"), "experiment.yaml")
 
-    assert plan(again, "x", RULES) == plan(wished, "x", RULES)
+    assert plan(again, "x", RULES) == plan(changed, "x", RULES)
 
 
-@pytest.mark.parametrize("name", [entry.name for entry in catalogue()])
+@pytest.mark.parametrize("name", [entry.name for entry in catalog_experiments()])
 def test_every_catalogue_entry_plans_with_the_real_client(name: str) -> None:
-    """Its file is called what it is called, and librdkafka takes at least one cell of it."""
-    experiment = load(name)
+    """The file has the name of its experiment, and librdkafka accepts at least one of its cells."""
+    experiment = load_experiment(name)
 
     assert experiment.name == name
     assert plan(experiment, "x").trials
 
 
-def test_the_quick_sweep_is_the_one_of_the_readme() -> None:
-    """Twenty cells and a control without a fault, and ten cells that librdkafka refuses because idempotence wants acks=all."""
-    made = plan(load("quick"), "x")
+def test_the_quick_sweep_has_the_size_that_the_readme_states() -> None:
+    """It has twenty cells, an added control, and ten cells that librdkafka refuses.
+
+    The refused ones have idempotence without acks=all.
+    """
+    made = plan(load_experiment("quick"), "x")
 
     assert (len(made.trials), len(made.refused), sum(trial.added for trial in made.trials)) == (
         21,
@@ -408,16 +422,16 @@ def test_the_quick_sweep_is_the_one_of_the_readme() -> None:
 
 
 def test_the_documented_example_is_an_experiment() -> None:
-    """What the documentation shows can be copied and run."""
+    """The example in the documentation can be copied and run."""
     block = EXPERIMENTS.read_text().split("```yaml\n")[1].split("```")[0]
-    example = experiment_of(parse(block, "docs"), "docs")
+    example = parse_experiment(parse_yaml(block, "docs"), "docs")
 
     assert sum(not trial.added for trial in plan(example, "x").trials) == 4 * example.repeats
 
 
 @pytest.mark.parametrize("kind", FAULTS)
 def test_every_fault_is_documented_with_its_parameters(kind: str) -> None:
-    """The table names each with every parameter's default."""
+    """The table of the documentation has each fault with the default of every parameter."""
     rows = [
         line
         for line in EXPERIMENTS.read_text().splitlines()

@@ -1,20 +1,20 @@
-"""Consume-process-produce in an experiment's file: what it may say of copiers, and what it may not."""
+"""Consume-process-produce in an experiment: valid and invalid settings of copiers."""
 
 from typing import Any
 
 import pytest
 
 from experiments.errors import ExperimentError
-from experiments.planning.experiment import experiment_of
+from experiments.planning.experiment import parse_experiment
 from experiments.planning.planner import plan
 from experiments.sweep.plan import Plan
 
-QUICK = {"session.timeout.ms": 1500, "max.poll.interval.ms": 2000}
+SHORT_TIMEOUTS = {"session.timeout.ms": 1500, "max.poll.interval.ms": 2000}
 COPY = {"kind": "copy", "copiers": 2, "duration_s": 10}
 
 
-def planned(axes: dict[str, Any] | None = None, **over: Any) -> Plan:
-    """Plan a small experiment that copies."""
+def planned(axes: dict[str, Any] | None = None, **changes: Any) -> Plan:
+    """Return the plan of a small experiment with copiers."""
     file: dict[str, Any] = {
         "name": "copy",
         "title": "t",
@@ -23,11 +23,11 @@ def planned(axes: dict[str, Any] | None = None, **over: Any) -> Plan:
         "workload": COPY,
         "controls": False,
     }
-    return plan(experiment_of(file | over, "copy.yaml"), "sweep")
+    return plan(parse_experiment(file | changes, "copy.yaml"), "sweep")
 
 
-def test_delivery_says_when_copiers_commit_and_may_be_an_axis() -> None:
-    """They are the members of the consumer group."""
+def test_delivery_decides_when_copiers_commit_and_can_be_an_axis() -> None:
+    """The copiers are the members of the consumer group."""
     axes = {
         "workload.delivery": ["at-most-once", "at-least-once", "exactly-once"],
         "enable.idempotence": True,
@@ -41,8 +41,8 @@ def test_delivery_says_when_copiers_commit_and_may_be_an_axis() -> None:
     assert {load.members for load in loads.values()} == {2}
 
 
-def test_exactly_once_takes_what_transactions_take() -> None:
-    """The client says so itself, of the copiers' own producer: the cell is refused, and the others run."""
+def test_exactly_once_without_idempotence_is_refused_by_the_client() -> None:
+    """The client refuses the copiers' own producer; only that cell is refused."""
     made = planned(
         {"workload.delivery": ["at-least-once", "exactly-once"], "enable.idempotence": [False]}
     )
@@ -54,7 +54,7 @@ def test_exactly_once_takes_what_transactions_take() -> None:
 
 
 @pytest.mark.parametrize(
-    ("over", "reason"),
+    ("changes", "message"),
     [
         (
             {"workload": {"duration_s": 10, "copiers": 2}},
@@ -62,7 +62,7 @@ def test_exactly_once_takes_what_transactions_take() -> None:
         ),
         (
             {"workload": {"duration_s": 10, "delivery": "exactly-once"}},
-            "workload.kind is produce and workload.delivery is exactly-once; allowed: left out",
+            "workload.kind is produce and workload.delivery is exactly-once; allowed: leave it out",
         ),
         (
             {"workload": COPY | {"copiers": 0}},
@@ -70,16 +70,22 @@ def test_exactly_once_takes_what_transactions_take() -> None:
         ),
         (
             {"workload": COPY | {"consumers": 1}},
-            "workload.kind is copy and workload.consumers is 1; allowed: 0, as the copiers are the consumer group",
+            (
+                "workload.kind is copy and workload.consumers is 1; "
+                "allowed: 0 (the copiers are the consumer group)"
+            ),
         ),
         (
             {"workload": COPY | {"commit": "before"}},
-            "workload.kind is copy and workload.commit is before; allowed: left out",
+            "workload.kind is copy and workload.commit is before; allowed: leave it out",
         ),
         ({"client": "java"}, "workload.kind is copy and client is java; allowed: librdkafka"),
         (
             {"consumer": {"enable.auto.commit": True}},
-            "workload.copiers is 2 and enable.auto.commit is true; allowed: false, as when a member commits is",
+            (
+                "workload.copiers is 2 and enable.auto.commit is true; "
+                "allowed: false (workload.delivery decides"
+            ),
         ),
         (
             {"workload": COPY | {"delivery": "twice"}},
@@ -91,28 +97,30 @@ def test_exactly_once_takes_what_transactions_take() -> None:
         ),
         (
             {"axes": {"fault": "copier-killed"}, "workload": {"duration_s": 10}},
-            "fault copier-killed cannot be: workload.kind is produce; allowed: copy",
+            "fault copier-killed is not possible: workload.kind is produce; allowed: copy",
         ),
         (
             {
                 "axes": {"fault": "copier-paused"},
-                "consumer": QUICK,
+                "consumer": SHORT_TIMEOUTS,
                 "faults": {"copier-paused": {"pause_s": 1}},
             },
             "pause_s is 1 and a member has left its group",
         ),
     ],
 )
-def test_what_copiers_cannot_be_is_told_in_one_line(over: dict[str, Any], reason: str) -> None:
-    """It names the key, the value and what would be right."""
+def test_invalid_settings_of_copiers_are_refused_in_one_line(
+    changes: dict[str, Any], message: str
+) -> None:
+    """The line names the key, the value and what is allowed."""
     with pytest.raises(ExperimentError) as error:
-        planned(**over)
-    assert reason in str(error.value)
+        planned(**changes)
+    assert message in str(error.value)
     assert "\n" not in str(error.value)
 
 
 def test_a_positive_control_neither_copies_nor_has_transactions() -> None:
-    """It must lose, and what copiers in transactions need does not."""
+    """It must lose records, and the settings that transactions need would not."""
     made = planned(
         {"workload.delivery": ["exactly-once"], "enable.idempotence": [True]}, controls=True
     )

@@ -1,22 +1,22 @@
-"""A consumer group is asked for in the workload; what cannot be said of one, or of a fault of its members, is refused in one line."""
+"""Consumer groups in an experiment: valid and invalid settings, also with faults of members."""
 
 from typing import Any
 
 import pytest
 
 from experiments.errors import ExperimentError
-from experiments.planning.experiment import experiment_of
+from experiments.planning.experiment import parse_experiment
 from experiments.planning.planner import plan
 from experiments.sweep.plan import Plan
 from experiments.verdicts.contract.circumstances import circumstances_of
 
 GROUP = {"consumers": 2, "duration_s": 10}
-QUICK = {"session.timeout.ms": 2000, "max.poll.interval.ms": 2000}
+SHORT_TIMEOUTS = {"session.timeout.ms": 2000, "max.poll.interval.ms": 2000}
 
 
 def planned(fault: str = "none", workload: dict[str, Any] | None = None, **rest: Any) -> Plan:
-    """Plan one cell."""
-    told = {
+    """Return the plan of one cell."""
+    experiment = {
         "name": "x",
         "title": "x",
         "question": "x",
@@ -25,11 +25,11 @@ def planned(fault: str = "none", workload: dict[str, Any] | None = None, **rest:
         "workload": workload or GROUP,
         **rest,
     }
-    return plan(experiment_of(told, "x"), "x")
+    return plan(parse_experiment(experiment, "x"), "x")
 
 
 def test_the_order_of_processing_and_commit_is_an_axis() -> None:
-    """What is not said: after, and no group at all."""
+    """The default is no group, and a commit after processing."""
     trials = planned(axes={"fault": "none", "workload.commit": ["before", "after"]}).trials
     assert {(trial.workload.consumers, trial.workload.commit) for trial in trials} == {
         (2, "before"),
@@ -40,7 +40,7 @@ def test_the_order_of_processing_and_commit_is_an_axis() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "words"),
+    ("changes", "message"),
     [
         (
             {"fault": "consumer-killed-after-commit", "workload": {"duration_s": 10}},
@@ -50,7 +50,7 @@ def test_the_order_of_processing_and_commit_is_an_axis() -> None:
             {
                 "fault": "consumer-paused",
                 "faults": {"consumer-paused": {"pause_s": 2}},
-                "consumer": QUICK,
+                "consumer": SHORT_TIMEOUTS,
             },
             "pause_s is 2 and a member has left .* after 2000 ms",
         ),
@@ -60,7 +60,7 @@ def test_the_order_of_processing_and_commit_is_an_axis() -> None:
         ),
         (
             {"client": "java"},
-            "workload.consumers is 2 and client is java; allowed: members of librdkafka's",
+            "workload.consumers is 2 and client is java; allowed: librdkafka, whose members",
         ),
         (
             {"fault": "producer-killed", "client": "java", "workload": {"duration_s": 10}},
@@ -70,7 +70,10 @@ def test_the_order_of_processing_and_commit_is_an_axis() -> None:
         ({"workload": {**GROUP, "commit": "during"}}, "workload.commit"),
         (
             {"workload": {"duration_s": 10, "groups": 2}},
-            "workload.groups is 2 and workload.consumers is 0; allowed: 1 member a group or more",
+            (
+                "workload.groups is 2 and workload.consumers is 0; "
+                "allowed: 1 consumer per group or more"
+            ),
         ),
         (
             {"workload": {**GROUP, "slow_members": 3, "slow_records_per_s": 5}},
@@ -78,11 +81,14 @@ def test_the_order_of_processing_and_commit_is_an_axis() -> None:
         ),
         (
             {"workload": {**GROUP, "slow_members": 1}},
-            "workload.slow_members is 1 and workload.slow_records_per_s is 0; allowed: both, or neither",
+            (
+                "workload.slow_members is 1 and workload.slow_records_per_s is 0; "
+                "allowed: both, or neither"
+            ),
         ),
         (
             {"consumer": {"group.protocol": "consumer", "session.timeout.ms": 2000}},
-            "session.timeout.ms is 2000 and group.protocol is consumer; allowed: none",
+            "session.timeout.ms is 2000 and group.protocol is consumer; allowed: leave it out",
         ),
         (
             {"consumer": {"group.protocol": "consumer"}, "kafka.version": "3.9.2"},
@@ -98,16 +104,18 @@ def test_the_order_of_processing_and_commit_is_an_axis() -> None:
         ),
     ],
 )
-def test_what_cannot_be_is_refused_in_one_line(asked: dict[str, Any], words: str) -> None:
-    """With what would be right."""
-    with pytest.raises(ExperimentError, match=words) as refused:
-        planned(**asked)
+def test_invalid_settings_of_groups_are_refused_in_one_line(
+    changes: dict[str, Any], message: str
+) -> None:
+    """The line names what is allowed."""
+    with pytest.raises(ExperimentError, match=message) as refused:
+        planned(**changes)
     assert "\n" not in str(refused.value)
 
 
-def test_a_pause_that_the_group_does_not_wait_for_is_planned() -> None:
-    """Longer than the session and than the time between two polls."""
+def test_a_pause_longer_than_the_members_timeouts_is_planned() -> None:
+    """It is longer than session.timeout.ms and max.poll.interval.ms."""
     (trial,) = planned(
-        "consumer-paused", consumer=QUICK, faults={"consumer-paused": {"pause_s": 3}}
+        "consumer-paused", consumer=SHORT_TIMEOUTS, faults={"consumer-paused": {"pause_s": 3}}
     ).trials
     assert trial.fault.parameters["pause_s"] == 3

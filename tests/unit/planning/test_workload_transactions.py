@@ -1,28 +1,28 @@
-"""Transactions in an experiment: what they ask of the producer, and of the cells that are added as controls."""
+"""Transactions in an experiment: settings of the producer and of the added controls."""
 
 import pytest
 
 from experiments.errors import ExperimentError
 from experiments.ledger.record import Role
-from experiments.planning.experiment import experiment_of
+from experiments.planning.experiment import parse_experiment
 from experiments.planning.planner import plan
 from experiments.sweep.plan import Plan
 
 
 def planned(**workload: int) -> Plan:
-    """The plan of a small experiment under a crash."""
+    """Return the plan of a small experiment with a crash."""
     axes = {"acks": ["all"], "enable.idempotence": [True], "fault": ["leader-crash"]}
     load = {"duration_s": 20, **workload}
     return plan(
-        experiment_of(
+        parse_experiment(
             {"name": "t", "title": "t", "question": "q?", "axes": axes, "workload": load}, "t.yaml"
         ),
         "sweep",
     )
 
 
-def test_a_producer_with_transactions_gets_an_id_and_a_timeout_that_are_recorded() -> None:
-    """One without has neither."""
+def test_a_transactional_producer_has_an_id_and_a_timeout_in_the_plan() -> None:
+    """A producer without transactions has neither."""
     cell, plain = (
         next(
             trial
@@ -38,8 +38,8 @@ def test_a_producer_with_transactions_gets_an_id_and_a_timeout_that_are_recorded
     assert not {"transactional.id", "transaction.timeout.ms"} & plain.producer.keys()
 
 
-def test_the_control_has_the_transactions_and_the_positive_control_has_none() -> None:
-    """What is acknowledged by one replica alone is no matter of transactions."""
+def test_the_control_has_transactions_and_the_positive_control_has_none() -> None:
+    """The positive control has acks=1, which transactions do not allow."""
     records = {
         trial.role: trial.workload.transaction_records
         for trial in planned(transaction_records=100, abort_every=3).trials
@@ -47,18 +47,18 @@ def test_the_control_has_the_transactions_and_the_positive_control_has_none() ->
     assert records == {Role.CELL: 100, Role.CONTROL: 100, Role.POSITIVE_CONTROL: 0}
 
 
-def test_there_must_be_transactions_to_abort() -> None:
-    """Said with both keys and their values."""
+def test_aborts_without_transactions_are_refused() -> None:
+    """The message names both keys and their values."""
     with pytest.raises(
         ExperimentError, match=r"workload\.abort_every is 3 and workload\.transaction_records is 0"
     ):
         planned(abort_every=3)
 
 
-def test_transactions_without_idempotence_are_refused_in_the_clients_words() -> None:
-    """It is librdkafka that does not take them."""
+def test_transactions_without_idempotence_are_refused_by_the_client() -> None:
+    """The refused cell has librdkafka's message."""
     axes = {"acks": ["all"], "enable.idempotence": [False], "fault": ["none"]}
-    experiment = experiment_of(
+    experiment = parse_experiment(
         {
             "name": "t",
             "title": "t",

@@ -1,4 +1,4 @@
-"""YAML is read without its surprises."""
+"""YAML is parsed without the surprises of YAML 1.1."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from experiments.errors import ExperimentError
-from experiments.planning.yaml_reader import dump, parse, parse_values
+from experiments.planning.yaml_reader import dump_yaml, parse_values, parse_yaml
 
 LETTERS = string.ascii_letters + string.digits + "-+._:,#&*!|>'\"%@`?~[]{}= \n\té"
 SCALARS = st.one_of(
@@ -42,41 +42,41 @@ SCALARS = st.one_of(
     ],
 )
 def test_a_scalar_is_what_it_looks_like(text: str, value: object) -> None:
-    """Truth values and decimal numbers are read as such, everything else as text."""
-    read = parse(f"key: {text}", "x.yaml")["key"]
+    """Only truth values, decimal numbers and null are not text."""
+    read = parse_yaml(f"key: {text}", "x.yaml")["key"]
 
     assert (read, type(read)) == (value, type(value))
 
 
 @settings(suppress_health_check=[HealthCheck.too_slow])
 @given(st.dictionaries(st.text("abc.-", min_size=1, max_size=4), SCALARS, max_size=4))
-def test_what_was_dumped_reads_back_the_same(data: dict[str, object]) -> None:
-    """No text turns into a number, and no number into text, on the way through a file."""
-    assert parse(dump(data), "x.yaml") == data
+def test_dumped_data_is_parsed_to_the_same_data(data: dict[str, object]) -> None:
+    """No text becomes a number, and no number becomes text."""
+    assert parse_yaml(dump_yaml(data), "x.yaml") == data
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "message"),
     [
-        ("acks: 0\nacks: 1", "x.yaml, line 2: the key `acks` stands twice"),
+        ("acks: 0\nacks: 1", "x.yaml, line 2: the key `acks` appears twice"),
         ("axes: [0, 1", "x.yaml, line 1: expected ',' or ']'"),
         ("a: b: c", "x.yaml, line 1: mapping values are not allowed here"),
-        ("? [1, 2]\n: 3", "x.yaml, line 1: a key must be a word"),
+        ("? [1, 2]\n: 3", "x.yaml, line 1: a key must be a single value"),
         ("a: !!python/object:os.system x", "x.yaml, line 1: could not determine a constructor"),
-        ("a: \x00", "x.yaml: no YAML"),
+        ("a: \x00", "x.yaml: not YAML"),
     ],
 )
-def test_what_is_no_yaml_is_one_line_with_the_place(text: str, words: str) -> None:
-    """The message names file, line and what is wrong."""
+def test_invalid_yaml_is_refused_in_one_line_with_the_line_number(text: str, message: str) -> None:
+    """The message names the file, the line and the problem."""
     with pytest.raises(ExperimentError) as raised:
-        parse(text, "x.yaml")
+        parse_yaml(text, "x.yaml")
 
-    assert str(raised.value).startswith(words)
+    assert str(raised.value).startswith(message)
     assert "\n" not in str(raised.value)
 
 
-def test_values_of_the_command_line_are_read_as_yaml() -> None:
-    """Commas part the values; a quoted value may hold one."""
+def test_values_of_the_command_line_are_parsed_as_yaml() -> None:
+    """Commas separate the values, except in quotes."""
     assert parse_values('0,all,off,"compact,delete",1.5', "--set") == (
         0,
         "all",

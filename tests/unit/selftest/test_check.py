@@ -17,10 +17,10 @@ from experiments.ledger.record import Status
 from experiments.selftest.check import BREAKAGES, BrokenLedger, _compared
 from experiments.selftest.check import TRIAL as BROKEN
 from experiments.selftest.ledger_copy import LedgerCopy
-from experiments.selftest.plants import PLANTS, RECORDS, Plant, PlantContext, calm
+from experiments.selftest.plants import PLANTS, RECORDS, Plant, PlantContext, undisturbed_records
 from experiments.sweep.folder import SweepFolder
 from infra.machine.home import Home
-from spark_jobs.io.ledgers import UnfitLedger, open_ledgers
+from spark_jobs.io.ledgers import InvalidLedger, open_ledgers
 from spark_jobs.planted import PlantedTrial
 
 
@@ -39,12 +39,12 @@ def ledger(home: Home) -> LedgerCopy:
 
 def scene(ledger: LedgerCopy, seed: int = 1) -> PlantContext:
     """Return where faults are planted."""
-    return PlantContext(ledger, calm(ledger), Random(seed))  # noqa: S311 - a sample, no secret
+    return PlantContext(ledger, undisturbed_records(ledger), Random(seed))  # noqa: S311 - a sample, no secret
 
 
 def test_records_with_any_trouble_are_not_calm(ledger: LedgerCopy) -> None:
     """Neither what is lost nor what is there twice, and the three rows of each are of one record."""
-    of = calm(ledger)
+    of = undisturbed_records(ledger)
     ids = [
         ledger.values(name, "seq")[rows].tolist()
         for name, rows in (("attempts", of.attempts), ("log", of.log), ("reads", of.reads))
@@ -55,7 +55,7 @@ def test_records_with_any_trouble_are_not_calm(ledger: LedgerCopy) -> None:
 
 def test_only_what_was_committed_is_calm(ledger: LedgerCopy) -> None:
     """Of a transaction that was not, the fate is another one."""
-    rows = calm(ledger).attempts[:4]
+    rows = undisturbed_records(ledger).attempts[:4]
     ends = pa.table(
         {
             "producer": [0, 0],
@@ -72,7 +72,7 @@ def test_only_what_was_committed_is_calm(ledger: LedgerCopy) -> None:
     sent = ledger.changed("attempts", rows, {"transaction": [0, 0, 1, 1]}).appended(
         "transactions", ended
     )
-    assert set(calm(ledger).attempts.tolist()) - set(calm(sent).attempts.tolist()) == set(
+    assert set(undisturbed_records(ledger).attempts.tolist()) - set(undisturbed_records(sent).attempts.tolist()) == set(
         rows[2:].tolist()
     )
 
@@ -84,15 +84,15 @@ def test_what_a_group_processed_makes_no_record_less_calm(ledger: LedgerCopy) ->
     members = reads.set_column(
         at, reads.schema.field("consumer"), pa.array([1] * reads.num_rows, pa.int32())
     )
-    assert calm(ledger.appended("reads", members)).reads.tolist() == calm(ledger).reads.tolist()
+    assert undisturbed_records(ledger.appended("reads", members)).reads.tolist() == undisturbed_records(ledger).reads.tolist()
 
 
 def test_what_lies_out_of_order_is_not_calm(ledger: LedgerCopy) -> None:
     """Neither the record that lies behind a later one, nor the later one."""
-    rows = calm(ledger).log[4:6]
+    rows = undisturbed_records(ledger).log[4:6]
     one, other = ledger.values("log", "seq")[rows].tolist()
-    swapped = calm(ledger.changed("log", rows, {"seq": [other, one]}))
-    assert set(calm(ledger).attempts.tolist()) - set(swapped.attempts.tolist()) == {one, other}
+    swapped = undisturbed_records(ledger.changed("log", rows, {"seq": [other, one]}))
+    assert set(undisturbed_records(ledger).attempts.tolist()) - set(swapped.attempts.tolist()) == {one, other}
 
 
 @pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: plant.name)
@@ -128,7 +128,7 @@ def test_what_is_broken_is_refused_in_one_line(
 ) -> None:
     """That names the trial, and says what the self-test waits for."""
     breakage.harm(ledger.write(tmp_path / "sweep", BROKEN))
-    with pytest.raises(UnfitLedger) as refusal:
+    with pytest.raises(InvalidLedger) as refusal:
         open_ledgers(str(tmp_path / "sweep"))
     assert (
         str(refusal.value).startswith(f"trial {BROKEN}: "),
@@ -142,7 +142,7 @@ def test_without_a_sweep_it_says_what_to_run_first(home: Home) -> None:
     result = ackbench("selftest")
     assert (result.exit_code, result.stderr) == (
         2,
-        f"ackbench: no sweep in {home.sweeps} yet: begin with `ackbench run quick`\n",
+        f"ackbench: no sweep in {home.sweeps} yet: start with `ackbench run quick`\n",
     )
 
 
@@ -238,7 +238,7 @@ def _nothing_anywhere(sweep: SweepFolder) -> list[dict[str, object]]:
 def test_null_stays_null_where_nothing_was_planted(ledger: LedgerCopy) -> None:
     """Changing some rows of a column leaves the others as they were, types included."""
     changed = ledger.changed(
-        "attempts", calm(ledger).attempts[:2], {"outcome": "unknown", "offset": 5}
+        "attempts", undisturbed_records(ledger).attempts[:2], {"outcome": "unknown", "offset": 5}
     )
     assert (changed.tables["attempts"].schema, changed.tables["attempts"]["offset"].null_count) == (
         ledger.tables["attempts"].schema,

@@ -7,10 +7,10 @@ from support.fakes.client_rules import RULES
 
 from experiments.errors import ExperimentError
 from experiments.faults.composition.notation import parse_fault, format_fault
-from experiments.planning.experiment import experiment_of
-from experiments.planning.overrides import Overrides, override, parse_override
+from experiments.planning.experiment import parse_experiment
+from experiments.planning.overrides import Overrides, apply_overrides, parse_override
 from experiments.planning.planner import plan
-from experiments.planning.yaml_reader import parse as parse_yaml
+from experiments.planning.yaml_reader import parse_yaml as parse_yaml
 from experiments.sweep.plan import Plan
 
 
@@ -114,7 +114,7 @@ def planned(text: str, **changes: object) -> Plan:
         "workload": {"duration_s": 60},
         **changes,
     }
-    return plan(experiment_of(data, "joined.yaml"), "joined-1", RULES)
+    return plan(parse_experiment(data, "joined.yaml"), "joined-1", RULES)
 
 
 def test_it_reads_the_same_in_a_file_and_on_the_command_line() -> None:
@@ -132,7 +132,7 @@ def test_it_reads_the_same_in_a_file_and_on_the_command_line() -> None:
         dict([parse_override(f"fault={JOINED}"), parse_override("producer.socket.timeout.ms=1000")])
     )
     on_line = plan(
-        override(experiment_of(data, "joined.yaml"), overrides, RULES), "joined-1", RULES
+        apply_overrides(parse_experiment(data, "joined.yaml"), overrides, RULES), "joined-1", RULES
     )
     assert [trial.fault for trial in on_line.trials] == [trial.fault for trial in in_file.trials]
 
@@ -173,11 +173,11 @@ def test_an_axis_that_every_fault_fixes_in_its_brackets_makes_no_cells() -> None
     [
         (
             "leader-crash(at_s=20) >> leader-crash(at_s=20) >> leader-crash(at_s=20)",
-            "begins at 20 s and is healed at 75 s; allowed: before the load ends, at 60 s",
+            "begins at 20 s and heals at 75 s; allowed: before the load ends, at 60 s",
         ),
         (
             "leader-crash & leader-pause(pause_s=0.5)",
-            "could not be noticed: leader-pause: pause_s is 0.5 and the client waits 1000 ms",
+            "would go unnoticed: leader-pause: pause_s is 0.5 and the client waits 1000 ms",
         ),
         ("leader-crash(at_s=soon)", "faults.leader-crash.at_s is 'soon'; allowed: a number"),
     ],

@@ -1,0 +1,60 @@
+"""The catalogue of experiments: one YAML file per experiment in `experiments/catalog/`.
+
+An experiment is found by its name in the catalogue, or as any YAML file by its path.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from experiments.errors import UnknownName
+from experiments.messages.phrases import did_you_mean
+from experiments.planning.experiment import Experiment, parse_experiment
+from experiments.planning.yaml_reader import read_yaml
+
+CATALOG: Final = Path(__file__).parents[1] / "catalog"
+
+
+def catalog_experiments() -> tuple[Experiment, ...]:
+    """Return the experiments of the catalogue, sorted by name.
+
+    Raises:
+        ExperimentError: a file of the catalogue is not a valid experiment.
+    """
+    return tuple(read_experiment(path) for path in sorted(CATALOG.glob("*.yaml")))
+
+
+def catalog_names() -> tuple[str, ...]:
+    """Return the names of the catalogue's experiments, sorted, without reading the files."""
+    return tuple(sorted(path.stem for path in CATALOG.glob("*.yaml")))
+
+
+def load_experiment(name_or_file: str) -> Experiment:
+    """Return an experiment of the catalogue, or the one in a file.
+
+    Args:
+        name_or_file: a path if it contains a slash or ends in `.yaml` or `.yml`, else a name.
+
+    Raises:
+        UnknownName: the catalogue has no experiment of that name; the message suggests one.
+        ExperimentError: the file cannot be read or is not a valid experiment.
+    """
+    if "/" in name_or_file or name_or_file.endswith((".yaml", ".yml")):
+        return read_experiment(Path(name_or_file).expanduser())
+    names = catalog_names()
+    if name_or_file not in names:
+        raise UnknownName(
+            f"unknown experiment {name_or_file}{did_you_mean(name_or_file, names)} "
+            "(`ackbench list` shows all; the name of a file ends in .yaml)"
+        )
+    return read_experiment(CATALOG / f"{name_or_file}.yaml")
+
+
+def read_experiment(path: Path) -> Experiment:
+    """Return the experiment in a file. Names of axes, properties and faults are not resolved yet.
+
+    Raises:
+        ExperimentError: the file cannot be read, is not YAML or not a valid experiment.
+    """
+    return parse_experiment(read_yaml(path), str(path))

@@ -1,0 +1,77 @@
+"""The settings that a cell's clients are given, and whether the clients accept them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from experiments.clients.settings.librdkafka import copier_settings
+from experiments.errors import ExperimentError
+from experiments.messages.phrases import format_value
+from experiments.planning.client_rules import ClientRules, java_rules
+from experiments.planning.settings import CellSettings
+from experiments.planning.workload import TRANSACTIONAL_ID
+from experiments.sweep.plan import PassedSettings
+
+
+@dataclass(frozen=True)
+class ClientSettings:
+    """The effective settings of a cell's clients."""
+
+    producer: dict[str, str]
+    consumer: dict[str, str]
+    passed: PassedSettings | None
+    """With `client.defaults`: the settings that the clients are given. `None`: all of them."""
+    refusal: str | None
+    """The client's own message if it refuses these settings; `None` if it accepts them."""
+
+
+def client_settings(settings: CellSettings, librdkafka: ClientRules) -> ClientSettings:
+    """Return the settings of a cell's clients.
+
+    Args:
+        settings: the settings that the cell requests.
+        librdkafka: the rules of librdkafka.
+
+    Raises:
+        ExperimentError: the cell's client does not know a property or does not allow its value.
+        InputError: two names of one property have different values.
+    """
+    client = settings.client
+    rules = java_rules(settings.cluster.kafka_version) if client.kind == "java" else librdkafka
+    _refuse_invalid_properties(settings, rules)
+    if not client.defaults:
+        producer = rules.producer_settings(settings.producer)
+        consumer = rules.consumer_settings(settings.consumer)
+        return ClientSettings(producer, consumer, None, _refusal(rules, settings, producer))
+    producer = client.producer_settings(settings.producer)
+    consumer = client.consumer_settings(settings.consumer)
+    passed = client.passed_settings(settings.producer, settings.consumer)
+    # librdkafka applies its own defaults when it checks what it is given.
+    checked = passed.producer if passed and client.kind == "librdkafka" else producer
+    return ClientSettings(producer, consumer, passed, _refusal(rules, settings, checked))
+
+
+def _refuse_invalid_properties(settings: CellSettings, rules: ClientRules) -> None:
+    for scope, requested, known in (
+        ("producer", settings.producer, rules.producer),
+        ("consumer", settings.consumer, rules.consumer),
+    ):
+        unknown = next((name for name in requested if name not in known), None)
+        if unknown:
+            raise ExperimentError(
+                f"{scope} property {unknown} is unknown to client {rules.name}; "
+                "allowed: in a cross product whose client knows it"
+            )
+        for name, text in requested.items():
+            if rules.value_check and (problem := rules.value_check(name, text)):
+                raise ExperimentError(f"{scope} property {name} is {format_value(text)}{problem}")
+
+
+def _refusal(rules: ClientRules, settings: CellSettings, producer: Mapping[str, str]) -> str | None:
+    """Return why the client refuses its producers' settings, or those of transactional copiers."""
+    refusal = rules.refusal(producer)
+    workload = settings.workload
+    if refusal is None and workload.kind == "copy" and workload.commits == "within":
+        return rules.refusal(copier_settings(producer, TRANSACTIONAL_ID))
+    return refusal

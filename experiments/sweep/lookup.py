@@ -1,0 +1,98 @@
+"""Find sweeps in the home folder, by id, by experiment or by path."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from experiments.errors import LedgerError, UnknownName
+from experiments.messages.phrases import did_you_mean, format_value
+from experiments.sweep.folder import SweepFolder
+from infra.machine.home import Home
+
+_SWEEP_ID: Final = re.compile(r"^(?P<experiment>.+)-(?P<time>\d{8}T\d{6})-[0-9a-f]{4}$")
+
+
+def new_sweep_id(experiment: str) -> str:
+    """Return `<experiment>-<UTC yyyymmddThhmmss>-<4 hex digits>`.
+
+    Ids sort by time; the digits distinguish sweeps of the same second.
+    """
+    return f"{experiment}-{datetime.now(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(2)}"
+
+
+def list_sweeps(home: Home) -> tuple[SweepFolder, ...]:
+    """Return all sweeps of a home, the newest first."""
+    folders = [path.parent for path in home.sweeps.glob("*/plan.json")]
+    return tuple(SweepFolder(path) for path in sorted(folders, key=_created, reverse=True))
+
+
+def find_sweep(home: Home, named: str | None) -> SweepFolder:
+    """Return a sweep.
+
+    Args:
+        home: the home to search.
+        named: a sweep's id, its folder, or the name of an experiment for its newest sweep;
+            `None`: the newest sweep of all.
+
+    Raises:
+        UnknownName: there is no such sweep.
+    """
+    sweeps = list_sweeps(home)
+    if named is None:
+        if not sweeps:
+            raise UnknownName(f"no sweep in {home.sweeps} yet: start with `ackbench run quick`")
+        return sweeps[0]
+    if "/" in named and (Path(named) / "plan.json").is_file():
+        return SweepFolder(Path(named).resolve())
+    for sweep in sweeps:
+        if named in {sweep.sweep_id, _experiment_of(sweep)}:
+            return sweep
+    suggestion = did_you_mean(named, [sweep.sweep_id for sweep in sweeps])
+    raise UnknownName(f"unknown sweep {named}{suggestion} (in {home.sweeps})")
+
+
+def sweep_to_delete(home: Home, sweep_id: str) -> SweepFolder:
+    """Return a valid sweep of this home for deletion.
+
+    Other folders, links and folders without a valid plan are refused.
+
+    Args:
+        home: the home that holds the sweep.
+        sweep_id: the complete id; neither a path nor the name of an experiment.
+
+    Raises:
+        UnknownName: the home has no such sweep, or the folder is a link.
+        LedgerError: the plan is truncated, of another version, or another sweep's.
+    """
+    if sweep_id not in {sweep.sweep_id for sweep in list_sweeps(home)}:
+        raise UnknownName(
+            f"no sweep has the id {format_value(sweep_id)} in {home.sweeps}: "
+            "`ackbench show` names the newest"
+        )
+    sweep = SweepFolder(home.sweeps / sweep_id)
+    if sweep.root.is_symlink():
+        raise UnknownName(f"{sweep.root} is a link: nothing is deleted through a link")
+    planned_id = sweep.plan().sweep_id
+    if planned_id != sweep_id:
+        raise LedgerError(
+            f"{sweep.root / 'plan.json'} is the plan of sweep {planned_id}: "
+            "delete the folder by hand if it is not needed"
+        )
+    return sweep
+
+
+def _experiment_of(sweep: SweepFolder) -> str | None:
+    match = _SWEEP_ID.match(sweep.sweep_id)
+    return match["experiment"] if match else None
+
+
+def _created(folder: Path) -> tuple[str, float]:
+    """Return when a sweep was planned: from its id to the second, then from its plan's file."""
+    match = _SWEEP_ID.match(folder.name)
+    modified_s = (folder / "plan.json").stat().st_mtime
+    time = match["time"] if match else f"{datetime.fromtimestamp(modified_s, UTC):%Y%m%dT%H%M%S}"
+    return time, modified_s
