@@ -1,1 +1,5 @@
-"""The raw record of a trial: schemas, the folder they lie in, and the seal. Imports nothing of ours."""
+"""The raw record of a trial: the schemas of its tables, its folder and its seal.
+
+The schemas of the result tables that Spark derives from it are here too, because both sides read
+them. The ledger imports no other package of the project.
+"""

@@ -1,4 +1,4 @@
-"""`trial.json`: what a trial was, what was done to it, and whether that bit."""
+"""`trial.json`: a trial's parameters and settings, its fault, and whether that took effect."""
 
 from __future__ import annotations
 
@@ -12,123 +12,123 @@ from experiments.ledger.schema import LEDGER_VERSION
 
 Scalar = str | int | float | bool | None
 Cell = dict[str, Scalar]
-"""The axes as the YAML names them (`acks`, `enable.idempotence`, ...) and this cell's value of each, in the YAML's order."""
+"""A cell's value of each axis, by the YAML's names (`acks`, `enable.idempotence`), in its order."""
 
 
 class Status(StrEnum):
-    """How a trial ended. Only SEALED ones are judged."""
+    """How a trial ended. Only sealed trials are judged."""
 
     SEALED = "sealed"
     VOID = "void"
-    """Sealed, but its fault did not bite: says nothing about the fault."""
+    """Sealed, but its fault had no observable effect: no evidence about the fault."""
     REFUSED = "refused"
-    """No client accepts these settings; never run."""
+    """No client accepts these settings; the trial is never run."""
     FAILED = "failed"
-    """The harness failed; says nothing about Kafka."""
+    """The harness failed: no evidence about Kafka."""
 
 
 class Role(StrEnum):
-    """What a trial is in its sweep for."""
+    """The purpose of a trial in its sweep."""
 
     CELL = "cell"
     """A point of the experiment's axes."""
     CONTROL = "control"
-    """No fault: what is lost or repeated here is the harness's own error."""
+    """No fault: a loss or a duplicate here is an error of the harness."""
     POSITIVE_CONTROL = "positive-control"
-    """Settings and a fault that must lose: a harness that sees no loss here would see none anywhere."""
+    """Settings and a fault that must lose records: a harness that finds no loss here is blind."""
 
 
 class Frozen(BaseModel):
-    """A record: immutable, and strict about what it holds."""
+    """Base of immutable models that reject unknown fields."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class KeyOptions(Frozen):
-    """Which keys the records have, and so what can be asked of where they went."""
+    """The keys of a trial's records."""
 
     keys: int = 0
-    """Distinct keys, from 0 on, drawn in turn; 0: no key."""
+    """How many distinct keys there are, numbered from 0, used in turn; 0: records have no key."""
     pairs: Literal["none", "own", "common"] = "none"
-    """Whether records come in pairs, a first and a second one that follows from it: each with a key of its own, or both with one."""
+    """Whether records come in pairs of a cause and its effect: with own keys or one common key."""
     pair_apart_records: int = 1
-    """By how many records the second one of a pair comes behind the first one."""
+    """How many records the second record of a pair is after the first."""
     hot_key_share: float = 0.0
-    """This share of the records has key 0, and the others take turns; 0: all keys take turns."""
+    """The share of the records with key 0, while the others use all keys in turn; 0: no hot key."""
     text: bool = False
-    """A key's bytes are its number in decimal digits, as Kafka's own programs write it; else 8 bytes, the highest first."""
+    """Whether a key is decimal digits, as Kafka's own programs write it, or 8 bytes big-endian."""
     placement: bool = False
-    """Whether it is asked where each key went, and how the load was spread over the partitions."""
+    """Whether to measure the partition of each key and the spread of the load over partitions."""
 
 
 class FaultEvidence(Frozen):
-    """What the fault did, and how we know."""
+    """What the fault did, with evidence."""
 
     kind: str
     parameters: dict[str, Scalar] = Field(default_factory=dict)
-    """As they were asked for."""
+    """As requested."""
     targets: tuple[int, ...] = ()
-    """Node ids, resolved when the fault struck."""
+    """Node ids, resolved when the fault was injected."""
     took_effect: bool
     evidence: tuple[str, ...] = ()
-    """One sentence each, with figures; also why it did not bite."""
+    """One sentence each, with figures; also why it had no effect."""
 
 
 class Phases(Frozen):
-    """The trial's marks, nanoseconds since the epoch, all on one host's clock."""
+    """The begin and end of a trial's phases, nanoseconds since the epoch, by one host's clock."""
 
     load_begin_ns: int
-    """The first record's intended time; warm-up lies before."""
+    """The first record's intended time, after the warm-up."""
     load_end_ns: int
     """The last record's intended time."""
     fault_begin_ns: int | None = None
     fault_effective_ns: int | None = None
-    """The first effect was seen: the process gone or stopped."""
+    """When the first effect was observed: the process had exited or was stopped."""
     fault_end_ns: int | None = None
-    """The heal was done: the process runs again (its ISR may not be full yet)."""
+    """When the fault was healed: the process runs again (the ISR may not be full yet)."""
     settled_ns: int
-    """Every record settled, or its delivery timeout over."""
+    """When every record was settled, or its delivery timeout had passed."""
     healthy_ns: int
-    """The full ISR was seen again."""
+    """When the ISR was full again."""
 
 
 class ProducerSummary(Frozen):
-    """One producer process."""
+    """One producer."""
 
     producer: int
     records: int
     version: str
-    """The client's own version: librdkafka's such as `2.16.0`, of the Java client `java 4.3.1`."""
+    """The client's version: `2.16.0` for librdkafka, `java 4.3.1` for the Java client."""
     lateness_us_p50: float | None
     lateness_us_p99: float | None
     lateness_us_max: float | None
-    """sent - intended: how far the generator itself fell behind its schedule; null: not known."""
+    """Sent minus intended time: how late the load generator itself was; null: unknown."""
 
 
 class ClusterAssignment(Frozen):
-    """Which cluster a trial ran on, and how it came by it."""
+    """Which cluster a trial ran on, and why."""
 
     cluster: str
-    """Its name; trials of the same name shared it."""
+    """The cluster's name; trials with the same name shared it."""
     made: bool
-    """It was made for this trial; false: an earlier trial had used it, and it had proved itself whole since."""
+    """Whether it was created for this trial; false: an earlier one used it, and it was healthy."""
     why: str
-    """Why it was made, or why it could be shared, as a clause."""
+    """Why it was created, or why it could be shared, as a clause."""
 
 
 class Replay(Frozen):
-    """Where the log was read once more from, after all was over."""
+    """One replay: a read of the log after the final read."""
 
     number: int
     """From 1 on."""
     begin_offsets: dict[int, int]
-    """Of each partition that was read; to the same ends as the final read."""
+    """Where each partition's replay began; it ended where the final read did."""
     at_ms: int | None = None
-    """The timestamp from which on it was asked for; null: from the offsets themselves."""
+    """The timestamp that the replay began at; null: it began at offsets."""
 
 
 class TrialRecord(Frozen):
-    """One trial, as `trial.json` holds it."""
+    """The content of `trial.json`."""
 
     ledger_version: int = LEDGER_VERSION
     sweep_id: str
@@ -141,16 +141,16 @@ class TrialRecord(Frozen):
     order: int
     seed: int
     token: int
-    """Every record of the trial carries it, so a stranger's record is never taken for ours."""
+    """Identifies the trial's records: each carries it, so no foreign record counts."""
     status: Status
     reason: str | None = None
     topic: str
     cluster_assignment: ClusterAssignment | None = None
-    """`None`: nobody wrote it down, as where a trial is run by hand."""
+    """`None`: not recorded, as for a trial outside a sweep."""
     kafka_version: str
     client: str
     producer_settings: dict[str, str]
-    """Effective: what was passed, all of it."""
+    """The effective settings."""
     consumer_settings: dict[str, str]
     topic_settings: dict[str, str]
     broker_settings: dict[str, str]
@@ -163,25 +163,26 @@ class TrialRecord(Frozen):
     phases: Phases
     producers: tuple[ProducerSummary, ...]
     end_offsets: dict[int, int]
-    """The partition's end at the final read; the read went from its begin to here, or the trial would not be sealed."""
+    """The exclusive end of each partition at the final read, which read everything up to it."""
     begin_offsets: dict[int, int] = Field(default_factory=dict)
-    """Of each partition whose first records had expired, where it began at the final read; the others began at 0."""
+    """Where partitions began whose first records had expired; the others began at 0."""
     replays: tuple[Replay, ...] = ()
-    """None: nothing is asked of the records' fields, and there are no tables `sent` and `replays`."""
+    """Empty: the records' fields are not checked; there are no tables `sent` and `replays`."""
     record_serving_brokers: bool = False
-    """Whether there is a table `served`."""
+    """Whether the ledger has the table `served`."""
     keying: KeyOptions | None = None
-    """`None`: nothing is asked of keys, pairs and partitions."""
+    """`None`: keys, pairs and partitions are not measured."""
     output_end_offsets: dict[int, int] | None = None
-    """The same of the topic that was copied to; null: nothing was copied, and there is no table `output`."""
+    """`end_offsets` of the copiers' output topic; null: no copiers, and no table `output`."""
     stages_s: dict[str, float]
-    """What each stage of the trial cost, seconds."""
+    """How long each stage of the trial took, seconds."""
 
 
 def read_record(trial_folder: Path) -> TrialRecord:
-    """Read `trial.json`.
+    """Read `trial.json` from a trial's folder.
 
     Raises:
-        pydantic.ValidationError, OSError: it is not there or not of this version; callers name the trial.
+        OSError: there is none.
+        pydantic.ValidationError: it is of another version; callers name the trial.
     """
     return TrialRecord.model_validate_json((trial_folder / "trial.json").read_bytes())

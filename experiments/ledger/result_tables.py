@@ -1,6 +1,8 @@
-"""What Spark makes of a sweep's ledgers: the tables of `results/`. `docs/metrics.md` has every column's formula.
+"""The schemas of the result tables that Spark derives from a sweep's ledgers (`results/`).
 
-Null means that the trial has no such value (nobody read, nothing was acknowledged), and is never written as 0.
+`docs/metrics.md` has every column's formula. The tables of trials with consumer groups, copiers,
+keys, headers or serving brokers are in `workload_tables`. Null means that the trial has no such
+value (nothing was read, nothing was acknowledged); it is never written as 0.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from experiments.ledger.schema import count, perhaps, text
+from experiments.ledger.schema import count, nullable, required, text
 from experiments.ledger.workload_tables import (
     ASSIGNMENTS,
     BROKERS,
@@ -21,103 +23,17 @@ from experiments.ledger.workload_tables import (
     LAGS,
     LOADS,
     ORDERS,
-    REPLAYS,
+    REPLAY_DIFFERENCES,
     SERVING,
     SKEWS,
 )
 
-# ---------- What is wrong with single records, and why: the tables `anomalies` and `attribution` of `results/`.
-
-
-class Anomaly(StrEnum):
-    """What can be wrong with one record or one read; a record can have several."""
-
-    LOST = "LOST"
-    DUPLICATED = "DUPLICATED"
-    """A row for each copy in the log beyond the first."""
-    REORDERED = "REORDERED"
-    """Its first copy lies behind a record that the same producer sent later to the same partition."""
-    REJECTED_PRESENT = "REJECTED_PRESENT"
-    UNKNOWN_ABSENT = "UNKNOWN_ABSENT"
-    ABORTED_VISIBLE = "ABORTED_VISIBLE"
-    PHANTOM = "PHANTOM"
-    CORRUPT = "CORRUPT"
-    MISSED = "MISSED"
-    """In the log, and never received by the consumer, although that read on beyond it."""
-    REDELIVERED = "REDELIVERED"
-    """The same offset received again."""
-
-
-class Cause(StrEnum):
-    """Why, as far as the evidence carries; `docs/metrics.md` has the rule of each."""
-
-    DELETED = "DELETED"
-    """Its topic was deleted after it was acknowledged, and made again under its name without it."""
-    TRUNCATED = "TRUNCATED"
-    """Its acknowledged offset lies at or past the place to which a broker says that it cut its log, or past the end of its epoch in the log that survived."""
-    NEVER_APPENDED = "NEVER_APPENDED"
-    """Nobody told an offset (acks=0), and the next leader never had it. It was on its way to the one before, or in that one's log alone; which is not known."""
-    RESENT = "RESENT"
-    """The client gave up waiting for the answer and sent it again: so it is there twice, or late, or although the last try was refused."""
-    UNANSWERED = "UNANSWERED"
-    """Of unknown fate: the client gave up waiting for the leader's answer, or lost the connection on which it was to come."""
-    UNATTRIBUTED = "UNATTRIBUTED"
-    """The evidence does not say."""
-
-
-_SCENE: Final = [
-    perhaps(
-        "phase", pa.string()
-    ),  # by at_ns: before, during, after; null: a trial without fault, or no time is known
-    perhaps(
-        "leader", pa.int32()
-    ),  # who led then; of records in the log: when they were appended; TRUNCATED: who acknowledged; NEVER_APPENDED: to whom sent
-    perhaps("leader_epoch", pa.int32()),
-    perhaps("isr", pa.string()),  # "1,2,3", as the watcher saw it then
-    text("cause"),
-    perhaps(
-        "truncated_to", pa.int64()
-    ),  # the offset to which `truncated_by` says that it cut its log, or where the epoch ends in the log that survived
-    perhaps(
-        "truncated_by", pa.int32()
-    ),  # null beside `truncated_to`: no broker's log says so, the leader epochs do
-]
-
-ANOMALIES: Final = pa.schema(
-    [
-        text("trial_id"),
-        text("kind"),  # of `Anomaly`
-        perhaps("producer", pa.int32()),
-        perhaps("seq", pa.int64()),
-        perhaps("partition", pa.int32()),
-        perhaps("offset", pa.int64()),  # LOST: as acknowledged; in the log or read: where
-        perhaps(
-            "at_ns", pa.int64()
-        ),  # when it was acknowledged, or given up (attempts); received (reads)
-        *_SCENE,
-    ]
-)
-
-ATTRIBUTION: Final = pa.schema(
-    [
-        text("trial_id"),
-        text("kind"),
-        perhaps("partition", pa.int32()),
-        *_SCENE,
-        count("records"),
-        perhaps("first_offset", pa.int64()),
-        perhaps("last_offset", pa.int64()),
-        perhaps("first_at_ns", pa.int64()),
-        perhaps("last_at_ns", pa.int64()),
-    ]
-)
-"""`ANOMALIES`, counted by all that they have in common."""
-
 
 class Fate(StrEnum):
-    """What became of one record; the first nine add up to the attempts of a trial, and no two hold of one record.
+    """What became of one record.
 
-    In the log means: shown to a `read_committed` consumer. A record of a transaction is acknowledged when that is committed.
+    The first nine are exclusive and add up to a trial's attempts. "In the log" means visible to a
+    `read_committed` consumer. A record of a transaction is acknowledged when that is committed.
     """
 
     DELIVERED_ONCE = "DELIVERED_ONCE"
@@ -127,21 +43,67 @@ class Fate(StrEnum):
     LOST = "LOST"
     """Acknowledged, and not in the log."""
     REJECTED = "REJECTED"
-    """Refused, and not in the log."""
+    """Rejected, and not in the log."""
     REJECTED_PRESENT = "REJECTED_PRESENT"
-    """Refused, and in the log all the same, once or more often."""
+    """Rejected, and in the log all the same, once or several times."""
     UNKNOWN_PRESENT = "UNKNOWN_PRESENT"
-    """The client cannot tell, and it is in the log, once or more often."""
+    """Of unknown outcome, and in the log, once or several times."""
     UNKNOWN_ABSENT = "UNKNOWN_ABSENT"
-    """The client cannot tell, and it is not in the log."""
+    """Of unknown outcome, and not in the log."""
     ABORTED = "ABORTED"
-    """Of a transaction that was not committed, and not shown."""
+    """Of a transaction that was not committed, and not visible."""
     ABORTED_VISIBLE = "ABORTED_VISIBLE"
-    """Of a transaction that was not committed, and shown all the same."""
+    """Of a transaction that was not committed, and visible all the same."""
     PHANTOM = "PHANTOM"
-    """In the log, and never attempted by this trial: of other origin, or under an id that no producer was given."""
+    """In the log, and never attempted in this trial: foreign, or with an unknown id."""
     CORRUPT = "CORRUPT"
-    """In the log with this trial's mark, and its checksum does not hold; counts as no copy of any record."""
+    """In the log with this trial's token and a wrong checksum; it is no copy of any record."""
+
+
+class Anomaly(StrEnum):
+    """What can be wrong with a record or a read; a record can have several anomalies."""
+
+    LOST = "LOST"
+    DUPLICATED = "DUPLICATED"
+    """One row for each duplicate in the log, that is for each copy after the first."""
+    REORDERED = "REORDERED"
+    """Its first copy is behind a record that its producer sent later to the same partition."""
+    REJECTED_PRESENT = "REJECTED_PRESENT"
+    UNKNOWN_ABSENT = "UNKNOWN_ABSENT"
+    ABORTED_VISIBLE = "ABORTED_VISIBLE"
+    PHANTOM = "PHANTOM"
+    CORRUPT = "CORRUPT"
+    MISSED = "MISSED"
+    """In the log and never received by the consumer, although it read beyond its offset."""
+    REDELIVERED = "REDELIVERED"
+    """The same offset received again."""
+
+
+class Cause(StrEnum):
+    """Why, as far as there is evidence; `docs/metrics.md` has the rule of each cause."""
+
+    DELETED = "DELETED"
+    """Its topic was deleted after the acknowledgement, and created again without the record."""
+    TRUNCATED = "TRUNCATED"
+    """A broker truncated its log at or before the acknowledged offset.
+
+    Either a broker's log reports it, or the offset is past the end of its leader epoch in the log
+    that survived.
+    """
+    NEVER_APPENDED = "NEVER_APPENDED"
+    """No offset was reported (acks=0), and the next leader never had the record.
+
+    It was in transit to the previous leader or only in that leader's log; which is unknown.
+    """
+    RESENT = "RESENT"
+    """The client timed out and sent it again.
+
+    So it is there twice, or late, or although the last attempt was rejected.
+    """
+    UNANSWERED = "UNANSWERED"
+    """Of unknown outcome: the client timed out, or lost the connection before the answer."""
+    UNATTRIBUTED = "UNATTRIBUTED"
+    """There is no evidence for any cause."""
 
 
 class Measure(StrEnum):
@@ -154,7 +116,7 @@ class Measure(StrEnum):
 
 
 class Phase(StrEnum):
-    """A part of the trial, by the record's intended time."""
+    """A part of the trial relative to the fault, by the record's intended time."""
 
     ALL = "all"
     BEFORE = "before"
@@ -162,14 +124,38 @@ class Phase(StrEnum):
     AFTER = "after"
 
 
-QUANTILES: Final = {"p50": 500, "p90": 900, "p99": 990, "p99_9": 999, "max": 1000}
-"""Name and rank, in thousandths. Nearest rank: the smallest value that at least this share of all values do not exceed."""
+class Side(StrEnum):
+    """For which clients a partition was unavailable."""
 
+    PRODUCER = "producer"
+    CONSUMER = "consumer"
+
+
+class OutageStep(StrEnum):
+    """The steps of an outage, in the order in which they happen."""
+
+    LAST_BEFORE = "last_before"
+    """The last acknowledgement (or read) before the gap."""
+    DETECTED = "detected"
+    """The controller fenced the broker."""
+    ELECTED = "elected"
+    """Another replica became the leader."""
+    LEARNED = "learned"
+    """The client learned about the new leader."""
+    FIRST_AFTER = "first_after"
+    """The first acknowledgement (or read) after the gap."""
+
+
+QUANTILES: Final = {"p50": 500, "p90": 900, "p99": 990, "p99_9": 999, "max": 1000}
+"""Name and rank in thousandths.
+
+By nearest rank: the smallest value that is not exceeded by at least this share of all values.
+"""
 
 TRIALS: Final = pa.schema(
     [
         text("trial_id"),
-        text("cell"),  # JSON with sorted keys: equal cells are equal texts
+        text("cell"),  # JSON with sorted keys, so equal cells are equal strings
         text("status"),  # sealed or void
         count("attempted_records"),
         count("acked_records"),
@@ -179,46 +165,41 @@ TRIALS: Final = pa.schema(
         count("aborted_visible_records"),
         count("lost_low_records"),
         count("lost_high_records"),
-        count("duplicate_copies"),  # copies beyond the first
+        count("duplicate_copies"),  # duplicates: copies after a record's first
         count("duplicated_records"),  # records with more than one copy
         count("log_records"),
         count("phantom_copies"),
         count("corrupt_copies"),
-        count(
-            "hidden_copies"
-        ),  # rows of the log that a read_committed consumer is not shown; in none of the other counts
+        # Rows of the log that are not visible to read_committed; in no other count.
+        count("hidden_copies"),
         count("reordered_records"),
-        pa.field(
-            "missed_records", pa.int64()
-        ),  # null: the consumer along did not come to the end, or nobody says that it did
-        pa.field("redelivered_reads", pa.int64()),  # null: nobody read
-        *(
-            pa.field(f"group_{name}", pa.int64())
-            for name in ("missed_records", "redelivered_reads")
-        ),  # null: there was no consumer group
-        *(
-            pa.field(f"{name}_transactions", pa.int64())
-            for name in ("committed", "aborted", "unknown", "torn")
-        ),  # null: it had no transactions
-        pa.field("unavailable_ns", pa.int64()),  # for the producers
-        pa.field(
-            "consumer_unavailable_ns", pa.int64()
-        ),  # the consumer's longest gap of all partitions; null: nobody read
-        pa.field("attempted_per_s", pa.float64()),
-        pa.field("acked_per_s", pa.float64()),
+        # Null: the concurrent consumer did not reach the end, or it is unknown whether it did.
+        nullable("missed_records", pa.int64()),
+        nullable("redelivered_reads", pa.int64()),  # null: there was no consumer
+        # Null: there was no consumer group.
+        nullable("group_missed_records", pa.int64()),
+        nullable("group_redelivered_reads", pa.int64()),
+        # Null: there were no transactions.
+        nullable("committed_transactions", pa.int64()),
+        nullable("aborted_transactions", pa.int64()),
+        nullable("unknown_transactions", pa.int64()),
+        nullable("torn_transactions", pa.int64()),
+        nullable("unavailable_ns", pa.int64()),  # for the producers
+        # The consumer's longest gap of all partitions; null: there was no consumer.
+        nullable("consumer_unavailable_ns", pa.int64()),
+        nullable("attempted_per_s", pa.float64()),
+        nullable("acked_per_s", pa.float64()),
     ]
 )
 
 FATES: Final = pa.schema(
     [
         text("trial_id"),
-        pa.field(
-            "outcome", pa.string()
-        ),  # acked, rejected, unknown, aborted; null: no attempt of ours
-        text("fate"),
-        count(
-            "records"
-        ),  # distinct ids; of PHANTOM and CORRUPT, which have none to rely on, copies
+        # acked, rejected, unknown, aborted; null: no attempt of this trial
+        nullable("outcome", pa.string()),
+        text("fate"),  # `Fate`
+        # Distinct ids; copies for PHANTOM and CORRUPT, whose ids are not reliable.
+        count("records"),
         count("duplicated_records"),  # those of them with more than one copy
         count("copies"),  # in the log
     ]
@@ -227,113 +208,138 @@ FATES: Final = pa.schema(
 LATENCY: Final = pa.schema(
     [
         text("trial_id"),
-        text("measure"),
-        text("phase"),
+        text("measure"),  # `Measure`
+        text("phase"),  # `Phase`
         count("records"),
         count("negative_records"),
         *(count(f"{name}_us") for name in QUANTILES),
     ]
 )
 
-GAPS: Final = pa.schema(
+HISTOGRAM: Final = pa.schema(
     [
         text("trial_id"),
-        pa.field("partition", pa.int32(), nullable=False),
-        text("side"),  # of `Side`
-        count("records"),  # acknowledged; received
-        count("gap_ns"),
-        count("began_ns"),
-        pa.field(
-            "answered", pa.bool_(), nullable=False
-        ),  # an answer ended it; false: it lasted as long as anything was due
+        text("measure"),  # `Measure`
+        text("phase"),  # `Phase`
+        # The bucket's bounds, the upper one exclusive. A bucket is at most 1/128 of the value
+        # wide, and 1 us below 256 us.
+        count("from_us"),
+        count("to_us"),
+        count("records"),
     ]
 )
-
-SPREADS: Final = (
-    *(f"{measure.value}_{name}_us" for measure in Measure for name in QUANTILES),
-    "unavailable_ns",
-    "consumer_unavailable_ns",
-    "acked_per_s",
-)
-"""What a cell tells of its trials as a median and a maximum."""
-
-COUNTED: Final = ("_records", "_copies", "_reads", "_transactions")
-"""How the columns of `TRIALS` end that count something: a cell has their sums."""
-
-CELLS: Final = pa.schema(
-    [
-        text("cell"),
-        count("sealed_trials"),
-        count("void_trials"),  # in none of the other columns
-        count("trials_with_loss"),  # lost for certain: lost_low > 0
-        count("trials_with_duplicates"),
-        *(
-            field for field in TRIALS if field.name.endswith(COUNTED)
-        ),  # sums; of what is not known of all, null
-        *(pa.field(f"{name}_{of}", pa.float64()) for name in SPREADS for of in ("median", "max")),
-    ]
-)
-
-
-class Side(StrEnum):
-    """Who was without the partition."""
-
-    PRODUCER = "producer"
-    CONSUMER = "consumer"
-
-
-class OutageStep(StrEnum):
-    """The parts of an outage, in the order in which they happen."""
-
-    LAST_BEFORE = "last_before"
-    """The last acknowledgement (or read) before the gap."""
-    DETECTED = "detected"
-    """The controller took the broker for dead."""
-    ELECTED = "elected"
-    """Another replica began to lead."""
-    LEARNED = "learned"
-    """The client was told of the new leader."""
-    FIRST_AFTER = "first_after"
-    """The first acknowledgement (or read) after the gap."""
-
 
 TIMELINE_SLOT_NS: Final = 100_000_000
 
 TIMELINE: Final = pa.schema(
     [
         text("trial_id"),
-        count("slot"),  # tenths of a second since load_begin; below 0: before it
+        count("slot"),  # tenths of a second since load_begin, negative before it
         count("sent_records"),
         count("acked_records"),
         count("read_records"),
     ]
 )
 
-HISTOGRAM: Final = pa.schema(
+GAPS: Final = pa.schema(
     [
         text("trial_id"),
-        text("measure"),
-        text("phase"),
-        count(
-            "from_us"
-        ),  # the slot's lower bound; at most 1/128 of the value wide, and 1 us below 256 us
-        count("to_us"),  # its upper bound, exclusive
-        count("records"),
+        required("partition", pa.int32()),
+        text("side"),  # `Side`
+        count("records"),  # acknowledged or received
+        count("gap_ns"),
+        count("began_ns"),
+        # Whether an acknowledgement or read ended it; false: it lasted to the end of the load.
+        required("answered", pa.bool_()),
     ]
 )
 
 OUTAGES: Final = pa.schema(
     [
         text("trial_id"),
-        pa.field("partition", pa.int32(), nullable=False),
-        text("side"),  # of `Side`
-        text("mark"),  # of `Mark`
-        perhaps("at_ns", pa.int64()),  # null: not seen
-        perhaps("source", pa.string()),  # of `experiments.ledger.schema.Source`, or `ledger`
-        perhaps("resolution_ns", pa.int64()),
+        required("partition", pa.int32()),
+        text("side"),  # `Side`
+        text("mark"),  # `OutageStep`
+        nullable("at_ns", pa.int64()),  # null: not observed
+        nullable("source", pa.string()),  # `experiments.ledger.schema.Source`, or `ledger`
+        nullable("resolution_ns", pa.int64()),
     ]
 )
-"""A row for each mark of each partition whose longest gap overlaps the fault's time; trials without fault have none."""
+"""One row per step and partition whose longest gap overlaps the fault; none without a fault."""
+
+_CONTEXT: Final = [
+    # By at_ns: before, during, after; null: a trial without a fault, or an unknown time.
+    nullable("phase", pa.string()),
+    # The leader at that time. Of a record in the log: when it was appended; TRUNCATED: the one
+    # that acknowledged it; NEVER_APPENDED: the one that it was sent to.
+    nullable("leader", pa.int32()),
+    nullable("leader_epoch", pa.int32()),
+    nullable("isr", pa.string()),  # "1,2,3", as the metadata poller observed it
+    text("cause"),  # `Cause`
+    # The offset to which `truncated_by` reports that it truncated its log, or the end of the
+    # leader epoch in the log that survived.
+    nullable("truncated_to", pa.int64()),
+    # Null with a `truncated_to`: the evidence is in the leader epochs, not in a broker's log.
+    nullable("truncated_by", pa.int32()),
+]
+
+ANOMALIES: Final = pa.schema(
+    [
+        text("trial_id"),
+        text("kind"),  # `Anomaly`
+        nullable("producer", pa.int32()),
+        nullable("seq", pa.int64()),
+        nullable("partition", pa.int32()),
+        nullable("offset", pa.int64()),  # LOST: as acknowledged; others: in the log
+        # When the attempt was acknowledged or given up, or when the record was received.
+        nullable("at_ns", pa.int64()),
+        *_CONTEXT,
+    ]
+)
+"""One row per anomalous record, and why."""
+
+ATTRIBUTION: Final = pa.schema(
+    [
+        text("trial_id"),
+        text("kind"),  # `Anomaly`
+        nullable("partition", pa.int32()),
+        *_CONTEXT,
+        count("records"),
+        nullable("first_offset", pa.int64()),
+        nullable("last_offset", pa.int64()),
+        nullable("first_at_ns", pa.int64()),
+        nullable("last_at_ns", pa.int64()),
+    ]
+)
+"""`ANOMALIES`, counted by everything that they have in common."""
+
+SUMMARIZED_COLUMNS: Final = (
+    *(f"{measure.value}_{name}_us" for measure in Measure for name in QUANTILES),
+    "unavailable_ns",
+    "consumer_unavailable_ns",
+    "acked_per_s",
+)
+"""The values of which a cell has the median and the maximum of its trials."""
+
+SUMMED_SUFFIXES: Final = ("_records", "_copies", "_reads", "_transactions")
+"""The suffixes of the columns of `TRIALS` of which a cell has the sum."""
+
+CELLS: Final = pa.schema(
+    [
+        text("cell"),
+        count("sealed_trials"),
+        count("void_trials"),  # in no other column
+        count("trials_with_loss"),  # with a certain loss: lost_low > 0
+        count("trials_with_duplicates"),
+        # Sums; null if the value is unknown for a trial.
+        *(field for field in TRIALS if field.name.endswith(SUMMED_SUFFIXES)),
+        *(
+            nullable(f"{name}_{summary}", pa.float64())
+            for name in SUMMARIZED_COLUMNS
+            for summary in ("median", "max")
+        ),
+    ]
+)
 
 RESULTS: Final = {
     "trials": TRIALS,
@@ -349,7 +355,7 @@ RESULTS: Final = {
     "groups": GROUPS,
     "assignments": ASSIGNMENTS,
     "fields": FIELDS,
-    "replays": REPLAYS,
+    "replays": REPLAY_DIFFERENCES,
     "serving": SERVING,
     "brokers": BROKERS,
     "copies": COPIES,
@@ -359,3 +365,4 @@ RESULTS: Final = {
     "loads": LOADS,
     "skews": SKEWS,
 }
+"""The tables by name."""

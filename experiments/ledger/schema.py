@@ -1,6 +1,6 @@
-"""The ledger's tables. `docs/ledger.md` tells what each column means to a reader.
+"""The schemas of the ledger's tables. `docs/ledger.md` describes each column for readers.
 
-Times are nanoseconds since the epoch. A column that nothing settled holds null, never 0 or -1.
+Times are nanoseconds since the epoch. A value that was not observed is null, never 0 or -1.
 """
 
 from __future__ import annotations
@@ -11,127 +11,140 @@ from typing import Final
 import pyarrow as pa
 
 LEDGER_VERSION: Final = 4
-"""Raised whenever a reader of the old layout would read the new one wrongly."""
+"""Increased whenever a reader of the old layout would misread the new one."""
 
+# Outcomes of an attempt.
 ACKED: Final = "acked"
-"""The client reported success. With acks=0 that is all it ever means: handed to the socket."""
+"""The client reported success. With acks=0 it only means: written to the socket."""
 REJECTED: Final = "rejected"
 """The client reported that the record was not persisted."""
 UNKNOWN: Final = "unknown"
-"""The client cannot tell, or never settled the record at all."""
+"""The client does not know, or never settled the record at all."""
 
+# Outcomes of a transaction; UNKNOWN too.
 COMMITTED: Final = "committed"
 """The client was told that the transaction is committed."""
 ABORTED: Final = "aborted"
 """The client was told that the transaction is aborted."""
 FENCED: Final = "fenced"
-"""The coordinator let the producer go before it asked to commit: another one took the `transactional.id`, or `transaction.timeout.ms` had passed.
+"""The coordinator fenced the producer before it asked to commit.
 
-Either way it has aborted the transaction, and raised the producer's epoch.
+Another producer took its `transactional.id`, or `transaction.timeout.ms` had passed. Either way the
+coordinator has aborted the transaction and raised the producer's epoch.
 """
 ABANDONED: Final = "abandoned"
-"""Its producer ended, or gave up, before it asked to commit: the coordinator aborts it after `transaction.timeout.ms`."""
+"""The producer exited or gave up before it asked to commit.
+
+The coordinator aborts the transaction after `transaction.timeout.ms`.
+"""
 
 _OUTCOME = pa.dictionary(pa.int8(), pa.string())
 
+
+def required(name: str, kind: pa.DataType) -> pa.Field:
+    """Return a column that is never null."""
+    return pa.field(name, kind, nullable=False)
+
+
+def nullable(name: str, kind: pa.DataType) -> pa.Field:
+    """Return a column that is null where the value is unknown or does not apply."""
+    return pa.field(name, kind)
+
+
+def count(name: str) -> pa.Field:
+    """Return a column of 64-bit integers that is never null."""
+    return required(name, pa.int64())
+
+
+def text(name: str) -> pa.Field:
+    """Return a column of strings that is never null."""
+    return required(name, pa.string())
+
+
 ATTEMPTS: Final = pa.schema(
     [
-        pa.field("producer", pa.int32(), nullable=False),
-        pa.field("seq", pa.int64(), nullable=False),  # dense from 0 per producer
-        pa.field("key", pa.int64()),  # the key's number; null: no key
-        pa.field("intended_ns", pa.int64(), nullable=False),
-        pa.field("sent_ns", pa.int64()),  # handed to librdkafka; null: it never took the record
-        pa.field(
-            "settled_ns", pa.int64()
-        ),  # sent_ns + librdkafka's own latency; null: never settled
-        pa.field("outcome", _OUTCOME, nullable=False),
-        pa.field("error", pa.int32(), nullable=False),  # rd_kafka_resp_err_t; 0: none
-        pa.field("partition", pa.int32()),
-        pa.field("offset", pa.int64()),  # null: the broker told none (acks=0, errors)
-        pa.field(
-            "transaction", pa.int64()
-        ),  # the number of its producer's transaction; null: it was sent in none
+        required("producer", pa.int32()),
+        count("seq"),  # dense from 0 per producer
+        nullable("key", pa.int64()),  # the key's number; null: no key
+        count("intended_ns"),
+        # When librdkafka accepted the record; null: it never did.
+        nullable("sent_ns", pa.int64()),
+        # sent_ns + librdkafka's own latency; null: never settled.
+        nullable("settled_ns", pa.int64()),
+        required("outcome", _OUTCOME),
+        required("error", pa.int32()),  # rd_kafka_resp_err_t; 0: none
+        nullable("partition", pa.int32()),
+        nullable("offset", pa.int64()),  # null: not reported (acks=0, errors)
+        # The number of the producer's transaction; null: sent without one.
+        nullable("transaction", pa.int64()),
     ]
 )
 
 LOG: Final = pa.schema(
     [
-        pa.field("partition", pa.int32(), nullable=False),
-        pa.field("offset", pa.int64(), nullable=False),
-        pa.field("producer", pa.int32()),  # null: carries no mark of this trial (of other origin)
-        pa.field("seq", pa.int64()),
-        pa.field("timestamp_ms", pa.int64(), nullable=False),
-        pa.field(
-            "intact", pa.bool_(), nullable=False
-        ),  # false: carries our mark and its checksum does not hold
-        pa.field(
-            "leader_epoch", pa.int32()
-        ),  # of the leader that appended the batch; null: the client was not told
-        pa.field(
-            "visible", pa.bool_(), nullable=False
-        ),  # false: a read_committed reader is not shown it
+        required("partition", pa.int32()),
+        count("offset"),
+        nullable("producer", pa.int32()),  # null: no record of this trial, or a corrupt one
+        nullable("seq", pa.int64()),
+        count("timestamp_ms"),
+        # False: it carries this trial's token, and its checksum does not match.
+        required("intact", pa.bool_()),
+        # Of the leader that appended the batch; null: the client did not get it.
+        nullable("leader_epoch", pa.int32()),
+        required("visible", pa.bool_()),  # false: not visible to a read_committed consumer
     ]
 )
 
 TRANSACTIONS: Final = pa.schema(
     [
-        pa.field("producer", pa.int32(), nullable=False),
-        pa.field("transaction", pa.int64(), nullable=False),  # dense from 0 per producer
-        pa.field("begin_ns", pa.int64(), nullable=False),
-        pa.field(
-            "end_ns", pa.int64()
-        ),  # when the client was told how it ended, or gave up; null: never
-        pa.field(
-            "records", pa.int64(), nullable=False
-        ),  # how many of the schedule were attempted in it
-        pa.field(
-            "outcome", _OUTCOME, nullable=False
-        ),  # committed, aborted, fenced, abandoned; unknown: it asked to commit, and was never told
-        pa.field("error", pa.int32(), nullable=False),  # rd_kafka_resp_err_t; 0: none
+        required("producer", pa.int32()),
+        count("transaction"),  # dense from 0 per producer
+        count("begin_ns"),
+        # When the client was told the outcome, or gave up; null: never.
+        nullable("end_ns", pa.int64()),
+        count("records"),  # how many records of the schedule were attempted in it
+        # Unknown: the producer asked to commit and was never told the outcome.
+        required("outcome", _OUTCOME),
+        required("error", pa.int32()),  # rd_kafka_resp_err_t; 0: none
     ]
 )
 
 READS: Final = pa.schema(
     [
-        pa.field("consumer", pa.int32(), nullable=False),
-        pa.field("generation", pa.int32(), nullable=False),
-        pa.field("partition", pa.int32(), nullable=False),
-        pa.field("offset", pa.int64(), nullable=False),
-        pa.field("producer", pa.int32()),
-        pa.field("seq", pa.int64()),
-        pa.field(
-            "intended_ns", pa.int64()
-        ),  # as the record itself carries it: end-to-end latency needs no join
-        pa.field("received_ns", pa.int64(), nullable=False),
+        required("consumer", pa.int32()),
+        required("generation", pa.int32()),
+        required("partition", pa.int32()),
+        count("offset"),
+        nullable("producer", pa.int32()),
+        nullable("seq", pa.int64()),
+        # As the record carries it, so end-to-end latency needs no join.
+        nullable("intended_ns", pa.int64()),
+        count("received_ns"),
     ]
 )
 
 EVENTS: Final = pa.schema(
     [
-        pa.field("at_ns", pa.int64(), nullable=False),
-        pa.field("kind", pa.string(), nullable=False),
-        pa.field("source", pa.string(), nullable=False),  # who says so: `Source`
-        pa.field(
-            "resolution_ns", pa.int64()
-        ),  # it happened at most so long before at_ns; null: at_ns is the moment itself
-        pa.field("node", pa.int32()),
-        pa.field("partition", pa.int32()),
-        pa.field("leader_epoch", pa.int32()),
-        pa.field("offset", pa.int64()),
-        pa.field("detail", pa.string(), nullable=False),
+        count("at_ns"),
+        text("kind"),
+        text("source"),  # `Source`
+        # The event happened at most this long before at_ns; null: at at_ns.
+        nullable("resolution_ns", pa.int64()),
+        nullable("node", pa.int32()),
+        nullable("partition", pa.int32()),
+        nullable("leader_epoch", pa.int32()),
+        nullable("offset", pa.int64()),
+        text("detail"),
     ]
 )
 
 EPOCHS: Final = pa.schema(
     [
-        pa.field(
-            "node", pa.int32(), nullable=False
-        ),  # whose `leader-epoch-checkpoint`, read after the heal and the full ISR
-        pa.field("partition", pa.int32(), nullable=False),
-        pa.field("leader_epoch", pa.int32(), nullable=False),
-        pa.field(
-            "start_offset", pa.int64(), nullable=False
-        ),  # the epoch's first offset in the log that survived
+        # Whose `leader-epoch-checkpoint`, after the heal, with the full ISR.
+        required("node", pa.int32()),
+        required("partition", pa.int32()),
+        required("leader_epoch", pa.int32()),
+        count("start_offset"),  # the epoch's first offset in the log that survived
     ]
 )
 
@@ -143,87 +156,60 @@ TABLES: Final = {
     "events": EVENTS,
     "epochs": EPOCHS,
 }
-"""What every ledger has."""
+"""The tables of every ledger."""
 
 _FIELDS: Final = [
-    pa.field("timestamp_ms", pa.int64(), nullable=False),
-    pa.field("key_digest", pa.int64(), nullable=False),
-    pa.field("value_digest", pa.int64(), nullable=False),
-    pa.field("headers_digest", pa.int64(), nullable=False),
+    count("timestamp_ms"),
+    count("key_digest"),
+    count("value_digest"),
+    count("headers_digest"),
 ]
-"""What a record is made of; `experiments.clients.record.fields` has the digests."""
+"""A record's fields, as digests; the interceptors of `experiments.clients.librdkafka` make them."""
 
-SENT: Final = pa.schema(
-    [
-        pa.field("producer", pa.int32(), nullable=False),
-        pa.field("seq", pa.int64(), nullable=False),
-        *_FIELDS,
-    ]
-)
+SENT: Final = pa.schema([required("producer", pa.int32()), count("seq"), *_FIELDS])
 
 REPLAYS: Final = pa.schema(
     [
-        pa.field(
-            "replay", pa.int32(), nullable=False
-        ),  # which of the trial's, from 1 on; `trial.json` says from where
-        pa.field("partition", pa.int32(), nullable=False),
-        pa.field("offset", pa.int64(), nullable=False),
-        pa.field("producer", pa.int32()),  # null: carries no mark of this trial
-        pa.field("seq", pa.int64()),
+        # The replay's number in the trial, from 1 on; `trial.json` has where it began.
+        required("replay", pa.int32()),
+        required("partition", pa.int32()),
+        count("offset"),
+        nullable("producer", pa.int32()),  # null: no record of this trial
+        nullable("seq", pa.int64()),
         *_FIELDS,
     ]
 )
 
 SERVED: Final = pa.schema(
     [
-        pa.field("side", pa.string(), nullable=False),  # producer or consumer
-        pa.field(
-            "node", pa.int32(), nullable=False
-        ),  # the broker that records were produced to, or fetched from
-        pa.field("partition", pa.int32(), nullable=False),
-        pa.field("records", pa.int64(), nullable=False),
-        pa.field(
-            "first_ns", pa.int64(), nullable=False
-        ),  # when the first of them was settled, or given to the application
-        pa.field("last_ns", pa.int64(), nullable=False),
+        text("side"),  # producer or consumer
+        required("node", pa.int32()),  # the broker that acknowledged or returned the records
+        required("partition", pa.int32()),
+        count("records"),
+        # When the first of them was settled, or passed to the application.
+        count("first_ns"),
+        count("last_ns"),
     ]
 )
 
 OUTPUT: Final = "output"
-OF_SOME: Final = {OUTPUT: LOG, "sent": SENT, "replays": REPLAYS, "served": SERVED}
-"""What a ledger has besides where its trial was of that kind.
+OPTIONAL_TABLES: Final = {OUTPUT: LOG, "sent": SENT, "replays": REPLAYS, "served": SERVED}
+"""The tables that only the ledgers of some trials have.
 
-`output`: what copiers made of the log, as the log of the topic that they wrote to. `sent`, `replays`: what records were made of as they were handed over, and
-as the log was read again. `served`: which broker served the clients' records.
+`output`: with copiers, the log of the topic that they wrote to. `sent` and `replays`: with headers,
+the digests of the records' fields as sent and as replayed. `served`: which broker served the
+clients' records.
 """
 
 
 class Source(StrEnum):
-    """Who says that something happened, and so how well the moment is known; `docs/ledger.md` has each one's resolution."""
+    """Who reported an event, and so how exact its time is; `docs/ledger.md` has the resolutions."""
 
     TRIAL = "trial"
-    """The trial's own story and its fault: the moment itself."""
+    """The trial itself and its fault: exact."""
     METADATA = "metadata"
-    """A broker's metadata, asked again and again: known to the time between two answers."""
+    """A broker's metadata, polled: the time between two answers."""
     BROKER = "broker"
-    """A broker's or a controller's own log, by the millisecond."""
+    """The log of a broker or controller: one millisecond."""
     CLIENT = "client"
-    """librdkafka's own log, by the millisecond."""
-
-
-# ---------- How the columns of results are written: what is counted or named is never null, what need not be known may be.
-
-
-def count(name: str) -> pa.Field:
-    """Return a column of whole numbers that are always known."""
-    return pa.field(name, pa.int64(), nullable=False)
-
-
-def text(name: str) -> pa.Field:
-    """Return a column of texts that are always there."""
-    return pa.field(name, pa.string(), nullable=False)
-
-
-def perhaps(name: str, kind: pa.DataType) -> pa.Field:
-    """Return a column that holds null where something is not known."""
-    return pa.field(name, kind)
+    """The client's own log: one millisecond."""

@@ -1,4 +1,4 @@
-"""Writing a trial's tables, and the seal: a ledger is whole or it is not there."""
+"""Writes and seals a trial's ledger: under its final name a ledger is always complete."""
 
 from __future__ import annotations
 
@@ -10,21 +10,22 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from experiments.ledger.record import TrialRecord
-from experiments.ledger.schema import LEDGER_VERSION, OF_SOME, TABLES
+from experiments.ledger.schema import LEDGER_VERSION, OPTIONAL_TABLES, TABLES
 
 
 def write_table(folder: Path, trial_id: str, name: str, table: pa.Table) -> None:
-    """Write one table of the ledger as `<name>.parquet`, marked with the trial and the ledger's version.
+    """Write one table of the ledger as `<name>.parquet`.
 
-    zstd and DELTA_BINARY_PACKED on the 64-bit columns: 8 bytes a row, 11 million rows a second.
+    The file's metadata has the trial and the ledger version. zstd and DELTA_BINARY_PACKED on the
+    64-bit columns take 8 bytes per row and write 11 million rows per second.
 
     Raises:
-        ValueError: the table is not of the ledger's schema.
+        ValueError: the table does not have the ledger's schema.
     """
-    schema = {**TABLES, **OF_SOME}[name]
+    schema = {**TABLES, **OPTIONAL_TABLES}[name]
     if not table.schema.equals(schema, check_metadata=False):
-        raise ValueError(f"{name}: {table.schema} is not the ledger's {schema}")
-    marked = table.replace_schema_metadata(
+        raise ValueError(f"table {name} has the schema {table.schema}; required: {schema}")
+    described = table.replace_schema_metadata(
         {"ackbench.trial_id": trial_id, "ackbench.ledger_version": str(LEDGER_VERSION)}
     )
     packed: dict[str, str] = {
@@ -32,7 +33,7 @@ def write_table(folder: Path, trial_id: str, name: str, table: pa.Table) -> None
     }
     plain = [field.name for field in schema if field.name not in packed]
     pq.write_table(
-        marked,
+        described,
         folder / f"{name}.parquet",
         compression="zstd",
         use_dictionary=plain,
@@ -40,25 +41,31 @@ def write_table(folder: Path, trial_id: str, name: str, table: pa.Table) -> None
     )
 
 
-def seal(partial: Path, whole: Path, record: TrialRecord, tables: Mapping[str, pa.Table]) -> None:
-    """Write all tables and `trial.json`, flush them to the disk, and give the folder its final name.
+def seal(partial: Path, sealed: Path, record: TrialRecord, tables: Mapping[str, pa.Table]) -> None:
+    """Write all tables and `trial.json`, sync them to disk, and rename the folder.
+
+    Args:
+        partial: the folder to write to.
+        sealed: its final name.
+        record: the trial's record.
+        tables: the ledger's tables by name.
 
     Raises:
-        ValueError: a table is missing or not of its schema.
-        OSError: the disk refused.
+        ValueError: a table is missing or has another schema.
+        OSError: the disk is full, or a folder is not writable.
     """
-    if set(tables) - set(OF_SOME) != set(TABLES):
-        raise ValueError(f"a ledger holds {sorted(TABLES)}, not {sorted(tables)}")
+    if set(tables) - set(OPTIONAL_TABLES) != set(TABLES):
+        raise ValueError(f"a ledger has the tables {sorted(tables)}; required: {sorted(TABLES)}")
     for name, table in tables.items():
         write_table(partial, record.trial_id, name, table)
     (partial / "trial.json").write_text(record.model_dump_json(indent=1))
     for path in (*partial.iterdir(), partial):
-        _flush(path)
-    partial.rename(whole)
-    _flush(whole.parent)
+        _sync(path)
+    partial.rename(sealed)
+    _sync(sealed.parent)
 
 
-def _flush(path: Path) -> None:
+def _sync(path: Path) -> None:
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

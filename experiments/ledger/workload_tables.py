@@ -1,4 +1,8 @@
-"""What Spark makes of consumer groups: two tables of `results/`, of trials that had groups. `docs/metrics.md` has every column's formula."""
+"""The schemas of the result tables of trials with special workloads.
+
+Consumer groups, copiers, keys, record fields and replays, and serving brokers: only such trials
+have rows in them. `docs/metrics.md` has every column's formula.
+"""
 
 from __future__ import annotations
 
@@ -7,171 +11,164 @@ from typing import Final
 
 import pyarrow as pa
 
-from experiments.ledger.schema import count
+from experiments.ledger.schema import count, nullable, required, text
 
-_TRIAL: Final = pa.field("trial_id", pa.string(), nullable=False)
+# Consumer groups.
 
 GROUPS: Final = pa.schema(
     [
-        _TRIAL,
-        count("group"),  # its number in the trial, from 1 on
+        text("trial_id"),
+        count("group"),  # the group's number in the trial, from 1 on
         count("members"),  # how many there were in all
-        count("shown_records"),  # distinct ids in the log
+        count("shown_records"),  # distinct visible ids in the log
         count("processed_records"),  # distinct ids that a member processed
-        count("missed_records"),  # passed by a commit, and processed by no member
-        count("expired_records"),  # those of them that the log did not hold any more at the end
+        count("missed_records"),  # below a committed offset, and processed by no member
+        count("expired_records"),  # missed ones that were not in the log at the end any more
         count("redelivered_reads"),
-        count(
-            "offset_resets"
-        ),  # how often a member went on elsewhere, as the log did not hold the offset any more at which it was to read on
-        count(
-            "stuck_partitions"
-        ),  # of which a member was told that as an error instead, and read no further
-        count(
-            "processing_gap_ns"
-        ),  # longest time of a partition, under load, in which nothing of it was processed
-        count("overlap_ns"),  # how long a partition was held by two members at once
-        count(
-            "unassigned_ns"
-        ),  # longest time, under load, in which a partition was held by no member
-        count("max_partitions"),  # that one member held at once
-        count(
-            "idle_members"
-        ),  # most that belonged to the group at the same time and held no partition for a second or longer
+        # How often a member went on at another offset, because the log lacked its next one.
+        count("offset_resets"),
+        # Where a member got an error for that instead, and read no further.
+        count("stuck_partitions"),
+        # Longest time of a partition, during the load, without a processed record.
+        count("processing_gap_ns"),
+        count("overlap_ns"),  # how long a partition had two owners
+        count("unassigned_ns"),  # longest time of a partition, during the load, without an owner
+        count("max_partitions"),  # most partitions that one member owned at once
+        # Most members at once that belonged to the group and owned nothing for a second or more.
+        count("idle_members"),
     ]
 )
 
 ASSIGNMENTS: Final = pa.schema(
     [
-        _TRIAL,
+        text("trial_id"),
         count("group"),
         count("consumer"),
         count("generation"),
         count("partition"),
         count("from_ns"),
-        pa.field("until_ns", pa.int64()),  # null: it held it to the end
-        pa.field(
-            "ended", pa.string()
-        ),  # `given back`, `lost` (its group had taken it away before) or `gone` (it had died); null: it held it to the end
+        nullable("until_ns", pa.int64()),  # null: the member owned it to the end
+        # `given back` (revoked), `lost` (the group had taken it away before) or `gone` (the member
+        # crashed); null: the member owned it to the end.
+        nullable("ended", pa.string()),
     ]
 )
-"""A row for each time that a member was given a partition, by the members' own accounts."""
+"""One row per assignment of a partition to a member, as the members reported it."""
 
+# Copiers (consume-process-produce).
 
-# ---------- What Spark makes of keys, pairs and partitions, of trials that ask it: further tables of `results/`. `docs/metrics.md` has every column's formula.
+COPIES: Final = pa.schema(
+    [
+        text("trial_id"),
+        count("copied_records"),  # distinct visible ids in the output
+        # In the log, below a committed offset, not in the output, and no copier was told that its
+        # copy is stored.
+        count("missed_records"),
+        # A copier was told that the copy is stored, and it is not in the output.
+        count("output_lost_records"),
+        count("repeated_copies"),  # visible in the output, beyond as many as the log has
+        count("hidden_copies"),  # in the output and not visible: of uncommitted transactions
+    ]
+)
+
+# Keys, pairs and partitions.
 
 
 class OrderScope(StrEnum):
-    """Among what there is an order."""
+    """Between which records an order is defined."""
 
     KEY = "key"
-    """Records of one producer with one key; in the log, of those those in one partition."""
+    """Records of one producer with one key; in the log, those of them in one partition."""
     PARTITION = "partition"
     """Records of one producer in one partition."""
     PAIR = "pair"
-    """A record and the one that follows from it; in the log, where both are in one partition."""
+    """A record and the one that follows from it; in the log, if both are in one partition."""
 
 
 class OrderObserver(StrEnum):
-    """Whose order it is."""
+    """Where the order is observed."""
 
     LOG = "log"
-    """By offset, of each record its first copy."""
+    """By offset of each record's first copy."""
     CONSUMERS = "consumers"
-    """By when a record was first received: by any member of the consumer group, or, where there was none, by the reader along."""
+    """By first receipt: by any group member or, without a group, by the concurrent consumer."""
 
 
 class LoadQuantity(StrEnum):
-    """What is spread over the partitions."""
+    """What is distributed over the partitions."""
 
     RECORDS = "records"
     BYTES = "bytes"
-    """As they lie in the log, batch headers and all."""
+    """As stored in the log, with batch headers."""
     BATCHES = "batches"
 
 
-def _schema(
-    *fields: tuple[str, pa.DataType], perhaps: tuple[tuple[str, pa.DataType], ...] = ()
-) -> pa.Schema:
-    return pa.schema(
-        [
-            *(pa.field(*field, nullable=False) for field in fields),
-            *(pa.field(*field) for field in perhaps),
-        ]
-    )
-
-
-_ID: Final = ("trial_id", pa.string())
 ERAS: Final = ("before", "after")
-"""Of a topic's partitions, when more are added: by the count that the producer went by."""
+"""Before and after partitions are added to a topic, by the partition count the producer used."""
 
-KEYS: Final = _schema(
-    _ID,
-    ("era", pa.string()),  # of `ERAS`; a trial whose topic kept its partitions has only `before`
-    ("partitions", pa.int32()),  # that the topic had then
-    ("keys", pa.int64()),  # with an acknowledged record
-    (
-        "single_partition_keys",
-        pa.int64(),
-    ),  # of those, all whose acknowledged records went to one partition
-    ("murmur2_keys", pa.int64()),  # of those, whose partition is the one that Java's formula says
-    (
-        "crc32_keys",
-        pa.int64(),
-    ),  # of those, whose partition is the one that librdkafka's `consistent` formula says
-    perhaps=(
-        (
-            "known_keys",
-            pa.int64(),
-        ),  # of the settled ones, those that were settled in the era before as well; null: there was none
-        ("unmoved_keys", pa.int64()),  # of those, the ones that are where they were
-    ),
+KEYS: Final = pa.schema(
+    [
+        text("trial_id"),
+        text("era"),  # of `ERAS`; only `before` if the partition count did not change
+        required("partitions", pa.int32()),  # the topic's partition count then
+        count("keys"),  # with an acknowledged record
+        count("single_partition_keys"),  # whose acknowledged records went to one partition
+        count("murmur2_keys"),  # of those, in the partition of Java's formula
+        count("crc32_keys"),  # of those, in the partition of librdkafka's `consistent`
+        # Of the single-partition keys, those that were such in the era before; null: first era.
+        nullable("known_keys", pa.int64()),
+        nullable("unmoved_keys", pa.int64()),  # of those, still in the same partition
+    ]
 )
 
-ORDERS: Final = _schema(
-    _ID,
-    ("within", pa.string()),
-    ("observer", pa.string()),
-    ("compared", pa.int64()),  # records; of pairs, pairs both of which are there and have an order
-    ("inverted", pa.int64()),  # that came behind a later one
-    ("apart", pa.int64()),  # pairs whose two lie in different partitions
+ORDERS: Final = pa.schema(
+    [
+        text("trial_id"),
+        text("within"),  # `OrderScope`
+        text("observer"),  # `OrderObserver`
+        count("compared"),  # records; of pairs, those with both records and an order
+        count("inverted"),  # behind a later one
+        count("apart"),  # pairs in two different partitions
+    ]
 )
 
-LAGS: Final = _schema(
-    _ID,
-    ("consumer", pa.int32()),
-    ("records", pa.int64()),
-    ("median_ns", pa.int64()),
-    ("max_ns", pa.int64()),
+LAGS: Final = pa.schema(
+    [
+        text("trial_id"),
+        required("consumer", pa.int32()),
+        count("records"),
+        count("median_ns"),
+        count("max_ns"),
+    ]
 )
-"""How far behind a consumer was: from the intended time of a record to when it was received."""
+"""A consumer's lag: from a record's intended time to its receipt."""
 
-LOADS: Final = _schema(
-    _ID,
-    ("partition", pa.int32()),
-    (
-        "slot",
-        pa.int64(),
-    ),  # the second after the load's begin in which the record was made; of a batch: its last record
-    ("records", pa.int64()),
-    perhaps=(
-        ("bytes", pa.int64()),
-        ("batches", pa.int64()),
-    ),  # null: nobody looked at the log's files
-)
-
-SKEWS: Final = _schema(
-    _ID,
-    ("of", pa.string()),  # of `Spread`
-    ("partitions", pa.int32()),
-    ("total", pa.int64()),
-    ("max_over_mean", pa.float64()),  # over the whole load
-    ("gini", pa.float64()),
-    ("second_max_over_mean", pa.float64()),  # the median over the seconds of the load
+LOADS: Final = pa.schema(
+    [
+        text("trial_id"),
+        required("partition", pa.int32()),
+        # The second since load_begin in which the record was created; of a batch, its last record.
+        count("slot"),
+        count("records"),
+        # Null: the log's files were not read.
+        nullable("bytes", pa.int64()),
+        nullable("batches", pa.int64()),
+    ]
 )
 
+SKEWS: Final = pa.schema(
+    [
+        text("trial_id"),
+        text("of"),  # `LoadQuantity`
+        required("partitions", pa.int32()),
+        count("total"),
+        required("max_over_mean", pa.float64()),  # over the entire load
+        required("gini", pa.float64()),
+        required("second_max_over_mean", pa.float64()),  # median over the seconds of the load
+    ]
+)
 
-# ---------- What Spark makes of records' fields and of replays: two tables of `results/`, of trials that ask it. `docs/metrics.md` has every column's formula.
+# Record fields and replays.
 
 
 class Field(StrEnum):
@@ -182,76 +179,51 @@ class Field(StrEnum):
     HEADERS = "headers"
     TIMESTAMP = "timestamp"
     OFFSET = "offset"
-    """As its acknowledgement told it."""
+    """As acknowledged."""
 
 
 FIELDS: Final = pa.schema(
     [
-        _TRIAL,
-        pa.field("field", pa.string(), nullable=False),  # of `Field`
-        count("compared_records"),  # read in the first replay, and known as they were sent
+        text("trial_id"),
+        text("field"),  # `Field`
+        count("compared_records"),  # in the first replay, and with known digests as sent
         count("differing_records"),
     ]
 )
 
-REPLAYS: Final = pa.schema(
+REPLAY_DIFFERENCES: Final = pa.schema(
     [
-        _TRIAL,
+        text("trial_id"),
         count("replay"),  # its number, from 1 on
         count("records"),
-        count("differing_records"),  # at a place where the first replay had another record, or none
-        count("absent_records"),  # that the first replay had, and that this one was to have
+        count("differing_records"),  # at an offset with another record, or none, in replay 1
+        count("absent_records"),  # in replay 1, within this replay's range, and not in it
     ]
 )
 
-
-# ---------- What Spark makes of consume-process-produce: a table of `results/`, of trials that had copiers. `docs/metrics.md` has every column's formula.
-
-
-COPIES: Final = pa.schema(
-    [
-        pa.field("trial_id", pa.string(), nullable=False),
-        *(
-            pa.field(name, pa.int64(), nullable=False)
-            for name in (
-                "copied_records",  # distinct ids that the output shows
-                "missed_records",  # in the log, committed past, not in the output, and of which no copier was told that its copy is stored
-                "output_lost_records",  # of which a copier was told so, and not in the output
-                "repeated_copies",  # in the output, beyond as many as the log has of the record
-                "hidden_copies",  # in the output, and not shown: of transactions that were not committed
-            )
-        ),
-    ]
-)
-
-
-# ---------- Who served the clients' records: a table of `results/`, of trials that ask it. `docs/metrics.md` has every column's formula.
-
+# Serving brokers.
 
 BROKERS: Final = pa.schema(
     [
-        pa.field("trial_id", pa.string(), nullable=False),
-        pa.field("node", pa.int32(), nullable=False),
-        pa.field(
-            "name", pa.string(), nullable=False
-        ),  # of the broker's own counter: BytesInPerSec, BytesOutPerSec, MessagesInPerSec
-        pa.field("count", pa.int64(), nullable=False),  # since its process began
+        text("trial_id"),
+        required("node", pa.int32()),
+        # The broker's own counter: BytesInPerSec, BytesOutPerSec, MessagesInPerSec.
+        text("name"),
+        count("count"),  # since the broker's process started
     ]
 )
-"""What brokers counted of the topic themselves, at the end, before it was read to check."""
+"""What brokers counted of the topic themselves, at the end of the load, before the final read."""
 
 SERVING: Final = pa.schema(
     [
-        pa.field("trial_id", pa.string(), nullable=False),
-        pa.field("side", pa.string(), nullable=False),  # producer or consumer
-        pa.field("node", pa.int32(), nullable=False),
-        pa.field("partition", pa.int32(), nullable=False),
-        *(
-            pa.field(name, pa.int64(), nullable=False)
-            for name in ("records", "first_ns", "last_ns")
-        ),
-        pa.field(
-            "non_leader_ns", pa.int64(), nullable=False
-        ),  # of the time from the first to the last of them, how much it was not the partition's leader
+        text("trial_id"),
+        text("side"),  # producer or consumer
+        required("node", pa.int32()),
+        required("partition", pa.int32()),
+        count("records"),
+        count("first_ns"),
+        count("last_ns"),
+        # How much of the time from the first to the last the node did not lead the partition.
+        count("non_leader_ns"),
     ]
 )

@@ -1,4 +1,7 @@
-"""Consume-process-produce in transactions on a real broker: a copier dies, and another one comes back as a zombie; the output shows each record once."""
+"""Copiers with transactions on a real broker: one is killed, one becomes a zombie.
+
+Each record is visible in the output once.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ import pytest
 from support.builders.records import a_spec
 
 from experiments.clients.settings.librdkafka import consumer_settings, producer_settings
-from experiments.faults.composition.notation import parse
+from experiments.faults.composition.notation import parse_fault
 from experiments.ledger.record import Status
 from experiments.planning.faults import fault_parameters
 from experiments.sweep.folder import SweepFolder
@@ -40,10 +43,10 @@ IMPATIENT = {
 FAULT = "copier-killed(at_s=1, restart_after_s=0.5) >> copier-paused(at_s=2, pause_s=3)"
 
 
-def test_what_a_dead_and_a_thrown_out_copier_had_in_hand_is_shown_once(
+def test_pending_records_of_a_killed_and_a_removed_copier_are_visible_once(
     cache: Path, tmp_path: Path
 ) -> None:
-    """What they had copied is in the output, and hidden; the group has committed all, and the reader along received what is shown."""
+    """Their uncommitted copies are in the output and not visible; the group committed all."""
     cluster = provision(
         tmp_path / "clusters",
         cache,
@@ -58,7 +61,7 @@ def test_what_a_dead_and_a_thrown_out_copier_had_in_hand_is_shown_once(
             consumer=consumer_settings(IMPATIENT),
             topic={"min.insync.replicas": "1"},
             workload=LOAD,
-            fault=parse(FAULT).with_leaves(
+            fault=parse_fault(FAULT).with_leaves(
                 lambda leaf: leaf.model_copy(
                     update={"parameters": fault_parameters(leaf.kind, leaf.parameters)}
                 )

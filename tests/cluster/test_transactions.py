@@ -1,4 +1,7 @@
-"""A producer dies in a transaction on a real cluster: what it left is shown to nobody, and the other's records wait behind it."""
+"""A producer crashes in a transaction on a real cluster.
+
+Its records stay invisible, and those of the other producer wait behind them.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +46,7 @@ Tables = dict[str, pa.Table]
 
 @pytest.fixture(scope="module")
 def tables(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tables]:
-    """The ledger of one trial: two producers, of which one dies in mid-transaction."""
+    """Return the ledger of one trial: one of two producers crashes in a transaction."""
     folder = tmp_path_factory.mktemp("transactions")
     provisioned = provision(folder / "clusters", cache, "transactions", SPEC)
     try:
@@ -66,8 +69,8 @@ def tables(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ta
         provisioned.destroy()
 
 
-def test_the_dead_producer_has_abandoned_its_last_transaction(tables: Tables) -> None:
-    """The other one's were committed, but for each fourth."""
+def test_the_crashed_producer_has_abandoned_its_last_transaction(tables: Tables) -> None:
+    """Every fourth one of the other producer is aborted; the rest are committed."""
     ends = {
         producer: [
             row["outcome"]
@@ -80,36 +83,38 @@ def test_the_dead_producer_has_abandoned_its_last_transaction(tables: Tables) ->
     assert ends[1] == ["aborted" if number % 4 == 0 else "committed" for number in range(1, 26)]
 
 
-def test_only_what_was_committed_is_shown_and_all_of_it(tables: Tables) -> None:
-    """The log holds what was aborted and abandoned as well."""
+def test_exactly_the_committed_records_are_visible(tables: Tables) -> None:
+    """The log has the aborted and abandoned ones as well."""
     ends = {
         (row["producer"], row["transaction"]): row["outcome"]
         for row in tables["transactions"].to_pylist()
     }
-    told = {
+    outcomes = {
         (row["producer"], row["seq"]): ends[row["producer"], row["transaction"]]
         for row in tables["attempts"].to_pylist()
     }
-    shown = {(row["producer"], row["seq"]): row["visible"] for row in tables["log"].to_pylist()}
-    assert {record for record, visible in shown.items() if visible} == {
-        record for record, end in told.items() if end == "committed"
+    visibility = {
+        (row["producer"], row["seq"]): row["visible"] for row in tables["log"].to_pylist()
     }
-    assert {told[record] for record, visible in shown.items() if not visible} == {
+    assert {record for record, visible in visibility.items() if visible} == {
+        record for record, end in outcomes.items() if end == "committed"
+    }
+    assert {outcomes[record] for record, visible in visibility.items() if not visible} == {
         "aborted",
         "abandoned",
     }
 
 
-def test_the_reader_received_what_is_shown(tables: Tables) -> None:
-    """Each record once; it is a read_committed consumer."""
-    shown = {(row["producer"], row["seq"]) for row in tables["log"].to_pylist() if row["visible"]}
+def test_the_concurrent_consumer_received_the_visible_records(tables: Tables) -> None:
+    """It is a read_committed consumer, and received each of them once."""
+    visible = {(row["producer"], row["seq"]) for row in tables["log"].to_pylist() if row["visible"]}
     received = [(row["producer"], row["seq"]) for row in tables["reads"].to_pylist()]
-    assert Counter(received) == Counter(shown)
+    assert Counter(received) == Counter(visible)
 
 
-def test_the_reader_stood_still_behind_the_open_transaction(tables: Tables) -> None:
-    """From where it began to where the coordinator aborted it; not before its timeout, less what it was open already."""
-    (stuck,), (moved,) = (
+def test_the_concurrent_consumer_waits_behind_the_open_transaction(tables: Tables) -> None:
+    """It receives records beyond the last stable offset only after that was noted as stuck."""
+    (stuck,), (advanced,) = (
         [row for row in tables["events"].to_pylist() if row["kind"] == kind]
         for kind in ("last_stable_offset_stuck", "last_stable_offset_advanced")
     )
@@ -117,4 +122,4 @@ def test_the_reader_stood_still_behind_the_open_transaction(tables: Tables) -> N
         row["received_ns"] for row in tables["reads"].to_pylist() if row["offset"] > stuck["offset"]
     ]
     assert min(received) >= stuck["at_ns"]
-    assert moved["offset"] > stuck["offset"]
+    assert advanced["offset"] > stuck["offset"]

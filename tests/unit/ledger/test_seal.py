@@ -1,4 +1,4 @@
-"""The seal: a ledger is whole or it is not there."""
+"""A sealed ledger is complete; otherwise there is none under its final name."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from experiments.ledger.schema import LOG, TABLES
 from experiments.ledger.seal import seal
 
 
-def test_a_sealed_trial_reads_back_as_it_was_written(tmp_path: Path) -> None:
-    """`trial.json` and the tables come back equal."""
-    partial, whole = tmp_path / "t.partial", tmp_path / "t"
+def test_a_sealed_trial_has_the_written_record_and_tables(tmp_path: Path) -> None:
+    """`trial.json` and the tables are equal to what was passed."""
+    partial, sealed = tmp_path / "t.partial", tmp_path / "t"
     partial.mkdir()
     row = {
         "partition": [0],
@@ -29,32 +29,32 @@ def test_a_sealed_trial_reads_back_as_it_was_written(tmp_path: Path) -> None:
         "visible": [True],
     }
     log = pa.table(row, schema=LOG)
-    seal(partial, whole, a_record(), {**no_rows(), "log": log})
-    assert read_record(whole) == a_record()
-    assert pq.read_table(whole / "log.parquet").equals(log)
+    seal(partial, sealed, a_record(), {**no_rows(), "log": log})
+    assert read_record(sealed) == a_record()
+    assert pq.read_table(sealed / "log.parquet").equals(log)
 
 
-def test_each_table_names_its_trial_and_its_version(tmp_path: Path) -> None:
-    """A file that strayed into another trial's folder can be told."""
+def test_each_table_has_its_trial_in_its_metadata(tmp_path: Path) -> None:
+    """A file that was moved to another trial's folder can be detected."""
     partial = tmp_path / "t.partial"
     partial.mkdir()
     seal(partial, tmp_path / "t", a_record(), no_rows())
     for name in TABLES:
-        marks = pq.read_schema(tmp_path / "t" / f"{name}.parquet").metadata
-        assert marks[b"ackbench.trial_id"] == a_record().trial_id.encode()
+        metadata = pq.read_schema(tmp_path / "t" / f"{name}.parquet").metadata
+        assert metadata[b"ackbench.trial_id"] == a_record().trial_id.encode()
 
 
-def test_a_table_of_another_schema_is_not_sealed(tmp_path: Path) -> None:
+def test_a_table_with_another_schema_is_not_sealed(tmp_path: Path) -> None:
     """The folder keeps its partial name."""
-    partial, whole = tmp_path / "t.partial", tmp_path / "t"
+    partial, sealed = tmp_path / "t.partial", tmp_path / "t"
     partial.mkdir()
     with pytest.raises(ValueError, match="log"):
-        seal(partial, whole, a_record(), {**no_rows(), "log": pa.table({"offset": [1]})})
-    assert not whole.exists()
+        seal(partial, sealed, a_record(), {**no_rows(), "log": pa.table({"offset": [1]})})
+    assert not sealed.exists()
 
 
 def test_a_missing_table_is_not_sealed(tmp_path: Path) -> None:
-    """All four tables, or no ledger."""
+    """A ledger has all tables."""
     partial = tmp_path / "t.partial"
     partial.mkdir()
     tables = no_rows()
