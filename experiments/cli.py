@@ -142,9 +142,7 @@ def run(
     limits, gate = command.limits_of(until, budget, max_repeats), Gate.of(fail_on)
     if resume:
         if experiment or overrides or repeats is not None or seed is not None or no_controls:
-            raise click.UsageError(
-                "--resume runs a sweep as it was planned: give no other option"
-            )
+            raise click.UsageError("--resume runs a sweep as it was planned: give no other option")
         return command.resume(home, resume, limits, gate)
     if not experiment:
         raise click.UsageError(
@@ -178,9 +176,7 @@ Examples:
     metavar="N",
     help="Trials per cell (default: as each experiment has it).",
 )
-@click.option(
-    "--resume", metavar="TOUR", help="Resume an interrupted tour, or `newest`."
-)
+@click.option("--resume", metavar="TOUR", help="Resume an interrupted tour, or `newest`.")
 @click.option(
     "--chapters",
     type=click.Path(file_okay=False, path_type=Path),

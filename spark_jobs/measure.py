@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from experiments.ledger.result_tables import RESULTS
-from spark_jobs.io.ledgers import UnfitLedger, open_ledgers
+from spark_jobs.io.ledgers import InvalidLedger, open_ledgers
 from spark_jobs.io.writer import write_results
 
 BAD_INPUT: Final = 2
@@ -32,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         with tempfile.TemporaryDirectory(prefix="ackbench-spark-", dir=options.work) as work:
             measure(options.sweep, Path(work), options.log, options.master, options.java_options)
-    except UnfitLedger as error:
+    except InvalidLedger as error:
         print(f"measure: {error}", file=sys.stderr)  # noqa: T201 - the command's answer
         return BAD_INPUT
     return 0

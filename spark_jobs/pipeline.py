@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from spark_jobs.causes.explanations import explained
 from spark_jobs.causes.screening import Screening, screen
 from spark_jobs.io.frames import Frames, endings, marks, named, numbered, stored
-from spark_jobs.io.ledgers import Ledger, Ledgers, UnfitLedger
+from spark_jobs.io.ledgers import InvalidLedger, Ledger, Ledgers
 from spark_jobs.measures import availability, expiry, latency
 from spark_jobs.measures.cells import cells
 from spark_jobs.measures.counts import TrialCounts
@@ -55,7 +55,7 @@ def _told(text: str) -> Exception:
     """Return the error for what Spark said."""
     broken = re.search(r"FAILED_READ_FILE.*?/([^/\s]+)/(\w+\.parquet)", text)
     if broken:
-        return UnfitLedger(
+        return InvalidLedger(
             f"trial {broken[1]}: {broken[2]} cannot be read: its footer is whole, and its data are not"
         )
     return RuntimeError(text)

@@ -20,7 +20,7 @@ from experiments.ledger.record import (
     Status,
     TrialRecord,
 )
-from experiments.ledger.schema import ACKED, COMMITTED, OF_SOME, OUTPUT, TABLES, Source
+from experiments.ledger.schema import ACKED, COMMITTED, OPTIONAL_TABLES, OUTPUT, TABLES, Source
 from experiments.ledger.seal import seal
 from spark_jobs.io.ledgers import Ledger, of_trial
 
@@ -182,7 +182,7 @@ class PlantedTrial:
         besides: dict[str, Sequence[Any]] = {} if self.output is None else {OUTPUT: self.output}
         besides |= {"sent": self.sent, "replays": self.replayed} if self.replays else {}
         return {
-            name: _table(rows, {**TABLES, **OF_SOME}[name])
+            name: _table(rows, {**TABLES, **OPTIONAL_TABLES}[name])
             for name, rows in (planted | besides).items()
         }
 

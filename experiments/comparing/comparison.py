@@ -245,7 +245,7 @@ def _verdict_changes(a: Sequence[Judgement], b: Sequence[Judgement]) -> list[Ver
 
 def _said(judgement: Judgement) -> str:
     seen = {True: ", seen", False: ", not seen", None: ""}[judgement.seen]
-    return judgement.verdict.value + (seen if judgement.verdict.value == "NOT PROMISED" else "")
+    return judgement.verdict.value + (seen if judgement.verdict.value == "NOT GUARANTEED" else "")
 
 
 def _alone(cells: Sequence[CellResult], matched: Sequence[CellResult]) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from experiments.comparing.pairing import (
 from experiments.ledger.record import Frozen
 from experiments.verdicts.statistics import (
     CONFIDENCE,
-    LEAST_VALUES,
+    MIN_TRIALS_FOR_INTERVAL,
     RESAMPLES,
     SEED,
     Estimate,
@@ -183,7 +183,7 @@ def _unpaired_numbers(
             reasons=("one side has no sealed trial",),
         )
     before, after = median(a), median(b)
-    told = few >= LEAST_VALUES
+    told = few >= MIN_TRIALS_FOR_INTERVAL
     return Difference(
         measure=measure,
         paired=False,
@@ -195,7 +195,9 @@ def _unpaired_numbers(
         p_value=_mann_whitney(a, b) if few >= LEAST_PAIRS else None,
         effect=_dominance(a, b),
         test="Mann and Whitney's",
-        reasons=() if told else (f"{few} trials: no interval of a median below {LEAST_VALUES}",),
+        reasons=()
+        if told
+        else (f"{few} trials: no interval of a median below {MIN_TRIALS_FOR_INTERVAL}",),
     )
 
 

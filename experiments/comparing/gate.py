@@ -11,7 +11,7 @@ from experiments.comparing.comparison import Comparison
 from experiments.comparing.differences import Difference, MeasuredValues
 from experiments.results.models import SweepResults
 from experiments.verdicts.judge import Judgement, Verdict
-from experiments.verdicts.statistics import words
+from experiments.verdicts.statistics import describe_share
 from infra.errors import InputError
 
 EXIT_CODE: Final = 3
@@ -109,7 +109,7 @@ def _worse(text: str, *, two_sweeps: bool) -> WorseBy:
 
 
 def _seen(judgement: Judgement) -> str:
-    trials = f"in {words(judgement.share)}" if judgement.share else "seen"
+    trials = f"in {describe_share(judgement.share)}" if judgement.share else "seen"
     return f"{trials} ({', '.join(judgement.trials)})" if judgement.trials else trials
 
 

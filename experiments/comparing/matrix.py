@@ -90,7 +90,7 @@ def matrix_of(sweeps: Sequence[SweepResults]) -> Matrix:
         violations=tuple(
             f"{sweep.sweep_id}: {line.text}"
             for sweep in sweeps
-            for line in wording.violations(sweep)
+            for line in wording.violation_notes(sweep)
         ),
     )
 
@@ -157,8 +157,10 @@ def _text(cell: CellResult | None, guarantee: Guarantee, what: str) -> str:
     )
     if share is None or records is None:
         return f"{what} {_UNKNOWN} ({_ended(cell)})"
-    sign = wording.mark(cell, guarantee)
-    return f"{sign} {what} {wording.short(share, _UNKNOWN)}" + (f": {records:,}" if records else "")
+    sign = wording.verdict_mark(cell, guarantee)
+    return f"{sign} {what} {wording.short_share_text(share, _UNKNOWN)}" + (
+        f": {records:,}" if records else ""
+    )
 
 
 def _ended(cell: CellResult) -> str:

@@ -11,7 +11,7 @@ from typing import Final
 from experiments.ledger.record import Frozen
 from experiments.verdicts.statistics import (
     CONFIDENCE,
-    LEAST_VALUES,
+    MIN_TRIALS_FOR_INTERVAL,
     RESAMPLES,
     SEED,
     Estimate,
@@ -114,8 +114,8 @@ def _missing(pairs: int, differing: int, *, ratio: bool = True) -> list[str]:
     )
     reasons += (
         []
-        if pairs >= LEAST_VALUES
-        else [f"{pairs} pairs: no interval of a median below {LEAST_VALUES}"]
+        if pairs >= MIN_TRIALS_FOR_INTERVAL
+        else [f"{pairs} pairs: no interval of a median below {MIN_TRIALS_FOR_INTERVAL}"]
     )
     return reasons if ratio else [*reasons, "no ratio, as a value to divide by is not above 0"]
 

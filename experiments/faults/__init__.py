@@ -1,4 +1,11 @@
-"""The catalogue of faults: what can go wrong, under the names that experiments use. Each family has a file or a package, and adds its kinds here."""
+"""The fault catalogue: every kind of fault, under the name that experiments use.
+
+A family is a package with `KINDS`. To add a fault, write its parameters (with their bounds, and
+when it is impossible), its injection (which heals in any case), its effects (which Kafka's
+guarantees depend on) and, if only the logs show that it took effect, its confirmation; then add a
+`FaultKind` to the `KINDS` of its module. `core` is what all of them are built from, `composition`
+joins several faults of one trial.
+"""
 
 from __future__ import annotations
 
@@ -6,42 +13,47 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from experiments.faults import clients, disk, network, process, replication, transactions
+from experiments.faults import (
+    clients,
+    disk,
+    network,
+    operations,
+    process,
+    replication,
+    transactions,
+)
 from experiments.faults.core import FaultContext, FaultKind, FaultParameters
 from experiments.faults.core.effects import FaultEffects, Topology
-from experiments.faults.network import relay
-from experiments.faults.operations import topology
 from experiments.faults.process import zookeeper
 from experiments.ledger.record import FaultEvidence
-from infra.cluster.capabilities import missing
+from infra.cluster.capabilities import missing_capability
 from infra.errors import MachineError
 
 
-def _nothing(_scene: FaultContext, _parameters: FaultParameters) -> FaultEvidence:
-    return FaultEvidence(kind="none", took_effect=True, evidence=("no fault was asked for",))
+def _no_fault(_context: FaultContext, _parameters: FaultParameters) -> FaultEvidence:
+    return FaultEvidence(kind="none", took_effect=True, evidence=("no fault was requested",))
 
 
-def _does_nothing(kind: str, _parameters: FaultParameters, _shape: Topology) -> FaultEffects:
+def _no_effects(kind: str, _parameters: FaultParameters, _topology: Topology) -> FaultEffects:
     return FaultEffects(kind=kind)
 
 
-_ALL = (
+_ALL: Final = (
     FaultKind(
         "none",
         "none",
         "no fault: the control",
         FaultParameters,
-        _nothing,
-        _does_nothing,
+        _no_fault,
+        _no_effects,
         supports_external_cluster=True,
     ),
     *process.KINDS,
     *zookeeper.KINDS,
     *network.KINDS,
-    *relay.KINDS,
     *disk.KINDS,
     *replication.KINDS,
-    *topology.KINDS,
+    *operations.KINDS,
     *transactions.KINDS,
     *clients.KINDS,
 )
@@ -50,17 +62,18 @@ FAULTS: Final[Mapping[str, FaultKind]] = MappingProxyType({fault.kind: fault for
 
 
 def require_capabilities(kind: str) -> None:
-    """See that this machine can do a fault.
+    """Check that this machine can inject a fault.
 
     Raises:
-        MachineError: it cannot; says why, and what would enable it.
+        MachineError: it cannot; with the reason and the remedy.
     """
     for capability in sorted(FAULTS[kind].required_capabilities):
-        lack = missing(capability)
-        if lack:
+        missing = missing_capability(capability)
+        if missing:
             raise MachineError(
-                f"fault {kind} needs {capability}, and there are none here: {lack.reason}; {lack.then}, or leave it out"
+                f"fault {kind} needs {capability}, which this machine lacks: {missing.reason};"
+                f" {missing.remedy}, or leave the fault out"
             )
 
 
-__all__ = ["FAULTS", "FaultContext", "FaultKind", "FaultParameters", "require_means"]
+__all__ = ["FAULTS", "FaultContext", "FaultKind", "FaultParameters", "require_capabilities"]

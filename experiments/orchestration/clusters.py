@@ -9,7 +9,7 @@ from typing import Final
 from experiments.ledger.record import ClusterAssignment
 from experiments.sweep.plan import ClusterNeed, TrialSpec
 from infra.cluster import local
-from infra.cluster.handle import NAME as HANDLE
+from infra.cluster.handle import HANDLE_FILE as HANDLE
 from infra.cluster.handle import read_handle
 from infra.cluster.interface import Cluster
 from infra.errors import HarnessError
@@ -87,14 +87,14 @@ def destroy_all(home: Home, sweep_id: str) -> None:
 
 def _outside(home: Home, sweep_id: str, need: ClusterNeed) -> Cluster:
     """Return the cluster that is somebody else's, as it is now."""
-    from experiments.clients.settings.security import connecting, remember
-    from infra.cluster.external import ExternalCluster, reach
+    from experiments.clients.settings.security import connection_settings, register_security
+    from infra.cluster.external import ExternalCluster, probe_cluster
 
     servers = str(need.external)
-    remember(servers, need.security)
-    connection = connecting(servers)
+    register_security(servers, need.security)
+    connection = connection_settings(servers)
     return ExternalCluster(
-        home.clusters / f"{sweep_id}.external", need.spec(), connection, reach(connection)
+        home.clusters / f"{sweep_id}.external", need.spec(), connection, probe_cluster(connection)
     )
 
 

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Final
 
 from infra.errors import HarnessError
-from infra.machine.files import exclusive_lock
-from infra.machine.home import CLONE, Home, sqlite_url
+from infra.machine.files import exclusive_lock, sqlite_url
+from infra.machine.home import REPOSITORY, Home
 
-DAGS: Final = CLONE / "dags"
+DAGS: Final = REPOSITORY / "dags"
 LOOPBACK: Final = "127.0.0.1"
 PARALLEL_TASKS: Final = 4
 """Tasks at once under `ackbench up`; trials among them run one at a time whatever this says."""

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from experiments.errors import ExperimentError
 from experiments.ledger.record import Scalar
-from experiments.messages.suggestions import sentence
+from experiments.messages.validation import describe_validation_error
 from experiments.planning.overrides import Overrides, parse_override
 from experiments.planning.yaml_reader import parse_values
 from infra.errors import InputError
@@ -65,7 +65,9 @@ class SweepRequest(BaseModel):
         try:
             return cls.model_validate(dict(form))
         except ValidationError as error:
-            raise ExperimentError(f"the run's parameters: {sentence(error, cls)}") from error
+            raise ExperimentError(
+                f"the run's parameters: {describe_validation_error(error, cls)}"
+            ) from error
 
     def overrides(self) -> Overrides:
         """Return what is to be other than the experiment has it.

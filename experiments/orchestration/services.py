@@ -26,10 +26,10 @@ from experiments.orchestration.environment import LOOPBACK, airflow_environment,
 from experiments.tracking import store as tracking
 from infra.cluster import cleaning
 from infra.errors import HarnessError, MachineError
-from infra.machine.home import CLONE, Home
+from infra.machine.home import REPOSITORY, Home
 from infra.process.log_tail import last_lines
 from infra.process.processes import ProcessIdentity, spawn_dying_with_parent
-from infra.process.sessions import end_sessions, read_record, write_record
+from infra.process.sessions import end_sessions, read_session_record, write_session_record
 from infra.process.waiting import wait_until
 
 AIRFLOW_PORT: Final = 8080
@@ -71,7 +71,7 @@ def up(
     home.ensure_writable()
     with _only_once(home), _asked_to_end() as asked:
         end_sessions(
-            read_record(_record(home)), patience_s=0
+            read_session_record(_record(home)), grace_s=0
         )  # a guard that was killed too leaves them behind
         services = services_of(home, airflow_port, mlflow_port)
         for name, port in (("Airflow", airflow_port), ("MLflow", mlflow_port)):
@@ -227,15 +227,15 @@ def _running(home: Home, services: Sequence[Service]) -> Iterator[_Processes]:
         for service in services:
             processes[service.name] = _start(home, service)
             leaders.append(ProcessIdentity.of(processes[service.name].pid))
-            write_record(_record(home), leaders)
+            write_session_record(_record(home), leaders)
         yield processes
     _record(home).unlink(missing_ok=True)
 
 
 def _end_in_order(leaders: Sequence[ProcessIdentity]) -> None:
     """The API server, which was started first, goes last: the scheduler reports to it until it has ended."""
-    end_sessions(leaders[1:], patience_s=PATIENCE_S)
-    end_sessions(leaders[:1], patience_s=PATIENCE_S)
+    end_sessions(leaders[1:], grace_s=PATIENCE_S)
+    end_sessions(leaders[:1], grace_s=PATIENCE_S)
 
 
 def _start(home: Home, service: Service) -> subprocess.Popen[Any]:
@@ -264,7 +264,9 @@ def _guard(home: Home) -> subprocess.Popen[Any]:
         str(own.start_ticks),
         str(_record(home)),
     ]
-    return subprocess.Popen(command, cwd=CLONE, stdin=subprocess.DEVNULL, start_new_session=True)
+    return subprocess.Popen(
+        command, cwd=REPOSITORY, stdin=subprocess.DEVNULL, start_new_session=True
+    )
 
 
 def _healthy(home: Home, services: Sequence[Service], processes: _Processes, asked: _Asked) -> bool:

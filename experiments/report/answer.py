@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from experiments.ledger.record import Cell, Scalar
 from experiments.messages.phrases import format_count, format_list
 from experiments.results.models import CellResult, SweepResults
-from experiments.results.wording import GUARANTEES, WHAT_WAS_SEEN, share_words
+from experiments.results.wording import GUARANTEE_NAMES, OBSERVED_TEXTS, share_text
 from experiments.sweep.cell_names import axis_name, differing_axes, fault_name, value_text
 from experiments.verdicts.contract import Guarantee
 from experiments.verdicts.judge import Judgement, Verdict
@@ -97,9 +97,7 @@ def answer(results: SweepResults) -> ReportAnswer:
 
 def _sentence(judged: Sequence[_Judged], results: SweepResults) -> str:
     if not judged:
-        return (
-            f"Not known: none of the sweep's {format_count(len(results.cells), 'cell')} has been judged."
-        )
+        return f"Not known: none of the sweep's {format_count(len(results.cells), 'cell')} has been judged."
     if results.harness.control_clean is False:
         return "Nothing can be concluded: the harness itself lost or repeated records where nothing was wrong."
     parts = [
@@ -115,7 +113,9 @@ def _sentence(judged: Sequence[_Judged], results: SweepResults) -> str:
 def _of_violations(judged: Sequence[_Judged]) -> str:
     broken = _with(judged, Verdict.VIOLATED)
     if broken:
-        names = ", ".join(dict.fromkeys(GUARANTEES[entry.judgement.guarantee] for entry in broken))
+        names = ", ".join(
+            dict.fromkeys(GUARANTEE_NAMES[entry.judgement.guarantee] for entry in broken)
+        )
         return f"a promise was broken in {_cells(broken)} ({names})"
     return "no promise was seen broken" if _with(judged, Verdict.HELD) else ""
 
@@ -127,7 +127,7 @@ def _of_the_unpromised(judged: Sequence[_Judged]) -> str:
         for guarantee in Guarantee
     ]
     told = [
-        f"{WHAT_WAS_SEEN[guarantee]} in {_cells(entries)}"
+        f"{OBSERVED_TEXTS[guarantee]} in {_cells(entries)}"
         for guarantee, entries in parts
         if entries
     ]
@@ -150,7 +150,7 @@ def _weakest(held: Sequence[_Judged]) -> str:
     """Return how little the weakest of the held promises excludes."""
     shares = [entry.judgement.share for entry in held if entry.judgement.share]
     return (
-        f" (at the weakest {share_words(max(shares, key=lambda share: share.interval.high))})"
+        f" (at the weakest {share_text(max(shares, key=lambda share: share.interval.high))})"
         if shares
         else ""
     )
@@ -168,7 +168,7 @@ def _findings(judged: Sequence[_Judged], among: Sequence[CellResult]) -> Iterato
             yield AnswerLine(
                 "\N{MULTIPLICATION X}",
                 "violated",
-                f"Promised and broken: {GUARANTEES[guarantee]}. {_records(broken)}",
+                f"Promised and broken: {GUARANTEE_NAMES[guarantee]}. {_records(broken)}",
                 _named(broken, among),
             )
     for guarantee in Guarantee:
@@ -181,7 +181,7 @@ def _findings(judged: Sequence[_Judged], among: Sequence[CellResult]) -> Iterato
             yield AnswerLine(
                 "!",
                 "seen",
-                f"Not promised, and seen: {WHAT_WAS_SEEN[guarantee]}. {_records(seen)}",
+                f"Not promised, and seen: {OBSERVED_TEXTS[guarantee]}. {_records(seen)}",
                 _named(seen, among),
             )
     for guarantee in Guarantee:
@@ -192,7 +192,7 @@ def _findings(judged: Sequence[_Judged], among: Sequence[CellResult]) -> Iterato
             yield AnswerLine(
                 "\N{CHECK MARK}",
                 "held",
-                f"Promised, and held: {GUARANTEES[guarantee]}{_weakest(held)}.",
+                f"Promised, and held: {GUARANTEE_NAMES[guarantee]}{_weakest(held)}.",
                 _named(held, among),
             )
     for guarantee in Guarantee:
@@ -203,7 +203,7 @@ def _findings(judged: Sequence[_Judged], among: Sequence[CellResult]) -> Iterato
         ]
         if unknown:
             yield AnswerLine(
-                "?", "unknown", f"Not known: {GUARANTEES[guarantee]}.", _named(unknown, among)
+                "?", "unknown", f"Not known: {GUARANTEE_NAMES[guarantee]}.", _named(unknown, among)
             )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from experiments.ledger.result_tables import OutageStep
-from experiments.lessons.finding import percent
+from experiments.lessons.finding import format_percent
 from experiments.report.drawing import (
     BLUE,
     FAINT,
@@ -23,7 +23,7 @@ from experiments.report.drawing import (
     svg,
     write,
 )
-from experiments.results.outages import PARTS, Outage
+from experiments.results.outages import PART_NAMES, Outage
 from experiments.verdicts.statistics import Share
 
 if TYPE_CHECKING:
@@ -72,7 +72,9 @@ def shares_chart(rows: Sequence[ShareBar], name: str, alt: str) -> str:
         )
         _title(axes, place, row.name, f"{row.share.seen} of {row.share.of}")
     axes.set_xlim(0, 1)
-    axes.set_xticks([0, 0.25, 0.5, 0.75, 1], [percent(tick) for tick in (0, 0.25, 0.5, 0.75, 1)])
+    axes.set_xticks(
+        [0, 0.25, 0.5, 0.75, 1], [format_percent(tick) for tick in (0, 0.25, 0.5, 0.75, 1)]
+    )
     rows_axis(axes, len(rows))
     axes.set_xlabel("share of the trials, with its 95 % interval")
     return svg(drawn, name, alt)
@@ -172,7 +174,7 @@ def outages_chart(rows: Sequence[tuple[str, Outage | str]], name: str, alt: str)
     seconds_axis(axes, "ms after the last record before the outage")
     _legend(
         drawn,
-        [mark for mark in PARTS if mark in told],
+        [mark for mark in PART_NAMES if mark in told],
         whole=any(isinstance(outage, Outage) and not outage.apart for _, outage in rows),
     )
     return svg(drawn, name, alt)
@@ -181,7 +183,7 @@ def outages_chart(rows: Sequence[tuple[str, Outage | str]], name: str, alt: str)
 def _legend(drawn: Figure, marks: Sequence[OutageStep], *, whole: bool) -> None:
     from matplotlib.patches import Patch
 
-    handles = [Patch(facecolor=_COLOURS[mark], label=PARTS[mark]) for mark in marks]
+    handles = [Patch(facecolor=_COLOURS[mark], label=PART_NAMES[mark]) for mark in marks]
     handles += [Patch(facecolor=FAINT, label="not taken apart")] if whole else []
     drawn.legend(
         handles=handles,

@@ -10,17 +10,17 @@ from experiments.report.charts import by_fault
 from experiments.report.evidence import ReportEvidence
 from experiments.results.cells import judged_trials
 from experiments.results.models import CellResult, CopyCounts, TransactionCounts
-from experiments.results.tables import status_of
+from experiments.results.tables import cell_status
 from experiments.results.wording import (
-    GUARANTEES,
-    ROLES,
-    bounds,
-    count,
-    estimate_words,
-    share_words,
+    GUARANTEE_NAMES,
+    ROLE_NAMES,
+    bounds_text,
+    count_text,
+    estimate_text,
+    share_text,
     verdict_class,
     verdict_sign,
-    verdict_words,
+    verdict_text,
 )
 from experiments.sweep.cell_names import cell_name, differing_axes, fault_name
 from experiments.verdicts.contract import CONDITIONAL_GUARANTEES, Guarantee
@@ -126,8 +126,8 @@ def _cell(evidence: ReportEvidence, cell: CellResult, name: str) -> CellView:
     return CellView(
         name,
         fault_name(cell.cell),
-        ROLES[cell.role],
-        status_of(cell),
+        ROLE_NAMES[cell.role],
+        cell_status(cell),
         cell.added,
         verdicts,
         tuple(_figures(evidence, cell)),
@@ -137,7 +137,7 @@ def _cell(evidence: ReportEvidence, cell: CellResult, name: str) -> CellView:
 def _verdict(guarantee: Guarantee, judgement: Judgement | None, source: str) -> VerdictView:
     if judgement is None:
         return VerdictView(
-            GUARANTEES[guarantee],
+            GUARANTEE_NAMES[guarantee],
             "?",
             "not asked" if guarantee in CONDITIONAL_GUARANTEES else "not judged",
             "unknown",
@@ -148,11 +148,11 @@ def _verdict(guarantee: Guarantee, judgement: Judgement | None, source: str) -> 
             "",
         )
     return VerdictView(
-        GUARANTEES[guarantee],
+        GUARANTEE_NAMES[guarantee],
         verdict_sign(judgement),
-        verdict_words(judgement),
+        verdict_text(judgement),
         verdict_class(judgement),
-        share_words(judgement.share).removesuffix(" at 95 %") if judgement.share else "",
+        share_text(judgement.share).replace(", 95 % confidence)", ")") if judgement.share else "",
         judgement.reasons,
         source,
         judgement.trials,
@@ -181,7 +181,7 @@ def _of_transactions(seen: TransactionCounts | None) -> Iterator[tuple[str, str]
     for name in TransactionCounts.model_fields:
         yield (
             f"transactions {name}" if name != "aborted_visible" else "aborted, yet shown",
-            "none" if seen is None else count(getattr(seen, name)),
+            "none" if seen is None else count_text(getattr(seen, name)),
         )
 
 
@@ -194,27 +194,30 @@ def _of_copies(seen: CopyCounts | None) -> Iterator[tuple[str, str]]:
     }
     heads |= {"repeated": "copied again", "hidden": "copies not shown"}
     for name, head in heads.items():
-        yield head, "none" if seen is None else count(getattr(seen, name))
+        yield head, "none" if seen is None else count_text(getattr(seen, name))
 
 
 def _figures(evidence: ReportEvidence, cell: CellResult) -> Iterator[tuple[str, str]]:
     """Yield what was seen, sums over the cell's sealed trials."""
     fates = [trial.fates for trial in judged_trials(evidence.results, cell) if trial.fates]
     yield "trials", str(cell.sealed_trials)
-    yield "acked", count(cell.acked)
-    yield "lost", bounds(cell.lost)
-    yield "duplicates", count(cell.duplicates)
-    yield "reordered", count(cell.reordered)
-    yield "missed", count(cell.missed)
-    yield "read again", count(cell.redelivered)
+    yield "acked", count_text(cell.acked)
+    yield "lost", bounds_text(cell.lost)
+    yield "duplicates", count_text(cell.duplicates)
+    yield "reordered", count_text(cell.reordered)
+    yield "missed", count_text(cell.missed)
+    yield "read again", count_text(cell.redelivered)
     if Guarantee.NO_MISSED_RECORDS in shown_promises(evidence):
-        yield "missed by the group", count(cell.group_missed)
-        yield "processed again", count(cell.group_repeated)
+        yield "missed by the group", count_text(cell.group_missed)
+        yield "processed again", count_text(cell.group_repeated)
     if any(of.copies for of in evidence.results.cells):
         yield from _of_copies(cell.copies)
-    yield "unknown", count(cell.unknown)
+    yield "unknown", count_text(cell.unknown)
     if any(of.transactions for of in evidence.results.cells):
         yield from _of_transactions(cell.transactions)
-    yield "refused yet there", count(sum(of.rejected_present for of in fates) if fates else None)
-    yield "ack p99", estimate_words(cell.ack_p99_ms)
-    yield "longest gap", estimate_words(cell.outage_ms)
+    yield (
+        "refused yet there",
+        count_text(sum(of.rejected_present for of in fates) if fates else None),
+    )
+    yield "ack p99", estimate_text(cell.ack_p99_ms)
+    yield "longest gap", estimate_text(cell.outage_ms)

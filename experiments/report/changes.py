@@ -16,7 +16,7 @@ from experiments.ledger.record import Scalar
 from experiments.messages.phrases import format_count
 from experiments.report.evidence import ReportEvidence
 from experiments.results.models import CellResult
-from experiments.results.wording import NOT_KNOWN, share_brief
+from experiments.results.wording import UNKNOWN_TEXT, share_counts_text
 from experiments.sweep.cell_names import axis_name, cell_name, differing_axes
 from experiments.verdicts.statistics import MIN_TRIALS_FOR_INTERVAL, Interval
 
@@ -186,9 +186,11 @@ def _view(difference: Difference) -> ChangeView:
 
 
 def _share_change(difference: Difference) -> tuple[str, str]:
-    before, after = share_brief(difference.a_share), share_brief(difference.b_share)
+    before, after = share_counts_text(difference.a_share), share_counts_text(difference.b_share)
     return (
-        f"{before} \N{RIGHTWARDS ARROW} {after}" if NOT_KNOWN not in {before, after} else NOT_KNOWN
+        f"{before} \N{RIGHTWARDS ARROW} {after}"
+        if UNKNOWN_TEXT not in {before, after}
+        else UNKNOWN_TEXT
     ), ""
 
 
@@ -197,7 +199,7 @@ def _ratio(difference: Difference) -> tuple[str, str]:
     interval, _ = interval_of(difference)
     if difference.ratio is None:
         return (
-            NOT_KNOWN if difference.difference is None else f"{difference.difference:+,.0f} ms"
+            UNKNOWN_TEXT if difference.difference is None else f"{difference.difference:+,.0f} ms"
         ), ""
     return (
         f"\N{MULTIPLICATION SIGN} {_digits(difference.ratio)}",

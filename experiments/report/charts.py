@@ -19,9 +19,9 @@ from experiments.report.evidence import ReportEvidence
 from experiments.report.percentiles import Curve, curve, curves_chart
 from experiments.results.cells import judged_trials
 from experiments.results.models import CellResult, TrialResult
-from experiments.results.outages import PARTS, Outage, outages_of
+from experiments.results.outages import PART_NAMES, Outage, outages_of
 from experiments.results.rows import Row
-from experiments.results.wording import bounds, milliseconds, share_words
+from experiments.results.wording import bounds_text, milliseconds_text, share_text
 from experiments.sweep.cell_names import cell_name, differing_axes, fault_name
 
 T = TypeVar("T")
@@ -139,9 +139,9 @@ def _share_caption(fault: str, noun: str, rows: Sequence[ShareBar]) -> str:
     seen = [row for row in rows if row.share.seen]
     if not seen:
         surest = min(rows, key=lambda row: row.share.interval.high)
-        return f"Trials {noun}, {fault}: none in {format_count(len(rows), 'cell')}; the narrowest bound is {share_words(surest.share)}."
+        return f"Trials {noun}, {fault}: none in {format_count(len(rows), 'cell')}; the narrowest bound is {share_text(surest.share)}."
     most = max(seen, key=lambda row: (row.share.seen / row.share.of, row.share.of))
-    return f"Trials {noun}, {fault}: in {len(seen)} of {format_count(len(rows), 'cell')}; most often with {most.name}: {share_words(most.share)}."
+    return f"Trials {noun}, {fault}: in {len(seen)} of {format_count(len(rows), 'cell')}; most often with {most.name}: {share_text(most.share)}."
 
 
 def _counts(group: FaultGroup, evidence: ReportEvidence) -> Iterator[Chart]:
@@ -182,7 +182,7 @@ def _count_caption(noun: str, fault: str, rows: Sequence[CountBar], none: int) -
         if none
         else ""
     )
-    return f"{noun} in each trial, {fault}: the most in one trial are {bounds(max(most.counts))}, with {most.name}.{others}"
+    return f"{noun} in each trial, {fault}: the most in one trial are {bounds_text(max(most.counts))}, with {most.name}.{others}"
 
 
 def _latencies(group: FaultGroup, evidence: ReportEvidence) -> Iterator[Chart]:
@@ -195,7 +195,7 @@ def _latencies(group: FaultGroup, evidence: ReportEvidence) -> Iterator[Chart]:
             slowest = max(chunk, key=lambda line: float(line.latency_ms[-1]))
             caption = (
                 f"From the intended time until {verb}, {group.fault}, all trials of a cell together: the longest took "
-                f"{milliseconds(float(slowest.latency_ms[-1]))}, with {slowest.name}."
+                f"{milliseconds_text(float(slowest.latency_ms[-1]))}, with {slowest.name}."
             )
             yield Chart(
                 curves_chart(chunk, f"latency-{measure.value}-{group.number}-{part}", caption),
@@ -214,7 +214,7 @@ def _phases(group: FaultGroup, evidence: ReportEvidence) -> Iterator[Chart]:
             lines: list[Curve] = [line for line in found if line]
             if lines:
                 told = ", ".join(
-                    f"{line.name} {format_count(line.records, 'record')} up to {milliseconds(float(line.latency_ms[-1]))}"
+                    f"{line.name} {format_count(line.records, 'record')} up to {milliseconds_text(float(line.latency_ms[-1]))}"
                     for line in lines
                 )
                 caption = f"{group.name(cell)}, {group.fault}, until {verb}: {told}."
@@ -274,7 +274,7 @@ def _outage_caption(fault: str, side: Side, outages: Sequence[Outage]) -> str:
             (outage.resolutions_ms[mark] for outage in outages if mark in outage.resolutions_ms),
             default=None,
         )
-        for mark in PARTS
+        for mark in PART_NAMES
     }
     known = [
         f"{mark.value} to {resolution:,.0f} ms" for mark, resolution in worst.items() if resolution
@@ -298,7 +298,7 @@ def _outage_caption(fault: str, side: Side, outages: Sequence[Outage]) -> str:
         ),
     ]
     who = "producer" if side is Side.PRODUCER else "consumer"
-    told = f"The longest outage of each trial for the {who}, {fault}: {milliseconds(lengths[0])} to {milliseconds(lengths[-1])}, a bar a trial, by trial id."
+    told = f"The longest outage of each trial for the {who}, {fault}: {milliseconds_text(lengths[0])} to {milliseconds_text(lengths[-1])}, a bar a trial, by trial id."
     return " ".join([told, *(remark for remark in remarks if remark)])
 
 

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from experiments.errors import LedgerError
 from experiments.ledger.record import TrialRecord
 from experiments.ledger.schema import Source
-from experiments.lessons import Finding, finding_of
+from experiments.lessons.finding import Finding, finding_of
 from experiments.results.models import SweepResults
 from experiments.results.read import read_results
 from experiments.results.rows import Row, rows_by_trial

@@ -17,8 +17,8 @@ from experiments.report.evidence import ReportEvidence, read_evidence
 from experiments.report.plots import plot_chart
 from experiments.report.settings import differing_settings, settings_of
 from experiments.report.trials import trials_by_cell
-from experiments.results.tables import refusals
-from experiments.results.wording import GUARANTEES
+from experiments.results.tables import refusal_lines
+from experiments.results.wording import GUARANTEE_NAMES
 from experiments.sweep.folder import SweepFolder
 from infra.machine.files import replace_file
 from infra.machine.home import Home
@@ -129,7 +129,7 @@ def _values(evidence: ReportEvidence) -> dict[str, Any]:
         if evidence.finding and evidence.finding.plot
         else None,
         "answer": answer(results),
-        "guarantees": tuple(GUARANTEES[guarantee] for guarantee in shown_promises(evidence)),
+        "guarantees": tuple(GUARANTEE_NAMES[guarantee] for guarantee in shown_promises(evidence)),
         "cells": cells,
         "figures": figure_table(cells),
         "charts": draw(evidence),
@@ -137,7 +137,7 @@ def _values(evidence: ReportEvidence) -> dict[str, Any]:
         "trials": trials_by_cell(evidence),
         "measured": any(trial.attempted is not None for trial in results.trials),
         "silent": tuple(_silent(evidence)),
-        "refusals": refusals(results.cells),
+        "refusals": refusal_lines(results.cells),
         "settings": settings,
         "differing": differing_settings(settings, [cell.cell for cell in run]),
         "versions": dict(_versions(evidence)),

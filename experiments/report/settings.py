@@ -9,7 +9,7 @@ from typing import Final
 from experiments.ledger.record import Cell
 from experiments.report.answer import named_together
 from experiments.report.evidence import ReportEvidence
-from experiments.results.cells import cell_text
+from experiments.results.cells import cell_key
 from experiments.results.trials import NOT_SET, SCOPES, settings_of_trial
 from experiments.sweep.cell_names import differing_axes
 from experiments.sweep.plan import TrialSpec
@@ -91,10 +91,10 @@ def _specs(evidence: ReportEvidence) -> list[list[TrialSpec]]:
     """Return the planned trials of each cell that was not refused, in the results' order."""
     of_cell: dict[str, list[TrialSpec]] = {}
     for spec in evidence.plan.trials:
-        of_cell.setdefault(cell_text(spec.cell), []).append(spec)
+        of_cell.setdefault(cell_key(spec.cell), []).append(spec)
     return [
         of_cell[key]
-        for key in (cell_text(cell.cell) for cell in evidence.results.cells if cell.refused is None)
+        for key in (cell_key(cell.cell) for cell in evidence.results.cells if cell.refused is None)
         if key in of_cell
     ]
 

@@ -23,7 +23,13 @@ from experiments.report.drawing import (
     write,
 )
 from experiments.report.page import template
-from experiments.results.wording import NOT_KNOWN, ROLES, estimate_words, milliseconds, share_words
+from experiments.results.wording import (
+    ROLE_NAMES,
+    UNKNOWN_TEXT,
+    estimate_text,
+    milliseconds_text,
+    share_text,
+)
 from experiments.verdicts.statistics import Interval
 
 if TYPE_CHECKING:
@@ -94,7 +100,10 @@ def view_of(cell: ComparedCell) -> ComparedCellView:
         f"{change.guarantee}: {change.a} became {change.b}" for change in cell.verdicts
     )
     return ComparedCellView(
-        name, ROLES[cell.role], tuple(_row(difference) for difference in cell.differences), verdicts
+        name,
+        ROLE_NAMES[cell.role],
+        tuple(_row(difference) for difference in cell.differences),
+        verdicts,
     )
 
 
@@ -132,11 +141,11 @@ def _row(difference: Difference) -> DifferenceView:
 
 def _side(difference: Difference, side: str) -> str:
     if difference.measure.is_share:
-        return share_words(difference.a_share if side == "a" else difference.b_share)
+        return share_text(difference.a_share if side == "a" else difference.b_share)
     estimate = difference.a_median if side == "a" else difference.b_median
     if difference.measure is MeasuredValues.THROUGHPUT:
-        return f"{estimate.median:,.0f} /s" if estimate else NOT_KNOWN
-    return estimate_words(estimate)
+        return f"{estimate.median:,.0f} /s" if estimate else UNKNOWN_TEXT
+    return estimate_text(estimate)
 
 
 def _change(difference: Difference) -> str:
@@ -144,13 +153,13 @@ def _change(difference: Difference) -> str:
     if difference.measure.is_share:
         return _told(difference.difference, difference.difference_interval, 0.0, "points")
     if difference.ratio is None and difference.difference is not None:
-        return milliseconds(difference.difference)
+        return milliseconds_text(difference.difference)
     return _told(difference.ratio, difference.ratio_interval, 1.0, "%")
 
 
 def _told(value: float | None, interval: Interval | None, nothing: float, unit: str) -> str:
     if value is None:
-        return NOT_KNOWN
+        return UNKNOWN_TEXT
     bounds = (
         f" ({100 * (interval.low - nothing):+.1f} to {100 * (interval.high - nothing):+.1f})"
         if interval

@@ -10,10 +10,16 @@ from experiments.messages.phrases import format_count
 from experiments.report.charts import by_fault
 from experiments.report.evidence import ReportEvidence
 from experiments.report.timelines import timeline_chart
-from experiments.results.attribution import causes_of, reasons_of
-from experiments.results.cells import cell_text, judged_trials
+from experiments.results.attribution import attribution_sentences, cause_summaries
+from experiments.results.cells import cell_key, judged_trials
 from experiments.results.models import CellResult, TrialResult
-from experiments.results.wording import NOT_KNOWN, ROLES, bounds, count, milliseconds
+from experiments.results.wording import (
+    ROLE_NAMES,
+    UNKNOWN_TEXT,
+    bounds_text,
+    count_text,
+    milliseconds_text,
+)
 from experiments.sweep.cell_names import cell_name, differing_axes
 
 
@@ -60,9 +66,7 @@ def trials_by_cell(evidence: ReportEvidence) -> list[CellTrialsView]:
 def _cell(evidence: ReportEvidence, cell: CellResult, name: str) -> CellTrialsView:
     known = {trial.trial_id: trial for trial in evidence.results.trials}
     planned = [
-        spec.trial_id
-        for spec in evidence.plan.trials
-        if cell_text(spec.cell) == cell_text(cell.cell)
+        spec.trial_id for spec in evidence.plan.trials if cell_key(spec.cell) == cell_key(cell.cell)
     ]
     trials = tuple(_trial(evidence, trial_id, known.get(trial_id)) for trial_id in sorted(planned))
     judged = [
@@ -70,7 +74,9 @@ def _cell(evidence: ReportEvidence, cell: CellResult, name: str) -> CellTrialsVi
         for trial in judged_trials(evidence.results, cell)
         for row in evidence.attribution.get(trial.trial_id, ())
     ]
-    return CellTrialsView(name, ROLES[cell.role], _summary(cell), tuple(causes_of(judged)), trials)
+    return CellTrialsView(
+        name, ROLE_NAMES[cell.role], _summary(cell), tuple(cause_summaries(judged)), trials
+    )
 
 
 def _summary(cell: CellResult) -> str:
@@ -85,7 +91,9 @@ def _summary(cell: CellResult) -> str:
         if number
     ]
     parts += (
-        [f"lost {bounds(cell.lost)}", f"duplicates {count(cell.duplicates)}"] if cell.lost else []
+        [f"lost {bounds_text(cell.lost)}", f"duplicates {count_text(cell.duplicates)}"]
+        if cell.lost
+        else []
     )
     return ", ".join(parts)
 
@@ -109,7 +117,7 @@ def _trial(evidence: ReportEvidence, trial_id: str, result: TrialResult | None) 
         facts=tuple(_facts(result)) if result and result.attempted is not None else (),
         timeline=drawn,
         caption=caption,
-        why=tuple(reasons_of(evidence.attribution.get(trial_id, ()))),
+        why=tuple(attribution_sentences(evidence.attribution.get(trial_id, ()))),
     )
 
 
@@ -129,29 +137,29 @@ def _caption(result: TrialResult | None) -> str:
         if result.status is Status.VOID
         else ""
     )
-    gap = milliseconds(result.unavailable_ms)
-    return f"Lost {bounds(result.lost)}, duplicates {count(result.duplicates)}; longest time without an acknowledgement {gap}.{void}"
+    gap = milliseconds_text(result.unavailable_ms)
+    return f"Lost {bounds_text(result.lost)}, duplicates {count_text(result.duplicates)}; longest time without an acknowledgement {gap}.{void}"
 
 
 def _facts(result: TrialResult) -> Iterator[tuple[str, str]]:
     """Yield what was counted; of what should not be there, only what was, and then the names of what was not."""
     for name in ("attempted", "acked", "rejected", "unknown"):
-        yield name, count(getattr(result, name))
+        yield name, count_text(getattr(result, name))
     ack = result.latency_ms.ack
-    yield "ack p99", milliseconds(ack.p99) if ack else NOT_KNOWN
-    yield "reader's longest wait", milliseconds(result.consumer_unavailable_ms)
+    yield "ack p99", milliseconds_text(ack.p99) if ack else UNKNOWN_TEXT
+    yield "reader's longest wait", milliseconds_text(result.consumer_unavailable_ms)
     if result.transactions:
         ended = result.transactions
         yield (
             "transactions",
             f"{ended.committed:,} committed, {ended.aborted:,} not, {ended.unknown:,} unknown",
         )
-    yield "generator's lateness, p99", milliseconds(result.lateness_p99_ms)
+    yield "generator's lateness, p99", milliseconds_text(result.lateness_p99_ms)
     odd = _odd(result)
-    yield from ((name, count(value)) for name, value in odd.items() if value)
+    yield from ((name, count_text(value)) for name, value in odd.items() if value)
     yield from (
         (what, ", ".join(names))
-        for what, names in (("none", _with(odd, 0)), (NOT_KNOWN, _with(odd, None)))
+        for what, names in (("none", _with(odd, 0)), (UNKNOWN_TEXT, _with(odd, None)))
         if names
     )
 

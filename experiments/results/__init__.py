@@ -1,1 +1,4 @@
-"""What a sweep found: its plan, trials and result tables joined, and the words for them. Spark writes the tables; no Spark is needed to read them."""
+"""The results of a sweep: plan, trials and result tables joined, and the words for them.
+
+The Spark job writes the tables; reading them needs no Spark.
+"""

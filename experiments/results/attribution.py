@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from experiments.ledger.result_tables import Anomaly, Cause, Phase
-from experiments.messages.counts import counted, listed
+from experiments.messages.phrases import format_count, format_list
 from experiments.results.rows import Row
 
 
@@ -81,7 +81,7 @@ _LED: Final = {
 _APPENDED: Final = "appended by leader"
 
 
-def sentence(row: AttributionRow) -> str:
+def describe_attribution(row: AttributionRow) -> str:
     """Say a row in one sentence; what is not known is said to be so, and null is left out."""
     told = ", ".join(
         part for part in (f"{_counted(row)}{_where(row)}", _leader(row), _time(row)) if part
@@ -173,11 +173,11 @@ _CAUSES: Final = {
     Cause.UNATTRIBUTED: "of a cause that is not known",
 }
 _KINDS: Final = tuple(Anomaly)
-MOST_SENTENCES: Final = 12
+MAX_SENTENCES: Final = 12
 """Of one trial: the largest groups come first."""
 
 
-def causes_of(rows: Sequence[Row]) -> Iterator[str]:
+def cause_summaries(rows: Sequence[Row]) -> Iterator[str]:
     """Yield a sentence for each kind of anomaly: how many records there are, and how many of them each cause explains."""
     for kind in Anomaly:
         causes: Counter[Cause] = Counter()
@@ -191,10 +191,10 @@ def causes_of(rows: Sequence[Row]) -> Iterator[str]:
                     causes.items(), key=lambda entry: (-entry[1], entry[0])
                 )
             ]
-            yield f"{causes.total():,} {_NAMES[kind]}: {listed(told)}."
+            yield f"{causes.total():,} {_NAMES[kind]}: {format_list(told)}."
 
 
-def reasons_of(rows: Sequence[Row]) -> Iterator[str]:
+def attribution_sentences(rows: Sequence[Row]) -> Iterator[str]:
     """Yield a sentence a group of records, the largest first, and then how many more there are."""
     ordered = sorted(
         rows,
@@ -205,7 +205,7 @@ def reasons_of(rows: Sequence[Row]) -> Iterator[str]:
             str(row["first_offset"]),
         ),
     )
-    yield from (sentence(AttributionRow(**row)) for row in ordered[:MOST_SENTENCES])
-    left = ordered[MOST_SENTENCES:]
+    yield from (describe_attribution(AttributionRow(**row)) for row in ordered[:MAX_SENTENCES])
+    left = ordered[MAX_SENTENCES:]
     if left:
-        yield f"{counted(sum(row['records'] for row in left), 'record')} in {counted(len(left), 'smaller group')}"
+        yield f"{format_count(sum(row['records'] for row in left), 'record')} in {format_count(len(left), 'smaller group')}"

@@ -1,4 +1,4 @@
-"""Each cell over its repeats: sums and spreads as Spark made them, shares and estimates over its sealed trials."""
+"""Results per cell: sums and spreads from the Spark job, shares and estimates over its trials."""
 
 from __future__ import annotations
 
@@ -20,62 +20,40 @@ from experiments.results.models import (
     TrialResult,
 )
 from experiments.results.rows import ResultRows, Row
-from experiments.results.trials import NS_PER_MS, counts
+from experiments.results.trials import NS_PER_MS, US_PER_MS, record_counts
+from experiments.sweep.cell_names import CORE_AXES, FAULT_AXIS
 from experiments.sweep.plan import Plan, RefusedCell, TrialSpec
 from experiments.verdicts.statistics import Estimate, Share, estimate, share
 
-# ---------- Cells in the order in which people look for them: by fault, then by their axes, and not as chance drew their trials. Pure.
-
-
-FIRST_AXES: Final = ("acks", "enable.idempotence", "replication.factor", "partitions")
-"""The order in which they are looked at; the other axes follow as the experiment has them."""
-
-
-def place_of(cell: Cell) -> list[tuple[int, float, str]]:
-    """Return what cells are sorted by: no fault comes first, numbers before words."""
-    fault = cell.get("fault")
-    others = [axis for axis in cell if axis not in {*FIRST_AXES, "fault"}]
-    return [
-        (int(fault != "none"), 0.0, str(fault)),
-        *(_rank(cell.get(axis)) for axis in (*FIRST_AXES, *others)),
-    ]
-
-
-def _rank(value: Scalar) -> tuple[int, float, str]:
-    """Sort numbers before words, and both by themselves."""
-    return (0, float(value), "") if isinstance(value, (bool, int, float)) else (1, 0.0, str(value))
-
-
-_US_PER_MS: Final = 1e3
-_COUNTED: Final = (Status.SEALED, Status.VOID, Status.FAILED)
+_COUNTED_STATUSES: Final = (Status.SEALED, Status.VOID, Status.FAILED)
 
 
 def cell_results(
     plan: Plan, trials: Sequence[TrialResult], rows: ResultRows
 ) -> Iterator[CellResult]:
-    """Yield the plan's cells by fault and axes, the refused ones last."""
+    """Yield the results of the plan's cells, by fault and axes, refused cells last."""
     planned: list[TrialSpec | RefusedCell] = [*plan.trials, *plan.refused]
-    of_cell: dict[str, list[TrialSpec | RefusedCell]] = {}
+    specs_by_cell: dict[str, list[TrialSpec | RefusedCell]] = {}
     for spec in sorted(
         planned,
-        key=lambda spec: (isinstance(spec, RefusedCell), place_of(spec.cell), spec.trial_id),
+        key=lambda spec: (isinstance(spec, RefusedCell), cell_sort_key(spec.cell), spec.trial_id),
     ):
-        of_cell.setdefault(cell_text(spec.cell), []).append(spec)
-    for key, specs in of_cell.items():
+        specs_by_cell.setdefault(cell_key(spec.cell), []).append(spec)
+    for key, specs in specs_by_cell.items():
         yield _cell(
-            specs, [trial for trial in trials if cell_text(trial.cell) == key], rows.cells.get(key)
+            specs, [trial for trial in trials if cell_key(trial.cell) == key], rows.cells.get(key)
         )
 
 
-def cell_text(cell: Cell) -> str:
-    """Return the text that equal cells share, and that `spark_jobs` knows a cell by."""
+def cell_key(cell: Cell) -> str:
+    """Return the JSON text that identifies a cell, also in the tables of the Spark job."""
     return json.dumps(cell, sort_keys=True)
 
 
 def judged_trials(results: SweepResults, cell: CellResult) -> list[TrialResult]:
-    """Return a cell's sealed and measured trials."""
-    key = cell_text(cell.cell)
-    return [trial for trial in results.trials if trial.judged and cell_text(trial.cell) == key]
+    """Return the sealed and measured trials of a cell."""
+    key = cell_key(cell.cell)
+    return [trial for trial in results.trials if trial.judged and cell_key(trial.cell) == key]
 
 
 def _cell(
@@ -94,26 +72,25 @@ def _cell(
         planned_trials=len(specs),
         **{
             f"{status.value}_trials": sum(trial.status is status for trial in trials)
-            for status in _COUNTED
+            for status in _COUNTED_STATUSES
         },
     )
-    return (
-        cell.model_copy(update={**_sums(row), **_over([trial for trial in trials if trial.judged])})
-        if row and row["sealed_trials"]
-        else cell
-    )
+    if not row or not row["sealed_trials"]:
+        return cell
+    judged = [trial for trial in trials if trial.judged]
+    return cell.model_copy(update={**_sums_and_spreads(row), **_shares_and_estimates(judged)})
 
 
-def _sums(row: Row) -> dict[str, Any]:
-    """Return what Spark has of a cell."""
+def _sums_and_spreads(row: Row) -> dict[str, Any]:
+    """Return the fields of a cell that the Spark job computes."""
     latency = {
         measure.value: {
-            name: _spread(row, f"{measure.value}_{name}_us", _US_PER_MS) for name in QUANTILES
+            name: _spread(row, f"{measure.value}_{name}_us", US_PER_MS) for name in QUANTILES
         }
         for measure in Measure
     }
     return {
-        **counts(row),
+        **record_counts(row),
         "trials_with_loss": row["trials_with_loss"],
         "trials_with_duplicates": row["trials_with_duplicates"],
         "latency_ms": LatencySpreads(
@@ -125,10 +102,10 @@ def _sums(row: Row) -> dict[str, Any]:
     }
 
 
-def _over(trials: Sequence[TrialResult]) -> dict[str, Any]:
-    """Return what is said of a cell by trial, and not by record."""
+def _shares_and_estimates(trials: Sequence[TrialResult]) -> dict[str, Any]:
+    """Return the fields of a cell whose unit is the trial, not the record."""
     return {
-        "copies": _together([trial.copies for trial in trials if trial.copies]),
+        "copies": _sum_copies([trial.copies for trial in trials if trial.copies]),
         "late_trials": sum(bool(trial.generator_late) for trial in trials),
         "loss": _share(trials, lambda trial: trial.lost[0] if trial.lost else None),
         "duplication": _share(trials, lambda trial: trial.duplicates),
@@ -140,28 +117,46 @@ def _over(trials: Sequence[TrialResult]) -> dict[str, Any]:
     }
 
 
-def _together(copies: Sequence[CopyCounts]) -> CopyCounts | None:
+def _sum_copies(copies: Sequence[CopyCounts]) -> CopyCounts | None:
     return reduce(add, copies) if copies else None
 
 
 def _share(
     trials: Sequence[TrialResult], records: Callable[[TrialResult], int | None]
 ) -> Share | None:
-    """Return in how many of the trials there were any, of those of which it is known; `None` where that is none."""
-    known = [found for found in map(records, trials) if found is not None]
-    return share(sum(found > 0 for found in known), len(known)) if known else None
+    """Return the share of trials with such records; trials with an unknown count are left out."""
+    known = [count for count in map(records, trials) if count is not None]
+    return share(sum(count > 0 for count in known), len(known)) if known else None
 
 
 def _estimate(
     trials: Sequence[TrialResult], value: Callable[[TrialResult], float | None]
 ) -> Estimate | None:
-    return estimate([found for found in map(value, trials) if found is not None])
+    return estimate([known for known in map(value, trials) if known is not None])
 
 
 def _spread(row: Row, name: str, unit: float) -> MedianAndMax | None:
     median, largest = row[f"{name}_median"], row[f"{name}_max"]
-    return (
-        None
-        if median is None or largest is None
-        else MedianAndMax(median=median / unit, max=largest / unit)
-    )
+    if median is None or largest is None:
+        return None
+    return MedianAndMax(median=median / unit, max=largest / unit)
+
+
+_SETTING_AXES: Final = tuple(axis for axis in CORE_AXES if axis != FAULT_AXIS)
+
+
+def cell_sort_key(cell: Cell) -> list[tuple[int, float, str]]:
+    """Return the sort key of cells: no fault first, then by fault and axes, numbers before text.
+
+    The core axes come first; the other axes follow in the order of the experiment.
+    """
+    fault = cell.get(FAULT_AXIS)
+    others = [axis for axis in cell if axis not in CORE_AXES]
+    return [
+        (int(fault != "none"), 0.0, str(fault)),
+        *(_value_sort_key(cell.get(axis)) for axis in (*_SETTING_AXES, *others)),
+    ]
+
+
+def _value_sort_key(value: Scalar) -> tuple[int, float, str]:
+    return (0, float(value), "") if isinstance(value, (bool, int, float)) else (1, 0.0, str(value))

@@ -1,6 +1,8 @@
-"""What a sweep found, as `ackbench show --json` prints it. `docs/metrics.md` has every value's formula.
+"""The results of a sweep, as `ackbench show --json` prints them.
 
-A value that a trial does not have (refused, failed, not yet measured, nobody read) is null, never 0.
+`docs/metrics.md` contains the formula of every value, `docs/show-json.md` all keys. Values that
+were not measured are null, never 0: those of a refused, failed or unmeasured trial, and those of a
+consumer if the trial had none.
 """
 
 from __future__ import annotations
@@ -14,11 +16,11 @@ from experiments.verdicts.statistics import Estimate, Share
 
 
 class Quantiles(Frozen):
-    """A latency in milliseconds, exact to the microsecond; nearest rank."""
+    """Quantiles of a latency in milliseconds; nearest rank, exact to the microsecond."""
 
     records: int
     negative_records: int
-    """Below zero, which only clocks can do; kept in, so that they are seen."""
+    """Records with a negative latency, caused by clocks. They are not removed."""
     p50: float
     p90: float
     p99: float
@@ -27,14 +29,14 @@ class Quantiles(Frozen):
 
 
 class Latencies(Frozen):
-    """Both latencies, from the intended time."""
+    """Latencies from the intended send time: to the acknowledgement, and to the consumer."""
 
     ack: Quantiles | None = None
     end_to_end: Quantiles | None = None
 
 
 class PhaseLatencies(Frozen):
-    """Latencies by when the record was intended; all empty in a trial without fault."""
+    """Latencies by the phase of the intended send time; all null in a trial without a fault."""
 
     before: Latencies = Latencies()
     during: Latencies = Latencies()
@@ -42,7 +44,7 @@ class PhaseLatencies(Frozen):
 
 
 class Fates(Frozen):
-    """How many records have each fate; the first nine add up to the attempts."""
+    """The number of records with each fate; the first nine add up to the attempts."""
 
     delivered_once: int
     duplicated: int
@@ -52,65 +54,65 @@ class Fates(Frozen):
     unknown_present: int
     unknown_absent: int
     aborted: int
-    """Of a transaction that was not committed, and not shown."""
+    """Of a transaction that did not commit, and not visible."""
     aborted_visible: int
-    """The same, and shown all the same."""
+    """Of a transaction that did not commit, but visible."""
     phantom: int
-    """Copies in the log, not records of ours."""
+    """Log rows that this trial did not send."""
     corrupt: int
-    """Copies in the log whose checksum does not hold."""
+    """Log rows with a wrong checksum."""
 
 
 class TransactionCounts(Frozen):
-    """How the producers' transactions ended, and what of them `read_committed` consumers were shown."""
+    """Outcomes of the producers' transactions, and their visibility to `read_committed` consumers."""
 
     committed: int
     aborted: int
-    """Not committed for certain: aborted, fenced, or abandoned by their producer."""
+    """Certainly not committed: aborted, fenced, or abandoned by their producer."""
     unknown: int
     torn: int
-    """Shown in part."""
+    """Partly visible."""
     aborted_visible: int
-    """Records of those that were not committed, and are shown."""
+    """Visible records of transactions that did not commit."""
 
     @property
-    def broken(self) -> int:
-        """What all or nothing excludes: transactions shown in part, and records that must not be shown."""
+    def atomicity_violations(self) -> int:
+        """Partly visible transactions, plus visible records of uncommitted transactions."""
         return self.torn + self.aborted_visible
 
 
 class CopyCounts(Frozen):
-    """What copiers made of the log, by record; a record is copied where the output shows it."""
+    """What copiers made of the log, in records. Copied means: visible in the output topic."""
 
     copied: int
     missed: int
-    """Committed past, not copied, and no copier was told that its copy is stored: the application missed it."""
+    """Committed past and not copied, without an acknowledged copy: the application missed it."""
     output_lost: int
-    """A copier was told that its copy is stored, or committed, and it is not there: Kafka lost it."""
+    """The copy was acknowledged or committed, and is not in the output: Kafka lost it."""
     repeated: int
-    """Copies beyond as many as the log has of the record."""
+    """Copies in excess of the number of times that the log contains the record."""
     hidden: int
-    """Copies that are not shown: of transactions that were not committed."""
+    """Copies that are not visible, because their transaction did not commit."""
 
     def __add__(self, other: CopyCounts) -> CopyCounts:
-        """Return both together."""
+        """Return the sum of both."""
         return CopyCounts(
             **{name: getattr(self, name) + getattr(other, name) for name in CopyCounts.model_fields}
         )
 
 
 class Gap(Frozen):
-    """A partition's longest time without an acknowledgement though load was due."""
+    """A partition's longest time without an acknowledgement while load was due."""
 
     partition: int
     acked: int
     gap_ms: float
     began_s: float
-    """After the load's begin."""
+    """Since the start of the load."""
 
 
 class FaultResult(Frozen):
-    """What the fault did; of a trial that did not come so far, what was asked for."""
+    """What the fault did; what was requested, if the trial did not get that far."""
 
     kind: str | None
     parameters: dict[str, Scalar] = Field(default_factory=dict)
@@ -120,14 +122,14 @@ class FaultResult(Frozen):
 
 
 class TrialResult(Frozen):
-    """One trial, whatever became of it."""
+    """One trial, whatever its status."""
 
     trial_id: str
     cell: Cell
     label: str
     role: Role = Role.CELL
     added: bool = False
-    """Of no cell of the experiment's axes: planned as a control only."""
+    """Planned only as a control, not as a cell of the experiment's axes."""
     repeat: int | None
     status: Status
     reason: str | None = None
@@ -137,56 +139,64 @@ class TrialResult(Frozen):
     rejected: int | None = None
     unknown: int | None = None
     lost: tuple[int, int] | None = None
-    """Acked and absent; and that with the unknown and absent ones, any of which may have been acknowledged."""
+    """Lower and upper bound.
+
+    Lower: acknowledged and absent. Upper: also those absent with unknown outcome, any of which may
+    have been acknowledged.
+    """
     duplicates: int | None = None
-    """Copies in the log beyond a record's first."""
+    """Copies in the log in addition to a record's first."""
     duplicated: int | None = None
     """Records with more than one copy."""
     reordered: int | None = None
-    """Records whose first copy lies behind one that the same producer sent later to the same partition."""
+    """Records whose first copy is after a record that the same producer sent to the same partition
+    later."""
     missed: int | None = None
-    """Records of the log that the consumer read past; null where it did not come to the end."""
+    """Records of the log that the consumer skipped; null if it did not reach the end."""
     redelivered: int | None = None
-    """Reads of an offset that was read before."""
+    """Reads of an offset that the consumer had read before."""
     group_missed: int | None = None
-    """Records that the consumer group committed past and no member processed; null: there was no group."""
+    """Records that the group committed past and no member processed; null: no group."""
     group_repeated: int | None = None
-    """How often members of the group processed a record again; null: there was no group."""
+    """How often members of the group processed a record again; null: no group."""
     copies: CopyCounts | None = None
-    """Null: nothing was copied."""
+    """Null: no copy workload."""
     generator_late: bool | None = None
-    """The producer fell behind its own schedule by more than `LATE_MS` at its 99th percentile."""
+    """Whether the load generator was late by more than `LATE_MS` at its 99th percentile."""
     lateness_p99_ms: float | None = None
     latency_ms: Latencies = Latencies()
     latency_by_phase_ms: PhaseLatencies = PhaseLatencies()
     unavailable_ms: float | None = None
     consumer_unavailable_ms: float | None = None
-    """The reader's longest wait in any partition; null where nobody read."""
+    """The longest time without a read in a partition; null: no consumer."""
     transactions: TransactionCounts | None = None
-    """Null: it had none."""
+    """Null: the trial had none."""
     recovered_before_heal: bool | None = None
-    """Every partition that had stopped took records again before the fault was healed; null without a fault, and with acks=0."""
+    """Whether every partition that became unavailable accepted records before the heal.
+
+    Null without a fault and with acks=0.
+    """
     throughput_records_per_s: float | None = None
-    """Acknowledged inside the load window, a second."""
+    """Acknowledged within the load window."""
     offered_records_per_s: float | None = None
     fates: Fates | None = None
     gaps: tuple[Gap, ...] = ()
 
     @property
     def judged(self) -> bool:
-        """Whether it is sealed and was measured; the others are judged in nothing."""
+        """Whether the trial is sealed and measured; verdicts ignore all others."""
         return self.status is Status.SEALED and self.attempted is not None
 
 
 class MedianAndMax(Frozen):
-    """A value over a cell's sealed trials."""
+    """Median and maximum of a value over a cell's sealed trials."""
 
     median: float
     max: float
 
 
 class QuantileSpreads(Frozen):
-    """Each quantile over a cell's sealed trials, milliseconds."""
+    """Each latency quantile over a cell's sealed trials, in milliseconds."""
 
     p50: MedianAndMax | None = None
     p90: MedianAndMax | None = None
@@ -203,15 +213,15 @@ class LatencySpreads(Frozen):
 
 
 class CellResult(Frozen):
-    """A cell over its repeats. Sums and spreads are over sealed trials; null where there is none."""
+    """A cell over its repeats. Values are over sealed trials, and null if there are none."""
 
     cell: Cell
     label: str
     role: Role = Role.CELL
     added: bool = False
-    """No cell of the experiment's axes: planned as a control only."""
+    """Planned only as a control, not as a cell of the experiment's axes."""
     refused: str | None = None
-    """The client's own reason, where no client accepts the cell."""
+    """The client's message, if no client accepts the cell."""
     planned_trials: int
     sealed_trials: int = 0
     void_trials: int = 0
@@ -229,7 +239,7 @@ class CellResult(Frozen):
     unavailable_ms: MedianAndMax | None = None
     consumer_unavailable_ms: MedianAndMax | None = None
     transactions: TransactionCounts | None = None
-    """Sums; null: without transactions."""
+    """Sums; null: no transactions."""
     throughput_records_per_s: MedianAndMax | None = None
     reordered: int | None = None
     missed: int | None = None
@@ -237,39 +247,39 @@ class CellResult(Frozen):
     group_missed: int | None = None
     group_repeated: int | None = None
     copies: CopyCounts | None = None
-    """Sums; null: nothing was copied."""
+    """Sums; null: no copy workload."""
     late_trials: int | None = None
-    """Sealed trials whose generator fell behind its schedule."""
+    """Sealed trials whose load generator was late."""
     loss: Share | None = None
-    """Of the sealed trials, in how many an acknowledged record was lost for certain."""
+    """Share of the sealed trials in which an acknowledged record was certainly lost."""
     duplication: Share | None = None
     reordering: Share | None = None
     outage_ms: Estimate | None = None
-    """Of the longest gap, over sealed trials."""
+    """Of the longest gap per trial."""
     ack_p99_ms: Estimate | None = None
     clauses: tuple[ContractClause, ...] = ()
-    """What Kafka promises for the cell, one for each promise; also where nothing was measured."""
+    """What Kafka guarantees to the cell, one clause per guarantee; also if nothing was measured."""
     judgements: tuple[Judgement, ...] = ()
-    """A verdict on each promise; empty where the cell was refused."""
+    """A verdict per guarantee; empty if the cell was refused."""
 
 
 class SweepResults(Frozen):
-    """All that is known of a sweep."""
+    """The results of a sweep."""
 
     sweep_id: str
     experiment: str
     question: str
     seed: int
     trials: tuple[TrialResult, ...]
-    """Refused, failed, void and sealed ones, by id."""
+    """Refused, failed, void and sealed trials, by id."""
     cells: tuple[CellResult, ...]
-    """By fault, then by their axes; the refused ones last."""
+    """By fault, then by their axes; refused cells last."""
     pending: tuple[str, ...]
     """Planned trials that have not run."""
     unmeasured: tuple[str, ...]
-    """Whole trials that `results/` does not hold: `ackbench measure` makes it anew."""
+    """Complete trials that are not in `results/`; `ackbench measure` computes it again."""
     harness: HarnessCheck = HarnessCheck()
 
     def to_json(self) -> str:
-        """Return the object as `ackbench show --json` prints it; equal results give equal text."""
+        """Return the JSON of `ackbench show --json`; equal results give equal text."""
         return self.model_dump_json(indent=2)

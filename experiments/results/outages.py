@@ -12,7 +12,7 @@ from experiments.results.rows import Row
 
 _NS_PER_MS: Final = 1e6
 
-PARTS: Final[Mapping[OutageStep, str]] = {
+PART_NAMES: Final[Mapping[OutageStep, str]] = {
     OutageStep.DETECTED: "until the controller noticed",
     OutageStep.ELECTED: "until another replica led",
     OutageStep.LEARNED: "until the client knew",
@@ -20,7 +20,7 @@ PARTS: Final[Mapping[OutageStep, str]] = {
 }
 """What ends at each mark."""
 
-Marks = Mapping[OutageStep, Row]
+StepRows = Mapping[OutageStep, Row]
 """The rows of one partition and side in the table `outages`."""
 
 
@@ -68,12 +68,12 @@ def outages_of(record: TrialRecord, rows: Sequence[Row]) -> list[Outage]:
     """Return a trial's outages, one for each partition and side, from rows of the table `outages`; the longest first."""
     found = [
         _outage(record, partition, side, marks)
-        for (partition, side), marks in marks_of(rows).items()
+        for (partition, side), marks in steps_by_partition(rows).items()
     ]
     return sorted(found, key=lambda outage: (-outage.length_ms, outage.partition, outage.side))
 
 
-def marks_of(rows: Sequence[Row]) -> dict[tuple[int, Side], Marks]:
+def steps_by_partition(rows: Sequence[Row]) -> dict[tuple[int, Side], StepRows]:
     """Return the marks of each partition and side; of those that were not seen, rows without a time."""
     marks: dict[tuple[int, Side], dict[OutageStep, Row]] = {}
     for row in rows:
@@ -81,12 +81,12 @@ def marks_of(rows: Sequence[Row]) -> dict[tuple[int, Side], Marks]:
     return dict(marks)
 
 
-def seen(marks: Marks) -> dict[OutageStep, int]:
+def observed_times_ns(marks: StepRows) -> dict[OutageStep, int]:
     """Return when each mark was, nanoseconds; without those that were not seen."""
     return {mark: row["at_ns"] for mark, row in marks.items() if row["at_ns"] is not None}
 
 
-def parts_between(
+def split_outage(
     begin_ns: int, at_ns: Mapping[OutageStep, int]
 ) -> tuple[tuple[OutagePart, ...], tuple[OutageStep, ...]]:
     """Return the parts of an outage, and the marks that stand in the wrong order and end none.
@@ -97,7 +97,7 @@ def parts_between(
     """
     parts: list[OutagePart] = []
     disordered: list[OutageStep] = []
-    for mark in (mark for mark in PARTS if mark in at_ns):
+    for mark in (mark for mark in PART_NAMES if mark in at_ns):
         came_ms, to_ms = (parts[-1].to_ms if parts else 0.0), (at_ns[mark] - begin_ns) / _NS_PER_MS
         if came_ms <= to_ms and at_ns[mark] <= at_ns[OutageStep.FIRST_AFTER]:
             parts.append(OutagePart(mark, came_ms, to_ms))
@@ -106,14 +106,14 @@ def parts_between(
     return tuple(parts) or (OutagePart(OutageStep.FIRST_AFTER, 0.0, 0.0),), tuple(disordered)
 
 
-def _outage(record: TrialRecord, partition: int, side: Side, marks: Marks) -> Outage:
-    at_ns = seen(marks)
+def _outage(record: TrialRecord, partition: int, side: Side, marks: StepRows) -> Outage:
+    at_ns = observed_times_ns(marks)
     answered = OutageStep.FIRST_AFTER in at_ns
     ended = {
         **at_ns,
         OutageStep.FIRST_AFTER: at_ns.get(OutageStep.FIRST_AFTER, record.phases.settled_ns),
     }
-    parts, disordered = parts_between(
+    parts, disordered = split_outage(
         at_ns.get(OutageStep.LAST_BEFORE, record.phases.load_begin_ns), ended
     )
     resolutions_ms = {

@@ -1,4 +1,4 @@
-"""Joins the plan, the trials and Spark's tables into what the rest of the project reads. No Spark is needed to read."""
+"""Reads the results of a sweep: joins its plan, its trials and the tables of the Spark job."""
 
 from __future__ import annotations
 
@@ -6,30 +6,30 @@ import pyarrow.fs as pafs
 
 from experiments.errors import LedgerError
 from experiments.ledger.record import TrialRecord
-from experiments.ledger.validation import UnfitLedger, checked, whole_folders
+from experiments.ledger.validation import InvalidLedger, sealed_folders, validate_trial
 from experiments.results.cells import cell_results
 from experiments.results.judgements import harness_check, named_records, with_judgements
 from experiments.results.models import SweepResults
 from experiments.results.rows import ResultRows, read_table
-from experiments.results.trials import failed_trial, refused_trial, whole_trial
+from experiments.results.trials import complete_trial, failed_trial, refused_trial
 from experiments.sweep.folder import SweepFolder
 
 __all__ = ["SweepResults", "read_results"]
 
 
 def read_results(sweep: SweepFolder) -> SweepResults:
-    """Return all that is known of a sweep, also of one that is still running or was never measured.
+    """Return the results of a sweep, which may still be running or not measured yet.
 
     Raises:
         UnknownName: there is no such sweep.
-        LedgerError: a trial's ledger is incomplete, cut short, of another version or of another trial, or a table of `results/` cannot be
-            read; names it.
+        LedgerError: a trial's ledger is incomplete, truncated, of another version or of another
+            trial, or a table of `results/` is unreadable.
     """
     plan, rows, records = sweep.plan(), ResultRows.read(sweep), _records(sweep)
     added = {spec.trial_id for spec in plan.trials if spec.added}
     trials = [refused_trial(cell) for cell in plan.refused]
     trials += [
-        whole_trial(record, rows, added=record.trial_id in added) for record in records.values()
+        complete_trial(record, rows, added=record.trial_id in added) for record in records.values()
     ]
     trials += [
         failed_trial(spec, sweep)
@@ -59,10 +59,15 @@ def read_results(sweep: SweepFolder) -> SweepResults:
 
 
 def _records(sweep: SweepFolder) -> dict[str, TrialRecord]:
-    """Return the whole trials by id, once their ledgers are found to be whole: figures of a ledger that is not there prove nothing."""
+    """Return the records of the complete trials by id, after validating their ledgers.
+
+    Figures without their ledger would prove nothing.
+    """
     files = pafs.LocalFileSystem()
     try:
-        records = [checked(files, folder)[0] for folder in whole_folders(files, str(sweep.root))]
-    except UnfitLedger as error:
+        records = [
+            validate_trial(files, folder)[0] for folder in sealed_folders(files, str(sweep.root))
+        ]
+    except InvalidLedger as error:
         raise LedgerError(f"{sweep.sweep_id}: {error}") from error
     return {record.trial_id: record for record in sorted(records, key=lambda record: record.order)}

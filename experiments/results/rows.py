@@ -1,4 +1,4 @@
-"""The rows of a sweep's `results/`, by what they are about."""
+"""The tables of a sweep's `results/`, as the Spark job wrote them, as rows."""
 
 from __future__ import annotations
 
@@ -14,87 +14,86 @@ from experiments.errors import LedgerError
 from experiments.ledger.result_tables import RESULTS
 from experiments.sweep.folder import SweepFolder
 
-# ---------- The tables of a sweep's `results/`, as Spark wrote them. No Spark is needed to read.
-
-
-def read_if_there(sweep: SweepFolder, name: str) -> pa.Table:
-    """As `read_table`, of a table that a sweep may have been measured without: then it is empty.
-
-    Raises:
-        LedgerError: it cannot be read, or is of another version.
-    """
-    return (
-        read_table(sweep, name)
-        if (sweep.results / f"{name}.parquet").exists()
-        else RESULTS[name].empty_table()
-    )
+Row = Mapping[str, Any]
+"""A row of a table of `experiments.ledger.result_tables`, by column."""
 
 
 def read_table(sweep: SweepFolder, name: str) -> pa.Table:
-    """Return a table of `experiments.ledger.result_tables.RESULTS`; of a sweep that was not measured, an empty one.
+    """Return a table of `results/`; an empty one if the sweep was not measured.
+
+    Args:
+        sweep: the sweep.
+        name: a key of `experiments.ledger.result_tables.RESULTS`.
 
     Raises:
-        LedgerError: it cannot be read, or is of another version.
+        LedgerError: the table is unreadable, or of another version.
     """
     path = sweep.results / f"{name}.parquet"
     if not sweep.results.exists():
         return RESULTS[name].empty_table()
+    remedy = f"compute it again with: ackbench measure {sweep.sweep_id}"
     try:
         table = pq.read_table(path)
     except (OSError, pa.ArrowInvalid) as error:
-        raise LedgerError(
-            f"{path} cannot be read: `ackbench measure {sweep.sweep_id}` makes it anew"
-        ) from error
+        raise LedgerError(f"{path} is unreadable; {remedy}") from error
     if not table.schema.equals(RESULTS[name], check_metadata=False):
-        raise LedgerError(
-            f"{path} is of another version: `ackbench measure {sweep.sweep_id}` makes it anew"
-        )
+        raise LedgerError(f"{path} is of another version; {remedy}")
     return table
 
 
-Row = Mapping[str, Any]
-"""A row of a table whose schema `experiments.ledger.result_tables` has."""
+def read_optional_table(sweep: SweepFolder, name: str) -> pa.Table:
+    """Return a table as `read_table` does; an empty one if `results/` does not contain it.
+
+    Older versions measured without some of today's tables.
+
+    Raises:
+        LedgerError: the table is unreadable, or of another version.
+    """
+    if not (sweep.results / f"{name}.parquet").exists():
+        return RESULTS[name].empty_table()
+    return read_table(sweep, name)
+
+
+def rows_by_trial(sweep: SweepFolder, name: str) -> Mapping[str, Sequence[Row]]:
+    """Return the rows of a table by trial, in the table's order; other trials have no rows.
+
+    Raises:
+        LedgerError: the table is unreadable, or of another version.
+    """
+    rows: defaultdict[str, list[Row]] = defaultdict(list)
+    for row in read_table(sweep, name).to_pylist():
+        rows[row["trial_id"]].append(row)
+    return rows
 
 
 @dataclass(frozen=True)
 class ResultRows:
-    """What is read of the tables; empty where a sweep was not measured."""
+    """The rows of the tables that results are made of; all empty if the sweep was not measured."""
 
     trials: Mapping[str, Row]
-    """By trial."""
+    """By trial, as are `fates`, `latency`, `gaps` and `copies`."""
     fates: Mapping[str, Sequence[Row]]
     latency: Mapping[str, Sequence[Row]]
     gaps: Mapping[str, Sequence[Row]]
     cells: Mapping[str, Row]
-    """By cell, as the text that `spark_jobs` knows it by."""
+    """By `experiments.results.cells.cell_key`."""
     copies: Mapping[str, Row] = field(default_factory=dict)
-    """By trial, of those that copied."""
+    """Only of trials with a copy workload."""
 
     @classmethod
     def read(cls, sweep: SweepFolder) -> ResultRows:
-        """Read them.
+        """Read the rows of a sweep.
 
         Raises:
-            LedgerError: a table cannot be read, or is of another version.
+            LedgerError: a table is unreadable, or of another version.
         """
         trials, cells = (read_table(sweep, name).to_pylist() for name in ("trials", "cells"))
-        of_trial = {name: rows_by_trial(sweep, name) for name in ("fates", "latency", "gaps")}
-        copies = {row["trial_id"]: row for row in read_if_there(sweep, "copies").to_pylist()}
+        copies = read_optional_table(sweep, "copies").to_pylist()
         return cls(
-            copies=copies,
             trials={row["trial_id"]: row for row in trials},
+            fates=rows_by_trial(sweep, "fates"),
+            latency=rows_by_trial(sweep, "latency"),
+            gaps=rows_by_trial(sweep, "gaps"),
             cells={row["cell"]: row for row in cells},
-            **of_trial,
+            copies={row["trial_id"]: row for row in copies},
         )
-
-
-def rows_by_trial(sweep: SweepFolder, name: str) -> Mapping[str, Sequence[Row]]:
-    """Return a table's rows, in its order, by trial; a trial that it does not name has none.
-
-    Raises:
-        LedgerError: the table cannot be read, or is of another version.
-    """
-    of_trial: defaultdict[str, list[Row]] = defaultdict(list)
-    for row in read_table(sweep, name).to_pylist():
-        of_trial[row["trial_id"]].append(row)
-    return of_trial

@@ -18,7 +18,7 @@ from experiments.sweep.folder import SweepFolder
 from infra.errors import HarnessError
 from infra.jvm.runtime import java_environment, spark_java_home
 from infra.jvm.startup_cache import StartupCache, quote_java_options, spark_startup_cache
-from infra.machine.home import CLONE, Home
+from infra.machine.home import REPOSITORY, Home
 from infra.process.log_tail import last_lines, read_from
 from infra.process.processes import spawn_dying_with_parent
 
@@ -57,7 +57,7 @@ def ensure_spark_ready(home: Home, say: Callable[[str], None]) -> None:
         HarnessError: the rehearsal did not end well, or no cache was written.
     """
     cache = _cache(home)
-    if cache.fresh:
+    if cache.is_ready:
         return
     say("rehearsing the Spark job once, so that its JVM starts faster from now on")
     with cache.training() as options:
@@ -89,7 +89,7 @@ def _run(
         job = spawn_dying_with_parent(
             command,
             env=_environment(home, Path(work)),
-            cwd=CLONE,
+            cwd=REPOSITORY,
             stdin=subprocess.DEVNULL,
             stdout=chatter,
             stderr=chatter,

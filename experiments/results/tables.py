@@ -1,6 +1,7 @@
-"""What a sweep saw, as a table for a terminal: a row a cell of the experiment, in the results' order.
+"""The terminal table of a sweep's results: one row per cell, one block per fault.
 
-Controls that were added, what was refused, and what else there is to know stand below it.
+Added controls have no row. Refused cells, verdicts on violations, and the controls' results follow
+below the table.
 """
 
 from __future__ import annotations
@@ -16,56 +17,61 @@ from rich.text import Text
 from experiments.ledger.record import Cell
 from experiments.messages.phrases import plural
 from experiments.results import wording
-from experiments.results.cells import FIRST_AXES
 from experiments.results.models import CellResult, MedianAndMax, SweepResults
-from experiments.sweep.cell_names import axis_name, value_text
+from experiments.sweep.cell_names import CORE_AXES, FAULT_AXIS, axis_name, value_text
 from experiments.verdicts.contract import Guarantee
 
-UNKNOWN: Final = "-"
-"""Nothing was measured: not zero."""
-HEAD_WIDTH: Final = 12
-MOST_WIDTH: Final = 1000
+NOT_MEASURED: Final = "-"
+_MAX_HEAD_WIDTH: Final = 12
+_UNLIMITED_WIDTH: Final = 1000
 PIPED_WIDTH: Final = 160
-"""Where there is no terminal to fit, nothing is wrapped."""
+"""The width of the output if it is not a terminal."""
+_FIGURES: Final = ("trials that\nlost", "records\nlost", "dup.", "ack p99\nms", "longest\ngap ms")
+_STATUS: Final = "status"
+_STYLES: Final = {
+    wording.VIOLATED_SIGN: "bold red",
+    wording.HELD_SIGN: "green",
+    wording.OBSERVED_SIGN: "yellow",
+    "no": "yellow",  # not available during the fault, and not guaranteed
+}
 
 
-def status_of(cell: CellResult) -> str:
-    """Return how a cell's trials ended, for a person: `sealed`, or what else there was."""
+def cell_status(cell: CellResult) -> str:
+    """Return the status of a cell's trials: `sealed`, or counts such as `1 void, 2 not run`."""
     missing = cell.planned_trials - cell.sealed_trials - cell.void_trials - cell.failed_trials
     counts = ((cell.void_trials, "void"), (cell.failed_trials, "failed"), (missing, "not run"))
     return ", ".join(f"{count} {name}" for count, name in counts if count) or "sealed"
 
 
-_FIGURES: Final = ("trials that\nlost", "records\nlost", "dup.", "ack p99\nms", "longest\ngap ms")
-_STATUS: Final = "status"
-_COLOURS: Final = {wording.VIOLATED: "bold red", wording.HELD: "green", wording.SEEN: "yellow"}
+def cell_tables(rows: Sequence[CellResult]) -> tuple[Table, ...]:
+    """Return one table per fault, of the experiment's cells that are not refused.
 
-
-def cells_tables(rows: Sequence[CellResult]) -> tuple[Table, ...]:
-    """Return a table for each fault, of the experiment's cells that could be run; all have the same columns, so that they stand as one."""
+    All tables have the same columns and widths.
+    """
     own = [row for row in rows if not row.added]
-    axes, heads = _axes(own), wording.heads(own)
-    run = [row for row in own if row.refused is None]
+    axes, heads = _axes(own), wording.guarantee_heads(own)
+    accepted = [row for row in own if row.refused is None]
     columns = [
         *(_head(axis) for axis in axes),
         *_FIGURES,
-        _signs_head(heads),
-        *([_STATUS] if any(status_of(row) != "sealed" for row in run) else []),
+        " ".join(heads.values()),
+        *([_STATUS] if any(cell_status(row) != "sealed" for row in accepted) else []),
     ]
     texts = {
-        id(row): [*_texts(row, axes, heads), Text(status_of(row))][: len(columns)] for row in run
+        id(row): [*_texts(row, axes, heads), Text(cell_status(row))][: len(columns)]
+        for row in accepted
     }
     widths = [
         max(map(len, [*head.split("\n"), *(text[column].plain for text in texts.values())]))
         for column, head in enumerate(columns)
     ]
-    faults = dict.fromkeys(value_text(row.cell.get("fault")) for row in run)
+    faults = dict.fromkeys(value_text(row.cell.get(FAULT_AXIS)) for row in accepted)
     return tuple(
         _table(
             fault,
             columns,
             widths,
-            [texts[id(row)] for row in run if value_text(row.cell.get("fault")) == fault],
+            [texts[id(row)] for row in accepted if value_text(row.cell.get(FAULT_AXIS)) == fault],
         )
         for fault in faults
     )
@@ -83,12 +89,12 @@ def _table(
         title_style="bold",
     )
     for head, width in zip(columns, widths, strict=True):
-        figure = head in _FIGURES
+        is_figure = head in _FIGURES
         table.add_column(
             head,
-            justify="right" if figure else "left",
+            justify="right" if is_figure else "left",
             min_width=width,
-            no_wrap=figure or set(head.split(" ")) <= set(wording.HEADS.values()),
+            no_wrap=is_figure or set(head.split(" ")) <= set(wording.GUARANTEE_HEADS.values()),
             overflow="fold",
         )
     for row in rows:
@@ -97,14 +103,12 @@ def _table(
 
 
 def print_cells(console: Console, rows: Sequence[CellResult]) -> None:
-    """Print the table, then what was refused, a line a reason."""
-    for table in cells_tables(rows):
-        wanted = console.measure(
-            table, options=console.options.update(max_width=MOST_WIDTH)
-        ).maximum
-        console.print(
-            table, width=max(wanted, console.width), crop=False, highlight=False
-        )  # too wide is wrapped by the terminal; nothing is cut
+    """Print the tables with their legends, then the refused cells, one line per reason."""
+    for table in cell_tables(rows):
+        options = console.options.update(max_width=_UNLIMITED_WIDTH)
+        width = max(console.measure(table, options=options).maximum, console.width)
+        # Nothing is cropped: the terminal itself wraps a table that is too wide.
+        console.print(table, width=width, crop=False, highlight=False)
         console.print()
     if any(row.judgements for row in rows):
         print_text(console, wording.LEGEND, wrap=console.is_terminal)
@@ -112,122 +116,89 @@ def print_cells(console: Console, rows: Sequence[CellResult]) -> None:
         print_text(console, wording.LEGEND_OF_TRANSACTIONS, wrap=console.is_terminal)
     if any(row.group_missed is not None for row in rows):
         print_text(console, wording.LEGEND_OF_GROUPS, wrap=console.is_terminal)
-    for line in refusals(rows):
+    for line in refusal_lines(rows):
         print_text(console, line, wrap=console.is_terminal)
 
 
-def print_lines(console: Console, results: SweepResults) -> None:
-    """Print what was violated, what is not known, what the controls showed, and how far the trials carry."""
-    for line in wording.lines(results):
-        print_text(
-            console,
-            line.text,
-            wrap=console.is_terminal,
-            style="bold red" if line.violated else None,
-        )
+def print_notes(console: Console, results: SweepResults) -> None:
+    """Print the notes of `wording.result_notes`, violations in red."""
+    for note in wording.result_notes(results):
+        style = "bold red" if note.violated else None
+        print_text(console, note.text, wrap=console.is_terminal, style=style)
 
 
 def print_text(console: Console, text: str, *, wrap: bool, style: str | None = None) -> None:
-    """Print text as it is, wrapped between words or not at all."""
+    """Print text without markup, wrapped between words or not at all."""
     console.print(text, highlight=False, markup=False, emoji=False, soft_wrap=not wrap, style=style)
 
 
-def refusals(rows: Sequence[CellResult]) -> tuple[str, ...]:
-    """Return a line for each reason, with how many cells it holds for and which values they share."""
+def refusal_lines(rows: Sequence[CellResult]) -> tuple[str, ...]:
+    """Return one line per reason for which cells were refused, with their number and settings."""
     by_reason: dict[str, list[Cell]] = {}
     for row in rows:
         if row.refused is not None:
             by_reason.setdefault(row.refused, []).append(row.cell)
     return tuple(
-        f"refused: {len(cells)} {plural(len(cells), 'cell')} ({_shared(cells)}): {reason}"
+        f"refused: {len(cells)} {plural(len(cells), 'cell')} ({_refused_settings(cells)}): {reason}"
         for reason, cells in by_reason.items()
     )
 
 
 def console_for_results(*, terminal: bool) -> Console:
-    """Return where results are printed: on a terminal within its width and with its colours, else plain and wide."""
-    return (
-        Console()
-        if terminal
-        else Console(width=PIPED_WIDTH, color_system=None, force_terminal=False)
-    )
+    """Return the console for results: with colours on a terminal, else plain and wide."""
+    if terminal:
+        return Console()
+    return Console(width=PIPED_WIDTH, color_system=None, force_terminal=False)
 
 
 def _axes(rows: Sequence[CellResult]) -> list[str]:
-    """Return the columns: the core axes, then those that differ between cells."""
-    others = dict.fromkeys(
-        axis for row in rows for axis in row.cell if axis not in (*FIRST_AXES, "fault")
-    )
+    """Return the axes with a column: the core axes, then others that differ between cells."""
+    others = dict.fromkeys(axis for row in rows for axis in row.cell if axis not in CORE_AXES)
     return [
-        *FIRST_AXES,
+        *(axis for axis in CORE_AXES if axis != FAULT_AXIS),
         *(axis for axis in others if len({str(row.cell.get(axis)) for row in rows}) > 1),
     ]
 
 
 def _head(axis: str) -> str:
-    """Return a column's head; a long name goes over several lines, cut at its dots."""
+    """Return the head of a column; a long name is broken into lines at its dots."""
     lines = [""]
     for part in axis_name(axis).split("."):
-        lines = (
-            [*lines[:-1], f"{lines[-1]}.{part}".lstrip(".")]
-            if len(lines[-1]) + len(part) < HEAD_WIDTH
-            else [*lines, f".{part}"]
-        )
+        if len(lines[-1]) + len(part) < _MAX_HEAD_WIDTH:
+            lines[-1] = f"{lines[-1]}.{part}".lstrip(".")
+        else:
+            lines.append(f".{part}")
     return "\n".join(lines)
 
 
 def _texts(row: CellResult, axes: Sequence[str], heads: Mapping[Guarantee, str]) -> list[Text]:
-    figures = [
-        _interval(row.lost),
-        _count(row.duplicates),
-        _median(row.latency_ms.ack.p99),
-        _median(row.unavailable_ms),
+    """Return the columns of a row without its status."""
+    texts = [
+        *(value_text(row.cell.get(axis)) for axis in axes),
+        wording.short_share_text(row.loss, NOT_MEASURED),
+        wording.bounds_text(row.lost, NOT_MEASURED),
+        wording.count_text(row.duplicates, NOT_MEASURED),
+        _median_text(row.latency_ms.ack.p99),
+        _median_text(row.unavailable_ms),
     ]
-    return [
-        *map(
-            Text,
-            [
-                *(value_text(row.cell.get(axis)) for axis in axes),
-                wording.short(row.loss, UNKNOWN),
-                *figures,
-            ],
-        ),
-        _signs(row, heads),
-    ]
+    return [*map(Text, texts), _marks(row, heads)]
 
 
-def _signs_head(heads: Mapping[Guarantee, str]) -> str:
-    return " ".join(heads.values())
-
-
-def _signs(row: CellResult, heads: Mapping[Guarantee, str]) -> Text:
-    """Return the sign of each promise, in the middle of its word in the head."""
-    signs = [(wording.mark(row, guarantee), len(head)) for guarantee, head in heads.items()]
+def _marks(row: CellResult, heads: Mapping[Guarantee, str]) -> Text:
+    """Return the verdict on each guarantee, centered below its part of the head."""
+    marks = [(wording.verdict_mark(row, guarantee), len(head)) for guarantee, head in heads.items()]
     return Text(" ").join(
-        Text(sign.center(width), style=_COLOURS.get(sign, "")) for sign, width in signs
+        Text(mark.center(width), style=_STYLES.get(mark.rpartition(" ")[2], ""))
+        for mark, width in marks
     )
 
 
-def _interval(bounds: tuple[int, int] | None) -> str:
-    if bounds is None:
-        return UNKNOWN
-    low, high = bounds
-    return f"{low:,}" if low == high else f"{low:,}..{high:,}"
+def _median_text(spread: MedianAndMax | None) -> str:
+    return NOT_MEASURED if spread is None else wording.decimal_text(spread.median)
 
 
-def _count(value: float | None) -> str:
-    """Return a figure with three digits at least, and no more decimals than that needs."""
-    if value is None:
-        return UNKNOWN
-    return f"{value:,.1f}" if isinstance(value, float) and abs(value) < 100 else f"{value:,.0f}"  # noqa: PLR2004 - three digits
-
-
-def _median(spread: MedianAndMax | None) -> str:
-    return UNKNOWN if spread is None else _count(spread.median)
-
-
-def _shared(cells: Sequence[Cell]) -> str:
-    """Return the values of acks and idempotence among the cells, and whatever else they all have in common is left out."""
+def _refused_settings(cells: Sequence[Cell]) -> str:
+    """Return the cells' values of acks and enable.idempotence, on which clients refuse cells."""
     return ", ".join(
         f"{axis_name(axis)}={'/'.join(dict.fromkeys(value_text(cell.get(axis)) for cell in cells))}"
         for axis in ("acks", "enable.idempotence")

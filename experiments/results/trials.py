@@ -25,7 +25,7 @@ from experiments.sweep.plan import RefusedCell, TrialSpec
 # ---------- Whether the partitions took records again before the fault was healed. Pure.
 
 
-STOPPED_NS: Final = 1_000_000_000
+MIN_OUTAGE_NS: Final = 1_000_000_000
 """A partition that acknowledged nothing for a second, though load was due, had stopped; shorter is how a loaded cluster breathes."""
 
 
@@ -43,7 +43,7 @@ def recovered_before_heal(phases: Phases, gaps: Sequence[Row], acks: str) -> boo
     if phases.fault_begin_ns is None or phases.fault_end_ns is None or not gaps or acks == "0":
         return None
     heal_ns = phases.fault_end_ns
-    stopped = (gap for gap in gaps if gap["gap_ns"] >= STOPPED_NS)
+    stopped = (gap for gap in gaps if gap["gap_ns"] >= MIN_OUTAGE_NS)
     return not any(gap["began_ns"] < heal_ns <= gap["began_ns"] + gap["gap_ns"] for gap in stopped)
 
 
@@ -53,7 +53,8 @@ LATE_MS: Final = 50.0
 Ten times what it is late on an idle machine, and a hundredth of the outages that are measured.
 """
 NS_PER_MS: Final = 1e6
-_US_PER_MS, _NS_PER_S = 1e3, 1e9
+US_PER_MS: Final = 1e3
+_NS_PER_S: Final = 1e9
 
 
 def refused_trial(refused: RefusedCell) -> TrialResult:
@@ -96,10 +97,10 @@ def lateness_p99_ms(record: TrialRecord) -> float | None:
         return None
     told = [producer.lateness_us_p99 for producer in record.producers]
     known = [late_us for late_us in told if late_us is not None]
-    return max(known) / _US_PER_MS if known and len(known) == len(told) else None
+    return max(known) / US_PER_MS if known and len(known) == len(told) else None
 
 
-def whole_trial(record: TrialRecord, rows: ResultRows, *, added: bool) -> TrialResult:
+def complete_trial(record: TrialRecord, rows: ResultRows, *, added: bool) -> TrialResult:
     """Return a sealed or void trial, with its values where it was measured.
 
     Args:
@@ -125,7 +126,7 @@ def whole_trial(record: TrialRecord, rows: ResultRows, *, added: bool) -> TrialR
     return trial if row is None else trial.model_copy(update=_values(record, row, rows))
 
 
-def counts(row: Row) -> dict[str, Any]:
+def record_counts(row: Row) -> dict[str, Any]:
     """Return the counts that a trial and a cell share."""
     return {
         **{
@@ -160,7 +161,7 @@ def _values(record: TrialRecord, row: Row, rows: ResultRows) -> dict[str, Any]:
     gaps = [gap for gap in rows.gaps[record.trial_id] if gap["side"] == Side.PRODUCER]
     unavailable_ns = row["unavailable_ns"]
     return {
-        **counts(row),
+        **record_counts(row),
         "latency_ms": _latencies(latency, Phase.ALL),
         "latency_by_phase_ms": PhaseLatencies(
             **{phase.value: _latencies(latency, phase) for phase in Phase if phase is not Phase.ALL}
@@ -204,7 +205,7 @@ def _latencies(rows: Sequence[Row], phase: Phase) -> Latencies:
 
 
 def _quantiles(row: Row) -> Quantiles:
-    values = {name: row[f"{name}_us"] / _US_PER_MS for name in QUANTILES}
+    values = {name: row[f"{name}_us"] / US_PER_MS for name in QUANTILES}
     return Quantiles(records=row["records"], negative_records=row["negative_records"], **values)
 
 

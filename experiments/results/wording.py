@@ -1,13 +1,18 @@
-"""Verdicts as a terminal shows them: a sign for each promise, and below the table a line for what was violated and what is not known. Pure."""
+"""The words, signs and number formats of results, for the terminal and the HTML page.
+
+One name per concept: both show the same signs, and the same words for a verdict. Values that were
+not measured appear as "unknown" or as a sign of their own, never as zero.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from experiments.ledger.record import Role
+from experiments.messages.phrases import plural
 from experiments.results.models import CellResult, SweepResults
 from experiments.results.trials import LATE_MS
 from experiments.verdicts.contract import CONDITIONAL_GUARANTEES, Guarantee
@@ -20,98 +25,240 @@ from experiments.verdicts.statistics import (
     trials_needed,
 )
 
-HEADS: Final = {
+# Names
+
+GUARANTEE_NAMES: Final[Mapping[Guarantee, str]] = {
+    guarantee: guarantee.value.replace("-", " ") for guarantee in Guarantee
+}
+GUARANTEE_HEADS: Final[Mapping[Guarantee, str]] = {
     Guarantee.NO_ACKED_LOSS: "loss",
     Guarantee.NO_DUPLICATES: "dup",
     Guarantee.ORDER: "ord",
     Guarantee.ATOMICITY: "atom",
-    Guarantee.AVAILABILITY: "up",
+    Guarantee.AVAILABILITY: "avail",
     Guarantee.NO_MISSED_RECORDS: "miss",
     Guarantee.NO_REPROCESSING: "again",
 }
-"""A column each; short, because they stand beside the figures."""
-RARE: Final = 0.1
-"""What happens in one trial of ten: a sweep with fewer trials than show that is told how many would."""
+"""Column heads of the terminal table; `LEGEND` explains them."""
+ROLE_NAMES: Final = {
+    Role.CELL: "",
+    Role.CONTROL: "control",
+    Role.POSITIVE_CONTROL: "positive control",
+}
 
-HELD, VIOLATED, UNKNOWN, SEEN, UNSEEN, UNTOLD, NONE = "✓", "✗", "?", "!", "·", "-", ""
+# Verdicts
+
+HELD_SIGN, VIOLATED_SIGN, UNKNOWN_SIGN = "✓", "✗", "?"
+OBSERVED_SIGN, NOT_OBSERVED_SIGN, NOT_MEASURABLE_SIGN = "!", "·", "-"
+_SIGNS: Final = {
+    Verdict.HELD: HELD_SIGN,
+    Verdict.VIOLATED: VIOLATED_SIGN,
+    Verdict.UNKNOWN: UNKNOWN_SIGN,
+}
+_SIGNS_IF_NOT_GUARANTEED: Final = {
+    True: OBSERVED_SIGN,
+    False: NOT_OBSERVED_SIGN,
+    None: NOT_MEASURABLE_SIGN,
+}
+_TEXTS: Final = {
+    Verdict.HELD: "guaranteed and held",
+    Verdict.VIOLATED: "VIOLATED",
+    Verdict.UNKNOWN: "unknown",
+}
+_TEXTS_IF_NOT_GUARANTEED: Final = {
+    True: "not guaranteed: observed",
+    False: "not guaranteed: not observed",
+    None: "not guaranteed: not measurable",
+}
+OBSERVED_TEXTS: Final[Mapping[Guarantee, str]] = {
+    Guarantee.NO_ACKED_LOSS: "acknowledged records were lost",
+    Guarantee.NO_DUPLICATES: "records were duplicated",
+    Guarantee.ORDER: "records were out of order",
+    Guarantee.ATOMICITY: "transactions were partly visible, or visible though not committed",
+    Guarantee.AVAILABILITY: "the partition was unavailable until the fault was healed",
+    Guarantee.NO_MISSED_RECORDS: "the group committed past records that it did not process",
+    Guarantee.NO_REPROCESSING: "the group processed records more than once",
+}
+"""What was observed where the outcome is the opposite of the guarantee."""
+_AVAILABLE: Final = {True: "no", False: "yes", None: "not measured"}
+"""Whether partitions were available during the fault, by `Judgement.seen`."""
+
 LEGEND: Final = (
-    f"promised: {HELD} held  {VIOLATED} VIOLATED  {UNKNOWN} not known    not promised: {SEEN} broken  {UNSEEN} not seen  {UNTOLD} nobody can tell\n"
-    "loss: none of the acknowledged  dup: no record twice  ord: in the order sent  up: before the heal"
+    f"guaranteed: {HELD_SIGN} held  {VIOLATED_SIGN} VIOLATED  {UNKNOWN_SIGN} unknown    "
+    f"not guaranteed: {OBSERVED_SIGN} observed  {NOT_OBSERVED_SIGN} not observed  "
+    f"{NOT_MEASURABLE_SIGN} not measurable\n"
+    "loss: acknowledged records lost  dup: duplicate records  ord: records out of order  "
+    "avail: available during the fault (yes, no, - not measured)"
 )
-LEGEND_OF_TRANSACTIONS: Final = "atom: transactions whole or not at all, and only those that were committed; acknowledged is what was committed"
-
+LEGEND_OF_TRANSACTIONS: Final = (
+    "atom: transactions partly visible, or visible though not committed; "
+    "a record counts as acknowledged when its transaction is committed"
+)
 LEGEND_OF_GROUPS: Final = (
-    "miss: the group processed all that it committed past  again: and nothing more than once"
+    "miss: records that the group committed past and did not process  "
+    "again: records that the group processed more than once"
 )
 
 
-@dataclass(frozen=True)
-class VerdictLine:
-    """A line below the table."""
-
-    text: str
-    violated: bool = False
-
-
-def heads(cells: Sequence[CellResult]) -> dict[Guarantee, str]:
-    """Return the columns that some cell has something to say in."""
+def guarantee_heads(cells: Sequence[CellResult]) -> dict[Guarantee, str]:
+    """Return the verdict columns; conditional guarantees only if a cell is judged on them."""
     judged = {judgement.guarantee for cell in cells for judgement in cell.judgements}
     return {
         guarantee: head
-        for guarantee, head in HEADS.items()
+        for guarantee, head in GUARANTEE_HEADS.items()
         if guarantee not in CONDITIONAL_GUARANTEES or guarantee in judged
     }
 
 
-def mark(cell: CellResult, guarantee: Guarantee) -> str:
-    """Return the sign of what became of a promise; nothing where the cell has no verdict on it."""
-    found = next(
-        (judgement for judgement in cell.judgements if judgement.guarantee is guarantee), None
-    )
-    return NONE if found is None else _sign(found)
+def verdict_mark(cell: CellResult, guarantee: Guarantee) -> str:
+    """Return the verdict as the terminal table shows it; empty if the cell has none.
 
-
-def _sign(judgement: Judgement) -> str:
+    This is the verdict's sign. Under `avail` it is whether partitions were available during the
+    fault (`yes`, `no` or `-`), followed by the sign where availability is guaranteed.
+    """
+    judgement = next((one for one in cell.judgements if one.guarantee is guarantee), None)
+    if judgement is None:
+        return ""
+    if guarantee is not Guarantee.AVAILABILITY:
+        return verdict_sign(judgement)
+    available = NOT_MEASURABLE_SIGN if judgement.seen is None else _AVAILABLE[judgement.seen]
     if judgement.verdict is Verdict.NOT_GUARANTEED:
-        return {True: SEEN, False: UNSEEN, None: UNTOLD}[judgement.seen]
-    return {Verdict.HELD: HELD, Verdict.VIOLATED: VIOLATED, Verdict.UNKNOWN: UNKNOWN}[
-        judgement.verdict
-    ]
+        return available
+    return f"{available} {verdict_sign(judgement)}"
 
 
-def short(share: Share | None, unknown: str) -> str:
-    """Return a share for a narrow column: `3 of 5 (15-95 %)`, `0 of 5 (<46 %)`, bounds in whole percent and rounded outwards."""
+def verdict_sign(judgement: Judgement) -> str:
+    """Return the sign of a verdict, which is readable without its colour."""
+    if judgement.verdict is Verdict.NOT_GUARANTEED:
+        return _SIGNS_IF_NOT_GUARANTEED[judgement.seen]
+    return _SIGNS[judgement.verdict]
+
+
+def verdict_text(judgement: Judgement) -> str:
+    """Return the words of a verdict; if not guaranteed, with what was observed."""
+    if judgement.verdict is not Verdict.NOT_GUARANTEED:
+        return _TEXTS[judgement.verdict]
+    if judgement.guarantee is Guarantee.AVAILABILITY:
+        return f"not guaranteed; available during the fault: {_AVAILABLE[judgement.seen]}"
+    return _TEXTS_IF_NOT_GUARANTEED[judgement.seen]
+
+
+def verdict_class(judgement: Judgement) -> str:
+    """Return the CSS class of a verdict."""
+    if judgement.verdict is Verdict.NOT_GUARANTEED:
+        return "seen" if judgement.seen else "unseen"
+    return judgement.verdict.lower()
+
+
+# Figures
+
+UNKNOWN_TEXT: Final = "unknown"
+_DECIMALS_BELOW: Final = 100
+
+
+def count_text(value: int | None, unknown: str = UNKNOWN_TEXT) -> str:
+    """Return a count with a thousands separator."""
+    return unknown if value is None else f"{value:,}"
+
+
+def bounds_text(lost: tuple[int, int] | None, unknown: str = UNKNOWN_TEXT) -> str:
+    """Return the number of lost records; a range if records of unknown outcome are absent."""
+    if lost is None:
+        return unknown
+    low, high = lost
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
+
+
+def decimal_text(value: float) -> str:
+    """Return a number with one decimal below 100, and with none from 100 up."""
+    return f"{value:,.1f}" if abs(value) < _DECIMALS_BELOW else f"{value:,.0f}"
+
+
+def milliseconds_text(value: float | None) -> str:
+    """Return a duration in milliseconds with its unit."""
+    return UNKNOWN_TEXT if value is None else f"{decimal_text(value)} ms"
+
+
+def estimate_text(estimate: Estimate | None) -> str:
+    """Return a median with its interval, in milliseconds."""
+    if estimate is None:
+        return UNKNOWN_TEXT
+    text = milliseconds_text(estimate.median)
+    if estimate.interval is None:
+        return text
+    low, high = decimal_text(estimate.interval.low), decimal_text(estimate.interval.high)
+    return f"{text} ({low} to {high})"
+
+
+def share_text(share: Share | None) -> str:
+    """Return a share of trials with its bounds."""
+    return UNKNOWN_TEXT if share is None else describe_share(share)
+
+
+def share_counts_text(share: Share | None) -> str:
+    """Return a share of trials without its bounds: `3 of 5`."""
+    return UNKNOWN_TEXT if share is None else f"{share.seen} of {share.of}"
+
+
+def short_share_text(share: Share | None, unknown: str) -> str:
+    """Return a share for a narrow column: `3 of 5 (15-95 %)`, `0 of 5 (<46 %)`.
+
+    Bounds are whole percentages, rounded outwards.
+    """
     if share is None:
         return unknown
     limit = one_sided_bound(share)
     if limit is None:
-        told = f"{math.floor(share.interval.low * 100)}-{math.ceil(share.interval.high * 100)}"
+        low, high = share.interval.low, share.interval.high
+        bounds = f"{math.floor(low * 100)}-{math.ceil(high * 100)}"
+    elif share.seen == 0:
+        bounds = f"<{math.ceil(limit * 100)}"
     else:
-        told = f"<{math.ceil(limit * 100)}" if share.seen == 0 else f">{math.floor(limit * 100)}"
-    return f"{share.seen} of {share.of} ({told} %)"
+        bounds = f">{math.floor(limit * 100)}"
+    return f"{share_counts_text(share)} ({bounds} %)"
 
 
-def lines(results: SweepResults) -> Iterator[VerdictLine]:
-    """Yield what a reader must know besides the table: violations first, then what is not known, the controls, the generators, the power."""
-    yield from violations(results)
-    yield from _unknown(results.cells)
+# Notes below the table
+
+RARE_PROBABILITY: Final = 0.1
+"""The note on statistical power names the trials that show an event of this probability."""
+
+
+@dataclass(frozen=True)
+class ResultNote:
+    """A line below the table."""
+
+    text: str
+    violated: bool = False
+    """Whether it reports a violation or a failed control."""
+
+
+def result_notes(results: SweepResults) -> Iterator[ResultNote]:
+    """Yield what a reader must know in addition to the table.
+
+    In this order: violations, unknown verdicts, controls, late load generators, statistical power.
+    """
+    yield from violation_notes(results)
+    yield from _unknown_verdicts(results.cells)
     yield from (
-        VerdictLine(sentence, violated=results.harness.failed)
+        ResultNote(sentence, violated=results.harness.failed)
         for sentence in results.harness.sentences
     )
-    yield from _late(results)
-    yield from _power(results.cells)
+    yield from _late_generators(results)
+    yield from _missing_power(results.cells)
 
 
-def violations(results: SweepResults) -> Iterator[VerdictLine]:
-    """Yield a line for each promise that was broken, with the trials and the records."""
+def violation_notes(results: SweepResults) -> Iterator[ResultNote]:
+    """Yield a line per violated guarantee, with its trials and records."""
     yield from (
-        VerdictLine(_violation(cell, judgement), violated=True)
-        for cell, judgement in _with(results.cells, Verdict.VIOLATED)
+        ResultNote(_violation(cell, judgement), violated=True)
+        for cell, judgement in _judgements_with(results.cells, Verdict.VIOLATED)
     )
 
 
-def _with(cells: Sequence[CellResult], verdict: Verdict) -> Iterator[tuple[CellResult, Judgement]]:
+def _judgements_with(
+    cells: Sequence[CellResult], verdict: Verdict
+) -> Iterator[tuple[CellResult, Judgement]]:
     yield from (
         (cell, judgement)
         for cell in cells
@@ -121,153 +268,58 @@ def _with(cells: Sequence[CellResult], verdict: Verdict) -> Iterator[tuple[CellR
 
 
 def _violation(cell: CellResult, judgement: Judgement) -> str:
-    """`VIOLATED no-acked-loss: <cell>: in 2 of 5 trials (007-a1b2c3, 012-d4e5f6), 1,204 records: 0/4711, 0/4712, ...` (producer/number)."""
+    """Return the line of a violation; records are named as `<producer>/<seq> of <trial>`."""
+    trials = ", ".join(judgement.trials)
     share = judgement.share
-    where = (
-        f"in {share.seen} of {share.of} trials ({', '.join(judgement.trials)})"
-        if share
-        else ", ".join(judgement.trials)
-    )
-    named = ", ".join(
+    parts = [f"in {share.seen} of {share.of} trials ({trials})" if share else trials]
+    if judgement.records_total:
+        parts.append(f"{judgement.records_total:,} records")
+    text = f"VIOLATED {judgement.guarantee}: {cell.label}: {', '.join(parts)}"
+    if not judgement.records:
+        return text
+    records = [
         f"{record.producer}/{record.seq} of {record.trial_id}" for record in judgement.records
-    )
-    more = ", ..." if judgement.records_total > len(judgement.records) else ""
-    records = f", {judgement.records_total:,} records" if judgement.records_total else ""
-    return f"VIOLATED {judgement.guarantee}: {cell.label}: {where}{records}{f': {named}{more}' if named else ''}"
+    ]
+    if judgement.records_total > len(records):
+        records.append("...")
+    return f"{text}: {', '.join(records)}"
 
 
-def _unknown(cells: Sequence[CellResult]) -> Iterator[VerdictLine]:
-    """Yield a line for each promise and reason, with the cells that it holds for."""
-    of_reason: dict[tuple[Guarantee, str], list[str]] = {}
-    for cell, judgement in _with(cells, Verdict.UNKNOWN):
-        of_reason.setdefault((judgement.guarantee, "; ".join(judgement.reasons[1:])), []).append(
-            cell.label
-        )
-    for (guarantee, reason), labels in of_reason.items():
-        whose = labels[0] if len(labels) == 1 else f"{len(labels)} cells ({'; '.join(labels)})"
-        yield VerdictLine(f"not known, {guarantee}: {whose}: {reason}")
+def _unknown_verdicts(cells: Sequence[CellResult]) -> Iterator[ResultNote]:
+    """Yield a line per guarantee and reason, with the cells that share it."""
+    labels_by_reason: dict[tuple[Guarantee, str], list[str]] = {}
+    for cell, judgement in _judgements_with(cells, Verdict.UNKNOWN):
+        reason = "; ".join(judgement.reasons[1:])
+        labels_by_reason.setdefault((judgement.guarantee, reason), []).append(cell.label)
+    for (guarantee, reason), labels in labels_by_reason.items():
+        names = labels[0] if len(labels) == 1 else f"{len(labels)} cells ({'; '.join(labels)})"
+        yield ResultNote(f"unknown: {guarantee}: {names}: {reason}")
 
 
-def _late(results: SweepResults) -> Iterator[VerdictLine]:
+def _late_generators(results: SweepResults) -> Iterator[ResultNote]:
     late = [trial for trial in results.trials if trial.generator_late]
-    if late:
-        told = ", ".join(f"{trial.trial_id} ({trial.lateness_p99_ms:,.0f} ms)" for trial in late)
-        yield VerdictLine(
-            f"late generator: {told}: the producer itself fell behind its schedule by more than {LATE_MS:g} ms at p99; judged all the same"
-        )
+    if not late:
+        return
+    lateness = ", ".join(
+        f"{trial.trial_id} ({trial.lateness_p99_ms:,.0f} ms at p99; limit {LATE_MS:g} ms)"
+        for trial in late
+    )
+    included = "the trial is included" if len(late) == 1 else "the trials are included"
+    trials = plural(len(late), "trial")
+    yield ResultNote(f"warning: the load generator was late in {trials} {lateness}; {included}")
 
 
-def _power(cells: Sequence[CellResult]) -> Iterator[VerdictLine]:
-    """Say how many trials would tell, where some cell in which nothing was lost had fewer."""
-    unseen = [
+def _missing_power(cells: Sequence[CellResult]) -> Iterator[ResultNote]:
+    """Yield how many trials are needed, if a cell without loss had fewer."""
+    trials = [
         cell.loss.of for cell in cells if cell.loss and cell.loss.seen == 0 and not cell.added
     ]
-    needed = trials_needed(RARE)
-    if unseen and min(unseen) < needed:
-        seen = f"{min(unseen)} {'trial' if min(unseen) == 1 else 'trials'} of a cell"
-        yield VerdictLine(
-            f"power: {seen} may all miss a loss that happens in 1 of {1 / RARE:g}; {needed} show it with 95 % certainty"
-            f' (--repeats {needed}), and --until "ci<{RARE:g}" goes on until each share is known that well'
-        )
-
-
-# ---------- Figures and names as a person reads them. Pure; what is not known is said to be so.
-
-
-NOT_KNOWN: Final = "not known"
-GUARANTEES: Final = {
-    Guarantee.NO_ACKED_LOSS: "no acked loss",
-    Guarantee.NO_DUPLICATES: "no duplicates",
-    Guarantee.ORDER: "order",
-    Guarantee.ATOMICITY: "all or nothing",
-    Guarantee.AVAILABILITY: "availability",
-    Guarantee.NO_MISSED_RECORDS: "none missed",
-    Guarantee.NO_REPROCESSING: "none processed twice",
-}
-WHAT_WAS_SEEN: Final = {
-    Guarantee.NO_ACKED_LOSS: "acknowledged records were lost",
-    Guarantee.NO_DUPLICATES: "records arrived twice",
-    Guarantee.ORDER: "records changed their order",
-    Guarantee.ATOMICITY: "transactions were shown in part, or though they were not committed",
-    Guarantee.AVAILABILITY: "the partition stayed away until the fault was healed",
-    Guarantee.NO_MISSED_RECORDS: "records were committed and processed by nobody",
-    Guarantee.NO_REPROCESSING: "records were processed more than once",
-}
-"""What was seen where the promise's contrary was."""
-ROLES: Final = {Role.CELL: "", Role.CONTROL: "control", Role.POSITIVE_CONTROL: "positive control"}
-_FEW: Final = 100
-
-
-def count(value: int | None) -> str:
-    """Return a count, its thousands apart."""
-    return NOT_KNOWN if value is None else f"{value:,}"
-
-
-def bounds(lost: tuple[int, int] | None) -> str:
-    """Return what was lost, as an interval where unknown outcomes leave one."""
-    if lost is None:
-        return NOT_KNOWN
-    low, high = lost
-    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
-
-
-def milliseconds(value: float | None) -> str:
-    """Return a duration with three digits at least."""
-    if value is None:
-        return NOT_KNOWN
-    return f"{_digits(value)} ms"
-
-
-def _digits(value: float) -> str:
-    return f"{value:,.1f}" if abs(value) < _FEW else f"{value:,.0f}"
-
-
-def share_words(share: Share | None) -> str:
-    """Return in how many trials something was seen, with the bounds of its probability."""
-    if share is None:
-        return NOT_KNOWN
-    return describe_share(share)
-
-
-def share_brief(share: Share | None) -> str:
-    """Return in how many trials something was seen."""
-    return NOT_KNOWN if share is None else f"{share.seen} of {share.of}"
-
-
-def estimate_words(estimate: Estimate | None) -> str:
-    """Return a median with its interval, milliseconds."""
-    if estimate is None:
-        return NOT_KNOWN
-    told = (
-        ""
-        if estimate.interval is None
-        else f" ({_digits(estimate.interval.low)} to {_digits(estimate.interval.high)})"
+    needed = trials_needed(RARE_PROBABILITY)
+    if not trials or min(trials) >= needed:
+        return
+    yield ResultNote(
+        f"power: {min(trials)} {plural(min(trials), 'trial')} per cell may all miss a loss that "
+        f"occurs in 1 of {1 / RARE_PROBABILITY:g} trials; {needed} show it with 95 % confidence "
+        f'(--repeats {needed}), and --until "ci<{RARE_PROBABILITY:g}" repeats until each interval '
+        "is that narrow"
     )
-    return milliseconds(estimate.median) + told
-
-
-def verdict_sign(judgement: Judgement) -> str:
-    """Return a sign that stands without its colour."""
-    if judgement.verdict is Verdict.NOT_GUARANTEED:
-        return {True: "!", False: "\N{EN DASH}", None: "?"}[judgement.seen]
-    return {
-        Verdict.HELD: "\N{CHECK MARK}",
-        Verdict.VIOLATED: "\N{MULTIPLICATION X}",
-        Verdict.UNKNOWN: "?",
-    }[judgement.verdict]
-
-
-def verdict_words(judgement: Judgement) -> str:
-    """Return the verdict; of what was not promised, whether it was seen."""
-    if judgement.verdict is Verdict.NOT_GUARANTEED:
-        return (
-            "not promised, " + {True: "seen", False: "not seen", None: "not known"}[judgement.seen]
-        )
-    return judgement.verdict.lower()
-
-
-def verdict_class(judgement: Judgement) -> str:
-    """Return the name that the style sheet knows the verdict by."""
-    if judgement.verdict is Verdict.NOT_GUARANTEED:
-        return "seen" if judgement.seen else "unseen"
-    return judgement.verdict.lower()

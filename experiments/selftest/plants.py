@@ -35,7 +35,7 @@ class UndisturbedRecords:
         return UndisturbedRecords(self.attempts[places], self.log[places], self.reads[places])
 
 
-def calm(ledger: LedgerCopy) -> UndisturbedRecords:
+def undisturbed_records(ledger: LedgerCopy) -> UndisturbedRecords:
     """Find the records that were acknowledged, in a committed transaction or in none, lie in the log once and in order, and were read along once.
 
     What members of a consumer group read is theirs: the reader along is consumer 0.
@@ -132,14 +132,16 @@ class PlantContext:
     """A real ledger, and some records of it to which nothing happened."""
 
     ledger: LedgerCopy
-    calm: UndisturbedRecords
+    undisturbed: UndisturbedRecords
     random: Random
 
     def victims(self, count: int = RECORDS) -> UndisturbedRecords:
         """Draw records, in the order of the log."""
-        return self.calm.at(
+        return self.undisturbed.at(
             np.sort(
-                np.asarray(self.random.sample(range(len(self.calm.log)), count), dtype=np.int64)
+                np.asarray(
+                    self.random.sample(range(len(self.undisturbed.log)), count), dtype=np.int64
+                )
             )
         )
 
@@ -164,7 +166,7 @@ def _lost(scene: PlantContext) -> LedgerCopy:
 
 def _truncated(scene: PlantContext) -> LedgerCopy:
     """Cut the end of one partition's log, as a leader without it does, and let the end offset tell."""
-    partition, rows = _calm_end(scene.ledger, scene.calm)
+    partition, rows = _calm_end(scene.ledger, scene.undisturbed)
     end = int(scene.ledger.values("log", "offset")[rows].min())
     return scene.ledger.without("log", rows).with_ends({partition: end})
 
@@ -209,9 +211,9 @@ def _reordered(scene: PlantContext) -> LedgerCopy:
 def _neighbours(scene: PlantContext) -> list[tuple[UndisturbedRecords, UndisturbedRecords]]:
     """Draw pairs of calm records that follow each other in one partition, and come from one producer; no record is in two pairs."""
     log, every = (
-        scene.calm.log,
+        scene.undisturbed.log,
         {
-            name: scene.ledger.values("log", name)[scene.calm.log]
+            name: scene.ledger.values("log", name)[scene.undisturbed.log]
             for name in ("partition", "producer", "offset")
         },
     )
@@ -225,7 +227,10 @@ def _neighbours(scene: PlantContext) -> list[tuple[UndisturbedRecords, Undisturb
     if len(firsts) < RECORDS:
         raise NoPlaceToPlant("no records to which nothing happened lie side by side")
     return [
-        (scene.calm.at(np.asarray([at], np.int64)), scene.calm.at(np.asarray([at + 1], np.int64)))
+        (
+            scene.undisturbed.at(np.asarray([at], np.int64)),
+            scene.undisturbed.at(np.asarray([at + 1], np.int64)),
+        )
         for at in scene.random.sample(list(firsts), RECORDS)
     ]
 

@@ -44,13 +44,13 @@ TAIL_S: Final = 27.0
 """Measuring and tracking, after the last trial."""
 CLUSTER_S: Final = 6.0
 """From the request to a cluster that is whole; and its end."""
-RUN_IN_S: Final = 3.0
+WARM_UP_S: Final = 3.0
 """Until the brokers of a cluster that is shared are as fast as they get."""
 TRIAL_S: Final = 3.5
 """Beside the load: the topic, the heal, the final read, the ledger."""
 
 
-def expected_s(plan: Plan) -> float:
+def expected_duration_s(plan: Plan) -> float:
     """Return about how long a plan's trials take, seconds."""
     shared = {
         trial.cluster.model_dump_json() for trial in plan.trials if not trial.needs_own_cluster
@@ -60,14 +60,14 @@ def expected_s(plan: Plan) -> float:
         START_S
         + TAIL_S
         + CLUSTER_S * clusters
-        + RUN_IN_S * len(shared)
+        + WARM_UP_S * len(shared)
         + sum(TRIAL_S + trial.workload.duration_s for trial in plan.trials)
     )
 
 
 def expected_minutes(plan: Plan) -> int:
     """Return the same to the minute, at least one."""
-    return max(1, round(expected_s(plan) / 60))
+    return max(1, round(expected_duration_s(plan) / 60))
 
 
 STAGES: Final[Mapping[str, str]] = MappingProxyType(
@@ -120,7 +120,7 @@ class ProgressReader:
             failed=sum(1 for trial_id in ended if not self._sweep.trial(trial_id).exists()),
             total=len(self._plan.trials),
             trial=self._labels.get(doing.trial_id or "") if doing else None,
-            what=said(doing),
+            what=activity_text(doing),
             left_s=self._left_s(ended, doing),
         )
 
@@ -161,29 +161,29 @@ def seconds_left(waiting: list[TrialSpec], *, finished: int, spent_s: float) -> 
         finished: how many ended since the watch began.
         spent_s: how long trials have been running since then; what the one under way has used is in it.
     """
-    expected_s = [trial.workload.duration_s + TRIAL_S for trial in waiting]
+    expected_duration_s = [trial.workload.duration_s + TRIAL_S for trial in waiting]
     if finished == 0:
-        return max(sum(expected_s) - spent_s, sum(expected_s[1:])) + TAIL_S
+        return max(sum(expected_duration_s) - spent_s, sum(expected_duration_s[1:])) + TAIL_S
     return (
         len(waiting) * spent_s / (finished + 0.5) + TAIL_S
     )  # half of the one under way is over, on average
 
 
-def said(doing: SweepActivity | None) -> str:
+def activity_text(doing: SweepActivity | None) -> str:
     """Return what is being done, for a person."""
     if doing is None:
         return "starting Airflow"
     return doing.what or STAGES.get(doing.stage, doing.stage)
 
 
-def clock(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """Return a duration as `1:05` or `1:01:05`."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
 
 
-def clock_explained(seconds: float) -> str:
+def format_duration_with_units(seconds: float) -> str:
     """Return a duration for a reader who sees no other one beside it: `1:05 (minutes:seconds)` or `1:01:05 (hours:minutes:seconds)`."""
-    told = clock(seconds)
+    told = format_duration(seconds)
     return f"{told} ({'hours:' if told.count(':') > 1 else ''}minutes:seconds)"

@@ -24,7 +24,7 @@ MOST_NAME: Final = 220
 """MLflow takes 250 characters; the longest group's name takes 26 of them."""
 _NOT_IN_A_NAME: Final = re.compile(r"[^A-Za-z0-9_. -]")
 """MLflow takes these characters in a metric's name, and the slash, which begins a group of charts."""
-_LOUDEST_FIRST: Final = (Verdict.VIOLATED, Verdict.UNKNOWN, Verdict.NOT_PROMISED, Verdict.HELD)
+_LOUDEST_FIRST: Final = (Verdict.VIOLATED, Verdict.UNKNOWN, Verdict.NOT_GUARANTEED, Verdict.HELD)
 
 
 def verdicts_in_words(cells: Sequence[CellResult], guarantee: Guarantee) -> str:

@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 from experiments.ledger.record import Frozen, Status
-from experiments.lessons import Finding, finding_of
+from experiments.lessons.finding import Finding, finding_of
 from experiments.results.read import SweepResults, read_results
 from experiments.sweep.folder import SweepFolder
 from experiments.tracking.runs import SUMMARY, VANISHING, RunContent, summary_run, trial_run
 from infra.errors import HarnessError
-from infra.machine.home import Home, sqlite_url
+from infra.machine.files import sqlite_url
+from infra.machine.home import Home
 
 if TYPE_CHECKING:
     from mlflow.entities import Run
@@ -269,12 +270,12 @@ def _table(results: SweepResults) -> str:
     """Return the table of the cells as the command prints it, refused ones below it."""
     from rich.console import Console
 
-    from experiments.results.tables import PIPED_WIDTH, print_cells, print_lines
+    from experiments.results.tables import PIPED_WIDTH, print_cells, print_notes
 
     text = StringIO()
     console = Console(file=text, width=PIPED_WIDTH, color_system=None)
     print_cells(console, results.cells)
-    print_lines(console, results)
+    print_notes(console, results)
     return "\n".join(line.rstrip() for line in text.getvalue().splitlines())
 
 

@@ -114,13 +114,13 @@ MAX_NAMED_RECORDS: Final = 5
 """How many records a judgement names."""
 
 VIOLATION_TEXT: Final[Mapping[Guarantee, str]] = {
-    Guarantee.NO_ACKED_LOSS: "an acknowledged record was lost",
-    Guarantee.NO_DUPLICATES: "a record was stored more than once",
-    Guarantee.ORDER: "a record was stored after one that was sent later",
-    Guarantee.ATOMICITY: "a transaction was visible in part, or without being committed",
-    Guarantee.AVAILABILITY: "a partition accepted no record until the fault was healed",
-    Guarantee.NO_MISSED_RECORDS: "a record was committed, and no member of the group processed it",
-    Guarantee.NO_REPROCESSING: "the group processed a record more than once",
+    Guarantee.NO_ACKED_LOSS: "acknowledged records were lost",
+    Guarantee.NO_DUPLICATES: "records were stored more than once",
+    Guarantee.ORDER: "records were stored out of order",
+    Guarantee.ATOMICITY: "transactions were visible in part, or without being committed",
+    Guarantee.AVAILABILITY: "partitions were unavailable until the fault was healed",
+    Guarantee.NO_MISSED_RECORDS: "records were committed, and no member of the group processed them",
+    Guarantee.NO_REPROCESSING: "the group processed records more than once",
 }
 """The violation of each guarantee, as a clause before "in 2 of 5 trials"."""
 

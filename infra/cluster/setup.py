@@ -38,7 +38,7 @@ def ensure_kafka_ready(cache: Path, spec: ClusterSpec, announce: Callable[[str],
         announce(f"fetching the jars of Kafka {version} (once; about a minute)")
         kafka_jars(cache, version)
     launch = launch_spec(cache, spec)
-    if any(not startup_cache.fresh for startup_cache in _startup_caches(cache, spec)):
+    if any(not startup_cache.is_ready for startup_cache in _startup_caches(cache, spec)):
         mode = " with ZooKeeper" if spec.coordination == "zookeeper" else ""
         announce(f"making the JVM startup cache of Kafka {version}{mode} (once; about 10 seconds)")
         _train(cache, spec, launch)

@@ -10,7 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from infra.disk.log_files import HEADER_BYTES, Batch, batches_in, is_sound, segments_of
+from infra.kafka.replica_files import (
+    HEADER_BYTES,
+    RecordBatch,
+    has_valid_crc,
+    read_batches,
+    segment_files,
+)
 
 _BIT: Final = 3
 _COMPRESSION: Final = 0x07
@@ -44,10 +50,10 @@ def flip_bit(replica: Path, below_offset: int) -> FlippedBit | None:
     return _flip(*found[len(found) // 2]) if found else None
 
 
-def _plain_batches(replica: Path, below_offset: int) -> Iterator[tuple[Path, Batch]]:
-    for segment in segments_of(replica):
+def _plain_batches(replica: Path, below_offset: int) -> Iterator[tuple[Path, RecordBatch]]:
+    for segment in segment_files(replica):
         content = segment.read_bytes()
-        for batch in batches_in(content):
+        for batch in read_batches(content):
             room = batch.size_bytes > HEADER_BYTES + 2 * _FROM_END_BYTES
             if (
                 batch.last_offset < below_offset
@@ -57,9 +63,9 @@ def _plain_batches(replica: Path, below_offset: int) -> Iterator[tuple[Path, Bat
                 yield segment, batch
 
 
-def _flip(segment: Path, batch: Batch) -> FlippedBit:
+def _flip(segment: Path, batch: RecordBatch) -> FlippedBit:
     position = batch.end - 1 - _FROM_END_BYTES
-    sound = is_sound(segment.read_bytes(), batch)
+    sound = has_valid_crc(segment.read_bytes(), batch)
     descriptor = os.open(segment, os.O_RDWR)
     try:
         (byte,) = os.pread(descriptor, 1, position)
@@ -72,7 +78,7 @@ def _flip(segment: Path, batch: Batch) -> FlippedBit:
         _BIT,
         batch.base_offset,
         batch.last_offset,
-        sound and not is_sound(segment.read_bytes(), batch),
+        sound and not has_valid_crc(segment.read_bytes(), batch),
     )
 
 
@@ -84,7 +90,7 @@ BALLAST: Final = "ballast"
 _BLOCK_BYTES: Final = 4096
 
 
-def fill(data: Path) -> int:
+def fill_disk(data: Path) -> int:
     """Take every free block of the file system that a folder lies on; return how many bytes are left for others: below a block.
 
     Blocks are taken, not written: it costs no time, and the image under the file system does not grow.
@@ -99,7 +105,7 @@ def fill(data: Path) -> int:
     return free_bytes(data)
 
 
-def free(data: Path) -> None:
+def free_disk(data: Path) -> None:
     """Give the blocks back; a second time finds nothing to do."""
     (data / BALLAST).unlink(missing_ok=True)
 
@@ -128,14 +134,14 @@ CANARY: Final = "canary"
 _BYTES: Final = 64 << 10
 
 
-def plant(data: Path) -> bytes:
+def write_canary(data: Path) -> bytes:
     """Write the file; return what it holds."""
     song = secrets.token_bytes(_BYTES)
     (data / CANARY).write_bytes(song)
     return song
 
 
-def died(data: Path, song: bytes) -> bool:
+def canary_lost(data: Path, song: bytes) -> bool:
     """Whether the file, or what it held, is gone; what is left of it is removed."""
     try:
         return (data / CANARY).read_bytes() != song

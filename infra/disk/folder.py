@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from infra.errors import SupervisorError
-from infra.kafka.kraft import DATA
+from infra.kafka.kraft import LOG_DIR
 
 _NOT_ALONE: Final = (
     "{} is a plain folder: only a disk of the node's own can be taken away or slowed down"
@@ -19,7 +19,7 @@ class FolderDisk:
 
     def make(self, node_folder: Path) -> Path:
         """Make the folder."""
-        data = node_folder / DATA
+        data = node_folder / LOG_DIR
         data.mkdir(parents=True)
         return data
 
@@ -29,7 +29,7 @@ class FolderDisk:
         Raises:
             SupervisorError: the file system is not the node's alone.
         """
-        raise SupervisorError(_NOT_ALONE.format(node_folder / DATA))
+        raise SupervisorError(_NOT_ALONE.format(node_folder / LOG_DIR))
 
     def bring_back(self, node_folder: Path) -> None:
         """Refuse.
@@ -37,7 +37,7 @@ class FolderDisk:
         Raises:
             SupervisorError: the file system is not the node's alone.
         """
-        raise SupervisorError(_NOT_ALONE.format(node_folder / DATA))
+        raise SupervisorError(_NOT_ALONE.format(node_folder / LOG_DIR))
 
     def limit(self, node_folder: Path, write_bytes_per_s: int | None) -> None:
         """Refuse.
@@ -46,11 +46,11 @@ class FolderDisk:
             SupervisorError: the file system is not the node's alone.
         """
         del write_bytes_per_s
-        raise SupervisorError(_NOT_ALONE.format(node_folder / DATA))
+        raise SupervisorError(_NOT_ALONE.format(node_folder / LOG_DIR))
 
     def remove(self, node_folder: Path) -> None:
         """Remove it."""
-        shutil.rmtree(node_folder / DATA, ignore_errors=True)
+        shutil.rmtree(node_folder / LOG_DIR, ignore_errors=True)
 
 
 # ---------- What a cluster needs of its disks.

@@ -11,16 +11,16 @@ from pathlib import Path
 from typing import Final
 
 from infra.disk.mounts import (
-    loops_below,
+    loop_devices_below,
     mounts_below,
     release_below,
-    run,
-    take_away,
+    require_write_throttle,
+    run_system_tool,
+    shut_down_file_system,
     unmount,
-    write_limit,
 )
 from infra.errors import SupervisorError
-from infra.kafka.kraft import DATA
+from infra.kafka.kraft import LOG_DIR
 
 IMAGE: Final = "disk.img"
 DISK_BYTES: Final = 16 << 30
@@ -53,11 +53,11 @@ class ImageDisk:
         Raises:
             HarnessError: one of the system's programs failed; the text has what it said.
         """
-        data, image = node_folder / DATA, node_folder / IMAGE
+        data, image = node_folder / LOG_DIR, node_folder / IMAGE
         data.mkdir(parents=True)
         with image.open("xb") as file:
             file.truncate(self._size_bytes)
-        run(*_MAKE, str(image))
+        run_system_tool(*_MAKE, str(image))
         _mount(image, data)
         (data / "lost+found").rmdir()  # Kafka takes every folder for a partition's
         return data
@@ -69,10 +69,10 @@ class ImageDisk:
             SupervisorError: the kernel refuses.
         """
         try:
-            take_away(node_folder / DATA)
+            shut_down_file_system(node_folder / LOG_DIR)
         except OSError as error:
             raise SupervisorError(
-                f"the file system of {node_folder / DATA} cannot be ended: {error}"
+                f"the file system of {node_folder / LOG_DIR} cannot be ended: {error}"
             ) from error
 
     def bring_back(self, node_folder: Path) -> None:
@@ -82,9 +82,9 @@ class ImageDisk:
             WaitTimeout: somebody still uses what was mounted.
             HarnessError: the image cannot be mounted.
         """
-        if node_folder / DATA in mounts_below(node_folder):
-            unmount(node_folder / DATA)
-        _mount(node_folder / IMAGE, node_folder / DATA)
+        if node_folder / LOG_DIR in mounts_below(node_folder):
+            unmount(node_folder / LOG_DIR)
+        _mount(node_folder / IMAGE, node_folder / LOG_DIR)
 
     def limit(self, node_folder: Path, write_bytes_per_s: int | None) -> None:
         """Have the kernel hold back what is written to the disk's device.
@@ -92,15 +92,15 @@ class ImageDisk:
         Raises:
             SupervisorError: it has no such control.
         """
-        for loop in loops_below(node_folder):
-            write_limit().set(loop, write_bytes_per_s)
+        for loop in loop_devices_below(node_folder):
+            require_write_throttle().set(loop, write_bytes_per_s)
 
     def remove(self, node_folder: Path) -> None:
         """Unmount it, and remove the image."""
         release_below(node_folder)
         (node_folder / IMAGE).unlink(missing_ok=True)
-        shutil.rmtree(node_folder / DATA, ignore_errors=True)
+        shutil.rmtree(node_folder / LOG_DIR, ignore_errors=True)
 
 
 def _mount(image: Path, data: Path) -> None:
-    run("mount", "-t", "ext4", "-o", _OPTIONS, str(image), str(data))
+    run_system_tool("mount", "-t", "ext4", "-o", _OPTIONS, str(image), str(data))

@@ -31,7 +31,7 @@ _V2: Final = Path("/sys/fs/cgroup")
 
 
 @dataclass(frozen=True)
-class WriteLimit:
+class WriteThrottle:
     """A file of the kernel's that takes limits of devices."""
 
     path: Path
@@ -55,7 +55,7 @@ class WriteLimit:
             ) from error
 
 
-def find_write_limit() -> WriteLimit | None:
+def find_write_throttle() -> WriteThrottle | None:
     """Return where this process's writes can be limited; `None`: nowhere."""
     if os.access(_V1, os.W_OK):
         return _IN_BLKIO
@@ -64,13 +64,13 @@ def find_write_limit() -> WriteLimit | None:
     return _in_io_max(path) if os.access(path, os.W_OK) else None
 
 
-def write_limit() -> WriteLimit:
+def require_write_throttle() -> WriteThrottle:
     """Return where this process's writes can be limited.
 
     Raises:
         SupervisorError: nowhere.
     """
-    found = find_write_limit()
+    found = find_write_throttle()
     if found is None:
         raise SupervisorError(
             "the kernel's block controller is not in reach: no blkio.throttle.write_bps_device, and no io.max in the group of this process"
@@ -78,7 +78,7 @@ def write_limit() -> WriteLimit:
     return found
 
 
-def lift(device: str) -> None:
+def remove_write_limits(device: str) -> None:
     """Let a block device have no limit any more, whoever set it: it would be there for the device's next user.
 
     Raises:
@@ -88,11 +88,11 @@ def lift(device: str) -> None:
         limit.set(device, None)
 
 
-def _in_io_max(path: Path) -> WriteLimit:
-    return WriteLimit(path, lambda number, limit: f"{number} wbps={limit or 'max'}")
+def _in_io_max(path: Path) -> WriteThrottle:
+    return WriteThrottle(path, lambda number, limit: f"{number} wbps={limit or 'max'}")
 
 
-_IN_BLKIO: Final = WriteLimit(_V1, lambda number, limit: f"{number} {limit or 0}")
+_IN_BLKIO: Final = WriteThrottle(_V1, lambda number, limit: f"{number} {limit or 0}")
 
 
 _MOUNTS: Final = Path("/proc/self/mountinfo")
@@ -106,7 +106,7 @@ _NO_LOG_FLUSH: Final = b"\x02\x00\x00\x00"
 """`EXT4_GOING_FLAGS_NOLOGFLUSH`: neither data nor the journal's open transaction is written."""
 
 
-def run(*command: str) -> None:
+def run_system_tool(*command: str) -> None:
     """Run a program of the system's.
 
     Raises:
@@ -124,7 +124,7 @@ def run(*command: str) -> None:
         raise HarnessError(f"{command[0]} failed: {(ran.stderr or ran.stdout).strip()}")
 
 
-def take_away(mount: Path) -> None:
+def shut_down_file_system(mount: Path) -> None:
     """End an ext4 where it is mounted, as a power cut does: what was not synced never reaches its device, and nothing can be read or written.
 
     Raises:
@@ -148,7 +148,7 @@ def unmount(mount: Path) -> None:
     def unmounted() -> bool:
         nonlocal said
         try:
-            run("umount", str(mount))
+            run_system_tool("umount", str(mount))
         except HarnessError as error:
             said = str(error)
             return False
@@ -170,9 +170,9 @@ def release_below(folder: Path) -> tuple[str, ...]:
     Raises:
         HarnessError: a loop device is still there; names who holds it.
     """
-    mounts, loops = tuple(mounts_below(folder)), tuple(loops_below(folder))
+    mounts, loops = tuple(mounts_below(folder)), tuple(loop_devices_below(folder))
     for loop in loops:
-        lift(loop)  # or the last writes would take their time
+        remove_write_limits(loop)  # or the last writes would take their time
     for mount in reversed(mounts):
         _release_mount(mount)
     for loop in loops:
@@ -189,16 +189,16 @@ def mounts_below(folder: Path) -> Iterator[Path]:
             yield mount
 
 
-def loops_below(folder: Path) -> Iterator[str]:
+def loop_devices_below(folder: Path) -> Iterator[str]:
     """Give the loop devices (`loop0`) whose image lies below a folder, or lay there."""
     root = folder.resolve()
     for device in sorted(_BLOCK_DEVICES.glob("loop*")):
-        image = image_of(device.name)
+        image = backing_file(device.name)
         if image is not None and image.is_relative_to(root):
             yield device.name
 
 
-def image_of(loop: str) -> Path | None:
+def backing_file(loop: str) -> Path | None:
     """Return the image behind a loop device; `None` where there is none."""
     try:
         return Path(
@@ -213,23 +213,23 @@ def image_of(loop: str) -> Path | None:
 def _release_mount(mount: Path) -> None:
     """The data goes with the file system, so none of it is written back; lazily only where it stays in use."""
     with suppress(OSError):  # no ext4, or ended before: then nothing is left to be written
-        take_away(mount)
+        shut_down_file_system(mount)
     try:
         unmount(mount)
     except WaitTimeout:
-        run("umount", "--lazy", str(mount))
+        run_system_tool("umount", "--lazy", str(mount))
 
 
 def _release_loop(loop: str, folder: Path) -> None:
     """A device that was mounted goes by itself (autoclear); one that never was, or whose mounting failed, has to be told."""
 
     def gone() -> bool:
-        image = image_of(loop)
+        image = backing_file(loop)
         return image is None or not image.is_relative_to(folder.resolve())
 
     if not gone():
         with suppress(HarnessError):  # it may go in this moment; whether it went is asked below
-            run("losetup", "--detach", f"/dev/{loop}")
+            run_system_tool("losetup", "--detach", f"/dev/{loop}")
     try:
         wait_until(gone, awaiting=f"loop device {loop} to go", timeout_s=_GONE_TIMEOUT_S)
     except WaitTimeout as error:

@@ -13,7 +13,7 @@ from infra.errors import InputError
 from infra.kafka import kraft, zookeeper
 from infra.kafka.kraft import NodeAddress
 from infra.kafka.spec import ClusterSpec
-from infra.kafka.versions import has_zookeeper
+from infra.kafka.versions import supports_zookeeper
 
 _FAILOVER: Final = {
     "controlled.shutdown.enable": "true",
@@ -46,7 +46,7 @@ _CONDUCT: Final = {
     "transaction.state.log.num.partitions": "3",
 }
 
-_KEEPERS: Final = {"kraft": kraft.SHARED, "zookeeper": zookeeper.SHARED}
+_KEEPERS: Final = {"kraft": kraft.FAILOVER_PROPERTIES, "zookeeper": zookeeper.FAILOVER_PROPERTIES}
 
 
 def shared_properties(spec: ClusterSpec) -> dict[str, str]:
@@ -94,15 +94,15 @@ def _rack(node: NodeAddress, spec: ClusterSpec) -> dict[str, str]:
     )
 
 
-def session_ms(shared: Mapping[str, str]) -> float:
+def broker_session_timeout_ms(shared: Mapping[str, str]) -> float:
     """Return how long a broker may be silent before it is taken for dead, of a cluster's shared settings."""
     return float(shared.get("zookeeper.session.timeout.ms") or shared["broker.session.timeout.ms"])
 
 
-def heartbeat_ms(shared: Mapping[str, str]) -> float:
+def broker_heartbeat_interval_ms(shared: Mapping[str, str]) -> float:
     """Return how often a broker says that it lives; ZooKeeper's client does so after a third of its session (`ClientCnxn.readTimeout`)."""
     return (
-        session_ms(shared) / 3
+        broker_session_timeout_ms(shared) / 3
         if "zookeeper.session.timeout.ms" in shared
         else float(shared["broker.heartbeat.interval.ms"])
     )
@@ -110,9 +110,9 @@ def heartbeat_ms(shared: Mapping[str, str]) -> float:
 
 def _own(node: NodeAddress, members: Sequence[NodeAddress], spec: ClusterSpec) -> Mapping[str, str]:
     return (
-        zookeeper.own_properties(node, members)
+        zookeeper.broker_properties(node, members)
         if spec.coordination == "zookeeper"
-        else kraft.own_properties(node, members)
+        else kraft.node_properties(node, members)
     )
 
 
@@ -130,7 +130,7 @@ def _internal_topics(spec: ClusterSpec) -> dict[str, str]:
         "transaction.state.log.replication.factor": replicas,
         "transaction.state.log.min.isr": majority,
     }
-    if has_zookeeper(spec.kafka_version):
+    if supports_zookeeper(spec.kafka_version):
         return internal
     return internal | {
         "share.coordinator.state.topic.num.partitions": "3",

@@ -7,17 +7,17 @@ from pathlib import Path
 from typing import Final, Literal
 
 from infra.errors import InputError, MachineError
-from infra.jvm.runtime import java
+from infra.jvm.runtime import java_binary
 from infra.jvm.startup_cache import StartupCache, startup_cache
 from infra.kafka.jars import kafka_jars
-from infra.kafka.spec import ClusterSpec, Launch
+from infra.kafka.spec import ClusterSpec, LaunchSpec
 from infra.kafka.storage import formatted_folder
-from infra.kafka.versions import has_zookeeper, logs_with_log4j2, numbers_of
-from infra.kafka.zookeeper import MAIN_CLASS, SETTINGS
+from infra.kafka.versions import parse_version, supports_zookeeper, uses_log4j2
+from infra.kafka.zookeeper import MAIN_CLASS, PROPERTIES_FILE
 
 _HERE: Final = Path(__file__).parent
 
-NODE_OPTIONS: Final = (
+NODE_JVM_OPTIONS: Final = (
     "-Xms256m",
     "-Xmx256m",
     "-XX:+UseSerialGC",
@@ -27,14 +27,17 @@ NODE_OPTIONS: Final = (
 )
 
 
-ZOOKEEPER_OPTIONS: Final = ("-Xms64m", "-Xmx64m", *NODE_OPTIONS[2:])
+ZOOKEEPER_JVM_OPTIONS: Final = ("-Xms64m", "-Xmx64m", *NODE_JVM_OPTIONS[2:])
 
 
 def broker_startup_cache(cache: Path, spec: ClusterSpec) -> StartupCache:
     """Return the start-up cache of such a cluster's nodes, made or not: what a broker loads is another thing under ZooKeeper."""
     name = "kafka" if spec.coordination == "kraft" else "kafka-zk"
     return startup_cache(
-        cache, f"{name}-{spec.kafka_version}", kafka_jars(cache, spec.kafka_version), NODE_OPTIONS
+        cache,
+        f"{name}-{spec.kafka_version}",
+        kafka_jars(cache, spec.kafka_version),
+        NODE_JVM_OPTIONS,
     )
 
 
@@ -44,11 +47,11 @@ def zookeeper_startup_cache(cache: Path, spec: ClusterSpec) -> StartupCache:
         cache,
         f"zookeeper-of-{spec.kafka_version}",
         kafka_jars(cache, spec.kafka_version),
-        ZOOKEEPER_OPTIONS,
+        ZOOKEEPER_JVM_OPTIONS,
     )
 
 
-def launch_of(cache: Path, spec: ClusterSpec) -> Launch:
+def launch_spec(cache: Path, spec: ClusterSpec) -> LaunchSpec:
     """Return how the members of such a cluster are started, with their start-up caches where there are any.
 
     Raises:
@@ -59,24 +62,24 @@ def launch_of(cache: Path, spec: ClusterSpec) -> Launch:
     version = spec.kafka_version
     options = broker_startup_cache(cache, spec).options
     command = (
-        *tool_command(cache, version, "kafka.Kafka", [*NODE_OPTIONS, *options]),
+        *tool_command(cache, version, "kafka.Kafka", [*NODE_JVM_OPTIONS, *options]),
         "server.properties",
     )
     if spec.coordination == "zookeeper":
-        return Launch(command, "", _zookeeper_command(cache, spec))
-    storage_tool = tool_command(cache, version, "kafka.tools.StorageTool", NODE_OPTIONS)
-    return Launch(command, str(formatted_folder(cache, version, storage_tool, spec.features)))
+        return LaunchSpec(command, "", _zookeeper_command(cache, spec))
+    storage_tool = tool_command(cache, version, "kafka.tools.StorageTool", NODE_JVM_OPTIONS)
+    return LaunchSpec(command, str(formatted_folder(cache, version, storage_tool, spec.features)))
 
 
 def _zookeeper_command(cache: Path, spec: ClusterSpec) -> tuple[str, ...]:
-    if not has_zookeeper(spec.kafka_version):
+    if not supports_zookeeper(spec.kafka_version):
         raise InputError(
             f"Kafka {spec.kafka_version} has no ZooKeeper: coordination zookeeper goes with 3.9"
         )
     options = zookeeper_startup_cache(cache, spec).options
     return (
-        *tool_command(cache, spec.kafka_version, MAIN_CLASS, [*ZOOKEEPER_OPTIONS, *options]),
-        SETTINGS,
+        *tool_command(cache, spec.kafka_version, MAIN_CLASS, [*ZOOKEEPER_JVM_OPTIONS, *options]),
+        PROPERTIES_FILE,
     )
 
 
@@ -101,7 +104,7 @@ def tool_command(
             f"the path {cache} has a colon, which parts a class path: set ACKBENCH_HOME to one without"
         )
     return (
-        str(java()),
+        str(java_binary()),
         *options,
         _logging(version, logs),
         "-cp",
@@ -112,7 +115,7 @@ def tool_command(
 
 def _logging(version: str, logs: str) -> str:
     """Each Log4j has a property of its own for where its configuration lies."""
-    if logs_with_log4j2(version):
+    if uses_log4j2(version):
         return f"-Dlog4j2.configurationFile={(_HERE / f'log4j2{logs}.properties').as_uri()}"
     return f"-Dlog4j.configuration={(_HERE / f'log4j{logs}.properties').as_uri()}"
 
@@ -120,12 +123,12 @@ def _logging(version: str, logs: str) -> str:
 # ---------- The commands that run Kafka's own command-line clients: with which JVM and flags.
 
 
-Program = Literal["VerifiableProducer", "VerifiableConsumer"]
+ClientProgram = Literal["VerifiableProducer", "VerifiableConsumer"]
 
-_PACKAGE: Final = "org.apache.kafka.tools"
-_COMMAND_CONFIG: Final = (4, 2, 0)
+_TOOLS_PACKAGE: Final = "org.apache.kafka.tools"
+_COMMAND_CONFIG_SINCE: Final = (4, 2, 0)
 """From here on all tools name their file of settings alike (KIP-1147)."""
-_OPTIONS: Final = (
+_CLIENT_JVM_OPTIONS: Final = (
     "-Xms256m",
     "-Xmx256m",
     "-XX:+UseSerialGC",
@@ -136,17 +139,19 @@ _OPTIONS: Final = (
 )
 
 
-def client_command(cache: Path, version: str, program: Program) -> tuple[str, ...]:
+def client_command(cache: Path, version: str, program: ClientProgram) -> tuple[str, ...]:
     """Return the command that runs one of the programs, ready for its arguments.
 
     Raises:
         MachineError: the version is not known, or its jars cannot be had.
     """
-    return tool_command(cache, version, f"{_PACKAGE}.{program}", _OPTIONS, logs="-client")
+    return tool_command(
+        cache, version, f"{_TOOLS_PACKAGE}.{program}", _CLIENT_JVM_OPTIONS, logs="-client"
+    )
 
 
-def config_argument(version: str, program: Program) -> str:
+def config_option(version: str, program: ClientProgram) -> str:
     """Return what the program calls the argument that names its file of settings."""
-    if numbers_of(version) >= _COMMAND_CONFIG:
+    if parse_version(version) >= _COMMAND_CONFIG_SINCE:
         return "--command-config"
     return "--producer.config" if program == "VerifiableProducer" else "--consumer.config"

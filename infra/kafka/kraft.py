@@ -13,10 +13,10 @@ from typing import Final
 from infra.kafka.spec import MemberRole
 
 LOOPBACK: Final = "127.0.0.1"
-DATA: Final = "data"
+LOG_DIR: Final = "data"
 """The log folder, relative to the node's own."""
 
-SHARED: Final = {
+FAILOVER_PROPERTIES: Final = {
     "broker.heartbeat.interval.ms": "500",  # a quarter of the default, to be noticed sooner
     "broker.session.timeout.ms": "4000",  # less than half the default; still longer than a pause that a client is to notice
     "initial.broker.registration.timeout.ms": "60000",
@@ -68,7 +68,7 @@ class NodeAddress:
         )
 
 
-def own_properties(node: NodeAddress, members: Sequence[NodeAddress]) -> dict[str, str]:
+def node_properties(node: NodeAddress, members: Sequence[NodeAddress]) -> dict[str, str]:
     """Return the settings that follow from who the node is; nobody may override them.
 
     The log folder is relative to the node's own folder, in which it runs: `log.dirs` is a list, and a comma in a path would part it.
@@ -85,7 +85,7 @@ def own_properties(node: NodeAddress, members: Sequence[NodeAddress]) -> dict[st
     return {
         **quorum,
         **listener_properties(node, () if node.role == "broker" else ("CONTROLLER",)),
-        "log.dirs": DATA,
+        "log.dirs": LOG_DIR,
     }
 
 

@@ -21,7 +21,7 @@ _HEAD: Final = re.compile(r"\[(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d,\d{3})Z\] [A-Z]+ "
 
 
 @dataclass(frozen=True)
-class BrokerLine:
+class BrokerLogEvent:
     """One line of a node's log that tells something; nanoseconds since the epoch by that machine's wall clock."""
 
     wall_ns: int
@@ -60,7 +60,7 @@ class _Form:
         return all(telltale in line for telltale in self.telltales)
 
 
-def read_broker_log(text: str, speaker: int, topic: str) -> tuple[BrokerLine, ...]:
+def read_broker_log(text: str, speaker: int, topic: str) -> tuple[BrokerLogEvent, ...]:
     """Return what a part of a node's log tells of brokers, and of the topic's partitions; in its order.
 
     Args:
@@ -69,7 +69,7 @@ def read_broker_log(text: str, speaker: int, topic: str) -> tuple[BrokerLine, ..
         topic: whose partitions are meant.
     """
     forms, last_ns = _forms(topic), 0
-    found: list[BrokerLine] = []
+    found: list[BrokerLogEvent] = []
     for line in _lines(text):
         head = _HEAD.match(line)
         last_ns = _end_of_millisecond(head.group(1)) if head else last_ns
@@ -92,11 +92,11 @@ def _lines(text: str) -> Iterator[str]:
 
 def _read(
     line: str, message: str | None, wall_ns: int, speaker: int, form: _Form
-) -> Iterator[BrokerLine]:
+) -> Iterator[BrokerLogEvent]:
     """Give what the line tells: one thing, or under ZooKeeper the same of several nodes."""
     found = form.form.fullmatch(message) if message is not None else None
     if found is None:
-        yield BrokerLine(wall_ns, speaker, UNPARSED, line)
+        yield BrokerLogEvent(wall_ns, speaker, UNPARSED, line)
         return
     told = found.groupdict()
     node, partition, epoch, offset = (
@@ -114,10 +114,10 @@ def _read(
         speaker if node is None else node,
         *map(int, filter(None, (told.get("others") or "").split(","))),
     ]:
-        yield BrokerLine(wall_ns, speaker, form.kind, line, one, partition, epoch, offset, isr)
+        yield BrokerLogEvent(wall_ns, speaker, form.kind, line, one, partition, epoch, offset, isr)
 
 
-def _with_recovered(lines: Iterable[BrokerLine]) -> Iterator[BrokerLine]:
+def _with_recovered(lines: Iterable[BrokerLogEvent]) -> Iterator[BrokerLogEvent]:
     """Tell of a log that was recovered when it was loaded."""
     recovering: set[int | None] = set()
     for line in lines:
@@ -132,7 +132,7 @@ def _with_recovered(lines: Iterable[BrokerLine]) -> Iterator[BrokerLine]:
             recovering.discard(line.partition)
 
 
-def _without_repeats(lines: Iterable[BrokerLine]) -> Iterator[BrokerLine]:
+def _without_repeats(lines: Iterable[BrokerLogEvent]) -> Iterator[BrokerLogEvent]:
     """A leader tells of one change of its ISR when the controller agreed, and when the metadata came back: the first counts."""
     known: dict[int | None, tuple[int, ...] | None] = {}
     for line in lines:

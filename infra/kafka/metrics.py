@@ -16,10 +16,10 @@ from infra.errors import HarnessError
 from infra.jvm.runtime import java_environment, java_home
 from infra.kafka.commands import tool_command
 
-COUNTED: Final = ("BytesInPerSec", "BytesOutPerSec", "MessagesInPerSec")
+METRICS: Final = ("BytesInPerSec", "BytesOutPerSec", "MessagesInPerSec")
 """From producers, to consumers (not to followers, which have counters of their own), and records from producers."""
 TIMEOUT_S: Final = 60.0
-NOTHING: Final = "No matched attributes"
+NO_MATCH: Final = "No matched attributes"
 """What JmxTool says, and ends with 1, where a broker had nothing to count of the topic."""
 _TOOL: Final = "org.apache.kafka.tools.JmxTool"
 _OPTIONS: Final = ("-Xms32m", "-Xmx64m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
@@ -27,7 +27,7 @@ _URL: Final = re.compile(r"service:jmx:\S+")
 _LINE: Final = re.compile(r"name=(?P<name>\w+).*:Count=(?P<count>\d+)")
 
 
-def topic_counts(cache: Path, version: str, pid: int, topic: str) -> Mapping[str, int]:
+def topic_metrics(cache: Path, version: str, pid: int, topic: str) -> Mapping[str, int]:
     """Return what a broker has counted of a topic since its process began, by `COUNTED`; what it never had to count is 0.
 
     Args:
@@ -52,21 +52,21 @@ def topic_counts(cache: Path, version: str, pid: int, topic: str) -> Mapping[str
         "--object-name",
         beans,
     )
-    return counts_in(
+    return parse_counts(
         _answer((*tool_command(cache, version, _TOOL, _OPTIONS, logs="-client"), *arguments))
     )
 
 
-def counts_in(text: str) -> Mapping[str, int]:
+def parse_counts(text: str) -> Mapping[str, int]:
     """Return the counts that JmxTool printed. Pure.
 
     Raises:
         HarnessError: it printed neither counts nor that there are none.
     """
     found = {line["name"]: int(line["count"]) for line in _LINE.finditer(text)}
-    if not found and NOTHING not in text:
+    if not found and NO_MATCH not in text:
         raise HarnessError(f"JmxTool told no counts: {' '.join(text.split())[-300:]}")
-    return {name: found.get(name, 0) for name in COUNTED}
+    return {name: found.get(name, 0) for name in METRICS}
 
 
 def _management_url(pid: int) -> str:
@@ -94,7 +94,7 @@ def _answer(command: tuple[str, ...]) -> str:
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise HarnessError(f"{Path(command[0]).name}: {error}") from error
-    if done.returncode != 0 and NOTHING not in done.stdout + done.stderr:
+    if done.returncode != 0 and NO_MATCH not in done.stdout + done.stderr:
         raise HarnessError(
             f"{Path(command[0]).name} ended with {done.returncode}: {' '.join((done.stderr or done.stdout).split())[-300:]}"
         )

@@ -128,7 +128,7 @@ class NodeStatus:
 
 
 @dataclass(frozen=True)
-class Launch:
+class LaunchSpec:
     """How a node of this cluster is started."""
 
     command: tuple[str, ...]

@@ -64,7 +64,7 @@ def compact_array(items: Iterable[bytes] | None) -> bytes:
     return varint(0) if laid_out is None else varint(len(laid_out) + 1) + b"".join(laid_out)
 
 
-class Reader:
+class ResponseReader:
     """Takes an answer apart from its start to its end.
 
     Raises:
@@ -93,7 +93,7 @@ class Reader:
         size_bytes = self.number(">h")
         return None if size_bytes < 0 else self._bytes(size_bytes).decode()
 
-    def array(self, read: Callable[[Reader], Item]) -> list[Item]:
+    def array(self, read: Callable[[ResponseReader], Item]) -> list[Item]:
         """Return an array of the older form; null is an empty one."""
         return [read(self) for _ in range(self.number(">i"))]
 
@@ -107,7 +107,7 @@ class Reader:
         size_bytes = self.varint() - 1
         return None if size_bytes < 0 else self._bytes(size_bytes).decode()
 
-    def compact_array(self, read: Callable[[Reader], Item]) -> list[Item]:
+    def compact_array(self, read: Callable[[ResponseReader], Item]) -> list[Item]:
         """Return an array of the flexible form; null is an empty one."""
         return [read(self) for _ in range(self.varint() - 1)]
 
@@ -166,7 +166,7 @@ def read_metadata(answer: bytes) -> BrokerView:
     Raises:
         HarnessError: that is not such an answer.
     """
-    reader = Reader(answer)
+    reader = ResponseReader(answer)
     reader.skip(4)  # correlation id
     reader.tags()
     reader.skip(4)  # throttle time
@@ -191,7 +191,7 @@ def read_quorum(answer: bytes) -> ControllerView | None:
     Raises:
         HarnessError: that is not such an answer.
     """
-    reader = Reader(answer)
+    reader = ResponseReader(answer)
     reader.skip(4 + 1)  # correlation id, no tagged fields
     if (
         reader.number(">h") != 0 or reader.number(">B") != 1 + 1
@@ -203,7 +203,7 @@ def read_quorum(answer: bytes) -> ControllerView | None:
     return None if failed or leader < 0 else ControllerView(leader, epoch)
 
 
-def log_ends_request(topic: str, partitions: Sequence[int]) -> bytes:
+def list_offsets_request(topic: str, partitions: Sequence[int]) -> bytes:
     """Return the request for the ends of some partitions' logs; only their leader answers it."""
     name = topic.encode()
     asked = b"".join(struct.pack(">iq", partition, _LATEST) for partition in partitions)
@@ -215,31 +215,31 @@ def log_ends_request(topic: str, partitions: Sequence[int]) -> bytes:
     return request(_LIST_OFFSETS, one_topic + asked, flexible=False)
 
 
-def read_log_ends(answer: bytes) -> dict[int, int]:
+def read_list_offsets(answer: bytes) -> dict[int, int]:
     """Return the log end offset by partition; those that the broker does not lead are left out.
 
     Raises:
         HarnessError: that is not such an answer.
     """
-    reader = Reader(answer)
+    reader = ResponseReader(answer)
     reader.skip(4)  # correlation id
     ends = [end for topic in reader.array(_read_ends_of_topic) for end in topic]
     return {partition: offset for partition, error, offset in ends if not error}
 
 
-def _read_ends_of_topic(reader: Reader) -> list[tuple[int, int, int]]:
+def _read_ends_of_topic(reader: ResponseReader) -> list[tuple[int, int, int]]:
     reader.text()
     return reader.array(_read_end)
 
 
-def _read_end(reader: Reader) -> tuple[int, int, int]:
+def _read_end(reader: ResponseReader) -> tuple[int, int, int]:
     partition, error, _timestamp, offset = (
         reader.number(kind) for kind in (">i", ">h", ">q", ">q")
     )
     return partition, error, offset
 
 
-def _read_broker(reader: Reader) -> int:
+def _read_broker(reader: ResponseReader) -> int:
     node_id = reader.number(">i")
     reader.compact_text()  # host
     reader.skip(4)  # port
@@ -248,7 +248,7 @@ def _read_broker(reader: Reader) -> int:
     return node_id
 
 
-def _read_topic(reader: Reader) -> list[PartitionState]:
+def _read_topic(reader: ResponseReader) -> list[PartitionState]:
     reader.skip(2)  # an unknown topic has an error, and no partitions
     name, topic_id = reader.compact_text() or "", str(reader.uuid())
     reader.skip(1)  # whether it is internal
@@ -258,7 +258,7 @@ def _read_topic(reader: Reader) -> list[PartitionState]:
     return partitions
 
 
-def _read_partition(reader: Reader, topic: str, topic_id: str) -> PartitionState:
+def _read_partition(reader: ResponseReader, topic: str, topic_id: str) -> PartitionState:
     reader.skip(2)  # an error such as LEADER_NOT_AVAILABLE: then the leader is -1
     number, leader, epoch = (reader.number(">i") for _ in range(3))
     replicas, isr, _offline = (tuple(reader.compact_array(_read_id)) for _ in range(3))
@@ -274,7 +274,7 @@ def _read_partition(reader: Reader, topic: str, topic_id: str) -> PartitionState
     )
 
 
-def _read_id(reader: Reader) -> int:
+def _read_id(reader: ResponseReader) -> int:
     return reader.number(">i")
 
 
@@ -290,7 +290,7 @@ _MOST_PARTITIONS: Final = 2000
 
 
 @dataclass(frozen=True)
-class Refusal:
+class ErrorResponse:
     """Kafka's own."""
 
     code: int
@@ -299,7 +299,7 @@ class Refusal:
 
 
 @dataclass(frozen=True)
-class LeaderChoice:
+class LeaderCandidates:
     """Who may lead a partition beside its in-sync replicas, as the controller keeps it (KIP-966)."""
 
     partition: int
@@ -330,13 +330,13 @@ def reassignment_request(
     )
 
 
-def read_reassignment(answer: bytes) -> Refusal | None:
+def read_reassignment(answer: bytes) -> ErrorResponse | None:
     """Return why the controller, or the broker that was asked, refused; of several reasons the first.
 
     Raises:
         HarnessError: that is not such an answer.
     """
-    reader = Reader(answer)
+    reader = ResponseReader(answer)
     reader.skip(4)  # correlation id
     reader.tags()
     reader.skip(4)  # throttle time
@@ -347,7 +347,7 @@ def read_reassignment(answer: bytes) -> Refusal | None:
     return next((refusal for refusal in (whole, *partitions) if refusal.code), None)
 
 
-def leader_choice_request(topic: str) -> bytes:
+def describe_partitions_request(topic: str) -> bytes:
     """Return the request for a topic's partitions with their eligible leader replicas."""
     asked = compact_array([compact_text(topic) + NO_TAGS])
     return request(
@@ -357,13 +357,13 @@ def leader_choice_request(topic: str) -> bytes:
     )  # -1: from the first one on
 
 
-def read_leader_choice(answer: bytes) -> tuple[LeaderChoice, ...]:
+def read_leader_candidates(answer: bytes) -> tuple[LeaderCandidates, ...]:
     """Return a topic's partitions; none, where the broker does not know it.
 
     Raises:
         HarnessError: that is not such an answer.
     """
-    reader = Reader(answer)
+    reader = ResponseReader(answer)
     reader.skip(4)  # correlation id
     reader.tags()
     reader.skip(4)  # throttle time
@@ -376,26 +376,26 @@ def _ids(nodes: Iterable[int]) -> bytes:
     return compact_array(struct.pack(">i", node) for node in nodes)
 
 
-def _read_refusal(reader: Reader) -> Refusal:
+def _read_refusal(reader: ResponseReader) -> ErrorResponse:
     code = reader.number(">h")
-    return Refusal(code, reader.compact_text() or f"error {code}")
+    return ErrorResponse(code, reader.compact_text() or f"error {code}")
 
 
-def _read_topic_refusals(reader: Reader) -> list[Refusal]:
+def _read_topic_refusals(reader: ResponseReader) -> list[ErrorResponse]:
     reader.compact_text()
     refusals = reader.compact_array(_read_partition_refusal)
     reader.tags()
     return refusals
 
 
-def _read_partition_refusal(reader: Reader) -> Refusal:
+def _read_partition_refusal(reader: ResponseReader) -> ErrorResponse:
     reader.skip(4)  # its number
     refusal = _read_refusal(reader)
     reader.tags()
     return refusal
 
 
-def _read_topic_choice(reader: Reader) -> list[LeaderChoice]:
+def _read_topic_choice(reader: ResponseReader) -> list[LeaderCandidates]:
     reader.skip(2)  # an unknown topic has an error, and no partitions
     reader.compact_text()
     reader.skip(16 + 1)  # its id, whether it is internal
@@ -405,11 +405,11 @@ def _read_topic_choice(reader: Reader) -> list[LeaderChoice]:
     return partitions
 
 
-def _read_partition_choice(reader: Reader) -> LeaderChoice:
+def _read_partition_choice(reader: ResponseReader) -> LeaderCandidates:
     reader.skip(2)  # an error such as LEADER_NOT_AVAILABLE: then the leader is -1
     number, leader, _epoch = (reader.number(">i") for _ in range(3))
     _replicas, isr, eligible, _last_known, _offline = (
         tuple(reader.compact_array(_read_id)) for _ in range(5)
     )
     reader.tags()
-    return LeaderChoice(number, None if leader < 0 else leader, isr, eligible)
+    return LeaderCandidates(number, None if leader < 0 else leader, isr, eligible)

@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from infra.kafka.kraft import DATA, NodeAddress, listener_properties
+from infra.kafka.kraft import LOG_DIR, NodeAddress, listener_properties
 
 MAIN_CLASS: Final = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
-SETTINGS: Final = "zookeeper.properties"
-MYID: Final = "myid"
+PROPERTIES_FILE: Final = "zookeeper.properties"
+MYID_FILE: Final = "myid"
 """In the data folder: who the server is, where there are several."""
 
-SHARED: Final = {
+FAILOVER_PROPERTIES: Final = {
     "zookeeper.session.timeout.ms": "4000",  # 18000 by default; as long as the session that brokers have under KRaft
     "zookeeper.connection.timeout.ms": "30000",  # brokers start with the servers, and wait for them
     "zookeeper.max.in.flight.requests": "10",
@@ -31,7 +31,7 @@ SYNC_LIMIT_TICKS: Final = 4
 """How long it may be without word of its leader: 2 s, as of a KRaft quorum twice the fetch timeout; 10 s in the distribution's file."""
 
 
-def own_properties(node: NodeAddress, members: Sequence[NodeAddress]) -> dict[str, str]:
+def broker_properties(node: NodeAddress, members: Sequence[NodeAddress]) -> dict[str, str]:
     """Return the settings of a broker that follow from who it is; nobody may override them."""
     servers = ",".join(
         f"{member.host}:{member.controller_port}"
@@ -42,11 +42,11 @@ def own_properties(node: NodeAddress, members: Sequence[NodeAddress]) -> dict[st
         "broker.id": str(node.node_id),
         "zookeeper.connect": servers,
         **listener_properties(node),
-        "log.dirs": DATA,
+        "log.dirs": LOG_DIR,
     }
 
 
-def zookeeper_settings(node: NodeAddress, members: Sequence[NodeAddress]) -> dict[str, str]:
+def zookeeper_properties(node: NodeAddress, members: Sequence[NodeAddress]) -> dict[str, str]:
     """Return a server's own settings: brokers come to its controller port, the others of its ensemble to the other two."""
     ensemble = [member for member in members if member.role == "zookeeper"]
     alone = len(ensemble) == 1
@@ -59,7 +59,7 @@ def zookeeper_settings(node: NodeAddress, members: Sequence[NodeAddress]) -> dic
         }
     )
     return {
-        "dataDir": DATA,
+        "dataDir": LOG_DIR,
         "clientPort": str(node.controller_port),
         "clientPortAddress": node.host,
         "tickTime": str(TICK_MS),

@@ -22,7 +22,7 @@ from spark_jobs.causes.evidence import ISR, TrialEvidence, evidence_of
 from spark_jobs.causes.outages import outages
 from spark_jobs.causes.screening import Screening
 from spark_jobs.io.frames import named
-from spark_jobs.io.ledgers import Ledger, UnfitLedger
+from spark_jobs.io.ledgers import InvalidLedger, Ledger
 
 # ---------- Anomalies counted by all that they have in common: a few rows a trial, of which each can be said in a sentence.
 
@@ -334,7 +334,7 @@ def _check(trials: pa.Table, bad: pa.Table) -> None:
         }
         for kind, count in counts.items():
             if told[row["trial_id"], kind] != count:
-                raise UnfitLedger(
+                raise InvalidLedger(
                     f"trial {row['trial_id']}: {count} times {kind} was counted, and {told[row['trial_id'], kind]} were found"
                 )
 

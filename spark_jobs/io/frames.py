@@ -14,11 +14,11 @@ from pyspark.sql import functions as sf
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from experiments.ledger.record import Phases
-from experiments.ledger.schema import OF_SOME, TABLES
-from experiments.ledger.validation import tables_besides
+from experiments.ledger.schema import OPTIONAL_TABLES, TABLES
+from experiments.ledger.validation import optional_tables
 from spark_jobs.io.ledgers import TRIAL_ID, Ledger, Ledgers
 
-_SCHEMAS: Final = {**TABLES, **OF_SOME}
+_SCHEMAS: Final = {**TABLES, **OPTIONAL_TABLES}
 _BY_RECORD: Final = ("attempts", "log", "reads")
 _BY_TRIAL: Final = ("transactions", "events", "epochs", "served")
 """A few hundred rows a trial, which Arrow reads in the time in which Spark plans to."""
@@ -51,7 +51,7 @@ class Frames:
     sent: DataFrame | None = None
     replays: DataFrame | None = None
     served: pa.Table | None = None
-    """The last four are of `experiments.ledger.schema.OF_SOME`; `None`: no trial has one."""
+    """The last four are of `experiments.ledger.schema.OPTIONAL_TABLES`; `None`: no trial has one."""
 
 
 def stored(spark: SparkSession, ledgers: Ledgers) -> Frames:
@@ -63,9 +63,9 @@ def stored(spark: SparkSession, ledgers: Ledgers) -> Frames:
     having = {
         name: replace(
             ledgers,
-            trials=tuple(one for one in ledgers.trials if name in tables_besides(one.record)),
+            trials=tuple(one for one in ledgers.trials if name in optional_tables(one.record)),
         )
-        for name in OF_SOME
+        for name in OPTIONAL_TABLES
     }
     besides = {
         name: those.read(name) if name in _BY_TRIAL else _scan(spark, those, name)
@@ -81,7 +81,9 @@ def stored(spark: SparkSession, ledgers: Ledgers) -> Frames:
 
 def in_memory(spark: SparkSession, tables: Mapping[str, pa.Table]) -> Frames:
     """Return ledgers that lie in no file: each table of `TABLES`, all trials' rows in one, and `trial_id` as one more column; of `OF_SOME` what there is."""
-    there = [name for name in (*_BY_RECORD, *OF_SOME) if name in tables and name not in _BY_TRIAL]
+    there = [
+        name for name in (*_BY_RECORD, *OPTIONAL_TABLES) if name in tables and name not in _BY_TRIAL
+    ]
     frames = {
         name: _frame(spark, name, tables[name].cast(_plain(_SCHEMAS[name]))) for name in there
     }
@@ -178,7 +180,7 @@ def numbered(frames: Frames, marks: DataFrame) -> Frames:
     """Add `trial_no` to every table: between the ledger and the result a trial is a number, for a key of texts would cost more than all the rest."""
     names = [
         name
-        for name in (*_BY_RECORD, *OF_SOME)
+        for name in (*_BY_RECORD, *OPTIONAL_TABLES)
         if name not in _BY_TRIAL and getattr(frames, name) is not None
     ]
     return replace(

@@ -12,10 +12,10 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from experiments.ledger.record import TrialRecord
-from experiments.ledger.schema import OF_SOME, TABLES
-from experiments.ledger.validation import UnfitLedger, checked, whole_folders
+from experiments.ledger.schema import OPTIONAL_TABLES, TABLES
+from experiments.ledger.validation import InvalidLedger, sealed_folders, validate_trial
 
-__all__ = ["TRIAL_ID", "Ledger", "Ledgers", "UnfitLedger", "of_trial", "open_ledgers"]
+__all__ = ["TRIAL_ID", "InvalidLedger", "Ledger", "Ledgers", "of_trial", "open_ledgers"]
 
 TRIAL_ID: Final = pa.field("trial_id", pa.string(), nullable=False)
 """What tells the trials apart where their rows are in one table."""
@@ -72,10 +72,10 @@ def of_trial(trial_id: str, rows: pa.Table) -> pa.Table:
 def _rows(files: pafs.FileSystem, ledger: Ledger, table: str) -> pa.Table:
     try:
         with files.open_input_file(ledger.path(table)) as stream:
-            return pq.ParquetFile(stream).read().cast({**TABLES, **OF_SOME}[table])
+            return pq.ParquetFile(stream).read().cast({**TABLES, **OPTIONAL_TABLES}[table])
     except (pa.ArrowInvalid, OSError) as error:
         told = f"trial {ledger.record.trial_id}: {table}.parquet cannot be read: its footer is whole, and its data are not"
-        raise UnfitLedger(told) from error
+        raise InvalidLedger(told) from error
 
 
 def open_ledgers(sweep: str) -> Ledgers:
@@ -89,9 +89,12 @@ def open_ledgers(sweep: str) -> Ledgers:
     """
     files, root, scheme = _locate(sweep)
     if files.get_file_info(f"{root}/trials").type != pafs.FileType.Directory:
-        raise UnfitLedger(f"{sweep} is no sweep: it has no folder trials")
+        raise InvalidLedger(f"{sweep} is no sweep: it has no folder trials")
     return Ledgers(
-        files, root, scheme, tuple(_checked(files, folder) for folder in whole_folders(files, root))
+        files,
+        root,
+        scheme,
+        tuple(_checked(files, folder) for folder in sealed_folders(files, root)),
     )
 
 
@@ -109,5 +112,5 @@ def _locate(sweep: str) -> tuple[pafs.FileSystem, str, str]:
 
 def _checked(files: pafs.FileSystem, folder: str) -> Ledger:
     """Return a trial's ledger, its files compared with the contract and with what `trial.json` says of them."""
-    record, rows = checked(files, folder)
+    record, rows = validate_trial(files, folder)
     return Ledger(record, folder, rows["attempts"], rows["log"], rows["reads"])

@@ -9,7 +9,13 @@ from typing import Any
 import pyarrow as pa
 
 from experiments.ledger.record import Status
-from experiments.ledger.result_tables import CELLS, COUNTED, QUANTILES, SPREADS, Phase
+from experiments.ledger.result_tables import (
+    CELLS,
+    QUANTILES,
+    SUMMARIZED_COLUMNS,
+    SUMMED_SUFFIXES,
+    Phase,
+)
 
 Row = Mapping[str, Any]
 """A row of a table whose schema `experiments.ledger.result_tables` has."""
@@ -47,11 +53,11 @@ def _cell(cell: str, trials: Sequence[Row]) -> Row:
         **{
             name: _sum([trial[name] for trial in judged])
             for name in CELLS.names
-            if name.endswith(COUNTED)
+            if name.endswith(SUMMED_SUFFIXES)
         },
         **{
             f"{name}_{of}": value
-            for name in SPREADS
+            for name in SUMMARIZED_COLUMNS
             for of, value in _spread([trial.get(name) for trial in judged]).items()
         },
     }

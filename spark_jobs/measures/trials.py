@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from experiments.ledger.result_tables import TRIALS, Fate, Measure, Phase, Side
 from experiments.ledger.schema import ABORTED, ACKED, COMMITTED, REJECTED, UNKNOWN
 from spark_jobs.io.frames import ConsumerEnding
-from spark_jobs.io.ledgers import Ledger, UnfitLedger
+from spark_jobs.io.ledgers import InvalidLedger, Ledger
 from spark_jobs.measures.counts import TrialCounts
 from spark_jobs.measures.transactions import NOT_TO_BE_SHOWN
 from spark_jobs.workloads import copies as copied
@@ -47,7 +47,7 @@ def check_sums(ledgers: Sequence[Ledger], found: TrialCounts) -> None:
             ledger, {name: of.get(ledger.record.trial_id, 0) for name, of in sums.items()}
         ):
             if pair.one != pair.other:
-                raise UnfitLedger(
+                raise InvalidLedger(
                     f"trial {ledger.record.trial_id}: " + pair.told.format(pair.one, pair.other)
                 )
 

@@ -13,12 +13,12 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from experiments.ledger.schema import ACKED
-from experiments.ledger.workload_tables import FIELDS, REPLAYS, Field
+from experiments.ledger.workload_tables import FIELDS, REPLAY_DIFFERENCES, Field
 from spark_jobs.io.frames import Frames
 from spark_jobs.io.ledgers import Ledger
 from spark_jobs.measures.blocks import none
 
-NOTHING: Final = {"fields": FIELDS.empty_table(), "replays": REPLAYS.empty_table()}
+NOTHING: Final = {"fields": FIELDS.empty_table(), "replays": REPLAY_DIFFERENCES.empty_table()}
 """What a sweep has of which nobody asks it."""
 _ID: Final = ("trial_no", "producer", "seq")
 _PLACE: Final = ("trial_no", "partition", "offset")

@@ -99,7 +99,7 @@ def _is_late(*stream: str) -> Column:
 
 
 def pairs(seen: DataFrame, asked: DataFrame) -> DataFrame:
-    """Put the two of each pair side by side, where both are there; see `experiments.clients.record.keys.pairs_of`.
+    """Put the two of each pair side by side, where both are there; see `experiments.clients.record.keys.record_pairs`.
 
     Args:
         seen: of `stored` and of `received`.

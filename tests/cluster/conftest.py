@@ -1,4 +1,4 @@
-"""Real clusters for tests: a cache that is made ready once, and one shared cluster a module that is whole again before each test."""
+"""Real clusters for tests: one per module, which is healthy again before each test."""
 
 import uuid
 from collections.abc import Callable, Iterator
@@ -13,12 +13,15 @@ from infra.cluster.setup import ensure_kafka_ready
 from infra.kafka.spec import ClusterSpec
 from infra.machine.home import Home
 
-AWKWARD = "clusters in a folder, with a näme that alone is längér than the 108 bytes that the address of a Unix socket may have"
+AWKWARD = (
+    "clusters in a folder, with a näme that alone is längér than the 108 bytes that the address "
+    "of a Unix socket may have"
+)
 
 
 @pytest.fixture(scope="session")
 def cache() -> Path:
-    """Jars and start-up caches of the home in use, made when they are missing."""
+    """Jars and JVM startup caches of the home in use, made where they are missing."""
     folder = Home.from_environment().cache
     ensure_kafka_ready(folder, ClusterSpec(), print)
     return folder
@@ -26,7 +29,7 @@ def cache() -> Path:
 
 @pytest.fixture
 def clusters(tmp_path: Path) -> Path:
-    """A folder for a test's own clusters, with a name that is hard on careless code."""
+    """A folder for a test's own clusters, with a name that breaks careless code."""
     folder = tmp_path / AWKWARD
     folder.mkdir()
     return folder
@@ -34,7 +37,7 @@ def clusters(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def shared_cluster(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
-    """Three nodes for a whole module."""
+    """Three nodes, shared by the tests of a module."""
     cluster = provision(
         tmp_path_factory.mktemp("clusters") / AWKWARD, cache, "shared", ClusterSpec()
     )
@@ -44,7 +47,7 @@ def shared_cluster(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 @pytest.fixture
 def cluster(shared_cluster: LocalCluster) -> Iterator[LocalCluster]:
-    """The module's cluster, whole; whatever a test did to its nodes is healed after it."""
+    """The module's cluster, healthy; what a test does to it is undone afterwards."""
     shared_cluster.wait_until_healthy()
     yield shared_cluster
     for name in shared_cluster.active_impairments():
@@ -56,7 +59,7 @@ def cluster(shared_cluster: LocalCluster) -> Iterator[LocalCluster]:
 
 @pytest.fixture
 def make_topic(cluster: LocalCluster) -> Callable[[int, int], str]:
-    """Makes a topic of so many partitions and replicas, returns its name once the cluster is whole with it."""
+    """Makes a topic of so many partitions and replicas; returns its name once it is healthy."""
 
     def make(partitions: int, replicas: int) -> str:
         name = f"topic-{uuid.uuid4().hex[:8]}"

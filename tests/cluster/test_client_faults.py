@@ -13,7 +13,7 @@ import pytest
 from support.builders.records import a_spec
 
 from experiments.clients.settings.librdkafka import consumer_settings, producer_settings
-from experiments.faults.composition.notation import parse
+from experiments.faults.composition.notation import parse_fault
 from experiments.ledger.record import TrialRecord
 from experiments.ledger.schema import UNKNOWN
 from experiments.planning.faults import fault_parameters
@@ -69,7 +69,7 @@ def run(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
             consumer=consumer_settings(consumer),
             topic={"min.insync.replicas": "1"},
             workload=load.model_copy(update={"consumers": 2, "commit": commit}),
-            fault=parse(fault).with_leaves(
+            fault=parse_fault(fault).with_leaves(
                 lambda leaf: leaf.model_copy(
                     update={"parameters": fault_parameters(leaf.kind, leaf.parameters)}
                 )

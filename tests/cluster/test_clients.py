@@ -13,11 +13,11 @@ from support.reference.values import ValueFields, decode, encode
 
 from experiments.clients.consumer.final_read import read_log
 from experiments.clients.consumer.process import ConsumerJob, ConsumerProcess, reads_table
-from experiments.clients.interface import JavaClients
+from experiments.clients.interface import JavaClientFactory
 from experiments.clients.librdkafka import topics
 from experiments.clients.producer.job import ProducerJob
 from experiments.clients.producer.process import ProducerProcess, attempts_table
-from experiments.clients.record.layout import Origin, TextValueFormat, run_in_records, tag_of
+from experiments.clients.record.layout import Origin, TextValueFormat, trial_tag, warm_up_records
 from experiments.clients.settings.kinds import ClientChoice
 from experiments.clients.settings.librdkafka import consumer_settings, producer_settings
 from experiments.events.clock import now_ns
@@ -38,8 +38,8 @@ def test_a_topic_that_the_broker_asked_has_not_heard_of_may_be_there(
     """Metadata comes to each broker in its own time; the topic is not made a second time, and nothing failed."""
     topics.ensure_topic(cluster.bootstrap_servers, "known", partitions=2, replication_factor=1)
     answers = iter([None])
-    asked = topics._metadata
-    monkeypatch.setattr(topics, "_metadata", lambda *of: next(answers, asked(*of)))
+    asked = topics._topic_metadata
+    monkeypatch.setattr(topics, "_topic_metadata", lambda *of: next(answers, asked(*of)))
     topics.ensure_topic(cluster.bootstrap_servers, "known", partitions=2, replication_factor=1)
 
 
@@ -321,7 +321,7 @@ def _is_gone(servers: str, topic: str) -> bool:
     try:
         topics.end_offsets(servers, topic)
     except HarnessError as error:
-        return f"there is no topic {topic}" in str(error)
+        return f"topic {topic} does not exist" in str(error)
     return False
 
 
@@ -359,9 +359,9 @@ def test_every_record_of_the_java_clients_is_accounted_for(
     topic, servers = make_topic(3, 3), cluster.bootstrap_servers
     choice, text = (
         ClientChoice(kind="java", defaults=True),
-        TextValueFormat(tag_of(TOKEN), run_in_records(2000)),
+        TextValueFormat(trial_tag(TOKEN), warm_up_records(2000)),
     )
-    passed = choice.passed({}, {})
+    passed = choice.passed_settings({}, {})
     assert passed is not None
     shared = {"bootstrap_servers": servers, "topic": topic, "token": TOKEN, "folder": tmp_path}
     load = {
@@ -376,7 +376,7 @@ def test_every_record_of_the_java_clients_is_accounted_for(
             **shared,
             **load,
             "producer": 5,
-            "settings": choice.producer({}),
+            "settings": choice.producer_settings({}),
             "passed": passed.producer,
         }
     )
@@ -384,13 +384,13 @@ def test_every_record_of_the_java_clients_is_accounted_for(
         {
             **shared,
             "partitions": 3,
-            "settings": choice.consumer({}),
+            "settings": choice.consumer_settings({}),
             "passed": passed.consumer,
-            "run_in_records": text.run_in_records,
+            "warm_up_records": text.warm_up_records,
         }
     )
-    clients = JavaClients(ClusterSpec().kafka_version, cache)
-    with clients.producer(job) as producer, clients.reader(along) as reader:
+    clients = JavaClientFactory(ClusterSpec().kafka_version, cache)
+    with clients.producer(job) as producer, clients.consumer(along) as reader:
         reader.wait_ready()
         producer.wait_ready()
         producer.begin(now_ns())
@@ -409,8 +409,8 @@ def test_every_record_of_the_java_clients_is_accounted_for(
     assert pc.unique(attempts["outcome"]).to_pylist() == [ACKED]
     assert attempts["seq"].to_pylist() == list(range(4000))
     assert places(attempts) == places(log) == places(reads)
-    assert (ending.at_end, ending.records) == (True, 4000 + text.run_in_records)
+    assert (ending.at_end, ending.records) == (True, 4000 + text.warm_up_records)
     assert (log.num_rows, set(log["producer"].to_pylist())) == (4000, {5})
     assert pc.all(pc.greater_equal(attempts["settled_ns"], attempts["intended_ns"])).as_py()
     assert producer.effective_settings()["enable.idempotence"] == "true"
-    assert producer.completed(summary, log).lateness_us_p99 is not None
+    assert producer.complete_summary(summary, log).lateness_us_p99 is not None

@@ -1,4 +1,4 @@
-"""A cluster that is somebody else's, in clear text and behind certificates: reached, looked at, refused in one line, and left as it is."""
+"""An external cluster, in plain text and with TLS: contacted, observed, and never changed."""
 
 import datetime as dt
 import socket
@@ -35,13 +35,13 @@ TOPIC = "trial-of-mine"
 
 
 @dataclass(frozen=True)
-class Theirs:
-    """A broker with a listener of each kind; clients must show a certificate at the second."""
+class ExternalBroker:
+    """A broker with two listeners; the second one requires a client certificate."""
 
     plain: str
     secure: str
     certificate: Path
-    """Its own authority, and the only client that it knows: one self-signed certificate, with its key behind a pass phrase."""
+    """One self-signed certificate, the authority and the only client; its key is encrypted."""
 
 
 def _certificate(folder: Path, name: str) -> Path:
@@ -75,9 +75,9 @@ def _certificate(folder: Path, name: str) -> Path:
 
 
 @pytest.fixture(scope="module")
-def theirs(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Theirs]:
-    """A broker that was started by hand, as if by somebody else."""
-    folder = tmp_path_factory.mktemp("theirs")
+def external(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ExternalBroker]:
+    """A broker that is started without a supervisor, like an external one."""
+    folder = tmp_path_factory.mktemp("external")
     launch, ports, certificate = (
         launch_spec(cache, SPEC),
         reserve_ports(4),
@@ -108,11 +108,11 @@ def theirs(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Th
     try:
         wait_until(
             lambda: _listens(secure_port),
-            awaiting="their broker",
+            awaiting="the external broker to listen",
             timeout_s=90,
             seen=lambda: failure_excerpt(folder / "log"),
         )
-        yield Theirs(f"127.0.0.1:{node.client_port}", secure, certificate)
+        yield ExternalBroker(f"127.0.0.1:{node.client_port}", secure, certificate)
     finally:
         broker.kill()
         broker.wait()
@@ -132,41 +132,41 @@ def _public(certificate: Path) -> Path:
 
 
 @pytest.fixture
-def security(theirs: Theirs, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """How we prove who we are; the pass phrase is in the environment alone."""
+def security(external: ExternalBroker, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """The client's authentication; the pass phrase is only in the environment."""
     monkeypatch.setenv(VARIABLE, PASSWORD)
-    public = str(theirs.certificate.with_suffix(".crt"))
+    public = str(external.certificate.with_suffix(".crt"))
     return {
         "security.protocol": "ssl",
         "ssl.ca.location": public,
         "ssl.certificate.location": public,
-        "ssl.key.location": str(theirs.certificate),
+        "ssl.key.location": str(external.certificate),
         "ssl.key.password": f"${VARIABLE}",
     }
 
 
-def test_a_cluster_behind_certificates_is_reached_and_seen(
-    theirs: Theirs, security: dict[str, str], tmp_path: Path
+def test_a_cluster_that_requires_certificates_is_contacted_and_observed(
+    external: ExternalBroker, security: dict[str, str], tmp_path: Path
 ) -> None:
-    """Its brokers, its settings, a topic's leader and its end; a client of ours gets in with what the environment holds, and tells it to nobody."""
-    assert probe_cluster({"bootstrap.servers": theirs.plain}).brokers == (1,)
-    register_security(theirs.secure, security)
-    connection = connection_settings(theirs.secure)
-    found = probe_cluster(connection)
-    assert (found.brokers, found.settings["ssl.client.auth"]) == ((1,), "required")
-    assert not any(PASSWORD in value for value in found.settings.values())
-    create_topic(theirs.secure, TOPIC, partitions=1, replication_factor=1)
-    cluster = ExternalCluster(tmp_path, SPEC, connection, found)
+    """Its brokers, settings, a topic's leader and end offset are read; the pass phrase stays secret."""
+    assert probe_cluster({"bootstrap.servers": external.plain}).brokers == (1,)
+    register_security(external.secure, security)
+    connection = connection_settings(external.secure)
+    info = probe_cluster(connection)
+    assert (info.brokers, info.settings["ssl.client.auth"]) == ((1,), "required")
+    assert not any(PASSWORD in value for value in info.settings.values())
+    create_topic(external.secure, TOPIC, partitions=1, replication_factor=1)
+    cluster = ExternalCluster(tmp_path, SPEC, connection, info)
     assert cluster.wait_until_healthy().of(TOPIC)[0].leader == 1
-    sighting = cluster.metadata_poller(TOPIC).partitions()
-    assert sighting is not None
-    assert (sighting.partitions, cluster.log_end_offsets(TOPIC)) == (
+    snapshot = cluster.metadata_poller(TOPIC).partitions()
+    assert snapshot is not None
+    assert (snapshot.partitions, cluster.log_end_offsets(TOPIC)) == (
         cluster.describe([TOPIC]).of(TOPIC),
         {0: 0},
     )
     assert (cluster.leader_epochs(TOPIC), cluster.node_log_sizes()) == ((), {})
     with Client(
-        PRODUCER, {**producer_settings(security), "bootstrap.servers": theirs.secure}
+        PRODUCER, {**producer_settings(security), "bootstrap.servers": external.secure}
     ) as client:
         assert client.leaders(TOPIC, 10) == (1,)
         assert client.effective_settings()["ssl.key.password"] == f"${VARIABLE}"
@@ -174,24 +174,26 @@ def test_a_cluster_behind_certificates_is_reached_and_seen(
         cluster.kill(1)
 
 
-def test_a_certificate_that_nobody_vouches_for_is_one_line(
-    theirs: Theirs, security: dict[str, str], tmp_path: Path
+def test_an_untrusted_certificate_is_an_error_of_one_line(
+    external: ExternalBroker, security: dict[str, str], tmp_path: Path
 ) -> None:
-    """With librdkafka's own reason."""
+    """It has librdkafka's own reason."""
     register_security(
-        theirs.secure,
+        external.secure,
         {**security, "ssl.ca.location": str(_public(_certificate(tmp_path, "stranger")))},
     )
     with pytest.raises(
         InputError, match=r"cannot reach bootstrap.servers .*: .*certificate verify failed"
     ) as refused:
-        probe_cluster(connection_settings(theirs.secure))
+        probe_cluster(connection_settings(external.secure))
     assert "\n" not in str(refused.value)
 
 
-def test_a_cluster_that_is_not_there_is_one_line() -> None:
-    """Nobody listens."""
-    nobody = reserve_ports(1)
-    with pytest.raises(InputError, match=r"cannot reach bootstrap.servers .*: .*Connection refused"):
-        probe_cluster({"bootstrap.servers": f"127.0.0.1:{nobody.ports[0]}"})
-    nobody.release()
+def test_an_unreachable_cluster_is_an_error_of_one_line() -> None:
+    """No process listens at the address."""
+    unused = reserve_ports(1)
+    with pytest.raises(
+        InputError, match=r"cannot reach bootstrap.servers .*: .*Connection refused"
+    ):
+        probe_cluster({"bootstrap.servers": f"127.0.0.1:{unused.ports[0]}"})
+    unused.release()

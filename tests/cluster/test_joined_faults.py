@@ -11,14 +11,14 @@ from experiments.events.clock import now_ns
 from experiments.events.journal import Journal
 from experiments.faults import FaultContext
 from experiments.faults.composition.execution import inject
-from experiments.planning.experiment import experiment_of
-from experiments.planning.faults import asked_for
+from experiments.planning.experiment import parse_experiment
+from experiments.planning.faults import fault_request
 from experiments.trial.metadata_poller import MetadataPoller
 from infra.cluster.local import LocalCluster
 
 pytestmark = pytest.mark.cluster
 
-EXPERIMENT: Final = experiment_of(
+EXPERIMENT: Final = parse_experiment(
     {"name": "a", "title": "t", "question": "q", "axes": {"acks": [1]}}, "a.yaml"
 )
 SCHEDULE: Final = (
@@ -34,7 +34,7 @@ def test_joined_faults_on_one_node_heal(
     """It stands still for one and for another, is killed meanwhile, is started once, is killed and killed again: each says what it saw."""
     topic, journal = make_topic(1, 3), Journal()
     (partition,) = cluster.describe([topic]).of(topic)
-    fault = asked_for(EXPERIMENT, SCHEDULE.format(partition.leader), {})
+    fault = fault_request(EXPERIMENT, SCHEDULE.format(partition.leader), {})
     with MetadataPoller(cluster, topic, journal):
         shorter, longer, crash, again = (
             one.evidence

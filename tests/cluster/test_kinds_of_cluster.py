@@ -1,4 +1,4 @@
-"""Kinds of cluster beside the usual one: Kafka 3.9 with ZooKeeper, and controllers that are nodes of their own."""
+"""Other kinds of cluster: Kafka 3.9 with ZooKeeper, and dedicated controllers."""
 
 from pathlib import Path
 
@@ -11,15 +11,15 @@ from infra.kafka.spec import ClusterSpec
 from infra.process.waiting import wait_until
 
 
-def _moved_from(cluster: LocalCluster, was: int) -> int | None:
-    now = cluster.describe().controller
-    return now if now != was else None
+def _successor(cluster: LocalCluster, controller: int) -> int | None:
+    current = cluster.describe().controller
+    return current if current != controller else None
 
 
 def test_under_zookeeper_the_controller_is_a_broker_and_another_one_takes_over(
     clusters: Path, cache: Path
 ) -> None:
-    """Its ensemble keeps the metadata, the brokers that are left see who died, and all of it can be whole again."""
+    """The remaining brokers report the crash, and the cluster becomes healthy again."""
     cluster = provision(
         clusters,
         cache,
@@ -37,15 +37,15 @@ def test_under_zookeeper_the_controller_is_a_broker_and_another_one_takes_over(
         first = cluster.wait_until_healthy().controller
         assert first is not None
         assert first in cluster.node_ids()
-        sizes, metadata_poll = cluster.node_log_sizes(), cluster.metadata_poller("t")
+        sizes, poller = cluster.node_log_sizes(), cluster.metadata_poller("t")
         cluster.kill(first)
         second = wait_until(
-            lambda: _moved_from(cluster, first), awaiting="another controller", timeout_s=30
+            lambda: _successor(cluster, first), awaiting="another controller", timeout_s=30
         )
-        # A broker may know who was elected before the elected one takes itself for it, and only its own word counts.
+        # A broker may learn who was elected before the elected broker names itself, which counts.
         seen = wait_until(
-            metadata_poll.controller,
-            awaiting="a broker that takes itself for the controller",
+            poller.controller,
+            awaiting="a broker that names itself as the controller",
             timeout_s=30,
         )
         assert (seen.leader, seen.epoch) == (second, None)
@@ -55,20 +55,20 @@ def test_under_zookeeper_the_controller_is_a_broker_and_another_one_takes_over(
             timeout_s=30,
         )
         cluster.start(first)
-        whole = cluster.wait_until_healthy()
-        assert all(len(one.isr) == 3 for one in whole.of("t"))
-        told = cluster.node_log_events_since(sizes, "t")
-        assert ("unfenced", first) in {(line.kind, line.node) for line in told}
-        assert not [line.line for line in told if line.kind == "unparsed"]
-        metadata_poll.close()
+        healthy = cluster.wait_until_healthy()
+        assert all(len(one.isr) == 3 for one in healthy.of("t"))
+        events = cluster.node_log_events_since(sizes, "t")
+        assert ("unfenced", first) in {(line.kind, line.node) for line in events}
+        assert not [line.line for line in events if line.kind == "unparsed"]
+        poller.close()
     finally:
         cluster.destroy()
 
 
-def test_a_controller_of_its_own_can_be_killed_and_is_waited_for(
+def test_a_cluster_is_healthy_again_after_its_dedicated_controller_crashed(
     clusters: Path, cache: Path
 ) -> None:
-    """Without it nothing is whole, whatever the broker still believes; eligible leader replicas are off, as was asked for."""
+    """Until then it is not, whatever the broker reports; eligible leader replicas are off."""
     spec = ClusterSpec(nodes=1, controllers=1, features={"eligible.leader.replicas.version": 0})
     cluster = provision(clusters, cache, "dedicated", spec)
     try:

@@ -1,4 +1,4 @@
-"""What can be done to a cluster, and what it says of itself meanwhile."""
+"""What can be done to a local cluster, and what it reports meanwhile."""
 
 import json
 import re
@@ -23,19 +23,22 @@ MakeTopic = Callable[[int, int], str]
 
 def _until(
     cluster: LocalCluster,
-    awaited: Callable[[ClusterState], bool],
+    condition: Callable[[ClusterState], bool],
     awaiting: str,
     timeout_s: float = 30,
 ) -> ClusterState:
-    def look() -> ClusterState | None:
+    def probe() -> ClusterState | None:
         state = cluster.describe()
-        return state if awaited(state) else None
+        return state if condition(state) else None
 
-    return wait_until(look, awaiting=awaiting, timeout_s=timeout_s, seen=cluster.describe)
+    return wait_until(probe, awaiting=awaiting, timeout_s=timeout_s, seen=cluster.describe)
 
 
 def _leader(cluster: LocalCluster, topic: str) -> int:
-    """Return the leader of the topic's first partition; the broker that answers may learn of a new topic a moment after the others."""
+    """Return the leader of the topic's first partition.
+
+    The broker that answers may learn of a new topic a moment after the others.
+    """
     led = _until(
         cluster,
         lambda state: any(partition.leader is not None for partition in state.of(topic)),
@@ -49,7 +52,7 @@ def _registrations(cluster: LocalCluster, node_id: int) -> int:
 
 
 def test_a_provisioned_cluster_describes_itself(cluster: LocalCluster) -> None:
-    """All nodes are registered, one of them is the active controller, and every listener has a port of its own."""
+    """All nodes are registered, one is the active controller, and each listener has its own port."""
     state = cluster.describe()
     assert state.brokers == cluster.node_ids() == (1, 2, 3)
     assert state.controller in cluster.node_ids()
@@ -64,14 +67,16 @@ def test_a_provisioned_cluster_describes_itself(cluster: LocalCluster) -> None:
     )
 
 
-def test_every_setting_that_is_recorded_is_known_to_the_broker(cluster: LocalCluster) -> None:
-    """A misspelled property would be ignored in silence: each must be among the values that the broker itself logs, as we set it."""
+def test_every_recorded_setting_is_known_to_the_broker(cluster: LocalCluster) -> None:
+    """A misspelled property would be ignored silently: the broker must log each value as it is set."""
     logged = dict(re.findall(r"^\t(\S+) = (.*)$", cluster.node_log(1).read_text(), re.MULTILINE))
     assert {key: logged.get(key) for key in cluster.broker_settings} == cluster.broker_settings
 
 
-def test_describe_is_asked_for_topics_by_name(cluster: LocalCluster, make_topic: MakeTopic) -> None:
-    """Partitions, replicas and ISR are those that were asked for; a topic that does not exist has none and is not made."""
+def test_describe_returns_the_requested_topics(
+    cluster: LocalCluster, make_topic: MakeTopic
+) -> None:
+    """With the requested partitions and replicas; an unknown topic has none and is not created."""
     topic = make_topic(4, 3)
     state = cluster.describe([topic, "no-such-topic"])
     assert [p.partition for p in state.of(topic)] == [0, 1, 2, 3]
@@ -79,10 +84,10 @@ def test_describe_is_asked_for_topics_by_name(cluster: LocalCluster, make_topic:
     assert "no-such-topic" not in {p.topic for p in cluster.describe().partitions}
 
 
-def test_the_leader_moves_when_its_node_is_killed(
+def test_another_replica_leads_after_the_leader_crashed(
     cluster: LocalCluster, make_topic: MakeTopic
 ) -> None:
-    """Another replica leads once the session is over, and the node is in the ISR again after its start."""
+    """It is elected when the session has expired; the crashed node rejoins the ISR after its start."""
     topic = make_topic(1, 3)
     killed = cluster.kill(_leader(cluster, topic))
     assert killed.state == "running"
@@ -94,8 +99,8 @@ def test_the_leader_moves_when_its_node_is_killed(
     assert set(cluster.wait_until_healthy().of(topic)[0].isr) == {1, 2, 3}
 
 
-def test_another_controller_is_seen_when_the_active_one_is_killed(cluster: LocalCluster) -> None:
-    """Its epoch is higher; before there is one, none is named."""
+def test_another_controller_is_active_after_the_active_one_crashed(cluster: LocalCluster) -> None:
+    """Its epoch is higher; until its election there is no active controller."""
     before = cluster.describe()
     assert before.controller is not None
     assert before.controller_epoch is not None
@@ -105,8 +110,8 @@ def test_another_controller_is_seen_when_the_active_one_is_killed(cluster: Local
     assert (after.controller_epoch or 0) > before.controller_epoch
 
 
-def test_a_paused_node_stands_still_and_the_others_answer(cluster: LocalCluster) -> None:
-    """Every thread of it is stopped when `pause` returns, and it goes on after `resume`."""
+def test_the_other_nodes_answer_while_a_node_is_paused(cluster: LocalCluster) -> None:
+    """Every thread is stopped when `pause` returns, and the node continues after `resume`."""
     cluster.pause(2)
     node = cluster.status()[1]
     assert node.pid is not None
@@ -117,37 +122,37 @@ def test_a_paused_node_stands_still_and_the_others_answer(cluster: LocalCluster)
     assert cluster.status()[1].pid == node.pid
 
 
-def test_a_paused_node_is_not_whole(cluster: LocalCluster) -> None:
-    """The message says which node is paused, though its session has not expired and the others see it in every ISR."""
+def test_a_cluster_with_a_paused_node_is_not_healthy(cluster: LocalCluster) -> None:
+    """The message names it, although its session is valid and all brokers report it in each ISR."""
     cluster.pause(3)
     with pytest.raises(WaitTimeout, match="node 3 is paused"):
         cluster.wait_until_healthy(timeout_s=0.3)
 
 
-def test_a_controller_that_was_replaced_while_it_was_paused_is_not_believed(
+def test_a_controller_that_was_replaced_during_its_pause_is_not_believed(
     cluster: LocalCluster, make_topic: MakeTopic
 ) -> None:
-    """It wakes up as active controller of an older epoch, with metadata in which it is in every ISR; whole means whole for all."""
+    """It resumes as active controller of an older epoch, with metadata that have it in each ISR."""
     topic = make_topic(6, 3)
-    asleep = cluster.describe()
-    assert asleep.controller is not None
-    cluster.pause(asleep.controller)
+    paused = cluster.describe()
+    assert paused.controller is not None
+    cluster.pause(paused.controller)
     fenced = _until(
         cluster,
-        lambda s: s.controller is not None and asleep.controller not in s.brokers,
+        lambda s: s.controller is not None and paused.controller not in s.brokers,
         "the paused node to be fenced",
     )
-    cluster.resume(asleep.controller)
+    cluster.resume(paused.controller)
     assert cluster.describe().controller == fenced.controller
-    whole = cluster.wait_until_healthy()
-    assert all(set(p.isr) == {1, 2, 3} for p in whole.of(topic))
-    assert _registrations(cluster, asleep.controller) > 0
+    healthy = cluster.wait_until_healthy()
+    assert all(set(p.isr) == {1, 2, 3} for p in healthy.of(topic))
+    assert _registrations(cluster, paused.controller) > 0
 
 
-def test_a_node_that_comes_back_within_its_session_is_not_whole_before_it_is_registered_again(
+def test_a_node_that_restarts_within_its_session_is_unhealthy_until_it_is_registered_again(
     cluster: LocalCluster, make_topic: MakeTopic
 ) -> None:
-    """The others have it in every ISR from before, and it is refused until its old session is over."""
+    """The others still have it in each ISR; its registration is refused until the old session ends."""
     make_topic(1, 3)
     before = _registrations(cluster, 2)
     cluster.kill(2)
@@ -156,23 +161,23 @@ def test_a_node_that_comes_back_within_its_session_is_not_whole_before_it_is_reg
     assert _registrations(cluster, 2) == before + 1
 
 
-def test_a_stopped_node_ended_cleanly(cluster: LocalCluster) -> None:
-    """It left Kafka's own mark of a clean shutdown in its data, and a second stop does nothing."""
+def test_a_stopped_node_has_shut_down_cleanly(cluster: LocalCluster) -> None:
+    """Kafka's own marker of a clean shutdown is in its data; a second stop has no effect."""
     cluster.stop(1)
     cluster.stop(1)
     assert cluster.status()[0].state == "stopped"
     assert (cluster.folder / "nodes" / "1" / "data" / ".kafka_cleanshutdown").is_file()
 
 
-def test_a_restarted_node_is_another_process(cluster: LocalCluster) -> None:
-    """The pid that was known before means nothing afterwards."""
+def test_a_restarted_node_is_a_new_process(cluster: LocalCluster) -> None:
+    """Its status from before the restart is outdated."""
     before = cluster.status()[0]
     assert cluster.restart(1) not in {before, None}
     assert cluster.wait_until_healthy().brokers == (1, 2, 3)
 
 
-def test_a_node_that_does_not_run_cannot_be_killed_or_paused(cluster: LocalCluster) -> None:
-    """A fault must not take a dead node for its victim."""
+def test_a_stopped_node_cannot_be_killed_or_paused(cluster: LocalCluster) -> None:
+    """A fault must not have a stopped node as its target."""
     cluster.kill(3)
     with pytest.raises(SupervisorError, match="cannot kill node 3: it is stopped"):
         cluster.kill(3)
@@ -182,8 +187,8 @@ def test_a_node_that_does_not_run_cannot_be_killed_or_paused(cluster: LocalClust
         cluster.kill(7)
 
 
-def test_a_death_that_nobody_asked_for_is_told(cluster: LocalCluster) -> None:
-    """Waiting for a whole cluster ends at once, with the node's status and last words."""
+def test_an_unexpected_exit_is_an_error(cluster: LocalCluster) -> None:
+    """The wait for a healthy cluster ends at once, with the exit status and lines of the log."""
     node = cluster.status()[0]
     assert node.pid is not None
     assert node.start_ticks is not None
@@ -193,11 +198,14 @@ def test_a_death_that_nobody_asked_for_is_told(cluster: LocalCluster) -> None:
 
 
 def test_another_process_uses_the_cluster(cluster: LocalCluster) -> None:
-    """A process that knows the folder alone sees the same nodes, and is a holder meanwhile."""
+    """A process that knows only the folder sees the same nodes, and is a holder while it runs."""
     script = (
-        "import json, os, sys; from pathlib import Path; from infra.cluster.local import attach; from infra.cluster.handle import read_handle\n"
-        "cluster = attach(Path(sys.argv[1])); holders = [h.process.pid for h in read_handle(cluster.folder).holders]\n"
-        "print(json.dumps([cluster.bootstrap_servers, cluster.describe().brokers, os.getpid() in holders]))"
+        "import json, os, sys; from pathlib import Path; from infra.cluster.local import attach\n"
+        "from infra.cluster.handle import read_handle\n"
+        "cluster = attach(Path(sys.argv[1]))\n"
+        "holders = [h.process.pid for h in read_handle(cluster.folder).holders]\n"
+        "brokers = cluster.describe().brokers\n"
+        "print(json.dumps([cluster.bootstrap_servers, brokers, os.getpid() in holders]))"
     )
     ran = subprocess.run(
         [sys.executable, "-c", script, str(cluster.folder)],
@@ -209,13 +217,13 @@ def test_another_process_uses_the_cluster(cluster: LocalCluster) -> None:
     assert json.loads(ran.stdout) == [cluster.bootstrap_servers, [1, 2, 3], True]
     wait_until(
         lambda: len(read_handle(cluster.folder).holders) == 1,
-        awaiting="the end of the other's lease",
+        awaiting="the other process's lease to end",
         timeout_s=5,
     )
 
 
 def test_the_handle_on_disk_names_every_process(cluster: LocalCluster) -> None:
-    """It is what `ackbench clean` goes by."""
+    """`ackbench clean` relies on it."""
     handle = read_handle(Path(cluster.folder))
     assert handle.nodes == cluster.status()
     assert len([process for process in handle.processes() if process.is_alive()]) == 4

@@ -1,4 +1,4 @@
-"""How clusters end: asked to, with their holders, with their supervisors, and by being cleaned up."""
+"""How clusters end: by request, with their holders, with their supervisors, and by clean-up."""
 
 import signal
 import subprocess
@@ -22,9 +22,11 @@ from infra.process.waiting import wait_until
 pytestmark = pytest.mark.cluster
 ONE_NODE = ClusterSpec(nodes=1)
 HOLD = (
-    "import sys, time; from pathlib import Path; from infra.kafka.spec import ClusterSpec; from infra.cluster.local import provision\n"
-    "provision(Path(sys.argv[1]), Path(sys.argv[2]), 'held', ClusterSpec(nodes=1), float(sys.argv[3]))\n"
-    "print('whole', flush=True); sys.stdin.read()"
+    "import sys, time; from pathlib import Path; from infra.kafka.spec import ClusterSpec\n"
+    "from infra.cluster.local import provision\n"
+    "clusters, cache, grace_s = Path(sys.argv[1]), Path(sys.argv[2]), float(sys.argv[3])\n"
+    "provision(clusters, cache, 'held', ClusterSpec(nodes=1), grace_s)\n"
+    "print('healthy', flush=True); sys.stdin.read()"
 )
 
 
@@ -32,13 +34,13 @@ HOLD = (
 def _other_holder(
     clusters: Path, cache: Path, grace_s: float = 0
 ) -> Iterator[subprocess.Popen[str]]:
-    """A process that has provisioned the cluster `held` and waits."""
+    """Yield a process that has provisioned the cluster `held` and waits."""
     command = [sys.executable, "-c", HOLD, str(clusters), str(cache), str(grace_s)]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
         assert process.stdout
-        assert process.stdout.readline() == "whole\n"
+        assert process.stdout.readline() == "healthy\n"
         yield process
         process.kill()
 
@@ -47,7 +49,7 @@ def _await_end(handle: ClusterHandle, timeout_s: float = 10) -> None:
     assert len(handle.processes()) == 1 + handle.spec.nodes
     wait_until(
         lambda: not any(p.is_alive() for p in handle.processes()),
-        awaiting="the end of supervisor and nodes",
+        awaiting="supervisor and nodes to end",
         timeout_s=timeout_s,
     )
 
@@ -58,14 +60,14 @@ def _data(folder: Path) -> list[Path]:
 
 @pytest.fixture
 def one_node(clusters: Path, cache: Path) -> Iterator[LocalCluster]:
-    """A cluster of one node for the test alone."""
+    """A cluster of one node, not shared with other tests."""
     cluster = provision(clusters, cache, "one", ONE_NODE)
     yield cluster
     clean(clusters, include_held=True)
 
 
-def test_a_destroyed_cluster_leaves_its_logs_alone(one_node: LocalCluster, clusters: Path) -> None:
-    """No process, no data, no socket; destroying it again does nothing, and `clean` takes the logs."""
+def test_a_destroyed_cluster_leaves_only_its_logs(one_node: LocalCluster, clusters: Path) -> None:
+    """No process, data or socket; a second destroy has no effect, and `clean` removes the logs."""
     handle = read_handle(one_node.folder)
     one_node.destroy()
     _await_end(handle)
@@ -75,8 +77,8 @@ def test_a_destroyed_cluster_leaves_its_logs_alone(one_node: LocalCluster, clust
     assert clean(clusters).removed == ("one",)
 
 
-def test_the_nodes_die_with_their_supervisor(one_node: LocalCluster, clusters: Path) -> None:
-    """SIGKILL gives it no chance to end them itself; what it leaves on disk is cleaned, and a second time there is nothing."""
+def test_the_nodes_end_with_their_supervisor(one_node: LocalCluster, clusters: Path) -> None:
+    """SIGKILL gives it no chance to end them; `clean` removes what it leaves, and then finds nothing."""
     handle = read_handle(one_node.folder)
     one_node.pause(1)
     assert handle.supervisor
@@ -88,7 +90,7 @@ def test_the_nodes_die_with_their_supervisor(one_node: LocalCluster, clusters: P
     assert clean(clusters) == CleanReport()
 
 
-def test_a_cluster_is_destroyed_though_its_supervisor_is_dead(one_node: LocalCluster) -> None:
+def test_a_cluster_is_destroyed_although_its_supervisor_is_dead(one_node: LocalCluster) -> None:
     """The handle on disk is enough."""
     handle = read_handle(one_node.folder)
     assert handle.supervisor
@@ -98,8 +100,8 @@ def test_a_cluster_is_destroyed_though_its_supervisor_is_dead(one_node: LocalClu
     assert _data(one_node.folder) == []
 
 
-def test_sigterm_to_the_supervisor_is_an_orderly_end(one_node: LocalCluster) -> None:
-    """It takes its nodes and their data with it."""
+def test_sigterm_to_the_supervisor_destroys_the_cluster(one_node: LocalCluster) -> None:
+    """The nodes end and their data are removed."""
     handle = read_handle(one_node.folder)
     assert handle.supervisor
     assert send_signal(handle.supervisor, signal.SIGTERM)
@@ -107,8 +109,8 @@ def test_sigterm_to_the_supervisor_is_an_orderly_end(one_node: LocalCluster) -> 
     assert (_data(one_node.folder), read_handle(one_node.folder).supervisor) == ([], None)
 
 
-def test_a_killed_run_takes_its_cluster_down(clusters: Path, cache: Path) -> None:
-    """The one holder is gone by SIGKILL and no grace was asked for: everything ends, and only logs are left."""
+def test_a_cluster_ends_with_a_run_that_is_killed(clusters: Path, cache: Path) -> None:
+    """The only holder was killed and has no grace: all processes end, and only logs are left."""
     with _other_holder(clusters, cache) as holder:
         handle = read_handle(clusters / "held")
         holder.kill()
@@ -117,8 +119,8 @@ def test_a_killed_run_takes_its_cluster_down(clusters: Path, cache: Path) -> Non
     assert clean(clusters).killed == ()
 
 
-def test_a_grace_lets_the_next_task_take_over(clusters: Path, cache: Path) -> None:
-    """A cluster outlives the task that made it, is held by the next one, and ends when that lets go."""
+def test_a_grace_lets_another_process_become_the_holder(clusters: Path, cache: Path) -> None:
+    """A cluster outlives the process that provisioned it, and is used and destroyed by another one."""
     with _other_holder(clusters, cache, grace_s=60) as holder:
         holder.kill()
     cluster = attach(clusters / "held")
@@ -127,8 +129,10 @@ def test_a_grace_lets_the_next_task_take_over(clusters: Path, cache: Path) -> No
     cluster.destroy()
 
 
-def test_a_cluster_that_nobody_holds_is_cleaned_in_its_grace(clusters: Path, cache: Path) -> None:
-    """Its supervisor and node are killed by pid and start time."""
+def test_clean_removes_a_cluster_without_a_holder_during_its_grace(
+    clusters: Path, cache: Path
+) -> None:
+    """Its supervisor and node are identified by pid and start time, and killed."""
     with _other_holder(clusters, cache, grace_s=60) as holder:
         handle = read_handle(clusters / "held")
         holder.kill()
@@ -138,7 +142,7 @@ def test_a_cluster_that_nobody_holds_is_cleaned_in_its_grace(clusters: Path, cac
 
 
 def test_two_clusters_start_at_once(clusters: Path, cache: Path) -> None:
-    """They share no port, and the end of one is nothing to the other."""
+    """They share no port, and the end of one does not affect the other."""
     with ThreadPoolExecutor(2) as pool:
         first, second = pool.map(
             lambda name: provision(clusters, cache, name, ONE_NODE), ["first", "second"]
@@ -149,8 +153,10 @@ def test_two_clusters_start_at_once(clusters: Path, cache: Path) -> None:
     second.destroy()
 
 
-def test_a_node_that_cannot_start_shows_its_own_last_words(clusters: Path, cache: Path) -> None:
-    """The broker's own reason is in the error, and nothing is left running."""
+def test_a_node_that_does_not_start_is_an_error_with_its_own_log(
+    clusters: Path, cache: Path
+) -> None:
+    """The broker's own reason is in the message, and no process is left."""
     with pytest.raises(NodeFailed, match="Invalid value many for configuration log"):
         provision(
             clusters, cache, "wrong", ClusterSpec(nodes=1, broker={"log.retention.hours": "many"})
@@ -158,8 +164,8 @@ def test_a_node_that_cannot_start_shows_its_own_last_words(clusters: Path, cache
     assert (_data(clusters / "wrong"), read_handle(clusters / "wrong").supervisor) == ([], None)
 
 
-def test_a_name_that_is_taken_is_refused(clusters: Path, cache: Path) -> None:
-    """Nothing of the cluster that has it is touched."""
+def test_a_name_that_is_in_use_is_refused(clusters: Path, cache: Path) -> None:
+    """The cluster that has the name is not affected."""
     (clusters / "taken").mkdir()
-    with pytest.raises(InputError, match="cluster folder .* already exists"):
+    with pytest.raises(InputError, match=r"cluster folder .* already exists"):
         provision(clusters, cache, "taken", ONE_NODE)

@@ -16,8 +16,8 @@ from infra.cluster.handle import read_handle
 from infra.cluster.local import LocalCluster, provision
 from infra.errors import SupervisorError, WaitTimeout
 from infra.kafka.spec import ClusterSpec, NodeStatus
-from infra.network.impairment import PacketDrop, ImpairmentCounts, RelayAction, TrafficShaping
 from infra.network.bridge import interface_name
+from infra.network.impairment import ImpairmentCounts, PacketDrop, RelayAction, TrafficShaping
 from infra.process.processes import kill_and_wait
 from infra.process.waiting import wait_until
 

@@ -104,5 +104,8 @@ def test_nothing_of_a_killed_supervisor_s_disks_stays_behind(on_image: LocalClus
     os.kill(supervisor.pid, signal.SIGKILL)
     assert list(mounts_below(on_image.folder))
     clean(on_image.folder.parent, include_held=True)
-    assert (list(mounts_below(on_image.folder)), list(loop_devices_below(on_image.folder))) == ([], [])
+    assert (list(mounts_below(on_image.folder)), list(loop_devices_below(on_image.folder))) == (
+        [],
+        [],
+    )
     assert clean(on_image.folder.parent, include_held=True).removed == ()

@@ -12,7 +12,13 @@ from experiments.clients.librdkafka import topics
 from infra.cluster.local import LocalCluster, provision
 from infra.errors import SupervisorError, WaitTimeout
 from infra.kafka.spec import ClusterSpec
-from infra.network.impairment import PacketDrop, Direction, ImpairmentCounts, RelayAction, RelayTreatment
+from infra.network.impairment import (
+    Direction,
+    ImpairmentCounts,
+    PacketDrop,
+    RelayAction,
+    RelayTreatment,
+)
 from infra.process.waiting import wait_until
 
 pytestmark = pytest.mark.cluster
@@ -54,7 +60,9 @@ def send(
         TOPIC, b"second", on_delivery=lambda _error, message: delivered.append(message)
     )
     wait_until(
-        lambda: producer.poll(0.01) is not None and cluster.impairment_counts("relay")[0].any_traffic,
+        lambda: (
+            producer.poll(0.01) is not None and cluster.impairment_counts("relay")[0].any_traffic
+        ),
         awaiting="the relay to meet with it",
         timeout_s=20,
     )

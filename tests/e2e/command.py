@@ -12,7 +12,7 @@ from typing import Any
 
 from support.machine_state import processes_of
 
-from experiments.trial.run import DIARY
+from experiments.trial.run import JOURNAL_FILE
 from infra.machine.home import Home
 
 COMMAND = Path(sys.executable).with_name("ackbench")
@@ -66,7 +66,7 @@ class Bench:
         """Return the kinds of events that the trial under way has noted."""
         lines = [
             line
-            for path in self.home.sweeps.glob(f"*/trials/*.partial/{DIARY}")
+            for path in self.home.sweeps.glob(f"*/trials/*.partial/{JOURNAL_FILE}")
             for line in path.read_text().splitlines()
         ]
         return [json.loads(line)["kind"] for line in lines]

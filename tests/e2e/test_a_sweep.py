@@ -93,7 +93,7 @@ def test_ctrl_c_leaves_no_process_and_says_how_to_go_on(
     command.send_signal(signal.SIGINT)
     _, said = command.communicate(timeout=60)
     assert command.returncode == 128 + signal.SIGINT
-    assert "go on with: ackbench run --resume" in said
+    assert "resume with: ackbench run --resume" in said
     assert bench.processes() == []
     went_on = bench.run("run", "--resume", next(bench.home.sweeps.iterdir()).name)
     assert went_on.returncode == 0, went_on.stdout + went_on.stderr

@@ -9,7 +9,7 @@ from e2e.command import Bench
 from soak.killing import kill_during_the_fault
 from support.machine_state import machine_state
 
-from experiments.commands.faults import lacks_of
+from experiments.commands.faults import missing_capabilities_of
 from experiments.faults import FAULTS
 
 pytestmark = pytest.mark.cluster
@@ -24,8 +24,8 @@ def test_kill_9_during_a_fault_leaves_the_machine_as_it_was(
     bench: Bench, experiment: Callable[..., str], kind: str
 ) -> None:
     """The command, what carries out its run and the cluster's supervisor are killed at once, so nobody is left to tidy up."""
-    if lacks_of(FAULTS[kind]):
-        pytest.skip(f"{kind}: {lacks_of(FAULTS[kind])[0].reason}")
+    if missing_capabilities_of(FAULTS[kind]):
+        pytest.skip(f"{kind}: {missing_capabilities_of(FAULTS[kind])[0].reason}")
     before = machine_state(bench.home.root)
     kill_during_the_fault(bench, experiment(kind, acks="[1]", duration_s=12))
     cleaned = bench.run("clean", "--force")

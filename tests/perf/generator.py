@@ -30,7 +30,7 @@ from experiments.clients.settings.librdkafka import consumer_settings, producer_
 from experiments.events.clock import now_ns
 from experiments.ledger.record import ProducerSummary
 from infra.cluster.interface import Cluster
-from infra.jvm.runtime import java, java_environment
+from infra.jvm.runtime import java_binary, java_environment
 from infra.kafka.jars import kafka_jars
 from infra.machine.home import Home
 
@@ -246,7 +246,7 @@ def _tool(cluster: Cluster, tool: str, arguments: Sequence[str], folder: Path) -
     """Run one of Kafka's own tools; return what it said."""
     jars = kafka_jars(Home.from_environment().cache, cluster.spec.kafka_version)
     command = [
-        str(java()),
+        str(java_binary()),
         "-cp",
         os.pathsep.join(map(str, jars)),
         "-Xmx512m",

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from statistics import median
 
 from infra.cluster.local import provision_with
-from infra.kafka.commands import launch_of
-from infra.kafka.spec import ClusterSpec, Launch
+from infra.kafka.commands import launch_spec
+from infra.kafka.spec import ClusterSpec, LaunchSpec
 from infra.machine.home import Home
 
 
@@ -28,7 +28,7 @@ class Starts:
 
 def cluster_starts(home: Home, rounds: int = 3) -> Starts:
     """Provision and destroy clusters, by turns with and without."""
-    launch = launch_of(home.cache, ClusterSpec())
+    launch = launch_spec(home.cache, ClusterSpec())
     cold = replace(
         launch,
         command=tuple(word for word in launch.command if not word.startswith("-XX:AOTCache")),
@@ -37,7 +37,7 @@ def cluster_starts(home: Home, rounds: int = 3) -> Starts:
     return Starts(tuple(warm for warm, _ in pairs), tuple(without for _, without in pairs))
 
 
-def _seconds(home: Home, launch: Launch) -> float:
+def _seconds(home: Home, launch: LaunchSpec) -> float:
     began = time.monotonic()
     cluster = provision_with(
         home.clusters, f"perf-start-{uuid.uuid4().hex[:6]}", ClusterSpec(), launch

@@ -24,7 +24,7 @@ from soak.schedules import soak_experiment
 from support.machine_state import machine_state
 
 from experiments.faults import FAULTS
-from infra.cluster.capabilities import Capability, missing
+from infra.cluster.capabilities import Capability, missing_capability
 from infra.machine.home import Home
 
 FAMILIES = tuple(dict.fromkeys(kind.family for kind in FAULTS.values() if kind.kind != "none"))
@@ -39,8 +39,8 @@ def main() -> int:
     )
     home.ensure_writable()
     for means in Capability:
-        if lack := missing(means):
-            console.print(f"left out, faults that need {means}: {lack.reason} -> {lack.then}")
+        if lack := missing_capability(means):
+            console.print(f"left out, faults that need {means}: {lack.reason} -> {lack.remedy}")
     before = machine_state(home.root)
     failures = list(_schedules(asked.schedules, asked.seed, console)) if asked.schedules else []
     failures += kill_in_each(asked.families, console)

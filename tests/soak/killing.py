@@ -13,11 +13,11 @@ from e2e.command import Bench
 from rich.console import Console
 from support.machine_state import machine_state
 
-from experiments.commands.faults import lacks_of
+from experiments.commands.faults import missing_capabilities_of
 from experiments.faults import FAULTS, FaultKind
-from experiments.planning.experiment import experiment_of
-from experiments.planning.new_sweep import planned_as
-from experiments.planning.yaml_reader import parse
+from experiments.planning.experiment import parse_experiment
+from experiments.planning.new_sweep import plan_experiment
+from experiments.planning.yaml_reader import parse_yaml
 from infra.errors import HarnessError, InputError
 from infra.machine.home import Home
 from infra.process.waiting import wait_until
@@ -48,7 +48,11 @@ class Killing:
 
 def killing_in(family: str) -> Killing | None:
     """Return the first fault of a family that this machine can do, in the least experiment that takes it; `None`: there is none."""
-    here = (kind for kind in FAULTS.values() if kind.family == family and not lacks_of(kind))
+    here = (
+        kind
+        for kind in FAULTS.values()
+        if kind.family == family and not missing_capabilities_of(kind)
+    )
     tries = (Killing(kind, _experiment(kind.kind, also)) for kind in here for also in _ALSO)
     return next((killing for killing in tries if _can_be(killing.experiment)), None)
 
@@ -76,7 +80,9 @@ def _experiment(fault: str, also: Axes) -> str:
 
 def _can_be(experiment: str) -> bool:
     try:
-        planned_as(experiment_of(parse(experiment, "killed"), "killed"), "killed", "killed")
+        plan_experiment(
+            parse_experiment(parse_yaml(experiment, "killed"), "killed"), "killed", "killed"
+        )
     except InputError:
         return False
     return True

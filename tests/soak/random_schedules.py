@@ -8,7 +8,7 @@ from typing import Final
 
 from experiments.faults import FAULTS
 from experiments.faults.composition.composite import heals_at_s, impossible_reason, unnoticed_reason
-from experiments.faults.composition.notation import parse_fault, format_fault
+from experiments.faults.composition.notation import format_fault, parse_fault
 from experiments.faults.core.effects import Topology
 from experiments.ledger.record import Scalar
 from experiments.sweep.plan import FaultRequest

@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 from soak.random_schedules import random_schedule
 
-from experiments.commands.faults import lacks_of
+from experiments.commands.faults import missing_capabilities_of
 from experiments.faults import FAULTS, FaultKind
 
 SETTINGS = (("0", False), ("1", False), ("all", False), ("all", True))
@@ -49,7 +49,11 @@ def soak_experiment(schedules: int, seed: int) -> str:
 
 def _grounds() -> Iterator[tuple[str, ...]]:
     """Yield the faults that one cluster can have: those of each kind of network and disk as often as all those that need neither."""
-    here = [kind for kind in FAULTS.values() if kind.kind != "none" and not lacks_of(kind)]
+    here = [
+        kind
+        for kind in FAULTS.values()
+        if kind.kind != "none" and not missing_capabilities_of(kind)
+    ]
     for ground in sorted({(kind.network, kind.disk) for kind in here}):
         own = [kind.kind for kind in here if (kind.network, kind.disk) == ground]
         others = [kind.kind for kind in here if _stands_on(kind, ground) and kind.kind not in own]

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from experiments.results.spark_job import JAVA_OPTIONS
 from infra.jvm.runtime import spark_java_home
-from infra.jvm.startup_cache import option_text, spark_startup_cache
+from infra.jvm.startup_cache import quote_java_options, spark_startup_cache
 from infra.machine.home import Home
 from spark_jobs.io.ledgers import open_ledgers
 from spark_jobs.pipeline import results
@@ -38,7 +38,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
                 work / "work",
                 work / "spark.log",
                 "local[2]",
-                option_text([*JAVA_OPTIONS, COMPILED_ONCE, *cached]),
+                quote_java_options([*JAVA_OPTIONS, COMPILED_ONCE, *cached]),
             )
         ) as session:
             yield session

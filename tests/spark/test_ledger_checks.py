@@ -72,19 +72,22 @@ def _no_json(trial: Path) -> None:
         (_empty, "log.parquet cannot be read: "),
         (
             _of_another_trial,
-            "attempts.parquet is marked ackbench.trial_id=001-other, not 000-planted",
+            "attempts.parquet has ackbench.trial_id=001-other; required: 000-planted",
         ),
         (
             _of_another_version,
-            f"trial.json is of ledger version 99, and this program reads {LEDGER_VERSION}",
+            f"trial.json has ledger version 99; this ackbench reads version {LEDGER_VERSION}",
         ),
         (
             _of_another_shape,
-            "reads.parquet has the columns consumer, generation, partition, offset, producer, seq, intended_ns, not ",
+            (
+                "reads.parquet has the columns consumer, generation, partition, offset, producer, "
+                "seq, intended_ns; required: "
+            ),
         ),
         (_of_other_types, "log.parquet has "),
-        (_short_of_rows, "attempts.parquet holds 1 records, and trial.json tells of 2"),
-        (_no_json, "trial.json is not a trial's record: "),
+        (_short_of_rows, "attempts.parquet has 1 records; trial.json counts 2"),
+        (_no_json, "trial.json is not a valid trial record: "),
         (_without_record, "trial.json is missing"),
     ],
 )

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from experiments.ledger.record import FaultEvidence, Phases, Status
 from experiments.ledger.result_tables import RESULTS
 from spark_jobs.io.frames import in_memory
-from spark_jobs.io.ledgers import UnfitLedger, open_ledgers
+from spark_jobs.io.ledgers import InvalidLedger, open_ledgers
 from spark_jobs.pipeline import results, results_of
 from spark_jobs.planted import (
     PlantedAttempt,
@@ -222,7 +222,7 @@ def test_equal_cells_are_one_whatever_the_order_of_their_axes(measured: Measure)
 def test_an_id_that_was_attempted_twice_is_no_ledger(measured: Measure) -> None:
     """The fates would not add up to the attempts: an error that names the trial, never a wrong number."""
     with pytest.raises(
-        UnfitLedger,
+        InvalidLedger,
         match=r"^trial 000-twice: attempts.parquet has 2 rows, and the fates add up to 1 records$",
     ):
         measured(
@@ -235,7 +235,7 @@ def test_an_id_that_was_attempted_twice_is_no_ledger(measured: Measure) -> None:
 def test_an_acked_record_that_never_settled_is_no_ledger(measured: Measure) -> None:
     """It would be missing from the latencies without a word."""
     with pytest.raises(
-        UnfitLedger,
+        InvalidLedger,
         match=r"^trial 000-unsettled: .* 1 acked records, of which 0 tell when they settled$",
     ):
         measured(
@@ -258,7 +258,7 @@ def test_data_that_cannot_be_read_are_told_by_trial_and_file(
     whole[4:200] = bytes(196)
     (trial / "log.parquet").write_bytes(whole)
     with pytest.raises(
-        UnfitLedger,
+        InvalidLedger,
         match=r"^trial 000-broken: log.parquet cannot be read: its footer is whole, and its data are not$",
     ):
         results(spark, open_ledgers(str(tmp_path)))

@@ -9,10 +9,10 @@ from support.builders.sealed_sweep import TRIAL, a_real_looking_trial, a_sweep_o
 from experiments.errors import LedgerError
 from experiments.selftest.check import BREAKAGES, check
 from experiments.selftest.ledger_copy import LedgerCopy
-from experiments.selftest.plants import PLANTS, calm
+from experiments.selftest.plants import PLANTS, undisturbed_records
 from experiments.sweep.folder import SweepFolder
 from infra.machine.home import Home
-from spark_jobs.io.ledgers import UnfitLedger, open_ledgers
+from spark_jobs.io.ledgers import InvalidLedger, open_ledgers
 from spark_jobs.io.writer import write_results
 from spark_jobs.pipeline import results
 
@@ -25,12 +25,12 @@ def test_each_planted_fault_is_found_exactly(
     def measured(sweep: SweepFolder, _: Home) -> None:
         try:
             ledgers = open_ledgers(str(sweep.root))
-        except UnfitLedger as error:
+        except InvalidLedger as error:
             raise LedgerError(str(error)) from error
         write_results(ledgers.files, ledgers.root, results(spark, ledgers))
 
     monkeypatch.setattr("experiments.selftest.check.measure", measured)
     home = Home(tmp_path / "a home")
     ledger = LedgerCopy.read(a_sweep_of(home, a_real_looking_trial()).trial(TRIAL))
-    found = list(check(ledger, calm(ledger), tmp_path, home, seed=3))
+    found = list(check(ledger, undisturbed_records(ledger), tmp_path, home, seed=3))
     assert ([one for one in found if not one.ok], len(found)) == ([], len(PLANTS) + len(BREAKAGES))

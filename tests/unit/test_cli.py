@@ -261,8 +261,7 @@ def test_clean_leaves_a_run_alone_whose_command_lives(home: Home) -> None:
         result = ackbench("clean")
 
     assert (
-        f"kept: the run of {sweep.sweep_id} (process {os.getpid()}) is in progress"
-        in result.stdout
+        f"kept: the run of {sweep.sweep_id} (process {os.getpid()}) is in progress" in result.stdout
     )
     assert unfinished.is_dir()
 

@@ -53,7 +53,7 @@ class CompiledConsumer:
             CONSUMER,
             settings,
             log=log,
-            clock_ns=anchor_ns,
+            clock_anchor_ns=anchor_ns,
             prepare=prepare,
             interceptors=interceptors,
         )

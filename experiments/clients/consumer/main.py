@@ -51,11 +51,11 @@ def _run(job: ConsumerJob) -> None:
     served = (
         attach(job.serving, ServedCell) if job.record_serving_brokers else np.zeros(0, ServedCell)
     )
-    telling = np.array([(served.ctypes.data, job.anchor_ns)], ServingOpaque)
+    opaque = np.array([(served.ctypes.data, job.anchor_ns)], ServingOpaque)
     interceptors = (
         (
             Interceptor(
-                "on_consume", "ackbench-serving", on_consume_count.address, telling.ctypes.data
+                "on_consume", "ackbench-serving", on_consume_count.address, opaque.ctypes.data
             ),
         )
         if job.record_serving_brokers

@@ -111,7 +111,7 @@ class ConsumerProcess(ClientProcess):
         path.write_text(job.model_dump_json())
         super().__init__(
             f"reader {job.consumer}",
-            SpawnRequest(role="reader", job=path),
+            SpawnRequest(role="consumer", job=path),
             job.folder / f"reader-{job.consumer}.errors",
         )
 
@@ -125,9 +125,9 @@ class ConsumerProcess(ClientProcess):
             HarnessError: the process exited early.
         """
         request = FinishRequest(end_offsets=dict(end_offsets), timeout_s=timeout_s)
-        self.tell(f"{FINISH} {request.model_dump_json()}")
-        result = ConsumerResult.model_validate_json(self.hear(DONE, timeout_s + _MARGIN_S))
-        self.wait(_MARGIN_S)
+        self.send_line(f"{FINISH} {request.model_dump_json()}")
+        result = ConsumerResult.model_validate_json(self.expect_line(DONE, timeout_s + _MARGIN_S))
+        self.wait_for_exit(_MARGIN_S)
         return result
 
     def events(self) -> Iterator[Event]:

@@ -176,7 +176,7 @@ class GroupConsumer(CompiledConsumer):
                 not library().rd_kafka_consumer_group_metadata_member_id(group)
                 or library().rd_kafka_consumer_group_metadata_generation_id(group) <= 0
             ):
-                return TransactionError.of_no_member()
+                return TransactionError.not_a_member()
             with self._partition_list(offsets) as requested:
                 error = transactions.send_offsets(requested, group, timeout_s)
         finally:

@@ -101,7 +101,7 @@ class CopyProducer:
             PRODUCER,
             self._settings,
             log=self._job.output_log,
-            clock_ns=self._job.anchor_ns,
+            clock_anchor_ns=self._job.anchor_ns,
             prepare=self._prepare,
         )
 
@@ -129,7 +129,7 @@ class CopyProducer:
     def _produce(self, row: np.void, key: bytes | None) -> None:
         """Pass one copy to librdkafka; wait while its queue is full."""
         destination = (
-            self._client.topic(self._target.topic),
+            self._client.topic_handle(self._target.topic),
             int(row["partition"]) % self._target.partitions,
             COPY_PAYLOAD,
         )
@@ -186,13 +186,13 @@ class TransactionalCopyProducer(CopyProducer):
         Returns:
             Why they are not committed, as far as the producer knows; `None`: they are.
         """
-        error = self._transactions.insist(
+        error = self._transactions.retry(
             lambda timeout_s: consumer.commit_in_transaction(
                 self._transactions, offsets, timeout_s
             ),
             self._timeout_s,
         )
-        error = error or self._transactions.insist(self._transactions.commit, self._timeout_s)
+        error = error or self._transactions.retry(self._transactions.commit, self._timeout_s)
         self._is_open = error is not None
         return error
 
@@ -204,7 +204,7 @@ class TransactionalCopyProducer(CopyProducer):
         """
         if (
             self._client.fatal_error() is not None
-            or self._transactions.insist(self._transactions.abort, self._timeout_s) is not None
+            or self._transactions.retry(self._transactions.abort, self._timeout_s) is not None
         ):
             self._replace_client()
         self._is_open = False

@@ -261,7 +261,7 @@ class MemberProcess(ClientProcess):
         """The job of the current or last generation."""
         return self.jobs[-1]
 
-    def start_again(self) -> None:
+    def restart(self) -> None:
         """Start the next generation after `kill`: a new process without the old one's state.
 
         Raises:
@@ -269,11 +269,11 @@ class MemberProcess(ClientProcess):
         """
         self.jobs.append(self.job.model_copy(update={"generation": self.job.generation + 1}))
         self._is_ready = False
-        self.live(_spawn_request(self.job), self.job.errors)
+        self.start_process(_spawn_request(self.job), self.job.errors)
 
     def kill(self) -> None:
         """Kill the process as `ClientProcess.kill` does; unless it had exited, note the crash."""
-        was_running = self.lives()
+        was_running = self.is_alive()
         super().kill()
         if was_running:
             self._crashes.append(
@@ -288,10 +288,10 @@ class MemberProcess(ClientProcess):
         """
         self.wait_in_group(_LEAVE_TIMEOUT_S)
         if self.job.records_per_s:
-            self.tell(UNTHROTTLE)
+            self.send_line(UNTHROTTLE)
 
     def leave(self) -> None:
-        """Have the member leave its group and exit; `start_again` brings it back."""
+        """Have the member leave its group and exit; `restart` brings it back."""
         self.finish()
         super().kill()  # the process has exited: this closes its pipes
 
@@ -314,16 +314,16 @@ class MemberProcess(ClientProcess):
             HarnessError: the process has exited.
         """
         self.wait_in_group(_HOLD_TIMEOUT_S)
-        self.tell(f"{HOLD} {point}")
+        self.send_line(f"{HOLD} {point}")
         try:
-            return PendingBatch.model_validate_json(self.hear(HELD, _HOLD_TIMEOUT_S))
+            return PendingBatch.model_validate_json(self.expect_line(HELD, _HOLD_TIMEOUT_S))
         except WaitTimeout:
-            self.tell(HOLD)  # cancel, or it would stop there later and stay
+            self.send_line(HOLD)  # cancel, or it would stop there later and stay
             raise
 
     def release(self) -> None:
         """Let the member go on from its breakpoint."""
-        self.tell(RELEASE)
+        self.send_line(RELEASE)
 
     def pause(self) -> None:
         """Send SIGSTOP; return once the kernel reports the process as stopped.
@@ -331,7 +331,7 @@ class MemberProcess(ClientProcess):
         Raises:
             WaitTimeout: the process does not stop.
         """
-        self.send(signal.SIGSTOP)
+        self.send_signal(signal.SIGSTOP)
         wait_until(
             lambda: is_stopped(self.pid),
             awaiting=f"{self.name} to be stopped by SIGSTOP",
@@ -340,7 +340,7 @@ class MemberProcess(ClientProcess):
 
     def resume(self) -> None:
         """Send SIGCONT."""
-        self.send(signal.SIGCONT)
+        self.send_signal(signal.SIGCONT)
 
     def finish(self) -> None:
         """Have the member complete its pending records, leave its group and exit.
@@ -350,9 +350,9 @@ class MemberProcess(ClientProcess):
             WaitTimeout: the process does not exit.
         """
         self.wait_in_group(_LEAVE_TIMEOUT_S)
-        self.tell(FINISH)
-        self.hear(DONE, _LEAVE_TIMEOUT_S)
-        self.wait(_LEAVE_TIMEOUT_S)
+        self.send_line(FINISH)
+        self.expect_line(DONE, _LEAVE_TIMEOUT_S)
+        self.wait_for_exit(_LEAVE_TIMEOUT_S)
 
     def effective_settings(self) -> dict[str, str]:
         """Return the settings that were passed to the client."""

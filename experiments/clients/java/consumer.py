@@ -8,16 +8,16 @@ from typing import Final, Self
 
 import pyarrow as pa
 
-from experiments.clients.consumer.process import ConsumerEnd, ConsumerJob
+from experiments.clients.consumer.process import ConsumerJob, ConsumerResult
 from experiments.clients.java.log import effective_settings, read_java_log
-from experiments.clients.java.program import JavaProgram, Tail, lines_of
-from experiments.clients.java.tables import reads_of
-from experiments.clients.record.layout import TextValueFormat, tag_of
+from experiments.clients.java.program import JavaProgram, OutputTail, parse_lines
+from experiments.clients.java.tables import java_reads
+from experiments.clients.record.layout import TextValueFormat, trial_tag
 from experiments.events.clock import ahead_of_wall_ns
 from experiments.events.journal import Event
 from experiments.ledger.schema import LOG
 from infra.errors import WaitTimeout
-from infra.kafka.commands import client_command, config_argument
+from infra.kafka.commands import client_command, config_option
 from infra.process.waiting import wait_until
 
 ASSIGN_TIMEOUT_S: Final = 60.0
@@ -41,11 +41,11 @@ class JavaConsumer(JavaProgram):
         super().__init__(
             f"reader {job.consumer}",
             command,
-            config_argument(version, "VerifiableConsumer"),
+            config_option(version, "VerifiableConsumer"),
             job.given,
             job.folder,
         )
-        self._tail = Tail(
+        self._tail = OutputTail(
             self.output, "partitions_assigned", "partitions_revoked", "records_consumed"
         )
 
@@ -69,7 +69,7 @@ class JavaConsumer(JavaProgram):
             seen=self._seen,
         )
 
-    def finish(self, end_offsets: Mapping[int, int], timeout_s: float) -> ConsumerEnd:
+    def finish(self, end_offsets: Mapping[int, int], timeout_s: float) -> ConsumerResult:
         """Let it read on to these offsets, exclusive, for so long at most; end it cleanly.
 
         That it did not come so far is a finding, not an error: see `Ending`.
@@ -85,7 +85,7 @@ class JavaConsumer(JavaProgram):
         except WaitTimeout:
             at_end = False
         self.terminate()
-        return ConsumerEnd(
+        return ConsumerResult(
             records=len(self._lines()),
             at_end=at_end,
             where="" if at_end else self._where(end_offsets),
@@ -101,25 +101,29 @@ class JavaConsumer(JavaProgram):
 
     def reads(self, attempts: pa.Table) -> pa.Table:
         """Return what it read; see `java_tables`."""
-        return reads_of(
+        return java_reads(
             self._lines(),
             attempts,
             self.job.consumer,
-            TextValueFormat(tag_of(self.job.token), self.job.run_in_records),
+            TextValueFormat(trial_tag(self.job.token), self.job.warm_up_records),
             self._ahead_ns,
         )
 
-    def forget(self) -> None:
+    @staticmethod
+    def served() -> None:
+        """Return nothing: VerifiableConsumer does not report which broker it fetched from."""
+
+    def delete_files(self) -> None:
         """Remove what it reported; its log stays."""
         self.output.unlink()
 
     def _lines(self) -> pa.Table:
-        return lines_of(self.output.read_bytes(), "record_data")
+        return parse_lines(self.output.read_bytes(), "record_data")
 
     @staticmethod
-    def logged_before(begins: Mapping[int, int]) -> pa.Table:
+    def expired_records(begin_offsets: Mapping[int, int]) -> pa.Table:
         """Return nothing: VerifiableConsumer does not tell a record's timestamp."""
-        del begins
+        del begin_offsets
         return LOG.empty_table()
 
     def _has_all(self) -> bool:

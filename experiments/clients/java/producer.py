@@ -16,15 +16,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from experiments.clients.java.log import effective_settings, read_java_log, version_in
-from experiments.clients.java.program import JavaProgram, Tail, epoch_ns, lines_of
-from experiments.clients.java.tables import JavaSchedule, attempts_of, known_of
+from experiments.clients.java.program import JavaProgram, OutputTail, parse_lines, trial_clock_ns
+from experiments.clients.java.tables import JavaSchedule, java_attempts, trim_to_last_known
 from experiments.clients.producer.job import ProducerJob
-from experiments.clients.record.layout import TextValueFormat, prefix_of, run_in_records, tag_of
+from experiments.clients.record.layout import (
+    TextValueFormat,
+    trial_tag,
+    value_prefix,
+    warm_up_records,
+)
 from experiments.events.clock import ahead_of_wall_ns
 from experiments.events.journal import Event
 from experiments.ledger.record import ProducerSummary
 from experiments.ledger.schema import TRANSACTIONS
-from infra.kafka.commands import client_command, config_argument
+from infra.kafka.commands import client_command, config_option
 from infra.process.waiting import wait_until
 
 BEGIN_TIMEOUT_S: Final = 30.0
@@ -43,16 +48,16 @@ class JavaProducer(JavaProgram):
 
     def __init__(self, job: ProducerJob, version: str, cache: Path) -> None:
         self.job, self._ahead_ns, self._acked = job, ahead_of_wall_ns(), 0
-        self._started_ms, self._run_in = 0, run_in_records(job.rate_records_per_s)
+        self._started_ms, self._warm_up_records = 0, warm_up_records(job.rate_records_per_s)
         command = [*client_command(cache, version, "VerifiableProducer"), *_arguments(job)]
         super().__init__(
             f"producer {job.producer}",
             command,
-            config_argument(version, "VerifiableProducer"),
+            config_option(version, "VerifiableProducer"),
             job.given,
             job.folder,
         )
-        self._tail = Tail(self.output, "startup_complete", "producer_send_success")
+        self._tail = OutputTail(self.output, "startup_complete", "producer_send_success")
 
     def __enter__(self) -> Self:
         """Return the producer; it ends with the context for certain."""
@@ -85,8 +90,8 @@ class JavaProducer(JavaProgram):
             every_s=_EVERY_S,
             seen=self.last_words,
         )
-        return epoch_ns(self._started_ms, self._ahead_ns) + round(
-            self._run_in / self.job.rate_records_per_s * 1e9
+        return trial_clock_ns(self._started_ms, self._ahead_ns) + round(
+            self._warm_up_records / self.job.rate_records_per_s * 1e9
         )
 
     def acked_records(self) -> int:
@@ -111,7 +116,7 @@ class JavaProducer(JavaProgram):
             lateness_us_max=None,
         )
 
-    def completed(self, summary: ProducerSummary, log: pa.Table) -> ProducerSummary:
+    def complete_summary(self, summary: ProducerSummary, log: pa.Table) -> ProducerSummary:
         """Return its summary, with its lateness as far as the records in the log tell: by the millisecond."""
         attempts = self.attempts(log)
         late_us = (
@@ -134,9 +139,9 @@ class JavaProducer(JavaProgram):
 
     def attempts(self, log: pa.Table) -> pa.Table:
         """Return what it attempted, alive or dead; see `java_tables`."""
-        lines = lines_of(self.output.read_bytes(), *_REPORTS)
-        table = attempts_of(lines, log if self.job.create_time else None, self._schedule())
-        return table if self.has_ended_well() else known_of(table, log)
+        lines = parse_lines(self.output.read_bytes(), *_REPORTS)
+        table = java_attempts(lines, log if self.job.create_time else None, self._schedule())
+        return table if self.has_ended_well() else trim_to_last_known(table, log)
 
     @staticmethod
     def transactions(attempts: pa.Table) -> pa.Table:
@@ -144,12 +149,24 @@ class JavaProducer(JavaProgram):
         del attempts
         return TRANSACTIONS.empty_table()
 
-    def forget(self) -> None:
+    @staticmethod
+    def sent() -> None:
+        """Return nothing: VerifiableProducer does not report its records' fields."""
+
+    @staticmethod
+    def served() -> None:
+        """Return nothing: VerifiableProducer does not report which broker acknowledged a record."""
+
+    @property
+    def restartable(self) -> None:
+        """Nothing: the reports of a killed VerifiableProducer would be incomplete."""
+
+    def delete_files(self) -> None:
         """Remove what it reported; its log stays."""
         self.output.unlink()
 
     def _schedule(self) -> JavaSchedule:
-        job, text = self.job, TextValueFormat(tag_of(self.job.token), self._run_in)
+        job, text = self.job, TextValueFormat(trial_tag(self.job.token), self._warm_up_records)
         retries = int(self.effective_settings()["retries"])
         return JavaSchedule(
             job.producer,
@@ -183,10 +200,10 @@ def _arguments(job: ProducerJob) -> list[str]:
     told = {
         "--bootstrap-server": job.bootstrap_servers,
         "--topic": job.topic,
-        "--max-messages": job.records + run_in_records(job.rate_records_per_s),
+        "--max-messages": job.records + warm_up_records(job.rate_records_per_s),
     }
     told |= {
         "--throughput": round(job.rate_records_per_s),
-        "--value-prefix": prefix_of(job.token, job.producer),
+        "--value-prefix": value_prefix(job.token, job.producer),
     }
     return [*(str(word) for pair in told.items() for word in pair), *keys]

@@ -191,7 +191,7 @@ class JavaProgram:
 
 
 _NS_PER_MS: Final = 1_000_000
-LINES: Final = pa.schema(
+LINE_SCHEMA: Final = pa.schema(
     [
         pa.field("timestamp", pa.int64()),
         pa.field("name", pa.string()),
@@ -204,7 +204,7 @@ LINES: Final = pa.schema(
 """What is kept of a line; null where it does not say so. The names are the programs' own."""
 
 
-def lines_of(reported: bytes, *names: str) -> pa.Table:
+def parse_lines(reported: bytes, *names: str) -> pa.Table:
     """Return the lines of some names, in their order; schema `LINES`.
 
     A line that was cut off by the program's death is left out, and so is what is no JSON object: both programs call that to be ignored.
@@ -221,8 +221,8 @@ def lines_of(reported: bytes, *names: str) -> pa.Table:
         if line.startswith(b"{") and any(name in line for name in wanted)
     ]
     if not lines:
-        return LINES.empty_table()
-    options = pa_json.ParseOptions(explicit_schema=LINES, unexpected_field_behavior="ignore")
+        return LINE_SCHEMA.empty_table()
+    options = pa_json.ParseOptions(explicit_schema=LINE_SCHEMA, unexpected_field_behavior="ignore")
     read = pa_json.read_json(
         io.BytesIO(b"\n".join(lines)),
         pa_json.ReadOptions(use_threads=False, block_size=max(map(len, lines)) + (1 << 20)),
@@ -231,7 +231,7 @@ def lines_of(reported: bytes, *names: str) -> pa.Table:
     return read.filter(pa.compute.is_in(read["name"], pa.array(names)))
 
 
-class Tail:
+class OutputTail:
     """The lines of a growing file, each once; those of some names only."""
 
     def __init__(self, path: Path, *names: str) -> None:
@@ -248,6 +248,6 @@ class Tail:
         ]
 
 
-def epoch_ns(wall_ms: int, ahead_ns: int) -> int:
+def trial_clock_ns(wall_ms: int, ahead_ns: int) -> int:
     """Return a millisecond of the wall clock on the trial's clock."""
     return wall_ms * _NS_PER_MS + ahead_ns

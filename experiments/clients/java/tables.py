@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from experiments.clients.record.layout import PRODUCERS, TextValueFormat
+from experiments.clients.record.layout import MAX_JAVA_PRODUCERS, TextValueFormat
 from experiments.ledger.schema import ACKED, ATTEMPTS, READS, REJECTED, UNKNOWN
 
 NO_CODE: Final = -1
@@ -80,7 +80,7 @@ REFUSED_BEFORE_APPEND: Final = frozenset(
 """Answered by the leader before it appends; says nothing of an attempt before."""
 
 
-def failure(exception: str, retries: int) -> tuple[int, str]:
+def classify_exception(exception: str, retries: int) -> tuple[int, str]:
     """Return the number and the outcome of an exception.
 
     Args:
@@ -127,7 +127,7 @@ class JavaSchedule:
         ).astype(np.int64)
 
 
-def attempts_of(lines: pa.Table, log: pa.Table | None, schedule: JavaSchedule) -> pa.Table:
+def java_attempts(lines: pa.Table, log: pa.Table | None, schedule: JavaSchedule) -> pa.Table:
     """Return what a producer attempted; schema `ATTEMPTS`.
 
     A record that was never reported is unknown. When one was sent is told by its CreateTime, where the log has it.
@@ -154,7 +154,7 @@ def attempts_of(lines: pa.Table, log: pa.Table | None, schedule: JavaSchedule) -
         "producer": pa.array(np.full(count, schedule.producer, np.int32)),
         "seq": pa.array(np.arange(count, dtype=np.int64)),
         "key": pa.array(
-            (np.arange(count, dtype=np.int64) + schedule.text.run_in_records) % schedule.keys
+            (np.arange(count, dtype=np.int64) + schedule.text.warm_up_records) % schedule.keys
         )
         if schedule.keys
         else pa.nulls(count, pa.int64()),
@@ -173,7 +173,7 @@ def attempts_of(lines: pa.Table, log: pa.Table | None, schedule: JavaSchedule) -
     return pa.table([made[field.name].cast(field.type) for field in ATTEMPTS], schema=ATTEMPTS)
 
 
-def known_of(attempts: pa.Table, log: pa.Table) -> pa.Table:
+def trim_to_last_known(attempts: pa.Table, log: pa.Table) -> pa.Table:
     """Return the attempts of a producer that was killed: up to the last one that it reported or that the log has; seq stays dense.
 
     Which it had handed to its client behind that, it took with it.
@@ -190,7 +190,7 @@ def _of(log: pa.Table, attempts: pa.Table) -> pa.Table:
     return log.filter(pc.is_in(log["producer"], pc.unique(attempts["producer"])))
 
 
-def reads_of(
+def java_reads(
     lines: pa.Table, attempts: pa.Table, consumer: int, text: TextValueFormat, ahead_ns: int
 ) -> pa.Table:
     """Return what a consumer read, the run-in left out; schema `READS`.
@@ -202,7 +202,7 @@ def reads_of(
         text: how our values look.
         ahead_ns: how far the trial's clock is before the wall clock.
     """
-    lines = lines.filter(pa.array(~_of_run_in(lines["value"], text)))
+    lines = lines.filter(pa.array(~_is_warm_up(lines["value"], text)))
     producer, seq = _marks(lines["value"], text)
     intended_ns = _meant_ns(attempts, producer, seq)
     columns = {
@@ -242,7 +242,7 @@ def _endings(
     outcome[row] = _OUTCOMES.index(ACKED)
     told = np.array(exceptions.to_pylist(), dtype=object)[line]
     for exception in {name for name in told if name is not None}:
-        code, judged = failure(str(exception), retries)
+        code, judged = classify_exception(str(exception), retries)
         failed = row[told == exception]
         error[failed], outcome[failed] = code, _OUTCOMES.index(judged)
     return error, outcome
@@ -274,15 +274,15 @@ def _sent_ns(log: pa.Table | None, schedule: JavaSchedule) -> Numbers:
 def _marks(values: Any, text: TextValueFormat) -> tuple[Numbers, Numbers]:
     """Return the producer and the seq in each value of this trial, -1 in others and of the run-in; see `java_value.decode`."""
     prefix, number = _parts(values)
-    ours = (prefix // PRODUCERS == text.tag) & (number >= text.run_in_records)
-    return np.where(ours, prefix % PRODUCERS, NONE), np.where(
-        ours, number - text.run_in_records, NONE
+    ours = (prefix // MAX_JAVA_PRODUCERS == text.tag) & (number >= text.warm_up_records)
+    return np.where(ours, prefix % MAX_JAVA_PRODUCERS, NONE), np.where(
+        ours, number - text.warm_up_records, NONE
     )
 
 
-def _of_run_in(values: Any, text: TextValueFormat) -> Any:
+def _is_warm_up(values: Any, text: TextValueFormat) -> Any:
     prefix, number = _parts(values)
-    return (prefix // PRODUCERS == text.tag) & (number < text.run_in_records)
+    return (prefix // MAX_JAVA_PRODUCERS == text.tag) & (number < text.warm_up_records)
 
 
 def _parts(values: Any) -> tuple[Numbers, Numbers]:

@@ -1,1 +1,1 @@
-"""librdkafka itself: the loaded library, its functions for compiled code, a client handle, its admin requests and its log."""
+"""librdkafka: the library, compiled code on top of it, its clients, admin requests and logs."""

@@ -1,7 +1,8 @@
-"""Where compiled code is kept, so that it is compiled once a machine and not once a process.
+"""The folder of the compiled code, so that it is compiled once per machine and not once per process.
 
-Numba looks at a function's own file alone to tell whether what it kept is out of date, and not at what was inlined from others
-(numba.readthedocs.io, "Notes on Caching"). The folder's name is therefore a digest of all sources that may take part.
+Numba checks only a function's own file to see whether its cached code is stale, not the files of
+what was inlined (numba.readthedocs.io, "Notes on Caching"). The folder's name is therefore a digest
+of all sources that can take part. This module does not import Numba: `setup` needs only the path.
 """
 
 from __future__ import annotations
@@ -14,18 +15,20 @@ from typing import Final
 from experiments.clients.librdkafka.library import version
 from infra.machine.home import Home
 
-VARIABLE: Final = "NUMBA_CACHE_DIR"
+CACHE_VARIABLE: Final = "NUMBA_CACHE_DIR"
 
 
 def cache_folder() -> Path:
-    """Return the folder: below the one that `NUMBA_CACHE_DIR` names, or in the home's cache.
+    """Return the cache folder, below `NUMBA_CACHE_DIR` if that is set, else in the home's cache.
+
+    A process that inherits the variable with this folder already in it gets the same folder.
 
     Raises:
-        ClientLibraryError: librdkafka was not found, or is of a version not verified.
+        ClientLibraryError: librdkafka was not found, or its version is not verified.
     """
     digest = hashlib.sha256(version().encode())
     for source in sorted(Path(__file__).parents[1].rglob("*.py")):
         digest.update(source.read_bytes())
-    name, named = digest.hexdigest()[:16], os.environ.get(VARIABLE)
-    folder = Path(named) if named else Home.from_environment().cache / "numba"
+    name, configured = digest.hexdigest()[:16], os.environ.get(CACHE_VARIABLE)
+    folder = Path(configured) if configured else Home.from_environment().cache / "numba"
     return folder if folder.name == name else folder / name

@@ -1,6 +1,7 @@
-"""What compiled code builds on: librdkafka's functions by symbol, the clock, and memory by address.
+"""The base of the compiled code: librdkafka's functions by symbol, the clock, memory by address.
 
-Compiled code is kept on disk (see `code_cache`); `ExternalFunction`, unlike a ctypes pointer, allows that.
+Compiled code is cached on disk (see `code_cache`). Numba can cache code that uses
+`ExternalFunction`, but not code that uses a ctypes pointer.
 """
 
 from __future__ import annotations
@@ -12,14 +13,14 @@ from typing import Any, TypeVar, cast
 import llvmlite.binding as llvm
 import numba
 import numpy as np
-from numba import types as types  # noqa: PLC0414 - handed on
+from numba import types as types  # noqa: PLC0414 - re-exported
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from experiments.clients.librdkafka.code_cache import VARIABLE, cache_folder
+from experiments.clients.librdkafka.code_cache import CACHE_VARIABLE, cache_folder
 from experiments.clients.librdkafka.library import library, library_path
 
-os.environ[VARIABLE] = str(cache_folder())
+os.environ[CACHE_VARIABLE] = str(cache_folder())
 
 _read_environment: Callable[[], None] = numba.core.config.reload_config
 _read_environment()
@@ -55,25 +56,26 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def compiled(signature: Any) -> Callable[[Function], Function]:
-    """Compile a function for one signature: without the GIL, kept on disk."""
+    """Compile a function for one signature; it releases the GIL and is cached on disk."""
     decorator: Any = numba.njit(signature, nogil=True, cache=True)
     return cast("Callable[[Function], Function]", decorator)
 
 
 def compiled_callback(signature: str) -> Callable[[Callable[..., Any]], Any]:
-    """Compile a function that C calls; its `address` is the C function pointer. Needs no GIL, kept on disk."""
+    """Compile a function for C to call; its `address` is the C function pointer.
+
+    It needs no GIL and is cached on disk.
+    """
     decorator: Any = numba.cfunc(signature, cache=True)
     return cast("Callable[[Callable[..., Any]], Any]", decorator)
 
 
 def records_of(layout: np.dtype[np.void]) -> Any:
-    """Return the compiled type of an array of such records."""
+    """Return the compiled type of an array of records with this layout."""
     return types.Array(numba.from_dtype(layout), 1, "C")
 
 
 def _pointer(_typing_context: Any, address: Any) -> Any:
-    """Turn an address into a pointer."""
-
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         return builder.inttoptr(arguments[0], cgutils.voidptr_t)
 
@@ -81,13 +83,17 @@ def _pointer(_typing_context: Any, address: Any) -> Any:
 
 
 pointer: Any = intrinsic(_pointer)
-"""Turns an address into a pointer that `carray` takes."""
+"""Converts an address to a pointer that `carray` takes."""
 carray: Any = numba.carray  # type: ignore[attr-defined]
-"""Sees memory as an array."""
+"""Views memory as an array."""
 
 
 @compiled("int64(int64[::1])")
 def monotonic_ns(timespec: Any) -> Any:
-    """Return the monotonic clock, as `time.monotonic_ns` reads it; `timespec` is room for two words."""
+    """Return `time.monotonic_ns()`.
+
+    Args:
+        timespec: an array of two elements for the C structure.
+    """
     _clock_gettime(CLOCK_MONOTONIC, timespec.ctypes.data)
     return timespec[0] * 1_000_000_000 + timespec[1]

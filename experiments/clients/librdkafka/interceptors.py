@@ -1,6 +1,9 @@
-"""The compiled part of `fields`: digests of memory, and the interceptor that gives records their headers and notes what is sent.
+"""The interceptors, compiled: they add and digest a record's headers, and count per serving broker.
 
-librdkafka calls it inside produce(), before the partitioner, in the loop's own thread (`rd_kafka_interceptor_add_on_send`).
+librdkafka calls `on_send_digest` inside produce(), before the partitioner, in the send loop's own
+thread (`rd_kafka_interceptor_add_on_send`). The counting interceptors run in broker threads
+(`on_acknowledgement`) or in the consumer's poll (`on_consume`). What they write is read by
+`interceptor_tables`.
 """
 
 from __future__ import annotations
@@ -18,30 +21,29 @@ from experiments.clients.librdkafka.compiled import (
     pointer,
     types,
 )
-from experiments.clients.librdkafka.library import MESSAGE, NO_ERROR
-from experiments.clients.librdkafka.noted import (
+from experiments.clients.librdkafka.interceptor_tables import (
     ABSENT,
     CELLS,
     FNV_BASIS,
     FNV_PRIME,
-    NODES,
-    PARTITIONS,
+    MAX_NODES,
+    MAX_PARTITIONS,
     SentRecord,
-    Served,
-    Telling,
+    ServedCell,
+    ServingOpaque,
 )
+from experiments.clients.librdkafka.library import MESSAGE, NO_ERROR
 
-MOST_HEADERS: Final = 9
-NAME: Final = b"ackbench-"
-"""A header's name: this and its place, one digit."""
-VALUE_BYTES: Final = 16
-_NAME_BYTES: Final = len(NAME) + 1
+HEADER_NAME_PREFIX: Final = b"ackbench-"
+"""A header's name is this and the header's number, one digit."""
+HEADER_VALUE_BYTES: Final = 16
+_NAME_BYTES: Final = len(HEADER_NAME_PREFIX) + 1
 _FIRST_DIGIT: Final = ord("0")
 _BASIS, _PRIME, _ABSENT = np.uint64(FNV_BASIS), np.uint64(FNV_PRIME), np.int64(ABSENT)
-_SPREAD: Final = np.uint64(0x9E37_79B9_7F4A_7C15)
-_LETTERS: Final = tuple(NAME)
+_BIT_SPREAD: Final = np.uint64(0x9E37_79B9_7F4A_7C15)
+_PREFIX_LETTERS: Final = tuple(HEADER_NAME_PREFIX)
 
-KEYED: Final = np.dtype(
+MESSAGE_WITH_KEY: Final = np.dtype(
     {
         "names": [*(MESSAGE.names or ()), "key", "key_bytes"],
         "formats": ["<i4", "<i4", "<i8", "<i8", "<i8", "<i8", "<i8", "<i8"],
@@ -51,14 +53,14 @@ KEYED: Final = np.dtype(
 )
 """`rd_kafka_message_t` with its key (rdkafka.h)."""
 
-HeaderState = np.dtype(
+SendOpaque = np.dtype(
     [
-        ("rows", "<i8"),  # where the mapping lies
-        ("records", "<i8"),
-        ("headers", "<i8"),  # that each record gets
+        ("rows", "<i8"),  # the address of the mapped rows of `SentRecord`
+        ("records", "<i8"),  # how many rows
+        ("headers", "<i8"),  # how many headers each record gets
     ]
 )
-"""What the interceptor is told."""
+"""The opaque of `on_send_digest`."""
 
 headers_new: Any = types.ExternalFunction("rd_kafka_headers_new", types.int64(types.int64))
 header_add: Any = types.ExternalFunction(
@@ -68,11 +70,14 @@ header_add: Any = types.ExternalFunction(
 set_headers: Any = types.ExternalFunction(
     "rd_kafka_message_set_headers", types.void(types.int64, types.int64)
 )
+message_broker_id: Any = types.ExternalFunction(
+    "rd_kafka_message_broker_id", types.int32(types.int64)
+)
 
 
 @compiled("uint64(int64, int64, uint64)")
-def digest_on(address: Any, size_bytes: Any, state: Any) -> Any:
-    """Go on with a digest over memory."""
+def extend_digest(address: Any, size_bytes: Any, state: Any) -> Any:
+    """Return the digest `state`, extended over the memory at an address."""
     content = carray(pointer(address), (size_bytes,), np.uint8)
     for index in range(size_bytes):
         state = (state ^ np.uint64(content[index])) * _PRIME
@@ -80,100 +85,98 @@ def digest_on(address: Any, size_bytes: Any, state: Any) -> Any:
 
 
 @compiled("int64(int64, int64)")
-def digest_at(address: Any, size_bytes: Any) -> Any:
-    """Return the digest of memory; of none, as of a key that there is not, `ABSENT`."""
-    return _ABSENT if address == 0 else np.int64(digest_on(address, size_bytes, _BASIS))
+def digest_memory(address: Any, size_bytes: Any) -> Any:
+    """Return the digest of the memory at an address; `ABSENT` for address 0, as of a missing key."""
+    return _ABSENT if address == 0 else np.int64(extend_digest(address, size_bytes, _BASIS))
 
 
-def digest_of(content: bytes | None) -> int:
-    """Return the digest of bytes; see `fields.digest`."""
+def digest_bytes(content: bytes | None) -> int:
+    """Return the digest of bytes, as a signed number of 64 bits; `ABSENT` for `None`."""
     if content is None:
         return ABSENT
     octets = np.array(bytearray(content), np.uint8)
-    return int(digest_at(octets.ctypes.data, octets.size))
+    return int(digest_memory(octets.ctypes.data, octets.size))
 
 
 @compiled("int64(int64, int64, int64)")
-def give_headers(message_address: Any, count: Any, seq: Any) -> Any:
-    """Give a record its headers; return their digest. A value is the record's number, and that number spread over all bits."""
+def add_headers(message_address: Any, count: Any, seq: Any) -> Any:
+    """Add a record's headers; return their digest.
+
+    A header's value is the record's seq, and seq and the header's number spread over 64 bits.
+    """
     headers, state = headers_new(count), _BASIS
-    name, value, length = (
-        np.zeros(_NAME_BYTES, np.uint8),
-        np.zeros(VALUE_BYTES // 8, np.uint64),
-        np.zeros(1, np.int64),
-    )
-    length[0] = VALUE_BYTES
+    name = np.zeros(_NAME_BYTES, np.uint8)
+    value = np.zeros(HEADER_VALUE_BYTES // 8, np.uint64)
+    length = np.zeros(1, np.int64)
+    length[0] = HEADER_VALUE_BYTES
     for index in range(_NAME_BYTES - 1):
-        name[index] = _LETTERS[index]
-    for place in range(count):
-        name[_NAME_BYTES - 1] = _FIRST_DIGIT + place
-        value[0], value[1] = np.uint64(seq), (np.uint64(seq) + np.uint64(place)) * _SPREAD
+        name[index] = _PREFIX_LETTERS[index]
+    for number in range(count):
+        name[_NAME_BYTES - 1] = _FIRST_DIGIT + number
+        value[0], value[1] = np.uint64(seq), (np.uint64(seq) + np.uint64(number)) * _BIT_SPREAD
         header_add(
             headers,
             np.int64(name.ctypes.data),
             _NAME_BYTES,
             np.int64(value.ctypes.data),
-            VALUE_BYTES,
+            HEADER_VALUE_BYTES,
         )
-        state = digest_on(np.int64(name.ctypes.data), np.int64(_NAME_BYTES), state)
-        state = digest_on(np.int64(length.ctypes.data), np.int64(8), state)
-        state = digest_on(np.int64(value.ctypes.data), np.int64(VALUE_BYTES), state)
+        state = extend_digest(np.int64(name.ctypes.data), np.int64(_NAME_BYTES), state)
+        state = extend_digest(np.int64(length.ctypes.data), np.int64(8), state)
+        state = extend_digest(np.int64(value.ctypes.data), np.int64(HEADER_VALUE_BYTES), state)
     set_headers(message_address, headers)
     return np.int64(state)
 
 
 @compiled_callback("int32(int64, int64, int64)")
-def handed(_client: Any, message_address: Any, noting: Any) -> Any:
-    """Note what a record is made of, with its headers (`on_send`); a record that is sent again is the same one."""
-    message = carray(pointer(message_address), (1,), KEYED)
-    told = carray(pointer(noting), (1,), HeaderState)
+def on_send_digest(_client: Any, message_address: Any, opaque_address: Any) -> Any:
+    """Add the headers of a record and note its digests (`on_send`).
+
+    A record that is sent again has the same seq and overwrites its row with the same digests.
+    """
+    message = carray(pointer(message_address), (1,), MESSAGE_WITH_KEY)
+    opaque = carray(pointer(opaque_address), (1,), SendOpaque)
     seq = message[0].opaque - 1
-    if 0 <= seq < told[0].records:
-        rows = carray(pointer(told[0].rows), (told[0].records,), SentRecord)
-        rows[seq].headers_digest = give_headers(message_address, told[0].headers, seq)
+    if 0 <= seq < opaque[0].records:
+        rows = carray(pointer(opaque[0].rows), (opaque[0].records,), SentRecord)
+        rows[seq].headers_digest = add_headers(message_address, opaque[0].headers, seq)
         rows[seq].timestamp_ms = message_timestamp_ms(message_address, 0)
-        rows[seq].key_digest = digest_at(message[0].key, message[0].key_bytes)
-        rows[seq].value_digest = digest_at(message[0].payload, message[0].payload_bytes)
+        rows[seq].key_digest = digest_memory(message[0].key, message[0].key_bytes)
+        rows[seq].value_digest = digest_memory(message[0].payload, message[0].payload_bytes)
         rows[seq].noted = 1
     return 0
 
 
-# ---------- The compiled part of `serving`: interceptors that note which broker a message was produced to, or fetched from.
-
-
-message_broker_id: Any = types.ExternalFunction(
-    "rd_kafka_message_broker_id", types.int32(types.int64)
-)
-
-
 @compiled("void(int64, int64)")
-def note(message_address: Any, telling: Any) -> None:
-    """Count a message for its broker and partition; one in error was served by nobody."""
+def count_message(message_address: Any, opaque_address: Any) -> None:
+    """Count a message for its broker and partition, unless it has an error."""
     message = carray(pointer(message_address), (1,), MESSAGE)
     node, partition = message_broker_id(message_address), message[0].partition
-    if message[0].error == NO_ERROR and 0 <= node < NODES and 0 <= partition < PARTITIONS:
-        told = carray(pointer(telling), (1,), Telling)
-        cells = carray(pointer(told[0].cells), (CELLS,), Served)
-        at, now_ns = (
-            partition * NODES + node,
-            told[0].anchor_ns + monotonic_ns(np.zeros(2, np.int64)),
-        )
+    is_counted = 0 <= node < MAX_NODES and 0 <= partition < MAX_PARTITIONS
+    if message[0].error == NO_ERROR and is_counted:
+        opaque = carray(pointer(opaque_address), (1,), ServingOpaque)
+        cells = carray(pointer(opaque[0].cells), (CELLS,), ServedCell)
+        at = partition * MAX_NODES + node
+        now_ns = opaque[0].anchor_ns + monotonic_ns(np.zeros(2, np.int64))
         cells[at].first_ns = cells[at].first_ns if cells[at].records > 0 else now_ns
         cells[at].last_ns = now_ns
         cells[at].records += 1
 
 
 @compiled_callback("int32(int64, int64, int64)")
-def settled_by(_client: Any, message_address: Any, telling: Any) -> Any:
-    """Note a record that a producer sent (`on_acknowledgement`); called by brokers' threads, each for its own records. A warm-up record is none."""
+def on_acknowledgement_count(_client: Any, message_address: Any, opaque_address: Any) -> Any:
+    """Count a record that a producer sent (`on_acknowledgement`); not a warm-up record.
+
+    Broker threads call it, each for its own broker's records.
+    """
     message = carray(pointer(message_address), (1,), MESSAGE)
     if message[0].opaque > 0:
-        note(message_address, telling)
+        count_message(message_address, opaque_address)
     return 0
 
 
 @compiled_callback("int32(int64, int64, int64)")
-def fetched_from(_client: Any, message_address: Any, telling: Any) -> Any:
-    """Note a record that a consumer is given (`on_consume`)."""
-    note(message_address, telling)
+def on_consume_count(_client: Any, message_address: Any, opaque_address: Any) -> Any:
+    """Count a record that a consumer receives (`on_consume`)."""
+    count_message(message_address, opaque_address)
     return 0

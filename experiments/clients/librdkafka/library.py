@@ -1,7 +1,8 @@
-"""The librdkafka that confluent-kafka ships: where it lies, which version it is, and its C functions by ctypes.
+"""The librdkafka that confluent-kafka ships: its path, its version, and its C functions by ctypes.
 
-Compiled code needs the shape of `rd_kafka_message_t`, which the header promises but the library cannot tell. So only
-versions whose header was read are accepted, and the layout that compiled code uses is compared with the C declaration.
+Compiled code needs the layout of `rd_kafka_message_t`, which the header declares but the library
+does not expose. Therefore only versions whose header was read are accepted, and the layout that
+compiled code uses is compared with the C declaration.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import numpy as np
 from experiments.errors import ClientLibraryError
 
 VERIFIED_SERIES: Final = "2.16"
-"""Versions whose `rd_kafka_message_t` (rdkafka.h) is the one below."""
+"""The versions whose `rd_kafka_message_t` (rdkafka.h) is the one below."""
 
 PRODUCER: Final = 0
 CONSUMER: Final = 1
@@ -29,7 +30,7 @@ COPY_PAYLOAD: Final = 2
 """RD_KAFKA_MSG_F_COPY: librdkafka copies value and key before produce() returns."""
 
 ANY_PARTITION: Final = -1
-"""RD_KAFKA_PARTITION_UA: the partitioner decides."""
+"""RD_KAFKA_PARTITION_UA: the partitioner chooses."""
 
 NO_ERROR: Final = 0
 QUEUE_FULL: Final = -184
@@ -40,7 +41,7 @@ AUTO_OFFSET_RESET: Final = -140
 LOG_TRUNCATION: Final = -139
 REVOKE_PARTITIONS: Final = -174
 ASSIGN_PARTITIONS: Final = -175
-"""`rd_kafka_resp_err_t`; all of them are checked against the library's own names by a test."""
+"""`rd_kafka_resp_err_t`. A test compares them with the library's own names."""
 
 _TEXT_BYTES: Final = 512
 _SIGNATURES: Final[dict[str, tuple[Any, tuple[Any, ...]]]] = {
@@ -144,8 +145,8 @@ MESSAGE: Final = np.dtype(
 """The parts of `rd_kafka_message_t` that compiled code reads."""
 
 
-class TopicPartition(ctypes.Structure):
-    """The head of `rd_kafka_metadata_partition`, `rd_kafka_metadata_topic` and `rd_kafka_metadata` follow."""
+class PartitionMetadata(ctypes.Structure):
+    """`rd_kafka_metadata_partition_t`."""
 
     _fields_ = (
         ("id", c_int32),
@@ -185,7 +186,7 @@ class TopicMetadata(ctypes.Structure):
     _fields_ = (
         ("topic", c_char_p),
         ("partition_cnt", c_int),
-        ("partitions", POINTER(TopicPartition)),
+        ("partitions", POINTER(PartitionMetadata)),
         ("err", c_int),
     )
 
@@ -204,10 +205,10 @@ class Metadata(ctypes.Structure):
 
 
 def library_path() -> Path:
-    """Return the shared library that lies beside the installed confluent-kafka.
+    """Return the path of the shared library in the installed confluent-kafka.
 
     Raises:
-        ClientLibraryError: confluent-kafka is not installed, or it was built against a librdkafka of the system.
+        ClientLibraryError: confluent-kafka is not installed, or it uses the system's librdkafka.
     """
     spec = importlib.util.find_spec("confluent_kafka")
     if spec is None or spec.origin is None:
@@ -223,10 +224,10 @@ def library_path() -> Path:
 
 @cache
 def library() -> ctypes.CDLL:
-    """Return the loaded library with its functions' types set; verified, and loaded once a process.
+    """Return the verified library with the types of its functions; loaded once per process.
 
     Raises:
-        ClientLibraryError: it is not there, or its structures have not been verified.
+        ClientLibraryError: librdkafka was not found, or its version is not verified.
     """
     loaded = ctypes.CDLL(str(library_path()))
     for name, (result, arguments) in _SIGNATURES.items():
@@ -244,22 +245,23 @@ def version() -> str:
 
 
 def require_verified(found: str) -> None:
-    """Check a version string.
+    """Check that the structures of a librdkafka version were compared with the ones here.
 
     Raises:
-        ClientLibraryError: nobody has compared that version's structures with ours.
+        ClientLibraryError: they were not.
     """
     if not f"{found}.".startswith(f"{VERIFIED_SERIES}."):
         raise ClientLibraryError(
-            f"librdkafka {found}: its message layout is verified for {VERIFIED_SERIES} only; install confluent-kafka {VERIFIED_SERIES}"
+            f"librdkafka {found} is not supported: its message layout is verified for "
+            f"{VERIFIED_SERIES} only; install confluent-kafka {VERIFIED_SERIES}"
         )
 
 
 def require_layout(compiled: np.dtype[np.void]) -> None:
-    """Compare what compiled code reads with the C declaration.
+    """Compare the layout that compiled code reads with the C declaration on this platform.
 
     Raises:
-        ClientLibraryError: this platform lays the structure out in another way.
+        ClientLibraryError: they differ; the message names the fields.
     """
     declared = {
         "error": Message.err,
@@ -276,16 +278,17 @@ def require_layout(compiled: np.dtype[np.void]) -> None:
     ]
     if wrong or compiled.itemsize != ctypes.sizeof(Message):
         raise ClientLibraryError(
-            f"rd_kafka_message_t is laid out otherwise on this platform: {', '.join(wrong) or 'its size'}"
+            "rd_kafka_message_t has another layout on this platform: "
+            f"{', '.join(wrong) or 'its size'}"
         )
 
 
 def error_text(code: int) -> str:
-    """Return Kafka's name and text of an error code: `_TRANSPORT (Local: Broker transport failure)`."""
+    """Return an error's name and text: `_TRANSPORT (Local: Broker transport failure)`."""
     name, text = library().rd_kafka_err2name(code), library().rd_kafka_err2str(code)
     return f"{name.decode()} ({text.decode()})"
 
 
-def text_buffer() -> ctypes.Array[ctypes.c_char]:
-    """Return room for librdkafka's reason."""
+def error_buffer() -> ctypes.Array[ctypes.c_char]:
+    """Return a buffer that librdkafka can write an error text into."""
     return ctypes.create_string_buffer(_TEXT_BYTES)

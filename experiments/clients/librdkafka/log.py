@@ -1,7 +1,8 @@
-"""What librdkafka's own log tells of a fault: when a client learned of a leader, gave up waiting, lost a connection. Pure.
+"""The events in librdkafka's own log: when a client learned a leader, timed out, lost a connection.
 
-The lines are those of librdkafka 2.16 with `debug=topic` (`rd_kafka_toppar_leader_update`, `rd_kafka_broker_timeout_scan`,
-`rd_kafka_broker_fail`, `rd_kafka_offset_reset`), each with the trial's clock in front (`handle.Client`).
+The lines are those of librdkafka 2.16 with `debug=topic` (`rd_kafka_toppar_leader_update`,
+`rd_kafka_broker_timeout_scan`, `rd_kafka_broker_fail`, `rd_kafka_offset_reset`). Each begins with
+the time on the trial's clock, which `client.Client` writes there.
 """
 
 from __future__ import annotations
@@ -14,75 +15,80 @@ from typing import Final
 from experiments.events.journal import Event
 from experiments.ledger.schema import Source
 
-LEARNED: Final = "leader_learned"
+LEADER_LEARNED: Final = "leader_learned"
 RESOLUTION_NS: Final = 1_000_000
-"""The log is written by the thread to which it happens, at once; on a busy machine within about this."""
+"""The thread that an event happens to logs it at once; on a busy machine within about this."""
 _LINE: Final = re.compile(r"(?P<at>\d+) \d (?P<facility>\S+) (?P<text>.*)")
 _TIMED_OUT: Final = re.compile(
     r"\[thrd:.*\]: \S+/(?P<node>\d+): Timed out (?P<requests>\d+) in-flight, .*"
 )
 _REQUESTS: Final = re.compile(r"Timed out (?P<requests>\d+) in-flight")
 _DISCONNECTED: Final = re.compile(r"\[thrd:.*\]: \S+/(?P<node>\d+): Disconnected\b.* in state UP.*")
-
-_RESET: Final = r": offset reset \(at offset (?P<offset>\d+) .*\) to offset (?:BEGINNING|END)\b.*requested offset not available.*"
+_LEADER_UPDATE: Final = (
+    r"\[thrd:.*\]: {topic} \[(?P<partition>\d+)\]: leader -?\d+ epoch -?\d+ -> "
+    r"leader (?P<node>-?\d+) epoch (?P<epoch>-?\d+)"
+)
+_OFFSET_RESET: Final = (
+    r"\[thrd:.*\]: {topic} \[(?P<partition>\d+)\]: offset reset \(at offset (?P<offset>\d+) .*\) "
+    r"to offset (?:BEGINNING|END)\b.*requested offset not available.*"
+)
 
 
 def read_client_log(text: str, client: str, topic: str) -> Iterator[Event]:
-    """Give what a client's log tells, in its order: `learned`, `timed_out`, `disconnected`, `offset_reset`.
+    """Yield the events in a client's log, in its order.
+
+    They are `leader_learned`, `timed_out`, `disconnected` and `offset_reset`. librdkafka logs a
+    leader with each metadata response; only a changed leader or leader epoch is an event.
 
     Args:
         text: the log.
-        client: who it is, as the details begin: `producer 0`.
-        topic: whose partitions' leaders are meant.
+        client: the client's name, with which the details begin: `producer 0`.
+        topic: the topic whose leaders and offset resets are events.
     """
-    told: dict[int | None, tuple[int | None, int | None]] = {}
-    for event in _events(text, client, topic):
+    leaders: dict[int | None, tuple[int | None, int | None]] = {}
+    for event in _all_events(text, client, topic):
         leader = (event.node, event.leader_epoch)
-        if (
-            event.kind != LEARNED or told.get(event.partition) != leader
-        ):  # each answer tells the leader, whether it is news or not
+        if event.kind != LEADER_LEARNED or leaders.get(event.partition) != leader:
             yield event
-        if event.kind == LEARNED:
-            told[event.partition] = leader
+        if event.kind == LEADER_LEARNED:
+            leaders[event.partition] = leader
 
 
-def _events(text: str, client: str, topic: str) -> Iterator[Event]:
-    learned = re.compile(
-        rf"\[thrd:.*\]: {re.escape(topic)} \[(?P<partition>\d+)\]: leader -?\d+ epoch -?\d+ -> leader (?P<node>-?\d+) epoch (?P<epoch>-?\d+)"
-    )
-    reset = re.compile(rf"\[thrd:.*\]: {re.escape(topic)} \[(?P<partition>\d+)\]{_RESET}")
+def timed_out_requests(event: Event) -> int:
+    """Return the number of requests in a `timed_out` event."""
+    found = _REQUESTS.search(event.detail)
+    return int(found["requests"]) if found else 0
+
+
+def _all_events(text: str, client: str, topic: str) -> Iterator[Event]:
+    leader_update = re.compile(_LEADER_UPDATE.replace("{topic}", re.escape(topic)))
+    offset_reset = re.compile(_OFFSET_RESET.replace("{topic}", re.escape(topic)))
     for line in filter(None, map(_LINE.fullmatch, text.splitlines())):
-        about = Event(
+        event = Event(
             int(line["at"]), "", Source.CLIENT, RESOLUTION_NS, detail=f"{client}: {line['text']}"
         )
-        if found := learned.fullmatch(line["text"]):
+        if found := leader_update.fullmatch(line["text"]):
             yield replace(
-                about,
-                kind=LEARNED,
-                node=_known(found["node"]),
+                event,
+                kind=LEADER_LEARNED,
+                node=_unless_negative(found["node"]),
                 partition=int(found["partition"]),
-                leader_epoch=_known(found["epoch"]),
+                leader_epoch=_unless_negative(found["epoch"]),
             )
-        elif found := reset.fullmatch(line["text"]):
+        elif found := offset_reset.fullmatch(line["text"]):
             yield replace(
-                about,
+                event,
                 kind="offset_reset",
                 partition=int(found["partition"]),
                 offset=int(found["offset"]),
             )
         elif found := _TIMED_OUT.fullmatch(line["text"]):
             if int(found["requests"]):
-                yield replace(about, kind="timed_out", node=int(found["node"]))
+                yield replace(event, kind="timed_out", node=int(found["node"]))
         elif found := _DISCONNECTED.fullmatch(line["text"]):
-            yield replace(about, kind="disconnected", node=int(found["node"]))
+            yield replace(event, kind="disconnected", node=int(found["node"]))
 
 
-def timed_out_requests(event: Event) -> int:
-    """Return how many requests a `timed_out` event tells of."""
-    found = _REQUESTS.search(event.detail)
-    return int(found["requests"]) if found else 0
-
-
-def _known(number: str) -> int | None:
-    """-1 stands for a leader, or an epoch, that there is not."""
+def _unless_negative(number: str) -> int | None:
+    """Return a node id or leader epoch; `None` for -1, librdkafka's mark for "none"."""
     return int(number) if int(number) >= 0 else None

@@ -1,4 +1,7 @@
-"""What librdkafka itself says of settings: whether it refuses them, and which properties there are. Touches no network."""
+"""The properties that the loaded librdkafka knows, and whether it accepts a producer's settings.
+
+Both are asked of the library itself. Neither needs a network.
+"""
 
 from __future__ import annotations
 
@@ -14,71 +17,75 @@ from experiments.clients.librdkafka.library import PRODUCER, library
 
 _ADDRESSES: Final = frozenset({"bootstrap.servers", "metadata.broker.list"})
 _ROW: Final = re.compile(
-    r"^(?P<name>[a-z0-9._]+) +\| +(?P<scope>[CP*]) +\| (?P<allowed>.*?) *\| *(?P<default>.*?) \| (?:low|medium|high) +\| (?P<text>.*)$"
+    r"^(?P<name>[a-z0-9._]+) +\| +(?P<scope>[CP*]) +\| (?P<allowed>.*?) *\| *(?P<default>.*?) \| "
+    r"(?:low|medium|high) +\| (?P<text>.*)$"
 )
 _ALIAS: Final = re.compile(r"Alias for `([^`]+)`")
+
+Scope = Literal["C", "P", "*"]
+_SCOPES: Final[Mapping[str, Scope]] = {"C": "C", "P": "P", "*": "*"}
 
 
 @dataclass(frozen=True)
 class LibrdkafkaProperty:
-    """One of librdkafka's properties, in its own words."""
+    """One row of librdkafka's CONFIGURATION.md."""
 
     name: str
-    scope: Literal["C", "P", "*"]
+    scope: Scope
     """Consumer, producer or both."""
     allowed: str
     """`0 .. 900000` or `none, gzip, ...`; empty: anything."""
     default: str
     alias_of: str | None
-    """The property of which this is a second name."""
+    """The property that this name is an alias of."""
 
 
 def refusal(settings: Mapping[str, str]) -> str | None:
-    """Return the client's own reason for refusing to be a producer with these settings, or `None` when it takes them.
+    """Return librdkafka's reason for rejecting a producer's settings; `None` if it accepts them.
 
     Raises:
-        ClientLibraryError: librdkafka was not found, or is of a version not verified.
+        ClientLibraryError: librdkafka was not found, or its version is not verified.
     """
+    offline = {name: value for name, value in settings.items() if name not in _ADDRESSES}
     try:
-        with Client(
-            PRODUCER, {name: value for name, value in settings.items() if name not in _ADDRESSES}
-        ):
+        with Client(PRODUCER, offline):
             return None
-    except ConfigRejected as refused:
-        return str(refused)
+    except ConfigRejected as error:
+        return str(error)
 
 
 @cache
 def known_properties() -> Mapping[str, LibrdkafkaProperty]:
-    """Return all of librdkafka's properties by name, those of topics and the second names included.
+    """Return all of librdkafka's properties by name, topic properties and aliases included.
 
-    They are read from `rd_kafka_conf_properties_show`, which prints the CONFIGURATION.md of the very library that is loaded
-    (`rd_kafka_conf_dump` leaves out what has no default: `transactional.id`, `group.id`).
+    The source is `rd_kafka_conf_properties_show`, which prints the CONFIGURATION.md of the loaded
+    library. (`rd_kafka_conf_dump` omits properties without a default: `transactional.id`,
+    `group.id`.)
 
     Raises:
-        ClientLibraryError: librdkafka was not found, or is of a version not verified.
+        ClientLibraryError: librdkafka was not found, or its version is not verified.
     """
-    found: dict[str, LibrdkafkaProperty] = {}
-    for row in _rows(_shown()):
-        if row.name not in found or row.alias_of is None:
-            found[row.name] = row
-    return found
+    known: dict[str, LibrdkafkaProperty] = {}
+    for row in _parse_rows(_properties_table()):
+        if row.name not in known or row.alias_of is None:
+            known[row.name] = row
+    return known
 
 
-def _rows(table: str) -> Iterator[LibrdkafkaProperty]:
+def _parse_rows(table: str) -> Iterator[LibrdkafkaProperty]:
     for row in filter(None, map(_ROW.match, table.splitlines())):
-        alias, scope = _ALIAS.search(row["text"]), row["scope"]
+        alias = _ALIAS.search(row["text"])
         yield LibrdkafkaProperty(
             row["name"],
-            "C" if scope == "C" else "P" if scope == "P" else "*",
+            _SCOPES[row["scope"]],
             row["allowed"].strip(),
             row["default"].strip(),
             alias and alias[1],
         )
 
 
-def _shown() -> str:
-    """Librdkafka prints to a FILE*: this one is memory (open_memstream(3))."""
+def _properties_table() -> str:
+    """Return what librdkafka prints to a FILE*, here one in memory (open_memstream(3))."""
     libc = ctypes.CDLL(None)
     libc.open_memstream.restype = ctypes.c_void_p
     text, size = ctypes.c_void_p(), ctypes.c_size_t()

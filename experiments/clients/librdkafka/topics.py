@@ -1,4 +1,7 @@
-"""Topics: made, seen whole, asked for their ends, deleted. All of it is rare, so it is confluent-kafka's Python interface."""
+"""Create and delete topics, and read the offsets of their partitions.
+
+These requests are rare, so they use confluent-kafka's Python interface.
+"""
 
 from __future__ import annotations
 
@@ -14,19 +17,27 @@ from confluent_kafka.admin._metadata import TopicMetadata
 from confluent_kafka.cimpl import NewTopic
 
 from experiments.clients.settings.librdkafka import admin_settings
-from experiments.clients.settings.security import connecting
+from experiments.clients.settings.security import connection_settings
 from infra.errors import HarnessError
 from infra.process.waiting import wait_until
 
 TIMEOUT_S: Final = 30.0
-_ASK_S: Final = 5.0
-"""For one question; a broker that is paused does not answer, and the next question goes to another."""
-_MARGIN_S: Final = 2.0
-"""librdkafka settles every future by itself, a little after its time is up."""
+_REQUEST_TIMEOUT_S: Final = 5.0
+"""For one request. A paused broker does not answer; the next request can go to another broker."""
+_FUTURE_MARGIN_S: Final = 2.0
+"""librdkafka completes every future on its own, a little after the request's timeout."""
 _LOG: Final = logging.getLogger(__name__)
 _LOG.addHandler(logging.NullHandler())
 
-Answer = TypeVar("Answer")
+Response = TypeVar("Response")
+
+
+class KafkaRequestFailed(HarnessError):
+    """Kafka, or the client library, answered a request with an error."""
+
+    def __init__(self, action: str, error: KafkaError) -> None:
+        super().__init__(f"cannot {action}: {error.name()} ({error.str()})")
+        self.code = error.code()
 
 
 def create_topic(
@@ -38,18 +49,18 @@ def create_topic(
     config: Mapping[str, str] | None = None,
     timeout_s: float = TIMEOUT_S,
 ) -> None:
-    """Make a topic, and return when every partition has a leader and a full ISR, as a broker's metadata tells.
+    """Create a topic and wait until every partition has a leader and a full ISR in the metadata.
 
     Raises:
         HarnessError: Kafka refused, with its text, or did not answer.
         WaitTimeout: a partition has no leader or no full ISR.
     """
-    client = client_of(bootstrap_servers)
-    wanted = NewTopic(topic, partitions, replication_factor, config=dict(config or {}))
-    made = client.create_topics([wanted], operation_timeout=timeout_s, request_timeout=timeout_s)[
-        topic
-    ]
-    result_of(f"making topic {topic}", made, timeout_s)
+    client = admin_client(bootstrap_servers)
+    new_topic = NewTopic(topic, partitions, replication_factor, config=dict(config or {}))
+    created = client.create_topics(
+        [new_topic], operation_timeout=timeout_s, request_timeout=timeout_s
+    )
+    wait_for_result(f"create topic {topic}", created[topic], timeout_s)
     _wait_until_in_sync(client, topic, partitions, replication_factor, timeout_s)
 
 
@@ -62,14 +73,16 @@ def ensure_topic(
     config: Mapping[str, str] | None = None,
     timeout_s: float = TIMEOUT_S,
 ) -> None:
-    """Make a topic unless it is there, and return when it is whole. One that is there is left with the config it has.
+    """Create a topic unless it exists, and wait until it is healthy.
+
+    An existing topic keeps its own config.
 
     Raises:
-        HarnessError: Kafka refused, did not answer, or has the topic with another number of partitions.
+        HarnessError: Kafka refused, did not answer, or the topic has another number of partitions.
         WaitTimeout: a partition has no leader or no full ISR.
     """
-    client = client_of(bootstrap_servers)
-    if _metadata(client, topic) is None:
+    client = admin_client(bootstrap_servers)
+    if _topic_metadata(client, topic) is None:
         try:
             create_topic(
                 bootstrap_servers,
@@ -79,30 +92,26 @@ def ensure_topic(
                 config=config,
                 timeout_s=timeout_s,
             )
-        except KafkaRequestFailed as refused:
-            if (
-                refused.code != KafkaError.TOPIC_ALREADY_EXISTS
-            ):  # the broker that was asked had not heard of it yet
+        except KafkaRequestFailed as error:
+            # The broker that returned the metadata may not know an existing topic yet.
+            if error.code != KafkaError.TOPIC_ALREADY_EXISTS:
                 raise
     _wait_until_in_sync(client, topic, partitions, replication_factor, timeout_s)
 
 
 def delete_topic(bootstrap_servers: str, topic: str, *, timeout_s: float = TIMEOUT_S) -> None:
-    """Delete a topic; nothing, when it is not there.
+    """Delete a topic; do nothing if it does not exist.
 
     Raises:
         HarnessError: Kafka refused, with its text, or did not answer.
     """
-    client = client_of(
-        bootstrap_servers
-    )  # a client that is not kept is destroyed, and its questions with it
-    deleted = client.delete_topics([topic], operation_timeout=timeout_s, request_timeout=timeout_s)[
-        topic
-    ]
+    # Without this reference the client would be destroyed, and its requests with it.
+    client = admin_client(bootstrap_servers)
+    deleted = client.delete_topics([topic], operation_timeout=timeout_s, request_timeout=timeout_s)
     try:
-        result_of(f"deleting topic {topic}", deleted, timeout_s)
-    except KafkaRequestFailed as refused:
-        if refused.code != KafkaError.UNKNOWN_TOPIC_OR_PART:
+        wait_for_result(f"delete topic {topic}", deleted[topic], timeout_s)
+    except KafkaRequestFailed as error:
+        if error.code != KafkaError.UNKNOWN_TOPIC_OR_PART:
             raise
 
 
@@ -113,131 +122,148 @@ def end_offsets(
     read_committed: bool = False,
     timeout_s: float = TIMEOUT_S,
 ) -> dict[int, int]:
-    """Return the high watermark of each partition: the offset after the last record that consumers may see.
+    """Return the high watermark of each partition; with `read_committed`, the last stable offset.
 
-    For `read_committed` consumers that is the last stable offset: no transaction below it is still open.
-    Asked from the leaders (ListOffsets, KIP-396), and again while one of them is moving.
+    The last stable offset is the end for `read_committed` consumers: no transaction is open below
+    it. The leaders are asked (ListOffsets, KIP-396), repeatedly while a leader moves.
 
     Raises:
-        HarnessError: there is no such topic.
-        WaitTimeout: a leader did not answer, with Kafka's text for each.
+        HarnessError: the topic does not exist.
+        WaitTimeout: a leader did not answer; the message has Kafka's text per partition.
     """
-    client, refused = client_of(bootstrap_servers), dict[int, str]()
-
-    def ask() -> dict[int, int] | None:
-        refused.clear()
-        isolation = (
-            IsolationLevel.READ_COMMITTED if read_committed else IsolationLevel.READ_UNCOMMITTED
-        )
-        return _ask_offsets(client, topic, OffsetSpec.latest(), refused, isolation)  # type: ignore[no-untyped-call]
-
-    return wait_until(
-        ask,
-        awaiting=f"the end offsets of {topic}",
-        timeout_s=timeout_s,
-        seen=lambda: refused or "no answer",
+    isolation = IsolationLevel.READ_COMMITTED if read_committed else IsolationLevel.READ_UNCOMMITTED
+    latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+    return _offsets(
+        bootstrap_servers, topic, latest, isolation, f"end offsets of {topic}", timeout_s
     )
 
 
 def begin_offsets(
     bootstrap_servers: str, topic: str, *, timeout_s: float = TIMEOUT_S
 ) -> dict[int, int]:
-    """Return where each partition's log begins now; see `end_offsets`.
+    """Return the log start offset of each partition; see `end_offsets`.
 
     Raises:
-        HarnessError: there is no such topic.
-        WaitTimeout: a leader did not answer, with Kafka's text for each.
+        HarnessError: the topic does not exist.
+        WaitTimeout: a leader did not answer; the message has Kafka's text per partition.
     """
-    client, refused = client_of(bootstrap_servers), dict[int, str]()
-
-    def ask() -> dict[int, int] | None:
-        refused.clear()
-        return _ask_offsets(client, topic, OffsetSpec.earliest(), refused)  # type: ignore[no-untyped-call]
-
-    return wait_until(
-        ask,
-        awaiting=f"the first offsets of {topic}",
-        timeout_s=timeout_s,
-        seen=lambda: refused or "no answer",
+    earliest = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
+    isolation = IsolationLevel.READ_UNCOMMITTED
+    return _offsets(
+        bootstrap_servers, topic, earliest, isolation, f"begin offsets of {topic}", timeout_s
     )
 
 
-class KafkaRequestFailed(HarnessError):
-    """Kafka's own refusal."""
+def admin_client(bootstrap_servers: str) -> AdminClient:
+    """Return a client for metadata and admin requests.
 
-    def __init__(self, doing: str, error: KafkaError) -> None:
-        super().__init__(f"{doing}: {error.name()} ({error.str()})")
-        self.code = error.code()
+    The caller keeps a reference until all results are in: a client that is garbage-collected takes
+    its requests with it.
+    """
+    settings: dict[str, str | int | float | bool] = {
+        **admin_settings(),
+        **connection_settings(bootstrap_servers),
+    }
+    return AdminClient(settings, logger=_LOG)
 
 
-def client_of(bootstrap_servers: str) -> AdminClient:
-    """Return a client that asks and changes; one that is not kept takes its questions with it."""
-    return AdminClient({**admin_settings(), **connecting(bootstrap_servers)}, logger=_LOG)
-
-
-def result_of(doing: str, future: Future[Answer], timeout_s: float) -> Answer:
-    """Wait for what was asked.
+def wait_for_result(action: str, future: Future[Response], timeout_s: float) -> Response:
+    """Wait for the result of a request.
 
     Args:
-        doing: what, for the message.
-        future: the client's.
-        timeout_s: what the client was given for it.
+        action: what was requested, for messages: `create topic orders`.
+        future: the request's future.
+        timeout_s: the timeout that the client was given for the request.
 
     Raises:
-        HarnessError: Kafka's text, or nothing came.
+        HarnessError: Kafka refused, with its text, or there was no result in time.
     """
     try:
-        return future.result(timeout_s + _MARGIN_S)
+        return future.result(timeout_s + _FUTURE_MARGIN_S)
     except KafkaException as error:
-        raise KafkaRequestFailed(doing, error.args[0]) from error
+        raise KafkaRequestFailed(action, error.args[0]) from error
     except TimeoutError as error:
-        raise HarnessError(f"{doing}: no answer within {timeout_s:g} s") from error
+        raise HarnessError(f"cannot {action}: no answer within {timeout_s:g} s") from error
 
 
-def _ask_offsets(
+def _offsets(
+    bootstrap_servers: str,
+    topic: str,
+    spec: OffsetSpec,
+    isolation: IsolationLevel,
+    awaiting: str,
+    timeout_s: float,
+) -> dict[int, int]:
+    """Return an offset of each partition, once all leaders have answered."""
+    client, errors = admin_client(bootstrap_servers), dict[int, str]()
+
+    def list_offsets() -> dict[int, int] | None:
+        errors.clear()
+        return _list_offsets(client, topic, spec, isolation, errors)
+
+    return wait_until(
+        list_offsets,
+        awaiting=awaiting,
+        timeout_s=timeout_s,
+        seen=lambda: errors or "no answer",
+    )
+
+
+def _list_offsets(
     client: AdminClient,
     topic: str,
-    which: OffsetSpec,
-    refused: dict[int, str],
-    isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
+    spec: OffsetSpec,
+    isolation: IsolationLevel,
+    errors: dict[int, str],
 ) -> dict[int, int] | None:
-    try:
-        found = _metadata(client, topic)
-    except KafkaRequestFailed as error:
-        refused[-1] = str(error)
-        return None
-    if found is None:
-        raise HarnessError(f"there is no topic {topic}")
-    asked = dict.fromkeys((TopicPartition(topic, number) for number in found.partitions), which)
-    futures: Mapping[TopicPartition, Future[ListOffsetsResultInfo]] = client.list_offsets(
-        asked, isolation_level=isolation, request_timeout=_ASK_S
-    )
-    ends: dict[int, int] = {}
-    for place, future in futures.items():
-        try:
-            ends[place.partition] = result_of("its offset", future, _ASK_S).offset
-        except HarnessError as error:
-            refused[place.partition] = str(error)
-    return ends if not refused else None
+    """Request the offsets once; `None`, with `errors` by partition, if any is missing.
 
-
-def _metadata(client: AdminClient, topic: str) -> TopicMetadata | None:
-    """Return what a broker says of a topic; `None` when it knows none of that name.
-
-    Raises:
-        HarnessError: no broker answered, or the topic is in error.
+    An error of the whole topic is noted for partition -1.
     """
     try:
-        found: TopicMetadata = client.list_topics(topic, timeout=_ASK_S).topics[topic]
-    except KafkaException as error:
-        raise KafkaRequestFailed(f"asking for topic {topic}", error.args[0]) from error
-    if found.error is None:
-        return found
-    if found.error.code() in {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC}:  # noqa: SLF001 - librdkafka's name of it
+        metadata = _topic_metadata(client, topic)
+    except KafkaRequestFailed as error:
+        errors[-1] = str(error)
         return None
-    if found.error.code() == KafkaError.LEADER_NOT_AVAILABLE:
-        return found
-    raise KafkaRequestFailed(f"asking for topic {topic}", found.error)
+    if metadata is None:
+        raise HarnessError(f"topic {topic} does not exist")
+    requests = dict.fromkeys(
+        (TopicPartition(topic, number) for number in metadata.partitions), spec
+    )
+    futures: Mapping[TopicPartition, Future[ListOffsetsResultInfo]] = client.list_offsets(
+        requests, isolation_level=isolation, request_timeout=_REQUEST_TIMEOUT_S
+    )
+    offsets: dict[int, int] = {}
+    for partition, future in futures.items():
+        try:
+            result = wait_for_result("list offsets", future, _REQUEST_TIMEOUT_S)
+            offsets[partition.partition] = result.offset
+        except HarnessError as error:
+            errors[partition.partition] = str(error)
+    return offsets if not errors else None
+
+
+def _topic_metadata(client: AdminClient, topic: str) -> TopicMetadata | None:
+    """Return a broker's metadata of a topic; `None` if that broker does not know the topic.
+
+    Raises:
+        HarnessError: no broker answered, or the topic has an error.
+    """
+    action = f"read metadata of topic {topic}"
+    try:
+        metadata: TopicMetadata = client.list_topics(topic, timeout=_REQUEST_TIMEOUT_S).topics[
+            topic
+        ]
+    except KafkaException as error:
+        raise KafkaRequestFailed(action, error.args[0]) from error
+    if metadata.error is None:
+        return metadata
+    unknown = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC}  # noqa: SLF001 - librdkafka's name of it
+    if metadata.error.code() in unknown:
+        return None
+    if metadata.error.code() == KafkaError.LEADER_NOT_AVAILABLE:
+        return metadata
+    raise KafkaRequestFailed(action, metadata.error)
 
 
 def _wait_until_in_sync(
@@ -245,28 +271,32 @@ def _wait_until_in_sync(
 ) -> None:
     flaws: list[str] = []
 
-    def whole() -> bool:
+    def is_in_sync() -> bool:
         try:
-            flaws[:] = _flaws(_metadata(client, topic), partitions, replication_factor)
+            flaws[:] = _flaws(_topic_metadata(client, topic), partitions, replication_factor)
         except KafkaRequestFailed as error:
             flaws[:] = [str(error)]
         return not flaws
 
     wait_until(
-        whole,
-        awaiting=f"{partitions} partitions of {topic} with a leader and {replication_factor} replicas in sync",
+        is_in_sync,
+        awaiting=(
+            f"{partitions} partitions of {topic} with a leader and "
+            f"{replication_factor} replicas in sync"
+        ),
         timeout_s=timeout_s,
         seen=lambda: flaws,
     )
 
 
-def _flaws(found: TopicMetadata | None, partitions: int, replication_factor: int) -> list[str]:
-    """Say what a topic lacks, as this broker sees it."""
-    if found is None:
+def _flaws(metadata: TopicMetadata | None, partitions: int, replication_factor: int) -> list[str]:
+    """Return what a topic lacks according to one broker's metadata; empty if it is healthy."""
+    if metadata is None:
         return ["no such topic"]
-    if len(found.partitions) != partitions:
-        return [f"{len(found.partitions)} partitions"]
-    lacking = [
-        p for p in found.partitions.values() if p.leader < 0 or len(p.isrs) != replication_factor
+    if len(metadata.partitions) != partitions:
+        return [f"{len(metadata.partitions)} partitions"]
+    return [
+        f"partition {partition.id}: leader {partition.leader}, ISR {partition.isrs}"
+        for partition in metadata.partitions.values()
+        if partition.leader < 0 or len(partition.isrs) != replication_factor
     ]
-    return [f"partition {p.id} led by {p.leader}, in sync {p.isrs}" for p in lacking]

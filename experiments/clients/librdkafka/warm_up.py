@@ -1,41 +1,47 @@
-"""Brokers that have just begun, loaded until they are about as fast as they get: a JVM interprets its code until it has seen it often.
+"""Warm-up of newly started brokers: write to them until they are about as fast as they get.
 
-The first thousands of requests take a new cluster many times as long as later ones (`docs/performance.md`), so whichever cell's trial is drawn
-to be the first on it would pay for all others. It writes with confluent-kafka's producer, as nothing of it is measured.
+A JVM interprets its code until it has run it often enough to compile it. The first thousands of
+requests take a new cluster many times as long as later ones (`docs/performance.md`). Without a
+warm-up, the cell whose trial happens to run first on a cluster would pay for all others.
+
+This uses confluent-kafka's producer, because nothing of it is measured.
 """
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from experiments.clients.librdkafka.topics import create_topic, delete_topic
-from experiments.clients.settings.security import connecting
+from experiments.clients.settings.security import connection_settings
 from infra.cluster.interface import Cluster
 from infra.errors import HarnessError
 
 if TYPE_CHECKING:
     from confluent_kafka import Producer
 
-TOPIC: Final = "ackbench-run-in"
+TOPIC: Final = "ackbench-broker-warm-up"
 ROUNDS: Final = 6
 ROUND_RECORDS: Final = 1_000
-"""So much: code is compiled for having been run often, so it is requests that count, not time and not bytes (`docs/performance.md`)."""
+"""The JVM compiles code for having run often, so the amount is in requests, not in seconds or bytes
+(`docs/performance.md`)."""
 _VALUE: Final = b"0" * 100
 _SETTINGS: Final = {"acks": "all", "linger.ms": "0", "batch.size": "1000"}
-"""Many requests and not many bytes: it is the way of a request through a broker that is to be learned."""
+"""Many small requests: what is to be compiled is a request's way through a broker."""
 _TIMEOUT_S: Final = 30.0
 _LOG: Final = logging.getLogger(__name__)
 _LOG.addHandler(logging.NullHandler())
 
 
 def warm_up_brokers(cluster: Cluster) -> tuple[float, ...]:
-    """Write to all brokers of a cluster, replicated to all, `ROUNDS` times; return how long each round took, seconds.
+    """Write `ROUNDS` rounds to a topic with one partition per broker, replicated to all brokers.
+
+    Returns:
+        The duration of each round, seconds.
 
     Raises:
-        HarnessError: the topic could not be made or deleted, or a record was not acknowledged.
+        HarnessError: the topic could not be created or deleted, or a record was not acknowledged.
     """
     from confluent_kafka import Producer
 
@@ -47,30 +53,29 @@ def warm_up_brokers(cluster: Cluster) -> tuple[float, ...]:
         replication_factor=nodes,
         config={"min.insync.replicas": "1"},
     )
-    producer = Producer({**_SETTINGS, **connecting(cluster.bootstrap_servers)}, logger=_LOG)
-    rounds = tuple(_round(producer) for _ in range(ROUNDS))
+    settings = {**_SETTINGS, **connection_settings(cluster.bootstrap_servers)}
+    producer = Producer(settings, logger=_LOG)
+    durations_s = tuple(_write_round(producer) for _ in range(ROUNDS))
     delete_topic(cluster.admin_servers, TOPIC)
-    return rounds
+    return durations_s
 
 
-def _round(producer: Producer) -> float:
-    """Write a round and wait for its acknowledgements; return how long that took, seconds."""
-    refused: list[str] = []
+def _write_round(producer: Producer) -> float:
+    """Write one round and wait for its acknowledgements; return how long that took, seconds."""
+    errors: list[str] = []
     begin_s = time.monotonic()
     for _ in range(ROUND_RECORDS):
         producer.produce(
             TOPIC,
             _VALUE,
-            on_delivery=lambda error, _: refused.append(str(error)) if error else None,
+            on_delivery=lambda error, _: errors.append(str(error)) if error else None,
         )
         producer.poll(0)
-    left = producer.flush(_TIMEOUT_S)
-    if refused or left:
+    unanswered = producer.flush(_TIMEOUT_S)
+    if errors or unanswered:
+        first = f"; first error: {errors[0]}" if errors else ""
         raise HarnessError(
-            f"running the brokers in: {len(refused)} records were refused and {left} not answered within {_TIMEOUT_S:g} s{_first(refused)}"
+            f"warm-up of the brokers failed: {len(errors)} records were refused and {unanswered} "
+            f"not answered within {_TIMEOUT_S:g} s{first}"
         )
     return time.monotonic() - begin_s
-
-
-def _first(refused: Sequence[str]) -> str:
-    return f", the first with: {refused[0]}" if refused else ""

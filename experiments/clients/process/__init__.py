@@ -1,1 +1,1 @@
-"""Client processes: how they are started, what they write to files that survive them, and how a parent talks to them."""
+"""Client processes: how they are forked, their line protocol, and the files that outlive them."""

@@ -1,10 +1,12 @@
-"""One process that has compiled and loaded everything, and of which each client is a copy.
+"""A fork server for client processes.
 
-A client's process costs 1.7 s of processor time before its first line of work: Numba, NumPy, compiled code. A trial starts
-several, so that would be most of a short trial. The nursery pays it once a run, and a client is ready in hundredths of a second.
+Starting a client from scratch costs 1.7 s of CPU time (Numba, NumPy, compiled code). A trial
+starts several clients, so that would be most of a short trial. The fork server pays this once per
+run; a client is then forked in about 10 ms. Forking is safe because the server is single-threaded
+and never creates a librdkafka client itself.
 
-It is safe to copy because it runs one thread and has never made a client. The clients die with it, and it dies with the
-thread of the run that started it; then the next client starts another.
+The server exits when the thread that started it exits, and all clients exit with the server. The
+next `spawn` starts another server. The server's own process is `fork_server_main`.
 """
 
 from __future__ import annotations
@@ -23,55 +25,68 @@ from infra.errors import HarnessError
 from infra.process.processes import spawn_dying_with_parent
 
 MESSAGE_BYTES: Final = 1 << 16
-_ONE_THREAD: Final[Mapping[str, str]] = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
-_START_TIMEOUT_S: Final = 120.0
-"""The first client waits until all is compiled, on a machine that never did; later ones are copied at once."""
+"""The longest message on the socket between the run and the server."""
+_SINGLE_THREADED: Final[Mapping[str, str]] = {
+    "OPENBLAS_NUM_THREADS": "1",
+    "OMP_NUM_THREADS": "1",
+}
+_ANSWER_TIMEOUT_S: Final = 120.0
+"""The first request also waits for the compilation, if this machine never did it; later ones are
+answered at once."""
 
 
 class SpawnRequest(Frozen):
-    """Which client to become, and what it is to do."""
+    """What the fork server needs to start one client."""
 
     role: str
+    """Which client: `producer`, `consumer` or `member` (of a group; copiers are members)."""
     job: Path
+    """The client's job description, a JSON file."""
 
 
 class ForkServer:
-    """The run's side: asks for clients."""
+    """Handle to the fork server process. One thread may use it at a time."""
 
     def __init__(self) -> None:
-        self._owner = os.getpid()
-        self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with theirs:
-            environment = {**os.environ, **_ONE_THREAD}
-            command = [sys.executable, "-m", "experiments.clients.process.fork_server_main"]
+        self._owner_pid = os.getpid()
+        self._socket, server_socket = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with server_socket:
             self._process = spawn_dying_with_parent(
-                command,
-                stdin=theirs,
+                [sys.executable, "-m", "experiments.clients.process.fork_server_main"],
+                stdin=server_socket,
                 stdout=subprocess.DEVNULL,
-                env=environment,
+                env={**os.environ, **_SINGLE_THREADED},
                 start_new_session=True,
             )
-        self._socket.settimeout(_START_TIMEOUT_S)
+        self._socket.settimeout(_ANSWER_TIMEOUT_S)
 
     def is_usable(self) -> bool:
-        """Whether it lives, and is this process's own: a forked run has inherited one that is not."""
-        return self._owner == os.getpid() and self._process.poll() is None
+        """Return whether the server runs and was started by this process.
 
-    def spawn(self, birth: SpawnRequest, streams: tuple[int, int, int]) -> tuple[int, int]:
-        """Start a client with its standard streams; return its pid and a pidfd, the caller's to close.
+        A forked run inherits the handle of its parent's server, which it must not use.
+        """
+        return self._owner_pid == os.getpid() and self._process.poll() is None
+
+    def spawn(self, request: SpawnRequest, stdio: tuple[int, int, int]) -> tuple[int, int]:
+        """Start a client process.
+
+        Args:
+            request: which client to start.
+            stdio: file descriptors for its stdin, stdout and stderr.
+
+        Returns:
+            The client's pid and a pidfd. The caller closes the pidfd.
 
         Raises:
-            HarnessError: the nursery has ended, or did not answer in time.
+            HarnessError: the server has exited, or did not answer within 120 s.
         """
         try:
-            socket.send_fds(self._socket, [birth.model_dump_json().encode()], streams)
+            socket.send_fds(self._socket, [request.model_dump_json().encode()], stdio)
             answer, pidfds, _, _ = socket.recv_fds(self._socket, MESSAGE_BYTES, 1)
         except OSError as error:
-            raise HarnessError(
-                f"the process that clients are copied from did not answer: {error}"
-            ) from error
+            raise HarnessError(f"no answer from the clients' fork server: {error}") from error
         if not pidfds:
-            raise HarnessError("the process that clients are copied from has ended")
+            raise HarnessError("the clients' fork server has exited")
         return int(answer), pidfds[0]
 
 
@@ -80,14 +95,20 @@ _server_lock: Final = threading.Lock()
 
 
 def open_fork_server() -> ForkServer:
-    """Return this process's nursery; start it when there is none. It gets ready by itself, so call this early."""
-    global _server  # noqa: PLW0603 - one server for each process
+    """Return this process's fork server; start it if there is none.
+
+    Call this early: the server compiles and loads the client code on its own, in the background.
+    """
+    global _server  # noqa: PLW0603 - one server per process
     if _server is None or not _server.is_usable():
         _server = ForkServer()
     return _server
 
 
-def spawn(birth: SpawnRequest, streams: tuple[int, int, int]) -> tuple[int, int]:
-    """Start a client; see `Nursery.bear`. Safe to call from several threads."""
+def spawn(request: SpawnRequest, stdio: tuple[int, int, int]) -> tuple[int, int]:
+    """Start a client process from this process's fork server. Thread-safe.
+
+    See `ForkServer.spawn` for arguments, result and errors.
+    """
     with _server_lock:
-        return open_fork_server().spawn(birth, streams)
+        return open_fork_server().spawn(request, stdio)

@@ -1,4 +1,7 @@
-"""The nursery's own process: loads all, and copies itself into a client on request until the run has gone."""
+"""The fork server's own process: load all client code, then fork a client per request.
+
+It serves one `ForkServer` over its stdin, a socket, and exits when the other end is closed.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final, NoReturn
 
-from experiments.clients.consumer import main as reader_main
+from experiments.clients.consumer import main as consumer_main
 from experiments.clients.group import member_main
 from experiments.clients.process.fork_server import MESSAGE_BYTES, SpawnRequest
 from experiments.clients.producer import main as producer_main
@@ -21,67 +24,68 @@ from infra.errors import AckbenchError
 
 _PR_SET_PDEATHSIG: Final = 1
 """linux/prctl.h."""
+_CLIENT_MAINS: Final[Mapping[str, Callable[[Path], None]]] = {
+    "producer": producer_main.main,
+    "consumer": consumer_main.main,
+    "member": member_main.main,
+}
+"""By role; each takes the path of its job description."""
 
 
 def main() -> None:
-    """Be the nursery: load all, then copy itself on request until the run has gone."""
-    roles = {"producer": producer_main.main, "reader": reader_main.main, "member": member_main.main}
-    run = socket.socket(fileno=os.dup(0))
+    """Serve spawn requests until the run closes the socket."""
+    run_socket = socket.socket(fileno=os.dup(0))
     gc.freeze()
     while True:
-        request, streams, _, _ = socket.recv_fds(run, MESSAGE_BYTES, 3)
+        request, stdio, _, _ = socket.recv_fds(run_socket, MESSAGE_BYTES, 3)
         if not request:
             return
-        _reap_children()
-        _spawn(run, SpawnRequest.model_validate_json(request), roles, streams)
+        reap_children()
+        spawn_client(run_socket, SpawnRequest.model_validate_json(request), stdio)
 
 
-def _spawn(
-    run: socket.socket,
-    birth: SpawnRequest,
-    roles: Mapping[str, Callable[[Path], None]],
-    streams: list[int],
-) -> None:
-    nursery_pid = os.getpid()
+def spawn_client(run_socket: socket.socket, request: SpawnRequest, stdio: list[int]) -> None:
+    """Fork one client and send its pid and pidfd to the run."""
+    server_pid = os.getpid()
     pid = os.fork()
     if pid == 0:
-        run.close()
-        _become_client(lambda: roles[birth.role](birth.job), streams, nursery_pid)
-    pidfd = os.pidfd_open(pid)  # it is not buried yet, so this is it
-    socket.send_fds(run, [str(pid).encode()], [pidfd])
-    for descriptor in (*streams, pidfd):
+        run_socket.close()
+        _become_client(request, stdio, server_pid)
+    pidfd = os.pidfd_open(pid)  # the child is not reaped yet, so the pid is still its own
+    socket.send_fds(run_socket, [str(pid).encode()], [pidfd])
+    for descriptor in (*stdio, pidfd):
         os.close(descriptor)
 
 
-def _become_client(work: Callable[[], None], streams: list[int], nursery_pid: int) -> NoReturn:
-    """Be a client, with its own standard streams, until its work is done; never return into the nursery."""
-    try:
-        for descriptor, stream in enumerate(streams):
-            os.dup2(stream, descriptor)
-            os.close(stream)
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-        code = 1
-        if os.getppid() == nursery_pid:
-            work()
-            code = 0
-    except AckbenchError as error:
-        sys.stderr.write(f"{error}\n")
-        code = error.exit_code
-    except BaseException:  # noqa: BLE001 - whatever it is, it is said, and ends here
-        traceback.print_exc()
-        code = 1
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code)
-
-
-def _reap_children() -> None:
-    """Collect the clients that have ended; until then their pids are given to nobody else."""
+def reap_children() -> None:
+    """Reap the clients that have exited; until then the kernel does not reuse their pids."""
     try:
         while os.waitpid(-1, os.WNOHANG) != (0, 0):
             continue
     except ChildProcessError:
         return
+
+
+def _become_client(request: SpawnRequest, stdio: list[int], server_pid: int) -> NoReturn:
+    """Run the client in the forked process, then exit; never return into the server's loop."""
+    try:
+        for descriptor, source in enumerate(stdio):
+            os.dup2(source, descriptor)
+            os.close(source)
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        code = 1
+        if os.getppid() == server_pid:  # else the server died before prctl() took effect
+            _CLIENT_MAINS[request.role](request.job)
+            code = 0
+    except AckbenchError as error:
+        sys.stderr.write(f"{error}\n")
+        code = error.exit_code
+    except BaseException:  # noqa: BLE001 - any error is reported on stderr and ends this process
+        traceback.print_exc()
+        code = 1
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 if __name__ == "__main__":

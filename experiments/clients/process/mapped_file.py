@@ -1,4 +1,9 @@
-"""Rows in a file mapping: what a client notes there survives it."""
+"""Arrays in memory-mapped files: what a client process writes there survives a crash (SIGKILL).
+
+The client writes to memory; the kernel keeps the pages when the process dies, and the parent reads
+the file. Nothing is flushed to the disk: only a crash of the machine would lose the rows, and then
+the trial is lost too.
+"""
 
 from __future__ import annotations
 
@@ -14,22 +19,25 @@ Records = np.ndarray[tuple[int], np.dtype[np.void]]
 
 
 def reserve(path: Path, layout: np.dtype[np.void], rows: int) -> None:
-    """Make the file: rows of zeros, all of their disk space reserved, so that a full disk is an error now and no signal later.
+    """Create a file of zeroed rows with all disk space allocated.
+
+    Without the allocation a full disk would raise SIGBUS in the middle of the load; with it, the
+    error comes here.
 
     Raises:
-        OSError: the disk is full, or the folder cannot be written.
+        OSError: the disk is full, or the folder is not writable.
     """
     with path.open("wb") as file:
         os.posix_fallocate(file.fileno(), 0, rows * layout.itemsize)
 
 
 def attach(path: Path, layout: np.dtype[np.void]) -> Records:
-    """Map the file, to read and to write.
+    """Map an existing file, readable and writable.
 
     Raises:
-        HarnessError: there is none.
+        HarnessError: the file does not exist or is empty.
     """
     try:
         return np.memmap(path, layout, "r+")
     except (OSError, ValueError) as error:
-        raise HarnessError(f"the client left nothing at {path}: {error}") from error
+        raise HarnessError(f"the client left no file at {path}: {error}") from error

@@ -18,15 +18,15 @@ import numpy as np
 import pyarrow as pa
 
 from experiments.clients.process.mapped_file import Column, Records
-from experiments.clients.record.keys import keys_of
+from experiments.clients.record.keys import record_keys
 from experiments.ledger.record import KeyOptions
 from experiments.ledger.schema import ACKED, ATTEMPTS, REJECTED, UNKNOWN
 from infra.errors import HarnessError
 
-HEADER_BYTES: Final = 4096
+COUNTERS_BYTES: Final = 4096
 
 
-Header = np.dtype(
+Counters = np.dtype(
     [
         ("records", "<i8"),  # rows in the file
         ("taken_up", "<i8"),  # the schedule is done up to here
@@ -61,7 +61,7 @@ Attempt = np.dtype(
 RECORD_BYTES: Final = Attempt.itemsize + 8
 """What one record takes: its row and its latency."""
 
-UNTOUCHED: Final = 0
+NOT_DUE: Final = 0
 DUE: Final = 1
 """About to be handed to librdkafka; a producer killed at that moment leaves it so, and nobody knows."""
 SENT: Final = 2
@@ -86,7 +86,7 @@ class AttemptsFile:
             OSError: the disk is full, or the folder cannot be written.
         """
         with path.open("wb") as file:
-            os.posix_fallocate(file.fileno(), 0, HEADER_BYTES + records * RECORD_BYTES)
+            os.posix_fallocate(file.fileno(), 0, COUNTERS_BYTES + records * RECORD_BYTES)
         made = cls._mapped(path, mmap.ACCESS_WRITE)
         made.header["records"] = records
         return made
@@ -126,12 +126,12 @@ class AttemptsFile:
     def _mapped(cls, path: Path, access: int) -> AttemptsFile:
         with path.open("r+b" if access == mmap.ACCESS_WRITE else "rb") as file:
             memory = mmap.mmap(file.fileno(), 0, access=access)
-        records = (len(memory) - HEADER_BYTES) // RECORD_BYTES
-        rows = np.frombuffer(memory, Attempt, records, HEADER_BYTES)
+        records = (len(memory) - COUNTERS_BYTES) // RECORD_BYTES
+        rows = np.frombuffer(memory, Attempt, records, COUNTERS_BYTES)
         return cls(
-            np.frombuffer(memory, Header, 1),
+            np.frombuffer(memory, Counters, 1),
             rows,
-            np.frombuffer(memory, np.int64, records, HEADER_BYTES + rows.nbytes),
+            np.frombuffer(memory, np.int64, records, COUNTERS_BYTES + rows.nbytes),
         )
 
 
@@ -188,7 +188,7 @@ a batch may be on the disk.
 """
 
 
-def outcome(error: int, status: int) -> str:
+def delivery_outcome(error: int, status: int) -> str:
     """Return the outcome of a record that its client settled.
 
     Args:
@@ -206,7 +206,9 @@ def outcome(error: int, status: int) -> str:
 _OUTCOMES: Final = (ACKED, REJECTED, UNKNOWN)
 
 
-def table_of(rows: Records, latency_us: Column, producer: int, keying: KeyOptions) -> pa.Table:
+def attempts_from_rows(
+    rows: Records, latency_us: Column, producer: int, keying: KeyOptions
+) -> pa.Table:
     """Return the records that were due as the ledger's `attempts`.
 
     Args:
@@ -215,13 +217,15 @@ def table_of(rows: Records, latency_us: Column, producer: int, keying: KeyOption
         producer: their producer's number.
         keying: which keys they had.
     """
-    rows = rows[: int(np.count_nonzero(rows["state"] != UNTOUCHED))]
+    rows = rows[: int(np.count_nonzero(rows["state"] != NOT_DUE))]
     seq = np.arange(rows.size, dtype=np.int64)
     taken, settled = np.isin(rows["state"], (SENT, SETTLED)), rows["state"] == SETTLED
     columns = {
         "producer": pa.array(np.full(rows.size, producer, np.int32)),
         "seq": pa.array(seq),
-        "key": pa.array(keys_of(seq, keying)) if keying.keys else pa.nulls(rows.size, pa.int64()),
+        "key": pa.array(record_keys(seq, keying))
+        if keying.keys
+        else pa.nulls(rows.size, pa.int64()),
         "intended_ns": pa.array(rows["intended_ns"].copy()),
         "sent_ns": _where(taken, rows["sent_ns"]),
         "settled_ns": _where(settled, rows["sent_ns"] + latency_us[: rows.size] * 1000),
@@ -256,4 +260,8 @@ def _outcomes(rows: Records) -> pa.Array:
 def _outcome(row: np.void) -> str:
     if row["state"] == REFUSED:
         return REJECTED
-    return outcome(int(row["error"]), int(row["status"])) if row["state"] == SETTLED else UNKNOWN
+    return (
+        delivery_outcome(int(row["error"]), int(row["status"]))
+        if row["state"] == SETTLED
+        else UNKNOWN
+    )

@@ -32,15 +32,15 @@ from experiments.clients.librdkafka.library import (
 )
 from experiments.clients.process.mapped_file import Column
 from experiments.clients.producer.attempts import (
+    COUNTERS_BYTES,
     DUE,
-    HEADER_BYTES,
+    NOT_DUE,
     REFUSED,
     SENT,
     SETTLED,
-    UNTOUCHED,
     Attempt,
     AttemptsFile,
-    Header,
+    Counters,
 )
 from experiments.clients.record.value import encode
 
@@ -52,7 +52,7 @@ from experiments.clients.record.value import encode
 # (`rd_kafka_message_latency` counts until the call, rdkafka_msg.c: asked in `delivered` it would include that wait.)
 
 
-WARM_UP: Final = 0
+WARM_UP_OPAQUE: Final = 0
 """A record's opaque is its seq + 1; that of a warm-up record is 0."""
 
 KEY_BYTES: Final = 8
@@ -80,28 +80,28 @@ Schedule = np.dtype(
 )
 """What the loop is told."""
 
-SCHEDULE, HEADER, ROWS = records_of(Schedule), records_of(Header), records_of(Attempt)
+SCHEDULE, HEADER, ROWS = records_of(Schedule), records_of(Counters), records_of(Attempt)
 WORDS, KEY, CLOCK = types.uint64[::1], types.uint8[::1], types.int64[::1]
 """The types of what the functions below pass on to each other."""
 
 
 @compiled_callback("int32(int64, int64, int64)")
-def acknowledged(_client: Any, message_address: Any, ledger: Any) -> Any:
+def on_acknowledgement_latency(_client: Any, message_address: Any, ledger: Any) -> Any:
     """Note how long the record took (`on_acknowledgement`); called by brokers' threads, each for its own records."""
     message = carray(pointer(message_address), (1,), MESSAGE)
-    header = carray(pointer(ledger), (1,), Header)
+    header = carray(pointer(ledger), (1,), Counters)
     seq = message[0].opaque - 1
     if 0 <= seq < header[0].records:
         rows_bytes = header[0].records * ROW_BYTES
         latencies = carray(
-            pointer(ledger + HEADER_BYTES + rows_bytes), (header[0].records,), np.int64
+            pointer(ledger + COUNTERS_BYTES + rows_bytes), (header[0].records,), np.int64
         )
         latencies[seq] = message_latency_us(message_address)
     return 0
 
 
 @compiled_callback("void(int64, int64, int64)")
-def delivered(_client: Any, message_address: Any, ledger: Any) -> None:
+def on_delivery_report(_client: Any, message_address: Any, ledger: Any) -> None:
     """Write what became of a record (`dr_msg_cb`); called inside poll().
 
     librdkafka numbers a batch's records upwards from its base offset, also where that is -1001, "none": record 1,001 of a
@@ -109,7 +109,7 @@ def delivered(_client: Any, message_address: Any, ledger: Any) -> None:
     after the other, so a run of numbers that began below zero is told from offsets.
     """
     message = carray(pointer(message_address), (1,), MESSAGE)
-    header = carray(pointer(ledger), (1,), Header)
+    header = carray(pointer(ledger), (1,), Counters)
     seq, offset = message[0].opaque - 1, message[0].offset
     header[0].without_offset = offset < 0 or (
         header[0].without_offset == 1 and offset == header[0].last_offset + 1
@@ -121,7 +121,7 @@ def delivered(_client: Any, message_address: Any, ledger: Any) -> None:
             message[0].error if message[0].error != 0 else header[0].warm_up_error
         )
     elif seq < header[0].records:
-        rows = carray(pointer(ledger + HEADER_BYTES), (header[0].records,), Attempt)
+        rows = carray(pointer(ledger + COUNTERS_BYTES), (header[0].records,), Attempt)
         rows[seq].error, rows[seq].partition, rows[seq].status = (
             message[0].error,
             message[0].partition,
@@ -172,7 +172,7 @@ def partition_of(schedule: Any, seq: Any) -> Any:
 
 
 @compiled(types.int32(SCHEDULE, ROWS, types.int64, WORDS, CLOCK))
-def hand_over(schedule: Any, rows: Any, seq: Any, words: Any, clock: Any) -> Any:
+def produce_record(schedule: Any, rows: Any, seq: Any, words: Any, clock: Any) -> Any:
     """Give a record to librdkafka, again and again while its queue is full; return its error, or 0."""
     client, topic, size_bytes, key, key_bytes = (
         schedule[0].client,
@@ -227,7 +227,7 @@ def wait_until_due(schedule: Any, rows: Any, seq: Any, clock: Any) -> None:
 
 
 @compiled(types.void(SCHEDULE, ROWS, types.int64, types.int32))
-def refuse_the_rest(schedule: Any, rows: Any, begin: Any, error: Any) -> None:
+def refuse_remaining(schedule: Any, rows: Any, begin: Any, error: Any) -> None:
     """Write down what every further record would get from a client that takes nothing more."""
     for seq in range(begin, rows.size):
         rows[seq].intended_ns = rows[begin - 1].intended_ns
@@ -239,7 +239,9 @@ def refuse_the_rest(schedule: Any, rows: Any, begin: Any, error: Any) -> None:
 
 
 @compiled(types.void(SCHEDULE, HEADER, ROWS, WORDS, types.int64, types.int64))
-def drive(schedule: Any, header: Any, rows: Any, words: Any, begin: Any, end: Any) -> None:
+def follow_schedule(
+    schedule: Any, header: Any, rows: Any, words: Any, begin: Any, end: Any
+) -> None:
     """Follow the schedule from one record to before another, or to a fatal error of the client."""
     clock, key = np.zeros(2, np.int64), np.zeros(KEY_BYTES, np.uint8)
     if schedule[0].keys > 0:
@@ -249,12 +251,12 @@ def drive(schedule: Any, header: Any, rows: Any, words: Any, begin: Any, end: An
         encode(words, schedule[0].size_bytes, seq, rows[seq].intended_ns)
         if schedule[0].keys > 0:
             write_key(key, key_of(schedule, seq))
-        error = hand_over(schedule, rows, seq, words, clock)
+        error = produce_record(schedule, rows, seq, words, clock)
         header[0].accepted += 1 if error == 0 else 0
         header[0].taken_up = seq + 1
         if error == FATAL:
             header[0].ended_by = error
-            refuse_the_rest(schedule, rows, seq + 1, error)
+            refuse_remaining(schedule, rows, seq + 1, error)
             return
         if seq % POLL_EVERY_RECORDS == 0:
             poll(schedule[0].client, 0)
@@ -264,7 +266,7 @@ SEQS: Final = types.int64[::1]
 
 
 @compiled(types.void(SCHEDULE, HEADER, ROWS, WORDS, SEQS))
-def send_again(schedule: Any, header: Any, rows: Any, words: Any, seqs: Any) -> None:
+def resend_records(schedule: Any, header: Any, rows: Any, words: Any, seqs: Any) -> None:
     """Hand records over again, each with its own id and intended time, so that a second copy is known for one."""
     clock, key = np.zeros(2, np.int64), np.zeros(KEY_BYTES, np.uint8)
     if schedule[0].keys > 0:
@@ -275,25 +277,25 @@ def send_again(schedule: Any, header: Any, rows: Any, words: Any, seqs: Any) -> 
         encode(words, schedule[0].size_bytes, seq, rows[seq].intended_ns)
         if schedule[0].keys > 0:
             write_key(key, key_of(schedule, seq))
-        header[0].accepted += 1 if hand_over(schedule, rows, seq, words, clock) == 0 else 0
+        header[0].accepted += 1 if produce_record(schedule, rows, seq, words, clock) == 0 else 0
         if index % POLL_EVERY_RECORDS == 0:
             poll(schedule[0].client, 0)
 
 
-def taken_up(ledger: AttemptsFile) -> int:
+def next_seq(ledger: AttemptsFile) -> int:
     """Return how much of the schedule was taken up, whoever did so."""
-    return int(np.count_nonzero(ledger.rows["state"] != UNTOUCHED))
+    return int(np.count_nonzero(ledger.rows["state"] != NOT_DUE))
 
 
-def unsettled(ledger: AttemptsFile) -> Column:
+def unsettled_seqs(ledger: AttemptsFile) -> Column:
     """Return the records that were taken up and of which nobody was told anything, in the schedule's order."""
     return np.flatnonzero(np.isin(ledger.rows["state"], (DUE, SENT)))
 
 
-def take_over(ledger: AttemptsFile) -> None:
+def recount(ledger: AttemptsFile) -> None:
     """Count anew what a killed producer counted: it died between any two writes, and reports on what it had in flight come no more."""
     header, settled = ledger.header[0], ledger.rows["state"] == SETTLED
-    header["taken_up"] = taken_up(ledger)
+    header["taken_up"] = next_seq(ledger)
     header["accepted"] = header["settled"] = np.count_nonzero(settled)
     header["acked"] = np.count_nonzero(settled & (ledger.rows["error"] == 0))
     for counter in ("warmed", "warm_up_error", "last_offset", "without_offset", "ended_by"):

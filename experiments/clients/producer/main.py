@@ -13,25 +13,29 @@ import numpy as np
 
 from experiments.clients.librdkafka import library as librdkafka
 from experiments.clients.librdkafka.client import Callbacks, Client, Interceptor
-from experiments.clients.librdkafka.interceptors import HeaderState, handed, settled_by
-from experiments.clients.librdkafka.noted import SentRecord, Served, Telling
-from experiments.clients.process.child import BEGIN, DONE, READY, listen, say
+from experiments.clients.librdkafka.interceptor_tables import SentRecord, ServedCell, ServingOpaque
+from experiments.clients.librdkafka.interceptors import (
+    SendOpaque,
+    on_acknowledgement_count,
+    on_send_digest,
+)
+from experiments.clients.process.client_process import BEGIN, DONE, READY, expect_line, write_line
 from experiments.clients.process.mapped_file import Records, attach
 from experiments.clients.producer.attempts import AttemptsFile
 from experiments.clients.producer.job import ProducerJob
 from experiments.clients.producer.loop import (
     KEY_BYTES,
-    WARM_UP,
+    WARM_UP_OPAQUE,
     Schedule,
-    acknowledged,
-    delivered,
-    drive,
-    send_again,
-    take_over,
-    taken_up,
-    unsettled,
+    follow_schedule,
+    next_seq,
+    on_acknowledgement_latency,
+    on_delivery_report,
+    recount,
+    resend_records,
+    unsettled_seqs,
 )
-from experiments.clients.producer.process import summary_of
+from experiments.clients.producer.process import summarize
 from experiments.clients.producer.transactions import TransactionalSchedule, TransactionApi
 from experiments.clients.record.value import begin_value
 from experiments.clients.settings.librdkafka import delivery_timeout_ms
@@ -56,17 +60,25 @@ def main(job_path: Path) -> None:
 def _produce(job: ProducerJob) -> None:
     ledger = AttemptsFile.attach(job.ledger)
     if job.life > 0:
-        take_over(ledger)
+        recount(ledger)
     fields = attach(job.fields, SentRecord) if job.headers else np.zeros(0, SentRecord)
-    noting = np.array([(fields.ctypes.data, fields.size, job.headers)], HeaderState)
-    callbacks = Callbacks(delivered.address, acknowledged.address, ledger.header.ctypes.data)
-    served = attach(job.serving, Served) if job.record_serving_brokers else np.zeros(0, Served)
-    telling = np.array([(served.ctypes.data, job.anchor_ns)], Telling)
+    noting = np.array([(fields.ctypes.data, fields.size, job.headers)], SendOpaque)
+    callbacks = Callbacks(
+        on_delivery_report.address, on_acknowledgement_latency.address, ledger.header.ctypes.data
+    )
+    served = (
+        attach(job.serving, ServedCell) if job.record_serving_brokers else np.zeros(0, ServedCell)
+    )
+    telling = np.array([(served.ctypes.data, job.anchor_ns)], ServingOpaque)
     asked = {
-        Interceptor("on_send", "ackbench-fields", handed.address, noting.ctypes.data): job.headers
-        > 0,
         Interceptor(
-            "on_acknowledgement", "ackbench-serving", settled_by.address, telling.ctypes.data
+            "on_send", "ackbench-fields", on_send_digest.address, noting.ctypes.data
+        ): job.headers > 0,
+        Interceptor(
+            "on_acknowledgement",
+            "ackbench-serving",
+            on_acknowledgement_count.address,
+            telling.ctypes.data,
         ): job.record_serving_brokers,
     }
     interceptors = tuple(one for one, wanted in asked.items() if wanted)
@@ -77,7 +89,7 @@ def _produce(job: ProducerJob) -> None:
         log=job.log,
         callbacks=callbacks,
         interceptors=interceptors,
-        clock_ns=job.anchor_ns,
+        clock_anchor_ns=job.anchor_ns,
     ) as client:
         job.effective.write_text(json.dumps(client.effective_settings()))
         _warm_up_in_transaction(client, job, ledger) if job.transaction_records else _warm_up(
@@ -85,19 +97,19 @@ def _produce(job: ProducerJob) -> None:
         )
         if job.life == 0:
             ledger.touch()
-        say(READY)
-        schedule = _schedule(client, job, int(listen(BEGIN)))
+        write_line(READY)
+        schedule = _schedule(client, job, int(expect_line(BEGIN)))
         words = begin_value(job.record_size_bytes, job.producer, job.token)
-        begin = taken_up(ledger)
+        begin = next_seq(ledger)
         if job.resend:
-            send_again(schedule, ledger.header, ledger.rows, words, unsettled(ledger))
+            resend_records(schedule, ledger.header, ledger.rows, words, unsettled_seqs(ledger))
         if job.transaction_records:
             TransactionalSchedule(client, job, ledger, schedule, words).follow()
         else:
-            drive(schedule, ledger.header, ledger.rows, words, begin, ledger.rows.size)
+            follow_schedule(schedule, ledger.header, ledger.rows, words, begin, ledger.rows.size)
         _name_fatal_error(client, ledger)
         _settle(client, ledger, delivery_timeout_ms(job.settings) / 1000 + TIMEOUT_SCAN_S)
-        say(DONE, summary_of(job, ledger, begin).model_dump_json())
+        write_line(DONE, summarize(job, ledger, begin).model_dump_json())
 
 
 def _warm_up(client: Client, job: ProducerJob, ledger: AttemptsFile) -> None:
@@ -142,14 +154,14 @@ def _send_warm_up_record(client: Client, topic: str, partition: int) -> None:
     library, key = librdkafka.library(), ctypes.create_string_buffer(KEY_BYTES)
     if (
         library.rd_kafka_produce(
-            client.topic(topic),
+            client.topic_handle(topic),
             partition,
             librdkafka.COPY_PAYLOAD,
             key,
             KEY_BYTES,
             key,
             KEY_BYTES,
-            WARM_UP,
+            WARM_UP_OPAQUE,
         )
         != 0
     ):
@@ -173,7 +185,7 @@ def _schedule(client: Client, job: ProducerJob, start_ns: int) -> Records:
     )
     told = (
         client.address,
-        client.topic(job.topic),
+        client.topic_handle(job.topic),
         job.record_size_bytes,
         *keys,
         0,

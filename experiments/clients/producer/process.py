@@ -8,23 +8,30 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 import pyarrow as pa
 
 from experiments.clients.librdkafka import library
+from experiments.clients.librdkafka.interceptor_tables import (
+    CELLS,
+    SentRecord,
+    ServedCell,
+    sent_table,
+    served_table,
+)
 from experiments.clients.librdkafka.log import read_client_log
-from experiments.clients.librdkafka.noted import CELLS, SentRecord, Served, sent_table, served_table
-from experiments.clients.process.child import BEGIN, DONE, Child
+from experiments.clients.process.client_process import BEGIN, DONE, ClientProcess
 from experiments.clients.process.fork_server import SpawnRequest
 from experiments.clients.process.mapped_file import reserve
 from experiments.clients.producer.attempts import SETTLED, AttemptsFile
 from experiments.clients.producer.job import ProducerJob
 from experiments.clients.producer.transactions_file import (
     attach_transactions,
-    begun,
+    count_begun,
     create_transactions,
-    transaction_of,
+    transaction_numbers,
     transactions_table,
 )
 from experiments.events.journal import Event
@@ -34,7 +41,7 @@ from experiments.ledger.schema import SENT, SERVED, TRANSACTIONS
 # ---------- How well a producer kept to its schedule, read off its ledger.
 
 
-def summary_of(job: ProducerJob, ledger: AttemptsFile, begin: int) -> ProducerSummary:
+def summarize(job: ProducerJob, ledger: AttemptsFile, begin: int) -> ProducerSummary:
     """Say how it went; what was due while no process was there says nothing of how well a process keeps to its schedule."""
     own = ledger.rows[begin:]
     tried = own[own["sent_ns"] > 0]
@@ -66,7 +73,7 @@ class ProducerProgress:
     acked: int
 
 
-class ProducerProcess(Child):
+class ProducerProcess(ClientProcess):
     """A producer in a process of its own: it warms up by itself; wait until ready, begin, wait until done. Killed, it can be started again."""
 
     def __init__(self, job: ProducerJob) -> None:
@@ -77,9 +84,11 @@ class ProducerProcess(Child):
         if job.headers:
             reserve(job.fields, SentRecord, job.records)
         if job.record_serving_brokers:
-            reserve(job.serving, Served, CELLS)
+            reserve(job.serving, ServedCell, CELLS)
         super().__init__(
-            f"producer {job.producer}", _birth(job), job.folder / f"producer-{job.producer}.errors"
+            f"producer {job.producer}",
+            _spawn_request(job),
+            job.folder / f"producer-{job.producer}.errors",
         )
 
     def begin(self, start_ns: int) -> None:
@@ -89,9 +98,9 @@ class ProducerProcess(Child):
             HarnessError: it has ended.
         """
         self._began_ns = start_ns
-        self.tell(f"{BEGIN} {start_ns}")
+        self.send_line(f"{BEGIN} {start_ns}")
 
-    def start_again(self, *, resend: bool) -> None:
+    def restart(self, *, resend: bool) -> None:
         """Begin another life after `kill`: a new process, which goes on with the schedule where the one before was.
 
         What was due meanwhile is due at once. Returns when it has begun.
@@ -104,11 +113,13 @@ class ProducerProcess(Child):
             WaitTimeout: it was not ready in time.
         """
         self.job = self.job.model_copy(update={"life": self.job.life + 1, "resend": resend})
-        self.live(_birth(self.job), self.job.folder / f"producer-{self.job.producer}.errors")
+        self.start_process(
+            _spawn_request(self.job), self.job.folder / f"producer-{self.job.producer}.errors"
+        )
         self.wait_ready()
-        self.tell(f"{BEGIN} {self._began_ns}")
+        self.send_line(f"{BEGIN} {self._began_ns}")
 
-    def leave(self) -> None:
+    def abandon(self) -> None:
         """Kill it for good: nobody goes on with its schedule, and what it has left is all that there will be.
 
         Raises:
@@ -117,14 +128,14 @@ class ProducerProcess(Child):
         self.kill()
         self._left = True
 
-    def ended_by(self) -> int:
+    def fatal_error_code(self) -> int:
         """The error after which it took nothing more, alive or dead; 0: none."""
         return int(self._ledger.header["ended_by"][0])
 
-    def stored_in_open_transaction(self) -> int:
+    def acked_in_open_transaction(self) -> int:
         """How many acknowledged records its transaction holds, alive or dead; 0 once it holds all that it is to: it may be ending already."""
         rows = attach_transactions(self.job.transactions)
-        number = begun(rows) - 1
+        number = count_begun(rows) - 1
         if number < 0 or rows["asked"][number] or rows["ending"][number]:
             return 0
         of = self._ledger.rows[number * self.job.transaction_records :][
@@ -135,9 +146,9 @@ class ProducerProcess(Child):
 
     def unsettled_records(self) -> int:
         """How many records it has sent, or was about to send, of which nobody was told anything, alive or dead."""
-        from experiments.clients.producer.loop import unsettled
+        from experiments.clients.producer.loop import unsettled_seqs
 
-        return unsettled(self._ledger).size
+        return unsettled_seqs(self._ledger).size
 
     def began_ns(self) -> int:
         """Return when its first record was due: as it was told."""
@@ -162,13 +173,13 @@ class ProducerProcess(Child):
             WaitTimeout: it was not done in time.
         """
         if self._left:
-            return summary_of(self.job, self._ledger, 0)
-        summary = ProducerSummary.model_validate_json(self.hear(DONE, timeout_s))
-        self.wait(timeout_s)
+            return summarize(self.job, self._ledger, 0)
+        summary = ProducerSummary.model_validate_json(self.expect_line(DONE, timeout_s))
+        self.wait_for_exit(timeout_s)
         return summary
 
     @staticmethod
-    def completed(summary: ProducerSummary, log: pa.Table) -> ProducerSummary:
+    def complete_summary(summary: ProducerSummary, log: pa.Table) -> ProducerSummary:
         """Return its summary: it told all of it itself."""
         del log
         return summary
@@ -192,7 +203,7 @@ class ProducerProcess(Child):
 
     def transactions(self, attempts: pa.Table) -> pa.Table:
         """Return how its transactions ended; see `ended_transactions`."""
-        return ended_transactions(self.job, attempts)
+        return producer_transactions(self.job, attempts)
 
     def sent(self) -> pa.Table:
         """Return what its records were made of, alive or dead; schema `SENT`. Nothing, where that is not noted."""
@@ -210,7 +221,12 @@ class ProducerProcess(Child):
             else SERVED.empty_table()
         )
 
-    def forget(self) -> None:
+    @property
+    def restartable(self) -> Self:
+        """This process: its attempts are in a mapped file, which outlives it."""
+        return self
+
+    def delete_files(self) -> None:
         """Remove the mappings."""
         self.job.serving.unlink(missing_ok=True)
         self.job.fields.unlink(missing_ok=True)
@@ -218,7 +234,7 @@ class ProducerProcess(Child):
         self.job.transactions.unlink(missing_ok=True)
 
 
-def _birth(job: ProducerJob) -> SpawnRequest:
+def _spawn_request(job: ProducerJob) -> SpawnRequest:
     path = job.folder / f"producer-{job.producer}.{job.life}.json"
     path.write_text(job.model_dump_json())
     return SpawnRequest(role="producer", job=path)
@@ -230,13 +246,13 @@ def attempts_table(job: ProducerJob) -> pa.Table:
     Raises:
         HarnessError: it left no ledger.
     """
-    from experiments.clients.producer.attempts import table_of
+    from experiments.clients.producer.attempts import attempts_from_rows
 
     ledger = AttemptsFile.open(job.ledger)
-    table = table_of(ledger.rows, ledger.latency_us, job.producer, job.keying)
+    table = attempts_from_rows(ledger.rows, ledger.latency_us, job.producer, job.keying)
     if not job.transaction_records:
         return table
-    of = transaction_of(
+    of = transaction_numbers(
         table["seq"].to_numpy(), attach_transactions(job.transactions), job.transaction_records
     )
     return table.set_column(
@@ -244,7 +260,7 @@ def attempts_table(job: ProducerJob) -> pa.Table:
     )
 
 
-def ended_transactions(job: ProducerJob, attempts: pa.Table) -> pa.Table:
+def producer_transactions(job: ProducerJob, attempts: pa.Table) -> pa.Table:
     """Return how the producer's transactions ended; schema `TRANSACTIONS`.
 
     Args:

@@ -18,11 +18,11 @@ from experiments.clients.librdkafka.library import error_text, library
 from experiments.clients.process.mapped_file import Records
 from experiments.clients.producer.attempts import SETTLED, AttemptsFile
 from experiments.clients.producer.job import ProducerJob
-from experiments.clients.producer.loop import drive, refuse_the_rest
+from experiments.clients.producer.loop import follow_schedule, refuse_remaining
 from experiments.clients.producer.transactions_file import (
-    TOLD_ABORTED,
-    TOLD_COMMITTED,
-    TOLD_FENCED,
+    REPORTED_ABORTED,
+    REPORTED_COMMITTED,
+    REPORTED_FENCED,
     attach_transactions,
 )
 from experiments.clients.settings.librdkafka import delivery_timeout_ms, transaction_timeout_ms
@@ -31,7 +31,7 @@ from infra.errors import HarnessError
 FENCED: Final = -144
 INVALID_PRODUCER_EPOCH: Final = 47
 PRODUCER_FENCED: Final = 90
-FENCINGS: Final = frozenset({FENCED, INVALID_PRODUCER_EPOCH, PRODUCER_FENCED})
+FENCED_CODES: Final = frozenset({FENCED, INVALID_PRODUCER_EPOCH, PRODUCER_FENCED})
 """The coordinator has raised the epoch: another producer took the `transactional.id`, or the transaction's time had passed (KIP-360, KIP-588).
 
 librdkafka's own word for it, and the brokers' two. To librdkafka it is fatal either way.
@@ -73,7 +73,7 @@ class TransactionError:
         return told
 
     @classmethod
-    def of_no_member(cls) -> Self:
+    def not_a_member(cls) -> Self:
         """Return what a consumer gets that has found itself thrown out of its group, and so has no generation to commit in.
 
         It must not ask: of offsets that come with neither member nor generation the coordinator takes those of a transaction, as it did before KIP-447.
@@ -141,7 +141,7 @@ class TransactionApi:
 
         return self._called(send, timeout_s)
 
-    def insist(
+    def retry(
         self, call: Callable[[float], TransactionError | None], patience_s: float
     ) -> TransactionError | None:
         """Make a call again while librdkafka says that it may be, for so long at most; return why it did not succeed."""
@@ -162,7 +162,7 @@ class TransactionApi:
 #
 
 
-MARGIN_S: Final = 5.0
+TIMEOUT_MARGIN_S: Final = 5.0
 """Beyond the transaction's own timeout, after which the coordinator has aborted it anyway."""
 
 
@@ -196,19 +196,19 @@ class TransactionalSchedule:
         """Send one transaction's records and end it; return the error after which there is no other."""
         row["begin_ns"] = self._now_ns()
         end = min(first + self.job.transaction_records, self.ledger.rows.size)
-        drive(self.schedule, self.ledger.header, self.ledger.rows, self.words, first, end)
+        follow_schedule(self.schedule, self.ledger.header, self.ledger.rows, self.words, first, end)
         self._flush()
         undelivered = self._first_error(first, end)
         meant_to_abort = self.job.abort_every > 0 and (number + 1) % self.job.abort_every == 0
         if not meant_to_abort and undelivered is None:
             row["asked"] = 1
-            error = transactions.insist(transactions.commit, self._patience_s())
+            error = transactions.retry(transactions.commit, self._patience_s())
             if error is None or not error.requires_abort:
-                return self._told(row, TOLD_COMMITTED, error)
+                return self._told(row, REPORTED_COMMITTED, error)
             undelivered = error.code
         row["error"] = undelivered or 0
         return self._told(
-            row, TOLD_ABORTED, transactions.insist(transactions.abort, self._patience_s())
+            row, REPORTED_ABORTED, transactions.retry(transactions.abort, self._patience_s())
         )
 
     def _told(
@@ -217,20 +217,24 @@ class TransactionalSchedule:
         """Write down how it ended; a fatal error, or patience at its end, is the end of them all."""
         if error is not None:
             row["error"] = error.code
-            ending = TOLD_FENCED if error.code in FENCINGS or self._fatal_code() in FENCINGS else 0
+            ending = (
+                REPORTED_FENCED
+                if error.code in FENCED_CODES or self._fatal_code() in FENCED_CODES
+                else 0
+            )
         row["end_ns"] = self._now_ns()
         row["ending"] = ending
         return error
 
     def _patience_s(self) -> float:
         """How long the coordinator keeps the transaction, and a little more."""
-        return transaction_timeout_ms(self.job.settings) / 1000 + MARGIN_S
+        return transaction_timeout_ms(self.job.settings) / 1000 + TIMEOUT_MARGIN_S
 
     def _flush(self) -> None:
         """Have every record delivered or given up before anything is decided: who asks to commit must know that all of it is there."""
         header, end_s = (
             self.ledger.header,
-            time.monotonic() + delivery_timeout_ms(self.job.settings) / 1000 + MARGIN_S,
+            time.monotonic() + delivery_timeout_ms(self.job.settings) / 1000 + TIMEOUT_MARGIN_S,
         )
         while header["settled"][0] < header["accepted"][0] and time.monotonic() < end_s:
             self.client.flush(_SLICE_MS)
@@ -249,7 +253,7 @@ class TransactionalSchedule:
         """Write down what every further record would get."""
         if not self.ledger.header["ended_by"][0]:
             self.ledger.header["ended_by"] = code
-            refuse_the_rest(self.schedule, self.ledger.rows, first, code)
+            refuse_remaining(self.schedule, self.ledger.rows, first, code)
 
     def _now_ns(self) -> int:
         return self.job.anchor_ns + time.monotonic_ns()

@@ -30,10 +30,10 @@ Transaction = np.dtype(
 )
 """One transaction. A row of zeros is one that was never begun."""
 
-OPEN: Final = 0
-TOLD_COMMITTED: Final = 1
-TOLD_ABORTED: Final = 2
-TOLD_FENCED: Final = 3
+NOT_REPORTED: Final = 0
+REPORTED_COMMITTED: Final = 1
+REPORTED_ABORTED: Final = 2
+REPORTED_FENCED: Final = 3
 
 
 def create_transactions(path: Path, records: int, transaction_records: int) -> None:
@@ -66,15 +66,15 @@ def attach_transactions(path: Path, *, write: bool = False) -> Records:
         raise HarnessError(f"the producer left no transactions at {path}: {error}") from error
 
 
-def begun(rows: Records) -> int:
+def count_begun(rows: Records) -> int:
     """Return how many were begun; they are the first ones."""
     return int(np.count_nonzero(rows["begin_ns"]))
 
 
-def transaction_of(seq: Column, rows: Records, transaction_records: int) -> pa.Array:
+def transaction_numbers(seq: Column, rows: Records, transaction_records: int) -> pa.Array:
     """Return the number of each record's transaction; null for those that were to be in one that was never begun."""
     numbers = seq // transaction_records
-    return pa.array(numbers, mask=numbers >= begun(rows))
+    return pa.array(numbers, mask=numbers >= count_begun(rows))
 
 
 def transactions_table(
@@ -88,7 +88,7 @@ def transactions_table(
         attempted_records: how many rows its attempts have.
         transaction_records: how many records of the schedule each was to hold.
     """
-    rows = rows[: begun(rows)]
+    rows = rows[: count_begun(rows)]
     numbers = np.arange(rows.size, dtype=np.int64)
     columns = {
         "producer": pa.array(np.full(rows.size, producer, np.int32)),
@@ -108,7 +108,7 @@ def transactions_table(
 
 def _outcome(row: np.void) -> str:
     """Return what the client can tell: whether it was ended is only known for certain where it was told, or never asked to commit."""
-    told = {TOLD_COMMITTED: COMMITTED, TOLD_ABORTED: ABORTED}.get(int(row["ending"]))
+    told = {REPORTED_COMMITTED: COMMITTED, REPORTED_ABORTED: ABORTED}.get(int(row["ending"]))
     if told:
         return told
-    return UNKNOWN if row["asked"] else FENCED if row["ending"] == TOLD_FENCED else ABANDONED
+    return UNKNOWN if row["asked"] else FENCED if row["ending"] == REPORTED_FENCED else ABANDONED

@@ -219,9 +219,7 @@ def is_idempotent(overrides: Mapping[str, str]) -> bool:
     return refusal({**without_timeouts, "enable.idempotence": "true"}) is None
 
 
-def _fit_request_timeout(
-    settings: dict[str, str], overrides: Mapping[str, str]
-) -> dict[str, str]:
+def _fit_request_timeout(settings: dict[str, str], overrides: Mapping[str, str]) -> dict[str, str]:
     """Shorten the request timeout, unless overridden, to fit into the delivery timeout.
 
     The Java producer refuses delivery.timeout.ms < linger.ms + request.timeout.ms.

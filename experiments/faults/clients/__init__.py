@@ -1,4 +1,7 @@
-"""Faults of the clients themselves: a producer that dies and is started again, members of a consumer group that die or stand still."""
+"""Faults of the clients: producers and members of a consumer group.
+
+A producer is restarted; members crash, are paused, join or leave.
+"""
 
 from __future__ import annotations
 

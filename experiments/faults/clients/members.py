@@ -1,6 +1,9 @@
-"""A member of a consumer group that dies or stands still between processing and committing.
+"""Members of a consumer group that crash or are paused between processing and committing.
 
-At most once and at least once are the consumer's order of these two steps (https://kafka.apache.org/documentation/#semantics).
+Which of the two steps comes first decides between at-most-once and at-least-once delivery
+(https://kafka.apache.org/documentation/#semantics). A copier (consume-process-produce) processes a
+record by producing it to another topic; what it misses or repeats is the subject of KIP-98 and
+KIP-447.
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ from typing import Final
 
 from pydantic import Field
 
-from experiments.clients.group.member import MemberProcess, Breakpoint, PendingBatch
+from experiments.clients.group.member import Breakpoint, MemberProcess, PendingBatch
 from experiments.faults.clients.producers import FAMILY
 from experiments.faults.core import (
     OBSERVED_PARTITION,
@@ -20,34 +23,36 @@ from experiments.faults.core import (
     FaultParameters,
 )
 from experiments.faults.core.effects import FaultEffects, Topology
-from experiments.faults.core.kind import TrialObservations
+from experiments.faults.core.kind import TrialObservations, extend_evidence
 from experiments.ledger.record import FaultEvidence
 from infra.errors import WaitTimeout
 
-Where = Callable[[MemberProcess], Breakpoint]
-"""At which of its marks a member is struck."""
+BreakpointChoice = Callable[[MemberProcess], Breakpoint]
+"""Returns the breakpoint at which the fault is injected into a member."""
+_NO_COPIERS: Final = "workload.kind is produce; allowed: copy, with a copier or more"
+
+
+# ---------- Parameters
 
 
 class MemberParameters(FaultParameters):
-    """Something is done to the member of the consumer group that reads the observed partition."""
+    """The target is the member of the consumer group that owns the observed partition."""
 
-    def impossible_reason(self, shape: Topology) -> str | None:
-        """Without a group there is nobody to strike."""
-        return (
-            None
-            if shape.consumers
-            else "workload.consumers is 0; allowed: a consumer group of 1 member or more"
-        )
+    def impossible_reason(self, topology: Topology) -> str | None:
+        """Refuse workloads without a consumer group."""
+        if topology.consumers:
+            return None
+        return "workload.consumers is 0; allowed: a consumer group of 1 member or more"
 
 
 class MemberKilledParameters(MemberParameters):
-    """The member's process ends, and another one joins in its place."""
+    """The member crashes, and another process joins in its place."""
 
     restart_after_s: float = Field(
         default=1.0,
         gt=0,
         le=3600,
-        description="from the kill to the start of the next process, seconds",
+        description="from the crash to the start of the next process, seconds",
     )
 
     def heals_at_s(self) -> float:
@@ -56,262 +61,295 @@ class MemberKilledParameters(MemberParameters):
 
 
 class MemberPausedParameters(MemberParameters):
-    """The member's process stands still for longer than its group waits."""
+    """The member is paused until the group has removed it."""
 
     pause_s: float = Field(
-        default=10.0, gt=0, le=3600, description="how long the member stands still, seconds"
+        default=10.0, gt=0, le=3600, description="how long the member is paused, seconds"
     )
 
     def heals_at_s(self) -> float:
-        """Return when the member goes on."""
+        """Return when the member is resumed."""
         return self.at_s + self.pause_s
 
-    def impossible_reason(self, shape: Topology) -> str | None:
-        """A shorter pause is none to the group."""
-        if shape.consumers and self.pause_s * 1000 <= shape.member_removed_after_ms:
-            waits = f"a member has left its group after {shape.member_removed_after_ms:g} ms (session.timeout.ms, max.poll.interval.ms)"
-            return f"pause_s is {self.pause_s:g} and {waits}; allowed: a longer pause"
-        return super().impossible_reason(shape)
+    def impossible_reason(self, topology: Topology) -> str | None:
+        """Refuse a pause that the group does not notice."""
+        if topology.consumers and self.pause_s * 1000 <= topology.member_removed_after_ms:
+            return (
+                f"pause_s is {self.pause_s:g} and a member has left its group after"
+                f" {topology.member_removed_after_ms:g} ms (session.timeout.ms,"
+                " max.poll.interval.ms); allowed: a longer pause"
+            )
+        return super().impossible_reason(topology)
 
 
-def kill_member_before_commit(
+class CopierKilledParameters(MemberKilledParameters):
+    """A copier crashes, and another process joins in its place.
+
+    It has the same transactional.id, if there is one.
+    """
+
+    def impossible_reason(self, topology: Topology) -> str | None:
+        """Refuse workloads without copiers."""
+        return super().impossible_reason(topology) if topology.copy_workload else _NO_COPIERS
+
+
+class CopierPausedParameters(MemberPausedParameters):
+    """A copier is paused until the group has removed it."""
+
+    def impossible_reason(self, topology: Topology) -> str | None:
+        """Refuse workloads without copiers, and a pause that the group does not notice."""
+        return super().impossible_reason(topology) if topology.copy_workload else _NO_COPIERS
+
+
+# ---------- The faults
+
+
+def crash_member_before_commit(
     context: FaultContext, parameters: MemberKilledParameters
 ) -> FaultEvidence:
-    """Kill the member when it is about to commit what it has in hand."""
-    return kill(
-        context,
-        parameters,
-        lambda _member: Breakpoint.BEFORE_COMMIT,
-        "consumer-killed-before-commit",
+    """Crash the member just before it commits its batch."""
+    return _crash(
+        "consumer-killed-before-commit", context, parameters, lambda _: Breakpoint.BEFORE_COMMIT
     )
 
 
-def kill_member_after_commit(
+def crash_member_after_commit(
     context: FaultContext, parameters: MemberKilledParameters
 ) -> FaultEvidence:
-    """Kill the member when it was just told that its commit is done."""
-    return kill(
-        context, parameters, lambda _member: Breakpoint.AFTER_COMMIT, "consumer-killed-after-commit"
+    """Crash the member just after the commit of its batch was acknowledged."""
+    return _crash(
+        "consumer-killed-after-commit", context, parameters, lambda _: Breakpoint.AFTER_COMMIT
     )
 
 
 def pause_member(context: FaultContext, parameters: MemberPausedParameters) -> FaultEvidence:
-    """Stop the member when it is about to commit what it has in hand, for longer than its group waits, and let it go on."""
-    return pause(context, parameters, lambda _member: Breakpoint.BEFORE_COMMIT, "consumer-paused")
+    """Pause the member just before it commits its batch, until the group has removed it."""
+    return _pause("consumer-paused", context, parameters, lambda _: Breakpoint.BEFORE_COMMIT)
 
 
-def pause(
-    context: FaultContext, parameters: MemberPausedParameters, where: Where, kind: str
+def crash_copier(context: FaultContext, parameters: CopierKilledParameters) -> FaultEvidence:
+    """Crash the copier of the observed partition between producing and committing."""
+    return _crash("copier-killed", context, parameters, _between_steps)
+
+
+def pause_copier(context: FaultContext, parameters: CopierPausedParameters) -> FaultEvidence:
+    """Pause the copier of the observed partition between producing and committing.
+
+    When it is resumed, other copiers own its partitions: it is a zombie.
+    """
+    return _pause("copier-paused", context, parameters, _between_steps)
+
+
+def _between_steps(member: MemberProcess) -> Breakpoint:
+    """Return the breakpoint after the copier's first step.
+
+    In a transaction both steps are one, and it is not committed yet.
+    """
+    return Breakpoint.AFTER_COMMIT if member.job.commit == "before" else Breakpoint.BEFORE_COMMIT
+
+
+# ---------- Injection
+
+
+def _crash(
+    kind: str,
+    context: FaultContext,
+    parameters: MemberKilledParameters,
+    choose_breakpoint: BreakpointChoice,
 ) -> FaultEvidence:
-    """Stop the member at its mark, and let it go on; whether its group had thrown it out is told by `thrown_out`."""
-    context.until(parameters.at_s)
-    member, held = _held(context, where)
-    with context.striking() as healing:
-        healing.callback(member.go_on)
-        healing.callback(member.resume)
-        member.pause()
-        context.note(
-            "fault_effective", f"the kernel shows {member.job.name}, process {member.pid}, stopped"
-        )
-        began_s = context.since_load_began_s()
-        context.lasting(parameters.pause_s)
-        context.saw(
-            f"{member.job.name} stood still for {context.since_load_began_s() - began_s:.2f} s {_with(member, held)}"
-        )
-    context.note("client_resume", f"SIGCONT, {member.job.name}")
-    return FaultEvidence(kind=kind, took_effect=True, evidence=tuple(context.facts))
-
-
-def thrown_out(evidence: FaultEvidence, aftermath: TrialObservations) -> FaultEvidence:
-    """Add what the member itself told when it went on: that its partitions were lost, or its commit refused; else it was not thrown out."""
-    told = [
-        event
-        for event in aftermath.since("revoked", "commit_refused")
-        if event.kind == "commit_refused" or event.detail.endswith(": lost")
-    ]
-    if not told:
-        said = (
-            *evidence.evidence,
-            "the member was never told that its partitions were lost, nor was a commit of it refused",
-        )
-        return evidence.model_copy(update={"took_effect": False, "evidence": said})
-    about = f"partition {told[0].partition}: {told[0].kind.replace('_', ' ')}, {told[0].detail}"
-    return evidence.model_copy(
-        update={
-            "evidence": (
-                *evidence.evidence,
-                *_handed_on(aftermath),
-                f"the group had thrown it out ({about})",
-            )
-        }
-    )
-
-
-def handed_on(evidence: FaultEvidence, aftermath: TrialObservations) -> FaultEvidence:
-    """Add when the observed partition was given to a member again."""
-    return evidence.model_copy(update={"evidence": (*evidence.evidence, *_handed_on(aftermath))})
-
-
-def kill(
-    context: FaultContext, parameters: MemberKilledParameters, where: Where, kind: str
-) -> FaultEvidence:
-    """Kill the member at its mark, and let another process join in its place; it bit when the member's process was gone at its mark, with records in hand."""
-    context.until(parameters.at_s)
-    member, held = _held(context, where)
-    with context.striking() as healing:
-        healing.callback(member.start_again)
+    """Crash the member at its breakpoint, and start another process in its place."""
+    context.sleep_until(parameters.at_s)
+    member, batch = _hold_owner(context, choose_breakpoint)
+    with context.injected() as heals:
+        heals.callback(member.restart)
         context.note("fault_kill", f"SIGKILL, {member.job.name}")
         member.kill()
-        context.note("fault_effective", f"{member.job.name}, process {member.pid}, is gone")
-        context.saw(
-            f"{member.job.name} (process {member.pid}) was killed {context.since_load_began_s():.2f} s into the load {_with(member, held)} and was gone"
+        context.note("fault_effective", f"{member.job.name}, process {member.pid}, has ended")
+        context.add_evidence(
+            f"{member.job.name} (process {member.pid}) crashed (SIGKILL)"
+            f" {context.load_elapsed_s():.2f} s into the load {_describe(member, batch)}"
         )
-        context.lasting(parameters.restart_after_s)
+        context.sleep_until_lasted(parameters.restart_after_s)
     context.note("client_restart", f"{member.job.name}, process {member.pid}, started")
-    return FaultEvidence(kind=kind, took_effect=True, evidence=tuple(context.facts))
+    return FaultEvidence(kind=kind, took_effect=True, evidence=tuple(context.evidence))
 
 
-def _held(context: FaultContext, where: Where) -> tuple[MemberProcess, PendingBatch]:
-    """Return the member that reads the observed partition, and what it has in hand at its mark.
+def _pause(
+    kind: str,
+    context: FaultContext,
+    parameters: MemberPausedParameters,
+    choose_breakpoint: BreakpointChoice,
+) -> FaultEvidence:
+    """Pause the member at its breakpoint, and resume it.
+
+    Whether the group had removed it is known after the trial; see `require_removal`.
+    """
+    context.sleep_until(parameters.at_s)
+    member, batch = _hold_owner(context, choose_breakpoint)
+    with context.injected() as heals:
+        heals.callback(member.release)
+        heals.callback(member.resume)
+        member.pause()
+        context.note(
+            "fault_effective",
+            f"the kernel reports {member.job.name}, process {member.pid}, as stopped",
+        )
+        began_s = context.load_elapsed_s()
+        context.sleep_until_lasted(parameters.pause_s)
+        context.add_evidence(
+            f"SIGSTOP paused {member.job.name} for {context.load_elapsed_s() - began_s:.2f} s"
+            f" {_describe(member, batch)}"
+        )
+    context.note("client_resume", f"SIGCONT, {member.job.name}")
+    return FaultEvidence(kind=kind, took_effect=True, evidence=tuple(context.evidence))
+
+
+def owner_of_observed_partition(context: FaultContext) -> MemberProcess:
+    """Return the running member that owns the observed partition.
 
     Raises:
-        Missed: no member reads it, or that one came to no commit.
+        FaultMissed: no member owns it, or that member has ended.
     """
-    member = context.clients.holder_of(OBSERVED_PARTITION) if context.clients else None
+    member = context.clients.owner_of(OBSERVED_PARTITION) if context.clients else None
     if member is None:
-        raise FaultMissed(f"no member of a group had been given partition {OBSERVED_PARTITION}")
-    if not member.lives():
+        raise FaultMissed(f"no member of the group owned partition {OBSERVED_PARTITION}")
+    if not member.is_alive():
         raise FaultMissed(f"{member.job.name} had ended already")
+    return member
+
+
+def _hold_owner(
+    context: FaultContext, choose_breakpoint: BreakpointChoice
+) -> tuple[MemberProcess, PendingBatch]:
+    """Return the owner of the observed partition, held at its breakpoint, and its batch.
+
+    Raises:
+        FaultMissed: as `owner_of_observed_partition`, or the member did not reach the breakpoint.
+    """
+    member = owner_of_observed_partition(context)
     try:
-        return member, member.hold_at(where(member))
+        return member, member.hold_at(choose_breakpoint(member))
     except WaitTimeout as late:
-        raise FaultMissed(f"{member.job.name} came to no commit: {late}") from late
+        raise FaultMissed(f"{member.job.name} did not come to a commit: {late}") from late
 
 
-def _with(member: MemberProcess, held: PendingBatch) -> str:
-    """Say what a member had in hand, and what it had done with it."""
+def _describe(member: MemberProcess, batch: PendingBatch) -> str:
+    """Return what a member held at its breakpoint, for the evidence."""
     processed = "processed" if member.job.output is None else "copied"
-    done = {
+    state = {
         (Breakpoint.BEFORE_COMMIT, True): f"{processed} and not committed",
         (Breakpoint.BEFORE_COMMIT, False): f"neither committed nor {processed}",
         (Breakpoint.AFTER_COMMIT, True): f"{processed} and committed",
         (Breakpoint.AFTER_COMMIT, False): f"committed and not {processed}",
-    }
-    return f"with {held.records} records in hand, {done[held.mark, held.processed]}"
+    }[batch.breakpoint, batch.processed]
+    return f"with a batch of {batch.records} records, {state}"
 
 
-def _handed_on(aftermath: TrialObservations) -> tuple[str, ...]:
-    given = [
-        event for event in aftermath.since("assigned") if event.partition == OBSERVED_PARTITION
+# ---------- Confirmation from the members' own logs, after the trial
+
+
+def add_reassignment(evidence: FaultEvidence, observations: TrialObservations) -> FaultEvidence:
+    """Return the evidence with the time at which the observed partition was assigned again."""
+    return extend_evidence(evidence, *_reassignment(observations))
+
+
+def require_removal(evidence: FaultEvidence, observations: TrialObservations) -> FaultEvidence:
+    """Return the evidence of a pause; it had no effect if the group did not remove the member.
+
+    When a removed member is resumed, it logs that its partitions are lost, or its commit is
+    refused.
+    """
+    removals = [
+        event
+        for event in observations.since("revoked", "commit_refused")
+        if event.kind == "commit_refused" or event.detail.endswith(": lost")
     ]
-    if not given or aftermath.began_ns is None:
-        return ()
-    after_s = (given[0].at_ns - aftermath.began_ns) / 1e9
-    return (f"partition {OBSERVED_PARTITION} was given to {given[0].detail} at +{after_s:.3f} s",)
+    if not removals:
+        return extend_evidence(
+            evidence,
+            "the member lost no partition and no commit of it was refused: the fault had no effect",
+            took_effect=False,
+        )
+    first = removals[0]
+    return extend_evidence(
+        evidence,
+        *_reassignment(observations),
+        f"the group had removed the member (partition {first.partition}:"
+        f" {first.kind.replace('_', ' ')}, {first.detail})",
+    )
 
 
-def nature_of_member(kind: str, parameters: FaultParameters, _shape: Topology) -> FaultEffects:
-    """Return what is known of a member that ends, stands still, joins or leaves: the brokers are well."""
+def _reassignment(observations: TrialObservations) -> tuple[str, ...]:
+    for event in observations.since("assigned"):
+        if event.partition == OBSERVED_PARTITION and observations.began_ns is not None:
+            after_s = (event.at_ns - observations.began_ns) / 1e9
+            owner = f"assigned to {event.detail} at +{after_s:.3f} s"
+            return (f"partition {OBSERVED_PARTITION} was {owner}",)
+    return ()
+
+
+def member_effects(kind: str, parameters: FaultParameters, _topology: Topology) -> FaultEffects:
+    """Return the effects of a member that ends, is paused, joins or leaves.
+
+    The brokers are not affected.
+    """
     lasts_ms = (parameters.heals_at_s() - parameters.at_s) * 1000
     return FaultEffects(
         kind=kind, interrupts_member=True, heals_after_ms=lasts_ms, heals_within_ms=lasts_ms
     )
 
 
-_OF_MEMBERS: Final = (
+KINDS: Final = (
     FaultKind(
         "consumer-killed-before-commit",
         FAMILY,
-        "a member of the consumer group dies when it is about to commit what it has in hand",
+        "a member of the consumer group crashes (SIGKILL) just before it commits its batch",
         MemberKilledParameters,
-        kill_member_before_commit,
-        nature_of_member,
-        confirm=handed_on,
+        crash_member_before_commit,
+        member_effects,
+        confirm=add_reassignment,
         supports_external_cluster=True,
     ),
     FaultKind(
         "consumer-killed-after-commit",
         FAMILY,
-        "a member of the consumer group dies when it has just committed what it has in hand",
+        "a member of the consumer group crashes (SIGKILL) just after it has committed its batch",
         MemberKilledParameters,
-        kill_member_after_commit,
-        nature_of_member,
-        confirm=handed_on,
+        crash_member_after_commit,
+        member_effects,
+        confirm=add_reassignment,
         supports_external_cluster=True,
     ),
     FaultKind(
         "consumer-paused",
         FAMILY,
-        "a member of the consumer group stands still for longer than its group waits, and goes on with what it has in hand",
+        "a member of the consumer group is paused (SIGSTOP) before a commit until the group has"
+        " removed it, and goes on with its batch",
         MemberPausedParameters,
         pause_member,
-        nature_of_member,
-        confirm=thrown_out,
+        member_effects,
+        confirm=require_removal,
         supports_external_cluster=True,
     ),
-)
-
-
-# ---------- A copier that dies or stands still between its two steps, producing and committing, whichever comes first.
-#
-# What that misses or repeats is what delivery at most once, at least once and exactly once are about (KIP-98, KIP-447).
-
-
-_NO_COPIERS: Final = "workload.kind is produce; allowed: copy, with a copier or more"
-
-
-class CopierKilledParameters(MemberKilledParameters):
-    """A copier's process ends, and another one joins in its place, under the same transactional.id where it has one."""
-
-    def impossible_reason(self, shape: Topology) -> str | None:
-        """Without copiers there is nobody to strike."""
-        return super().impossible_reason(shape) if shape.copy_workload else _NO_COPIERS
-
-
-class CopierPausedParameters(MemberPausedParameters):
-    """A copier's process stands still for longer than its group waits."""
-
-    def impossible_reason(self, shape: Topology) -> str | None:
-        """Without copiers there is nobody to strike, and a shorter pause is none to the group."""
-        return super().impossible_reason(shape) if shape.copy_workload else _NO_COPIERS
-
-
-def kill_copier(context: FaultContext, parameters: CopierKilledParameters) -> FaultEvidence:
-    """Kill the copier of the observed partition between its two steps."""
-    return kill(context, parameters, _between, "copier-killed")
-
-
-def pause_copier(context: FaultContext, parameters: CopierPausedParameters) -> FaultEvidence:
-    """Stop the copier of the observed partition between its two steps, and let it go on when others have its partitions: it is a zombie then."""
-    return pause(context, parameters, _between, "copier-paused")
-
-
-def _between(member: MemberProcess) -> Breakpoint:
-    """Return the mark behind its first step; in a transaction both are one, and that is not committed yet."""
-    return Breakpoint.AFTER_COMMIT if member.job.commit == "before" else Breakpoint.BEFORE_COMMIT
-
-
-_OF_COPIERS: Final = (
     FaultKind(
         "copier-killed",
         FAMILY,
-        "a copier dies between producing and committing what it has in hand",
+        "a copier crashes (SIGKILL) between producing and committing its batch",
         CopierKilledParameters,
-        kill_copier,
-        nature_of_member,
-        confirm=handed_on,
+        crash_copier,
+        member_effects,
+        confirm=add_reassignment,
         supports_external_cluster=True,
     ),
     FaultKind(
         "copier-paused",
         FAMILY,
-        "a copier stands still between producing and committing for longer than its group waits, and goes on with what it has in hand",
+        "a copier is paused (SIGSTOP) between producing and committing until the group has removed"
+        " it, and goes on with its batch",
         CopierPausedParameters,
         pause_copier,
-        nature_of_member,
-        confirm=thrown_out,
+        member_effects,
+        confirm=require_removal,
         supports_external_cluster=True,
     ),
 )
-
-KINDS: Final = (*_OF_MEMBERS, *_OF_COPIERS)

@@ -1,4 +1,4 @@
-"""Members of a consumer group that come and go as they are meant to: one more joins, or one leaves and comes back. The group shares its partitions out anew."""
+"""Members of a consumer group that join and leave cleanly; the group rebalances."""
 
 from __future__ import annotations
 
@@ -7,15 +7,20 @@ from typing import Final
 from pydantic import Field
 
 from experiments.clients.group.member import ASSIGNED
-from experiments.faults.clients.members import MemberParameters, handed_on, nature_of_member
+from experiments.faults.clients.members import (
+    MemberParameters,
+    add_reassignment,
+    member_effects,
+    owner_of_observed_partition,
+)
 from experiments.faults.clients.producers import FAMILY
-from experiments.faults.core import OBSERVED_PARTITION, FaultContext, FaultKind, FaultMissed
-from experiments.faults.core.kind import TrialObservations
+from experiments.faults.core import FaultContext, FaultKind, FaultMissed
+from experiments.faults.core.kind import TrialObservations, extend_evidence
 from experiments.ledger.record import FaultEvidence
 from infra.errors import WaitTimeout
 
-LET_IN_S: Final = 30.0
-"""How long a group is given to let a member in; a rebalance waits for all of them."""
+_JOIN_TIMEOUT_S: Final = 30.0
+"""Time for a member to join: a rebalance waits for all members."""
 
 
 class MemberJoinsParameters(MemberParameters):
@@ -23,79 +28,76 @@ class MemberJoinsParameters(MemberParameters):
 
 
 class MemberLeavesParameters(MemberParameters):
-    """A member leaves the group by itself, and comes back."""
+    """A member leaves the group cleanly, and comes back."""
 
     restart_after_s: float = Field(
         default=2.0,
         gt=0,
         le=3600,
-        description="from its leaving to the start of its next process, seconds",
+        description="from the leave to the start of the next process, seconds",
     )
 
     def heals_at_s(self) -> float:
-        """Return when it is started again."""
+        """Return when the next process is started."""
         return self.at_s + self.restart_after_s
 
 
-def join(context: FaultContext, parameters: MemberJoinsParameters) -> FaultEvidence:
-    """Start one more member; it bit when the group has let it in."""
-    context.until(parameters.at_s)
+def join_group(context: FaultContext, parameters: MemberJoinsParameters) -> FaultEvidence:
+    """Start one more member. It took effect once the member has joined."""
+    context.sleep_until(parameters.at_s)
     group = context.clients.first_group() if context.clients else None
     if group is None:
-        raise FaultMissed("there is no group that a member could join")
-    with context.striking():
-        member = group.join()
-        others = len(group.members) - 1
-        context.saw(
-            f"{member.job.name} (process {member.pid}) asked to join {others} others {context.since_load_began_s():.2f} s into the load"
+        raise FaultMissed("there was no consumer group to join")
+    with context.injected():
+        member = group.add_member()
+        context.add_evidence(
+            f"{member.job.name} (process {member.pid}) started"
+            f" {context.load_elapsed_s():.2f} s into the load, to join"
+            f" {len(group.members) - 1} others"
         )
         try:
-            member.wait_in_group(LET_IN_S)
+            member.wait_in_group(_JOIN_TIMEOUT_S)
         except WaitTimeout as late:
-            raise FaultMissed(f"the group did not let {member.job.name} in: {late}") from late
-        context.note("fault_effective", f"the group has let {member.job.name} in")
-        context.saw(f"the group had let it in {context.since_begin_s():.2f} s later")
-    return FaultEvidence(kind="consumer-joins", took_effect=True, evidence=tuple(context.facts))
+            raise FaultMissed(f"{member.job.name} could not join the group: {late}") from late
+        context.note("fault_effective", f"{member.job.name} has joined the group")
+        context.add_evidence(f"{member.job.name} had joined {context.elapsed_s():.2f} s later")
+    return FaultEvidence(kind="consumer-joins", took_effect=True, evidence=tuple(context.evidence))
 
 
-def leave(context: FaultContext, parameters: MemberLeavesParameters) -> FaultEvidence:
-    """Let the member that reads the observed partition leave its group, and start it again later; it bit when its process had ended by itself."""
-    context.until(parameters.at_s)
-    member = context.clients.holder_of(OBSERVED_PARTITION) if context.clients else None
-    if member is None:
-        raise FaultMissed(f"no member of a group had been given partition {OBSERVED_PARTITION}")
-    if not member.lives():
-        raise FaultMissed(f"{member.job.name} had ended already")
-    with context.striking() as healing:
-        healing.callback(member.start_again)
-        context.note("fault_stop", f"told to leave, {member.job.name}")
+def leave_group(context: FaultContext, parameters: MemberLeavesParameters) -> FaultEvidence:
+    """Let the member that owns the observed partition leave its group; start it again later."""
+    context.sleep_until(parameters.at_s)
+    member = owner_of_observed_partition(context)
+    with context.injected() as heals:
+        heals.callback(member.restart)
+        context.note("fault_stop", f"requested to leave, {member.job.name}")
         member.leave()
         context.note(
             "fault_effective",
             f"{member.job.name}, process {member.pid}, has left its group and ended",
         )
-        context.saw(
-            f"{member.job.name} (process {member.pid}) left its group {context.since_load_began_s():.2f} s into the load and ended by itself"
+        context.add_evidence(
+            f"{member.job.name} (process {member.pid}) left its group"
+            f" {context.load_elapsed_s():.2f} s into the load and ended"
         )
-        context.lasting(parameters.restart_after_s)
+        context.sleep_until_lasted(parameters.restart_after_s)
     context.note("client_restart", f"{member.job.name}, process {member.pid}, started")
-    return FaultEvidence(kind="consumer-leaves", took_effect=True, evidence=tuple(context.facts))
+    return FaultEvidence(kind="consumer-leaves", took_effect=True, evidence=tuple(context.evidence))
 
 
-def shared_out_anew(evidence: FaultEvidence, aftermath: TrialObservations) -> FaultEvidence:
-    """Add how many partitions were given to which members since."""
-    given: dict[str, list[int]] = {}
-    for event in aftermath.since(ASSIGNED):
+def add_assignments(evidence: FaultEvidence, observations: TrialObservations) -> FaultEvidence:
+    """Return the evidence with the partitions that each member was assigned since."""
+    assigned: dict[str, set[int]] = {}
+    for event in observations.since(ASSIGNED):
         if event.partition is not None:
-            given.setdefault(event.detail, []).append(event.partition)
-    told = "; ".join(
-        f"{member}: {', '.join(map(str, sorted(set(partitions))))}"
-        for member, partitions in sorted(given.items())
+            assigned.setdefault(event.detail, set()).add(event.partition)
+    if not assigned:
+        return extend_evidence(evidence, "no partition was assigned again")
+    members = "; ".join(
+        f"{member}: {', '.join(map(str, sorted(partitions)))}"
+        for member, partitions in sorted(assigned.items())
     )
-    said = (
-        f"partitions were given anew ({told})" if told else "no partition was given to anybody anew"
-    )
-    return evidence.model_copy(update={"evidence": (*evidence.evidence, said)})
+    return extend_evidence(evidence, f"partitions were assigned again ({members})")
 
 
 KINDS: Final = (
@@ -104,19 +106,19 @@ KINDS: Final = (
         FAMILY,
         "one more member joins the consumer group, and stays",
         MemberJoinsParameters,
-        join,
-        nature_of_member,
-        confirm=shared_out_anew,
+        join_group,
+        member_effects,
+        confirm=add_assignments,
         supports_external_cluster=True,
     ),
     FaultKind(
         "consumer-leaves",
         FAMILY,
-        "a member of the consumer group leaves it by itself, and comes back",
+        "a member leaves the consumer group cleanly, and comes back",
         MemberLeavesParameters,
-        leave,
-        nature_of_member,
-        confirm=handed_on,
+        leave_group,
+        member_effects,
+        confirm=add_reassignment,
         supports_external_cluster=True,
     ),
 )

@@ -1,4 +1,7 @@
-"""A producer that dies, and another process that goes on: idempotence is of one producer's session (KIP-98)."""
+"""A producer that crashes, and another process that sends the rest of its records.
+
+Idempotence covers one producer session only (KIP-98).
+"""
 
 from __future__ import annotations
 
@@ -14,70 +17,80 @@ FAMILY: Final = "clients"
 
 
 class ProducerKilledParameters(FaultParameters):
-    """A producer's process ends, and another one takes over."""
+    """A producer process crashes, and another one takes over."""
 
     restart_after_s: float = Field(
         default=1.0,
         gt=0,
         le=3600,
-        description="from the kill to the start of the next process, seconds",
+        description="from the crash to the start of the next process, seconds",
     )
     resend: bool = Field(
         default=True,
-        description="whether the next process sends again what was sent and never acknowledged, as one with an outbox does",
+        description="whether the next process sends again what was sent and not acknowledged,"
+        " as an application with an outbox does",
     )
 
     def heals_at_s(self) -> float:
         """Return when the next process is started."""
         return self.at_s + self.restart_after_s
 
-    def impossible_reason(self, shape: Topology) -> str | None:
-        """What a producer of Kafka's own programs had sent dies with it; a transaction that it had open is another case."""
-        if shape.client != "librdkafka":
-            return f"client is {shape.client}; allowed: librdkafka, of whose records a killed producer leaves a ledger"
-        return (
-            "workload.transaction_records is not 0; allowed: a producer without transactions"
-            if shape.transactional
-            else None
-        )
+    def impossible_reason(self, topology: Topology) -> str | None:
+        """Refuse Java producers and transactions.
+
+        The attempts of a Java producer are lost with its process. A producer that crashes in a
+        transaction is another fault.
+        """
+        if topology.client != "librdkafka":
+            return (
+                f"client is {topology.client}; allowed: librdkafka, whose ledger of attempts"
+                " survives the producer process"
+            )
+        if topology.transactional:
+            return "workload.transaction_records is not 0; allowed: a producer without transactions"
+        return None
 
 
-def kill_producer(context: FaultContext, parameters: ProducerKilledParameters) -> FaultEvidence:
-    """Kill producer 0 in mid-load, and let another process go on with its ledger; it bit when its process was gone and records were left to send."""
-    context.until(parameters.at_s)
+def crash_producer(context: FaultContext, parameters: ProducerKilledParameters) -> FaultEvidence:
+    """Crash producer 0 during the load, and let another process go on with its ledger.
+
+    It took effect if there were records left to send.
+    """
+    context.sleep_until(parameters.at_s)
     producer = context.clients.first_producer() if context.clients else None
     if producer is None:
-        raise FaultMissed("there is no producer that could be started again")
-    if not producer.lives():
+        raise FaultMissed("there was no producer that can be restarted")
+    if not producer.is_alive():
         raise FaultMissed("producer 0 had ended already")
-    with context.striking() as healing:
-        healing.callback(lambda: producer.start_again(resend=parameters.resend))
+    with context.injected() as heals:
+        heals.callback(lambda: producer.restart(resend=parameters.resend))
         context.note("fault_kill", "SIGKILL, producer 0")
         producer.kill()
-        context.note("fault_effective", f"producer 0, process {producer.pid}, is gone")
+        context.note("fault_effective", f"producer 0, process {producer.pid}, has ended")
         accepted, unsettled = producer.progress().accepted, producer.unsettled_records()
-        context.saw(
-            f"producer 0 (process {producer.pid}) was killed {context.since_load_began_s():.2f} s into the load and was gone"
+        context.add_evidence(
+            f"producer 0 (process {producer.pid}) crashed (SIGKILL)"
+            f" {context.load_elapsed_s():.2f} s into the load"
         )
-        context.saw(
-            f"{unsettled} of the {accepted} records that it had handed over were neither acknowledged nor refused"
+        context.add_evidence(
+            f"{unsettled} of the {accepted} records that it had sent were neither acknowledged nor"
+            " rejected"
         )
-        context.lasting(parameters.restart_after_s)
-    context.note("client_restart", f"producer 0, process {producer.pid}, began")
-    took_over = f"process {producer.pid} went on {context.since_begin_s():.2f} s after the fault began, as another session"
-    context.saw(
-        f"{took_over}, and sent {f'{unsettled} records again' if parameters.resend else 'nothing again'}"
+        context.sleep_until_lasted(parameters.restart_after_s)
+    context.note("client_restart", f"producer 0, process {producer.pid}, started")
+    resent = f"{unsettled} records again" if parameters.resend else "no record again"
+    context.add_evidence(
+        f"process {producer.pid} took over {context.elapsed_s():.2f} s after the fault began, with"
+        f" a new producer session, and sent {resent}"
     )
     return FaultEvidence(
         kind="producer-killed",
         took_effect=accepted < producer.job.records,
-        evidence=tuple(context.facts),
+        evidence=tuple(context.evidence),
     )
 
 
-def _nature_of_producer(
-    kind: str, parameters: ProducerKilledParameters, _shape: Topology
-) -> FaultEffects:
+def _effects(kind: str, parameters: ProducerKilledParameters, _topology: Topology) -> FaultEffects:
     lasts_ms = parameters.restart_after_s * 1000
     return FaultEffects(
         kind=kind,
@@ -92,10 +105,10 @@ KINDS: Final = (
     FaultKind(
         "producer-killed",
         FAMILY,
-        "a producer dies, and another process goes on with what it had to send",
+        "a producer crashes (SIGKILL), and another process sends the rest of its records",
         ProducerKilledParameters,
-        kill_producer,
-        _nature_of_producer,
+        crash_producer,
+        _effects,
         supports_external_cluster=True,
     ),
 )

@@ -1,1 +1,5 @@
-"""Faults as an experiment asks for them, one or several: their notation, their joint effects, and their execution."""
+"""Faults as an experiment requests them, one or several joined.
+
+`notation` parses them, `composite` derives their joint effects and requirements, and `execution`
+injects them.
+"""

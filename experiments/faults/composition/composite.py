@@ -1,4 +1,7 @@
-"""What a fault asks of its trial and does in it, read off the request: of a single one as its kind says, of several joined. Pure."""
+"""What a requested fault, single or joined, needs and does. Pure.
+
+The effects of joined faults are the worst that the parts can do together.
+"""
 
 from __future__ import annotations
 
@@ -14,42 +17,68 @@ from experiments.sweep.plan import ClusterNeed, FaultRequest
 
 
 def parameters_of(fault: FaultRequest) -> FaultParameters:
-    """Return a single fault's parameters."""
+    """Return the parameters of a single fault."""
     return FAULTS[fault.kind].parameters.model_validate(fault.parameters)
 
 
 def heals_at_s(fault: FaultRequest) -> float:
-    """Return when the last heal has been asked for, seconds after the load began."""
+    """Return when the last heal is due at the earliest, seconds after the load began."""
     if not fault.parts:
         return parameters_of(fault).heals_at_s()
     return (sum if fault.joined == ">>" else max)(map(heals_at_s, fault.parts))
 
 
-def impossible_reason(fault: FaultRequest, shape: Topology) -> str | None:
-    """Say why there can be no such fault on such a cluster; `None`: there can."""
-    alone = (
-        _said_of(leaf, parameters_of(leaf).impossible_reason(shape), fault)
-        for leaf in fault.leaves()
-    )
-    return next(filter(None, (*alone, _contradiction(fault))), None)
+# ---------- Requirements
+
+
+def impossible_reason(fault: FaultRequest, topology: Topology) -> str | None:
+    """Return why the fault is impossible with this topology; `None`: it is possible."""
+    for leaf in fault.leaves():
+        reason = parameters_of(leaf).impossible_reason(topology)
+        if reason:
+            return _with_name(leaf, reason, fault)
+    return _conflicting_needs(fault)
 
 
 def unnoticed_reason(fault: FaultRequest, client_timeout_s: float, acks: str) -> str | None:
-    """Say why a producer with these settings could not notice the fault, or a part of it; `None`: it can."""
-    reasons = (
-        _said_of(leaf, parameters_of(leaf).unnoticed_reason(client_timeout_s, acks), fault)
-        for leaf in fault.leaves()
-    )
-    return next(filter(None, reasons), None)
+    """Return why a producer with these settings cannot notice a part of the fault; `None`: it can.
+
+    Args:
+        fault: one fault, or several joined.
+        client_timeout_s: how long the producer waits for a response.
+        acks: the producer's `acks`.
+    """
+    for leaf in fault.leaves():
+        reason = parameters_of(leaf).unnoticed_reason(client_timeout_s, acks)
+        if reason:
+            return _with_name(leaf, reason, fault)
+    return None
+
+
+def _with_name(leaf: FaultRequest, reason: str, fault: FaultRequest) -> str:
+    return f"{leaf.kind}: {reason}" if fault.parts else reason
+
+
+def _conflicting_needs(fault: FaultRequest) -> str | None:
+    """Return which parts need different kinds of network, or of disk; `None`: no parts do."""
+    for resource, default in (("network", "loopback"), ("disk", "folder")):
+        needs = {getattr(FAULTS[leaf.kind], resource): leaf.kind for leaf in fault.leaves()}
+        needs.pop(default, None)
+        if len(needs) > 1:
+            conflict = " and ".join(
+                f"{kind} needs {resource} {needed}" for needed, kind in needs.items()
+            )
+            return f"{conflict}; a cluster has one kind of {resource}"
+    return None
 
 
 def needs_own_cluster(fault: FaultRequest) -> bool:
-    """Whether what it does can outlive its trial."""
+    """Return whether its effects can outlast the trial: no other trial may use the cluster."""
     return any(FAULTS[leaf.kind].needs_own_cluster for leaf in fault.leaves())
 
 
 def cluster_for_fault(cluster: ClusterNeed, fault: FaultRequest) -> ClusterNeed:
-    """Return the cluster with the network and the disks that its fault needs; of several, what any of them needs."""
+    """Return the cluster with the network and the disks that the fault, or a part of it, needs."""
     kinds = [FAULTS[leaf.kind] for leaf in fault.leaves()]
     network = next((kind.network for kind in kinds if kind.network != "loopback"), "loopback")
     disk = next((kind.disk for kind in kinds if kind.disk != "folder"), "folder")
@@ -57,114 +86,99 @@ def cluster_for_fault(cluster: ClusterNeed, fault: FaultRequest) -> ClusterNeed:
 
 
 def require_fault_capabilities(fault: FaultRequest) -> None:
-    """See that this machine can do it.
+    """Check that this machine can inject the fault, with all its parts.
 
     Raises:
-        MachineError: as `require_means`.
+        MachineError: as `experiments.faults.require_capabilities`.
     """
     for kind in dict.fromkeys(leaf.kind for leaf in fault.leaves()):
         require_capabilities(kind)
 
 
-def effects_of(fault: FaultRequest, shape: Topology) -> FaultEffects:
-    """Return what it does; of several, what they do together at the worst."""
-    return _course(fault, shape).effects
+# ---------- Effects
 
 
-def _said_of(leaf: FaultRequest, reason: str | None, fault: FaultRequest) -> str | None:
-    return f"{leaf.kind}: {reason}" if reason and fault.parts else reason
-
-
-def _contradiction(fault: FaultRequest) -> str | None:
-    """A cluster stands on one kind of network and one kind of disk."""
-    for what in ("network", "disk"):
-        wanted = {
-            getattr(FAULTS[leaf.kind], what): leaf.kind
-            for leaf in fault.leaves()
-            if getattr(FAULTS[leaf.kind], what) not in {"loopback", "folder"}
-        }
-        if len(wanted) > 1:
-            return (
-                " and ".join(f"{kind} needs a {what} of {its}" for its, kind in wanted.items())
-                + ": no cluster has both"
-            )
-    return None
+def effects_of(fault: FaultRequest, topology: Topology) -> FaultEffects:
+    """Return the effects of the fault; of several, the worst that they can do together."""
+    return _timed_effects(fault, topology).effects
 
 
 @dataclass(frozen=True)
-class _TimeSpan:
-    """A fault, and when it begins, counted from where its own times count from."""
+class _TimedEffects:
+    """Effects of a fault, and when it begins."""
 
     begins_ms: float
+    """From the moment from which its times count."""
     effects: FaultEffects
 
 
-def _course(fault: FaultRequest, shape: Topology) -> _TimeSpan:
+def _timed_effects(fault: FaultRequest, topology: Topology) -> _TimedEffects:
     if not fault.parts:
-        return _TimeSpan(
-            parameters_of(fault).at_s * 1000, FAULTS[fault.kind].effects_of(fault.parameters, shape)
-        )
-    parts = [_course(part, shape) for part in fault.parts]
-    joined = _in_turn(parts) if fault.joined == ">>" else _together(parts)
+        effects = FAULTS[fault.kind].effects_of(fault.parameters, topology)
+        return _TimedEffects(parameters_of(fault).at_s * 1000, effects)
+    parts = [_timed_effects(part, topology) for part in fault.parts]
+    joined = _in_turn(parts) if fault.joined == ">>" else _in_parallel(parts)
     return replace(joined, effects=joined.effects.model_copy(update={"kind": fault.kind}))
 
 
-def _together(parts: Sequence[_TimeSpan]) -> _TimeSpan:
-    """All at once, at the worst: what dies is dead and what stands still does so at the same time, on one node or on as many as there are."""
+def _in_parallel(parts: Sequence[_TimedEffects]) -> _TimedEffects:
+    """Return the effects of faults in parallel.
+
+    At the worst all nodes are down or paused at the same time, and all pauses are of the same node,
+    one after the other.
+    """
     begins_ms = min(part.begins_ms for part in parts)
     times = {
         name: max(part.begins_ms + getattr(part.effects, name) for part in parts) - begins_ms
         for name in ("heals_after_ms", "heals_within_ms")
     }
-    return _TimeSpan(begins_ms, _joined(parts, _TOGETHER).model_copy(update=times))
+    return _TimedEffects(begins_ms, _combine(parts, _PARALLEL_RULES).model_copy(update=times))
 
 
-def _in_turn(parts: Sequence[_TimeSpan]) -> _TimeSpan:
-    """Each runs when the next one strikes, its page cache with it: at no time more is dead than in the worst of them.
+def _in_turn(parts: Sequence[_TimedEffects]) -> _TimedEffects:
+    """Return the effects of faults in turn.
 
-    A node that lost power is another matter: it may not have copied back what it lost when the next one dies.
+    A crashed node runs again, with its page cache, when the next fault begins: no more nodes are
+    down at a time than in the worst of the parts. A node that lost power may not have replicated
+    again what it lost when the next one goes down, so these add up.
     """
-    lasting_ms = sum(part.begins_ms for part in parts[1:])
+    between_ms = sum(part.begins_ms for part in parts[1:])
     times = {
-        name: sum(getattr(part.effects, name) for part in parts) + lasting_ms
+        name: sum(getattr(part.effects, name) for part in parts) + between_ms
         for name in ("heals_after_ms", "heals_within_ms")
     }
-    adds_up = any(part.effects.power_loss or part.effects.loses_synced_data for part in parts)
-    rules = {**_IN_TURN, "nodes_down": sum} if adds_up else _IN_TURN
-    return _TimeSpan(parts[0].begins_ms, _joined(parts, rules).model_copy(update=times))
+    loses_data = any(part.effects.power_loss or part.effects.loses_synced_data for part in parts)
+    rules = {**_TURN_RULES, "nodes_down": sum} if loses_data else _TURN_RULES
+    return _TimedEffects(parts[0].begins_ms, _combine(parts, rules).model_copy(update=times))
 
 
 _Rule = Callable[[list[Any]], Any]
-_EITHER: Final[Mapping[str, _Rule]] = MappingProxyType(
-    {
-        "known": all,
-        "parts": sum,
-        **dict.fromkeys(
-            (
-                "power_loss",
-                "loses_synced_data",
-                "corrupts_records",
-                "may_affect_leader",
-                "clients_cut_off",
-                "responses_lost",
-            ),
-            any,
+"""Combines the values of a field of `FaultEffects`."""
+_COMMON_RULES: Final[Mapping[str, _Rule]] = {
+    "known": all,
+    "parts": sum,
+    **dict.fromkeys(
+        (
+            "power_loss",
+            "loses_synced_data",
+            "corrupts_records",
+            "may_affect_leader",
+            "clients_cut_off",
+            "responses_lost",
+            "moves_leader",
+            "forces_unclean_election",
+            "deletes_topic",
+            "restarts_producer",
+            "resends_unacknowledged",
+            "ends_transactional_producer",
+            "interrupts_member",
+            "zookeeper_server_down",
+            "zookeeper_unavailable",
         ),
-        **dict.fromkeys(("moves_leader", "forces_unclean_election", "deletes_topic"), any),
-        **dict.fromkeys(
-            (
-                "restarts_producer",
-                "resends_unacknowledged",
-                "ends_transactional_producer",
-                "interrupts_member",
-                "zookeeper_server_down",
-                "zookeeper_unavailable",
-            ),
-            any,
-        ),
-    }
-)
-_COUNTED: Final = (
+        any,
+    ),
+}
+_AMOUNTS: Final = (
     "nodes_down",
     "nodes_paused",
     "pause_ms",
@@ -172,31 +186,29 @@ _COUNTED: Final = (
     "nodes_isolated",
     "requests_held_ms",
 )
-_TOGETHER: Final[Mapping[str, _Rule]] = MappingProxyType(
-    {**_EITHER, **dict.fromkeys(_COUNTED, sum)}
+_PARALLEL_RULES: Final[Mapping[str, _Rule]] = MappingProxyType(
+    {**_COMMON_RULES, **dict.fromkeys(_AMOUNTS, sum)}
 )
-_IN_TURN: Final[Mapping[str, _Rule]] = MappingProxyType({**_EITHER, **dict.fromkeys(_COUNTED, max)})
-"""How a field of several natures becomes one."""
-_TIMED: Final = frozenset({"kind", "heals_after_ms", "heals_within_ms"})
+_TURN_RULES: Final[Mapping[str, _Rule]] = MappingProxyType(
+    {**_COMMON_RULES, **dict.fromkeys(_AMOUNTS, max)}
+)
+_SET_BY_CALLER: Final = frozenset({"kind", "heals_after_ms", "heals_within_ms"})
 
 
-def _joined(parts: Sequence[_TimeSpan], rules: Mapping[str, _Rule]) -> FaultEffects:
-    """Return the whole's nature; where a part does something of which no rule is known here, nothing is known of the whole."""
-    effects_of_all = [part.effects for part in parts]
-    joined = FaultEffects(kind="").model_copy(
+def _combine(parts: Sequence[_TimedEffects], rules: Mapping[str, _Rule]) -> FaultEffects:
+    """Return the combined effects. If a part sets a field without a rule, they are unknown."""
+    effects_of_parts = [part.effects for part in parts]
+    combined = FaultEffects(kind="").model_copy(
         update={
-            name: rule([getattr(effects, name) for effects in effects_of_all])
+            name: rule([getattr(effects, name) for effects in effects_of_parts])
             for name, rule in rules.items()
         }
     )
-    others = [
-        name for name in FaultEffects.model_fields if name not in rules and name not in _TIMED
-    ]
-    strange = any(
+    without_rule = FaultEffects.model_fields.keys() - rules.keys() - _SET_BY_CALLER
+    if any(
         getattr(effects, name) != FaultEffects.model_fields[name].default
-        for effects in effects_of_all
-        for name in others
-    )
-    return (
-        joined.model_copy(update={"known": False, "may_affect_leader": True}) if strange else joined
-    )
+        for effects in effects_of_parts
+        for name in without_rule
+    ):
+        return combined.model_copy(update={"known": False, "may_affect_leader": True})
+    return combined

@@ -1,4 +1,7 @@
-"""Lets a fault strike, one or several joined: in turn in this thread, at the same time each in a thread of its own; then gathers the evidence."""
+"""Injection of a trial's fault, one or several joined, and its evidence.
+
+Faults in turn run in the calling thread, parallel faults in a thread each.
+"""
 
 from __future__ import annotations
 
@@ -10,160 +13,161 @@ from experiments.errors import HealFailed
 from experiments.events.journal import Event
 from experiments.faults import FAULTS
 from experiments.faults.core import FaultAbandoned, FaultContext, FaultMissed
-from experiments.faults.core.kind import TrialObservations
+from experiments.faults.core.kind import TrialObservations, extend_evidence
 from experiments.ledger.record import FaultEvidence
 from experiments.sweep.plan import FaultRequest
 
 
 @dataclass(frozen=True)
 class InjectedFault:
-    """One fault that struck, and has been healed."""
+    """A single fault that was injected and healed."""
 
     name: str
-    """Its kind; of several, with its place in front: `2.leader-pause`."""
+    """Its kind; one of several has its position in front: `2.leader-pause`."""
     request: FaultRequest
     evidence: FaultEvidence
+    """As of its heal; see `evidence_of`."""
     began_ns: int | None
-    """`None`: it found nothing to strike."""
+    """`None`: it found no target."""
 
 
 def inject(request: FaultRequest, context: FaultContext) -> tuple[InjectedFault, ...]:
-    """Let a fault strike, all its parts, and return what became of each once all are healed.
+    """Inject a fault with all its parts, and return them once all are healed.
 
     Raises:
-        HealFailed: something could not be undone, after all else was.
-        HarnessError: a part could not be carried out; all are healed.
+        HealFailed: a heal failed; all others were done.
+        HarnessError: a part could not be injected; all parts are healed.
     """
     try:
-        return _strike(request, context, 1, several=len(request.leaves()) > 1)
+        return _inject(request, context, 1, several=len(request.leaves()) > 1)
     finally:
-        context.put_right()
+        context.restore_nodes()
 
 
 def evidence_of(
     request: FaultRequest,
-    struck: Sequence[InjectedFault],
+    faults: Sequence[InjectedFault],
     events: tuple[Event, ...],
     acks: str,
     load_end_ns: int,
 ) -> FaultEvidence:
-    """Return the evidence of the whole, completed by what brokers and clients logged; it bit when each part did.
+    """Return the evidence of the whole fault, completed with what brokers and clients logged.
+
+    It took effect if each of its parts did.
 
     Args:
-        request: what was asked for.
-        struck: what became of it.
-        events: all of the trial.
-        acks: the producers'.
-        load_end_ns: when the last record was due: what strikes later strikes nothing.
+        request: the requested fault.
+        faults: its parts, as `inject` returned them.
+        events: all events of the trial, by time.
+        acks: the producers' `acks`.
+        load_end_ns: when the last record was due; a fault that begins later has no effect.
     """
-    told = [
-        _confirmed(one, TrialObservations(events, acks, one.began_ns), load_end_ns)
-        for one in struck
+    evidence = [
+        _confirmed(fault, TrialObservations(events, acks, fault.began_ns), load_end_ns)
+        for fault in faults
     ]
-    if len(told) == 1:
-        return told[0].model_copy(update={"parameters": request.parameters})
-    names = [one.name for one in struck]
-    missed = [
-        f"{name} did not bite"
-        for name, part in zip(names, told, strict=True)
-        if not part.took_effect
-    ]
-    sentences = [
-        f"{name}: {sentence}"
-        for name, part in zip(names, told, strict=True)
-        for sentence in part.evidence
-    ]
-    targets = tuple(dict.fromkeys(node for part in told for node in part.targets))
+    if len(evidence) == 1:
+        return evidence[0].model_copy(update={"parameters": request.parameters})
+    named = [(fault.name, part) for fault, part in zip(faults, evidence, strict=True)]
+    without_effect = [f"{name} had no effect" for name, part in named if not part.took_effect]
+    sentences = [f"{name}: {sentence}" for name, part in named for sentence in part.evidence]
     return FaultEvidence(
         kind=request.kind,
         parameters=request.all_parameters(),
-        targets=targets,
-        took_effect=not missed,
-        evidence=(*missed, *sentences),
+        targets=tuple(dict.fromkeys(node for part in evidence for node in part.targets)),
+        took_effect=not without_effect,
+        evidence=(*without_effect, *sentences),
     )
 
 
-def _strike(
+def _confirmed(
+    fault: InjectedFault, observations: TrialObservations, load_end_ns: int
+) -> FaultEvidence:
+    if fault.began_ns is not None and fault.began_ns >= load_end_ns:
+        late_s = (fault.began_ns - load_end_ns) / 1e9
+        return extend_evidence(
+            fault.evidence,
+            f"it began {late_s:.2f} s after the last record was due: the fault had no effect",
+            took_effect=False,
+        )
+    if not fault.evidence.took_effect:
+        return fault.evidence
+    return FAULTS[fault.request.kind].confirm(fault.evidence, observations)
+
+
+def _inject(
     request: FaultRequest, context: FaultContext, first: int, *, several: bool
 ) -> tuple[InjectedFault, ...]:
-    """Strike; the parts are numbered from `first` on."""
+    """Inject a fault, or the parts of a joined one, numbered from `first` on."""
     if not request.parts:
         name = f"{first}.{request.kind}" if several else request.kind
-        return (_strike_one(request, context.part(name, label=name if several else "")),)
-    numbers = [
-        first + sum(len(before.leaves()) for before in request.parts[:place])
-        for place in range(len(request.parts))
-    ]
-    return (_in_turn if request.joined == ">>" else _together)(
-        list(zip(request.parts, numbers, strict=True)), context
-    )
+        return (_inject_one(request, context.for_part(name, label=name if several else "")),)
+    numbered = []
+    for part in request.parts:
+        numbered.append((part, first))
+        first += len(part.leaves())
+    return (_in_turn if request.joined == ">>" else _in_parallel)(numbered, context)
 
 
 def _in_turn(
     parts: Sequence[tuple[FaultRequest, int]], context: FaultContext
 ) -> tuple[InjectedFault, ...]:
-    """Strike one after the other; each one's times count from the heal of the one before."""
-    struck: tuple[InjectedFault, ...] = ()
+    """Inject one part after the other; the times of each count from the heal of the one before."""
+    faults: tuple[InjectedFault, ...] = ()
     for part, number in parts:
-        struck += _strike(part, context.from_now() if struck else context, number, several=True)
-    return struck
+        part_context = context.starting_now() if faults else context
+        faults += _inject(part, part_context, number, several=True)
+    return faults
 
 
-def _together(
+def _in_parallel(
     parts: Sequence[tuple[FaultRequest, int]], context: FaultContext
 ) -> tuple[InjectedFault, ...]:
-    """Strike at the same time; where one fails, or the trial is interrupted, the others go no further and heal."""
+    """Inject all parts at the same time.
+
+    If one fails, or the trial is interrupted, the others stop and heal.
+    """
     with ThreadPoolExecutor(len(parts), "fault") as threads:
-        begun = [
-            threads.submit(_strike, part, context, number, several=True) for part, number in parts
+        injections = [
+            threads.submit(_inject, part, context, number, several=True) for part, number in parts
         ]
         try:
-            wait(begun, return_when=FIRST_EXCEPTION)
+            wait(injections, return_when=FIRST_EXCEPTION)
         finally:
-            if not all(_ended_well(one) for one in begun):
-                context.over.set()
-    errors = [error for error in (one.exception() for one in begun) if error is not None]
+            if not all(_succeeded(injection) for injection in injections):
+                context.cancelled.set()
+    errors = [
+        error for error in (injection.exception() for injection in injections) if error is not None
+    ]
     if errors:
-        raise min(errors, key=_weight)
-    return tuple(struck for one in begun for struck in one.result())
+        raise min(errors, key=_rank)
+    return tuple(fault for injection in injections for fault in injection.result())
 
 
-def _ended_well(part: Future[tuple[InjectedFault, ...]]) -> bool:
-    return part.done() and part.exception() is None
+def _succeeded(injection: Future[tuple[InjectedFault, ...]]) -> bool:
+    return injection.done() and injection.exception() is None
 
 
-def _weight(error: BaseException) -> int:
-    """What could not be healed weighs more than any other error; a part that gave up did so for another's."""
-    return 0 if isinstance(error, HealFailed) else 2 if isinstance(error, FaultAbandoned) else 1
+def _rank(error: BaseException) -> int:
+    """Return the rank of an error; the lowest is raised.
+
+    A failed heal outranks any other error, and an abandoned part is the consequence of another
+    one's.
+    """
+    if isinstance(error, HealFailed):
+        return 0
+    return 2 if isinstance(error, FaultAbandoned) else 1
 
 
-def _strike_one(request: FaultRequest, context: FaultContext) -> InjectedFault:
-    fault = FAULTS[request.kind]
+def _inject_one(request: FaultRequest, context: FaultContext) -> InjectedFault:
+    kind = FAULTS[request.kind]
     try:
-        evidence = fault.inject(context, fault.parameters.model_validate(request.parameters))
+        evidence = kind.inject(context, kind.parameters.model_validate(request.parameters))
     except FaultMissed as missed:
         evidence = FaultEvidence(
             kind=request.kind,
             took_effect=False,
-            evidence=(*context.facts, f"{missed}: nothing was done"),
+            evidence=(*context.evidence, f"{missed}: the fault had no effect"),
         )
-    return InjectedFault(
-        context.name, request, evidence, context.begins_ns[0] if context.begins_ns else None
-    )
-
-
-def _confirmed(
-    struck: InjectedFault, aftermath: TrialObservations, load_end_ns: int
-) -> FaultEvidence:
-    if struck.began_ns is not None and struck.began_ns >= load_end_ns:
-        late = (
-            f"it struck {(struck.began_ns - load_end_ns) / 1e9:.2f} s after the last record was due"
-        )
-        return struck.evidence.model_copy(
-            update={"took_effect": False, "evidence": (*struck.evidence.evidence, late)}
-        )
-    return (
-        FAULTS[struck.request.kind].confirm(struck.evidence, aftermath)
-        if struck.evidence.took_effect
-        else struck.evidence
-    )
+    began_ns = context.begins_ns[0] if context.begins_ns else None
+    return InjectedFault(context.name, request, evidence, began_ns)

@@ -1,7 +1,8 @@
-"""Faults as an experiment writes them, one value each: `leader-crash`, `leader-crash(at_s=1) >> leader-pause`, `node-crash & follower-pause`. Pure.
+"""The notation of faults: `leader-crash`, `leader-crash(at_s=1) >> leader-pause`. Pure.
 
-`a & b` strikes both, each at its own time after the load began; `a >> b` strikes b after a is healed, and b's time counts from that heal.
-`&` binds tighter than `>>`, and brackets group. What stands in brackets behind a name are its parameters, over those of the experiment.
+`a & b` injects both, each at its own time after the load began. `a >> b` injects b after a is
+healed, and b's times count from that heal. `&` binds tighter than `>>`; parentheses group.
+Parameters in parentheses after a name override those of the experiment.
 """
 
 from __future__ import annotations
@@ -18,90 +19,106 @@ from experiments.ledger.record import Scalar
 from experiments.messages.phrases import did_you_mean
 from experiments.sweep.plan import Composition, FaultRequest
 
-MOST_CHARACTERS: Final = 1000
-MOST_BRACKETS: Final = 50
-MOST_PARTS: Final = 16
-"""Each that strikes beside others has a thread."""
+MAX_CHARACTERS: Final = 1000
+MAX_PARENTHESES: Final = 50
+MAX_PARTS: Final = 16
+"""Each fault that is injected in parallel with others takes a thread."""
 _TOKEN: Final = re.compile(r"\s*(?:(>>|[&(),=])|([^\s&(),=>]+)|(\S))")
 
 
-@dataclass(frozen=True)
-class _Token:
-    text: str
-    at: int
-    """The character it begins with, counted from 1."""
-    is_word: bool
-
-
 def parse_fault(text: str) -> FaultRequest:
-    """Return the faults that a text asks for, each with the parameters that stand in its own brackets and no others.
+    """Return the faults that a text requests, each with the parameters in its own parentheses.
 
     Raises:
-        ExperimentError: it is not of that form, or names what does not exist; one line that names the place.
+        ExperimentError: the syntax is wrong, or a name is unknown; with the position.
     """
-    if len(text) > MOST_CHARACTERS or text.count("(") > MOST_BRACKETS:
+    parentheses = text.count("(")
+    if len(text) > MAX_CHARACTERS or parentheses > MAX_PARENTHESES:
         raise ExperimentError(
-            f"a fault of {len(text)} characters and {text.count('(')} brackets; allowed: {MOST_CHARACTERS} and {MOST_BRACKETS} at most"
+            f"a fault of {len(text)} characters and {parentheses} opening parentheses;"
+            f" allowed: {MAX_CHARACTERS} and {MAX_PARENTHESES} at most"
         )
     if not text.strip():
-        raise ExperimentError(f"a fault without a name{did_you_mean('', FAULTS)}; `none` is no fault")
-    request = _Parser(text).whole()
-    if len(request.leaves()) > MOST_PARTS:
         raise ExperimentError(
-            f"{len(request.leaves())} faults joined; allowed: {MOST_PARTS} at most"
+            f"a fault without a name{did_you_mean('', FAULTS)}; write `none` for no fault"
+        )
+    request = _Parser(text).parse()
+    if len(request.leaves()) > MAX_PARTS:
+        raise ExperimentError(
+            f"{len(request.leaves())} faults joined; allowed: {MAX_PARTS} at most"
         )
     return request
 
 
 def format_fault(request: FaultRequest, within: Composition | None = None) -> str:
-    """Return the one way in which a request is written; `parse` reads it back.
+    """Return the canonical notation of a request; `parse_fault` returns an equal request for it.
 
     Args:
-        request: single or joined.
+        request: one fault, or several joined.
         within: how it is joined with others, if it is.
     """
     if not request.parts:
-        given = ", ".join(f"{name}={_shown(value)}" for name, value in request.parameters.items())
-        return f"{request.kind}({given})" if given else request.kind
+        parameters = ", ".join(
+            f"{name}={_format_value(value)}" for name, value in request.parameters.items()
+        )
+        return f"{request.kind}({parameters})" if parameters else request.kind
     joined = f" {request.joined} ".join(
         format_fault(part, request.joined) for part in request.parts
     )
     return f"({joined})" if request.joined == ">>" and within == "&" else joined
 
 
+@dataclass(frozen=True)
+class _Token:
+    text: str
+    position: int
+    """Its first character, counted from 1."""
+    is_word: bool
+
+
 class _Parser:
-    """Reads a text from left to right, a token ahead."""
+    """A recursive descent parser with a lookahead of one token."""
 
     def __init__(self, text: str) -> None:
         self._text = text
         self._tokens = [
-            _Token(found[0].strip(), found.start(found.lastindex or 0) + 1, found[2] is not None)
-            for found in _TOKEN.finditer(text.rstrip())
+            _Token(match[0].strip(), match.start(match.lastindex or 0) + 1, match[2] is not None)
+            for match in _TOKEN.finditer(text.rstrip())
         ]
 
-    def whole(self) -> FaultRequest:
-        request = self._joined(">>", lambda: self._joined("&", self._one))
+    def parse(self) -> FaultRequest:
+        request = self._sequence()
         if self._tokens:
-            self._refuse("`&`, `>>` or the end")
+            self._fail("`&`, `>>` or the end")
         return request
 
-    def _joined(self, how: Composition, read: Callable[[], FaultRequest]) -> FaultRequest:
-        """Read one or several; what is joined in the same way inside brackets joins them."""
-        parts = [read()]
-        while self._takes(how):
-            parts.append(read())
+    def _sequence(self) -> FaultRequest:
+        return self._joined(">>", lambda: self._joined("&", self._operand))
+
+    def _joined(
+        self, composition: Composition, operand: Callable[[], FaultRequest]
+    ) -> FaultRequest:
+        """Parse one or several operands.
+
+        Operands in parentheses that are joined in the same way become operands of the whole.
+        """
+        parts = [operand()]
+        while self._accept(composition):
+            parts.append(operand())
         if len(parts) == 1:
             return parts[0]
         flat = tuple(
-            inner for part in parts for inner in (part.parts if part.joined == how else (part,))
+            inner
+            for part in parts
+            for inner in (part.parts if part.joined == composition else (part,))
         )
-        request = FaultRequest(kind="", joined=how, parts=flat)
+        request = FaultRequest(kind="", joined=composition, parts=flat)
         return request.model_copy(update={"kind": format_fault(request)})
 
-    def _one(self) -> FaultRequest:
-        if not self._takes("("):
+    def _operand(self) -> FaultRequest:
+        if not self._accept("("):
             return self._single()
-        request = self._joined(">>", lambda: self._joined("&", self._one))
+        request = self._sequence()
         self._expect(")")
         return request
 
@@ -113,33 +130,34 @@ class _Parser:
             )
         if name.text == "none" and len(name.text) < len(self._text.strip()):
             raise ExperimentError(
-                f"fault {self._text}: none{self._at(name)} stands alone, or not at all"
+                f"fault {self._text}: none{self._at(name)} must be the only fault,"
+                " without parameters"
             )
-        return FaultRequest(
-            kind=name.text, parameters=self._parameters(name.text) if self._takes("(") else {}
-        )
+        parameters = self._parameters(name.text) if self._accept("(") else {}
+        return FaultRequest(kind=name.text, parameters=parameters)
 
     def _parameters(self, kind: str) -> dict[str, Scalar]:
-        given: dict[str, Scalar] = {}
+        known = FAULTS[kind].parameters.model_fields
+        parameters: dict[str, Scalar] = {}
         while True:
             name = self._word(f"a parameter of {kind}")
-            known = FAULTS[kind].parameters.model_fields
-            if name.text not in known or name.text in given:
-                twice = name.text in given
-                wrong = (
-                    f"stands twice{self._at(name)}"
-                    if twice
-                    else f"is no parameter of {kind}{self._at(name)}{did_you_mean(name.text, known)}"
+            if name.text in parameters:
+                raise ExperimentError(
+                    f"fault {self._text}: {name.text} is given twice{self._at(name)}"
                 )
-                raise ExperimentError(f"fault {self._text}: {name.text} {wrong}")
+            if name.text not in known:
+                raise ExperimentError(
+                    f"fault {self._text}: {name.text} is not a parameter of {kind}"
+                    f"{self._at(name)}{did_you_mean(name.text, known)}"
+                )
             self._expect("=")
-            given[name.text] = _value(self._word(f"a value of {name.text}").text)
-            if not self._takes(","):
+            parameters[name.text] = _parse_value(self._word(f"a value of {name.text}").text)
+            if not self._accept(","):
                 self._expect(")")
-                return given
+                return parameters
 
-    def _takes(self, text: str) -> bool:
-        """Go on behind such a token, if it is the next one."""
+    def _accept(self, text: str) -> bool:
+        """Consume the next token if it is this operator; return whether it was."""
         is_next = (
             bool(self._tokens) and self._tokens[0].text == text and not self._tokens[0].is_word
         )
@@ -148,34 +166,30 @@ class _Parser:
         return is_next
 
     def _expect(self, text: str) -> None:
-        if not self._takes(text):
-            self._refuse(f"`{text}`")
+        if not self._accept(text):
+            self._fail(f"`{text}`")
 
-    def _word(self, what: str) -> _Token:
+    def _word(self, expected: str) -> _Token:
         if not self._tokens or not self._tokens[0].is_word:
-            self._refuse(what)
+            self._fail(expected)
         return self._tokens.pop(0)
 
-    def _refuse(self, wanted: str) -> NoReturn:
-        found = (
-            f"there is `{self._tokens[0].text}`{self._at(self._tokens[0])}"
-            if self._tokens
-            else "it ends"
-        )
-        cut = (
-            "; in a list in square brackets, quote a fault that holds a comma"
-            if not self._tokens and self._text.count("(") > self._text.count(")")
-            else ""
-        )
-        raise ExperimentError(f"fault {self._text}: where {wanted} is due, {found}{cut}")
+    def _fail(self, expected: str) -> NoReturn:
+        if self._tokens:
+            found = f"`{self._tokens[0].text}`{self._at(self._tokens[0])}"
+        elif self._text.count("(") > self._text.count(")"):
+            found = "the end; in a list in square brackets, quote a fault that contains a comma"
+        else:
+            found = "the end"
+        raise ExperimentError(f"fault {self._text}: expected {expected}, found {found}")
 
     def _at(self, token: _Token) -> str:
-        """Say where, if there is more than one word."""
-        return f" at character {token.at}" if token.text != self._text.strip() else ""
+        """Return the token's position, if the text is more than that token."""
+        return f" at character {token.position}" if token.text != self._text.strip() else ""
 
 
-def _value(text: str) -> Scalar:
-    """Read a number or a truth value as YAML would; anything else is text."""
+def _parse_value(text: str) -> Scalar:
+    """Return a number or a boolean as YAML reads it; anything else is text."""
     try:
         value = json.loads(text)
     except ValueError:
@@ -183,5 +197,5 @@ def _value(text: str) -> Scalar:
     return value if isinstance(value, bool | int | float) else text
 
 
-def _shown(value: Scalar) -> str:
+def _format_value(value: Scalar) -> str:
     return json.dumps(value) if isinstance(value, bool) else str(value)

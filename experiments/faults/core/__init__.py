@@ -1,4 +1,10 @@
-"""What every family of faults is made of: the kind, its parameters and its nature, the scene where it strikes, and what tells that it bit."""
+"""What every family of faults is built from.
+
+`kind`: a fault kind with its parameters. `effects`: what Kafka's guarantees depend on. `context`:
+the cluster, clock and journal that a fault is injected with, and the guarantee that it heals.
+`evidence`: the checks that a fault took effect. `narrative`: the course of a fault in sentences.
+Faults themselves belong in the family packages.
+"""
 
 from __future__ import annotations
 

@@ -1,77 +1,80 @@
-"""Where a fault strikes, and what it can do there: times, processes, evidence, and a frame that heals for certain."""
+"""What a fault is injected with: the cluster, the clock, the journal, and a heal that always runs.
+
+Each fault of a trial has a `FaultContext` of its own. Several faults of one trial share the
+`HeldNodes`, so that the heal of one does not start or resume a node that another still holds.
+"""
 
 from __future__ import annotations
 
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Final, Literal, Self, TypeVar
 
 from experiments.errors import HealFailed
 from experiments.events.clock import monotonic_s, now_ns
 from experiments.events.journal import Event, Journal
 from experiments.faults.core.kind import FaultAbandoned, FaultMissed
+from experiments.messages.phrases import format_list, plural
 from infra.cluster.interface import Cluster
 from infra.errors import HarnessError, WaitTimeout
 from infra.kafka.spec import ClusterState, NodeState, PartitionState
-from infra.process.waiting import pause_until, wait_until
-
-# ---------- Which part of a fault keeps which node down or still, so that the heal of one does not undo what another still does.
-
-
-How = Literal["down", "still"]
-
-
-class HeldNodes:
-    """Who holds what; safe to use from several threads."""
-
-    def __init__(self) -> None:
-        """Nobody holds anything."""
-        self._holders: defaultdict[tuple[int, How], set[str]] = defaultdict(set)
-        self._locks: defaultdict[int, threading.Lock] = defaultdict(threading.Lock)
-        self._lock = threading.Lock()
-
-    @contextmanager
-    def alone(self, node: int) -> Iterator[None]:
-        """Keep the other parts from doing anything to the node meanwhile: what is looked at and then done is done to what was looked at."""
-        with self._lock:
-            lock = self._locks[node]
-        with lock:
-            yield
-
-    def take(self, node: int, how: How, holder: str) -> None:
-        """Hold a node from now on."""
-        with self._lock:
-            self._holders[node, how].add(holder)
-
-    def let_go(self, node: int, how: How, holder: str) -> bool:
-        """Hold it no longer; return whether nobody does any more."""
-        with self._lock:
-            self._holders[node, how].discard(holder)
-            return not self._holders[node, how]
-
-    def nodes(self) -> tuple[int, ...]:
-        """Every node that was ever held."""
-        with self._lock:
-            return tuple(sorted({node for node, _ in self._holders}))
-
+from infra.process.waiting import sleep_until, wait_until
 
 if TYPE_CHECKING:
     from experiments.clients.interface import ClientProcesses
 
-OBSERVED_PARTITION = 0
-"""Targets are resolved from this partition: its leader, its followers."""
+OBSERVED_PARTITION: Final = 0
+"""The partition whose leader and followers faults target, and whose state is the evidence."""
 
-Seen = TypeVar("Seen")
+Observation = TypeVar("Observation")
+HoldKind = Literal["down", "paused"]
+
+
+class HeldNodes:
+    """Which faults keep which nodes down or paused. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._holders: defaultdict[tuple[int, HoldKind], set[str]] = defaultdict(set)
+        self._node_locks: defaultdict[int, threading.Lock] = defaultdict(threading.Lock)
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def locked(self, node: int) -> Iterator[None]:
+        """Keep other faults from the node.
+
+        Its state does not change between a check and the action that depends on it.
+        """
+        with self._lock:
+            lock = self._node_locks[node]
+        with lock:
+            yield
+
+    def hold(self, node: int, kind: HoldKind, holder: str) -> None:
+        """Register that a fault keeps the node down or paused."""
+        with self._lock:
+            self._holders[node, kind].add(holder)
+
+    def release(self, node: int, kind: HoldKind, holder: str) -> bool:
+        """Remove the registration; return whether no other fault holds the node in this way."""
+        with self._lock:
+            self._holders[node, kind].discard(holder)
+            return not self._holders[node, kind]
+
+    def nodes(self) -> tuple[int, ...]:
+        """Return every node that was ever held."""
+        with self._lock:
+            return tuple(sorted({node for node, _ in self._holders}))
 
 
 @dataclass(frozen=True)
 class FaultContext:
-    """Where a fault strikes: the cluster, the topic, the clock, and the journal that keeps what was seen.
+    """The cluster, the topic, the clock and the journal of one fault.
 
-    Each of several faults of one trial has its own, made by `part`: its own begin, its own evidence, and one cluster and journal with the others.
+    Several faults of one trial have a context each, made by `for_part`: with their own begin and
+    evidence, and a common cluster and journal.
     """
 
     cluster: Cluster
@@ -79,240 +82,303 @@ class FaultContext:
     load_begin_ns: int
     journal: Journal
     client_timeout_s: float
-    """How long the producer gives a request before it takes the connection for dead (librdkafka: `socket.timeout.ms`, Java: `request.timeout.ms`)."""
+    """How long the producer waits for a response before it drops the connection (librdkafka:
+    `socket.timeout.ms`, Java: `request.timeout.ms`)."""
     clients: ClientProcesses | None = None
-    """The trial's own clients, where it is they that something is done to."""
+    """The trial's client processes, for faults that target them."""
     name: str = "the fault"
-    """Which it is, for messages."""
+    """The fault's name in messages."""
     label: str = ""
-    """Which it is, in front of its events' details; empty where there is only one."""
-    after_s: float = 0.0
-    """From when its times count, seconds after the load began."""
-    facts: list[str] = field(default_factory=list)
-    """The evidence so far, a sentence each."""
+    """Prefix of the fault's events in the journal; empty if the trial has one fault."""
+    origin_s: float = 0.0
+    """The moment from which the fault's times count, seconds after the load began."""
+    evidence: list[str] = field(default_factory=list)
+    """The evidence so far, one sentence each."""
     begins_ns: list[int] = field(default_factory=list)
-    """When it struck, each time."""
+    """Each time that the fault, or a step of it, began."""
     held_nodes: HeldNodes = field(default_factory=HeldNodes)
-    """Which parts of the fault keep which node down or still."""
-    over: threading.Event = field(default_factory=threading.Event)
-    """Set when all parts are to give up."""
+    """Which faults of the trial keep which nodes down or paused."""
+    cancelled: threading.Event = field(default_factory=threading.Event)
+    """Set when all faults of the trial must stop and heal."""
 
-    def part(self, name: str, label: str) -> Self:
-        """Return the scene of one of several faults."""
-        return replace(self, name=name, label=label, facts=[], begins_ns=[])
+    # ---------- Parts of joined faults
 
-    def from_now(self) -> Self:
-        """Return the scene with times that count from now."""
-        return replace(self, after_s=self.since_load_began_s())
+    def for_part(self, name: str, label: str) -> Self:
+        """Return the context of one of several faults."""
+        return replace(self, name=name, label=label, evidence=[], begins_ns=[])
 
-    @property
-    def began_ns(self) -> int:
-        """When it struck last; what was seen before is none of its doing."""
-        return self.begins_ns[-1]
+    def starting_now(self) -> Self:
+        """Return the context with times that count from now."""
+        return replace(self, origin_s=self.load_elapsed_s())
 
-    def partition(self) -> PartitionState:
-        """Return the observed partition as the cluster tells it now, once it has a leader.
+    # ---------- The cluster
 
-        Raises:
-            Missed: it gets none, or nobody tells: another part of the fault may have struck.
-        """
-
-        def with_leader() -> PartitionState | None:
-            state = self.state().of(self.topic)
-            return (
-                state[OBSERVED_PARTITION]
-                if state and state[OBSERVED_PARTITION].leader is not None
-                else None
-            )
-
-        try:
-            return self.wait(
-                with_leader, awaiting=f"a leader of {self.topic}-{OBSERVED_PARTITION}", timeout_s=10
-            )
-        except WaitTimeout as error:
-            raise FaultMissed(str(error)) from error
-
-    def state(self) -> ClusterState:
-        """Return what the cluster says of itself now.
+    def cluster_state(self) -> ClusterState:
+        """Return brokers, controller and the topic's partitions as the cluster reports them now.
 
         Raises:
-            Missed: no broker answers: another part of the fault may have struck them all.
+            FaultMissed: no broker answers; another fault may have taken all of them down.
         """
         try:
             return self.cluster.describe([self.topic])
         except WaitTimeout as error:
             raise FaultMissed(str(error)) from error
 
+    def current_partition(self) -> PartitionState:
+        """Return the observed partition as it is now, with a leader or without.
+
+        Raises:
+            FaultMissed: there is no such topic now, or no broker answers.
+        """
+        partitions = self.cluster_state().of(self.topic)
+        if not partitions:
+            raise FaultMissed(f"topic {self.topic} did not exist")
+        return partitions[OBSERVED_PARTITION]
+
+    def partition_with_leader(self) -> PartitionState:
+        """Return the observed partition, as soon as it has a leader.
+
+        Raises:
+            FaultMissed: it got no leader within 10 s, or no broker answers.
+        """
+
+        def probe() -> PartitionState | None:
+            partitions = self.cluster_state().of(self.topic)
+            if partitions and partitions[OBSERVED_PARTITION].leader is not None:
+                return partitions[OBSERVED_PARTITION]
+            return None
+
+        awaiting = f"a leader of {self.topic}-{OBSERVED_PARTITION}"
+        try:
+            return self.wait_for(probe, awaiting=awaiting, timeout_s=10)
+        except WaitTimeout as error:
+            raise FaultMissed(str(error)) from error
+
     def leader(self) -> int:
-        """Return who leads the observed partition now, once somebody does."""
-        leader = self.partition().leader
-        if leader is None:  # `partition` waits for one
+        """Return the leader of the observed partition, as soon as there is one.
+
+        Raises:
+            FaultMissed: as `partition_with_leader`.
+        """
+        leader = self.partition_with_leader().leader
+        if leader is None:  # `partition_with_leader` waits for one
             raise AssertionError(self.topic)
         return leader
 
-    def until(self, at_s: float) -> None:
-        """Return at that moment of the fault: seconds after the load began, or after the heal of the fault before.
+    def process_state(self, node: int) -> NodeState:
+        """Return the state of a node's process, as the supervisor reports it."""
+        return next(status.state for status in self.cluster.status() if status.node_id == node)
+
+    # ---------- Time
+
+    @property
+    def began_ns(self) -> int:
+        """When the fault, or its current step, began. Evidence from before does not count."""
+        return self.begins_ns[-1]
+
+    def load_elapsed_s(self) -> float:
+        """Return the time since the load began, in seconds."""
+        return (now_ns() - self.load_begin_ns) / 1e9
+
+    def elapsed_s(self) -> float:
+        """Return the time since the fault, or its current step, began, in seconds."""
+        return (now_ns() - self.began_ns) / 1e9
+
+    def mark_begin(self) -> None:
+        """Let the fault's current step begin now."""
+        self.begins_ns.append(now_ns())
+
+    def sleep_until(self, at_s: float) -> None:
+        """Return at this moment.
+
+        Args:
+            at_s: seconds after `origin_s`: after the load began, or after the fault before this one
+                was healed.
 
         Raises:
-            GivenUp: another part of the fault failed meanwhile, or the trial was interrupted.
+            FaultAbandoned: another fault of the trial failed, or the trial was interrupted.
         """
-        if not pause_until(monotonic_s(self.load_begin_ns) + self.after_s + at_s, unless=self.over):
-            raise FaultAbandoned(self.name)
+        self._sleep_until(monotonic_s(self.load_begin_ns) + self.origin_s + at_s)
 
-    def lasting(self, seconds: float) -> None:
-        """Return when the fault has lasted for so long: on a busy machine it strikes later than it was asked to, and is as long all the same.
+    def sleep_until_lasted(self, seconds: float) -> None:
+        """Return when the fault has lasted this long.
+
+        On a busy machine a fault can begin later than requested; it lasts as long as requested all
+        the same.
 
         Raises:
-            GivenUp: as `until`.
+            FaultAbandoned: as `sleep_until`.
         """
-        if not pause_until(monotonic_s(self.began_ns) + seconds, unless=self.over):
+        self._sleep_until(monotonic_s(self.began_ns) + seconds)
+
+    def sleep(self, seconds: float) -> None:
+        """Return after this time.
+
+        Raises:
+            FaultAbandoned: as `sleep_until`.
+        """
+        self.sleep_until(self.load_elapsed_s() - self.origin_s + seconds)
+
+    def _sleep_until(self, at_monotonic_s: float) -> None:
+        if not sleep_until(at_monotonic_s, unless=self.cancelled):
             raise FaultAbandoned(self.name)
 
-    def wait(
+    def wait_for(
         self,
-        look: Callable[[], Seen | None],
+        probe: Callable[[], Observation | None],
         *,
         awaiting: str,
         timeout_s: float,
         every_s: float = 0.05,
-    ) -> Seen:
-        """Return what was seen, as soon as it is.
+    ) -> Observation:
+        """Call `probe` until it returns something true, and return that.
 
         Raises:
-            WaitTimeout: it was not seen in time.
-            GivenUp: as `until`.
+            WaitTimeout: the time is up.
+            FaultAbandoned: as `sleep_until`.
         """
 
-        def look_on() -> Seen | None:
-            if self.over.is_set():
+        def probe_unless_cancelled() -> Observation | None:
+            if self.cancelled.is_set():
                 raise FaultAbandoned(self.name)
-            return look()
+            return probe()
 
-        return wait_until(look_on, awaiting=awaiting, timeout_s=timeout_s, every_s=every_s)
+        return wait_until(
+            probe_unless_cancelled, awaiting=awaiting, timeout_s=timeout_s, every_s=every_s
+        )
 
-    def noticed(self, look: Callable[[], str | None], patience_s: float) -> bool:
-        """Wait until the cluster has noticed or patience ends; keep what was seen."""
-        try:
-            self.saw(self.wait(look, awaiting="the cluster to notice", timeout_s=patience_s))
-        except WaitTimeout:
-            self.saw(
-                f"the cluster had not noticed {self.since_begin_s():.1f} s after the fault began, when it was healed"
-            )
-            return False
-        return True
+    # ---------- Evidence
 
-    def since_load_began_s(self) -> float:
-        """How old the load is."""
-        return (now_ns() - self.load_begin_ns) / 1e9
-
-    def since_begin_s(self) -> float:
-        """How long ago it struck."""
-        return (now_ns() - self.began_ns) / 1e9
-
-    def strikes_again(self) -> None:
-        """Count from now on: what was seen before is of an earlier strike of the same fault."""
-        self.begins_ns.append(now_ns())
-
-    def saw(self, sentence: str) -> None:
-        """Add to the evidence."""
-        self.facts.append(sentence)
+    def add_evidence(self, sentence: str) -> None:
+        """Append a sentence to the evidence."""
+        self.evidence.append(sentence)
 
     def note(self, kind: str, detail: str, node: int | None = None) -> Event:
-        """Write down what the fault does, with its name where there are several."""
+        """Write an event to the journal, labelled with the fault if there are several."""
         return self.journal.note(
             kind, f"{self.label}: {detail}" if self.label else detail, node=node
         )
 
+    def wait_for_reaction(
+        self,
+        probe: Callable[[], str | None],
+        patience_s: float,
+        no_reaction: str,
+        conclusion: str = "the fault had no effect",
+    ) -> bool:
+        """Wait until the cluster reacts to the fault, and add the reaction to the evidence.
+
+        Args:
+            probe: returns a sentence once there is a reaction, such as an election.
+            patience_s: how long to wait.
+            no_reaction: what to report if there is none, without the duration: `partition 0 kept
+                its leader (node 2)`.
+            conclusion: what follows if there is none.
+
+        Returns:
+            Whether there was a reaction.
+        """
+        try:
+            self.add_evidence(
+                self.wait_for(probe, awaiting="a reaction of the cluster", timeout_s=patience_s)
+            )
+        except WaitTimeout:
+            self.add_evidence(f"{no_reaction} for {self.elapsed_s():.1f} s: {conclusion}")
+            return False
+        return True
+
+    # ---------- Signals
+
     def kill(self, node: int) -> None:
-        """SIGKILL a node and keep that its process is gone; it stays down until `start`.
+        """Send SIGKILL to a node and wait until its process has ended. It stays down until `start`.
 
         Raises:
-            Missed: it does not run.
+            FaultMissed: the node is down already.
         """
-        with self.held_nodes.alone(node):
-            self.held_nodes.take(node, "down", self.name)
-            self._require_alive(node)
+        with self.held_nodes.locked(node):
+            self.held_nodes.hold(node, "down", self.name)
+            self._require_up(node)
             self.note("fault_kill", "SIGKILL", node)
-            was = self.cluster.kill(node)
-            self.note("fault_effective", f"process {was.pid} is gone", node)
-        self.saw(
-            f"node {node} (process {was.pid}) was killed {self.since_load_began_s():.2f} s into the load and was gone"
+            process = self.cluster.kill(node)
+            self.note("fault_effective", f"process {process.pid} has ended", node)
+        self.add_evidence(
+            f"node {node} (process {process.pid}) crashed (SIGKILL)"
+            f" {self.load_elapsed_s():.2f} s into the load"
         )
 
     def stop(self, node: int, timeout_s: float) -> bool:
-        """SIGTERM a node and wait for its end; one that goes on is killed. It stays down until `start`.
+        """Send SIGTERM to a node and wait for its clean shutdown. It stays down until `start`.
+
+        A node that has not shut down in time gets SIGKILL.
 
         Returns:
-            Whether it ended by itself.
+            Whether it shut down in time.
 
         Raises:
-            Missed: it does not run.
+            FaultMissed: the node is down already.
         """
-        with self.held_nodes.alone(node):
-            self.held_nodes.take(node, "down", self.name)
-            self._require_alive(node)
-            asked = self.note("fault_stop", "SIGTERM", node)
+        with self.held_nodes.locked(node):
+            self.held_nodes.hold(node, "down", self.name)
+            self._require_up(node)
+            signalled = self.note("fault_stop", "SIGTERM", node)
             try:
                 self.cluster.stop(node, timeout_s)
-                ended, how = True, "ended by itself"
+                in_time = True
             except WaitTimeout:
                 self.cluster.kill(node)
-                ended, how = False, "had not ended, and was killed,"
-            gone = self.note("fault_effective", "the process is gone", node)
-        self.saw(f"node {node} {how} {(gone.at_ns - asked.at_ns) / 1e9:.2f} s after its SIGTERM")
-        return ended
+                in_time = False
+            ended = self.note("fault_effective", "the process has ended", node)
+        took_s = (ended.at_ns - signalled.at_ns) / 1e9
+        self.add_evidence(
+            f"node {node} shut down {took_s:.2f} s after SIGTERM"
+            if in_time
+            else f"node {node} had not shut down {took_s:.2f} s after SIGTERM, and got SIGKILL"
+        )
+        return in_time
 
     def pause(self, node: int) -> None:
-        """SIGSTOP a node; returns once the kernel shows it stopped. It stands still until `resume`.
+        """Send SIGSTOP to a node; return once the kernel reports it stopped.
+
+        It stays paused until `resume`.
 
         Raises:
-            Missed: it does not run.
+            FaultMissed: the node is down.
         """
-        with self.held_nodes.alone(node):
-            self.held_nodes.take(node, "still", self.name)
-            self._require_alive(node)
+        with self.held_nodes.locked(node):
+            self.held_nodes.hold(node, "paused", self.name)
+            self._require_up(node)
             self.cluster.pause(node)
-            self.note("fault_effective", "the kernel shows the process stopped", node)
+            self.note("fault_effective", "the kernel reports the process as stopped", node)
 
     def resume(self, node: int) -> None:
-        """SIGCONT a node; one that is not paused is left as it is, and so is one that another part of the fault keeps still."""
-        with self.held_nodes.alone(node):
-            if self.held_nodes.let_go(node, "still", self.name) and self.state_of(node) == "paused":
+        """Send SIGCONT to a node, if it is paused and no other fault keeps it paused."""
+        with self.held_nodes.locked(node):
+            released = self.held_nodes.release(node, "paused", self.name)
+            if released and self.process_state(node) == "paused":
                 self.cluster.resume(node)
                 self.note("fault_resume", "SIGCONT", node)
 
     def start(self, node: int) -> None:
-        """Start a node again; one that runs is left as it is, and so is one that another part of the fault keeps down."""
-        with self.held_nodes.alone(node):
-            if self.held_nodes.let_go(node, "down", self.name) and self.state_of(node) == "stopped":
+        """Start a node, if it is down and no other fault keeps it down."""
+        with self.held_nodes.locked(node):
+            released = self.held_nodes.release(node, "down", self.name)
+            if released and self.process_state(node) == "stopped":
                 self.cluster.start(node)
                 self.note("fault_restart", "process started", node)
 
-    def put_right(self) -> None:
-        """Let every node run that any part of the fault ever held: nothing to do where each part has healed.
+    def _require_up(self, node: int) -> None:
+        if self.process_state(node) == "stopped":
+            raise FaultMissed(f"node {node} was down already")
 
-        Raises:
-            HealFailed: one does not start or go on, after the others do.
-        """
-        failed = []
-        for node in self.held_nodes.nodes():
-            try:
-                if self.state_of(node) == "paused":
-                    self.cluster.resume(node)
-                if self.state_of(node) == "stopped":
-                    self.cluster.start(node)
-            except HarnessError as error:
-                failed.append(f"node {node}: {error}")
-        if failed:
-            raise HealFailed(f"{self.name} could not be healed: {'; '.join(failed)}")
-
-    def state_of(self, node: int) -> NodeState:
-        """Return what the supervisor says of a node's process."""
-        return next(status.state for status in self.cluster.status() if status.node_id == node)
+    # ---------- Healing
 
     @contextmanager
-    def striking(self, *targets: int) -> Iterator[ExitStack]:
-        """Frame a fault: notes its begin and end, and undoes on the way out all that was pushed, whatever was raised.
+    def injected(self, *targets: int) -> Iterator[ExitStack]:
+        """Mark the begin and the end of the fault in the journal, and heal it in any case.
+
+        Yields:
+            The stack of heals: every callback pushed on it is called on the way out, the last one
+            first, whatever was raised.
 
         Raises:
             HealFailed: as `healing`.
@@ -321,8 +387,8 @@ class FaultContext:
         self.begins_ns.append(begin.at_ns)
         end = "healed"
         try:
-            with self.healing(*targets) as healing:
-                yield healing
+            with self.healing(*targets) as heals:
+                yield heals
         except HealFailed as error:
             end = f"not healed: {error}"
             raise
@@ -331,24 +397,44 @@ class FaultContext:
 
     @contextmanager
     def healing(self, *targets: int) -> Iterator[ExitStack]:
-        """Undo on the way out all that was pushed, whatever was raised: of a whole fault, or of a step of it.
+        """Heal the fault, or a step of it, in any case; see `injected`.
 
         Raises:
-            HealFailed: something could not be undone, after all else was; names fault and nodes.
+            HealFailed: a heal failed; all others were done. Names the fault and the nodes.
         """
-        healing = ExitStack()
+        heals = ExitStack()
         try:
-            yield healing
+            yield heals
         finally:
-            self._heal(healing, targets)
+            try:
+                heals.close()
+            except Exception as error:
+                at = f" at {format_nodes(targets)}" if targets else ""
+                raise HealFailed(f"{self.name}{at} could not be healed: {error}") from error
 
-    def _heal(self, healing: ExitStack, targets: tuple[int, ...]) -> None:
-        try:
-            healing.close()
-        except Exception as error:
-            at = " at node " + " and ".join(map(str, targets)) if targets else ""
-            raise HealFailed(f"{self.name}{at} could not be healed: {error}") from error
+    def restore_nodes(self) -> None:
+        """Resume or start every node that any fault of the trial held.
 
-    def _require_alive(self, node: int) -> None:
-        if self.state_of(node) == "stopped":
-            raise FaultMissed(f"node {node} was down already")
+        After a complete heal there is nothing to do.
+
+        Raises:
+            HealFailed: a node does not start or resume; all others were restored.
+        """
+        failures = []
+        for node in self.held_nodes.nodes():
+            try:
+                if self.process_state(node) == "paused":
+                    self.cluster.resume(node)
+                if self.process_state(node) == "stopped":
+                    self.cluster.start(node)
+            except HarnessError as error:
+                failures.append(f"node {node}: {error}")
+        if failures:
+            raise HealFailed(f"{self.name} could not be healed: {'; '.join(failures)}")
+
+
+def format_nodes(ids: Sequence[int]) -> str:
+    """Return `node 1`, `nodes 1, 2 and 3`, or `no node`."""
+    if not ids:
+        return "no node"
+    return f"{plural(len(ids), 'node')} {format_list(list(map(str, ids)))}"

@@ -1,6 +1,8 @@
-"""What a fault does, as far as promises hang on it, and the cluster and topic that it finds. Pure.
+"""The effects of a fault that Kafka's guarantees depend on, and the topology it is injected into.
 
-A field that another kind of fault needs gets its rule in `experiments.faults.composition.composite` too, or joined faults that have it are not known.
+Pure data: `experiments.verdicts.contract` derives from it what Kafka guarantees in a trial. A new
+field of `FaultEffects` also needs a rule in `experiments.faults.composition.composite`; without
+one, joined faults that set the field count as unknown.
 """
 
 from __future__ import annotations
@@ -13,25 +15,29 @@ from experiments.sweep.plan import ClientKind, ClusterNeed, Workload
 
 
 class Topology(Frozen):
-    """What a fault finds."""
+    """The cluster, the topic and the clients that a fault is injected into."""
 
     nodes: int
+    """Brokers."""
     partitions: int
+    """Partitions of the topic under test."""
     replication_factor: int
+    """Replication factor of the topic under test."""
     other_nodes: int = 0
-    """Members beside the brokers, numbered after them: controllers or ZooKeeper servers."""
+    """Separate controllers and ZooKeeper servers; their node ids follow those of the brokers."""
     zookeepers: int = 0
-    """How many of these are ZooKeeper servers."""
+    """How many of the other nodes are ZooKeeper servers."""
     transactional: bool = False
-    """The producers send in transactions."""
+    """Whether the producers send in transactions."""
     client: str = "librdkafka"
-    """Whose clients they are."""
+    """The kind of client under test: `librdkafka` or `java`."""
     consumers: int = 0
-    """Members of a consumer group that reads along; 0: none."""
+    """Members of the consumer group; 0: there is no group."""
     copy_workload: bool = False
-    """They copy what they read."""
+    """Whether the members of the group copy records to another topic (consume-process-produce)."""
     member_removed_after_ms: float = 0
-    """After how long of standing still a member has left its group, whoever finds it first: the coordinator or the member itself."""
+    """How long a member can be paused before it is out of its group, by whichever detects it first:
+    the coordinator (session.timeout.ms) or the member itself (max.poll.interval.ms)."""
 
     @classmethod
     def of_trial(
@@ -69,60 +75,68 @@ class Topology(Frozen):
 
     @property
     def majority(self) -> int:
-        """The smallest number of nodes that is more than half."""
+        """The smallest number of brokers that is more than half of them."""
         return self.nodes // 2 + 1
 
 
 class FaultEffects(Frozen):
-    """What a fault does; times are of the fault itself, not of the load."""
+    """The worst that a fault does. Times are relative to its begin, not to the load."""
 
     kind: str
+    """Name of the fault, as the experiment writes it."""
     known: bool = True
-    """False: nothing is known of this fault, and it may do anything."""
+    """`False`: the effects of this fault are unknown, so no guarantee can be derived."""
     nodes_down: int = 0
-    """How many nodes die at once."""
+    """How many nodes are down at the same time."""
     power_loss: bool = False
-    """With them goes what their operating systems had not written to disk."""
+    """Nodes that go down also lose what their operating systems had not written to disk."""
     loses_synced_data: bool = False
-    """With them goes also what they had synced."""
+    """Nodes that go down also lose data that was synced to disk."""
     corrupts_records: bool = False
-    """The bytes of stored records change under the leader that serves them."""
+    """Stored records change on the disk of the leader that serves them."""
     nodes_paused: int = 0
-    """How many nodes stand still for a while, their connections open."""
+    """How many nodes stop responding for a while with their connections open (SIGSTOP, a slow
+    disk)."""
     pause_ms: float = 0
+    """For how long these nodes do not respond."""
     nodes_isolated: int = 0
-    """How many nodes live, and are cut off from the majority of the others, or reached so badly that they may be taken for dead."""
+    """How many nodes run, but are cut off from the majority of the others, or reached so badly that
+    the controller may fence them."""
     clients_cut_off: bool = False
-    """Clients do not reach, or badly, a node that may lead."""
+    """Clients do not reach a node that may lead, or reach it badly."""
     responses_lost: bool = False
-    """Such a node is asked, and its answers are lost."""
+    """Such a node receives requests, and its responses are lost."""
     requests_held_ms: float = 0
-    """So long may requests wait on their way, in the kernel or a relay, and arrive though their client gave them up."""
+    """How long requests can be held in the kernel or a relay. They are delivered afterwards, even
+    if the client has given up on them."""
     followers_out_of_sync: int = 0
-    """How many more followers of one partition are kept out of the ISR, though their nodes run."""
+    """How many additional followers of one partition are kept out of the ISR while their nodes
+    run."""
     moves_leader: bool = False
-    """Leadership is moved between nodes that live, perhaps with the replica."""
+    """Leadership moves between live nodes, perhaps together with the replica."""
     forces_unclean_election: bool = False
-    """A leader is asked for whatever it lacks."""
+    """An unclean leader election is requested."""
     deletes_topic: bool = False
-    """The topic is deleted, and made again under its name."""
+    """The topic is deleted and created again under the same name."""
     may_affect_leader: bool = False
-    """A node that leads one of the topic's partitions may be hit; false: certainly none."""
+    """A node that leads a partition of the topic may be affected; `False`: certainly none is."""
     heals_after_ms: float = 0
-    """From the strike to the heal at the earliest."""
+    """From the begin to the heal, at the earliest."""
     heals_within_ms: float = 0
-    """And at the latest."""
+    """From the begin to the heal, at the latest."""
     restarts_producer: bool = False
-    """A producer's process ends, and another one goes on with what it had to send: another session to the brokers."""
+    """A producer process ends, and another one sends the rest of its records: to the brokers, a new
+    producer session."""
     resends_unacknowledged: bool = False
-    """It sends again what the one before had sent and was not told of."""
+    """The new producer process sends again what the old one had sent without an acknowledgement."""
     ends_transactional_producer: bool = False
-    """A transactional producer ends for good, and its last transaction is decided on without it."""
+    """A transactional producer ends for good; its last transaction is decided without it."""
     interrupts_member: bool = False
-    """A member of the consumer group ends or stands still between processing and committing."""
+    """A member of the consumer group ends or is paused between processing and committing, or joins
+    or leaves the group."""
     zookeeper_server_down: bool = False
-    """A ZooKeeper server dies, and no broker with it."""
+    """A ZooKeeper server crashes, and no broker does."""
     zookeeper_unavailable: bool = False
-    """Most of ZooKeeper's servers are not left: none of them serves until the heal."""
+    """ZooKeeper has no majority of its servers left and is unavailable until the heal."""
     parts: int = 1
-    """How many faults it is joined of."""
+    """How many faults are joined, or how often one fault takes nodes down."""

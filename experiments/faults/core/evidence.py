@@ -1,4 +1,8 @@
-"""Did it bite? Answers from what the watcher saw of the cluster since the fault began."""
+"""Checks that a fault took effect, from what the cluster reports after the fault began.
+
+Each check returns a sentence with figures for the evidence, or `None` as long as there is nothing
+to report. Changes of leader, ISR and controller are the metadata poller's events.
+"""
 
 from __future__ import annotations
 
@@ -10,84 +14,94 @@ from experiments.events.journal import Event
 from experiments.faults.core.context import OBSERVED_PARTITION, FaultContext
 from experiments.faults.core.kind import FaultMissed
 from infra.errors import HarnessError, WaitTimeout
-from infra.kafka.spec import ClusterState, PartitionState
+from infra.kafka.spec import ClusterState
 
-_LOOK_S: Final = 1.0
-"""How long brokers are given to answer before nobody does."""
-
-
-def leader_left(context: FaultContext, node: int) -> str | None:
-    """Say when the observed partition was led by another node, or by none, after the fault began; `None`: not so far."""
-    moves = (event for event in _seen(context, "leader") if event.node != node)
-    return next(
-        (
-            f"partition {OBSERVED_PARTITION} {_led_by(event)} {_after_s(context, event):.2f} s after the fault began"
-            for event in moves
-        ),
-        None,
-    )
+_DESCRIBE_TIMEOUT_S: Final = 1.0
+"""How long a broker may take to answer before the cluster counts as not answering."""
 
 
-def isr_shrank(context: FaultContext, node: int) -> str | None:
-    """Say when the node had left the observed partition's ISR after the fault began; `None`: not so far."""
-    shrunk = (event for event in _seen(context, "isr") if str(node) not in event.detail.split(","))
-    text = f"the ISR of partition {OBSERVED_PARTITION} shrank to"
-    return next(
-        (
-            f"{text} {event.detail or 'nothing'} {_after_s(context, event):.2f} s after the fault began"
-            for event in shrunk
-        ),
-        None,
-    )
+def leader_changed(context: FaultContext, node: int) -> str | None:
+    """Return when the observed partition had another leader than the node, or none."""
+    for event in _events_since_begin(context, "leader"):
+        if event.node != node:
+            change = "had no leader" if event.node is None else f"was led by node {event.node}"
+            return f"partition {OBSERVED_PARTITION} {change} {_after(context, event)}"
+    return None
 
 
-def controller_moved(context: FaultContext, before: ClusterState) -> str | None:
-    """Say when another controller was active after the fault began; `None`: not so far."""
-    others = (
-        event
-        for event in _seen(context, "controller", partition=None)
-        if event.node not in {None, before.controller}
-    )
-    text = f"the active controller moved from node {before.controller} to node"
-    return next(
-        (
-            f"{text} {event.node} {_after_s(context, event):.2f} s after the fault began"
-            for event in others
-        ),
-        None,
-    )
+def kept_leader(node: int) -> str:
+    """Return what to report when the observed partition kept its leader."""
+    return f"partition {OBSERVED_PARTITION} kept its leader (node {node})"
+
+
+def left_isr(context: FaultContext, node: int) -> str | None:
+    """Return when the observed partition's ISR did not contain the node."""
+    for event in _events_since_begin(context, "isr"):
+        if str(node) not in event.detail.split(","):
+            return (
+                f"the ISR of partition {OBSERVED_PARTITION} shrank to"
+                f" {event.detail or 'nothing'} {_after(context, event)}"
+            )
+    return None
+
+
+def stayed_in_isr(node: int) -> str:
+    """Return what to report when the node stayed in the observed partition's ISR."""
+    return f"node {node} stayed in the ISR of partition {OBSERVED_PARTITION}"
+
+
+def controller_changed(context: FaultContext, before: ClusterState) -> str | None:
+    """Return when there was another active controller than before the fault."""
+    for event in _events_since_begin(context, "controller", partition=None):
+        if event.node not in {None, before.controller}:
+            return (
+                f"the active controller moved from node {before.controller}"
+                f" to node {event.node} {_after(context, event)}"
+            )
+    return None
+
+
+def kept_controller(before: ClusterState) -> str:
+    """Return what to report when the active controller did not change."""
+    return f"node {before.controller} stayed the active controller"
 
 
 def no_controller(context: FaultContext) -> str | None:
-    """Say that no node is the active controller now, or that no broker answers; `None`: one is."""
+    """Return that there is no active controller now, or that no broker answers."""
     try:
-        controller = context.cluster.describe([context.topic], timeout_s=_LOOK_S).controller
+        state = context.cluster.describe([context.topic], timeout_s=_DESCRIBE_TIMEOUT_S)
     except WaitTimeout:
-        return f"no broker answered {context.since_begin_s():.2f} s after the fault began"
-    return (
-        None
-        if controller is not None
-        else f"there was no active controller {context.since_begin_s():.2f} s after the fault began"
-    )
+        return f"no broker answered {context.elapsed_s():.2f} s after the fault began"
+    if state.controller is None:
+        return f"there was no active controller {context.elapsed_s():.2f} s after the fault began"
+    return None
 
 
-def nobody_answers(context: FaultContext) -> str | None:
-    """Say since when no broker that knows the topic answered; `None`: one did."""
-    blind = (
-        event
-        for event in context.journal.events("metadata_unavailable")
-        if event.at_ns >= context.began_ns
-    )
-    return next(
-        (
-            f"no broker answered from {_after_s(context, event):.2f} s after the fault began"
-            for event in blind
-        ),
-        None,
-    )
+def no_broker_answers(context: FaultContext) -> str | None:
+    """Return since when no broker that knows the topic answered the metadata poller."""
+    for event in context.journal.events("metadata_unavailable"):
+        if event.at_ns >= context.began_ns:
+            return f"no broker answered from {_after(context, event)}"
+    return None
 
 
-def _seen(
+@contextmanager
+def refusals_as_missed() -> Iterator[None]:
+    """Treat a request that Kafka refuses, or that is not answered, as a fault that was missed.
+
+    It is for faults that are operations of an administrator: another fault may have taken down the
+    broker that they need.
+
+    Raises:
+        FaultMissed: with Kafka's error, or what was awaited.
+    """
+    try:
+        yield
+    except HarnessError as error:
+        raise FaultMissed(str(error)) from error
+
+
+def _events_since_begin(
     context: FaultContext, kind: str, partition: int | None = OBSERVED_PARTITION
 ) -> list[Event]:
     return [
@@ -97,37 +111,5 @@ def _seen(
     ]
 
 
-def _led_by(event: Event) -> str:
-    return "had no leader" if event.node is None else f"was led by node {event.node}"
-
-
-def _after_s(context: FaultContext, event: Event) -> float:
-    return (event.at_ns - context.began_ns) / 1e9
-
-
-# ---------- What an operator asks of a cluster, as part of a fault: where another part has struck whom it needs, it missed.
-
-
-@contextmanager
-def asking() -> Iterator[None]:
-    """Take a refusal, or no answer, for a miss.
-
-    Raises:
-        Missed: with Kafka's text, or what was awaited.
-    """
-    try:
-        yield
-    except HarnessError as error:
-        raise FaultMissed(str(error)) from error
-
-
-def observed(context: FaultContext) -> PartitionState:
-    """Return the observed partition as the cluster tells it now, with a leader or without.
-
-    Raises:
-        Missed: there is no such topic now, or no broker answers.
-    """
-    partitions = context.state().of(context.topic)
-    if not partitions:
-        raise FaultMissed("there was no topic")
-    return partitions[OBSERVED_PARTITION]
+def _after(context: FaultContext, event: Event) -> str:
+    return f"{(event.at_ns - context.began_ns) / 1e9:.2f} s after the fault began"

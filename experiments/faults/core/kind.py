@@ -1,4 +1,4 @@
-"""What a fault is: a value with parameters, a way to strike that heals for certain, and evidence that it bit."""
+"""A kind of fault: its parameters, its injection, and when it counts as effective."""
 
 from __future__ import annotations
 
@@ -15,32 +15,35 @@ from experiments.ledger.record import FaultEvidence, Frozen, Scalar
 from infra.cluster.capabilities import Capability
 from infra.kafka.spec import DiskKind, NetworkKind
 
-# ---------- What ends a fault, or a part of one, before it bit.
-
 
 class FaultMissed(Exception):
-    """The fault found nothing to strike; the text says why. Whoever let it strike takes it for a fault that did not bite."""
+    """The fault could not be injected: it found no target. The text is the reason.
+
+    This is not an error of the harness: the trial is void.
+    """
 
 
 class FaultAbandoned(Exception):
-    """Another part of the fault failed, or the trial was interrupted: this part goes no further, and heals."""
-
-
-# ---------- What is known of a fault once its trial is over: what the brokers and the clients themselves wrote down. Pure.
+    """Another part of the fault failed, or the trial was interrupted: this part stops and heals."""
 
 
 @dataclass(frozen=True)
 class TrialObservations:
-    """What a fault's kind may ask to complete its evidence, or to see that it did not bite."""
+    """What the brokers and the clients logged of a trial, once it is over. Pure data.
+
+    A fault kind completes its evidence with it, or finds that the fault had no effect.
+    """
 
     events: tuple[Event, ...]
-    """All of the trial, by time: the fault's own, the watcher's, the brokers' and the clients'."""
+    """All events of the trial, by time: those of the fault, the metadata poller, the brokers and
+    the clients."""
     acks: str
+    """The producers' `acks`."""
     began_ns: int | None
-    """When this fault struck first; `None`: it never did."""
+    """When this fault was first injected; `None`: it never was."""
 
     def since(self, *kinds: str) -> tuple[Event, ...]:
-        """Return the events of these kinds since the fault began; none where it never did."""
+        """Return the events of these kinds since the fault began; none if it never began."""
         return tuple(
             event
             for event in self.events
@@ -48,7 +51,7 @@ class TrialObservations:
         )
 
     def timed_out_requests(self) -> int:
-        """How many requests the producers gave up waiting for since the fault began."""
+        """Return how many requests of the producers have timed out since the fault began."""
         return sum(
             timed_out_requests(event)
             for event in self.since("timed_out")
@@ -56,75 +59,114 @@ class TrialObservations:
         )
 
 
-def as_it_struck(evidence: FaultEvidence, _aftermath: TrialObservations) -> FaultEvidence:
-    """Add nothing: all there is to say was said when it struck."""
+def extend_evidence(
+    evidence: FaultEvidence, *sentences: str, took_effect: bool | None = None
+) -> FaultEvidence:
+    """Return the evidence with more sentences.
+
+    Args:
+        evidence: the evidence so far.
+        sentences: to append.
+        took_effect: whether the fault took effect; `None`: as before.
+    """
+    return evidence.model_copy(
+        update={
+            "evidence": (*evidence.evidence, *sentences),
+            "took_effect": evidence.took_effect if took_effect is None else took_effect,
+        }
+    )
+
+
+def accept_evidence(evidence: FaultEvidence, _observations: TrialObservations) -> FaultEvidence:
+    """Return the evidence unchanged: it was complete when the fault was healed."""
     return evidence
 
 
-def with_timed_out_requests(evidence: FaultEvidence, aftermath: TrialObservations) -> FaultEvidence:
-    """Add what the producers' own logs say: with nobody kept waiting too long, the fault did not bite.
+def require_timed_out_requests(
+    evidence: FaultEvidence, observations: TrialObservations
+) -> FaultEvidence:
+    """Return the evidence; the fault had no effect if no request of a producer timed out.
 
-    With acks=0 there is no answer to wait for, and nothing can time out.
+    With acks=0 producers wait for no response, so no request can time out: the evidence stands.
     """
-    if aftermath.acks == "0":
-        return _with(evidence, "acks=0 waits for no answer, so no request can time out")
-    if aftermath.timed_out_requests() == 0:
-        return _with(evidence, "no request timed out at the client").model_copy(
-            update={"took_effect": False}
+    if observations.acks == "0":
+        return extend_evidence(
+            evidence, "with acks=0 producers wait for no response, so no request can time out"
+        )
+    if observations.timed_out_requests() == 0:
+        return extend_evidence(
+            evidence,
+            "no request of a producer timed out: the fault had no effect",
+            took_effect=False,
         )
     return evidence
 
 
-def _with(evidence: FaultEvidence, sentence: str) -> FaultEvidence:
-    return evidence.model_copy(update={"evidence": (*evidence.evidence, sentence)})
-
-
 class FaultParameters(Frozen):
-    """What every fault can be told; times are seconds after the load began."""
+    """The parameters that every fault has. Times are in seconds after the load began."""
 
     at_s: float = Field(
-        default=2.0, gt=0, le=3600, description="when it strikes, seconds after the load began"
+        default=2.0,
+        gt=0,
+        le=3600,
+        description="when the fault is injected, seconds after the load began",
     )
 
     def heals_at_s(self) -> float:
-        """Return when the heal has been asked for, seconds after the load began."""
+        """Return when the heal is due at the earliest, seconds after the load began."""
         return self.at_s
 
     def unnoticed_reason(self, client_timeout_s: float, acks: str) -> str | None:
-        """Say why a producer with these settings could not notice the fault; `None`: it can."""
+        """Return why a producer with these settings cannot notice the fault; `None`: it can.
+
+        Args:
+            client_timeout_s: how long the producer waits for a response.
+            acks: the producer's `acks`.
+        """
         del client_timeout_s, acks
         return None
 
-    def impossible_reason(self, shape: Topology) -> str | None:
-        """Say why there can be no such fault on such a cluster, as the end of a sentence; `None`: there can."""
-        del shape
+    def impossible_reason(self, topology: Topology) -> str | None:
+        """Return why the fault is impossible with this topology; `None`: it is possible.
+
+        The reason completes the sentence `fault leader-crash: ...`.
+        """
+        del topology
         return None
 
 
 @dataclass(frozen=True)
 class FaultKind:
-    """An entry of the catalogue of faults."""
+    """An entry of the fault catalogue."""
 
     kind: str
+    """The name that experiments use, such as `leader-crash`."""
     family: str
+    """The group under which `ackbench faults` lists it."""
     summary: str
-    """One line for a person."""
+    """What happens, in one line, for users."""
     parameters: type[FaultParameters]
+    """The model of its parameters, with defaults and bounds."""
     inject: Callable[..., FaultEvidence]
-    """Called with the scene and the parameters as the load begins; returns once healed."""
+    """Called with the fault context and the parameters when the load begins. Waits until the fault
+    is due, injects it, heals it, and returns the evidence."""
     effects: Callable[[str, Any, Topology], FaultEffects]
-    """What it does, from its kind, its parameters and what it finds."""
+    """Derives its effects from the name, the parameters and the topology; see `effects_of`."""
     required_capabilities: frozenset[Capability] = frozenset()
-    """What the machine must have for it."""
+    """What the machine must be able to do, such as network namespaces."""
     network: NetworkKind = "loopback"
+    """The kind of network that the cluster must run on."""
     disk: DiskKind = "folder"
+    """The kind of disk that the cluster's nodes must store their data on."""
     needs_own_cluster: bool = False
-    """What it does can outlive its trial, healed or not: the next trial gets a fresh cluster."""
+    """Whether its effects can outlast the trial, healed or not: no other trial may use the
+    cluster."""
     supports_external_cluster: bool = False
-    """Whether it can be done to a cluster that is somebody else's: nothing of it needs the nodes."""
-    confirm: Callable[[FaultEvidence, TrialObservations], FaultEvidence] = as_it_struck
-    """After the trial: its evidence, completed by what brokers and clients logged; or that it did not bite."""
+    """Whether it works with an external cluster, as it does not need access to the nodes."""
+    confirm: Callable[[FaultEvidence, TrialObservations], FaultEvidence] = accept_evidence
+    """Called after the trial for a fault that took effect: completes the evidence with what brokers
+    and clients logged, or finds that the fault had no effect after all."""
 
-    def effects_of(self, parameters: Mapping[str, Scalar], shape: Topology) -> FaultEffects:
-        """Return what it does with these parameters."""
-        return self.effects(self.kind, self.parameters.model_validate(dict(parameters)), shape)
+    def effects_of(self, parameters: Mapping[str, Scalar], topology: Topology) -> FaultEffects:
+        """Return the effects of the fault with these parameters."""
+        return self.effects(self.kind, self.parameters.model_validate(dict(parameters)), topology)

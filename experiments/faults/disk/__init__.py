@@ -1,4 +1,7 @@
-"""Faults of disks: power loss with what was not synced, its worst case without root, a disk that is full, gone or slow, and a flipped bit."""
+"""Faults of disks: power loss, and disks that are full, removed, slow or corrupted.
+
+`power_loss` also has the worst case of a power loss that needs no root.
+"""
 
 from __future__ import annotations
 

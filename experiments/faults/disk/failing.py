@@ -1,6 +1,7 @@
-"""Faults of one node's disk: full, gone, slow. Needs root: each node's data lies on an image.
+"""Faults of the leader's disk: full, removed, slow, or with a flipped bit.
 
-A broker whose only log directory fails takes it offline and ends (KIP-112); Kafka never takes it in again by itself.
+The first three need root, as each node's data is on an image. A broker whose only log directory
+fails takes it offline and shuts down (KIP-112); Kafka never takes the directory back on its own.
 """
 
 from __future__ import annotations
@@ -10,288 +11,325 @@ from typing import Final
 
 from experiments.events.journal import CRC_FAILED
 from experiments.faults.core import OBSERVED_PARTITION, FaultContext, FaultKind, FaultMissed
-from experiments.faults.core.evidence import leader_left
-from experiments.faults.core.kind import TrialObservations
+from experiments.faults.core.evidence import kept_leader, leader_changed
+from experiments.faults.core.kind import TrialObservations, extend_evidence
 from experiments.faults.disk.parameters import (
     FAMILY,
     BitFlipParameters,
     DiskParameters,
     SlowDiskParameters,
-    nature_of_bit_flip,
-    nature_of_full_disk,
-    nature_of_power_loss,
-    nature_of_slow_disk,
+    bit_flip_effects,
+    full_disk_effects,
+    power_loss_effects,
+    slow_disk_effects,
 )
-from experiments.faults.disk.power_loss import NodeLogState
+from experiments.faults.disk.power_loss import NodeLogTail
 from experiments.ledger.record import FaultEvidence
 from infra.cluster.capabilities import Capability
 from infra.cluster.disks import SYNCED_BYTES
 
-_FULL: Final = "No space left on device"
-_SLOWED: Final = 10
-"""So many times longer a synced write takes at least, or the kernel did not hold it back."""
+_REQUIRED: Final = frozenset({Capability.DISK_IMAGES})
+
+
+# ---------- A disk that is full or removed: the broker shuts down
+
+_DISK_FULL: Final = "No space left on device"
+_DISK_REMOVED: Final = "IOException"
 
 
 def disk_full(context: FaultContext, parameters: DiskParameters) -> FaultEvidence:
-    """Take every free block of the leader's disk; it bit when the node ended over it, and the partition lost its leader."""
-    context.until(parameters.at_s)
+    """Fill the leader's disk to the last block.
+
+    It took effect if the node shut down because of it and the partition lost its leader.
+    """
+    context.sleep_until(parameters.at_s)
     leader, disks = context.leader(), context.cluster.disks
-    with context.striking(leader) as healing:
-        log = NodeLogState(context, leader)
-        healing.callback(context.start, leader)
-        healing.callback(disks.free, leader)
-        with context.held_nodes.alone(leader):
-            context.held_nodes.take(leader, "down", context.name)
-            left_bytes = disks.fill(leader)
-        context.note("fault_effective", f"{left_bytes} bytes are free", leader)
-        context.saw(
-            f"node {leader}'s disk was filled {context.since_load_began_s():.2f} s into the load: {left_bytes} bytes were left"
+    with context.injected(leader) as heals:
+        log = NodeLogTail(context, leader)
+        heals.callback(context.start, leader)
+        heals.callback(disks.free, leader)
+        with context.held_nodes.locked(leader):
+            context.held_nodes.hold(leader, "down", context.name)
+            free_bytes = disks.fill(leader)
+        context.note("fault_effective", f"{free_bytes} bytes are free", leader)
+        context.add_evidence(
+            f"node {leader}'s disk was filled {context.load_elapsed_s():.2f} s into the load:"
+            f" {free_bytes} bytes were left"
         )
-        context.until(parameters.heals_at_s())
-        left = context.noticed(lambda: leader_left(context, leader), parameters.patience_s)
-        ended = _ended_by_itself(context, leader, log, _FULL)
+        context.sleep_until(parameters.heals_at_s())
+        reacted = context.wait_for_reaction(
+            lambda: leader_changed(context, leader), parameters.patience_s, kept_leader(leader)
+        )
+        shut_down = _shut_down_on_its_own(context, leader, log, _DISK_FULL)
     return FaultEvidence(
         kind="disk-full",
         targets=(leader,),
-        took_effect=left and ended,
-        evidence=tuple(context.facts),
+        took_effect=reacted and shut_down,
+        evidence=tuple(context.evidence),
     )
 
 
-def log_dir_gone(context: FaultContext, parameters: DiskParameters) -> FaultEvidence:
-    """End the file system under the leader's log directory; it bit when the node ended over it, and the partition lost its leader."""
-    context.until(parameters.at_s)
+def remove_log_dir(context: FaultContext, parameters: DiskParameters) -> FaultEvidence:
+    """Shut down the file system under the leader's log directory.
+
+    It took effect as `disk_full` does.
+    """
+    context.sleep_until(parameters.at_s)
     leader, disks = context.leader(), context.cluster.disks
-    with context.striking(leader) as healing:
-        log = NodeLogState(context, leader)
-        healing.callback(context.start, leader)
-        healing.callback(_bring_back, context, leader)
-        with context.held_nodes.alone(leader):
-            context.held_nodes.take(leader, "down", context.name)
-            disks.take_away(leader)
-        context.note("fault_effective", "the file system of its log directory has ended", leader)
-        context.saw(
-            f"node {leader}'s log directory was gone {context.since_load_began_s():.2f} s into the load, with all that was not synced"
+    with context.injected(leader) as heals:
+        log = NodeLogTail(context, leader)
+        heals.callback(context.start, leader)
+        heals.callback(_bring_disk_back, context, leader)
+        with context.held_nodes.locked(leader):
+            context.held_nodes.hold(leader, "down", context.name)
+            disks.shut_down(leader)
+        context.note("fault_effective", "the file system of its log directory is shut down", leader)
+        context.add_evidence(
+            f"node {leader}'s log directory was removed {context.load_elapsed_s():.2f} s into the"
+            " load, with all unsynced data"
         )
-        context.until(parameters.heals_at_s())
-        left = context.noticed(lambda: leader_left(context, leader), parameters.patience_s)
-        ended = _ended_by_itself(context, leader, log, "IOException")
+        context.sleep_until(parameters.heals_at_s())
+        reacted = context.wait_for_reaction(
+            lambda: leader_changed(context, leader), parameters.patience_s, kept_leader(leader)
+        )
+        shut_down = _shut_down_on_its_own(context, leader, log, _DISK_REMOVED)
     return FaultEvidence(
         kind="log-dir-gone",
         targets=(leader,),
-        took_effect=left and ended,
-        evidence=tuple(context.facts),
+        took_effect=reacted and shut_down,
+        evidence=tuple(context.evidence),
     )
 
 
-def _synced_write_s(context: FaultContext, node: int) -> float:
-    """Return how long a synced write takes.
-
-    Raises:
-        Missed: the disk takes none: another part of the fault has struck it.
-    """
-    try:
-        return context.cluster.disks.synced_write_s(node)
-    except OSError as error:
-        raise FaultMissed(f"the disk of node {node} takes no write: {error.strerror}") from error
-
-
-def slow_disk(context: FaultContext, parameters: SlowDiskParameters) -> FaultEvidence:
-    """Let the kernel hold back what is written to the leader's disk; it bit when a synced write was seen to take its time."""
-    context.until(parameters.at_s)
-    leader, disks = context.leader(), context.cluster.disks
-    fast_s = min(_synced_write_s(context, leader) for _ in range(3))
-    with context.striking(leader) as healing:
-        healing.callback(disks.limit, leader, None)
-        disks.limit(leader, parameters.write_bytes_per_s)
-        context.note(
-            "fault_effective",
-            f"the kernel takes {parameters.write_bytes_per_s} bytes a second",
-            leader,
-        )
-        began_s = time.monotonic()
-        slow_s = _synced_write_s(context, leader)
-        context.until(parameters.heals_at_s())
-        lasted_s = time.monotonic() - began_s
-    context.saw(
-        f"node {leader}'s disk took {parameters.write_bytes_per_s} bytes a second for {lasted_s:.2f} s"
-    )
-    context.saw(
-        f"a synced write of {SYNCED_BYTES} bytes to it took {slow_s:.3f} s, and {fast_s:.3f} s before"
-    )
-    return FaultEvidence(
-        kind="slow-disk",
-        targets=(leader,),
-        took_effect=slow_s > _SLOWED * fast_s,
-        evidence=tuple(context.facts),
-    )
-
-
-def _ended_by_itself(context: FaultContext, node: int, log: NodeLogState, telltale: str) -> bool:
-    """Whether the node's process has ended, which nobody asked for; keeps what it said about its disk."""
-    ended = context.state_of(node) == "stopped"
-    said = log.first(telltale)
-    context.saw(
-        f"node {node} ended by itself"
+def _shut_down_on_its_own(
+    context: FaultContext, node: int, log: NodeLogTail, error_text: str
+) -> bool:
+    """Return whether the node has ended without a signal; add its error to the evidence."""
+    ended = context.process_state(node) == "stopped"
+    error = log.first_line_with(error_text)
+    context.add_evidence(
+        f"node {node} shut down on its own"
         if ended
         else f"node {node} still ran when the fault was healed"
     )
-    context.saw(f"it said: {said}" if said else f"its log says nothing of {telltale!r}")
+    context.add_evidence(
+        f"node {node} logged: {error}" if error else f"node {node} did not log {error_text!r}"
+    )
     return ended
 
 
-def _bring_back(context: FaultContext, node: int) -> None:
-    """Where the process lives on without its disk, it is killed first."""
-    if context.state_of(node) != "stopped":
+def _bring_disk_back(context: FaultContext, node: int) -> None:
+    """Restore the disk. A process that still runs without its disk is killed first."""
+    if context.process_state(node) != "stopped":
         context.cluster.kill(node)
     context.cluster.disks.bring_back(node)
 
 
-_ON_IMAGES: Final = frozenset({Capability.DISK_IMAGES})
+# ---------- A slow disk
 
-_FAILING: Final = (
+_MIN_SLOWDOWN: Final = 10
+"""A synced write must take this many times as long, or the kernel did not throttle the disk."""
+
+
+def slow_disk(context: FaultContext, parameters: SlowDiskParameters) -> FaultEvidence:
+    """Let the kernel throttle writes to the leader's disk.
+
+    It took effect if a synced write took at least ten times as long as before.
+    """
+    context.sleep_until(parameters.at_s)
+    leader, disks = context.leader(), context.cluster.disks
+    fast_s = min(_synced_write_s(context, leader) for _ in range(3))
+    with context.injected(leader) as heals:
+        heals.callback(disks.limit, leader, None)
+        disks.limit(leader, parameters.write_bytes_per_s)
+        context.note(
+            "fault_effective",
+            f"the kernel limits writes to {parameters.write_bytes_per_s} bytes/s",
+            leader,
+        )
+        began_s = time.monotonic()
+        slow_s = _synced_write_s(context, leader)
+        context.sleep_until(parameters.heals_at_s())
+        lasted_s = time.monotonic() - began_s
+    context.add_evidence(
+        f"writes to node {leader}'s disk were limited to {parameters.write_bytes_per_s} bytes/s"
+        f" for {lasted_s:.2f} s"
+    )
+    context.add_evidence(
+        f"a synced write of {SYNCED_BYTES} bytes took {slow_s:.3f} s, and {fast_s:.3f} s before"
+    )
+    return FaultEvidence(
+        kind="slow-disk",
+        targets=(leader,),
+        took_effect=slow_s > _MIN_SLOWDOWN * fast_s,
+        evidence=tuple(context.evidence),
+    )
+
+
+def _synced_write_s(context: FaultContext, node: int) -> float:
+    """Return how long a synced write to the node's disk takes, in seconds.
+
+    Raises:
+        FaultMissed: the write failed; another fault may have removed the disk.
+    """
+    try:
+        return context.cluster.disks.synced_write_s(node)
+    except OSError as error:
+        raise FaultMissed(f"a write to node {node}'s disk failed: {error.strerror}") from error
+
+
+# ---------- A bit flipped in a stored record, under the running leader
+#
+# Each batch has a CRC of its bytes (https://kafka.apache.org/documentation/#recordbatch). The
+# broker checks it when a batch arrives and when it recovers a log after an unclean shutdown, and at
+# no other time: it serves what is on its disk. Consumers check it if `check.crcs` is set.
+
+_RECOVERY_TIMEOUT_S: Final = 60.0
+_INVALID_BATCH: Final = "Found invalid messages in log segment"
+
+
+def flip_bit(context: FaultContext, parameters: BitFlipParameters) -> FaultEvidence:
+    """Flip a bit of an acknowledged record on the leader's disk.
+
+    It took effect if the batch's CRC is wrong afterwards. With `then: restart`, the partition must
+    also have lost its leader, and log recovery must have found the batch.
+    """
+    context.sleep_until(parameters.at_s)
+    leader = context.leader()
+    with context.injected(leader) as heals:
+        took_effect = _flip(context, leader)
+        if parameters.then == "restart":
+            log = NodeLogTail(context, leader)
+            heals.callback(context.start, leader)
+            context.kill(leader)
+            context.sleep_until(parameters.heals_at_s())
+            reacted = context.wait_for_reaction(
+                lambda: leader_changed(context, leader), parameters.patience_s, kept_leader(leader)
+            )
+            context.start(leader)
+            found = _found_in_recovery(context, leader, log)
+            took_effect = took_effect and reacted and found
+    return FaultEvidence(
+        kind="bit-flip",
+        parameters={"then": parameters.then},
+        targets=(leader,),
+        took_effect=took_effect,
+        evidence=tuple(context.evidence),
+    )
+
+
+def _flip(context: FaultContext, leader: int) -> bool:
+    """Flip a bit in a batch that every replica has.
+
+    Returns whether the batch's CRC was right before and is wrong now.
+
+    Raises:
+        FaultMissed: no batch is on all replicas.
+    """
+    disks, replicas = context.cluster.disks, context.partition_with_leader().replicas
+    common_end_offset = min(
+        disks.replica_log(node, context.topic, OBSERVED_PARTITION).end_offset for node in replicas
+    )
+    flip = disks.flip_bit(leader, context.topic, OBSERVED_PARTITION, below_offset=common_end_offset)
+    if flip is None:
+        raise FaultMissed(
+            f"no uncompressed batch of partition {OBSERVED_PARTITION} was on all of its replicas"
+        )
+    context.note(
+        "fault_effective", f"bit {flip.bit} of byte {flip.position} of {flip.segment}", leader
+    )
+    context.add_evidence(
+        f"bit {flip.bit} of byte {flip.position} of node {leader}'s {flip.segment} was flipped, in"
+        f" the batch of offsets {flip.base_offset} to {flip.last_offset}"
+    )
+    context.add_evidence(
+        "the batch's CRC was right before and is wrong now"
+        if flip.broke
+        else "the batch's CRC did not change from right to wrong"
+    )
+    return flip.broke
+
+
+def _found_in_recovery(context: FaultContext, leader: int, log: NodeLogTail) -> bool:
+    """Return whether log recovery found the batch when the node started."""
+    line = context.wait_for(
+        lambda: log.first_line_with(_INVALID_BATCH) or log.first_line_with(NodeLogTail.STARTED),
+        awaiting=f"node {leader} to recover its log",
+        timeout_s=_RECOVERY_TIMEOUT_S,
+    )
+    found = _INVALID_BATCH in line
+    context.add_evidence(
+        f"when node {leader} started, it truncated its log there: {line}"
+        if found
+        else f"node {leader} started and found no invalid batch in its log"
+    )
+    return found
+
+
+def confirm_bit_flip(evidence: FaultEvidence, observations: TrialObservations) -> FaultEvidence:
+    """Return the evidence with the CRC errors of the final read.
+
+    It took effect if a consumer that checks CRCs got an error and the log was to be read, or got
+    none and the leader was restarted.
+    """
+    failed = [
+        f"a consumer that checks CRCs got an error for the batch at offset {event.offset};"
+        " the final read went on without the check"
+        for event in observations.since(CRC_FAILED)
+        if event.partition == OBSERVED_PARTITION
+    ]
+    none = "no consumer got a CRC error: the flipped bit is not in the log that is served"
+    expected = evidence.parameters["then"] == "read"
+    return extend_evidence(
+        evidence,
+        *(failed or [none]),
+        took_effect=evidence.took_effect and bool(failed) == expected,
+    )
+
+
+KINDS: Final = (
     FaultKind(
         "disk-full",
         FAMILY,
-        "the leader's disk is filled to its last block; freed, and the node started again, later",
+        "the leader's disk is filled to the last block;"
+        " the space is freed and the node started again later",
         DiskParameters,
         disk_full,
-        nature_of_full_disk,
-        required_capabilities=_ON_IMAGES,
+        full_disk_effects,
+        required_capabilities=_REQUIRED,
         disk="image",
         needs_own_cluster=True,
     ),
     FaultKind(
         "log-dir-gone",
         FAMILY,
-        "the leader's log directory disappears under it, with all that was not synced; it comes back, and the node is started again, later",
+        "the leader's log directory is removed under it, with all unsynced data;"
+        " it is restored and the node started again later",
         DiskParameters,
-        log_dir_gone,
-        nature_of_power_loss,
-        required_capabilities=_ON_IMAGES,
+        remove_log_dir,
+        power_loss_effects,
+        required_capabilities=_REQUIRED,
         disk="image",
         needs_own_cluster=True,
     ),
     FaultKind(
         "slow-disk",
         FAMILY,
-        "the leader's disk takes only so many bytes a second for a while",
+        "writes to the leader's disk are limited to a low rate for a while",
         SlowDiskParameters,
         slow_disk,
-        nature_of_slow_disk,
+        slow_disk_effects,
         required_capabilities=frozenset({Capability.DISK_IMAGES, Capability.SLOW_DEVICES}),
         disk="image",
     ),
-)
-
-
-# ---------- One bit flipped in a stored record, under the running leader.
-#
-# Each batch carries a CRC of its bytes (https://kafka.apache.org/documentation/#recordbatch). The broker checks it when a batch arrives and when it
-# recovers a log after an unclean end, and at no other time: it serves what lies on its disk. Readers check it if they are set to (`check.crcs`).
-
-
-_SETTLE_TIMEOUT_S: Final = 5.0
-_FOUND: Final = "Found invalid messages in log segment"
-
-
-def flip_bit(context: FaultContext, parameters: BitFlipParameters) -> FaultEvidence:
-    """Flip a bit of an acknowledged record; it bit when the batch's CRC no longer holds, and, killed, the partition lost its leader."""
-    context.until(parameters.at_s)
-    leader = context.leader()
-    with context.striking(leader) as healing:
-        flipped = _flip(context, leader)
-        if parameters.then == "restart":
-            log = NodeLogState(context, leader)
-            healing.callback(context.start, leader)
-            context.kill(leader)
-            context.until(parameters.heals_at_s())
-            flipped = (
-                context.noticed(lambda: leader_left(context, leader), parameters.patience_s)
-                and flipped
-            )
-            context.start(leader)
-            flipped = _recovered(context, leader, log) and flipped
-    return FaultEvidence(
-        kind="bit-flip",
-        parameters={"then": parameters.then},
-        targets=(leader,),
-        took_effect=flipped,
-        evidence=tuple(context.facts),
-    )
-
-
-def _flip(context: FaultContext, leader: int) -> bool:
-    """Flip it in a batch that every replica has; return whether its CRC held before and does not any more."""
-    disks, replicas = context.cluster.disks, context.partition().replicas
-    everywhere = min(
-        disks.replica(node, context.topic, OBSERVED_PARTITION).end_offset for node in replicas
-    )
-    flip = disks.flip_bit(leader, context.topic, OBSERVED_PARTITION, below_offset=everywhere)
-    if flip is None:
-        raise FaultMissed(
-            f"no plain batch of partition {OBSERVED_PARTITION} is on all of its replicas"
-        )
-    context.note(
-        "fault_effective", f"bit {flip.bit} of byte {flip.position} of {flip.segment}", leader
-    )
-    where = f"bit {flip.bit} of byte {flip.position} of node {leader}'s {flip.segment}"
-    context.saw(
-        f"{where} was flipped, in the batch of offsets {flip.base_offset} to {flip.last_offset}"
-    )
-    context.saw(
-        "its CRC held before and does not now"
-        if flip.broke
-        else "its CRC did not change from right to wrong"
-    )
-    return flip.broke
-
-
-def _recovered(context: FaultContext, leader: int, log: NodeLogState) -> bool:
-    """Whether the node found the batch when it recovered its log."""
-    said = context.wait(
-        lambda: log.first(_FOUND) or log.first(NodeLogState.STARTED),
-        awaiting=f"node {leader} to recover its log",
-        timeout_s=60,
-    )
-    found = _FOUND in said
-    context.saw(
-        f"at its restart the leader cut its log there: {said}"
-        if found
-        else f"node {leader} started and found nothing wrong with its log"
-    )
-    return found
-
-
-def with_what_was_read(evidence: FaultEvidence, aftermath: TrialObservations) -> FaultEvidence:
-    """Add what the final read met with; where the log was to be read with the bit flipped, and no CRC failed, the fault did not bite."""
-    refused = [
-        event for event in aftermath.since(CRC_FAILED) if event.partition == OBSERVED_PARTITION
-    ]
-    told = [
-        f"a reader that checks CRCs is refused the batch at offset {event.offset}; the log was read on without checking"
-        for event in refused
-    ]
-    none = "no reader is refused anything: the leader that serves the log does not have the flipped bit"
-    expected = evidence.parameters["then"] == "read"
-    return evidence.model_copy(
-        update={
-            "evidence": (*evidence.evidence, *(told or [none])),
-            "took_effect": evidence.took_effect and bool(refused) == expected,
-        }
-    )
-
-
-_CORRUPTION: Final = (
     FaultKind(
         "bit-flip",
         FAMILY,
-        "one bit of a stored record flips on the leader's disk; then the log is read, or the leader is killed and has to recover it",
+        "one bit of a stored record flips on the leader's disk;"
+        " then the log is read, or the leader crashes and recovers it",
         BitFlipParameters,
         flip_bit,
-        nature_of_bit_flip,
-        confirm=with_what_was_read,
+        bit_flip_effects,
+        confirm=confirm_bit_flip,
     ),
 )
-
-KINDS: Final = (*_FAILING, *_CORRUPTION)

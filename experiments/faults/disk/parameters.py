@@ -1,4 +1,4 @@
-"""What faults of disks can be told."""
+"""Parameters and effects of the faults of disks. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FAMILY: Final = "disk"
 
 
 class PowerLossParameters(CrashParameters):
-    """Power goes, and comes back later."""
+    """Nodes lose power, and are started again later."""
 
     restart_after_s: float = Field(
         default=5.0,
@@ -25,7 +25,7 @@ class PowerLossParameters(CrashParameters):
 
 
 class DiskParameters(CrashParameters):
-    """A node's disk fails it, and is put right later."""
+    """A node's disk fails, and is repaired later."""
 
     restart_after_s: float = Field(
         default=5.0,
@@ -36,7 +36,7 @@ class DiskParameters(CrashParameters):
 
 
 class SlowDiskParameters(FaultParameters):
-    """A node's disk takes less than it is given."""
+    """A node's disk is slower than what is written to it."""
 
     slow_s: float = Field(
         default=4.0, gt=0, le=3600, description="how long the disk is slow, seconds"
@@ -45,7 +45,7 @@ class SlowDiskParameters(FaultParameters):
         default=32_768,
         ge=1024,
         le=2**31 - 1,
-        description="how many bytes a second it takes meanwhile",
+        description="the write rate of the slow disk, bytes per second",
     )
 
     def heals_at_s(self) -> float:
@@ -54,61 +54,71 @@ class SlowDiskParameters(FaultParameters):
 
 
 class BitFlipParameters(CrashParameters):
-    """A bit flips, and then the log is read, or the leader is killed and has to recover it."""
+    """A bit flips; then the log is read, or the leader crashes and recovers it."""
 
     then: Literal["read", "restart"] = Field(
         default="read",
-        description="what happens next: the log is read as it is, or the leader is killed and recovers its log",
+        description="read: the log is read with the flipped bit;"
+        " restart: the leader crashes and recovers its log",
     )
 
     def heals_at_s(self) -> float:
-        """Return when the leader is started again; at once, where it is not killed."""
+        """Return when the leader is started again; at once if it does not crash."""
         return super().heals_at_s() if self.then == "restart" else self.at_s
 
 
-# ---------- What faults of disks do, as far as promises hang on it. Pure.
+# ---------- Effects
 
 
-def nature_of_power_loss(kind: str, parameters: CrashParameters, _shape: Topology) -> FaultEffects:
-    """One node dies and forgets what was not synced; it may lead any partition, and be the active controller."""
-    return _dead(kind, parameters).model_copy(update={"nodes_down": 1, "power_loss": True})
+def power_loss_effects(kind: str, parameters: CrashParameters, _topology: Topology) -> FaultEffects:
+    """Return the effects: one node goes down and loses unsynced data.
+
+    It may lead any partition, or be the controller.
+    """
+    return _down(kind, parameters).model_copy(update={"nodes_down": 1, "power_loss": True})
 
 
-def nature_of_power_loss_everywhere(
-    kind: str, parameters: CrashParameters, shape: Topology
+def power_loss_everywhere_effects(
+    kind: str, parameters: CrashParameters, topology: Topology
 ) -> FaultEffects:
-    """All nodes die at once, and each forgets what was not synced. Nobody waits for anybody to notice."""
+    """Return the effects: all nodes go down at the same time and lose unsynced data.
+
+    The restart does not wait for a reaction, as there is no node left to react.
+    """
     heals_ms = parameters.restart_after_s * 1000
-    return _dead(kind, parameters).model_copy(
-        update={"nodes_down": shape.nodes, "power_loss": True, "heals_within_ms": heals_ms}
+    return _down(kind, parameters).model_copy(
+        update={"nodes_down": topology.nodes, "power_loss": True, "heals_within_ms": heals_ms}
     )
 
 
-def nature_of_cut(kind: str, parameters: CrashParameters, shape: Topology) -> FaultEffects:
-    """As a power loss, and what was synced and not noted down goes too."""
-    return nature_of_power_loss(kind, parameters, shape).model_copy(
+def truncation_effects(kind: str, parameters: CrashParameters, topology: Topology) -> FaultEffects:
+    """Return the effects of a power loss that also takes synced data above the recovery point."""
+    return power_loss_effects(kind, parameters, topology).model_copy(
         update={"loses_synced_data": True}
     )
 
 
-def nature_of_cut_everywhere(
-    kind: str, parameters: CrashParameters, shape: Topology
+def truncation_everywhere_effects(
+    kind: str, parameters: CrashParameters, topology: Topology
 ) -> FaultEffects:
-    """The same at every node."""
-    return nature_of_power_loss_everywhere(kind, parameters, shape).model_copy(
+    """Return the effects of `truncation_effects` at every node."""
+    return power_loss_everywhere_effects(kind, parameters, topology).model_copy(
         update={"loses_synced_data": True}
     )
 
 
-def nature_of_full_disk(kind: str, parameters: CrashParameters, _shape: Topology) -> FaultEffects:
-    """A node ends because its disk fails it; what it had written is there."""
-    return _dead(kind, parameters).model_copy(update={"nodes_down": 1})
+def full_disk_effects(kind: str, parameters: CrashParameters, _topology: Topology) -> FaultEffects:
+    """Return the effects: one node goes down; what it had written stays."""
+    return _down(kind, parameters).model_copy(update={"nodes_down": 1})
 
 
-def nature_of_slow_disk(
-    kind: str, parameters: SlowDiskParameters, _shape: Topology
+def slow_disk_effects(
+    kind: str, parameters: SlowDiskParameters, _topology: Topology
 ) -> FaultEffects:
-    """A node waits for its disk, its connections open; the metadata lies on the same disk, so it may be taken for dead."""
+    """Return the effects: one node waits for its disk, with its connections open.
+
+    The metadata log is on the same disk, so the controller may fence the node.
+    """
     lasts_ms = parameters.slow_s * 1000
     return FaultEffects(
         kind=kind,
@@ -120,14 +130,17 @@ def nature_of_slow_disk(
     )
 
 
-def nature_of_bit_flip(kind: str, parameters: BitFlipParameters, _shape: Topology) -> FaultEffects:
-    """The leader serves the bytes as they are; killed, it cuts its log before them when it recovers, synced or not."""
+def bit_flip_effects(kind: str, parameters: BitFlipParameters, _topology: Topology) -> FaultEffects:
+    """Return the effects: the leader serves the changed bytes.
+
+    If it crashes, it truncates its log there during recovery, synced or not.
+    """
     if parameters.then == "read":
         return FaultEffects(kind=kind, corrupts_records=True, may_affect_leader=True)
-    return _dead(kind, parameters).model_copy(update={"nodes_down": 1, "loses_synced_data": True})
+    return _down(kind, parameters).model_copy(update={"nodes_down": 1, "loses_synced_data": True})
 
 
-def _dead(kind: str, parameters: CrashParameters) -> FaultEffects:
+def _down(kind: str, parameters: CrashParameters) -> FaultEffects:
     heals_ms = parameters.restart_after_s * 1000
     return FaultEffects(
         kind=kind,

@@ -1,7 +1,12 @@
-"""Power loss: a node's process and what its disk had not been told to keep go at one moment. Needs root: each node's data lies on an image.
+"""Power loss: a node's process and the unsynced data of its disk go at the same moment.
 
-Kafka syncs on segment roll, on a clean end, and as `flush.messages` and `flush.ms` say; all else is left to the operating system, and durability
-to replication (https://kafka.apache.org/documentation/#appvsosflush). How the cut is made: `infra/cluster/supervisor.py`, `infra/disk/`.
+Kafka syncs a segment when it is rolled, on a clean shutdown, and as `flush.messages` and `flush.ms`
+require. Everything else is left to the operating system, and durability to replication
+(https://kafka.apache.org/documentation/#appvsosflush).
+
+The first section needs root: each node's data is on an image whose file system is shut down; see
+`infra/cluster/supervisor.py` and `infra/disk/`. The second section needs no root: it truncates logs
+to the recovery point, the worst that a power loss can leave.
 """
 
 from __future__ import annotations
@@ -11,296 +16,335 @@ from contextlib import ExitStack
 from typing import Final
 
 from experiments.faults.core import OBSERVED_PARTITION, FaultContext, FaultKind, FaultMissed
-from experiments.faults.core.evidence import leader_left
+from experiments.faults.core.context import format_nodes
+from experiments.faults.core.evidence import kept_leader, leader_changed
 from experiments.faults.disk.parameters import (
     FAMILY,
     PowerLossParameters,
-    nature_of_cut,
-    nature_of_cut_everywhere,
-    nature_of_power_loss,
-    nature_of_power_loss_everywhere,
+    power_loss_effects,
+    power_loss_everywhere_effects,
+    truncation_effects,
+    truncation_everywhere_effects,
 )
 from experiments.faults.process.parameters import CrashParameters
 from experiments.ledger.record import FaultEvidence
 from infra.cluster.capabilities import Capability
-from infra.cluster.node import LOG, node_folder
+from infra.cluster.node import NODE_LOG, node_folder
 from infra.kafka.replica_files import ReplicaLog
 from infra.process.log_tail import read_from
 
-# ---------- Nodes that go down together with what their disks had not kept: how they are taken down, and what is read off their logs before and after.
+TakeDown = Callable[[FaultContext, Sequence[int]], bool]
+"""Takes nodes down with the loss of data; returns whether each of them lost data."""
 
 
-class NodeLogState:
-    """What a node writes in its own log from now on."""
+# ---------- Common to both sections
+
+
+class NodeLogTail:
+    """What a node appends to its own log (server.log) from now on."""
 
     LOADING: Final = "] INFO Loading logs from log dirs "
+    """Kafka logs this when it begins to load its partitions' logs."""
     STARTED: Final = " Kafka Server started "
-    """Kafka's own lines: its logs are about to be loaded, and all is done."""
+    """Kafka logs this when the start is complete."""
 
     def __init__(self, context: FaultContext, node: int) -> None:
-        """Begin here."""
-        self._path = node_folder(context.cluster.folder, node) / LOG
+        self._path = node_folder(context.cluster.folder, node) / NODE_LOG
         self._begin_bytes = self._path.stat().st_size
 
-    def first(self, telltale: str) -> str | None:
-        """Return the first line so far that holds a text, without its time; `None`: there is none."""
+    def first_line_with(self, text: str) -> str | None:
+        """Return the first line that contains the text, without its time; `None`: none does."""
         lines = read_from(self._path, self._begin_bytes).splitlines()
-        return next((line.partition("] ")[2] or line for line in lines if telltale in line), None)
+        return next((line.partition("] ")[2] or line for line in lines if text in line), None)
 
 
-def leader_down(
-    kind: str,
-    context: FaultContext,
-    parameters: CrashParameters,
-    deed: Callable[[FaultContext, Sequence[int]], bool],
+def _take_leader_down(
+    kind: str, context: FaultContext, parameters: CrashParameters, take_down: TakeDown
 ) -> FaultEvidence:
-    """Take the observed partition's leader down and start it again; it bit when the deed had its effect, and the partition lost its leader."""
-    context.until(parameters.at_s)
+    """Take the observed partition's leader down and start it again.
+
+    It took effect if the node lost data and the partition lost its leader.
+    """
+    context.sleep_until(parameters.at_s)
     leader = context.leader()
-    with context.striking(leader) as healing:
-        healing.callback(context.start, leader)
-        done = deed(context, [leader])
-        context.until(parameters.heals_at_s())
-        left = context.noticed(lambda: leader_left(context, leader), parameters.patience_s)
+    with context.injected(leader) as heals:
+        heals.callback(context.start, leader)
+        lost_data = take_down(context, [leader])
+        context.sleep_until(parameters.heals_at_s())
+        reacted = context.wait_for_reaction(
+            lambda: leader_changed(context, leader), parameters.patience_s, kept_leader(leader)
+        )
     return FaultEvidence(
-        kind=kind, targets=(leader,), took_effect=done and left, evidence=tuple(context.facts)
+        kind=kind,
+        targets=(leader,),
+        took_effect=lost_data and reacted,
+        evidence=tuple(context.evidence),
     )
 
 
-def all_down(
-    kind: str,
-    context: FaultContext,
-    parameters: CrashParameters,
-    deed: Callable[[FaultContext, Sequence[int]], bool],
+def _take_all_down(
+    kind: str, context: FaultContext, parameters: CrashParameters, take_down: TakeDown
 ) -> FaultEvidence:
-    """Take all brokers down at one moment and start them again; it bit when the deed had its effect on each."""
-    context.until(parameters.at_s)
+    """Take all brokers down at the same moment and start them again.
+
+    It took effect if each lost data.
+    """
+    context.sleep_until(parameters.at_s)
     nodes = context.cluster.node_ids()
-    with context.striking(*nodes) as healing:
+    with context.injected(*nodes) as heals:
         for node in nodes:
-            healing.callback(context.start, node)
-        done = deed(context, nodes)
-        context.until(parameters.heals_at_s())
-    return FaultEvidence(kind=kind, targets=nodes, took_effect=done, evidence=tuple(context.facts))
+            heals.callback(context.start, node)
+        lost_data = take_down(context, nodes)
+        context.sleep_until(parameters.heals_at_s())
+    return FaultEvidence(
+        kind=kind, targets=nodes, took_effect=lost_data, evidence=tuple(context.evidence)
+    )
 
 
-def take_down(
-    context: FaultContext, nodes: Sequence[int], how: str, deed: Callable[[Sequence[int]], bool]
+def _pause_and_take_down(
+    context: FaultContext,
+    nodes: Sequence[int],
+    description: str,
+    take_down: Callable[[Sequence[int]], bool],
 ) -> bool:
-    """Bring nodes to a stand, take them down by a deed, and keep what their logs held before and after; each stays down until `Scene.start`.
+    """Pause nodes, take them down, and report what their logs held before and after.
+
+    They are paused first, so that no node acknowledges a record or reacts while others go down.
+    Each stays down until `FaultContext.start`.
 
     Args:
-        context: where.
-        nodes: those that are down already are left out.
-        how: what is done to them, for the journal.
-        deed: leaves them stopped, their logs as they are then; returns whether it had its effect.
+        context: the fault's context.
+        nodes: the nodes; those that are down already are left out.
+        description: what is done to them, for the journal and the evidence.
+        take_down: leaves them stopped, with their logs as they are then; returns whether it had its
+            effect.
 
     Raises:
-        Missed: none of them runs.
+        FaultMissed: none of them runs.
     """
-    with ExitStack() as alone:
+    with ExitStack() as locks:
         for node in sorted(nodes):
-            alone.enter_context(context.held_nodes.alone(node))
-            context.held_nodes.take(node, "down", context.name)
-        running = [node for node in nodes if context.state_of(node) != "stopped"]
+            locks.enter_context(context.held_nodes.locked(node))
+            context.held_nodes.hold(node, "down", context.name)
+        running = [node for node in nodes if context.process_state(node) != "stopped"]
         if not running:
-            raise FaultMissed(f"{_nodes(nodes)} was down already")
+            raise FaultMissed(f"no target node ran ({format_nodes(nodes)})")
         for node in running:
-            context.note("fault_kill", how, node)
+            context.note("fault_kill", description, node)
             context.cluster.pause(node)
-        before = _logs(context, [node for node in running if _has_replica(context, node)])
-        struck = deed(running)
+        before = _replica_logs(context, [node for node in running if _has_replica(context, node)])
+        had_effect = take_down(running)
         for node in running:
-            context.note("fault_effective", f"{how}: the process is gone", node)
-    after = _logs(context, [log.node_id for log in before])
-    context.saw(f"{_nodes(running)}: {how} {context.since_load_began_s():.2f} s into the load")
+            context.note("fault_effective", f"{description}: the process has ended", node)
+    after = _replica_logs(context, [log.node_id for log in before])
+    context.add_evidence(
+        f"{format_nodes(running)}: {description} {context.load_elapsed_s():.2f} s into the load"
+    )
     for sentence in _losses(before, after):
-        context.saw(sentence)
-    return struck
+        context.add_evidence(sentence)
+    return had_effect
 
 
-def _logs(context: FaultContext, nodes: Sequence[int]) -> tuple[ReplicaLog, ...]:
+def _replica_logs(context: FaultContext, nodes: Sequence[int]) -> tuple[ReplicaLog, ...]:
     return tuple(
-        context.cluster.disks.replica(node, context.topic, OBSERVED_PARTITION) for node in nodes
+        context.cluster.disks.replica_log(node, context.topic, OBSERVED_PARTITION) for node in nodes
     )
 
 
 def _has_replica(context: FaultContext, node: int) -> bool:
-    return (context.cluster.disks.data(node) / f"{context.topic}-{OBSERVED_PARTITION}").is_dir()
+    return (context.cluster.disks.log_dir(node) / f"{context.topic}-{OBSERVED_PARTITION}").is_dir()
 
 
 def _losses(before: Sequence[ReplicaLog], after: Sequence[ReplicaLog]) -> Iterator[str]:
     for was, now in zip(before, after, strict=True):
-        point = (
-            "it had noted down no recovery point"
+        recovery_point = (
+            "it had written no recovery point"
             if was.recovery_point is None
             else f"its recovery point was {was.recovery_point}"
         )
-        was_there, is_there = (
+        old_end, new_end = (
             f"offset {log.end_offset} ({log.size_bytes} bytes)" for log in (was, now)
         )
-        lost = f"{was.end_offset - now.end_offset} records lost"
-        yield f"node {was.node_id}'s log of partition {OBSERVED_PARTITION} ended at {was_there} and comes back up to {is_there}: {lost}; {point}"
+        yield (
+            f"node {was.node_id}'s log of partition {OBSERVED_PARTITION} ended at {old_end} before"
+            f" and at {new_end} after: {was.end_offset - now.end_offset} records lost;"
+            f" {recovery_point}"
+        )
 
 
-def _nodes(ids: Sequence[int]) -> str:
-    return ("node " if len(ids) == 1 else "nodes ") + " and ".join(map(str, ids))
+# ---------- Power loss: the file systems of the nodes' images are shut down
 
-
-_CUT: Final = "power lost"
-_RECOVERING_TIMEOUT_S: Final = 60.0
+_POWER_LOSS: Final = "power lost"
+_LOADING_TIMEOUT_S: Final = 60.0
+_REQUIRED: Final = frozenset({Capability.DISK_IMAGES})
 
 
 def leader_loses_power(context: FaultContext, parameters: PowerLossParameters) -> FaultEvidence:
-    """Cut the power of the observed partition's leader; it bit when its disk lost what was not synced, and the partition lost its leader."""
-    return leader_down("leader-power-loss", context, parameters, _lose_power)
+    """Cut the power of the observed partition's leader.
+
+    It took effect if its disk lost unsynced data and the partition lost its leader.
+    """
+    return _take_leader_down("leader-power-loss", context, parameters, _lose_power)
 
 
 def all_lose_power(context: FaultContext, parameters: PowerLossParameters) -> FaultEvidence:
-    """Cut the power of all nodes at one moment; it bit when each disk lost what was not synced."""
-    return all_down("all-power-loss", context, parameters, _lose_power)
+    """Cut the power of all nodes at the same moment.
+
+    It took effect if each disk lost unsynced data.
+    """
+    return _take_all_down("all-power-loss", context, parameters, _lose_power)
 
 
 def leader_loses_power_in_recovery(
     context: FaultContext, parameters: PowerLossParameters
 ) -> FaultEvidence:
-    """Cut the leader's power, and once more while it loads its logs again; it bit when the second cut came before it had started."""
-    context.until(parameters.at_s)
+    """Cut the leader's power, start it, and cut its power again while it loads its logs.
+
+    It took effect if the disk lost unsynced data both times, the partition lost its leader, and the
+    node's start was not complete at the second power loss.
+    """
+    context.sleep_until(parameters.at_s)
     leader = context.leader()
-    with context.striking(leader) as healing:
-        healing.callback(context.start, leader)
-        cut = _lose_power(context, [leader])
-        context.until(parameters.heals_at_s())
-        left = context.noticed(lambda: leader_left(context, leader), parameters.patience_s)
-        log = NodeLogState(context, leader)
+    with context.injected(leader) as heals:
+        heals.callback(context.start, leader)
+        lost_data = _lose_power(context, [leader])
+        context.sleep_until(parameters.heals_at_s())
+        reacted = context.wait_for_reaction(
+            lambda: leader_changed(context, leader), parameters.patience_s, kept_leader(leader)
+        )
+        log = NodeLogTail(context, leader)
         context.start(leader)
-        context.wait(
-            lambda: log.first(NodeLogState.LOADING),
+        context.wait_for(
+            lambda: log.first_line_with(NodeLogTail.LOADING),
             awaiting=f"node {leader} to load its logs",
-            timeout_s=_RECOVERING_TIMEOUT_S,
+            timeout_s=_LOADING_TIMEOUT_S,
         )
-        again = _lose_power(context, [leader])
-        early = log.first(NodeLogState.STARTED) is None
-        context.saw(
-            "it was loading its logs when power went again"
-            if early
-            else "it had started when power went again"
+        lost_data_again = _lose_power(context, [leader])
+        in_recovery = log.first_line_with(NodeLogTail.STARTED) is None
+        context.add_evidence(
+            f"node {leader} was loading its logs when it lost power again"
+            if in_recovery
+            else f"node {leader} had completed its start when it lost power again"
         )
-    took_effect = cut and left and again and early
     return FaultEvidence(
         kind="power-loss-in-recovery",
         targets=(leader,),
-        took_effect=took_effect,
-        evidence=tuple(context.facts),
+        took_effect=lost_data and reacted and lost_data_again and in_recovery,
+        evidence=tuple(context.evidence),
     )
 
 
 def _lose_power(context: FaultContext, nodes: Sequence[int]) -> bool:
-    """Return whether each disk lost what was not synced."""
+    """Cut the power of nodes; return whether each disk lost unsynced data."""
 
-    def cut(running: Sequence[int]) -> bool:
-        lost = context.cluster.disks.lose_power(running)
+    def take_down(running: Sequence[int]) -> bool:
+        lost_data = context.cluster.disks.lose_power(running)
         for node in running:
-            context.saw(
-                f"node {node}'s disk lost a file that was written a moment before and not synced"
-                if node in lost
+            context.add_evidence(
+                f"node {node}'s disk lost a file that had just been written and not synced"
+                if node in lost_data
                 else f"node {node}'s disk lost nothing"
             )
-        return lost == set(running)
+        return lost_data == set(running)
 
-    return take_down(context, nodes, _CUT, cut)
+    return _pause_and_take_down(context, nodes, _POWER_LOSS, take_down)
 
 
-_ON_IMAGES: Final = frozenset({Capability.DISK_IMAGES})
+# ---------- Logs truncated to the recovery point: the worst case of a power loss, without root
+#
+# Nodes crash, and each of their logs is truncated to `recovery-point-offset-checkpoint`. Kafka
+# writes this file once a minute, so for a topic of a short trial it is the start of the log. A real
+# power loss keeps all synced data, and also what the kernel had written back on its own.
 
-_POWER_LOSS: Final = (
+_TRUNCATION: Final = (
+    "crashed, and its logs truncated to their recovery points:"
+    " the worst case of a power loss, not a real one"
+)
+
+
+def truncate_leader(context: FaultContext, parameters: CrashParameters) -> FaultEvidence:
+    """Crash the leader and truncate its logs.
+
+    It took effect if it lost data and the partition lost its leader.
+    """
+    return _take_leader_down("leader-recovery-point-cut", context, parameters, _truncate)
+
+
+def truncate_all(context: FaultContext, parameters: CrashParameters) -> FaultEvidence:
+    """Crash all nodes at the same moment and truncate their logs.
+
+    It took effect if each lost data.
+    """
+    return _take_all_down("all-recovery-point-cut", context, parameters, _truncate)
+
+
+def _truncate(context: FaultContext, nodes: Sequence[int]) -> bool:
+    """Crash nodes and truncate their logs; return whether each lost data."""
+    disks, lost_bytes = context.cluster.disks, list[int]()
+
+    def take_down(running: Sequence[int]) -> bool:
+        for node in running:
+            context.cluster.kill(node)
+        lost_bytes.extend(disks.truncate_to_recovery_points(node) for node in running)
+        return all(lost_bytes)
+
+    return _pause_and_take_down(context, nodes, _TRUNCATION, take_down)
+
+
+KINDS: Final = (
     FaultKind(
         "leader-power-loss",
         FAMILY,
-        "the leader's node loses power: what its disk had not synced is gone; it is started again later",
+        "the leader's node loses power and all data that its disk had not synced;"
+        " it is started again later",
         PowerLossParameters,
         leader_loses_power,
-        nature_of_power_loss,
-        required_capabilities=_ON_IMAGES,
+        power_loss_effects,
+        required_capabilities=_REQUIRED,
         disk="image",
         needs_own_cluster=True,
     ),
     FaultKind(
         "all-power-loss",
         FAMILY,
-        "all nodes lose power at one moment: what no disk had synced is gone; they are started again later",
+        "all nodes lose power at the same moment, and all data that their disks had not synced;"
+        " they are started again later",
         PowerLossParameters,
         all_lose_power,
-        nature_of_power_loss_everywhere,
-        required_capabilities=_ON_IMAGES,
+        power_loss_everywhere_effects,
+        required_capabilities=_REQUIRED,
         disk="image",
         needs_own_cluster=True,
     ),
     FaultKind(
         "power-loss-in-recovery",
         FAMILY,
-        "the leader's node loses power, and once more while it loads its logs",
+        "the leader's node loses power, is started, and loses power again while it loads its logs",
         PowerLossParameters,
         leader_loses_power_in_recovery,
-        nature_of_power_loss,
-        required_capabilities=_ON_IMAGES,
+        power_loss_effects,
+        required_capabilities=_REQUIRED,
         disk="image",
         needs_own_cluster=True,
     ),
-)
-
-
-# ---------- The worst that a power loss may leave, for machines without root: nothing but what the broker had noted down as synced.
-#
-# A node is killed and each of its logs is cut to `recovery-point-offset-checkpoint`. That note is up to a minute old, so for a topic of a short
-# trial it is the log's very start. A real power loss keeps all that was synced, and of the rest what the kernel wrote back by itself.
-
-
-_HOW: Final = "killed, and its logs cut to their recovery points: the worst case of a power loss, not a real one"
-
-
-def cut_leader(context: FaultContext, parameters: CrashParameters) -> FaultEvidence:
-    """Kill the leader and cut its logs; it bit when something was cut, and the partition lost its leader."""
-    return leader_down("leader-recovery-point-cut", context, parameters, _cut)
-
-
-def cut_all(context: FaultContext, parameters: CrashParameters) -> FaultEvidence:
-    """Kill all nodes at once and cut their logs; it bit when something was cut from each."""
-    return all_down("all-recovery-point-cut", context, parameters, _cut)
-
-
-def _cut(context: FaultContext, nodes: Sequence[int]) -> bool:
-    """Return whether each node had something to lose, and lost it."""
-    disks, lost_bytes = context.cluster.disks, list[int]()
-
-    def cut(running: Sequence[int]) -> bool:
-        for node in running:
-            context.cluster.kill(node)
-        lost_bytes.extend(disks.cut_to_recovery_points(node) for node in running)
-        return all(lost_bytes)
-
-    return take_down(context, nodes, _HOW, cut)
-
-
-_RECOVERY_POINT: Final = (
     FaultKind(
         "leader-recovery-point-cut",
         FAMILY,
-        "the leader is killed and its logs are cut to what it had noted down as synced: the worst case of a power loss, made without root",
+        "the leader crashes (SIGKILL) and its logs are truncated to their recovery points:"
+        " the worst case of a power loss, without root",
         CrashParameters,
-        cut_leader,
-        nature_of_cut,
+        truncate_leader,
+        truncation_effects,
         needs_own_cluster=True,
     ),
     FaultKind(
         "all-recovery-point-cut",
         FAMILY,
-        "all nodes are killed and their logs cut to what they had noted down as synced: the worst case of a power loss, made without root",
+        "all nodes crash (SIGKILL) and their logs are truncated to their recovery points:"
+        " the worst case of a power loss, without root",
         CrashParameters,
-        cut_all,
-        nature_of_cut_everywhere,
+        truncate_all,
+        truncation_everywhere_effects,
         needs_own_cluster=True,
     ),
 )
-
-KINDS: Final = (*_POWER_LOSS, *_RECOVERY_POINT)

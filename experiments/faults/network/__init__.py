@@ -1,9 +1,13 @@
-"""Faults of the network in the kernel: nodes cut off from each other or from the clients, and traffic that is late, lost or limited."""
+"""Faults of the network: isolated nodes or clients, slow or lossy traffic.
+
+`isolation` and `quality` drop or delay packets in the kernel and need network namespaces; `relay`
+acts on the clients' connections and needs no root. `impairment` is what all of them share.
+"""
 
 from __future__ import annotations
 
 from typing import Final
 
-from experiments.faults.network import isolation, quality
+from experiments.faults.network import isolation, quality, relay
 
-KINDS: Final = (*isolation.KINDS, *quality.KINDS)
+KINDS: Final = (*isolation.KINDS, *quality.KINDS, *relay.KINDS)

@@ -1,4 +1,8 @@
-"""How a fault of the network strikes: the traffic is treated so, the kernel or the relay counts what it met with, and it is mended for certain."""
+"""Injection of a network fault: traffic is impaired for a while, counted, and restored in any case.
+
+The kernel or the relay counts the packets, bytes and connections that were affected. A fault that
+affected none had no effect.
+"""
 
 from __future__ import annotations
 
@@ -9,42 +13,46 @@ from pydantic import Field
 from experiments.faults.core import FaultContext, FaultMissed, FaultParameters
 from experiments.faults.core.effects import Topology
 from experiments.ledger.record import FaultEvidence
-from infra.errors import Busy, WaitTimeout
+from infra.errors import ImpairmentConflict, WaitTimeout
 from infra.network.impairment import Impairment, ImpairmentCounts
 
 
 class ImpairmentParameters(FaultParameters):
-    """The traffic is treated so for a while."""
+    """Traffic is impaired for a while."""
 
     lasts_s: float = Field(
-        default=4.0, gt=0, le=3600, description="from the cut to the heal at the earliest, seconds"
+        default=4.0,
+        gt=0,
+        le=3600,
+        description="how long traffic is impaired at least, seconds",
     )
 
     def heals_at_s(self) -> float:
-        """Return when the traffic is let through again, at the earliest."""
+        """Return when the traffic is restored, at the earliest."""
         return self.at_s + self.lasts_s
 
 
 class PartitionParameters(ImpairmentParameters):
-    """Nodes are cut off from each other until the cluster has noticed."""
+    """Nodes are isolated from each other until the cluster has reacted."""
 
     lasts_s: float = Field(
-        default=7.0, gt=0, le=3600, description="from the cut to the heal at the earliest, seconds"
+        default=7.0,
+        gt=0,
+        le=3600,
+        description="how long nodes are isolated at least, seconds",
     )
     patience_s: float = Field(
         default=10.0,
         ge=0,
         le=3600,
-        description="how much longer it lasts while the cluster has not noticed, seconds",
+        description="how much longer it lasts while the cluster has not reacted, seconds",
     )
 
-    def impossible_reason(self, shape: Topology) -> str | None:
-        """One node has nobody to be cut off from."""
-        return (
-            None
-            if shape.nodes > 1
-            else "there is one node, and nobody to cut it off from; allowed: 2 nodes or more"
-        )
+    def impossible_reason(self, topology: Topology) -> str | None:
+        """Refuse clusters of one node, which has no other to be isolated from."""
+        if topology.nodes > 1:
+            return None
+        return "a single node has no other node to be isolated from; allowed: 2 nodes or more"
 
 
 def impair(
@@ -52,67 +60,76 @@ def impair(
     context: FaultContext,
     parameters: ImpairmentParameters,
     impairments: Sequence[Impairment],
-    noticed: Callable[[], str | None] | None = None,
+    reaction: tuple[Callable[[], str | None], str] | None = None,
 ) -> FaultEvidence:
-    """Treat the traffic so for its time, and let it through again; it bit when it met with any traffic, and the cluster noticed.
+    """Impair traffic now for as long as the parameters request, and restore it.
 
     Args:
-        kind: the fault's.
-        context: where it strikes, at the moment it does.
+        kind: the fault's name.
+        context: the fault's context.
         parameters: how long it lasts.
-        impairments: what is done, to which nodes.
-        noticed: says what the cluster made of it, and is waited for up to `patience_s`; `None`: nothing that the watcher would see.
+        impairments: what is done to the traffic of which nodes.
+        reaction: the probe for the cluster's reaction, which is awaited for up to `patience_s`, and
+            what to report if there is none; see `FaultContext.wait_for_reaction`. `None`: the fault
+            causes no reaction that the cluster's metadata shows.
+
+    Returns:
+        The evidence. The fault took effect if any traffic was affected and the cluster reacted.
     """
-    targets = tuple(dict.fromkeys(one.node_id for one in impairments))
-    caught: list[ImpairmentCounts] = []
-    with context.striking(*targets) as healing:
-        healing.callback(lambda: caught.extend(context.cluster.heal(context.name)))
-        _impair(context, impairments)
+    targets = tuple(dict.fromkeys(impairment.node_id for impairment in impairments))
+    counts: list[ImpairmentCounts] = []
+    with context.injected(*targets) as heals:
+        heals.callback(lambda: counts.extend(context.cluster.heal(context.name)))
+        _begin(context, impairments)
         context.note("fault_cut", "; ".join(map(str, impairments)))
-        acts_s = context.since_load_began_s() - context.after_s
-        met = _met(context, parameters)
-        context.until(
-            acts_s + parameters.lasts_s
-        )  # on a busy machine it strikes late, and lasts no shorter for it
-        seen = noticed is None or context.noticed(
-            noticed, parameters.patience_s if isinstance(parameters, PartitionParameters) else 0
-        )
-        lasted_s = context.since_begin_s()
-    context.saw(f"it lasted {lasted_s:.2f} s")
-    for one in caught:
-        context.saw(str(one))
+        began_s = context.load_elapsed_s() - context.origin_s
+        affected = _wait_for_affected_traffic(context, parameters)
+        # On a busy machine the fault can begin late; it lasts as long as requested all the same.
+        context.sleep_until(began_s + parameters.lasts_s)
+        reacted = True
+        if reaction is not None:
+            patience_s = parameters.patience_s if isinstance(parameters, PartitionParameters) else 0
+            probe, no_reaction = reaction
+            reacted = context.wait_for_reaction(probe, patience_s, no_reaction)
+        lasted_s = context.elapsed_s()
+    context.add_evidence(f"the traffic was impaired for {lasted_s:.2f} s")
+    for count in counts:
+        context.add_evidence(str(count))
     return FaultEvidence(
-        kind=kind, targets=targets, took_effect=met and seen, evidence=tuple(context.facts)
+        kind=kind,
+        targets=targets,
+        took_effect=affected and reacted,
+        evidence=tuple(context.evidence),
     )
 
 
-def _impair(context: FaultContext, impairments: Sequence[Impairment]) -> None:
-    """Begin.
+def _begin(context: FaultContext, impairments: Sequence[Impairment]) -> None:
+    """Begin to impair the traffic.
 
     Raises:
-        Missed: another part of the fault treats that traffic already, and there is one relay.
+        FaultMissed: another fault impairs the same traffic already; a node has one relay.
     """
     try:
         context.cluster.impair(context.name, impairments)
-    except Busy as busy:
-        raise FaultMissed(str(busy)) from busy
+    except ImpairmentConflict as conflict:
+        raise FaultMissed(str(conflict)) from conflict
 
 
-def _met(context: FaultContext, parameters: ImpairmentParameters) -> bool:
-    """Keep the moment at which the first packet or byte was met with."""
+def _wait_for_affected_traffic(context: FaultContext, parameters: ImpairmentParameters) -> bool:
+    """Return whether any traffic was affected while the fault lasted; note when it first was."""
 
-    def look() -> str | None:
-        return next(
-            (str(one) for one in context.cluster.impairment_counts(context.name) if one.anything),
-            None,
-        )
+    def probe() -> str | None:
+        for count in context.cluster.impairment_counts(context.name):
+            if count.any_traffic:
+                return str(count)
+        return None
 
     try:
-        context.note(
-            "fault_effective",
-            context.wait(look, awaiting="any traffic to be met with", timeout_s=parameters.lasts_s),
+        first = context.wait_for(
+            probe, awaiting="traffic that is affected", timeout_s=parameters.lasts_s
         )
     except WaitTimeout:
-        context.saw("there was no traffic that it could have met with")
+        context.add_evidence("no traffic was affected: the fault had no effect")
         return False
+    context.note("fault_effective", first)
     return True

@@ -1,7 +1,9 @@
-"""Faults of the network between nodes: one, or a minority, is cut off from the others. The clients reach them all, unless told otherwise.
+"""Faults that isolate nodes from each other, or the clients from nodes.
 
-The packets are dropped by the kernel, so nobody is told that a connection has ended (nftables, in the node's own namespace).
-What an old leader acknowledges meanwhile: KIP-101; who can elect a new one: KIP-595.
+The kernel drops the packets (nftables, in the node's network namespace), so no connection is closed
+and no process gets an error. What an isolated leader still acknowledges: KIP-101. Who can elect a
+new leader: KIP-595. The metadata poller uses another listener
+(`infra.cluster.metadata_poller`), so it observes the cluster throughout.
 """
 
 from __future__ import annotations
@@ -11,9 +13,17 @@ from typing import Final, Literal
 from pydantic import Field
 
 from experiments.faults.core import FaultContext, FaultKind, FaultMissed
+from experiments.faults.core.context import format_nodes
 from experiments.faults.core.effects import FaultEffects, Topology
-from experiments.faults.core.evidence import controller_moved, isr_shrank, leader_left
-from experiments.faults.core.kind import with_timed_out_requests
+from experiments.faults.core.evidence import (
+    controller_changed,
+    kept_controller,
+    kept_leader,
+    leader_changed,
+    left_isr,
+    stayed_in_isr,
+)
+from experiments.faults.core.kind import require_timed_out_requests
 from experiments.faults.network.impairment import ImpairmentParameters, PartitionParameters, impair
 from experiments.ledger.record import FaultEvidence
 from infra.cluster.capabilities import Capability
@@ -22,135 +32,170 @@ from infra.network.impairment import PacketDrop
 
 FAMILY: Final = "network"
 NETWORK: Final[NetworkKind] = "namespaces"
-NEEDS: Final = frozenset({Capability.NAMESPACES})
-_SMALLEST_PARTED: Final = 3
+REQUIRED: Final = frozenset({Capability.NAMESPACES})
+_MIN_NODES_WITH_MINORITY: Final = 3
+
+
+# ---------- Nodes isolated from nodes; the clients reach all of them, unless parameters change that
 
 
 class SplitParameters(PartitionParameters):
-    """The leader is on the side of the minority."""
+    """The leader is on the minority's side."""
 
     clients: Literal["both", "majority", "minority"] = Field(
         default="both", description="which side the clients reach: both, majority or minority"
     )
 
-    def impossible_reason(self, shape: Topology) -> str | None:
-        """A minority that is not empty needs three nodes."""
-        return (
-            None
-            if shape.nodes >= _SMALLEST_PARTED
-            else f"of {shape.nodes} nodes none can be parted from a majority; allowed: 3 nodes or more"
-        )
+    def impossible_reason(self, topology: Topology) -> str | None:
+        """Refuse clusters of one or two nodes, which have no minority."""
+        if topology.nodes >= _MIN_NODES_WITH_MINORITY:
+            return None
+        return f"{topology.nodes} nodes have no minority to isolate; allowed: 3 nodes or more"
 
 
 class FollowerParameters(PartitionParameters):
-    """A follower is cut off."""
+    """A follower is isolated."""
 
-    def impossible_reason(self, shape: Topology) -> str | None:
-        """There must be one."""
-        alone = (
-            None
-            if shape.replication_factor > 1
-            else "with replication factor 1 there is no follower; allowed: 2 or more"
-        )
-        return super().impossible_reason(shape) or alone
+    def impossible_reason(self, topology: Topology) -> str | None:
+        """Refuse topics without followers."""
+        reason = super().impossible_reason(topology)
+        if reason is None and topology.replication_factor == 1:
+            return "with replication factor 1 there is no follower; allowed: 2 or more"
+        return reason
 
 
 class OneWayParameters(PartitionParameters):
-    """Packets are dropped one way only."""
+    """Packets are dropped in one direction only."""
 
     direction: Literal["in", "out"] = Field(
         default="in",
-        description="in: the leader hears nothing of the other nodes; out: they hear nothing of it",
+        description="in: the leader receives nothing from the other nodes;"
+        " out: they receive nothing from it",
     )
 
 
 def isolate_leader(context: FaultContext, parameters: PartitionParameters) -> FaultEvidence:
-    """Cut the leader of the observed partition off from all other nodes; it bit when packets were dropped and another node led, or none."""
-    context.until(parameters.at_s)
+    """Isolate the leader of the observed partition from all other nodes.
+
+    It took effect if packets were dropped and the partition had another leader, or none.
+    """
+    context.sleep_until(parameters.at_s)
     leader = context.leader()
     return impair(
         "leader-isolated",
         context,
         parameters,
-        [PacketDrop(leader, others(context, leader))],
-        lambda: leader_left(context, leader),
+        [PacketDrop(leader, other_nodes(context, leader))],
+        (lambda: leader_changed(context, leader), kept_leader(leader)),
     )
 
 
 def isolate_follower(context: FaultContext, parameters: FollowerParameters) -> FaultEvidence:
-    """Cut a follower of the observed partition off; it bit when packets were dropped and it left the ISR."""
-    context.until(parameters.at_s)
-    partition = context.partition()
+    """Isolate a follower of the observed partition.
+
+    It took effect if packets were dropped and the follower left the ISR.
+    """
+    context.sleep_until(parameters.at_s)
+    partition = context.partition_with_leader()
     follower = next((node for node in partition.isr if node != partition.leader), None)
     if follower is None:
-        raise FaultMissed("the partition has no follower in its ISR")
+        raise FaultMissed("the partition had no follower in its ISR")
     return impair(
         "follower-isolated",
         context,
         parameters,
-        [PacketDrop(follower, others(context, follower))],
-        lambda: isr_shrank(context, follower),
+        [PacketDrop(follower, other_nodes(context, follower))],
+        (lambda: left_isr(context, follower), stayed_in_isr(follower)),
     )
 
 
 def isolate_controller(context: FaultContext, parameters: PartitionParameters) -> FaultEvidence:
-    """Cut the active controller off; it bit when packets were dropped and another one took over."""
-    context.until(parameters.at_s)
+    """Isolate the active controller.
+
+    It took effect if packets were dropped and another controller took over.
+    """
+    context.sleep_until(parameters.at_s)
     before = context.cluster.describe([context.topic])
     if before.controller is None:
-        raise FaultMissed("no active controller could be found")
-    cut = PacketDrop(before.controller, others(context, before.controller))
+        raise FaultMissed("the cluster had no active controller")
     return impair(
-        "controller-isolated", context, parameters, [cut], lambda: controller_moved(context, before)
+        "controller-isolated",
+        context,
+        parameters,
+        [PacketDrop(before.controller, other_nodes(context, before.controller))],
+        (lambda: controller_changed(context, before), kept_controller(before)),
     )
 
 
 def split_majority(context: FaultContext, parameters: SplitParameters) -> FaultEvidence:
-    """Part the leader, with as many others as a minority can be, from the rest."""
-    context.until(parameters.at_s)
+    """Isolate the leader, with the largest possible minority, from the majority.
+
+    It took effect if packets were dropped and the partition had another leader, or none.
+    """
+    context.sleep_until(parameters.at_s)
     leader = context.leader()
-    minority, majority = sides(context, leader)
-    context.saw(f"nodes {_named(minority)} were parted from nodes {_named(majority)}")
-    cuts = [PacketDrop(node, majority) for node in minority]
+    minority, majority = _sides(context, leader)
+    context.add_evidence(f"{format_nodes(minority)} isolated from {format_nodes(majority)}")
+    drops = [PacketDrop(node, majority) for node in minority]
     unreached = {"both": (), "majority": minority, "minority": majority}[parameters.clients]
-    cuts += [PacketDrop(node, clients=True) for node in unreached if node in context.cluster.node_ids()]
-    return impair("split-majority", context, parameters, cuts, lambda: leader_left(context, leader))
+    brokers = context.cluster.node_ids()
+    drops += [PacketDrop(node, clients=True) for node in unreached if node in brokers]
+    return impair(
+        "split-majority",
+        context,
+        parameters,
+        drops,
+        (lambda: leader_changed(context, leader), kept_leader(leader)),
+    )
 
 
-def cut_one_way(context: FaultContext, parameters: OneWayParameters) -> FaultEvidence:
-    """Drop what the leader sends to the other nodes, or what they send to it. TCP needs both ways, so each stops both before long."""
-    context.until(parameters.at_s)
+def drop_one_way(context: FaultContext, parameters: OneWayParameters) -> FaultEvidence:
+    """Drop what the leader sends to the other nodes, or what they send to it.
+
+    TCP needs both directions, so either stops both before long. It took effect as `isolate_leader`
+    does.
+    """
+    context.sleep_until(parameters.at_s)
     leader = context.leader()
-    cut = PacketDrop(
+    drop = PacketDrop(
         leader,
-        others(context, leader),
+        other_nodes(context, leader),
         incoming=parameters.direction == "in",
         outgoing=parameters.direction == "out",
     )
-    return impair("one-way-cut", context, parameters, [cut], lambda: leader_left(context, leader))
+    return impair(
+        "one-way-cut",
+        context,
+        parameters,
+        [drop],
+        (lambda: leader_changed(context, leader), kept_leader(leader)),
+    )
 
 
-def others(context: FaultContext, node: int) -> tuple[int, ...]:
-    """Return all members of the cluster but one."""
+def other_nodes(context: FaultContext, node: int) -> tuple[int, ...]:
+    """Return all nodes of the cluster but one."""
     return tuple(status.node_id for status in context.cluster.status() if status.node_id != node)
 
 
-def sides(context: FaultContext, leader: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return the minority with the leader, and the majority; where controllers are nodes of their own, of each kind as many."""
+def _sides(context: FaultContext, leader: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the minority, with the leader, and the majority.
+
+    Separate controllers are divided in the same way.
+    """
     brokers = (leader, *(node for node in context.cluster.node_ids() if node != leader))
-    beside = tuple(
+    separate = tuple(
         status.node_id for status in context.cluster.status() if status.node_id not in brokers
     )
-    minority = tuple(node for kind in (brokers, beside) for node in kind[: (len(kind) - 1) // 2])
-    return minority, tuple(node for node in (*brokers, *beside) if node not in minority)
+    minority = tuple(
+        node for nodes in (brokers, separate) for node in nodes[: (len(nodes) - 1) // 2]
+    )
+    return minority, tuple(node for node in (*brokers, *separate) if node not in minority)
 
 
-def _named(nodes: tuple[int, ...]) -> str:
-    return ", ".join(map(str, nodes))
-
-
-def _nature(kind: str, parameters: PartitionParameters, _shape: Topology) -> FaultEffects:
-    """The node may lead any partition; also the active controller may."""
+def _isolation_effects(
+    kind: str, parameters: PartitionParameters, _topology: Topology
+) -> FaultEffects:
+    """Return the effects. The node may lead any partition, or be the active controller."""
     heals_ms = parameters.lasts_s * 1000
     return FaultEffects(
         kind=kind,
@@ -161,107 +206,61 @@ def _nature(kind: str, parameters: PartitionParameters, _shape: Topology) -> Fau
     )
 
 
-def _nature_of_follower(
-    kind: str, parameters: PartitionParameters, shape: Topology
+def _follower_effects(
+    kind: str, parameters: PartitionParameters, topology: Topology
 ) -> FaultEffects:
-    """A follower of partition 0; with more partitions it may lead another one."""
-    return _nature(kind, parameters, shape).model_copy(
-        update={"may_affect_leader": shape.partitions > 1}
+    """Return the effects. A follower of partition 0 may lead another partition, if there is one."""
+    return _isolation_effects(kind, parameters, topology).model_copy(
+        update={"may_affect_leader": topology.partitions > 1}
     )
 
 
-def _nature_of_split(kind: str, parameters: SplitParameters, shape: Topology) -> FaultEffects:
-    unreached = parameters.clients != "both"
-    holds_ms = (parameters.lasts_s + parameters.patience_s) * 1000 if unreached else 0
-    update = {
-        "nodes_isolated": shape.nodes - shape.majority,
-        "clients_cut_off": unreached,
-        "requests_held_ms": holds_ms,
-    }
-    return _nature(kind, parameters, shape).model_copy(update=update)
+def _split_effects(kind: str, parameters: SplitParameters, topology: Topology) -> FaultEffects:
+    clients_cut_off = parameters.clients != "both"
+    longest_ms = (parameters.lasts_s + parameters.patience_s) * 1000
+    return _isolation_effects(kind, parameters, topology).model_copy(
+        update={
+            "nodes_isolated": topology.nodes - topology.majority,
+            "clients_cut_off": clients_cut_off,
+            "requests_held_ms": longest_ms if clients_cut_off else 0,
+        }
+    )
 
 
-_BETWEEN_NODES: Final = (
-    FaultKind(
-        "leader-isolated",
-        FAMILY,
-        "the leader is cut off from all other nodes; the clients still reach it",
-        PartitionParameters,
-        isolate_leader,
-        _nature,
-        NEEDS,
-        NETWORK,
-    ),
-    FaultKind(
-        "follower-isolated",
-        FAMILY,
-        "a follower is cut off from all other nodes",
-        FollowerParameters,
-        isolate_follower,
-        _nature_of_follower,
-        NEEDS,
-        NETWORK,
-    ),
-    FaultKind(
-        "controller-isolated",
-        FAMILY,
-        "the active controller is cut off from all other nodes",
-        PartitionParameters,
-        isolate_controller,
-        _nature,
-        NEEDS,
-        NETWORK,
-    ),
-    FaultKind(
-        "split-majority",
-        FAMILY,
-        "the leader, with as many others as a minority can be, is parted from the majority",
-        SplitParameters,
-        split_majority,
-        _nature_of_split,
-        NEEDS,
-        NETWORK,
-    ),
-    FaultKind(
-        "one-way-cut",
-        FAMILY,
-        "the leader hears nothing of the other nodes, or they hear nothing of it",
-        OneWayParameters,
-        cut_one_way,
-        _nature,
-        NEEDS,
-        NETWORK,
-    ),
-)
-
-
-# ---------- Faults of the network between the clients and the nodes, which are well: packets of the client listeners are dropped by the kernel.
-#
-# The harness looks at the nodes through another listener (`infra.cluster.metadata_poller`), and sees all of it.
+# ---------- Clients isolated from nodes: packets of the client listeners are dropped
 
 
 class SilenceParameters(ImpairmentParameters):
-    """Nothing comes through, and nobody is told."""
+    """No traffic gets through, and no connection is closed."""
 
     def unnoticed_reason(self, client_timeout_s: float, acks: str) -> str | None:
-        """One that is no longer than the client waits is repaired by TCP; with acks=0 nobody waits, and what is asked is another thing."""
+        """Refuse a fault that is not longer than the client's timeout.
+
+        TCP delivers everything afterwards. With acks=0 producers wait for no response, and any
+        duration is a valid test.
+        """
         if acks == "0" or self.lasts_s > client_timeout_s:
             return None
-        waits = f"the client waits {client_timeout_s * 1000:g} ms for an answer (socket.timeout.ms; java: request.timeout.ms)"
-        return f"lasts_s is {self.lasts_s:g} and {waits}; allowed: a longer cut"
+        return (
+            f"lasts_s is {self.lasts_s:g} and the client waits {client_timeout_s * 1000:g} ms for"
+            " an answer (socket.timeout.ms; java: request.timeout.ms); allowed: a longer cut"
+        )
 
 
 class ClientCutParameters(SilenceParameters):
-    """Clients are cut off."""
+    """Clients are isolated from nodes."""
 
     nodes: Literal["all", "leader"] = Field(
-        default="all", description="from whom the clients are cut off: all or leader"
+        default="all", description="the nodes that clients are isolated from: all or leader"
     )
 
 
 def isolate_clients(context: FaultContext, parameters: ClientCutParameters) -> FaultEvidence:
-    """Cut the clients off from all nodes, or from the leader alone; it bit when packets were dropped and requests timed out."""
-    context.until(parameters.at_s)
+    """Isolate the clients from all nodes, or from the leader.
+
+    It took effect if packets were dropped and requests timed out.
+    """
+    context.sleep_until(parameters.at_s)
     nodes = context.cluster.node_ids() if parameters.nodes == "all" else (context.leader(),)
     return impair(
         "client-isolated", context, parameters, [PacketDrop(node, clients=True) for node in nodes]
@@ -269,8 +268,12 @@ def isolate_clients(context: FaultContext, parameters: ClientCutParameters) -> F
 
 
 def drop_responses(context: FaultContext, parameters: SilenceParameters) -> FaultEvidence:
-    """Drop what the leader answers its clients: the batch is appended, and its producer never hears of it."""
-    context.until(parameters.at_s)
+    """Drop the leader's responses to its clients.
+
+    The leader appends a batch, and the producer never learns of it. The fault took effect if
+    packets were dropped and requests timed out.
+    """
+    context.sleep_until(parameters.at_s)
     return impair(
         "responses-dropped",
         context,
@@ -279,10 +282,14 @@ def drop_responses(context: FaultContext, parameters: SilenceParameters) -> Faul
     )
 
 
-def _nature_of_client_cut(
-    kind: str, parameters: SilenceParameters, _shape: Topology
+def _client_isolation_effects(
+    kind: str, parameters: SilenceParameters, _topology: Topology
 ) -> FaultEffects:
-    """The nodes are well. What the clients had sent waits in the kernel, and arrives at the heal, wanted or not."""
+    """Return the effects: nodes are not affected.
+
+    What the clients had sent is held in the kernel, and delivered at the heal whether the client
+    still waits for it or not.
+    """
     lasts_ms = parameters.lasts_s * 1000
     return FaultEffects(
         kind=kind,
@@ -293,37 +300,86 @@ def _nature_of_client_cut(
     )
 
 
-def _nature_of_lost_answers(
-    kind: str, parameters: SilenceParameters, shape: Topology
+def _dropped_response_effects(
+    kind: str, parameters: SilenceParameters, topology: Topology
 ) -> FaultEffects:
-    return _nature_of_client_cut(kind, parameters, shape).model_copy(
+    return _client_isolation_effects(kind, parameters, topology).model_copy(
         update={"responses_lost": True}
     )
 
 
-_TO_CLIENTS: Final = (
+KINDS: Final = (
+    FaultKind(
+        "leader-isolated",
+        FAMILY,
+        "the leader is isolated from all other nodes; the clients still reach it",
+        PartitionParameters,
+        isolate_leader,
+        _isolation_effects,
+        REQUIRED,
+        NETWORK,
+    ),
+    FaultKind(
+        "follower-isolated",
+        FAMILY,
+        "a follower is isolated from all other nodes; the clients still reach it",
+        FollowerParameters,
+        isolate_follower,
+        _follower_effects,
+        REQUIRED,
+        NETWORK,
+    ),
+    FaultKind(
+        "controller-isolated",
+        FAMILY,
+        "the active controller is isolated from all other nodes; the clients still reach it",
+        PartitionParameters,
+        isolate_controller,
+        _isolation_effects,
+        REQUIRED,
+        NETWORK,
+    ),
+    FaultKind(
+        "split-majority",
+        FAMILY,
+        "the leader, with the largest possible minority, is isolated from the majority",
+        SplitParameters,
+        split_majority,
+        _split_effects,
+        REQUIRED,
+        NETWORK,
+    ),
+    FaultKind(
+        "one-way-cut",
+        FAMILY,
+        "packets between the leader and the other nodes are dropped in one direction",
+        OneWayParameters,
+        drop_one_way,
+        _isolation_effects,
+        REQUIRED,
+        NETWORK,
+    ),
     FaultKind(
         "client-isolated",
         FAMILY,
-        "the clients are cut off from all nodes, or from the leader",
+        "the clients are isolated from all nodes, or from the leader",
         ClientCutParameters,
         isolate_clients,
-        _nature_of_client_cut,
-        NEEDS,
+        _client_isolation_effects,
+        REQUIRED,
         NETWORK,
-        confirm=with_timed_out_requests,
+        confirm=require_timed_out_requests,
     ),
     FaultKind(
         "responses-dropped",
         FAMILY,
-        "what the leader answers its clients is dropped: the batch is stored, and the producer never hears of it",
+        "the leader's responses to its clients are dropped:"
+        " it appends the batch, and the producer gets no acknowledgement",
         SilenceParameters,
         drop_responses,
-        _nature_of_lost_answers,
-        NEEDS,
+        _dropped_response_effects,
+        REQUIRED,
         NETWORK,
-        confirm=with_timed_out_requests,
+        confirm=require_timed_out_requests,
     ),
 )
-
-KINDS: Final = (*_BETWEEN_NODES, *_TO_CLIENTS)

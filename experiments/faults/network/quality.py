@@ -1,4 +1,7 @@
-"""Faults of a network that is there, and bad: too narrow, too far, or losing packets. At the leader; the harness's own traffic is left alone."""
+"""Faults of a degraded network: limited bandwidth, delay, packet loss.
+
+They affect the leader's traffic with other nodes and clients; ackbench's own traffic is exempt.
+"""
 
 from __future__ import annotations
 
@@ -9,36 +12,39 @@ from pydantic import Field
 from experiments.faults.core import FaultContext, FaultKind
 from experiments.faults.core.effects import FaultEffects, Topology
 from experiments.faults.network.impairment import ImpairmentParameters, impair
-from experiments.faults.network.isolation import FAMILY, NEEDS, NETWORK, others
+from experiments.faults.network.isolation import FAMILY, NETWORK, REQUIRED, other_nodes
 from experiments.ledger.record import FaultEvidence
 from infra.cluster.capabilities import Capability
 from infra.network.impairment import PacketDrop, TrafficShaping
 
 
 class BandwidthParameters(ImpairmentParameters):
-    """What the leader sends is limited."""
+    """The leader's bandwidth is limited."""
 
     rate_kbit_per_s: int = Field(
         default=2000,
         ge=8,
         le=10_000_000,
-        description="what the leader may send to nodes and clients together, kbit/s",
+        description="how much the leader can send to nodes and clients together, kbit/s",
     )
 
 
 class DelayParameters(ImpairmentParameters):
-    """What the leader sends is late."""
+    """The leader's packets are delayed."""
 
     delay_ms: float = Field(
-        default=200.0, gt=0, le=60_000, description="how late each packet of the leader is sent, ms"
+        default=200.0,
+        gt=0,
+        le=60_000,
+        description="by how much each packet of the leader is delayed, ms",
     )
     jitter_ms: float = Field(
-        default=20.0, ge=0, le=60_000, description="by how much that varies either way, ms"
+        default=20.0, ge=0, le=60_000, description="by how much the delay varies either way, ms"
     )
 
 
 class PacketLossParameters(ImpairmentParameters):
-    """Packets of the leader are lost by chance."""
+    """Packets of the leader are dropped at random."""
 
     loss_percent: float = Field(
         default=10.0,
@@ -49,20 +55,22 @@ class PacketLossParameters(ImpairmentParameters):
 
 
 def limit_bandwidth(context: FaultContext, parameters: BandwidthParameters) -> FaultEvidence:
-    """Limit what the leader sends; it bit when packets had to wait for the limit."""
-    context.until(parameters.at_s)
+    """Limit what the leader sends. It took effect if packets had to wait for the limit."""
+    context.sleep_until(parameters.at_s)
     leader = context.leader()
-    shaping = TrafficShaping(leader, others(context, leader), rate_kbit_per_s=parameters.rate_kbit_per_s)
+    shaping = TrafficShaping(
+        leader, other_nodes(context, leader), rate_kbit_per_s=parameters.rate_kbit_per_s
+    )
     return impair("bandwidth-limited", context, parameters, [shaping])
 
 
 def delay(context: FaultContext, parameters: DelayParameters) -> FaultEvidence:
-    """Send the leader's packets late; it bit when there were any."""
-    context.until(parameters.at_s)
+    """Delay the leader's packets. It took effect if there were any."""
+    context.sleep_until(parameters.at_s)
     leader = context.leader()
     shaping = TrafficShaping(
         leader,
-        others(context, leader),
+        other_nodes(context, leader),
         delay_ms=parameters.delay_ms,
         jitter_ms=parameters.jitter_ms,
     )
@@ -70,19 +78,27 @@ def delay(context: FaultContext, parameters: DelayParameters) -> FaultEvidence:
 
 
 def lose_packets(context: FaultContext, parameters: PacketLossParameters) -> FaultEvidence:
-    """Drop packets to and from the leader by chance, its clients' among them; it bit when any were."""
-    context.until(parameters.at_s)
+    """Drop packets to and from the leader at random, including those of clients.
+
+    It took effect if any were dropped.
+    """
+    context.sleep_until(parameters.at_s)
     leader = context.leader()
-    return impair(
-        "packet-loss",
-        context,
-        parameters,
-        [PacketDrop(leader, others(context, leader), clients=True, share=parameters.loss_percent / 100)],
+    drop = PacketDrop(
+        leader,
+        other_nodes(context, leader),
+        clients=True,
+        share=parameters.loss_percent / 100,
     )
+    return impair("packet-loss", context, parameters, [drop])
 
 
-def _nature(kind: str, parameters: ImpairmentParameters, _shape: Topology) -> FaultEffects:
-    """At the worst nothing comes through in time: the leader may be taken for dead, and its clients may give up."""
+def _effects(kind: str, parameters: ImpairmentParameters, _topology: Topology) -> FaultEffects:
+    """Return the effects.
+
+    At the worst nothing arrives in time: the controller may fence the leader, and its clients may
+    give up.
+    """
     lasts_ms = parameters.lasts_s * 1000
     return FaultEffects(
         kind=kind,
@@ -99,31 +115,31 @@ KINDS: Final = (
     FaultKind(
         "bandwidth-limited",
         FAMILY,
-        "what the leader sends to nodes and clients is limited to a rate",
+        "the leader's bandwidth to nodes and clients is limited",
         BandwidthParameters,
         limit_bandwidth,
-        _nature,
-        NEEDS | {Capability.SHAPING},
+        _effects,
+        REQUIRED | {Capability.SHAPING},
         NETWORK,
     ),
     FaultKind(
         "delay",
         FAMILY,
-        "what the leader sends to nodes and clients is sent late",
+        "packets that the leader sends to nodes and clients are delayed",
         DelayParameters,
         delay,
-        _nature,
-        NEEDS | {Capability.NETEM},
+        _effects,
+        REQUIRED | {Capability.NETEM},
         NETWORK,
     ),
     FaultKind(
         "packet-loss",
         FAMILY,
-        "packets of the leader, to and from nodes and clients, are dropped by chance",
+        "packets between the leader and nodes or clients are dropped at random",
         PacketLossParameters,
         lose_packets,
-        _nature,
-        NEEDS,
+        _effects,
+        REQUIRED,
         NETWORK,
     ),
 )

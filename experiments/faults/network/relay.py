@@ -1,4 +1,7 @@
-"""Faults of the clients' connections without root: a TCP relay in front of the leader holds, drops or resets what goes through it."""
+"""Faults of the clients' connections that need no root.
+
+A TCP relay in front of the leader holds, drops or resets what passes through it.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,11 @@ from pydantic import Field
 
 from experiments.faults.core import FaultContext, FaultKind
 from experiments.faults.core.effects import FaultEffects, Topology
-from experiments.faults.core.kind import TrialObservations, with_timed_out_requests
+from experiments.faults.core.kind import (
+    TrialObservations,
+    extend_evidence,
+    require_timed_out_requests,
+)
 from experiments.faults.network.impairment import ImpairmentParameters, impair
 from experiments.faults.network.isolation import SilenceParameters
 from experiments.ledger.record import FaultEvidence
@@ -18,82 +25,86 @@ from infra.network.impairment import Direction, RelayAction, RelayTreatment
 
 FAMILY: Final = "relay"
 NETWORK: Final[NetworkKind] = "relays"
-_DIRECTION: Final = "responses: what the leader answers; requests: what it is asked"
+_DIRECTION: Final = "responses: what the leader sends to clients; requests: what it receives"
 
 
 class HoldParameters(SilenceParameters):
-    """Bytes are kept, and delivered at the heal."""
+    """The relay holds the data and delivers it at the heal."""
 
     direction: Direction = Field(default="responses", description=_DIRECTION)
 
 
 class DropParameters(SilenceParameters):
-    """Bytes are thrown away."""
+    """The relay drops the data."""
 
     direction: Direction = Field(default="responses", description=_DIRECTION)
 
 
 class ResetParameters(ImpairmentParameters):
-    """The connection is reset as soon as bytes come."""
+    """The relay resets a connection as soon as data arrives on it."""
 
     lasts_s: float = Field(
         default=1.0,
         gt=0,
         le=3600,
-        description="for how long each connection on which bytes come is reset, seconds",
+        description="for how long each connection with data is reset, seconds",
     )
     direction: Direction = Field(default="responses", description=_DIRECTION)
 
 
-def _striking(
+RelayParameters = HoldParameters | DropParameters | ResetParameters
+
+
+def _injection(
     kind: str, treatment: RelayTreatment
-) -> Callable[[FaultContext, HoldParameters | DropParameters | ResetParameters], FaultEvidence]:
-    def strike(
-        context: FaultContext, parameters: HoldParameters | DropParameters | ResetParameters
-    ) -> FaultEvidence:
-        context.until(parameters.at_s)
-        return impair(
-            kind, context, parameters, [RelayAction(context.leader(), parameters.direction, treatment)]
-        )
+) -> Callable[[FaultContext, RelayParameters], FaultEvidence]:
+    def inject(context: FaultContext, parameters: RelayParameters) -> FaultEvidence:
+        context.sleep_until(parameters.at_s)
+        action = RelayAction(context.leader(), parameters.direction, treatment)
+        return impair(kind, context, parameters, [action])
 
-    return strike
+    return inject
 
 
-def _with_reset_connections(evidence: FaultEvidence, aftermath: TrialObservations) -> FaultEvidence:
-    """Add what the producers' own logs say: with no connection lost, the fault did not bite."""
+def _require_lost_connections(
+    evidence: FaultEvidence, observations: TrialObservations
+) -> FaultEvidence:
+    """Return the evidence; the fault had no effect if no producer logged a lost connection."""
     lost = [
-        event for event in aftermath.since("disconnected") if event.detail.startswith("producer")
+        event for event in observations.since("disconnected") if event.detail.startswith("producer")
     ]
-    said = (
-        f"the producers lost {len(lost)} connections by their own logs"
-        if lost
-        else "no producer lost a connection by its own log"
-    )
-    return evidence.model_copy(
-        update={"took_effect": bool(lost), "evidence": (*evidence.evidence, said)}
+    if not lost:
+        return extend_evidence(
+            evidence,
+            "no producer logged a lost connection: the fault had no effect",
+            took_effect=False,
+        )
+    return extend_evidence(
+        evidence, f"the producers logged {len(lost)} lost connections", took_effect=True
     )
 
 
-def _nature(
-    kind: str, parameters: HoldParameters | DropParameters, _shape: Topology
-) -> FaultEffects:
-    """The nodes are well; requests that are held arrive at the heal, wanted or not."""
+def _hold_effects(kind: str, parameters: HoldParameters, _topology: Topology) -> FaultEffects:
+    """Return the effects: nodes are not affected.
+
+    Held requests are delivered at the heal, whether the client still waits for them or not.
+    """
     lasts_ms = parameters.lasts_s * 1000
-    answers = parameters.direction == "responses"
+    responses = parameters.direction == "responses"
     return FaultEffects(
         kind=kind,
         clients_cut_off=True,
-        responses_lost=answers,
-        requests_held_ms=0 if answers else lasts_ms,
+        responses_lost=responses,
+        requests_held_ms=0 if responses else lasts_ms,
         heals_after_ms=lasts_ms,
         heals_within_ms=lasts_ms,
     )
 
 
-def _nature_of_thrown_away(
-    kind: str, parameters: DropParameters | ResetParameters, _shape: Topology
+def _drop_effects(
+    kind: str, parameters: DropParameters | ResetParameters, _topology: Topology
 ) -> FaultEffects:
-    """What was thrown away never arrives."""
+    """Return the effects: dropped requests are never delivered."""
     lasts_ms = parameters.lasts_s * 1000
     return FaultEffects(
         kind=kind,
@@ -108,31 +119,33 @@ KINDS: Final = (
     FaultKind(
         "relay-held",
         FAMILY,
-        "a relay keeps the leader's answers, or the requests to it, and delivers them at the heal",
+        "a relay holds the leader's responses, or the requests to it, until the heal",
         HoldParameters,
-        _striking("relay-held", "hold"),
-        _nature,
+        _injection("relay-held", "hold"),
+        _hold_effects,
         network=NETWORK,
-        confirm=with_timed_out_requests,
+        confirm=require_timed_out_requests,
     ),
     FaultKind(
         "relay-dropped",
         FAMILY,
-        "a relay throws the leader's answers away, or the requests to it, and resets the connections at the heal",
+        "a relay drops the leader's responses, or the requests to it,"
+        " and resets the connections at the heal",
         DropParameters,
-        _striking("relay-dropped", "drop"),
-        _nature_of_thrown_away,
+        _injection("relay-dropped", "drop"),
+        _drop_effects,
         network=NETWORK,
-        confirm=with_timed_out_requests,
+        confirm=require_timed_out_requests,
     ),
     FaultKind(
         "relay-reset",
         FAMILY,
-        "a relay resets each connection on which the leader answers, or is asked: the batch is stored or not, and the connection is gone",
+        "a relay resets each connection on which the leader responds, or gets a request;"
+        " the batch may or may not have been appended",
         ResetParameters,
-        _striking("relay-reset", "reset"),
-        _nature_of_thrown_away,
+        _injection("relay-reset", "reset"),
+        _drop_effects,
         network=NETWORK,
-        confirm=_with_reset_connections,
+        confirm=_require_lost_connections,
     ),
 )

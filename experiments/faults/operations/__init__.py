@@ -1,1 +1,12 @@
-"""Faults that an operator causes on healthy nodes: leadership and replicas moved, partitions added, a topic recreated, a node replaced."""
+"""Faults that an administrator causes on healthy nodes.
+
+Leaders and replicas are moved, partitions added, a topic recreated, a node replaced.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from experiments.faults.operations import moves, topology
+
+KINDS: Final = (*moves.KINDS, *topology.KINDS)

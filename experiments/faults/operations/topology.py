@@ -1,4 +1,4 @@
-"""Faults that change what there is: more partitions, another topic of the same name, a node with an empty disk."""
+"""Faults that change the topology: more partitions, a recreated topic, a replaced node."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from typing import Final
 
 from pydantic import Field
 
-from experiments.clients.librdkafka.admin import elect_leader, add_partitions, topic_overrides
+from experiments.clients.librdkafka.admin import add_partitions, elect_leader, topic_overrides
 from experiments.faults.core import OBSERVED_PARTITION, FaultContext, FaultKind, FaultParameters
 from experiments.faults.core.effects import FaultEffects, Topology
-from experiments.faults.core.evidence import asking, leader_left
-from experiments.faults.core.kind import TrialObservations
+from experiments.faults.core.evidence import kept_leader, leader_changed, refusals_as_missed
+from experiments.faults.core.kind import TrialObservations, extend_evidence
 from experiments.ledger.record import FaultEvidence
 from infra.errors import HarnessError
 from infra.kafka.spec import PartitionState
@@ -18,273 +18,197 @@ from infra.process.waiting import wait_until
 
 FAMILY: Final = "topology"
 DELETED: Final = "topic_deleted"
+"""Event: the deletion of the topic was requested."""
 RECREATED: Final = "topic_recreated"
-_RAISED_TIMEOUT_S: Final = 15.0
-_BACK_TIMEOUT_S: Final = 60.0
-_LOOK_EVERY_S: Final = 0.2
-
-
-class RaisedParameters(FaultParameters):
-    """The topic gets more partitions, and keeps them."""
-
-    to: int = Field(default=6, ge=2, le=1000, description="how many partitions the topic has then")
-
-    def impossible_reason(self, shape: Topology) -> str | None:
-        """Partitions are never taken away."""
-        return (
-            f"to is {self.to}; allowed: more than the {shape.partitions} that the topic has"
-            if self.to <= shape.partitions
-            else None
-        )
-
-
-class RecreatedParameters(FaultParameters):
-    """The topic is deleted and made again."""
-
-    gone_s: float = Field(
-        default=1.0, gt=0, le=3600, description="how long there is no such topic, seconds"
-    )
-
-    def heals_at_s(self) -> float:
-        """Return when it is made again."""
-        return self.at_s + self.gone_s
-
-
-class ReplacedParameters(FaultParameters):
-    """A node is killed and comes back with an empty disk."""
-
-    restart_after_s: float = Field(
-        default=5.0,
-        gt=0,
-        le=3600,
-        description="from the kill to the restart at the earliest, seconds",
-    )
-    patience_s: float = Field(
-        default=10.0,
-        ge=0,
-        le=3600,
-        description="how much longer it stays down while the cluster has not noticed, seconds",
-    )
-
-    def heals_at_s(self) -> float:
-        """Return when the node is started again, where the cluster has noticed by then."""
-        return self.at_s + self.restart_after_s
-
-
-def raise_partition_count(context: FaultContext, parameters: RaisedParameters) -> FaultEvidence:
-    """Give the topic more partitions; it bit when they had leaders, and, after the trial, when a producer had learned of one."""
-    context.until(parameters.at_s)
-    before = len(_partitions(context))
-    with context.striking():
-        with asking():
-            add_partitions(context.cluster.admin_servers, context.topic, parameters.to)
-            led = context.wait(
-                lambda: _all_led(context, parameters.to),
-                awaiting=f"{parameters.to} partitions with leaders",
-                timeout_s=_RAISED_TIMEOUT_S,
-            )
-        context.note("fault_effective", f"{len(led)} partitions have leaders")
-    context.saw(
-        f"the topic had {before} partitions, and {len(led)} with leaders {context.since_begin_s():.2f} s after more were asked for"
-    )
-    return FaultEvidence(
-        kind="partitions-raised", took_effect=len(led) > before, evidence=tuple(context.facts)
-    )
-
-
-def learned_by_a_producer(evidence: FaultEvidence, aftermath: TrialObservations) -> FaultEvidence:
-    """Add when the producers' own logs first tell of a partition that had not been there; where they never do, nothing was asked of them."""
-    known = {
-        event.partition
-        for event in aftermath.events
-        if aftermath.began_ns is not None
-        and event.at_ns < aftermath.began_ns
-        and event.kind == "leader_learned"
-    }
-    new = [
-        event
-        for event in aftermath.since("leader_learned")
-        if event.detail.startswith("producer") and event.partition not in known
-    ]
-    if not new or aftermath.began_ns is None:
-        return _with(
-            evidence,
-            "no producer learned of a new partition: topic.metadata.refresh.interval.ms is how often they ask",
-            took_effect=False,
-        )
-    after_s = (new[0].at_ns - aftermath.began_ns) / 1e9
-    return _with(
-        evidence,
-        f"a producer learned of a new partition {after_s:.2f} s after the fault began",
-        took_effect=evidence.took_effect,
-    )
-
-
-def recreate_topic(context: FaultContext, parameters: RecreatedParameters) -> FaultEvidence:
-    """Delete the topic, and make it again as it was; it bit when the topic of that name was seen to be another one."""
-    from experiments.clients.librdkafka.topics import delete_topic
-
-    context.until(parameters.at_s)
-    with asking():
-        was, settings = (
-            (context.partition(), *_partitions(context)[1:]),
-            topic_overrides(context.cluster.admin_servers, context.topic),
-        )
-        ended = context.cluster.log_end_offsets(context.topic)
-    with context.striking() as healing:
-        healing.callback(_make_again, context, was, settings)
-        context.note(DELETED, f"id {was[0].topic_id}, log ends {ended}")
-        with asking():
-            delete_topic(context.cluster.admin_servers, context.topic)
-            context.wait(
-                lambda: not _partitions(context),
-                awaiting=f"a cluster without {context.topic}",
-                timeout_s=_RAISED_TIMEOUT_S,
-            )
-        context.note("fault_effective", "no broker knows the topic")
-        context.saw(
-            f"the topic was gone {context.since_begin_s():.2f} s after its deletion was asked for; its logs had ended at {ended}"
-        )
-        context.until(parameters.heals_at_s())
-    is_now = context.partition().topic_id
-    context.saw(f"the topic {was[0].topic_id} was deleted, and {is_now} has its name now")
-    return FaultEvidence(
-        kind="topic-recreated", took_effect=is_now != was[0].topic_id, evidence=tuple(context.facts)
-    )
-
-
-def replace_node(context: FaultContext, parameters: ReplacedParameters) -> FaultEvidence:
-    """Kill the leader, give it an empty disk, and start it; it bit when the partition lost its leader and the node had none of it."""
-    context.until(parameters.at_s)
-    leader = context.leader()
-    with context.striking(leader) as healing:
-        healing.callback(_give_leaders, context, leader)
-        healing.callback(context.start, leader)
-        context.kill(leader)
-        context.lasting(parameters.restart_after_s)
-        left = context.noticed(lambda: leader_left(context, leader), parameters.patience_s)
-        emptied = _replaced_disk(context, leader)
-    return FaultEvidence(
-        kind="node-replaced",
-        targets=(leader,),
-        took_effect=left and emptied,
-        evidence=tuple(context.facts),
-    )
-
-
-def _replaced_disk(context: FaultContext, node: int) -> bool:
-    disks = context.cluster.disks
-    was, had = disks.directory_id(node), disks.replica(node, context.topic, OBSERVED_PARTITION)
-    disks.replace(node)
-    becomes, has = disks.directory_id(node), disks.replica(node, context.topic, OBSERVED_PARTITION)
-    context.note("fault_wipe", f"log folder {was} -> {becomes}", node)
-    context.saw(
-        f"node {node} has an empty log folder, {becomes} in place of {was}: its log of the partition ended at {had.end_offset}, and {has.end_offset} now"
-    )
-    return was != becomes and has.size_bytes == 0
-
-
-def _give_leaders(context: FaultContext, node: int) -> None:
-    """Have leaders elected for the partitions that nobody can lead any more, as an operator must who accepts that they are empty.
-
-    A node that comes back from an unclean end leaves the ISR and the eligible leader replicas (KIP-966); of a partition that it alone had, nobody is left.
-
-    Raises:
-        WaitTimeout: the node did not come back, or a partition stayed without a leader.
-    """
-    forced = set[tuple[str, int]]()
-
-    def led() -> bool:
-        state = context.cluster.describe()
-        lacking = [
-            (one.topic, one.partition)
-            for one in state.partitions
-            if one.leader is None and node in one.replicas
-        ]
-        if node in state.brokers:
-            forced.update(one for one in lacking if _elected(context, *one))
-        return node in state.brokers and not lacking
-
-    wait_until(
-        led,
-        awaiting=f"node {node}, and leaders of its partitions",
-        timeout_s=_BACK_TIMEOUT_S,
-        every_s=_LOOK_EVERY_S,
-    )
-    of_topic = sum(topic == context.topic for topic, _ in forced)
-    if of_topic:
-        context.saw(
-            f"{of_topic} partitions of the topic had nobody left who could lead: an unclean election was asked for, as an operator must"
-        )
-
-
-def _elected(context: FaultContext, topic: str, partition: int) -> bool:
-    """Say whether a leader was elected uncleanly; a node that is just back may not be found yet, and is asked for again."""
-    try:
-        return elect_leader(context.cluster.admin_servers, topic, partition, unclean=True) is None
-    except HarnessError:
-        return False
-
-
-def _make_again(
-    context: FaultContext, was: tuple[PartitionState, ...], settings: dict[str, str]
-) -> None:
-    """Where it could not be deleted it is there still; where a node is down there may be too few for its replicas, until it is back.
-
-    Raises:
-        WaitTimeout: it could not be made in time, with Kafka's last text.
-    """
-    from experiments.clients.librdkafka.topics import create_topic
-
-    factor, said = len(was[0].replicas), ["nothing was asked"]
-
-    def there() -> bool:
-        try:
-            if not _partitions(context):
-                create_topic(
-                    context.cluster.admin_servers,
-                    context.topic,
-                    partitions=len(was),
-                    replication_factor=factor,
-                    config=settings,
-                )
-        except HarnessError as error:
-            said[0] = str(error)
-            return False
-        return True
-
-    wait_until(
-        there,
-        awaiting=f"the topic {context.topic} again",
-        timeout_s=_BACK_TIMEOUT_S,
-        every_s=_LOOK_EVERY_S,
-        seen=lambda: said[0],
-    )
-    if any(partition.topic_id != was[0].topic_id for partition in _partitions(context)):
-        context.note(RECREATED, f"with {len(was)} partitions and replication factor {factor}")
+"""Event: the topic was created again."""
+_CHANGE_TIMEOUT_S: Final = 15.0
+_HEAL_TIMEOUT_S: Final = 60.0
+_POLL_S: Final = 0.2
 
 
 def _partitions(context: FaultContext) -> tuple[PartitionState, ...]:
     return context.cluster.describe([context.topic]).of(context.topic)
 
 
-def _all_led(context: FaultContext, count: int) -> tuple[PartitionState, ...] | None:
+# ---------- More partitions
+
+
+class RaisedParameters(FaultParameters):
+    """The topic gets more partitions, and keeps them."""
+
+    to: int = Field(
+        default=6, ge=2, le=1000, description="how many partitions the topic has afterwards"
+    )
+
+    def impossible_reason(self, topology: Topology) -> str | None:
+        """Refuse a lower number: Kafka never removes partitions."""
+        if self.to > topology.partitions:
+            return None
+        return f"to is {self.to}; allowed: more than the {topology.partitions} that the topic has"
+
+
+def raise_partition_count(context: FaultContext, parameters: RaisedParameters) -> FaultEvidence:
+    """Add partitions to the topic.
+
+    It took effect if they had leaders and, by its log after the trial, a producer learned of one.
+    """
+    context.sleep_until(parameters.at_s)
+    before = len(_partitions(context))
+    with context.injected():
+        with refusals_as_missed():
+            add_partitions(context.cluster.admin_servers, context.topic, parameters.to)
+            led = context.wait_for(
+                lambda: _all_with_leader(context, parameters.to),
+                awaiting=f"{parameters.to} partitions with leaders",
+                timeout_s=_CHANGE_TIMEOUT_S,
+            )
+        context.note("fault_effective", f"{len(led)} partitions have leaders")
+    context.add_evidence(
+        f"the topic had {before} partitions, and {len(led)} with leaders"
+        f" {context.elapsed_s():.2f} s after more were requested"
+    )
+    return FaultEvidence(
+        kind="partitions-raised", took_effect=len(led) > before, evidence=tuple(context.evidence)
+    )
+
+
+def _all_with_leader(context: FaultContext, count: int) -> tuple[PartitionState, ...] | None:
     led = tuple(partition for partition in _partitions(context) if partition.leader is not None)
     return led if len(led) == count else None
 
 
-def _with(evidence: FaultEvidence, sentence: str, *, took_effect: bool) -> FaultEvidence:
-    return evidence.model_copy(
-        update={"evidence": (*evidence.evidence, sentence), "took_effect": took_effect}
+def require_known_by_producer(
+    evidence: FaultEvidence, observations: TrialObservations
+) -> FaultEvidence:
+    """Return the evidence with the time at which a producer first logged one of the new partitions.
+
+    If none did, the fault had no effect: producers sent as before.
+    """
+    began_ns = observations.began_ns
+    known = {
+        event.partition
+        for event in observations.events
+        if began_ns is not None and event.at_ns < began_ns and event.kind == "leader_learned"
+    }
+    new = [
+        event
+        for event in observations.since("leader_learned")
+        if event.detail.startswith("producer") and event.partition not in known
+    ]
+    if not new or began_ns is None:
+        return extend_evidence(
+            evidence,
+            "no producer learned of a new partition: the fault had no effect"
+            " (producers refresh metadata every topic.metadata.refresh.interval.ms)",
+            took_effect=False,
+        )
+    after_s = (new[0].at_ns - began_ns) / 1e9
+    return extend_evidence(
+        evidence, f"a producer learned of a new partition {after_s:.2f} s after the fault began"
     )
 
 
-def _nature_of_raised(kind: str, _parameters: RaisedParameters, _shape: Topology) -> FaultEffects:
+def _raised_effects(kind: str, _parameters: RaisedParameters, _topology: Topology) -> FaultEffects:
     return FaultEffects(kind=kind)
 
 
-def _nature_of_recreated(
-    kind: str, parameters: RecreatedParameters, _shape: Topology
+# ---------- A recreated topic
+
+
+class RecreatedParameters(FaultParameters):
+    """The topic is deleted and created again."""
+
+    gone_s: float = Field(
+        default=1.0, gt=0, le=3600, description="how long the topic does not exist, seconds"
+    )
+
+    def heals_at_s(self) -> float:
+        """Return when the topic is created again."""
+        return self.at_s + self.gone_s
+
+
+def recreate_topic(context: FaultContext, parameters: RecreatedParameters) -> FaultEvidence:
+    """Delete the topic, and create it again with the same partitions, replicas and configs.
+
+    It took effect if the topic of that name has another id afterwards.
+    """
+    from experiments.clients.librdkafka.topics import delete_topic
+
+    context.sleep_until(parameters.at_s)
+    with refusals_as_missed():
+        before = (context.partition_with_leader(), *_partitions(context)[1:])
+        configs = topic_overrides(context.cluster.admin_servers, context.topic)
+        end_offsets = context.cluster.log_end_offsets(context.topic)
+    old_id = before[0].topic_id
+    with context.injected() as heals:
+        heals.callback(_recreate, context, before, configs)
+        context.note(DELETED, f"id {old_id}, log ends {end_offsets}")
+        with refusals_as_missed():
+            delete_topic(context.cluster.admin_servers, context.topic)
+            context.wait_for(
+                lambda: not _partitions(context),
+                awaiting=f"a cluster without {context.topic}",
+                timeout_s=_CHANGE_TIMEOUT_S,
+            )
+        context.note("fault_effective", "no broker knows the topic")
+        context.add_evidence(
+            f"the topic was deleted {context.elapsed_s():.2f} s after the request;"
+            f" its logs had ended at {end_offsets}"
+        )
+        context.sleep_until(parameters.heals_at_s())
+    new_id = context.partition_with_leader().topic_id
+    context.add_evidence(f"topic id {old_id} was deleted; the topic of its name is {new_id} now")
+    return FaultEvidence(
+        kind="topic-recreated", took_effect=new_id != old_id, evidence=tuple(context.evidence)
+    )
+
+
+def _recreate(
+    context: FaultContext, before: tuple[PartitionState, ...], configs: dict[str, str]
+) -> None:
+    """Create the topic, unless it still exists because it could not be deleted.
+
+    Retry while too few nodes are up for its replicas.
+
+    Raises:
+        WaitTimeout: it could not be created in time; with Kafka's last error.
+    """
+    from experiments.clients.librdkafka.topics import create_topic
+
+    replication_factor = len(before[0].replicas)
+    last_error = ["no request was sent"]
+
+    def exists() -> bool:
+        try:
+            if not _partitions(context):
+                create_topic(
+                    context.cluster.admin_servers,
+                    context.topic,
+                    partitions=len(before),
+                    replication_factor=replication_factor,
+                    config=configs,
+                )
+        except HarnessError as error:
+            last_error[0] = str(error)
+            return False
+        return True
+
+    wait_until(
+        exists,
+        awaiting=f"the topic {context.topic} again",
+        timeout_s=_HEAL_TIMEOUT_S,
+        every_s=_POLL_S,
+        seen=lambda: last_error[0],
+    )
+    if any(partition.topic_id != before[0].topic_id for partition in _partitions(context)):
+        context.note(
+            RECREATED,
+            f"with {len(before)} partitions and replication factor {replication_factor}",
+        )
+
+
+def _recreated_effects(
+    kind: str, parameters: RecreatedParameters, _topology: Topology
 ) -> FaultEffects:
     gone_ms = parameters.gone_s * 1000
     return FaultEffects(
@@ -296,18 +220,135 @@ def _nature_of_recreated(
     )
 
 
-def _nature_of_replaced(
-    kind: str, parameters: ReplacedParameters, _shape: Topology
+# ---------- A replaced node
+
+
+class ReplacedParameters(FaultParameters):
+    """A node crashes and comes back with an empty disk."""
+
+    restart_after_s: float = Field(
+        default=5.0,
+        gt=0,
+        le=3600,
+        description="from the crash to the restart at the earliest, seconds",
+    )
+    patience_s: float = Field(
+        default=10.0,
+        ge=0,
+        le=3600,
+        description="how much longer the node stays down while the cluster has not reacted,"
+        " seconds",
+    )
+
+    def heals_at_s(self) -> float:
+        """Return when the node is started again, if the cluster has reacted by then."""
+        return self.at_s + self.restart_after_s
+
+
+def replace_node(context: FaultContext, parameters: ReplacedParameters) -> FaultEvidence:
+    """Crash the leader, give it an empty disk, and start it.
+
+    It took effect if the partition lost its leader and the node's replica was empty.
+    """
+    context.sleep_until(parameters.at_s)
+    leader = context.leader()
+    with context.injected(leader) as heals:
+        heals.callback(_elect_missing_leaders, context, leader)
+        heals.callback(context.start, leader)
+        context.kill(leader)
+        context.sleep_until_lasted(parameters.restart_after_s)
+        reacted = context.wait_for_reaction(
+            lambda: leader_changed(context, leader), parameters.patience_s, kept_leader(leader)
+        )
+        emptied = _replace_disk(context, leader)
+    return FaultEvidence(
+        kind="node-replaced",
+        targets=(leader,),
+        took_effect=reacted and emptied,
+        evidence=tuple(context.evidence),
+    )
+
+
+def _replace_disk(context: FaultContext, node: int) -> bool:
+    """Give a stopped node an empty disk.
+
+    Returns whether its log directory is another one, with an empty replica.
+    """
+    disks = context.cluster.disks
+    old_id = disks.directory_id(node)
+    old_log = disks.replica_log(node, context.topic, OBSERVED_PARTITION)
+    disks.replace(node)
+    new_id = disks.directory_id(node)
+    new_log = disks.replica_log(node, context.topic, OBSERVED_PARTITION)
+    context.note("fault_wipe", f"log directory {old_id} -> {new_id}", node)
+    context.add_evidence(
+        f"node {node} has an empty log directory, {new_id} instead of {old_id}: its log of the"
+        f" partition ended at {old_log.end_offset}, and at {new_log.end_offset} now"
+    )
+    return old_id != new_id and new_log.size_bytes == 0
+
+
+def _elect_missing_leaders(context: FaultContext, node: int) -> None:
+    """Request unclean elections for the node's partitions that have no replica left to lead them.
+
+    An administrator must do so, who accepts that they are empty.
+
+    A node that comes back from an unclean shutdown leaves the ISR and the eligible leader replicas
+    (KIP-966). A partition whose only replica it was has no candidate left.
+
+    Raises:
+        WaitTimeout: the node did not come back, or a partition still has no leader.
+    """
+    elected = set[tuple[str, int]]()
+
+    def complete() -> bool:
+        state = context.cluster.describe()
+        leaderless = [
+            (partition.topic, partition.partition)
+            for partition in state.partitions
+            if partition.leader is None and node in partition.replicas
+        ]
+        if node in state.brokers:
+            elected.update(name for name in leaderless if _elect_uncleanly(context, *name))
+        return node in state.brokers and not leaderless
+
+    wait_until(
+        complete,
+        awaiting=f"node {node}, and leaders of its partitions",
+        timeout_s=_HEAL_TIMEOUT_S,
+        every_s=_POLL_S,
+    )
+    of_topic = sum(topic == context.topic for topic, _ in elected)
+    if of_topic:
+        context.add_evidence(
+            f"{of_topic} partitions of the topic had no replica left that could lead:"
+            " an unclean election was requested, as an administrator would have to"
+        )
+
+
+def _elect_uncleanly(context: FaultContext, topic: str, partition: int) -> bool:
+    """Return whether a leader was elected uncleanly.
+
+    The controller may refuse while the node has just come back; the caller tries again.
+    """
+    try:
+        not_needed = elect_leader(context.cluster.admin_servers, topic, partition, unclean=True)
+    except HarnessError:
+        return False
+    return not_needed is None
+
+
+def _replaced_effects(
+    kind: str, parameters: ReplacedParameters, _topology: Topology
 ) -> FaultEffects:
     heals_ms = parameters.restart_after_s * 1000
-    within_ms = heals_ms + parameters.patience_s * 1000
     return FaultEffects(
         kind=kind,
         nodes_down=1,
         loses_synced_data=True,
         may_affect_leader=True,
         heals_after_ms=heals_ms,
-        heals_within_ms=within_ms,
+        heals_within_ms=heals_ms + parameters.patience_s * 1000,
     )
 
 
@@ -318,25 +359,25 @@ KINDS: Final = (
         "the topic gets more partitions",
         RaisedParameters,
         raise_partition_count,
-        _nature_of_raised,
+        _raised_effects,
         supports_external_cluster=True,
-        confirm=learned_by_a_producer,
+        confirm=require_known_by_producer,
     ),
     FaultKind(
         "topic-recreated",
         FAMILY,
-        "the topic is deleted and made again under its name",
+        "the topic is deleted and created again under the same name",
         RecreatedParameters,
         recreate_topic,
-        _nature_of_recreated,
+        _recreated_effects,
     ),
     FaultKind(
         "node-replaced",
         FAMILY,
-        "the leader's node is killed and comes back under its number with an empty disk",
+        "the leader's node crashes (SIGKILL) and comes back with the same id and an empty disk",
         ReplacedParameters,
         replace_node,
-        _nature_of_replaced,
+        _replaced_effects,
         needs_own_cluster=True,
     ),
 )

@@ -1,16 +1,26 @@
-"""What is done to processes: crash (SIGKILL), stop (SIGTERM), pause (SIGSTOP); how it is healed, when it bit, and what promises hang on."""
+"""Faults of one signal per node: crash (SIGKILL), clean stop (SIGTERM) and pause (SIGSTOP).
+
+Each is a target selector times an action: `leader-crash`, `majority-pause`. The last section adds
+`leader-crash-behind`, which pauses the followers before the leader crashes.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from experiments.faults.core import FaultContext, FaultKind, FaultMissed, FaultParameters
+from experiments.faults.core.context import format_nodes
 from experiments.faults.core.effects import FaultEffects, Topology
 from experiments.faults.core.evidence import no_controller
-from experiments.faults.core.kind import TrialObservations, as_it_struck, with_timed_out_requests
+from experiments.faults.core.kind import (
+    TrialObservations,
+    accept_evidence,
+    extend_evidence,
+    require_timed_out_requests,
+)
 from experiments.faults.process.parameters import (
     FAMILY,
     BehindParameters,
@@ -37,144 +47,145 @@ from experiments.faults.process.targets import (
 )
 from experiments.ledger.record import FaultEvidence
 
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
 
 @dataclass(frozen=True)
 class Action:
-    """Something that is done to processes."""
+    """Something that is done to the target nodes."""
 
     name: str
-    words: str
-    """For a summary, behind whom and `is` or `are`."""
-    act: Callable[[FaultContext, TargetSelector, Targets, Any], bool]
-    """Strikes and heals; returns whether it bit."""
+    """The last part of the fault's name: `crash` in `leader-crash`."""
+    description: str
+    """For summaries, after `is` or `are`: `paused (SIGSTOP) for a while`."""
+    inject: Callable[[FaultContext, TargetSelector, Targets, Any], bool]
+    """Injects and heals the fault; returns whether it took effect."""
     effects: Callable[[str, Any, Topology], FaultEffects]
-    """What it does to one node."""
-    usual: type[FaultParameters]
-    others: Mapping[str, type[FaultParameters]]
-    """The parameters of some targets, by name."""
+    """Returns the effects on one node."""
+    default_parameters: type[FaultParameters]
+    special_parameters: Mapping[str, type[FaultParameters]]
+    """The parameters for some target selectors, by name."""
 
-    def parameters(self, targets_of: TargetSelector) -> type[FaultParameters]:
-        """Return what it can be told, done to those."""
-        return self.others.get(targets_of.name, self.usual)
+    def parameters_for(self, selector: TargetSelector) -> type[FaultParameters]:
+        """Return the model of the parameters for these targets."""
+        return self.special_parameters.get(selector.name, self.default_parameters)
+
+
+# ---------- Injection
 
 
 def _crash(
-    context: FaultContext, targets_of: TargetSelector, struck: Targets, parameters: CrashParameters
+    context: FaultContext,
+    selector: TargetSelector,
+    targets: Targets,
+    parameters: CrashParameters,
 ) -> bool:
-    """Kill them all, start them again when it is time and the cluster has noticed; it bit when it had."""
-    with context.striking(*struck.nodes) as healing:
-        for node in struck.nodes:
-            healing.callback(context.start, node)
-        _each(context, context.kill, struck.nodes)
-        context.lasting(parameters.restart_after_s)
-        return context.noticed(lambda: _missed(context, targets_of, struck), parameters.patience_s)
+    """Crash all targets; start them when it is time and the cluster has reacted.
 
-
-def _missed(context: FaultContext, targets_of: TargetSelector, struck: Targets) -> str | None:
-    """Say how they were missed. Where no quorum is left, one node of one or two, nobody can tell of any change but that."""
-    return targets_of.missed(context, struck) or no_controller(context)
+    Returns:
+        Whether the cluster reacted.
+    """
+    with context.injected(*targets.nodes) as heals:
+        for node in targets.nodes:
+            heals.callback(context.start, node)
+        _for_each(context, context.kill, targets.nodes)
+        context.sleep_until_lasted(parameters.restart_after_s)
+        return _wait_for_reaction(context, selector, targets, parameters.patience_s)
 
 
 def _stop(
-    context: FaultContext, targets_of: TargetSelector, struck: Targets, parameters: StopParameters
+    context: FaultContext,
+    selector: TargetSelector,
+    targets: Targets,
+    parameters: StopParameters,
 ) -> bool:
-    """Ask them all to end, at once; it bit when each ended by itself and the cluster noticed."""
-    with context.striking(*struck.nodes) as healing:
-        for node in struck.nodes:
-            healing.callback(context.start, node)
-        with ThreadPoolExecutor(len(struck.nodes), "stop") as threads:
-            asked = [
-                threads.submit(context.stop, node, parameters.end_within_s) for node in struck.nodes
+    """Shut all targets down at the same time; start them as `_crash` does.
+
+    Returns:
+        Whether each shut down in time and the cluster reacted.
+    """
+    with context.injected(*targets.nodes) as heals:
+        for node in targets.nodes:
+            heals.callback(context.start, node)
+        with ThreadPoolExecutor(len(targets.nodes), "stop") as threads:
+            stops = [
+                threads.submit(context.stop, node, parameters.end_within_s)
+                for node in targets.nodes
             ]
-        ended = all(_each(context, lambda one: one.result(), asked))
-        context.lasting(parameters.restart_after_s)
-        return (
-            context.noticed(lambda: _missed(context, targets_of, struck), parameters.patience_s)
-            and ended
-        )
+        clean = all(_for_each(context, lambda stop: stop.result(), stops))
+        context.sleep_until_lasted(parameters.restart_after_s)
+        return _wait_for_reaction(context, selector, targets, parameters.patience_s) and clean
 
 
 def _pause(
-    context: FaultContext, targets_of: TargetSelector, struck: Targets, parameters: PauseParameters
+    context: FaultContext,
+    selector: TargetSelector,
+    targets: Targets,
+    parameters: PauseParameters,
 ) -> bool:
-    """Let them all stand still; it bit when they did to the end, for longer than the client waits for a leader."""
-    with context.striking(*struck.nodes) as healing:
-        for node in struck.nodes:
-            healing.callback(context.resume, node)
-        _each(context, context.pause, struck.nodes)
-        context.strikes_again()
-        context.lasting(parameters.pause_s)
-        stood = all(context.state_of(node) == "paused" for node in struck.nodes)
-        lasted_s = context.since_begin_s()
-    who = "node" if len(struck.nodes) == 1 else "nodes"
-    context.saw(
-        f"{who} {nodes_in_words(struck.nodes)} stood still for {lasted_s:.2f} s; a request times out after {context.client_timeout_s:g} s"
+    """Pause all targets for a while.
+
+    Returns:
+        Whether all were paused until the end and, if the leader is among them, for longer than the
+        client waits for a response.
+    """
+    with context.injected(*targets.nodes) as heals:
+        for node in targets.nodes:
+            heals.callback(context.resume, node)
+        _for_each(context, context.pause, targets.nodes)
+        context.mark_begin()
+        context.sleep_until_lasted(parameters.pause_s)
+        still_paused = all(context.process_state(node) == "paused" for node in targets.nodes)
+        lasted_s = context.elapsed_s()
+    context.add_evidence(
+        f"SIGSTOP paused {format_nodes(targets.nodes)} for {lasted_s:.2f} s;"
+        f" a request times out after {context.client_timeout_s:g} s"
     )
-    if not stood:
-        context.saw("not every process was stopped any more when the pause ended")
-    return stood and (lasted_s > context.client_timeout_s or not targets_of.has_leader)
+    if not still_paused:
+        context.add_evidence("not every node was paused until the heal")
+    return still_paused and (lasted_s > context.client_timeout_s or not selector.includes_leader)
 
 
-def _each(context: FaultContext, strike: Callable[[Any], Any], nodes: Any) -> list[Any]:
-    """Strike each node; one that cannot be struck is told of.
+def _wait_for_reaction(
+    context: FaultContext, selector: TargetSelector, targets: Targets, patience_s: float
+) -> bool:
+    """Return whether the cluster reacts in time.
+
+    Without a quorum (one node of one or two is left) no other change than the missing controller
+    can be observed.
+    """
+    return context.wait_for_reaction(
+        lambda: selector.reaction(context, targets) or no_controller(context),
+        patience_s,
+        selector.no_reaction(targets),
+    )
+
+
+def _for_each(
+    context: FaultContext, action: Callable[[Item], Result], items: Sequence[Item]
+) -> list[Result]:
+    """Return the result of the action for each item; skip nodes that it misses, with evidence.
 
     Raises:
-        Missed: none could be.
+        FaultMissed: it missed all of them.
     """
-    done = []
-    for node in nodes:
+    results = []
+    for item in items:
         try:
-            done.append(strike(node))
+            results.append(action(item))
         except FaultMissed as missed:
-            context.saw(str(missed))
-    if not done:
-        raise FaultMissed("none of its nodes ran")
-    return done
+            context.add_evidence(str(missed))
+    if not results:
+        raise FaultMissed("none of the target nodes ran")
+    return results
 
 
-def _felt(evidence: FaultEvidence, aftermath: TrialObservations) -> FaultEvidence:
-    """A pause of nodes whom the clients need not notice bit when somebody did: requests timed out, or leader, ISR or controller changed."""
-    shrank = any(_without(event.detail, evidence.targets) for event in aftermath.since("isr"))
-    moved = any(
-        event.node not in {None, *evidence.targets}
-        for event in aftermath.since("leader", "controller")
-    )
-    if aftermath.timed_out_requests() or shrank or moved:
-        return evidence
-    nobody = (
-        "nobody noticed: no request timed out, and neither leader nor ISR nor controller changed"
-    )
-    return evidence.model_copy(
-        update={"took_effect": False, "evidence": (*evidence.evidence, nobody)}
-    )
+# ---------- Effects on one node
 
 
-def ended_cleanly(evidence: FaultEvidence, aftermath: TrialObservations) -> FaultEvidence:
-    """A node that was asked to end bit when its own log says that it shut down: else it died of something, and that is another fault."""
-    silent = tuple(
-        node
-        for node in evidence.targets
-        if node not in {event.node for event in aftermath.since("shut_down")}
-    )
-    if not silent:
-        return evidence
-    died = f"the log of node {nodes_in_words(silent)} does not say that it shut down"
-    return evidence.model_copy(
-        update={"took_effect": False, "evidence": (*evidence.evidence, died)}
-    )
-
-
-def _without(isr: str, nodes: tuple[int, ...]) -> bool:
-    return any(str(node) not in isr.split(",") for node in nodes)
-
-
-def nodes_in_words(ids: tuple[int, ...]) -> str:
-    """Return `1`, `1 and 2`, `1, 2 and 3`."""
-    return " and ".join(filter(None, (", ".join(map(str, ids[:-1])), *map(str, ids[-1:]))))
-
-
-def nature_of_crash(kind: str, parameters: CrashParameters, _shape: Topology) -> FaultEffects:
-    """The struck node may lead any partition; also the active controller may."""
+def crash_effects(kind: str, parameters: CrashParameters, _topology: Topology) -> FaultEffects:
+    """Return the effects of a crash. The node may lead any partition, or be the controller."""
     heals_ms = parameters.restart_after_s * 1000
     return FaultEffects(
         kind=kind,
@@ -185,15 +196,19 @@ def nature_of_crash(kind: str, parameters: CrashParameters, _shape: Topology) ->
     )
 
 
-def _nature_of_stop(kind: str, parameters: StopParameters, shape: Topology) -> FaultEffects:
-    """As of a crash: a leader that is stopped hands over to a follower that need not have its last records, where acks=1."""
-    crash = nature_of_crash(kind, parameters, shape)
+def _stop_effects(kind: str, parameters: StopParameters, topology: Topology) -> FaultEffects:
+    """Return the effects of a clean stop: those of a crash.
+
+    A leader that shuts down hands over to a follower that need not have its last records, if acks
+    is 1.
+    """
+    crash = crash_effects(kind, parameters, topology)
     return crash.model_copy(
         update={"heals_within_ms": crash.heals_within_ms + parameters.end_within_s * 1000}
     )
 
 
-def _nature_of_pause(kind: str, parameters: PauseParameters, _shape: Topology) -> FaultEffects:
+def _pause_effects(kind: str, parameters: PauseParameters, _topology: Topology) -> FaultEffects:
     lasts_ms = parameters.pause_s * 1000
     return FaultEffects(
         kind=kind,
@@ -205,27 +220,90 @@ def _nature_of_pause(kind: str, parameters: PauseParameters, _shape: Topology) -
     )
 
 
+# ---------- Confirmation from the logs, after the trial
+
+
+def require_clean_shutdown(
+    evidence: FaultEvidence, observations: TrialObservations
+) -> FaultEvidence:
+    """Return the evidence; the fault had no effect if a target did not log a clean shutdown.
+
+    Such a node died of something else, which is another fault.
+    """
+    shut_down = {event.node for event in observations.since("shut_down")}
+    silent = tuple(node for node in evidence.targets if node not in shut_down)
+    if not silent:
+        return evidence
+    return extend_evidence(
+        evidence,
+        f"the log of {format_nodes(silent)} does not report a clean shutdown",
+        took_effect=False,
+    )
+
+
+def _require_noticed_pause(
+    evidence: FaultEvidence, observations: TrialObservations
+) -> FaultEvidence:
+    """Return the evidence of a pause that clients need not notice.
+
+    It had no effect if no request timed out and neither leader nor ISR nor controller changed.
+    """
+    isr_shrank = any(
+        str(node) not in event.detail.split(",")
+        for event in observations.since("isr")
+        for node in evidence.targets
+    )
+    moved = any(
+        event.node not in {None, *evidence.targets}
+        for event in observations.since("leader", "controller")
+    )
+    if observations.timed_out_requests() or isr_shrank or moved:
+        return evidence
+    return extend_evidence(
+        evidence,
+        "no request timed out, and neither leader nor ISR nor controller changed:"
+        " the fault had no effect",
+        took_effect=False,
+    )
+
+
+def _confirmation(
+    action: Action, selector: TargetSelector
+) -> Callable[[FaultEvidence, TrialObservations], FaultEvidence]:
+    """Return how to confirm the fault after the trial.
+
+    A pause must have been noticed, and a node that was stopped must have logged its shutdown.
+    """
+    if action is STOP:
+        return require_clean_shutdown
+    if action is PAUSE:
+        return require_timed_out_requests if selector.includes_leader else _require_noticed_pause
+    return accept_evidence
+
+
+# ---------- The kinds: each target selector times each action
+
 CRASH: Final = Action(
     "crash",
-    "killed (SIGKILL) and started again later",
+    "crashed (SIGKILL) and started again later",
     _crash,
-    nature_of_crash,
+    crash_effects,
     CrashParameters,
     {NODE.name: NodeCrashParameters, MAJORITY.name: MajorityCrashParameters},
 )
 STOP: Final = Action(
     "stop",
-    "asked to end (SIGTERM) and started again later",
+    "shut down cleanly (SIGTERM) and started again later",
     _stop,
-    _nature_of_stop,
+    _stop_effects,
     StopParameters,
     {NODE.name: NodeStopParameters, MAJORITY.name: MajorityStopParameters},
 )
 PAUSE: Final = Action(
     "pause",
-    "made to stand still (SIGSTOP) for a while",
+    "paused (SIGSTOP) for a while",
     _pause,
-    _nature_of_pause,
+    _pause_effects,
     LongPauseParameters,
     {
         LEADER.name: LeaderPauseParameters,
@@ -237,110 +315,109 @@ PAUSE: Final = Action(
 ACTIONS: Final = (CRASH, STOP, PAUSE)
 
 
-def confirmed(
-    action: Action, targets_of: TargetSelector
-) -> Callable[[FaultEvidence, TrialObservations], FaultEvidence]:
-    """Return how the evidence is completed after the trial: a pause must have been felt, and who was asked to end must say that it did."""
-    if action is PAUSE:
-        return with_timed_out_requests if targets_of.has_leader else _felt
-    return ended_cleanly if action is STOP else as_it_struck
+def _kind(selector: TargetSelector, action: Action) -> FaultKind:
+    name = f"{selector.name}-{action.name}"
 
-
-# ---------- A signal to a process: whom (`experiments.faults.process.targets`) times what (`experiments.faults.process.actions`).
-
-
-def _kind(targets_of: TargetSelector, action: Action) -> FaultKind:
-    """Return the fault that does this to those."""
-    name = f"{targets_of.name}-{action.name}"
-
-    def strike(context: FaultContext, asked: FaultParameters) -> FaultEvidence:
-        context.until(asked.at_s)
-        struck = targets_of.find(context, asked)
-        took_effect = action.act(context, targets_of, struck, asked)
+    def inject(context: FaultContext, parameters: FaultParameters) -> FaultEvidence:
+        context.sleep_until(parameters.at_s)
+        targets = selector.find(context, parameters)
+        took_effect = action.inject(context, selector, targets, parameters)
         return FaultEvidence(
-            kind=name, targets=struck.nodes, took_effect=took_effect, evidence=tuple(context.facts)
+            kind=name,
+            targets=targets.nodes,
+            took_effect=took_effect,
+            evidence=tuple(context.evidence),
         )
 
-    def effects(kind: str, asked: FaultParameters, shape: Topology) -> FaultEffects:
-        one = action.effects(kind, asked, shape)
-        count = {"nodes_down" if one.nodes_down else "nodes_paused": targets_of.count(shape)}
-        return one.model_copy(update={"may_affect_leader": targets_of.leads(shape), **count})
+    def effects(kind: str, parameters: FaultParameters, topology: Topology) -> FaultEffects:
+        of_one = action.effects(kind, parameters, topology)
+        field = "nodes_down" if of_one.nodes_down else "nodes_paused"
+        return of_one.model_copy(
+            update={
+                "may_affect_leader": selector.may_lead(topology),
+                field: selector.count(topology),
+            }
+        )
 
-    summary = f"{targets_of.words} {targets_of.action} {action.words}"
     return FaultKind(
         name,
         FAMILY,
-        summary,
-        action.parameters(targets_of),
-        strike,
+        f"{selector.description} {'are' if selector.plural else 'is'} {action.description}",
+        action.parameters_for(selector),
+        inject,
         effects,
-        confirm=confirmed(action, targets_of),
+        confirm=_confirmation(action, selector),
     )
 
 
-_SIGNALS: Final = tuple(
-    _kind(targets_of, action) for action in ACTIONS for targets_of in ALL_TARGETS
-)
-
-
-# ---------- The followers stand still for a moment, and the leader dies with what only it has.
+# ---------- The leader crashes while its followers are behind
 #
-# What is lost: KIP-101 (truncation to the leader epoch when an old leader rejoins) and KIP-966 (eligible leader replicas).
+# What only the leader had is lost: KIP-101 (an old leader truncates its log to the leader epoch
+# when it rejoins) and KIP-966 (eligible leader replicas).
 
 
 def crash_leader_with_followers_behind(
     context: FaultContext, parameters: BehindParameters
 ) -> FaultEvidence:
-    """Stop the followers, kill the leader, let the followers go on: what only the leader had is gone."""
-    context.until(parameters.at_s)
-    struck = LEADER.find(context, parameters)
-    (leader,), followers = (
-        struck.nodes,
-        tuple(node for node in struck.partition.replicas if node not in struck.nodes),
-    )
-    with context.striking(leader, *followers) as healing:
+    """Pause the followers, crash the leader, resume the followers.
+
+    It took effect if the partition lost its leader.
+    """
+    context.sleep_until(parameters.at_s)
+    targets = LEADER.find(context, parameters)
+    (leader,) = targets.nodes
+    followers = tuple(node for node in targets.partition.replicas if node != leader)
+    with context.injected(leader, *followers) as heals:
         for follower in followers:
-            healing.callback(context.resume, follower)
+            heals.callback(context.resume, follower)
             context.pause(follower)
-        stood = f"followers {nodes_in_words(followers)} stood still for {parameters.behind_s:g} s"
-        context.saw(stood if followers else "there is no follower to stop: replication factor 1")
-        context.lasting(parameters.behind_s)
-        healing.callback(context.start, leader)
+        context.add_evidence(
+            f"SIGSTOP paused {format_nodes(followers)} (followers) for {parameters.behind_s:g} s"
+            if followers
+            else "there was no follower to pause: replication factor 1"
+        )
+        context.sleep_until_lasted(parameters.behind_s)
+        heals.callback(context.start, leader)
         context.kill(leader)
         for follower in followers:
             context.resume(follower)
-        context.lasting(parameters.behind_s + parameters.restart_after_s)
-        left = context.noticed(lambda: LEADER.missed(context, struck), parameters.patience_s)
+        context.sleep_until_lasted(parameters.behind_s + parameters.restart_after_s)
+        took_effect = context.wait_for_reaction(
+            lambda: LEADER.reaction(context, targets),
+            parameters.patience_s,
+            LEADER.no_reaction(targets),
+        )
     return FaultEvidence(
         kind="leader-crash-behind",
         targets=(leader, *followers),
-        took_effect=left,
-        evidence=tuple(context.facts),
+        took_effect=took_effect,
+        evidence=tuple(context.evidence),
     )
 
 
-def _nature_of_crash_behind(
-    kind: str, parameters: BehindParameters, shape: Topology
+def _crash_behind_effects(
+    kind: str, parameters: BehindParameters, topology: Topology
 ) -> FaultEffects:
-    crash, stalls_ms = nature_of_crash(kind, parameters, shape), parameters.behind_s * 1000
+    crash = crash_effects(kind, parameters, topology)
+    pause_ms = parameters.behind_s * 1000
     return crash.model_copy(
         update={
-            "nodes_paused": shape.replication_factor - 1,
-            "pause_ms": stalls_ms,
-            "heals_within_ms": crash.heals_within_ms + stalls_ms,
+            "nodes_paused": topology.replication_factor - 1,
+            "pause_ms": pause_ms,
+            "heals_within_ms": crash.heals_within_ms + pause_ms,
         }
     )
 
 
-_BEHIND: Final = (
+KINDS: Final = (
+    *(_kind(selector, action) for action in ACTIONS for selector in ALL_TARGETS),
     FaultKind(
         "leader-crash-behind",
         FAMILY,
-        "the followers stand still for a moment, the leader is killed, the followers go on",
+        "the leader crashes (SIGKILL) while its followers are paused (SIGSTOP) and behind;"
+        " they are resumed at once, the leader is started again later",
         BehindParameters,
         crash_leader_with_followers_behind,
-        _nature_of_crash_behind,
+        _crash_behind_effects,
     ),
 )
-
-KINDS: Final = (*_SIGNALS, *_BEHIND)

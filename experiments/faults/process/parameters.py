@@ -1,4 +1,4 @@
-"""What faults of processes can be told: times, how long to wait for the cluster, which node."""
+"""Parameters of the faults of processes: times, the cluster's time to react, the target node."""
 
 from __future__ import annotations
 
@@ -13,127 +13,138 @@ FAMILY: Final = "process"
 
 
 class CrashParameters(FaultParameters):
-    """A node is killed and started again."""
+    """A node crashes (SIGKILL) and is started again."""
 
     restart_after_s: float = Field(
         default=5.0,
         gt=0,
         le=3600,
-        description="from the kill to the restart at the earliest, seconds",
+        description="from the crash to the restart at the earliest, seconds",
     )
     patience_s: float = Field(
         default=10.0,
         ge=0,
         le=3600,
-        description="how much longer it stays down while the cluster has not noticed, seconds",
+        description="how much longer the node stays down while the cluster has not reacted,"
+        " seconds",
     )
 
     def heals_at_s(self) -> float:
-        """Return when the node is started again, where the cluster has noticed by then."""
+        """Return when the node is started again, if the cluster has reacted by then."""
         return self.at_s + self.restart_after_s
 
 
 class BehindParameters(CrashParameters):
-    """The followers are stopped for a moment before the leader is killed."""
+    """The followers are paused for a moment before the leader crashes."""
 
     behind_s: float = Field(
         default=0.5,
         gt=0,
         le=60,
-        description="how long the followers stand still before the leader dies, seconds",
+        description="how long the followers are paused before the leader crashes, seconds",
     )
 
     def heals_at_s(self) -> float:
-        """Return when the leader is started again."""
+        """Return when the leader is started again, if the cluster has reacted by then."""
         return self.at_s + self.behind_s + self.restart_after_s
 
 
 class StopParameters(CrashParameters):
-    """A node is asked to end, and started again."""
+    """A node is shut down cleanly (SIGTERM) and started again."""
 
     restart_after_s: float = Field(
         default=8.0,
         gt=0,
         le=3600,
-        description="from the SIGTERM to the restart at the earliest, seconds; an end takes some",
+        description="from SIGTERM to the restart at the earliest, seconds; includes the shutdown",
     )
     end_within_s: float = Field(
         default=20.0,
         gt=0,
         le=600,
-        description="how long it may take to end before it is killed, seconds",
+        description="how long the shutdown may take before the node gets SIGKILL, seconds",
     )
 
 
 class PauseParameters(FaultParameters):
-    """A node is stopped for a while, and all its connections stay open."""
+    """A node is paused (SIGSTOP) for a while; all its connections stay open."""
 
     pause_s: float = Field(
-        default=3.0, gt=0, le=3600, description="how long the process stands still, seconds"
+        default=3.0, gt=0, le=3600, description="how long the process is paused, seconds"
     )
 
     def heals_at_s(self) -> float:
-        """Return when the node goes on."""
+        """Return when the node is resumed."""
         return self.at_s + self.pause_s
 
 
 class LeaderPauseParameters(PauseParameters):
-    """The leader is among the nodes that stand still, so each client waits."""
+    """The leader is among the paused nodes, so every client waits."""
 
     def unnoticed_reason(self, client_timeout_s: float, acks: str) -> str | None:
-        """A pause no longer than the client waits is repaired by TCP; with acks=0 nobody waits, and what is asked is another thing."""
+        """Refuse a pause that is not longer than the client's timeout.
+
+        TCP delivers everything afterwards. With acks=0 producers wait for no response, and any
+        pause is a valid test.
+        """
         if acks == "0" or self.pause_s > client_timeout_s:
             return None
-        waits = f"the client waits {client_timeout_s * 1000:g} ms for an answer (socket.timeout.ms; java: request.timeout.ms)"
-        return f"pause_s is {self.pause_s:g} and {waits}; allowed: a longer pause"
-
-
-class LongPauseParameters(PauseParameters):
-    """The clients may not notice: the cluster must, and that takes longer than a session."""
-
-    pause_s: float = Field(
-        default=6.0, gt=0, le=3600, description="how long the process stands still, seconds"
-    )
-
-
-class _Chosen(FaultParameters):
-    node: int = Field(default=1, ge=1, description="which node, by its number")
-
-    def impossible_reason(self, shape: Topology) -> str | None:
-        """Members are numbered from 1, the brokers first."""
-        members = shape.nodes + shape.other_nodes
-        return f"node is {self.node}; allowed: 1 to {members}" if self.node > members else None
-
-
-class _Most(FaultParameters):
-    def impossible_reason(self, shape: Topology) -> str | None:
-        """With one node or two, a majority is all of them."""
         return (
-            f"a majority of {shape.nodes} is all there are; allowed: 3 nodes or more, or a fault of all"
-            if shape.majority == shape.nodes
-            else None
+            f"pause_s is {self.pause_s:g} and the client waits {client_timeout_s * 1000:g} ms for"
+            " an answer (socket.timeout.ms; java: request.timeout.ms); allowed: a longer pause"
         )
 
 
-class NodeCrashParameters(_Chosen, CrashParameters):
-    """A chosen node is killed and started again."""
+class LongPauseParameters(PauseParameters):
+    """The clients need not notice the pause.
+
+    The cluster must, which takes longer than a session.
+    """
+
+    pause_s: float = Field(
+        default=6.0, gt=0, le=3600, description="how long the process is paused, seconds"
+    )
 
 
-class NodeStopParameters(_Chosen, StopParameters):
-    """A chosen node is asked to end, and started again."""
+class _OneNode(FaultParameters):
+    node: int = Field(default=1, ge=1, description="id of the target node")
+
+    def impossible_reason(self, topology: Topology) -> str | None:
+        """Refuse ids that do not exist: nodes are numbered from 1, brokers first."""
+        nodes = topology.nodes + topology.other_nodes
+        return f"node is {self.node}; allowed: 1 to {nodes}" if self.node > nodes else None
 
 
-class NodePauseParameters(_Chosen, LongPauseParameters):
-    """A chosen node stands still."""
+class _Majority(FaultParameters):
+    def impossible_reason(self, topology: Topology) -> str | None:
+        """Refuse clusters of one or two nodes, of which a majority is all nodes."""
+        if topology.majority < topology.nodes:
+            return None
+        return (
+            f"a majority of {topology.nodes} is all nodes;"
+            " allowed: 3 nodes or more, or a fault of all nodes"
+        )
 
 
-class MajorityCrashParameters(_Most, CrashParameters):
-    """More than half of the nodes are killed, and started again."""
+class NodeCrashParameters(_OneNode, CrashParameters):
+    """The chosen node crashes and is started again."""
 
 
-class MajorityStopParameters(_Most, StopParameters):
-    """More than half of the nodes are asked to end, and started again."""
+class NodeStopParameters(_OneNode, StopParameters):
+    """The chosen node is shut down cleanly and started again."""
 
 
-class MajorityPauseParameters(_Most, LeaderPauseParameters):
-    """More than half of the nodes stand still."""
+class NodePauseParameters(_OneNode, LongPauseParameters):
+    """The chosen node is paused."""
+
+
+class MajorityCrashParameters(_Majority, CrashParameters):
+    """More than half of the nodes crash and are started again."""
+
+
+class MajorityStopParameters(_Majority, StopParameters):
+    """More than half of the nodes are shut down cleanly and started again."""
+
+
+class MajorityPauseParameters(_Majority, LeaderPauseParameters):
+    """More than half of the nodes are paused."""

@@ -1,4 +1,4 @@
-"""Faults of processes that are started again and again: node by node, one node many times, and one that dies again while it recovers."""
+"""Faults of repeated restarts: node by node, one node many times, a crash during log recovery."""
 
 from __future__ import annotations
 
@@ -10,31 +10,34 @@ from pydantic import Field
 from experiments.events.clock import now_ns
 from experiments.faults.core import OBSERVED_PARTITION, FaultContext, FaultKind, FaultParameters
 from experiments.faults.core.effects import FaultEffects, Topology
-from experiments.faults.process.actions import ended_cleanly, nature_of_crash
+from experiments.faults.process.actions import crash_effects, require_clean_shutdown
 from experiments.faults.process.parameters import FAMILY, CrashParameters
 from experiments.faults.process.targets import LEADER, NODE, Targets
 from experiments.ledger.record import FaultEvidence
 from infra.errors import WaitTimeout
 from infra.kafka.logs import BrokerLogEvent
 
-_LOOK_EVERY_S: Final = 0.005
-"""A small log is recovered in some 20 ms."""
+_RECOVERY_POLL_S: Final = 0.005
+"""The recovery of a small log takes about 20 ms."""
+
+
+# ---------- Rolling restarts
 
 
 class RollingParameters(FaultParameters):
-    """Each node in turn is ended and started again, the next one once the cluster is whole."""
+    """Each node in turn goes down and is started again; the next one in a healthy cluster."""
 
     within_s: float = Field(
         default=45.0,
         gt=0,
         le=3600,
-        description="how long all turns may take together, seconds; the next begins only within it",
+        description="how long all restarts may take together, seconds; none begins later",
     )
     patience_s: float = Field(
         default=10.0,
         ge=0,
         le=3600,
-        description="how long a node stays down while the cluster has not noticed, seconds",
+        description="how long a node stays down while the cluster has not reacted, seconds",
     )
 
     def heals_at_s(self) -> float:
@@ -43,241 +46,293 @@ class RollingParameters(FaultParameters):
 
 
 class CleanRollingParameters(RollingParameters):
-    """The nodes are asked to end."""
+    """Each node is shut down cleanly (SIGTERM)."""
 
     end_within_s: float = Field(
         default=20.0,
         gt=0,
         le=600,
-        description="how long a node may take to end before it is killed, seconds",
+        description="how long a shutdown may take before the node gets SIGKILL, seconds",
     )
 
 
-class StormParameters(CrashParameters):
-    """One node is killed and started again many times, quickly."""
+def roll_cleanly(context: FaultContext, parameters: CleanRollingParameters) -> FaultEvidence:
+    """Shut each node down cleanly in turn; start it once the cluster has reacted."""
 
-    times: int = Field(default=5, ge=2, le=100, description="how often it is killed")
+    def take_down(node: int) -> bool:
+        return context.stop(node, parameters.end_within_s)
+
+    return _roll(context, parameters, "rolling-restart-clean", take_down)
+
+
+def roll_hard(context: FaultContext, parameters: RollingParameters) -> FaultEvidence:
+    """Crash each node in turn; start it once the cluster has reacted."""
+
+    def take_down(node: int) -> bool:
+        context.kill(node)
+        return True
+
+    return _roll(context, parameters, "rolling-restart-hard", take_down)
+
+
+def _roll(
+    context: FaultContext,
+    parameters: RollingParameters,
+    kind: str,
+    take_down: Callable[[int], bool],
+) -> FaultEvidence:
+    context.sleep_until(parameters.at_s)
+    nodes = context.cluster_state().brokers
+    with context.injected(*nodes):
+        restarted = [
+            node
+            for node in nodes
+            if _remaining_s(context, parameters) > 0
+            and _restart(context, parameters, node, take_down)
+        ]
+    took_effect = restarted == list(nodes)
+    if not took_effect:
+        context.add_evidence(
+            f"{len(restarted)} of {len(nodes)} nodes were restarted within"
+            f" {parameters.within_s:g} s with a reaction of the cluster"
+        )
+    return FaultEvidence(
+        kind=kind,
+        targets=nodes,
+        took_effect=took_effect,
+        evidence=tuple(context.evidence),
+    )
+
+
+def _remaining_s(context: FaultContext, parameters: RollingParameters) -> float:
+    return context.origin_s + parameters.heals_at_s() - context.load_elapsed_s()
+
+
+def _restart(
+    context: FaultContext,
+    parameters: RollingParameters,
+    node: int,
+    take_down: Callable[[int], bool],
+) -> bool:
+    """Restart a node and wait until the cluster is healthy.
+
+    Returns:
+        Whether the node went down as requested, the cluster reacted, and was healthy again in time.
+    """
+    context.mark_begin()
+    targets = Targets((node,), context.cluster_state(), context.partition_with_leader())
+    with context.healing(node) as heals:
+        heals.callback(context.start, node)
+        as_requested = take_down(node)
+        reacted = context.wait_for_reaction(
+            lambda: NODE.reaction(context, targets),
+            parameters.patience_s,
+            NODE.no_reaction(targets),
+        )
+    try:
+        context.cluster.wait_until_healthy(max(0.0, _remaining_s(context, parameters)))
+    except WaitTimeout as error:
+        context.add_evidence(f"after the restart of node {node}: {error}")
+        return False
+    context.add_evidence(
+        f"the cluster was healthy {context.elapsed_s():.2f} s after the restart of node {node}"
+        " began"
+    )
+    return as_requested and reacted
+
+
+def _rolling_effects(kind: str, parameters: RollingParameters, topology: Topology) -> FaultEffects:
+    """Return the effects: one node is down at any time, and every node is once."""
+    return FaultEffects(
+        kind=kind,
+        nodes_down=1,
+        may_affect_leader=True,
+        heals_within_ms=parameters.within_s * 1000,
+        parts=max(2, topology.nodes),
+    )
+
+
+# ---------- The same node again and again
+
+
+class StormParameters(CrashParameters):
+    """One node crashes and is started again many times, quickly."""
+
+    times: int = Field(default=5, ge=2, le=100, description="how often it crashes")
     up_s: float = Field(
         default=0.8,
         gt=0,
         le=60,
-        description="how long it runs each time, seconds; it needs some two to be let in",
+        description="how long it runs each time, seconds; the controller unfences a node about 2 s"
+        " after its start",
     )
     down_s: float = Field(
         default=0.2, gt=0, le=60, description="how long it is down each time but the last, seconds"
     )
 
     def heals_at_s(self) -> float:
-        """Return when it is started for the last time, where the cluster has noticed by then."""
+        """Return when it is started for the last time, if the cluster has reacted by then."""
         return self.at_s + max(self.restart_after_s, (self.times - 1) * (self.up_s + self.down_s))
 
 
+def crash_repeatedly(context: FaultContext, parameters: StormParameters) -> FaultEvidence:
+    """Crash the leader again and again, each time shortly after its start.
+
+    It took effect if the partition lost its leader.
+    """
+    context.sleep_until(parameters.at_s)
+    targets = LEADER.find(context, parameters)
+    (leader,) = targets.nodes
+    cycle_s = parameters.up_s + parameters.down_s
+    with context.injected(leader) as heals:
+        heals.callback(context.start, leader)
+        for crash in range(parameters.times):
+            context.sleep_until_lasted(crash * cycle_s)
+            context.kill(leader)
+            if crash < parameters.times - 1:
+                context.sleep_until_lasted(crash * cycle_s + parameters.down_s)
+                context.start(leader)
+        context.sleep_until_lasted(parameters.heals_at_s() - parameters.at_s)
+        took_effect = context.wait_for_reaction(
+            lambda: LEADER.reaction(context, targets),
+            parameters.patience_s,
+            LEADER.no_reaction(targets),
+        )
+    return FaultEvidence(
+        kind="restart-storm",
+        targets=(leader,),
+        took_effect=took_effect,
+        evidence=tuple(context.evidence),
+    )
+
+
+def _storm_effects(kind: str, parameters: StormParameters, topology: Topology) -> FaultEffects:
+    return _repeated(crash_effects(kind, parameters, topology), parameters, parameters.times)
+
+
+# ---------- A crash during log recovery
+
+
 class InRecoveryParameters(CrashParameters):
-    """The leader is killed, started, and killed again while it recovers its log."""
+    """The leader crashes, is started, and crashes again while it recovers its log."""
 
     down_s: float = Field(
-        default=1.0, gt=0, le=3600, description="from the first kill to the start, seconds"
+        default=1.0, gt=0, le=3600, description="from the first crash to the start, seconds"
     )
     recovers_within_s: float = Field(
         default=10.0,
         gt=0,
         le=600,
-        description="how long it may take from that start until it recovers its log, seconds",
-    )
-
-
-def roll_cleanly(context: FaultContext, parameters: CleanRollingParameters) -> FaultEvidence:
-    """Ask each node in turn to end, and start it again."""
-
-    def end(node: int) -> bool:
-        return context.stop(node, parameters.end_within_s)
-
-    return _roll(context, parameters, "rolling-restart-clean", end)
-
-
-def roll_hard(context: FaultContext, parameters: RollingParameters) -> FaultEvidence:
-    """Kill each node in turn, and start it again once the cluster has noticed."""
-
-    def end(node: int) -> bool:
-        context.kill(node)
-        return True
-
-    return _roll(context, parameters, "rolling-restart-hard", end)
-
-
-def _roll(
-    context: FaultContext, parameters: RollingParameters, kind: str, end: Callable[[int], bool]
-) -> FaultEvidence:
-    context.until(parameters.at_s)
-    nodes = context.state().brokers
-    with context.striking(*nodes):
-        turns = [
-            node
-            for node in nodes
-            if _in_time(context, parameters) and _take_turn(context, parameters, node, end)
-        ]
-    if turns != list(nodes):
-        context.saw(
-            f"{len(turns)} of {len(nodes)} nodes were restarted within {parameters.within_s:g} s and seen to be missed"
-        )
-    return FaultEvidence(
-        kind=kind, targets=nodes, took_effect=turns == list(nodes), evidence=tuple(context.facts)
-    )
-
-
-def _in_time(context: FaultContext, parameters: RollingParameters) -> bool:
-    return _left_s(context, parameters) > 0
-
-
-def _left_s(context: FaultContext, parameters: RollingParameters) -> float:
-    return context.after_s + parameters.heals_at_s() - context.since_load_began_s()
-
-
-def _take_turn(
-    context: FaultContext, parameters: RollingParameters, node: int, end: Callable[[int], bool]
-) -> bool:
-    """End a node, start it when it is missed, and wait for the whole cluster; say whether all of that happened."""
-    context.strikes_again()
-    struck = Targets((node,), context.state(), context.partition())
-    with context.healing(node) as healing:
-        healing.callback(context.start, node)
-        ended = end(node)
-        missed = context.noticed(lambda: NODE.missed(context, struck), parameters.patience_s)
-    try:
-        context.cluster.wait_until_healthy(max(0.0, _left_s(context, parameters)))
-    except WaitTimeout as error:
-        context.saw(f"after node {node}: {error}")
-        return False
-    context.saw(
-        f"the cluster was whole again {context.since_begin_s():.2f} s after node {node} was struck"
-    )
-    return ended and missed
-
-
-def storm(context: FaultContext, parameters: StormParameters) -> FaultEvidence:
-    """Kill the leader again and again, each time it has hardly begun to run."""
-    context.until(parameters.at_s)
-    struck = LEADER.find(context, parameters)
-    (leader,) = struck.nodes
-    with context.striking(leader) as healing:
-        healing.callback(context.start, leader)
-        for turn in range(parameters.times):
-            context.lasting(turn * (parameters.up_s + parameters.down_s))
-            context.kill(leader)
-            if turn < parameters.times - 1:
-                context.lasting(turn * (parameters.up_s + parameters.down_s) + parameters.down_s)
-                context.start(leader)
-        context.lasting(parameters.heals_at_s() - parameters.at_s)
-        left = context.noticed(lambda: LEADER.missed(context, struck), parameters.patience_s)
-    return FaultEvidence(
-        kind="restart-storm", targets=(leader,), took_effect=left, evidence=tuple(context.facts)
+        description="how long log recovery may take to begin after that start, seconds",
     )
 
 
 def crash_in_recovery(context: FaultContext, parameters: InRecoveryParameters) -> FaultEvidence:
-    """Kill the leader, start it, kill it again while it recovers; it bit when its own log shows that it had begun to, and it was in no ISR."""
-    context.until(parameters.at_s)
-    struck = LEADER.find(context, parameters)
-    (leader,) = struck.nodes
-    with context.striking(leader) as healing:
-        healing.callback(context.start, leader)
+    """Crash the leader, start it, and crash it again while it recovers its log.
+
+    It took effect if the node's own log reports the begin of the recovery, the node was neither
+    unfenced nor in the ISR between the crashes, and the partition lost its leader.
+    """
+    context.sleep_until(parameters.at_s)
+    targets = LEADER.find(context, parameters)
+    (leader,) = targets.nodes
+    with context.injected(leader) as heals:
+        heals.callback(context.start, leader)
         context.kill(leader)
-        context.lasting(parameters.down_s)
-        sizes, started_ns = context.cluster.log_sizes(), now_ns()
+        context.sleep_until_lasted(parameters.down_s)
+        log_sizes, started_ns = context.cluster.node_log_sizes(), now_ns()
         context.start(leader)
-        began = _recovery_begins(context, {leader: sizes[leader]}, parameters.recovers_within_s)
+        began = _wait_for_recovery(
+            context, {leader: log_sizes[leader]}, parameters.recovers_within_s
+        )
         context.kill(leader)
-        told = context.cluster.log_lines_since(sizes, context.topic)
-        context.saw(_how_far([line for line in told if line.speaker == leader], leader))
-        out = _stayed_out(context, told, leader, started_ns)
-        context.lasting(parameters.heals_at_s() - parameters.at_s)
-        left = context.noticed(lambda: LEADER.missed(context, struck), parameters.patience_s)
+        events = context.cluster.node_log_events_since(log_sizes, context.topic)
+        context.add_evidence(
+            _recovery_progress([event for event in events if event.speaker == leader], leader)
+        )
+        stayed_fenced = _stayed_fenced(context, events, leader, started_ns)
+        context.sleep_until_lasted(parameters.heals_at_s() - parameters.at_s)
+        reacted = context.wait_for_reaction(
+            lambda: LEADER.reaction(context, targets),
+            parameters.patience_s,
+            LEADER.no_reaction(targets),
+        )
     return FaultEvidence(
         kind="crash-in-recovery",
         targets=(leader,),
-        took_effect=began and out and left,
-        evidence=tuple(context.facts),
+        took_effect=began and stayed_fenced and reacted,
+        evidence=tuple(context.evidence),
     )
 
 
-def _recovery_begins(context: FaultContext, sizes: dict[int, int], timeout_s: float) -> bool:
-    """Return as soon as the node's own log tells that it recovers the observed partition; false when it does not in time."""
+def _wait_for_recovery(context: FaultContext, log_sizes: dict[int, int], timeout_s: float) -> bool:
+    """Return whether the node's own log reports in time that it recovers the observed partition."""
 
     def recovering() -> tuple[BrokerLogEvent, ...]:
         return tuple(
-            line
-            for line in context.cluster.log_lines_since(sizes, context.topic)
-            if line.kind == "recovering" and line.partition == OBSERVED_PARTITION
+            event
+            for event in context.cluster.node_log_events_since(log_sizes, context.topic)
+            if event.kind == "recovering" and event.partition == OBSERVED_PARTITION
         )
 
     try:
-        context.wait(
+        context.wait_for(
             recovering,
             awaiting="the node to recover its log",
             timeout_s=timeout_s,
-            every_s=_LOOK_EVERY_S,
+            every_s=_RECOVERY_POLL_S,
         )
     except WaitTimeout as error:
-        context.saw(str(error))
+        context.add_evidence(str(error))
         return False
     return True
 
 
-def _stayed_out(
-    context: FaultContext, told: Sequence[BrokerLogEvent], node: int, since_ns: int
+def _recovery_progress(events: Sequence[BrokerLogEvent], node: int) -> str:
+    """Return how far log recovery was at the second crash, by the node's own log."""
+    by_kind = {event.kind: event for event in events if event.partition == OBSERVED_PARTITION}
+    if "recovered" in by_kind:
+        progress = f"had recovered its log up to offset {by_kind['recovered'].offset}"
+    elif "recovering" in by_kind:
+        progress = (
+            f"was recovering its log, from the segment at offset {by_kind['recovering'].offset} on,"
+        )
+    else:
+        progress = "had not begun to recover its log"
+    return f"node {node} {progress} when it crashed again"
+
+
+def _stayed_fenced(
+    context: FaultContext, events: Sequence[BrokerLogEvent], node: int, since_ns: int
 ) -> bool:
-    """Whether neither the controller let the node in between its two deaths, nor the ISR was seen to become one with it."""
+    """Return whether the node was neither unfenced nor in the ISR between its crashes."""
     isr = [
         event
         for event in context.journal.events("isr")
         if event.partition == OBSERVED_PARTITION and event.at_ns >= since_ns
     ]
-    let_in = any(line.kind == "unfenced" and line.node == node for line in told) or any(
-        str(node) in event.detail.split(",") for event in isr
-    )
-    if let_in:
-        context.saw(f"node {node} had been let in again when it was killed again")
-    return not let_in
+    unfenced = any(event.kind == "unfenced" and event.node == node for event in events)
+    if unfenced or any(str(node) in event.detail.split(",") for event in isr):
+        context.add_evidence(f"node {node} was unfenced, or in the ISR, when it crashed again")
+        return False
+    return True
 
 
-def _how_far(lines: Sequence[BrokerLogEvent], node: int) -> str:
-    told = {line.kind: line for line in lines if line.partition == OBSERVED_PARTITION}
-    if "recovered" in told:
-        return f"node {node} had recovered its log up to offset {told['recovered'].offset} when it was killed again"
-    if "recovering" in told:
-        return f"node {node} had begun to recover its log from the segment at offset {told['recovering'].offset}, and not ended it, when it was killed again"
-    return f"node {node} had not begun to recover its log when it was killed again"
-
-
-def _nature_of_rolling(kind: str, parameters: RollingParameters, shape: Topology) -> FaultEffects:
-    """One node is dead at any time; every node is, once."""
-    return FaultEffects(
-        kind=kind,
-        nodes_down=1,
-        may_affect_leader=True,
-        heals_within_ms=parameters.within_s * 1000,
-        parts=max(2, shape.nodes),
-    )
-
-
-def _nature_of_storm(kind: str, parameters: StormParameters, shape: Topology) -> FaultEffects:
-    return _lasting(nature_of_crash(kind, parameters, shape), parameters, parameters.times)
-
-
-def _nature_in_recovery(
-    kind: str, parameters: InRecoveryParameters, shape: Topology
+def _in_recovery_effects(
+    kind: str, parameters: InRecoveryParameters, topology: Topology
 ) -> FaultEffects:
-    return _lasting(nature_of_crash(kind, parameters, shape), parameters, 2)
+    return _repeated(crash_effects(kind, parameters, topology), parameters, 2)
 
 
-def _lasting(crash: FaultEffects, parameters: CrashParameters, deaths: int) -> FaultEffects:
+def _repeated(crash: FaultEffects, parameters: CrashParameters, crashes: int) -> FaultEffects:
+    """Return the effects of a crash that is repeated until the heal is due."""
     lasts_ms = (parameters.heals_at_s() - parameters.at_s) * 1000
     longer_ms = lasts_ms - crash.heals_after_ms
     return crash.model_copy(
         update={
             "heals_after_ms": lasts_ms,
             "heals_within_ms": crash.heals_within_ms + longer_ms,
-            "parts": deaths,
+            "parts": crashes,
         }
     )
 
@@ -286,34 +341,36 @@ KINDS: Final = (
     FaultKind(
         "rolling-restart-clean",
         FAMILY,
-        "each node in turn is asked to end (SIGTERM) and started again; the next one when the ISR is full",
+        "each node in turn is shut down cleanly (SIGTERM) and started again;"
+        " the next one once every ISR is full",
         CleanRollingParameters,
         roll_cleanly,
-        _nature_of_rolling,
-        confirm=ended_cleanly,
+        _rolling_effects,
+        confirm=require_clean_shutdown,
     ),
     FaultKind(
         "rolling-restart-hard",
         FAMILY,
-        "each node in turn is killed (SIGKILL) and started again; the next one when the ISR is full",
+        "each node in turn is crashed (SIGKILL) and started again;"
+        " the next one once every ISR is full",
         RollingParameters,
         roll_hard,
-        _nature_of_rolling,
+        _rolling_effects,
     ),
     FaultKind(
         "restart-storm",
         FAMILY,
-        "the leader is killed and started again many times, quickly",
+        "the leader crashes (SIGKILL) and is started again many times, quickly",
         StormParameters,
-        storm,
-        _nature_of_storm,
+        crash_repeatedly,
+        _storm_effects,
     ),
     FaultKind(
         "crash-in-recovery",
         FAMILY,
-        "the leader is killed, started, and killed again while it recovers its log",
+        "the leader crashes (SIGKILL), is started, and crashes again while it recovers its log",
         InRecoveryParameters,
         crash_in_recovery,
-        _nature_in_recovery,
+        _in_recovery_effects,
     ),
 )

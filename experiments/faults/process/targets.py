@@ -1,4 +1,7 @@
-"""Whom a fault strikes: found when it strikes, seen to be missed by the cluster afterwards."""
+"""Target selectors: which nodes a fault affects, and how the cluster reacts to their failure.
+
+Targets are resolved when the fault is injected.
+"""
 
 from __future__ import annotations
 
@@ -9,66 +12,80 @@ from typing import Any, Final
 from experiments.faults.core import OBSERVED_PARTITION, FaultContext, FaultMissed
 from experiments.faults.core.effects import Topology
 from experiments.faults.core.evidence import (
-    controller_moved,
-    isr_shrank,
-    leader_left,
+    controller_changed,
+    kept_controller,
+    kept_leader,
+    leader_changed,
+    left_isr,
+    no_broker_answers,
     no_controller,
-    nobody_answers,
+    stayed_in_isr,
 )
 from infra.errors import WaitTimeout
 from infra.kafka.spec import ClusterState, PartitionState
 from infra.process.waiting import wait_until
 
-FOUND_WITHIN_S: Final = 2.0
+_TARGET_TIMEOUT_S: Final = 2.0
+"""Covers a controller that is being elected or does not answer for a moment."""
 
 
 @dataclass(frozen=True)
 class Targets:
-    """The struck nodes, and the cluster as it was before."""
+    """The nodes that a fault affects, and the cluster as it was before."""
 
     nodes: tuple[int, ...]
     before: ClusterState
     partition: PartitionState
-    """The observed one."""
+    """The observed partition before the fault."""
 
 
 @dataclass(frozen=True)
 class TargetSelector:
-    """A way to choose targets."""
+    """A way to choose the target nodes of a fault."""
 
     name: str
-    words: str
-    """For a summary: `the leader`."""
-    action: str
-    """`is` or `are`."""
-    chosen: Callable[[Targets, Any], tuple[int, ...]]
-    """The nodes, from the cluster as it is now and the fault's parameters."""
-    missed: Callable[[FaultContext, Targets], str | None]
-    """When the cluster was seen to miss them after the fault began; `None`: not so far."""
+    """The first part of the fault's name: `leader` in `leader-crash`."""
+    description: str
+    """For summaries: `the leader`."""
+    plural: bool
+    """Whether the description is a plural."""
+    select: Callable[[Targets, Any], tuple[int, ...]]
+    """Returns the nodes, from the cluster as it is now and the fault's parameters; empty while
+    there are none."""
+    reaction: Callable[[FaultContext, Targets], str | None]
+    """Returns how the cluster has reacted to their failure since the fault began; `None`: not
+    yet."""
+    no_reaction: Callable[[Targets], str]
+    """Returns what to report if the cluster does not react."""
     count: Callable[[Topology], int]
-    """How many nodes that are."""
-    leads: Callable[[Topology], bool]
-    """Whether a node that leads one of the topic's partitions may be among them."""
-    has_leader: bool
-    """Whether the leader of the observed partition certainly is."""
+    """Returns how many nodes they are."""
+    may_lead: Callable[[Topology], bool]
+    """Returns whether a leader of one of the topic's partitions may be among them."""
+    includes_leader: bool
+    """Whether the leader of the observed partition is certainly among them."""
 
     def find(self, context: FaultContext, parameters: object) -> Targets:
-        """Return the targets of now; a moment's lack is waited for, as when the controller did not answer or is being elected.
+        """Return the targets; wait a moment if there are none.
 
         Raises:
-            Missed: there are none.
+            FaultMissed: there are no targets.
         """
-        partition = context.partition()
+        partition = context.partition_with_leader()
 
-        def found() -> Targets | None:
-            now = Targets((), context.state(), partition)
-            nodes = self.chosen(now, parameters)
+        def probe() -> Targets | None:
+            now = Targets((), context.cluster_state(), partition)
+            nodes = self.select(now, parameters)
             return Targets(nodes, now.before, partition) if nodes else None
 
         try:
-            return wait_until(found, awaiting=self.words, timeout_s=FOUND_WITHIN_S)
+            return wait_until(probe, awaiting=self.description, timeout_s=_TARGET_TIMEOUT_S)
         except WaitTimeout as error:
-            raise FaultMissed(f"there is no such node as {self.words}") from error
+            raise FaultMissed(
+                f"found no target ({self.description}) within {_TARGET_TIMEOUT_S:g} s"
+            ) from error
+
+
+# ---------- Selection
 
 
 def _leader(now: Targets, _parameters: object) -> tuple[int, ...]:
@@ -76,7 +93,7 @@ def _leader(now: Targets, _parameters: object) -> tuple[int, ...]:
 
 
 def _follower(now: Targets, _parameters: object) -> tuple[int, ...]:
-    """The first one in the ISR."""
+    """Return the first follower in the ISR."""
     return tuple(node for node in now.partition.isr if node != now.partition.leader)[:1]
 
 
@@ -89,7 +106,7 @@ def _node(_now: Targets, parameters: Any) -> tuple[int, ...]:
 
 
 def _majority(now: Targets, _parameters: object) -> tuple[int, ...]:
-    """The observed partition's leader, then its other replicas, then the other brokers."""
+    """Return the observed partition's leader, then its other replicas, then other brokers."""
     ranked = dict.fromkeys((*_leader(now, None), *now.partition.replicas, *now.before.brokers))
     return tuple(ranked)[: len(now.before.brokers) // 2 + 1]
 
@@ -98,121 +115,160 @@ def _all(now: Targets, _parameters: object) -> tuple[int, ...]:
     return now.before.brokers
 
 
-def _leader_is_missed(context: FaultContext, struck: Targets) -> str | None:
-    return leader_left(context, struck.nodes[0])
+# ---------- Reaction of the cluster
 
 
-def _follower_is_missed(context: FaultContext, struck: Targets) -> str | None:
-    return isr_shrank(context, struck.nodes[0])
+def _leader_reaction(context: FaultContext, targets: Targets) -> str | None:
+    return leader_changed(context, targets.nodes[0])
 
 
-def _controller_is_missed(context: FaultContext, struck: Targets) -> str | None:
-    return controller_moved(context, struck.before)
+def _follower_reaction(context: FaultContext, targets: Targets) -> str | None:
+    return left_isr(context, targets.nodes[0])
 
 
-def _any_is_missed(context: FaultContext, struck: Targets) -> str | None:
-    """As leader, as follower or as controller, whatever they were."""
-    for node in struck.nodes:
-        seen = (
-            leader_left(context, node)
-            if node == struck.partition.leader
-            else isr_shrank(context, node)
-            if node in struck.partition.isr
-            else None
-        )
-        if seen:
-            return seen
+def _controller_reaction(context: FaultContext, targets: Targets) -> str | None:
+    return controller_changed(context, targets.before)
+
+
+def _reaction_by_role(context: FaultContext, targets: Targets) -> str | None:
+    """Return the reaction to the failure of a leader, a follower or the controller.
+
+    What the targets were before the fault decides which.
+    """
+    for node in targets.nodes:
+        reaction = None
+        if node == targets.partition.leader:
+            reaction = leader_changed(context, node)
+        elif node in targets.partition.isr:
+            reaction = left_isr(context, node)
+        if reaction:
+            return reaction
+    if targets.before.controller in targets.nodes:
+        return controller_changed(context, targets.before)
+    return None
+
+
+def _node_reaction(context: FaultContext, targets: Targets) -> str | None:
+    """Return the reaction to the failure of any node.
+
+    A broker without a replica of the observed partition, which is not the controller either, is
+    missing from the live brokers. Of a node that is no broker only the supervisor reports anything.
+    """
+    (node,) = targets.nodes
+    reaction = _reaction_by_role(context, targets)
+    if reaction or node in context.cluster.node_ids():
+        return reaction or no_controller(context) or _left_live_brokers(context, node)
+    state = context.process_state(node)
+    if state == "running":
+        return None
     return (
-        controller_moved(context, struck.before)
-        if struck.before.controller in struck.nodes
-        else None
+        f"node {node}, which is no broker, was {state}"
+        f" {context.elapsed_s():.2f} s after the fault began"
     )
 
 
-def _node_is_missed(context: FaultContext, struck: Targets) -> str | None:
-    """One that holds no replica and is no controller is missed among the live brokers; one that is no broker, by whoever asks it."""
-    seen = _any_is_missed(context, struck)
-    if seen or struck.nodes[0] in context.cluster.node_ids():
-        return seen or no_controller(context) or _left_the_brokers(context, struck.nodes[0])
-    state = context.state_of(struck.nodes[0])
+def _left_live_brokers(context: FaultContext, node: int) -> str | None:
+    if node in context.cluster_state().brokers:
+        return None
     return (
-        None
-        if state == "running"
-        else f"node {struck.nodes[0]}, which is no broker, was {state} {context.since_begin_s():.2f} s after the fault began"
+        f"node {node} was not among the live brokers"
+        f" {context.elapsed_s():.2f} s after the fault began"
     )
 
 
-def _majority_is_missed(context: FaultContext, struck: Targets) -> str | None:
-    """Combined nodes that are left have no quorum, and so can tell of no change at all but that."""
-    return _any_is_missed(context, struck) or no_controller(context)
+def _majority_reaction(context: FaultContext, targets: Targets) -> str | None:
+    """Return the reaction to the failure of a majority.
+
+    If nodes are broker and controller in one, the rest has no quorum: the missing controller is
+    then the only change that can be observed.
+    """
+    return _reaction_by_role(context, targets) or no_controller(context)
 
 
-def _all_are_missed(context: FaultContext, _struck: Targets) -> str | None:
-    return nobody_answers(context)
+def _all_reaction(context: FaultContext, _targets: Targets) -> str | None:
+    return no_broker_answers(context)
 
 
-def _left_the_brokers(context: FaultContext, node: int) -> str | None:
-    alive = context.state().brokers
-    return (
-        None
-        if node in alive
-        else f"node {node} had left the live brokers {context.since_begin_s():.2f} s after the fault began"
-    )
+def _no_change(_targets: Targets) -> str:
+    return "neither leader nor ISR nor controller changed"
 
 
-def _one(_shape: Topology) -> int:
+# ---------- Selectors
+
+
+def _one(_topology: Topology) -> int:
     return 1
 
 
-def _always(_shape: Topology) -> bool:
+def _always(_topology: Topology) -> bool:
     return True
 
 
 LEADER: Final = TargetSelector(
-    "leader", "the leader", "is", _leader, _leader_is_missed, _one, _always, has_leader=True
+    "leader",
+    "the leader",
+    plural=False,
+    select=_leader,
+    reaction=_leader_reaction,
+    no_reaction=lambda targets: kept_leader(targets.nodes[0]),
+    count=_one,
+    may_lead=_always,
+    includes_leader=True,
 )
 FOLLOWER: Final = TargetSelector(
     "follower",
     "a follower",
-    "is",
-    _follower,
-    _follower_is_missed,
-    _one,
-    lambda shape: shape.partitions > OBSERVED_PARTITION + 1,
-    has_leader=False,
+    plural=False,
+    select=_follower,
+    reaction=_follower_reaction,
+    no_reaction=lambda targets: stayed_in_isr(targets.nodes[0]),
+    count=_one,
+    may_lead=lambda topology: topology.partitions > OBSERVED_PARTITION + 1,
+    includes_leader=False,
 )
 CONTROLLER: Final = TargetSelector(
     "controller",
     "the active controller",
-    "is",
-    _controller,
-    _controller_is_missed,
-    _one,
-    _always,
-    has_leader=False,
+    plural=False,
+    select=_controller,
+    reaction=_controller_reaction,
+    no_reaction=lambda targets: kept_controller(targets.before),
+    count=_one,
+    may_lead=_always,
+    includes_leader=False,
 )
 NODE: Final = TargetSelector(
-    "node", "a chosen node", "is", _node, _node_is_missed, _one, _always, has_leader=False
+    "node",
+    "a chosen node",
+    plural=False,
+    select=_node,
+    reaction=_node_reaction,
+    no_reaction=_no_change,
+    count=_one,
+    may_lead=_always,
+    includes_leader=False,
 )
 MAJORITY: Final = TargetSelector(
     "majority",
-    "a majority of the nodes, the leader among them,",
-    "are",
-    _majority,
-    _majority_is_missed,
-    lambda shape: shape.majority,
-    _always,
-    has_leader=True,
+    "a majority of the nodes, including the leader,",
+    plural=True,
+    select=_majority,
+    reaction=_majority_reaction,
+    no_reaction=_no_change,
+    count=lambda topology: topology.majority,
+    may_lead=_always,
+    includes_leader=True,
 )
 ALL: Final = TargetSelector(
     "all",
     "all nodes",
-    "are",
-    _all,
-    _all_are_missed,
-    lambda shape: shape.nodes,
-    _always,
-    has_leader=True,
+    plural=True,
+    select=_all,
+    reaction=_all_reaction,
+    no_reaction=lambda _targets: "brokers kept answering",
+    count=lambda topology: topology.nodes,
+    may_lead=_always,
+    includes_leader=True,
 )
 
 ALL_TARGETS: Final = (LEADER, FOLLOWER, CONTROLLER, NODE, MAJORITY, ALL)

@@ -1,4 +1,4 @@
-"""Faults of ZooKeeper's own ensemble, which holds the metadata of Kafka up to 3.9."""
+"""Faults of the ZooKeeper ensemble, which keeps Kafka's metadata up to version 3.9."""
 
 from __future__ import annotations
 
@@ -15,33 +15,38 @@ _ANSWER_TIMEOUT_S: Final = 1.0
 
 
 class EnsembleParameters(CrashParameters):
-    """ZooKeeper's leader is killed and started again."""
+    """The ZooKeeper leader crashes and is started again."""
 
-    def impossible_reason(self, shape: Topology) -> str | None:
-        """Without ZooKeeper there is no such server."""
-        return (
-            None
-            if shape.zookeepers
-            else "no ZooKeeper server is in this cluster; allowed: with coordination zookeeper"
-        )
+    def impossible_reason(self, topology: Topology) -> str | None:
+        """Refuse clusters without ZooKeeper."""
+        if topology.zookeepers:
+            return None
+        return "no ZooKeeper server is in this cluster; allowed: with coordination zookeeper"
 
 
 def crash_zookeeper_leader(context: FaultContext, parameters: EnsembleParameters) -> FaultEvidence:
-    """Kill the server that leads the ensemble; it bit when another one led it, or, of one alone, when none served any more."""
-    context.until(parameters.at_s)
+    """Crash the server that leads the ensemble.
+
+    It took effect if another server led afterwards; for an ensemble of one, if no server was left.
+    """
+    context.sleep_until(parameters.at_s)
     leader = _leader(context)
     if leader is None:
-        raise FaultMissed("no ZooKeeper server leads")
-    with context.striking(leader) as healing:
-        healing.callback(context.start, leader)
+        raise FaultMissed("the ZooKeeper ensemble had no leader")
+    with context.injected(leader) as heals:
+        heals.callback(context.start, leader)
         context.kill(leader)
-        context.lasting(parameters.restart_after_s)
-        took_effect = context.noticed(lambda: _moved(context, leader), parameters.patience_s)
+        context.sleep_until_lasted(parameters.restart_after_s)
+        took_effect = context.wait_for_reaction(
+            lambda: _leader_change(context, leader),
+            parameters.patience_s,
+            f"no ZooKeeper server took over from node {leader}",
+        )
     return FaultEvidence(
         kind="zookeeper-leader-crash",
         targets=(leader,),
         took_effect=took_effect,
-        evidence=tuple(context.facts),
+        evidence=tuple(context.evidence),
     )
 
 
@@ -49,27 +54,24 @@ def _leader(context: FaultContext) -> int | None:
     return zookeeper_leader(context.cluster.status(), _ANSWER_TIMEOUT_S)
 
 
-def _moved(context: FaultContext, was: int) -> str | None:
-    now, alone = (
-        _leader(context),
-        sum(node.role == "zookeeper" for node in context.cluster.status()) == 1,
-    )
-    if now is None and alone:
-        return f"ZooKeeper's only server had gone, and none served {context.since_begin_s():.2f} s after the fault began"
-    return (
-        f"ZooKeeper's leader moved from node {was} to node {now}, seen {context.since_begin_s():.2f} s after the fault began"
-        if now not in {was, None}
-        else None
-    )
+def _leader_change(context: FaultContext, before: int) -> str | None:
+    now = _leader(context)
+    servers = sum(node.role == "zookeeper" for node in context.cluster.status())
+    after = f"{context.elapsed_s():.2f} s after the fault began"
+    if now is None and servers == 1:
+        return f"the only ZooKeeper server was down, and ZooKeeper unavailable, {after}"
+    if now not in {before, None}:
+        return f"ZooKeeper's leader had moved from node {before} to node {now} {after}"
+    return None
 
 
-def _nature(kind: str, parameters: EnsembleParameters, shape: Topology) -> FaultEffects:
-    """No broker is hit; what they cannot do meanwhile is to elect anybody, or to change an ISR."""
+def _effects(kind: str, parameters: EnsembleParameters, topology: Topology) -> FaultEffects:
+    """Return the effects: brokers run, but can neither elect leaders nor change an ISR."""
     after_ms = parameters.restart_after_s * 1000
     return FaultEffects(
         kind=kind,
         zookeeper_server_down=True,
-        zookeeper_unavailable=shape.zookeepers - 1 <= shape.zookeepers // 2,
+        zookeeper_unavailable=topology.zookeepers - 1 <= topology.zookeepers // 2,
         heals_after_ms=after_ms,
         heals_within_ms=after_ms + parameters.patience_s * 1000,
     )
@@ -79,9 +81,9 @@ KINDS: Final = (
     FaultKind(
         "zookeeper-leader-crash",
         FAMILY,
-        "ZooKeeper's leader, or its only server, is killed (SIGKILL) and started again later",
+        "ZooKeeper's leader, or its only server, is crashed (SIGKILL) and started again later",
         EnsembleParameters,
         crash_zookeeper_leader,
-        _nature,
+        _effects,
     ),
 )

@@ -1,10 +1,12 @@
-"""Faults of replication: followers out of sync and what follows when the leader then dies, leadership and replicas moved between live nodes."""
+"""Faults of replication: followers out of sync, and what follows when the leader then crashes.
+
+Leadership and replicas that an administrator moves are `experiments.faults.operations.moves`.
+"""
 
 from __future__ import annotations
 
 from typing import Final
 
-from experiments.faults.operations import moves
 from experiments.faults.replication import isr
 
-KINDS: Final = (*isr.KINDS, *moves.KINDS)
+KINDS: Final = isr.KINDS

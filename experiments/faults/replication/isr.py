@@ -1,11 +1,20 @@
-"""Faults of replication: followers out of sync, and what follows when the leader then dies.
+"""Faults of followers that are out of sync, and of a leader that crashes while they are.
 
-What each may lose: KIP-101 (an old leader cuts its log to the new one's epoch), KIP-106 (unclean election), KIP-966 (eligible leader replicas).
+What they can lose: KIP-101 (an old leader truncates its log to the new leader's epoch), KIP-106
+(unclean leader election), KIP-966 (eligible leader replicas).
+
+Followers are kept out of the ISR, while their nodes run, by Kafka's replication quotas (KIP-73).
+Kafka never throttles a follower that is in sync (`RemoteLeaderEndPoint.shouldFollowerThrottle`,
+`ReplicaManager.shouldLeaderThrottle`): the quotas are for followers that catch up. So a follower is
+paused (SIGSTOP) until the leader has removed it from the ISR, and is resumed with a quota too small
+to catch up. This requires a high watermark that advances without it: with fewer replicas in sync
+than `min.insync.replicas` it does not (KIP-966), every follower that has all records below it
+counts as in sync, and so the follower rejoins the ISR.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from typing import Final
 
@@ -14,22 +23,356 @@ from pydantic import Field
 from experiments.clients.librdkafka.admin import alter_configs, elect_leader
 from experiments.faults.core import OBSERVED_PARTITION, FaultContext, FaultKind, FaultParameters
 from experiments.faults.core.effects import FaultEffects, Topology
-from experiments.faults.core.evidence import asking, leader_left, observed
-from experiments.faults.operations.moves import FAMILY
-from experiments.faults.process.actions import nodes_in_words
+from experiments.faults.core.evidence import kept_leader, leader_changed, refusals_as_missed
 from experiments.ledger.record import FaultEvidence
-from infra.cluster.replicas import leader_choices
+from experiments.messages.phrases import format_list
+from infra.cluster.replicas import leader_candidates
 from infra.errors import HarnessError, WaitTimeout
 from infra.kafka.spec import PartitionState
 from infra.process.waiting import wait_until
 
-# ---------- Followers kept out of the ISR while their nodes run: by Kafka's own replication quotas (KIP-73).
-#
-# Kafka never holds a follower back that is in sync (`RemoteLeaderEndPoint.shouldFollowerThrottle`, `ReplicaManager.shouldLeaderThrottle`): its quotas are
-# for those that catch up. So a follower is stopped (SIGSTOP) until the leader has dropped it from the ISR, and goes on with a quota too small to catch up.
-# It needs the high watermark to move on without it: with fewer replicas in sync than `min.insync.replicas` that stands still (KIP-966), whoever has all
-# below it counts as in sync, and comes back.
+FAMILY: Final = "replication"
+_NO_FOLLOWER: Final = "replication.factor 1 has no follower"
 
+
+# ---------- Parameters
+
+
+class ThrottledParameters(FaultParameters):
+    """Followers are taken out of the ISR and throttled."""
+
+    followers: int = Field(default=1, ge=1, le=8, description="how many followers are throttled")
+    held_s: float = Field(
+        default=4.0, gt=0, le=3600, description="how long, once they are out of the ISR, seconds"
+    )
+    patience_s: float = Field(
+        default=15.0, gt=0, le=3600, description="how long each may take to leave the ISR, seconds"
+    )
+
+    def heals_at_s(self) -> float:
+        """Return when the quotas are removed, if the followers left the ISR at once."""
+        return self.at_s + self.held_s
+
+    def impossible_reason(self, topology: Topology) -> str | None:
+        """Refuse topics with fewer followers."""
+        if topology.replication_factor == 1:
+            return _NO_FOLLOWER
+        available = topology.replication_factor - 1
+        if self.followers <= available:
+            return None
+        return (
+            f"followers is {self.followers}; allowed: at most {available},"
+            f" as replication.factor is {topology.replication_factor}"
+        )
+
+
+class ShrunkParameters(FaultParameters):
+    """The ISR shrinks to the leader, and the leader crashes."""
+
+    alone_s: float = Field(
+        default=1.0,
+        gt=0,
+        le=3600,
+        description="how long the leader is alone in the ISR before it crashes, seconds",
+    )
+    restart_after_s: float = Field(
+        default=6.0,
+        gt=0,
+        le=3600,
+        description="from the crash to the restart at the earliest, seconds",
+    )
+    patience_s: float = Field(
+        default=15.0,
+        gt=0,
+        le=3600,
+        description="how long each follower may take to leave the ISR, and the cluster to react to"
+        " the leader's crash, seconds",
+    )
+
+    def heals_at_s(self) -> float:
+        """Return when the leader is started again, if the followers left the ISR at once."""
+        return self.at_s + self.alone_s + self.restart_after_s
+
+    def impossible_reason(self, topology: Topology) -> str | None:
+        """Refuse topics without followers."""
+        return _NO_FOLLOWER if topology.replication_factor == 1 else None
+
+
+# ---------- The faults
+
+
+def throttle_followers(context: FaultContext, parameters: ThrottledParameters) -> FaultEvidence:
+    """Take followers out of the ISR and throttle them.
+
+    It took effect if they stayed out of the ISR until the end while their nodes ran.
+    """
+    context.sleep_until(parameters.at_s)
+    followers = _followers(context, context.partition_with_leader())[: parameters.followers]
+    with context.injected(*followers) as heals:
+        _set_quotas(context, heals)
+        for node in followers:
+            heals.callback(context.resume, node)
+        took_effect = _take_out(context, followers, parameters.patience_s) and _stayed_out(
+            context, parameters, followers
+        )
+    return _evidence("followers-throttled", context, followers, took_effect=took_effect)
+
+
+def crash_leader_alone_in_isr(context: FaultContext, parameters: ShrunkParameters) -> FaultEvidence:
+    """Shrink the ISR to the leader, crash it, and resume the followers.
+
+    It took effect if the partition lost its leader.
+    """
+    return _crash_leader_alone(
+        "isr-shrunk-leader-crash", context, parameters, unclean_election=False
+    )
+
+
+def force_unclean_election(context: FaultContext, parameters: ShrunkParameters) -> FaultEvidence:
+    """Crash the leader as `crash_leader_alone_in_isr` does, and request an unclean election.
+
+    It took effect if a replica that was out of sync was elected.
+    """
+    return _crash_leader_alone("unclean-election", context, parameters, unclean_election=True)
+
+
+def _crash_leader_alone(
+    kind: str, context: FaultContext, parameters: ShrunkParameters, *, unclean_election: bool
+) -> FaultEvidence:
+    context.sleep_until(parameters.at_s)
+    leader = context.leader()
+    *others, last = followers = _followers(context, context.partition_with_leader())
+    with context.injected(leader, *followers) as heals:
+        _set_quotas(context, heals)
+        for node in followers:
+            heals.callback(context.resume, node)
+        alone = _isolate_in_isr(context, leader, others, last, parameters.patience_s)
+        took_effect = (
+            alone
+            and _stayed_alone(context, leader, parameters.alone_s)
+            and _crash_leader(
+                context, leader, last, parameters, heals, unclean_election=unclean_election
+            )
+        )
+    return _evidence(kind, context, (leader, *followers), took_effect=took_effect)
+
+
+def _crash_leader(
+    context: FaultContext,
+    leader: int,
+    last: int,
+    parameters: ShrunkParameters,
+    heals: ExitStack,
+    *,
+    unclean_election: bool,
+) -> bool:
+    """Crash the leader while the last follower is paused: no follower can catch up in between.
+
+    Returns:
+        Whether the partition lost its leader and, if requested, an unclean election was held.
+    """
+    end_offset = context.cluster.log_end_offsets(context.topic).get(OBSERVED_PARTITION)
+    heals.callback(context.start, leader)
+    context.kill(leader)
+    crashed_s = context.load_elapsed_s() - context.origin_s
+    context.resume(last)
+    if not context.wait_for_reaction(
+        lambda: leader_changed(context, leader), parameters.patience_s, kept_leader(leader)
+    ):
+        return False
+    _remove_topic_quotas(context)
+    took_effect = _elect_uncleanly(context) if unclean_election else True
+    _report_leader(context, end_offset)
+    context.sleep_until(crashed_s + parameters.restart_after_s)
+    return took_effect
+
+
+def _elect_uncleanly(context: FaultContext) -> bool:
+    """Request an unclean election; return whether one was held.
+
+    Raises:
+        FaultMissed: Kafka refused, or did not answer.
+    """
+    eligible = _eligible_leaders(context)
+    with refusals_as_missed():
+        not_needed = elect_leader(
+            context.cluster.admin_servers, context.topic, OBSERVED_PARTITION, unclean=True
+        )
+    if not_needed:
+        context.add_evidence(
+            "no unclean election was needed: the partition has a leader, elected from replicas that"
+            f" have all committed records ({not_needed})"
+        )
+        return False
+    context.add_evidence(
+        f"an unclean election was held on request; eligible leader replicas: {_ids(eligible)}"
+    )
+    return True
+
+
+def _report_leader(context: FaultContext, end_offset: int | None) -> None:
+    partition = context.current_partition()
+    if partition.leader is None:
+        context.add_evidence(
+            "the partition had no leader; eligible leader replicas:"
+            f" {_ids(_eligible_leaders(context))}"
+        )
+        return
+    context.add_evidence(
+        f"node {partition.leader} leads in epoch {partition.leader_epoch};"
+        f" the crashed leader's log ended at offset {end_offset} or later"
+    )
+
+
+def _stayed_out(
+    context: FaultContext, parameters: ThrottledParameters, followers: Sequence[int]
+) -> bool:
+    """Wait while the followers are throttled.
+
+    Returns whether they stayed out of the ISR while their brokers ran.
+    """
+    begin_offset = context.cluster.log_end_offsets(context.topic).get(OBSERVED_PARTITION, 0)
+    context.sleep(parameters.held_s)
+    isr = _isr(context)
+    end_offset = context.cluster.log_end_offsets(context.topic).get(OBSERVED_PARTITION, 0)
+    live = context.cluster_state().brokers
+    running = [node for node in followers if node in live]
+    context.add_evidence(
+        f"{parameters.held_s:g} s later the leader's log was {end_offset - begin_offset} records"
+        f" longer, the ISR was {_ids(isr)}, and of the throttled followers {_ids(running)} ran"
+    )
+    return len(running) == len(followers) and not set(followers) & set(isr)
+
+
+def _stayed_alone(context: FaultContext, leader: int, alone_s: float) -> bool:
+    """Wait while the leader is alone in the ISR; return whether it was until the end."""
+    context.sleep(alone_s)
+    isr, eligible = _isr(context), _eligible_leaders(context)
+    context.add_evidence(
+        f"the ISR was {_ids(isr)} just before the leader crashed;"
+        f" other eligible leader replicas: {_ids(eligible)}"
+    )
+    return isr == (leader,)
+
+
+# ---------- Followers taken out of the ISR
+
+_ISR_RETURN_S: Final = 1.5
+"""A follower that rejoins the ISR does so with its first fetch requests, within this time."""
+
+
+def _isolate_in_isr(
+    context: FaultContext, leader: int, others: Sequence[int], last: int, patience_s: float
+) -> bool:
+    """Take all followers out of the ISR; the last one stays paused.
+
+    This is repeated if a follower has come back in the meantime: they cannot all be paused, as a
+    majority of the nodes must run.
+
+    Returns:
+        Whether the leader is alone in the ISR.
+    """
+    give_up_s = context.load_elapsed_s() + patience_s
+    while _take_out(context, others, patience_s) and _pause_out(context, last, patience_s):
+        if _isr_becomes(context, lambda isr: isr == (leader,)):
+            return True
+        context.resume(last)
+        if context.load_elapsed_s() > give_up_s:
+            break
+    context.add_evidence(
+        f"the ISR was {_ids(_isr(context))} when the attempt was given up:"
+        " the leader was never alone in it"
+    )
+    return False
+
+
+def _take_out(context: FaultContext, followers: Sequence[int], patience_s: float) -> bool:
+    """Take followers out of the ISR and resume them; return whether all stay out.
+
+    This is repeated for those that come back with what the leader had sent them before the quota
+    took effect.
+    """
+    give_up_s = context.load_elapsed_s() + patience_s
+    while _isr_becomes(context, lambda isr: set(followers) & set(isr)):
+        if context.load_elapsed_s() > give_up_s:
+            return False
+        for node in followers:
+            if node in _isr(context):
+                out = _pause_out(context, node, patience_s)
+                context.resume(node)
+                if not out:
+                    return False
+    return True
+
+
+def _pause_out(context: FaultContext, follower: int, patience_s: float) -> bool:
+    """Pause a follower until the ISR does not contain it; return whether that happened in time.
+
+    The follower stays paused. That the ISR shrank earlier does not count: the follower may have
+    come back since.
+    """
+
+    def isr_without() -> str | None:
+        isr = _isr(context)
+        return None if follower in isr else _ids(isr)
+
+    context.pause(follower)
+    try:
+        isr = context.wait_for(
+            isr_without, awaiting=f"the ISR without node {follower}", timeout_s=patience_s
+        )
+    except WaitTimeout:
+        context.add_evidence(
+            f"node {follower} was paused for {patience_s:g} s and stayed in the ISR"
+        )
+        return False
+    context.add_evidence(
+        f"the ISR of partition {OBSERVED_PARTITION} was {isr}, without node {follower},"
+        f" {context.elapsed_s():.2f} s after the fault began"
+    )
+    return True
+
+
+def _isr_becomes(context: FaultContext, condition: Callable[[tuple[int, ...]], object]) -> bool:
+    """Return whether the ISR meets a condition within the time in which followers rejoin it."""
+    try:
+        context.wait_for(
+            lambda: condition(_isr(context)),
+            awaiting="the ISR to change",
+            timeout_s=_ISR_RETURN_S,
+        )
+    except WaitTimeout:
+        return False
+    return True
+
+
+def _isr(context: FaultContext) -> tuple[int, ...]:
+    """Return the observed partition's ISR as the active controller's broker reports it now."""
+    return context.current_partition().isr
+
+
+def _eligible_leaders(context: FaultContext) -> tuple[int, ...]:
+    """Return the observed partition's eligible leader replicas (KIP-966).
+
+    Empty if Kafka is too old to report them.
+    """
+    for choice in leader_candidates(context.cluster.status(), context.topic):
+        if choice.partition == OBSERVED_PARTITION:
+            return choice.eligible
+    return ()
+
+
+def _followers(context: FaultContext, partition: PartitionState) -> tuple[int, ...]:
+    """Return the followers in the order in which to take them out of the ISR.
+
+    The active controller's node is the last, as its pause causes an election.
+    """
+    controller = context.cluster_state().controller
+    followers = [node for node in partition.replicas if node != partition.leader]
+    return tuple(sorted(followers, key=lambda node: node == controller))
+
+
+# ---------- Replication quotas
 
 _RATES: Final = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
 _REPLICAS: Final = (
@@ -38,22 +381,21 @@ _REPLICAS: Final = (
 )
 _BYTES_PER_S: Final = "1"
 _SET_TIMEOUT_S: Final = 10.0
-_LIFT_TIMEOUT_S: Final = 60.0
-_ASK_S: Final = 3.0
-"""For one client."""
-_FILLS_S: Final = 1.0
-"""A window of the quota: then replication itself has used it up."""
+_REMOVE_TIMEOUT_S: Final = 60.0
+_REMOVE_REQUEST_TIMEOUT_S: Final = 3.0
+_QUOTA_WINDOW_S: Final = 1.0
+"""A sample window of the quota: after it, replication has used the quota up."""
 
 
-def set_quotas(context: FaultContext, healing: ExitStack) -> None:
-    """Hold back whoever is out of sync on any node; returns once the quota is used up.
+def _set_quotas(context: FaultContext, heals: ExitStack) -> None:
+    """Throttle followers that are out of sync, on all nodes; return once the quota is used up.
 
     Raises:
-        Missed: a broker refused, or did not answer.
+        FaultMissed: a broker refused, or did not answer.
     """
     nodes = context.cluster.node_ids()
-    healing.callback(lift_quotas, context, nodes)
-    with asking():
+    heals.callback(_remove_quotas, context, nodes)
+    with refusals_as_missed():
         for node in nodes:
             alter_configs(
                 context.cluster.admin_servers,
@@ -69,370 +411,98 @@ def set_quotas(context: FaultContext, healing: ExitStack) -> None:
             dict.fromkeys(_REPLICAS, "*"),
             timeout_s=_SET_TIMEOUT_S,
         )
-    context.saw(f"replication quotas of {_BYTES_PER_S} byte/s hold back whoever is out of sync")
-    let_pass(context, _FILLS_S)
+    context.add_evidence(
+        f"replication quotas of {_BYTES_PER_S} byte/s throttle followers that are out of sync"
+    )
+    context.sleep(_QUOTA_WINDOW_S)
 
 
-def lift_quotas(context: FaultContext, nodes: tuple[int, ...]) -> None:
-    """Take the quotas away. Each node is told itself, so that one that was killed is waited for.
+def _remove_quotas(context: FaultContext, nodes: tuple[int, ...]) -> None:
+    """Remove the quotas of the topic and the nodes.
+
+    Each node is asked itself, so this waits for a node that crashed.
 
     Raises:
         WaitTimeout: a node was not up in time, or refused.
     """
-    free_topic(context)
+    _remove_topic_quotas(context)
     for node in nodes:
-        _insist(context, "broker", str(node), _RATES)
+        _remove_configs(context, "broker", str(node), _RATES)
 
 
-def free_topic(context: FaultContext) -> None:
+def _remove_topic_quotas(context: FaultContext) -> None:
     """Let the topic's followers catch up, whatever the nodes' quotas.
 
     Raises:
-        WaitTimeout: nobody took it in time.
+        WaitTimeout: no broker accepted the change in time.
     """
-    _insist(context, "topic", context.topic, _REPLICAS)
+    _remove_configs(context, "topic", context.topic, _REPLICAS)
 
 
-def _insist(context: FaultContext, kind: str, name: str, settings: tuple[str, ...]) -> None:
-    """Take settings away; a client waits for the node that it once took for the right one, so another one asks after a while."""
-    said = ["nothing was asked"]
+def _remove_configs(context: FaultContext, kind: str, name: str, configs: tuple[str, ...]) -> None:
+    """Reset configs to their defaults; retry until the broker accepts.
 
-    def taken_away() -> bool:
+    A client keeps waiting for the broker that it first picked, so each retry uses a new client.
+    """
+    last_error = ["no request was sent"]
+
+    def removed() -> bool:
         try:
             alter_configs(
                 context.cluster.admin_servers,
                 kind,
                 name,
-                dict.fromkeys(settings, None),
-                timeout_s=_ASK_S,
+                dict.fromkeys(configs, None),
+                timeout_s=_REMOVE_REQUEST_TIMEOUT_S,
             )
         except HarnessError as error:
-            said[0] = str(error)
+            last_error[0] = str(error)
             return False
         return True
 
     wait_until(
-        taken_away,
+        removed,
         awaiting=f"{kind} {name} without quotas",
-        timeout_s=_LIFT_TIMEOUT_S,
-        seen=lambda: said[0],
+        timeout_s=_REMOVE_TIMEOUT_S,
+        seen=lambda: last_error[0],
     )
 
 
-def let_pass(context: FaultContext, seconds: float) -> None:
-    """Return so much later.
-
-    Raises:
-        GivenUp: as `Scene.until`.
-    """
-    context.until(context.since_load_began_s() - context.after_s + seconds)
+# ---------- Evidence and effects
 
 
-def put_out(context: FaultContext, follower: int, patience_s: float) -> None:
-    """Stop a follower until the cluster says that the ISR is without it; it stands still when this returns.
-
-    That the ISR shrank before does not count: the follower may have come back since.
-
-    Raises:
-        WaitTimeout: it stayed in the ISR.
-    """
-
-    def without() -> str | None:
-        isr = in_sync_now(context)
-        return None if follower in isr else ",".join(map(str, isr)) or "nobody"
-
-    context.pause(follower)
-    left = context.wait(without, awaiting=f"the ISR without node {follower}", timeout_s=patience_s)
-    context.saw(
-        f"the ISR of partition {OBSERVED_PARTITION} was {left}, without node {follower}, {context.since_begin_s():.2f} s after the fault began"
-    )
-
-
-def followers_of(context: FaultContext, partition: PartitionState) -> tuple[int, ...]:
-    """Return the followers in the order in which to put them out: the active controller's node last, for its pause costs an election."""
-    controller = context.state().controller
-    followers = [node for node in partition.replicas if node != partition.leader]
-    return tuple(sorted(followers, key=lambda node: node == controller))
-
-
-def in_sync_now(context: FaultContext) -> tuple[int, ...]:
-    """Return the observed partition's ISR as the active controller's broker knows it."""
-    return observed(context).isr
-
-
-def eligible_now(context: FaultContext) -> tuple[int, ...]:
-    """Return who may lead the observed partition though out of sync (KIP-966); nobody, where Kafka is too old to tell."""
-    choices = leader_choices(context.cluster.status(), context.topic)
-    return next(
-        (choice.eligible for choice in choices if choice.partition == OBSERVED_PARTITION), ()
-    )
-
-
-_NO_FOLLOWER: Final = "replication.factor 1 has no follower"
-_COMES_BACK_S: Final = 1.5
-"""Who comes back does so with its first fetches."""
-
-
-class ThrottledParameters(FaultParameters):
-    """Followers are put out of the ISR and held back."""
-
-    followers: int = Field(default=1, ge=1, le=8, description="how many followers are held back")
-    held_s: float = Field(
-        default=4.0, gt=0, le=3600, description="how long, once they are out of the ISR, seconds"
-    )
-    patience_s: float = Field(
-        default=15.0, gt=0, le=3600, description="how long each may take to leave the ISR, seconds"
-    )
-
-    def heals_at_s(self) -> float:
-        """Return when they may catch up, where they left the ISR at once."""
-        return self.at_s + self.held_s
-
-    def impossible_reason(self, shape: Topology) -> str | None:
-        """There must be so many followers."""
-        if shape.replication_factor == 1:
-            return _NO_FOLLOWER
-        most = shape.replication_factor - 1
-        return (
-            f"followers is {self.followers}; allowed: at most {most}, as replication.factor is {shape.replication_factor}"
-            if self.followers > most
-            else None
-        )
-
-
-class ShrunkParameters(FaultParameters):
-    """The ISR shrinks to the leader alone, and the leader is killed."""
-
-    alone_s: float = Field(
-        default=1.0,
-        gt=0,
-        le=3600,
-        description="how long the leader is alone in the ISR before it dies, seconds",
-    )
-    restart_after_s: float = Field(
-        default=6.0,
-        gt=0,
-        le=3600,
-        description="from the kill to the restart at the earliest, seconds",
-    )
-    patience_s: float = Field(
-        default=15.0,
-        gt=0,
-        le=3600,
-        description="how long each follower may take to leave the ISR, and the leader's death to be noticed",
-    )
-
-    def heals_at_s(self) -> float:
-        """Return when the leader is started again, where the followers left the ISR at once."""
-        return self.at_s + self.alone_s + self.restart_after_s
-
-    def impossible_reason(self, shape: Topology) -> str | None:
-        """There must be a follower."""
-        return _NO_FOLLOWER if shape.replication_factor == 1 else None
-
-
-def throttle_followers(context: FaultContext, parameters: ThrottledParameters) -> FaultEvidence:
-    """Put followers out of the ISR and hold them back; it bit when they stayed out of it to the end though their nodes ran."""
-    context.until(parameters.at_s)
-    chosen = list(followers_of(context, context.partition())[: parameters.followers])
-    with context.striking(*chosen) as healing:
-        set_quotas(context, healing)
-        for node in chosen:
-            healing.callback(context.resume, node)
-        took_effect = _kept_out(context, chosen, parameters.patience_s) and _held(
-            context, parameters, chosen
-        )
-    return _evidence("followers-throttled", context, tuple(chosen), took_effect=took_effect)
-
-
-def crash_leader_alone_in_isr(context: FaultContext, parameters: ShrunkParameters) -> FaultEvidence:
-    """Shrink the ISR to the leader, kill it, let the followers go on; it bit when the partition lost its leader."""
-    return _crash_alone("isr-shrunk-leader-crash", context, parameters, force=False)
-
-
-def elect_uncleanly(context: FaultContext, parameters: ShrunkParameters) -> FaultEvidence:
-    """The same, and have a leader elected that is out of sync; it bit when one was."""
-    return _crash_alone("unclean-election", context, parameters, force=True)
-
-
-def _crash_alone(
-    kind: str, context: FaultContext, parameters: ShrunkParameters, *, force: bool
-) -> FaultEvidence:
-    context.until(parameters.at_s)
-    leader, (*others, last) = context.leader(), followers_of(context, context.partition())
-    with context.striking(leader, *others, last) as healing:
-        set_quotas(context, healing)
-        for node in (*others, last):
-            healing.callback(context.resume, node)
-        alone = _left_alone(context, leader, others, last, parameters.patience_s) and _stayed_alone(
-            context, leader, parameters.alone_s
-        )
-        took_effect = alone and _crash(context, leader, last, parameters, healing, force=force)
-    return _evidence(kind, context, (leader, *others, last), took_effect=took_effect)
-
-
-def _crash(
-    context: FaultContext,
-    leader: int,
-    last: int,
-    parameters: ShrunkParameters,
-    healing: ExitStack,
-    *,
-    force: bool,
-) -> bool:
-    """Kill the leader while the last follower stands still, so that nobody can catch up between the two."""
-    end = context.cluster.log_end_offsets(context.topic).get(OBSERVED_PARTITION)
-    healing.callback(context.start, leader)
-    context.kill(leader)
-    killed_s = context.since_load_began_s() - context.after_s
-    context.resume(last)
-    if not context.noticed(lambda: leader_left(context, leader), parameters.patience_s):
-        return False
-    free_topic(context)
-    forced = _force(context) if force else True
-    _tell_who_leads(context, end)
-    context.until(killed_s + parameters.restart_after_s)
-    return forced
-
-
-def _force(context: FaultContext) -> bool:
-    """Have a leader elected whatever it lacks; say whether that was needed."""
-    eligible = eligible_now(context)
-    with asking():
-        needless = elect_leader(
-            context.cluster.admin_servers, context.topic, OBSERVED_PARTITION, unclean=True
-        )
-    if needless:
-        context.saw(
-            f"no unclean election was needed: the partition has a leader, chosen from those that Kafka knows to have all that is committed ({needless})"
-        )
-        return False
-    context.saw(
-        f"an unclean election was asked for and held; eligible without it: {nodes_in_words(eligible) or 'nobody'}"
-    )
-    return True
-
-
-def _tell_who_leads(context: FaultContext, ended_at: int | None) -> None:
-    state = observed(context)
-    if state.leader is None:
-        context.saw(
-            f"nobody leads the partition; eligible: {nodes_in_words(eligible_now(context)) or 'nobody'}"
-        )
-        return
-    context.saw(
-        f"node {state.leader} leads in epoch {state.leader_epoch}; the dead leader's log had ended at offset {ended_at} or behind it"
-    )
-
-
-def _left_alone(
-    context: FaultContext, leader: int, others: list[int], last: int, patience_s: float
-) -> bool:
-    """Put the followers out, the last one to stand still; again where one came back meanwhile, for only one at a time can stand still and leave a majority."""
-    ends_s = context.since_load_began_s() + patience_s
-    while _kept_out(context, others, patience_s) and _put_out(context, last, patience_s):
-        if _soon(context, lambda isr: isr == (leader,)):
-            return True
-        context.resume(last)
-        if context.since_load_began_s() > ends_s:
-            break
-    context.saw(f"the ISR was {nodes_in_words(in_sync_now(context))} when no more was tried")
-    return False
-
-
-def _kept_out(context: FaultContext, nodes: list[int], patience_s: float) -> bool:
-    """Put followers out and let them go; again with whoever came back with what it had been sent before the quota held, say whether all stay out."""
-    ends_s = context.since_load_began_s() + patience_s
-    while _soon(context, lambda isr: set(nodes) & set(isr)):
-        if context.since_load_began_s() > ends_s or not all(
-            _put_out_and_let_go(context, node, patience_s)
-            for node in nodes
-            if node in in_sync_now(context)
-        ):
-            return False
-    return True
-
-
-def _soon(context: FaultContext, look: Callable[[tuple[int, ...]], object]) -> bool:
-    """Say whether the ISR was so within the time in which one who comes back has come back."""
-    try:
-        context.wait(
-            lambda: look(in_sync_now(context)),
-            awaiting="the ISR to change",
-            timeout_s=_COMES_BACK_S,
-        )
-    except WaitTimeout:
-        return False
-    return True
-
-
-def _put_out_and_let_go(context: FaultContext, node: int, patience_s: float) -> bool:
-    out = _put_out(context, node, patience_s)
-    context.resume(node)
-    return out
-
-
-def _put_out(context: FaultContext, node: int, patience_s: float) -> bool:
-    try:
-        put_out(context, node, patience_s)
-    except WaitTimeout:
-        context.saw(f"node {node} stood still for {patience_s:g} s and was in the ISR all the same")
-        return False
-    return True
-
-
-def _stayed_alone(context: FaultContext, leader: int, alone_s: float) -> bool:
-    """Let the leader be alone for a while; say whether it was to the end."""
-    let_pass(context, alone_s)
-    isr, eligible = in_sync_now(context), eligible_now(context)
-    context.saw(
-        f"the ISR was {nodes_in_words(isr)} when the leader was about to die; eligible beside it: {nodes_in_words(eligible) or 'nobody'}"
-    )
-    return isr == (leader,)
-
-
-def _held(context: FaultContext, parameters: ThrottledParameters, chosen: list[int]) -> bool:
-    """Hold followers back for a while; say whether they stayed out of the ISR though their brokers were up."""
-    began = context.cluster.log_end_offsets(context.topic).get(OBSERVED_PARTITION, 0)
-    let_pass(context, parameters.held_s)
-    isr, end = (
-        in_sync_now(context),
-        context.cluster.log_end_offsets(context.topic).get(OBSERVED_PARTITION, 0),
-    )
-    up = [node for node in chosen if node in context.state().brokers]
-    ran = nodes_in_words(tuple(up)) or "none"
-    grew = f"{parameters.held_s:g} s later the leader's log was {end - began} records longer"
-    context.saw(f"{grew}, the ISR {nodes_in_words(isr)}, and of those held back {ran} ran")
-    return len(up) == len(chosen) and not set(chosen) & set(isr)
+def _ids(nodes: Sequence[int]) -> str:
+    return format_list([str(node) for node in nodes]) or "none"
 
 
 def _evidence(
     kind: str, context: FaultContext, targets: tuple[int, ...], *, took_effect: bool
 ) -> FaultEvidence:
     return FaultEvidence(
-        kind=kind, targets=targets, took_effect=took_effect, evidence=tuple(context.facts)
+        kind=kind, targets=targets, took_effect=took_effect, evidence=tuple(context.evidence)
     )
 
 
-def _nature_of_throttled(
-    kind: str, parameters: ThrottledParameters, shape: Topology
+def _throttled_effects(
+    kind: str, parameters: ThrottledParameters, topology: Topology
 ) -> FaultEffects:
-    """With more partitions a follower of one may lead another, and its pause takes it from there."""
+    """Return the effects.
+
+    If there are more partitions, a follower of one may lead another, which moves when it is paused.
+    """
     heals_ms = parameters.held_s * 1000
     return FaultEffects(
         kind=kind,
         followers_out_of_sync=parameters.followers,
-        may_affect_leader=shape.partitions > 1,
+        may_affect_leader=topology.partitions > 1,
         heals_after_ms=heals_ms,
         heals_within_ms=heals_ms + (parameters.followers + 1) * parameters.patience_s * 1000,
     )
 
 
-def _nature_of_shrunk(kind: str, parameters: ShrunkParameters, shape: Topology) -> FaultEffects:
-    heals_ms, followers = (
-        (parameters.alone_s + parameters.restart_after_s) * 1000,
-        shape.replication_factor - 1,
-    )
+def _shrunk_effects(kind: str, parameters: ShrunkParameters, topology: Topology) -> FaultEffects:
+    heals_ms = (parameters.alone_s + parameters.restart_after_s) * 1000
+    followers = topology.replication_factor - 1
     return FaultEffects(
         kind=kind,
         nodes_down=1,
@@ -443,8 +513,8 @@ def _nature_of_shrunk(kind: str, parameters: ShrunkParameters, shape: Topology) 
     )
 
 
-def _nature_of_unclean(kind: str, parameters: ShrunkParameters, shape: Topology) -> FaultEffects:
-    return _nature_of_shrunk(kind, parameters, shape).model_copy(
+def _unclean_effects(kind: str, parameters: ShrunkParameters, topology: Topology) -> FaultEffects:
+    return _shrunk_effects(kind, parameters, topology).model_copy(
         update={"forces_unclean_election": True}
     )
 
@@ -453,25 +523,27 @@ KINDS: Final = (
     FaultKind(
         "followers-throttled",
         FAMILY,
-        "followers fall out of the ISR and Kafka's replication quotas keep them from catching up",
+        "followers leave the ISR, and Kafka's replication quotas keep them from catching up",
         ThrottledParameters,
         throttle_followers,
-        _nature_of_throttled,
+        _throttled_effects,
     ),
     FaultKind(
         "isr-shrunk-leader-crash",
         FAMILY,
-        "the followers are held out of the ISR until the leader is alone in it, the leader is killed, the followers go on",
+        "the leader crashes (SIGKILL) while it is alone in the ISR;"
+        " the followers run again at once, the leader is started later",
         ShrunkParameters,
         crash_leader_alone_in_isr,
-        _nature_of_shrunk,
+        _shrunk_effects,
     ),
     FaultKind(
         "unclean-election",
         FAMILY,
-        "the same, and a leader is elected that was out of sync (ElectLeaders, unclean)",
+        "the leader crashes (SIGKILL) while it is alone in the ISR,"
+        " and an out-of-sync replica is elected on request (ElectLeaders, unclean)",
         ShrunkParameters,
-        elect_uncleanly,
-        _nature_of_unclean,
+        force_unclean_election,
+        _unclean_effects,
     ),
 )

@@ -1,4 +1,4 @@
-"""Faults of transactions: a producer that is fenced, one that leaves its transaction open, and the crash of the node that decides."""
+"""Faults of transactions: a fenced producer, an abandoned transaction, a crashed coordinator."""
 
 from __future__ import annotations
 

@@ -114,8 +114,8 @@ ORDER_RULES: Final = (
     guaranteed(
         "max.in.flight.requests.per.connection=1",
         lambda c: c.max_in_flight == 1,
-        "no batch is sent before the previous one is acknowledged; a batch may be stored twice, "
-        "but its first copy is in order",
+        "no batch is sent before the previous one is acknowledged; a batch may be stored more "
+        "than once, but its first copy is in order",
         MAX_IN_FLIGHT,
     ),
     guaranteed(

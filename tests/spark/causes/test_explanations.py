@@ -9,7 +9,7 @@ import pytest
 
 from experiments.ledger.record import FaultEvidence, Phases
 from spark_jobs.causes.explanations import _check
-from spark_jobs.io.ledgers import UnfitLedger
+from spark_jobs.io.ledgers import InvalidLedger
 from spark_jobs.planted import (
     PlantedAttempt,
     PlantedEpoch,
@@ -182,6 +182,6 @@ def test_a_record_that_was_counted_and_not_found_is_no_result(kind: str) -> None
     """An error that names the trial, never a table that is short."""
     found = pa.table({"trial_id": ["t"], "kind": [kind]})
     with pytest.raises(
-        UnfitLedger, match=rf"^trial t: 0 times {kind} was counted, and 1 were found$"
+        InvalidLedger, match=rf"^trial t: 0 times {kind} was counted, and 1 were found$"
     ):
         _check(pa.Table.from_pylist([{"trial_id": "t", **dict.fromkeys(COUNTS, 0)}]), found)

@@ -44,7 +44,13 @@ LEADS = PlantedEvent(
     resolution_ns=MS,
 )
 SEEN = PlantedEvent(
-    270 * MS, "leader", node=1, partition=0, leader_epoch=6, source="metadata", resolution_ns=10 * MS
+    270 * MS,
+    "leader",
+    node=1,
+    partition=0,
+    leader_epoch=6,
+    source="metadata",
+    resolution_ns=10 * MS,
 )
 LEARNED = PlantedEvent(
     280 * MS,

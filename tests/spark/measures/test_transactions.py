@@ -7,7 +7,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from spark_jobs.io.frames import in_memory
-from spark_jobs.io.ledgers import UnfitLedger
+from spark_jobs.io.ledgers import InvalidLedger
 from spark_jobs.pipeline import results_of
 from spark_jobs.planted import (
     PlantedAttempt,
@@ -217,7 +217,7 @@ def test_how_long_the_reader_stood_still_is_told(found: Tables) -> None:
 
 def test_hidden_rows_of_a_log_without_transactions_are_no_ledger(spark: SparkSession) -> None:
     """Nothing but a transaction hides a record."""
-    with pytest.raises(UnfitLedger, match="hidden"):
+    with pytest.raises(InvalidLedger, match="hidden"):
         measured(
             spark,
             PlantedTrial("plain", [PlantedAttempt(0, 0)], [PlantedLogRow(0, 0, 0, visible=False)]),

@@ -1,4 +1,4 @@
-"""A cluster in memory: nodes are states, a dead leader's partitions move to the next replica at once."""
+"""A cluster in memory: a node is a state, and a stopped leader is replaced at once."""
 
 from __future__ import annotations
 
@@ -21,37 +21,35 @@ from infra.kafka.spec import (
     NodeStatus,
     PartitionState,
 )
-from infra.network.impairment import PacketDrop, Impairment, ImpairmentCounts
+from infra.network.impairment import Impairment, ImpairmentCounts, PacketDrop
 
 
 @dataclass
-class MemoryLookout:
-    """Satisfies `infra.cluster.interface.TopicMetadataPoller`; sees all there is."""
+class MemoryMetadataPoller:
+    """Implements `infra.cluster.interface.TopicMetadataPoller`; returns the current state."""
 
     cluster: MemoryCluster
     topic: str
 
     def partitions(self) -> MetadataSnapshot | None:
-        """As the cluster has them."""
+        """Return the topic's current partitions."""
         requested_s = time.monotonic()
         return MetadataSnapshot(self.cluster.describe().of(self.topic), requested_s)
 
     def controller(self) -> ControllerView | None:
-        """As the cluster has it."""
+        """Return the current active controller."""
         state = self.cluster.describe()
-        return (
-            None
-            if state.controller is None or state.controller_epoch is None
-            else ControllerView(state.controller, state.controller_epoch)
-        )
+        if state.controller is None or state.controller_epoch is None:
+            return None
+        return ControllerView(state.controller, state.controller_epoch)
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: no connection is open."""
 
 
 @dataclass
 class MemoryCluster:
-    """Satisfies `infra.cluster.interface.Cluster`; `signals` keeps what was done to it, in order."""
+    """Implements `infra.cluster.interface.Cluster`; `signals` has each node action, in order."""
 
     folder: Path = Path("/nowhere")
     spec: ClusterSpec = field(default_factory=ClusterSpec)
@@ -59,7 +57,7 @@ class MemoryCluster:
     partitions: int = 1
     topic: str = "trial"
     detects_failures: bool = True
-    """Whether anybody detects_failures that a node is gone: leaders move and ISRs shrink."""
+    """Whether a stopped node is fenced: its partitions get other leaders, its ISRs shrink."""
     active_controller: int = 1
     signals: list[tuple[str, int]] = field(default_factory=list)
     states: dict[int, NodeState] = field(
@@ -72,30 +70,31 @@ class MemoryCluster:
     bootstrap_servers: str = "127.0.0.1:1"
     admin_servers: str = "127.0.0.1:2"
     impairments: dict[str, tuple[Impairment, ...]] = field(default_factory=dict)
-    """What the network is made to do now, by name."""
+    """The active impairments by name."""
     has_traffic: bool = True
-    """Whether there is any traffic that an impairment meets with."""
+    """Whether there is traffic that an impairment can affect."""
 
     def node_ids(self) -> tuple[int, ...]:
-        """All nodes."""
+        """Return the ids of all nodes."""
         return tuple(self.states)
 
     @property
     def broker_settings(self) -> Mapping[str, str]:
-        """A setting, to be recorded."""
+        """One setting, for the record of a trial."""
         return {"broker.session.timeout.ms": "4000"}
 
     def status(self) -> tuple[NodeStatus, ...]:
-        """Each node's state."""
+        """Return each node's state."""
         return tuple(
             NodeStatus(node, state, 1000 + node, 1, 1, 2, 3) for node, state in self.states.items()
         )
 
     def describe(self, topics: Sequence[str] | None = None, timeout_s: float = 5.0) -> ClusterState:
-        """Leaders and ISRs among the nodes that are not stopped, nor cut off from others."""
+        """Return leaders and ISRs of the nodes that are neither stopped nor cut off."""
         del topics, timeout_s
-        gone = {node for node, state in self.states.items() if state == "stopped"} | self._cut_off()
-        alive = tuple(node for node in self.states if node not in gone or not self.detects_failures)
+        stopped = {node for node, state in self.states.items() if state == "stopped"}
+        down = stopped | self._cut_off()
+        alive = tuple(node for node in self.states if node not in down or not self.detects_failures)
         if not alive:
             raise WaitTimeout("no broker answers")
         isr = tuple(node for node in self.replicas if node in alive)
@@ -103,48 +102,48 @@ class MemoryCluster:
             PartitionState(self.topic, number, isr[0] if isr else None, self.replicas, isr)
             for number in range(self.partitions)
         )
-        moved = self.detects_failures and self.active_controller in gone
+        moved = self.detects_failures and self.active_controller in down
         if len(alive) <= len(self.states) // 2:
             return ClusterState(alive, None, None, states)
         return ClusterState(
             alive, 3 if moved else self.active_controller, 2 if moved else 1, states
         )
 
-    def metadata_poller(self, topic: str) -> MemoryLookout:
-        """Looks at this cluster."""
-        return MemoryLookout(self, topic)
+    def metadata_poller(self, topic: str) -> MemoryMetadataPoller:
+        """Return a poller of this cluster."""
+        return MemoryMetadataPoller(self, topic)
 
     def log_end_offsets(self, topic: str) -> dict[int, int]:
-        """Logs in memory are empty."""
+        """Return 0 for each partition: logs in memory are empty."""
         del topic
         return dict.fromkeys(range(self.partitions), 0)
 
     def leader_epochs(self, topic: str) -> tuple[LeaderEpoch, ...]:
-        """The first leader's, from the begin of its empty log."""
+        """Return the first leader's epoch, which starts at offset 0."""
         del topic
         return (LeaderEpoch(self.replicas[0], 0, 0, 0),)
 
     def node_log_sizes(self) -> Mapping[int, int]:
-        """Nodes in memory write nothing."""
+        """Return 0 for each node: nodes in memory log nothing."""
         return dict.fromkeys(self.states, 0)
 
     def node_log_events_since(
-        self, log_sizes: Mapping[int, int], topic: str
+        self, node_log_sizes: Mapping[int, int], topic: str
     ) -> tuple[BrokerLogEvent, ...]:
-        """What the test says that the nodes wrote."""
-        del log_sizes, topic
+        """Return the events that the test has set."""
+        del node_log_sizes, topic
         return self.log_events
 
     def wait_until_healthy(self, timeout_s: float = 60.0) -> ClusterState:
-        """Whole at once."""
+        """Return at once."""
         del timeout_s
         return self.describe()
 
     def kill(self, node_id: int) -> NodeStatus:
         """Stop a node at once."""
-        was = self.status()[node_id - 1]
+        before = self.status()[node_id - 1]
         self._signal("kill", node_id, "stopped")
-        return was
+        return before
 
     def pause(self, node_id: int) -> None:
         """Pause a node."""
@@ -156,47 +155,47 @@ class MemoryCluster:
             self._signal("resume", node_id, "running")
 
     def stop(self, node_id: int, timeout_s: float = 30.0) -> None:
-        """Stop a node, unless it was told not to end."""
+        """Stop a node, unless the test has set that it does not exit."""
         if self.refuses_stop:
-            raise WaitTimeout(f"waited {timeout_s:g} s for the end of node {node_id}")
+            raise WaitTimeout(f"waited {timeout_s:g} s for node {node_id} to exit")
         self._signal("stop", node_id, "stopped")
 
     def start(self, node_id: int) -> NodeStatus:
-        """Start a node, unless it was told to refuse."""
+        """Start a node, unless the test has set that it does not start."""
         if self.refuses_start:
             raise SupervisorError(f"node {node_id} does not start")
         self._signal("start", node_id, "running")
         return self.status()[node_id - 1]
 
     def restart(self, node_id: int) -> NodeStatus:
-        """Stop and start."""
+        """Stop a node and start it."""
         self.stop(node_id)
         return self.start(node_id)
 
     def impair(self, name: str, impairments: Sequence[Impairment]) -> None:
-        """Keep what is asked for."""
+        """Store the impairments."""
         self.impairments[name] = tuple(impairments)
 
     def impairment_counts(self, name: str) -> tuple[ImpairmentCounts, ...]:
-        """A packet of each, where there is traffic."""
+        """Return one packet for each impairment, if there is traffic."""
         return tuple(
             ImpairmentCounts(one.node_id, f"traffic of {one.kind}", packets=int(self.has_traffic))
             for one in self.impairments.get(name, ())
         )
 
     def heal(self, name: str) -> tuple[ImpairmentCounts, ...]:
-        """Forget what was asked for."""
+        """Remove the impairments."""
         counts = self.impairment_counts(name)
         self.impairments.pop(name, None)
         return counts
 
     @property
     def disks(self) -> Disks:
-        """Nodes in memory have folders at most, and nobody to ask."""
+        """Disks of nodes that have folders at most, and no supervisor."""
         return Disks(lambda node_id: self.folder / str(node_id), lambda _request: SupervisorReply())
 
     def destroy(self) -> None:
-        """Nothing to destroy."""
+        """Do nothing."""
 
     def _cut_off(self) -> set[int]:
         return {

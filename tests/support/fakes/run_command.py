@@ -12,6 +12,6 @@ STAND_IN = Path(__file__).with_name("dag_run.py")
 
 sys.argv = ["ackbench", *ARGUMENTS]
 with mock.patch.object(
-    run, "embedded", lambda sweep_id: (sys.executable, str(STAND_IN), MODE, sweep_id)
+    run, "embedded_command", lambda sweep_id: (sys.executable, str(STAND_IN), MODE, sweep_id)
 ):
     cli.main()

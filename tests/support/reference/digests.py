@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from experiments.clients.librdkafka.noted import ABSENT, FNV_BASIS, FNV_PRIME
+from experiments.clients.librdkafka.interceptor_tables import ABSENT, FNV_BASIS, FNV_PRIME
 
 _MASK: Final = 0xFFFF_FFFF_FFFF_FFFF
 

@@ -17,8 +17,8 @@ from experiments.ledger.record import FaultEvidence
 from experiments.ledger.schema import Source
 from experiments.sweep.plan import FaultRequest
 from experiments.trial.metadata_poller import MetadataPoller
-from infra.errors import Busy
-from infra.network.impairment import PacketDrop, Impairment, RelayAction, TrafficShaping
+from infra.errors import ImpairmentConflict
+from infra.network.impairment import Impairment, PacketDrop, RelayAction, TrafficShaping
 
 FOREVER_S = 0.1
 
@@ -37,7 +37,9 @@ class Taken(MemoryCluster):
 
     def impair(self, name: str, impairments: Sequence[Impairment]) -> None:
         """Refuse."""
-        raise Busy(f"{name}: the responses of node {impairments[0].node_id} are held already")
+        raise ImpairmentConflict(
+            f"{name}: the responses of node {impairments[0].node_id} are held already"
+        )
 
 
 def strike(cluster: MemoryCluster, kind: str, **parameters: float | str) -> FaultEvidence:
@@ -64,7 +66,11 @@ CUTS: list[tuple[str, dict[str, float | str], tuple[Impairment, ...]]] = [
     ("follower-isolated", {}, (PacketDrop(3, (1, 2)),)),
     ("controller-isolated", {}, (PacketDrop(1, (2, 3)),)),
     ("split-majority", {}, (PacketDrop(2, (1, 3)),)),
-    ("split-majority", {"clients": "majority"}, (PacketDrop(2, (1, 3)), PacketDrop(2, clients=True))),
+    (
+        "split-majority",
+        {"clients": "majority"},
+        (PacketDrop(2, (1, 3)), PacketDrop(2, clients=True)),
+    ),
     (
         "split-majority",
         {"clients": "minority"},
@@ -72,10 +78,18 @@ CUTS: list[tuple[str, dict[str, float | str], tuple[Impairment, ...]]] = [
     ),
     ("one-way-cut", {}, (PacketDrop(2, (1, 3), outgoing=False),)),
     ("one-way-cut", {"direction": "out"}, (PacketDrop(2, (1, 3), incoming=False),)),
-    ("client-isolated", {}, (PacketDrop(1, clients=True), PacketDrop(2, clients=True), PacketDrop(3, clients=True))),
+    (
+        "client-isolated",
+        {},
+        (PacketDrop(1, clients=True), PacketDrop(2, clients=True), PacketDrop(3, clients=True)),
+    ),
     ("client-isolated", {"nodes": "leader"}, (PacketDrop(2, clients=True),)),
     ("responses-dropped", {}, (PacketDrop(2, clients=True, incoming=False),)),
-    ("bandwidth-limited", {"rate_kbit_per_s": 500}, (TrafficShaping(2, (1, 3), rate_kbit_per_s=500),)),
+    (
+        "bandwidth-limited",
+        {"rate_kbit_per_s": 500},
+        (TrafficShaping(2, (1, 3), rate_kbit_per_s=500),),
+    ),
     ("delay", {"delay_ms": 50}, (TrafficShaping(2, (1, 3), delay_ms=50, jitter_ms=20),)),
     ("packet-loss", {"loss_percent": 25}, (PacketDrop(2, (1, 3), clients=True, share=0.25),)),
     ("relay-held", {}, (RelayAction(2, "responses", "hold"),)),
@@ -99,14 +113,14 @@ def test_each_fault_does_this_to_the_network_and_mends_it(
 
 def test_a_cut_that_met_with_no_packet_did_not_bite() -> None:
     """The rule was there and dropped nothing: the trial says nothing about a cut."""
-    evidence = strike(MemoryCluster(meets=False), "leader-isolated")
+    evidence = strike(MemoryCluster(has_traffic=False), "leader-isolated")
     assert not evidence.took_effect
     assert any("no traffic" in sentence for sentence in evidence.evidence)
 
 
 def test_a_partition_that_nobody_noticed_did_not_bite() -> None:
     """Packets were dropped, and the cluster went on as before."""
-    evidence = strike(MemoryCluster(notices=False), "leader-isolated")
+    evidence = strike(MemoryCluster(detects_failures=False), "leader-isolated")
     assert not evidence.took_effect
     assert any("had not noticed" in sentence for sentence in evidence.evidence)
 

@@ -14,7 +14,7 @@ from experiments.faults import FAULTS, FaultContext, process
 from experiments.faults.composition.execution import InjectedFault
 from experiments.faults.composition.execution import inject as strike_all
 from experiments.faults.core.effects import Topology
-from experiments.faults.core.kind import TrialObservations, with_timed_out_requests
+from experiments.faults.core.kind import TrialObservations, require_timed_out_requests
 from experiments.faults.process.targets import MAJORITY, Targets
 from experiments.ledger.record import FaultEvidence
 from experiments.ledger.schema import Source
@@ -52,7 +52,7 @@ def test_a_crashed_leader_is_killed_and_started_again() -> None:
 def test_a_crash_that_nobody_noticed_did_not_bite() -> None:
     """The process was gone, but the partition kept its leader: the trial says nothing about a failover."""
     evidence, _ = strike(
-        MemoryCluster(notices=False), "leader-crash", restart_after_s=0.1, patience_s=0.1
+        MemoryCluster(detects_failures=False), "leader-crash", restart_after_s=0.1, patience_s=0.1
     )
     assert not evidence.took_effect
     assert "had not noticed" in evidence.evidence[-1]
@@ -103,8 +103,8 @@ def test_a_crashed_follower_bites_when_the_isr_shrinks() -> None:
 
 def test_a_leader_stays_down_until_the_cluster_has_noticed() -> None:
     """A session that outlasts the asked-for time is waited for, within patience."""
-    cluster = MemoryCluster(notices=False)
-    threading.Timer(0.2, lambda: setattr(cluster, "notices", True)).start()
+    cluster = MemoryCluster(detects_failures=False)
+    threading.Timer(0.2, lambda: setattr(cluster, "detects_failures", True)).start()
     evidence, _ = strike(cluster, "leader-crash", restart_after_s=0.02, patience_s=5)
     assert evidence.took_effect
 
@@ -128,7 +128,9 @@ def test_a_pause_bites_when_it_kept_a_request_waiting(
 ) -> None:
     """The producers' own logs show requests that timed out since; with acks=0 there is no answer that could be waited for."""
     evidence = FaultEvidence(kind="leader-pause", targets=(2,), took_effect=True)
-    assert with_timed_out_requests(evidence, aftermath(acks, *timed_out_at_ns)).took_effect is bites
+    assert (
+        require_timed_out_requests(evidence, aftermath(acks, *timed_out_at_ns)).took_effect is bites
+    )
 
 
 def test_without_followers_there_is_no_follower_to_crash() -> None:
@@ -184,11 +186,13 @@ def test_where_most_are_gone_and_nothing_moves_it_is_the_controller_that_is_miss
     """Without a quorum nobody can move a leader or shrink an ISR; the node that leads is not among the dead here."""
     cluster = MemoryCluster(replicas=(1,), states=dict.fromkeys((1, 2, 3, 4, 5), "running"))
     context = FaultContext(cluster, cluster.topic, now_ns(), Journal(), client_timeout_s=1)
-    with context.striking(2, 3, 4) as healing:
+    with context.injected(2, 3, 4) as healing:
         for node in (2, 3, 4):
             healing.callback(context.start, node)
             context.kill(node)
-        seen = MAJORITY.missed(context, Targets((2, 3, 4), cluster.describe(), context.partition()))
+        seen = MAJORITY.reaction(
+            context, Targets((2, 3, 4), cluster.describe(), context.current_partition())
+        )
     assert (seen or "").startswith("there was no active controller")
 
 
@@ -245,7 +249,7 @@ def test_a_rolling_restart_takes_one_node_after_the_other(how: str) -> None:
 
 def test_a_rolling_restart_that_takes_too_long_did_not_bite() -> None:
     """Some nodes never had their turn."""
-    cluster = MemoryCluster(notices=False)
+    cluster = MemoryCluster(detects_failures=False)
     evidence, _ = strike(cluster, "rolling-restart-hard", within_s=0.3, patience_s=0.2)
     assert (evidence.took_effect, evidence.evidence[-1]) == (
         False,
@@ -279,7 +283,7 @@ def test_a_crash_in_recovery_bites_when_the_log_says_so_and_nobody_let_the_node_
     lines: tuple[BrokerLogEvent, ...], bites: bool
 ) -> None:
     """It is killed twice all the same."""
-    cluster = MemoryCluster(lines=lines)
+    cluster = MemoryCluster(log_events=lines)
     evidence, _ = strike(cluster, "crash-in-recovery", **quick("crash-in-recovery"))
     assert cluster.signals == [("kill", 2), ("start", 2)] * 2
     assert evidence.took_effect is bites

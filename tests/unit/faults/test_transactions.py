@@ -10,8 +10,8 @@ from experiments.events.journal import Journal
 from experiments.faults import FAULTS, FaultContext
 from experiments.faults.core.effects import Topology
 from experiments.faults.transactions import KINDS, producers
-from experiments.faults.transactions.coordinator import coordinating_partition
-from experiments.faults.transactions.producers import StuckOffset, freed, stuck
+from experiments.faults.transactions.coordinator import state_partition_number
+from experiments.faults.transactions.producers import StuckOffset, advanced, wait_for_stuck_offset
 
 PLAIN = Topology(nodes=3, partitions=1, replication_factor=3)
 TRANSACTIONAL = PLAIN.model_copy(update={"transactional": True})
@@ -58,8 +58,8 @@ def test_an_id_belongs_to_the_partition_that_javas_hash_says(
     transactional_id: str, hash_code: int | None
 ) -> None:
     """`String.hashCode`, its sign bit dropped: also of the one that has no positive counterpart."""
-    code = coordinating_partition(transactional_id, 2**31)
-    assert 0 <= coordinating_partition(transactional_id, 50) < 50
+    code = state_partition_number(transactional_id, 2**31)
+    assert 0 <= state_partition_number(transactional_id, 50) < 50
     assert hash_code is None or code == hash_code & 0x7FFF_FFFF
 
 
@@ -97,7 +97,7 @@ def test_an_offset_that_stays_behind_the_high_watermark_stands_still(
 ) -> None:
     """However far the watermark goes on meanwhile."""
     offsets(iter([(5, 9), (7, 12), *((7, 12 + more) for more in range(100))]))
-    found = stuck(context)
+    found = wait_for_stuck_offset(context)
     assert found is not None
     assert (
         found.stable_offset,
@@ -110,8 +110,8 @@ def test_offsets_that_go_on_stand_nowhere(
 ) -> None:
     """Transactions are open all the time under load, and end."""
     offsets(iter([(at, at + 5) for at in range(1000)]))
-    assert stuck(context) is None
-    assert "never stood still" in context.facts[-1]
+    assert wait_for_stuck_offset(context) is None
+    assert "never stood still" in context.evidence[-1]
 
 
 def test_an_offset_at_the_high_watermark_waits_for_nothing(
@@ -119,7 +119,7 @@ def test_an_offset_at_the_high_watermark_waits_for_nothing(
 ) -> None:
     """With no transaction open and no load both stay where they are."""
     offsets(iter([(9, 9)]))
-    assert stuck(context) is None
+    assert wait_for_stuck_offset(context) is None
 
 
 def test_it_is_said_how_long_it_stood_once_it_moves_on(
@@ -128,8 +128,8 @@ def test_it_is_said_how_long_it_stood_once_it_moves_on(
     """And how much of the log came after it meanwhile."""
     was = StuckOffset(7, 12, now_ns())
     offsets(iter([(7, 40), (41, 50)]))
-    assert freed(context, was) is None
-    assert str(freed(context, was)).endswith("when the log had gone on for 43 offsets behind it")
+    assert advanced(context, was) is None
+    assert str(advanced(context, was)).endswith("when the log had gone on for 43 offsets behind it")
     assert [event.offset for event in context.journal.events("last_stable_offset_advanced")] == [41]
 
 
@@ -148,6 +148,6 @@ def test_a_moment_in_which_nobody_answers_says_nothing_of_where_it_stands(
         ]
     )
     monkeypatch.setattr(producers, "_look", lambda _scene: next(answers))
-    found = stuck(context)
+    found = wait_for_stuck_offset(context)
     assert found is not None
     assert found.stable_offset == 7

@@ -13,9 +13,9 @@ from experiments.clients.librdkafka import warm_up
 from experiments.orchestration import clusters
 from experiments.sweep.plan import TrialSpec
 from infra.cluster import local
-from infra.cluster.handle import Handle, read_handle
+from infra.cluster.handle import ClusterHandle, read_handle
 from infra.errors import WaitTimeout
-from infra.kafka.spec import ClusterSpec, ClusterState, Launch
+from infra.kafka.spec import ClusterSpec, ClusterState, LaunchSpec
 from infra.machine.home import Home
 from infra.process.processes import ProcessIdentity
 
@@ -37,15 +37,17 @@ def run_in() -> list[str]:
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run_in: list[str]) -> Home:
     """A home whose clusters are handles on disk and nothing else."""
-    monkeypatch.setattr(warm_up, "warm_up_brokers", lambda cluster: run_in.append(cluster.folder.name[-3:]))
+    monkeypatch.setattr(
+        warm_up, "warm_up_brokers", lambda cluster: run_in.append(cluster.folder.name[-3:])
+    )
 
     def provision(
         folder: Path, _cache: Path, name: str, spec: ClusterSpec, _grace_s: float
     ) -> MemoryCluster:
         (folder / name).mkdir(parents=True)
-        Handle(name, "id", spec, Launch((), ""), {}, (), supervisor=ProcessIdentity.own()).write(
-            folder / name
-        )
+        ClusterHandle(
+            name, "id", spec, LaunchSpec((), ""), {}, (), supervisor=ProcessIdentity.own()
+        ).write(folder / name)
         return MemoryCluster(folder / name, spec)
 
     def destroy(folder: Path) -> None:

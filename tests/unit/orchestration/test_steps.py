@@ -17,9 +17,15 @@ from experiments.orchestration.environment import airflow_environment
 from experiments.orchestration.machine_lock import LOCK, alone
 from experiments.orchestration.request import SweepRequest
 from infra.errors import InputError, MachineError, WaitTimeout
-from infra.machine.home import Home, sqlite_url
+from infra.machine.files import sqlite_url
+from infra.machine.home import Home
 from infra.process.processes import ProcessIdentity
-from infra.process.sessions import end_sessions, members, read_record, write_record
+from infra.process.sessions import (
+    end_sessions,
+    read_session_record,
+    session_members,
+    write_session_record,
+)
 from infra.process.waiting import wait_until
 
 HOLDER = """
@@ -212,17 +218,17 @@ def test_an_ended_session_leaves_nobody_not_even_who_ignores_sigterm() -> None:
     assert leader.stdout
     fork = ProcessIdentity.of(int(leader.stdout.readline()))
     identity = ProcessIdentity.of(leader.pid)
-    end_sessions([identity], patience_s=0.1)
+    end_sessions([identity], grace_s=0.1)
     leader.communicate()
     assert not fork.is_alive()
-    assert members(identity) == ()
+    assert session_members(identity) == ()
 
 
 def test_the_guard_ends_the_sessions_of_a_killed_process(tmp_path: Path) -> None:
     """Whoever is killed cannot clean up; the guard does, and then ends."""
     service = subprocess.Popen(["sleep", "600"], start_new_session=True)
     killed = subprocess.Popen(["sleep", "600"])
-    write_record(tmp_path / "up.json", [ProcessIdentity.of(service.pid)])
+    write_session_record(tmp_path / "up.json", [ProcessIdentity.of(service.pid)])
     who = ProcessIdentity.of(killed.pid)
     guard = subprocess.Popen(
         [
@@ -238,4 +244,4 @@ def test_the_guard_ends_the_sessions_of_a_killed_process(tmp_path: Path) -> None
     killed.wait()
     assert guard.wait(30) == 0
     wait_until(lambda: service.poll() is not None, awaiting="the service's end", timeout_s=10)
-    assert read_record(tmp_path / "up.json") == ()
+    assert read_session_record(tmp_path / "up.json") == ()

@@ -15,7 +15,7 @@ from support.command_line import ackbench
 from experiments.report.answer import named_together
 from experiments.report.evidence import ReportEvidence
 from experiments.report.page import render, unbroken
-from experiments.results.attribution import causes_of
+from experiments.results.attribution import cause_summaries
 from experiments.sweep.folder import SweepFolder
 from experiments.sweep.plan import Plan
 from experiments.verdicts.judge import HarnessCheck
@@ -193,7 +193,7 @@ def test_causes_are_counted_by_cell_and_what_has_none_is_said(read: Reader) -> N
         {"kind": "LOST", "cause": "UNATTRIBUTED", "records": 3},
         {"kind": "LOST", "cause": "TRUNCATED", "records": 1200},
     ]
-    assert list(causes_of(rows)) == [
+    assert list(cause_summaries(rows)) == [
         "1,203 lost records: 1,200 cut from the log of the leader that had acknowledged them and 3 of a cause that is not known."
     ]
 

@@ -13,7 +13,7 @@ from support.builders.sweeps import TRUTHS, measured
 from experiments.report.drawing import prepare
 from experiments.report.evidence import ReportEvidence
 from experiments.report.page import render
-from experiments.results.wording import GUARANTEES, verdict_words
+from experiments.results.wording import GUARANTEE_NAMES, verdict_text
 from experiments.verdicts.contract import CONDITIONAL_GUARANTEES, ContractClause, Guarantee
 from infra.machine.home import Home
 
@@ -63,7 +63,7 @@ def test_each_verdict_stands_under_its_own_promise(
 
     asked = {commitment.guarantee for cell in evidence.results.cells for commitment in cell.clauses}
     shown = [
-        GUARANTEES[guarantee]
+        GUARANTEE_NAMES[guarantee]
         for guarantee in Guarantee
         if guarantee not in CONDITIONAL_GUARANTEES or guarantee in asked
     ]
@@ -73,7 +73,7 @@ def test_each_verdict_stands_under_its_own_promise(
     for row, cell in zip(rows, judged, strict=True):
         assert cell.judgements
         for judgement in cell.judgements:
-            assert verdict_words(judgement) in row[GUARANTEES[judgement.guarantee]], (
+            assert verdict_text(judgement) in row[GUARANTEE_NAMES[judgement.guarantee]], (
                 cell.label,
                 judgement.guarantee,
             )

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from experiments.ledger.result_tables import ATTRIBUTION, Anomaly, Cause
-from experiments.results.attribution import AttributionRow, sentence
+from experiments.results.attribution import AttributionRow, describe_attribution
 
 CUT: dict[str, Any] = {
     "trial_id": "t",
@@ -82,14 +82,14 @@ CUT: dict[str, Any] = {
 )
 def test_a_row_says_what_it_knows_and_no_more(differs: dict[str, Any], text: str) -> None:
     """What is null has no words."""
-    assert sentence(AttributionRow(**{**CUT, **differs})) == text
+    assert describe_attribution(AttributionRow(**{**CUT, **differs})) == text
 
 
 @pytest.mark.parametrize("kind", Anomaly)
 @pytest.mark.parametrize("cause", Cause)
 def test_every_kind_has_its_words_for_every_cause(kind: Anomaly, cause: Cause) -> None:
     """Whatever the rules find; and what is not known is said to be so, first."""
-    text = sentence(AttributionRow(**{**CUT, "kind": kind.value, "cause": cause.value}))
+    text = describe_attribution(AttributionRow(**{**CUT, "kind": kind.value, "cause": cause.value}))
     assert text.startswith("cause not known: ") == (cause is Cause.UNATTRIBUTED)
     assert "1,204 " in text
     assert "None" not in text

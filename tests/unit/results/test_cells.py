@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from support.builders.records import a_spec
 
 from experiments.ledger.record import Cell
-from experiments.results.cells import cell_results, place_of
+from experiments.results.cells import cell_results, cell_sort_key
 from experiments.results.rows import ResultRows
 from experiments.sweep.plan import Plan, RefusedCell
 
@@ -39,7 +39,7 @@ IN_ORDER = [
 @given(drawn=st.permutations(IN_ORDER))
 def test_cells_are_ordered_by_fault_then_acks_replication_and_partitions(drawn: list[Cell]) -> None:
     """No fault first, numbers before words, and 6 before 50: however the trials were drawn."""
-    assert sorted(drawn, key=place_of) == IN_ORDER
+    assert sorted(drawn, key=cell_sort_key) == IN_ORDER
 
 
 @given(drawn=st.permutations(IN_ORDER))

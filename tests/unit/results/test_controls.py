@@ -8,7 +8,7 @@ import pytest
 from support.fakes.client_rules import RULES
 
 from experiments.ledger.record import Role, Status
-from experiments.planning.experiment import experiment_of
+from experiments.planning.experiment import parse_experiment
 from experiments.planning.planner import plan
 from experiments.results.judgements import harness_check
 from experiments.results.models import Fates, FaultResult, TransactionCounts, TrialResult
@@ -146,7 +146,7 @@ def test_the_planned_roles_are_the_ones_that_are_judged() -> None:
         "question": "q",
         "axes": {"acks": "all", "fault": "leader-crash"},
     }
-    roles = {trial.role for trial in plan(experiment_of(small, "small.yaml"), "s", RULES).trials}
+    roles = {trial.role for trial in plan(parse_experiment(small, "small.yaml"), "s", RULES).trials}
     check = harness_check(
         [a_trial(role, f"{role}", lost=(int(role is Role.POSITIVE_CONTROL),) * 2) for role in roles]
     )

@@ -291,16 +291,19 @@ def _newer(trial: Path) -> None:
             lambda trial: (trial.with_name("001-planned") / "log.parquet").replace(
                 trial / "log.parquet"
             ),
-            "log.parquet is marked ackbench.trial_id=001-planned",
+            "log.parquet has ackbench.trial_id=001-planned",
         ),
         (
             _newer,
-            f"trial.json is of ledger version {LEDGER_VERSION + 1}, and this program reads {LEDGER_VERSION}",
+            (
+                f"trial.json has ledger version {LEDGER_VERSION + 1};"
+                f" this ackbench reads version {LEDGER_VERSION}"
+            ),
         ),
         (lambda trial: (trial / "trial.json").unlink(), "trial.json is missing"),
         (
             lambda trial: (trial / "trial.json").write_text("{"),
-            "trial.json is not a trial's record",
+            "trial.json is not a valid trial record",
         ),
     ],
 )

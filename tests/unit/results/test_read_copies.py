@@ -84,8 +84,8 @@ def test_a_trial_has_its_copies_and_a_cell_their_sums(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("delivery", "missed", "repeated"),
     [
-        ("at-most-once", Verdict.NOT_PROMISED, Verdict.NOT_PROMISED),
-        ("at-least-once", Verdict.VIOLATED, Verdict.NOT_PROMISED),
+        ("at-most-once", Verdict.NOT_GUARANTEED, Verdict.NOT_GUARANTEED),
+        ("at-least-once", Verdict.VIOLATED, Verdict.NOT_GUARANTEED),
         ("exactly-once", Verdict.VIOLATED, Verdict.VIOLATED),
     ],
 )
@@ -95,7 +95,7 @@ def test_what_was_missed_and_repeated_is_judged_by_the_delivery(
     """At most once promises no copy too many, but of an idempotent producer alone, which this one is not; exactly once promises both."""
     (cell,) = read_results(measured(tmp_path, delivery)).cells
     verdicts = {judgement.guarantee: judgement.verdict for judgement in cell.judgements}
-    assert (verdicts[Guarantee.NONE_MISSED], verdicts[Guarantee.NONE_REPEATED]) == (
+    assert (verdicts[Guarantee.NO_MISSED_RECORDS], verdicts[Guarantee.NO_REPROCESSING]) == (
         missed,
         repeated,
     )

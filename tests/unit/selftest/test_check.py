@@ -72,9 +72,9 @@ def test_only_what_was_committed_is_calm(ledger: LedgerCopy) -> None:
     sent = ledger.changed("attempts", rows, {"transaction": [0, 0, 1, 1]}).appended(
         "transactions", ended
     )
-    assert set(undisturbed_records(ledger).attempts.tolist()) - set(undisturbed_records(sent).attempts.tolist()) == set(
-        rows[2:].tolist()
-    )
+    assert set(undisturbed_records(ledger).attempts.tolist()) - set(
+        undisturbed_records(sent).attempts.tolist()
+    ) == set(rows[2:].tolist())
 
 
 def test_what_a_group_processed_makes_no_record_less_calm(ledger: LedgerCopy) -> None:
@@ -84,7 +84,10 @@ def test_what_a_group_processed_makes_no_record_less_calm(ledger: LedgerCopy) ->
     members = reads.set_column(
         at, reads.schema.field("consumer"), pa.array([1] * reads.num_rows, pa.int32())
     )
-    assert undisturbed_records(ledger.appended("reads", members)).reads.tolist() == undisturbed_records(ledger).reads.tolist()
+    assert (
+        undisturbed_records(ledger.appended("reads", members)).reads.tolist()
+        == undisturbed_records(ledger).reads.tolist()
+    )
 
 
 def test_what_lies_out_of_order_is_not_calm(ledger: LedgerCopy) -> None:
@@ -92,7 +95,10 @@ def test_what_lies_out_of_order_is_not_calm(ledger: LedgerCopy) -> None:
     rows = undisturbed_records(ledger).log[4:6]
     one, other = ledger.values("log", "seq")[rows].tolist()
     swapped = undisturbed_records(ledger.changed("log", rows, {"seq": [other, one]}))
-    assert set(undisturbed_records(ledger).attempts.tolist()) - set(swapped.attempts.tolist()) == {one, other}
+    assert set(undisturbed_records(ledger).attempts.tolist()) - set(swapped.attempts.tolist()) == {
+        one,
+        other,
+    }
 
 
 @pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: plant.name)

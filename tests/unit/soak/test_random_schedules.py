@@ -13,10 +13,10 @@ from experiments.events.journal import Journal
 from experiments.faults import FAULTS, FaultContext, process
 from experiments.faults.composition.composite import heals_at_s
 from experiments.faults.composition.execution import inject
-from experiments.faults.composition.notation import parse_fault, format_fault
+from experiments.faults.composition.notation import format_fault, parse_fault
 from experiments.faults.core.effects import Topology
-from experiments.planning.experiment import experiment_of
-from experiments.planning.faults import asked_for, refuse_what_cannot_be
+from experiments.planning.experiment import parse_experiment
+from experiments.planning.faults import fault_request, refuse_invalid_fault
 from experiments.sweep.plan import FaultRequest
 
 GROUND = tuple(
@@ -25,7 +25,7 @@ GROUND = tuple(
     if (kind.network, kind.disk) == ("loopback", "folder") and kind.kind != "none"
 )
 OF_PROCESSES = tuple(kind.kind for kind in process.KINDS)
-EXPERIMENT = experiment_of(
+EXPERIMENT = parse_experiment(
     {"name": "a", "title": "t", "question": "q", "axes": {"acks": [1]}}, "a.yaml"
 )
 
@@ -35,8 +35,8 @@ EXPERIMENT = experiment_of(
 def test_each_schedule_can_be_planned(seed: int, nodes: int, duration_s: float) -> None:
     """It reads, is written in the one way, is possible on such a cluster, and is healed before the load ends."""
     text = random_schedule(seed, GROUND, nodes, duration_s)
-    fault = asked_for(EXPERIMENT, text, {})
-    refuse_what_cannot_be(
+    fault = fault_request(EXPERIMENT, text, {})
+    refuse_invalid_fault(
         fault, Topology(nodes=nodes, partitions=1, replication_factor=3), duration_s, 1000, "all"
     )
     assert (format_fault(parse_fault(text)), heals_at_s(fault) < duration_s) == (text, True)
@@ -67,7 +67,7 @@ def test_what_fits_nowhere_is_said() -> None:
 def test_each_schedule_heals(seed: int) -> None:
     """Struck in a hundredth of its time, whatever meets whom: every node runs in the end."""
     cluster = MemoryCluster()
-    fault = asked_for(EXPERIMENT, random_schedule(seed, OF_PROCESSES, 3, 14), {}).with_leaves(
+    fault = fault_request(EXPERIMENT, random_schedule(seed, OF_PROCESSES, 3, 14), {}).with_leaves(
         _hastened
     )
     inject(fault, FaultContext(cluster, cluster.topic, now_ns(), Journal(), client_timeout_s=0.01))

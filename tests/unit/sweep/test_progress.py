@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 from support.builders.records import a_record, a_spec, no_rows
 
-from experiments.commands.progress_bar import drawn
+from experiments.commands.progress_bar import render_progress
 from experiments.ledger.record import Cell, Status
 from experiments.ledger.seal import seal
 from experiments.results.models import (
@@ -24,8 +24,8 @@ from experiments.results.models import (
     SweepResults,
     TrialResult,
 )
-from experiments.results.tables import console_for_results, print_cells, refusals, status_of
-from experiments.results.wording import LEGEND, lines, mark, short
+from experiments.results.tables import cell_status, console_for_results, print_cells, refusal_lines
+from experiments.results.wording import LEGEND, result_notes, short_share_text, verdict_mark
 from experiments.sweep.folder import SweepFolder
 from experiments.sweep.plan import Plan
 from experiments.sweep.progress import (
@@ -33,8 +33,8 @@ from experiments.sweep.progress import (
     TRIAL_S,
     Progress,
     ProgressReader,
-    clock,
-    clock_explained,
+    format_duration,
+    format_duration_with_units,
     seconds_left,
 )
 from experiments.verdicts.contract import Guarantee
@@ -175,7 +175,7 @@ def test_the_time_left_does_not_run_below_the_trials_that_wait() -> None:
 @pytest.mark.parametrize(("seconds", "text"), [(0, "0:00"), (65.4, "1:05"), (3661, "1:01:01")])
 def test_durations_are_clocks(seconds: float, text: str) -> None:
     """Minutes and seconds, hours where there are any."""
-    assert clock(seconds) == text
+    assert format_duration(seconds) == text
 
 
 @pytest.mark.parametrize(
@@ -184,7 +184,7 @@ def test_durations_are_clocks(seconds: float, text: str) -> None:
 )
 def test_a_duration_that_stands_alone_says_what_its_numbers_are(seconds: float, text: str) -> None:
     """A tour of an hour said "1:01:01 (minutes:seconds)"."""
-    assert clock_explained(seconds) == text
+    assert format_duration_with_units(seconds) == text
 
 
 @pytest.mark.parametrize("width", [100, 70, 40])
@@ -192,7 +192,7 @@ def test_the_bar_is_two_lines_of_the_terminals_width(width: int) -> None:
     """A label too long for the terminal is cut, never wrapped."""
     out = StringIO()
     Console(file=out, width=width).print(
-        drawn(Progress(7, 1, 20, LABEL, "waiting for the last acknowledgements", 130))
+        render_progress(Progress(7, 1, 20, LABEL, "waiting for the last acknowledgements", 130))
     )
     lines = out.getvalue().splitlines()
 
@@ -228,7 +228,7 @@ def test_refused_cells_stand_below_the_table_once_a_reason() -> None:
     """They are counted and never dropped."""
     rows = [a_cell(acks, sealed_trials=0, planned_trials=0, refused=REFUSAL) for acks in (0, 1)]
 
-    assert refusals(rows) == (f"refused: 2 cells (acks=0/1, idem=off): {REFUSAL}",)
+    assert refusal_lines(rows) == (f"refused: 2 cells (acks=0/1, idem=off): {REFUSAL}",)
     assert REFUSAL in printed(rows)
 
 
@@ -242,7 +242,7 @@ def test_refused_cells_stand_below_the_table_once_a_reason() -> None:
 )
 def test_a_cells_status_says_what_is_not_sealed(changes: dict[str, Any], text: str) -> None:
     """Void, failed and missing trials are counted apart."""
-    assert status_of(a_cell(1, **changes)) == text
+    assert cell_status(a_cell(1, **changes)) == text
 
 
 def test_an_axis_beyond_the_usual_has_a_column_where_it_differs() -> None:
@@ -260,7 +260,7 @@ def test_a_share_stands_with_its_bounds() -> None:
     """Both where it lies between, one where nothing or everything was seen; rounded outwards."""
     shares = [share(3, 5), share(0, 5), share(5, 5), share(0, 100), None]
 
-    assert [short(given, "-") for given in shares] == [
+    assert [short_share_text(given, "-") for given in shares] == [
         "3 of 5 (14-95 %)",
         "0 of 5 (<46 %)",
         "5 of 5 (>54 %)",
@@ -286,7 +286,7 @@ def test_each_verdict_has_a_sign_that_the_legend_explains(
     """No two share one, and none is told by its colour alone."""
     row = a_cell(1, judgements=(a_judgement(verdict, seen),))
 
-    assert mark(row, Guarantee.ORDER) == sign
+    assert verdict_mark(row, Guarantee.ORDER) == sign
     assert f" {sign} " in LEGEND
     assert f"{sign:^3}" in printed([row])
 
@@ -299,14 +299,14 @@ def test_a_violation_is_named_with_its_trials_and_records_below_the_table() -> N
         a_cell(1, judgements=(a_judgement(Verdict.VIOLATED, True, **found),)),
         *(a_cell(acks, judgements=(a_judgement(Verdict.UNKNOWN, None),)) for acks in (0, "all")),
     ]
-    told = [line.text for line in lines(a_result(cells))]
+    told = [line.text for line in result_notes(a_result(cells))]
 
     assert (
         told[0]
         == "VIOLATED order: c: in 1 of 4 trials (000-a), 2,100 records: 0/3 of 000-a, 0/7 of 000-a, ..."
     )
     assert told[1] == "not known, order: 2 cells (c; c): nobody looked"
-    assert [line.violated for line in lines(a_result(cells))][:2] == [True, False]
+    assert [line.violated for line in result_notes(a_result(cells))][:2] == [True, False]
 
 
 def test_added_controls_are_no_rows_of_the_table_and_their_axes_no_columns() -> None:
@@ -321,7 +321,7 @@ def test_added_controls_are_no_rows_of_the_table_and_their_axes_no_columns() -> 
     assert "linger" not in text
     assert [
         line.text
-        for line in lines(a_result(rows, harness=HarnessCheck(sentences=("it was clean",))))
+        for line in result_notes(a_result(rows, harness=HarnessCheck(sentences=("it was clean",))))
     ] == ["it was clean"]
 
 
@@ -330,14 +330,18 @@ def test_controls_that_fail_are_as_loud_as_a_violation(failed: dict[str, bool]) 
     """Nothing else in the sweep can be believed then, whichever of the two it was."""
     harness = HarnessCheck(**failed, sentences=("it lost, or it did not",))
 
-    assert [line.violated for line in lines(a_result([a_cell(1)], harness=harness))] == [True]
+    assert [line.violated for line in result_notes(a_result([a_cell(1)], harness=harness))] == [
+        True
+    ]
 
 
 def test_too_few_trials_are_told_how_many_would_do() -> None:
     """To see at 95 % what happens in one trial of ten takes 29; a cell that lost, and one that was added, needs none."""
     told = [
         line.text
-        for line in lines(a_result([a_cell(1, loss=share(0, 5)), a_cell("all", loss=share(0, 40))]))
+        for line in result_notes(
+            a_result([a_cell(1, loss=share(0, 5)), a_cell("all", loss=share(0, 40))])
+        )
     ]
 
     assert told[0].startswith(
@@ -345,7 +349,7 @@ def test_too_few_trials_are_told_how_many_would_do() -> None:
     )
     assert (
         list(
-            lines(
+            result_notes(
                 a_result(
                     [
                         a_cell(1, loss=share(1, 5)),
@@ -372,7 +376,7 @@ def test_a_late_generator_is_named() -> None:
         lateness_p99_ms=91.2,
     )
 
-    assert next(lines(a_result([], trials=(late,)))).text.startswith(
+    assert next(result_notes(a_result([], trials=(late,)))).text.startswith(
         "late generator: 007-a (91 ms): the producer itself fell behind"
     )
 

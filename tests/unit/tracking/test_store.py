@@ -207,9 +207,9 @@ def test_shares_and_their_bounds_are_metrics_of_the_summary() -> None:
     metrics = summary_run(results, "page").metrics
     bounds = share(2, 5).interval
     assert {name: value for name, value in metrics.items() if "share" in name} == {
-        "loss_share/acks_1 rf_3 a_b": 0.4,
-        "loss_share_low/acks_1 rf_3 a_b": bounds.low,
-        "loss_share_high/acks_1 rf_3 a_b": bounds.high,
+        "loss_share/acks_1 RF_3 a_b": 0.4,
+        "loss_share_low/acks_1 RF_3 a_b": bounds.low,
+        "loss_share_high/acks_1 RF_3 a_b": bounds.high,
     }
 
 

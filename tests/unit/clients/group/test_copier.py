@@ -139,7 +139,7 @@ def test_a_copier_killed_between_copy_and_commit_misses_or_repeats_pending_recor
     with ConsumerGroup.running(impatient) as group:
         held = group.members[0].hold_at(point)
         group.members[0].kill()
-        group.members[0].start_again()
+        group.members[0].restart()
         assert group.finish(ENDS, PATIENT_S) is not None
     missed, repeated = (held.records, 0) if commit == "before" else (0, held.records)
     times = copied(brokers, _ends(brokers))

@@ -95,7 +95,7 @@ def test_a_member_killed_between_processing_and_commit_misses_or_repeats_pending
         member = group.members[0]
         held = member.hold_at(point)
         member.kill()
-        member.start_again()
+        member.restart()
         result = group.finish({0: RECORDS // 2, 1: RECORDS // 2}, 20)
     missed, repeated = (held.records, 0) if commit == "before" else (0, held.records)
     times = Counter(group.reads()["seq"].to_pylist())

@@ -9,15 +9,21 @@ import pyarrow as pa
 import pytest
 
 from experiments.clients.java.log import effective_settings, read_java_log, version_in
-from experiments.clients.java.program import Tail, lines_of
-from experiments.clients.java.tables import JavaSchedule, attempts_of, failure, known_of, reads_of
+from experiments.clients.java.program import OutputTail, parse_lines
+from experiments.clients.java.tables import (
+    JavaSchedule,
+    classify_exception,
+    java_attempts,
+    java_reads,
+    trim_to_last_known,
+)
 from experiments.clients.librdkafka.log import timed_out_requests
-from experiments.clients.record.layout import TextValueFormat, prefix_of, tag_of
+from experiments.clients.record.layout import TextValueFormat, trial_tag, value_prefix
 from experiments.ledger.schema import ACKED, LOG, REJECTED, UNKNOWN
 
 TOKEN = 99
-RUN_IN = 2
-TEXT = TextValueFormat(tag_of(TOKEN), RUN_IN)
+WARM_UP = 2
+TEXT = TextValueFormat(trial_tag(TOKEN), WARM_UP)
 BEGIN_MS = 1_000_000
 SCHEDULE = JavaSchedule(3, TEXT, 4, 100, 8, 2**31 - 1, BEGIN_MS * 1_000_000, 0)
 REPORTS = ("producer_send_success", "producer_send_error")
@@ -25,7 +31,7 @@ REPORTS = ("producer_send_success", "producer_send_error")
 
 def value(seq: int) -> str:
     """What producer 3 writes as the value of a record of the schedule."""
-    return f"{prefix_of(TOKEN, 3)}.{seq + RUN_IN}"
+    return f"{value_prefix(TOKEN, 3)}.{seq + WARM_UP}"
 
 
 def acked(seq: int, at_ms: int, offset: int | None = None) -> str:
@@ -69,8 +75,8 @@ def attempts(
     *lines: str, schedule: JavaSchedule = SCHEDULE, held: pa.Table | None = None
 ) -> pa.Table:
     """The attempts of a program that said so."""
-    return attempts_of(
-        lines_of("".join(f"{line}\n" for line in lines).encode(), *REPORTS), held, schedule
+    return java_attempts(
+        parse_lines("".join(f"{line}\n" for line in lines).encode(), *REPORTS), held, schedule
     )
 
 
@@ -111,12 +117,12 @@ def test_lines_of_the_run_in_of_others_and_half_a_line_are_no_records() -> None:
     """Also what the JVM writes between."""
     said = [
         acked(-1, 1),
-        acked(0, 5).replace(str(prefix_of(TOKEN, 3)), "77"),
+        acked(0, 5).replace(str(value_prefix(TOKEN, 3)), "77"),
         "[warning] of the JVM",
         '{"name":"startup_complete","timestamp":1}',
     ]
-    table = attempts_of(
-        lines_of(("\n".join(said) + "\n" + acked(1, 9)[:-4]).encode(), *REPORTS), None, SCHEDULE
+    table = java_attempts(
+        parse_lines(("\n".join(said) + "\n" + acked(1, 9)[:-4]).encode(), *REPORTS), None, SCHEDULE
     )
     assert set(table["outcome"].to_pylist()) == {UNKNOWN}
 
@@ -128,9 +134,9 @@ def test_a_program_that_reported_nothing_left_all_unknown() -> None:
 
 def test_a_killed_producer_attempted_what_it_reported_or_the_log_has() -> None:
     """Seq stays dense up to the last of both."""
-    assert known_of(attempts(acked(1, 9)), log())["seq"].to_pylist() == [0, 1]
-    assert known_of(attempts(acked(1, 9)), log(s2=7))["seq"].to_pylist() == [0, 1, 2]
-    assert known_of(attempts(), log()).num_rows == 0
+    assert trim_to_last_known(attempts(acked(1, 9)), log())["seq"].to_pylist() == [0, 1]
+    assert trim_to_last_known(attempts(acked(1, 9)), log(s2=7))["seq"].to_pylist() == [0, 1, 2]
+    assert trim_to_last_known(attempts(), log()).num_rows == 0
 
 
 def test_what_was_read_carries_the_time_that_its_schedule_meant() -> None:
@@ -146,8 +152,8 @@ def test_what_was_read_carries_the_time_that_its_schedule_meant() -> None:
         {**place, "offset": at, "value": text}
         for at, text in enumerate([value(-1), value(1), "of nobody", value(7)])
     ]
-    lines = lines_of("".join(json.dumps(line) + "\n" for line in read).encode(), "record_data")
-    table = reads_of(lines, attempts(), 0, TEXT, 0)
+    lines = parse_lines("".join(json.dumps(line) + "\n" for line in read).encode(), "record_data")
+    table = java_reads(lines, attempts(), 0, TEXT, 0)
     assert table["offset"].to_pylist() == [1, 2, 3]
     assert table["seq"].to_pylist() == [1, None, 7]
     assert table["intended_ns"].to_pylist() == [(BEGIN_MS + 10) * 10**6, None, None]
@@ -171,7 +177,10 @@ def test_a_record_is_rejected_only_where_no_attempt_can_have_got_through(
     exception: str, retries: int, outcome: str
 ) -> None:
     """The last attempt's refusal says nothing of those before, unless each would have been refused alike."""
-    assert failure(f"class org.apache.kafka.common.errors.{exception}", retries)[1] == outcome
+    assert (
+        classify_exception(f"class org.apache.kafka.common.errors.{exception}", retries)[1]
+        == outcome
+    )
 
 
 def test_a_growing_output_is_read_line_by_whole_line(tmp_path: Path) -> None:
@@ -179,7 +188,7 @@ def test_a_growing_output_is_read_line_by_whole_line(tmp_path: Path) -> None:
     path = tmp_path / "out"
     whole = acked(0, 1) + "\n"
     path.write_text(whole + whole[:10])
-    tail = Tail(path, "producer_send_success")
+    tail = OutputTail(path, "producer_send_success")
     assert len(tail.more()) == 1
     path.write_text(whole + whole)
     assert len(tail.more()) == 1

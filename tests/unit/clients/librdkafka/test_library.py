@@ -31,7 +31,7 @@ def test_another_layout_is_refused() -> None:
             "itemsize": 72,
         }
     )
-    with pytest.raises(ClientLibraryError, match="otherwise on this platform: partition"):
+    with pytest.raises(ClientLibraryError, match="another layout on this platform: partition"):
         library.require_layout(moved)
 
 

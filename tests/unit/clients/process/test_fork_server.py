@@ -6,7 +6,7 @@ import pytest
 from support.fakes.mock_brokers import MockBrokers
 
 from experiments.clients.consumer.process import ConsumerJob, ConsumerProcess
-from experiments.clients.process.child import Child
+from experiments.clients.process.client_process import ClientProcess
 from experiments.clients.process.fork_server import SpawnRequest, open_fork_server
 from experiments.clients.settings.librdkafka import consumer_settings
 from infra.errors import HarnessError
@@ -14,22 +14,22 @@ from infra.errors import HarnessError
 
 def test_a_role_nobody_knows_is_the_childs_failure(tmp_path: Path) -> None:
     """It says so in its errors, and the nursery lives on."""
-    child = Child(
+    child = ClientProcess(
         "stranger 1", SpawnRequest(role="stranger", job=tmp_path / "job"), tmp_path / "errors"
     )
     with pytest.raises(HarnessError, match="KeyError: 'stranger'"):
-        child.hear("ready", 60)
+        child.expect_line("ready", 60)
     child.kill()
     assert open_fork_server().is_usable()
 
 
 def test_a_job_that_cannot_be_read_is_the_childs_failure(tmp_path: Path) -> None:
     """The parent is told which file."""
-    child = Child(
+    child = ClientProcess(
         "producer 1", SpawnRequest(role="producer", job=tmp_path / "no job"), tmp_path / "errors"
     )
     with pytest.raises(HarnessError, match="no job"):
-        child.hear("ready", 60)
+        child.expect_line("ready", 60)
     child.kill()
 
 

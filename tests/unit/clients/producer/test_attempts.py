@@ -16,7 +16,7 @@ from experiments.clients.producer.attempts import (
     SETTLED,
     Attempt,
     AttemptsFile,
-    table_of,
+    attempts_from_rows,
 )
 from experiments.ledger.record import KeyOptions
 from experiments.ledger.schema import ACKED, ATTEMPTS, REJECTED, UNKNOWN
@@ -45,13 +45,15 @@ LATENCY_US = np.array([5, 6, 7, 0, 0, 8, 0, 0], np.int64)
 
 def test_the_table_is_of_the_ledgers_schema() -> None:
     """Whatever it holds."""
-    assert table_of(PLANTED, LATENCY_US, 0, KeyOptions()).schema.equals(ATTEMPTS)
-    assert table_of(PLANTED[:0], LATENCY_US[:0], 0, KeyOptions(keys=4)).schema.equals(ATTEMPTS)
+    assert attempts_from_rows(PLANTED, LATENCY_US, 0, KeyOptions()).schema.equals(ATTEMPTS)
+    assert attempts_from_rows(PLANTED[:0], LATENCY_US[:0], 0, KeyOptions(keys=4)).schema.equals(
+        ATTEMPTS
+    )
 
 
 def test_each_state_has_its_outcome() -> None:
     """Acked, acked without an offset, unknown, never settled, refused, timed out unsent, killed at that moment."""
-    assert table_of(PLANTED, LATENCY_US, 0, KeyOptions())["outcome"].to_pylist() == [
+    assert attempts_from_rows(PLANTED, LATENCY_US, 0, KeyOptions())["outcome"].to_pylist() == [
         ACKED,
         ACKED,
         UNKNOWN,
@@ -64,7 +66,7 @@ def test_each_state_has_its_outcome() -> None:
 
 def test_a_record_that_was_never_due_is_no_attempt() -> None:
     """The last row is untouched: seq ends before it."""
-    assert table_of(PLANTED, LATENCY_US, 0, KeyOptions())["seq"].to_pylist() == [
+    assert attempts_from_rows(PLANTED, LATENCY_US, 0, KeyOptions())["seq"].to_pylist() == [
         0,
         1,
         2,
@@ -77,7 +79,7 @@ def test_a_record_that_was_never_due_is_no_attempt() -> None:
 
 def test_what_was_not_seen_is_null() -> None:
     """Neither 0 nor -1 stands for "not known"."""
-    table = table_of(PLANTED, LATENCY_US, 0, KeyOptions())
+    table = attempts_from_rows(PLANTED, LATENCY_US, 0, KeyOptions())
     assert table["sent_ns"].to_pylist() == [11, 21, 31, 41, None, 61, None]
     assert table["settled_ns"].to_pylist() == [5_011, 6_021, 7_031, None, None, 8_061, None]
     assert table["partition"].to_pylist() == [3, 3, 2, None, None, None, None]
@@ -86,7 +88,7 @@ def test_what_was_not_seen_is_null() -> None:
 
 def test_keys_are_drawn_in_turn() -> None:
     """And without keys there is none."""
-    assert table_of(PLANTED, LATENCY_US, 0, KeyOptions(keys=3))["key"].to_pylist() == [
+    assert attempts_from_rows(PLANTED, LATENCY_US, 0, KeyOptions(keys=3))["key"].to_pylist() == [
         0,
         1,
         2,
@@ -95,7 +97,7 @@ def test_keys_are_drawn_in_turn() -> None:
         2,
         0,
     ]
-    assert table_of(PLANTED, LATENCY_US, 0, KeyOptions())["key"].null_count == 7
+    assert attempts_from_rows(PLANTED, LATENCY_US, 0, KeyOptions())["key"].null_count == 7
 
 
 def test_a_mapping_outlives_its_maker(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from experiments.clients.producer.attempts import (
     NOT_PERSISTED,
     PERSISTED,
     POSSIBLY_PERSISTED,
-    outcome,
+    delivery_outcome,
 )
 from experiments.ledger.schema import ACKED, REJECTED, UNKNOWN
 
@@ -20,25 +20,25 @@ OUT_OF_ORDER_SEQUENCE_NUMBER, KAFKA_STORAGE_ERROR."""
 @pytest.mark.parametrize("status", [NOT_PERSISTED, POSSIBLY_PERSISTED, PERSISTED])
 def test_no_error_is_an_acknowledgement(status: int) -> None:
     """With acks=0 the status stays "possibly persisted", and it is an acknowledgement all the same."""
-    assert outcome(0, status) == ACKED
+    assert delivery_outcome(0, status) == ACKED
 
 
 @pytest.mark.parametrize("error", sorted(NEVER_APPENDED))
 def test_a_refusal_is_a_rejection_while_no_earlier_attempt_may_have_got_through(error: int) -> None:
     """The code and the status must agree."""
-    assert outcome(error, NOT_PERSISTED) == REJECTED
-    assert outcome(error, POSSIBLY_PERSISTED) == UNKNOWN
+    assert delivery_outcome(error, NOT_PERSISTED) == REJECTED
+    assert delivery_outcome(error, POSSIBLY_PERSISTED) == UNKNOWN
 
 
 @pytest.mark.parametrize("error", UNKNOWABLE)
 def test_an_error_after_which_the_record_may_be_in_the_log_is_unknown(error: int) -> None:
     """Whatever the status says."""
-    assert outcome(error, NOT_PERSISTED) == UNKNOWN
+    assert delivery_outcome(error, NOT_PERSISTED) == UNKNOWN
 
 
 def test_an_error_nobody_has_judged_is_unknown() -> None:
     """A new code of a new Kafka is no rejection."""
-    assert outcome(9_999, NOT_PERSISTED) == UNKNOWN
+    assert delivery_outcome(9_999, NOT_PERSISTED) == UNKNOWN
 
 
 def test_the_table_names_errors_as_the_library_does() -> None:

@@ -63,7 +63,7 @@ def test_what_nobody_was_told_of_is_sent_again_or_stays_unknown(
         producer.kill()
         unsettled = producer.unsettled_records()
         brokers.round_trip_ms(1, 0)
-        producer.start_again(resend=resend)
+        producer.restart(resend=resend)
         summary = producer.wait_done(60)
     table = attempts_table(job)
     unknown = pc.sum(pc.equal(table["outcome"], UNKNOWN)).as_py()

@@ -9,11 +9,15 @@ import pytest
 from support.fakes.mock_brokers import MockBrokers
 
 from experiments.clients.producer.job import ProducerJob
-from experiments.clients.producer.process import ProducerProcess, attempts_table, ended_transactions
+from experiments.clients.producer.process import (
+    ProducerProcess,
+    attempts_table,
+    producer_transactions,
+)
 from experiments.clients.producer.transactions_file import (
-    TOLD_ABORTED,
-    TOLD_COMMITTED,
-    TOLD_FENCED,
+    REPORTED_ABORTED,
+    REPORTED_COMMITTED,
+    REPORTED_FENCED,
     Transaction,
     transactions_table,
 )
@@ -65,7 +69,7 @@ def job_for(
 
 def told(job: ProducerJob) -> list[tuple[str, int]]:
     """Outcome and error of each transaction."""
-    table = ended_transactions(job, attempts_table(job))
+    table = producer_transactions(job, attempts_table(job))
     assert table.schema.equals(TRANSACTIONS)
     return list(zip(table["outcome"].to_pylist(), table["error"].to_pylist(), strict=True))
 
@@ -88,7 +92,7 @@ def test_every_record_knows_its_transaction_and_each_transaction_how_it_ended(
     assert Counter(attempts["transaction"].to_pylist()) == {0: 100, 1: 100, 2: 50}
     assert set(attempts["outcome"].to_pylist()) == {"acked"}
     assert told(job) == [("committed", 0)] * 3
-    assert ended_transactions(job, attempts)["records"].to_pylist() == [100, 100, 50]
+    assert producer_transactions(job, attempts)["records"].to_pylist() == [100, 100, 50]
 
 
 def test_each_so_many_th_transaction_is_aborted_on_purpose(
@@ -148,11 +152,11 @@ def test_a_producer_killed_in_a_transaction_has_abandoned_it(
 @pytest.mark.parametrize(
     ("asked", "ending", "outcome"),
     [
-        (1, TOLD_COMMITTED, "committed"),
-        (1, TOLD_ABORTED, "aborted"),
-        (0, TOLD_ABORTED, "aborted"),
-        (0, TOLD_FENCED, "fenced"),
-        (1, TOLD_FENCED, "unknown"),
+        (1, REPORTED_COMMITTED, "committed"),
+        (1, REPORTED_ABORTED, "aborted"),
+        (0, REPORTED_ABORTED, "aborted"),
+        (0, REPORTED_FENCED, "fenced"),
+        (1, REPORTED_FENCED, "unknown"),
         (1, 0, "unknown"),
         (0, 0, "abandoned"),
     ],

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import pytest
 
-from experiments.faults.composition.composite import heals_at_s, effects_of
+from experiments.faults.composition.composite import effects_of, heals_at_s
 from experiments.faults.composition.notation import parse_fault
 from experiments.faults.core.effects import FaultEffects, Topology
-from experiments.planning.experiment import experiment_of
-from experiments.planning.faults import asked_for
+from experiments.planning.experiment import parse_experiment
+from experiments.planning.faults import fault_request
 from experiments.sweep.plan import FaultRequest
 
 SHAPE = Topology(nodes=3, partitions=1, replication_factor=3)
-EXPERIMENT = experiment_of(
+EXPERIMENT = parse_experiment(
     {"name": "a", "title": "t", "question": "q", "axes": {"acks": [1]}}, "a.yaml"
 )
 
 
 def fault(text: str) -> FaultRequest:
     """Return the faults with all their parameters."""
-    return asked_for(EXPERIMENT, text, {})
+    return fault_request(EXPERIMENT, text, {})
 
 
 def effects(text: str) -> FaultEffects:

@@ -142,7 +142,7 @@ def test_a_node_that_was_killed_is_not_resumed() -> None:
 
 def test_a_node_that_is_down_already_cannot_be_struck() -> None:
     """That part says so and did not bite; the other is not disturbed."""
-    cluster = MemoryCluster(replicas=(1,), active_controller=1, notices=False)
+    cluster = MemoryCluster(replicas=(1,), active_controller=1, detects_failures=False)
     struck, _ = let(
         cluster, joined("&", crash("leader", 0.02, 0.3), crash("controller", 0.1, 0.05))
     )
@@ -167,5 +167,5 @@ def test_what_was_never_healed_by_its_part_is_put_right_in_the_end() -> None:
     context = FaultContext(cluster, cluster.topic, now_ns(), Journal(), client_timeout_s=1)
     context.kill(2)
     context.pause(3)
-    context.put_right()
+    context.restore_nodes()
     assert set(cluster.states.values()) == {"running"}

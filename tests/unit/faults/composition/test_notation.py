@@ -6,11 +6,11 @@ import pytest
 from support.fakes.client_rules import RULES
 
 from experiments.errors import ExperimentError
-from experiments.faults.composition.notation import parse_fault, format_fault
+from experiments.faults.composition.notation import format_fault, parse_fault
 from experiments.planning.experiment import parse_experiment
 from experiments.planning.overrides import Overrides, apply_overrides, parse_override
 from experiments.planning.planner import plan
-from experiments.planning.yaml_reader import parse_yaml as parse_yaml
+from experiments.planning.yaml_reader import parse_yaml
 from experiments.sweep.plan import Plan
 
 

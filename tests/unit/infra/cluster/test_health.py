@@ -1,10 +1,15 @@
-"""What makes a cluster whole, and what must not be taken for it."""
+"""When a cluster is healthy, and which of several contradicting reports is right."""
 
 from dataclasses import replace
 
 import pytest
 
-from infra.cluster.health import zookeeper_controller, first_unfenced_view, newest_controller, why_not_healthy
+from infra.cluster.health import (
+    first_unfenced_view,
+    newest_controller,
+    why_not_healthy,
+    zookeeper_controller,
+)
 from infra.cluster.supervisor_protocol import NodeReport
 from infra.kafka.spec import ControllerView, NodeState, NodeStatus, PartitionState
 from infra.kafka.wire import BrokerView
@@ -15,52 +20,60 @@ VIEW = BrokerView(frozenset({1, 2, 3}), (FULL,))
 VIEWS: dict[int, BrokerView | None] = {1: VIEW, 2: VIEW, 3: VIEW}
 
 
-def _reports(state: NodeState = "running", quiet_s: float = 10) -> list[NodeReport]:
+def _reports(state: NodeState = "running", unchanged_s: float = 10) -> list[NodeReport]:
     return [
-        NodeReport(NodeStatus(number, state if number == 2 else "running", 1, 1, 1, 2, 3), quiet_s)
+        NodeReport(
+            NodeStatus(number, state if number == 2 else "running", 1, 1, 1, 2, 3), unchanged_s
+        )
         for number in (1, 2, 3)
     ]
 
 
-def test_a_cluster_is_whole_when_every_node_says_so() -> None:
+def _why(
+    reports: list[NodeReport], quorum: ControllerView | None, views: dict[int, BrokerView | None]
+) -> str | None:
+    return why_not_healthy(reports, quorum, views, least_unchanged_s=0.5)
+
+
+def test_a_cluster_is_healthy_when_every_node_reports_it() -> None:
     """The order of an ISR does not matter."""
-    assert why_not_healthy(_reports(), QUORUM, VIEWS, least_unchanged_s=0.5) is None
+    assert _why(_reports(), QUORUM, VIEWS) is None
 
 
-def test_a_cluster_without_topics_can_be_whole() -> None:
-    """There is nothing to be out of sync."""
+def test_a_cluster_without_topics_can_be_healthy() -> None:
+    """No partition can lack a replica in its ISR."""
     empty: dict[int, BrokerView | None] = dict.fromkeys(
         (1, 2, 3), BrokerView(frozenset({1, 2, 3}), ())
     )
-    assert why_not_healthy(_reports(), QUORUM, empty, least_unchanged_s=0.5) is None
+    assert _why(_reports(), QUORUM, empty) is None
 
 
 @pytest.mark.parametrize("state", ["paused", "stopped"])
 def test_a_node_that_does_not_run_is_named(state: NodeState) -> None:
-    """Whatever the others still believe of it."""
-    assert why_not_healthy(_reports(state), QUORUM, VIEWS, least_unchanged_s=0.5) == f"node 2 is {state}"
+    """Even if the other nodes still report it as registered."""
+    assert _why(_reports(state), QUORUM, VIEWS) == f"node 2 is {state}"
 
 
-def test_a_node_that_was_just_resumed_is_waited_for() -> None:
-    """Its session may end before its next heartbeat comes."""
+def test_a_node_that_was_just_resumed_is_not_healthy_yet() -> None:
+    """Its session may expire before its next heartbeat arrives."""
     assert (
-        why_not_healthy(_reports(quiet_s=0.1), QUORUM, VIEWS, least_unchanged_s=0.5)
-        == "node 1 has been running for only 0.1 s"
+        _why(_reports(unchanged_s=0.1), QUORUM, VIEWS) == "node 1 has been running for only 0.1 s"
     )
 
 
-def test_without_an_active_controller_nothing_is_whole() -> None:
-    """What brokers say then is what was."""
-    assert (
-        why_not_healthy(_reports(), None, VIEWS, least_unchanged_s=0.5) == "no node is the active controller"
-    )
+def test_without_an_active_controller_no_cluster_is_healthy() -> None:
+    """The brokers report outdated metadata then."""
+    assert _why(_reports(), None, VIEWS) == "no node is the active controller"
 
 
 @pytest.mark.parametrize(
     ("view", "why"),
     [
         (None, "node 3 does not answer"),
-        (replace(VIEW, brokers=frozenset({1, 2})), "node 3 reports the brokers [1, 2] of [1, 2, 3]"),
+        (
+            replace(VIEW, brokers=frozenset({1, 2})),
+            "node 3 reports the brokers [1, 2] of [1, 2, 3]",
+        ),
         (
             replace(VIEW, partitions=(replace(FULL, isr=(1, 3)),)),
             "node 3 reports t-0 with leader 1 and ISR [1, 3] of [1, 2, 3]",
@@ -76,49 +89,52 @@ def test_without_an_active_controller_nothing_is_whole() -> None:
         (replace(VIEW, partitions=()), "the nodes report different partitions or leaders"),
     ],
 )
-def test_one_node_that_sees_it_otherwise_is_enough(view: BrokerView | None, why: str) -> None:
-    """A view that is behind differs in one of these."""
-    assert why_not_healthy(_reports(), QUORUM, {**VIEWS, 3: view}, least_unchanged_s=0.5) == why
+def test_one_node_with_a_different_view_makes_a_cluster_unhealthy(
+    view: BrokerView | None, why: str
+) -> None:
+    """An outdated view differs in one of these."""
+    assert _why(_reports(), QUORUM, {**VIEWS, 3: view}) == why
 
 
-def test_a_broker_that_another_one_calls_fenced_is_not_believed() -> None:
-    """It is cut off, and goes on answering with what was; it calls nobody fenced."""
+def test_a_broker_that_another_broker_reports_as_fenced_is_not_believed() -> None:
+    """It is cut off and keeps answering from old metadata, in which no broker is fenced."""
     after = BrokerView(frozenset({2, 3}), (replace(FULL, leader=2),))
     assert first_unfenced_view({1: VIEW, 2: after, 3: after}) == after
 
 
-def test_a_broker_that_does_not_know_itself_yet_has_no_say() -> None:
-    """Just started, it has no metadata, and would call all others fenced."""
+def test_a_broker_that_is_not_in_its_own_view_is_not_counted() -> None:
+    """It has just started, has no metadata yet, and would report all other brokers as fenced."""
     assert first_unfenced_view({1: BrokerView(frozenset(), ()), 2: VIEW, 3: VIEW}) == VIEW
 
 
-def test_where_nobody_else_answers_the_one_that_does_is_believed() -> None:
-    """And nobody, where none does."""
+def test_the_only_broker_that_answers_is_believed() -> None:
+    """Without any answer there is no view."""
     assert first_unfenced_view({1: VIEW}) == VIEW
     assert first_unfenced_view({}) is None
 
 
-def _broker_says(controller: int | None) -> BrokerView:
+def _view_naming(controller: int | None) -> BrokerView:
     return replace(VIEW, controller=controller)
 
 
-def test_under_zookeeper_a_broker_that_takes_itself_for_the_controller_is_it() -> None:
-    """What the others say may be from before; its epoch nobody tells."""
-    assert zookeeper_controller({1: _broker_says(3), 2: _broker_says(2), 3: None}) == ControllerView(2, None)
+def test_under_zookeeper_the_controller_is_the_broker_that_names_itself() -> None:
+    """The other brokers' views may be outdated; the controller's epoch is not reported."""
+    views = {1: _view_naming(3), 2: _view_naming(2), 3: None}
+    assert zookeeper_controller(views) == ControllerView(2, None)
 
 
-def test_of_two_that_take_themselves_for_the_controller_most_know_the_right_one() -> None:
-    """One that was paused, or cut off, still believes it."""
-    assert zookeeper_controller({1: _broker_says(1), 2: _broker_says(2), 3: _broker_says(2)}) == ControllerView(
-        2, None
-    )
+def test_of_two_brokers_that_name_themselves_the_one_with_more_votes_is_the_controller() -> None:
+    """A broker that was paused or cut off still names itself."""
+    views = {1: _view_naming(1), 2: _view_naming(2), 3: _view_naming(2)}
+    assert zookeeper_controller(views) == ControllerView(2, None)
 
 
-def test_where_nobody_takes_itself_for_the_controller_there_is_none() -> None:
-    """They name one that is gone."""
-    assert zookeeper_controller({1: _broker_says(3), 2: _broker_says(3), 3: None}) is None
+def test_without_a_broker_that_names_itself_there_is_no_controller() -> None:
+    """They name one that is down."""
+    views = {1: _view_naming(3), 2: _view_naming(3), 3: None}
+    assert zookeeper_controller(views) is None
 
 
-def test_of_several_active_controllers_the_newest_is_right() -> None:
-    """One that was replaced without knowing says so with an older epoch."""
+def test_of_several_active_controllers_the_one_with_the_highest_epoch_is_right() -> None:
+    """A controller that was replaced without noticing reports an older epoch."""
     assert newest_controller([ControllerView(1, 4), None, QUORUM]) == QUORUM

@@ -12,15 +12,15 @@ from pathlib import Path
 import pytest
 from support import tally
 
-from infra.cluster.capabilities import Capability, missing
+from infra.cluster.capabilities import Capability, missing_capability
 from infra.disk import damage, mounts
-from infra.disk.damage import fill, free, free_bytes
+from infra.disk.damage import fill_disk, free_bytes, free_disk
 from infra.disk.image import IMAGE, ImageDisk
-from infra.disk.mounts import loops_below, mounts_below, release_below
+from infra.disk.mounts import loop_devices_below, mounts_below, release_below
 from infra.errors import HarnessError
 from infra.process.waiting import wait_until
 
-_LACK = missing(Capability.DISK_IMAGES)
+_LACK = missing_capability(Capability.DISK_IMAGES)
 pytestmark = pytest.mark.skipif(
     _LACK is not None, reason=f"no disk images here: {_LACK.reason if _LACK else ''}"
 )
@@ -53,7 +53,7 @@ def write(path: Path, content: bytes, *, synced: bool) -> None:
 
 def nothing_is_left(folder: Path) -> bool:
     """Whether no mount and no loop device is the folder's."""
-    return not list(mounts_below(folder)) and not list(loops_below(folder))
+    return not list(mounts_below(folder)) and not list(loop_devices_below(folder))
 
 
 def test_what_comes_back_after_a_power_cut_is_what_was_synced(node: Path) -> None:
@@ -77,13 +77,13 @@ def test_what_comes_back_after_a_power_cut_is_what_was_synced(node: Path) -> Non
 def test_a_disk_that_was_unmounted_in_good_order_is_no_power_cut(node: Path) -> None:
     """The canary lives: it tells a power cut from anything milder."""
     disk, data = ImageDisk(SIZE_BYTES), ImageDisk(SIZE_BYTES).make(node)
-    song = damage.plant(data)
+    song = damage.write_canary(data)
     disk.bring_back(node)
-    assert not damage.died(data, song)
-    song = damage.plant(data)
+    assert not damage.canary_lost(data, song)
+    song = damage.write_canary(data)
     disk.shut_down(node)
     disk.bring_back(node)
-    assert damage.died(data, song)
+    assert damage.canary_lost(data, song)
     assert list(data.iterdir()) == []
 
 
@@ -91,12 +91,12 @@ def test_a_disk_is_filled_to_its_last_block_and_freed_again(node: Path) -> None:
     """Not one more block can be written; and the image takes no room for it."""
     data = ImageDisk(SIZE_BYTES).make(node)
     before_bytes = free_bytes(data)
-    assert fill(data) == 0
+    assert fill_disk(data) == 0
     with pytest.raises(OSError, match="No space left"):
         write(data / "more", b"x" * 4096, synced=True)
     (data / "more").unlink()
-    free(data)
-    free(data)
+    free_disk(data)
+    free_disk(data)
     assert free_bytes(data) == before_bytes
     assert (node / IMAGE).stat().st_blocks * 512 < SIZE_BYTES // 2
 
@@ -156,19 +156,19 @@ def test_a_disk_that_somebody_uses_is_taken_away_and_its_user_is_named(
 
 
 @pytest.mark.skipif(
-    missing(Capability.SLOW_DEVICES) is not None,
+    missing_capability(Capability.SLOW_DEVICES) is not None,
     reason="the kernel's block controller is not in reach",
 )
 def test_the_limit_of_a_disk_goes_with_it(node: Path) -> None:
     """Or the next disk on the same loop device would be as slow."""
-    from infra.disk.mounts import write_limit
+    from infra.disk.mounts import require_write_throttle
 
     disk = ImageDisk(SIZE_BYTES)
     disk.make(node)
     disk.limit(node, 1 << 30)
-    (loop,) = loops_below(node)
+    (loop,) = loop_devices_below(node)
     number = Path("/sys/block", loop, "dev").read_text().strip()
-    limits = write_limit().path
+    limits = require_write_throttle().path
     assert number in limits.read_text().split()
     release_below(node)
     assert number not in limits.read_text().split()

@@ -7,16 +7,16 @@ import pytest
 from experiments.planning.properties import kafka_properties
 from infra.errors import InputError
 from infra.kafka.broker_settings import (
-    heartbeat_ms,
+    broker_heartbeat_interval_ms,
+    broker_session_timeout_ms,
     server_properties,
-    session_ms,
     shared_properties,
 )
 from infra.kafka.jars import shipped_versions
 from infra.kafka.kraft import NodeAddress
 from infra.kafka.spec import ClusterSpec
-from infra.kafka.versions import has_zookeeper
-from infra.kafka.zookeeper import TICK_MS, zookeeper_settings
+from infra.kafka.versions import supports_zookeeper
+from infra.kafka.zookeeper import TICK_MS, zookeeper_properties
 
 COMBINED = ClusterSpec()
 ZOOKEEPER = ClusterSpec(kafka_version="3.9.2", coordination="zookeeper", zookeepers=3)
@@ -28,7 +28,7 @@ KINDS = [ClusterSpec(kafka_version=version) for version in shipped_versions()]
 KINDS += [
     replace(kind, coordination="zookeeper", zookeepers=1)
     for kind in KINDS
-    if has_zookeeper(kind.kafka_version)
+    if supports_zookeeper(kind.kafka_version)
 ]
 
 
@@ -81,8 +81,10 @@ def test_internal_topics_fit_the_number_of_nodes(nodes: int, replicas: str, majo
 def test_a_session_outlasts_several_heartbeats(kind: ClusterSpec) -> None:
     """Otherwise a busy machine alone would fence its nodes; and it is as long with ZooKeeper as without."""
     shared = shared_properties(kind)
-    assert session_ms(shared) >= 3 * heartbeat_ms(shared)
-    assert session_ms(shared) == session_ms(shared_properties(COMBINED))
+    assert broker_session_timeout_ms(shared) >= 3 * broker_heartbeat_interval_ms(shared)
+    assert broker_session_timeout_ms(shared) == broker_session_timeout_ms(
+        shared_properties(COMBINED)
+    )
 
 
 def test_a_broker_under_zookeeper_knows_every_server_of_the_ensemble() -> None:
@@ -95,7 +97,7 @@ def test_a_broker_under_zookeeper_knows_every_server_of_the_ensemble() -> None:
 
 def test_the_servers_of_an_ensemble_know_each_other() -> None:
     """Where brokers come, where the others come, and where leaders are elected are three ports."""
-    settings = zookeeper_settings(MEMBERS[3], MEMBERS)
+    settings = zookeeper_properties(MEMBERS[3], MEMBERS)
     assert settings["clientPort"] == "403"
     assert {settings[f"server.{number}"] for number in (4, 5, 6)} == {
         "127.0.0.1:402:401",
@@ -108,9 +110,9 @@ def test_a_server_alone_has_no_ensemble() -> None:
     """With a list of one it would wait for an election."""
     alone = replace(ZOOKEEPER, zookeepers=1)
     members = MEMBERS[: len(alone.roles)]
-    assert not any(name.startswith("server.") for name in zookeeper_settings(members[3], members))
+    assert not any(name.startswith("server.") for name in zookeeper_properties(members[3], members))
 
 
 def test_a_brokers_session_is_one_that_zookeeper_grants() -> None:
     """It grants none shorter than two ticks, and would lengthen it in silence."""
-    assert session_ms(shared_properties(ZOOKEEPER)) >= 2 * TICK_MS
+    assert broker_session_timeout_ms(shared_properties(ZOOKEEPER)) >= 2 * TICK_MS

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from infra.kafka.kraft import NodeAddress, own_properties, properties_text
+from infra.kafka.kraft import NodeAddress, node_properties, properties_text
 
 NODES = tuple(
     NodeAddress(number, 100 * number + 1, 100 * number + 2, 100 * number + 3)
@@ -14,7 +14,7 @@ NODES = tuple(
 
 def test_a_node_has_three_listeners_of_its_own_and_knows_the_whole_quorum() -> None:
     """Clients, replication and controllers can be cut off from each other."""
-    own = own_properties(NODES[1], NODES)
+    own = node_properties(NODES[1], NODES)
     assert (
         own["listeners"]
         == "CLIENT://127.0.0.1:201,REPLICATION://127.0.0.1:202,CONTROLLER://127.0.0.1:203"
@@ -33,7 +33,7 @@ def test_a_broker_beside_dedicated_controllers_has_no_controller_in_it() -> None
         *(replace(node, role="broker") for node in NODES),
         NodeAddress(4, 401, 402, 403, role="controller"),
     )
-    own = own_properties(members[0], members)
+    own = node_properties(members[0], members)
     assert own["process.roles"] == "broker"
     assert own["listeners"] == "CLIENT://127.0.0.1:101,REPLICATION://127.0.0.1:102"
     assert own["controller.quorum.voters"] == "4@127.0.0.1:403"
@@ -43,7 +43,7 @@ def test_a_broker_beside_dedicated_controllers_has_no_controller_in_it() -> None
 def test_a_dedicated_controller_listens_for_nobody_else() -> None:
     """No client and no replica comes to it."""
     controller = NodeAddress(4, 401, 402, 403, role="controller")
-    own = own_properties(controller, (*NODES, controller))
+    own = node_properties(controller, (*NODES, controller))
     assert (own["process.roles"], own["listeners"]) == ("controller", "CONTROLLER://127.0.0.1:403")
     assert not {"advertised.listeners", "inter.broker.listener.name"} & own.keys()
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from infra.errors import HarnessError
-from infra.kafka.leader_epochs import leader_epochs_in, read_checkpoint
+from infra.kafka.replica_files import parse_leader_epochs, read_leader_epochs
 from infra.kafka.spec import LeaderEpoch
 
 FILE = Path("leader-epoch-checkpoint")
@@ -23,7 +23,7 @@ def test_every_replica_of_the_topic_is_read(tmp_path: Path) -> None:
     replica(tmp_path, "orders-0", "0\n2\n0 0\n3 88120\n")
     for other in ("orders-old-0", "order-0", "orders-2.b7c3-delete"):
         replica(tmp_path, other, "0\n1\n9 9\n")
-    assert list(leader_epochs_in(tmp_path, 2, "orders")) == [
+    assert list(read_leader_epochs(tmp_path, 2, "orders")) == [
         LeaderEpoch(2, 0, 0, 0),
         LeaderEpoch(2, 0, 3, 88120),
         LeaderEpoch(2, 1, 0, 0),
@@ -35,7 +35,7 @@ def test_a_replica_that_nobody_led_yet_has_none(tmp_path: Path) -> None:
     replica(tmp_path, "orders-0", "0\n0\n")
     replica(tmp_path, "orders-1", "")
     (tmp_path / "orders-2").mkdir()
-    assert list(leader_epochs_in(tmp_path, 2, "orders")) == []
+    assert list(read_leader_epochs(tmp_path, 2, "orders")) == []
 
 
 @pytest.mark.parametrize(
@@ -44,4 +44,4 @@ def test_a_replica_that_nobody_led_yet_has_none(tmp_path: Path) -> None:
 def test_what_is_cut_short_or_unknown_is_refused_by_name(text: str) -> None:
     """It must not be taken for a log with fewer epochs."""
     with pytest.raises(HarnessError, match="leader-epoch-checkpoint"):
-        read_checkpoint(text, FILE)
+        parse_leader_epochs(text, FILE)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from infra.kafka.logs import BrokerLine, read_broker_log
+from infra.kafka.logs import BrokerLogEvent, read_broker_log
 
 TOPIC = "trial-000-leader-crash-behind"
 FENCED = (
@@ -66,13 +66,13 @@ OF_NO_INTEREST = (
 )
 
 
-def one(line: str, speaker: int = 1) -> BrokerLine:
+def one(line: str, speaker: int = 1) -> BrokerLogEvent:
     """Return the only thing that a log tells."""
     (told,) = read_broker_log(line + "\n", speaker, TOPIC)
     return told
 
 
-def facts(told: BrokerLine) -> tuple[str, int | None, int | None, int | None, int | None]:
+def facts(told: BrokerLogEvent) -> tuple[str, int | None, int | None, int | None, int | None]:
     """What a line tells, its time and text apart."""
     return told.kind, told.node, told.partition, told.leader_epoch, told.offset
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from infra.kafka.logs import BrokerLine, read_broker_log
+from infra.kafka.logs import BrokerLogEvent, read_broker_log
 
 TOPIC = "t"
 ZOOKEEPER_GONE = "[2026-11-21T15:39:40,502Z] INFO [Controller id=1] Broker failure callback for 3 (kafka.controller.KafkaController)"
@@ -46,7 +46,7 @@ def test_each_line_tells_who_and_where(
 
 def test_under_zookeeper_a_line_may_tell_of_several_brokers() -> None:
     """Their sessions ended at the same tick: each of them is told."""
-    lines: tuple[BrokerLine, ...] = read_broker_log(
+    lines: tuple[BrokerLogEvent, ...] = read_broker_log(
         ZOOKEEPER_GONE.replace("for 3", "for 2,3"), 1, TOPIC
     )
     assert [(line.kind, line.node) for line in lines] == [("fenced", 2), ("fenced", 3)]

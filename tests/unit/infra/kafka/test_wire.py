@@ -10,15 +10,15 @@ from infra.errors import HarnessError
 from infra.kafka.spec import ControllerView, PartitionState
 from infra.kafka.wire import (
     BrokerView,
-    LeaderChoice,
-    Refusal,
+    ErrorResponse,
+    LeaderCandidates,
     compact_text,
-    leader_choice_request,
-    log_ends_request,
+    describe_partitions_request,
+    list_offsets_request,
     metadata_request,
     quorum_request,
-    read_leader_choice,
-    read_log_ends,
+    read_leader_candidates,
+    read_list_offsets,
     read_metadata,
     read_quorum,
     read_reassignment,
@@ -112,7 +112,7 @@ def test_others_do_not(answer: bytes) -> None:
 
 def test_requests_state_their_own_size() -> None:
     """A broker closes the connection over one that does not."""
-    others = (reassignment_request("a", {0: (1, 2)}, 5), leader_choice_request("a"))
+    others = (reassignment_request("a", {0: (1, 2)}, 5), describe_partitions_request("a"))
     for request in (
         metadata_request(None),
         metadata_request(["a", "näme"]),
@@ -131,7 +131,7 @@ def test_no_topics_is_not_all_topics() -> None:
 def test_the_end_of_a_log_is_asked_for_as_no_consumer() -> None:
     """Replica -2, so that the answer is the log's end and not the high watermark."""
     asked = struct.pack(">iih", -2, 1, 6) + b"orders" + struct.pack(">iiqiq", 2, 0, -1, 3, -1)
-    assert log_ends_request("orders", [0, 3]).endswith(asked)
+    assert list_offsets_request("orders", [0, 3]).endswith(asked)
 
 
 def test_log_ends_are_read_and_a_partition_led_elsewhere_is_left_out() -> None:
@@ -143,7 +143,7 @@ def test_log_ends_are_read_and_a_partition_led_elsewhere_is_left_out() -> None:
         + struct.pack(">ihqq", 0, 0, -1, 42)
         + struct.pack(">ihqq", 3, 6, -1, -1)
     )
-    assert read_log_ends(answer) == {0: 42}
+    assert read_list_offsets(answer) == {0: 42}
 
 
 def test_a_long_name_has_its_length_in_two_bytes() -> None:
@@ -190,8 +190,8 @@ def _reassigned(whole: int, partition: int) -> bytes:
 def test_what_the_controller_refuses_is_told() -> None:
     """Of the request as a whole, or of a partition, with its text where it has one."""
     assert read_reassignment(_reassigned(0, 0)) is None
-    assert read_reassignment(_reassigned(41, 0)) == Refusal(41, "error 41")
-    assert read_reassignment(_reassigned(0, 39)) == Refusal(39, "no such node")
+    assert read_reassignment(_reassigned(41, 0)) == ErrorResponse(41, "error 41")
+    assert read_reassignment(_reassigned(0, 39)) == ErrorResponse(39, "no such node")
 
 
 def test_eligible_leaders_are_read_where_the_isr_is_empty() -> None:
@@ -213,6 +213,6 @@ def test_eligible_leaders_are_read_where_the_isr_is_empty() -> None:
         + one
         + struct.pack(">ib", -1, 0)
     )
-    assert read_leader_choice(struct.pack(">ibi", 1, 0, 0) + b"\x02" + topic + b"\xff\x00") == (
-        LeaderChoice(0, None, (), (1, 2)),
+    assert read_leader_candidates(struct.pack(">ibi", 1, 0, 0) + b"\x02" + topic + b"\xff\x00") == (
+        LeaderCandidates(0, None, (), (1, 2)),
     )

@@ -1,4 +1,4 @@
-"""What the machine has, and whether it is enough for what is asked."""
+"""The resources of the machine, and whether they are enough for a plan."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ SMALL = MachineResources(memory_bytes=2 * GIB, disk_bytes=10 * GIB, cores=2, roo
 
 
 def planned(*trials: TrialSpec) -> Plan:
-    """Return a plan of these trials."""
+    """Return a plan with these trials."""
     return Plan(
         sweep_id="s", experiment="e", question="q", seed=1, repeats=1, trials=trials, refused=()
     )
 
 
 def a_load(duration_s: float) -> TrialSpec:
-    """Return a trial of 100,000 records a second."""
+    """Return a trial of 100,000 records per second."""
     return a_spec(
         workload=Workload(
             rate_records_per_s=100_000,
@@ -35,8 +35,8 @@ def a_load(duration_s: float) -> TrialSpec:
     )
 
 
-def test_this_machine_has_something_of_everything(tmp_path: Path) -> None:
-    """Asked for a folder that is not there yet, its parent's disk counts."""
+def test_this_machine_has_some_of_every_resource(tmp_path: Path) -> None:
+    """For a folder that does not exist yet, its parent's disk counts."""
     machine = this_machine(tmp_path / "not" / "there" / "yet")
 
     assert min(machine.memory_bytes, machine.disk_bytes, machine.cores) > 0
@@ -49,26 +49,33 @@ def test_this_machine_has_something_of_everything(tmp_path: Path) -> None:
         (1, 11, "a sweep needs 11.0 GiB of disk and 10.0 GiB are free"),
     ],
 )
-def test_too_little_is_one_line_with_both_figures(
+def test_insufficient_resources_are_one_line_with_both_figures(
     memory_gib: int, disk_gib: int, words: str
 ) -> None:
-    """What is needed, what there is, and what would help."""
+    """What is needed and what is free."""
     with pytest.raises(MachineError, match=words):
-        require_resources(SMALL, memory_bytes=memory_gib * GIB, disk_bytes=disk_gib * GIB, purpose="a sweep")
+        require_resources(
+            SMALL, memory_bytes=memory_gib * GIB, disk_bytes=disk_gib * GIB, purpose="a sweep"
+        )
 
 
-def test_enough_is_enough() -> None:
-    """Exactly what is there may be used."""
-    require_resources(SMALL, memory_bytes=SMALL.memory_bytes, disk_bytes=SMALL.disk_bytes, purpose="a sweep")
+def test_exactly_enough_resources_are_accepted() -> None:
+    """All that is free may be used."""
+    require_resources(
+        SMALL, memory_bytes=SMALL.memory_bytes, disk_bytes=SMALL.disk_bytes, purpose="a sweep"
+    )
 
 
 def test_a_sweep_without_trials_needs_nothing() -> None:
-    """Where every cell is refused, nothing will be started."""
+    """When every cell is refused, nothing will be started."""
     assert resource_needs(planned()) == ResourceNeeds(0, 0)
 
 
 def test_disk_grows_with_records_and_memory_with_nodes() -> None:
-    """Twice the trials take more disk and no more memory, as one runs at a time; more nodes take more memory."""
+    """Twice the trials take more disk and no more memory, because they run one at a time.
+
+    More nodes take more memory.
+    """
     one, two = resource_needs(planned(a_load(10))), resource_needs(planned(a_load(10), a_load(10)))
     wide = resource_needs(
         planned(
@@ -80,6 +87,6 @@ def test_disk_grows_with_records_and_memory_with_nodes() -> None:
     assert wide.memory_bytes > one.memory_bytes
 
 
-def test_every_replica_of_every_record_has_its_place() -> None:
+def test_the_disk_has_room_for_every_replica_of_every_record() -> None:
     """A million records of 1,000 bytes on three replicas are three billion bytes at least."""
     assert resource_needs(planned(a_load(10))).disk_bytes > 3 * 10**9

@@ -1,4 +1,4 @@
-"""Processes are known for good, signalled for certain, and die with their parents."""
+"""Process identities stay unique, signals reach the right process, children die with parents."""
 
 import os
 import signal
@@ -9,13 +9,21 @@ from pathlib import Path
 import pytest
 
 from infra.errors import HarnessError
-from infra.process.processes import ProcessIdentity, is_alive, is_stopped, kill_and_wait, send_signal, spawn_dying_with_parent
+from infra.process.processes import (
+    ProcessIdentity,
+    is_alive,
+    is_stopped,
+    kill_and_wait,
+    send_signal,
+    spawn_dying_with_parent,
+)
 from infra.process.waiting import wait_until
 
 SLEEP = [sys.executable, "-c", "import sys; print('up', flush=True); sys.stdin.read()"]
 PARENT = (
     "import subprocess, sys; from infra.process.processes import spawn_dying_with_parent\n"
-    "child = spawn_dying_with_parent([sys.executable, '-c', 'import sys; sys.stdin.read()'], stdin=subprocess.PIPE)\n"
+    "command = [sys.executable, '-c', 'import sys; sys.stdin.read()']\n"
+    "child = spawn_dying_with_parent(command, stdin=subprocess.PIPE)\n"
     "print(child.pid, flush=True); sys.stdin.read()"
 )
 
@@ -29,19 +37,19 @@ def _sleeper() -> subprocess.Popen[bytes]:
     return process
 
 
-def test_a_process_is_known_by_pid_and_start() -> None:
-    """The same pid with another start time is a stranger, and gets no signal."""
+def test_a_process_is_identified_by_pid_and_start_time() -> None:
+    """The same pid with another start time is another process, and gets no signal."""
     with _sleeper() as process:
         known = ProcessIdentity.of(process.pid)
-        stranger = ProcessIdentity(known.pid, known.start_ticks + 1)
-        assert (known.is_alive(), stranger.is_alive()) == (True, False)
-        assert send_signal(stranger, signal.SIGKILL) is False
+        other = ProcessIdentity(known.pid, known.start_ticks + 1)
+        assert (known.is_alive(), other.is_alive()) == (True, False)
+        assert send_signal(other, signal.SIGKILL) is False
         assert process.poll() is None
         process.kill()
 
 
 def test_a_zombie_is_not_alive() -> None:
-    """A child that ended and was not waited for is still in the process table."""
+    """A child that ended and was not reaped is still in the process table."""
     with _sleeper() as process:
         known = ProcessIdentity.of(process.pid)
         os.kill(process.pid, signal.SIGKILL)
@@ -54,8 +62,8 @@ def test_a_zombie_is_not_alive() -> None:
         assert Path(f"/proc/{process.pid}").exists()
 
 
-def test_killing_what_is_gone_says_so() -> None:
-    """Cleaning up twice is no error, and tells what was there."""
+def test_killing_a_process_that_has_ended_returns_false() -> None:
+    """A second clean-up is no error."""
     with _sleeper() as process:
         known = ProcessIdentity.of(process.pid)
         assert kill_and_wait(known) is True
@@ -64,7 +72,7 @@ def test_killing_what_is_gone_says_so() -> None:
         ProcessIdentity.of(known.pid)
 
 
-def test_a_stopped_process_is_seen_to_stand() -> None:
+def test_a_stopped_process_is_recognized() -> None:
     """After SIGSTOP each thread is stopped, after SIGCONT none."""
     with _sleeper() as process:
         process.send_signal(signal.SIGSTOP)
@@ -73,13 +81,16 @@ def test_a_stopped_process_is_seen_to_stand() -> None:
         )
         process.send_signal(signal.SIGCONT)
         wait_until(
-            lambda: not is_stopped(process.pid), awaiting="going on", timeout_s=10, every_s=0.001
+            lambda: not is_stopped(process.pid),
+            awaiting="the process to continue",
+            timeout_s=10,
+            every_s=0.001,
         )
         process.kill()
 
 
 def test_a_child_dies_with_its_killed_parent() -> None:
-    """SIGKILL leaves the parent no chance to end it: the kernel does."""
+    """SIGKILL gives the parent no chance to end the child: the kernel does."""
     with subprocess.Popen(
         [sys.executable, "-c", PARENT], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as parent:
@@ -91,14 +102,14 @@ def test_a_child_dies_with_its_killed_parent() -> None:
         )
 
 
-def test_a_program_that_does_not_exist_is_told_at_once() -> None:
-    """As `subprocess` itself would, and not by a child that ends."""
+def test_a_program_that_does_not_exist_is_an_error_of_the_caller() -> None:
+    """As with `subprocess`, and not a child that exits."""
     with pytest.raises(FileNotFoundError, match="no-such-program"):
         spawn_dying_with_parent(["no-such-program"])
 
 
-def test_a_program_in_a_folder_with_spaces_gets_its_arguments_whole(tmp_path: Path) -> None:
-    """No shell comes in between."""
+def test_a_program_in_a_folder_with_spaces_gets_its_arguments_unchanged(tmp_path: Path) -> None:
+    """No shell interprets them."""
     program = tmp_path / "a folder" / "say it"
     program.parent.mkdir()
     program.write_text('#!/bin/sh\nprintf "%s|" "$@"\n')

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from experiments.clients.process.child import listen, told
+from experiments.clients.process.client_process import expect_line, read_line
 
 
 def test_two_lines_said_at_once_are_heard_one_after_the_other(
@@ -21,9 +21,9 @@ def test_two_lines_said_at_once_are_heard_one_after_the_other(
         parent.write("hurry\nfinish\n")
         parent.flush()
 
-        assert told() == "hurry"
+        assert read_line() == "hurry"
         assert select.select([stdin], [], [], 0)[0]
-        assert listen("finish") == ""
+        assert expect_line("finish") == ""
         assert not select.select([stdin], [], [], 0)[0]
 
 
@@ -33,4 +33,4 @@ def test_a_parent_that_has_gone_says_nothing(monkeypatch: pytest.MonkeyPatch) ->
     os.close(there)
     with os.fdopen(here) as stdin:
         monkeypatch.setattr(sys, "stdin", stdin)
-        assert told() == ""
+        assert read_line() == ""

@@ -1,4 +1,4 @@
-"""What is seen of real brokers over kept connections while they stand still, die and come back."""
+"""Polling the metadata of real brokers while they are paused, crash and restart."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MakeTopic = Callable[[int, int], str]
 
 @pytest.fixture
 def topic(make_topic: MakeTopic) -> str:
-    """One partition on three nodes."""
+    """A topic with one partition on three nodes."""
     return make_topic(1, 3)
 
 
@@ -29,65 +29,65 @@ def metadata_poller(cluster: LocalCluster, topic: str) -> Iterator[LocalMetadata
         yield made
 
 
-def see(
-    metadata_poll: LocalMetadataPoller, awaited: Callable[[MetadataSnapshot], bool], awaiting: str
+def poll_until(
+    poller: LocalMetadataPoller, condition: Callable[[MetadataSnapshot], bool], awaiting: str
 ) -> MetadataSnapshot:
-    """Look until something is seen."""
+    """Poll until a snapshot meets the condition; return it."""
 
-    def look() -> MetadataSnapshot | None:
-        sighting = metadata_poll.partitions()
-        return sighting if sighting is not None and awaited(sighting) else None
+    def probe() -> MetadataSnapshot | None:
+        snapshot = poller.partitions()
+        return snapshot if snapshot is not None and condition(snapshot) else None
 
-    return wait_until(look, awaiting=awaiting, timeout_s=30, every_s=0.01)
+    return wait_until(probe, awaiting=awaiting, timeout_s=30, every_s=0.01)
 
 
-def test_it_sees_what_the_cluster_describes(
-    cluster: LocalCluster, topic: str, metadata_poll: LocalMetadataPoller
+def test_the_poller_returns_what_the_cluster_describes(
+    cluster: LocalCluster, topic: str, poller: LocalMetadataPoller
 ) -> None:
     """Leader, leader epoch and ISR; and the active controller with its epoch."""
     state = cluster.describe([topic])
-    assert see(metadata_poll, lambda _: True, "anything").partitions == state.of(topic)
+    assert poll_until(poller, lambda _: True, "anything").partitions == state.of(topic)
     active = wait_until(
-        metadata_poll.controller, awaiting="the active controller to answer in time", timeout_s=30
+        poller.controller, awaiting="the active controller to answer in time", timeout_s=30
     )
     assert (active.leader, active.epoch) == (state.controller, state.controller_epoch)
 
 
-def test_a_paused_broker_does_not_blind_it(
-    cluster: LocalCluster, metadata_poll: LocalMetadataPoller
+def test_a_paused_broker_does_not_interrupt_polling(
+    cluster: LocalCluster, poller: LocalMetadataPoller
 ) -> None:
-    """Whichever was asked before: the others are asked, and nobody waits for the one that stands still."""
+    """Whichever broker was preferred: the others are asked, and the paused one is not waited for."""
     for node_id in cluster.node_ids():
-        see(metadata_poll, lambda _: True, "anything before the pause")
+        poll_until(poller, lambda _: True, "anything before the pause")
         cluster.pause(node_id)
-        see(metadata_poll, lambda _: True, f"anything while node {node_id} stands still")
+        poll_until(poller, lambda _: True, f"anything while node {node_id} is paused")
         cluster.resume(node_id)
 
 
-def test_a_killed_leader_is_seen_to_lose_its_partition_in_a_new_epoch(
-    cluster: LocalCluster, metadata_poll: LocalMetadataPoller
+def test_the_poller_sees_another_leader_in_a_new_epoch_after_a_crash(
+    cluster: LocalCluster, poller: LocalMetadataPoller
 ) -> None:
-    """Also when it was the broker that was asked; and it is seen in the ISR again after its start."""
-    (before,) = see(metadata_poll, lambda _: True, "anything").partitions
+    """Also when the crashed leader was the preferred broker; it is in the ISR again after its start."""
+    (before,) = poll_until(poller, lambda _: True, "anything").partitions
     assert before.leader is not None
     assert before.leader_epoch is not None
     cluster.kill(before.leader)
-    (after,) = see(
-        metadata_poll,
-        lambda sighting: sighting.partitions[0].leader not in {None, before.leader},
+    (after,) = poll_until(
+        poller,
+        lambda snapshot: snapshot.partitions[0].leader not in {None, before.leader},
         "another leader",
     ).partitions
     assert after.leader_epoch == before.leader_epoch + 1
     cluster.start(before.leader)
-    see(
-        metadata_poll, lambda sighting: set(sighting.partitions[0].isr) == {1, 2, 3}, "the full ISR"
+    poll_until(
+        poller, lambda snapshot: set(snapshot.partitions[0].isr) == {1, 2, 3}, "the full ISR"
     )
 
 
-def test_the_checkpoints_tell_the_new_epoch_of_every_replica(
+def test_the_checkpoints_and_logs_have_the_new_leader_epoch(
     cluster: LocalCluster, topic: str
 ) -> None:
-    """The election appends nothing, and is in the new leader's checkpoint all the same."""
+    """The election appends no record, and is in the new leader's checkpoint nevertheless."""
     leader = cluster.describe([topic]).of(topic)[0].leader
     assert leader is not None
     sizes = cluster.node_log_sizes()

@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from experiments.clients.librdkafka import topics
-from experiments.clients.librdkafka.changes import raise_partitions
+from experiments.clients.librdkafka.admin import add_partitions
 from infra.errors import HarnessError
 
 
@@ -29,13 +29,14 @@ class Controller:
 def test_partitions_that_are_there_already_are_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     """A request whose answer was late was sent again, and refused then; one that nobody may make is a failure."""
     monkeypatch.setattr(
-        topics, "client_of", lambda _servers: Controller(KafkaError.INVALID_PARTITIONS)
+        topics, "admin_client", lambda _servers: Controller(KafkaError.INVALID_PARTITIONS)
     )
-    raise_partitions("nowhere", "trial", 12)
+    add_partitions("nowhere", "trial", 12)
     monkeypatch.setattr(
-        topics, "client_of", lambda _servers: Controller(KafkaError.TOPIC_AUTHORIZATION_FAILED)
+        topics, "admin_client", lambda _servers: Controller(KafkaError.TOPIC_AUTHORIZATION_FAILED)
     )
     with pytest.raises(
-        HarnessError, match="giving topic trial 12 partitions: TOPIC_AUTHORIZATION_FAILED"
+        HarnessError,
+        match="cannot increase topic trial to 12 partitions: TOPIC_AUTHORIZATION_FAILED",
     ):
-        raise_partitions("nowhere", "trial", 12)
+        add_partitions("nowhere", "trial", 12)

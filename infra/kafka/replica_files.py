@@ -1,4 +1,8 @@
-"""One replica's log as its files tell: how much there is, up to which offset, and how much of it is known to be synced."""
+"""Each replica's `leader-epoch-checkpoint`: at which offset each leader's epoch begins in the log that it has.
+
+Kafka writes the file whole under another name and renames it (`CheckpointFile`): a version, how many entries follow, and an entry a line.
+https://cwiki.apache.org/confluence/display/KAFKA/KIP-101+-+Alter+Replication+Protocol+to+use+Leader+Epoch+rather+than+High+Watermark+for+Truncation
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,60 @@ from pathlib import Path
 from typing import Final
 
 from infra.errors import HarnessError
+from infra.kafka.spec import LeaderEpoch
+
+LEADER_EPOCH_CHECKPOINT: Final = "leader-epoch-checkpoint"
+_VERSION: Final = 0
+
+
+def read_leader_epochs(data: Path, node_id: int, topic: str) -> Iterator[LeaderEpoch]:
+    """Give the epochs of the topic's replicas in a node's data folder, by partition and epoch; a replica without the file tells none.
+
+    Raises:
+        HarnessError: a file is not of the known form; the text names it.
+    """
+    for partition, folder in sorted(_replicas(data, topic)):
+        path = folder / LEADER_EPOCH_CHECKPOINT
+        if path.is_file():
+            yield from (
+                LeaderEpoch(node_id, partition, epoch, offset)
+                for epoch, offset in parse_leader_epochs(path.read_text(), path)
+            )
+
+
+def parse_leader_epochs(text: str, path: Path) -> tuple[tuple[int, int], ...]:
+    """Return leader epochs and their first offsets; Kafka makes the file with nothing in it, and writes it whole with the first epoch.
+
+    Raises:
+        HarnessError: that is no such file, or it is cut short.
+    """
+    if not text:
+        return ()
+    try:
+        version, count, *entries = text.splitlines()
+        epochs = tuple(
+            (int(epoch), int(offset)) for epoch, offset in (entry.split() for entry in entries)
+        )
+        known = int(version) == _VERSION and int(count) == len(epochs)
+    except ValueError as error:
+        raise HarnessError(f"{path} is no leader-epoch checkpoint: {error}") from error
+    if not known:
+        raise HarnessError(
+            f"{path} is of version {version} with {count} entries and holds {len(epochs)}; known is version {_VERSION}, whole"
+        )
+    return epochs
+
+
+def _replicas(data: Path, topic: str) -> Iterator[tuple[int, Path]]:
+    """A replica's folder is `<topic>-<partition>`; what is being deleted has another ending."""
+    for folder in data.glob(f"{topic}-*"):
+        number = folder.name.removeprefix(f"{topic}-")
+        if number.isdecimal():
+            yield int(number), folder
+
+
+# ---------- One replica's log as its files tell: how much there is, up to which offset, and how much of it is known to be synced.
+
 
 # ---------- Record batches as they lie in a segment: https://kafka.apache.org/documentation/#recordbatch. Pure.
 
@@ -28,7 +86,7 @@ _BYTE: Final = 0xFF
 
 
 @dataclass(frozen=True)
-class Batch:
+class RecordBatch:
     """One batch; positions are bytes from the segment's start."""
 
     position: int
@@ -46,7 +104,7 @@ class Batch:
         return self.position + self.size_bytes
 
 
-def batches_in(segment: bytes) -> Iterator[Batch]:
+def read_batches(segment: bytes) -> Iterator[RecordBatch]:
     """Give the batches of a segment, up to its end or to what is no whole batch."""
     at = 0
     while at + HEADER_BYTES <= len(segment):
@@ -54,11 +112,11 @@ def batches_in(segment: bytes) -> Iterator[Batch]:
         size = _LENGTH_ENDS + length
         if magic != MAGIC or size < HEADER_BYTES or at + size > len(segment):
             return
-        yield Batch(at, size, base, base + last_delta, crc, latest_ms)
+        yield RecordBatch(at, size, base, base + last_delta, crc, latest_ms)
         at += size
 
 
-def is_sound(segment: bytes, batch: Batch) -> bool:
+def has_valid_crc(segment: bytes, batch: RecordBatch) -> bool:
     """Whether a batch's bytes are those that its CRC was made of."""
     return crc32c(segment[batch.position + _CHECKED_FROM : batch.end]) == batch.crc
 
@@ -84,8 +142,7 @@ def _table() -> Sequence[int]:
 _TABLE: Final = _table()
 
 
-RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
-_VERSION: Final = 0
+RECOVERY_POINT_CHECKPOINT: Final = "recovery-point-offset-checkpoint"
 
 
 @dataclass(frozen=True)
@@ -100,34 +157,34 @@ class ReplicaLog:
     """Up to where the broker has noted down that it synced; `None`: nowhere yet. Noted once a minute, and when it ends in good order."""
 
 
-def replica_log(data: Path, node_id: int, topic: str, partition: int) -> ReplicaLog:
+def read_replica_log(data: Path, node_id: int, topic: str, partition: int) -> ReplicaLog:
     """Return what a node's log folder holds of a partition now; nothing, where it has no such folder.
 
     Raises:
         HarnessError: the checkpoint is not of the known form.
     """
-    segments = segments_of(data / f"{topic}-{partition}")
+    segments = segment_files(data / f"{topic}-{partition}")
     size_bytes = sum(segment.stat().st_size for segment in segments)
     return ReplicaLog(
         node_id,
         size_bytes,
         _end_offset(segments),
-        recovery_points(data).get(f"{topic}-{partition}"),
+        read_recovery_points(data).get(f"{topic}-{partition}"),
     )
 
 
-def segments_of(replica: Path) -> tuple[Path, ...]:
+def segment_files(replica: Path) -> tuple[Path, ...]:
     """Return a replica's segments, by base offset, which is their name."""
     return tuple(sorted(path for path in replica.glob("*.log") if path.stem.isdecimal()))
 
 
-def recovery_points(data: Path) -> Mapping[str, int]:
+def read_recovery_points(data: Path) -> Mapping[str, int]:
     """Return the recovery point of each replica (`topic-0`) that has one.
 
     Raises:
         HarnessError: the checkpoint is not of the known form.
     """
-    path = data / RECOVERY_POINTS
+    path = data / RECOVERY_POINT_CHECKPOINT
     if not path.is_file() or not (text := path.read_text()):
         return {}
     try:
@@ -154,7 +211,9 @@ def _end_offset(segments: tuple[Path, ...]) -> int:
 
 def _ends(segments: tuple[Path, ...]) -> Iterator[int]:
     return (
-        batch.last_offset + 1 for segment in segments for batch in batches_in(segment.read_bytes())
+        batch.last_offset + 1
+        for segment in segments
+        for batch in read_batches(segment.read_bytes())
     )
 
 
@@ -163,12 +222,12 @@ def _ends(segments: tuple[Path, ...]) -> Iterator[int]:
 # Real power cuts keep more: the kernel writes back within about half a minute what nobody synced, and the note is up to a minute old.
 
 
-METADATA: Final = "__cluster_metadata-0"
+METADATA_LOG: Final = "__cluster_metadata-0"
 """Raft syncs each record before it counts (KIP-595): a power cut leaves it whole."""
 _CLEAN: Final = ".kafka_cleanshutdown"
 
 
-def cut_to_recovery_points(data: Path) -> int:
+def truncate_to_recovery_points(data: Path) -> int:
     """Cut each replica's log in a stopped node's log folder to its recovery point; return how many bytes of records that took, of all of them.
 
     A replica that has no recovery point is left with nothing.
@@ -178,29 +237,29 @@ def cut_to_recovery_points(data: Path) -> int:
     Raises:
         HarnessError: the checkpoint is not of the known form.
     """
-    points = recovery_points(data)
+    points = read_recovery_points(data)
     (data / _CLEAN).unlink(missing_ok=True)
-    return sum(_cut(replica, points.get(replica.name, 0)) for replica in _replicas(data))
+    return sum(_cut(replica, points.get(replica.name, 0)) for replica in _replicas_log_files(data))
 
 
-def _replicas(data: Path) -> Iterator[Path]:
+def _replicas_log_files(data: Path) -> Iterator[Path]:
     return (
         path
         for path in sorted(data.iterdir())
-        if path.is_dir() and segments_of(path) and path.name != METADATA
+        if path.is_dir() and segment_files(path) and path.name != METADATA_LOG
     )
 
 
 def _cut(replica: Path, recovery_point: int) -> int:
     before_bytes = _size_bytes(replica)
-    for segment in segments_of(replica):
+    for segment in segment_files(replica):
         keep_bytes = _bytes_below(segment, recovery_point)
         if keep_bytes == segment.stat().st_size:
             continue
         os.truncate(segment, keep_bytes)
         for suffix in (".index", ".timeindex", ".txnindex"):
             segment.with_suffix(suffix).unlink(missing_ok=True)
-        if keep_bytes == 0 and segment != segments_of(replica)[0]:
+        if keep_bytes == 0 and segment != segment_files(replica)[0]:
             segment.unlink()
     for snapshot in replica.glob("*.snapshot"):
         if snapshot.stem.isdecimal() and int(snapshot.stem) > recovery_point:
@@ -209,12 +268,12 @@ def _cut(replica: Path, recovery_point: int) -> int:
 
 
 def _size_bytes(replica: Path) -> int:
-    return sum(segment.stat().st_size for segment in segments_of(replica))
+    return sum(segment.stat().st_size for segment in segment_files(replica))
 
 
 def _bytes_below(segment: Path, offset: int) -> int:
     """How much of a segment holds records below an offset; what is no whole batch is not held for synced."""
     return max(
-        (batch.end for batch in batches_in(segment.read_bytes()) if batch.last_offset < offset),
+        (batch.end for batch in read_batches(segment.read_bytes()) if batch.last_offset < offset),
         default=0,
     )
