@@ -1,1 +1,4 @@
-"""The clients under test: producers, consumers, consumer groups and copiers, over librdkafka or Kafka's own Java programs."""
+"""The clients under test: producers, consumers, consumer groups and copiers.
+
+They use librdkafka or Kafka's own Java programs.
+"""

@@ -1,1 +1,1 @@
-"""Kafka's own Java programs as clients under test: VerifiableProducer and VerifiableConsumer, and what they report."""
+"""Kafka's VerifiableProducer and VerifiableConsumer as clients under test, and their reports."""

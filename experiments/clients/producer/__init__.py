@@ -1,1 +1,1 @@
-"""The producer under test: its job, its process, the compiled send loop, transactions, and the attempts it recorded."""
+"""The producer under test: its job, its process, the send loop, transactions and attempts."""

@@ -1,9 +1,23 @@
-"""What a producer attempted, in a file mapping that outlives it.
+"""The mapped file with a producer's attempts, and the outcome of each record.
 
-The mapping begins with one page of counters; then follow a row a record, at the record's place in the schedule, and a column
-of its own for the latencies: brokers' threads write that, the schedule's thread the rows, and neither waits for the other's
-cache lines. Only the producer's process writes, and it writes to memory: the kernel keeps what was written when the process is killed, and the
-parent reads the file. Nothing is flushed to the disk; that is not needed but when the machine dies, and then the trial has.
+The file begins with one page of counters. Then follow one row per record, at the record's position
+in the schedule, and a separate column for the latencies: broker threads write the latencies, the
+schedule's thread writes the rows, and they do not share cache lines.
+
+Only the producer's process writes, and only to memory. The kernel keeps the pages if the process
+crashes, and the parent process reads the file. Nothing is flushed to the disk: that would matter
+only if the machine crashed, which also ends the trial.
+
+The outcome of a record is acked, rejected or unknown, as far as its client can know. Sources:
+librdkafka's `rd_kafka_handle_Produce_error` and `rd_kafka_err_action` (rdkafka_request.c), which
+state for each error whether the message may have been persisted; its INTRODUCTION.md, "Message
+persistence status"; Kafka's error codes, https://kafka.apache.org/protocol#protocol_error_codes.
+
+The error code alone can hide an earlier attempt: a record whose first request got no answer and
+whose retry was refused ends with the code of the refusal. librdkafka keeps the worst state as the
+message's *persistence status* and never lowers it (`rd_kafka_msgq_set_metadata`,
+`rd_kafka_retry_msgq`). So a record counts as rejected only if its code is in `NEVER_APPENDED` and
+its status is NOT_PERSISTED.
 """
 
 from __future__ import annotations
@@ -25,22 +39,18 @@ from infra.errors import HarnessError
 
 COUNTERS_BYTES: Final = 4096
 
-
 Counters = np.dtype(
     [
         ("records", "<i8"),  # rows in the file
-        ("taken_up", "<i8"),  # the schedule is done up to here
-        ("accepted", "<i8"),  # librdkafka took so many
-        ("settled", "<i8"),  # of them, so many have a delivery report
-        ("acked", "<i8"),  # of them, so many without an error
-        ("warmed", "<i8"),  # warm-up records settled
+        ("next_seq", "<i8"),  # the first record of the schedule that was not attempted
+        ("accepted", "<i8"),  # records that librdkafka accepted
+        ("settled", "<i8"),  # accepted records with a delivery report
+        ("acked", "<i8"),  # settled records without an error
+        ("warm_up_settled", "<i8"),  # settled warm-up records
         ("warm_up_error", "<i8"),  # the last error of a warm-up record
-        ("last_offset", "<i8"),  # of the delivery report before
-        (
-            "without_offset",
-            "<i8",
-        ),  # 1: the reports under way are of a batch to which the broker gave no offset
-        ("ended_by", "<i8"),  # the error after which the client took nothing more
+        ("last_offset", "<i8"),  # of the previous delivery report
+        ("without_offset", "<i8"),  # 1: the broker assigned no offset to the current batch
+        ("fatal_error", "<i8"),  # the error after which the client accepted no more; 0: none
     ]
 )
 """The counters on the first page."""
@@ -59,20 +69,23 @@ Attempt = np.dtype(
 """One record. A row of zeros is a record that was never due."""
 
 RECORD_BYTES: Final = Attempt.itemsize + 8
-"""What one record takes: its row and its latency."""
+"""The size of one record: its row and its latency."""
 
 NOT_DUE: Final = 0
 DUE: Final = 1
-"""About to be handed to librdkafka; a producer killed at that moment leaves it so, and nobody knows."""
+"""About to be passed to librdkafka. If the producer crashes here, the outcome is unknown."""
 SENT: Final = 2
 SETTLED: Final = 3
 REFUSED: Final = 4
-"""produce() did not take it: it never left the process."""
+"""produce() did not accept it: the record never left the process."""
 
 
 @dataclass(frozen=True)
 class AttemptsFile:
-    """The mapping, open. `header` has one element, `rows` and `latency_us` one a record; all are views of the file."""
+    """The open mapping; all attributes are views of the file.
+
+    `header` has one element, `rows` and `latency_us` have one element per record.
+    """
 
     header: Records
     rows: Records
@@ -80,50 +93,54 @@ class AttemptsFile:
 
     @classmethod
     def create(cls, path: Path, records: int) -> AttemptsFile:
-        """Make the file, all of its disk space reserved, so that a full disk is an error now and no signal later.
+        """Create the file and reserve its disk space.
+
+        Without the reservation, a full disk would end the producer later with SIGBUS.
 
         Raises:
-            OSError: the disk is full, or the folder cannot be written.
+            OSError: the disk is full, or the folder is not writable.
         """
         with path.open("wb") as file:
             os.posix_fallocate(file.fileno(), 0, COUNTERS_BYTES + records * RECORD_BYTES)
-        made = cls._mapped(path, mmap.ACCESS_WRITE)
-        made.header["records"] = records
-        return made
+        ledger = cls._map(path, mmap.ACCESS_WRITE)
+        ledger.header["records"] = records
+        return ledger
 
     @classmethod
     def open(cls, path: Path) -> AttemptsFile:
-        """Map an existing file, to read.
+        """Map an existing file for reading.
 
         Raises:
-            HarnessError: there is none, or it is not whole.
+            HarnessError: the file is missing or truncated.
         """
         try:
-            found = cls._mapped(path, mmap.ACCESS_READ)
+            ledger = cls._map(path, mmap.ACCESS_READ)
         except (OSError, ValueError) as error:
             raise HarnessError(f"the producer left no ledger at {path}: {error}") from error
-        if found.header["records"][0] != found.rows.size:
+        records = int(ledger.header["records"][0])
+        if records != ledger.rows.size:
             raise HarnessError(
-                f"{path} has room for {found.rows.size} records and was made for {found.header['records'][0]}"
+                f"{path} is truncated: it has room for {ledger.rows.size} records "
+                f"and was made for {records}"
             )
-        return found
+        return ledger
 
     @classmethod
     def attach(cls, path: Path) -> AttemptsFile:
-        """Map an existing file, to write: the producer's side.
+        """Map an existing file for writing, in the producer's process.
 
         Raises:
-            OSError: there is none.
+            OSError: the file is missing.
         """
-        return cls._mapped(path, mmap.ACCESS_WRITE)
+        return cls._map(path, mmap.ACCESS_WRITE)
 
     def touch(self) -> None:
-        """Let the kernel find a page for each row now, and not while the schedule runs."""
+        """Fault in every page now, so that page faults do not delay the schedule."""
         for view in (self.rows.view(np.int64), self.latency_us):
             view[:: mmap.PAGESIZE // view.itemsize] = 0
 
     @classmethod
-    def _mapped(cls, path: Path, access: int) -> AttemptsFile:
+    def _map(cls, path: Path, access: int) -> AttemptsFile:
         with path.open("r+b" if access == mmap.ACCESS_WRITE else "rb") as file:
             memory = mmap.mmap(file.fileno(), 0, access=access)
         records = (len(memory) - COUNTERS_BYTES) // RECORD_BYTES
@@ -135,25 +152,14 @@ class AttemptsFile:
         )
 
 
-# ---------- What became of a record, as far as its client can tell: acked, rejected or unknown. Pure.
-#
-# Sources: librdkafka's `rd_kafka_handle_Produce_error` and `rd_kafka_err_action` (rdkafka_request.c), which say for each error
-# whether the message may have been persisted, and its INTRODUCTION.md, "Message persistence status"; for the brokers' codes
-# Kafka's own list, https://kafka.apache.org/protocol#protocol_error_codes.
-#
-# An error code alone can hide an earlier attempt: a record whose first request got no answer and whose retry was refused ends
-# with the refusal's code. librdkafka keeps the worst it has seen as the message's *persistence status* and never lowers it
-# (`rd_kafka_msgq_set_metadata`, `rd_kafka_retry_msgq`). So a record counts as rejected only where both agree: its code is one
-# of the table below, and its status is NOT_PERSISTED.
-
-
 NOT_PERSISTED: Final = 0
 POSSIBLY_PERSISTED: Final = 1
 PERSISTED: Final = 2
 """`rd_kafka_msg_status_t` (rdkafka.h)."""
 
 NEVER_APPENDED: Final[dict[int, str]] = {
-    # The client's own: the record was never handed to a socket, or no request with it was answered other than by a refusal.
+    # The client's own codes: the record was never written to a socket, or every request with it
+    # was refused.
     -192: "_MSG_TIMED_OUT",
     -190: "_UNKNOWN_PARTITION",
     -188: "_UNKNOWN_TOPIC",
@@ -162,7 +168,7 @@ NEVER_APPENDED: Final[dict[int, str]] = {
     -152: "_PURGE_QUEUE",
     -150: "_FATAL",
     -138: "_INVALID_DIFFERENT_RECORD",
-    # The leader's, given before it appends (ReplicaManager.appendToLocalLog, LogValidator).
+    # The leader's codes, returned before it appends (ReplicaManager.appendToLocalLog, LogValidator).
     2: "INVALID_MSG",
     3: "UNKNOWN_TOPIC_OR_PART",
     5: "LEADER_NOT_AVAILABLE",
@@ -180,16 +186,16 @@ NEVER_APPENDED: Final[dict[int, str]] = {
     76: "UNSUPPORTED_COMPRESSION_TYPE",
     87: "INVALID_RECORD",
 }
-"""Errors that say the record is not in the log, by librdkafka's names.
+"""Errors after which the record is not in the log, with librdkafka's names.
 
-Not among them, though librdkafka takes them for "not persisted": NOT_LEADER_FOR_PARTITION, which a leader that is deposed
-while it waits for its followers answers after it has appended (DelayedProduce), and KAFKA_STORAGE_ERROR, after which part of
-a batch may be on the disk.
+Two errors that librdkafka treats as "not persisted" are not included. NOT_LEADER_FOR_PARTITION: a
+leader that loses leadership while it waits for its followers returns it after it has appended
+(DelayedProduce). KAFKA_STORAGE_ERROR: a part of the batch may be on the disk.
 """
 
 
 def delivery_outcome(error: int, status: int) -> str:
-    """Return the outcome of a record that its client settled.
+    """Return the outcome of a record with a delivery report.
 
     Args:
         error: of the delivery report, `rd_kafka_resp_err_t`.
@@ -200,68 +206,66 @@ def delivery_outcome(error: int, status: int) -> str:
     return REJECTED if error in NEVER_APPENDED and status == NOT_PERSISTED else UNKNOWN
 
 
-# ---------- What a producer attempted, as the ledger's table. Pure.
-
-
 _OUTCOMES: Final = (ACKED, REJECTED, UNKNOWN)
 
 
 def attempts_from_rows(
     rows: Records, latency_us: Column, producer: int, keying: KeyOptions
 ) -> pa.Table:
-    """Return the records that were due as the ledger's `attempts`.
+    """Return the records that were due; schema `ATTEMPTS`.
 
     Args:
-        rows: of dtype `Attempt`, in the schedule's order. Rows that were never due end the table: seq stays dense.
-        latency_us: how long each took to settle, for those that are settled.
-        producer: their producer's number.
-        keying: which keys they had.
+        rows: of dtype `Attempt`, in the schedule's order. The table ends before the first row that
+            was never due, so seq is dense.
+        latency_us: from sent to settled, for the settled records.
+        producer: the producer's number.
+        keying: the records' keys.
     """
     rows = rows[: int(np.count_nonzero(rows["state"] != NOT_DUE))]
     seq = np.arange(rows.size, dtype=np.int64)
-    taken, settled = np.isin(rows["state"], (SENT, SETTLED)), rows["state"] == SETTLED
+    sent, settled = np.isin(rows["state"], (SENT, SETTLED)), rows["state"] == SETTLED
     columns = {
         "producer": pa.array(np.full(rows.size, producer, np.int32)),
         "seq": pa.array(seq),
-        "key": pa.array(record_keys(seq, keying))
-        if keying.keys
-        else pa.nulls(rows.size, pa.int64()),
+        "key": (
+            pa.array(record_keys(seq, keying)) if keying.keys else pa.nulls(rows.size, pa.int64())
+        ),
         "intended_ns": pa.array(rows["intended_ns"].copy()),
-        "sent_ns": _where(taken, rows["sent_ns"]),
-        "settled_ns": _where(settled, rows["sent_ns"] + latency_us[: rows.size] * 1000),
+        "sent_ns": _null_unless(sent, rows["sent_ns"]),
+        "settled_ns": _null_unless(settled, rows["sent_ns"] + latency_us[: rows.size] * 1000),
         "outcome": _outcomes(rows),
         "error": pa.array(rows["error"].copy()),
-        "partition": _where(settled & (rows["partition"] >= 0), rows["partition"]),
-        "offset": _where(settled & (rows["error"] == 0) & (rows["offset"] >= 0), rows["offset"]),
+        "partition": _null_unless(settled & (rows["partition"] >= 0), rows["partition"]),
+        "offset": _null_unless(
+            settled & (rows["error"] == 0) & (rows["offset"] >= 0), rows["offset"]
+        ),
         "transaction": pa.nulls(rows.size, pa.int64()),
     }
     return pa.table([columns[field.name].cast(field.type) for field in ATTEMPTS], schema=ATTEMPTS)
 
 
-def _where(known: Any, values: Any) -> pa.Array:
-    """Null where it is not known."""
+def _null_unless(known: Any, values: Any) -> pa.Array:
+    """Return the values, null where `known` is false."""
     return pa.array(np.ascontiguousarray(values), mask=~known)
 
 
 def _outcomes(rows: Records) -> pa.Array:
-    """Judge each kind of ending once: there are a handful."""
-    endings = (
+    """Return each record's outcome; computed once per distinct state, error and status."""
+    results = (
         rows["state"].astype(np.int64) << 40
         | (rows["error"].astype(np.int64) & 0xFFFF_FFFF) << 8
         | rows["status"] & 0xFF
     )
-    _, first, kind = np.unique(endings, return_index=True, return_inverse=True)
-    judged = np.array([_OUTCOMES.index(_outcome(rows[index])) for index in first], np.int8)
+    _, first, inverse = np.unique(results, return_index=True, return_inverse=True)
+    outcomes = np.array([_OUTCOMES.index(_outcome(rows[index])) for index in first], np.int8)
     return pa.DictionaryArray.from_arrays(
-        pa.array(judged[kind] if rows.size else judged), pa.array(_OUTCOMES)
+        pa.array(outcomes[inverse] if rows.size else outcomes), pa.array(_OUTCOMES)
     )
 
 
 def _outcome(row: np.void) -> str:
     if row["state"] == REFUSED:
         return REJECTED
-    return (
-        delivery_outcome(int(row["error"]), int(row["status"]))
-        if row["state"] == SETTLED
-        else UNKNOWN
-    )
+    if row["state"] != SETTLED:
+        return UNKNOWN
+    return delivery_outcome(int(row["error"]), int(row["status"]))

@@ -1,6 +1,16 @@
-"""A producer that takes over from one that was killed: what its ledger tells, what is sent again, and where the schedule goes on.
+"""The producer's compiled send loop, its callbacks, and how a restarted producer resumes.
 
-It is another session to the brokers: idempotence does not reach across it (KIP-98), so what was stored and never acknowledged is stored again.
+librdkafka calls back into compiled code that needs no GIL and writes into the mapped file of
+attempts. Two callbacks share the work:
+
+- `on_acknowledgement_latency` is an interceptor. A broker thread calls it when the record settles,
+  so the latency does not include the wait for the next poll().
+- `on_delivery_report` runs inside poll(), in the loop's thread, and writes all other columns. It
+  does not read the latency: `rd_kafka_message_latency` counts until the call (rdkafka_msg.c) and
+  would include that wait.
+
+A producer restarted after a crash is a new session to the brokers. Idempotence does not extend
+across sessions (KIP-98): a record that was stored but not acknowledged is stored again if resent.
 """
 
 from __future__ import annotations
@@ -44,21 +54,13 @@ from experiments.clients.producer.attempts import (
 )
 from experiments.clients.record.value import encode
 
-# ---------- The producer's compiled part: the loop that follows the schedule, and the callbacks that fill the ledger.
-#
-# librdkafka calls back into compiled code that needs no GIL and writes straight into the ledger's mapping. Two callbacks share
-# the work. `acknowledged` is an interceptor: a broker's own thread calls it when the record settles, so the latency it notes
-# does not wait for anyone to poll. `delivered` runs inside poll(), in the loop's thread, and writes all the rest.
-# (`rd_kafka_message_latency` counts until the call, rdkafka_msg.c: asked in `delivered` it would include that wait.)
-
-
 WARM_UP_OPAQUE: Final = 0
 """A record's opaque is its seq + 1; that of a warm-up record is 0."""
 
 KEY_BYTES: Final = 8
 ROW_BYTES: Final = Attempt.itemsize
 POLL_EVERY_RECORDS: Final = 64
-"""How often reports are served while records are sent in a burst."""
+"""How often to serve delivery reports during a burst of records."""
 
 Schedule = np.dtype(
     [
@@ -67,27 +69,30 @@ Schedule = np.dtype(
         ("size_bytes", "<i8"),
         ("keys", "<i8"),
         ("pair_apart_records", "<i8"),  # 0: no pairs
-        ("common_key", "<i8"),  # 1: the two of a pair have one key
+        ("common_key", "<i8"),  # 1: both records of a pair have the same key
         ("hot_key_share", "<f8"),
         ("round_robin_partitions", "<i8"),  # 0: the partitioner decides
-        ("key", "<i8"),  # where its bytes lie; 0: no key
+        ("key", "<i8"),  # address of the key's bytes; 0: no key
         ("key_bytes", "<i8"),
-        ("rate_records_per_s", "<f8"),  # 0: as fast as it goes
+        ("rate_records_per_s", "<f8"),  # 0: as fast as possible
         ("start_ns", "<i8"),  # the first record's intended time
         ("anchor_ns", "<i8"),  # epoch = anchor + monotonic clock
-        ("give_up_ns", "<i8"),  # from then on a full queue is final
+        ("give_up_ns", "<i8"),  # from then on a record that finds the queue full is refused
     ]
 )
-"""What the loop is told."""
+"""The schedule that the loop follows, and the handles that it needs; one row."""
 
 SCHEDULE, HEADER, ROWS = records_of(Schedule), records_of(Counters), records_of(Attempt)
 WORDS, KEY, CLOCK = types.uint64[::1], types.uint8[::1], types.int64[::1]
-"""The types of what the functions below pass on to each other."""
+"""Numba types of the arguments of the functions below."""
 
 
 @compiled_callback("int32(int64, int64, int64)")
 def on_acknowledgement_latency(_client: Any, message_address: Any, ledger: Any) -> Any:
-    """Note how long the record took (`on_acknowledgement`); called by brokers' threads, each for its own records."""
+    """Record the latency of a record (`on_acknowledgement`).
+
+    Called by broker threads, each for its own records.
+    """
     message = carray(pointer(message_address), (1,), MESSAGE)
     header = carray(pointer(ledger), (1,), Counters)
     seq = message[0].opaque - 1
@@ -102,11 +107,11 @@ def on_acknowledgement_latency(_client: Any, message_address: Any, ledger: Any) 
 
 @compiled_callback("void(int64, int64, int64)")
 def on_delivery_report(_client: Any, message_address: Any, ledger: Any) -> None:
-    """Write what became of a record (`dr_msg_cb`); called inside poll().
+    """Record the result of a record (`dr_msg_cb`); called inside poll().
 
-    librdkafka numbers a batch's records upwards from its base offset, also where that is -1001, "none": record 1,001 of a
-    batch to which the broker gave no offset would get offset 0 (`rd_kafka_msgq_set_metadata`). A batch's reports come one
-    after the other, so a run of numbers that began below zero is told from offsets.
+    librdkafka counts a batch's offsets up from its base offset, even if that is -1001 ("none"):
+    record 1,001 of a batch without an offset would get offset 0 (`rd_kafka_msgq_set_metadata`).
+    The reports of a batch arrive consecutively, so a sequence that began below zero is recognized.
     """
     message = carray(pointer(message_address), (1,), MESSAGE)
     header = carray(pointer(ledger), (1,), Counters)
@@ -116,7 +121,7 @@ def on_delivery_report(_client: Any, message_address: Any, ledger: Any) -> None:
     )
     header[0].last_offset = offset
     if seq < 0:
-        header[0].warmed += 1
+        header[0].warm_up_settled += 1
         header[0].warm_up_error = (
             message[0].error if message[0].error != 0 else header[0].warm_up_error
         )
@@ -141,14 +146,14 @@ def due_ns(start_ns: Any, rate_records_per_s: Any, seq: Any) -> Any:
 
 @compiled("void(uint8[::1], int64)")
 def write_key(key: Any, number: Any) -> None:
-    """Write a key as Kafka's own LongSerializer does: 8 bytes, the highest first."""
+    """Write a key as Kafka's LongSerializer does: 8 bytes, big-endian."""
     for index in range(KEY_BYTES):
         key[index] = (number >> (8 * (KEY_BYTES - 1 - index))) & 0xFF
 
 
 @compiled(types.int64(SCHEDULE, types.int64))
 def key_of(schedule: Any, seq: Any) -> Any:
-    """Return the number of a record's key; see `keying.keys_of`."""
+    """Return the number of a record's key, as `record.keys.record_keys` does."""
     keys, apart, share = schedule[0].keys, schedule[0].pair_apart_records, schedule[0].hot_key_share
     if share > 0:
         hot_before = np.int64(np.floor(seq * share))
@@ -166,14 +171,14 @@ def key_of(schedule: Any, seq: Any) -> Any:
 
 @compiled(types.int32(SCHEDULE, types.int64))
 def partition_of(schedule: Any, seq: Any) -> Any:
-    """Return the partition that the producer itself names: in turn, or none."""
+    """Return the partition by round robin, or -1: librdkafka's partitioner chooses."""
     partitions = schedule[0].round_robin_partitions
     return seq % partitions if partitions > 0 else ANY_PARTITION
 
 
 @compiled(types.int32(SCHEDULE, ROWS, types.int64, WORDS, CLOCK))
 def produce_record(schedule: Any, rows: Any, seq: Any, words: Any, clock: Any) -> Any:
-    """Give a record to librdkafka, again and again while its queue is full; return its error, or 0."""
+    """Pass a record to librdkafka, repeatedly while its queue is full; return the error, or 0."""
     client, topic, size_bytes, key, key_bytes = (
         schedule[0].client,
         schedule[0].topic,
@@ -209,10 +214,10 @@ def produce_record(schedule: Any, rows: Any, seq: Any, words: Any, clock: Any) -
 
 @compiled(types.void(SCHEDULE, ROWS, types.int64, CLOCK))
 def wait_until_due(schedule: Any, rows: Any, seq: Any, clock: Any) -> None:
-    """Serve reports until the record is due; note when it was due and when it is handed over.
+    """Serve delivery reports until the record is due; write its intended and its sent time.
 
-    Waiting with poll(1 ms), and then sending what is due in a burst, leaves the brokers more of the processor than spinning
-    does, and so comes nearer to the schedule.
+    Waiting with poll(1 ms) and then sending all due records in a burst leaves the brokers more CPU
+    time than a busy wait, and so keeps closer to the schedule.
     """
     now_ns = schedule[0].anchor_ns + monotonic_ns(clock)
     intended_ns = (
@@ -228,7 +233,7 @@ def wait_until_due(schedule: Any, rows: Any, seq: Any, clock: Any) -> None:
 
 @compiled(types.void(SCHEDULE, ROWS, types.int64, types.int32))
 def refuse_remaining(schedule: Any, rows: Any, begin: Any, error: Any) -> None:
-    """Write down what every further record would get from a client that takes nothing more."""
+    """Mark all records from `begin` on as refused by a client that accepts no more."""
     for seq in range(begin, rows.size):
         rows[seq].intended_ns = rows[begin - 1].intended_ns
         if schedule[0].rate_records_per_s > 0:
@@ -242,7 +247,7 @@ def refuse_remaining(schedule: Any, rows: Any, begin: Any, error: Any) -> None:
 def follow_schedule(
     schedule: Any, header: Any, rows: Any, words: Any, begin: Any, end: Any
 ) -> None:
-    """Follow the schedule from one record to before another, or to a fatal error of the client."""
+    """Send the records `begin` to `end` (exclusive), or up to a fatal error of the client."""
     clock, key = np.zeros(2, np.int64), np.zeros(KEY_BYTES, np.uint8)
     if schedule[0].keys > 0:
         schedule[0].key, schedule[0].key_bytes = key.ctypes.data, KEY_BYTES
@@ -253,9 +258,9 @@ def follow_schedule(
             write_key(key, key_of(schedule, seq))
         error = produce_record(schedule, rows, seq, words, clock)
         header[0].accepted += 1 if error == 0 else 0
-        header[0].taken_up = seq + 1
+        header[0].next_seq = seq + 1
         if error == FATAL:
-            header[0].ended_by = error
+            header[0].fatal_error = error
             refuse_remaining(schedule, rows, seq + 1, error)
             return
         if seq % POLL_EVERY_RECORDS == 0:
@@ -267,7 +272,7 @@ SEQS: Final = types.int64[::1]
 
 @compiled(types.void(SCHEDULE, HEADER, ROWS, WORDS, SEQS))
 def resend_records(schedule: Any, header: Any, rows: Any, words: Any, seqs: Any) -> None:
-    """Hand records over again, each with its own id and intended time, so that a second copy is known for one."""
+    """Send records again with their own id and intended time, so that duplicates are recognized."""
     clock, key = np.zeros(2, np.int64), np.zeros(KEY_BYTES, np.uint8)
     if schedule[0].keys > 0:
         schedule[0].key, schedule[0].key_bytes = key.ctypes.data, KEY_BYTES
@@ -283,20 +288,29 @@ def resend_records(schedule: Any, header: Any, rows: Any, words: Any, seqs: Any)
 
 
 def next_seq(ledger: AttemptsFile) -> int:
-    """Return how much of the schedule was taken up, whoever did so."""
+    """Return the first record that no generation of the producer has attempted."""
     return int(np.count_nonzero(ledger.rows["state"] != NOT_DUE))
 
 
 def unsettled_seqs(ledger: AttemptsFile) -> Column:
-    """Return the records that were taken up and of which nobody was told anything, in the schedule's order."""
+    """Return the attempted records without a delivery report, in the schedule's order."""
     return np.flatnonzero(np.isin(ledger.rows["state"], (DUE, SENT)))
 
 
 def recount(ledger: AttemptsFile) -> None:
-    """Count anew what a killed producer counted: it died between any two writes, and reports on what it had in flight come no more."""
+    """Recompute the counters of a crashed producer.
+
+    It may have crashed between any two writes, and its records in flight get no reports any more.
+    """
     header, settled = ledger.header[0], ledger.rows["state"] == SETTLED
-    header["taken_up"] = next_seq(ledger)
+    header["next_seq"] = next_seq(ledger)
     header["accepted"] = header["settled"] = np.count_nonzero(settled)
     header["acked"] = np.count_nonzero(settled & (ledger.rows["error"] == 0))
-    for counter in ("warmed", "warm_up_error", "last_offset", "without_offset", "ended_by"):
+    for counter in (
+        "warm_up_settled",
+        "warm_up_error",
+        "last_offset",
+        "without_offset",
+        "fatal_error",
+    ):
         header[counter] = 0

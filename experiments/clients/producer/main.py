@@ -1,4 +1,4 @@
-"""The producer's own process: warm up, follow the schedule, settle."""
+"""The producer's process: warm up, send the schedule, wait until all records are settled."""
 
 from __future__ import annotations
 
@@ -43,59 +43,67 @@ from infra.errors import HarnessError
 from infra.process.waiting import wait_until
 
 TIMEOUT_SCAN_S: Final = 2.0
-"""librdkafka looks for records that are past their timeout once a second; twice that is late enough."""
-NEVER: Final = np.iinfo(np.int64).max
+"""librdkafka scans for records past their timeout once a second; this is twice the interval."""
+NEVER_NS: Final = np.iinfo(np.int64).max
 _SLICE_MS: Final = 100
 
 
 def main(job_path: Path) -> None:
-    """Be the producer.
+    """Run the producer.
+
+    Args:
+        job_path: its job description, JSON of `ProducerJob`.
 
     Raises:
-        AckbenchError: it could not do its job.
+        AckbenchError: the job failed.
     """
     _produce(ProducerJob.model_validate_json(job_path.read_bytes()))
 
 
 def _produce(job: ProducerJob) -> None:
     ledger = AttemptsFile.attach(job.ledger)
-    if job.life > 0:
+    if job.generation > 0:
         recount(ledger)
     fields = attach(job.fields, SentRecord) if job.headers else np.zeros(0, SentRecord)
-    noting = np.array([(fields.ctypes.data, fields.size, job.headers)], SendOpaque)
+    send_opaque = np.array([(fields.ctypes.data, fields.size, job.headers)], SendOpaque)
     callbacks = Callbacks(
         on_delivery_report.address, on_acknowledgement_latency.address, ledger.header.ctypes.data
     )
     served = (
         attach(job.serving, ServedCell) if job.record_serving_brokers else np.zeros(0, ServedCell)
     )
-    telling = np.array([(served.ctypes.data, job.anchor_ns)], ServingOpaque)
-    asked = {
-        Interceptor(
-            "on_send", "ackbench-fields", on_send_digest.address, noting.ctypes.data
-        ): job.headers > 0,
-        Interceptor(
-            "on_acknowledgement",
-            "ackbench-serving",
-            on_acknowledgement_count.address,
-            telling.ctypes.data,
-        ): job.record_serving_brokers,
-    }
-    interceptors = tuple(one for one, wanted in asked.items() if wanted)
+    serving_opaque = np.array([(served.ctypes.data, job.anchor_ns)], ServingOpaque)
+    interceptors = []
+    if job.headers:
+        interceptors.append(
+            Interceptor(
+                "on_send", "ackbench-fields", on_send_digest.address, send_opaque.ctypes.data
+            )
+        )
+    if job.record_serving_brokers:
+        interceptors.append(
+            Interceptor(
+                "on_acknowledgement",
+                "ackbench-serving",
+                on_acknowledgement_count.address,
+                serving_opaque.ctypes.data,
+            )
+        )
     settings = {**job.given, "bootstrap.servers": job.bootstrap_servers}
     with Client(
         librdkafka.PRODUCER,
         settings,
         log=job.log,
         callbacks=callbacks,
-        interceptors=interceptors,
+        interceptors=tuple(interceptors),
         clock_anchor_ns=job.anchor_ns,
     ) as client:
         job.effective.write_text(json.dumps(client.effective_settings()))
-        _warm_up_in_transaction(client, job, ledger) if job.transaction_records else _warm_up(
-            client, job, ledger
-        )
-        if job.life == 0:
+        if job.transaction_records:
+            _warm_up_in_transaction(client, job, ledger)
+        else:
+            _warm_up(client, job, ledger)
+        if job.generation == 0:
             ledger.touch()
         write_line(READY)
         schedule = _schedule(client, job, int(expect_line(BEGIN)))
@@ -107,27 +115,30 @@ def _produce(job: ProducerJob) -> None:
             TransactionalSchedule(client, job, ledger, schedule, words).follow()
         else:
             follow_schedule(schedule, ledger.header, ledger.rows, words, begin, ledger.rows.size)
-        _name_fatal_error(client, ledger)
+        _record_fatal_error(client, ledger)
         _settle(client, ledger, delivery_timeout_ms(job.settings) / 1000 + TIMEOUT_SCAN_S)
         write_line(DONE, summarize(job, ledger, begin).model_dump_json())
 
 
 def _warm_up(client: Client, job: ProducerJob, ledger: AttemptsFile) -> None:
-    """Get a producer id, the trial's topic's metadata, and a connection to each broker that leads a partition.
+    """Get a producer id, the metadata of the topic, and a connection to each partition leader.
 
     Raises:
-        HarnessError: a warm-up record was not accepted or not acknowledged.
+        HarnessError: a warm-up record was refused or not acknowledged.
     """
     client.leaders(job.topic, job.warm_up_timeout_s)
     partitions = range(len(client.leaders(job.warm_up_topic, job.warm_up_timeout_s)))
     for partition in partitions:
         _send_warm_up_record(client, job.warm_up_topic, partition)
     wait_until(
-        lambda: client.poll(_SLICE_MS) >= 0 and bool(ledger.header["warmed"][0] >= len(partitions)),
+        lambda: (
+            client.poll(_SLICE_MS) >= 0
+            and bool(ledger.header["warm_up_settled"][0] >= len(partitions))
+        ),
         awaiting=f"{len(partitions)} warm-up records to settle",
         timeout_s=job.warm_up_timeout_s,
         every_s=0,
-        seen=lambda: f"{ledger.header['warmed'][0]} settled",
+        seen=lambda: f"{ledger.header['warm_up_settled'][0]} settled",
     )
     error = int(ledger.header["warm_up_error"][0])
     if error:
@@ -135,10 +146,12 @@ def _warm_up(client: Client, job: ProducerJob, ledger: AttemptsFile) -> None:
 
 
 def _warm_up_in_transaction(client: Client, job: ProducerJob, ledger: AttemptsFile) -> None:
-    """Take the `transactional.id`, and warm up in a transaction: the coordinator is connected to then as well.
+    """Take the `transactional.id` and warm up in a transaction.
+
+    This also connects the producer to the transaction coordinator.
 
     Raises:
-        HarnessError: there was no producer id, or the transaction could not be committed.
+        HarnessError: no coordinator assigned a producer id, or the transaction was not committed.
     """
     transactions = TransactionApi(client)
     transactions.init(job.warm_up_timeout_s)
@@ -147,7 +160,7 @@ def _warm_up_in_transaction(client: Client, job: ProducerJob, ledger: AttemptsFi
         _warm_up(client, job, ledger)
         error = transactions.commit(job.warm_up_timeout_s)
     if error is not None:
-        raise HarnessError(f"the warm-up's transaction was not committed: {error}")
+        raise HarnessError(f"the warm-up transaction was not committed: {error}")
 
 
 def _send_warm_up_record(client: Client, topic: str, partition: int) -> None:
@@ -166,15 +179,22 @@ def _send_warm_up_record(client: Client, topic: str, partition: int) -> None:
         != 0
     ):
         raise HarnessError(
-            f"a warm-up record for partition {partition} of {topic} was refused: {librdkafka.error_text(library.rd_kafka_last_error())}"
+            f"a warm-up record for partition {partition} of {topic} was refused: "
+            f"{librdkafka.error_text(library.rd_kafka_last_error())}"
         )
 
 
 def _schedule(client: Client, job: ProducerJob, start_ns: int) -> Records:
-    """Say when what is due; without a rate there is no end after which a full queue would be final: it empties by timeouts."""
+    """Return the schedule for the compiled loop, one row of dtype `Schedule`.
+
+    With a rate, a full queue is final once the load's end and the delivery timeout have passed.
+    Without a rate there is no such end: the queue drains as records time out.
+    """
     end_ns = start_ns + round(job.duration_s * 1e9)
     give_up_ns = (
-        end_ns + delivery_timeout_ms(job.settings) * 1_000_000 if job.rate_records_per_s else NEVER
+        end_ns + delivery_timeout_ms(job.settings) * 1_000_000
+        if job.rate_records_per_s
+        else NEVER_NS
     )
     keys = (
         job.keys,
@@ -183,7 +203,7 @@ def _schedule(client: Client, job: ProducerJob, start_ns: int) -> Records:
         job.hot_key_share,
         job.round_robin_partitions,
     )
-    told = (
+    row = (
         client.address,
         client.topic_handle(job.topic),
         job.record_size_bytes,
@@ -195,22 +215,29 @@ def _schedule(client: Client, job: ProducerJob, start_ns: int) -> Records:
         job.anchor_ns,
         give_up_ns,
     )
-    return np.array([told], Schedule)
+    return np.array([row], Schedule)
 
 
-def _name_fatal_error(client: Client, ledger: AttemptsFile) -> None:
-    """Put the cause in the place of "the client has had a fatal error"."""
+def _record_fatal_error(client: Client, ledger: AttemptsFile) -> None:
+    """Record the cause of a fatal error instead of `_FATAL`, which only reports that one occurred.
+
+    Also report it on standard error.
+    """
     fatal = client.fatal_error()
     if fatal is None:
         return
-    ledger.header["ended_by"] = fatal[0]
+    ledger.header["fatal_error"] = fatal[0]
     sys.stderr.write(
-        f"the client takes nothing more: {librdkafka.error_text(fatal[0])}: {fatal[1]}\n"
+        "the producer accepts no further records after a fatal error: "
+        f"{librdkafka.error_text(fatal[0])}: {fatal[1]}\n"
     )
 
 
 def _settle(client: Client, ledger: AttemptsFile, timeout_s: float) -> None:
-    """Serve reports until every record that librdkafka took has one, or its time is up: then it stays unsettled."""
+    """Serve delivery reports until every accepted record is settled, or the timeout has passed.
+
+    Records without a report by then stay unsettled: their outcome is unknown.
+    """
     end_s = time.monotonic() + timeout_s
     while ledger.header["settled"][0] < ledger.header["accepted"][0] and time.monotonic() < end_s:
         client.flush(_SLICE_MS)

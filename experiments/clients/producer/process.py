@@ -1,6 +1,6 @@
-"""A producer under test: its process as the parent sees it, and what it attempted.
+"""The handle to a producer's process, its summary, and the tables of its attempts.
 
-The process itself is `producer_main`.
+What runs in the process is `producer.main`.
 """
 
 from __future__ import annotations
@@ -38,20 +38,25 @@ from experiments.events.journal import Event
 from experiments.ledger.record import ProducerSummary
 from experiments.ledger.schema import SENT, SERVED, TRANSACTIONS
 
-# ---------- How well a producer kept to its schedule, read off its ledger.
-
 
 def summarize(job: ProducerJob, ledger: AttemptsFile, begin: int) -> ProducerSummary:
-    """Say how it went; what was due while no process was there says nothing of how well a process keeps to its schedule."""
-    own = ledger.rows[begin:]
-    tried = own[own["sent_ns"] > 0]
-    on_time = (
-        tried[tried["intended_ns"] >= tried["sent_ns"][0]] if job.life > 0 and tried.size else tried
-    )
-    lateness_us = (on_time["sent_ns"] - on_time["intended_ns"]) / 1000
+    """Return how many records the producer attempted and how late it sent them.
+
+    Records that were due while no process was running do not count as late.
+
+    Args:
+        job: the producer's job.
+        ledger: its attempts.
+        begin: the first record of this generation.
+    """
+    attempted = ledger.rows[begin:]
+    attempted = attempted[attempted["sent_ns"] > 0]
+    if job.generation > 0 and attempted.size:
+        attempted = attempted[attempted["intended_ns"] >= attempted["sent_ns"][0]]
+    lateness_us = (attempted["sent_ns"] - attempted["intended_ns"]) / 1000
     p50, p99, highest = (
         np.percentile(lateness_us, [50, 99, 100], method="inverted_cdf")
-        if on_time.size
+        if attempted.size
         else (None, None, None)
     )
     return ProducerSummary(
@@ -66,7 +71,7 @@ def summarize(job: ProducerJob, ledger: AttemptsFile, begin: int) -> ProducerSum
 
 @dataclass(frozen=True)
 class ProducerProgress:
-    """How far a producer is, in records."""
+    """A producer's progress, in records."""
 
     accepted: int
     settled: int
@@ -74,10 +79,14 @@ class ProducerProgress:
 
 
 class ProducerProcess(ClientProcess):
-    """A producer in a process of its own: it warms up by itself; wait until ready, begin, wait until done. Killed, it can be started again."""
+    """A producer in its own process.
+
+    It warms up as soon as it starts. Call `wait_ready`, `begin` and `wait_done`. After `kill` it
+    can be restarted: its attempts are in a mapped file.
+    """
 
     def __init__(self, job: ProducerJob) -> None:
-        self.job, self._began_ns, self._left = job, 0, False
+        self.job, self._began_ns, self._is_abandoned = job, 0, False
         self._ledger = AttemptsFile.create(job.ledger, job.records)
         if job.transaction_records:
             create_transactions(job.transactions, job.records, job.transaction_records)
@@ -92,27 +101,32 @@ class ProducerProcess(ClientProcess):
         )
 
     def begin(self, start_ns: int) -> None:
-        """Tell it when its first record is due, nanoseconds since the epoch by `experiments.events.clock`.
+        """Start the schedule.
+
+        Args:
+            start_ns: when the first record is due, since the epoch (`experiments.events.clock`).
 
         Raises:
-            HarnessError: it has ended.
+            HarnessError: the process has exited.
         """
         self._began_ns = start_ns
         self.send_line(f"{BEGIN} {start_ns}")
 
     def restart(self, *, resend: bool) -> None:
-        """Begin another life after `kill`: a new process, which goes on with the schedule where the one before was.
+        """Start a new process after `kill`, which resumes the schedule; return when it has begun.
 
-        What was due meanwhile is due at once. Returns when it has begun.
+        Records that were due in between are due immediately.
 
         Args:
-            resend: whether it first sends again what was sent before and of which nobody was told anything.
+            resend: whether it first sends all records again that were sent and never settled.
 
         Raises:
-            HarnessError: it cannot be started, or cannot warm up.
+            HarnessError: it did not start, or did not warm up.
             WaitTimeout: it was not ready in time.
         """
-        self.job = self.job.model_copy(update={"life": self.job.life + 1, "resend": resend})
+        self.job = self.job.model_copy(
+            update={"generation": self.job.generation + 1, "resend": resend}
+        )
         self.start_process(
             _spawn_request(self.job), self.job.folder / f"producer-{self.job.producer}.errors"
         )
@@ -120,59 +134,63 @@ class ProducerProcess(ClientProcess):
         self.send_line(f"{BEGIN} {self._began_ns}")
 
     def abandon(self) -> None:
-        """Kill it for good: nobody goes on with its schedule, and what it has left is all that there will be.
+        """Kill the producer for good: its schedule is not resumed, and its attempts are final.
 
         Raises:
-            WaitTimeout: the kernel did not end it.
+            WaitTimeout: the process did not exit after SIGKILL.
         """
         self.kill()
-        self._left = True
+        self._is_abandoned = True
 
     def fatal_error_code(self) -> int:
-        """The error after which it took nothing more, alive or dead; 0: none."""
-        return int(self._ledger.header["ended_by"][0])
+        """Return the error after which the client accepted no more records; 0: none."""
+        return int(self._ledger.header["fatal_error"][0])
 
     def acked_in_open_transaction(self) -> int:
-        """How many acknowledged records its transaction holds, alive or dead; 0 once it holds all that it is to: it may be ending already."""
+        """Return the number of acknowledged records in the open transaction.
+
+        0 if none is open, or if the transaction is complete: its end may be under way.
+        """
         rows = attach_transactions(self.job.transactions)
         number = count_begun(rows) - 1
-        if number < 0 or rows["asked"][number] or rows["ending"][number]:
+        if number < 0 or rows["commit_requested"][number] or rows["reported"][number]:
             return 0
-        of = self._ledger.rows[number * self.job.transaction_records :][
-            : self.job.transaction_records
-        ]
-        stored = int(((of["state"] == SETTLED) & (of["error"] == 0)).sum())
-        return stored if stored < of.size else 0
+        first = number * self.job.transaction_records
+        records = self._ledger.rows[first : first + self.job.transaction_records]
+        acked = int(((records["state"] == SETTLED) & (records["error"] == 0)).sum())
+        return acked if acked < records.size else 0
 
     def unsettled_records(self) -> int:
-        """How many records it has sent, or was about to send, of which nobody was told anything, alive or dead."""
+        """Return how many records were sent, or about to be sent, and have no delivery report."""
         from experiments.clients.producer.loop import unsettled_seqs
 
         return unsettled_seqs(self._ledger).size
 
     def began_ns(self) -> int:
-        """Return when its first record was due: as it was told."""
+        """Return when the first record was due, as passed to `begin`."""
         return self._began_ns
 
     def acked_records(self) -> int:
-        """How many records it has seen acknowledged, alive or dead."""
+        """Return how many records were acknowledged so far; valid after a crash too."""
         return self.progress().acked
 
     def progress(self) -> ProducerProgress:
-        """Return how far it is, alive or dead."""
+        """Return the progress; valid after a crash too."""
         header = self._ledger.header[0]
         return ProducerProgress(
             int(header["accepted"]), int(header["settled"]), int(header["acked"])
         )
 
     def wait_done(self, timeout_s: float) -> ProducerSummary:
-        """Return when every record is settled, or its delivery timeout has passed; at once, when it was left dead.
+        """Wait until every record is settled, or its delivery timeout has passed.
+
+        Return immediately if the producer was abandoned.
 
         Raises:
-            HarnessError: it ended on the way.
+            HarnessError: the process exited early.
             WaitTimeout: it was not done in time.
         """
-        if self._left:
+        if self._is_abandoned:
             return summarize(self.job, self._ledger, 0)
         summary = ProducerSummary.model_validate_json(self.expect_line(DONE, timeout_s))
         self.wait_for_exit(timeout_s)
@@ -180,33 +198,34 @@ class ProducerProcess(ClientProcess):
 
     @staticmethod
     def complete_summary(summary: ProducerSummary, log: pa.Table) -> ProducerSummary:
-        """Return its summary: it told all of it itself."""
+        """Return the summary unchanged: it needs nothing from the final read."""
         del log
         return summary
 
     def events(self) -> Iterator[Event]:
-        """Give what librdkafka's log tells so far; see `client_log`."""
+        """Yield the events in librdkafka's log so far (`librdkafka.log`)."""
         return read_client_log(self.job.log.read_text(errors="replace"), self.name, self.job.topic)
 
     def effective_settings(self) -> dict[str, str]:
-        """Return the settings it was given; where it keeps its own defaults, all that it tells."""
-        return (
-            self.job.settings
-            if self.job.passed is None
-            else dict(json.loads(self.job.effective.read_text()))
-        )
+        """Return the passed settings; if the client keeps its own defaults, all that it reports."""
+        if self.job.passed is None:
+            return self.job.settings
+        return dict(json.loads(self.job.effective.read_text()))
 
     def attempts(self, log: pa.Table) -> pa.Table:
-        """Return what it attempted; see `attempts_table`. The log is not needed."""
+        """Return the attempts (`attempts_table`). The final read is not needed."""
         del log
         return attempts_table(self.job)
 
     def transactions(self, attempts: pa.Table) -> pa.Table:
-        """Return how its transactions ended; see `ended_transactions`."""
+        """Return how the transactions ended (`producer_transactions`)."""
         return producer_transactions(self.job, attempts)
 
     def sent(self) -> pa.Table:
-        """Return what its records were made of, alive or dead; schema `SENT`. Nothing, where that is not noted."""
+        """Return the digests of the records' fields as sent; schema `SENT`.
+
+        Empty if the job does not record them. Valid after a crash too.
+        """
         return (
             sent_table(self.job.fields, self.job.producer)
             if self.job.headers
@@ -214,7 +233,10 @@ class ProducerProcess(ClientProcess):
         )
 
     def served(self) -> pa.Table:
-        """Return which brokers settled its records, alive or dead; schema `SERVED`. Nothing, where that is not noted."""
+        """Return which brokers acknowledged the records; schema `SERVED`.
+
+        Empty if the job does not record it. Valid after a crash too.
+        """
         return (
             served_table(self.job.serving, "producer")
             if self.job.record_serving_brokers
@@ -223,11 +245,11 @@ class ProducerProcess(ClientProcess):
 
     @property
     def restartable(self) -> Self:
-        """This process: its attempts are in a mapped file, which outlives it."""
+        """Itself: its attempts are in a mapped file, which outlives the process."""
         return self
 
     def delete_files(self) -> None:
-        """Remove the mappings."""
+        """Delete the mapped files."""
         self.job.serving.unlink(missing_ok=True)
         self.job.fields.unlink(missing_ok=True)
         self.job.ledger.unlink()
@@ -235,16 +257,16 @@ class ProducerProcess(ClientProcess):
 
 
 def _spawn_request(job: ProducerJob) -> SpawnRequest:
-    path = job.folder / f"producer-{job.producer}.{job.life}.json"
+    path = job.folder / f"producer-{job.producer}.{job.generation}.json"
     path.write_text(job.model_dump_json())
     return SpawnRequest(role="producer", job=path)
 
 
 def attempts_table(job: ProducerJob) -> pa.Table:
-    """Return what the producer attempted, whether it ended by itself or was killed; schema `ATTEMPTS`.
+    """Return the producer's attempts, whether it exited or crashed; schema `ATTEMPTS`.
 
     Raises:
-        HarnessError: it left no ledger.
+        HarnessError: its file of attempts is missing or truncated.
     """
     from experiments.clients.producer.attempts import attempts_from_rows
 
@@ -252,11 +274,11 @@ def attempts_table(job: ProducerJob) -> pa.Table:
     table = attempts_from_rows(ledger.rows, ledger.latency_us, job.producer, job.keying)
     if not job.transaction_records:
         return table
-    of = transaction_numbers(
+    numbers = transaction_numbers(
         table["seq"].to_numpy(), attach_transactions(job.transactions), job.transaction_records
     )
     return table.set_column(
-        table.schema.names.index("transaction"), table.schema.field("transaction"), of
+        table.schema.names.index("transaction"), table.schema.field("transaction"), numbers
     )
 
 
@@ -264,11 +286,11 @@ def producer_transactions(job: ProducerJob, attempts: pa.Table) -> pa.Table:
     """Return how the producer's transactions ended; schema `TRANSACTIONS`.
 
     Args:
-        job: the producer's.
-        attempts: of `attempts_table`.
+        job: the producer's job.
+        attempts: its attempts, from `attempts_table`.
 
     Raises:
-        HarnessError: it left no ledger.
+        HarnessError: its file of transactions is missing.
     """
     if not job.transaction_records:
         return TRANSACTIONS.empty_table()

@@ -1,7 +1,8 @@
-"""librdkafka's transactions: begun, committed, aborted, and what an error of theirs asks the application to do.
+"""Transactions of a librdkafka producer: the API, its errors, and the transactional schedule.
 
-rdkafka.h and INTRODUCTION.md ("Transactional Producer"): a fatal error ends the producer, an abortable one the transaction, and after a
-retriable one the same call goes on where it was.
+rdkafka.h and INTRODUCTION.md ("Transactional Producer") distinguish three kinds of errors. A fatal
+error ends the producer. An abortable error ends the transaction. After a retriable error the same
+call resumes where it was.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from experiments.clients.producer.attempts import SETTLED, AttemptsFile
 from experiments.clients.producer.job import ProducerJob
 from experiments.clients.producer.loop import follow_schedule, refuse_remaining
 from experiments.clients.producer.transactions_file import (
+    NOT_REPORTED,
     REPORTED_ABORTED,
     REPORTED_COMMITTED,
     REPORTED_FENCED,
@@ -32,55 +34,55 @@ FENCED: Final = -144
 INVALID_PRODUCER_EPOCH: Final = 47
 PRODUCER_FENCED: Final = 90
 FENCED_CODES: Final = frozenset({FENCED, INVALID_PRODUCER_EPOCH, PRODUCER_FENCED})
-"""The coordinator has raised the epoch: another producer took the `transactional.id`, or the transaction's time had passed (KIP-360, KIP-588).
+"""The errors of a producer whose epoch the coordinator has raised (KIP-360, KIP-588).
 
-librdkafka's own word for it, and the brokers' two. To librdkafka it is fatal either way.
+Either another producer took the `transactional.id`, or `transaction.timeout.ms` had passed.
+librdkafka has one code of its own, the brokers have two. librdkafka treats all as fatal.
 """
-TIMED_OUT: Final = -185
 UNKNOWN_MEMBER_ID: Final = 25
+TIMEOUT_MARGIN_S: Final = 5.0
+"""How long to wait beyond a timeout: after `transaction.timeout.ms` the coordinator aborts."""
 _SLICE_MS: Final = 100
 
 
 @dataclass(frozen=True)
 class TransactionError:
-    """Why a call did not do what it was to do."""
+    """Why a call of the transactional API failed."""
 
     code: int
     text: str
     fatal: bool
-    """The producer takes nothing more."""
+    """The producer accepts no further record or call."""
     retriable: bool
-    """The same call may be made again, and goes on."""
+    """The same call can be repeated and resumes."""
     requires_abort: bool
 
     @classmethod
-    def taken(cls, error: int | None) -> Self | None:
-        """Read an `rd_kafka_error_t` and free it; `None` when there is none."""
+    def take(cls, error: int | None) -> Self | None:
+        """Read an `rd_kafka_error_t` and free it; return `None` for a null pointer."""
         if not error:
             return None
-        ask = library()
-        code = int(ask.rd_kafka_error_code(error))
-        flags = (
-            bool(look(error))
-            for look in (
-                ask.rd_kafka_error_is_fatal,
-                ask.rd_kafka_error_is_retriable,
-                ask.rd_kafka_error_txn_requires_abort,
-            )
+        lib = library()
+        taken = cls(
+            code=int(lib.rd_kafka_error_code(error)),
+            text=lib.rd_kafka_error_string(error).decode(errors="replace"),
+            fatal=bool(lib.rd_kafka_error_is_fatal(error)),
+            retriable=bool(lib.rd_kafka_error_is_retriable(error)),
+            requires_abort=bool(lib.rd_kafka_error_txn_requires_abort(error)),
         )
-        told = cls(code, ask.rd_kafka_error_string(error).decode(errors="replace"), *flags)
-        ask.rd_kafka_error_destroy(error)
-        return told
+        lib.rd_kafka_error_destroy(error)
+        return taken
 
     @classmethod
     def not_a_member(cls) -> Self:
-        """Return what a consumer gets that has found itself thrown out of its group, and so has no generation to commit in.
+        """Return the error of a consumer that its group has removed: it has no generation.
 
-        It must not ask: of offsets that come with neither member nor generation the coordinator takes those of a transaction, as it did before KIP-447.
+        Such a consumer must not send its offsets. The coordinator accepts offsets that carry
+        neither member nor generation, as it did before KIP-447.
         """
         return cls(
             UNKNOWN_MEMBER_ID,
-            "the consumer is no member of its group any more",
+            "the consumer is no longer a member of its group",
             fatal=False,
             retriable=False,
             requires_abort=True,
@@ -92,7 +94,9 @@ class TransactionError:
 
 
 class TransactionApi:
-    """The transactions of one producer, which has a `transactional.id`. All calls serve delivery reports, and hold no GIL.
+    """The transactional API of one producer with a `transactional.id`.
+
+    All calls serve delivery reports and release the GIL.
 
     Args:
         client: the producer.
@@ -102,36 +106,43 @@ class TransactionApi:
         self._client = client
 
     def init(self, timeout_s: float) -> None:
-        """Take the `transactional.id`: whoever had it before is fenced, and what it left open is aborted.
+        """Take the `transactional.id`.
+
+        The coordinator fences the producer that had it before and aborts its open transaction.
 
         Raises:
-            HarnessError: no coordinator gave a producer id in time.
+            HarnessError: no coordinator assigned a producer id in time.
         """
-        error = self._called(library().rd_kafka_init_transactions, timeout_s)
+        error = self._call(library().rd_kafka_init_transactions, timeout_s)
         if error:
             raise HarnessError(
-                f"the producer was given no transactional producer id within {timeout_s:g} s: {error}"
+                f"no coordinator assigned a transactional producer id within {timeout_s:g} s: "
+                f"{error}"
             )
 
     def begin(self) -> TransactionError | None:
-        """Begin one; return why it could not."""
-        return TransactionError.taken(library().rd_kafka_begin_transaction(self._client.address))
+        """Begin a transaction; return the error, or `None`."""
+        return TransactionError.take(library().rd_kafka_begin_transaction(self._client.address))
 
     def commit(self, timeout_s: float) -> TransactionError | None:
-        """Commit; return why it is not committed, as far as the client was told."""
-        return self._called(library().rd_kafka_commit_transaction, timeout_s)
+        """Commit; return why it is not committed, as far as the client knows, or `None`."""
+        return self._call(library().rd_kafka_commit_transaction, timeout_s)
 
     def abort(self, timeout_s: float) -> TransactionError | None:
-        """Abort; return why it is not aborted, as far as the client was told."""
-        return self._called(library().rd_kafka_abort_transaction, timeout_s)
+        """Abort; return why it is not aborted, as far as the client knows, or `None`."""
+        return self._call(library().rd_kafka_abort_transaction, timeout_s)
 
     def send_offsets(self, offsets: int, group: int, timeout_s: float) -> TransactionError | None:
-        """Have the transaction commit, with all else in it, how far a consumer has read; return why it could not (KIP-98, KIP-447).
+        """Add a consumer's offsets to the transaction (KIP-98, KIP-447).
 
         Args:
-            offsets: librdkafka's list of partitions, each with the offset behind what was read.
-            group: the consumer's `rd_kafka_consumer_group_metadata_t`: the coordinator takes it from a member of the group alone.
-            timeout_s: for the group's coordinator to answer.
+            offsets: address of librdkafka's list of partitions, each with its next offset to read.
+            group: address of the consumer's `rd_kafka_consumer_group_metadata_t`. The coordinator
+                accepts offsets from a member of the group only.
+            timeout_s: for the answer of the group's coordinator.
+
+        Returns:
+            Why they were not added; `None`: they were.
         """
 
         def send(client: int, timeout_ms: int) -> Any:
@@ -139,120 +150,120 @@ class TransactionApi:
                 client, offsets, group, timeout_ms
             )
 
-        return self._called(send, timeout_s)
+        return self._call(send, timeout_s)
 
     def retry(
-        self, call: Callable[[float], TransactionError | None], patience_s: float
+        self, call: Callable[[float], TransactionError | None], timeout_s: float
     ) -> TransactionError | None:
-        """Make a call again while librdkafka says that it may be, for so long at most; return why it did not succeed."""
-        end_s = time.monotonic() + patience_s
+        """Repeat a call while its error is retriable, up to the timeout; return the last error.
+
+        Args:
+            call: takes the remaining time in seconds.
+            timeout_s: for all repetitions together.
+        """
+        end_s = time.monotonic() + timeout_s
         while True:
             error = call(max(0.0, end_s - time.monotonic()))
             if error is None or not error.retriable or time.monotonic() >= end_s:
                 return error
             self._client.poll(_SLICE_MS)
 
-    def _called(self, call: Callable[[int, int], Any], timeout_s: float) -> TransactionError | None:
-        return TransactionError.taken(call(self._client.address, max(1, round(timeout_s * 1000))))
-
-
-# ---------- A transactional producer's schedule: the same compiled loop for the records, and between them begin, commit and abort.
-#
-# The schedule stays open loop. A commit that takes long makes the records behind it late, and they count from their intended time.
-#
-
-
-TIMEOUT_MARGIN_S: Final = 5.0
-"""Beyond the transaction's own timeout, after which the coordinator has aborted it anyway."""
+    def _call(self, call: Callable[[int, int], Any], timeout_s: float) -> TransactionError | None:
+        return TransactionError.take(call(self._client.address, max(1, round(timeout_s * 1000))))
 
 
 @dataclass(frozen=True)
 class TransactionalSchedule:
-    """One producer at its transactions."""
+    """The schedule of a transactional producer.
+
+    The compiled loop sends the records; between them the producer begins, commits and aborts
+    transactions. The schedule stays open loop: a slow commit delays the records after it, and
+    their latencies count from their intended times.
+    """
 
     client: Client
     job: ProducerJob
     ledger: AttemptsFile
     schedule: Records
     words: Any
+    """The buffer in which the loop encodes each record's value."""
 
     def follow(self) -> None:
-        """Follow the schedule to its end, or until the client takes nothing more."""
+        """Run all transactions, or stop at the first error that ends the producer."""
         rows = attach_transactions(self.job.transactions, write=True)
         transactions = TransactionApi(self.client)
         for number in range(rows.size):
             first = number * self.job.transaction_records
             error = transactions.begin()
             if error is None:
-                error = self._one(transactions, rows[number : number + 1], number, first)
+                row = rows[number : number + 1]
+                error = self._run_transaction(transactions, row, number, first)
                 first += self.job.transaction_records
             if error is not None:
-                self._give_up(first, error.code)
+                self._refuse_from(first, error.code)
                 return
 
-    def _one(
+    def _run_transaction(
         self, transactions: TransactionApi, row: Records, number: int, first: int
     ) -> TransactionError | None:
-        """Send one transaction's records and end it; return the error after which there is no other."""
+        """Send one transaction's records and end it; return the error that ends the producer."""
         row["begin_ns"] = self._now_ns()
         end = min(first + self.job.transaction_records, self.ledger.rows.size)
         follow_schedule(self.schedule, self.ledger.header, self.ledger.rows, self.words, first, end)
         self._flush()
-        undelivered = self._first_error(first, end)
-        meant_to_abort = self.job.abort_every > 0 and (number + 1) % self.job.abort_every == 0
-        if not meant_to_abort and undelivered is None:
-            row["asked"] = 1
-            error = transactions.retry(transactions.commit, self._patience_s())
+        error_code = self._first_delivery_error(first, end)
+        is_abort_planned = self.job.abort_every > 0 and (number + 1) % self.job.abort_every == 0
+        if not is_abort_planned and error_code is None:
+            row["commit_requested"] = 1
+            error = transactions.retry(transactions.commit, self._end_timeout_s())
             if error is None or not error.requires_abort:
-                return self._told(row, REPORTED_COMMITTED, error)
-            undelivered = error.code
-        row["error"] = undelivered or 0
-        return self._told(
-            row, REPORTED_ABORTED, transactions.retry(transactions.abort, self._patience_s())
-        )
+                return self._record_end(row, REPORTED_COMMITTED, error)
+            error_code = error.code
+        row["error"] = error_code or 0
+        error = transactions.retry(transactions.abort, self._end_timeout_s())
+        return self._record_end(row, REPORTED_ABORTED, error)
 
-    def _told(
-        self, row: Records, ending: int, error: TransactionError | None
+    def _record_end(
+        self, row: Records, reported: int, error: TransactionError | None
     ) -> TransactionError | None:
-        """Write down how it ended; a fatal error, or patience at its end, is the end of them all."""
+        """Write how the transaction ended; return the error, which ends the producer."""
         if error is not None:
             row["error"] = error.code
-            ending = (
-                REPORTED_FENCED
-                if error.code in FENCED_CODES or self._fatal_code() in FENCED_CODES
-                else 0
-            )
+            is_fenced = error.code in FENCED_CODES or self._fatal_code() in FENCED_CODES
+            reported = REPORTED_FENCED if is_fenced else NOT_REPORTED
         row["end_ns"] = self._now_ns()
-        row["ending"] = ending
+        row["reported"] = reported
         return error
 
-    def _patience_s(self) -> float:
-        """How long the coordinator keeps the transaction, and a little more."""
+    def _end_timeout_s(self) -> float:
+        """Return how long to retry a commit or abort: the transaction timeout and a margin."""
         return transaction_timeout_ms(self.job.settings) / 1000 + TIMEOUT_MARGIN_S
 
     def _flush(self) -> None:
-        """Have every record delivered or given up before anything is decided: who asks to commit must know that all of it is there."""
-        header, end_s = (
-            self.ledger.header,
-            time.monotonic() + delivery_timeout_ms(self.job.settings) / 1000 + TIMEOUT_MARGIN_S,
-        )
+        """Wait until every record is delivered or given up.
+
+        Only then can the producer request a commit and know that it covers all records.
+        """
+        header = self.ledger.header
+        timeout_s = delivery_timeout_ms(self.job.settings) / 1000 + TIMEOUT_MARGIN_S
+        end_s = time.monotonic() + timeout_s
         while header["settled"][0] < header["accepted"][0] and time.monotonic() < end_s:
             self.client.flush(_SLICE_MS)
 
-    def _first_error(self, first: int, end: int) -> int | None:
-        """Return the error of the transaction's first record that was not delivered; `None`: all were."""
+    def _first_delivery_error(self, first: int, end: int) -> int | None:
+        """Return the error of the first record that was not delivered; `None`: all were."""
         rows = self.ledger.rows[first:end]
-        lacking = np.flatnonzero((rows["state"] != SETTLED) | (rows["error"] != 0))
-        return int(rows["error"][lacking[0]]) if lacking.size else None
+        undelivered = np.flatnonzero((rows["state"] != SETTLED) | (rows["error"] != 0))
+        return int(rows["error"][undelivered[0]]) if undelivered.size else None
 
     def _fatal_code(self) -> int | None:
         fatal = self.client.fatal_error()
         return None if fatal is None else fatal[0]
 
-    def _give_up(self, first: int, code: int) -> None:
-        """Write down what every further record would get."""
-        if not self.ledger.header["ended_by"][0]:
-            self.ledger.header["ended_by"] = code
+    def _refuse_from(self, first: int, code: int) -> None:
+        """Mark all records from `first` on as refused with this error."""
+        if not self.ledger.header["fatal_error"][0]:
+            self.ledger.header["fatal_error"] = code
             refuse_remaining(self.schedule, self.ledger.rows, first, code)
 
     def _now_ns(self) -> int:

@@ -1,7 +1,9 @@
-"""A producer's transactions, in a file mapping that outlives it, and as the ledger's table.
+"""The mapped file with a producer's transactions, and its conversion to the ledger's table.
 
-A row a transaction, at its place in the schedule: transaction n holds the records n * size to (n + 1) * size - 1. Only the producer's process
-writes. What it asked is written before it asks, so a producer killed in the middle has left what nobody can know as unknown.
+The file has one row per transaction, at its position in the schedule: transaction n holds the
+records n * size to (n + 1) * size - 1. Only the producer's process writes it. It notes that it
+requests a commit before it sends the request, so a producer that crashes in between leaves a
+transaction whose outcome is unknown.
 """
 
 from __future__ import annotations
@@ -21,14 +23,14 @@ from infra.errors import HarnessError
 Transaction = np.dtype(
     [
         ("begin_ns", "<i8"),  # 0: never begun
-        ("end_ns", "<i8"),  # when the client was told how it ended, or gave up; 0: never
-        ("asked", "<i4"),  # 1: to commit; written before it asks
-        ("ending", "<i4"),
-        ("error", "<i4"),  # rd_kafka_resp_err_t of what kept it from being committed; 0: none
+        ("end_ns", "<i8"),  # when the client knew the outcome, or gave up; 0: never
+        ("commit_requested", "<i4"),  # 1: yes; written before the request
+        ("reported", "<i4"),  # the outcome that the client reported, see below
+        ("error", "<i4"),  # rd_kafka_resp_err_t that prevented the commit; 0: none
         ("_", "<i4"),
     ]
 )
-"""One transaction. A row of zeros is one that was never begun."""
+"""One transaction. A row of zeros is a transaction that was never begun."""
 
 NOT_REPORTED: Final = 0
 REPORTED_COMMITTED: Final = 1
@@ -37,10 +39,10 @@ REPORTED_FENCED: Final = 3
 
 
 def create_transactions(path: Path, records: int, transaction_records: int) -> None:
-    """Make the file, its disk space reserved.
+    """Create the file and reserve its disk space.
 
     Raises:
-        OSError: the disk is full, or the folder cannot be written.
+        OSError: the disk is full, or the folder is not writable.
     """
     with path.open("wb") as file:
         os.posix_fallocate(
@@ -49,30 +51,26 @@ def create_transactions(path: Path, records: int, transaction_records: int) -> N
 
 
 def attach_transactions(path: Path, *, write: bool = False) -> Records:
-    """Map the file; the rows are a view of it.
+    """Map the file and return its rows, a view of the mapping.
 
     Raises:
-        HarnessError: there is none.
+        HarnessError: the file is missing or empty.
     """
+    access = mmap.ACCESS_WRITE if write else mmap.ACCESS_READ
     try:
         with path.open("r+b" if write else "rb") as file:
-            return np.frombuffer(
-                mmap.mmap(
-                    file.fileno(), 0, access=mmap.ACCESS_WRITE if write else mmap.ACCESS_READ
-                ),
-                Transaction,
-            )
+            return np.frombuffer(mmap.mmap(file.fileno(), 0, access=access), Transaction)
     except (OSError, ValueError) as error:
         raise HarnessError(f"the producer left no transactions at {path}: {error}") from error
 
 
 def count_begun(rows: Records) -> int:
-    """Return how many were begun; they are the first ones."""
+    """Return how many transactions were begun; they are the first rows."""
     return int(np.count_nonzero(rows["begin_ns"]))
 
 
 def transaction_numbers(seq: Column, rows: Records, transaction_records: int) -> pa.Array:
-    """Return the number of each record's transaction; null for those that were to be in one that was never begun."""
+    """Return the number of each record's transaction; null if that one was never begun."""
     numbers = seq // transaction_records
     return pa.array(numbers, mask=numbers >= count_begun(rows))
 
@@ -80,13 +78,13 @@ def transaction_numbers(seq: Column, rows: Records, transaction_records: int) ->
 def transactions_table(
     rows: Records, producer: int, attempted_records: int, transaction_records: int
 ) -> pa.Table:
-    """Return the transactions that were begun as the ledger's `transactions`.
+    """Return the transactions that were begun; schema `TRANSACTIONS`.
 
     Args:
         rows: of dtype `Transaction`.
-        producer: whose.
-        attempted_records: how many rows its attempts have.
-        transaction_records: how many records of the schedule each was to hold.
+        producer: the producer's number.
+        attempted_records: the number of records that the producer attempted.
+        transaction_records: the number of records in a complete transaction.
     """
     rows = rows[: count_begun(rows)]
     numbers = np.arange(rows.size, dtype=np.int64)
@@ -107,8 +105,16 @@ def transactions_table(
 
 
 def _outcome(row: np.void) -> str:
-    """Return what the client can tell: whether it was ended is only known for certain where it was told, or never asked to commit."""
-    told = {REPORTED_COMMITTED: COMMITTED, REPORTED_ABORTED: ABORTED}.get(int(row["ending"]))
-    if told:
-        return told
-    return UNKNOWN if row["asked"] else FENCED if row["ending"] == REPORTED_FENCED else ABANDONED
+    """Return the outcome as far as the client knows it.
+
+    It is certain if the client reported it, or if no commit was ever requested.
+    """
+    if row["reported"] == REPORTED_COMMITTED:
+        return COMMITTED
+    if row["reported"] == REPORTED_ABORTED:
+        return ABORTED
+    if row["commit_requested"]:
+        return UNKNOWN
+    if row["reported"] == REPORTED_FENCED:
+        return FENCED
+    return ABANDONED

@@ -1,4 +1,4 @@
-"""A producer's mapping becomes the ledger's table: what was seen, and null for what was not."""
+"""A producer's mapped file becomes the ledger's table; unknown values are null."""
 
 from pathlib import Path
 
@@ -26,7 +26,7 @@ QUEUE_FULL, TRANSPORT = -184, -195
 
 
 def rows(*states: tuple[int, ...]) -> np.ndarray[tuple[int], np.dtype[np.void]]:
-    """Rows: intended_ns, sent_ns, offset, error, partition, state, status."""
+    """Return rows of intended_ns, sent_ns, offset, error, partition, state, status."""
     return np.array(list(states), Attempt)
 
 
@@ -43,8 +43,8 @@ PLANTED = rows(
 LATENCY_US = np.array([5, 6, 7, 0, 0, 8, 0, 0], np.int64)
 
 
-def test_the_table_is_of_the_ledgers_schema() -> None:
-    """Whatever it holds."""
+def test_the_table_has_the_ledgers_schema() -> None:
+    """With and without rows, with and without keys."""
     assert attempts_from_rows(PLANTED, LATENCY_US, 0, KeyOptions()).schema.equals(ATTEMPTS)
     assert attempts_from_rows(PLANTED[:0], LATENCY_US[:0], 0, KeyOptions(keys=4)).schema.equals(
         ATTEMPTS
@@ -52,7 +52,7 @@ def test_the_table_is_of_the_ledgers_schema() -> None:
 
 
 def test_each_state_has_its_outcome() -> None:
-    """Acked, acked without an offset, unknown, never settled, refused, timed out unsent, killed at that moment."""
+    """Acked, acked without offset, unknown, unsettled, refused, timed out unsent, crashed."""
     assert attempts_from_rows(PLANTED, LATENCY_US, 0, KeyOptions())["outcome"].to_pylist() == [
         ACKED,
         ACKED,
@@ -64,8 +64,8 @@ def test_each_state_has_its_outcome() -> None:
     ]
 
 
-def test_a_record_that_was_never_due_is_no_attempt() -> None:
-    """The last row is untouched: seq ends before it."""
+def test_a_record_that_was_never_due_is_not_an_attempt() -> None:
+    """The last row is all zeros: the table ends before it."""
     assert attempts_from_rows(PLANTED, LATENCY_US, 0, KeyOptions())["seq"].to_pylist() == [
         0,
         1,
@@ -77,8 +77,8 @@ def test_a_record_that_was_never_due_is_no_attempt() -> None:
     ]
 
 
-def test_what_was_not_seen_is_null() -> None:
-    """Neither 0 nor -1 stands for "not known"."""
+def test_unknown_values_are_null() -> None:
+    """Neither 0 nor -1 stands for an unknown value."""
     table = attempts_from_rows(PLANTED, LATENCY_US, 0, KeyOptions())
     assert table["sent_ns"].to_pylist() == [11, 21, 31, 41, None, 61, None]
     assert table["settled_ns"].to_pylist() == [5_011, 6_021, 7_031, None, None, 8_061, None]
@@ -86,8 +86,8 @@ def test_what_was_not_seen_is_null() -> None:
     assert table["offset"].to_pylist() == [42, None, None, None, None, None, None]
 
 
-def test_keys_are_drawn_in_turn() -> None:
-    """And without keys there is none."""
+def test_keys_are_assigned_round_robin() -> None:
+    """Without keys the column is null."""
     assert attempts_from_rows(PLANTED, LATENCY_US, 0, KeyOptions(keys=3))["key"].to_pylist() == [
         0,
         1,
@@ -100,21 +100,21 @@ def test_keys_are_drawn_in_turn() -> None:
     assert attempts_from_rows(PLANTED, LATENCY_US, 0, KeyOptions())["key"].null_count == 7
 
 
-def test_a_mapping_outlives_its_maker(tmp_path: Path) -> None:
-    """What one handle wrote another reads."""
-    made = AttemptsFile.create(tmp_path / "a ledger", 8)
-    made.rows[:] = PLANTED
+def test_a_second_mapping_shows_what_the_first_wrote(tmp_path: Path) -> None:
+    """The parent reads what the producer wrote."""
+    ledger = AttemptsFile.create(tmp_path / "a ledger", 8)
+    ledger.rows[:] = PLANTED
     assert (AttemptsFile.open(tmp_path / "a ledger").rows == PLANTED).all()
 
 
-def test_a_ledger_that_is_not_there_is_the_harnesss_failure(tmp_path: Path) -> None:
-    """It is named, and is no empty table."""
+def test_a_missing_file_is_an_error(tmp_path: Path) -> None:
+    """It is not an empty table."""
     with pytest.raises(HarnessError, match="left no ledger"):
         AttemptsFile.open(tmp_path / "nothing")
 
 
-def test_a_ledger_cut_short_is_the_harnesss_failure(tmp_path: Path) -> None:
-    """Rows that are missing are never rows that were not attempted."""
+def test_a_truncated_file_is_an_error(tmp_path: Path) -> None:
+    """Missing rows are not records that were never due."""
     path = tmp_path / "cut"
     AttemptsFile.create(path, 8)
     with path.open("r+b") as file:

@@ -1,4 +1,4 @@
-"""Which partition the producer's records go to, by each partitioner. Brokers are librdkafka's mock: what is looked at is the client's own choice."""
+"""The partitions that each partitioner chooses. On mock brokers: the client makes the choice."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,17 +20,17 @@ RECORDS = 3_000
 
 @pytest.fixture
 def brokers() -> Iterator[MockBrokers]:
-    """Three, with a topic to warm up on and one for the trial."""
-    with MockBrokers() as made:
-        made.create_topic("warm-up", 3)
-        made.create_topic("trial", PARTITIONS)
-        yield made
+    """Three mock brokers with a warm-up topic and the trial's topic."""
+    with MockBrokers() as mock:
+        mock.create_topic("warm-up", 3)
+        mock.create_topic("trial", PARTITIONS)
+        yield mock
 
 
-def attempted(
+def run_producer(
     brokers: MockBrokers, folder: Path, settings: dict[str, str], **load: Any
 ) -> pa.Table:
-    """What a producer attempted, as fast as it goes."""
+    """Return the attempts of a producer without a rate."""
     job = ProducerJob(
         producer=0,
         bootstrap_servers=brokers.bootstrap_servers,
@@ -55,11 +55,11 @@ def attempted(
     ("partitioner", "formula"),
     [("consistent_random", crc32_partition), ("murmur2_random", murmur2_partition)],
 )
-def test_each_key_goes_where_the_partitioners_formula_says(
+def test_each_key_goes_to_the_partition_of_the_partitioners_formula(
     brokers: MockBrokers, tmp_path: Path, partitioner: str, formula: Callable[[bytes, int], int]
 ) -> None:
-    """A thousand keys, and the two of a pair have one: the key that the ledger tells is the one that was sent."""
-    table = attempted(
+    """With 1,000 keys, one per pair of records: the recorded key is the one that was sent."""
+    table = run_producer(
         brokers,
         tmp_path,
         {"partitioner": partitioner},
@@ -72,10 +72,8 @@ def test_each_key_goes_where_the_partitioners_formula_says(
     assert set(table["key"].to_pylist()) == set(range(1_000))
 
 
-def test_a_producer_that_names_the_partition_itself_takes_them_in_turn(
-    brokers: MockBrokers, tmp_path: Path
-) -> None:
-    """Without a key, which would choose for it."""
-    table = attempted(brokers, tmp_path, {}, keys=0, round_robin_partitions=PARTITIONS)
+def test_round_robin_assigns_the_partitions_in_turn(brokers: MockBrokers, tmp_path: Path) -> None:
+    """The records have no key."""
+    table = run_producer(brokers, tmp_path, {}, keys=0, round_robin_partitions=PARTITIONS)
     assert table["partition"].to_pylist() == [seq % PARTITIONS for seq in range(RECORDS)]
     assert table["key"].null_count == RECORDS

@@ -1,4 +1,4 @@
-"""The producer's process: its schedule, its ledger, and how it ends. Brokers are librdkafka's mock: nothing here is evidence of delivery."""
+"""The producer's process: schedule, attempts, exit. On mock brokers: no evidence of delivery."""
 
 import json
 from collections.abc import Iterator
@@ -24,11 +24,11 @@ QUEUE_FULL = -184
 
 @pytest.fixture
 def brokers() -> Iterator[MockBrokers]:
-    """Three, with a topic to warm up on and one for the trial."""
-    with MockBrokers() as made:
-        made.create_topic("warm-up", 3)
-        made.create_topic("trial", 4)
-        yield made
+    """Three mock brokers with a warm-up topic and the trial's topic."""
+    with MockBrokers() as mock:
+        mock.create_topic("warm-up", 3)
+        mock.create_topic("trial", 4)
+        yield mock
 
 
 def job_for(
@@ -38,7 +38,7 @@ def job_for(
     rate_records_per_s: float = 0,
     **settings: str,
 ) -> ProducerJob:
-    """A small job."""
+    """Return a small job with these producer settings."""
     return ProducerJob(
         producer=3,
         bootstrap_servers=brokers.bootstrap_servers,
@@ -56,10 +56,8 @@ def job_for(
     )
 
 
-def test_every_record_of_the_schedule_is_in_the_ledger(
-    brokers: MockBrokers, tmp_path: Path
-) -> None:
-    """Dense, acknowledged, at its intended time, and nothing was written to standard error."""
+def test_every_record_of_the_schedule_is_an_attempt(brokers: MockBrokers, tmp_path: Path) -> None:
+    """Sequence numbers are dense, records acknowledged, intended times exact, stderr empty."""
     job = job_for(brokers, tmp_path, records=500, rate_records_per_s=1_000)
     with ProducerProcess(job) as producer:
         producer.wait_ready()
@@ -76,8 +74,8 @@ def test_every_record_of_the_schedule_is_in_the_ledger(
     assert (tmp_path / "producer-3.errors").read_text() == ""
 
 
-def test_a_killed_producer_keeps_its_ledger(brokers: MockBrokers, tmp_path: Path) -> None:
-    """SIGKILL in mid-schedule: what it attempted until then is there, and what it did not is not."""
+def test_the_attempts_of_a_killed_producer_survive(brokers: MockBrokers, tmp_path: Path) -> None:
+    """After SIGKILL the table has exactly the records that were attempted."""
     job = job_for(brokers, tmp_path, records=100_000, rate_records_per_s=5_000)
     with ProducerProcess(job) as producer:
         producer.wait_ready()
@@ -93,10 +91,10 @@ def test_a_killed_producer_keeps_its_ledger(brokers: MockBrokers, tmp_path: Path
     assert table["seq"].to_pylist() == list(range(table.num_rows))
 
 
-def test_a_full_queue_holds_the_schedule_up_and_loses_nothing(
+def test_a_full_queue_delays_the_schedule_and_loses_nothing(
     brokers: MockBrokers, tmp_path: Path
 ) -> None:
-    """A queue of 100 records: produce() refuses again and again, and each record is taken in the end."""
+    """With a queue of 100 records produce() refuses often, and every record is accepted finally."""
     job = job_for(brokers, tmp_path, records=3_000, queue_buffering_max_messages="100")
     with ProducerProcess(job) as producer:
         producer.wait_ready()
@@ -107,10 +105,10 @@ def test_a_full_queue_holds_the_schedule_up_and_loses_nothing(
     assert pc.unique(table["error"]).to_pylist() == [0]
 
 
-def test_records_that_no_broker_takes_in_time_are_judged_each(
+def test_records_that_time_out_are_unknown_if_sent_and_rejected_if_not(
     brokers: MockBrokers, tmp_path: Path
 ) -> None:
-    """Brokers that do not answer: records sent are unknown, records that the full queue never took are rejected and were never sent."""
+    """The brokers do not answer, and the full queue refuses some records."""
     job = job_for(
         brokers,
         tmp_path,
@@ -134,8 +132,8 @@ def test_records_that_no_broker_takes_in_time_are_judged_each(
     assert pc.unique(refused["error"]).to_pylist() in ([QUEUE_FULL], [])
 
 
-def test_a_brokers_refusal_is_a_rejection(brokers: MockBrokers, tmp_path: Path) -> None:
-    """One batch is refused for good; its records are rejected, with the broker's code, and no offset."""
+def test_a_refusal_by_the_broker_is_a_rejection(brokers: MockBrokers, tmp_path: Path) -> None:
+    """A batch with a permanent error is rejected, with the broker's code and without offsets."""
     job = job_for(brokers, tmp_path, records=10, rate_records_per_s=1_000, linger_ms="0")
     with ProducerProcess(job) as producer:
         producer.wait_ready()
@@ -149,10 +147,8 @@ def test_a_brokers_refusal_is_a_rejection(brokers: MockBrokers, tmp_path: Path) 
     assert rejected["offset"].null_count == rejected.num_rows
 
 
-def test_without_acknowledgements_no_offset_is_made_up(
-    brokers: MockBrokers, tmp_path: Path
-) -> None:
-    """acks=0, batches of thousands: librdkafka counts offsets up from "none", past zero."""
+def test_without_acknowledgements_offsets_are_null(brokers: MockBrokers, tmp_path: Path) -> None:
+    """With acks=0 and large batches, librdkafka counts offsets up from -1001, past zero."""
     job = job_for(brokers, tmp_path, records=20_000, acks="0", linger_ms="100")
     with ProducerProcess(job) as producer:
         producer.wait_ready()
@@ -162,22 +158,22 @@ def test_without_acknowledgements_no_offset_is_made_up(
     assert table["offset"].null_count == table.num_rows == 20_000
 
 
-def test_brokers_that_do_not_answer_are_said_so(brokers: MockBrokers, tmp_path: Path) -> None:
-    """Before anything is measured, with librdkafka's own name of it."""
+def test_unreachable_brokers_are_reported(brokers: MockBrokers, tmp_path: Path) -> None:
+    """Before the load begins, with librdkafka's error name."""
     job = job_for(brokers, tmp_path).model_copy(
         update={"bootstrap_servers": "127.0.0.1:1", "warm_up_timeout_s": 1}
     )
     with (
         ProducerProcess(job) as producer,
-        pytest.raises(HarnessError, match="topic trial for 1 s: _TRANSPORT"),
+        pytest.raises(HarnessError, match="no metadata of topic trial within 1 s: _TRANSPORT"),
     ):
         producer.wait_ready(60)
 
 
-def test_settings_that_librdkafka_refuses_end_the_process_with_its_reason(
+def test_invalid_settings_are_reported_with_librdkafkas_reason(
     brokers: MockBrokers, tmp_path: Path
 ) -> None:
-    """The parent is told what the child was told."""
+    """The error of the child process reaches the parent."""
     job = job_for(brokers, tmp_path, enable_idempotence="true", acks="1")
     with (
         ProducerProcess(job) as producer,
@@ -186,8 +182,8 @@ def test_settings_that_librdkafka_refuses_end_the_process_with_its_reason(
         producer.wait_ready(60)
 
 
-def test_librdkafkas_log_goes_to_a_file(brokers: MockBrokers, tmp_path: Path) -> None:
-    """Here made talkative."""
+def test_librdkafka_logs_to_a_file(brokers: MockBrokers, tmp_path: Path) -> None:
+    """With debug output enabled."""
     job = job_for(brokers, tmp_path, records=10, debug="broker")
     with ProducerProcess(job) as producer:
         producer.wait_ready()
@@ -207,10 +203,10 @@ def test_librdkafkas_log_goes_to_a_file(brokers: MockBrokers, tmp_path: Path) ->
         {"settings": {"delivery.timeout.ms": "0"}},
     ],
 )
-def test_a_job_that_cannot_be_is_refused(
+def test_an_invalid_job_is_refused(
     brokers: MockBrokers, tmp_path: Path, wrong: dict[str, object]
 ) -> None:
-    """Before a process is started."""
+    """It is refused before a process is started."""
     content = json.loads(job_for(brokers, tmp_path).model_dump_json())
     with pytest.raises(ValidationError):
         ProducerJob.model_validate({**content, **wrong})

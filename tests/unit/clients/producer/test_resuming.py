@@ -1,4 +1,4 @@
-"""A producer that was killed goes on as a new one, with its schedule and its ledger. Brokers are librdkafka's mock: nothing here is evidence of delivery."""
+"""A restarted producer resumes its schedule. On mock brokers, so no evidence of delivery."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,15 +21,15 @@ TOKEN = 77
 
 @pytest.fixture
 def brokers() -> Iterator[MockBrokers]:
-    """One, with a topic to warm up on and one for the trial."""
-    with MockBrokers(1) as made:
-        made.create_topic("warm-up", 1)
-        made.create_topic("trial", 1)
-        yield made
+    """One mock broker with a warm-up topic and the trial's topic."""
+    with MockBrokers(1) as mock:
+        mock.create_topic("warm-up", 1)
+        mock.create_topic("trial", 1)
+        yield mock
 
 
 def job_for(brokers: MockBrokers, folder: Path) -> ProducerJob:
-    """Three seconds of load."""
+    """A job with three seconds of load."""
     return ProducerJob(
         producer=0,
         bootstrap_servers=brokers.bootstrap_servers,
@@ -46,10 +46,10 @@ def job_for(brokers: MockBrokers, folder: Path) -> ProducerJob:
 
 
 @pytest.mark.parametrize("resend", [True, False])
-def test_what_nobody_was_told_of_is_sent_again_or_stays_unknown(
+def test_unsettled_records_are_resent_or_stay_unknown(
     brokers: MockBrokers, tmp_path: Path, *, resend: bool
 ) -> None:
-    """Killed while the broker does not answer; the schedule is followed to its end all the same, no record twice but those."""
+    """Killed while the broker does not answer; the rest of the schedule is sent exactly once."""
     job = job_for(brokers, tmp_path)
     with ProducerProcess(job) as producer:
         producer.wait_ready()
@@ -57,7 +57,7 @@ def test_what_nobody_was_told_of_is_sent_again_or_stays_unknown(
         producer.begin(now_ns())
         wait_until(
             lambda: producer.unsettled_records() > RECORDS // 10,
-            awaiting="records on their way",
+            awaiting="records in flight",
             timeout_s=30,
         )
         producer.kill()
@@ -83,11 +83,11 @@ def test_what_nobody_was_told_of_is_sent_again_or_stays_unknown(
 
 
 def stored_records(brokers: MockBrokers) -> int:
-    """How many records the mock holds."""
+    """Return how many records the mock broker holds."""
     from confluent_kafka import Consumer, TopicPartition
 
-    asker = Consumer({"bootstrap.servers": brokers.bootstrap_servers, "group.id": "asker"})
+    consumer = Consumer({"bootstrap.servers": brokers.bootstrap_servers, "group.id": "offsets"})
     try:
-        return int(asker.get_watermark_offsets(TopicPartition("trial", 0))[1])
+        return int(consumer.get_watermark_offsets(TopicPartition("trial", 0))[1])
     finally:
-        asker.close()
+        consumer.close()

@@ -1,4 +1,4 @@
-"""A transactional producer: what its ledger says of each transaction and of each record. Brokers are librdkafka's mock."""
+"""A transactional producer: the recorded outcome of transactions and records, on mock brokers."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -35,11 +35,11 @@ COORDINATOR_NOT_AVAILABLE = 15
 
 @pytest.fixture
 def brokers() -> Iterator[MockBrokers]:
-    """Three, with a topic to warm up on and one for the trial."""
-    with MockBrokers() as made:
-        made.create_topic("warm-up", 3)
-        made.create_topic("trial", 4)
-        yield made
+    """Three mock brokers with a warm-up topic and the trial's topic."""
+    with MockBrokers() as mock:
+        mock.create_topic("warm-up", 3)
+        mock.create_topic("trial", 4)
+        yield mock
 
 
 def job_for(
@@ -49,7 +49,7 @@ def job_for(
     abort_every: int = 0,
     rate_records_per_s: float = 2_000,
 ) -> ProducerJob:
-    """A hundred records a transaction."""
+    """A job with 100 records per transaction."""
     return ProducerJob(
         producer=3,
         bootstrap_servers=brokers.bootstrap_servers,
@@ -67,76 +67,74 @@ def job_for(
     )
 
 
-def told(job: ProducerJob) -> list[tuple[str, int]]:
-    """Outcome and error of each transaction."""
+def outcomes(job: ProducerJob) -> list[tuple[str, int]]:
+    """Return outcome and error of each transaction."""
     table = producer_transactions(job, attempts_table(job))
     assert table.schema.equals(TRANSACTIONS)
     return list(zip(table["outcome"].to_pylist(), table["error"].to_pylist(), strict=True))
 
 
 def run(job: ProducerJob) -> None:
-    """The whole schedule."""
+    """Run the schedule to its end."""
     with ProducerProcess(job) as producer:
         producer.wait_ready()
         producer.begin(now_ns())
         producer.wait_done(60)
 
 
-def test_every_record_knows_its_transaction_and_each_transaction_how_it_ended(
+def test_every_record_has_its_transaction_and_every_transaction_its_outcome(
     brokers: MockBrokers, tmp_path: Path
 ) -> None:
-    """Full ones, and the rest of the schedule in a last one; all of it acknowledged."""
+    """The last transaction holds the rest of the schedule; all records are acknowledged."""
     job = job_for(brokers, tmp_path)
     run(job)
     attempts = attempts_table(job)
     assert Counter(attempts["transaction"].to_pylist()) == {0: 100, 1: 100, 2: 50}
     assert set(attempts["outcome"].to_pylist()) == {"acked"}
-    assert told(job) == [("committed", 0)] * 3
+    assert outcomes(job) == [("committed", 0)] * 3
     assert producer_transactions(job, attempts)["records"].to_pylist() == [100, 100, 50]
 
 
-def test_each_so_many_th_transaction_is_aborted_on_purpose(
-    brokers: MockBrokers, tmp_path: Path
-) -> None:
-    """After its records were stored: what must not be seen has to be there."""
+def test_every_nth_transaction_is_aborted_on_purpose(brokers: MockBrokers, tmp_path: Path) -> None:
+    """It is aborted after its records are stored, so that a reader could see them."""
     job = job_for(brokers, tmp_path, abort_every=2)
     run(job)
-    assert told(job) == [("committed", 0), ("aborted", 0), ("committed", 0)]
+    assert outcomes(job) == [("committed", 0), ("aborted", 0), ("committed", 0)]
     assert set(attempts_table(job)["outcome"].to_pylist()) == {"acked"}
 
 
-def test_a_commit_goes_on_when_its_coordinator_comes_back(
+def test_a_commit_is_retried_until_the_coordinator_is_available(
     brokers: MockBrokers, tmp_path: Path
 ) -> None:
-    """One answer that asks for patience costs time and nothing else."""
+    """A retriable error delays the commit and has no other effect."""
     job = job_for(brokers, tmp_path)
     with ProducerProcess(job) as producer:
         producer.wait_ready()
         brokers.answer_with(END_TXN_API, COORDINATOR_NOT_AVAILABLE, COORDINATOR_NOT_AVAILABLE)
         producer.begin(now_ns())
         producer.wait_done(60)
-    assert told(job) == [("committed", 0)] * 3
+    assert outcomes(job) == [("committed", 0)] * 3
 
 
-def test_a_producer_fenced_at_its_commit_does_not_know_how_that_ended(
+def test_a_producer_fenced_at_its_commit_records_an_unknown_outcome(
     brokers: MockBrokers, tmp_path: Path
 ) -> None:
-    """It had asked: the transaction may be either, and the records behind it are refused."""
+    """It had requested the commit. All later records are refused."""
     job = job_for(brokers, tmp_path)
     with ProducerProcess(job) as producer:
         producer.wait_ready()
         brokers.answer_with(END_TXN_API, PRODUCER_FENCED)
         producer.begin(now_ns())
         producer.wait_done(60)
-    assert told(job) == [("unknown", FENCED)]
+    assert outcomes(job) == [("unknown", FENCED)]
     assert Counter(attempts_table(job)["outcome"].to_pylist()) == {"acked": 100, "rejected": 150}
     assert attempts_table(job)["transaction"].null_count == 150
 
 
-def test_a_producer_killed_in_a_transaction_has_abandoned_it(
+def test_a_producer_killed_in_a_transaction_abandons_it(
     brokers: MockBrokers, tmp_path: Path
 ) -> None:
-    """SIGKILL: it had not asked to commit, so nothing of it may ever be seen."""
+    """It had not requested a commit, so none of its records may become visible."""
     job = job_for(brokers, tmp_path, records=10_000, rate_records_per_s=100)
     with ProducerProcess(job) as producer:
         producer.wait_ready()
@@ -145,12 +143,12 @@ def test_a_producer_killed_in_a_transaction_has_abandoned_it(
             lambda: producer.progress().acked > 105, awaiting="the second transaction", timeout_s=30
         )
         producer.kill()
-    assert told(job) == [("committed", 0), ("abandoned", 0)]
+    assert outcomes(job) == [("committed", 0), ("abandoned", 0)]
     assert attempts_table(job)["transaction"].null_count == 0
 
 
 @pytest.mark.parametrize(
-    ("asked", "ending", "outcome"),
+    ("commit_requested", "reported", "outcome"),
     [
         (1, REPORTED_COMMITTED, "committed"),
         (1, REPORTED_ABORTED, "aborted"),
@@ -161,8 +159,13 @@ def test_a_producer_killed_in_a_transaction_has_abandoned_it(
         (0, 0, "abandoned"),
     ],
 )
-def test_what_was_asked_and_told_decides(asked: int, ending: int, outcome: str) -> None:
-    """Nobody knows how a transaction ended whose producer asked to commit and was not told."""
-    rows = np.array([(7, 9 if ending else 0, asked, ending, 0, 0), (0, 0, 0, 0, 0, 0)], Transaction)
+def test_the_outcome_follows_from_the_request_and_the_report(
+    commit_requested: int, reported: int, outcome: str
+) -> None:
+    """The outcome is unknown if a commit was requested and no result was reported."""
+    end_ns = 9 if reported else 0
+    rows = np.array(
+        [(7, end_ns, commit_requested, reported, 0, 0), (0, 0, 0, 0, 0, 0)], Transaction
+    )
     table = transactions_table(rows, 3, 130, 100)
     assert (table["outcome"].to_pylist(), table["records"].to_pylist()) == ([outcome], [100])
