@@ -1,4 +1,8 @@
-"""Rows of the table `attribution` in words: what happened to how many records, under whose lead, and why."""
+"""Why records were lost, duplicated, reordered or missed, in sentences.
+
+The input is rows of the table `attribution`: groups of records with the same anomaly, partition,
+leader, epoch and cause. `experiments.ledger.result_tables.ATTRIBUTION` describes its columns.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +18,7 @@ from experiments.results.rows import Row
 
 @dataclass(frozen=True)
 class AttributionRow:
-    """One row of `experiments.ledger.result_tables.ATTRIBUTION`, which tells what each column means."""
+    """One row of `experiments.ledger.result_tables.ATTRIBUTION`; that schema has the meanings."""
 
     trial_id: str
     kind: str
@@ -33,68 +37,133 @@ class AttributionRow:
     last_at_ns: int | None
 
 
-_WHAT: Final = {
+_NOUNS: Final[Mapping[Anomaly, tuple[str, str]]] = {
     Anomaly.LOST: ("lost record", "lost records"),
-    Anomaly.DUPLICATED: ("further copy", "further copies"),
-    Anomaly.REORDERED: ("record behind later ones", "records behind later ones"),
+    Anomaly.DUPLICATED: ("duplicate", "duplicates"),
+    Anomaly.REORDERED: ("out-of-order record", "out-of-order records"),
     Anomaly.REJECTED_PRESENT: (
-        "record that is there although it was refused",
-        "records that are there although they were refused",
+        "rejected record that is in the log",
+        "rejected records that are in the log",
     ),
     Anomaly.UNKNOWN_ABSENT: (
-        "record of unknown outcome that is not there",
-        "records of unknown outcome that are not there",
+        "record of unknown outcome that is not in the log",
+        "records of unknown outcome that are not in the log",
     ),
     Anomaly.ABORTED_VISIBLE: (
-        "record of an aborted transaction that consumers are shown",
-        "records of aborted transactions that consumers are shown",
+        "record of an aborted transaction that is visible to consumers",
+        "records of aborted transactions that are visible to consumers",
     ),
-    Anomaly.PHANTOM: ("row that this trial never sent", "rows that this trial never sent"),
-    Anomaly.CORRUPT: ("row whose checksum does not hold", "rows whose checksum does not hold"),
+    Anomaly.PHANTOM: (
+        "record that this trial did not send",
+        "records that this trial did not send",
+    ),
+    Anomaly.CORRUPT: ("record with an invalid checksum", "records with an invalid checksum"),
     Anomaly.MISSED: (
-        "record that the consumer never received",
-        "records that the consumer never received",
+        "record that the consumer did not receive",
+        "records that the consumer did not receive",
     ),
     Anomaly.REDELIVERED: ("record received again", "records received again"),
 }
-"""One of a kind, and several."""
-_TIMED: Final = {
-    Anomaly.LOST: "acknowledged",
+"""Singular and plural."""
+_TIMED_EVENTS: Final[Mapping[Anomaly, str]] = {
     Anomaly.DUPLICATED: "acknowledged",
     Anomaly.REORDERED: "acknowledged",
-    Anomaly.REJECTED_PRESENT: "refused",
-    Anomaly.UNKNOWN_ABSENT: "given up",
+    Anomaly.REJECTED_PRESENT: "rejected",
     Anomaly.ABORTED_VISIBLE: "stored",
     Anomaly.MISSED: "acknowledged",
     Anomaly.REDELIVERED: "received",
 }
-"""What happened at the time by which a phase is told."""
-_WHEN: Final = {
+"""The event whose time decides the phase, where the sentence does not name it already."""
+_PHASES: Final = {
     Phase.BEFORE: "before the fault",
-    Phase.DURING: "while the fault lasted",
+    Phase.DURING: "during the fault",
     Phase.AFTER: "after the heal",
 }
-_LED: Final = {
+_LEADER_ROLES: Final[Mapping[Anomaly, str]] = {
     Anomaly.LOST: "acknowledged by leader",
     Anomaly.UNKNOWN_ABSENT: "while the leader was",
 }
 _APPENDED: Final = "appended by leader"
+_EXPLANATIONS: Final[Mapping[Cause, str]] = {
+    Cause.DELETED: "their topic was deleted, and created again without them",
+    Cause.NEVER_APPENDED: (
+        "the next leader never had them; they were in transit, or only in the previous leader's "
+        "log (with acks=0 no offset is returned that could show which)"
+    ),
+    Cause.RESENT: "the client timed out waiting for a response and sent again",
+    Cause.UNANSWERED: (
+        "the client timed out waiting for the leader's response, or lost the connection before it"
+    ),
+    Cause.UNATTRIBUTED: "unknown",
+}
+"""A clause each; `TRUNCATED` depends on the row."""
+_SUMMARIES: Final[Mapping[Cause, str]] = {
+    Cause.DELETED: "deleted with their topic",
+    Cause.TRUNCATED: "truncated from the log of the leader that had acknowledged them",
+    Cause.NEVER_APPENDED: "in transit when the leader changed, or truncated with its log",
+    Cause.RESENT: "sent again by a client that timed out waiting for a response",
+    Cause.UNANSWERED: "without a response before the timeout, or with a broken connection",
+    Cause.UNATTRIBUTED: "of unknown cause",
+}
+"""What follows the number of records with this cause."""
+_KINDS: Final = tuple(Anomaly)
+MAX_SENTENCES: Final = 12
+"""Sentences per trial, for the largest groups."""
+
+
+def cause_summaries(rows: Sequence[Row]) -> Iterator[str]:
+    """Yield one sentence per kind of anomaly: how many records, and how many by each cause."""
+    for kind in Anomaly:
+        causes: Counter[Cause] = Counter()
+        for row in rows:
+            if row["kind"] == kind:
+                causes[Cause(row["cause"])] += row["records"]
+        if causes:
+            parts = [
+                f"{records:,} {_SUMMARIES[cause]}"
+                for cause, records in sorted(
+                    causes.items(), key=lambda entry: (-entry[1], entry[0])
+                )
+            ]
+            yield f"{_count(kind, causes.total())}: {format_list(parts)}."
+
+
+def attribution_sentences(rows: Sequence[Row]) -> Iterator[str]:
+    """Yield one sentence per group of records, the largest first.
+
+    After `MAX_SENTENCES` groups follows how many records are in the remaining ones.
+    """
+    ordered = sorted(
+        rows,
+        key=lambda row: (
+            -row["records"],
+            _KINDS.index(row["kind"]),
+            str(row["partition"]),
+            str(row["first_offset"]),
+        ),
+    )
+    yield from (describe_attribution(AttributionRow(**row)) for row in ordered[:MAX_SENTENCES])
+    remaining = ordered[MAX_SENTENCES:]
+    if remaining:
+        records = format_count(sum(row["records"] for row in remaining), "record")
+        yield f"{records} in {format_count(len(remaining), 'smaller group')}"
 
 
 def describe_attribution(row: AttributionRow) -> str:
-    """Say a row in one sentence; what is not known is said to be so, and null is left out."""
-    told = ", ".join(
-        part for part in (f"{_counted(row)}{_where(row)}", _leader(row), _time(row)) if part
-    )
-    return f"cause not known: {told}" if row.cause == Cause.UNATTRIBUTED else f"{told}: {_why(row)}"
+    """Return a row as one sentence; null columns are left out, and an unknown cause is named."""
+    counted = f"{_count(Anomaly(row.kind), row.records)}{_location(row)}"
+    description = ", ".join(part for part in (counted, _leader(row), _time(row)) if part)
+    if row.cause == Cause.UNATTRIBUTED:
+        return f"cause unknown: {description}"
+    return f"{description}: {_explanation(row)}"
 
 
-def _counted(row: AttributionRow) -> str:
-    one, several = _WHAT[Anomaly(row.kind)]
-    return f"{row.records:,} {one if row.records == 1 else several}"
+def _count(kind: Anomaly, records: int) -> str:
+    singular, plural = _NOUNS[kind]
+    return f"{records:,} {singular if records == 1 else plural}"
 
 
-def _where(row: AttributionRow) -> str:
+def _location(row: AttributionRow) -> str:
     if row.partition is None:
         return ""
     if row.first_offset is None or row.last_offset is None:
@@ -108,104 +177,34 @@ def _where(row: AttributionRow) -> str:
 
 
 def _leader(row: AttributionRow) -> str:
-    """Say who led; where no offset was told, nobody acknowledged anything, and it is whom the producer took for the leader."""
+    """Return which broker led the partition, in which epoch and with which ISR.
+
+    A lost record without an offset was sent with acks=0: no broker acknowledged it, so the leader
+    is the one that the producer knew.
+    """
     if row.leader is None:
         return "" if row.leader_epoch is None else f"in epoch {row.leader_epoch}"
-    led = (
-        "sent to leader"
-        if row.kind == Anomaly.LOST and row.first_offset is None
-        else _LED.get(Anomaly(row.kind), _APPENDED)
-    )
+    if row.kind == Anomaly.LOST and row.first_offset is None:
+        role = "sent to leader"
+    else:
+        role = _LEADER_ROLES.get(Anomaly(row.kind), _APPENDED)
     epoch = "" if row.leader_epoch is None else f" in epoch {row.leader_epoch}"
-    return f"{led} {row.leader}{epoch}" + (f" with ISR {row.isr}" if row.isr else "")
+    return f"{role} {row.leader}{epoch}" + (f" with ISR {row.isr}" if row.isr else "")
 
 
 def _time(row: AttributionRow) -> str:
-    """Say in which phase; of a lost record that was acknowledged, who did it stands before."""
     if row.phase is None:
         return ""
-    what = (
-        ""
-        if row.kind in {Anomaly.LOST, Anomaly.UNKNOWN_ABSENT}
-        else f"{_TIMED.get(Anomaly(row.kind), '')} "
-    )
-    return f"{what}{_WHEN[Phase(row.phase)]}".strip()
+    return f"{_TIMED_EVENTS.get(Anomaly(row.kind), '')} {_PHASES[Phase(row.phase)]}".strip()
 
 
-_WHY: Final[Mapping[Cause, str]] = {
-    Cause.DELETED: "their topic was deleted, and made again without them",
-    Cause.NEVER_APPENDED: "the next leader never had them; they were on their way, or in the log of the one before alone (acks=0 tells no offset to say which)",
-    Cause.RESENT: "the client gave up waiting for an answer and sent again",
-    Cause.UNANSWERED: "the client gave up waiting for the leader's answer, or lost the connection on which it was to come",
-    Cause.UNATTRIBUTED: "not known",
-}
-
-
-def _why(row: AttributionRow) -> str:
+def _explanation(row: AttributionRow) -> str:
     cause = Cause(row.cause)
     if cause is not Cause.TRUNCATED:
-        return _WHY[cause]
+        return _EXPLANATIONS[cause]
     if row.truncated_by is not None:
-        return f"node {row.truncated_by} cut its log to offset {row.truncated_to:,} when it followed again"
+        return (
+            f"node {row.truncated_by} truncated its log to offset {row.truncated_to:,} "
+            "when it became a follower again"
+        )
     return f"in the log that survived, epoch {row.leader_epoch} ends at offset {row.truncated_to:,}"
-
-
-# ---------- Why records were lost, repeated, reordered or missed, in sentences: from rows of the table `attribution`.
-
-
-_NAMES: Final = {
-    Anomaly.LOST: "lost records",
-    Anomaly.DUPLICATED: "further copies",
-    Anomaly.REORDERED: "records behind later ones",
-    Anomaly.REJECTED_PRESENT: "refused records that are there",
-    Anomaly.UNKNOWN_ABSENT: "records of unknown outcome that are not there",
-    Anomaly.PHANTOM: "rows that no trial sent",
-    Anomaly.CORRUPT: "rows whose checksum does not hold",
-    Anomaly.MISSED: "records that the consumer passed over",
-    Anomaly.REDELIVERED: "records received again",
-}
-_CAUSES: Final = {
-    Cause.DELETED: "deleted with their topic",
-    Cause.TRUNCATED: "cut from the log of the leader that had acknowledged them",
-    Cause.NEVER_APPENDED: "on their way when the leader ceased to lead, or cut with its log",
-    Cause.RESENT: "sent again by a client that waited in vain for an answer",
-    Cause.UNANSWERED: "never answered, or their connection broke",
-    Cause.UNATTRIBUTED: "of a cause that is not known",
-}
-_KINDS: Final = tuple(Anomaly)
-MAX_SENTENCES: Final = 12
-"""Of one trial: the largest groups come first."""
-
-
-def cause_summaries(rows: Sequence[Row]) -> Iterator[str]:
-    """Yield a sentence for each kind of anomaly: how many records there are, and how many of them each cause explains."""
-    for kind in Anomaly:
-        causes: Counter[Cause] = Counter()
-        for row in rows:
-            if row["kind"] == kind:
-                causes[Cause(row["cause"])] += row["records"]
-        if causes:
-            told = [
-                f"{records:,} {_CAUSES[cause]}"
-                for cause, records in sorted(
-                    causes.items(), key=lambda entry: (-entry[1], entry[0])
-                )
-            ]
-            yield f"{causes.total():,} {_NAMES[kind]}: {format_list(told)}."
-
-
-def attribution_sentences(rows: Sequence[Row]) -> Iterator[str]:
-    """Yield a sentence a group of records, the largest first, and then how many more there are."""
-    ordered = sorted(
-        rows,
-        key=lambda row: (
-            -row["records"],
-            _KINDS.index(row["kind"]),
-            str(row["partition"]),
-            str(row["first_offset"]),
-        ),
-    )
-    yield from (describe_attribution(AttributionRow(**row)) for row in ordered[:MAX_SENTENCES])
-    left = ordered[MAX_SENTENCES:]
-    if left:
-        yield f"{format_count(sum(row['records'] for row in left), 'record')} in {format_count(len(left), 'smaller group')}"

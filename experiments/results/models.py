@@ -64,7 +64,7 @@ class Fates(Frozen):
 
 
 class TransactionCounts(Frozen):
-    """Outcomes of the producers' transactions, and their visibility to `read_committed` consumers."""
+    """Outcomes of the producers' transactions, and what `read_committed` consumers can see."""
 
     committed: int
     aborted: int

@@ -1,4 +1,8 @@
-"""Outages taken apart: how long until it was noticed, until another replica led, until the client knew, until a record was acknowledged. Pure."""
+"""A partition's outage, split into the steps of a failover.
+
+How long until the controller fenced the broker, until another replica became leader, until the
+client knew the new leader, and until a record was acknowledged or read again.
+"""
 
 from __future__ import annotations
 
@@ -13,112 +17,125 @@ from experiments.results.rows import Row
 _NS_PER_MS: Final = 1e6
 
 PART_NAMES: Final[Mapping[OutageStep, str]] = {
-    OutageStep.DETECTED: "until the controller noticed",
-    OutageStep.ELECTED: "until another replica led",
-    OutageStep.LEARNED: "until the client knew",
+    OutageStep.DETECTED: "until the controller fenced the broker",
+    OutageStep.ELECTED: "until another replica became leader",
+    OutageStep.LEARNED: "until the client knew the new leader",
     OutageStep.FIRST_AFTER: "until records flowed again",
 }
-"""What ends at each mark."""
+"""The part of an outage that ends with each step."""
 
 StepRows = Mapping[OutageStep, Row]
-"""The rows of one partition and side in the table `outages`."""
+"""The rows of one partition and side in the table `outages`, by step."""
 
 
 @dataclass(frozen=True)
 class OutagePart:
-    """A stretch of an outage, milliseconds after the last record before it."""
+    """A part of an outage, in milliseconds after the last record before the outage."""
 
-    mark: OutageStep
-    """What ended it."""
+    step: OutageStep
+    """The step that ended it."""
     from_ms: float
     to_ms: float
 
     @property
     def lasted_ms(self) -> float:
-        """From one mark to the next."""
+        """The duration of this part."""
         return self.to_ms - self.from_ms
 
 
 @dataclass(frozen=True)
 class Outage:
-    """A partition's longest gap, by the marks that were seen; one that was not seen has no part, and its time is in the next one's."""
+    """A partition's longest gap, split at the steps that were observed.
+
+    A step that was not observed has no part; its time is in the part of the next step.
+    """
 
     trial_id: str
     partition: int
     side: Side
     parts: tuple[OutagePart, ...]
     answered: bool
-    """Something flowed again; else it lasted until nothing was due any more."""
-    disordered: tuple[OutageStep, ...]
-    """Seen before the mark that should come before them; they end no part."""
+    """Whether a record ended it; if not, it lasted until no load was due any more."""
+    out_of_order: tuple[OutageStep, ...]
+    """Steps that were observed before a step that precedes them; they end no part."""
     resolutions_ms: Mapping[OutageStep, float]
 
     @property
     def length_ms(self) -> float:
-        """From the last record before, or the load's begin, to the first one after, or the settling."""
+        """The duration of the outage.
+
+        It begins with the last record before it, or with the load, and ends with the first record
+        after it, or when the trial has settled.
+        """
         return self.parts[-1].to_ms
 
     @property
-    def apart(self) -> bool:
-        """Whether a mark within was seen."""
+    def is_split(self) -> bool:
+        """Whether a step within it was observed."""
         return len(self.parts) > 1
 
 
 def outages_of(record: TrialRecord, rows: Sequence[Row]) -> list[Outage]:
-    """Return a trial's outages, one for each partition and side, from rows of the table `outages`; the longest first."""
-    found = [
-        _outage(record, partition, side, marks)
-        for (partition, side), marks in steps_by_partition(rows).items()
+    """Return a trial's outages, one per partition and side, the longest first.
+
+    Args:
+        record: the trial.
+        rows: its rows of the table `outages`.
+    """
+    outages = [
+        _outage(record, partition, side, steps)
+        for (partition, side), steps in steps_by_partition(rows).items()
     ]
-    return sorted(found, key=lambda outage: (-outage.length_ms, outage.partition, outage.side))
+    return sorted(outages, key=lambda outage: (-outage.length_ms, outage.partition, outage.side))
 
 
 def steps_by_partition(rows: Sequence[Row]) -> dict[tuple[int, Side], StepRows]:
-    """Return the marks of each partition and side; of those that were not seen, rows without a time."""
-    marks: dict[tuple[int, Side], dict[OutageStep, Row]] = {}
+    """Return the steps of each partition and side; a step that was not observed has no time."""
+    steps: dict[tuple[int, Side], dict[OutageStep, Row]] = {}
     for row in rows:
-        marks.setdefault((row["partition"], Side(row["side"])), {})[OutageStep(row["mark"])] = row
-    return dict(marks)
+        steps.setdefault((row["partition"], Side(row["side"])), {})[OutageStep(row["mark"])] = row
+    return dict(steps)
 
 
-def observed_times_ns(marks: StepRows) -> dict[OutageStep, int]:
-    """Return when each mark was, nanoseconds; without those that were not seen."""
-    return {mark: row["at_ns"] for mark, row in marks.items() if row["at_ns"] is not None}
+def observed_times_ns(steps: StepRows) -> dict[OutageStep, int]:
+    """Return the time of each observed step, in nanoseconds."""
+    return {step: row["at_ns"] for step, row in steps.items() if row["at_ns"] is not None}
 
 
 def split_outage(
     begin_ns: int, at_ns: Mapping[OutageStep, int]
 ) -> tuple[tuple[OutagePart, ...], tuple[OutageStep, ...]]:
-    """Return the parts of an outage, and the marks that stand in the wrong order and end none.
+    """Return the parts of an outage, and the steps that are out of order and end no part.
 
     Args:
         begin_ns: when it began.
-        at_ns: the marks that were seen; `FIRST_AFTER`, its end, must be among them.
+        at_ns: the observed steps; `FIRST_AFTER`, its end, must be among them.
     """
     parts: list[OutagePart] = []
-    disordered: list[OutageStep] = []
-    for mark in (mark for mark in PART_NAMES if mark in at_ns):
-        came_ms, to_ms = (parts[-1].to_ms if parts else 0.0), (at_ns[mark] - begin_ns) / _NS_PER_MS
-        if came_ms <= to_ms and at_ns[mark] <= at_ns[OutageStep.FIRST_AFTER]:
-            parts.append(OutagePart(mark, came_ms, to_ms))
+    out_of_order: list[OutageStep] = []
+    for step in (step for step in PART_NAMES if step in at_ns):
+        from_ms = parts[-1].to_ms if parts else 0.0
+        to_ms = (at_ns[step] - begin_ns) / _NS_PER_MS
+        if from_ms <= to_ms and at_ns[step] <= at_ns[OutageStep.FIRST_AFTER]:
+            parts.append(OutagePart(step, from_ms, to_ms))
         else:
-            disordered.append(mark)
-    return tuple(parts) or (OutagePart(OutageStep.FIRST_AFTER, 0.0, 0.0),), tuple(disordered)
+            out_of_order.append(step)
+    return tuple(parts) or (OutagePart(OutageStep.FIRST_AFTER, 0.0, 0.0),), tuple(out_of_order)
 
 
-def _outage(record: TrialRecord, partition: int, side: Side, marks: StepRows) -> Outage:
-    at_ns = observed_times_ns(marks)
+def _outage(record: TrialRecord, partition: int, side: Side, steps: StepRows) -> Outage:
+    at_ns = observed_times_ns(steps)
     answered = OutageStep.FIRST_AFTER in at_ns
     ended = {
         **at_ns,
         OutageStep.FIRST_AFTER: at_ns.get(OutageStep.FIRST_AFTER, record.phases.settled_ns),
     }
-    parts, disordered = split_outage(
+    parts, out_of_order = split_outage(
         at_ns.get(OutageStep.LAST_BEFORE, record.phases.load_begin_ns), ended
     )
     resolutions_ms = {
-        mark: row["resolution_ns"] / _NS_PER_MS
-        for mark, row in marks.items()
+        step: row["resolution_ns"] / _NS_PER_MS
+        for step, row in steps.items()
         if row["resolution_ns"] is not None
     }
-    return Outage(record.trial_id, partition, side, parts, answered, disordered, resolutions_ms)
+    return Outage(record.trial_id, partition, side, parts, answered, out_of_order, resolutions_ms)

@@ -1,4 +1,7 @@
-"""Starts the measuring job as a process of its own, so that the JVM's memory and its chatter stay outside of this one."""
+"""Runs the Spark job in a separate process.
+
+The memory and the output of its JVM stay out of this process.
+"""
 
 from __future__ import annotations
 
@@ -23,23 +26,27 @@ from infra.process.log_tail import last_lines, read_from
 from infra.process.processes import spawn_dying_with_parent
 
 JAVA_OPTIONS: Final = ("-XX:+UseSerialGC", "-XX:-UsePerfData")
-"""The serial collector starts fastest and suits few cores; performance data would be a file outside the home folder."""
+"""The serial collector starts fastest and suits few cores.
+
+Performance data would be written to a file outside the home folder.
+"""
 _BAD_LEDGER: Final = 2
 _ANSWER: Final = "measure: "
-"""How the job's own line begins among what the JVM says (`spark_jobs.measure`)."""
+"""Prefix of the job's own line in the output of the JVM (`spark_jobs.measure`)."""
 _LAST_LINES: Final = 15
 _END_S: Final = 20.0
-"""What the job and its JVM may need to end when they are asked to."""
+"""How long the job and its JVM may take to exit after SIGINT, seconds."""
 _WORK: Final = ".spark-"
-"""Begins the name of the folder of Spark's own files; the pid of its owner follows."""
+"""Prefix of the name of the folder of Spark's own files; the pid of its owner follows."""
 
 
 def measure(sweep: SweepFolder, home: Home) -> None:
-    """Make the sweep's `results/` from its ledgers alone; what was there stays when that fails.
+    """Compute the sweep's `results/` from its ledgers; on failure the existing results stay.
 
     Raises:
-        LedgerError: a ledger is incomplete, cut short, of another version or of another trial; the job's own words.
-        HarnessError: the job did not end well; names its log and ends with its last lines.
+        LedgerError: a ledger is incomplete, truncated, of another version or of another trial;
+            with the job's message.
+        HarnessError: the job failed; with its log and the last lines of it.
     """
     _run(
         "spark_jobs.measure",
@@ -51,15 +58,19 @@ def measure(sweep: SweepFolder, home: Home) -> None:
 
 
 def ensure_spark_ready(home: Home, say: Callable[[str], None]) -> None:
-    """Train the start-up cache of Spark's JVM, where the JVM makes such caches and it is not there yet.
+    """Train the start-up cache of Spark's JVM, if the JVM supports one and it does not exist yet.
+
+    Args:
+        home: has the cache and the log.
+        say: receives the progress message.
 
     Raises:
-        HarnessError: the rehearsal did not end well, or no cache was written.
+        HarnessError: the training run failed, or wrote no cache.
     """
     cache = _cache(home)
     if cache.is_ready:
         return
-    say("rehearsing the Spark job once, so that its JVM starts faster from now on")
+    say("running the Spark job once, to train the start-up cache of its JVM")
     with cache.training() as options:
         _run("spark_jobs.rehearse", [], home, "setup/spark", options)
 
@@ -71,15 +82,15 @@ def _cache(home: Home) -> StartupCache:
 def _run(
     module: str, arguments: Sequence[str], home: Home, log_name: str, cache_options: Sequence[str]
 ) -> None:
-    """Run one of the job's programs to its end; all it says goes to `<home>/logs/<log_name>.log`."""
+    """Run a module of the job and wait for it; its output goes to `<home>/logs/<log_name>.log`."""
     log = home.logs / f"{log_name}.log"
     log.parent.mkdir(parents=True, exist_ok=True)
-    began = log.stat().st_size if log.exists() else 0
+    log_begin_bytes = log.stat().st_size if log.exists() else 0
     with (
         tempfile.TemporaryDirectory(
-            prefix=f"{_WORK}{os.getpid()}-", dir=_swept(home.cache), ignore_cleanup_errors=True
+            prefix=f"{_WORK}{os.getpid()}-", dir=_cleaned(home.cache), ignore_cleanup_errors=True
         ) as work,
-        log.open("ab") as chatter,
+        log.open("ab") as output,
     ):
         options = [
             f"--java-options={quote_java_options([*JAVA_OPTIONS, *cache_options])}",
@@ -91,19 +102,22 @@ def _run(
             env=_environment(home, Path(work)),
             cwd=REPOSITORY,
             stdin=subprocess.DEVNULL,
-            stdout=chatter,
-            stderr=chatter,
+            stdout=output,
+            stderr=output,
         )
         try:
             code = job.wait()
         finally:
             _end(job)
     if code:
-        raise _failure(code, log, began)
+        raise _failure(code, log, log_begin_bytes)
 
 
 def _end(job: subprocess.Popen[Any]) -> None:
-    """See the job gone. One that still runs, because we are interrupted, is asked first: it alone can end its JVM."""
+    """End the job, if this process was interrupted while it runs.
+
+    SIGINT comes first, because only the job can end its JVM; then SIGKILL.
+    """
     if job.poll() is None:
         job.send_signal(signal.SIGINT)
         with suppress(subprocess.TimeoutExpired):
@@ -112,17 +126,17 @@ def _end(job: subprocess.Popen[Any]) -> None:
     job.wait()
 
 
-def _swept(cache: Path) -> Path:
-    """Return the folder for Spark's own files, rid of those that a killed run left there."""
+def _cleaned(cache: Path) -> Path:
+    """Create the folder for Spark's own files, and remove from it those of killed runs."""
     cache.mkdir(parents=True, exist_ok=True)
-    for left in cache.glob(f"{_WORK}*-*"):
-        if not Path("/proc", left.name.removeprefix(_WORK).split("-")[0]).exists():
-            shutil.rmtree(left, ignore_errors=True)
+    for folder in cache.glob(f"{_WORK}*-*"):
+        if not Path("/proc", folder.name.removeprefix(_WORK).split("-")[0]).exists():
+            shutil.rmtree(folder, ignore_errors=True)
     return cache
 
 
 def _environment(home: Home, work: Path) -> dict[str, str]:
-    """Return the job's environment: our JVM, and nothing written outside of the home folder."""
+    """Return the job's environment: ackbench's JVM, and no files outside the home folder."""
     java = {
         "JAVA_HOME": str(spark_java_home(home.cache)),
         "TMPDIR": str(work),
@@ -131,12 +145,12 @@ def _environment(home: Home, work: Path) -> dict[str, str]:
     return {**java_environment(os.environ), **java}
 
 
-def _failure(code: int, log: Path, began_bytes: int) -> Exception:
-    lines = read_from(log, began_bytes).splitlines()
+def _failure(code: int, log: Path, log_begin_bytes: int) -> Exception:
+    lines = read_from(log, log_begin_bytes).splitlines()
     answers = [line.removeprefix(_ANSWER) for line in lines if line.startswith(_ANSWER)]
     if code == _BAD_LEDGER and answers:
         return LedgerError(answers[-1])
     return HarnessError(
-        f"the Spark job ended with exit code {code}; its log is {log}, and ends:\n"
-        + "\n".join(last_lines(log, _LAST_LINES, since_bytes=began_bytes))
+        f"the Spark job failed with exit code {code}; last lines of {log}:\n"
+        + "\n".join(last_lines(log, _LAST_LINES, since_bytes=log_begin_bytes))
     )

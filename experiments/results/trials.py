@@ -1,4 +1,4 @@
-"""What became of each trial: the plan, `trial.json` and Spark's rows, joined."""
+"""The result of each trial, joined from the plan, `trial.json` and the Spark job's tables."""
 
 from __future__ import annotations
 
@@ -22,43 +22,42 @@ from experiments.results.rows import ResultRows, Row
 from experiments.sweep.folder import SweepFolder
 from experiments.sweep.plan import RefusedCell, TrialSpec
 
-# ---------- Whether the partitions took records again before the fault was healed. Pure.
-
-
 MIN_OUTAGE_NS: Final = 1_000_000_000
-"""A partition that acknowledged nothing for a second, though load was due, had stopped; shorter is how a loaded cluster breathes."""
+"""A partition without an acknowledgement for this long, while load was due, was unavailable.
 
-
-def recovered_before_heal(phases: Phases, gaps: Sequence[Row], acks: str) -> bool | None:
-    """Say whether every partition that had stopped took records again before the heal.
-
-    Args:
-        phases: the trial's.
-        gaps: each partition's longest time without an acknowledgement.
-        acks: the producer's; with `0` no acknowledgement says that a partition took anything.
-
-    Returns:
-        `None` where it is not known: no fault, none that was healed, no partition, or acks=0.
-    """
-    if phases.fault_begin_ns is None or phases.fault_end_ns is None or not gaps or acks == "0":
-        return None
-    heal_ns = phases.fault_end_ns
-    stopped = (gap for gap in gaps if gap["gap_ns"] >= MIN_OUTAGE_NS)
-    return not any(gap["began_ns"] < heal_ns <= gap["began_ns"] + gap["gap_ns"] for gap in stopped)
-
-
+Shorter gaps are normal on a loaded cluster.
+"""
 LATE_MS: Final = 50.0
-"""How far a generator may fall behind its schedule, at the 99th percentile of its records; a trial beyond it is marked, and judged all the same.
+"""How late the load generator may be, milliseconds at the 99th percentile of a trial's records.
 
-Ten times what it is late on an idle machine, and a hundredth of the outages that are measured.
+A trial beyond it is marked, and included. The limit is ten times the lateness on an idle machine,
+and a hundredth of the outages that are measured.
 """
 NS_PER_MS: Final = 1e6
 US_PER_MS: Final = 1e3
 _NS_PER_S: Final = 1e9
 
 
+def recovered_before_heal(phases: Phases, gaps: Sequence[Row], acks: str) -> bool | None:
+    """Return whether every partition that was unavailable accepted records again before the heal.
+
+    Args:
+        phases: the trial's.
+        gaps: each partition's longest time without an acknowledgement.
+        acks: the producer's; with `0` no broker confirms that it appended a record.
+
+    Returns:
+        `None` if unknown: no fault, no heal, no partition, or acks=0.
+    """
+    if phases.fault_begin_ns is None or phases.fault_end_ns is None or not gaps or acks == "0":
+        return None
+    heal_ns = phases.fault_end_ns
+    outages = (gap for gap in gaps if gap["gap_ns"] >= MIN_OUTAGE_NS)
+    return not any(gap["began_ns"] < heal_ns <= gap["began_ns"] + gap["gap_ns"] for gap in outages)
+
+
 def refused_trial(refused: RefusedCell) -> TrialResult:
-    """Return what is known of a cell that no client accepts."""
+    """Return the result of a cell whose configuration the client refuses."""
     fault = FaultResult(kind=_fault_kind(refused.cell))
     return TrialResult(
         trial_id=refused.trial_id,
@@ -72,9 +71,9 @@ def refused_trial(refused: RefusedCell) -> TrialResult:
 
 
 def failed_trial(spec: TrialSpec, sweep: SweepFolder) -> TrialResult:
-    """Return what is known of a trial that the harness failed."""
-    told = sweep.failed(spec.trial_id) / "reason.txt"
-    reason = told.read_text().strip() if told.exists() else "it left no reason behind"
+    """Return the result of a trial that failed because of the harness."""
+    file = sweep.failed(spec.trial_id) / "reason.txt"
+    reason = file.read_text().strip() if file.exists() else "unknown: reason.txt is missing"
     return TrialResult(
         trial_id=spec.trial_id,
         cell=spec.cell,
@@ -89,23 +88,24 @@ def failed_trial(spec: TrialSpec, sweep: SweepFolder) -> TrialResult:
 
 
 def lateness_p99_ms(record: TrialRecord) -> float | None:
-    """Return how far the latest of a trial's producers fell behind, milliseconds; `None`: not known of each.
+    """Return how late the latest of a trial's producers was: milliseconds at the 99th percentile.
 
-    Of a transactional one it is not known: a commit holds the schedule up too, and that is Kafka's time and not the generator's.
+    `None` if it is unknown for one of them. It is unknown for transactional producers: a commit
+    delays the schedule too, and that is Kafka's time and not the generator's.
     """
     if record.producer_settings.get("transactional.id"):
         return None
-    told = [producer.lateness_us_p99 for producer in record.producers]
-    known = [late_us for late_us in told if late_us is not None]
-    return max(known) / US_PER_MS if known and len(known) == len(told) else None
+    lateness_us = [producer.lateness_us_p99 for producer in record.producers]
+    known_us = [late_us for late_us in lateness_us if late_us is not None]
+    return max(known_us) / US_PER_MS if known_us and len(known_us) == len(lateness_us) else None
 
 
 def complete_trial(record: TrialRecord, rows: ResultRows, *, added: bool) -> TrialResult:
-    """Return a sealed or void trial, with its values where it was measured.
+    """Return the result of a sealed or void trial, with its values if it was measured.
 
     Args:
         record: its `trial.json`.
-        rows: Spark's.
+        rows: the tables of the Spark job.
         added: whether it was planned as a control only.
     """
     late_ms = lateness_p99_ms(record)
@@ -127,7 +127,7 @@ def complete_trial(record: TrialRecord, rows: ResultRows, *, added: bool) -> Tri
 
 
 def record_counts(row: Row) -> dict[str, Any]:
-    """Return the counts that a trial and a cell share."""
+    """Return the counts that trials and cells have in common."""
     return {
         **{
             name: row[f"{name}_records"]
@@ -145,13 +145,13 @@ def record_counts(row: Row) -> dict[str, Any]:
 
 
 def _transactions(row: Row) -> TransactionCounts | None:
-    ended = {
+    outcomes = {
         name: row[f"{name}_transactions"] for name in ("committed", "aborted", "unknown", "torn")
     }
     return (
         None
-        if None in ended.values()
-        else TransactionCounts(**ended, aborted_visible=row["aborted_visible_records"])
+        if None in outcomes.values()
+        else TransactionCounts(**outcomes, aborted_visible=row["aborted_visible_records"])
     )
 
 
@@ -228,9 +228,6 @@ def _gap(row: Row, load_begin_ns: int) -> Gap:
     )
 
 
-# ---------- The settings of a trial, by scope and name. Pure.
-
-
 SCOPES: Final = ("producer", "consumer", "topic", "broker", "cluster", "workload", "fault")
 NOT_SET: Final = "-"
 
@@ -238,7 +235,13 @@ NOT_SET: Final = "-"
 def settings_of_trial(
     spec: TrialSpec, record: TrialRecord | None = None
 ) -> dict[tuple[str, str], str]:
-    """Return what a trial was planned with; of one that ran, the effective settings of clients, topic and brokers."""
+    """Return the settings of a trial, by scope and name.
+
+    Args:
+        spec: the plan of the trial, for its planned settings.
+        record: the `trial.json` of a trial that ran, for the effective settings of its clients,
+            topic and brokers.
+    """
     tables: dict[str, Mapping[str, Scalar]] = {
         "producer": record.producer_settings if record else spec.producer,
         "consumer": record.consumer_settings if record else spec.consumer,

@@ -203,7 +203,7 @@ def share_counts_text(share: Share | None) -> str:
 def short_share_text(share: Share | None, unknown: str) -> str:
     """Return a share for a narrow column: `3 of 5 (15-95 %)`, `0 of 5 (<46 %)`.
 
-    Bounds are whole percentages, rounded outwards.
+    Bounds are percentages without decimals, rounded outwards.
     """
     if share is None:
         return unknown

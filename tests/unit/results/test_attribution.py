@@ -1,4 +1,4 @@
-"""What the report says of lost, doubled and late records, word by word."""
+"""The sentences about lost, duplicated and out-of-order records, word by word."""
 
 from __future__ import annotations
 
@@ -8,9 +8,13 @@ from typing import Any
 import pytest
 
 from experiments.ledger.result_tables import ATTRIBUTION, Anomaly, Cause
-from experiments.results.attribution import AttributionRow, describe_attribution
+from experiments.results.attribution import (
+    AttributionRow,
+    cause_summaries,
+    describe_attribution,
+)
 
-CUT: dict[str, Any] = {
+TRUNCATED: dict[str, Any] = {
     "trial_id": "t",
     "kind": "LOST",
     "partition": 0,
@@ -30,19 +34,21 @@ CUT: dict[str, Any] = {
 
 
 @pytest.mark.parametrize(
-    ("differs", "text"),
+    ("changes", "text"),
     [
         (
             {},
             (
-                "1,204 lost records of partition 0 (offsets 88,120 to 89,323), acknowledged by leader 2 in epoch 5 with ISR 1,2,3, while the fault lasted: "
-                "node 2 cut its log to offset 88,120 when it followed again"
+                "1,204 lost records of partition 0 (offsets 88,120 to 89,323), "
+                "acknowledged by leader 2 in epoch 5 with ISR 1,2,3, during the fault: "
+                "node 2 truncated its log to offset 88,120 when it became a follower again"
             ),
         ),
         (
             {"truncated_by": None, "records": 1, "last_offset": 88_120, "phase": "before"},
             (
-                "1 lost record of partition 0 (offset 88,120), acknowledged by leader 2 in epoch 5 with ISR 1,2,3, before the fault: "
+                "1 lost record of partition 0 (offset 88,120), "
+                "acknowledged by leader 2 in epoch 5 with ISR 1,2,3, before the fault: "
                 "in the log that survived, epoch 5 ends at offset 88,120"
             ),
         ),
@@ -55,15 +61,18 @@ CUT: dict[str, Any] = {
                 "truncated_by": None,
             },
             (
-                "1,204 lost records of partition 0, sent to leader 2 in epoch 5 with ISR 1,2,3, while the fault lasted: "
-                "the next leader never had them; they were on their way, or in the log of the one before alone (acks=0 tells no offset to say which)"
+                "1,204 lost records of partition 0, "
+                "sent to leader 2 in epoch 5 with ISR 1,2,3, during the fault: "
+                "the next leader never had them; they were in transit, or only in the previous "
+                "leader's log (with acks=0 no offset is returned that could show which)"
             ),
         ),
         (
             {"kind": "DUPLICATED", "cause": "RESENT", "phase": "after", "isr": None},
             (
-                "1,204 further copies of partition 0 (offsets 88,120 to 89,323), appended by leader 2 in epoch 5, acknowledged after the heal: "
-                "the client gave up waiting for an answer and sent again"
+                "1,204 duplicates of partition 0 (offsets 88,120 to 89,323), "
+                "appended by leader 2 in epoch 5, acknowledged after the heal: "
+                "the client timed out waiting for a response and sent again"
             ),
         ),
         (
@@ -76,25 +85,37 @@ CUT: dict[str, Any] = {
                 "phase": None,
                 "records": 1,
             },
-            "cause not known: 1 record of unknown outcome that is not there",
+            "cause unknown: 1 record of unknown outcome that is not in the log",
         ),
     ],
 )
-def test_a_row_says_what_it_knows_and_no_more(differs: dict[str, Any], text: str) -> None:
-    """What is null has no words."""
-    assert describe_attribution(AttributionRow(**{**CUT, **differs})) == text
+def test_a_sentence_names_what_is_known(changes: dict[str, Any], text: str) -> None:
+    """Null columns are left out."""
+    assert describe_attribution(AttributionRow(**{**TRUNCATED, **changes})) == text
 
 
 @pytest.mark.parametrize("kind", Anomaly)
 @pytest.mark.parametrize("cause", Cause)
-def test_every_kind_has_its_words_for_every_cause(kind: Anomaly, cause: Cause) -> None:
-    """Whatever the rules find; and what is not known is said to be so, first."""
-    text = describe_attribution(AttributionRow(**{**CUT, "kind": kind.value, "cause": cause.value}))
-    assert text.startswith("cause not known: ") == (cause is Cause.UNATTRIBUTED)
+def test_every_kind_has_a_sentence_for_every_cause(kind: Anomaly, cause: Cause) -> None:
+    """A sentence about an unknown cause begins with that."""
+    row = AttributionRow(**{**TRUNCATED, "kind": kind.value, "cause": cause.value})
+    text = describe_attribution(row)
+    assert text.startswith("cause unknown: ") == (cause is Cause.UNATTRIBUTED)
     assert "1,204 " in text
     assert "None" not in text
 
 
 def test_a_row_has_the_columns_of_the_table() -> None:
-    """Each by its name, so a column that is added is missed here first."""
+    """The fields have the names and the order of the columns."""
     assert [field.name for field in fields(AttributionRow)] == ATTRIBUTION.names
+
+
+@pytest.mark.parametrize("kind", Anomaly)
+@pytest.mark.parametrize("cause", Cause)
+def test_every_kind_has_a_summary_for_every_cause(kind: Anomaly, cause: Cause) -> None:
+    """A single record is counted in the singular."""
+    (many,) = cause_summaries([{"kind": kind.value, "cause": cause.value, "records": 1204}])
+    (one,) = cause_summaries([{"kind": kind.value, "cause": cause.value, "records": 1}])
+    assert many.count("1,204 ") == 2
+    assert one.startswith("1 ")
+    assert "records" not in one.split(":")[0]

@@ -1,4 +1,4 @@
-"""Cells stand where a reader looks for them."""
+"""The order of a sweep's cells."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,7 +13,7 @@ from experiments.sweep.plan import Plan, RefusedCell
 def a_cell(
     acks: str | int, factor: int, partitions: int, fault: str = "leader-crash", linger_ms: int = 5
 ) -> Cell:
-    """Return a cell whose keys stand in the order of some file."""
+    """Return a cell whose keys are in the order of a file."""
     return {
         "linger.ms": linger_ms,
         "fault": fault,
@@ -38,15 +38,15 @@ IN_ORDER = [
 
 @given(drawn=st.permutations(IN_ORDER))
 def test_cells_are_ordered_by_fault_then_acks_replication_and_partitions(drawn: list[Cell]) -> None:
-    """No fault first, numbers before words, and 6 before 50: however the trials were drawn."""
+    """No fault comes first, numbers before words, and 6 before 50, in whatever order trials ran."""
     assert sorted(drawn, key=cell_sort_key) == IN_ORDER
 
 
 @given(drawn=st.permutations(IN_ORDER))
-def test_results_have_their_cells_in_that_order_and_the_refused_ones_last(
+def test_results_have_cells_in_that_order_and_refused_cells_last(
     drawn: list[Cell],
 ) -> None:
-    """The terminal's table and the page show them as they come."""
+    """The terminal table and the page show cells in this order."""
     trials = tuple(
         a_spec(trial_id=f"{number:03d}-abcdef", cell=cell) for number, cell in enumerate(drawn)
     )

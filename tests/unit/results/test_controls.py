@@ -1,4 +1,4 @@
-"""What a sweep's own controls say: clean or not, seen or not, and not known where nobody looked."""
+"""The check of a sweep's controls: clean or not, loss detected or not, or unknown."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CLEAN: dict[str, Any] = {"attempted": 1000, "lost": (0, 0), "duplicates": 0, "fa
 def a_trial(
     role: Role, trial_id: str = "000-a", status: Status = Status.SEALED, **changes: Any
 ) -> TrialResult:
-    """Return a trial in which all went well, with some values changed."""
+    """Return a trial without anomalies, with some values changed."""
     values = {
         "trial_id": trial_id,
         "cell": {},
@@ -40,19 +40,19 @@ def losing(trial_id: str, lost: int) -> TrialResult:
     return a_trial(Role.POSITIVE_CONTROL, trial_id, lost=(lost, lost))
 
 
-def test_a_control_in_which_nothing_happened_is_clean() -> None:
-    """With what that rests on."""
+def test_a_control_without_anomalies_is_clean() -> None:
+    """The sentence has the number of records and trials."""
     check = harness_check([a_trial(Role.CONTROL, "000-a"), a_trial(Role.CONTROL, "001-b")])
 
     assert check.control_clean is True
-    assert (
-        check.sentences[0]
-        == "control (no fault): 0 lost, 0 duplicates, 0 phantom, 0 corrupt of 2,000 records in 2 trials"
+    assert check.sentences[0] == (
+        "control (no fault): 0 lost, 0 duplicates, 0 phantom, 0 corrupt of 2,000 records "
+        "in 2 trials"
     )
 
 
 @pytest.mark.parametrize(
-    ("stain", "told"),
+    ("anomaly", "words"),
     [
         ({"lost": (1, 1)}, "1 lost"),
         ({"duplicates": 2}, "2 duplicates"),
@@ -64,7 +64,7 @@ def test_a_control_in_which_nothing_happened_is_clean() -> None:
                     **{**dict.fromkeys(TransactionCounts.model_fields, 0), "torn": 5}
                 )
             },
-            "5 torn transactions",
+            "5 partly visible transactions",
         ),
         (
             {
@@ -72,65 +72,69 @@ def test_a_control_in_which_nothing_happened_is_clean() -> None:
                     **{**dict.fromkeys(TransactionCounts.model_fields, 0), "aborted_visible": 6}
                 )
             },
-            "6 aborted, yet shown",
+            "6 visible records of uncommitted transactions",
         ),
     ],
 )
-def test_a_single_record_stains_a_control(stain: dict[str, Any], told: str) -> None:
-    """The harness is at fault, and the trial is named."""
-    check = harness_check([a_trial(Role.CONTROL, "000-a"), a_trial(Role.CONTROL, "001-b", **stain)])
+def test_a_control_with_one_anomaly_is_not_clean(anomaly: dict[str, Any], words: str) -> None:
+    """The sentence names the trial and blames the harness."""
+    check = harness_check(
+        [a_trial(Role.CONTROL, "000-a"), a_trial(Role.CONTROL, "001-b", **anomaly)]
+    )
 
     assert check.control_clean is False
-    assert f"1 of 2 trials not clean (001-b: {told}): the harness is at fault" in check.sentences[0]
-
-
-def test_records_that_may_be_lost_are_no_stain() -> None:
-    """An unknown outcome without a trace is no loss for certain."""
-    assert harness_check([a_trial(Role.CONTROL, lost=(0, 5))]).control_clean is True
-
-
-def test_one_trial_that_lost_shows_that_losses_are_seen() -> None:
-    """With the share of trials and its bounds."""
-    check = harness_check([losing("000-a", 0), losing("001-b", 40), losing("002-c", 1200)])
-
-    assert check.positive_control_lost is True
     assert (
-        check.sentences[1]
-        == "positive control (must lose): lost acknowledged records in 2 of 3 trials (9.4 to 100 %); 40 to 1,200 records a trial"
+        f"1 of 2 trials not clean (001-b: {words}): the harness is at fault" in check.sentences[0]
     )
 
 
-def test_a_positive_control_that_lost_nothing_says_that_the_sweep_is_blind() -> None:
-    """What it did not see may be there all the same."""
+def test_a_control_with_possible_losses_is_clean() -> None:
+    """An absent record of unknown outcome is not a certain loss."""
+    assert harness_check([a_trial(Role.CONTROL, lost=(0, 5))]).control_clean is True
+
+
+def test_one_positive_control_with_loss_shows_that_loss_is_detected() -> None:
+    """The sentence has the share of trials and its bounds."""
+    check = harness_check([losing("000-a", 0), losing("001-b", 40), losing("002-c", 1200)])
+
+    assert check.positive_control_lost is True
+    assert check.sentences[1] == (
+        "positive control (must lose): lost acknowledged records in 2 of 3 trials "
+        "(9.4 to 100 %); 40 to 1,200 records per trial"
+    )
+
+
+def test_a_positive_control_without_loss_fails_the_check() -> None:
+    """A sweep that misses this loss may miss others."""
     check = harness_check([losing("000-a", 0)])
 
     assert check.positive_control_lost is False
-    assert "this sweep would not see a loss" in check.sentences[1]
+    assert "this sweep would not detect a loss" in check.sentences[1]
 
 
 @pytest.mark.parametrize(
-    ("others", "why"),
+    ("statuses", "reason"),
     [
         ([], "none was run"),
-        (["void"], "no trial of it could be judged (void)"),
+        (["void"], "no trial could be judged (void)"),
         (["failed"], "(failed)"),
     ],
 )
-def test_without_a_judged_control_nothing_is_known(others: list[str], why: str) -> None:
-    """A void trial is no clean one, and a sweep without controls no checked one."""
+def test_without_a_judged_control_the_check_is_unknown(statuses: list[str], reason: str) -> None:
+    """Void and failed controls do not count, nor does a sweep without controls."""
     trials = [
         a_trial(role, f"{role}-{status}", Status(status))
         for role in (Role.CONTROL, Role.POSITIVE_CONTROL)
-        for status in others
+        for status in statuses
     ]
     check = harness_check([*trials, a_trial(Role.CELL, lost=(7, 7))])
 
     assert (check.control_clean, check.positive_control_lost) == (None, None)
-    assert all(why in sentence and "not known" in sentence for sentence in check.sentences)
+    assert all(reason in sentence and "unknown" in sentence for sentence in check.sentences)
 
 
-def test_a_trial_that_was_not_measured_says_nothing() -> None:
-    """Its records were counted by nobody."""
+def test_an_unmeasured_control_leaves_the_check_unknown() -> None:
+    """Its records were not counted."""
     check = harness_check(
         [a_trial(Role.CONTROL, attempted=None, lost=None, duplicates=None, fates=None)]
     )
@@ -138,8 +142,8 @@ def test_a_trial_that_was_not_measured_says_nothing() -> None:
     assert check.control_clean is None
 
 
-def test_the_planned_roles_are_the_ones_that_are_judged() -> None:
-    """What planning calls a control is what counts as one here."""
+def test_planned_controls_are_the_checked_controls() -> None:
+    """The roles that the planner assigns are the roles that the check reads."""
     small = {
         "name": "small",
         "title": "t",

@@ -1,4 +1,4 @@
-"""What the rest of the project reads of a sweep: plan, trials and Spark's tables, joined."""
+"""The results of a sweep, joined from its plan, its trials and the Spark job's tables."""
 
 import json
 import re
@@ -33,11 +33,11 @@ PHASES = Phases(
     settled_ns=2_000_000_000,
     healthy_ns=2_000_000_000,
 )
-BIT = FaultEvidence(
-    kind="leader-crash", targets=(2,), took_effect=True, evidence=("node 2 was gone",)
+EVIDENCE = FaultEvidence(
+    kind="leader-crash", targets=(2,), took_effect=True, evidence=("node 2 exited",)
 )
 
-ASKED_OF_ALL = [guarantee for guarantee in Guarantee if guarantee not in CONDITIONAL_GUARANTEES]
+UNCONDITIONAL = [guarantee for guarantee in Guarantee if guarantee not in CONDITIONAL_GUARANTEES]
 
 
 def _spec(trial_id: str, repeat: int = 0) -> TrialSpec:
@@ -52,7 +52,10 @@ def _spec(trial_id: str, repeat: int = 0) -> TrialSpec:
 
 @pytest.fixture
 def sweep(tmp_path: Path) -> SweepFolder:
-    """A sweep of five planned trials and a refused cell, of which two ran, one void and one failed."""
+    """Return a sweep of four planned trials and a refused cell.
+
+    One trial is sealed, one void, one failed and one has not run.
+    """
     folder = SweepFolder(tmp_path / "sweep")
     specs = tuple(_spec(f"{number:03d}-planned", number) for number in range(4))
     refused = RefusedCell(
@@ -69,15 +72,15 @@ def sweep(tmp_path: Path) -> SweepFolder:
             refused=(refused,),
         )
     )
-    PlantedTrial("000-planned", [PlantedAttempt(0, 0)], phases=PHASES, cell=CELL, fault=BIT).plant(
-        folder.root
-    )
+    PlantedTrial(
+        "000-planned", [PlantedAttempt(0, 0)], phases=PHASES, cell=CELL, fault=EVIDENCE
+    ).plant(folder.root)
     PlantedTrial(
         "001-planned",
         [PlantedAttempt(0, 0)],
         phases=PHASES,
         cell=CELL,
-        fault=BIT.model_copy(update={"took_effect": False}),
+        fault=EVIDENCE.model_copy(update={"took_effect": False}),
         status=Status.VOID,
     ).plant(folder.root)
     folder.failed("002-planned").mkdir()
@@ -86,7 +89,7 @@ def sweep(tmp_path: Path) -> SweepFolder:
 
 
 def _write_results(sweep: SweepFolder, **counts: int) -> None:
-    """What Spark would write of the first trial: one lost for certain and one that may be."""
+    """Write the tables of the first trial: one record is certainly lost and one possibly."""
     names = {
         "attempted": 9,
         "acked": 8,
@@ -129,13 +132,13 @@ def _write_results(sweep: SweepFolder, **counts: int) -> None:
 
 @pytest.fixture
 def results(sweep: SweepFolder) -> SweepResults:
-    """The sweep as read, once measured."""
+    """Return the results of the measured sweep."""
     _write_results(sweep)
     return read_results(sweep)
 
 
 def test_every_trial_has_its_status_and_reason(results: SweepResults) -> None:
-    """Refused, failed, void and sealed ones; what has not run is pending."""
+    """Refused, failed, void and sealed trials are listed; a trial that has not run is pending."""
     assert [(trial.trial_id, trial.status.value, trial.reason) for trial in results.trials] == [
         ("000-planned", "sealed", None),
         ("001-planned", "void", None),
@@ -146,7 +149,7 @@ def test_every_trial_has_its_status_and_reason(results: SweepResults) -> None:
 
 
 def test_a_measured_trial_has_its_values_in_milliseconds(results: SweepResults) -> None:
-    """From nanoseconds and microseconds, without a figure lost."""
+    """Nanoseconds and microseconds are converted without rounding."""
     trial = results.trials[0]
     assert trial.latency_ms.ack is not None
     assert (trial.reordered, trial.missed, trial.redelivered) == (4, None, 6)
@@ -165,8 +168,8 @@ def test_a_measured_trial_has_its_values_in_milliseconds(results: SweepResults) 
     )
 
 
-def test_what_a_trial_does_not_have_is_null(results: SweepResults) -> None:
-    """Never 0: nobody counted."""
+def test_values_that_were_not_measured_are_null(results: SweepResults) -> None:
+    """A trial that was not counted does not show zeros."""
     trials = {trial["trial_id"]: trial for trial in json.loads(results.to_json())["trials"]}
     valued = (
         "attempted",
@@ -194,14 +197,14 @@ def test_what_a_trial_does_not_have_is_null(results: SweepResults) -> None:
 
 
 def test_a_trial_without_reads_has_no_end_to_end_latency(results: SweepResults) -> None:
-    """And a phase that held no record has none either."""
+    """Nor does a phase without records have a latency."""
     trial = results.trials[0]
     assert trial.latency_ms.end_to_end is None
     assert trial.latency_by_phase_ms.before.ack is None
     assert trial.latency_by_phase_ms.during.ack == trial.latency_ms.ack
 
 
-def test_a_cell_tells_of_all_its_trials_and_judges_the_sealed(results: SweepResults) -> None:
+def test_a_cell_counts_all_its_trials_and_has_values_of_the_sealed(results: SweepResults) -> None:
     """Refused cells are listed with the client's reason."""
     cell, refused = results.cells
     assert (
@@ -220,10 +223,10 @@ def test_a_cell_tells_of_all_its_trials_and_judges_the_sealed(results: SweepResu
     )
 
 
-def test_the_object_has_the_keys_that_are_promised(results: SweepResults) -> None:
-    """`docs/show-json.md` promises them to programs."""
+def test_the_json_has_the_documented_keys(results: SweepResults) -> None:
+    """`docs/show-json.md` documents them for programs."""
     shown = json.loads(results.to_json())
-    guaranteed = {
+    documented = {
         "trial_id",
         "cell",
         "status",
@@ -235,44 +238,44 @@ def test_the_object_has_the_keys_that_are_promised(results: SweepResults) -> Non
         "lost",
         "duplicates",
     }
-    guaranteed |= {"latency_ms", "unavailable_ms", "throughput_records_per_s", "reason"}
+    documented |= {"latency_ms", "unavailable_ms", "throughput_records_per_s", "reason"}
     assert {"sweep_id", "experiment", "trials", "cells"} <= shown.keys()
-    assert guaranteed <= shown["trials"][0].keys()
+    assert documented <= shown["trials"][0].keys()
     assert {"p50", "p90", "p99", "p99_9", "max"} <= shown["trials"][0]["latency_ms"]["ack"].keys()
     assert shown["trials"][0]["fault"] == {
         "kind": "leader-crash",
         "parameters": {},
         "targets": [2],
         "took_effect": True,
-        "evidence": ["node 2 was gone"],
+        "evidence": ["node 2 exited"],
     }
     assert list(shown["trials"][0]["cell"]) == ["acks", "fault"]
 
 
 def test_a_sweep_that_was_not_measured_can_be_read(sweep: SweepFolder) -> None:
-    """Its whole trials are told, and have no values yet."""
+    """Its sealed and void trials are listed without values."""
     results = read_results(sweep)
     assert results.unmeasured == ("000-planned", "001-planned")
     assert results.trials[0].attempted is None
 
 
-def test_no_sweep_is_told(tmp_path: Path) -> None:
-    """By its folder."""
+def test_a_missing_sweep_is_an_unknown_name(tmp_path: Path) -> None:
+    """The message has its folder."""
     with pytest.raises(UnknownName, match="no sweep at"):
         read_results(SweepFolder(tmp_path / "nowhere"))
 
 
 @pytest.mark.parametrize("schema", [TRIALS, FATES, LATENCY, GAPS])
-def test_a_table_that_cannot_be_read_is_told_with_what_mends_it(
+def test_the_message_about_an_unreadable_table_has_the_remedy(
     sweep: SweepFolder, schema: pa.Schema
 ) -> None:
-    """Results are made again from the ledgers."""
+    """Results can be computed again from the ledgers."""
     _write_results(sweep)
     name = next(name for name, of in RESULTS.items() if of is schema)
     (sweep.results / f"{name}.parquet").write_bytes(b"PAR1")
     with pytest.raises(
         LedgerError,
-        match=rf"{name}\.parquet cannot be read: `ackbench measure sweep` makes it anew",
+        match=rf"{name}\.parquet is unreadable; compute it again with: ackbench measure sweep$",
     ):
         read_results(sweep)
 
@@ -283,7 +286,7 @@ def _newer(trial: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("damage", "told"),
+    ("damage", "words"),
     [
         (lambda trial: (trial / "log.parquet").unlink(), "log.parquet is missing"),
         (lambda trial: (trial / "log.parquet").write_bytes(b"PAR1"), "log.parquet cannot be read"),
@@ -307,18 +310,18 @@ def _newer(trial: Path) -> None:
         ),
     ],
 )
-def test_figures_of_a_ledger_that_is_not_whole_are_not_shown(
-    sweep: SweepFolder, damage: Callable[[Path], object], told: str
+def test_results_of_an_invalid_ledger_are_not_shown(
+    sweep: SweepFolder, damage: Callable[[Path], object], words: str
 ) -> None:
-    """They would prove nothing; the line names sweep, trial and file."""
+    """Such results prove nothing; the message names sweep, trial and file."""
     _write_results(sweep)
     damage(sweep.trial("000-planned"))
-    with pytest.raises(LedgerError, match=f"^sweep: trial 000-planned: {re.escape(told)}"):
+    with pytest.raises(LedgerError, match=f"^sweep: trial 000-planned: {re.escape(words)}"):
         read_results(sweep)
 
 
-def test_a_plan_that_is_cut_short_is_told(sweep: SweepFolder) -> None:
-    """In one line, with its path."""
+def test_the_message_about_a_truncated_plan_has_its_path(sweep: SweepFolder) -> None:
+    """It is one line."""
     (sweep.root / "plan.json").write_bytes((sweep.root / "plan.json").read_bytes()[:100])
     with pytest.raises(
         LedgerError,
@@ -327,16 +330,16 @@ def test_a_plan_that_is_cut_short_is_told(sweep: SweepFolder) -> None:
         read_results(sweep)
 
 
-def test_a_table_of_another_version_is_told(sweep: SweepFolder) -> None:
-    """Not read as if its columns meant the same."""
+def test_a_table_of_another_version_is_refused(sweep: SweepFolder) -> None:
+    """Its columns may have other meanings."""
     _write_results(sweep)
     pq.write_table(pa.table({"trial_id": ["000-planned"]}), sweep.results / "trials.parquet")
     with pytest.raises(LedgerError, match="of another version"):
         read_results(sweep)
 
 
-def test_cells_say_shares_of_trials_and_estimates_over_them(results: SweepResults) -> None:
-    """By trial, not by record: one of one lost, one of one repeated, one of one reordered."""
+def test_cells_have_shares_of_trials_and_estimates_over_trials(results: SweepResults) -> None:
+    """The unit is the trial: one of one lost, one duplicated and one reordered records."""
     cell = results.cells[0]
     assert [
         (share.seen, share.of) for share in (cell.loss, cell.duplication, cell.reordering) if share
@@ -345,29 +348,29 @@ def test_cells_say_shares_of_trials_and_estimates_over_them(results: SweepResult
     assert (cell.ack_p99_ms.median, cell.ack_p99_ms.interval, cell.late_trials) == (2.5, None, 0)
 
 
-def test_every_cell_that_is_run_has_its_contract_and_a_verdict_on_each_promise(
+def test_every_cell_that_runs_has_a_contract_and_a_verdict_per_guarantee(
     results: SweepResults,
 ) -> None:
-    """Refused ones have neither: nothing can be promised to what no client accepts."""
+    """Refused cells have neither, because the client does not accept their configuration."""
     cell, refused = results.cells
     assert (
         [commitment.guarantee for commitment in cell.clauses]
         == [judgement.guarantee for judgement in cell.judgements]
-        == ASKED_OF_ALL
+        == UNCONDITIONAL
     )
     assert (refused.clauses, refused.judgements) == ((), ())
 
 
-def test_a_cell_that_was_not_measured_has_its_contract_all_the_same(sweep: SweepFolder) -> None:
-    """What Kafka promises is known before; what became of it is not."""
+def test_a_cell_that_was_not_measured_has_its_contract(sweep: SweepFolder) -> None:
+    """The guarantees do not depend on the outcome, which is unknown."""
     cell = read_results(sweep).cells[0]
-    assert [commitment.guarantee for commitment in cell.clauses] == ASKED_OF_ALL
+    assert [commitment.guarantee for commitment in cell.clauses] == UNCONDITIONAL
     assert {judgement.seen for judgement in cell.judgements} == {None}
     assert cell.loss is None
 
 
 def test_a_violation_names_its_trials(sweep: SweepFolder) -> None:
-    """And counts the records."""
+    """It also counts the records."""
     plan = sweep.plan()
     safe: dict[str, Any] = {
         "producer": {"acks": "all", "enable.idempotence": "true"},
@@ -391,8 +394,8 @@ def test_a_violation_names_its_trials(sweep: SweepFolder) -> None:
     assert (duplicates.verdict, duplicates.trials) == (Verdict.HELD, ())
 
 
-def test_the_first_records_that_broke_a_promise_are_named_each_once() -> None:
-    """By producer and number, however they lie in the table and however many copies there are."""
+def test_the_first_violating_records_are_named_once_each() -> None:
+    """They are ordered by producer and seq, whatever their order and number in the table."""
     lost: list[dict[str, Any]] = [
         {"trial_id": "000-a", "kind": "LOST", "producer": 0, "seq": seq}
         for seq in (9, 3, 7, 1, 5, 11)
@@ -424,8 +427,8 @@ def test_the_first_records_that_broke_a_promise_are_named_each_once() -> None:
     }
 
 
-def test_a_generator_that_fell_behind_marks_its_trial(sweep: SweepFolder) -> None:
-    """Measured or not: it is in trial.json."""
+def test_a_late_load_generator_marks_its_trial(sweep: SweepFolder) -> None:
+    """The lateness is in trial.json, so it is known without measuring."""
     path = sweep.trial("000-planned") / "trial.json"
     record = read_record(path.parent)
     late = record.producers[0].model_copy(update={"lateness_us_p99": LATE_MS * 1000 + 1})

@@ -1,4 +1,4 @@
-"""What copiers made of the log, as the rest of the project reads it: by trial, summed by cell, and judged."""
+"""Results of copy workloads: by trial, summed by cell, and judged."""
 
 from pathlib import Path
 
@@ -27,7 +27,10 @@ COPIES = CopyCounts(copied=90, missed=7, output_lost=3, repeated=5, hidden=2)
 
 
 def measured(folder: Path, delivery: Delivery) -> SweepFolder:
-    """A sweep of two trials that copied; the columns of their group tell what the application missed and repeated."""
+    """Return a measured sweep of two trials with a copy workload.
+
+    The columns of the consumer group count what the application missed and repeated.
+    """
     sweep = SweepFolder(folder / "sweep")
     load = Workload(
         rate_records_per_s=10,
@@ -71,8 +74,8 @@ def measured(folder: Path, delivery: Delivery) -> SweepFolder:
     return sweep
 
 
-def test_a_trial_has_its_copies_and_a_cell_their_sums(tmp_path: Path) -> None:
-    """Which of the two missed a record is told apart there, and in the group's count it is not."""
+def test_trials_have_copy_counts_and_cells_have_their_sums(tmp_path: Path) -> None:
+    """The copy counts distinguish missed from lost output; the count of the group does not."""
     results = read_results(measured(tmp_path, "at-least-once"))
     assert [(trial.copies, trial.group_missed) for trial in results.trials] == [
         (COPIES, 10),
@@ -89,10 +92,13 @@ def test_a_trial_has_its_copies_and_a_cell_their_sums(tmp_path: Path) -> None:
         ("exactly-once", Verdict.VIOLATED, Verdict.VIOLATED),
     ],
 )
-def test_what_was_missed_and_repeated_is_judged_by_the_delivery(
+def test_missed_and_repeated_records_are_judged_by_delivery(
     tmp_path: Path, delivery: Delivery, missed: Verdict, repeated: Verdict
 ) -> None:
-    """At most once promises no copy too many, but of an idempotent producer alone, which this one is not; exactly once promises both."""
+    """Exactly-once guarantees both.
+
+    At-most-once guarantees no repeated copy only with an idempotent producer, which this is not.
+    """
     (cell,) = read_results(measured(tmp_path, delivery)).cells
     verdicts = {judgement.guarantee: judgement.verdict for judgement in cell.judgements}
     assert (verdicts[Guarantee.NO_MISSED_RECORDS], verdicts[Guarantee.NO_REPROCESSING]) == (
@@ -101,8 +107,8 @@ def test_what_was_missed_and_repeated_is_judged_by_the_delivery(
     )
 
 
-def test_a_sweep_that_was_measured_before_there_were_copies_is_read(tmp_path: Path) -> None:
-    """Its results have no such table."""
+def test_results_without_the_table_of_copies_are_read(tmp_path: Path) -> None:
+    """Older versions measured without this table."""
     sweep = measured(tmp_path, "at-least-once")
     (sweep.results / "copies.parquet").unlink()
     assert [trial.copies for trial in read_results(sweep).trials] == [None, None]

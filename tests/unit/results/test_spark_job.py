@@ -1,4 +1,4 @@
-"""The measuring job as a process: who interrupts it leaves nothing of it behind."""
+"""The Spark job as a process: an interrupt leaves no process behind."""
 
 import signal
 import sys
@@ -18,32 +18,37 @@ from infra.process.waiting import wait_until
 
 @pytest.fixture
 def job_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where the job's words go; the stand-in for it is found."""
+    """Return the job's log, and make the fake job importable."""
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
     return Home(tmp_path).logs / "setup" / "job.log"
 
 
-def test_an_interrupted_measuring_asks_the_job_to_end(tmp_path: Path, job_log: Path) -> None:
-    """It alone can end its JVM, so it is not killed before it did."""
-    with _interrupted_once_it_runs(job_log), pytest.raises(KeyboardInterrupt):
+def test_an_interrupt_sends_sigint_to_the_job(tmp_path: Path, job_log: Path) -> None:
+    """Only the job can end its JVM, so it is not killed before it has."""
+    with _interrupt_when_running(job_log), pytest.raises(KeyboardInterrupt):
         spark_job._run("support.fakes.measuring_job", [], Home(tmp_path), "setup/job", [])
-    assert job_log.read_text().splitlines()[1:] == ["asked to end"]
+    assert job_log.read_text().splitlines()[1:] == ["received SIGINT"]
 
 
-def test_a_job_that_does_not_listen_is_killed(
+def test_a_job_that_ignores_sigint_is_killed(
     tmp_path: Path, job_log: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever interrupts waits for it only so long."""
+    """The wait for its exit has a limit."""
     monkeypatch.setattr(spark_job, "_END_S", 0.0)
-    with _interrupted_once_it_runs(job_log), pytest.raises(KeyboardInterrupt):
-        spark_job._run("support.fakes.measuring_job", ["deaf"], Home(tmp_path), "setup/job", [])
-    (told,) = job_log.read_text().splitlines()
-    assert not Path("/proc", told.removeprefix("pid ")).exists()
+    with _interrupt_when_running(job_log), pytest.raises(KeyboardInterrupt):
+        spark_job._run(
+            "support.fakes.measuring_job", ["ignore-sigint"], Home(tmp_path), "setup/job", []
+        )
+    (line,) = job_log.read_text().splitlines()
+    assert not Path("/proc", line.removeprefix("pid ")).exists()
 
 
 @contextmanager
-def _interrupted_once_it_runs(job_log: Path) -> Iterator[None]:
-    """Send SIGINT to this thread, as Ctrl-C would, once the job tells that it runs and this thread waits for it: the one may come before the other."""
+def _interrupt_when_running(job_log: Path) -> Iterator[None]:
+    """Send SIGINT to this thread, as Ctrl-C does, once the job runs and this thread waits for it.
+
+    Either can be the first.
+    """
     this = threading.get_ident()
 
     def is_awaited() -> bool:
@@ -51,7 +56,7 @@ def _interrupted_once_it_runs(job_log: Path) -> Iterator[None]:
         return any(frame.f_code.co_name == "wait" for frame, _ in traceback.walk_stack(here))
 
     def interrupt() -> None:
-        with suppress(WaitTimeout):  # then the job's words are missed
+        with suppress(WaitTimeout):  # then the assertions on the log fail
             wait_until(
                 lambda: job_log.exists() and job_log.read_text().endswith("\n") and is_awaited(),
                 awaiting="the job",
@@ -60,13 +65,12 @@ def _interrupted_once_it_runs(job_log: Path) -> Iterator[None]:
             )
         signal.pthread_kill(this, signal.SIGINT)
 
-    before = signal.signal(
-        signal.SIGINT, signal.default_int_handler
-    )  # where the tests run in the background, it is ignored
-    beside = threading.Thread(target=interrupt)
-    beside.start()
+    # SIGINT is ignored if the tests run in the background.
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    thread = threading.Thread(target=interrupt)
+    thread.start()
     try:
         yield
     finally:
-        beside.join()
-        signal.signal(signal.SIGINT, before)
+        thread.join()
+        signal.signal(signal.SIGINT, handler)

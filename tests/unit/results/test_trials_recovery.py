@@ -1,4 +1,4 @@
-"""Did the partitions take records again before the heal?"""
+"""Whether partitions accepted records again before the heal."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FAULT = Phases(
 
 
 def gap(began_s: float, lasted_s: float, partition: int = 0) -> dict[str, Any]:
-    """Return a partition's longest gap."""
+    """Return a partition's longest gap; times in seconds since the start of the load."""
     return {"partition": partition, "began_ns": round(began_s * S), "gap_ns": round(lasted_s * S)}
 
 
@@ -37,10 +37,13 @@ def gap(began_s: float, lasted_s: float, partition: int = 0) -> dict[str, Any]:
         ([gap(5.8, 0.9)], True),
     ],
 )
-def test_a_partition_that_is_silent_until_the_heal_did_not_recover(
+def test_a_partition_without_acknowledgements_until_the_heal_did_not_recover(
     gaps: list[dict[str, Any]], recovered: bool
 ) -> None:
-    """One is enough; what is over before the heal, begins after it, or lasts less than a second, is no outage until the heal."""
+    """One partition is enough.
+
+    A gap that ends before the heal, begins after it, or lasts less than a second does not count.
+    """
     assert recovered_before_heal(FAULT, gaps, "all") is recovered
 
 
@@ -53,8 +56,8 @@ def test_a_partition_that_is_silent_until_the_heal_did_not_recover(
         (FAULT, [gap(2, 3)], "0"),
     ],
 )
-def test_where_nobody_can_tell_it_is_not_known(
+def test_recovery_is_unknown_without_evidence(
     phases: Phases, gaps: list[dict[str, Any]], acks: str
 ) -> None:
-    """Without a fault, without a heal, without a partition, and with acks=0, whose acknowledgements say nothing of a partition."""
+    """No fault, no heal, no partition, or acks=0, where no broker acknowledges anything."""
     assert recovered_before_heal(phases, gaps, acks) is None
