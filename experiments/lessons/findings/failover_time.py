@@ -70,7 +70,7 @@ class _Gap:
 
     @property
     def leader_changed(self) -> bool:
-        return any(part.mark is OutageStep.ELECTED for part in self.parts)
+        return any(part.step is OutageStep.ELECTED for part in self.parts)
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ def _case_sentence(case: _Case) -> str:
     sentence = f"{case.name}: the partition acknowledged no record for {durations}"
     parts = case.median_gap.parts
     if len(parts) > 1:
-        steps = (f"{describe_duration(part.lasted_ms)} {PART_NAMES[part.mark]}" for part in parts)
+        steps = (f"{describe_duration(part.lasted_ms)} {PART_NAMES[part.step]}" for part in parts)
         sentence += f"; in the median trial {', '.join(steps)}"
     if case.follower_gaps_ms:
         followers = describe_duration(median(case.follower_gaps_ms))
@@ -192,4 +192,4 @@ def _bar_parts(gap: _Gap) -> Iterator[BarPart]:
     if not gap.parts:
         yield BarPart(name="steps unknown", value=gap.lasted_ms / 1000)
     for part in gap.parts:
-        yield BarPart(name=PART_NAMES[part.mark], value=part.lasted_ms / 1000)
+        yield BarPart(name=PART_NAMES[part.step], value=part.lasted_ms / 1000)
