@@ -72,7 +72,7 @@ def to_event(line: BrokerLogEvent, ahead_ns: int, uncertain_ns: int = 0) -> Even
         line.partition,
         line.leader_epoch,
         line.offset,
-        f"node {line.speaker}: {isr}{line.line}",
+        f"node {line.logged_by}: {isr}{line.line}",
     )
 
 

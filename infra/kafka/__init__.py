@@ -1,1 +1,4 @@
-"""Kafka itself: versions, jars, configuration of nodes, formatted storage, logs and the wire protocol. Starts nothing."""
+"""Kafka itself: versions, jars, node configuration, storage, log files and the wire protocol.
+
+Nothing here starts or stops a node; `infra.cluster` does.
+"""

@@ -1,7 +1,8 @@
-"""The settings that all brokers of a cluster share, every one explicit that bears on failover. Pure.
+"""The settings that all brokers of a cluster share; all that affect failover are explicit.
 
-Names and meanings: https://kafka.apache.org/documentation/#brokerconfigs. Where no reason is given the value is Kafka's own
-default, written down so that it is recorded with the trial and does not change with the next version.
+Names and meanings: https://kafka.apache.org/documentation/#brokerconfigs. A value without a comment
+is Kafka's default, set explicitly so that the trial records it and it does not change with the next
+Kafka version.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from infra.kafka.versions import supports_zookeeper
 
 _FAILOVER: Final = {
     "controlled.shutdown.enable": "true",
-    "auto.leader.rebalance.enable": "false",  # would move leaders in the middle of a trial
+    "auto.leader.rebalance.enable": "false",  # true would move leaders during a trial
     "unclean.leader.election.enable": "false",
     "replica.lag.time.max.ms": "30000",
     "replica.fetch.wait.max.ms": "500",
@@ -29,45 +30,53 @@ _FAILOVER: Final = {
 }
 
 _DURABILITY: Final = {
-    "min.insync.replicas": "1",  # with KIP-966 the topic's own value counts, and topics set it
+    "min.insync.replicas": "1",  # topics set their own; with KIP-966 only that one counts
     "log.flush.interval.messages": "9223372036854775807",
     "log.flush.scheduler.interval.ms": "9223372036854775807",
     "log.flush.offset.checkpoint.interval.ms": "60000",
     "log.flush.start.offset.checkpoint.interval.ms": "60000",
     "num.recovery.threads.per.data.dir": "2",
-    "log.segment.delete.delay.ms": "1000",  # the default of a minute keeps each trial's topic on disk into the next ones
+    # 60000 by default: the topic of a trial would stay on disk during the next ones
+    "log.segment.delete.delay.ms": "1000",
 }
 
-_CONDUCT: Final = {
-    "auto.create.topics.enable": "false",  # a mistyped name must be an error
+_OPERATION: Final = {
+    "auto.create.topics.enable": "false",  # a mistyped topic name is an error
     "group.initial.rebalance.delay.ms": "0",  # 3 s by default, for members that join in bursts
-    "log.cleaner.dedupe.buffer.size": "4194304",  # 128 MiB by default, of a heap of 256
-    "offsets.topic.num.partitions": "3",  # 50 by default: each costs files and an election
+    "log.cleaner.dedupe.buffer.size": "4194304",  # 128 MiB by default, with a heap of 256 MiB
+    "offsets.topic.num.partitions": "3",  # 50 by default; each costs files and an election
     "transaction.state.log.num.partitions": "3",
 }
 
-_KEEPERS: Final = {"kraft": kraft.FAILOVER_PROPERTIES, "zookeeper": zookeeper.FAILOVER_PROPERTIES}
+_COORDINATION: Final = {
+    "kraft": kraft.FAILOVER_PROPERTIES,
+    "zookeeper": zookeeper.FAILOVER_PROPERTIES,
+}
 
 
 def shared_properties(spec: ClusterSpec) -> dict[str, str]:
-    """Return the settings that all nodes share: ours, and over them those that were asked for.
+    """Return the settings that all nodes share: ackbench's, overridden by those of the spec.
 
     Raises:
-        InputError: what was asked for names a setting that follows from who the node is.
+        InputError: the spec overrides a setting that depends on the node.
     """
-    taken = sorted(
-        {key for role in spec.roles for key in _own(NodeAddress(0, 0, 0, 0, role=role), (), spec)}
+    reserved = sorted(
+        {
+            key
+            for role in spec.roles
+            for key in _node_properties(NodeAddress(0, 0, 0, 0, role=role), (), spec)
+        }
         & spec.broker.keys()
     )
-    if taken:
+    if reserved:
         raise InputError(
-            f"broker settings {', '.join(taken)} follow from the cluster itself and cannot be set"
+            f"broker settings {', '.join(reserved)} depend on the node and cannot be set"
         )
     return {
-        **_KEEPERS[spec.coordination],
+        **_COORDINATION[spec.coordination],
         **_FAILOVER,
         **_DURABILITY,
-        **_CONDUCT,
+        **_OPERATION,
         **_internal_topics(spec),
         **_retention(spec),
         **spec.broker,
@@ -77,16 +86,16 @@ def shared_properties(spec: ClusterSpec) -> dict[str, str]:
 def server_properties(
     node: NodeAddress, members: Sequence[NodeAddress], spec: ClusterSpec
 ) -> dict[str, str]:
-    """Return everything that stands in the `server.properties` of a broker or a controller.
+    """Return the `server.properties` of a broker or controller.
 
     Raises:
-        InputError: what was asked for names a setting that follows from who the node is.
+        InputError: the spec overrides a setting that depends on the node.
     """
-    return {**_own(node, members, spec), **_rack(node, spec), **shared_properties(spec)}
+    return {**_node_properties(node, members, spec), **_rack(node, spec), **shared_properties(spec)}
 
 
 def _rack(node: NodeAddress, spec: ClusterSpec) -> dict[str, str]:
-    """Where followers may be read (KIP-392), each broker is a rack of its own, by its number: `rack-2`."""
+    """Make each broker its own rack (`rack-2`) if consumers may fetch from followers (KIP-392)."""
     return (
         {"broker.rack": f"rack-{node.node_id}"}
         if "replica.selector.class" in spec.broker and node.role in {"combined", "broker"}
@@ -95,12 +104,15 @@ def _rack(node: NodeAddress, spec: ClusterSpec) -> dict[str, str]:
 
 
 def broker_session_timeout_ms(shared: Mapping[str, str]) -> float:
-    """Return how long a broker may be silent before it is taken for dead, of a cluster's shared settings."""
+    """Return after how long without a heartbeat a broker is fenced, or its session expires."""
     return float(shared.get("zookeeper.session.timeout.ms") or shared["broker.session.timeout.ms"])
 
 
 def broker_heartbeat_interval_ms(shared: Mapping[str, str]) -> float:
-    """Return how often a broker says that it lives; ZooKeeper's client does so after a third of its session (`ClientCnxn.readTimeout`)."""
+    """Return how often a broker sends a heartbeat.
+
+    ZooKeeper's client sends one after a third of its session timeout (`ClientCnxn.readTimeout`).
+    """
     return (
         broker_session_timeout_ms(shared) / 3
         if "zookeeper.session.timeout.ms" in shared
@@ -108,7 +120,9 @@ def broker_heartbeat_interval_ms(shared: Mapping[str, str]) -> float:
     )
 
 
-def _own(node: NodeAddress, members: Sequence[NodeAddress], spec: ClusterSpec) -> Mapping[str, str]:
+def _node_properties(
+    node: NodeAddress, members: Sequence[NodeAddress], spec: ClusterSpec
+) -> Mapping[str, str]:
     return (
         zookeeper.broker_properties(node, members)
         if spec.coordination == "zookeeper"
@@ -117,13 +131,19 @@ def _own(node: NodeAddress, members: Sequence[NodeAddress], spec: ClusterSpec) -
 
 
 def _retention(spec: ClusterSpec) -> dict[str, str]:
-    """Who says how often a broker looks for what has expired wants it from the beginning: it looks for the first time half a minute after its start."""
+    """Apply an overridden retention check interval from the broker's start.
+
+    By default a broker first checks 30 s after its start, whatever the interval.
+    """
     interval = spec.broker.get("log.retention.check.interval.ms")
     return {"log.initial.task.delay.ms": interval} if interval else {}
 
 
 def _internal_topics(spec: ClusterSpec) -> dict[str, str]:
-    """They have at most three replicas; share groups, and with them a topic of their own, came with 4.0 (KIP-932)."""
+    """Give internal topics up to three replicas.
+
+    Share groups and their internal topic exist since 4.0 (KIP-932).
+    """
     replicas, majority = str(min(3, spec.nodes)), str(min(3, spec.nodes) // 2 + 1)
     internal = {
         "offsets.topic.replication.factor": replicas,

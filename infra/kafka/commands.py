@@ -1,4 +1,4 @@
-"""The commands that run Kafka's programs from its jars: with which JVM, flags and start-up cache."""
+"""The commands that run Kafka's programs from its jars: JVM, flags and start-up caches."""
 
 from __future__ import annotations
 
@@ -21,17 +21,28 @@ NODE_JVM_OPTIONS: Final = (
     "-Xms256m",
     "-Xmx256m",
     "-XX:+UseSerialGC",
-    "-XX:TieredStopAtLevel=1",  # three nodes on two cores start in half the time without the second compiler
+    # Without the second compiler, three nodes on two cores start in half the time.
+    "-XX:TieredStopAtLevel=1",
     "-XX:+ExitOnOutOfMemoryError",
     "-Djava.awt.headless=true",
 )
-
-
 ZOOKEEPER_JVM_OPTIONS: Final = ("-Xms64m", "-Xmx64m", *NODE_JVM_OPTIONS[2:])
+_CLIENT_JVM_OPTIONS: Final = (
+    *NODE_JVM_OPTIONS,
+    "-XX:+DisplayVMOutputToStderr",  # stdout belongs to the program
+)
+
+ClientProgram = Literal["VerifiableProducer", "VerifiableConsumer"]
+_TOOLS_PACKAGE: Final = "org.apache.kafka.tools"
+_COMMAND_CONFIG_SINCE: Final = (4, 2, 0)
+"""From this version on, all tools have the option `--command-config` (KIP-1147)."""
 
 
 def broker_startup_cache(cache: Path, spec: ClusterSpec) -> StartupCache:
-    """Return the start-up cache of such a cluster's nodes, made or not: what a broker loads is another thing under ZooKeeper."""
+    """Return the start-up cache of a cluster's nodes, whether it exists or not.
+
+    Brokers under KRaft and under ZooKeeper load different classes, so each has its own cache.
+    """
     name = "kafka" if spec.coordination == "kraft" else "kafka-zk"
     return startup_cache(
         cache,
@@ -42,7 +53,7 @@ def broker_startup_cache(cache: Path, spec: ClusterSpec) -> StartupCache:
 
 
 def zookeeper_startup_cache(cache: Path, spec: ClusterSpec) -> StartupCache:
-    """Return the start-up cache of that version's ZooKeeper servers, made or not."""
+    """Return the start-up cache of a version's ZooKeeper servers, whether it exists or not."""
     return startup_cache(
         cache,
         f"zookeeper-of-{spec.kafka_version}",
@@ -52,12 +63,12 @@ def zookeeper_startup_cache(cache: Path, spec: ClusterSpec) -> StartupCache:
 
 
 def launch_spec(cache: Path, spec: ClusterSpec) -> LaunchSpec:
-    """Return how the members of such a cluster are started, with their start-up caches where there are any.
+    """Return how the nodes of a cluster are started, with their start-up caches if they exist.
 
     Raises:
-        InputError: its version is none, or has no ZooKeeper.
-        MachineError: its jars cannot be had.
-        HarnessError: no folder could be formatted.
+        InputError: the Kafka version is invalid, or does not support ZooKeeper.
+        MachineError: the jars are not available.
+        HarnessError: Kafka's storage tool failed.
     """
     version = spec.kafka_version
     options = broker_startup_cache(cache, spec).options
@@ -74,7 +85,7 @@ def launch_spec(cache: Path, spec: ClusterSpec) -> LaunchSpec:
 def _zookeeper_command(cache: Path, spec: ClusterSpec) -> tuple[str, ...]:
     if not supports_zookeeper(spec.kafka_version):
         raise InputError(
-            f"Kafka {spec.kafka_version} has no ZooKeeper: coordination zookeeper goes with 3.9"
+            f"Kafka {spec.kafka_version} does not support ZooKeeper: use Kafka 3.9 or KRaft"
         )
     options = zookeeper_startup_cache(cache, spec).options
     return (
@@ -90,18 +101,20 @@ def tool_command(
 
     Args:
         cache: the home's cache folder.
-        version: Kafka's.
-        main_class: with its package.
-        options: of the JVM.
-        logs: which configuration of Log4j: empty for a node, `-client` for a client.
+        version: the Kafka version.
+        main_class: the fully qualified class name.
+        options: JVM options.
+        logs: the suffix of the Log4j configuration: empty for a node, `-client` for a client.
 
     Raises:
-        MachineError: the version is not known, its jars cannot be had, or the cache's path cannot stand in a class path.
+        InputError: the Kafka version is invalid.
+        MachineError: the jars are not available, or the cache's path has a colon.
     """
     jars = kafka_jars(cache, version)
     if any(":" in str(jar) for jar in jars):
         raise MachineError(
-            f"the path {cache} has a colon, which parts a class path: set ACKBENCH_HOME to one without"
+            f"the path {cache} has a colon, which separates the entries of a class path; "
+            "set ACKBENCH_HOME to a path without a colon"
         )
     return (
         str(java_binary()),
@@ -114,36 +127,18 @@ def tool_command(
 
 
 def _logging(version: str, logs: str) -> str:
-    """Each Log4j has a property of its own for where its configuration lies."""
+    """Return the JVM option that selects the Log4j configuration."""
     if uses_log4j2(version):
         return f"-Dlog4j2.configurationFile={(_HERE / f'log4j2{logs}.properties').as_uri()}"
     return f"-Dlog4j.configuration={(_HERE / f'log4j{logs}.properties').as_uri()}"
 
 
-# ---------- The commands that run Kafka's own command-line clients: with which JVM and flags.
-
-
-ClientProgram = Literal["VerifiableProducer", "VerifiableConsumer"]
-
-_TOOLS_PACKAGE: Final = "org.apache.kafka.tools"
-_COMMAND_CONFIG_SINCE: Final = (4, 2, 0)
-"""From here on all tools name their file of settings alike (KIP-1147)."""
-_CLIENT_JVM_OPTIONS: Final = (
-    "-Xms256m",
-    "-Xmx256m",
-    "-XX:+UseSerialGC",
-    "-XX:TieredStopAtLevel=1",  # beside three nodes on two cores the second compiler costs more than it gives in a trial's few seconds
-    "-XX:+DisplayVMOutputToStderr",  # the standard output is the program's own
-    "-XX:+ExitOnOutOfMemoryError",
-    "-Djava.awt.headless=true",
-)
-
-
 def client_command(cache: Path, version: str, program: ClientProgram) -> tuple[str, ...]:
-    """Return the command that runs one of the programs, ready for its arguments.
+    """Return the command that runs one of Kafka's command-line clients, ready for its arguments.
 
     Raises:
-        MachineError: the version is not known, or its jars cannot be had.
+        InputError: the Kafka version is invalid.
+        MachineError: the jars are not available.
     """
     return tool_command(
         cache, version, f"{_TOOLS_PACKAGE}.{program}", _CLIENT_JVM_OPTIONS, logs="-client"
@@ -151,7 +146,7 @@ def client_command(cache: Path, version: str, program: ClientProgram) -> tuple[s
 
 
 def config_option(version: str, program: ClientProgram) -> str:
-    """Return what the program calls the argument that names its file of settings."""
+    """Return the program's option for its properties file."""
     if parse_version(version) >= _COMMAND_CONFIG_SINCE:
         return "--command-config"
     return "--producer.config" if program == "VerifiableProducer" else "--consumer.config"

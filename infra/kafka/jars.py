@@ -1,8 +1,9 @@
-"""Kafka's jars: resolved by the Ivy that PySpark brings, when a version is first needed, and kept in the cache.
+"""Kafka's jars: resolved with PySpark's Ivy when a version is first needed, then cached.
 
-`infra/ivy/kafka.xml` says what is wanted. For the versions that we ship, `infra/ivy/kafka-<version>.sha256` says what that came to, one
-`<sha256> <bytes> <name>` a line, and what is resolved is held against it. Of any other version such a list is written beside the jars: it
-tells later what they were, and that nobody verified them.
+`ivy/kafka.xml` declares the dependencies. A shipped version has a list of verified jars,
+`ivy/kafka-<version>.sha256`, with one line `<sha256> <bytes> <name>` per jar; resolved jars are
+compared with it. For any other version such a list is written next to the jars. It records which
+jars were used, and that they were not verified.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _MISSING: Final = re.compile(r"UNRESOLVED DEPENDENCIES|\bnot found$|\berror\b", 
 
 @dataclass(frozen=True)
 class LockedJar:
-    """One jar as a list has it."""
+    """One jar of a list of jars."""
 
     sha256: str
     size_bytes: int
@@ -47,12 +48,12 @@ def shipped_versions() -> tuple[str, ...]:
 
 
 def jars_folder(cache: Path, version: str) -> Path:
-    """Where a version's jars are kept."""
+    """Return the cache folder of a version's jars."""
     return cache / "jars" / version
 
 
 def unverified_checksums(cache: Path, version: str) -> Path | None:
-    """Return the list that was written of what a version came to here; `None` where there is a verified one."""
+    """Return the file with a version's recorded jars; `None`: it has a verified list."""
     return (
         None
         if version in shipped_versions()
@@ -61,11 +62,11 @@ def unverified_checksums(cache: Path, version: str) -> Path | None:
 
 
 def kafka_jars(cache: Path, version: str) -> tuple[Path, ...]:
-    """Return the version's jars; resolve them first when they are not all there, which needs the network.
+    """Return the version's jars. Resolving jars that are not cached needs the network.
 
     Raises:
-        InputError: that is no version, or one before 3.9.
-        MachineError: its jars cannot be had from here, or are not those of the list.
+        InputError: it is not a release, or before 3.9.
+        MachineError: the jars cannot be resolved, or differ from the verified list.
     """
     parse_version(version)
     folder = jars_folder(cache, version)
@@ -73,39 +74,39 @@ def kafka_jars(cache: Path, version: str) -> tuple[Path, ...]:
         with exclusive_lock(folder):
             if not has_cached_jars(cache, version):
                 _resolve(cache, version)
-    return tuple(folder / jar.name for jar in _listed(cache, version) or ())
+    return tuple(folder / jar.name for jar in _known_jars(cache, version) or ())
 
 
 def has_cached_jars(cache: Path, version: str) -> bool:
-    """Whether every jar of the version lies in the cache at its full size; asks no network.
+    """Return whether every jar of the version is cached with its full size. Offline.
 
-    The digests were held against when the folder was made; afterwards names and sizes do, at no cost.
+    The digests were compared when the folder was created; comparing names and sizes is cheap.
     """
-    listed, folder = _listed(cache, version), jars_folder(cache, version)
-    paths = [(folder / jar.name, jar.size_bytes) for jar in listed or ()]
+    known, folder = _known_jars(cache, version), jars_folder(cache, version)
+    paths = [(folder / jar.name, jar.size_bytes) for jar in known or ()]
     return bool(paths) and all(
         path.is_file() and path.stat().st_size == size_bytes for path, size_bytes in paths
     )
 
 
 def locked_jars(version: str) -> tuple[LockedJar, ...]:
-    """Return the verified list of a version that we ship.
+    """Return the verified list of a shipped version.
 
     Raises:
-        FileNotFoundError: we ship none of it.
+        FileNotFoundError: the version is not a shipped one.
     """
-    return _read((_IVY / f"kafka-{version}.sha256").read_text())
+    return _parse_list((_IVY / f"kafka-{version}.sha256").read_text())
 
 
-def _listed(cache: Path, version: str) -> tuple[LockedJar, ...] | None:
-    """What a version's jars are; `None`: nobody knows yet."""
-    written = unverified_checksums(cache, version)
-    if written is None:
+def _known_jars(cache: Path, version: str) -> tuple[LockedJar, ...] | None:
+    """Return a version's jars; `None`: never resolved, and not a shipped version."""
+    recorded = unverified_checksums(cache, version)
+    if recorded is None:
         return locked_jars(version)
-    return _read(written.read_text()) if written.is_file() else None
+    return _parse_list(recorded.read_text()) if recorded.is_file() else None
 
 
-def _read(text: str) -> tuple[LockedJar, ...]:
+def _parse_list(text: str) -> tuple[LockedJar, ...]:
     return tuple(
         LockedJar(sha256, int(size), name)
         for sha256, size, name in (line.split() for line in text.splitlines())
@@ -113,28 +114,28 @@ def _read(text: str) -> tuple[LockedJar, ...]:
 
 
 def _resolve(cache: Path, version: str) -> None:
-    """Fetch into a partial folder, verify or write down, and only then give it the name that is looked for."""
-    target, written = jars_folder(cache, version), unverified_checksums(cache, version)
+    """Resolve into a temporary folder, verify or record the jars, and rename the folder."""
+    target, recorded = jars_folder(cache, version), unverified_checksums(cache, version)
     with tempfile.TemporaryDirectory(prefix=f".{version}-", dir=target.parent) as partial:
         fetched = Path(partial, "jars")
         _run_ivy(cache, version, fetched)
-        if written is None:
+        if recorded is None:
             _verify(fetched, locked_jars(version))
         else:
-            written.write_text(checksum_list(fetched))
+            recorded.write_text(checksum_list(fetched))
         shutil.rmtree(target, ignore_errors=True)
         fetched.replace(target)
 
 
 def checksum_list(folder: Path) -> str:
-    """Return the list of a folder's jars, by name, as `infra/ivy/kafka-<version>.sha256` holds it."""
+    """Return the list of a folder's jars by name, in the format of `ivy/kafka-<version>.sha256`."""
     return "".join(
         f"{_digest(jar)} {jar.stat().st_size} {jar.name}\n" for jar in sorted(folder.iterdir())
     )
 
 
 def _run_ivy(cache: Path, version: str, fetched: Path) -> None:
-    """Run Ivy with the certificates that Python trusts; its pattern's brackets are Ivy's own."""
+    """Run Ivy with the certificates that Python trusts."""
     store = fetched.parent / "trusted.jks"
     trusted = (
         [
@@ -144,13 +145,13 @@ def _run_ivy(cache: Path, version: str, fetched: Path) -> None:
         if runtime.write_trust_store(store)
         else []
     )
-    told = {
+    arguments = {
         "-cache": str(cache / "ivy"),
         "-ivy": str(_IVY / "kafka.xml"),
         "-confs": "log4j2" if uses_log4j2(version) else "log4j",
-        "-retrieve": f"{fetched}/[artifact]-[revision].[ext]",
+        "-retrieve": f"{fetched}/[artifact]-[revision].[ext]",  # a pattern of Ivy
     }
-    options = [word for option in told.items() for word in option]
+    options = [word for argument in arguments.items() for word in argument]
     command = [
         str(java_binary()),
         *trusted,
@@ -174,34 +175,36 @@ def _run_ivy(cache: Path, version: str, fetched: Path) -> None:
         log = cache / "ivy.log"
         log.write_text(ran.stdout + ran.stderr)
         raise MachineError(
-            f"the jars of Kafka {version} cannot be resolved from here ({_reason(ran.stdout)}): is there such a version? See {log}"
+            f"cannot resolve the jars of Kafka {version}: {_ivy_error(ran.stdout)}; "
+            f"check that the version exists and Maven Central is reachable; log: {log}"
         )
 
 
-def _reason(output: str) -> str:
-    """The first line of Ivy's report that names what is missing."""
+def _ivy_error(output: str) -> str:
+    """Return the first line of Ivy's report that names what is missing."""
     lines = [line.strip(" :\t") for line in output.splitlines()]
     return next(
         (line for line in lines if _MISSING.search(line) and not line.startswith("UNRESOLVED")),
-        "no reason was given",
+        "Ivy reported no reason",
     )[:300]
 
 
 def _ivy_jar() -> Path:
     import pyspark
 
-    found = sorted(Path(pyspark.__file__).parent.glob("jars/ivy-*.jar"))
-    if not found:
-        raise HarnessError("PySpark's package holds no jars/ivy-*.jar: run `make setup` again")
-    return found[-1]
+    ivy_jars = sorted(Path(pyspark.__file__).parent.glob("jars/ivy-*.jar"))
+    if not ivy_jars:
+        raise HarnessError("PySpark has no jars/ivy-*.jar: run `make setup` again")
+    return ivy_jars[-1]
 
 
 def _verify(folder: Path, locked: tuple[LockedJar, ...]) -> None:
-    there = {path.name: _digest(path) for path in folder.iterdir()}
-    wrong = sorted(there.items() ^ {(jar.name, jar.sha256) for jar in locked})
-    if wrong:
+    resolved = {path.name: _digest(path) for path in folder.iterdir()}
+    different = sorted(resolved.items() ^ {(jar.name, jar.sha256) for jar in locked})
+    if different:
         raise MachineError(
-            f"resolved jars differ from the list of digests: {', '.join(sorted({name for name, _ in wrong}))}"
+            "the resolved jars differ from the verified list of digests: "
+            + ", ".join(sorted({name for name, _ in different}))
         )
 
 

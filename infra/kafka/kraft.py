@@ -1,7 +1,6 @@
-"""The settings of a node under KRaft. Pure.
+"""The settings of a KRaft node that depend on the node, and how properties files are written.
 
-Names and meanings: https://kafka.apache.org/documentation/#brokerconfigs. Where no reason is given the value is Kafka's own
-default, written down so that it is recorded with the trial and does not change with the next version.
+Names and meanings: https://kafka.apache.org/documentation/#brokerconfigs.
 """
 
 from __future__ import annotations
@@ -14,36 +13,39 @@ from infra.kafka.spec import MemberRole
 
 LOOPBACK: Final = "127.0.0.1"
 LOG_DIR: Final = "data"
-"""The log folder, relative to the node's own."""
+"""The log folder, relative to the node's folder."""
 
 FAILOVER_PROPERTIES: Final = {
-    "broker.heartbeat.interval.ms": "500",  # a quarter of the default, to be noticed sooner
-    "broker.session.timeout.ms": "4000",  # less than half the default; still longer than a pause that a client is to notice
+    "broker.heartbeat.interval.ms": "500",  # 2000 by default; detects crashes sooner
+    # 9000 by default; longer than a pause that clients notice
+    "broker.session.timeout.ms": "4000",
     "initial.broker.registration.timeout.ms": "60000",
-    "controller.quorum.election.timeout.ms": "500",  # half the default: the first election waits for it as well
+    # 1000 by default; the first election waits for it too
+    "controller.quorum.election.timeout.ms": "500",
     "controller.quorum.election.backoff.max.ms": "500",
-    "controller.quorum.fetch.timeout.ms": "1000",  # half the default
+    "controller.quorum.fetch.timeout.ms": "1000",  # 2000 by default
     "controller.quorum.request.timeout.ms": "2000",
     "controller.quorum.retry.backoff.ms": "20",
     "controller.quorum.append.linger.ms": "25",
 }
-"""Of all nodes: what the failover hangs on where controllers hold the metadata."""
+"""For all KRaft nodes: what failover depends on. Values without a comment are Kafka's defaults, set
+explicitly so that the trial records them and they do not change with the next version."""
 
 
 @dataclass(frozen=True)
 class ListenAddress:
-    """Where a node listens."""
+    """The host and ports that a node listens on."""
 
     host: str
     ports: tuple[int, ...]
-    """Of its listeners: client, replication, controller."""
+    """Of its client, replication and controller listeners."""
     advertised_port: int | None = None
-    """Where clients are told to come; `None`: to the client listener itself."""
+    """The client listener's advertised port; `None`: the listener's own port."""
 
 
 @dataclass(frozen=True)
 class NodeAddress:
-    """A node and its three listeners, apart so that each can be cut off alone."""
+    """A node and its three listeners, separate so that each can be partitioned on its own."""
 
     node_id: int
     client_port: int
@@ -51,28 +53,29 @@ class NodeAddress:
     controller_port: int
     host: str = LOOPBACK
     advertised_port: int | None = None
-    """Where clients are told to come; `None`: to the client listener itself."""
+    """The client listener's advertised port; `None`: the listener's own port."""
     role: MemberRole = "combined"
 
     @property
-    def clients_port(self) -> int:
-        """Where clients come."""
+    def advertised_client_port(self) -> int:
+        """The port that clients connect to."""
         return self.client_port if self.advertised_port is None else self.advertised_port
 
     @classmethod
-    def of(cls, node_id: int, place: ListenAddress, role: MemberRole) -> NodeAddress:
-        """Return the address of a node at a place."""
-        client, replication, controller = place.ports
+    def of(cls, node_id: int, address: ListenAddress, role: MemberRole) -> NodeAddress:
+        """Return the address of a node that listens there."""
+        client, replication, controller = address.ports
         return cls(
-            node_id, client, replication, controller, place.host, place.advertised_port, role
+            node_id, client, replication, controller, address.host, address.advertised_port, role
         )
 
 
 def node_properties(node: NodeAddress, members: Sequence[NodeAddress]) -> dict[str, str]:
-    """Return the settings that follow from who the node is; nobody may override them.
+    """Return the settings that depend on the node; they cannot be overridden.
 
-    The log folder is relative to the node's own folder, in which it runs: `log.dirs` is a list, and a comma in a path would part it.
-    The quorum is static (`controller.quorum.voters`): the formatted folder then holds no address and can be kept, see `infra.kafka.storage`.
+    The log folder is relative to the folder in which the node runs: `log.dirs` is a list, and a
+    comma in an absolute path would split it. The quorum is static (`controller.quorum.voters`):
+    then the formatted folder holds no address and can be cached, see `infra.kafka.storage`.
     """
     quorum = {
         "process.roles": {"combined": "broker,controller"}.get(node.role, node.role),
@@ -90,47 +93,51 @@ def node_properties(node: NodeAddress, members: Sequence[NodeAddress]) -> dict[s
 
 
 def listener_properties(node: NodeAddress, also: Sequence[str] = ()) -> dict[str, str]:
-    """Return where a node listens, and for whom.
+    """Return the settings of a node's listeners.
 
     Args:
         node: the node.
-        also: listeners beside those that a broker has.
+        also: listeners in addition to those of a broker.
     """
     ports = {
         "CLIENT": node.client_port,
         "REPLICATION": node.replication_port,
         "CONTROLLER": node.controller_port,
     }
-    named = [
+    names = [
         name
         for name in ports
         if name in also or (name != "CONTROLLER" and node.role != "controller")
     ]
-    told = {
-        "listeners": ",".join(f"{name}://{node.host}:{ports[name]}" for name in named),
+    listeners = {
+        "listeners": ",".join(f"{name}://{node.host}:{ports[name]}" for name in names),
         "listener.security.protocol.map": ",".join(f"{name}:PLAINTEXT" for name in ports),
     }
     if node.role == "controller":
-        return told
-    advertised = {"CLIENT": node.clients_port, "REPLICATION": node.replication_port}
-    places = ",".join(f"{name}://{node.host}:{port}" for name, port in advertised.items())
-    return {**told, "advertised.listeners": places, "inter.broker.listener.name": "REPLICATION"}
+        return listeners
+    advertised = {"CLIENT": node.advertised_client_port, "REPLICATION": node.replication_port}
+    addresses = ",".join(f"{name}://{node.host}:{port}" for name, port in advertised.items())
+    return {
+        **listeners,
+        "advertised.listeners": addresses,
+        "inter.broker.listener.name": "REPLICATION",
+    }
 
 
 def properties_text(properties: Mapping[str, str]) -> str:
-    """Return properties as `java.util.Properties.load` reads them back, whatever characters they hold."""
+    """Return the text of a properties file, escaped for `java.util.Properties.load`."""
     return "".join(
         f"{_escaped(key, ' :=#!')}={_escaped(value, '')}\n" for key, value in properties.items()
     )
 
 
 def _escaped(text: str, also: str) -> str:
-    """Backslashes and line ends anywhere, a leading space, what would end a key, and as UTF-16 units all that is not ASCII."""
-    named = {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\f": "\\f"} | {
+    """Escape backslashes, line ends, a leading space, the characters in `also`, and non-ASCII."""
+    escapes = {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\f": "\\f"} | {
         character: "\\" + character for character in also
     }
     escaped = "".join(
-        named.get(character, character) if character.isascii() else _utf16(character)
+        escapes.get(character, character) if character.isascii() else _utf16(character)
         for character in text
     )
     return "\\" + escaped if escaped.startswith(" ") else escaped

@@ -1,9 +1,12 @@
-"""What brokers and controllers write in their own logs about a fault: who was fenced, who leads from which offset, whose log was cut or recovered. Pure.
+"""What brokers and controllers log about a fault: fencing, leadership, ISR, truncation, recovery.
 
-The lines are Kafka's own (from 3.9 on: `ReplicationControlManager` and `BrokerHeartbeatManager`, under ZooKeeper the `KafkaController`; the
-`state.change.logger`, `Partition`, `UnifiedLog`, `LogLoader`, `LogManager`) with the head that `log4j2.properties` gives them. Controllers replay
-old records when they start, so only what the active one decides is taken for fencing. A line that speaks of such a thing and cannot be read is
-told as `unread`, never left out.
+The lines are Kafka's own, from 3.9 on: `ReplicationControlManager` and `BrokerHeartbeatManager`
+(under ZooKeeper `KafkaController`), `state.change.logger`, `Partition`, `UnifiedLog`, `LogLoader`
+and `LogManager`. `log4j2.properties` gives them their prefix. A controller replays old records when
+it starts, so only lines about decisions of the active controller count as fencing.
+
+A line that is about such an event and cannot be parsed becomes an `unparsed` event; it is never
+dropped. No I/O.
 """
 
 from __future__ import annotations
@@ -15,198 +18,244 @@ from datetime import UTC, datetime
 from typing import Final
 
 RESOLUTION_NS: Final = 1_000_000
-"""Log lines tell the millisecond in which they were made, cut off."""
+"""Log lines have timestamps in whole milliseconds, rounded down."""
 UNPARSED: Final = "unparsed"
-_HEAD: Final = re.compile(r"\[(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d,\d{3})Z\] [A-Z]+ ")
+_PREFIX: Final = re.compile(r"\[(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d,\d{3})Z\] [A-Z]+ ")
 
 
 @dataclass(frozen=True)
 class BrokerLogEvent:
-    """One line of a node's log that tells something; nanoseconds since the epoch by that machine's wall clock."""
+    """One event of a node's log."""
 
     wall_ns: int
-    """The end of its millisecond, so that it was not written later."""
-    speaker: int
+    """The end of the line's millisecond, in nanoseconds since the epoch by the node's wall clock:
+    the event did not happen later."""
+    logged_by: int
     """The node whose log it is."""
     kind: str
-    """`fenced`, `unfenced`, `leads`, `truncated`, `isr_changed`, `recovering`, `recovered`, `loaded`, `shut_down`, or `unread`.
+    """`fenced`, `unfenced`, `became_leader`, `truncated`, `isr_changed`, `recovering`, `recovered`,
+    `loaded`, `shut_down`, or `unparsed`.
 
-    A log that is loaded when a node starts is `recovered` where that node had to recover it, as it had not been shut down cleanly.
+    When a node starts it loads each log. The event is `recovered` instead of `loaded` where the
+    node had to recover the log because it was not shut down cleanly.
     """
     line: str
     """Verbatim."""
     node: int | None = None
-    """Who was fenced or unfenced, who leads, whose log was cut, recovered or loaded, who shut down cleanly."""
+    """The node that was fenced or unfenced, became leader, truncated, recovered or loaded its log,
+    or shut down cleanly."""
     partition: int | None = None
     leader_epoch: int | None = None
     offset: int | None = None
-    """Where the leader's epoch starts; to which the log was cut; from which it is recovered, a segment's first; where it ends once it is loaded."""
+    """`became_leader`: the first offset of the leader epoch. `truncated`: the new log end offset.
+    `recovering`: the base offset of the segment. `loaded` and `recovered`: the log end offset."""
     isr: tuple[int, ...] | None = None
-    """By number; of `leads` and `isr_changed`."""
+    """Sorted; of `became_leader` and `isr_changed`."""
 
 
 @dataclass(frozen=True)
-class _Form:
-    """A line that tells something."""
+class _LineFormat:
+    """The format of the log lines of one kind of event."""
 
     kind: str
-    telltales: tuple[str, ...]
-    """What a line holds that is meant to have this form: each of these."""
-    form: re.Pattern[str]
-    """What follows the head, to the end."""
+    markers: tuple[str, ...]
+    """Every line of this kind contains all of these, also when the rest cannot be parsed."""
+    pattern: re.Pattern[str]
+    """What follows the prefix, to the end of the line."""
 
-    def is_meant(self, line: str) -> bool:
-        """Whether a line should have this form."""
-        return all(telltale in line for telltale in self.telltales)
+    def is_expected(self, line: str) -> bool:
+        """Return whether a line should have this format."""
+        return all(marker in line for marker in self.markers)
 
 
-def read_broker_log(text: str, speaker: int, topic: str) -> tuple[BrokerLogEvent, ...]:
-    """Return what a part of a node's log tells of brokers, and of the topic's partitions; in its order.
+def read_broker_log(text: str, logged_by: int, topic: str) -> tuple[BrokerLogEvent, ...]:
+    """Return the events of a part of a node's log, in the order of its lines.
 
     Args:
-        text: the part, from the begin of a line on.
-        speaker: whose log it is.
-        topic: whose partitions are meant.
+        text: the part, from the start of a line on.
+        logged_by: the node whose log it is.
+        topic: events of partitions are limited to this topic; all events of brokers are included.
     """
-    forms, last_ns = _forms(topic), 0
-    found: list[BrokerLogEvent] = []
+    formats, wall_ns = _line_formats(topic), 0
+    events: list[BrokerLogEvent] = []
     for line in _lines(text):
-        head = _HEAD.match(line)
-        last_ns = _end_of_millisecond(head.group(1)) if head else last_ns
-        meant = (form for form in forms if form.is_meant(line))
-        found += (
-            told
-            for form in meant
-            for told in _read(line, line[head.end() :] if head else None, last_ns, speaker, form)
-        )
-    return tuple(_without_repeats(_with_recovered(found)))
+        prefix = _PREFIX.match(line)
+        if prefix:
+            wall_ns = _end_of_millisecond(prefix.group(1))
+        message = line[prefix.end() :] if prefix else None
+        for line_format in formats:
+            if line_format.is_expected(line):
+                events += _parse_line(line, message, wall_ns, logged_by, line_format)
+    return tuple(_without_repeated_isr(_mark_recovered(events)))
 
 
 def _lines(text: str) -> Iterator[str]:
-    """Give the lines; where a killed process left half a line, the one that the next process wrote behind it begins anew."""
+    """Yield the lines.
+
+    A crashed process may leave half a line without a line end. The next process appends to it, so
+    a prefix in the middle of a line starts another line.
+    """
     for line in text.splitlines():
-        begins = [head.start() for head in _HEAD.finditer(line) if head.start()]
-        for begin, end in zip([0, *begins], [*begins, len(line)], strict=True):
-            yield line[begin:end]
+        starts = [prefix.start() for prefix in _PREFIX.finditer(line) if prefix.start()]
+        for start, end in zip([0, *starts], [*starts, len(line)], strict=True):
+            yield line[start:end]
 
 
-def _read(
-    line: str, message: str | None, wall_ns: int, speaker: int, form: _Form
+def _parse_line(
+    line: str, message: str | None, wall_ns: int, logged_by: int, line_format: _LineFormat
 ) -> Iterator[BrokerLogEvent]:
-    """Give what the line tells: one thing, or under ZooKeeper the same of several nodes."""
-    found = form.form.fullmatch(message) if message is not None else None
-    if found is None:
-        yield BrokerLogEvent(wall_ns, speaker, UNPARSED, line)
+    """Yield the line's event; under ZooKeeper a line can be about several nodes."""
+    match = line_format.pattern.fullmatch(message) if message is not None else None
+    if match is None:
+        yield BrokerLogEvent(wall_ns, logged_by, UNPARSED, line)
         return
-    told = found.groupdict()
+    fields = match.groupdict()
     node, partition, epoch, offset = (
-        None if told.get(name) is None else int(told[name])
+        None if fields.get(name) is None else int(fields[name])
         for name in ("node", "partition", "epoch", "offset")
     )
-    isr = (
-        tuple(sorted(map(int, told["isr"].split(","))))
-        if told.get("isr")
-        else ()
-        if "isr" in told
-        else None
-    )
-    for one in [
-        speaker if node is None else node,
-        *map(int, filter(None, (told.get("others") or "").split(","))),
-    ]:
-        yield BrokerLogEvent(wall_ns, speaker, form.kind, line, one, partition, epoch, offset, isr)
-
-
-def _with_recovered(lines: Iterable[BrokerLogEvent]) -> Iterator[BrokerLogEvent]:
-    """Tell of a log that was recovered when it was loaded."""
-    recovering: set[int | None] = set()
-    for line in lines:
-        if line.kind == "recovering":
-            recovering.add(line.partition)
-        yield (
-            replace(line, kind="recovered")
-            if line.kind == "loaded" and line.partition in recovering
-            else line
+    others = map(int, filter(None, (fields.get("others") or "").split(",")))
+    isr = _parse_isr(fields["isr"]) if "isr" in fields else None
+    for one in (logged_by if node is None else node, *others):
+        yield BrokerLogEvent(
+            wall_ns, logged_by, line_format.kind, line, one, partition, epoch, offset, isr
         )
-        if line.kind == "loaded":
-            recovering.discard(line.partition)
 
 
-def _without_repeats(lines: Iterable[BrokerLogEvent]) -> Iterator[BrokerLogEvent]:
-    """A leader tells of one change of its ISR when the controller agreed, and when the metadata came back: the first counts."""
+def _parse_isr(text: str) -> tuple[int, ...]:
+    return tuple(sorted(map(int, text.split(",")))) if text else ()
+
+
+def _mark_recovered(events: Iterable[BrokerLogEvent]) -> Iterator[BrokerLogEvent]:
+    """Turn `loaded` into `recovered` where the log was recovered while it was loaded."""
+    recovering: set[int | None] = set()
+    for event in events:
+        if event.kind == "recovering":
+            recovering.add(event.partition)
+        if event.kind == "loaded" and event.partition in recovering:
+            recovering.discard(event.partition)
+            yield replace(event, kind="recovered")
+        else:
+            yield event
+
+
+def _without_repeated_isr(events: Iterable[BrokerLogEvent]) -> Iterator[BrokerLogEvent]:
+    """Drop the second line about one ISR change.
+
+    A leader logs a change when the controller accepts it, and again when the metadata arrives.
+    """
     known: dict[int | None, tuple[int, ...] | None] = {}
-    for line in lines:
-        if line.kind == "isr_changed" and known.get(line.partition) == line.isr:
+    for event in events:
+        if event.kind == "isr_changed" and known.get(event.partition) == event.isr:
             continue
-        if line.kind in {"isr_changed", "became_leader"}:
-            known[line.partition] = line.isr
-        yield line
+        if event.kind in {"isr_changed", "became_leader"}:
+            known[event.partition] = event.isr
+        yield event
 
 
-def _forms(topic: str) -> tuple[_Form, ...]:
+def _line_formats(topic: str) -> tuple[_LineFormat, ...]:
     name = re.escape(topic)
     partition = rf"{name}-(?P<partition>\d+)"
-    several, keeper = r"(?P<node>\d+)(?P<others>(,\d+)*)", r"\(kafka\.controller\.KafkaController\)"
+    nodes = r"(?P<node>\d+)(?P<others>(,\d+)*)"
+    zookeeper_controller = r"\(kafka\.controller\.KafkaController\)"
     loader = rf"\[LogLoader partition={partition}, dir=.*\]"
-    store = r"\((org\.apache\.kafka\.storage\.internals\.log|kafka\.log)\.UnifiedLog\)"  # the second up to 4.0
-    told = {
-        (
+    unified_log = rf"\[UnifiedLog partition={partition}, dir=.*\]"
+    # `kafka.log` up to 4.0
+    logger = r"\((org\.apache\.kafka\.storage\.internals\.log|kafka\.log)\.UnifiedLog\)"
+
+    def line_format(kind: str, *markers: str, pattern: str) -> _LineFormat:
+        return _LineFormat(kind, markers, re.compile(pattern))
+
+    return (
+        line_format(
             "fenced",
             "] Fencing broker ",
-        ): r"\[QuorumController id=\d+\] Fencing broker (?P<node>\d+) at epoch .*\)",
-        (
+            pattern=r"\[QuorumController id=\d+\] Fencing broker (?P<node>\d+) at epoch .*\)",
+        ),
+        line_format(
             "unfenced",
             " to unfence has been granted",
-        ): r"\[QuorumController id=\d+\] The request from broker (?P<node>\d+) to unfence .*\)",
-        (
+            pattern=r"\[QuorumController id=\d+\] "
+            r"The request from broker (?P<node>\d+) to unfence .*\)",
+        ),
+        line_format(
             "fenced",
             "[Controller id=",
             "] Broker failure callback for ",
-        ): rf"\[Controller id=\d+\] Broker failure callback for {several} {keeper}",
-        (
+            pattern=r"\[Controller id=\d+\] "
+            rf"Broker failure callback for {nodes} {zookeeper_controller}",
+        ),
+        line_format(
             "unfenced",
             "[Controller id=",
             "] New broker startup callback for ",
-        ): rf"\[Controller id=\d+\] New broker startup callback for {several} {keeper}",
-        ("became_leader", f"] Leader {topic}-", " starts at "): (
-            rf"\[Broker id=\d+\] Leader {partition} with topic id .* starts at leader epoch (?P<epoch>\d+) from offset (?P<offset>\d+) with .*"
-            r"ISR \[(?P<isr>[\d,]*)\],.*\)"
+            pattern=r"\[Controller id=\d+\] "
+            rf"New broker startup callback for {nodes} {zookeeper_controller}",
         ),
-        ("isr_changed", f" the become-leader state change for {topic}-"): (
-            rf"\[Broker id=\d+\] Skipped the become-leader state change for {partition} with topic id .* leader epoch (?P<epoch>\d+)\. Current .*"
-            r"ISR \[(?P<isr>[\d,]*)\],.*\)"
+        line_format(
+            "became_leader",
+            f"] Leader {topic}-",
+            " starts at ",
+            pattern=rf"\[Broker id=\d+\] Leader {partition} with topic id .* "
+            r"starts at leader epoch (?P<epoch>\d+) from offset (?P<offset>\d+) with .*"
+            r"ISR \[(?P<isr>[\d,]*)\],.*\)",
         ),
-        (
+        line_format(
+            "isr_changed",
+            f" the become-leader state change for {topic}-",
+            pattern=r"\[Broker id=\d+\] Skipped the become-leader state change for "
+            rf"{partition} with topic id .* leader epoch (?P<epoch>\d+)\. Current .*"
+            r"ISR \[(?P<isr>[\d,]*)\],.*\)",
+        ),
+        line_format(
             "isr_changed",
             f"[Partition {topic}-",
             "ISR updated to ",
-        ): rf"\[Partition {partition} broker=\d+\] ISR updated to (?P<isr>[\d,]*) .*\)",
-        ("truncated", f"[UnifiedLog partition={topic}-", " Truncating to offset "): (
-            rf"\[UnifiedLog partition={partition}, dir=.*\] Truncating to offset (?P<offset>\d+) {store}"
+            pattern=rf"\[Partition {partition} broker=\d+\] ISR updated to (?P<isr>[\d,]*) .*\)",
         ),
-        ("truncated", f"[UnifiedLog partition={topic}-", " Truncate and start at offset "): (
-            rf"\[UnifiedLog partition={partition}, dir=.*\] Truncate and start at offset (?P<offset>\d+),.* {store}"
+        line_format(
+            "truncated",
+            f"[UnifiedLog partition={topic}-",
+            " Truncating to offset ",
+            pattern=rf"{unified_log} Truncating to offset (?P<offset>\d+) {logger}",
         ),
-        ("truncated", f"[LogLoader partition={topic}-", "] Corruption found in segment "): (
-            rf"{loader} Corruption found in segment \d+, truncating to offset (?P<offset>\d+) \(.*\)"
+        line_format(
+            "truncated",
+            f"[UnifiedLog partition={topic}-",
+            " Truncate and start at offset ",
+            pattern=rf"{unified_log} Truncate and start at offset (?P<offset>\d+),.* {logger}",
         ),
-        ("recovering", f"[LogLoader partition={topic}-", "] Recovering unflushed segment "): (
-            rf"{loader} Recovering unflushed segment (?P<offset>\d+)\. \d+(/\d+)? recovered for .*\. \(.*\)"
+        line_format(
+            "truncated",
+            f"[LogLoader partition={topic}-",
+            "] Corruption found in segment ",
+            pattern=rf"{loader} Corruption found in segment \d+, "
+            r"truncating to offset (?P<offset>\d+) \(.*\)",
         ),
-        ("loaded", "Completed load of Log(dir=", f", topic={topic}, partition="): (
-            rf"Completed load of Log\(dir=.*, topic={name}, partition=(?P<partition>\d+), .*logEndOffset=(?P<offset>\d+)\) with .*\)"
+        line_format(
+            "recovering",
+            f"[LogLoader partition={topic}-",
+            "] Recovering unflushed segment ",
+            pattern=rf"{loader} Recovering unflushed segment (?P<offset>\d+)\. "
+            r"\d+(/\d+)? recovered for .*\. \(.*\)",
         ),
-        (
+        line_format(
+            "loaded",
+            "Completed load of Log(dir=",
+            f", topic={topic}, partition=",
+            pattern=rf"Completed load of Log\(dir=.*, topic={name}, partition=(?P<partition>\d+), "
+            r".*logEndOffset=(?P<offset>\d+)\) with .*\)",
+        ),
+        line_format(
             "shut_down",
             "Server id=",
             "] shut down completed",
-        ): r"\[(BrokerServer|KafkaServer) id=(?P<node>\d+)\] shut down completed \(.*\)",
-    }
-    return tuple(
-        _Form(kind, tuple(telltales), re.compile(form)) for (kind, *telltales), form in told.items()
+            pattern=r"\[(BrokerServer|KafkaServer) id=(?P<node>\d+)\] shut down completed \(.*\)",
+        ),
     )
 
 
-def _end_of_millisecond(told: str) -> int:
-    moment = datetime.strptime(told, "%Y-%m-%dT%H:%M:%S,%f").replace(tzinfo=UTC)
+def _end_of_millisecond(timestamp: str) -> int:
+    """Return the end of a timestamp's millisecond, in nanoseconds since the epoch."""
+    moment = datetime.strptime(timestamp, "%Y-%m-%dT%H:%M:%S,%f").replace(tzinfo=UTC)
     return (int(moment.timestamp()) * 1000 + moment.microsecond // 1000 + 1) * 1_000_000

@@ -1,7 +1,8 @@
-"""What a broker has counted itself of a topic: its own metrics, read from its JVM's management beans with Kafka's own JmxTool.
+"""A broker's own metrics of a topic, read with Kafka's JmxTool.
 
-The JVM opens its local management agent when `jcmd` asks it to, so a node needs no flag for it, and nobody but this machine's user can come in.
-Names: https://kafka.apache.org/documentation/#monitoring, `kafka.server:type=BrokerTopicMetrics`.
+`jcmd` starts the JVM's local management agent, so a node needs no JMX flag, and only the user of
+the process can connect. Names: https://kafka.apache.org/documentation/#monitoring,
+`kafka.server:type=BrokerTopicMetrics`.
 """
 
 from __future__ import annotations
@@ -17,10 +18,11 @@ from infra.jvm.runtime import java_environment, java_home
 from infra.kafka.commands import tool_command
 
 METRICS: Final = ("BytesInPerSec", "BytesOutPerSec", "MessagesInPerSec")
-"""From producers, to consumers (not to followers, which have counters of their own), and records from producers."""
+"""Bytes from producers, bytes to consumers (followers have their own metric), and records from
+producers."""
 TIMEOUT_S: Final = 60.0
 NO_MATCH: Final = "No matched attributes"
-"""What JmxTool says, and ends with 1, where a broker had nothing to count of the topic."""
+"""JmxTool prints this and exits with 1 where the broker has no metric of the topic."""
 _TOOL: Final = "org.apache.kafka.tools.JmxTool"
 _OPTIONS: Final = ("-Xms32m", "-Xmx64m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 _URL: Final = re.compile(r"service:jmx:\S+")
@@ -28,17 +30,20 @@ _LINE: Final = re.compile(r"name=(?P<name>\w+).*:Count=(?P<count>\d+)")
 
 
 def topic_metrics(cache: Path, version: str, pid: int, topic: str) -> Mapping[str, int]:
-    """Return what a broker has counted of a topic since its process began, by `COUNTED`; what it never had to count is 0.
+    """Return a broker's counts for a topic since its process started, by `METRICS`.
 
     Args:
         cache: the home's cache folder.
-        version: Kafka's.
+        version: the Kafka version.
         pid: the broker's process.
-        topic: its name.
+        topic: the topic's name.
+
+    Returns:
+        One count per metric; 0 where the broker has not created the metric.
 
     Raises:
-        HarnessError: the JVM or the tool did not answer, with its last words.
-        MachineError: the JVM in use has no `jcmd`, or the jars cannot be had.
+        HarnessError: `jcmd` or JmxTool failed.
+        MachineError: the JVM in use has no `jcmd`, or the jars are not available.
     """
     beans = f"kafka.server:type=BrokerTopicMetrics,topic={topic},*"
     arguments = (
@@ -53,36 +58,37 @@ def topic_metrics(cache: Path, version: str, pid: int, topic: str) -> Mapping[st
         beans,
     )
     return parse_counts(
-        _answer((*tool_command(cache, version, _TOOL, _OPTIONS, logs="-client"), *arguments))
+        _run((*tool_command(cache, version, _TOOL, _OPTIONS, logs="-client"), *arguments))
     )
 
 
 def parse_counts(text: str) -> Mapping[str, int]:
-    """Return the counts that JmxTool printed. Pure.
+    """Return the counts in JmxTool's output.
 
     Raises:
-        HarnessError: it printed neither counts nor that there are none.
+        HarnessError: the output has neither counts nor `NO_MATCH`.
     """
-    found = {line["name"]: int(line["count"]) for line in _LINE.finditer(text)}
-    if not found and NO_MATCH not in text:
-        raise HarnessError(f"JmxTool told no counts: {' '.join(text.split())[-300:]}")
-    return {name: found.get(name, 0) for name in METRICS}
+    counts = {line["name"]: int(line["count"]) for line in _LINE.finditer(text)}
+    if not counts and NO_MATCH not in text:
+        raise HarnessError(f"JmxTool printed no counts: {' '.join(text.split())[-300:]}")
+    return {name: counts.get(name, 0) for name in METRICS}
 
 
 def _management_url(pid: int) -> str:
-    """Have the JVM open its local management agent, where it has not; return where that is."""
+    """Start the JVM's local management agent unless it runs; return its URL."""
     jcmd = str(java_home() / "bin" / "jcmd")
-    _answer((jcmd, str(pid), "ManagementAgent.start_local"))
-    told = _answer((jcmd, str(pid), "ManagementAgent.status"))
-    found = _URL.search(told)
-    if found is None:
+    _run((jcmd, str(pid), "ManagementAgent.start_local"))
+    status = _run((jcmd, str(pid), "ManagementAgent.status"))
+    url = _URL.search(status)
+    if url is None:
         raise HarnessError(
-            f"the JVM of process {pid} did not say where its management agent is: {' '.join(told.split())[-300:]}"
+            f"jcmd reported no URL of the management agent of process {pid}: "
+            f"{' '.join(status.split())[-300:]}"
         )
-    return found[0]
+    return url[0]
 
 
-def _answer(command: tuple[str, ...]) -> str:
+def _run(command: tuple[str, ...]) -> str:
     try:
         done = subprocess.run(
             command,
@@ -93,9 +99,10 @@ def _answer(command: tuple[str, ...]) -> str:
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise HarnessError(f"{Path(command[0]).name}: {error}") from error
+        raise HarnessError(f"cannot run {Path(command[0]).name}: {error}") from error
     if done.returncode != 0 and NO_MATCH not in done.stdout + done.stderr:
         raise HarnessError(
-            f"{Path(command[0]).name} ended with {done.returncode}: {' '.join((done.stderr or done.stdout).split())[-300:]}"
+            f"{Path(command[0]).name} failed with exit code {done.returncode}: "
+            f"{' '.join((done.stderr or done.stdout).split())[-300:]}"
         )
     return done.stdout + done.stderr

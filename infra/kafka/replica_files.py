@@ -1,7 +1,10 @@
-"""Each replica's `leader-epoch-checkpoint`: at which offset each leader's epoch begins in the log that it has.
+"""The files of a replica: record batches, checkpoints, and truncation to the recovery point.
 
-Kafka writes the file whole under another name and renames it (`CheckpointFile`): a version, how many entries follow, and an entry a line.
-https://cwiki.apache.org/confluence/display/KAFKA/KIP-101+-+Alter+Replication+Protocol+to+use+Leader+Epoch+rather+than+High+Watermark+for+Truncation
+A replica's folder is `<topic>-<partition>` in the node's log folder. It holds segments, which are
+sequences of record batches (https://kafka.apache.org/documentation/#recordbatch), and a
+`leader-epoch-checkpoint` with the first offset of each leader epoch (KIP-101). The log folder
+itself holds `recovery-point-offset-checkpoint`: up to which offset the broker has recorded that it
+synced each replica.
 """
 
 from __future__ import annotations
@@ -17,17 +20,109 @@ from infra.errors import HarnessError
 from infra.kafka.spec import LeaderEpoch
 
 LEADER_EPOCH_CHECKPOINT: Final = "leader-epoch-checkpoint"
-_VERSION: Final = 0
+RECOVERY_POINT_CHECKPOINT: Final = "recovery-point-offset-checkpoint"
+METADATA_LOG: Final = "__cluster_metadata-0"
+"""Raft syncs each record before it counts (KIP-595): a power cut leaves it complete."""
+_CHECKPOINT_VERSION: Final = 0
+_CLEAN_SHUTDOWN_FILE: Final = ".kafka_cleanshutdown"
+
+HEADER_BYTES: Final = 61
+"""Size of a record batch's header."""
+MAGIC: Final = 2
+"""The format version of record batches since Kafka 0.11."""
+_HEADER: Final = struct.Struct(">qiibIhiqq")
+"""The header's first fields: base offset, length of what follows, partition leader epoch, magic,
+CRC, attributes, last offset delta, base timestamp, max timestamp."""
+_LENGTH_FIELD_END: Final = 12
+"""The length field counts the bytes from here on."""
+_CRC_START: Final = 21
+"""The CRC covers everything from the attributes on."""
+_CRC32C_POLYNOMIAL: Final = 0x82F6_3B78
+"""Reflected (RFC 3720, B.4)."""
+_BYTE: Final = 0xFF
+
+
+# Record batches
+
+
+@dataclass(frozen=True)
+class RecordBatch:
+    """One record batch of a segment."""
+
+    position: int
+    """Bytes from the start of the segment."""
+    size_bytes: int
+    base_offset: int
+    last_offset: int
+    crc: int
+    """The CRC that the header states."""
+    max_timestamp_ms: int
+    """The latest timestamp of its records, in milliseconds since the epoch."""
+
+    @property
+    def end(self) -> int:
+        """Where the next batch begins, in bytes from the start of the segment."""
+        return self.position + self.size_bytes
+
+
+def read_batches(segment: bytes) -> Iterator[RecordBatch]:
+    """Yield the batches of a segment, up to its end or to the first incomplete batch."""
+    at = 0
+    while at + HEADER_BYTES <= len(segment):
+        base, length, _, magic, crc, _, last_delta, _, max_timestamp_ms = _HEADER.unpack_from(
+            segment, at
+        )
+        size = _LENGTH_FIELD_END + length
+        if magic != MAGIC or size < HEADER_BYTES or at + size > len(segment):
+            return
+        yield RecordBatch(at, size, base, base + last_delta, crc, max_timestamp_ms)
+        at += size
+
+
+def has_valid_crc(segment: bytes, batch: RecordBatch) -> bool:
+    """Return whether the CRC in a batch's header matches its bytes."""
+    return crc32c(segment[batch.position + _CRC_START : batch.end]) == batch.crc
+
+
+def crc32c(data: bytes) -> int:
+    """Return the CRC-32C of some bytes. It is slow: meant for single batches."""
+    crc = 0xFFFF_FFFF
+    for byte in data:
+        crc = _CRC32C_TABLE[(crc ^ byte) & _BYTE] ^ (crc >> 8)
+    return crc ^ 0xFFFF_FFFF
+
+
+def _crc32c_table() -> Sequence[int]:
+    table = []
+    for byte in range(256):
+        crc = byte
+        for _ in range(8):
+            crc = (crc >> 1) ^ (_CRC32C_POLYNOMIAL if crc & 1 else 0)
+        table.append(crc)
+    return table
+
+
+_CRC32C_TABLE: Final = _crc32c_table()
+
+
+# Checkpoints
 
 
 def read_leader_epochs(data: Path, node_id: int, topic: str) -> Iterator[LeaderEpoch]:
-    """Give the epochs of the topic's replicas in a node's data folder, by partition and epoch; a replica without the file tells none.
+    """Yield the leader epochs of a topic's replicas on one node, by partition and epoch.
+
+    A replica without a checkpoint has no leader epoch yet.
+
+    Args:
+        data: the node's log folder.
+        node_id: the node's id.
+        topic: the topic's name.
 
     Raises:
-        HarnessError: a file is not of the known form; the text names it.
+        HarnessError: a checkpoint has an unknown format.
     """
-    for partition, folder in sorted(_replicas(data, topic)):
-        path = folder / LEADER_EPOCH_CHECKPOINT
+    for partition, replica in sorted(_replicas_of_topic(data, topic)):
+        path = replica / LEADER_EPOCH_CHECKPOINT
         if path.is_file():
             yield from (
                 LeaderEpoch(node_id, partition, epoch, offset)
@@ -36,132 +131,92 @@ def read_leader_epochs(data: Path, node_id: int, topic: str) -> Iterator[LeaderE
 
 
 def parse_leader_epochs(text: str, path: Path) -> tuple[tuple[int, int], ...]:
-    """Return leader epochs and their first offsets; Kafka makes the file with nothing in it, and writes it whole with the first epoch.
+    """Return the leader epochs of a `leader-epoch-checkpoint`, each with its first offset.
+
+    Args:
+        text: the file's content. Kafka creates the file empty.
+        path: the file, for the error message.
 
     Raises:
-        HarnessError: that is no such file, or it is cut short.
+        HarnessError: the text has an unknown format, or is incomplete.
+    """
+    entries = _checkpoint_entries(text, path)
+    try:
+        return tuple((int(epoch), int(offset)) for epoch, offset in entries)
+    except ValueError as error:
+        raise HarnessError(f"{path} is not a leader-epoch checkpoint: {error}") from error
+
+
+def read_recovery_points(data: Path) -> Mapping[str, int]:
+    """Return the recovery point of each replica (`topic-0`) of a log folder that has one.
+
+    Raises:
+        HarnessError: the checkpoint has an unknown format, or is incomplete.
+    """
+    path = data / RECOVERY_POINT_CHECKPOINT
+    if not path.is_file():
+        return {}
+    entries = _checkpoint_entries(path.read_text(), path)
+    try:
+        return {f"{topic}-{int(partition)}": int(offset) for topic, partition, offset in entries}
+    except ValueError as error:
+        raise HarnessError(f"{path} is not a checkpoint of offsets: {error}") from error
+
+
+def _checkpoint_entries(text: str, path: Path) -> Sequence[Sequence[str]]:
+    """Return the fields of each entry of a checkpoint.
+
+    Kafka replaces the file atomically (`CheckpointFile`). It holds a version, the number of
+    entries, and one entry per line.
+
+    Raises:
+        HarnessError: another version, or another number of entries than the file states.
     """
     if not text:
         return ()
+    lines = text.splitlines()
     try:
-        version, count, *entries = text.splitlines()
-        epochs = tuple(
-            (int(epoch), int(offset)) for epoch, offset in (entry.split() for entry in entries)
-        )
-        known = int(version) == _VERSION and int(count) == len(epochs)
+        version, count = map(int, lines[:2])
     except ValueError as error:
-        raise HarnessError(f"{path} is no leader-epoch checkpoint: {error}") from error
-    if not known:
+        raise HarnessError(f"{path} is not a checkpoint of Kafka: {error}") from error
+    entries = [line.split() for line in lines[2:]]
+    if version != _CHECKPOINT_VERSION or count != len(entries):
         raise HarnessError(
-            f"{path} is of version {version} with {count} entries and holds {len(epochs)}; known is version {_VERSION}, whole"
+            f"{path} has version {version} and {len(entries)} of {count} entries; "
+            f"expected version {_CHECKPOINT_VERSION} and all entries"
         )
-    return epochs
+    return entries
 
 
-def _replicas(data: Path, topic: str) -> Iterator[tuple[int, Path]]:
-    """A replica's folder is `<topic>-<partition>`; what is being deleted has another ending."""
-    for folder in data.glob(f"{topic}-*"):
-        number = folder.name.removeprefix(f"{topic}-")
+def _replicas_of_topic(data: Path, topic: str) -> Iterator[tuple[int, Path]]:
+    """Yield partition and folder of each replica; a deleted one has another suffix."""
+    for replica in data.glob(f"{topic}-*"):
+        number = replica.name.removeprefix(f"{topic}-")
         if number.isdecimal():
-            yield int(number), folder
+            yield int(number), replica
 
 
-# ---------- One replica's log as its files tell: how much there is, up to which offset, and how much of it is known to be synced.
-
-
-# ---------- Record batches as they lie in a segment: https://kafka.apache.org/documentation/#recordbatch. Pure.
-
-
-_HEAD: Final = struct.Struct(">qiibIhiqq")
-"""Base offset, length of what follows, partition leader epoch, magic, CRC, attributes, last offset delta, base timestamp, max timestamp."""
-_LENGTH_ENDS: Final = 12
-"""Where the length field ends and what it counts begins."""
-_CHECKED_FROM: Final = 21
-"""The CRC covers all from the attributes on."""
-HEADER_BYTES: Final = 61
-MAGIC: Final = 2
-_POLYNOMIAL: Final = 0x82F6_3B78
-"""CRC-32C, reflected (RFC 3720, B.4)."""
-_BYTE: Final = 0xFF
-
-
-@dataclass(frozen=True)
-class RecordBatch:
-    """One batch; positions are bytes from the segment's start."""
-
-    position: int
-    size_bytes: int
-    base_offset: int
-    last_offset: int
-    crc: int
-    """As its header says."""
-    max_timestamp_ms: int
-    """Of its records the latest, since the epoch."""
-
-    @property
-    def end(self) -> int:
-        """Where the next one begins."""
-        return self.position + self.size_bytes
-
-
-def read_batches(segment: bytes) -> Iterator[RecordBatch]:
-    """Give the batches of a segment, up to its end or to what is no whole batch."""
-    at = 0
-    while at + HEADER_BYTES <= len(segment):
-        base, length, _, magic, crc, _, last_delta, _, latest_ms = _HEAD.unpack_from(segment, at)
-        size = _LENGTH_ENDS + length
-        if magic != MAGIC or size < HEADER_BYTES or at + size > len(segment):
-            return
-        yield RecordBatch(at, size, base, base + last_delta, crc, latest_ms)
-        at += size
-
-
-def has_valid_crc(segment: bytes, batch: RecordBatch) -> bool:
-    """Whether a batch's bytes are those that its CRC was made of."""
-    return crc32c(segment[batch.position + _CHECKED_FROM : batch.end]) == batch.crc
-
-
-def crc32c(data: bytes) -> int:
-    """Return the CRC-32C of some bytes; for single batches, it is slow."""
-    crc = 0xFFFF_FFFF
-    for byte in data:
-        crc = _TABLE[(crc ^ byte) & _BYTE] ^ (crc >> 8)
-    return crc ^ 0xFFFF_FFFF
-
-
-def _table() -> Sequence[int]:
-    table = []
-    for byte in range(256):
-        crc = byte
-        for _ in range(8):
-            crc = (crc >> 1) ^ (_POLYNOMIAL if crc & 1 else 0)
-        table.append(crc)
-    return table
-
-
-_TABLE: Final = _table()
-
-
-RECOVERY_POINT_CHECKPOINT: Final = "recovery-point-offset-checkpoint"
+# The log of one replica
 
 
 @dataclass(frozen=True)
 class ReplicaLog:
-    """What a node has of a partition."""
+    """How much of a partition a node has stored."""
 
     node_id: int
     size_bytes: int
     end_offset: int
-    """Behind the last whole batch."""
+    """The offset after the last complete batch."""
     recovery_point: int | None
-    """Up to where the broker has noted down that it synced; `None`: nowhere yet. Noted once a minute, and when it ends in good order."""
+    """Up to which offset the broker has recorded that it synced the log; `None`: not recorded yet.
+    Brokers record it once a minute and at a clean shutdown."""
 
 
 def read_replica_log(data: Path, node_id: int, topic: str, partition: int) -> ReplicaLog:
-    """Return what a node's log folder holds of a partition now; nothing, where it has no such folder.
+    """Return what a node's log folder holds of a partition now; a missing replica is empty.
 
     Raises:
-        HarnessError: the checkpoint is not of the known form.
+        HarnessError: the recovery-point checkpoint has an unknown format.
     """
     segments = segment_files(data / f"{topic}-{partition}")
     size_bytes = sum(segment.stat().st_size for segment in segments)
@@ -174,83 +229,52 @@ def read_replica_log(data: Path, node_id: int, topic: str, partition: int) -> Re
 
 
 def segment_files(replica: Path) -> tuple[Path, ...]:
-    """Return a replica's segments, by base offset, which is their name."""
+    """Return a replica's segments by base offset, which is their file name."""
     return tuple(sorted(path for path in replica.glob("*.log") if path.stem.isdecimal()))
 
 
-def read_recovery_points(data: Path) -> Mapping[str, int]:
-    """Return the recovery point of each replica (`topic-0`) that has one.
-
-    Raises:
-        HarnessError: the checkpoint is not of the known form.
-    """
-    path = data / RECOVERY_POINT_CHECKPOINT
-    if not path.is_file() or not (text := path.read_text()):
-        return {}
-    try:
-        version, count, *entries = text.splitlines()
-        points = {
-            f"{topic}-{int(partition)}": int(offset)
-            for topic, partition, offset in map(str.split, entries)
-        }
-        known = int(version) == _VERSION and int(count) == len(points)
-    except ValueError as error:
-        raise HarnessError(f"{path} is no checkpoint of offsets: {error}") from error
-    if not known:
-        raise HarnessError(
-            f"{path} is of version {version} with {count} entries and holds {len(points)}; known is version {_VERSION}, whole"
-        )
-    return points
-
-
 def _end_offset(segments: tuple[Path, ...]) -> int:
-    """The last segment may hold nothing: then its name says where it begins."""
-    ends = (*(int(segment.stem) for segment in segments[-1:]), *_ends(segments[-1:]))
-    return max(ends, default=0)
+    """Return the log end offset; an empty last segment begins there, and is named so."""
+    if not segments:
+        return 0
+    last = segments[-1]
+    ends = (batch.last_offset + 1 for batch in read_batches(last.read_bytes()))
+    return max((int(last.stem), *ends))
 
 
-def _ends(segments: tuple[Path, ...]) -> Iterator[int]:
-    return (
-        batch.last_offset + 1
-        for segment in segments
-        for batch in read_batches(segment.read_bytes())
-    )
-
-
-# ---------- The worst that a power cut may leave, made by hand: nothing but what the broker had noted down as synced. For machines without root.
-#
-# Real power cuts keep more: the kernel writes back within about half a minute what nobody synced, and the note is up to a minute old.
-
-
-METADATA_LOG: Final = "__cluster_metadata-0"
-"""Raft syncs each record before it counts (KIP-595): a power cut leaves it whole."""
-_CLEAN: Final = ".kafka_cleanshutdown"
+# Truncation to the recovery points
 
 
 def truncate_to_recovery_points(data: Path) -> int:
-    """Cut each replica's log in a stopped node's log folder to its recovery point; return how many bytes of records that took, of all of them.
+    """Truncate each replica of a stopped node to its recovery point.
 
-    A replica that has no recovery point is left with nothing.
+    This is the worst that a power cut can leave: only what the broker had recorded as synced. It
+    needs no root. Real power cuts keep more: the kernel writes unsynced data back within about
+    half a minute, and the recorded recovery point is up to a minute old.
 
-    Indexes and snapshots of producers beyond it go too. The broker makes them again where they are missing.
+    A replica without a recovery point becomes empty. Indexes and producer snapshots beyond the
+    recovery point are removed too; the broker rebuilds them when it starts.
+
+    Args:
+        data: the node's log folder.
+
+    Returns:
+        How many bytes of records were removed, over all replicas.
 
     Raises:
-        HarnessError: the checkpoint is not of the known form.
+        HarnessError: the recovery-point checkpoint has an unknown format.
     """
     points = read_recovery_points(data)
-    (data / _CLEAN).unlink(missing_ok=True)
-    return sum(_cut(replica, points.get(replica.name, 0)) for replica in _replicas_log_files(data))
-
-
-def _replicas_log_files(data: Path) -> Iterator[Path]:
-    return (
-        path
-        for path in sorted(data.iterdir())
-        if path.is_dir() and segment_files(path) and path.name != METADATA_LOG
+    (data / _CLEAN_SHUTDOWN_FILE).unlink(missing_ok=True)
+    return sum(
+        _truncate_replica(replica, points.get(replica.name, 0))
+        for replica in sorted(data.iterdir())
+        if replica.is_dir() and segment_files(replica) and replica.name != METADATA_LOG
     )
 
 
-def _cut(replica: Path, recovery_point: int) -> int:
+def _truncate_replica(replica: Path, recovery_point: int) -> int:
+    """Remove what lies beyond the recovery point; return how many bytes of records that was."""
     before_bytes = _size_bytes(replica)
     for segment in segment_files(replica):
         keep_bytes = _bytes_below(segment, recovery_point)
@@ -272,7 +296,7 @@ def _size_bytes(replica: Path) -> int:
 
 
 def _bytes_below(segment: Path, offset: int) -> int:
-    """How much of a segment holds records below an offset; what is no whole batch is not held for synced."""
+    """Return how many bytes of a segment are complete batches below an offset."""
     return max(
         (batch.end for batch in read_batches(segment.read_bytes()) if batch.last_offset < offset),
         default=0,

@@ -1,4 +1,4 @@
-"""What a cluster is, as data: what to provision, its members, and what it says of itself."""
+"""A cluster as data: what to provision, its nodes, and the state that it reports."""
 
 from __future__ import annotations
 
@@ -13,43 +13,45 @@ Coordination = Literal["kraft", "zookeeper"]
 
 NodeState = Literal["running", "paused", "stopped"]
 MemberRole = Literal["combined", "broker", "controller", "zookeeper"]
-"""What a process of a cluster is; combined: broker and controller in one."""
+"""The role of a process of a cluster; `combined` is a broker and a controller in one."""
 
 
 @dataclass(frozen=True)
 class ClusterSpec:
-    """What to provision. Two equal specs may share a cluster; unequal ones may not."""
+    """What to provision. Trials with equal specs may share a cluster."""
 
     nodes: int = 3
-    """Its brokers; the members that are none come beside them."""
+    """How many brokers; dedicated controllers and ZooKeeper servers are counted separately."""
     kafka_version: str = "4.3.1"
     broker: Mapping[str, str] = field(default_factory=dict)
-    """Broker properties on top of `infra.kafka.broker_settings`'s explicit ones."""
+    """Broker properties that override those of `infra.kafka.broker_settings`."""
     network: NetworkKind = "loopback"
-    """What the nodes reach each other through: faults of the network need one that can be cut."""
+    """What connects the nodes: network faults need one that can be impaired."""
     disk: DiskKind = "folder"
-    """What they keep their data on: losing power needs an image."""
+    """Where nodes store their data: a power cut needs an image."""
     coordination: Coordination = "kraft"
-    """What holds the metadata: controllers, or ZooKeeper with one broker as its controller."""
+    """What stores the metadata: KRaft controllers, or ZooKeeper with one broker as controller."""
     controllers: int = 0
-    """How many nodes are controllers and nothing else; 0: each broker is a controller too."""
+    """How many dedicated controllers; 0: each broker is a controller too."""
     zookeepers: int = 0
-    """How many ZooKeeper servers there are, where those hold the metadata."""
+    """How many ZooKeeper servers, with coordination `zookeeper`."""
     features: Mapping[str, int] = field(default_factory=dict)
-    """Levels of features (KIP-584), set when the cluster is formatted; one that is not named has Kafka's own for that version."""
+    """Feature levels (KIP-584), set when the storage is formatted. Other features have the default
+    level of the Kafka version."""
 
     @property
     def roles(self) -> tuple[MemberRole, ...]:
-        """Each member's role; the brokers first, which are numbered from 1."""
-        beside: MemberRole = "zookeeper" if self.coordination == "zookeeper" else "controller"
-        others = (beside,) * (self.zookeepers if beside == "zookeeper" else self.controllers)
-        brokers: MemberRole = "broker" if others else "combined"
-        return (brokers,) * self.nodes + others
+        """The role of each member by node id, from 1 on; the brokers come first."""
+        others: list[MemberRole] = ["controller"] * self.controllers
+        if self.coordination == "zookeeper":
+            others = ["zookeeper"] * self.zookeepers
+        broker: MemberRole = "broker" if others else "combined"
+        return (*[broker] * self.nodes, *others)
 
 
 @dataclass(frozen=True)
 class PartitionState:
-    """One partition as a broker's metadata tells it."""
+    """One partition in the metadata of a broker."""
 
     topic: str
     partition: int
@@ -57,14 +59,15 @@ class PartitionState:
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
     leader_epoch: int | None = None
-    """How often the partition had got a leader, or lost it, before; `None`: the broker did not tell."""
+    """Increases with each leader change; `None`: the broker does not report it."""
     topic_id: str | None = None
-    """Which of the topics that had this name, one after the other (KIP-516); `None`: the broker did not tell."""
+    """Distinguishes topics that had the same name one after the other (KIP-516); `None`: the broker
+    does not report it."""
 
 
 @dataclass(frozen=True)
 class ClusterState:
-    """What the cluster says of itself at one moment."""
+    """The state that a cluster reports at one moment."""
 
     brokers: tuple[int, ...]
     controller: int | None
@@ -72,7 +75,7 @@ class ClusterState:
     partitions: tuple[PartitionState, ...]
 
     def of(self, topic: str) -> tuple[PartitionState, ...]:
-        """The topic's partitions, by number."""
+        """Return the topic's partitions by number."""
         return tuple(
             sorted((p for p in self.partitions if p.topic == topic), key=lambda p: p.partition)
         )
@@ -80,16 +83,16 @@ class ClusterState:
 
 @dataclass(frozen=True)
 class ControllerView:
-    """What a controller says that takes itself for the active one."""
+    """The metadata quorum as the active controller reports it."""
 
     leader: int
     epoch: int | None
-    """`None`: brokers under ZooKeeper do not tell."""
+    """`None`: brokers under ZooKeeper do not report it."""
 
 
 @dataclass(frozen=True)
 class LeaderEpoch:
-    """A line of a replica's `leader-epoch-checkpoint`: from which offset on its log is of that leader's epoch."""
+    """An entry of a replica's `leader-epoch-checkpoint`: the first offset of a leader epoch."""
 
     node_id: int
     partition: int
@@ -99,7 +102,7 @@ class LeaderEpoch:
 
 @dataclass(frozen=True)
 class NodeStatus:
-    """One node as its supervisor knows it. A pid means something only together with its start time."""
+    """One node as its supervisor reports it. A process is identified by pid and start time."""
 
     node_id: int
     state: NodeState
@@ -107,23 +110,23 @@ class NodeStatus:
     start_ticks: int | None
     """Field 22 of /proc/<pid>/stat."""
     client_port: int
-    """Where clients are told to come: a relay's, where there is one. Nobody listens there of a member that is no broker."""
+    """The advertised port, of a relay where there is one. Only brokers listen on it."""
     replication_port: int
-    """Where brokers come; of a ZooKeeper server, where the others of its ensemble do."""
+    """For other brokers; of a ZooKeeper server, for the other servers of its ensemble."""
     controller_port: int
-    """Where those come that ask the metadata's keeper; of a broker that keeps none, nobody listens there."""
+    """Of the controller or ZooKeeper server; a dedicated broker does not listen on it."""
     host: str = "127.0.0.1"
-    """Where it listens."""
+    """The address that it listens on."""
     role: MemberRole = "combined"
 
     @property
     def is_broker(self) -> bool:
-        """Whether it has records."""
+        """Whether it stores records."""
         return self.role in {"combined", "broker"}
 
     @property
     def is_controller(self) -> bool:
-        """Whether it is one of a KRaft quorum."""
+        """Whether it is a member of a KRaft quorum."""
         return self.role in {"combined", "controller"}
 
 
@@ -132,8 +135,9 @@ class LaunchSpec:
     """How a node of this cluster is started."""
 
     command: tuple[str, ...]
-    """Program and arguments; runs in the node's folder, where `server.properties` and `data` lie."""
+    """Program and arguments; runs in the node's folder, with `server.properties` and `data`."""
     formatted: str
-    """The folder that `infra.kafka.storage` made; each node gets a copy of its own. Empty: nodes of this cluster format themselves."""
+    """The formatted folder of `infra.kafka.storage`, which is copied for each node. Empty: nodes
+    format their storage when they start, as brokers under ZooKeeper do."""
     zookeeper: tuple[str, ...] = ()
-    """How a ZooKeeper server is started, where there is one."""
+    """Program and arguments of a ZooKeeper server; empty under KRaft."""

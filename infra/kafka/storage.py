@@ -1,7 +1,9 @@
-"""Formatted log folders without a JVM each: Kafka's own storage tool formats one, and every node gets a copy with ids of its own.
+"""Format a log folder once with Kafka's storage tool, and copy it for each node.
 
-With a static quorum the tool writes two files: `bootstrap.checkpoint`, the feature levels of a new cluster, which knows neither
-cluster nor node, and `meta.properties`, whose ids are text (KIP-631, KIP-858). So a copy with other ids is what the tool would have made.
+This saves one JVM start per node. With a static quorum the tool writes two files:
+`bootstrap.checkpoint`, the feature levels of a new cluster, without ids, and `meta.properties`,
+with ids as text (KIP-631, KIP-858). So a copy with other ids equals what the tool would have
+written.
 """
 
 from __future__ import annotations
@@ -25,13 +27,13 @@ from infra.kafka.kraft import NodeAddress, node_properties, properties_text
 from infra.machine.files import exclusive_lock
 
 META_PROPERTIES: Final = "meta.properties"
-"""Who a log folder is."""
+"""Holds the ids of the cluster, the node and the log folder."""
 _BOOTSTRAP: Final = "bootstrap.checkpoint"
 _TIMEOUT_S: Final = 120.0
 
 
 def random_uuid() -> str:
-    """Return a random id as `org.apache.kafka.common.Uuid` writes it: 22 characters, none of them a leading dash."""
+    """Return a random id like `org.apache.kafka.common.Uuid`: 22 characters, no leading dash."""
     while True:
         text = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         if not text.startswith("-"):
@@ -44,16 +46,18 @@ def formatted_folder(
     storage_tool: Sequence[str],
     features: Mapping[str, int] = MappingProxyType({}),
 ) -> Path:
-    """Return a formatted folder to copy from; format it first when there is none.
+    """Return a formatted folder to copy from, which is formatted if it is not cached.
+
+    Each version, command and set of features has its own folder.
 
     Args:
-        cache: where it is kept.
-        version: Kafka's.
-        storage_tool: the command that runs `kafka.tools.StorageTool`; another one gets a folder of its own.
-        features: the levels of features that are not to be Kafka's own for that version; other ones get a folder of their own too.
+        cache: the home's cache folder.
+        version: the Kafka version.
+        storage_tool: the command that runs `kafka.tools.StorageTool`.
+        features: feature levels that differ from the default levels of the Kafka version.
 
     Raises:
-        HarnessError: the tool failed; the text has its last words.
+        HarnessError: the tool failed.
     """
     command = [
         *storage_tool,
@@ -74,10 +78,10 @@ def formatted_folder(
 
 
 def copy_formatted(formatted: Path, data: Path, node_id: int, cluster_id: str) -> None:
-    """Make a node's empty log folder a formatted one.
+    """Copy the formatted folder into a node's empty log folder, with the node's ids.
 
     Raises:
-        HarnessError: `meta.properties` is not as it was known.
+        HarnessError: `meta.properties` has an unknown format.
     """
     shutil.copyfile(formatted / _BOOTSTRAP, data / _BOOTSTRAP)
     text = (formatted / META_PROPERTIES).read_text()
@@ -87,25 +91,26 @@ def copy_formatted(formatted: Path, data: Path, node_id: int, cluster_id: str) -
         )
     )
     for path in (data / _BOOTSTRAP, data / META_PROPERTIES, data):
-        _sync(path)  # a node that loses power in its first seconds knows who it is
+        _fsync(path)  # so that the ids outlive a power cut in the node's first seconds
 
 
 def replace_ids(meta: str, ids: dict[str, str]) -> str:
     """Return the text of `meta.properties` with other ids.
 
     Raises:
-        HarnessError: it has not each of them exactly once.
+        HarnessError: the text does not have each id exactly once.
     """
     for key, value in ids.items():
-        meta, found = re.subn(rf"(?m)^{re.escape(key)}=.*$", f"{key}={value}", meta)
-        if found != 1:
+        meta, count = re.subn(rf"(?m)^{re.escape(key)}=.*$", f"{key}={value}", meta)
+        if count != 1:
             raise HarnessError(
-                f"{META_PROPERTIES} has {found} lines for {key}, one was expected: this Kafka version formats in another way"
+                f"{META_PROPERTIES} has {count} lines for {key} (expected: 1); "
+                "this Kafka version uses an unknown storage format"
             )
     return meta
 
 
-def _sync(path: Path) -> None:
+def _fsync(path: Path) -> None:
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -131,7 +136,8 @@ def _format(target: Path, format_command: Sequence[str]) -> None:
         )
         if ran.returncode != 0:
             raise HarnessError(
-                f"the storage tool could not format a folder: {(ran.stdout + ran.stderr)[-2000:]}"
+                f"Kafka's storage tool failed with exit code {ran.returncode}: "
+                f"{(ran.stdout + ran.stderr)[-2000:]}"
             )
         shutil.rmtree(target, ignore_errors=True)
         Path(partial, "data").replace(target)

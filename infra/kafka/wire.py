@@ -1,8 +1,11 @@
-"""Three requests of Kafka's protocol, so that one certain node can be asked what it knows, and no client asks another instead. Pure.
+"""The requests of Kafka's protocol that ackbench sends to one particular node. No I/O.
 
-A client library picks the broker that answers by itself and keeps trying others; here a paused node is a paused node. Layouts:
-https://kafka.apache.org/protocol, Metadata version 12 (the first that asks by name and tells a topic's id), DescribeQuorum version 1, and
-ListOffsets version 1.
+A client library chooses the node that answers and retries with others. To observe one node, for
+example a paused one, ackbench encodes the request itself and sends it to that node only.
+
+Layouts: https://kafka.apache.org/protocol. Versions: Metadata 12 (the first that queries topics by
+name and returns their ids), DescribeQuorum 1, ListOffsets 1, AlterPartitionReassignments 0
+(KIP-455), DescribeTopicPartitions 0 (KIP-966).
 """
 
 from __future__ import annotations
@@ -16,27 +19,44 @@ from typing import Final, TypeVar
 from infra.errors import HarnessError
 from infra.kafka.spec import ControllerView, PartitionState
 
-# ---------- How Kafka's protocol lays out requests and answers, in both its forms: https://kafka.apache.org/protocol#protocol_types. Pure.
-#
-# The older form has arrays and texts of fixed-size lengths; the flexible one (KIP-482) has variable lengths, one more than they are, and tagged fields,
-# of which we send none and skip those that come.
-
-
 Item = TypeVar("Item")
 
+NOT_CONTROLLER: Final = 41
+"""Error code of a node that is not the active controller."""
 NO_TAGS: Final = b"\x00"
+_METADATA: Final = (3, 12)
+_DESCRIBE_QUORUM: Final = (55, 1)
+_LIST_OFFSETS: Final = (2, 1)
+_ALTER_REASSIGNMENTS: Final = (45, 0)
+_DESCRIBE_PARTITIONS: Final = (75, 0)
 _CLIENT_ID: Final = b"ackbench"
 _CORRELATION_ID: Final = 1
-_LAST_BYTE: Final = 0x80
+_CORRELATION_ID_BYTES: Final = 4
+_THROTTLE_TIME_BYTES: Final = 4
+_CONTINUATION_BIT: Final = 0x80
+_NO_TOPIC_ID: Final = bytes(16)
+_METADATA_TOPIC: Final = b"__cluster_metadata"
+_DEBUGGING_REPLICA: Final = -2
+"""With this replica id the leader returns the log end offset, not the high watermark
+(`ReplicaManager.fetchOffset`)."""
+_LATEST_TIMESTAMP: Final = -1
+_MAX_PARTITIONS: Final = 2000
 
 
-def request(api: tuple[int, int], body: bytes, *, flexible: bool) -> bytes:
-    """Return a whole request: its size, its header and its body.
+# Primitive types: https://kafka.apache.org/protocol#protocol_types
+#
+# Older versions of a request have fixed-size lengths. Flexible versions (KIP-482) have variable
+# lengths, which are stored plus one, and tagged fields. ackbench sends no tagged field and skips
+# those of a response.
+
+
+def encode_request(api: tuple[int, int], body: bytes, *, flexible: bool) -> bytes:
+    """Return a complete request: its size, header and body.
 
     Args:
-        api: the key and the version.
-        body: as `api` lays it out.
-        flexible: whether that version is of the flexible form.
+        api: the API key and version.
+        body: the encoded body.
+        flexible: whether this version is a flexible one (KIP-482).
     """
     header = (
         struct.pack(">hhih", *api, _CORRELATION_ID, len(_CLIENT_ID))
@@ -47,76 +67,80 @@ def request(api: tuple[int, int], body: bytes, *, flexible: bool) -> bytes:
 
 
 def varint(number: int) -> bytes:
-    """Return an unsigned number in as few bytes as it needs."""
+    """Return an UNSIGNED_VARINT."""
     low, high = number & 0x7F, number >> 7
-    return bytes([low | _LAST_BYTE]) + varint(high) if high else bytes([low])
+    return bytes([low | _CONTINUATION_BIT]) + varint(high) if high else bytes([low])
 
 
-def compact_text(text: str | None) -> bytes:
-    """Return a text of the flexible form; `None` is its null."""
+def compact_string(text: str | None) -> bytes:
+    """Return a COMPACT_NULLABLE_STRING."""
     raw = b"" if text is None else text.encode()
     return varint(0 if text is None else len(raw) + 1) + raw
 
 
 def compact_array(items: Iterable[bytes] | None) -> bytes:
-    """Return an array of the flexible form; `None` is its null."""
-    laid_out = None if items is None else list(items)
-    return varint(0) if laid_out is None else varint(len(laid_out) + 1) + b"".join(laid_out)
+    """Return a COMPACT_ARRAY of encoded items; `None` is the null array."""
+    if items is None:
+        return varint(0)
+    encoded = list(items)
+    return varint(len(encoded) + 1) + b"".join(encoded)
 
 
 class ResponseReader:
-    """Takes an answer apart from its start to its end.
+    """Decodes a response from its start to its end.
 
     Raises:
-        HarnessError: from every method, when the answer ends too soon.
+        HarnessError: from every method, when the response is too short.
     """
 
-    def __init__(self, answer: bytes) -> None:
+    def __init__(self, response: bytes) -> None:
         """Begin at the first byte."""
-        self._answer, self._at = answer, 0
+        self._response, self._at = response, 0
 
-    def number(self, kind: str) -> int:
-        """Return a number of a format of `struct`."""
+    def number(self, struct_format: str) -> int:
+        """Return a number in a format of `struct`."""
         try:
-            (number,) = struct.unpack_from(kind, self._answer, self._at)
+            (number,) = struct.unpack_from(struct_format, self._response, self._at)
         except struct.error as error:
-            raise HarnessError(f"an answer of {len(self._answer)} bytes ended too soon") from error
-        self._at += struct.calcsize(kind)
+            raise self._too_short() from error
+        self._at += struct.calcsize(struct_format)
         return int(number)
 
     def skip(self, size_bytes: int) -> None:
-        """Pass over some bytes."""
+        """Skip some bytes."""
         self._at += size_bytes
 
-    def text(self) -> str | None:
-        """Return a text of the older form."""
+    def string(self) -> str | None:
+        """Return a NULLABLE_STRING."""
         size_bytes = self.number(">h")
         return None if size_bytes < 0 else self._bytes(size_bytes).decode()
 
     def array(self, read: Callable[[ResponseReader], Item]) -> list[Item]:
-        """Return an array of the older form; null is an empty one."""
+        """Return an ARRAY; the null array is empty."""
         return [read(self) for _ in range(self.number(">i"))]
 
     def varint(self) -> int:
-        """Return an unsigned number of variable size."""
+        """Return an UNSIGNED_VARINT."""
         byte = self.number(">B")
-        return byte if byte < _LAST_BYTE else (byte & ~_LAST_BYTE) | (self.varint() << 7)
+        if byte < _CONTINUATION_BIT:
+            return byte
+        return (byte & ~_CONTINUATION_BIT) | (self.varint() << 7)
 
-    def compact_text(self) -> str | None:
-        """Return a text of the flexible form."""
+    def compact_string(self) -> str | None:
+        """Return a COMPACT_NULLABLE_STRING."""
         size_bytes = self.varint() - 1
         return None if size_bytes < 0 else self._bytes(size_bytes).decode()
 
     def compact_array(self, read: Callable[[ResponseReader], Item]) -> list[Item]:
-        """Return an array of the flexible form; null is an empty one."""
+        """Return a COMPACT_ARRAY; the null array is empty."""
         return [read(self) for _ in range(self.varint() - 1)]
 
     def uuid(self) -> uuid.UUID:
-        """Return an id of 16 bytes."""
+        """Return a UUID of 16 bytes."""
         return uuid.UUID(bytes=self._bytes(16))
 
     def tags(self) -> None:
-        """Pass over tagged fields, which nobody here asks for."""
+        """Skip the tagged fields."""
         for _ in range(self.varint()):
             self.varint()
             self.skip(self.varint())
@@ -124,144 +148,101 @@ class ResponseReader:
     def _bytes(self, size_bytes: int) -> bytes:
         begin = self._at
         self.skip(size_bytes)
-        if self._at > len(self._answer):
-            raise HarnessError(f"an answer of {len(self._answer)} bytes ended too soon")
-        return self._answer[begin : self._at]
+        if self._at > len(self._response):
+            raise self._too_short()
+        return self._response[begin : self._at]
+
+    def _too_short(self) -> HarnessError:
+        return HarnessError(f"a Kafka response of {len(self._response)} bytes is too short")
 
 
-_METADATA: Final = (3, 12)
-_DESCRIBE_QUORUM: Final = (55, 1)
-_LIST_OFFSETS: Final = (2, 1)
-_DEBUGGING_REPLICA: Final = -2
-"""Who asks as nobody's replica and no consumer is told the log's end, and not the high watermark (`ReplicaManager.fetchOffset`)."""
-_LATEST: Final = -1
-_NO_ID: Final = bytes(16)
-_METADATA_TOPIC: Final = b"__cluster_metadata"
+def _encode_ids(nodes: Iterable[int]) -> bytes:
+    return compact_array(struct.pack(">i", node) for node in nodes)
+
+
+def _read_int32(reader: ResponseReader) -> int:
+    return reader.number(">i")
+
+
+def _read_ids(reader: ResponseReader) -> tuple[int, ...]:
+    return tuple(reader.compact_array(_read_int32))
+
+
+def _skip_flexible_head(reader: ResponseReader) -> None:
+    """Skip a flexible response's correlation id, tagged fields and throttle time."""
+    reader.skip(_CORRELATION_ID_BYTES)
+    reader.tags()
+    reader.skip(_THROTTLE_TIME_BYTES)
+
+
+# Metadata: the brokers and partitions as one broker sees them
 
 
 @dataclass(frozen=True)
 class BrokerView:
-    """What one broker's own metadata says."""
+    """The metadata of one broker."""
 
     brokers: frozenset[int]
-    """The registered ones that are not fenced."""
+    """The registered brokers that are not fenced."""
     partitions: tuple[PartitionState, ...]
     controller: int | None = None
-    """The broker that it takes for the controller; with KRaft that is any live broker, and tells nothing."""
+    """The controller under ZooKeeper. Under KRaft this is any live broker, and has no meaning."""
 
 
 def metadata_request(topics: Sequence[str] | None) -> bytes:
-    """Return the request for topics by name, or for all; it creates none."""
-    asked = compact_array(
-        None if topics is None else (_NO_ID + compact_text(topic) + NO_TAGS for topic in topics)
+    """Return the request for the metadata of topics, or of all; it creates no topic.
+
+    Args:
+        topics: names; `None` requests all topics.
+    """
+    encoded = compact_array(
+        None
+        if topics is None
+        else (_NO_TOPIC_ID + compact_string(topic) + NO_TAGS for topic in topics)
     )
-    return request(
-        _METADATA, asked + b"\x00\x00" + NO_TAGS, flexible=True
-    )  # make none, and tell of no operations
+    # Two false flags: allow_auto_topic_creation and include_topic_authorized_operations.
+    return encode_request(_METADATA, encoded + b"\x00\x00" + NO_TAGS, flexible=True)
 
 
-def read_metadata(answer: bytes) -> BrokerView:
-    """Return what the broker answered; topics that it does not know are left out.
+def read_metadata(response: bytes) -> BrokerView:
+    """Return the metadata that a broker returned, without topics that it does not know.
 
     Raises:
-        HarnessError: that is not such an answer.
+        HarnessError: the response is too short.
     """
-    reader = ResponseReader(answer)
-    reader.skip(4)  # correlation id
-    reader.tags()
-    reader.skip(4)  # throttle time
+    reader = ResponseReader(response)
+    _skip_flexible_head(reader)
     brokers = reader.compact_array(_read_broker)
-    reader.compact_text()  # cluster id
+    reader.compact_string()  # cluster id
     controller = reader.number(">i")
     topics = reader.compact_array(_read_topic)
     partitions = tuple(partition for topic in topics for partition in topic)
     return BrokerView(frozenset(brokers), partitions, None if controller < 0 else controller)
 
 
-def quorum_request() -> bytes:
-    """Return the request for the state of the metadata quorum."""
-    partition = struct.pack(">i", 0) + b"\x00"
-    topic = bytes([len(_METADATA_TOPIC) + 1]) + _METADATA_TOPIC + b"\x02" + partition + b"\x00"
-    return request(_DESCRIBE_QUORUM, b"\x02" + topic + NO_TAGS, flexible=True)
-
-
-def read_quorum(answer: bytes) -> ControllerView | None:
-    """Return what a controller answered; `None` when it does not take itself for the active one.
-
-    Raises:
-        HarnessError: that is not such an answer.
-    """
-    reader = ResponseReader(answer)
-    reader.skip(4 + 1)  # correlation id, no tagged fields
-    if (
-        reader.number(">h") != 0 or reader.number(">B") != 1 + 1
-    ):  # NOT_LEADER_OR_FOLLOWER, or no topic
-        return None
-    reader.skip(reader.number(">B") - 1)
-    reader.skip(1 + 4)  # one partition, its number
-    failed, leader, epoch = reader.number(">h"), reader.number(">i"), reader.number(">i")
-    return None if failed or leader < 0 else ControllerView(leader, epoch)
-
-
-def list_offsets_request(topic: str, partitions: Sequence[int]) -> bytes:
-    """Return the request for the ends of some partitions' logs; only their leader answers it."""
-    name = topic.encode()
-    asked = b"".join(struct.pack(">iq", partition, _LATEST) for partition in partitions)
-    one_topic = (
-        struct.pack(">iih", _DEBUGGING_REPLICA, 1, len(name))
-        + name
-        + struct.pack(">i", len(partitions))
-    )
-    return request(_LIST_OFFSETS, one_topic + asked, flexible=False)
-
-
-def read_list_offsets(answer: bytes) -> dict[int, int]:
-    """Return the log end offset by partition; those that the broker does not lead are left out.
-
-    Raises:
-        HarnessError: that is not such an answer.
-    """
-    reader = ResponseReader(answer)
-    reader.skip(4)  # correlation id
-    ends = [end for topic in reader.array(_read_ends_of_topic) for end in topic]
-    return {partition: offset for partition, error, offset in ends if not error}
-
-
-def _read_ends_of_topic(reader: ResponseReader) -> list[tuple[int, int, int]]:
-    reader.text()
-    return reader.array(_read_end)
-
-
-def _read_end(reader: ResponseReader) -> tuple[int, int, int]:
-    partition, error, _timestamp, offset = (
-        reader.number(kind) for kind in (">i", ">h", ">q", ">q")
-    )
-    return partition, error, offset
-
-
 def _read_broker(reader: ResponseReader) -> int:
     node_id = reader.number(">i")
-    reader.compact_text()  # host
+    reader.compact_string()  # host
     reader.skip(4)  # port
-    reader.compact_text()  # rack
+    reader.compact_string()  # rack
     reader.tags()
     return node_id
 
 
 def _read_topic(reader: ResponseReader) -> list[PartitionState]:
-    reader.skip(2)  # an unknown topic has an error, and no partitions
-    name, topic_id = reader.compact_text() or "", str(reader.uuid())
-    reader.skip(1)  # whether it is internal
+    reader.skip(2)  # an unknown topic has an error code and no partitions
+    name, topic_id = reader.compact_string() or "", str(reader.uuid())
+    reader.skip(1)  # is_internal
     partitions = reader.compact_array(lambda partition: _read_partition(partition, name, topic_id))
-    reader.skip(4)  # what the asker may do
+    reader.skip(4)  # topic_authorized_operations
     reader.tags()
     return partitions
 
 
 def _read_partition(reader: ResponseReader, topic: str, topic_id: str) -> PartitionState:
-    reader.skip(2)  # an error such as LEADER_NOT_AVAILABLE: then the leader is -1
+    reader.skip(2)  # an error code such as LEADER_NOT_AVAILABLE; the leader is -1 then
     number, leader, epoch = (reader.number(">i") for _ in range(3))
-    replicas, isr, _offline = (tuple(reader.compact_array(_read_id)) for _ in range(3))
+    replicas, isr, _offline = (_read_ids(reader) for _ in range(3))
     reader.tags()
     return PartitionState(
         topic,
@@ -274,142 +255,189 @@ def _read_partition(reader: ResponseReader, topic: str, topic_id: str) -> Partit
     )
 
 
-def _read_id(reader: ResponseReader) -> int:
-    return reader.number(">i")
+# DescribeQuorum: whether a controller is the active one
 
 
-# ---------- Two more requests of Kafka's protocol: where a partition's replicas are to be, and who may lead it. Pure.
-#
-# Layouts: https://kafka.apache.org/protocol, AlterPartitionReassignments version 0 (KIP-455) and DescribeTopicPartitions version 0 (KIP-966).
+def quorum_request() -> bytes:
+    """Return the request for the state of the metadata quorum."""
+    partition = struct.pack(">i", 0) + b"\x00"
+    topic = bytes([len(_METADATA_TOPIC) + 1]) + _METADATA_TOPIC + b"\x02" + partition + b"\x00"
+    return encode_request(_DESCRIBE_QUORUM, b"\x02" + topic + NO_TAGS, flexible=True)
 
 
-NOT_CONTROLLER: Final = 41
-_ALTER_REASSIGNMENTS: Final = (45, 0)
-_DESCRIBE_PARTITIONS: Final = (75, 0)
-_MOST_PARTITIONS: Final = 2000
+def read_quorum(response: bytes) -> ControllerView | None:
+    """Return what the active controller returned; `None` from a controller that is not active.
+
+    Raises:
+        HarnessError: the response is too short.
+    """
+    reader = ResponseReader(response)
+    reader.skip(_CORRELATION_ID_BYTES + 1)  # 1: no tagged fields
+    if reader.number(">h") != 0 or reader.number(">B") != 1 + 1:
+        return None  # NOT_LEADER_OR_FOLLOWER, or no topic
+    reader.skip(reader.number(">B") - 1)  # the topic's name
+    reader.skip(1 + 4)  # one partition, and its number
+    error, leader, epoch = reader.number(">h"), reader.number(">i"), reader.number(">i")
+    return None if error or leader < 0 else ControllerView(leader, epoch)
+
+
+# ListOffsets: log end offsets
+
+
+def list_offsets_request(topic: str, partitions: Sequence[int]) -> bytes:
+    """Return the request for the log end offsets of partitions. Only their leader answers it."""
+    name = topic.encode()
+    encoded = b"".join(struct.pack(">iq", partition, _LATEST_TIMESTAMP) for partition in partitions)
+    one_topic = (
+        struct.pack(">iih", _DEBUGGING_REPLICA, 1, len(name))
+        + name
+        + struct.pack(">i", len(partitions))
+    )
+    return encode_request(_LIST_OFFSETS, one_topic + encoded, flexible=False)
+
+
+def read_list_offsets(response: bytes) -> dict[int, int]:
+    """Return the log end offset by partition, without partitions that the broker does not lead.
+
+    Raises:
+        HarnessError: the response is too short.
+    """
+    reader = ResponseReader(response)
+    reader.skip(_CORRELATION_ID_BYTES)
+    offsets = [offset for topic in reader.array(_read_topic_offsets) for offset in topic]
+    return {partition: offset for partition, error, offset in offsets if not error}
+
+
+def _read_topic_offsets(reader: ResponseReader) -> list[tuple[int, int, int]]:
+    reader.string()
+    return reader.array(_read_partition_offset)
+
+
+def _read_partition_offset(reader: ResponseReader) -> tuple[int, int, int]:
+    partition, error, _timestamp, offset = (
+        reader.number(struct_format) for struct_format in (">i", ">h", ">q", ">q")
+    )
+    return partition, error, offset
+
+
+# AlterPartitionReassignments: move partitions to other brokers
 
 
 @dataclass(frozen=True)
 class ErrorResponse:
-    """Kafka's own."""
+    """Why Kafka refused a request."""
 
     code: int
     """https://kafka.apache.org/protocol#protocol_error_codes."""
     text: str
 
 
-@dataclass(frozen=True)
-class LeaderCandidates:
-    """Who may lead a partition beside its in-sync replicas, as the controller keeps it (KIP-966)."""
-
-    partition: int
-    leader: int | None
-    isr: tuple[int, ...]
-    eligible: tuple[int, ...]
-    """Out of sync, and known to have all that is committed."""
-
-
 def reassignment_request(
     topic: str, replicas: Mapping[int, Sequence[int]], timeout_s: float
 ) -> bytes:
-    """Return the request that gives partitions their replicas, in this order; the first is the preferred leader.
+    """Return the request that assigns replicas to partitions.
 
     Args:
-        topic: its name.
-        replicas: node ids by partition.
-        timeout_s: how long the controller may take to accept it; the move itself takes as long as it takes.
+        topic: the topic's name.
+        replicas: node ids by partition, in this order; the first is the preferred leader.
+        timeout_s: how long the controller may take to accept it. The move itself has no timeout.
     """
     partitions = (
-        struct.pack(">i", number) + _ids(nodes) + NO_TAGS for number, nodes in replicas.items()
+        struct.pack(">i", number) + _encode_ids(nodes) + NO_TAGS
+        for number, nodes in replicas.items()
     )
-    one_topic = compact_text(topic) + compact_array(partitions) + NO_TAGS
-    return request(
+    one_topic = compact_string(topic) + compact_array(partitions) + NO_TAGS
+    return encode_request(
         _ALTER_REASSIGNMENTS,
         struct.pack(">i", round(timeout_s * 1000)) + compact_array([one_topic]) + NO_TAGS,
         flexible=True,
     )
 
 
-def read_reassignment(answer: bytes) -> ErrorResponse | None:
-    """Return why the controller, or the broker that was asked, refused; of several reasons the first.
+def read_reassignment(response: bytes) -> ErrorResponse | None:
+    """Return the first error of a reassignment; `None`: the controller accepted it.
 
     Raises:
-        HarnessError: that is not such an answer.
+        HarnessError: the response is too short.
     """
-    reader = ResponseReader(answer)
-    reader.skip(4)  # correlation id
-    reader.tags()
-    reader.skip(4)  # throttle time
-    whole = _read_refusal(reader)
-    partitions = [
-        refusal for topic in reader.compact_array(_read_topic_refusals) for refusal in topic
+    reader = ResponseReader(response)
+    _skip_flexible_head(reader)
+    request_error = _read_error(reader)
+    partition_errors = [
+        error for topic in reader.compact_array(_read_topic_errors) for error in topic
     ]
-    return next((refusal for refusal in (whole, *partitions) if refusal.code), None)
+    return next((error for error in (request_error, *partition_errors) if error.code), None)
+
+
+def _read_error(reader: ResponseReader) -> ErrorResponse:
+    code = reader.number(">h")
+    return ErrorResponse(code, reader.compact_string() or f"error {code}")
+
+
+def _read_topic_errors(reader: ResponseReader) -> list[ErrorResponse]:
+    reader.compact_string()
+    errors = reader.compact_array(_read_partition_error)
+    reader.tags()
+    return errors
+
+
+def _read_partition_error(reader: ResponseReader) -> ErrorResponse:
+    reader.skip(4)  # the partition's number
+    error = _read_error(reader)
+    reader.tags()
+    return error
+
+
+# DescribeTopicPartitions: eligible leader replicas
+
+
+@dataclass(frozen=True)
+class LeaderCandidates:
+    """The replicas that may become leader of a partition (KIP-966)."""
+
+    partition: int
+    leader: int | None
+    isr: tuple[int, ...]
+    eligible: tuple[int, ...]
+    """The eligible leader replicas: not in the ISR, and known to have all committed records."""
 
 
 def describe_partitions_request(topic: str) -> bytes:
     """Return the request for a topic's partitions with their eligible leader replicas."""
-    asked = compact_array([compact_text(topic) + NO_TAGS])
-    return request(
+    topics = compact_array([compact_string(topic) + NO_TAGS])
+    no_cursor = -1  # from the first partition on
+    return encode_request(
         _DESCRIBE_PARTITIONS,
-        asked + struct.pack(">ib", _MOST_PARTITIONS, -1) + NO_TAGS,
+        topics + struct.pack(">ib", _MAX_PARTITIONS, no_cursor) + NO_TAGS,
         flexible=True,
-    )  # -1: from the first one on
-
-
-def read_leader_candidates(answer: bytes) -> tuple[LeaderCandidates, ...]:
-    """Return a topic's partitions; none, where the broker does not know it.
-
-    Raises:
-        HarnessError: that is not such an answer.
-    """
-    reader = ResponseReader(answer)
-    reader.skip(4)  # correlation id
-    reader.tags()
-    reader.skip(4)  # throttle time
-    return tuple(
-        partition for topic in reader.compact_array(_read_topic_choice) for partition in topic
     )
 
 
-def _ids(nodes: Iterable[int]) -> bytes:
-    return compact_array(struct.pack(">i", node) for node in nodes)
+def read_leader_candidates(response: bytes) -> tuple[LeaderCandidates, ...]:
+    """Return a topic's partitions; none, where the broker does not know the topic.
+
+    Raises:
+        HarnessError: the response is too short.
+    """
+    reader = ResponseReader(response)
+    _skip_flexible_head(reader)
+    topics = reader.compact_array(_read_topic_candidates)
+    return tuple(partition for topic in topics for partition in topic)
 
 
-def _read_refusal(reader: ResponseReader) -> ErrorResponse:
-    code = reader.number(">h")
-    return ErrorResponse(code, reader.compact_text() or f"error {code}")
-
-
-def _read_topic_refusals(reader: ResponseReader) -> list[ErrorResponse]:
-    reader.compact_text()
-    refusals = reader.compact_array(_read_partition_refusal)
-    reader.tags()
-    return refusals
-
-
-def _read_partition_refusal(reader: ResponseReader) -> ErrorResponse:
-    reader.skip(4)  # its number
-    refusal = _read_refusal(reader)
-    reader.tags()
-    return refusal
-
-
-def _read_topic_choice(reader: ResponseReader) -> list[LeaderCandidates]:
-    reader.skip(2)  # an unknown topic has an error, and no partitions
-    reader.compact_text()
-    reader.skip(16 + 1)  # its id, whether it is internal
-    partitions = reader.compact_array(_read_partition_choice)
-    reader.skip(4)  # what the asker may do
+def _read_topic_candidates(reader: ResponseReader) -> list[LeaderCandidates]:
+    reader.skip(2)  # an unknown topic has an error code and no partitions
+    reader.compact_string()
+    reader.skip(16 + 1)  # topic id and is_internal
+    partitions = reader.compact_array(_read_partition_candidates)
+    reader.skip(4)  # topic_authorized_operations
     reader.tags()
     return partitions
 
 
-def _read_partition_choice(reader: ResponseReader) -> LeaderCandidates:
-    reader.skip(2)  # an error such as LEADER_NOT_AVAILABLE: then the leader is -1
+def _read_partition_candidates(reader: ResponseReader) -> LeaderCandidates:
+    reader.skip(2)  # an error code such as LEADER_NOT_AVAILABLE; the leader is -1 then
     number, leader, _epoch = (reader.number(">i") for _ in range(3))
-    _replicas, isr, eligible, _last_known, _offline = (
-        tuple(reader.compact_array(_read_id)) for _ in range(5)
-    )
+    _replicas, isr, eligible, _last_known, _offline = (_read_ids(reader) for _ in range(5))
     reader.tags()
     return LeaderCandidates(number, None if leader < 0 else leader, isr, eligible)

@@ -248,7 +248,7 @@ def crash_in_recovery(context: FaultContext, parameters: InRecoveryParameters) -
         context.kill(leader)
         events = context.cluster.node_log_events_since(log_sizes, context.topic)
         context.add_evidence(
-            _recovery_progress([event for event in events if event.speaker == leader], leader)
+            _recovery_progress([event for event in events if event.logged_by == leader], leader)
         )
         stayed_fenced = _stayed_fenced(context, events, leader, started_ns)
         context.sleep_until_lasted(parameters.heals_at_s() - parameters.at_s)

@@ -1,4 +1,4 @@
-"""What brokers share: explicit, known to their version, and merged with what was asked for."""
+"""Shared broker settings: explicit, known to the Kafka version, overridden by the spec."""
 
 from dataclasses import replace
 
@@ -35,8 +35,8 @@ KINDS += [
 @pytest.mark.parametrize(
     "kind", KINDS, ids=lambda kind: f"{kind.kafka_version} {kind.coordination}"
 )
-def test_every_setting_of_ours_is_one_that_the_version_knows(kind: ClusterSpec) -> None:
-    """What Kafka does not know it ignores, and a trial would be recorded with a setting that it did not have."""
+def test_the_version_knows_every_shared_setting(kind: ClusterSpec) -> None:
+    """Kafka ignores unknown settings: the trial would record a setting that had no effect."""
     known = {known.name for known in kafka_properties(kind.kafka_version).broker}
     undocumented = {
         "controller.quorum.append.linger.ms",
@@ -50,15 +50,15 @@ def test_every_setting_of_ours_is_one_that_the_version_knows(kind: ClusterSpec) 
     assert unknown == set()
 
 
-def test_what_was_asked_for_wins_over_ours() -> None:
-    """An experiment may sweep any setting that does not follow from the cluster itself."""
-    asked = {"broker.session.timeout.ms": "1500", "log.flush.interval.messages": "1"}
-    assert asked.items() <= shared_properties(replace(COMBINED, broker=asked)).items()
+def test_the_spec_overrides_shared_settings() -> None:
+    """An experiment may sweep any setting that does not depend on the node."""
+    overrides = {"broker.session.timeout.ms": "1500", "log.flush.interval.messages": "1"}
+    assert overrides.items() <= shared_properties(replace(COMBINED, broker=overrides)).items()
 
 
 @pytest.mark.parametrize("key", ["node.id", "listeners", "log.dirs", "controller.quorum.voters"])
-def test_what_follows_from_the_cluster_cannot_be_asked_for(key: str) -> None:
-    """It would make a cluster that cannot start, or another one than is recorded."""
+def test_a_setting_that_depends_on_the_node_is_refused(key: str) -> None:
+    """The cluster would not start, or differ from what the trial records."""
     with pytest.raises(InputError, match=key):
         shared_properties(replace(COMBINED, broker={key: "x"}))
 
@@ -67,7 +67,7 @@ def test_what_follows_from_the_cluster_cannot_be_asked_for(key: str) -> None:
     ("nodes", "replicas", "majority"), [(1, "1", "1"), (2, "2", "2"), (3, "3", "2"), (5, "3", "2")]
 )
 def test_internal_topics_fit_the_number_of_nodes(nodes: int, replicas: str, majority: str) -> None:
-    """Offsets and transactions have as many replicas as there are nodes, three at most, and a majority of them in sync."""
+    """They have one replica per node, up to three, and need a majority of them in sync."""
     shared = shared_properties(replace(COMBINED, nodes=nodes))
     assert (
         shared["offsets.topic.replication.factor"]
@@ -79,7 +79,7 @@ def test_internal_topics_fit_the_number_of_nodes(nodes: int, replicas: str, majo
 
 @pytest.mark.parametrize("kind", [COMBINED, ZOOKEEPER], ids=["kraft", "zookeeper"])
 def test_a_session_outlasts_several_heartbeats(kind: ClusterSpec) -> None:
-    """Otherwise a busy machine alone would fence its nodes; and it is as long with ZooKeeper as without."""
+    """A busy machine must not fence its nodes. The timeout is the same under ZooKeeper."""
     shared = shared_properties(kind)
     assert broker_session_timeout_ms(shared) >= 3 * broker_heartbeat_interval_ms(shared)
     assert broker_session_timeout_ms(shared) == broker_session_timeout_ms(
@@ -87,16 +87,16 @@ def test_a_session_outlasts_several_heartbeats(kind: ClusterSpec) -> None:
     )
 
 
-def test_a_broker_under_zookeeper_knows_every_server_of_the_ensemble() -> None:
-    """And is no member of any quorum."""
+def test_a_broker_under_zookeeper_connects_to_every_server_of_the_ensemble() -> None:
+    """It is not a member of a KRaft quorum."""
     own = server_properties(MEMBERS[1], MEMBERS, ZOOKEEPER)
     assert own["zookeeper.connect"] == "127.0.0.1:403,127.0.0.1:503,127.0.0.1:603"
     assert own["broker.id"] == "2"
     assert not any(name.startswith(("controller.quorum.", "process.")) for name in own)
 
 
-def test_the_servers_of_an_ensemble_know_each_other() -> None:
-    """Where brokers come, where the others come, and where leaders are elected are three ports."""
+def test_the_servers_of_an_ensemble_have_three_ports() -> None:
+    """For brokers, for following the leader and for electing one."""
     settings = zookeeper_properties(MEMBERS[3], MEMBERS)
     assert settings["clientPort"] == "403"
     assert {settings[f"server.{number}"] for number in (4, 5, 6)} == {
@@ -106,13 +106,13 @@ def test_the_servers_of_an_ensemble_know_each_other() -> None:
     }
 
 
-def test_a_server_alone_has_no_ensemble() -> None:
+def test_a_single_server_has_no_list_of_servers() -> None:
     """With a list of one it would wait for an election."""
-    alone = replace(ZOOKEEPER, zookeepers=1)
-    members = MEMBERS[: len(alone.roles)]
+    single = replace(ZOOKEEPER, zookeepers=1)
+    members = MEMBERS[: len(single.roles)]
     assert not any(name.startswith("server.") for name in zookeeper_properties(members[3], members))
 
 
-def test_a_brokers_session_is_one_that_zookeeper_grants() -> None:
-    """It grants none shorter than two ticks, and would lengthen it in silence."""
+def test_zookeeper_accepts_the_session_timeout() -> None:
+    """It silently raises a timeout below two ticks."""
     assert broker_session_timeout_ms(shared_properties(ZOOKEEPER)) >= 2 * TICK_MS

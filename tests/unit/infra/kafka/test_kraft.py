@@ -1,4 +1,4 @@
-"""A node's own settings under KRaft, and how settings are written so that Java reads them back."""
+"""The settings of a KRaft node, and how properties files are escaped."""
 
 from dataclasses import replace
 
@@ -12,8 +12,8 @@ NODES = tuple(
 )
 
 
-def test_a_node_has_three_listeners_of_its_own_and_knows_the_whole_quorum() -> None:
-    """Clients, replication and controllers can be cut off from each other."""
+def test_a_node_has_three_listeners_and_the_voters_of_the_quorum() -> None:
+    """Client, replication and controller traffic can be partitioned separately."""
     own = node_properties(NODES[1], NODES)
     assert (
         own["listeners"]
@@ -27,8 +27,8 @@ def test_a_node_has_three_listeners_of_its_own_and_knows_the_whole_quorum() -> N
     ) == ("2", "REPLICATION", "CONTROLLER")
 
 
-def test_a_broker_beside_dedicated_controllers_has_no_controller_in_it() -> None:
-    """The quorum is theirs alone; it knows where they listen, and takes records only."""
+def test_a_broker_with_dedicated_controllers_is_no_controller() -> None:
+    """The dedicated controllers are the quorum; the broker only connects to them."""
     members = (
         *(replace(node, role="broker") for node in NODES),
         NodeAddress(4, 401, 402, 403, role="controller"),
@@ -40,8 +40,8 @@ def test_a_broker_beside_dedicated_controllers_has_no_controller_in_it() -> None
     assert "CONTROLLER:PLAINTEXT" in own["listener.security.protocol.map"]
 
 
-def test_a_dedicated_controller_listens_for_nobody_else() -> None:
-    """No client and no replica comes to it."""
+def test_a_dedicated_controller_has_only_the_controller_listener() -> None:
+    """No client and no replica connects to it."""
     controller = NodeAddress(4, 401, 402, 403, role="controller")
     own = node_properties(controller, (*NODES, controller))
     assert (own["process.roles"], own["listeners"]) == ("controller", "CONTROLLER://127.0.0.1:403")
@@ -59,5 +59,5 @@ def test_a_dedicated_controller_listens_for_nobody_else() -> None:
     ],
 )
 def test_properties_are_escaped_as_java_reads_them(key: str, value: str, line: str) -> None:
-    """The rules of `java.util.Properties.load`: Latin-1 with UTF-16 escapes, and a backslash before what would end a key."""
+    """As `java.util.Properties.load` expects: Latin-1, UTF-16 escapes, escaped separators."""
     assert properties_text({key: value}) == line

@@ -1,4 +1,4 @@
-"""What a broker has counted itself, as Kafka's own JmxTool prints it."""
+"""A broker's own metrics, as Kafka's JmxTool prints them."""
 
 import pytest
 
@@ -13,8 +13,8 @@ kafka.server:type=BrokerTopicMetrics,name=TotalFetchRequestsPerSec,topic=trial-0
 """
 
 
-def test_what_was_counted_is_read_and_what_never_had_to_be_counted_is_none() -> None:
-    """A broker makes a counter when it first needs it."""
+def test_counts_are_read_and_a_missing_metric_is_zero() -> None:
+    """A broker creates a metric when it first needs it."""
     assert parse_counts(PRINTED) == {
         "BytesInPerSec": 1204,
         "BytesOutPerSec": 0,
@@ -22,12 +22,13 @@ def test_what_was_counted_is_read_and_what_never_had_to_be_counted_is_none() -> 
     }
     assert set(
         parse_counts(
-            "No matched attributes for the queried objects [kafka.server:type=BrokerTopicMetrics,topic=x,*]."
+            "No matched attributes for the queried objects "
+            "[kafka.server:type=BrokerTopicMetrics,topic=x,*]."
         ).values()
     ) == {0}
 
 
-def test_a_tool_that_tells_nothing_is_no_zero() -> None:
-    """Its last words are told."""
-    with pytest.raises(HarnessError, match="JmxTool told no counts: Trying to connect"):
+def test_output_without_counts_is_an_error_and_not_zero() -> None:
+    """The error quotes the output."""
+    with pytest.raises(HarnessError, match="JmxTool printed no counts: Trying to connect"):
         parse_counts("Trying to connect to JMX url: x")

@@ -1,4 +1,4 @@
-"""The three requests of Kafka's protocol, against bytes made by its layout."""
+"""Requests and responses of Kafka's protocol, compared with bytes in its documented layout."""
 
 import struct
 from dataclasses import replace
@@ -12,7 +12,7 @@ from infra.kafka.wire import (
     BrokerView,
     ErrorResponse,
     LeaderCandidates,
-    compact_text,
+    compact_string,
     describe_partitions_request,
     list_offsets_request,
     metadata_request,
@@ -28,7 +28,7 @@ from infra.kafka.wire import (
 TOPIC_ID = UUID("01234567-89ab-cdef-0123-456789abcdef")
 
 
-def _text(text: str) -> bytes:
+def _string(text: str) -> bytes:
     return struct.pack(">h", len(text)) + text.encode()
 
 
@@ -81,8 +81,8 @@ def _quorum(error: int = 0, failed: int = 0, leader: int = 3) -> bytes:
     return struct.pack(">ibh", 1, 0, error) + b"\x02" + topic
 
 
-def test_metadata_is_read() -> None:
-    """Leaders, replicas, ISR, leader epoch and the topic's id; a partition without a leader has none, and an unknown topic has no partitions."""
+def test_metadata_has_each_partition_with_its_leader_or_none() -> None:
+    """With replicas, ISR, leader epoch and topic id. An unknown topic has no partitions."""
     led, leaderless = (
         PartitionState("orders", 0, 1, (1, 2), (1, 2), 7),
         PartitionState("orders", 1, None, (1, 2), (), 7),
@@ -93,25 +93,25 @@ def test_metadata_is_read() -> None:
     assert read_metadata(_metadata()) == BrokerView(frozenset({1}), partitions, controller=1)
 
 
-def test_an_answer_that_was_cut_short_is_told() -> None:
-    """It must not be taken for a cluster with fewer partitions."""
-    with pytest.raises(HarnessError, match="ended too soon"):
+def test_a_truncated_response_is_an_error() -> None:
+    """It is not read as a cluster with fewer partitions."""
+    with pytest.raises(HarnessError, match="is too short"):
         read_metadata(_metadata()[:-8])
 
 
-def test_the_active_controller_says_so() -> None:
-    """Leader and epoch of the metadata quorum."""
+def test_the_active_controller_returns_leader_and_epoch_of_the_quorum() -> None:
+    """As DescribeQuorum returns them for `__cluster_metadata`."""
     assert read_quorum(_quorum()) == ControllerView(leader=3, epoch=42)
 
 
-@pytest.mark.parametrize("answer", [_quorum(error=6), _quorum(failed=6), _quorum(leader=-1)])
-def test_others_do_not(answer: bytes) -> None:
-    """NOT_LEADER_OR_FOLLOWER, or a leader that is not known."""
-    assert read_quorum(answer) is None
+@pytest.mark.parametrize("response", [_quorum(error=6), _quorum(failed=6), _quorum(leader=-1)])
+def test_a_controller_that_is_not_active_returns_no_view(response: bytes) -> None:
+    """It answers NOT_LEADER_OR_FOLLOWER, or with an unknown leader."""
+    assert read_quorum(response) is None
 
 
 def test_requests_state_their_own_size() -> None:
-    """A broker closes the connection over one that does not."""
+    """A broker closes the connection on a wrong size."""
     others = (reassignment_request("a", {0: (1, 2)}, 5), describe_partitions_request("a"))
     for request in (
         metadata_request(None),
@@ -123,61 +123,61 @@ def test_requests_state_their_own_size() -> None:
 
 
 def test_no_topics_is_not_all_topics() -> None:
-    """An empty list asks for none, and nothing at all for every one."""
+    """An empty list requests no topic, and a null list all topics."""
     assert metadata_request([])[-4:] == b"\x01\x00\x00\x00"
     assert metadata_request(None)[-4:] == b"\x00\x00\x00\x00"
 
 
-def test_the_end_of_a_log_is_asked_for_as_no_consumer() -> None:
-    """Replica -2, so that the answer is the log's end and not the high watermark."""
-    asked = struct.pack(">iih", -2, 1, 6) + b"orders" + struct.pack(">iiqiq", 2, 0, -1, 3, -1)
-    assert list_offsets_request("orders", [0, 3]).endswith(asked)
+def test_log_end_offsets_are_requested_as_the_debugging_replica() -> None:
+    """With replica id -2 the leader returns the log end offset, not the high watermark."""
+    body = struct.pack(">iih", -2, 1, 6) + b"orders" + struct.pack(">iiqiq", 2, 0, -1, 3, -1)
+    assert list_offsets_request("orders", [0, 3]).endswith(body)
 
 
-def test_log_ends_are_read_and_a_partition_led_elsewhere_is_left_out() -> None:
-    """NOT_LEADER_OR_FOLLOWER (6) is no end of a log."""
-    answer = (
+def test_partitions_of_another_leader_have_no_log_end_offset() -> None:
+    """The broker returns NOT_LEADER_OR_FOLLOWER (6) for them."""
+    response = (
         struct.pack(">ii", 1, 1)
-        + _text("orders")
+        + _string("orders")
         + struct.pack(">i", 2)
         + struct.pack(">ihqq", 0, 0, -1, 42)
         + struct.pack(">ihqq", 3, 6, -1, -1)
     )
-    assert read_list_offsets(answer) == {0: 42}
+    assert read_list_offsets(response) == {0: 42}
 
 
-def test_a_long_name_has_its_length_in_two_bytes() -> None:
-    """Kafka allows 249 characters, and a byte of a variable length holds seven bits."""
-    assert compact_text("t" * 249)[:2] == bytes([250 & 0x7F | 0x80, 250 >> 7])
-    answer = struct.pack(">ibi", 1, 0, 0) + b"\x01\x00" + struct.pack(">i", 1) + b"\x02"
-    answer += (
+def test_a_long_topic_name_has_a_length_of_two_bytes() -> None:
+    """Kafka allows 249 characters, and each byte of a variable length holds seven bits."""
+    assert compact_string("t" * 249)[:2] == bytes([250 & 0x7F | 0x80, 250 >> 7])
+    response = struct.pack(">ibi", 1, 0, 0) + b"\x01\x00" + struct.pack(">i", 1) + b"\x02"
+    response += (
         struct.pack(">h", 0)
-        + compact_text("t" * 249)
+        + compact_string("t" * 249)
         + TOPIC_ID.bytes
         + b"\x00\x02"
         + _partition(0, 0, 1, (1, 2))
         + struct.pack(">ib", -1, 0)
         + b"\x00"
     )
-    assert [partition.topic for partition in read_metadata(answer).partitions] == ["t" * 249]
+    assert [partition.topic for partition in read_metadata(response).partitions] == ["t" * 249]
 
 
-def test_a_partition_is_given_its_replicas_in_their_order() -> None:
-    """The first is the preferred leader."""
+def test_a_reassignment_keeps_the_order_of_the_replicas() -> None:
+    """The first replica is the preferred leader."""
     one = struct.pack(">i", 3) + _ids(2, 3, 1) + b"\x00"
     assert reassignment_request("orders", {3: (2, 3, 1)}, 5).endswith(
         struct.pack(">i", 5000) + b"\x02" + _compact("orders") + b"\x02" + one + b"\x00\x00"
     )
 
 
-def _reassigned(whole: int, partition: int) -> bytes:
+def _reassigned(request_error: int, partition_error: int) -> bytes:
     one = (
-        struct.pack(">ih", 3, partition)
-        + (_compact("no such node") if partition else b"\x00")
+        struct.pack(">ih", 3, partition_error)
+        + (_compact("no such node") if partition_error else b"\x00")
         + b"\x00"
     )
     return (
-        struct.pack(">ibih", 1, 0, 0, whole)
+        struct.pack(">ibih", 1, 0, 0, request_error)
         + b"\x00"
         + b"\x02"
         + _compact("orders")
@@ -187,15 +187,15 @@ def _reassigned(whole: int, partition: int) -> bytes:
     )
 
 
-def test_what_the_controller_refuses_is_told() -> None:
-    """Of the request as a whole, or of a partition, with its text where it has one."""
+def test_a_refused_reassignment_returns_the_first_error() -> None:
+    """The error of the request or of a partition, with its message where it has one."""
     assert read_reassignment(_reassigned(0, 0)) is None
     assert read_reassignment(_reassigned(41, 0)) == ErrorResponse(41, "error 41")
     assert read_reassignment(_reassigned(0, 39)) == ErrorResponse(39, "no such node")
 
 
-def test_eligible_leaders_are_read_where_the_isr_is_empty() -> None:
-    """As after the last in-sync replica died; a null list of them is an empty one."""
+def test_eligible_leader_replicas_are_returned_where_the_isr_is_empty() -> None:
+    """As after a crash of the last in-sync replica. A null array is empty."""
     one = (
         struct.pack(">hiii", 5, 0, -1, 7)
         + _ids(1, 2, 3)
