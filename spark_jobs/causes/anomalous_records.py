@@ -1,7 +1,9 @@
-"""Which records something is wrong with: blocks of bitmaps tell where to look, and only those records are looked up in the ledger.
+"""Anomalous records: which records of the suspect blocks have which anomaly.
 
-What is wrong with a record is told by its attempt and its copies together, so both are brought together by id. What is found has the columns
-of `spark_jobs.causes.explanations.FOUND`, with the trial's number for its id.
+Blocks of bitmaps (`spark_jobs.measures.blocks`) show which records are suspect, and only those are
+looked up in the ledger. An anomaly follows from a record's attempt and its copies together, so both
+are joined by id. The results have the columns of
+`spark_jobs.causes.explanations.ANOMALOUS_RECORDS`, with `trial_no` instead of `trial_id`.
 """
 
 from __future__ import annotations
@@ -14,43 +16,48 @@ from pyspark.sql import functions as sf
 
 from experiments.ledger.result_tables import Anomaly
 from experiments.ledger.schema import ABORTED, ACKED, REJECTED, UNKNOWN
-from spark_jobs.measures.blocks import BLOCK, bits, both, but, has, none, size, with_block
+from spark_jobs.measures.blocks import BLOCK, bits, intersection, difference, contains_bit, cardinality, with_block, zero
 
 _ID: Final = ("trial_no", "producer", "seq")
-_TOLD: Final = ("kind", "partition", "offset", "at_ns", "sent_ns", "first_offset")
+_ANOMALY: Final = ("kind", "partition", "offset", "at_ns", "sent_ns", "first_offset")
 _ATTEMPT: Final = (
     "struct<outcome:string,partition:int,offset:bigint,settled_ns:bigint,sent_ns:bigint>"
 )
 _PLACE: Final = "struct<partition:int,offset:bigint>"
 _SIDES: Final = {"attempt": _ATTEMPT, "copy": _PLACE, "behind": _PLACE, "missed": "boolean"}
-"""What the attempts, the log, the order of the log and the reads say of a record."""
+"""What the attempts, the log, the log's order and the reads contribute to a record, by column."""
 
 
-def wanted(blocks: DataFrame, behind: DataFrame, marks: DataFrame) -> DataFrame:
-    """Return which records to look up: absent though not refused, there though refused, aborted or never sent, there several times, late, or never received.
+def suspect_records(blocks: DataFrame, behind: DataFrame, marks: DataFrame) -> DataFrame:
+    """Return which records to look up.
+
+    These are records that are absent although they were not rejected; present although they were
+    rejected, aborted or never sent; present several times; out of order; or never received.
 
     Args:
         blocks: of `spark_jobs.measures.fates.record_blocks`.
         behind: of `spark_jobs.measures.order.reordered`.
-        marks: trial_no, reader_at_end, a row a trial; without a reader that came to the end, nobody can say what was missed.
+        marks: trial_no, reader_at_end; one row per trial. If the concurrent consumer did not reach
+            the end, it is unknown what it missed.
 
     Returns:
-        The block's key; `wanted`, the bitmap of the records to look up, which of a block with more copies than records are all; and `missed`.
+        The block's key; `wanted`, the bitmap of the records to look up (of a block with more copies
+        than records: all that are present); and `missed`, the bitmap of those never received.
     """
-    repeated = sf.when(sf.col("copies") > size(sf.col("present")), sf.col("present")).otherwise(
-        none()
+    repeated = sf.when(sf.col("copies") > cardinality(sf.col("present")), sf.col("present")).otherwise(
+        zero()
     )
-    never_sent = but("present", ACKED, REJECTED, UNKNOWN, ABORTED)
+    never_sent = difference("present", ACKED, REJECTED, UNKNOWN, ABORTED)
     odd = [
-        but(ACKED, "present"),
-        but(UNKNOWN, "present"),
-        both(REJECTED, "present"),
-        both(ABORTED, "present"),
+        difference(ACKED, "present"),
+        difference(UNKNOWN, "present"),
+        intersection(REJECTED, "present"),
+        intersection(ABORTED, "present"),
         never_sent,
         repeated,
     ]
-    missed = sf.when(sf.col("reader_at_end"), but("present", "read")).otherwise(none())
-    told = (
+    missed = sf.when(sf.col("reader_at_end"), difference("present", "read")).otherwise(zero())
+    suspect = (
         blocks.where("block IS NOT NULL")
         .join(sf.broadcast(marks.select("trial_no", "reader_at_end")), "trial_no")
         .select(
@@ -58,35 +65,37 @@ def wanted(blocks: DataFrame, behind: DataFrame, marks: DataFrame) -> DataFrame:
         )
         .where("wanted != 0")
     )
-    late = with_block(behind).select(*BLOCK, sf.col("bit").alias("wanted"), none().alias("missed"))
+    late = with_block(behind).select(*BLOCK, sf.col("bit").alias("wanted"), zero().alias("missed"))
     return (
-        told.unionByName(late)
+        suspect.unionByName(late)
         .groupBy(*BLOCK)
         .agg(bits("wanted").alias("wanted"), bits("missed").alias("missed"))
         .select(*BLOCK, "wanted", "missed")
     )
 
 
-def found(attempts: DataFrame, log: DataFrame, behind: DataFrame, blocks: DataFrame) -> DataFrame:
-    """Find what is wrong with the records of some blocks.
+def find_anomalies(
+    attempts: DataFrame, log: DataFrame, behind: DataFrame, blocks: DataFrame
+) -> DataFrame:
+    """Return the anomalies of the suspect records.
 
     Args:
         attempts: trial_no, producer, seq, outcome, partition, offset, settled_ns, sent_ns.
         log: trial_no, producer, seq, intact, partition, offset.
         behind: of `spark_jobs.measures.order.reordered`.
-        blocks: of `wanted`.
+        blocks: of `suspect_records`.
 
     Returns:
-        trial_no, producer, seq, kind, partition, offset, at_ns, sent_ns, first_offset: a row for each record and what is wrong with it, of
-        DUPLICATED and PHANTOM for each copy, of REORDERED for each partition.
+        trial_no, producer, seq, kind, partition, offset, at_ns, sent_ns, first_offset. One row per
+        record and anomaly; DUPLICATED and PHANTOM: one per copy; REORDERED: one per partition.
     """
     place = sf.struct("partition", "offset")
-    attempted = _looked_up(attempts, blocks).select(
+    attempted = _look_up(attempts, blocks).select(
         *_ID,
         *_side("attempt", sf.struct("outcome", "partition", "offset", "settled_ns", "sent_ns")),
     )
-    stored = _looked_up(log.where("intact"), blocks).select(
-        *_ID, *_side("copy", place, missed=has("missed"))
+    stored = _look_up(log.where("intact"), blocks).select(
+        *_ID, *_side("copy", place, missed=contains_bit("missed"))
     )
     sides = attempted.unionByName(stored).unionByName(behind.select(*_ID, *_side("behind", place)))
     united = (
@@ -95,46 +104,46 @@ def found(attempts: DataFrame, log: DataFrame, behind: DataFrame, blocks: DataFr
         sf.collect_list("behind").alias("behind"),
         sf.coalesce(sf.bool_or("missed"), sf.lit(False)).alias("missed"),
     )
-    kinds = sf.concat(_absent_or_refused(), _missed(), _of_its_copies(), _late())
+    kinds = sf.concat(_lost_or_unwanted(), _missed(), _duplicates_or_phantoms(), _reordered())
     return (
         sides.groupBy(*_ID)
         .agg(*united)
         .select(*_ID, sf.inline(kinds))
         .where("kind IS NOT NULL")
-        .select(*_ID, *_TOLD)
+        .select(*_ID, *_ANOMALY)
     )
 
 
-def found_without_id(log: DataFrame) -> DataFrame:
-    """Find the rows of the log that have no id to rely on: of other origin, or corrupt.
+def find_without_id(log: DataFrame) -> DataFrame:
+    """Return the rows of the log that have no reliable id: foreign or corrupt records.
 
     Args:
         log: trial_no, producer, seq, intact, partition, offset.
 
     Returns:
-        What `found` returns; producer and seq are null.
+        The columns of `find_anomalies`; producer and seq are null.
     """
     kind = sf.when(sf.col("intact"), Anomaly.PHANTOM.value).otherwise(Anomaly.CORRUPT.value)
-    nameless = log.where("NOT intact OR producer IS NULL OR seq IS NULL")
-    return nameless.select(
+    without_id = log.where("NOT intact OR producer IS NULL OR seq IS NULL")
+    return without_id.select(
         "trial_no",
         *_nulls("int", "producer"),
         *_nulls("bigint", "seq"),
         kind.alias("kind"),
         "partition",
         "offset",
-        *_no_times(),
+        *_nulls("bigint", "at_ns", "sent_ns", "first_offset"),
     )
 
 
-def found_again(redelivered: DataFrame) -> DataFrame:
-    """Return reads that repeat others.
+def find_redelivered(redelivered: DataFrame) -> DataFrame:
+    """Return the repeated reads as anomalies.
 
     Args:
         redelivered: of `spark_jobs.measures.reads.redelivered`.
 
     Returns:
-        What `found` returns; at_ns is when it was received again.
+        The columns of `find_anomalies`; at_ns is the time of the repeated receipt.
     """
     kind, at = sf.lit(Anomaly.REDELIVERED.value).alias("kind"), sf.col("received_ns").alias("at_ns")
     return redelivered.select(
@@ -142,84 +151,104 @@ def found_again(redelivered: DataFrame) -> DataFrame:
     )
 
 
-def _no_times() -> list[Column]:
-    return _nulls("bigint", "at_ns", "sent_ns", "first_offset")
+def appended_ranges(log: DataFrame) -> DataFrame:
+    """Return the sequence numbers that each leader epoch appended to a partition, by producer.
+
+    Args:
+        log: trial_no, partition, producer, leader_epoch, seq, intact.
+
+    Returns:
+        The columns of `spark_jobs.causes.explanations.APPENDED_RANGES`, with `trial_no` instead of
+        `trial_id`.
+    """
+    key = ("trial_no", "partition", "producer", "leader_epoch")
+    intact = log.where("intact AND producer IS NOT NULL")
+    return (
+        intact.groupBy(*key)
+        .agg(sf.min("seq").alias("first_seq"), sf.max("seq").alias("last_seq"))
+        .select(*key, "first_seq", "last_seq")
+    )
 
 
 def _nulls(kind: str, *names: str) -> list[Column]:
     return [sf.lit(None).cast(kind).alias(name) for name in names]
 
 
-def _looked_up(rows: DataFrame, blocks: DataFrame) -> DataFrame:
-    return with_block(rows).join(blocks, list(BLOCK)).where(has("wanted"))
+def _look_up(rows: DataFrame, blocks: DataFrame) -> DataFrame:
+    return with_block(rows).join(blocks, list(BLOCK)).where(contains_bit("wanted"))
 
 
-def _side(name: str, said: Column, missed: Column | None = None) -> list[Column]:
-    """Return what one side says, and null for the others."""
-    told = {name: said} if missed is None else {name: said, "missed": missed}
-    return [told.get(side, sf.lit(None)).cast(kind).alias(side) for side, kind in _SIDES.items()]
+def _side(name: str, value: Column, missed: Column | None = None) -> list[Column]:
+    """Return the columns of `_SIDES`: one side's own value, and null for the others."""
+    values = {name: value} if missed is None else {name: value, "missed": missed}
+    return [values.get(side, sf.lit(None)).cast(kind).alias(side) for side, kind in _SIDES.items()]
 
 
-def _absent_or_refused() -> Column:
-    """What is wrong with it whatever copies it has beyond the first; kind null: nothing."""
+def _lost_or_unwanted() -> Column:
+    """Return a record's anomaly by its outcome and whether it is present; null kind: none."""
     outcome, there = sf.col("attempt.outcome"), sf.size("copies") > 0
     absent = sf.when((outcome == ACKED) & ~there, Anomaly.LOST.value).when(
         (outcome == UNKNOWN) & ~there, Anomaly.UNKNOWN_ABSENT.value
     )
     place = {
-        name: sf.coalesce(_first()[name], sf.col(f"attempt.{name}"))
+        name: sf.coalesce(_first_copy()[name], sf.col(f"attempt.{name}"))
         for name in ("partition", "offset")
     }
     unwanted = absent.when((outcome == REJECTED) & there, Anomaly.REJECTED_PRESENT.value).when(
         (outcome == ABORTED) & there, Anomaly.ABORTED_VISIBLE.value
     )
-    return sf.array(_told(unwanted, place["partition"], place["offset"]))
+    return sf.array(_anomaly(unwanted, place["partition"], place["offset"]))
 
 
 def _missed() -> Column:
-    """Nobody received it; it is told of its first copy."""
+    """Return MISSED with the place of the first copy, for a record that was never received."""
     return sf.array(
-        _told(
+        _anomaly(
             sf.when(sf.col("missed"), Anomaly.MISSED.value),
-            _first()["partition"],
-            _first()["offset"],
+            _first_copy()["partition"],
+            _first_copy()["offset"],
         )
     )
 
 
-def _of_its_copies() -> Column:
-    """Every copy beyond the first of a record that was attempted, and every copy of one that was not."""
+def _duplicates_or_phantoms() -> Column:
+    """Return every copy after the first; for a record that was never attempted, every copy."""
     further = sf.slice("copies", 2, sf.greatest(sf.size("copies") - 1, sf.lit(0)))
-    doubled = sf.transform(
+    duplicates = sf.transform(
         further,
-        lambda copy: _told(
-            sf.lit(Anomaly.DUPLICATED.value), copy["partition"], copy["offset"], _beside(copy)
+        lambda copy: _anomaly(
+            sf.lit(Anomaly.DUPLICATED.value),
+            copy["partition"],
+            copy["offset"],
+            _first_offset_in_partition_of(copy),
         ),
     )
-    strange = sf.transform(
+    phantoms = sf.transform(
         "copies",
-        lambda copy: _told(sf.lit(Anomaly.PHANTOM.value), copy["partition"], copy["offset"]),
+        lambda copy: _anomaly(sf.lit(Anomaly.PHANTOM.value), copy["partition"], copy["offset"]),
     )
-    return sf.when(sf.col("attempt").isNull(), strange).otherwise(doubled)
+    return sf.when(sf.col("attempt").isNull(), phantoms).otherwise(duplicates)
 
 
-def _late() -> Column:
+def _reordered() -> Column:
     return sf.transform(
         "behind",
-        lambda place: _told(sf.lit(Anomaly.REORDERED.value), place["partition"], place["offset"]),
+        lambda place: _anomaly(
+            sf.lit(Anomaly.REORDERED.value), place["partition"], place["offset"]
+        ),
     )
 
 
-def _first() -> Column:
+def _first_copy() -> Column:
     return sf.get("copies", sf.lit(0))
 
 
-def _beside(copy: Column) -> Column:
-    """Where the first copy is, if that is in the same partition."""
-    return sf.when(_first()["partition"] == copy["partition"], _first()["offset"])
+def _first_offset_in_partition_of(copy: Column) -> Column:
+    """Return the first copy's offset if it is in the same partition as the given copy, or null."""
+    return sf.when(_first_copy()["partition"] == copy["partition"], _first_copy()["offset"])
 
 
-def _told(
+def _anomaly(
     kind: Column, partition: Column, offset: Column, first_offset: Column | None = None
 ) -> Column:
     first = sf.lit(None) if first_offset is None else first_offset
@@ -231,22 +260,4 @@ def _told(
         sf.col("attempt.sent_ns"),
         first.cast("bigint"),
     )
-    return sf.struct(*(column.alias(name) for column, name in zip(columns, _TOLD, strict=True)))
-
-
-def reaches(log: DataFrame) -> DataFrame:
-    """Find which part of each producer's schedule every leader epoch appended to a partition.
-
-    Args:
-        log: trial_no, partition, producer, leader_epoch, seq, intact.
-
-    Returns:
-        The columns of `spark_jobs.causes.explanations.REACHES`, with trial_no for trial_id.
-    """
-    key = ("trial_no", "partition", "producer", "leader_epoch")
-    ours = log.where("intact AND producer IS NOT NULL")
-    return (
-        ours.groupBy(*key)
-        .agg(sf.min("seq").alias("first_seq"), sf.max("seq").alias("last_seq"))
-        .select(*key, "first_seq", "last_seq")
-    )
+    return sf.struct(*(column.alias(name) for column, name in zip(columns, _ANOMALY, strict=True)))

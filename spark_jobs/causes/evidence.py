@@ -1,6 +1,7 @@
-"""What a trial's events and leader-epoch checkpoints say, in the shape that attribution asks: who led when and from which offset, who cut its log.
+"""The evidence of one trial: its events and leader-epoch checkpoints, arranged for attribution.
 
-A few hundred rows a trial, so plain Python.
+It answers who led a partition when and from which offset, which broker truncated its log, and what
+each client knew about the leader. A trial has a few hundred such rows, so this is plain Python.
 """
 
 from __future__ import annotations
@@ -14,13 +15,13 @@ import pyarrow as pa
 
 from experiments.ledger.record import TrialRecord
 
-LEADS: Final = "became_leader"
+BECAME_LEADER: Final = "became_leader"
 LEADER: Final = "leader"
 ISR: Final = "isr"
 TRUNCATED: Final = "truncated"
-DELETED: Final = "topic_deleted"
-RECREATED: Final = "topic_recreated"
-LEARNED: Final = "leader_learned"
+TOPIC_DELETED: Final = "topic_deleted"
+TOPIC_RECREATED: Final = "topic_recreated"
+LEADER_LEARNED: Final = "leader_learned"
 
 
 @dataclass(frozen=True)
@@ -38,8 +39,8 @@ class TrialEvent:
     detail: str
 
     @property
-    def from_ns(self) -> int:
-        """The earliest moment at which it can have happened."""
+    def earliest_ns(self) -> int:
+        """The earliest time at which the event can have happened."""
         return self.at_ns - (self.resolution_ns or 0)
 
 
@@ -55,49 +56,58 @@ class EpochStart:
 
 @dataclass(frozen=True)
 class Leadership:
-    """A broker led a partition, or none did, from this moment on."""
+    """A partition's leader from `since_ns` on; `leader` is `None` if the partition had none."""
 
     since_ns: int
     leader: int | None
     leader_epoch: int | None
     start_offset: int | None
-    """Where its epoch starts in its own log; `None`: nobody told."""
+    """Where the leader epoch starts in the leader's own log; `None`: not reported."""
 
 
 @dataclass(frozen=True)
 class LeaderEpochRange:
-    """What the surviving log holds of one leader epoch."""
+    """The part of the surviving log that one leader epoch appended, by its first offset."""
 
     leader_epoch: int
     start_offset: int
     leader: int | None
-    """`None`: nobody told who led then."""
+    """`None`: no source reports the leader of this epoch."""
 
 
 @dataclass(frozen=True)
 class TrialEvidence:
-    """One trial's."""
+    """The evidence of one trial."""
 
     record: TrialRecord
     events: tuple[TrialEvent, ...]
-    """By time; those of one moment by what they tell, so that the order of the file means nothing."""
+    """By time; events of the same time in an order that does not depend on the file's."""
     epochs: tuple[EpochStart, ...]
 
-    def of(self, partition: int | None, *kinds: str) -> Iterator[TrialEvent]:
-        """Yield a partition's events of some kinds, by time."""
+    def partition_events(self, partition: int | None, *kinds: str) -> Iterator[TrialEvent]:
+        """Yield the events of the given kinds that concern a partition, by time.
+
+        Args:
+            partition: its number; `None`: events that concern no particular partition.
+            kinds: of the events.
+        """
         return (
             event for event in self.events if event.partition == partition and event.kind in kinds
         )
 
     def leaderships(self, partition: int) -> tuple[Leadership, ...]:
-        """Return who led a partition, by time: as the brokers' own logs tell, and where they do not tell of an epoch, as the watcher saw it."""
-        starts: dict[int | None, int] = dict(self._lineage(partition))
-        told, seen = list(self.of(partition, LEADS)), list(self.of(partition, LEADER))
-        known = {event.leader_epoch for event in told} | (
-            {None} if told else set()
-        )  # without an epoch, it may be one of those
+        """Return a partition's leaders, by time.
+
+        The source is the brokers' own logs. For leader epochs that no broker's log reports, it is
+        what the metadata poller observed.
+        """
+        starts: dict[int | None, int] = dict(self._epoch_starts(partition))
+        by_brokers = list(self.partition_events(partition, BECAME_LEADER))
+        by_poller = list(self.partition_events(partition, LEADER))
+        # An observation without an epoch may be of one of the epochs that the brokers report.
+        known = {event.leader_epoch for event in by_brokers} | ({None} if by_brokers else set())
         changes = sorted(
-            [*told, *(event for event in seen if event.leader_epoch not in known)],
+            [*by_brokers, *(event for event in by_poller if event.leader_epoch not in known)],
             key=lambda event: event.at_ns,
         )
         return tuple(
@@ -105,47 +115,50 @@ class TrialEvidence:
                 event.at_ns,
                 event.node,
                 event.leader_epoch,
-                _first(event.offset, starts.get(event.leader_epoch)),
+                _first_known(event.offset, starts.get(event.leader_epoch)),
             )
             for event in changes
         )
 
-    def believed(self, partition: int, producer: int) -> tuple[Leadership, ...]:
-        """Return whom a producer took for a partition's leader, by time, as its own log tells."""
-        told = (
+    def leaders_known_to(self, partition: int, producer: int) -> tuple[Leadership, ...]:
+        """Return the leaders of a partition as a producer learned about them, by its own log."""
+        learned = (
             event
-            for event in self.of(partition, LEARNED)
+            for event in self.partition_events(partition, LEADER_LEARNED)
             if event.node is not None and event.detail.startswith(f"producer {producer}:")
         )
         return tuple(
-            Leadership(event.at_ns, event.node, event.leader_epoch, None) for event in told
+            Leadership(event.at_ns, event.node, event.leader_epoch, None) for event in learned
         )
 
-    def eras(self, partition: int) -> tuple[LeaderEpochRange, ...]:
-        """Return the surviving log's leader epochs, by offset."""
+    def epoch_ranges(self, partition: int) -> tuple[LeaderEpochRange, ...]:
+        """Return the leader epochs of the surviving log, by offset."""
         leaders = {
             leadership.leader_epoch: leadership.leader for leadership in self.leaderships(partition)
         }
         return tuple(
             LeaderEpochRange(epoch, start, leaders.get(epoch))
-            for epoch, start in self._lineage(partition)
+            for epoch, start in self._epoch_starts(partition)
         )
 
-    def _lineage(self, partition: int) -> list[tuple[int, int]]:
-        """Return leader epochs and where they start, those that the replicas agree about.
+    def _epoch_starts(self, partition: int) -> list[tuple[int, int]]:
+        """Return the leader epochs and start offsets on which the replicas agree.
 
-        A follower's checkpoint has only epochs with records in them, so not every replica tells of every epoch.
+        A follower's checkpoint has only epochs that have records, so a replica may lack an epoch.
         """
         starts: defaultdict[int, set[int]] = defaultdict(set)
         for epoch in self.epochs:
             if epoch.partition == partition:
                 starts[epoch.leader_epoch].add(epoch.start_offset)
         return sorted(
-            (epoch, start) for epoch, told in starts.items() if len(told) == 1 for start in told
+            (epoch, start)
+            for epoch, reported in starts.items()
+            if len(reported) == 1
+            for start in reported
         )
 
 
-def evidence_of(
+def evidence_by_trial(
     records: Sequence[TrialRecord], events: pa.Table, epochs: pa.Table
 ) -> dict[str, TrialEvidence]:
     """Return each trial's evidence, by trial id.
@@ -155,39 +168,42 @@ def evidence_of(
         events: trial_id and the columns of `experiments.ledger.schema.EVENTS`.
         epochs: trial_id and the columns of `experiments.ledger.schema.EPOCHS`.
     """
-    happened: defaultdict[str, list[TrialEvent]] = defaultdict(list)
-    checkpoints: defaultdict[str, list[EpochStart]] = defaultdict(list)
+    trial_events: defaultdict[str, list[TrialEvent]] = defaultdict(list)
+    trial_epochs: defaultdict[str, list[EpochStart]] = defaultdict(list)
     for row in events.to_pylist():
-        happened[row.pop("trial_id")].append(TrialEvent(**row))
+        trial_events[row.pop("trial_id")].append(TrialEvent(**row))
     for row in epochs.to_pylist():
-        checkpoints[row.pop("trial_id")].append(EpochStart(**row))
-    by_time = {trial_id: tuple(sorted(of, key=_when)) for trial_id, of in happened.items()}
+        trial_epochs[row.pop("trial_id")].append(EpochStart(**row))
+    by_time = {
+        trial_id: tuple(sorted(unsorted, key=_event_order))
+        for trial_id, unsorted in trial_events.items()
+    }
     return {
         record.trial_id: TrialEvidence(
-            record, by_time.get(record.trial_id, ()), tuple(checkpoints[record.trial_id])
+            record, by_time.get(record.trial_id, ()), tuple(trial_epochs[record.trial_id])
         )
         for record in records
     }
 
 
-def _when(event: TrialEvent) -> tuple[object, ...]:
-    """Return an event's place in time.
+def _event_order(event: TrialEvent) -> tuple[object, ...]:
+    """Return the sort key that orders a trial's events by time.
 
-    Events of one moment are as a file that was merged of many logs happens to hold them. But a partition's leader epochs only grow, and a log that is
-    cut twice is cut further the second time. What is left has no order, and gets one of its own, so that equal evidence tells equal things.
+    The file merges many logs, so the order of its rows within one millisecond is arbitrary. But a
+    partition's leader epochs only grow, and a log that is truncated twice is truncated further the
+    second time. What is left has no order; sorting it by its text makes results reproducible.
     """
     return (
         event.at_ns,
-        _known(event.leader_epoch),
-        _known(event.offset and -event.offset),
+        _nulls_first(event.leader_epoch),
+        _nulls_first(event.offset and -event.offset),
         repr(event),
     )
 
 
-def _known(value: int | None) -> tuple[int, ...]:
-    """Return what can be sorted: null comes first."""
+def _nulls_first(value: int | None) -> tuple[int, ...]:
     return () if value is None else (value,)
 
 
-def _first(*values: int | None) -> int | None:
+def _first_known(*values: int | None) -> int | None:
     return next((value for value in values if value is not None), None)

@@ -1,6 +1,8 @@
-"""Each partition's outage taken apart: last answer before, broker taken for dead, new leader, client told, first answer after.
+"""The steps of each partition's outage: detection, election, the client's discovery, recovery.
 
-A few rows a trial, so plain Python. What was not seen is null, and marks stand as they were seen, also where clocks contradict their order.
+They range from the last answer before the outage to the first one after it (`OutageStep`). A trial
+has a few such rows, so this is plain Python. A step that was not observed is null. Steps keep their
+observed times, even if the clocks of their sources contradict the order of the steps.
 """
 
 from __future__ import annotations
@@ -12,20 +14,28 @@ from typing import Any, Final
 import pyarrow as pa
 
 from experiments.ledger.result_tables import OUTAGES, OutageStep, Side
-from spark_jobs.causes.evidence import LEADER, LEADS, LEARNED, Leadership, TrialEvent, TrialEvidence
+from spark_jobs.causes.evidence import (
+    BECAME_LEADER,
+    LEADER,
+    LEADER_LEARNED,
+    Leadership,
+    TrialEvent,
+    TrialEvidence,
+)
 
 LEDGER: Final = "ledger"
-"""The source of the two marks that attempts and reads tell, to the nanosecond."""
+"""The source of the two steps that follow from attempts and reads, to the nanosecond."""
 FENCED: Final = "fenced"
 _CLIENT: Final = {Side.PRODUCER: "producer", Side.CONSUMER: "reader"}
+"""How the detail of a client's event begins, by side."""
 
 Row = Mapping[str, Any]
-"""A row of a table whose schema `experiments.ledger.result_tables` has."""
+"""A row of a table whose schema is in `experiments.ledger.result_tables`."""
 
 
 @dataclass(frozen=True)
 class OutageEvent:
-    """When a mark was seen, who says so, and how much earlier it may have happened."""
+    """When a step was observed, by which source, and how much earlier it may have happened."""
 
     at_ns: int
     source: str
@@ -41,11 +51,13 @@ class OutageGap:
     began_ns: int
     ended_ns: int
     answered: bool
-    """An answer ended it; else it lasted as long as anything was due."""
+    """Whether an answer ended it; if not, it lasted as long as anything was due."""
 
 
 def outages(gaps: pa.Table, evidence: Mapping[str, TrialEvidence]) -> pa.Table:
-    """Return the table of outages: a row for each mark of each gap that overlaps the time from the fault's begin to the full ISR.
+    """Return the table `OUTAGES`: the steps of each gap that overlaps the fault.
+
+    The fault counts from its begin until the partition has its full ISR again.
 
     Args:
         gaps: trial_id and the columns of `GAPS`.
@@ -56,27 +68,27 @@ def outages(gaps: pa.Table, evidence: Mapping[str, TrialEvidence]) -> pa.Table:
             "trial_id": row["trial_id"],
             "partition": gap.partition,
             "side": gap.side,
-            "mark": mark,
-            **_told(seen),
+            "mark": step,
+            **_observation_columns(observed),
         }
         for row in gaps.sort_by(
             [("trial_id", "ascending"), ("partition", "ascending"), ("side", "ascending")]
         ).to_pylist()
-        if _overlaps(gap := _gap(row), evidence[row["trial_id"]])
-        for mark, seen in marks(gap, evidence[row["trial_id"]])
+        if _overlaps_fault(gap := _parse_gap(row), evidence[row["trial_id"]])
+        for step, observed in outage_steps(gap, evidence[row["trial_id"]])
     ]
     return pa.Table.from_pylist(rows, schema=OUTAGES)
 
 
-def marks(
+def outage_steps(
     gap: OutageGap, evidence: TrialEvidence
 ) -> Iterator[tuple[OutageStep, OutageEvent | None]]:
-    """Yield a gap's marks in the order in which they are due; `None`: not seen."""
+    """Yield the steps of a gap in the order in which they are due; `None`: not observed."""
     before = _leader_before(gap, evidence)
     within = [
         event
         for event in evidence.events
-        if event.at_ns >= gap.began_ns and event.from_ns <= gap.ended_ns
+        if event.at_ns >= gap.began_ns and event.earliest_ns <= gap.ended_ns
     ]
     of_partition = [event for event in within if event.partition == gap.partition]
     yield (
@@ -95,18 +107,18 @@ def marks(
         _first(event for event in fenced if before and event.node == before.leader)
         or _first(fenced),
     )
-    new = [event for event in of_partition if _newer(event, before)]
+    new_leader = [event for event in of_partition if _has_new_leader(event, before)]
     yield (
         OutageStep.ELECTED,
-        _first(event for event in new if event.kind == LEADS)
-        or _first(event for event in new if event.kind == LEADER),
+        _first(event for event in new_leader if event.kind == BECAME_LEADER)
+        or _first(event for event in new_leader if event.kind == LEADER),
     )
     yield (
         OutageStep.LEARNED,
         _first(
             event
-            for event in new
-            if event.kind == LEARNED and event.detail.startswith(_CLIENT[gap.side])
+            for event in new_leader
+            if event.kind == LEADER_LEARNED and event.detail.startswith(_CLIENT[gap.side])
         ),
     )
     yield OutageStep.FIRST_AFTER, OutageEvent(gap.ended_ns, LEDGER) if gap.answered else None
@@ -117,8 +129,11 @@ def _leader_before(gap: OutageGap, evidence: TrialEvidence) -> Leadership | None
     return earlier[-1] if earlier else None
 
 
-def _newer(event: TrialEvent, before: Leadership | None) -> bool:
-    """Tell whether an event tells of a later leader than the one that the gap began with: by the leader epoch, else by another node."""
+def _has_new_leader(event: TrialEvent, before: Leadership | None) -> bool:
+    """Return whether an event has a later leader than the one at the begin of the gap.
+
+    It is later by its leader epoch; if an epoch is unknown, another node counts as a later leader.
+    """
     if event.node is None or before is None:
         return False
     if event.leader_epoch is not None and before.leader_epoch is not None:
@@ -131,7 +146,7 @@ def _first(events: Iterable[TrialEvent]) -> OutageEvent | None:
     return OutageEvent(event.at_ns, event.source, event.resolution_ns) if event else None
 
 
-def _gap(row: Row) -> OutageGap:
+def _parse_gap(row: Row) -> OutageGap:
     return OutageGap(
         row["partition"],
         Side(row["side"]),
@@ -141,7 +156,7 @@ def _gap(row: Row) -> OutageGap:
     )
 
 
-def _overlaps(gap: OutageGap, evidence: TrialEvidence) -> bool:
+def _overlaps_fault(gap: OutageGap, evidence: TrialEvidence) -> bool:
     phases = evidence.record.phases
     return (
         phases.fault_begin_ns is not None
@@ -150,9 +165,13 @@ def _overlaps(gap: OutageGap, evidence: TrialEvidence) -> bool:
     )
 
 
-def _told(seen: OutageEvent | None) -> Row:
+def _observation_columns(observed: OutageEvent | None) -> Row:
     return (
-        {"at_ns": seen.at_ns, "source": seen.source, "resolution_ns": seen.resolution_ns}
-        if seen
+        {
+            "at_ns": observed.at_ns,
+            "source": observed.source,
+            "resolution_ns": observed.resolution_ns,
+        }
+        if observed
         else {}
     )

@@ -1,4 +1,9 @@
-"""The first look at a sweep's records, by blocks, and the second one at what that found suspicious: kept, because several measures ask for them."""
+"""The screening of a sweep's records: a first pass over blocks, a second over suspect records.
+
+The first pass counts by blocks of 64 records (`spark_jobs.measures.blocks`); only blocks that can
+hold an anomaly are searched record by record. What is found stays in memory for the time of the
+context, because several measures use it.
+"""
 
 from __future__ import annotations
 
@@ -11,23 +16,26 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
-from spark_jobs.causes.anomalous_records import wanted
+from spark_jobs.causes.anomalous_records import suspect_records
 from spark_jobs.io.frames import Frames
 from spark_jobs.measures.availability import COARSE_NS, WAY, acknowledgements, gaps, receipts
-from spark_jobs.measures.blocks import crowded, nameless, read_again
+from spark_jobs.measures.blocks import has_duplicates, has_no_ids, has_repeated_reads
 from spark_jobs.measures.fates import copies, record_blocks
 from spark_jobs.measures.latency import both_latencies, coarse, first_reads, histogram, whole_us
 from spark_jobs.measures.order import behind, reordered
 from spark_jobs.measures.reads import redelivered, repeated_reads
 
-_SUSPICIONS: Final = (crowded, read_again, nameless)
+_SUSPICIONS: Final = (has_duplicates, has_repeated_reads, has_no_ids)
 BROADCAST_ROWS: Final = 200_000
-"""Up to here what is suspect goes to every executor (some 10 MB), and the ledger is not shuffled to meet it."""
+"""Up to this many suspect rows (about 10 MB) are broadcast, so the ledger is not shuffled."""
 
 
 @dataclass(frozen=True)
 class Screening:
-    """What was found so far; all keyed by `trial_no`. What there is nothing of is empty, and costs nothing to ask for."""
+    """The results of the screening, all keyed by `trial_no`.
+
+    A result without rows is known to Spark as empty, so that queries on it cost nothing.
+    """
 
     frames: Frames
     blocks: DataFrame
@@ -44,105 +52,114 @@ class Screening:
     """Of `spark_jobs.measures.latency.histogram`, by slots."""
     redelivered: DataFrame
     """Of `spark_jobs.measures.reads.redelivered`."""
-    wanted: DataFrame
-    """Which records something may be wrong with; of `spark_jobs.causes.anomalous_records.wanted`."""
+    suspect_records: DataFrame
+    """Of `spark_jobs.causes.anomalous_records.suspect_records`."""
     gaps: Future[DataFrame]
     """Of `spark_jobs.measures.availability.gaps`, both sides."""
-    nameless: DataFrame
-    """trial_no of the trials whose log has rows without an id to rely on."""
+    trials_with_rows_without_id: DataFrame
+    """trial_no of the trials whose log has rows without a reliable id."""
 
 
 @contextmanager
-def screen(frames: Frames, marks: DataFrame, beside: Executor) -> Iterator[Screening]:
-    """Look, and keep what was found in memory until the context ends.
+def screen(frames: Frames, marks: DataFrame, executor: Executor) -> Iterator[Screening]:
+    """Screen the records, and keep the results in memory until the context ends.
 
     Args:
         frames: the ledgers' rows, with trial_no.
-        marks: of `spark_jobs.io.frames.marks`.
-        beside: threads that ask Spark while this one does.
+        marks: of `spark_jobs.io.frames.trial_info`.
+        executor: threads that query Spark in parallel with this one.
     """
-    kept = _Cached([])
+    cache = _Cache([])
     try:
-        yield _screened(frames, marks, kept, beside)
+        yield _screen(frames, marks, cache, executor)
     finally:
-        kept.free()
+        cache.free()
 
 
-def _screened(frames: Frames, marks: DataFrame, kept: _Cached, beside: Executor) -> Screening:
-    rows_behind = beside.submit(lambda: kept.if_any(behind(frames.log)))
-    longest_gaps = beside.submit(lambda: _gaps(frames, marks, kept))
-    blocks = kept.always(record_blocks(frames.attempts, frames.log, frames.reads))
-    odd = _odd(blocks)
-    crowds, again, strange = (
-        kept.if_any(blocks.where(suspicion()), count)
-        for suspicion, count in zip(_SUSPICIONS, odd, strict=True)
+def _screen(frames: Frames, marks: DataFrame, cache: _Cache, executor: Executor) -> Screening:
+    rows_behind = executor.submit(lambda: cache.if_any(behind(frames.log)))
+    longest_gaps = executor.submit(lambda: _gaps(frames, marks, cache))
+    blocks = cache.always(record_blocks(frames.attempts, frames.log, frames.reads))
+    counts = _count_suspect_blocks(blocks)
+    crowded_blocks, reread_blocks, blocks_without_id = (
+        cache.if_any(blocks.where(suspicion()), count)
+        for suspicion, count in zip(_SUSPICIONS, counts, strict=True)
     )
-    several = kept.if_any(copies(frames.log, crowds), _in_them(odd[0]))
-    repeated = kept.if_any(repeated_reads(frames.reads, again), _in_them(odd[1]))
+    several = cache.if_any(copies(frames.log, crowded_blocks), _count_if_none(counts[0]))
+    repeated = cache.if_any(repeated_reads(frames.reads, reread_blocks), _count_if_none(counts[1]))
     latencies = both_latencies(
-        frames.attempts, first_reads(frames.reads, again, repeated)
+        frames.attempts, first_reads(frames.reads, reread_blocks, repeated)
     ).transform(whole_us, marks)
     late = rows_behind.result().transform(reordered, several)
     return Screening(
         frames=frames,
         blocks=blocks,
-        crowded=crowds,
+        crowded=crowded_blocks,
         copies=several,
         reordered=late,
         latencies=latencies,
-        histogram=kept.always(latencies.transform(coarse).transform(histogram)),
+        histogram=cache.always(latencies.transform(coarse).transform(histogram)),
         redelivered=repeated.transform(redelivered),
-        wanted=kept.if_any(blocks.transform(wanted, late, marks)),
+        suspect_records=cache.if_any(blocks.transform(suspect_records, late, marks)),
         gaps=longest_gaps,
-        nameless=strange.select("trial_no"),
+        trials_with_rows_without_id=blocks_without_id.select("trial_no"),
     )
 
 
-def _gaps(frames: Frames, marks: DataFrame, kept: _Cached) -> DataFrame:
-    """Find gaps by wide slots, and once more, by narrow ones, where they are too short for those."""
-    stored = frames.attempts.withColumn(
-        "outcome", sf.col("told")
-    )  # a partition that takes records is there, whatever becomes of their transaction
-    due = acknowledgements(stored, marks).unionByName(receipts(frames.reads, marks))
-    coarse = kept.always(gaps(due, marks, COARSE_NS))
-    short = kept.if_any(coarse.where(sf.col("gap_ns") < COARSE_NS).select(*WAY))
+def _gaps(frames: Frames, marks: DataFrame, cache: _Cache) -> DataFrame:
+    """Return the longest gaps: by wide slots and, where they are too short for those, by narrow."""
+    # A partition that stores records is available, whatever becomes of their transactions: the
+    # delivery report counts.
+    delivered = frames.attempts.withColumn("outcome", sf.col("told"))
+    due = acknowledgements(delivered, marks).unionByName(receipts(frames.reads, marks))
+    coarse = cache.always(gaps(due, marks, COARSE_NS))
+    short = cache.if_any(coarse.where(sf.col("gap_ns") < COARSE_NS).select(*WAY))
     return coarse.where(sf.col("gap_ns") >= COARSE_NS).unionByName(
         gaps(due.join(short, list(WAY), "left_semi"), marks)
     )
 
 
-def _odd(blocks: DataFrame) -> Sequence[int]:
-    """Count the blocks of each suspicion, all in one pass."""
+def _count_suspect_blocks(blocks: DataFrame) -> Sequence[int]:
+    """Return the number of blocks of each suspicion, counted in one pass."""
     counts = blocks.agg(
         *(sf.count_if(suspicion()).alias(suspicion.__name__) for suspicion in _SUSPICIONS)
     ).toArrow()
     return [counts[suspicion.__name__][0].as_py() for suspicion in _SUSPICIONS]
 
 
-def _in_them(blocks: int) -> int | None:
-    """Return how many records are found in so many suspicious blocks: in none, none; in some, it is not known."""
+def _count_if_none(blocks: int) -> int | None:
+    """Return the number of anomalous rows in suspect blocks: 0 without any block, else unknown."""
     return None if blocks else 0
 
 
 @dataclass(frozen=True)
-class _Cached:
-    """What is held in memory."""
+class _Cache:
+    """The frames that are held in memory."""
 
     frames: list[DataFrame]
 
     def always(self, rows: DataFrame) -> DataFrame:
-        """Compute it once, when it is first asked for."""
+        """Keep a frame once it is computed, which is when it is first used."""
         self.frames.append(rows.persist())
         return rows
 
     def if_any(self, rows: DataFrame, count: int | None = None) -> DataFrame:
-        """Compute it now, unless the count is known. Of no rows, return what Spark knows to be empty, so that nothing is computed of what is asked of it."""
+        """Compute a frame now, and keep it.
+
+        Args:
+            rows: the frame.
+            count: the number of its rows, if known; then it is not computed.
+
+        Returns:
+            The frame; if it has no rows, a frame that Spark knows to be empty, so that queries on
+            it compute nothing.
+        """
         if count is None:
             count = self.always(rows).count()
         few = sf.broadcast(rows) if count <= BROADCAST_ROWS else rows
         return few if count else rows.where("false")
 
     def free(self) -> None:
-        """Hold it no longer."""
+        """Release the frames."""
         for rows in self.frames:
             rows.unpersist()

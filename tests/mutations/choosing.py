@@ -32,7 +32,7 @@ BY_HISTORIES: Final = (
 """Modules whose mistakes generated histories must tell."""
 BY_BOTH: Final = ("causes.anomalous_records", "causes.explanations")
 """Modules of whose results the plain loops know a part; what they do not know, the modules' own planted cases must tell."""
-BY_CASES: Final = ("causes.evidence", "causes.causes", "causes.outages")
+BY_CASES: Final = ("causes.evidence", "causes.rules", "causes.outages")
 """Modules of which no history tells, and which need no Spark: their own planted cases must."""
 OF_FILES: Final = frozenset({"io.frames._scan", "io.frames.stored"})
 """What finds the ledgers' files is not run here; `test_job.py` sees whether it does."""

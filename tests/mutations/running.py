@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from support.reference.results import PlainTrial, plain
 from support.reference.spark_results import in_plain_words
 
-from spark_jobs.io.frames import Frames, in_memory
+from spark_jobs.io.frames import Frames, frames_from_tables
 from spark_jobs.planted import PlantedTrial, together
 
 STAYS: Final = frozenset(
@@ -47,7 +47,7 @@ class Planted:
     def of(cls, spark: SparkSession, trials: Sequence[PlantedTrial]) -> Planted:
         """Put trials into memory."""
         return cls(
-            in_memory(spark, together(trials)),
+            frames_from_tables(spark, together(trials)),
             trials,
             {trial.trial_id: plain(trial) for trial in trials},
         )
@@ -70,7 +70,7 @@ def how_caught(mutant: Mutant, planted: Planted) -> str | None:
 def measured_in_memory(spark: SparkSession, *trials: PlantedTrial) -> dict[str, pa.Table]:
     """Return what the job, with whatever is in place of its modules, finds of trials in memory."""
     found: dict[str, pa.Table] = importlib.import_module("spark_jobs.pipeline").results_of(
-        in_memory(spark, together(trials)), [of.ledger() for of in trials]
+        frames_from_tables(spark, together(trials)), [of.ledger() for of in trials]
     )
     return found
 

@@ -9,13 +9,13 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from spark_jobs.causes.anomalous_records import (
-    found,
-    found_again,
-    found_without_id,
-    reaches,
-    wanted,
+    appended_ranges,
+    find_anomalies,
+    find_redelivered,
+    find_without_id,
+    suspect_records,
 )
-from spark_jobs.io.frames import in_memory
+from spark_jobs.io.frames import frames_from_tables
 from spark_jobs.planted import PlantedAttempt, PlantedLogRow, PlantedTrial, together
 
 EVERYTHING = PlantedTrial(
@@ -63,7 +63,7 @@ BEHIND = "trial_no string, partition int, producer int, seq bigint, offset bigin
 
 def planted(spark: SparkSession, *trials: PlantedTrial) -> tuple[DataFrame, DataFrame]:
     """Return attempts and log of trials that lie in no file."""
-    frames = in_memory(spark, together(trials))
+    frames = frames_from_tables(spark, together(trials))
     attempts, log = (
         frame.withColumnRenamed("trial_id", "trial_no") for frame in (frames.attempts, frames.log)
     )
@@ -83,7 +83,7 @@ def looked_up(
     )
     return spark.createDataFrame(
         [(*block, 0) for block in blocks], f"{BLOCKS}, aborted bigint"
-    ).transform(wanted, spark.createDataFrame(list(behind), BEHIND), marks)
+    ).transform(suspect_records, spark.createDataFrame(list(behind), BEHIND), marks)
 
 
 def found_in(
@@ -94,7 +94,9 @@ def found_in(
 ) -> list[tuple[Any, ...]]:
     """Return what is wrong with a planted trial."""
     attempts, log = planted(spark, trial)
-    rows = found(attempts, log, spark.createDataFrame(list(behind), BEHIND), blocks).collect()
+    rows = find_anomalies(
+        attempts, log, spark.createDataFrame(list(behind), BEHIND), blocks
+    ).collect()
     return sorted((tuple(row[name] for name in NAMES) for row in rows), key=str)
 
 
@@ -118,7 +120,7 @@ def test_every_planted_anomaly_is_found_and_nothing_else(spark: SparkSession) ->
 
 def test_rows_without_an_id_are_found_by_their_place(spark: SparkSession) -> None:
     """What a corrupt row says of itself is not relied on."""
-    rows = found_without_id(planted(spark, EVERYTHING)[1]).collect()
+    rows = find_without_id(planted(spark, EVERYTHING)[1]).collect()
     assert sorted(tuple(row[name] for name in NAMES) for row in rows) == [
         (None, None, "CORRUPT", 0, 6, None, None, None),
         (None, None, "PHANTOM", 0, 7, None, None, None),
@@ -147,7 +149,9 @@ def test_trials_do_not_see_each_other(spark: SparkSession) -> None:
     blocks = looked_up(spark, [("t", 1, 0, 0b100, 0, 0, 0, 0, 0)])
     assert [
         (row.trial_no, row.kind)
-        for row in found(attempts, log, spark.createDataFrame([], BEHIND), blocks).collect()
+        for row in find_anomalies(
+            attempts, log, spark.createDataFrame([], BEHIND), blocks
+        ).collect()
     ] == [("t", "LOST")]
 
 
@@ -194,7 +198,7 @@ def test_a_read_that_repeats_is_told_by_when_it_came_again(spark: SparkSession) 
     """There is no attempt to be settled."""
     reads = [("t", 0, 0, 5, 1, 2, 0, 99)]
     columns = "trial_no string, consumer int, partition int, offset bigint, producer int, seq bigint, intended_ns bigint, received_ns bigint"
-    (row,) = found_again(spark.createDataFrame(reads, columns)).collect()
+    (row,) = find_redelivered(spark.createDataFrame(reads, columns)).collect()
     assert tuple(row[name] for name in NAMES) == (1, 2, "REDELIVERED", 0, 5, 99, None, None)
 
 
@@ -209,7 +213,7 @@ def test_the_reach_of_an_epoch_is_the_first_and_the_last_that_it_appended(
         PlantedLogRow(None, None, 11, leader_epoch=6),
         PlantedLogRow(0, 4, 4, partition=1, leader_epoch=None),
     )
-    found_reaches = reaches(
+    found_reaches = appended_ranges(
         planted(spark, PlantedTrial("t", [PlantedAttempt(0, 0)], rows))[1]
     ).collect()
     assert sorted((tuple(row) for row in found_reaches), key=str) == [

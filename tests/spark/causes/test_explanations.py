@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from experiments.ledger.record import FaultEvidence, Phases
-from spark_jobs.causes.explanations import _check
+from spark_jobs.causes.explanations import _check_counts
 from spark_jobs.io.ledgers import InvalidLedger
 from spark_jobs.planted import (
     PlantedAttempt,
@@ -184,4 +184,4 @@ def test_a_record_that_was_counted_and_not_found_is_no_result(kind: str) -> None
     with pytest.raises(
         InvalidLedger, match=rf"^trial t: 0 times {kind} was counted, and 1 were found$"
     ):
-        _check(pa.Table.from_pylist([{"trial_id": "t", **dict.fromkeys(COUNTS, 0)}]), found)
+        _check_counts(pa.Table.from_pylist([{"trial_id": "t", **dict.fromkeys(COUNTS, 0)}]), found)

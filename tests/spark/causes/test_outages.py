@@ -9,7 +9,7 @@ import pytest
 
 from experiments.ledger.record import FaultEvidence, Phases
 from experiments.ledger.result_tables import OUTAGES
-from spark_jobs.causes.evidence import evidence_of
+from spark_jobs.causes.evidence import evidence_by_trial
 from spark_jobs.causes.outages import outages
 from spark_jobs.planted import PlantedEvent, PlantedTrial
 
@@ -90,7 +90,7 @@ def found(
     }
     return outages(
         pa.Table.from_pylist([{**GAP, **gap}]),
-        evidence_of([trial.record("planted")], tables["events"], tables["epochs"]),
+        evidence_by_trial([trial.record("planted")], tables["events"], tables["epochs"]),
     )
 
 

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from experiments.ledger.record import FaultEvidence, Phases
-from spark_jobs.causes.evidence import evidence_of
-from spark_jobs.causes.explanations import FOUND, REACHES, anomalies
+from spark_jobs.causes.evidence import evidence_by_trial
+from spark_jobs.causes.explanations import ANOMALOUS_RECORDS, APPENDED_RANGES, anomalies
 from spark_jobs.planted import PlantedEpoch, PlantedEvent, PlantedTrial, together
 
 MS = 1_000_000
@@ -109,12 +109,14 @@ def tied_table(
         fault=FaultEvidence(kind="leader-crash-behind", targets=(2, 1), took_effect=True),
     )
     tables = together([trial, QUIET])
-    evidence = evidence_of(
+    evidence = evidence_by_trial(
         [trial.record("planted"), QUIET.record("planted")], tables["events"], tables["epochs"]
     )
-    found = pa.Table.from_pylist([row._asdict() for row in bad], schema=FOUND)
+    found = pa.Table.from_pylist([row._asdict() for row in bad], schema=ANOMALOUS_RECORDS)
     return anomalies(
-        found, pa.Table.from_pylist([row._asdict() for row in appended], schema=REACHES), evidence
+        found,
+        pa.Table.from_pylist([row._asdict() for row in appended], schema=APPENDED_RANGES),
+        evidence,
     )
 
 

@@ -8,7 +8,7 @@ from mutations.choosing import BY_CASES, drawn, mutants_in, tried
 
 CASES = [
     Path(__file__).parents[2] / "spark" / "causes" / name
-    for name in ("test_causes.py", "test_attribution.py", "test_outages.py")
+    for name in ("test_rules.py", "test_attribution.py", "test_outages.py")
 ]
 SECONDS = 1800
 
