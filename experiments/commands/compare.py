@@ -16,23 +16,15 @@ from rich.table import Table
 from experiments.commands.show import gate_exit_code
 from experiments.comparing.comparison import ComparedSweep, Comparison, compare
 from experiments.comparing.gate import Gate
-from experiments.comparing.matrix import (
-    Matrix,
-    as_markdown,
-    below,
-    duplicates_text,
-    heads,
-    loss_text,
-    matrix_of,
-)
+from experiments.comparing.matrix import Matrix, as_markdown, matrix_notes, duplicates_text, column_heads, loss_text, matrix_of
 from experiments.comparing.within import AxisComparison, compare_within
-from experiments.report.drawing import prepare
-from experiments.report.side_by_side import (
+from experiments.report.comparison_page import (
     ComparedCellView,
+    compared_cell_view,
+    render_axis_comparison,
     render_comparison,
-    render_within,
-    view_of,
 )
+from experiments.report.drawing import set_matplotlib_cache
 from experiments.results.read import read_results
 from experiments.results.tables import console_for_results, print_text
 from experiments.sweep.lookup import find_sweep
@@ -89,7 +81,7 @@ def compare_cells(
     gate, sweep = Gate.of(fail_on, two_sweeps=True), _sweep(home, named[0])
     within = compare_within(sweep, named[1])
     if html:
-        _write(html, home, lambda: render_within(within))
+        _write(html, home, lambda: render_axis_comparison(within))
     if as_json:
         click.echo(within.to_json())
     else:
@@ -106,7 +98,7 @@ def _sweep(home: Home, named: str) -> ComparedSweep:
 
 
 def _write(path: Path, home: Home, render: Callable[[], str]) -> None:
-    prepare(home)
+    set_matplotlib_cache(home)
     page = render()
     try:
         path.write_text(page, encoding="utf-8")
@@ -137,7 +129,7 @@ def _print(comparison: Comparison) -> None:
         print_text(console, f"note: {remark}", wrap=terminal)
     for cell in comparison.cells:
         console.print()
-        view = view_of(cell)
+        view = compared_cell_view(cell)
         console.print(_table(view), highlight=False)
         for verdict in view.verdicts:
             print_text(console, f"verdict: {verdict}", wrap=terminal)
@@ -193,7 +185,7 @@ def print_matrix(home: Home, named: Sequence[str], *, markdown: bool) -> int:
     terminal = sys.stdout.isatty()
     console = console_for_results(terminal=terminal)
     console.print(_matrix_table(matrix), crop=False, highlight=False)
-    for line in below(matrix):
+    for line in matrix_notes(matrix):
         print_text(console, line, wrap=terminal)
     for line in matrix.violations:
         print_text(console, line, wrap=terminal, style="bold red")
@@ -202,7 +194,7 @@ def print_matrix(home: Home, named: Sequence[str], *, markdown: bool) -> int:
 
 def _matrix_table(matrix: Matrix) -> Table:
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0), show_lines=False)
-    for head in ("fault", "took effect", *heads(matrix)):
+    for head in ("fault", "took effect", *column_heads(matrix)):
         table.add_column(head, overflow="fold")
     for row in matrix.rows:
         name = "\n".join(filter(None, (row.fault, row.circumstances)))

@@ -12,7 +12,7 @@ from experiments.comparing.gate import EXIT_CODE, Gate
 from experiments.ledger.record import Status
 from experiments.lessons.finding import finding_of
 from experiments.messages.phrases import format_count
-from experiments.report.page import make_report
+from experiments.report.page import write_report
 from experiments.results.models import SweepResults
 from experiments.results.read import read_results
 from experiments.results.tables import console_for_results, print_cells, print_notes, print_text
@@ -119,5 +119,5 @@ def report(home: Home, named: str | None, fail_on: Sequence[str]) -> int:
         LedgerError: its results cannot be read; the old page stays.
     """
     gate, sweep = Gate.of(fail_on), find_sweep(home, named)
-    click.echo(make_report(sweep, home))
+    click.echo(write_report(sweep, home))
     return gate_exit_code(gate.of_sweep(read_results(sweep)))

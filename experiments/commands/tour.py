@@ -27,8 +27,8 @@ from experiments.messages.phrases import format_count
 from experiments.planning.new_sweep import new_sweep, plan_experiment, prepare_kafka
 from experiments.planning.overrides import Overrides
 from experiments.report.chapters import write_chapters
-from experiments.report.drawing import prepare
-from experiments.report.tour_page import make_tour_page
+from experiments.report.drawing import set_matplotlib_cache
+from experiments.report.tour_page import write_tour_page
 from experiments.results.tables import console_for_results
 from experiments.sweep.folder import SweepFolder
 from experiments.sweep.lookup import find_sweep
@@ -91,7 +91,7 @@ def resume(
 
 
 def _run_stops(home: Home, folder: TourFolder, chapters: Path | None) -> int:
-    prepare(home)
+    set_matplotlib_cache(home)
     started = folder.read()
     open_stops = sum(not stop.done for stop in started.stops)
     claims = format_count(len(started.stops), "claim")
@@ -106,7 +106,7 @@ def _run_stops(home: Home, folder: TourFolder, chapters: Path | None) -> int:
         if code:
             _say(f"resume with: ackbench tour --resume {folder.root.name}")
             return code
-        make_tour_page(folder, home)
+        write_tour_page(folder, home)
     if chapters:
         _say(f"chapters: {write_chapters(folder, home, chapters)}")
     return _print_answers(home, folder)
@@ -172,7 +172,7 @@ def _open_plans(started: Tour) -> Iterator[Plan]:
 
 def _print_answers(home: Home, folder: TourFolder) -> int:
     """Print the conclusions and the page's path; fail if a stop failed."""
-    ended, page = folder.read(), make_tour_page(folder, home)
+    ended, page = folder.read(), write_tour_page(folder, home)
     console = console_for_results(terminal=sys.stdout.isatty())
     table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
     for row in _answer_rows(home, ended):

@@ -1,4 +1,4 @@
-"""The plot of a finding as data: one plot per finding, drawn by `experiments.report.plots`."""
+"""The plot of a finding as data: one plot per finding, drawn by `experiments.report.finding_plots`."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ Box = tuple[tuple[Scalar, ...], ...]
 """The values of each axis; stands for every combination of them, all of which are among the cells that were named."""
 
 
-def named_together(cells: Sequence[Cell], axes: Sequence[str]) -> tuple[str, ...]:
+def cell_group_names(cells: Sequence[Cell], axes: Sequence[str]) -> tuple[str, ...]:
     """Return names that together stand for exactly these cells."""
     boxes: list[Box] = [tuple((_value(cell, axis),) for axis in axes) for cell in cells]
     merged = _merged_once(boxes)
@@ -83,7 +83,7 @@ class _Judged:
     judgement: Judgement
 
 
-def answer(results: SweepResults) -> ReportAnswer:
+def compute_answer(results: SweepResults) -> ReportAnswer:
     """Return the answer, of the experiment's own cells; of a sweep in which nothing was judged, that it is not known."""
     judged = [
         _Judged(cell, judgement)
@@ -229,4 +229,4 @@ def _cells(entries: Sequence[_Judged]) -> str:
 
 def _named(entries: Sequence[_Judged], among: Sequence[CellResult]) -> tuple[str, ...]:
     axes = differing_axes([cell.cell for cell in among if cell.refused is None])
-    return named_together([entry.cell.cell for entry in entries], axes)
+    return cell_group_names([entry.cell.cell for entry in entries], axes)

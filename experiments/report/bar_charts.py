@@ -1,8 +1,8 @@
-"""Loss and duplicates with their intervals: in how many trials of a cell, and how many records in each trial."""
+"""Charts with one row per cell or trial: shares of trials, counts of records, and outages."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -16,29 +16,33 @@ from experiments.report.drawing import (
     ORANGE,
     SKY,
     VERMILLION,
-    figure,
-    row_in,
-    rows_axis,
-    seconds_axis,
-    svg,
-    write,
+    new_figure,
+    row_height_in,
+    style_rows_axis,
+    style_time_axis,
+    to_svg,
+    write_label,
 )
 from experiments.results.outages import PART_NAMES, Outage
 from experiments.verdicts.statistics import Share
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
-_FRAME_IN: Final = 0.55
+FRAME_IN: Final = 0.55
+"""Height of the x axis and its label, inches."""
 LINEAR_TO: Final = 10
-"""Records up to which the axis is linear: 0 must be on it."""
+"""A logarithmic axis of records is linear up to this value, so that it includes 0."""
+_TITLE_ABOVE: Final = 0.24
+"""Distance of a row's title above the row's mark, in rows."""
 SPREAD: Final = 0.11
-"""How far apart dots of one cell stand that would cover each other."""
+"""Vertical distance between dots of one row, so that equal values do not hide each other."""
 
 
 @dataclass(frozen=True)
 class ShareBar:
-    """A cell's share of trials in which something was seen."""
+    """The share of a cell's trials in which something was observed."""
 
     name: str
     share: Share
@@ -46,15 +50,15 @@ class ShareBar:
 
 @dataclass(frozen=True)
 class CountBar:
-    """A cell's counts, one a trial: at least and at most so many records."""
+    """A cell's counts of records, one per trial, as lower and upper bound."""
 
     name: str
     counts: tuple[tuple[int, int], ...]
 
 
 def shares_chart(rows: Sequence[ShareBar], name: str, alt: str) -> str:
-    """Return dots with their intervals, a row a cell, on an axis from 0 to 100 % of the trials."""
-    drawn, axes = figure(_FRAME_IN + row_in(row.name for row in rows) * len(rows))
+    """Return a chart of shares with their intervals, one row per cell, from 0 to 100 %."""
+    drawn, axes = new_figure(FRAME_IN + row_height_in(row.name for row in rows) * len(rows))
     for place, row in enumerate(rows):
         value, interval = row.share.seen / max(row.share.of, 1), row.share.interval
         colour = VERMILLION if row.share.seen else BLUE
@@ -70,19 +74,19 @@ def shares_chart(rows: Sequence[ShareBar], name: str, alt: str) -> str:
             markersize=5.5,
             clip_on=False,
         )
-        _title(axes, place, row.name, f"{row.share.seen} of {row.share.of}")
+        write_row_title(axes, place, row.name, f"{row.share.seen} of {row.share.of}")
     axes.set_xlim(0, 1)
     axes.set_xticks(
         [0, 0.25, 0.5, 0.75, 1], [format_percent(tick) for tick in (0, 0.25, 0.5, 0.75, 1)]
     )
-    rows_axis(axes, len(rows))
-    axes.set_xlabel("share of the trials, with its 95 % interval")
-    return svg(drawn, name, alt)
+    style_rows_axis(axes, len(rows))
+    axes.set_xlabel("share of trials, with 95 % interval")
+    return to_svg(drawn, name, alt)
 
 
 def counts_chart(rows: Sequence[CountBar], name: str, label: str, alt: str) -> str:
-    """Return a dot for each trial, a row a cell; a line leads to what it may have been at most."""
-    drawn, axes = figure(_FRAME_IN + row_in(row.name for row in rows) * len(rows))
+    """Return a chart of counts: one row per cell, one dot per trial, a line to the upper bound."""
+    drawn, axes = new_figure(FRAME_IN + row_height_in(row.name for row in rows) * len(rows))
     for place, row in enumerate(rows):
         for number, (low, high) in enumerate(sorted(row.counts)):
             height = place + SPREAD * ((number % 3) - 1)
@@ -97,16 +101,16 @@ def counts_chart(rows: Sequence[CountBar], name: str, label: str, alt: str) -> s
                 markeredgewidth=0,
                 clip_on=False,
             )
-        _title(axes, place, row.name, "")
+        write_row_title(axes, place, row.name)
     largest = max((high for row in rows for _, high in row.counts), default=0)
     _counts_axis(axes, largest)
-    rows_axis(axes, len(rows))
+    style_rows_axis(axes, len(rows))
     axes.set_xlabel(label)
-    return svg(drawn, name, alt)
+    return to_svg(drawn, name, alt)
 
 
 def _counts_axis(axes: Axes, largest: int) -> None:
-    """Give the axis a decade a step, and 0 its place."""
+    """Use a logarithmic axis with one tick per decade, which includes 0."""
     axes.set_xscale("symlog", linthresh=LINEAR_TO, linscale=0.6)
     ticks = [0, 10]
     while ticks[-1] < largest:
@@ -116,20 +120,17 @@ def _counts_axis(axes: Axes, largest: int) -> None:
     axes.minorticks_off()
 
 
-def _title(axes: Axes, place: float, name: str, told: str) -> None:
-    write(axes, (0, place - 0.24), name, above=True)
-    write(axes, (1, place - 0.24), told, above=True, right=True)
+def write_row_title(axes: Axes, row: float, name: str, value: str = "") -> None:
+    """Write a row's name above it on the left, and its value on the right."""
+    write_label(axes, (0, row - _TITLE_ABOVE), name, above=True)
+    write_label(axes, (1, row - _TITLE_ABOVE), value, above=True, right=True)
 
 
-# ---------- A bar for each outage, made of its parts.
+# Outages
 
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-_ROW_IN: Final = 0.2
-_FRAME_IN_OUTAGES: Final = 0.85
-_COLOURS: Final = {
+_OUTAGE_ROW_IN: Final = 0.2
+_OUTAGE_FRAME_IN: Final = 0.85
+_STEP_COLOURS: Final = {
     OutageStep.DETECTED: ORANGE,
     OutageStep.ELECTED: BLUE,
     OutageStep.LEARNED: SKY,
@@ -138,23 +139,22 @@ _COLOURS: Final = {
 
 
 def outages_chart(rows: Sequence[tuple[str, Outage | str]], name: str, alt: str) -> str:
-    """Return a bar for each outage, under its cell's name.
+    """Return a chart with one bar per outage, split into its parts, below the name of its cell.
 
     Args:
-        rows: from above: a row's name and its outage, or a cell's name and "" as a heading.
+        rows: from top to bottom: a trial id and its outage, or a cell's name and "" as a heading.
         name: unique in the page.
-        alt: what is to be seen.
+        alt: the chart's content in words.
     """
-    drawn, axes = figure(_FRAME_IN_OUTAGES + _ROW_IN * len(rows))
-    told: set[OutageStep] = set()
+    drawn, axes = new_figure(_OUTAGE_FRAME_IN + _OUTAGE_ROW_IN * len(rows))
+    outages = [outage for _, outage in rows if isinstance(outage, Outage)]
     for place, (title, outage) in enumerate(rows):
         if isinstance(outage, str):
-            write(axes, (0, place), title)
+            write_label(axes, (0, place), title)
             continue
         for part in outage.parts:
-            colour = _COLOURS[part.mark] if outage.apart else FAINT
+            colour = _STEP_COLOURS[part.step] if outage.is_split else FAINT
             axes.barh(place, part.lasted_ms, left=part.from_ms, height=0.72, color=colour)
-            told |= {part.mark} if outage.apart else set()
         length = f"{'' if outage.answered else '> '}{outage.length_ms:,.0f}"
         axes.annotate(
             length,
@@ -165,28 +165,30 @@ def outages_chart(rows: Sequence[tuple[str, Outage | str]], name: str, alt: str)
             color=INK,
             va="center",
         )
-    longest = max(
-        (outage.length_ms for _, outage in rows if isinstance(outage, Outage)), default=1.0
-    )
+    longest = max((outage.length_ms for outage in outages), default=1.0)
     axes.set_xlim(0, longest * 1.14 or 1.0)
     axes.set_ylim(len(rows) - 0.4, -0.6)
     axes.set_yticks([])
-    seconds_axis(axes, "ms after the last record before the outage")
-    _legend(
-        drawn,
-        [mark for mark in PART_NAMES if mark in told],
-        whole=any(isinstance(outage, Outage) and not outage.apart for _, outage in rows),
-    )
-    return svg(drawn, name, alt)
+    style_time_axis(axes, "ms after the last record before the outage")
+    steps = {part.step for outage in outages if outage.is_split for part in outage.parts}
+    entries = {PART_NAMES[step]: _STEP_COLOURS[step] for step in PART_NAMES if step in steps}
+    if not all(outage.is_split for outage in outages):
+        entries["not split"] = FAINT
+    write_legend(drawn, entries)
+    return to_svg(drawn, name, alt)
 
 
-def _legend(drawn: Figure, marks: Sequence[OutageStep], *, whole: bool) -> None:
+def write_legend(drawn: Figure, entries: Mapping[str, str]) -> None:
+    """Write a legend of filled colours above the chart.
+
+    Args:
+        drawn: the figure.
+        entries: colour by label.
+    """
     from matplotlib.patches import Patch
 
-    handles = [Patch(facecolor=_COLOURS[mark], label=PART_NAMES[mark]) for mark in marks]
-    handles += [Patch(facecolor=FAINT, label="not taken apart")] if whole else []
     drawn.legend(
-        handles=handles,
+        handles=[Patch(facecolor=colour, label=label) for label, colour in entries.items()],
         loc="outside upper left",
         ncols=2,
         frameon=False,

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Final
 
-from experiments.comparing.cell_pairs import own, pairs_but_for
-from experiments.comparing.comparison import ComparedCell, ComparedSweep, compared
-from experiments.comparing.differences import Difference, MeasuredValues
-from experiments.comparing.pairing import LEAST_PAIRS
-from experiments.comparing.within import axes_of, of_value, value_text, values_of
+from experiments.comparing.cell_pairs import experiment_cells, pair_cells_except
+from experiments.comparing.comparison import ComparedCell, ComparedSweep, compare_pair
+from experiments.comparing.differences import ComparedMeasure, Difference
+from experiments.comparing.pairing import MIN_PAIRS_FOR_TEST
+from experiments.comparing.within import varied_axes, cells_with_value, value_text, axis_values
 from experiments.ledger.record import Scalar
 from experiments.messages.phrases import format_count
-from experiments.report.evidence import ReportEvidence
+from experiments.report.data import ReportData
 from experiments.results.models import CellResult
 from experiments.results.wording import UNKNOWN_TEXT, share_counts_text
 from experiments.sweep.cell_names import axis_name, cell_name, differing_axes
@@ -23,14 +23,14 @@ from experiments.verdicts.statistics import MIN_TRIALS_FOR_INTERVAL, Interval
 # ---------- What a difference is of, whether one was shown at all, and which way. Pure.
 
 
-NAMES: Final = {
-    MeasuredValues.LOSS: "trials with loss",
-    MeasuredValues.DUPLICATES: "trials with duplicates",
-    MeasuredValues.LATENCY_P99: "ack p99",
-    MeasuredValues.OUTAGE: "longest gap",
-    MeasuredValues.THROUGHPUT: "acked in time",
+MEASURE_NAMES: Final = {
+    ComparedMeasure.LOSS: "trials with loss",
+    ComparedMeasure.DUPLICATES: "trials with duplicates",
+    ComparedMeasure.LATENCY_P99: "ack p99",
+    ComparedMeasure.OUTAGE: "longest gap",
+    ComparedMeasure.THROUGHPUT: "acked in time",
 }
-SIGNS: Final = {
+CHANGE_SIGNS: Final = {
     "worse": "\N{BLACK UP-POINTING TRIANGLE}",
     "better": "\N{BLACK DOWN-POINTING TRIANGLE}",
     "same": "",
@@ -38,9 +38,9 @@ SIGNS: Final = {
 }
 
 
-def kind_of(difference: Difference) -> str:
+def classify_difference(difference: Difference) -> str:
     """Say whether the whole interval lies on one side: `worse`, `better`, else `same`; without an interval, `unknown`."""
-    interval, nothing = interval_of(difference)
+    interval, nothing = interval_and_null(difference)
     if interval is None:
         return "unknown"
     if interval.low <= nothing <= interval.high:
@@ -48,7 +48,7 @@ def kind_of(difference: Difference) -> str:
     return "worse" if (interval.low > nothing) == difference.measure.more_is_worse else "better"
 
 
-def interval_of(difference: Difference) -> tuple[Interval | None, float]:
+def interval_and_null(difference: Difference) -> tuple[Interval | None, float]:
     """Return the interval, and the value that means no difference."""
     return (
         (difference.difference_interval, 0.0)
@@ -60,10 +60,10 @@ def interval_of(difference: Difference) -> tuple[Interval | None, float]:
 MOST_SHOWN: Final = 4
 """Pairs of an axis that stand open; the others are folded away, so that a page of twenty cells can be read."""
 COLUMNS: Final = (
-    MeasuredValues.LOSS,
-    MeasuredValues.DUPLICATES,
-    MeasuredValues.LATENCY_P99,
-    MeasuredValues.OUTAGE,
+    ComparedMeasure.LOSS,
+    ComparedMeasure.DUPLICATES,
+    ComparedMeasure.LATENCY_P99,
+    ComparedMeasure.OUTAGE,
 )
 
 
@@ -129,11 +129,11 @@ class _Change:
         )
 
 
-def changes_view(evidence: ReportEvidence) -> ChangesView:
+def changes_view(evidence: ReportData) -> ChangesView:
     """Return what is to be said of every axis in which cells differ."""
     cells = evidence.results.cells
-    by_axis = {axis: list(_changes(evidence, axis)) for axis in axes_of(cells)}
-    axes = differing_axes([cell.cell for cell in own(cells)])
+    by_axis = {axis: list(_changes(evidence, axis)) for axis in varied_axes(cells)}
+    axes = differing_axes([cell.cell for cell in experiment_cells(cells)])
     views = tuple(
         _axis(axis, [change for change in changes if change.known], axes)
         for axis, changes in by_axis.items()
@@ -141,18 +141,18 @@ def changes_view(evidence: ReportEvidence) -> ChangesView:
     notes = tuple(_notes([change for changes in by_axis.values() for change in changes]))
     return ChangesView(
         tuple(view for view in views if view.shown),
-        tuple(NAMES[measure] for measure in COLUMNS),
+        tuple(MEASURE_NAMES[measure] for measure in COLUMNS),
         notes,
     )
 
 
-def _changes(evidence: ReportEvidence, axis: str) -> Iterator[_Change]:
+def _changes(evidence: ReportData, axis: str) -> Iterator[_Change]:
     cells, sweep = evidence.results.cells, ComparedSweep(evidence.plan, evidence.results)
-    for before, after in combinations(values_of(cells, axis), 2):
-        for pair in pairs_but_for(
-            axis, of_value(cells, axis, before), of_value(cells, axis, after)
+    for before, after in combinations(axis_values(cells, axis), 2):
+        for pair in pair_cells_except(
+            axis, cells_with_value(cells, axis, before), cells_with_value(cells, axis, after)
         ):
-            yield _Change((before, after), pair[0], compared(pair, sweep, sweep))
+            yield _Change((before, after), pair[0], compare_pair(pair, sweep, sweep))
 
 
 def _axis(axis: str, changes: Sequence[_Change], axes: Sequence[str]) -> AxisView:
@@ -173,15 +173,15 @@ def _pair(change: _Change, others: Sequence[str]) -> PairView:
 
 
 def _view(difference: Difference) -> ChangeView:
-    kind = kind_of(difference)
+    kind = classify_difference(difference)
     told, detail = _share_change(difference) if difference.measure.is_share else _ratio(difference)
     p_value = "" if difference.p_value is None else f"p = {difference.p_value:.2g}"
     return ChangeView(
-        NAMES[difference.measure],
+        MEASURE_NAMES[difference.measure],
         told,
         ", ".join(filter(None, (detail, p_value))),
         kind,
-        SIGNS[kind],
+        CHANGE_SIGNS[kind],
     )
 
 
@@ -196,7 +196,7 @@ def _share_change(difference: Difference) -> tuple[str, str]:
 
 def _ratio(difference: Difference) -> tuple[str, str]:
     """Return by what it is multiplied, and between which bounds; where nothing can be divided by, the difference."""
-    interval, _ = interval_of(difference)
+    interval, _ = interval_and_null(difference)
     if difference.ratio is None:
         return (
             UNKNOWN_TEXT if difference.difference is None else f"{difference.difference:+,.0f} ms"
@@ -220,11 +220,11 @@ def _notes(changes: Sequence[_Change]) -> Iterator[str]:
         change.found.of(measure) for change in changes for measure in COLUMNS if change.known
     ]
     most = max((difference.trials for difference in differences), default=0)
-    if differences and most < LEAST_PAIRS:
+    if differences and most < MIN_PAIRS_FOR_TEST:
         interval = (
             f", an interval {MIN_TRIALS_FOR_INTERVAL}" if most < MIN_TRIALS_FOR_INTERVAL else ""
         )
-        yield f"Too few to tell for sure: no cells have more than {format_count(most, 'pair')} of trials, and a p-value needs {LEAST_PAIRS}{interval}."
+        yield f"Too few to tell for sure: no cells have more than {format_count(most, 'pair')} of trials, and a p-value needs {MIN_PAIRS_FOR_TEST}{interval}."
     told = sum(difference.ratio_interval is not None for difference in differences)
     if told:
         yield f"{format_count(told, 'interval')} of a time, each by itself: where nothing changes at all, about one in twenty is marked as worse or better."

@@ -8,8 +8,8 @@ from typing import Final
 
 from experiments.lessons.finding import Finding
 from experiments.lessons.tour import TourFolder
-from experiments.report.drawing import standalone
-from experiments.report.tour_page import AnsweredClaim, answers_of
+from experiments.report.drawing import standalone_svg
+from experiments.report.tour_page import ClaimResult, read_claim_results
 from experiments.sweep.lookup import find_sweep
 from experiments.sweep.plan import Plan
 from infra.machine.files import replace_file
@@ -25,25 +25,25 @@ def write_chapters(folder: TourFolder, home: Home, into: Path) -> Path:
         LedgerError: a sweep's results cannot be read.
     """
     into.mkdir(parents=True, exist_ok=True)
-    answers = answers_of(folder, home)
+    answers = read_claim_results(folder, home)
     for answer in answers:
         if answer.finding:
             plan = find_sweep(home, str(answer.stop.sweep_id)).plan()
             replace_file(
                 into / f"{_stem(answer)}.md",
-                "\n".join(chapter(answer, answer.finding, plan)) + "\n",
+                "\n".join(chapter_lines(answer, answer.finding, plan)) + "\n",
             )
             if answer.plot:
-                replace_file(into / f"{_stem(answer)}.svg", standalone(answer.plot.svg))
+                replace_file(into / f"{_stem(answer)}.svg", standalone_svg(answer.plot.svg))
     replace_file(into / INDEX, "\n".join(_index(answers)) + "\n")
     return into / INDEX
 
 
-def _stem(answer: AnsweredClaim) -> str:
+def _stem(answer: ClaimResult) -> str:
     return f"{answer.stop.lesson:02d}-{answer.stop.experiment}"
 
 
-def _index(answers: list[AnsweredClaim]) -> Iterator[str]:
+def _index(answers: list[ClaimResult]) -> Iterator[str]:
     yield from ("# What the lessons say of Kafka, tested", "")
     yield "Each chapter has the claim, how Kafka does it, the experiment, what was seen when it was last run for these pages, and what to set in production."
     yield "`ackbench tour` runs all of them and makes one page of the answers; `ackbench tour --resume newest --chapters FOLDER` writes chapters like these."
@@ -62,7 +62,7 @@ def _index(answers: list[AnsweredClaim]) -> Iterator[str]:
         yield f"| {answer.stop.lesson} | [{answer.title}]({_stem(answer)}.md) | {become} | {begins} {rest} |"
 
 
-def chapter(answer: AnsweredClaim, finding: Finding, plan: Plan) -> Iterator[str]:
+def chapter_lines(answer: ClaimResult, finding: Finding, plan: Plan) -> Iterator[str]:
     """Yield the lines of one claim's chapter.
 
     Args:

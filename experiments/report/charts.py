@@ -1,4 +1,8 @@
-"""The page's charts with their captions, each of which says what is to be seen."""
+"""The charts of a sweep with their captions: loss, duplicates, latency and outages, by fault.
+
+A caption states in words what the chart shows, for readers who do not see it. Values that were not
+measured have no chart.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
-from experiments.ledger.result_tables import Measure, Phase, Side
+from experiments.ledger.result_tables import Measure, OutageStep, Phase, Side
 from experiments.messages.phrases import format_count
 from experiments.report.bar_charts import (
     CountBar,
@@ -15,8 +19,8 @@ from experiments.report.bar_charts import (
     outages_chart,
     shares_chart,
 )
-from experiments.report.evidence import ReportEvidence
-from experiments.report.percentiles import Curve, curve, curves_chart
+from experiments.report.data import ReportData
+from experiments.report.percentiles import PercentileCurve, percentile_chart, percentile_curve
 from experiments.results.cells import judged_trials
 from experiments.results.models import CellResult, TrialResult
 from experiments.results.outages import PART_NAMES, Outage, outages_of
@@ -26,16 +30,23 @@ from experiments.sweep.cell_names import cell_name, differing_axes, fault_name
 
 T = TypeVar("T")
 
-MOST_ROWS: Final = 16
-"""Of a chart: a taller one would be cut in print."""
-MOST_BARS: Final = 36
-MOST_CURVES: Final = 6
-_LATENCIES: Final = {Measure.ACK: "acknowledged", Measure.END_TO_END: "read"}
+MAX_ROWS: Final = 16
+"""Rows per chart; a taller chart would be cut in print."""
+MAX_BARS: Final = 36
+"""Bars per outage chart, and names of cells between them."""
+MAX_CURVES: Final = 6
+_LATENCY_ENDS: Final = {Measure.ACK: "acknowledgement", Measure.END_TO_END: "receipt"}
+_STEP_NAMES: Final = {
+    OutageStep.DETECTED: "fenced",
+    OutageStep.ELECTED: "elected",
+    OutageStep.LEARNED: "learned by the client",
+    OutageStep.FIRST_AFTER: "first record after",
+}
 
 
 @dataclass(frozen=True)
 class Chart:
-    """A drawing, and what it says in words."""
+    """A drawing and its caption."""
 
     svg: str
     caption: str
@@ -43,7 +54,7 @@ class Chart:
 
 @dataclass(frozen=True)
 class ChartGroup:
-    """Charts of one fault."""
+    """The charts of one fault."""
 
     fault: str
     charts: tuple[Chart, ...]
@@ -51,36 +62,13 @@ class ChartGroup:
 
 @dataclass(frozen=True)
 class ReportCharts:
-    """All charts of a sweep but the timelines."""
+    """All charts of a sweep except the timelines of its trials."""
 
     losses: tuple[ChartGroup, ...]
     latencies: tuple[Chart, ...]
     phases: tuple[Chart, ...]
     outages: tuple[Chart, ...]
     consumer_outages: tuple[Chart, ...]
-
-
-def draw(evidence: ReportEvidence) -> ReportCharts:
-    """Draw what there is; what was not measured has no chart."""
-    groups = by_fault(evidence.results.cells)
-    return ReportCharts(
-        losses=tuple(
-            gathered
-            for gathered in (
-                ChartGroup(group.fault, (*_shares(group), *_counts(group, evidence)))
-                for group in groups
-            )
-            if gathered.charts
-        ),
-        latencies=tuple(chart for group in groups for chart in _latencies(group, evidence)),
-        phases=tuple(chart for group in groups for chart in _phases(group, evidence)),
-        outages=tuple(
-            chart for group in groups for chart in _outages(group, evidence, Side.PRODUCER)
-        ),
-        consumer_outages=tuple(
-            chart for group in groups for chart in _outages(group, evidence, Side.CONSUMER)
-        ),
-    )
 
 
 @dataclass(frozen=True)
@@ -91,15 +79,35 @@ class FaultGroup:
     fault: str
     cells: tuple[CellResult, ...]
     axes: tuple[str, ...]
-    """Those that tell the sweep's cells apart, but for the fault."""
+    """The axes in which the sweep's cells differ, without the fault."""
 
     def name(self, cell: CellResult) -> str:
         """Return a cell's name within the group."""
         return cell_name(cell.cell, self.axes)
 
 
-def by_fault(cells: Sequence[CellResult]) -> list[FaultGroup]:
-    """Return the cells that were run, by fault, those without one last."""
+def draw_charts(data: ReportData) -> ReportCharts:
+    """Return the charts of a sweep."""
+    groups = group_by_fault(data.results.cells)
+    losses = [
+        ChartGroup(group.fault, (*_share_charts(group), *_count_charts(group, data)))
+        for group in groups
+    ]
+    return ReportCharts(
+        losses=tuple(group for group in losses if group.charts),
+        latencies=tuple(chart for group in groups for chart in _latency_charts(group, data)),
+        phases=tuple(chart for group in groups for chart in _phase_charts(group, data)),
+        outages=tuple(
+            chart for group in groups for chart in _outage_charts(group, data, Side.PRODUCER)
+        ),
+        consumer_outages=tuple(
+            chart for group in groups for chart in _outage_charts(group, data, Side.CONSUMER)
+        ),
+    )
+
+
+def group_by_fault(cells: Sequence[CellResult]) -> list[FaultGroup]:
+    """Return the cells that were run, by fault; the group without a fault comes last."""
     run = [cell for cell in cells if cell.refused is None]
     axes = tuple(axis for axis in differing_axes([cell.cell for cell in run]) if axis != "fault")
     faults = sorted(
@@ -113,9 +121,19 @@ def by_fault(cells: Sequence[CellResult]) -> list[FaultGroup]:
     ]
 
 
-def _shares(group: FaultGroup) -> Iterator[Chart]:
+def split_evenly(rows: Sequence[T], most: int) -> Iterator[Sequence[T]]:
+    """Yield the rows in parts of about equal length, none longer than `most`."""
+    parts = -(-len(rows) // most)
+    for part in range(parts):
+        yield rows[part * len(rows) // parts : (part + 1) * len(rows) // parts]
+
+
+# Loss and duplicates
+
+
+def _share_charts(group: FaultGroup) -> Iterator[Chart]:
     loss = [ShareBar(group.name(cell), cell.loss) for cell in group.cells if cell.loss]
-    twice = [
+    duplicates = [
         ShareBar(group.name(cell), cell.duplication) for cell in group.cells if cell.duplication
     ]
     order = [
@@ -123,34 +141,40 @@ def _shares(group: FaultGroup) -> Iterator[Chart]:
         for cell in group.cells
         if cell.reordering and cell.reordering.seen
     ]
-    for what, noun, rows in (
+    for key, description, rows in (
         ("loss", "with acknowledged loss", loss),
-        ("dup", "with duplicates", twice),
-        ("order", "with a changed order", order),
+        ("dup", "with duplicates", duplicates),
+        ("order", "with records out of order", order),
     ):
-        for part, chunk in enumerate(chunks(rows, MOST_ROWS)):
-            caption = _share_caption(group.fault, noun, chunk)
-            yield Chart(
-                shares_chart(chunk, f"share-{what}-{group.number}-{part}", caption), caption
-            )
+        for part, chunk in enumerate(split_evenly(rows, MAX_ROWS)):
+            caption = _share_caption(group.fault, description, chunk)
+            name = f"share-{key}-{group.number}-{part}"
+            yield Chart(shares_chart(chunk, name, caption), caption)
 
 
-def _share_caption(fault: str, noun: str, rows: Sequence[ShareBar]) -> str:
-    seen = [row for row in rows if row.share.seen]
-    if not seen:
-        surest = min(rows, key=lambda row: row.share.interval.high)
-        return f"Trials {noun}, {fault}: none in {format_count(len(rows), 'cell')}; the narrowest bound is {share_text(surest.share)}."
-    most = max(seen, key=lambda row: (row.share.seen / row.share.of, row.share.of))
-    return f"Trials {noun}, {fault}: in {len(seen)} of {format_count(len(rows), 'cell')}; most often with {most.name}: {share_text(most.share)}."
+def _share_caption(fault: str, description: str, rows: Sequence[ShareBar]) -> str:
+    cells = format_count(len(rows), "cell")
+    affected = [row for row in rows if row.share.seen]
+    if not affected:
+        narrowest = min(rows, key=lambda row: row.share.interval.high)
+        return (
+            f"Trials {description}, {fault}: none in {cells}. "
+            f"Narrowest bound: {share_text(narrowest.share)}."
+        )
+    most = max(affected, key=lambda row: (row.share.seen / row.share.of, row.share.of))
+    return (
+        f"Trials {description}, {fault}: in {len(affected)} of {cells}, "
+        f"most often with {most.name}: {share_text(most.share)}."
+    )
 
 
-def _counts(group: FaultGroup, evidence: ReportEvidence) -> Iterator[Chart]:
-    of = {group.name(cell): judged_trials(evidence.results, cell) for cell in group.cells}
+def _count_charts(group: FaultGroup, data: ReportData) -> Iterator[Chart]:
+    trials_by_name = {group.name(cell): judged_trials(data.results, cell) for cell in group.cells}
     lost = [
         CountBar(name, tuple(trial.lost for trial in trials if trial.lost))
-        for name, trials in of.items()
+        for name, trials in trials_by_name.items()
     ]
-    twice = [
+    duplicates = [
         CountBar(
             name,
             tuple(
@@ -159,155 +183,144 @@ def _counts(group: FaultGroup, evidence: ReportEvidence) -> Iterator[Chart]:
                 if trial.duplicates is not None
             ),
         )
-        for name, trials in of.items()
+        for name, trials in trials_by_name.items()
     ]
-    for what, noun, rows in (("lost", "Lost records", lost), ("copies", "Duplicates", twice)):
-        some = [row for row in rows if row.counts and max(high for _, high in row.counts) > 0]
-        for part, chunk in enumerate(chunks(some, MOST_ROWS)):
-            caption = _count_caption(noun, group.fault, chunk, len(rows) - len(some))
-            label = (
-                "records lost in a trial (line: at most)"
-                if what == "lost"
-                else "further copies in a trial"
-            )
-            yield Chart(
-                counts_chart(chunk, f"count-{what}-{group.number}-{part}", label, caption), caption
-            )
+    for key, noun, label, rows in (
+        ("lost", "Lost records", "lost records per trial (line: upper bound)", lost),
+        ("copies", "Duplicates", "duplicates per trial", duplicates),
+    ):
+        affected = [row for row in rows if row.counts and max(high for _, high in row.counts) > 0]
+        for part, chunk in enumerate(split_evenly(affected, MAX_ROWS)):
+            caption = _count_caption(noun, group.fault, chunk, len(rows) - len(affected))
+            name = f"count-{key}-{group.number}-{part}"
+            yield Chart(counts_chart(chunk, name, label, caption), caption)
 
 
-def _count_caption(noun: str, fault: str, rows: Sequence[CountBar], none: int) -> str:
+def _count_caption(noun: str, fault: str, rows: Sequence[CountBar], unaffected: int) -> str:
     most = max(rows, key=lambda row: max(row.counts))
-    others = (
-        f" {format_count(none, 'cell')} without any {'is' if none == 1 else 'are'} left out."
-        if none
-        else ""
+    caption = (
+        f"{noun} per trial, {fault}: at most {bounds_text(max(most.counts))} in one trial, "
+        f"with {most.name}."
     )
-    return f"{noun} in each trial, {fault}: the most in one trial are {bounds_text(max(most.counts))}, with {most.name}.{others}"
+    if not unaffected:
+        return caption
+    verb = "is" if unaffected == 1 else "are"
+    return f"{caption} {format_count(unaffected, 'cell')} without any {verb} not shown."
 
 
-def _latencies(group: FaultGroup, evidence: ReportEvidence) -> Iterator[Chart]:
-    for measure, verb in _LATENCIES.items():
-        found = [
-            curve(group.name(cell), _slots(evidence, cell, measure, Phase.ALL))
+# Latency
+
+
+def _latency_charts(group: FaultGroup, data: ReportData) -> Iterator[Chart]:
+    for measure, end in _LATENCY_ENDS.items():
+        curves = [
+            percentile_curve(group.name(cell), _slots(data, cell, measure, Phase.ALL))
             for cell in group.cells
         ]
-        for part, chunk in enumerate(chunks([line for line in found if line], MOST_CURVES)):
-            slowest = max(chunk, key=lambda line: float(line.latency_ms[-1]))
+        drawable = [curve for curve in curves if curve]
+        for part, chunk in enumerate(split_evenly(drawable, MAX_CURVES)):
+            slowest = max(chunk, key=lambda curve: float(curve.latency_ms[-1]))
             caption = (
-                f"From the intended time until {verb}, {group.fault}, all trials of a cell together: the longest took "
-                f"{milliseconds_text(float(slowest.latency_ms[-1]))}, with {slowest.name}."
+                f"Latency from the intended send time to {end}, {group.fault}, all trials of a "
+                f"cell combined: at most {milliseconds_text(float(slowest.latency_ms[-1]))}, "
+                f"with {slowest.name}."
             )
-            yield Chart(
-                curves_chart(chunk, f"latency-{measure.value}-{group.number}-{part}", caption),
-                caption,
-            )
+            name = f"latency-{measure.value}-{group.number}-{part}"
+            yield Chart(percentile_chart(chunk, name, caption), caption)
 
 
-def _phases(group: FaultGroup, evidence: ReportEvidence) -> Iterator[Chart]:
+def _phase_charts(group: FaultGroup, data: ReportData) -> Iterator[Chart]:
     for number, cell in enumerate(group.cells):
-        for measure, verb in _LATENCIES.items():
-            found = [
-                curve(f"{phase.value} the fault", _slots(evidence, cell, measure, phase))
+        for measure, end in _LATENCY_ENDS.items():
+            curves = [
+                percentile_curve(f"{phase.value} the fault", _slots(data, cell, measure, phase))
                 for phase in Phase
                 if phase is not Phase.ALL
             ]
-            lines: list[Curve] = [line for line in found if line]
-            if lines:
-                told = ", ".join(
-                    f"{line.name} {format_count(line.records, 'record')} up to {milliseconds_text(float(line.latency_ms[-1]))}"
-                    for line in lines
-                )
-                caption = f"{group.name(cell)}, {group.fault}, until {verb}: {told}."
-                yield Chart(
-                    curves_chart(lines, f"phases-{measure.value}-{group.number}-{number}", caption),
-                    caption,
-                )
+            drawable: list[PercentileCurve] = [curve for curve in curves if curve]
+            if not drawable:
+                continue
+            phases = ", ".join(
+                f"{curve.name} at most {milliseconds_text(float(curve.latency_ms[-1]))} "
+                f"({format_count(curve.records, 'record')})"
+                for curve in drawable
+            )
+            caption = f"{group.name(cell)}, {group.fault}, latency to {end}: {phases}."
+            name = f"phases-{measure.value}-{group.number}-{number}"
+            yield Chart(percentile_chart(drawable, name, caption), caption)
 
 
-def _slots(evidence: ReportEvidence, cell: CellResult, measure: Measure, phase: Phase) -> list[Row]:
-    """Return the histograms of a cell's sealed trials; a trial without fault has the phase `all` only."""
+def _slots(data: ReportData, cell: CellResult, measure: Measure, phase: Phase) -> list[Row]:
+    """Return the histogram rows of a cell's judged trials.
+
+    A trial without a fault has the phase `all` only.
+    """
     return [
         row
-        for trial in judged_trials(evidence.results, cell)
-        for row in evidence.slots.get((trial.trial_id, measure, phase), ())
+        for trial in judged_trials(data.results, cell)
+        for row in data.slots.get((trial.trial_id, measure, phase), ())
     ]
 
 
-def _outages(group: FaultGroup, evidence: ReportEvidence, side: Side) -> Iterator[Chart]:
+# Outages
+
+
+def _outage_charts(group: FaultGroup, data: ReportData, side: Side) -> Iterator[Chart]:
     rows: list[tuple[str, Outage | str]] = []
     for cell in group.cells:
         longest = [
             outage
-            for trial in judged_trials(evidence.results, cell)
-            for outage in _longest(evidence, trial, side)
+            for trial in judged_trials(data.results, cell)
+            for outage in _longest_outage(data, trial, side)
         ]
-        rows += (
-            [(group.name(cell), ""), *((outage.trial_id, outage) for outage in longest)]
-            if longest
-            else []
-        )
-    for part, chunk in enumerate(chunks(rows, MOST_BARS)):
+        if longest:
+            rows.append((group.name(cell), ""))
+            rows += [(outage.trial_id, outage) for outage in longest]
+    for part, chunk in enumerate(split_evenly(rows, MAX_BARS)):
         outages = [outage for _, outage in chunk if isinstance(outage, Outage)]
         if outages:
             caption = _outage_caption(group.fault, side, outages)
-            yield Chart(
-                outages_chart(chunk, f"outage-{side.value}-{group.number}-{part}", caption), caption
-            )
+            name = f"outage-{side.value}-{group.number}-{part}"
+            yield Chart(outages_chart(chunk, name, caption), caption)
 
 
-def _longest(evidence: ReportEvidence, trial: TrialResult, side: Side) -> list[Outage]:
-    """Return the longest outage of a trial's partitions, where there is any."""
-    of_side = [
-        outage
-        for outage in outages_of(
-            evidence.records[trial.trial_id], evidence.outages.get(trial.trial_id, ())
-        )
-        if outage.side is side
-    ]
-    return of_side[:1]
+def _longest_outage(data: ReportData, trial: TrialResult, side: Side) -> list[Outage]:
+    """Return the longest outage of a trial's partitions, or nothing."""
+    outages = outages_of(data.records[trial.trial_id], data.outages.get(trial.trial_id, ()))
+    return [outage for outage in outages if outage.side is side][:1]
 
 
 def _outage_caption(fault: str, side: Side, outages: Sequence[Outage]) -> str:
     lengths = sorted(outage.length_ms for outage in outages)
-    worst = {
-        mark: max(
-            (outage.resolutions_ms[mark] for outage in outages if mark in outage.resolutions_ms),
-            default=None,
-        )
-        for mark in PART_NAMES
+    client = "producer" if side is Side.PRODUCER else "consumer"
+    shortest, longest = milliseconds_text(lengths[0]), milliseconds_text(lengths[-1])
+    sentences = [
+        f"Longest outage per trial for the {client}, {fault}: {shortest} to {longest}.",
+        "One bar per trial, in the order of the trial ids.",
+    ]
+    resolutions = _resolutions(outages)
+    if resolutions:
+        sentences.append(f"Resolution of the times: {', '.join(resolutions)}.")
+    for number, remark in (
+        (
+            sum(not outage.is_split for outage in outages),
+            "not split, because no step within was observed",
+        ),
+        (sum(not outage.answered for outage in outages), "lasted until the end of the load"),
+        (
+            sum(bool(outage.out_of_order) for outage in outages),
+            "with a step that was observed out of order and is not shown",
+        ),
+    ):
+        if number:
+            sentences.append(f"{number} of {len(outages)}: {remark}.")
+    return " ".join(sentences)
+
+
+def _resolutions(outages: Sequence[Outage]) -> list[str]:
+    """Return the coarsest resolution of each step's time: `elected 5 ms`."""
+    coarsest = {
+        step: max((outage.resolutions_ms.get(step, 0.0) for outage in outages), default=0.0)
+        for step in PART_NAMES
     }
-    known = [
-        f"{mark.value} to {resolution:,.0f} ms" for mark, resolution in worst.items() if resolution
-    ]
-    remarks = [
-        f"Marks are known: {', '.join(known)}." if known else "",
-        _of_some(
-            outages,
-            [outage for outage in outages if not outage.apart],
-            "could not be taken apart: no mark within was seen",
-        ),
-        _of_some(
-            outages,
-            [outage for outage in outages if not outage.answered],
-            "lasted until nothing was due any more",
-        ),
-        _of_some(
-            outages,
-            [outage for outage in outages if outage.disordered],
-            "had a mark out of its order, which ends no part",
-        ),
-    ]
-    who = "producer" if side is Side.PRODUCER else "consumer"
-    told = f"The longest outage of each trial for the {who}, {fault}: {milliseconds_text(lengths[0])} to {milliseconds_text(lengths[-1])}, a bar a trial, by trial id."
-    return " ".join([told, *(remark for remark in remarks if remark)])
-
-
-def _of_some(outages: Sequence[Outage], some: Sequence[Outage], what: str) -> str:
-    return f"{len(some)} of {len(outages)} {what}." if some else ""
-
-
-def chunks(rows: Sequence[T], most: int) -> Iterator[Sequence[T]]:
-    """Yield the rows in parts of about equal length, none longer than `most`."""
-    parts = -(-len(rows) // most)
-    for part in range(parts):
-        yield rows[part * len(rows) // parts : (part + 1) * len(rows) // parts]
+    return [f"{_STEP_NAMES[step]} {value:,.0f} ms" for step, value in coarsest.items() if value]

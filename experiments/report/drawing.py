@@ -74,12 +74,12 @@ _SETTINGS: Final[Any] = {
 }
 
 
-def prepare(home: Home) -> None:
+def set_matplotlib_cache(home: Home) -> None:
     """Give matplotlib's own cache its place below the home; to be called before anything draws."""
     os.environ.setdefault("MPLCONFIGDIR", str(home.cache / "matplotlib"))
 
 
-def figure(height_in: float, *, constrained: bool = True) -> tuple[Figure, Axes]:
+def new_figure(height_in: float, *, constrained: bool = True) -> tuple[Figure, Axes]:
     """Return an empty figure with its one pair of axes, as high as asked for; unconstrained, its caller places the axes, which is twice as fast."""
     import matplotlib as mpl
     from matplotlib.figure import Figure as NewFigure
@@ -91,7 +91,7 @@ def figure(height_in: float, *, constrained: bool = True) -> tuple[Figure, Axes]
         return drawn, drawn.add_subplot()
 
 
-def svg(drawn: Figure, name: str, alt: str) -> str:
+def to_svg(drawn: Figure, name: str, alt: str) -> str:
     """Return the figure as an `<svg>` element; equal figures give equal text.
 
     Args:
@@ -111,7 +111,7 @@ def svg(drawn: Figure, name: str, alt: str) -> str:
     return _inlined(text.getvalue(), name, alt)
 
 
-def standalone(element: str) -> str:
+def standalone_svg(element: str) -> str:
     """Return an `<svg>` element of `svg` as a file of its own, with the colours that a page would give it, on white."""
     colours = "".join(f"--{variable}: {colour}; " for colour, variable in _VARIABLES.items())
     style = f"<style>svg {{ {colours}background: #ffffff; font-family: sans-serif; }}</style>"
@@ -153,24 +153,24 @@ def _escaped(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace('"', "&quot;")
 
 
-def wrapped(name: str) -> str:
+def wrap_label(name: str) -> str:
     """Return a name in lines that fit into a chart's width, broken between its words."""
     return "\n".join(textwrap.wrap(name, _LINE, break_on_hyphens=False)) or name
 
 
-def row_in(names: Iterable[str]) -> float:
+def row_height_in(names: Iterable[str]) -> float:
     """Return how high a chart's rows must be for their names, inches."""
-    return _ROW_IN + _LINE_IN * max((wrapped(name).count("\n") for name in names), default=0)
+    return _ROW_IN + _LINE_IN * max((wrap_label(name).count("\n") for name in names), default=0)
 
 
-def write(
+def write_label(
     axes: Axes, at: tuple[float, float], text: str, *, above: bool = False, right: bool = False
 ) -> None:
     """Write a row's name into the chart, at a part of its width and a row; the axes keep their size, whatever it says."""
     va: Literal["bottom", "center"] = "bottom" if above else "center"
     ha: Literal["left", "right"] = "right" if right else "left"
     told = axes.annotate(
-        plain(wrapped(text)),
+        escape_label(wrap_label(text)),
         at,
         xycoords=("axes fraction", "data"),
         fontsize=9.5,
@@ -182,18 +182,18 @@ def write(
     told.set_in_layout(False)
 
 
-def plain(text: str) -> str:
+def escape_label(text: str) -> str:
     """Return a label that matplotlib takes as it is: a dollar begins a formula there."""
     return text.replace("$", r"\$")
 
 
-def seconds_axis(axes: Axes, label: str = "seconds after the load began") -> None:
+def style_time_axis(axes: Axes, label: str = "seconds after the load began") -> None:
     """Give the axes their quiet grid and their name."""
     axes.set_xlabel(label)
     _quiet_grid(axes)
 
 
-def rows_axis(axes: Axes, rows: int, above: float = 0.75) -> None:
+def style_rows_axis(axes: Axes, rows: int, above: float = 0.75) -> None:
     """Give the axes a row a cell from above, so many rows of room above the first one's mark for its name, and nothing at their left edge."""
     axes.set_ylim(rows - 0.5, -above)
     axes.set_yticks([])

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from experiments.ledger.record import Status
-from experiments.report.answer import answer
-from experiments.report.cells import cell_views, figure_table, shown_promises
+from experiments.report.answer import compute_answer
+from experiments.report.cell_tables import cell_views, figure_table, shown_guarantees
 from experiments.report.changes import changes_view
-from experiments.report.charts import draw
-from experiments.report.drawing import prepare
-from experiments.report.evidence import ReportEvidence, read_evidence
-from experiments.report.plots import plot_chart
-from experiments.report.settings import differing_settings, settings_of
+from experiments.report.charts import draw_charts
+from experiments.report.data import ReportData, read_report_data
+from experiments.report.drawing import set_matplotlib_cache
+from experiments.report.finding_plots import plot_chart
+from experiments.report.settings import differing_settings, effective_settings
 from experiments.report.trials import trials_by_cell
 from experiments.results.tables import refusal_lines
 from experiments.results.wording import GUARANTEE_NAMES
@@ -90,12 +90,12 @@ _TEMPLATES: Final = Path(__file__).parent / "templates"
 _BEFORE_UNIT: Final = re.compile(r"(?<=\d) (?=%|(?:ms|s|kB|MB)\b)")
 
 
-def render(evidence: ReportEvidence) -> str:
+def render_page(evidence: ReportData) -> str:
     """Return the page."""
-    return template("page.html").render(**_values(evidence))
+    return load_template("page.html").render(**_values(evidence))
 
 
-def template(name: str) -> Template:
+def load_template(name: str) -> Template:
     """Return a template of ours: what it is given is text unless it says otherwise, and a name that it is not given is an error."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
@@ -107,20 +107,20 @@ def template(name: str) -> Template:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters["unbroken"] = unbroken
+    environment.filters["unbroken"] = keep_units_together
     return environment.get_template(name)
 
 
-def unbroken(text: str) -> str:
+def keep_units_together(text: str) -> str:
     """Return a sentence whose figures stay on one line with their units."""
     return _BEFORE_UNIT.sub("\N{NO-BREAK SPACE}", text)
 
 
-def _values(evidence: ReportEvidence) -> dict[str, Any]:
+def _values(evidence: ReportData) -> dict[str, Any]:
     """Return what the template names."""
     results, plan = evidence.results, evidence.plan
     run = [cell for cell in results.cells if cell.refused is None]
-    cells, settings = cell_views(evidence, run), settings_of(evidence)
+    cells, settings = cell_views(evidence, run), effective_settings(evidence)
     return {
         "results": results,
         "plan": plan,
@@ -128,11 +128,11 @@ def _values(evidence: ReportEvidence) -> dict[str, Any]:
         "plot": plot_chart(evidence.finding.plot, "finding")
         if evidence.finding and evidence.finding.plot
         else None,
-        "answer": answer(results),
-        "guarantees": tuple(GUARANTEE_NAMES[guarantee] for guarantee in shown_promises(evidence)),
+        "answer": compute_answer(results),
+        "guarantees": tuple(GUARANTEE_NAMES[guarantee] for guarantee in shown_guarantees(evidence)),
         "cells": cells,
         "figures": figure_table(cells),
-        "charts": draw(evidence),
+        "charts": draw_charts(evidence),
         "changes": changes_view(evidence),
         "trials": trials_by_cell(evidence),
         "measured": any(trial.attempted is not None for trial in results.trials),
@@ -146,7 +146,7 @@ def _values(evidence: ReportEvidence) -> dict[str, Any]:
     }
 
 
-def _silent(evidence: ReportEvidence) -> Iterator[tuple[str, str, str]]:
+def _silent(evidence: ReportData) -> Iterator[tuple[str, str, str]]:
     """Yield what says nothing of Kafka, or less than it seems: kind, trial and reason."""
     results = evidence.results
     for trial in results.trials:
@@ -169,7 +169,7 @@ def _silent(evidence: ReportEvidence) -> Iterator[tuple[str, str, str]]:
     )
 
 
-def _versions(evidence: ReportEvidence) -> Iterator[tuple[str, str]]:
+def _versions(evidence: ReportData) -> Iterator[tuple[str, str]]:
     """Yield the versions of what was run, all that occur."""
     kafka = sorted(
         {record.kafka_version for record in evidence.records.values()}
@@ -185,13 +185,13 @@ def _versions(evidence: ReportEvidence) -> Iterator[tuple[str, str]]:
 # ---------- Makes the page of a sweep, anew each time: `report.html` in the sweep's folder.
 
 
-def make_report(sweep: SweepFolder, home: Home) -> Path:
+def write_report(sweep: SweepFolder, home: Home) -> Path:
     """Write the page and return where it lies; a reader sees the old one or the new one, never half of one.
 
     Raises:
         UnknownName: there is no such sweep.
         LedgerError: a trial's record or a table of `results/` cannot be read; the old page stays.
     """
-    prepare(home)
-    replace_file(sweep.report, render(read_evidence(sweep)))
+    set_matplotlib_cache(home)
+    replace_file(sweep.report, render_page(read_report_data(sweep)))
     return sweep.report

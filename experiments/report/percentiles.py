@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import numpy.typing as npt
 
-from experiments.report.drawing import SERIES, STYLES, figure, plain, svg, wrapped
+from experiments.report.drawing import SERIES, STYLES, escape_label, new_figure, to_svg, wrap_label
 from experiments.results.rows import Row
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ _LONG_NAME: Final = 26
 
 
 @dataclass(frozen=True)
-class Curve:
+class PercentileCurve:
     """A distribution of latencies, cumulated."""
 
     name: str
@@ -49,7 +49,7 @@ class Curve:
     records: int
 
 
-def curve(name: str, rows: Sequence[Row]) -> Curve | None:
+def percentile_curve(name: str, rows: Sequence[Row]) -> PercentileCurve | None:
     """Return the curve of histograms put together, each value as its slot's middle; `None` without records."""
     slots: defaultdict[tuple[int, int], int] = defaultdict(int)
     for row in rows:
@@ -62,15 +62,15 @@ def curve(name: str, rows: Sequence[Row]) -> Curve | None:
     middles = np.array([(low + high) / 2 for low, high in ordered]) / _US_PER_MS
     below = (np.cumsum(counts) - counts) / records  # the share of all that is smaller than the slot
     rarity = np.append(1 / (1 - below), float(records))
-    return _thinned(Curve(name, rarity, np.append(middles, middles[-1]), records))
+    return _thinned(PercentileCurve(name, rarity, np.append(middles, middles[-1]), records))
 
 
-def curves_chart(curves: Sequence[Curve], name: str, alt: str) -> str:
+def percentile_chart(curves: Sequence[PercentileCurve], name: str, alt: str) -> str:
     """Return the curves in one chart, told apart by colour and by line."""
     columns = 1 if max(len(line.name) for line in curves) > _LONG_NAME else _PER_LEGEND_ROW
-    rows = -(-sum(wrapped(line.name).count("\n") + 1 for line in curves) // columns)
+    rows = -(-sum(wrap_label(line.name).count("\n") + 1 for line in curves) // columns)
     height_in = _HEIGHT_IN + _LEGEND_ROW_IN * rows
-    drawn, axes = figure(height_in, constrained=False)
+    drawn, axes = new_figure(height_in, constrained=False)
     axes.set_position(
         (
             _LEFT,
@@ -87,7 +87,7 @@ def curves_chart(curves: Sequence[Curve], name: str, alt: str) -> str:
             latency_ms,
             color=colour,
             linestyle=style,
-            label=plain(wrapped(line.name)),
+            label=escape_label(wrap_label(line.name)),
             where="post",
         )
     axes.set_xscale("log")
@@ -107,10 +107,10 @@ def curves_chart(curves: Sequence[Curve], name: str, alt: str) -> str:
         columnspacing=1.2,
         borderpad=0,
     )
-    return svg(drawn, name, alt)
+    return to_svg(drawn, name, alt)
 
 
-def _ticks(axes: Axes, curves: Sequence[Curve]) -> None:
+def _ticks(axes: Axes, curves: Sequence[PercentileCurve]) -> None:
     """Name the percentiles; decades of milliseconds stand as plain numbers."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
@@ -124,7 +124,7 @@ def _ticks(axes: Axes, curves: Sequence[Curve]) -> None:
     axes.yaxis.set_minor_locator(NullLocator())
 
 
-def _thinned(whole: Curve) -> Curve:
+def _thinned(whole: PercentileCurve) -> PercentileCurve:
     """Return the curve with points that are far enough apart on its axis to be told apart."""
     if len(whole.rarity) <= _POINTS:
         return whole
@@ -132,4 +132,4 @@ def _thinned(whole: Curve) -> Curve:
     kept = np.unique(
         np.append(np.searchsorted(whole.rarity, wanted, side="right") - 1, len(whole.rarity) - 1)
     )
-    return Curve(whole.name, whole.rarity[kept], whole.latency_ms[kept], whole.records)
+    return PercentileCurve(whole.name, whole.rarity[kept], whole.latency_ms[kept], whole.records)

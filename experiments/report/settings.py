@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from experiments.ledger.record import Cell
-from experiments.report.answer import named_together
-from experiments.report.evidence import ReportEvidence
+from experiments.report.answer import cell_group_names
+from experiments.report.data import ReportData
 from experiments.results.cells import cell_key
 from experiments.results.trials import NOT_SET, SCOPES, settings_of_trial
 from experiments.sweep.cell_names import differing_axes
@@ -66,7 +66,7 @@ def _values(
         yield (
             value,
             "; ".join(
-                named_together(
+                cell_group_names(
                     [cell for cell, of in zip(cells, setting.values, strict=True) if of == value],
                     axes,
                 )
@@ -74,7 +74,7 @@ def _values(
         )
 
 
-def settings_of(evidence: ReportEvidence) -> list[Setting]:
+def effective_settings(evidence: ReportData) -> list[Setting]:
     """Return the effective settings, where a trial ran; else those that were planned."""
     by_cell = [_of_cell(evidence, specs) for specs in _specs(evidence)]
     names = sorted(
@@ -87,7 +87,7 @@ def settings_of(evidence: ReportEvidence) -> list[Setting]:
     ]
 
 
-def _specs(evidence: ReportEvidence) -> list[list[TrialSpec]]:
+def _specs(evidence: ReportData) -> list[list[TrialSpec]]:
     """Return the planned trials of each cell that was not refused, in the results' order."""
     of_cell: dict[str, list[TrialSpec]] = {}
     for spec in evidence.plan.trials:
@@ -99,7 +99,7 @@ def _specs(evidence: ReportEvidence) -> list[list[TrialSpec]]:
     ]
 
 
-def _of_cell(evidence: ReportEvidence, specs: Sequence[TrialSpec]) -> dict[tuple[str, str], str]:
+def _of_cell(evidence: ReportData, specs: Sequence[TrialSpec]) -> dict[tuple[str, str], str]:
     """Return a cell's settings; those in which its own trials differ are said to."""
     found: dict[tuple[str, str], str] = {}
     for spec in specs:

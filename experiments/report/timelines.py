@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from experiments.ledger.record import TrialRecord
 from experiments.ledger.result_tables import TIMELINE_SLOT_NS
+from experiments.report.data import LeaderChange
 from experiments.report.drawing import (
     BLUE,
     FAINT,
@@ -14,11 +15,10 @@ from experiments.report.drawing import (
     INK,
     ORANGE,
     SHADE,
-    figure,
-    seconds_axis,
-    svg,
+    new_figure,
+    style_time_axis,
+    to_svg,
 )
-from experiments.report.evidence import LeaderChange
 from experiments.results.rows import Row
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def timeline_chart(
     record: TrialRecord, rows: Sequence[Row], leaders: Sequence[LeaderChange], name: str, alt: str
 ) -> str:
     """Return the trial's chart; slots without a row held nothing."""
-    drawn, axes = figure(_HEIGHT_IN, constrained=False)
+    drawn, axes = new_figure(_HEIGHT_IN, constrained=False)
     axes.set_position(_PLACE)
     first, last = min(row["slot"] for row in rows), max(row["slot"] for row in rows)
     seconds = [slot * TIMELINE_SLOT_NS / _NS_PER_S for slot in range(first, last + 2)]
@@ -61,7 +61,7 @@ def timeline_chart(
     _fault(axes, record)
     axes.set_xlim(seconds[0], seconds[-1])
     _records_axis(axes, record.rate_records_per_s * TIMELINE_SLOT_NS / _NS_PER_S, rows)
-    seconds_axis(axes)
+    style_time_axis(axes)
     _marks(axes, leaders)
     drawn.legend(
         loc="upper left",
@@ -73,7 +73,7 @@ def timeline_chart(
         columnspacing=1.0,
         borderpad=0,
     )
-    return svg(drawn, name, alt)
+    return to_svg(drawn, name, alt)
 
 
 def _records_axis(axes: Axes, load: float, rows: Sequence[Row]) -> None:

@@ -11,9 +11,9 @@ from experiments.lessons.finding import Conclusion, Finding, finding_of
 from experiments.lessons.tour import TourFolder, TourStop
 from experiments.planning.catalog import load_experiment
 from experiments.report.charts import Chart
-from experiments.report.drawing import prepare
-from experiments.report.page import template
-from experiments.report.plots import plot_chart
+from experiments.report.drawing import set_matplotlib_cache
+from experiments.report.finding_plots import plot_chart
+from experiments.report.page import load_template
 from experiments.results.read import read_results
 from experiments.sweep.lookup import find_sweep
 from experiments.sweep.plan import Claim
@@ -24,7 +24,7 @@ from infra.machine.home import Home
 
 
 @dataclass(frozen=True)
-class AnsweredClaim:
+class ClaimResult:
     """One claim of the page."""
 
     stop: TourStop
@@ -40,17 +40,17 @@ class AnsweredClaim:
     """The sweep's own page, from where the tour's lies."""
 
 
-def make_tour_page(folder: TourFolder, home: Home) -> Path:
+def write_tour_page(folder: TourFolder, home: Home) -> Path:
     """Write the page of a tour as far as it has come, and return where it lies.
 
     Raises:
         LedgerError: a sweep's results cannot be read; the old page stays.
     """
-    prepare(home)
+    set_matplotlib_cache(home)
     whole = folder.read()
-    answers = answers_of(folder, home)
+    answers = read_claim_results(folder, home)
     counts = Counter(answer.finding.conclusion if answer.finding else None for answer in answers)
-    page = template("tour.html").render(
+    page = load_template("tour.html").render(
         tour=whole,
         answers=answers,
         counts=[
@@ -65,7 +65,7 @@ def make_tour_page(folder: TourFolder, home: Home) -> Path:
     return folder.page
 
 
-def answers_of(folder: TourFolder, home: Home) -> list[AnsweredClaim]:
+def read_claim_results(folder: TourFolder, home: Home) -> list[ClaimResult]:
     """Return each stop with what its sweep says; drawing must have been prepared.
 
     Raises:
@@ -74,11 +74,11 @@ def answers_of(folder: TourFolder, home: Home) -> list[AnsweredClaim]:
     return [_answered(stop, folder, home) for stop in folder.read().stops]
 
 
-def _answered(stop: TourStop, folder: TourFolder, home: Home) -> AnsweredClaim:
+def _answered(stop: TourStop, folder: TourFolder, home: Home) -> ClaimResult:
     experiment = load_experiment(stop.experiment)
     if experiment.claim is None:
         raise AckbenchError(f"{stop.experiment} makes no claim any more")
-    bare = AnsweredClaim(
+    bare = ClaimResult(
         stop,
         experiment.title,
         experiment.claim,
@@ -93,7 +93,7 @@ def _answered(stop: TourStop, folder: TourFolder, home: Home) -> AnsweredClaim:
     sweep = find_sweep(home, stop.sweep_id)
     results = read_results(sweep)
     finding = finding_of(sweep, results)
-    return AnsweredClaim(
+    return ClaimResult(
         stop=stop,
         title=bare.title,
         # What was done is told as it was; what to set is today's advice.

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from experiments.ledger.record import Status, TrialRecord
 from experiments.messages.phrases import format_count
-from experiments.report.charts import by_fault
-from experiments.report.evidence import ReportEvidence
+from experiments.report.charts import group_by_fault
+from experiments.report.data import ReportData
 from experiments.report.timelines import timeline_chart
 from experiments.results.attribution import attribution_sentences, cause_summaries
 from experiments.results.cells import cell_key, judged_trials
@@ -53,17 +53,17 @@ class CellTrialsView:
     trials: tuple[TrialView, ...]
 
 
-def trials_by_cell(evidence: ReportEvidence) -> list[CellTrialsView]:
+def trials_by_cell(evidence: ReportData) -> list[CellTrialsView]:
     """Return all cells that were run, by fault, those that were added as controls last."""
     run = sorted(
-        (cell for group in by_fault(evidence.results.cells) for cell in group.cells),
+        (cell for group in group_by_fault(evidence.results.cells) for cell in group.cells),
         key=lambda cell: cell.added,
     )
     axes = differing_axes([cell.cell for cell in run])
     return [_cell(evidence, cell, cell_name(cell.cell, axes)) for cell in run]
 
 
-def _cell(evidence: ReportEvidence, cell: CellResult, name: str) -> CellTrialsView:
+def _cell(evidence: ReportData, cell: CellResult, name: str) -> CellTrialsView:
     known = {trial.trial_id: trial for trial in evidence.results.trials}
     planned = [
         spec.trial_id for spec in evidence.plan.trials if cell_key(spec.cell) == cell_key(cell.cell)
@@ -98,7 +98,7 @@ def _summary(cell: CellResult) -> str:
     return ", ".join(parts)
 
 
-def _trial(evidence: ReportEvidence, trial_id: str, result: TrialResult | None) -> TrialView:
+def _trial(evidence: ReportData, trial_id: str, result: TrialResult | None) -> TrialView:
     spec, record = evidence.plan.trial(trial_id), evidence.records.get(trial_id)
     caption = _caption(result)
     rows = evidence.timeline.get(trial_id, ())

@@ -27,7 +27,7 @@ from experiments.ledger.record import (
     Status,
     TrialRecord,
 )
-from experiments.report.evidence import LeaderChange, ReportEvidence
+from experiments.report.data import LeaderChange, ReportData
 from experiments.results.models import (
     CellResult,
     Fates,
@@ -107,7 +107,7 @@ def measured(
     late: Sequence[str] = (),
     sweep_id: str = SWEEP_ID,
     seed: int = 42,
-) -> ReportEvidence:
+) -> ReportData:
     """Return a sweep in which that is true.
 
     Args:
@@ -173,7 +173,7 @@ def measured(
             sentences=("Without a fault nothing was lost or repeated in 5 of 5 trials.",),
         ),
     )
-    return ReportEvidence(
+    return ReportData(
         plan=Plan(
             sweep_id=sweep_id,
             experiment="planted",

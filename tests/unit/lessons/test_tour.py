@@ -33,9 +33,9 @@ from experiments.lessons.tour import (
     new_tour,
     parse_lessons,
 )
-from experiments.report.chapters import chapter
-from experiments.report.plots import plot_chart
-from experiments.report.tour_page import AnsweredClaim, make_tour_page
+from experiments.report.chapters import chapter_lines
+from experiments.report.finding_plots import plot_chart
+from experiments.report.tour_page import ClaimResult, write_tour_page
 from experiments.sweep.plan import Plan
 from experiments.verdicts.statistics import share
 from infra.errors import InputError
@@ -127,7 +127,7 @@ def test_the_page_lists_impossible_failed_and_pending_lessons(
         TourStop(lesson=16, experiment="one-node-or-three"),
     )
     folder.write(Tour(tour_id="tour-1", stops=stops))
-    page = make_tour_page(folder, home).read_text()
+    page = write_tour_page(folder, home).read_text()
 
     for text in (
         "3 claims",
@@ -173,7 +173,7 @@ def test_a_chapter_has_claim_experiment_finding_and_advice() -> None:
     )
     experiment = claims_by_lesson()[5]
     assert experiment.claim is not None
-    answer = AnsweredClaim(
+    answer = ClaimResult(
         TourStop(lesson=5, experiment="acks-levels"),
         experiment.title,
         experiment.claim,
@@ -192,7 +192,7 @@ def test_a_chapter_has_claim_experiment_finding_and_advice() -> None:
         trials=(),
         refused=(),
     )
-    lines = "\n".join(chapter(answer, found, plan)).splitlines()
+    lines = "\n".join(chapter_lines(answer, found, plan)).splitlines()
 
     expected = [
         experiment.claim.says.strip(),

@@ -12,9 +12,9 @@ from support.builders.records import a_spec
 from support.builders.sweeps import LOSING, QUIET, SAFE, TRUTHS, TWICE, Truth, a_cell, measured
 from support.command_line import ackbench
 
-from experiments.report.answer import named_together
-from experiments.report.evidence import ReportEvidence
-from experiments.report.page import render, unbroken
+from experiments.report.answer import cell_group_names
+from experiments.report.data import ReportData
+from experiments.report.page import keep_units_together, render_page
 from experiments.results.attribution import cause_summaries
 from experiments.sweep.folder import SweepFolder
 from experiments.sweep.plan import Plan
@@ -86,21 +86,21 @@ class Reader(HTMLParser):
 @pytest.fixture(scope="module", autouse=True)
 def _drawing(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Give matplotlib a cache of the test's own."""
-    from experiments.report.drawing import prepare
+    from experiments.report.drawing import set_matplotlib_cache
 
-    prepare(Home(tmp_path_factory.mktemp("home")))
+    set_matplotlib_cache(Home(tmp_path_factory.mktemp("home")))
 
 
 @pytest.fixture(scope="module")
-def evidence() -> ReportEvidence:
+def evidence() -> ReportData:
     """A sweep of four cells with five trials each, one void and one late."""
     return measured(void=("001-000003",), late=("000-000001",))
 
 
 @pytest.fixture(scope="module")
-def page(evidence: ReportEvidence) -> str:
+def page(evidence: ReportData) -> str:
     """Its page."""
-    return render(evidence)
+    return render_page(evidence)
 
 
 @pytest.fixture(scope="module")
@@ -130,9 +130,7 @@ def test_every_link_within_the_page_leads_somewhere(read: Reader) -> None:
     assert {link[1:] for link in read.links if link.startswith("#")} <= set(read.ids)
 
 
-def test_the_page_holds_every_cell_trial_and_verdict(
-    evidence: ReportEvidence, read: Reader
-) -> None:
+def test_the_page_holds_every_cell_trial_and_verdict(evidence: ReportData, read: Reader) -> None:
     """A reader must not wonder what was left out."""
     assert all(f"trial-{spec.trial_id}" in read.ids for spec in evidence.plan.trials)
     assert all(f"seed {spec.seed}" in read.said for spec in evidence.plan.trials)
@@ -151,12 +149,12 @@ def test_the_page_holds_every_cell_trial_and_verdict(
         assert words in read.said
 
 
-def test_equal_evidence_gives_equal_bytes(evidence: ReportEvidence, page: str) -> None:
+def test_equal_evidence_gives_equal_bytes(evidence: ReportData, page: str) -> None:
     """No time of making, no random name."""
-    assert render(evidence) == page
+    assert render_page(evidence) == page
 
 
-def test_a_hundred_trials_stay_under_eight_megabytes(evidence: ReportEvidence, page: str) -> None:
+def test_a_hundred_trials_stay_under_eight_megabytes(evidence: ReportData, page: str) -> None:
     """A page that is mailed and opened on a phone; what a sweep's charts cost is shared out over its trials."""
     assert len(page.encode()) / len(evidence.plan.trials) < 80_000
 
@@ -169,7 +167,7 @@ def test_void_and_late_trials_are_shown_with_their_reasons(read: Reader) -> None
 
 
 def test_each_trial_says_which_cluster_it_ran_on_and_why(
-    evidence: ReportEvidence, read: Reader
+    evidence: ReportData, read: Reader
 ) -> None:
     """One was made for a trial, the others shared it."""
     assert read.said.count("cluster 001, made for it: it is the first") == 1
@@ -180,13 +178,13 @@ def test_each_trial_says_which_cluster_it_ran_on_and_why(
 
 def test_lost_records_are_put_down_to_their_cause(read: Reader) -> None:
     """In sentences, in the trial that lost them."""
-    assert "node 1 cut its log to offset 88,120" in read.said
+    assert "node 1 truncated its log to offset 88,120" in read.said
 
 
 def test_causes_are_counted_by_cell_and_what_has_none_is_said(read: Reader) -> None:
     """All of the losing cell's records are explained; a cause that is not known is one of the counts."""
     assert (
-        "7,819 lost records: 7,819 cut from the log of the leader that had acknowledged them."
+        "7,819 lost records: 7,819 truncated from the log of the leader that had acknowledged them."
         in read.said
     )
     rows = [
@@ -194,7 +192,7 @@ def test_causes_are_counted_by_cell_and_what_has_none_is_said(read: Reader) -> N
         {"kind": "LOST", "cause": "TRUNCATED", "records": 1200},
     ]
     assert list(cause_summaries(rows)) == [
-        "1,203 lost records: 1,200 cut from the log of the leader that had acknowledged them and 3 of a cause that is not known."
+        "1,203 lost records: 1,200 truncated from the log of the leader that had acknowledged them and 3 of unknown cause."
     ]
 
 
@@ -202,7 +200,7 @@ def test_a_figure_stays_on_one_line_with_its_unit() -> None:
     """And breaks where it is none: "above 36" at the end of a line and "% at 95 %" on the next."""
     found = "above 36 % at 95 %, for 1.8 s and 12 ms, by 3 seconds"
     assert (
-        unbroken(found).replace("\N{NO-BREAK SPACE}", "_")
+        keep_units_together(found).replace("\N{NO-BREAK SPACE}", "_")
         == "above 36_% at 95_%, for 1.8_s and 12_ms, by 3 seconds"
     )
 
@@ -212,7 +210,7 @@ def test_names_are_no_markup() -> None:
     truth = replace(SAFE, cell={**SAFE.cell, "linger.ms": "<script>alert(1)</script>"})
     evidence = measured([truth, QUIET])
     wild = evidence.results.model_copy(update={"question": "<b>Why</b> & 'how' $x$?"})
-    page = render(replace(evidence, results=wild))
+    page = render_page(replace(evidence, results=wild))
     assert "<b>Why" not in page
     assert "<script>alert" not in page
     assert "<b>Why</b> & 'how' $x$?" in Reader(page).said
@@ -221,7 +219,7 @@ def test_names_are_no_markup() -> None:
 def test_the_answer_says_what_was_broken_first() -> None:
     """A violated promise comes before all else, with its trials and records."""
     broken = replace(LOSING, cell=a_cell("all", idempotence=True), copies=(0,) * 5)
-    said = Reader(render(measured([broken, QUIET]))).said
+    said = Reader(render_page(measured([broken, QUIET]))).said
     assert "A promise was broken in 1 cell (no acked loss)" in said
     assert "In 4 of 5 trials, 7,819 records." in said
     assert "000-000000: producer 0, record 7;" in said
@@ -236,7 +234,9 @@ def test_a_page_whose_control_failed_says_so_before_the_answer() -> None:
         sentences=("3 records were lost without a fault.",),
     )
     said = Reader(
-        render(replace(evidence, results=evidence.results.model_copy(update={"harness": dirty})))
+        render_page(
+            replace(evidence, results=evidence.results.model_copy(update={"harness": dirty}))
+        )
     ).said
     assert (
         -1
@@ -252,7 +252,9 @@ def test_a_positive_control_that_lost_nothing_is_as_loud() -> None:
     evidence = measured()
     blind = HarnessCheck(control_clean=True, positive_control_lost=False)
     said = Reader(
-        render(replace(evidence, results=evidence.results.model_copy(update={"harness": blind})))
+        render_page(
+            replace(evidence, results=evidence.results.model_copy(update={"harness": blind}))
+        )
     ).said
     assert "Do not believe this page" in said
 
@@ -260,21 +262,21 @@ def test_a_positive_control_that_lost_nothing_is_as_loud() -> None:
 def test_a_cell_whose_trials_are_all_void_is_not_known() -> None:
     """Never 0."""
     evidence = measured([SAFE, QUIET], void=[f"000-{repeat:06d}" for repeat in range(5)])
-    said = Reader(render(evidence)).said
+    said = Reader(render_page(evidence)).said
     assert "no trial was sealed" in said
     assert "4 verdicts cannot be given" in said
 
 
 def test_a_single_trial_has_a_page() -> None:
     """With a bound that says how little one trial excludes."""
-    said = Reader(render(measured([Truth(SAFE.cell, (0,), (0,))]))).said
+    said = Reader(render_page(measured([Truth(SAFE.cell, (0,), (0,))]))).said
     assert "0 of 1" in said
 
 
-def test_what_has_no_rows_is_said_not_to_be_known(evidence: ReportEvidence) -> None:
+def test_what_has_no_rows_is_said_not_to_be_known(evidence: ReportData) -> None:
     """A sweep without reads, histograms, outages or timelines still has its page."""
     said = Reader(
-        render(
+        render_page(
             replace(
                 evidence,
                 timeline={},
@@ -310,8 +312,8 @@ def test_charts_say_in_words_what_they_show(page: str, name: str) -> None:
 def test_cells_that_form_a_product_are_named_by_it() -> None:
     """Exactly those that are meant, no other."""
     cells = [a_cell(acks, partitions=partitions) for acks in (0, 1) for partitions in (1, 6)]
-    assert named_together(cells, ["acks", "partitions"]) == ("acks=0/1 P=1/6",)
-    assert named_together(cells[:3], ["acks", "partitions"]) == ("acks=0 P=1/6", "acks=1 P=1")
+    assert cell_group_names(cells, ["acks", "partitions"]) == ("acks=0/1 P=1/6",)
+    assert cell_group_names(cells[:3], ["acks", "partitions"]) == ("acks=0 P=1/6", "acks=1 P=1")
 
 
 def test_the_command_makes_the_page_of_an_unmeasured_sweep(

@@ -10,9 +10,9 @@ import pytest
 from support.browser import WIDTHS, Browser, browser
 from support.builders.sweeps import TRUTHS, measured
 
-from experiments.report.drawing import prepare
-from experiments.report.evidence import ReportEvidence
-from experiments.report.page import render
+from experiments.report.data import ReportData
+from experiments.report.drawing import set_matplotlib_cache
+from experiments.report.page import render_page
 from experiments.results.wording import GUARANTEE_NAMES, verdict_text
 from experiments.verdicts.contract import CONDITIONAL_GUARANTEES, ContractClause, Guarantee
 from infra.machine.home import Home
@@ -21,12 +21,12 @@ from infra.machine.home import Home
 @pytest.fixture(scope="module")
 def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     """A browser for all tests of this file."""
-    prepare(Home(tmp_path_factory.mktemp("home")))
+    set_matplotlib_cache(Home(tmp_path_factory.mktemp("home")))
     with browser() as found:
         yield found
 
 
-def of_transactions(evidence: ReportEvidence) -> ReportEvidence:
+def of_transactions(evidence: ReportData) -> ReportData:
     """Return the sweep with a cell that is asked about its transactions, and so with one column more."""
     asked = ContractClause(
         guarantee=Guarantee.ATOMICITY,
@@ -44,17 +44,17 @@ def of_transactions(evidence: ReportEvidence) -> ReportEvidence:
 )
 def page(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> tuple[ReportEvidence, Path]:
+) -> tuple[ReportData, Path]:
     """A sweep and its page."""
     evidence = of_transactions(measured()) if request.param else measured()
     path = tmp_path_factory.mktemp("page") / "report.html"
-    path.write_text(render(evidence), encoding="utf-8")
+    path.write_text(render_page(evidence), encoding="utf-8")
     return evidence, path
 
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_each_verdict_stands_under_its_own_promise(
-    opened: Browser, page: tuple[ReportEvidence, Path], width: int
+    opened: Browser, page: tuple[ReportData, Path], width: int
 ) -> None:
     """A verdict under another's header is a wrong answer, however right it is."""
     evidence, path = page

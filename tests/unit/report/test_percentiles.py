@@ -6,7 +6,7 @@ import pytest
 from support.builders.records import a_record
 
 from experiments.ledger.result_tables import OutageStep
-from experiments.report.percentiles import curve
+from experiments.report.percentiles import percentile_curve
 from experiments.results.outages import Outage, outages_of
 
 
@@ -37,7 +37,7 @@ def test_an_outage_is_taken_apart_by_its_marks() -> None:
             OutageStep.FIRST_AFTER: 200,
         }
     )
-    assert [(part.mark, part.from_ms, part.to_ms) for part in found.parts] == [
+    assert [(part.step, part.from_ms, part.to_ms) for part in found.parts] == [
         (OutageStep.DETECTED, 0, 50),
         (OutageStep.ELECTED, 50, 60),
         (OutageStep.LEARNED, 60, 90),
@@ -56,7 +56,7 @@ def test_a_mark_that_was_not_seen_gives_its_time_to_the_next_one() -> None:
             OutageStep.FIRST_AFTER: 200,
         }
     )
-    assert [(part.mark, part.to_ms) for part in found.parts] == [
+    assert [(part.step, part.to_ms) for part in found.parts] == [
         (OutageStep.ELECTED, 60),
         (OutageStep.FIRST_AFTER, 100),
     ]
@@ -73,8 +73,8 @@ def test_a_mark_out_of_its_order_ends_no_part() -> None:
             OutageStep.FIRST_AFTER: 200,
         }
     )
-    assert found.disordered == (OutageStep.ELECTED,)
-    assert [part.mark for part in found.parts] == [
+    assert found.out_of_order == (OutageStep.ELECTED,)
+    assert [part.step for part in found.parts] == [
         OutageStep.DETECTED,
         OutageStep.LEARNED,
         OutageStep.FIRST_AFTER,
@@ -92,7 +92,7 @@ def test_an_outage_that_nothing_ended_lasts_until_all_was_settled() -> None:
             OutageStep.FIRST_AFTER: None,
         }
     )
-    assert (found.answered, found.apart, found.length_ms) == (False, False, 900)
+    assert (found.answered, found.is_split, found.length_ms) == (False, False, 900)
 
 
 def test_a_percentile_curve_counts_every_record() -> None:
@@ -102,7 +102,7 @@ def test_a_percentile_curve_counts_every_record() -> None:
         {"from_us": 2000, "to_us": 2000, "records": 499},
         {"from_us": 9000, "to_us": 9000, "records": 1},
     ]
-    found = curve("all", rows)
+    found = percentile_curve("all", rows)
     assert found is not None
     assert found.records == 1000
     assert found.rarity.tolist() == pytest.approx([1, 2, 1000, 1000])
@@ -111,4 +111,4 @@ def test_a_percentile_curve_counts_every_record() -> None:
 
 def test_no_records_are_no_curve() -> None:
     """Not a line at 0."""
-    assert curve("none", []) is None
+    assert percentile_curve("none", []) is None

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from experiments.messages.phrases import format_list, plural
-from experiments.report.charts import by_fault
-from experiments.report.evidence import ReportEvidence
+from experiments.report.charts import group_by_fault
+from experiments.report.data import ReportData
 from experiments.results.cells import judged_trials
 from experiments.results.models import CellResult, CopyCounts, TransactionCounts
 from experiments.results.tables import cell_status
@@ -66,7 +66,7 @@ class FigureTable:
     """A heading, and its rows: a cell's name and its values."""
 
 
-def shown_promises(evidence: ReportEvidence) -> tuple[Guarantee, ...]:
+def shown_guarantees(evidence: ReportData) -> tuple[Guarantee, ...]:
     """Return the columns of the verdict table: every promise, but those of transactions and of groups only where a cell is asked for them."""
     asked = {commitment.guarantee for cell in evidence.results.cells for commitment in cell.clauses}
     return tuple(
@@ -77,14 +77,14 @@ def shown_promises(evidence: ReportEvidence) -> tuple[Guarantee, ...]:
 
 
 def cell_views(
-    evidence: ReportEvidence, cells: Sequence[CellResult]
+    evidence: ReportData, cells: Sequence[CellResult]
 ) -> tuple[tuple[str, tuple[CellView, ...]], ...]:
     """Return the rows by fault, those of cells that were added as controls last."""
     axes = [axis for axis in differing_axes([cell.cell for cell in cells]) if axis != "fault"]
     views = [_cell(evidence, cell, cell_name(cell.cell, axes)) for cell in cells]
     own = [
         (group.fault, tuple(view for view in views if view.fault == group.fault and not view.added))
-        for group in by_fault(cells)
+        for group in group_by_fault(cells)
     ]
     controls = tuple(view for view in views if view.added)
     return tuple(
@@ -116,12 +116,12 @@ def _full_name(view: CellView) -> str:
     return f"{view.name}, {view.fault}" if view.added else view.name
 
 
-def _cell(evidence: ReportEvidence, cell: CellResult, name: str) -> CellView:
+def _cell(evidence: ReportData, cell: CellResult, name: str) -> CellView:
     by_promise = {judgement.guarantee: judgement for judgement in cell.judgements}
     sources = {commitment.guarantee: commitment.source for commitment in cell.clauses}
     verdicts = tuple(
         _verdict(guarantee, by_promise.get(guarantee), sources.get(guarantee, ""))
-        for guarantee in shown_promises(evidence)
+        for guarantee in shown_guarantees(evidence)
     )
     return CellView(
         name,
@@ -197,7 +197,7 @@ def _of_copies(seen: CopyCounts | None) -> Iterator[tuple[str, str]]:
         yield head, "none" if seen is None else count_text(getattr(seen, name))
 
 
-def _figures(evidence: ReportEvidence, cell: CellResult) -> Iterator[tuple[str, str]]:
+def _figures(evidence: ReportData, cell: CellResult) -> Iterator[tuple[str, str]]:
     """Yield what was seen, sums over the cell's sealed trials."""
     fates = [trial.fates for trial in judged_trials(evidence.results, cell) if trial.fates]
     yield "trials", str(cell.sealed_trials)
@@ -207,7 +207,7 @@ def _figures(evidence: ReportEvidence, cell: CellResult) -> Iterator[tuple[str, 
     yield "reordered", count_text(cell.reordered)
     yield "missed", count_text(cell.missed)
     yield "read again", count_text(cell.redelivered)
-    if Guarantee.NO_MISSED_RECORDS in shown_promises(evidence):
+    if Guarantee.NO_MISSED_RECORDS in shown_guarantees(evidence):
         yield "missed by the group", count_text(cell.group_missed)
         yield "processed again", count_text(cell.group_repeated)
     if any(of.copies for of in evidence.results.cells):

@@ -1,12 +1,18 @@
-"""Draws the one plot that shows a finding."""
+"""The plot of a finding: draws what `experiments.lessons.plots` describes."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from experiments.lessons.plots import BarsPlot, DotRow, DotsPlot, LinesPlot, Plot, SharesPlot
-from experiments.report.bar_charts import LINEAR_TO, SPREAD, ShareBar, shares_chart
+from experiments.report.bar_charts import (
+    LINEAR_TO,
+    SPREAD,
+    ShareBar,
+    shares_chart,
+    write_legend,
+    write_row_title,
+)
 from experiments.report.charts import Chart
 from experiments.report.drawing import (
     BLUE,
@@ -16,36 +22,33 @@ from experiments.report.drawing import (
     SHADE,
     STYLES,
     VERMILLION,
-    figure,
-    plain,
-    row_in,
-    rows_axis,
-    svg,
-    wrapped,
-    write,
+    escape_label,
+    new_figure,
+    row_height_in,
+    style_rows_axis,
+    to_svg,
+    wrap_label,
 )
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 _FRAME_IN: Final = 0.6
 _LEGEND_ROW_IN: Final = 0.2
 _HEIGHT_IN: Final = 3.0
-_TITLE_ABOVE: Final = 0.24
 _LINE_ABOVE: Final = 0.18
-"""Around the row's dots, and not into its title."""
+"""The line of an expected value begins so far above the row's centre, below its title."""
 _LONG_NAME: Final = 18
 _BAR_ROW: Final = 1.25
-"""Times the height of a row of dots: a bar is higher, and two lines of its name stand above it."""
+"""Height of a row with a bar, relative to a row with dots."""
 
 
 def plot_chart(plot: Plot, name: str) -> Chart:
-    """Return the drawing of a plot with its caption.
+    """Return the chart of a plot.
 
     Args:
-        plot: what is to be seen.
-        name: unique in the page; the drawing's internal references hang on it.
+        plot: the plot.
+        name: unique in the page; prefix of the drawing's internal ids.
     """
     match plot:
         case SharesPlot():
@@ -62,7 +65,9 @@ def plot_chart(plot: Plot, name: str) -> Chart:
 
 
 def _dots(plot: DotsPlot, name: str) -> str:
-    drawn, axes = figure(_FRAME_IN + row_in(row.name for row in plot.rows) * len(plot.rows))
+    drawn, axes = new_figure(
+        _FRAME_IN + row_height_in(row.name for row in plot.rows) * len(plot.rows)
+    )
     for place, row in enumerate(plot.rows):
         for number, value in enumerate(sorted(row.values)):
             axes.plot(
@@ -79,25 +84,21 @@ def _dots(plot: DotsPlot, name: str) -> str:
             axes.vlines(
                 row.expected, place - _LINE_ABOVE, place + 0.3, color=VERMILLION, linewidth=1.8
             )
-        _title(axes, place, row.name, _remark(row))
+        write_row_title(axes, place, row.name, _dots_remark(row))
     _values_axis(axes, plot)
-    rows_axis(axes, len(plot.rows))
-    axes.set_xlabel(plain(plot.label))
-    return svg(drawn, name, plot.caption)
+    style_rows_axis(axes, len(plot.rows))
+    axes.set_xlabel(escape_label(plot.label))
+    return to_svg(drawn, name, plot.caption)
 
 
-def _remark(row: DotRow) -> str:
-    return (
-        "not measured"
-        if not row.values
-        else ""
-        if row.expected is None
-        else f"line: {_figure(row.expected)}"
-    )
+def _dots_remark(row: DotRow) -> str:
+    if not row.values:
+        return "not measured"
+    return "" if row.expected is None else f"line: {_format_figure(row.expected)}"
 
 
-def _figure(value: float) -> str:
-    """Return a value as a reader writes it: three decimals of a small one, none of a large one, and no exponent."""
+def _format_figure(value: float) -> str:
+    """Return a value with three significant digits or as an integer, without an exponent."""
     decimals = max(0, 3 - len(f"{abs(value):.0f}"))
     return f"{value:,.{decimals}f}".rstrip("0").rstrip(".") if decimals else f"{value:,.0f}"
 
@@ -114,9 +115,9 @@ def _values_axis(axes: Axes, plot: DotsPlot) -> None:
 
 def _bars(plot: BarsPlot, name: str) -> str:
     parts = list(dict.fromkeys(part.name for row in plot.rows for part in row.parts))
-    drawn, axes = figure(
+    drawn, axes = new_figure(
         _FRAME_IN
-        + _BAR_ROW * row_in(row.name for row in plot.rows) * len(plot.rows)
+        + _BAR_ROW * row_height_in(row.name for row in plot.rows) * len(plot.rows)
         + _LEGEND_ROW_IN * -(-len(parts) // 2)
     )
     for place, row in enumerate(plot.rows):
@@ -131,7 +132,7 @@ def _bars(plot: BarsPlot, name: str) -> str:
             )
             left += part.value
         axes.annotate(
-            _figure(left),
+            _format_figure(left),
             (left, place + 0.08),
             xytext=(3, 0),
             textcoords="offset points",
@@ -139,44 +140,29 @@ def _bars(plot: BarsPlot, name: str) -> str:
             color=INK,
             va="center",
         )
-        _title(axes, place, row.name, "")
+        write_row_title(axes, place, row.name)
     axes.set_xlim(
         0,
         max((sum(part.value for part in row.parts) for row in plot.rows), default=0.0) * 1.14
         or 1.0,
     )
-    rows_axis(axes, len(plot.rows))
-    axes.set_xlabel(plain(plot.label))
-    _parts_legend(drawn, parts)
-    return svg(drawn, name, plot.caption)
-
-
-def _parts_legend(drawn: Figure, parts: Sequence[str]) -> None:
-    from matplotlib.patches import Patch
-
+    style_rows_axis(axes, len(plot.rows))
+    axes.set_xlabel(escape_label(plot.label))
     if len(parts) > 1:
-        handles = [
-            Patch(facecolor=_colour(number), label=plain(part)) for number, part in enumerate(parts)
-        ]
-        drawn.legend(
-            handles=handles,
-            loc="outside upper left",
-            ncols=2,
-            frameon=False,
-            fontsize=9,
-            handlelength=1.4,
-            columnspacing=1.2,
-            borderpad=0,
+        write_legend(
+            drawn,
+            {escape_label(part): _colour(number) for number, part in enumerate(parts)},
         )
+    return to_svg(drawn, name, plot.caption)
 
 
 def _lines(plot: LinesPlot, name: str) -> str:
     columns = 1 if max((len(line.name) for line in plot.lines), default=0) > _LONG_NAME else 2
-    drawn, axes = figure(_HEIGHT_IN + _LEGEND_ROW_IN * -(-len(plot.lines) // columns))
+    drawn, axes = new_figure(_HEIGHT_IN + _LEGEND_ROW_IN * -(-len(plot.lines) // columns))
     for span in plot.spans:
         axes.axvspan(span.begin, span.end, color=SHADE, linewidth=0)
         axes.annotate(
-            plain(span.name),
+            escape_label(span.name),
             (span.begin, 1),
             xycoords=("data", "axes fraction"),
             xytext=(2, -2),
@@ -192,13 +178,13 @@ def _lines(plot: LinesPlot, name: str) -> str:
             y,
             color=_colour(number),
             linestyle=STYLES[number % len(STYLES)],
-            label=plain(wrapped(line.name)),
+            label=escape_label(wrap_label(line.name)),
             drawstyle=drawstyle,
         )
     axes.grid(visible=True, axis="both")
     axes.set_axisbelow(True)
-    axes.set_xlabel(plain(plot.x_label))
-    axes.set_ylabel(plain(plot.y_label))
+    axes.set_xlabel(escape_label(plot.x_label))
+    axes.set_ylabel(escape_label(plot.y_label))
     if len(plot.lines) > 1:
         drawn.legend(
             loc="outside upper left",
@@ -209,12 +195,7 @@ def _lines(plot: LinesPlot, name: str) -> str:
             columnspacing=1.2,
             borderpad=0,
         )
-    return svg(drawn, name, plot.caption)
-
-
-def _title(axes: Axes, place: float, name: str, told: str) -> None:
-    write(axes, (0, place - _TITLE_ABOVE), name, above=True)
-    write(axes, (1, place - _TITLE_ABOVE), told, above=True, right=True)
+    return to_svg(drawn, name, plot.caption)
 
 
 def _colour(number: int) -> str:

@@ -38,7 +38,7 @@ class LeaderChange:
 
 
 @dataclass(frozen=True)
-class ReportEvidence:
+class ReportData:
     """A sweep as the page needs it; rows are grouped by trial."""
 
     plan: Plan
@@ -65,7 +65,7 @@ class ReportEvidence:
         return found
 
 
-def read_evidence(sweep: SweepFolder) -> ReportEvidence:
+def read_report_data(sweep: SweepFolder) -> ReportData:
     """Return what the sweep's folder holds, also of one that is still running or was never measured.
 
     Raises:
@@ -74,7 +74,7 @@ def read_evidence(sweep: SweepFolder) -> ReportEvidence:
     """
     results = read_results(sweep)
     records = {record.trial_id: record for record in sweep.whole_trials()}
-    return ReportEvidence(
+    return ReportData(
         plan=sweep.plan(),
         results=results,
         records=records,

@@ -7,22 +7,27 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from experiments.comparing.comparison import ComparedCell, Comparison
-from experiments.comparing.differences import Difference, MeasuredValues
+from experiments.comparing.differences import ComparedMeasure, Difference
 from experiments.comparing.within import AxisComparison
 from experiments.messages.phrases import format_count
-from experiments.report.changes import NAMES, SIGNS, interval_of, kind_of
-from experiments.report.charts import MOST_ROWS, Chart, chunks
+from experiments.report.changes import (
+    CHANGE_SIGNS,
+    MEASURE_NAMES,
+    classify_difference,
+    interval_and_null,
+)
+from experiments.report.charts import MAX_ROWS, Chart, split_evenly
 from experiments.report.drawing import (
     BLUE,
     FAINT,
     VERMILLION,
-    figure,
-    row_in,
-    rows_axis,
-    svg,
-    write,
+    new_figure,
+    row_height_in,
+    style_rows_axis,
+    to_svg,
+    write_label,
 )
-from experiments.report.page import template
+from experiments.report.page import load_template
 from experiments.results.wording import (
     ROLE_NAMES,
     UNKNOWN_TEXT,
@@ -76,12 +81,12 @@ class SidesView:
 
 def render_comparison(comparison: Comparison) -> str:
     """Return the page; equal comparisons give equal bytes."""
-    return template("compare.html").render(within=None, sides=[_sides(comparison, 0)])
+    return load_template("compare.html").render(within=None, sides=[_sides(comparison, 0)])
 
 
-def render_within(within: AxisComparison) -> str:
+def render_axis_comparison(within: AxisComparison) -> str:
     """Return the page of a sweep that was split; equal ones give equal bytes."""
-    return template("compare.html").render(
+    return load_template("compare.html").render(
         within=within,
         sides=[_sides(comparison, place) for place, comparison in enumerate(within.comparisons)],
     )
@@ -89,13 +94,15 @@ def render_within(within: AxisComparison) -> str:
 
 def _sides(comparison: Comparison, place: int) -> SidesView:
     return SidesView(
-        comparison, tuple(map(view_of, comparison.cells)), tuple(_charts(comparison, place))
+        comparison,
+        tuple(map(compared_cell_view, comparison.cells)),
+        tuple(_charts(comparison, place)),
     )
 
 
-def view_of(cell: ComparedCell) -> ComparedCellView:
+def compared_cell_view(cell: ComparedCell) -> ComparedCellView:
     """Return a cell as a person reads it."""
-    name = both_labels(cell.a_label, cell.b_label)
+    name = merge_labels(cell.a_label, cell.b_label)
     verdicts = tuple(
         f"{change.guarantee}: {change.a} became {change.b}" for change in cell.verdicts
     )
@@ -107,7 +114,7 @@ def view_of(cell: ComparedCell) -> ComparedCellView:
     )
 
 
-def both_labels(a: str, b: str) -> str:
+def merge_labels(a: str, b: str) -> str:
     """Return one label for two, in which they stand beside each other only where they differ: `acks=0|1 RF=3`."""
     words, others = a.split(" "), b.split(" ")
     if len(words) != len(others):
@@ -124,18 +131,18 @@ def _both_words(a: str, b: str) -> str:
 
 
 def _row(difference: Difference) -> DifferenceView:
-    kind = kind_of(difference)
+    kind = classify_difference(difference)
     p_value = "-" if difference.p_value is None else f"{difference.p_value:.3g}"
     effect = "-" if difference.effect is None else f"{difference.effect:+.2f}"
     return DifferenceView(
-        NAMES[difference.measure],
+        MEASURE_NAMES[difference.measure],
         _side(difference, "a"),
         _side(difference, "b"),
         _change(difference),
         p_value,
         effect,
         kind,
-        SIGNS[kind],
+        CHANGE_SIGNS[kind],
     )
 
 
@@ -143,7 +150,7 @@ def _side(difference: Difference, side: str) -> str:
     if difference.measure.is_share:
         return share_text(difference.a_share if side == "a" else difference.b_share)
     estimate = difference.a_median if side == "a" else difference.b_median
-    if difference.measure is MeasuredValues.THROUGHPUT:
+    if difference.measure is ComparedMeasure.THROUGHPUT:
         return f"{estimate.median:,.0f} /s" if estimate else UNKNOWN_TEXT
     return estimate_text(estimate)
 
@@ -169,13 +176,13 @@ def _told(value: float | None, interval: Interval | None, nothing: float, unit: 
 
 
 def _charts(comparison: Comparison, place: int) -> Iterator[Chart]:
-    for measure in MeasuredValues:
-        names = told_apart([view_of(cell).name for cell in comparison.cells])
+    for measure in ComparedMeasure:
+        names = drop_shared_words([compared_cell_view(cell).name for cell in comparison.cells])
         rows = [
             (name, cell.of(measure)) for name, cell in zip(names, comparison.cells, strict=True)
         ]
         known = [(name, difference) for name, difference in rows if _value(difference) is not None]
-        for part, chunk in enumerate(chunks(known, MOST_ROWS)):
+        for part, chunk in enumerate(split_evenly(known, MAX_ROWS)):
             caption = _caption(measure, chunk)
             yield Chart(
                 _chart(
@@ -188,7 +195,7 @@ def _charts(comparison: Comparison, place: int) -> Iterator[Chart]:
             )
 
 
-def told_apart(labels: Sequence[str]) -> list[str]:
+def drop_shared_words(labels: Sequence[str]) -> list[str]:
     """Return labels without the words that all of them share; as they are, where nothing would be left."""
     shared = (
         set.intersection(*(set(label.split()) for label in labels)) if len(labels) > 1 else set()
@@ -202,29 +209,29 @@ def _value(difference: Difference) -> float | None:
     return difference.difference if difference.measure.is_share else difference.ratio
 
 
-def _caption(measure: MeasuredValues, rows: Sequence[tuple[str, Difference]]) -> str:
-    kinds = [kind_of(difference) for _, difference in rows]
+def _caption(measure: ComparedMeasure, rows: Sequence[tuple[str, Difference]]) -> str:
+    kinds = [classify_difference(difference) for _, difference in rows]
     told = f"B is worse in {kinds.count('worse')} and better in {kinds.count('better')} of {format_count(len(rows), 'cell')}"
-    return f"{NAMES[measure].capitalize()}: {told}; in the others the interval holds no difference, or there is none."
+    return f"{MEASURE_NAMES[measure].capitalize()}: {told}; in the others the interval holds no difference, or there is none."
 
 
 def _chart(rows: Sequence[tuple[str, Difference]], name: str, alt: str, *, shares: bool) -> str:
     """Return a dot a cell with its interval; no difference is the line in the middle."""
-    drawn, axes = figure(_FRAME_IN + row_in(title for title, _ in rows) * len(rows))
+    drawn, axes = new_figure(_FRAME_IN + row_height_in(title for title, _ in rows) * len(rows))
     nothing = 0.0 if shares else 1.0
     axes.axvline(nothing, color=FAINT, linewidth=1)
     for place, (title, difference) in enumerate(rows):
-        interval, _ = interval_of(difference)
-        colour = VERMILLION if kind_of(difference) == "worse" else BLUE
+        interval, _ = interval_and_null(difference)
+        colour = VERMILLION if classify_difference(difference) == "worse" else BLUE
         if interval:
             axes.hlines(place, interval.low, interval.high, color=colour, linewidth=1.6)
         axes.plot(
             _value(difference) or 0.0, place, "o", color=colour, markersize=5.5, clip_on=False
         )
-        write(axes, (0, place - 0.24), title, above=True)
+        write_label(axes, (0, place - 0.24), title, above=True)
     _scaled(axes, shares=shares)
-    rows_axis(axes, len(rows), above=0.8)
-    return svg(drawn, name, alt)
+    style_rows_axis(axes, len(rows), above=0.8)
+    return to_svg(drawn, name, alt)
 
 
 def _scaled(axes: Axes, *, shares: bool) -> None:
