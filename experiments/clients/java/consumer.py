@@ -1,4 +1,4 @@
-"""Kafka's own VerifiableConsumer as the reader along: a group of one, which reads every partition from its start."""
+"""Kafka's VerifiableConsumer as the concurrent consumer: the only member of its group."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from infra.kafka.commands import client_command, config_option
 from infra.process.waiting import wait_until
 
 ASSIGN_TIMEOUT_S: Final = 60.0
-_EVERY_S: Final = 0.02
+_POLL_INTERVAL_S: Final = 0.02
 
 
 class JavaConsumer(JavaProgram):
-    """Implements `under_test.ReaderUnderTest`.
+    """Implements `interface.ConcurrentConsumer` with VerifiableConsumer.
 
     Args:
-        job: what it is to do; the settings by Java's names.
-        version: of Kafka.
-        cache: where its jars lie.
+        job: the job description, with Java's names of settings.
+        version: Kafka's version.
+        cache: the cache folder with the jars of that version.
     """
 
     def __init__(self, job: ConsumerJob, version: str, cache: Path) -> None:
@@ -50,36 +50,36 @@ class JavaConsumer(JavaProgram):
         )
 
     def __enter__(self) -> Self:
-        """Return the reader; it ends with the context for certain."""
+        """Return the consumer; leaving the context kills it."""
         return self
 
     def wait_ready(self) -> None:
-        """Return when its group has assigned it every partition; it then reads from their starts.
+        """Wait until the group has assigned every partition; it reads them from the beginning.
 
         Raises:
-            HarnessError: it ended before, or the group did not come to it in time.
+            HarnessError: the process exited, or the assignment took too long.
         """
-        self.wait_held()
-        self.let_go()
+        self.wait_started()
+        self.send_settings()
         wait_until(
-            self._has_all,
+            self._has_all_partitions,
             awaiting=f"{self.name} to be assigned {self.job.partitions} partitions",
             timeout_s=ASSIGN_TIMEOUT_S,
-            every_s=_EVERY_S,
-            seen=self._seen,
+            every_s=_POLL_INTERVAL_S,
+            seen=self._describe_assignment,
         )
 
     def finish(self, end_offsets: Mapping[int, int], timeout_s: float) -> ConsumerResult:
-        """Let it read on to these offsets, exclusive, for so long at most; end it cleanly.
+        """Have the consumer read to these offsets, exclusive; then shut it down cleanly.
 
-        That it did not come so far is a finding, not an error: see `Ending`.
+        Not reaching them within the timeout is a result, not an error; see `ConsumerResult`.
         """
         try:
             wait_until(
                 lambda: self._is_at(end_offsets),
-                awaiting=f"{self.name} to come to the end",
+                awaiting=f"{self.name} to reach the end offsets",
                 timeout_s=timeout_s,
-                every_s=_EVERY_S,
+                every_s=_POLL_INTERVAL_S,
             )
             at_end = True
         except WaitTimeout:
@@ -88,19 +88,19 @@ class JavaConsumer(JavaProgram):
         return ConsumerResult(
             records=len(self._lines()),
             at_end=at_end,
-            where="" if at_end else self._where(end_offsets),
+            where="" if at_end else self._describe_lag(end_offsets),
         )
 
     def events(self) -> Iterator[Event]:
-        """Give what its log tells so far; see `java_log`."""
-        return read_java_log(self._logged(), self.name, self.job.topic, self._ahead_ns)
+        """Yield the events in the client's log so far (`java.log`)."""
+        return read_java_log(self._read_log(), self.name, self.job.topic, self._ahead_ns)
 
     def effective_settings(self) -> dict[str, str]:
-        """Return the settings it says it runs with."""
-        return {**self.job.settings, **effective_settings(self._logged())}
+        """Return the settings that the client reports in its log."""
+        return {**self.job.settings, **effective_settings(self._read_log())}
 
     def reads(self, attempts: pa.Table) -> pa.Table:
-        """Return what it read; see `java_tables`."""
+        """Return the received records (`java.tables`)."""
         return java_reads(
             self._lines(),
             attempts,
@@ -111,10 +111,10 @@ class JavaConsumer(JavaProgram):
 
     @staticmethod
     def served() -> None:
-        """Return nothing: VerifiableConsumer does not report which broker it fetched from."""
+        """Return `None`: VerifiableConsumer does not report which broker it fetched from."""
 
     def delete_files(self) -> None:
-        """Remove what it reported; its log stays."""
+        """Delete the reports; the log stays."""
         self.output.unlink()
 
     def _lines(self) -> pa.Table:
@@ -122,72 +122,81 @@ class JavaConsumer(JavaProgram):
 
     @staticmethod
     def expired_records(begin_offsets: Mapping[int, int]) -> pa.Table:
-        """Return nothing: VerifiableConsumer does not tell a record's timestamp."""
+        """Return an empty table: VerifiableConsumer does not report a record's timestamp."""
         del begin_offsets
         return LOG.empty_table()
 
-    def _has_all(self) -> bool:
+    def _has_all_partitions(self) -> bool:
         self.require_alive()
-        self._listen()
+        self._read_reports()
         return len(self._assigned) == self.job.partitions
 
     def _is_at(self, end_offsets: Mapping[int, int]) -> bool:
-        """A program that has ended gets no further."""
-        ended = self.has_ended()
-        self._listen()
-        there = all(self._next_offset.get(number, 0) >= end for number, end in end_offsets.items())
-        if ended and not there:
-            raise WaitTimeout(f"{self.name} ended early; {self.last_words()}")
-        return there
+        """Whether all offsets are reached; stop waiting if the process has exited.
 
-    def _listen(self) -> None:
-        for line in self._tail.more():
-            numbers = {told["partition"] for told in line["partitions"]}
+        Check for the exit before reading: the reports of an exited process are complete.
+        """
+        has_exited = self.has_exited()
+        self._read_reports()
+        is_at_end = all(
+            self._next_offset.get(number, 0) >= end for number, end in end_offsets.items()
+        )
+        if has_exited and not is_at_end:
+            raise WaitTimeout(f"{self.name} exited early; {self.log_excerpt()}")
+        return is_at_end
+
+    def _read_reports(self) -> None:
+        for line in self._tail.new_lines():
+            numbers = {partition["partition"] for partition in line["partitions"]}
             if line["name"] == "partitions_assigned":
                 self._assigned |= numbers
             elif line["name"] == "partitions_revoked":
                 self._assigned -= numbers
             else:
                 self._next_offset |= {
-                    told["partition"]: told["maxOffset"] + 1 for told in line["partitions"]
+                    partition["partition"]: partition["maxOffset"] + 1
+                    for partition in line["partitions"]
                 }
 
-    def _where(self, end_offsets: Mapping[int, int]) -> str:
+    def _describe_lag(self, end_offsets: Mapping[int, int]) -> str:
         behind = {
             number: end
             for number, end in end_offsets.items()
             if self._next_offset.get(number, 0) < end
         }
-        places = "; ".join(
+        offsets = "; ".join(
             f"partition {number} is at offset {self._next_offset.get(number, 0)} of {end}"
             for number, end in behind.items()
         )
-        return f"{places}; {self.last_words()}" if self.has_ended() else places
+        return f"{offsets}; {self.log_excerpt()}" if self.has_exited() else offsets
 
-    def _seen(self) -> str:
-        return f"{len(self._assigned)} assigned; {self.last_words()}"
+    def _describe_assignment(self) -> str:
+        return f"{len(self._assigned)} assigned; {self.log_excerpt()}"
 
-    def _logged(self) -> str:
+    def _read_log(self) -> str:
         return self.log.read_text(errors="replace")
 
 
 def _arguments(job: ConsumerJob) -> list[str]:
-    """What the command line says wins over the file of settings, so what the program would set by itself is said there."""
-    given, words = (
-        job.given,
-        [
-            "--verbose",
-            "--bootstrap-server",
-            job.bootstrap_servers,
-            "--topic",
-            job.topic,
-            "--group-id",
-            f"ackbench-{job.topic}",
-        ],
-    )
-    if given.get("enable.auto.commit", "true") == "true":
-        words.append("--enable-autocommit")
-    said = {"--session-timeout": "session.timeout.ms", "--group-protocol": "group.protocol"}
-    return words + [
-        word for argument, name in said.items() if name in given for word in (argument, given[name])
+    """Return the program's arguments.
+
+    They override the properties file, and the program sets some settings by default. So these
+    settings are passed as arguments.
+    """
+    given = job.given
+    arguments = [
+        "--verbose",
+        "--bootstrap-server",
+        job.bootstrap_servers,
+        "--topic",
+        job.topic,
+        "--group-id",
+        f"ackbench-{job.topic}",
     ]
+    if given.get("enable.auto.commit", "true") == "true":
+        arguments.append("--enable-autocommit")
+    options = {"--session-timeout": "session.timeout.ms", "--group-protocol": "group.protocol"}
+    for option, name in options.items():
+        if name in given:
+            arguments += [option, given[name]]
+    return arguments

@@ -1,7 +1,8 @@
-"""What the Java clients' own log tells: the settings they run with, their version, and of a fault what `client_log` reads from librdkafka's. Pure.
+"""Parsing of the Java clients' log: settings, version, and the events around a fault.
 
-The lines are those of Kafka 3.9 to 4.3 (`NetworkClient`, `Metadata`, `AbstractConfig`, `AppInfoParser`), with the head that
-`log4j2-client.properties` gives them, by the wall clock.
+The events are those that `librdkafka.log` reads from librdkafka's log. The lines are those of Kafka
+3.9 to 4.3 (`NetworkClient`, `Metadata`, `AbstractConfig`, `AppInfoParser`), with the prefix of
+`log4j2-client.properties`, on the wall clock.
 """
 
 from __future__ import annotations
@@ -16,9 +17,11 @@ from experiments.events.journal import Event
 from experiments.ledger.schema import Source
 
 RESOLUTION_NS: Final = 1_000_000
-"""Lines tell the millisecond in which they were made, cut off."""
+"""A line's timestamp is the millisecond in which it was written, rounded down."""
 _LINE: Final = re.compile(r"\[(?P<at>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d,\d{3})Z\] [A-Z]+ (?P<text>.*)")
-_GAVE_UP: Final = re.compile(r"Disconnecting from node (?P<node>\d+) due to request timeout\.")
+_REQUEST_TIMEOUT: Final = re.compile(
+    r"Disconnecting from node (?P<node>\d+) due to request timeout\."
+)
 _CANCELLED: Final = re.compile(
     r"Cancelled in-flight \S+ request .* due to node (?P<node>\d+) being disconnected"
 )
@@ -29,60 +32,64 @@ _VERSION: Final = re.compile(r"Kafka version: (?P<version>\S+)")
 
 
 def read_java_log(text: str, client: str, topic: str, ahead_ns: int) -> Iterator[Event]:
-    """Give what a client's log tells, in its order: `learned`, `timed_out`, `disconnected`.
+    """Yield the events in a client's log, in its order.
+
+    The kinds are `leader_learned`, `timed_out` and `disconnected`.
 
     Args:
         text: the log.
-        client: who it is, as the details begin: `producer 0`.
-        topic: whose partitions' leaders are meant.
-        ahead_ns: how far the trial's clock is before the wall clock.
+        client: the client's name, with which each detail begins: `producer 0`.
+        topic: the topic whose leaders to report.
+        ahead_ns: how far the trial's clock is ahead of the wall clock.
     """
-    told: dict[int | None, tuple[int | None, int | None]] = {}
-    lines = [found for found in map(_LINE.fullmatch, text.splitlines()) if found]
+    known_leaders: dict[int | None, tuple[int | None, int | None]] = {}
+    lines = [match for match in map(_LINE.fullmatch, text.splitlines()) if match]
     for number, line in enumerate(lines):
         at_ns = _end_of_millisecond(line["at"]) + ahead_ns
-        about = Event(
+        event = Event(
             at_ns,
             "",
             Source.CLIENT,
             RESOLUTION_NS + abs(ahead_ns),
             detail=f"{client}: {line['text']}",
         )
-        if found := _GAVE_UP.search(line["text"]):
-            count = _cancelled_behind(lines, number + 1, found["node"])
+        if match := _REQUEST_TIMEOUT.search(line["text"]):
+            count = _count_cancelled(lines, number + 1, match["node"])
             yield replace(
-                about,
+                event,
                 kind="timed_out",
-                node=int(found["node"]),
+                node=int(match["node"]),
                 detail=f"{client}: Timed out {count} in-flight: {line['text']}",
             )
-        elif found := _DISCONNECTED.search(line["text"]):
-            yield replace(about, kind="disconnected", node=int(found["node"]))
-        for event in _learned(about, line["text"], topic):
-            if told.get(event.partition) != (
-                event.node,
-                event.leader_epoch,
-            ):  # each answer tells the leader, whether it is news or not
-                told[event.partition] = (event.node, event.leader_epoch)
-                yield event
+        elif match := _DISCONNECTED.search(line["text"]):
+            yield replace(event, kind="disconnected", node=int(match["node"]))
+        for learned in _parse_leaders(event, line["text"], topic):
+            # Every metadata response contains the leader, changed or not.
+            leader = (learned.node, learned.leader_epoch)
+            if known_leaders.get(learned.partition) != leader:
+                known_leaders[learned.partition] = leader
+                yield learned
 
 
 def effective_settings(text: str) -> dict[str, str]:
-    """Return the settings that the client says it runs with, by name; lists as Kafka's properties spell them, and what is null left out."""
-    told = (
-        (found["name"], _unbracketed(found["value"].strip())) for found in _SETTING.finditer(text)
+    """Return the settings that the client reports at its start, by name.
+
+    Lists are comma-separated, as in Kafka's properties files. Settings that are null are left out.
+    """
+    settings = (
+        (match["name"], _unbracketed(match["value"].strip())) for match in _SETTING.finditer(text)
     )
-    return {name: value for name, value in told if value != _NOT_SET}
+    return {name: value for name, value in settings if value != _NOT_SET}
 
 
 def version_in(text: str) -> str | None:
-    """Return the version that the client says it is of."""
-    found = _VERSION.search(text)
-    return found["version"] if found else None
+    """Return the version that the client reports, or `None`."""
+    match = _VERSION.search(text)
+    return match["version"] if match else None
 
 
-def _cancelled_behind(lines: list[re.Match[str]], begin: int, node: str) -> int:
-    """How many requests were given up with the connection: a line each, right behind."""
+def _count_cancelled(lines: list[re.Match[str]], begin: int, node: str) -> int:
+    """Return how many requests were cancelled with the connection: one line each, from `begin`."""
     count = 0
     for line in lines[begin:]:
         cancelled = _CANCELLED.search(line["text"])
@@ -92,24 +99,27 @@ def _cancelled_behind(lines: list[re.Match[str]], begin: int, node: str) -> int:
     return count
 
 
-def _learned(about: Event, text: str, topic: str) -> Iterator[Event]:
-    """Give what a line tells of the leaders of a topic's partitions."""
+def _parse_leaders(event: Event, text: str, topic: str) -> Iterator[Event]:
+    """Yield one event per partition of the topic in a line about updated metadata."""
     if "Updated cluster metadata" not in text:
         return
-    form = rf"partition={re.escape(topic)}-(?P<partition>\d+), leader=Optional(?P<leader>\S*), leaderEpoch=Optional(?P<epoch>\S*),"
-    for found in re.finditer(form, text):
+    pattern = (
+        rf"partition={re.escape(topic)}-(?P<partition>\d+), "
+        r"leader=Optional(?P<leader>\S*), leaderEpoch=Optional(?P<epoch>\S*),"
+    )
+    for match in re.finditer(pattern, text):
         yield replace(
-            about,
+            event,
             kind="leader_learned",
-            detail=f"{about.detail.partition(': ')[0]}: {found[0]}",
-            node=_known(found["leader"]),
-            partition=int(found["partition"]),
-            leader_epoch=_known(found["epoch"]),
+            detail=f"{event.detail.partition(': ')[0]}: {match[0]}",
+            node=_parse_optional(match["leader"]),
+            partition=int(match["partition"]),
+            leader_epoch=_parse_optional(match["epoch"]),
         )
 
 
-def _known(optional: str) -> int | None:
-    """Java writes `Optional[3]` and `Optional.empty`."""
+def _parse_optional(optional: str) -> int | None:
+    """Return the number; Java writes `Optional[3]` and `Optional.empty`."""
     return int(optional[1:-1]) if optional.startswith("[") else None
 
 

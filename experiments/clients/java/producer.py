@@ -1,8 +1,11 @@
-"""Kafka's own VerifiableProducer as a producer under test.
+"""Kafka's VerifiableProducer as a producer under test.
 
-It begins to send when it has read its settings and made its client, and says so by `startup_complete`: that is the schedule's begin, and its
-throttler keeps to records / rate from there on. It cannot warm up but by sending, so its first seconds are a run-in (`java_value`): the trial's
-schedule begins behind it, with the JVM, the client, its connections and its producer id as they are under load.
+It starts to send once it has read its settings and created its client, and reports this with
+`startup_complete`. From then on its throttler follows records / rate.
+
+It can only warm up by sending. So its first records are warm-up records (`record.layout`), and the
+trial's schedule begins after them: the JVM, the connections and the producer id are then as they
+are under load.
 """
 
 from __future__ import annotations
@@ -33,17 +36,17 @@ from infra.kafka.commands import client_command, config_option
 from infra.process.waiting import wait_until
 
 BEGIN_TIMEOUT_S: Final = 30.0
-_EVERY_S: Final = 0.005
+_POLL_INTERVAL_S: Final = 0.005
 _REPORTS: Final = ("producer_send_success", "producer_send_error")
 
 
 class JavaProducer(JavaProgram):
-    """Implements `under_test.ProducerUnderTest`.
+    """Implements `interface.Producer` with VerifiableProducer.
 
     Args:
-        job: what it is to do; the settings by Java's names.
-        version: of Kafka.
-        cache: where its jars lie.
+        job: the job description, with Java's names of settings.
+        version: Kafka's version.
+        cache: the cache folder with the jars of that version.
     """
 
     def __init__(self, job: ProducerJob, version: str, cache: Path) -> None:
@@ -60,53 +63,58 @@ class JavaProducer(JavaProgram):
         self._tail = OutputTail(self.output, "startup_complete", "producer_send_success")
 
     def __enter__(self) -> Self:
-        """Return the producer; it ends with the context for certain."""
+        """Return the producer; leaving the context kills it."""
         return self
 
     def wait_ready(self) -> None:
-        """Return when its JVM is up and only its settings are missing.
+        """Wait until the JVM is up and blocks on its settings.
 
         Raises:
-            HarnessError: it ended before, or did not come so far in time.
+            HarnessError: the process exited, or was not ready in time.
         """
-        self.wait_held()
+        self.wait_started()
 
     def begin(self, start_ns: int) -> None:
-        """Let it run in: as soon as it has made its client, which it alone decides."""
+        """Have the program create its client and send its warm-up records.
+
+        The program decides itself when it starts, so the argument is ignored; see `began_ns`.
+        """
         del start_ns
         self._ahead_ns = ahead_of_wall_ns()
-        self.let_go()
+        self.send_settings()
 
     def began_ns(self) -> int:
-        """Return when its run-in is over, by its own account and its rate; known as soon as that begins.
+        """Return when the warm-up ends, from the reported start and the rate.
+
+        Wait until the program has reported its start.
 
         Raises:
-            HarnessError: it ended before.
+            HarnessError: the process exited before.
         """
         wait_until(
             self._has_begun,
-            awaiting=f"{self.name} to begin",
+            awaiting=f"{self.name} to report startup_complete",
             timeout_s=BEGIN_TIMEOUT_S,
-            every_s=_EVERY_S,
-            seen=self.last_words,
+            every_s=_POLL_INTERVAL_S,
+            seen=self.log_excerpt,
         )
         return trial_clock_ns(self._started_ms, self._ahead_ns) + round(
             self._warm_up_records / self.job.rate_records_per_s * 1e9
         )
 
     def acked_records(self) -> int:
-        """How many records it has reported as acknowledged, those of its run-in among them."""
-        self._listen()
+        """Return how many records were reported as acknowledged, warm-up records included."""
+        self._read_reports()
         return self._acked
 
     def wait_done(self, timeout_s: float) -> ProducerSummary:
-        """Return when it has ended: it closes its client, which waits until every record is settled.
+        """Wait until the process has exited; it first waits until every record is settled.
 
         Raises:
-            HarnessError: it ended with an error, or was not done in time.
+            HarnessError: it exited with an error, or not in time.
         """
-        self.wait_ended(timeout_s)
-        version = version_in(self._logged()) or "not known"
+        self.wait_for_exit(timeout_s)
+        version = version_in(self._read_log()) or "not known"
         return ProducerSummary(
             producer=self.job.producer,
             records=self.job.records,
@@ -117,7 +125,7 @@ class JavaProducer(JavaProgram):
         )
 
     def complete_summary(self, summary: ProducerSummary, log: pa.Table) -> ProducerSummary:
-        """Return its summary, with its lateness as far as the records in the log tell: by the millisecond."""
+        """Return the summary with the lateness of the records in the log, in whole milliseconds."""
         attempts = self.attempts(log)
         late_us = (
             pc.subtract(attempts["sent_ns"], attempts["intended_ns"]).drop_null().to_numpy() / 1000
@@ -130,39 +138,39 @@ class JavaProducer(JavaProgram):
         )
 
     def events(self) -> Iterator[Event]:
-        """Give what its log tells so far; see `java_log`."""
-        return read_java_log(self._logged(), self.name, self.job.topic, self._ahead_ns)
+        """Yield the events in the client's log so far (`java.log`)."""
+        return read_java_log(self._read_log(), self.name, self.job.topic, self._ahead_ns)
 
     def effective_settings(self) -> dict[str, str]:
-        """Return the settings it says it runs with."""
-        return {**self.job.settings, **effective_settings(self._logged())}
+        """Return the settings that the client reports in its log."""
+        return {**self.job.settings, **effective_settings(self._read_log())}
 
     def attempts(self, log: pa.Table) -> pa.Table:
-        """Return what it attempted, alive or dead; see `java_tables`."""
+        """Return the attempts (`java.tables`); valid after a crash too."""
         lines = parse_lines(self.output.read_bytes(), *_REPORTS)
         table = java_attempts(lines, log if self.job.create_time else None, self._schedule())
-        return table if self.has_ended_well() else trim_to_last_known(table, log)
+        return table if self.has_succeeded() else trim_to_last_known(table, log)
 
     @staticmethod
     def transactions(attempts: pa.Table) -> pa.Table:
-        """Return none: VerifiableProducer sends in no transactions."""
+        """Return an empty table: VerifiableProducer has no transactions."""
         del attempts
         return TRANSACTIONS.empty_table()
 
     @staticmethod
     def sent() -> None:
-        """Return nothing: VerifiableProducer does not report its records' fields."""
+        """Return `None`: VerifiableProducer does not report its records' fields."""
 
     @staticmethod
     def served() -> None:
-        """Return nothing: VerifiableProducer does not report which broker acknowledged a record."""
+        """Return `None`: VerifiableProducer does not report the broker of an acknowledgement."""
 
     @property
     def restartable(self) -> None:
-        """Nothing: the reports of a killed VerifiableProducer would be incomplete."""
+        """`None`: the reports of a killed VerifiableProducer would be incomplete."""
 
     def delete_files(self) -> None:
-        """Remove what it reported; its log stays."""
+        """Delete the reports; the log stays."""
         self.output.unlink()
 
     def _schedule(self) -> JavaSchedule:
@@ -180,30 +188,28 @@ class JavaProducer(JavaProgram):
         )
 
     def _has_begun(self) -> bool:
-        self._listen()
+        self._read_reports()
         if not self._started_ms:
             self.require_alive()
         return self._started_ms > 0
 
-    def _listen(self) -> None:
-        for line in self._tail.more():
+    def _read_reports(self) -> None:
+        for line in self._tail.new_lines():
             if line["name"] == "startup_complete":
                 self._started_ms = line["timestamp"]
             self._acked += line["name"] == "producer_send_success"
 
-    def _logged(self) -> str:
+    def _read_log(self) -> str:
         return self.log.read_text(errors="replace")
 
 
 def _arguments(job: ProducerJob) -> list[str]:
     keys = ["--repeating-keys", str(job.keys)] if job.keys else []
-    told = {
+    options = {
         "--bootstrap-server": job.bootstrap_servers,
         "--topic": job.topic,
         "--max-messages": job.records + warm_up_records(job.rate_records_per_s),
-    }
-    told |= {
         "--throughput": round(job.rate_records_per_s),
         "--value-prefix": value_prefix(job.token, job.producer),
     }
-    return [*(str(word) for pair in told.items() for word in pair), *keys]
+    return [*(str(argument) for option in options.items() for argument in option), *keys]

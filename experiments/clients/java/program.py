@@ -1,7 +1,12 @@
-"""One of Kafka's own command-line clients, in a JVM of its own that is started early and held until it is let go.
+"""A Kafka command-line client in its own JVM, and the lines that it reports.
 
-The file of settings that its command line names is a FIFO: the JVM is up and has read its arguments when it opens that, and waits there
-(fifo(7)). What it reports of records goes to a file and not to a pipe, which a slow reader would let run full: then the client would stand still.
+The JVM is started early and starts its client later. The properties file on its command line is a
+FIFO (fifo(7)): when the JVM opens it, it is up and has read its arguments, and it blocks until the
+settings are written.
+
+The program's reports go to a file. A pipe with a slow reader would fill up and block the client.
+VerifiableProducer and VerifiableConsumer report one JSON object per line, each with its timestamp
+in milliseconds.
 """
 
 from __future__ import annotations
@@ -27,23 +32,23 @@ from infra.process.processes import spawn_dying_with_parent
 from infra.process.waiting import wait_until
 
 START_TIMEOUT_S: Final = 60.0
-_EVERY_S: Final = 0.005
-_END_TIMEOUT_S: Final = 15.0
+_POLL_INTERVAL_S: Final = 0.005
+_EXIT_TIMEOUT_S: Final = 15.0
 _LAST_LINES: Final = 5
 
 
 class JavaProgram:
-    """A context manager around the process; it ends with the run at the latest.
+    """The process of a Java program, as a context manager. It never outlives this process.
 
     Args:
-        name: who it is, for messages: `producer 0`.
-        command: what runs it, with all arguments but the file of settings.
-        config_argument: what names that file.
-        settings: what the file holds; never written to a disk, for it may hold secrets.
-        folder: where its output goes.
+        name: the client's name in messages: `producer 0`.
+        command: the command line without the properties file.
+        config_argument: the option that names the properties file.
+        settings: the content of that file. It is never written to a disk: it may contain secrets.
+        folder: where the program writes its output and its log.
 
     Raises:
-        OSError: its files cannot be made.
+        OSError: the files could not be created.
     """
 
     def __init__(
@@ -73,7 +78,7 @@ class JavaProgram:
             )
 
     def __enter__(self) -> Self:
-        """Return the program; it ends with the context for certain."""
+        """Return the program; leaving the context kills it."""
         return self
 
     def __exit__(
@@ -82,96 +87,96 @@ class JavaProgram:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """End it, if it has not ended by itself."""
+        """Kill the process unless it has exited."""
         self.kill()
 
-    def wait_held(self) -> None:
-        """Return when it waits for its settings.
+    def wait_started(self) -> None:
+        """Wait until the JVM is up and blocks on its settings.
 
         Raises:
-            HarnessError: it ended before, or did not come so far in time.
+            HarnessError: the process exited, or did not open the properties file in time.
         """
         wait_until(
-            self._is_held,
-            awaiting=f"{self.name} to ask for its settings",
+            self._is_waiting_for_settings,
+            awaiting=f"{self.name} to open its properties file",
             timeout_s=START_TIMEOUT_S,
-            every_s=_EVERY_S,
-            seen=self.last_words,
+            every_s=_POLL_INTERVAL_S,
+            seen=self.log_excerpt,
         )
 
-    def let_go(self) -> None:
-        """Give it its settings.
+    def send_settings(self) -> None:
+        """Write the settings, so that the program starts its client.
 
         Raises:
-            HarnessError: it has ended.
+            HarnessError: the process has exited.
         """
         try:
             os.write(self._writing, self._settings.encode())
         except BrokenPipeError as error:
             raise HarnessError(
-                f"{self.name} ended before it had its settings; {self.last_words()}"
+                f"{self.name} exited before it read its settings; {self.log_excerpt()}"
             ) from error
         self._close()
 
-    def has_ended(self) -> bool:
-        """Whether the process is gone."""
+    def has_exited(self) -> bool:
+        """Whether the process has exited."""
         return self._process.poll() is not None
 
-    def has_ended_well(self) -> bool:
-        """Whether it came to its own end."""
+    def has_succeeded(self) -> bool:
+        """Whether the process has exited with code 0."""
         return self._process.poll() == 0
 
     def require_alive(self) -> None:
-        """See that it runs.
+        """Raise an error if the process has exited.
 
         Raises:
-            HarnessError: it has ended.
+            HarnessError: it has.
         """
-        if self.has_ended():
-            raise HarnessError(f"{self.name} ended early; {self.last_words()}")
+        if self.has_exited():
+            raise HarnessError(f"{self.name} exited early; {self.log_excerpt()}")
 
-    def wait_ended(self, timeout_s: float) -> None:
-        """Return when it has ended by itself.
+    def wait_for_exit(self, timeout_s: float) -> None:
+        """Wait until the process has exited on its own.
 
         Raises:
-            HarnessError: not in time, or with an error.
+            HarnessError: it did not exit in time, or not with code 0.
         """
         wait_until(
-            self.has_ended,
-            awaiting=f"the end of {self.name}",
+            self.has_exited,
+            awaiting=f"{self.name} to exit",
             timeout_s=timeout_s,
-            every_s=_EVERY_S,
-            seen=self.last_words,
+            every_s=_POLL_INTERVAL_S,
+            seen=self.log_excerpt,
         )
         if self._process.returncode != 0:
             raise HarnessError(
-                f"{self.name} ended with code {self._process.returncode}; {self.last_words()}"
+                f"{self.name} exited with code {self._process.returncode}; {self.log_excerpt()}"
             )
 
     def terminate(self) -> None:
-        """SIGTERM, and wait for its clean end; where it does not come, SIGKILL. What it wrote stays."""
-        if not self.has_ended():
+        """Send SIGTERM and wait for a clean exit; after a timeout send SIGKILL. The output stays."""
+        if not self.has_exited():
             self._process.send_signal(signal.SIGTERM)
             try:
-                self._process.wait(_END_TIMEOUT_S)
+                self._process.wait(_EXIT_TIMEOUT_S)
             except subprocess.TimeoutExpired:
                 self.kill()
 
     def kill(self) -> None:
-        """SIGKILL, and wait until it is gone; what it wrote stays. Nothing, when it has ended already."""
+        """Send SIGKILL and wait for the exit, unless the process has exited. The output stays."""
         self._close()
         self._process.kill()
-        self._process.wait(_END_TIMEOUT_S)
+        self._process.wait(_EXIT_TIMEOUT_S)
 
-    def last_words(self) -> str:
-        """Return the end of its log, for a message."""
+    def log_excerpt(self) -> str:
+        """Return the end of the program's log, for a message."""
         lines = last_lines(self.log, _LAST_LINES)
-        return (
-            "its last words: " + " | ".join(lines) if lines else f"it wrote nothing to {self.log}"
-        )
+        if not lines:
+            return f"it wrote nothing to {self.log}"
+        return "its log ends with: " + " | ".join(lines)
 
-    def _is_held(self) -> bool:
-        """A FIFO can be opened for writing at once only when somebody reads it, or waits to."""
+    def _is_waiting_for_settings(self) -> bool:
+        """Open the FIFO for writing: without blocking, this succeeds only if it has a reader."""
         self.require_alive()
         try:
             self._writing = os.open(self._fifo, os.O_WRONLY | os.O_NONBLOCK)
@@ -187,9 +192,6 @@ class JavaProgram:
         self._fifo.unlink(missing_ok=True)
 
 
-# ---------- What Kafka's VerifiableProducer and VerifiableConsumer report: a JSON object a line, each with the millisecond in which it was made.
-
-
 _NS_PER_MS: Final = 1_000_000
 LINE_SCHEMA: Final = pa.schema(
     [
@@ -201,46 +203,47 @@ LINE_SCHEMA: Final = pa.schema(
         pa.field("exception", pa.string()),
     ]
 )
-"""What is kept of a line; null where it does not say so. The names are the programs' own."""
+"""The fields of a line, with the programs' own names; null if a line lacks the field."""
 
 
 def parse_lines(reported: bytes, *names: str) -> pa.Table:
-    """Return the lines of some names, in their order; schema `LINES`.
+    """Return the lines with these names, in their order; schema `LINE_SCHEMA`.
 
-    A line that was cut off by the program's death is left out, and so is what is no JSON object: both programs call that to be ignored.
+    An incomplete last line of a crashed program is left out. So is every line that is not a JSON
+    object: both programs document that such lines are to be ignored.
 
     Args:
         reported: the program's standard output.
-        names: which lines: `producer_send_success`, ...
+        names: the names of the lines: `producer_send_success`, ...
     """
     wanted = [f'"{name}"'.encode() for name in names]
-    whole = reported[: reported.rfind(b"\n") + 1]
+    complete = reported[: reported.rfind(b"\n") + 1]
     lines = [
         line
-        for line in whole.split(b"\n")
+        for line in complete.split(b"\n")
         if line.startswith(b"{") and any(name in line for name in wanted)
     ]
     if not lines:
         return LINE_SCHEMA.empty_table()
     options = pa_json.ParseOptions(explicit_schema=LINE_SCHEMA, unexpected_field_behavior="ignore")
-    read = pa_json.read_json(
+    table = pa_json.read_json(
         io.BytesIO(b"\n".join(lines)),
         pa_json.ReadOptions(use_threads=False, block_size=max(map(len, lines)) + (1 << 20)),
         options,
     )
-    return read.filter(pa.compute.is_in(read["name"], pa.array(names)))
+    return table.filter(pa.compute.is_in(table["name"], pa.array(names)))
 
 
 class OutputTail:
-    """The lines of a growing file, each once; those of some names only."""
+    """The lines with certain names in a growing file, each returned once."""
 
     def __init__(self, path: Path, *names: str) -> None:
-        """Begin at the file's begin."""
+        """Start at the beginning of the file."""
         self._follower = LineFollower(path)
         self._names = [f'"{name}"'.encode() for name in names]
 
-    def more(self) -> list[dict[str, Any]]:
-        """Return the lines that are whole by now and were not returned before."""
+    def new_lines(self) -> list[dict[str, Any]]:
+        """Return the complete lines that were not returned before."""
         return [
             json.loads(line)
             for line in self._follower.new_lines()
@@ -249,5 +252,5 @@ class OutputTail:
 
 
 def trial_clock_ns(wall_ms: int, ahead_ns: int) -> int:
-    """Return a millisecond of the wall clock on the trial's clock."""
+    """Convert a wall-clock timestamp to the trial's clock."""
     return wall_ms * _NS_PER_MS + ahead_ns

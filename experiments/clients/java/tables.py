@@ -1,9 +1,17 @@
-"""What became of a record, as far as Java's producer can tell: from the class of its exception. Pure.
+"""The reports of Kafka's Java programs as the ledger's tables, and the outcome of each record.
 
-Java tells no persistence status as librdkafka does: that an earlier attempt got through does not show in the last one's exception. So a record
-counts as rejected only where every attempt would have been refused alike, for what the record is or because none was made; and, where there is
-but one attempt (`retries=0`), for what the leader answers before it appends. All else is unknown. The numbers are Kafka's own
-(https://kafka.apache.org/protocol#protocol_error_codes, `org.apache.kafka.common.protocol.Errors`), so both clients' errors are told alike.
+Java's producer has no persistence status as librdkafka has: the last exception does not show
+whether an earlier attempt was stored. So a record counts as rejected in two cases only:
+
+- Every attempt would have been refused, because of the record itself or because none was made.
+- There is only one attempt (`retries=0`), and the leader refused it before it appended.
+
+All other exceptions leave the outcome unknown. The error numbers are Kafka's own
+(https://kafka.apache.org/protocol#protocol_error_codes, `org.apache.kafka.common.protocol.Errors`),
+so both kinds of clients report the same numbers.
+
+The programs' timestamps and a record's CreateTime are wall-clock milliseconds, rounded down. Times
+derived from them have that resolution.
 """
 
 from __future__ import annotations
@@ -19,7 +27,7 @@ from experiments.clients.record.layout import MAX_JAVA_PRODUCERS, TextValueForma
 from experiments.ledger.schema import ACKED, ATTEMPTS, READS, REJECTED, UNKNOWN
 
 NO_CODE: Final = -1
-"""`UNKNOWN_SERVER_ERROR`; also what an exception without a number of its own is given."""
+"""`UNKNOWN_SERVER_ERROR`; also for exceptions without an error number."""
 CODES: Final[dict[str, int]] = {
     "CorruptRecordException": 2,
     "UnknownTopicOrPartitionException": 3,
@@ -48,11 +56,11 @@ CODES: Final[dict[str, int]] = {
     "InvalidRecordException": 87,
     "ProducerFencedException": 90,
 }
-"""By the class's own name."""
+"""Error numbers by the simple name of the exception class."""
 
-NEVER_TAKEN: Final = frozenset(
+NEVER_STORED: Final = frozenset(
     {
-        "BufferExhaustedException",  # the client had no room for it, and sent nothing
+        "BufferExhaustedException",  # the client had no buffer space and sent nothing
         "SerializationException",
         "RecordTooLargeException",
         "RecordBatchTooLargeException",
@@ -65,7 +73,7 @@ NEVER_TAKEN: Final = frozenset(
         "InvalidRecordException",
     }
 )
-"""Refused for what the record is, so each attempt was refused."""
+"""Refused because of the record itself, so every attempt was refused."""
 
 REFUSED_BEFORE_APPEND: Final = frozenset(
     {
@@ -77,48 +85,47 @@ REFUSED_BEFORE_APPEND: Final = frozenset(
         "InvalidProducerEpochException",
     }
 )
-"""Answered by the leader before it appends; says nothing of an attempt before."""
+"""Returned by the leader before it appends; an earlier attempt may have been stored."""
 
 
 def classify_exception(exception: str, retries: int) -> tuple[int, str]:
-    """Return the number and the outcome of an exception.
+    """Return the error number of an exception, and the outcome of its record.
 
     Args:
-        exception: as `Class.toString` has it: `class org.apache.kafka.common.errors.TimeoutException`.
-        retries: the producer's.
+        exception: from `Class.toString`: `class org.apache.kafka.common.errors.TimeoutException`.
+        retries: the producer's setting.
     """
     name = exception.rpartition(".")[2]
-    refused = name in NEVER_TAKEN or (retries == 0 and name in REFUSED_BEFORE_APPEND)
+    refused = name in NEVER_STORED or (retries == 0 and name in REFUSED_BEFORE_APPEND)
     return CODES.get(name, NO_CODE), REJECTED if refused else UNKNOWN
-
-
-# ---------- What Kafka's own programs reported, as the ledger's tables. Pure.
-#
-# Their clock is the wall clock by the millisecond, cut off, and so is a record's CreateTime: what is reckoned from them is as fine as that.
 
 
 _NS_PER_MS: Final = 1_000_000
 _OUTCOMES: Final = (ACKED, REJECTED, UNKNOWN)
 Numbers = np.ndarray[tuple[int], np.dtype[np.int64]]
 NONE: Final = -1
-_FORM: Final = r"^(?P<prefix>0|[1-9][0-9]{0,9})\.(?P<seq>0|[1-9][0-9]{0,17})$"
+"""In the place of a missing number."""
+_TEXT_VALUE: Final = r"^(?P<prefix>0|[1-9][0-9]{0,9})\.(?P<seq>0|[1-9][0-9]{0,17})$"
 
 
 @dataclass(frozen=True)
 class JavaSchedule:
-    """What a VerifiableProducer was to do, and when it began."""
+    """The schedule of a VerifiableProducer."""
 
     producer: int
     text: TextValueFormat
     records: int
-    """That were due, the run-in apart."""
+    """The number of records, without the warm-up records."""
     rate_records_per_s: float
     keys: int
     retries: int
     begin_ns: int
-    """By the program's word and the trial's clock; its throttler may have begun a little sooner."""
+    """When the program reported its start, on the trial's clock.
+
+    Its throttler may have started slightly earlier.
+    """
     ahead_ns: int
-    """How far the trial's clock is before the wall clock."""
+    """How far the trial's clock is ahead of the wall clock."""
 
     def due_ns(self) -> Numbers:
         """Return when each record was due."""
@@ -128,83 +135,78 @@ class JavaSchedule:
 
 
 def java_attempts(lines: pa.Table, log: pa.Table | None, schedule: JavaSchedule) -> pa.Table:
-    """Return what a producer attempted; schema `ATTEMPTS`.
+    """Return a producer's attempts; schema `ATTEMPTS`.
 
-    A record that was never reported is unknown. When one was sent is told by its CreateTime, where the log has it.
+    The outcome of a record that was never reported is unknown. The sent time of a record is its
+    CreateTime, if the log has the record.
 
     Args:
-        lines: schema `java_lines.LINES`, of `producer_send_success` and `producer_send_error`.
-        log: the final read; `None` where its timestamps are not the producer's (`message.timestamp.type`).
-        schedule: what was to be done.
+        lines: `producer_send_success` and `producer_send_error`; schema `LINE_SCHEMA`.
+        log: the final read; `None` if its timestamps are not CreateTime
+            (`message.timestamp.type`).
+        schedule: the producer's schedule.
     """
     count = schedule.records
     row, line = _first_reports(lines, schedule)
     reported = np.zeros(count, np.bool_)
     reported[row] = True
-    acked = _spread(count, row, line, pc.is_null(lines["exception"]), False)
-    error, outcome = _endings(count, row, line, lines["exception"], schedule.retries)
-    offset = _spread(count, row, line, lines["offset"], NONE)
+    acked = _scatter(count, row, line, pc.is_null(lines["exception"]), False)
+    error, outcome = _outcomes(count, row, line, lines["exception"], schedule.retries)
+    offset = _scatter(count, row, line, lines["offset"], NONE)
     sent_ns = _sent_ns(log, schedule)
     settled_ns = np.where(
         reported,
-        _spread(count, row, line, lines["timestamp"], NONE) * _NS_PER_MS + schedule.ahead_ns,
+        _scatter(count, row, line, lines["timestamp"], NONE) * _NS_PER_MS + schedule.ahead_ns,
         NONE,
     )
     columns = {
         "producer": pa.array(np.full(count, schedule.producer, np.int32)),
         "seq": pa.array(np.arange(count, dtype=np.int64)),
-        "key": pa.array(
-            (np.arange(count, dtype=np.int64) + schedule.text.warm_up_records) % schedule.keys
-        )
-        if schedule.keys
-        else pa.nulls(count, pa.int64()),
-        "intended_ns": pa.array(_intended(schedule.due_ns(), sent_ns, settled_ns)),
+        "key": _keys(schedule),
+        "intended_ns": pa.array(_intended_ns(schedule.due_ns(), sent_ns, settled_ns)),
         "sent_ns": pa.array(sent_ns, mask=sent_ns < 0),
         "settled_ns": pa.array(settled_ns, mask=~reported),
         "outcome": pa.DictionaryArray.from_arrays(pa.array(outcome), pa.array(_OUTCOMES)),
         "error": pa.array(error),
-        "partition": pa.array(_spread(count, row, line, lines["partition"], NONE), mask=~acked),
+        "partition": pa.array(_scatter(count, row, line, lines["partition"], NONE), mask=~acked),
         "offset": pa.array(offset, mask=~acked | (offset < 0)),
     }
-    made = {
+    complete = {
         field.name: columns[field.name] if field.name in columns else pa.nulls(count, field.type)
         for field in ATTEMPTS
     }
-    return pa.table([made[field.name].cast(field.type) for field in ATTEMPTS], schema=ATTEMPTS)
+    return pa.table([complete[field.name].cast(field.type) for field in ATTEMPTS], schema=ATTEMPTS)
 
 
 def trim_to_last_known(attempts: pa.Table, log: pa.Table) -> pa.Table:
-    """Return the attempts of a producer that was killed: up to the last one that it reported or that the log has; seq stays dense.
+    """Return a crashed producer's attempts up to the last one that was reported or is in the log.
 
-    Which it had handed to its client behind that, it took with it.
+    The sequence numbers stay dense. Whether later records were attempted is not measurable.
     """
-    told = pc.or_(
+    stored = log.filter(pc.is_in(log["producer"], pc.unique(attempts["producer"])))
+    known = pc.or_(
         pc.is_valid(attempts["settled_ns"]),
-        pc.is_in(attempts["seq"], pc.drop_null(_of(log, attempts)["seq"])),
+        pc.is_in(attempts["seq"], pc.drop_null(stored["seq"])),
     )
-    last = pc.max(pc.filter(attempts["seq"], told)).as_py()
+    last = pc.max(pc.filter(attempts["seq"], known)).as_py()
     return attempts.slice(0, 0 if last is None else last + 1)
-
-
-def _of(log: pa.Table, attempts: pa.Table) -> pa.Table:
-    return log.filter(pc.is_in(log["producer"], pc.unique(attempts["producer"])))
 
 
 def java_reads(
     lines: pa.Table, attempts: pa.Table, consumer: int, text: TextValueFormat, ahead_ns: int
 ) -> pa.Table:
-    """Return what a consumer read, the run-in left out; schema `READS`.
+    """Return the records that a consumer received, without warm-up records; schema `READS`.
 
     Args:
-        lines: schema `java_lines.LINES`, of `record_data`.
-        attempts: of all producers: a value of this form does not say itself when it was meant to be sent.
-        consumer: its number.
-        text: how our values look.
-        ahead_ns: how far the trial's clock is before the wall clock.
+        lines: `record_data`; schema `LINE_SCHEMA`.
+        attempts: of all producers, for the intended times: text values do not carry them.
+        consumer: the consumer's number.
+        text: the format of the trial's values.
+        ahead_ns: how far the trial's clock is ahead of the wall clock.
     """
     lines = lines.filter(pa.array(~_is_warm_up(lines["value"], text)))
-    producer, seq = _marks(lines["value"], text)
-    intended_ns = _meant_ns(attempts, producer, seq)
+    producer, seq = _record_ids(lines["value"], text)
+    intended_ns = _lookup_intended_ns(attempts, producer, seq)
     columns = {
         "consumer": pa.array(np.full(len(lines), consumer, np.int32)),
         "generation": pa.array(np.zeros(len(lines), np.int32)),
@@ -219,65 +221,76 @@ def java_reads(
 
 
 def _first_reports(lines: pa.Table, schedule: JavaSchedule) -> tuple[Numbers, Numbers]:
-    """Return which records have a report, and the first line of each; a record whose send raised may be reported twice."""
-    producer, seq = _marks(lines["value"], schedule.text)
-    ours = np.flatnonzero((producer == schedule.producer) & (seq < schedule.records))
-    row, first = np.unique(seq[ours], return_index=True)
-    return row, ours[first]
+    """Return the records that were reported, and the index of each one's first line.
+
+    A record whose send raised an exception may be reported twice.
+    """
+    producer, seq = _record_ids(lines["value"], schedule.text)
+    own = np.flatnonzero((producer == schedule.producer) & (seq < schedule.records))
+    row, first = np.unique(seq[own], return_index=True)
+    return row, own[first]
 
 
-def _spread(count: int, row: Numbers, line: Numbers, column: Any, missing: Any) -> Any:
-    """Return a column of the lines as one of the records."""
+def _keys(schedule: JavaSchedule) -> pa.Array:
+    """Return each record's key. VerifiableProducer counts keys from its first warm-up record on."""
+    if not schedule.keys:
+        return pa.nulls(schedule.records, pa.int64())
+    numbers = np.arange(schedule.records, dtype=np.int64) + schedule.text.warm_up_records
+    return pa.array(numbers % schedule.keys)
+
+
+def _scatter(count: int, row: Numbers, line: Numbers, column: Any, missing: Any) -> Any:
+    """Return a column of the lines as a column of the records."""
     values = pc.fill_null(column, missing).to_numpy()
-    spread = np.full(count, missing, values.dtype)
-    spread[row] = values[line]
-    return spread
+    scattered = np.full(count, missing, values.dtype)
+    scattered[row] = values[line]
+    return scattered
 
 
-def _endings(
+def _outcomes(
     count: int, row: Numbers, line: Numbers, exceptions: Any, retries: int
 ) -> tuple[Any, Any]:
-    """Return each record's error and outcome; the handful of exceptions is judged once each."""
+    """Return each record's error and outcome; each distinct exception is classified once."""
     error, outcome = np.zeros(count, np.int32), np.full(count, _OUTCOMES.index(UNKNOWN), np.int8)
     outcome[row] = _OUTCOMES.index(ACKED)
-    told = np.array(exceptions.to_pylist(), dtype=object)[line]
-    for exception in {name for name in told if name is not None}:
-        code, judged = classify_exception(str(exception), retries)
-        failed = row[told == exception]
-        error[failed], outcome[failed] = code, _OUTCOMES.index(judged)
+    reported = np.array(exceptions.to_pylist(), dtype=object)[line]
+    for exception in {name for name in reported if name is not None}:
+        code, exception_outcome = classify_exception(str(exception), retries)
+        failed = row[reported == exception]
+        error[failed], outcome[failed] = code, _OUTCOMES.index(exception_outcome)
     return error, outcome
 
 
-def _intended(due_ns: Numbers, *known_ns: Numbers) -> Numbers:
-    """Return the schedule, moved forward to where none of its records was sent or settled before it was due.
+def _intended_ns(due_ns: Numbers, *known_ns: Numbers) -> Numbers:
+    """Return the schedule, shifted so that no record was sent or settled before it was due.
 
-    The throttler began to count some tens of milliseconds before the program says that it has begun, and it sends nothing sooner than some
-    milliseconds before its own schedule: so the earliest record of all tells when that began.
+    The throttler starts to count some tens of milliseconds before the program reports its start,
+    and sends no record more than a few milliseconds early. So the earliest record shows when the
+    schedule began.
     """
     early_ns = min((int((ns - due_ns)[ns >= 0].min(initial=0)) for ns in known_ns), default=0)
     return due_ns + early_ns
 
 
 def _sent_ns(log: pa.Table | None, schedule: JavaSchedule) -> Numbers:
-    """Return the CreateTime of each record that the log has, -1 of the others."""
+    """Return the CreateTime of each record in the log, -1 for the others."""
     sent_ns = np.full(schedule.records, NONE, np.int64)
     if log is None:
         return sent_ns
-    seq, mine = _numbers(log["seq"], NONE), _numbers(log["producer"], NONE) == schedule.producer
-    within = mine & (seq >= 0) & (seq < schedule.records)
+    seq, own = _numbers(log["seq"], NONE), _numbers(log["producer"], NONE) == schedule.producer
+    within = own & (seq >= 0) & (seq < schedule.records)
     sent_ns[seq[within]] = (
         _numbers(log["timestamp_ms"], NONE)[within] * _NS_PER_MS + schedule.ahead_ns
     )
     return sent_ns
 
 
-def _marks(values: Any, text: TextValueFormat) -> tuple[Numbers, Numbers]:
-    """Return the producer and the seq in each value of this trial, -1 in others and of the run-in; see `java_value.decode`."""
+def _record_ids(values: Any, text: TextValueFormat) -> tuple[Numbers, Numbers]:
+    """Return producer and seq of each value of this trial; -1 for others and warm-up records."""
     prefix, number = _parts(values)
-    ours = (prefix // MAX_JAVA_PRODUCERS == text.tag) & (number >= text.warm_up_records)
-    return np.where(ours, prefix % MAX_JAVA_PRODUCERS, NONE), np.where(
-        ours, number - text.warm_up_records, NONE
-    )
+    is_record = (prefix // MAX_JAVA_PRODUCERS == text.tag) & (number >= text.warm_up_records)
+    producer = np.where(is_record, prefix % MAX_JAVA_PRODUCERS, NONE)
+    return producer, np.where(is_record, number - text.warm_up_records, NONE)
 
 
 def _is_warm_up(values: Any, text: TextValueFormat) -> Any:
@@ -286,16 +299,16 @@ def _is_warm_up(values: Any, text: TextValueFormat) -> Any:
 
 
 def _parts(values: Any) -> tuple[Numbers, Numbers]:
-    """Return the prefix and the number behind it; -1 and -1 where a value is of another form."""
-    parts = pc.extract_regex(values, _FORM)
+    """Return prefix and number of each text value; -1 and -1 for values of another format."""
+    parts = pc.extract_regex(values, _TEXT_VALUE)
     prefix, number = (
         _numbers(pc.struct_field(parts, name).cast(pa.int64()), NONE) for name in ("prefix", "seq")
     )
     return prefix, number
 
 
-def _meant_ns(attempts: pa.Table, producer: Numbers, seq: Numbers) -> Numbers:
-    """Return when each record was meant to be sent, -1 of those that nobody attempted."""
+def _lookup_intended_ns(attempts: pa.Table, producer: Numbers, seq: Numbers) -> Numbers:
+    """Return each record's intended time, -1 for records that no producer attempted."""
     intended_ns = np.full(seq.size, NONE, np.int64)
     for number in np.unique(producer[producer >= 0]):
         schedule = _numbers(
@@ -307,6 +320,6 @@ def _meant_ns(attempts: pa.Table, producer: Numbers, seq: Numbers) -> Numbers:
 
 
 def _numbers(column: Any, missing: int) -> Numbers:
-    """Return whole numbers, with something in the place of nulls."""
-    found: Numbers = pc.fill_null(column, missing).to_numpy().astype(np.int64)
-    return found
+    """Return a column as 64-bit integers, with `missing` in the place of nulls."""
+    numbers: Numbers = pc.fill_null(column, missing).to_numpy().astype(np.int64)
+    return numbers

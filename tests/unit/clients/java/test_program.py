@@ -1,4 +1,4 @@
-"""One of Kafka's programs is held until it is let go, and its settings lie on no disk; any program will do to show it."""
+"""A Java program blocks until it gets its settings, which are on no disk; shown with Python."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import pytest
 from experiments.clients.java.program import JavaProgram
 from infra.errors import HarnessError
 
-TELLS = "import sys; print(open(sys.argv[2]).read(), flush=True); sys.stdin.read()"
-STAYS = "import sys, signal; print(open(sys.argv[2]).read(), flush=True); signal.pause()"
+PRINTS = "import sys; print(open(sys.argv[2]).read(), flush=True); sys.stdin.read()"
+WAITS = "import sys, signal; print(open(sys.argv[2]).read(), flush=True); signal.pause()"
 
 
 def program(folder: Path, code: str) -> JavaProgram:
-    """A program in Python that is told where its settings are as Kafka's are."""
+    """Return a Python program that gets the name of its properties file as Kafka's programs do."""
     return JavaProgram(
         "producer 0",
         [sys.executable, "-c", code],
@@ -25,46 +25,47 @@ def program(folder: Path, code: str) -> JavaProgram:
     )
 
 
-def test_a_program_waits_for_its_settings_and_then_has_all_of_them(tmp_path: Path) -> None:
-    """And nothing of them is left in the folder but what it wrote itself."""
-    with program(tmp_path, TELLS) as held:
-        held.wait_held()
-        assert held.output.read_text() == ""
-        held.let_go()
-        held.wait_ended(30)
-    assert held.output.read_text() == "acks=all\nssl.key.password=se cret\n\n"
+def test_a_program_blocks_until_it_gets_all_its_settings(tmp_path: Path) -> None:
+    """The folder contains nothing of the settings except what the program wrote."""
+    with program(tmp_path, PRINTS) as started:
+        started.wait_started()
+        assert started.output.read_text() == ""
+        started.send_settings()
+        started.wait_for_exit(30)
+    assert started.output.read_text() == "acks=all\nssl.key.password=se cret\n\n"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["producer-0.log", "producer-0.out"]
 
 
-def test_a_program_that_ends_before_it_asks_is_an_error_with_its_last_words(tmp_path: Path) -> None:
-    """As with a command line that it does not take."""
+def test_an_exit_before_the_settings_is_an_error_with_the_end_of_the_log(tmp_path: Path) -> None:
+    """For example, with an invalid command line."""
     with (
-        program(tmp_path, "import sys; sys.exit('unrecognized arguments')") as held,
+        program(tmp_path, "import sys; sys.exit('unrecognized arguments')") as started,
         pytest.raises(HarnessError, match="unrecognized arguments"),
     ):
-        held.wait_held()
+        started.wait_started()
 
 
-def test_a_program_that_ends_with_an_error_is_one(tmp_path: Path) -> None:
-    """After it was let go."""
+def test_an_exit_with_an_error_code_is_an_error(tmp_path: Path) -> None:
+    """After it got its settings."""
     with program(
         tmp_path, "import sys; open(sys.argv[2]).read(); sys.exit('ConfigException: no')"
-    ) as held:
-        held.wait_held()
-        held.let_go()
+    ) as started:
+        started.wait_started()
+        started.send_settings()
         with pytest.raises(
-            HarnessError, match="producer 0 ended with code 1; its last words: ConfigException: no"
+            HarnessError,
+            match="producer 0 exited with code 1; its log ends with: ConfigException: no",
         ):
-            held.wait_ended(30)
+            started.wait_for_exit(30)
 
 
-@pytest.mark.parametrize("let_go", [True, False])
-def test_a_program_ends_with_its_context_for_certain(tmp_path: Path, *, let_go: bool) -> None:
-    """Held or at work; its FIFO goes with it."""
-    with program(tmp_path, STAYS) as running:
-        running.wait_held()
-        if let_go:
-            running.let_go()
-    assert running.has_ended()
-    assert not running.has_ended_well()
+@pytest.mark.parametrize("send_settings", [True, False])
+def test_a_program_is_killed_when_its_context_ends(tmp_path: Path, *, send_settings: bool) -> None:
+    """Blocked or running; its FIFO is deleted."""
+    with program(tmp_path, WAITS) as running:
+        running.wait_started()
+        if send_settings:
+            running.send_settings()
+    assert running.has_exited()
+    assert not running.has_succeeded()
     assert not (tmp_path / "producer-0.settings").exists()

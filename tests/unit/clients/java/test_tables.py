@@ -1,4 +1,4 @@
-"""Kafka's own programs as clients: what they report, and what their own log says, becomes the ledger's rows, and nothing is made up."""
+"""The reports and logs of Kafka's Java programs become the ledger's tables."""
 
 from __future__ import annotations
 
@@ -30,25 +30,25 @@ REPORTS = ("producer_send_success", "producer_send_error")
 
 
 def value(seq: int) -> str:
-    """What producer 3 writes as the value of a record of the schedule."""
+    """Return the value that producer 3 writes for a record of the schedule."""
     return f"{value_prefix(TOKEN, 3)}.{seq + WARM_UP}"
 
 
 def acked(seq: int, at_ms: int, offset: int | None = None) -> str:
-    """A line of the program's."""
-    told = {
+    """Return the program's report of an acknowledged record."""
+    report = {
         "name": "producer_send_success",
         "timestamp": BEGIN_MS + at_ms,
         "value": value(seq),
         "partition": 1,
         "topic": "t",
     }
-    return json.dumps({**told, "key": "0", "offset": seq if offset is None else offset})
+    return json.dumps({**report, "key": "0", "offset": seq if offset is None else offset})
 
 
 def failed(seq: int, at_ms: int, exception: str) -> str:
-    """A line of the program's."""
-    told = {
+    """Return the program's report of a failed record."""
+    report = {
         "name": "producer_send_error",
         "timestamp": BEGIN_MS + at_ms,
         "value": value(seq),
@@ -56,11 +56,11 @@ def failed(seq: int, at_ms: int, exception: str) -> str:
         "key": "0",
         "message": "why",
     }
-    return json.dumps({**told, "exception": f"class org.apache.kafka.common.errors.{exception}"})
+    return json.dumps({**report, "exception": f"class org.apache.kafka.common.errors.{exception}"})
 
 
 def log(**sent_ms: int) -> pa.Table:
-    """A final read that has these records of producer 3, each with its CreateTime."""
+    """Return a final read with these records of producer 3 and their CreateTime."""
     rows = [
         (1, number, 3, int(seq[1:]), BEGIN_MS + at_ms, True, 0, True)
         for number, (seq, at_ms) in enumerate(sent_ms.items())
@@ -72,16 +72,16 @@ def log(**sent_ms: int) -> pa.Table:
 
 
 def attempts(
-    *lines: str, schedule: JavaSchedule = SCHEDULE, held: pa.Table | None = None
+    *lines: str, schedule: JavaSchedule = SCHEDULE, final_read: pa.Table | None = None
 ) -> pa.Table:
-    """The attempts of a program that said so."""
+    """Return the attempts of a program that reported these lines."""
     return java_attempts(
-        parse_lines("".join(f"{line}\n" for line in lines).encode(), *REPORTS), held, schedule
+        parse_lines("".join(f"{line}\n" for line in lines).encode(), *REPORTS), final_read, schedule
     )
 
 
-def test_each_record_ends_as_the_program_reported_it() -> None:
-    """Acknowledged with its place, unknown with its error, and what was never reported is unknown too."""
+def test_each_record_has_the_outcome_that_the_program_reported() -> None:
+    """Acked with its offset, unknown with its error, unknown if never reported."""
     table = attempts(acked(0, 5), failed(1, 30_000, "TimeoutException"), acked(3, 40))
     assert table["outcome"].to_pylist() == [ACKED, UNKNOWN, UNKNOWN, ACKED]
     assert table["error"].to_pylist() == [0, 7, 0, 0]
@@ -95,9 +95,9 @@ def test_each_record_ends_as_the_program_reported_it() -> None:
     assert table["partition"].to_pylist() == [1, None, None, 1]
 
 
-def test_the_schedule_begins_where_no_record_was_sent_before_it_was_due() -> None:
-    """The throttler began a little before the program said so, and a latency is never below zero. Keys go on from the run-in."""
-    table = attempts(acked(0, 5), held=log(s0=0, s1=8, s2=25))
+def test_the_schedule_is_shifted_so_that_no_record_was_sent_early() -> None:
+    """The throttler starts before the program reports it. Keys continue from the warm-up."""
+    table = attempts(acked(0, 5), final_read=log(s0=0, s1=8, s2=25))
     assert table["intended_ns"].to_pylist() == [(BEGIN_MS + ms) * 10**6 for ms in (-2, 8, 18, 28)]
     assert table["sent_ns"].to_pylist() == [
         BEGIN_MS * 10**6,
@@ -108,40 +108,40 @@ def test_the_schedule_begins_where_no_record_was_sent_before_it_was_due() -> Non
     assert table["key"].to_pylist() == [2, 3, 4, 5]
 
 
-def test_without_acknowledgements_no_offset_is_known() -> None:
-    """Java tells -1 then."""
+def test_without_acknowledgements_the_offset_is_null() -> None:
+    """Java reports -1."""
     assert attempts(acked(0, 1, offset=-1))["offset"].to_pylist()[0] is None
 
 
-def test_lines_of_the_run_in_of_others_and_half_a_line_are_no_records() -> None:
-    """Also what the JVM writes between."""
-    said = [
+def test_warm_up_records_other_lines_and_incomplete_lines_are_ignored() -> None:
+    """Output of the JVM in between is ignored too."""
+    lines = [
         acked(-1, 1),
         acked(0, 5).replace(str(value_prefix(TOKEN, 3)), "77"),
         "[warning] of the JVM",
         '{"name":"startup_complete","timestamp":1}',
     ]
     table = java_attempts(
-        parse_lines(("\n".join(said) + "\n" + acked(1, 9)[:-4]).encode(), *REPORTS), None, SCHEDULE
+        parse_lines(("\n".join(lines) + "\n" + acked(1, 9)[:-4]).encode(), *REPORTS), None, SCHEDULE
     )
     assert set(table["outcome"].to_pylist()) == {UNKNOWN}
 
 
-def test_a_program_that_reported_nothing_left_all_unknown() -> None:
-    """An empty output is no error."""
+def test_without_any_report_all_outcomes_are_unknown() -> None:
+    """An empty output is not an error."""
     assert attempts()["outcome"].to_pylist() == [UNKNOWN] * 4
 
 
-def test_a_killed_producer_attempted_what_it_reported_or_the_log_has() -> None:
-    """Seq stays dense up to the last of both."""
+def test_a_killed_producers_attempts_end_at_the_last_known_record() -> None:
+    """The last record that was reported or is in the log; sequence numbers stay dense."""
     assert trim_to_last_known(attempts(acked(1, 9)), log())["seq"].to_pylist() == [0, 1]
     assert trim_to_last_known(attempts(acked(1, 9)), log(s2=7))["seq"].to_pylist() == [0, 1, 2]
     assert trim_to_last_known(attempts(), log()).num_rows == 0
 
 
-def test_what_was_read_carries_the_time_that_its_schedule_meant() -> None:
-    """Of others and of what nobody attempted nothing is known; the run-in is left out."""
-    place = {
+def test_received_records_get_their_intended_time_from_the_attempts() -> None:
+    """Null for foreign values and records without attempt; warm-up records are left out."""
+    report = {
         "name": "record_data",
         "timestamp": BEGIN_MS + 50,
         "partition": 1,
@@ -149,8 +149,8 @@ def test_what_was_read_carries_the_time_that_its_schedule_meant() -> None:
         "key": "0",
     }
     read = [
-        {**place, "offset": at, "value": text}
-        for at, text in enumerate([value(-1), value(1), "of nobody", value(7)])
+        {**report, "offset": at, "value": text}
+        for at, text in enumerate([value(-1), value(1), "foreign", value(7)])
     ]
     lines = parse_lines("".join(json.dumps(line) + "\n" for line in read).encode(), "record_data")
     table = java_reads(lines, attempts(), 0, TEXT, 0)
@@ -173,47 +173,60 @@ def test_what_was_read_carries_the_time_that_its_schedule_meant() -> None:
         ("SomethingNewException", 0, UNKNOWN),
     ],
 )
-def test_a_record_is_rejected_only_where_no_attempt_can_have_got_through(
+def test_a_record_is_rejected_only_if_no_attempt_can_have_been_stored(
     exception: str, retries: int, outcome: str
 ) -> None:
-    """The last attempt's refusal says nothing of those before, unless each would have been refused alike."""
+    """Earlier attempts may have been stored, unless every attempt would have been refused."""
     assert (
         classify_exception(f"class org.apache.kafka.common.errors.{exception}", retries)[1]
         == outcome
     )
 
 
-def test_a_growing_output_is_read_line_by_whole_line(tmp_path: Path) -> None:
-    """Half a line waits for its other half."""
+def test_a_growing_output_is_read_by_complete_lines(tmp_path: Path) -> None:
+    """An incomplete line is returned once it is complete."""
     path = tmp_path / "out"
-    whole = acked(0, 1) + "\n"
-    path.write_text(whole + whole[:10])
+    line = acked(0, 1) + "\n"
+    path.write_text(line + line[:10])
     tail = OutputTail(path, "producer_send_success")
-    assert len(tail.more()) == 1
-    path.write_text(whole + whole)
-    assert len(tail.more()) == 1
-    assert tail.more() == []
+    assert len(tail.new_lines()) == 1
+    path.write_text(line + line)
+    assert len(tail.new_lines()) == 1
+    assert tail.new_lines() == []
 
 
-LINES = """[2026-11-21T15:36:28,046Z] INFO C values: \n\tacks = -1\n\tbootstrap.servers = [a:1, b:2]\n\tssl.protocol = TLSv1.3\n\ttransactional.id = null
+LINES = """\
+[2026-11-21T15:36:28,046Z] INFO C values: \n\tacks = -1\n\tbootstrap.servers = [a:1, \
+b:2]\n\tssl.protocol = TLSv1.3\n\ttransactional.id = null
  (org.apache.kafka.common.config.AbstractConfig)
-[2026-11-21T15:36:28,046Z] INFO Kafka version: 4.3.1 (org.apache.kafka.common.utils.AppInfoParser)
-[2026-11-21T15:36:28,047Z] DEBUG [Producer clientId=p] Updated cluster metadata updateVersion 2 to MetadataSnapshot{clusterId='x', nodes={}, partitions=[\
-PartitionMetadata(error=NONE, partition=t1-0, leader=Optional[3], leaderEpoch=Optional[5], replicas=3,1,2, isr=3,1,2, offlineReplicas=), \
-PartitionMetadata(error=NONE, partition=t1-1, leader=Optional.empty, leaderEpoch=Optional.empty, replicas=1, isr=1, offlineReplicas=), \
-PartitionMetadata(error=NONE, partition=t11-0, leader=Optional[9], leaderEpoch=Optional[0], replicas=9, isr=9, offlineReplicas=)], controller=null} (M)
-[2026-11-21T15:36:31,062Z] INFO [Producer clientId=p] Disconnecting from node 3 due to request timeout. (org.apache.kafka.clients.NetworkClient)
-[2026-11-21T15:36:31,071Z] INFO [Producer clientId=p] Cancelled in-flight PRODUCE request with correlation id 260 due to node 3 being disconnected (e: 1ms) (N)
-[2026-11-21T15:36:31,071Z] INFO [Producer clientId=p] Cancelled in-flight PRODUCE request with correlation id 261 due to node 3 being disconnected (e: 1ms) (N)
-[2026-11-21T15:36:31,073Z] WARN [Producer clientId=p] Got error produce response with correlation id 260 on topic-partition t1-0, retrying (9 left).
-[2026-11-21T15:36:32,000Z] INFO [Producer clientId=p] Node 1 disconnected. (org.apache.kafka.clients.NetworkClient)
-[2026-11-21T15:36:33,000Z] INFO [Producer clientId=p] Cancelled in-flight PRODUCE request with correlation id 9 due to node 1 being disconnected (e: 1ms) (N)
+[2026-11-21T15:36:28,046Z] INFO Kafka version: 4.3.1 \
+(org.apache.kafka.common.utils.AppInfoParser)
+[2026-11-21T15:36:28,047Z] DEBUG [Producer clientId=p] Updated cluster metadata \
+updateVersion 2 to MetadataSnapshot{clusterId='x', nodes={}, \
+partitions=[PartitionMetadata(error=NONE, partition=t1-0, leader=Optional[3], \
+leaderEpoch=Optional[5], replicas=3,1,2, isr=3,1,2, offlineReplicas=), \
+PartitionMetadata(error=NONE, partition=t1-1, leader=Optional.empty, \
+leaderEpoch=Optional.empty, replicas=1, isr=1, offlineReplicas=), \
+PartitionMetadata(error=NONE, partition=t11-0, leader=Optional[9], \
+leaderEpoch=Optional[0], replicas=9, isr=9, offlineReplicas=)], controller=null} (M)
+[2026-11-21T15:36:31,062Z] INFO [Producer clientId=p] Disconnecting from node 3 due to \
+request timeout. (org.apache.kafka.clients.NetworkClient)
+[2026-11-21T15:36:31,071Z] INFO [Producer clientId=p] Cancelled in-flight PRODUCE request \
+with correlation id 260 due to node 3 being disconnected (e: 1ms) (N)
+[2026-11-21T15:36:31,071Z] INFO [Producer clientId=p] Cancelled in-flight PRODUCE request \
+with correlation id 261 due to node 3 being disconnected (e: 1ms) (N)
+[2026-11-21T15:36:31,073Z] WARN [Producer clientId=p] Got error produce response with \
+correlation id 260 on topic-partition t1-0, retrying (9 left).
+[2026-11-21T15:36:32,000Z] INFO [Producer clientId=p] Node 1 disconnected. \
+(org.apache.kafka.clients.NetworkClient)
+[2026-11-21T15:36:33,000Z] INFO [Producer clientId=p] Cancelled in-flight PRODUCE request \
+with correlation id 9 due to node 1 being disconnected (e: 1ms) (N)
 """
-"""As Kafka 4.3.1 wrote them, shortened."""
+"""Shortened lines of Kafka 4.3.1."""
 
 
-def test_the_java_client_s_log_tells_what_librdkafka_s_does() -> None:
-    """Leaders as they are news, given-up requests with their number, connections that ended."""
+def test_the_java_log_yields_the_same_events_as_librdkafkas() -> None:
+    """Changed leaders, timed-out requests with their number, lost connections."""
     events = list(read_java_log(LINES, "producer 0", "t1", 0))
     assert [(event.kind, event.node, event.partition, event.leader_epoch) for event in events] == [
         ("leader_learned", 3, 0, 5),
@@ -225,8 +238,8 @@ def test_the_java_client_s_log_tells_what_librdkafka_s_does() -> None:
     assert all(event.detail.startswith("producer 0: ") for event in events)
 
 
-def test_the_java_client_says_what_it_runs_with() -> None:
-    """Its version, and every setting that it has; lists as properties spell them. A `transactional.id` of null is none."""
+def test_the_java_log_contains_settings_and_version() -> None:
+    """Lists are comma-separated as in properties files; null settings are left out."""
     assert effective_settings(LINES) == {
         "acks": "-1",
         "bootstrap.servers": "a:1,b:2",
