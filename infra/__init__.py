@@ -1,1 +1,1 @@
-"""Real Kafka clusters on this machine: nodes, the JVM that runs them, and the process that owns them."""
+"""Real Kafka clusters on this machine: nodes, their JVM, processes, networks and disks."""

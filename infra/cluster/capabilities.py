@@ -129,7 +129,7 @@ def _probe_image() -> MissingCapability | None:
 
 
 def _slow_devices() -> MissingCapability | None:
-    from infra.disk.mounts import find_write_throttle
+    from infra.disk.write_throttle import find_write_throttle
 
     if _root() or find_write_throttle():
         return _root()

@@ -1,1 +1,1 @@
-"""What the nodes of a cluster keep their data on."""
+"""The storage of a cluster's nodes: plain folders, disk images, and their faults."""

@@ -1,24 +1,59 @@
-"""Log folders on the file system where the cluster lies: need no root; what is written outlives the process."""
+"""The interface of a node's disk, and plain folders, which implement it without root.
+
+A folder is on the file system of the cluster's folder: it outlives the node's processes, and has no
+faults of its own.
+"""
 
 from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Protocol
 
 from infra.errors import SupervisorError
 from infra.kafka.kraft import LOG_DIR
 
-_NOT_ALONE: Final = (
-    "{} is a plain folder: only a disk of the node's own can be taken away or slowed down"
-)
+
+class Disk(Protocol):
+    """The storage of nodes.
+
+    The cluster's supervisor creates it before any node starts and removes it after the last one
+    has exited.
+    """
+
+    def make(self, node_folder: Path) -> Path:
+        """Create a node's empty log folder, `data` in the node's folder, and return it."""
+
+    def shut_down(self, node_folder: Path) -> None:
+        """Cut the disk off while it is in use: unsynced data are lost, and reads and writes fail.
+
+        Raises:
+            SupervisorError: this kind of disk cannot be cut off.
+        """
+
+    def bring_back(self, node_folder: Path) -> None:
+        """Make the disk usable again, with the data that it had kept.
+
+        Raises:
+            SupervisorError: it cannot be used again, for example because a process holds it open.
+        """
+
+    def limit(self, node_folder: Path, write_bytes_per_s: int | None) -> None:
+        """Limit the disk's write rate; `None` removes the limit.
+
+        Raises:
+            SupervisorError: this kind of disk cannot be limited.
+        """
+
+    def remove(self, node_folder: Path) -> None:
+        """Remove a node's log folder and its storage; a second call has no effect."""
 
 
 class FolderDisk:
-    """Implements `infra.disk.folder.Disk`."""
+    """A plain folder per node. Implements `Disk`."""
 
     def make(self, node_folder: Path) -> Path:
-        """Make the folder."""
+        """Create the folder."""
         data = node_folder / LOG_DIR
         data.mkdir(parents=True)
         return data
@@ -27,61 +62,33 @@ class FolderDisk:
         """Refuse.
 
         Raises:
-            SupervisorError: the file system is not the node's alone.
+            SupervisorError: always.
         """
-        raise SupervisorError(_NOT_ALONE.format(node_folder / LOG_DIR))
+        raise _refusal(node_folder)
 
     def bring_back(self, node_folder: Path) -> None:
         """Refuse.
 
         Raises:
-            SupervisorError: the file system is not the node's alone.
+            SupervisorError: always.
         """
-        raise SupervisorError(_NOT_ALONE.format(node_folder / LOG_DIR))
+        raise _refusal(node_folder)
 
     def limit(self, node_folder: Path, write_bytes_per_s: int | None) -> None:
         """Refuse.
 
         Raises:
-            SupervisorError: the file system is not the node's alone.
+            SupervisorError: always.
         """
         del write_bytes_per_s
-        raise SupervisorError(_NOT_ALONE.format(node_folder / LOG_DIR))
+        raise _refusal(node_folder)
 
     def remove(self, node_folder: Path) -> None:
-        """Remove it."""
+        """Remove the folder."""
         shutil.rmtree(node_folder / LOG_DIR, ignore_errors=True)
 
 
-# ---------- What a cluster needs of its disks.
-
-
-class Disk(Protocol):
-    """Made by a cluster's supervisor before any node starts; undone by it after the last one ended."""
-
-    def make(self, node_folder: Path) -> Path:
-        """Make a node's log folder, empty, and return it: `data` in the node's own folder."""
-
-    def shut_down(self, node_folder: Path) -> None:
-        """Take the disk away under whoever uses it: what it had not been told to keep is gone, and nothing more is written or read.
-
-        Raises:
-            SupervisorError: this disk cannot be taken away.
-        """
-
-    def bring_back(self, node_folder: Path) -> None:
-        """Let the disk be used again, with what it had kept.
-
-        Raises:
-            SupervisorError: it cannot be, as when somebody still uses it.
-        """
-
-    def limit(self, node_folder: Path, write_bytes_per_s: int | None) -> None:
-        """Let no more than so much be written to the disk, or all it can take again.
-
-        Raises:
-            SupervisorError: this disk cannot be slowed down.
-        """
-
-    def remove(self, node_folder: Path) -> None:
-        """Remove a node's log folder and all that it lies on; a second time finds nothing to do."""
+def _refusal(node_folder: Path) -> SupervisorError:
+    return SupervisorError(
+        f"{node_folder / LOG_DIR} is a plain folder: only a disk image can be cut off or limited"
+    )

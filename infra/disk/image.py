@@ -1,7 +1,8 @@
-"""Log folders each on a file system of its own: an ext4 in an image file of the cluster's folder, on a loop device. Needs root.
+"""A disk per node: an ext4 file system in an image file, mounted through a loop device. Needs root.
 
-Such a disk can lose power, vanish, fill up and be slow, and nothing else on the machine is touched. The image is sparse: it takes the
-room that is used. What the kernel had written to the image outlives every power cut here, as on a drive that keeps what it took.
+Such a disk can lose power, fail, fill up and be slow without an effect on the rest of the machine.
+The image is sparse: it takes the space that is used. Data that the kernel has written to the image
+survive every simulated power cut, as on a drive without a volatile cache.
 """
 
 from __future__ import annotations
@@ -14,17 +15,17 @@ from infra.disk.mounts import (
     loop_devices_below,
     mounts_below,
     release_below,
-    require_write_throttle,
     run_system_tool,
     shut_down_file_system,
     unmount,
 )
+from infra.disk.write_throttle import require_write_throttle
 from infra.errors import SupervisorError
 from infra.kafka.kraft import LOG_DIR
 
 IMAGE: Final = "disk.img"
 DISK_BYTES: Final = 16 << 30
-"""More than a sweep writes; what it does write is held against the machine's own disk."""
+"""More than a sweep writes. Planning compares what it does write with the machine's free space."""
 _MAKE: Final = (
     "mkfs.ext4",
     "-q",
@@ -37,21 +38,22 @@ _MAKE: Final = (
     "nodiscard,lazy_itable_init=1,lazy_journal_init=1",
 )
 _OPTIONS: Final = "loop,discard,noatime,noinit_itable"
-"""Deleted topics give their room back; no thread of the kernel's writes beside the nodes. All else is as by default, `commit=5` among it."""
+"""`discard` frees the space of deleted topics; `noinit_itable` prevents background writes by the
+kernel. Everything else is the default, including `commit=5`."""
 
 
 class ImageDisk:
-    """Implements `infra.disk.folder.Disk`."""
+    """An image file per node. Implements `infra.disk.folder.Disk`."""
 
     def __init__(self, size_bytes: int = DISK_BYTES) -> None:
-        """Know how large each node's disk is to be."""
+        """Set the size of each node's disk."""
         self._size_bytes = size_bytes
 
     def make(self, node_folder: Path) -> Path:
-        """Make the image and its file system, and mount it.
+        """Create the image and its file system, and mount it.
 
         Raises:
-            HarnessError: one of the system's programs failed; the text has what it said.
+            HarnessError: a system program failed; the text has its output.
         """
         data, image = node_folder / LOG_DIR, node_folder / IMAGE
         data.mkdir(parents=True)
@@ -59,11 +61,11 @@ class ImageDisk:
             file.truncate(self._size_bytes)
         run_system_tool(*_MAKE, str(image))
         _mount(image, data)
-        (data / "lost+found").rmdir()  # Kafka takes every folder for a partition's
+        (data / "lost+found").rmdir()  # Kafka treats every folder as a partition
         return data
 
     def shut_down(self, node_folder: Path) -> None:
-        """Take the disk away under whoever uses it.
+        """Shut down the file system while it is in use.
 
         Raises:
             SupervisorError: the kernel refuses.
@@ -72,14 +74,14 @@ class ImageDisk:
             shut_down_file_system(node_folder / LOG_DIR)
         except OSError as error:
             raise SupervisorError(
-                f"the file system of {node_folder / LOG_DIR} cannot be ended: {error}"
+                f"cannot shut down the file system of {node_folder / LOG_DIR}: {error}"
             ) from error
 
     def bring_back(self, node_folder: Path) -> None:
         """Mount the image again, as after a power cut: the kernel replays the journal.
 
         Raises:
-            WaitTimeout: somebody still uses what was mounted.
+            WaitTimeout: a process still uses the old mount.
             HarnessError: the image cannot be mounted.
         """
         if node_folder / LOG_DIR in mounts_below(node_folder):
@@ -87,16 +89,16 @@ class ImageDisk:
         _mount(node_folder / IMAGE, node_folder / LOG_DIR)
 
     def limit(self, node_folder: Path, write_bytes_per_s: int | None) -> None:
-        """Have the kernel hold back what is written to the disk's device.
+        """Limit the write rate of the disk's loop device.
 
         Raises:
-            SupervisorError: it has no such control.
+            SupervisorError: the kernel offers no write limit to this process.
         """
         for loop in loop_devices_below(node_folder):
             require_write_throttle().set(loop, write_bytes_per_s)
 
     def remove(self, node_folder: Path) -> None:
-        """Unmount it, and remove the image."""
+        """Unmount the disk, and remove the image and the log folder."""
         release_below(node_folder)
         (node_folder / IMAGE).unlink(missing_ok=True)
         shutil.rmtree(node_folder / LOG_DIR, ignore_errors=True)

@@ -244,10 +244,10 @@ def _flip(context: FaultContext, leader: int) -> bool:
     )
     context.add_evidence(
         "the batch's CRC was right before and is wrong now"
-        if flip.broke
+        if flip.invalidated_crc
         else "the batch's CRC did not change from right to wrong"
     )
-    return flip.broke
+    return flip.invalidated_crc
 
 
 def _found_in_recovery(context: FaultContext, leader: int, log: NodeLogTail) -> bool:

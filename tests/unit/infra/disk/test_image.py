@@ -1,4 +1,4 @@
-"""Disks in image files: what a power cut leaves, how full and slow they get, and that nothing of them stays behind. Needs root."""
+"""Disk images: power cuts, full disks, write limits and complete removal. Needs root."""
 
 from __future__ import annotations
 
@@ -17,25 +17,26 @@ from infra.disk import damage, mounts
 from infra.disk.damage import fill_disk, free_bytes, free_disk
 from infra.disk.image import IMAGE, ImageDisk
 from infra.disk.mounts import loop_devices_below, mounts_below, release_below
+from infra.disk.write_throttle import require_write_throttle
 from infra.errors import HarnessError
 from infra.process.waiting import wait_until
 
-_LACK = missing_capability(Capability.DISK_IMAGES)
+_MISSING = missing_capability(Capability.DISK_IMAGES)
 pytestmark = pytest.mark.skipif(
-    _LACK is not None, reason=f"no disk images here: {_LACK.reason if _LACK else ''}"
+    _MISSING is not None, reason=f"no disk images: {_MISSING.reason if _MISSING else ''}"
 )
 SIZE_BYTES = 256 << 20
 HALF = 50_000
 WRITTEN = {
     "synced": "synced",
-    "half": "synced when its first half was written",
+    "half": "synced after its first half was written",
     "unsynced": "not synced",
 }
 
 
 @pytest.fixture
 def node(tmp_path: Path) -> Iterator[Path]:
-    """A node's folder with a path that is hard on careless code; released whatever a test left there."""
+    """A node's folder with special characters in its path; whatever a test leaves is released."""
     folder = tmp_path / "a node's folder, mit Umläut"
     folder.mkdir()
     yield folder
@@ -51,13 +52,13 @@ def write(path: Path, content: bytes, *, synced: bool) -> None:
             os.fsync(file.fileno())
 
 
-def nothing_is_left(folder: Path) -> bool:
-    """Whether no mount and no loop device is the folder's."""
+def is_released(folder: Path) -> bool:
+    """Return whether no mount and no loop device is below the folder."""
     return not list(mounts_below(folder)) and not list(loop_devices_below(folder))
 
 
-def test_what_comes_back_after_a_power_cut_is_what_was_synced(node: Path) -> None:
-    """A synced file whole, a half-synced one cut to its synced half, one that was never synced gone."""
+def test_exactly_the_synced_data_survive_a_power_cut(node: Path) -> None:
+    """A synced file is complete, a half-synced one has its first half, an unsynced one is lost."""
     disk, data = ImageDisk(SIZE_BYTES), ImageDisk(SIZE_BYTES).make(node)
     write(data / "synced", b"a" * 2 * HALF, synced=True)
     write(data / "half", b"b" * HALF, synced=True)
@@ -68,27 +69,27 @@ def test_what_comes_back_after_a_power_cut_is_what_was_synced(node: Path) -> Non
     left = {path.name: path.stat().st_size for path in data.iterdir()}
     for name in ("synced", "half", "unsynced"):
         tally.count(
-            f"of {2 * HALF} bytes of a file that was {WRITTEN[name]} came back after a power cut",
+            f"of {2 * HALF} bytes of a file that was {WRITTEN[name]} survived a power cut",
             left.get(name, 0),
         )
     assert (left.get("synced"), left.get("half"), left.get("unsynced", 0)) == (2 * HALF, HALF, 0)
 
 
-def test_a_disk_that_was_unmounted_in_good_order_is_no_power_cut(node: Path) -> None:
-    """The canary lives: it tells a power cut from anything milder."""
+def test_a_clean_unmount_is_no_power_cut(node: Path) -> None:
+    """The canary survives it, and is lost in a power cut."""
     disk, data = ImageDisk(SIZE_BYTES), ImageDisk(SIZE_BYTES).make(node)
-    song = damage.write_canary(data)
+    canary = damage.write_canary(data)
     disk.bring_back(node)
-    assert not damage.canary_lost(data, song)
-    song = damage.write_canary(data)
+    assert not damage.canary_lost(data, canary)
+    canary = damage.write_canary(data)
     disk.shut_down(node)
     disk.bring_back(node)
-    assert damage.canary_lost(data, song)
+    assert damage.canary_lost(data, canary)
     assert list(data.iterdir()) == []
 
 
 def test_a_disk_is_filled_to_its_last_block_and_freed_again(node: Path) -> None:
-    """Not one more block can be written; and the image takes no room for it."""
+    """Not one more block can be written, and the image does not grow."""
     data = ImageDisk(SIZE_BYTES).make(node)
     before_bytes = free_bytes(data)
     assert fill_disk(data) == 0
@@ -101,35 +102,38 @@ def test_a_disk_is_filled_to_its_last_block_and_freed_again(node: Path) -> None:
     assert (node / IMAGE).stat().st_blocks * 512 < SIZE_BYTES // 2
 
 
-def test_a_removed_disk_leaves_nothing_and_a_second_time_finds_nothing(node: Path) -> None:
-    """No mount, no loop device, no image, no folder."""
+def test_a_disk_is_removed_completely_and_a_second_call_has_no_effect(node: Path) -> None:
+    """No mount, loop device, image or folder is left."""
     disk = ImageDisk(SIZE_BYTES)
     disk.make(node)
     disk.remove(node)
     disk.remove(node)
-    assert nothing_is_left(node)
+    assert is_released(node)
     assert list(node.iterdir()) == []
 
 
-def test_the_disk_of_a_killed_process_is_found_from_its_folder_alone(node: Path) -> None:
-    """`kill -9` of the process that mounted it; the second time there is nothing to do."""
-    maker = f"import os, signal; from pathlib import Path; from infra.disk.image import ImageDisk; ImageDisk({SIZE_BYTES}).make(Path({str(node)!r})); "
+def test_the_disk_of_a_killed_process_is_found_by_its_folder(node: Path) -> None:
+    """The process that mounted it gets SIGKILL. A second release has no effect."""
+    maker = (
+        "import os, signal; from pathlib import Path; from infra.disk.image import ImageDisk; "
+        f"ImageDisk({SIZE_BYTES}).make(Path({str(node)!r})); "
+    )
     killed = subprocess.run(
         [sys.executable, "-c", maker + "os.kill(os.getpid(), signal.SIGKILL)"], check=False
     )
     assert killed.returncode == -signal.SIGKILL
-    assert not nothing_is_left(node)
+    assert not is_released(node)
     assert release_below(node)
-    assert nothing_is_left(node)
+    assert is_released(node)
     assert release_below(node) == ()
 
 
-def test_a_disk_that_somebody_uses_is_taken_away_and_its_user_is_named(
+def test_a_disk_in_use_is_unmounted_and_the_error_names_its_user(
     node: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The mount is gone at once; the device goes when its last user ends, who is named."""
+    """It is unmounted at once; the loop device is detached when its last user exits."""
     monkeypatch.setattr(mounts, "_BUSY_TIMEOUT_S", 0.1)
-    monkeypatch.setattr(mounts, "_GONE_TIMEOUT_S", 0.1)
+    monkeypatch.setattr(mounts, "_DETACH_TIMEOUT_S", 0.1)
     data = ImageDisk(SIZE_BYTES).make(node)
     write(data / "log", b"x", synced=True)
     with subprocess.Popen(
@@ -147,22 +151,20 @@ def test_a_disk_that_somebody_uses_is_taken_away_and_its_user_is_named(
             awaiting="the file to be opened",
             timeout_s=10,
         )
-        with pytest.raises(HarnessError, match=f"still in use, by {user.pid};"):
+        with pytest.raises(HarnessError, match=f"still in use by {user.pid};"):
             release_below(node)
         assert not list(mounts_below(node))
-    monkeypatch.setattr(mounts, "_GONE_TIMEOUT_S", 10.0)
+    monkeypatch.setattr(mounts, "_DETACH_TIMEOUT_S", 10.0)
     release_below(node)
-    assert nothing_is_left(node)
+    assert is_released(node)
 
 
 @pytest.mark.skipif(
     missing_capability(Capability.SLOW_DEVICES) is not None,
-    reason="the kernel's block controller is not in reach",
+    reason="the kernel offers no write limits to this process",
 )
-def test_the_limit_of_a_disk_goes_with_it(node: Path) -> None:
-    """Or the next disk on the same loop device would be as slow."""
-    from infra.disk.mounts import require_write_throttle
-
+def test_the_write_limit_of_a_disk_is_removed_with_it(node: Path) -> None:
+    """The next disk on the same loop device would inherit it."""
     disk = ImageDisk(SIZE_BYTES)
     disk.make(node)
     disk.limit(node, 1 << 30)

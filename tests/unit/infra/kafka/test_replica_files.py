@@ -212,7 +212,7 @@ def test_a_flipped_bit_invalidates_the_crc_of_one_batch(tmp_path: Path) -> None:
     before = segment.read_bytes()
     flip = flip_bit(folder, below_offset=30)
     assert flip is not None
-    assert (flip.base_offset, flip.last_offset, flip.broke) == (10, 19, True)
+    assert (flip.base_offset, flip.last_offset, flip.invalidated_crc) == (10, 19, True)
     after = segment.read_bytes()
     assert [one.base_offset for one in read_batches(after) if not has_valid_crc(after, one)] == [10]
     assert [
